@@ -1,0 +1,55 @@
+"""The only door to C: the preloaded library itself, opened by cffi with the header that it was compiled from."""
+
+from __future__ import annotations
+
+import functools
+import os
+from pathlib import Path
+from typing import Any
+
+import cffi
+
+from pyshim.errors import OverlapError
+
+DIRECTORY = Path(__file__).resolve().parent / "_lib"
+SHIM = DIRECTORY / "liboverlap.so"
+SIMULATED_DRIVER = DIRECTORY / "simgpu" / "libcuda.so.1"
+DEMO = DIRECTORY / "demo"
+HEADER = DIRECTORY / "overlap_abi.h"
+
+ffi = cffi.FFI()
+
+
+@functools.lru_cache(maxsize=None)
+def header() -> Any:
+    """The header's types, made known to `ffi`, and its constants as attributes; needs no object code."""
+    # In a checkout that was not built yet the header is still where it is written.
+    path = HEADER if HEADER.exists() else DIRECTORY.parent.parent / "shim" / HEADER.name
+    try:
+        ffi.cdef(path.read_text(encoding="utf-8"))
+        return ffi.dlopen(None)
+    except OSError as error:
+        sentence = f"the library's header cannot be read: {error}"
+        raise OverlapError(sentence, "install the package again: pip install .") from error
+
+
+@functools.lru_cache(maxsize=None)
+def library() -> Any:
+    """The library's functions, after a check that header and object code are of one version.
+
+    Raises OverlapError where the library was not built or does not load.
+    """
+    header()
+    try:
+        # RTLD_LOCAL: the wrappers inside must not become visible to anything else in this process.
+        lib = ffi.dlopen(str(SHIM), os.RTLD_NOW | os.RTLD_LOCAL)
+    except OSError as error:
+        raise OverlapError(f"the library cannot be loaded: {error}", "install the package again: pip install .") from error
+    if lib.overlap_abi_version() != lib.OVERLAP_ABI_VERSION:
+        raise OverlapError(f"{SHIM} is of another version than {HEADER}", "install the package again: pip install .")
+    return lib
+
+
+def text(value: Any) -> str:
+    """A C string, or the empty string for NULL."""
+    return "" if value == ffi.NULL else ffi.string(value).decode("utf-8", "replace")

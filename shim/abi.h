@@ -1,0 +1,35 @@
+/* The door of C to overlap_abi.h: the types it needs, the contract itself, and what it promises about sizes. */
+#pragma once
+
+#include <stdint.h>
+
+#include "overlap_abi.h"
+
+#define OVERLAP_SIZE_IS(type, bytes) _Static_assert(sizeof(struct type) == (bytes), "the layout of " #type " changed")
+OVERLAP_SIZE_IS(overlap_span, 8);
+OVERLAP_SIZE_IS(overlap_range, 16);
+OVERLAP_SIZE_IS(overlap_footprint, 16);
+OVERLAP_SIZE_IS(overlap_table, 32);
+OVERLAP_SIZE_IS(overlap_policy, 88);
+OVERLAP_SIZE_IS(overlap_rule, 120);
+OVERLAP_SIZE_IS(overlap_gpu, 208);
+OVERLAP_SIZE_IS(overlap_occupancy, 8);
+OVERLAP_SIZE_IS(overlap_launch, 32);
+OVERLAP_SIZE_IS(overlap_decision, 32);
+OVERLAP_SIZE_IS(overlap_shard, 2752);
+OVERLAP_SIZE_IS(overlap_device, 224);
+OVERLAP_SIZE_IS(overlap_page, 95304);
+OVERLAP_SIZE_IS(overlap_trace, 64);
+_Static_assert(sizeof(((struct overlap_shard *)0)->launches) == OVERLAP_WAYS * OVERLAP_REASONS * 8, "launches");
+_Static_assert(sizeof(((struct overlap_shard *)0)->counters) == OVERLAP_COUNTERS * 8, "counters");
+_Static_assert(sizeof(((struct overlap_page *)0)->shards) == OVERLAP_SHARDS * sizeof(struct overlap_shard), "shards");
+_Static_assert(sizeof(((struct overlap_page *)0)->devices) == OVERLAP_DEVICES * sizeof(struct overlap_device), "devices");
+
+/* A symbol that others may see; everything else is hidden (-fvisibility=hidden). */
+#define OVERLAP_EXPORT __attribute__((visibility("default")))
+
+/* The page of this process; never NULL (a private one until there is a file). Defined in core, exchanged by sys. */
+extern struct overlap_page *overlap_current_page;
+
+/* One line, without prefix and line feed, for the end of the process. directory: of the report, or empty. size: at least 1. */
+void overlap_page_summary(const struct overlap_page *page, const char *directory, char *line, uint64_t size);

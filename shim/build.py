@@ -1,0 +1,173 @@
+"""Builds what the package carries: one compiler call per artifact, standard library only.
+
+Used by the packaging hook, by `make`, by sanitizer builds and by tests:
+
+    python shim/build.py [--output DIR] [--only shim|simgpu|demo] [--cflags '-fsanitize=address']
+
+The compiler is $CC, else a working cc, gcc or clang, else `python -m ziglang cc`. Our flags come first, then $CFLAGS,
+then --cflags. The interpreter's own flags are never taken: they carry RUNPATHs and optimisations that a preloaded
+library must not have.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+OUTPUT = ROOT / "pyshim" / "_lib"
+
+WARNINGS = ("-Wall", "-Wextra", "-Wconversion")
+COMMON = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-g")
+SHARED = ("-fPIC", "-shared", "-fvisibility=hidden")
+INCLUDES = {"shim": ("-Ishim",), "simgpu": ("-Ishim", "-Ishim/core"), "demo": ("-Ishim",)}
+SOURCES = {
+    "shim": ("shim/core/*.c", "shim/sys/*.c", "shim/vendor/*/*.c", "shim/sys/*.S"),
+    "simgpu": ("tools/simgpu/*.c",),
+    "demo": ("tools/demo/*.c",),
+}
+FILES = {"shim": "liboverlap.so", "simgpu": "simgpu/libcuda.so.1", "demo": "demo/overlap-demo"}
+# glibc 2.17 is the oldest that the product runs on; a system compiler ties the result to its own glibc instead.
+ZIG_TARGET = "{machine}-linux-gnu.2.17"
+
+
+class BuildError(Exception):
+    """One sentence: why an artifact could not be built."""
+
+
+def machine() -> str:
+    """The processor that is built for, as glibc spells it. A cross compiler says so in OVERLAP_MACHINE."""
+    name = os.environ.get("OVERLAP_MACHINE") or platform.machine()
+    return {"amd64": "x86_64", "arm64": "aarch64"}.get(name.lower(), name)
+
+
+def works(compiler: Sequence[str]) -> bool:
+    """Whether it can make a shared library: a compiler without the C library's headers cannot."""
+    command = [*compiler, "-x", "c", "-", "-shared", "-fPIC", "-o", os.devnull]
+    try:
+        return not subprocess.run(command, input=b"#include <stdlib.h>\n", capture_output=True, check=False).returncode
+    except OSError:
+        return False
+
+
+def system_compiler() -> list[str] | None:
+    """$CC as it stands, or the first compiler on PATH that works."""
+    if os.environ.get("CC"):
+        return shlex.split(os.environ["CC"])
+    for name in ("cc", "gcc", "clang"):
+        found = shutil.which(name)
+        if found and works([found]):
+            return [found]
+    return None
+
+
+def zig_compiler() -> list[str]:
+    """The compiler from the package index, aimed at the oldest glibc; its default sanitizer is off."""
+    target = ZIG_TARGET.format(machine=machine())
+    return [sys.executable, "-m", "ziglang", "cc", "-target", target, "-fno-sanitize=undefined"]
+
+
+def compiler() -> list[str]:
+    return system_compiler() or zig_compiler()
+
+
+def sources(artifact: str) -> list[str]:
+    return sorted(str(path.relative_to(ROOT)) for glob in SOURCES[artifact] for path in ROOT.glob(glob))
+
+
+def arguments(artifact: str) -> list[str]:
+    """Everything of the compiler call but the compiler and the output."""
+    if artifact == "shim":
+        # An undefined symbol would end every process that the library is loaded into.
+        link = ["-Wl,-soname,liboverlap.so", "-Wl,-z,relro", "-Wl,-z,now", "-Wl,-z,noexecstack"]
+        link.append(f"-Wl,--version-script=shim/overlap.{machine()}.map")
+        return [*COMMON, *SHARED, "-fno-plt", *WARNINGS, *INCLUDES[artifact], *sources(artifact), *link]
+    if artifact == "simgpu":
+        link = ["-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic", "-lm", "-pthread"]
+        return [*COMMON, *SHARED, *INCLUDES[artifact], *sources(artifact), *link]
+    return [*COMMON, *INCLUDES[artifact], *sources(artifact), "-ldl"]
+
+
+def build_one(artifact: str, output: Path, cflags: Iterable[str] = ()) -> Path:
+    """Compiles to a temporary name and renames: a running program keeps the file that it has mapped."""
+    if not sources(artifact):
+        raise BuildError(f"{artifact}: no sources below {ROOT}")
+    target = output / FILES[artifact]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    more = list(cflags)
+    flags = [f"-ffile-prefix-map={ROOT}=.", *shlex.split(os.environ.get("CFLAGS", "")), *more]
+    if artifact == "shim" and "-fsanitize" not in " ".join(flags):
+        flags.append("-Wl,-z,defs")
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".build-") as scratch:
+        made = Path(scratch) / target.name
+        command = [*compiler(), *arguments(artifact), *flags, "-o", str(made)]
+        try:
+            code = subprocess.run(command, cwd=ROOT, check=False).returncode
+        except OSError as error:
+            raise BuildError(f"{artifact}: {command[0]}: {error.strerror}") from error
+        if code:
+            raise BuildError(f"{artifact}: the compiler failed ({code}): {shlex.join(command)}")
+        made.replace(target)
+    return target
+
+
+def copy(source: Path, target: Path) -> Path:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    scratch = target.with_name(f".{target.name}.{os.getpid()}")
+    shutil.copyfile(source, scratch)
+    scratch.replace(target)
+    return target
+
+
+def keep_policies(output: Path) -> list[Path]:
+    """What the shipped policies compile to: overlap-run starts faster. Without cffi and PyYAML it starts slower."""
+    if not all(importlib.util.find_spec(name) for name in ("cffi", "yaml")):
+        return []
+    command = [sys.executable, "-m", "pyshim.launch.shipped", str(output)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise BuildError(f"the shipped policies do not compile: {done.stderr.strip()}")
+    return [output / "shipped.json"]
+
+
+def build(output: Path = OUTPUT, only: str | None = None, cflags: Iterable[str] = ()) -> list[Path]:
+    """Builds all artifacts, or one, and copies the files that go with them. Returns what it made."""
+    if sys.platform != "linux":
+        raise BuildError("the preloaded library needs Linux")
+    flags = list(cflags)
+    made = [build_one(artifact, output, flags) for artifact in FILES if only in (None, artifact)]
+    if only in (None, "shim"):
+        made.append(copy(ROOT / "shim" / "overlap_abi.h", output / "overlap_abi.h"))
+        made += keep_policies(output)
+    if only in (None, "demo"):
+        made += [copy(cubin, output / "demo" / cubin.name) for cubin in sorted((ROOT / "tools/demo").glob("*.cubin"))]
+    return made
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="build the preloaded library, the simulated GPU and the demo")
+    parser.add_argument("--output", type=Path, default=OUTPUT, metavar="DIR", help="default: pyshim/_lib")
+    parser.add_argument("--only", choices=sorted(FILES), help="one of the three (default: all)")
+    parser.add_argument("--cflags", default="", metavar="FLAGS", help="more flags, behind $CFLAGS")
+    options = parser.parse_args()
+    try:
+        for path in build(options.output.resolve(), options.only, shlex.split(options.cflags)):
+            print(path, file=sys.stderr)
+    except BuildError as error:
+        print(f"build: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

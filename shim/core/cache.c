@@ -1,0 +1,99 @@
+/* The slow half of the decision cache: searching all lines of a handle, keeping, withdrawing. See core.h for the layout.
+ *
+ * Memory order: the word of an answer is stored with release after its interval, and loaded with acquire before it. Keys and
+ * handles are claimed by compare-and-swap and never change again, so a reader that sees one sees the right one.
+ */
+#include "core.h"
+
+#define BUSY UINT64_C(1)
+
+static struct overlap_cache_line *line_at(struct overlap_cache *cache, uint64_t handle, uint64_t probe) {
+    return &cache->lines[(overlap_cache_hash(handle) + probe) & (OVERLAP_CACHE_LINES - 1)];
+}
+
+uint64_t overlap_cache_find(const struct overlap_cache *cache, uint64_t handle, uint64_t key, uint64_t blocks) {
+    for (uint64_t probe = 0; probe < OVERLAP_CACHE_PROBES; probe++) {
+        const struct overlap_cache_line *line =
+            &cache->lines[(overlap_cache_hash(handle) + probe) & (OVERLAP_CACHE_LINES - 1)];
+        uint64_t owner = __atomic_load_n(&line->handle, __ATOMIC_RELAXED);
+        if (owner == 0)
+            return 0;
+        if (owner != handle)
+            continue;
+        for (int i = 0; i < 2; i++) {
+            uint64_t word = overlap_answer_word(&line->answers[i], key, blocks);
+            if (word)
+                return word;
+        }
+    }
+    return 0;
+}
+
+/* True if the slot now belongs to the wanted value: it did already, or it was free and we took it. */
+static bool claim(uint64_t *slot, uint64_t wanted) {
+    uint64_t current = __atomic_load_n(slot, __ATOMIC_RELAXED);
+    if (current == 0 && __atomic_compare_exchange_n(slot, &current, wanted, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        return true;
+    return current == wanted;
+}
+
+bool overlap_cache_keep(struct overlap_cache *cache, uint64_t handle, uint64_t key, uint64_t minimum, uint64_t maximum,
+                        uint64_t word) {
+    if (minimum > UINT32_MAX)
+        return false;
+    if (maximum > UINT32_MAX)
+        maximum = UINT32_MAX;
+    for (uint64_t probe = 0; probe < OVERLAP_CACHE_PROBES; probe++) {
+        struct overlap_cache_line *line = line_at(cache, handle, probe);
+        if (!claim(&line->handle, handle))
+            continue;
+        for (int i = 0; i < 2; i++) {
+            struct overlap_answer *answer = &line->answers[i];
+            if (!claim(&answer->key, key))
+                continue;
+            uint64_t none = 0;
+            if (!__atomic_compare_exchange_n(&answer->word, &none, BUSY, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+                if (none == BUSY || overlap_answer_word(answer, key, minimum) == word)
+                    return false; /* another thread keeps, or has kept, the same answer */
+                continue;         /* an answer for other grids */
+            }
+            __atomic_store_n(&answer->grid, minimum << 32 | maximum, __ATOMIC_RELAXED);
+            __atomic_store_n(&answer->word, word, __ATOMIC_RELEASE);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Calls for every answer of the handle; there is no line of it behind a free one. */
+#define FOR_ANSWERS(answer, cache, handle_)                                                                            \
+    for (uint64_t probe = 0; probe < OVERLAP_CACHE_PROBES; probe++)                                                     \
+        if (__atomic_load_n(&line_at(cache, handle_, probe)->handle, __ATOMIC_RELAXED) == (handle_))                     \
+            for (struct overlap_answer *answer = line_at(cache, handle_, probe)->answers;                               \
+                 answer < line_at(cache, handle_, probe)->answers + 2; answer++)
+
+void overlap_cache_replace(struct overlap_cache *cache, uint64_t handle, uint64_t key, uint64_t word, uint64_t better) {
+    FOR_ANSWERS(answer, cache, handle) {
+        uint64_t expected = word;
+        if (__atomic_load_n(&answer->key, __ATOMIC_RELAXED) == key)
+            __atomic_compare_exchange_n(&answer->word, &expected, better, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+    }
+}
+
+/* A word that is being written is left to its writer, who looks at the epoch afterwards. */
+static void withdraw(struct overlap_answer *answer) {
+    uint64_t word = __atomic_load_n(&answer->word, __ATOMIC_RELAXED);
+    if (word != 0 && word != BUSY)
+        __atomic_compare_exchange_n(&answer->word, &word, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+void overlap_cache_forget(struct overlap_cache *cache, uint64_t handle) { FOR_ANSWERS(answer, cache, handle) withdraw(answer); }
+
+void overlap_cache_forget_all(struct overlap_cache *cache) {
+    for (uint64_t i = 0; i < OVERLAP_CACHE_LINES; i++) {
+        if (__atomic_load_n(&cache->lines[i].handle, __ATOMIC_RELAXED) == 0)
+            continue;
+        withdraw(&cache->lines[i].answers[0]);
+        withdraw(&cache->lines[i].answers[1]);
+    }
+}

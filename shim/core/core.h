@@ -1,0 +1,156 @@
+/* The only header of core/: pure functions of launches, policies and GPUs.
+ *
+ * Rules of this folder: no operating system, no vendor, no allocation, no lock, no global but the current statistics
+ * page. Everything that Python may call as well is declared in overlap_abi.h.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "../abi.h"
+
+enum overlap_reason {
+#define REASON(name, shapes, sentence) OVERLAP_REASON_##name,
+#include "reason.def"
+#undef REASON
+    OVERLAP_REASON_COUNT
+};
+_Static_assert(OVERLAP_REASON_COUNT <= OVERLAP_REASONS, "the page has no room for so many reasons");
+
+enum overlap_way {
+#define WAY(name) OVERLAP_WAY_##name,
+#include "way.def"
+#undef WAY
+    OVERLAP_WAY_COUNT
+};
+_Static_assert(OVERLAP_WAY_COUNT <= OVERLAP_WAYS, "the page has no room for so many ways in");
+
+#define OVERLAP_NO_RULE UINT32_MAX
+#define OVERLAP_NO_POLICY UINT32_MAX
+
+/* ---- A checked table, taken apart ---- */
+
+struct overlap_view {
+    const struct overlap_table *table;
+    const struct overlap_policy *policies;
+    const struct overlap_rule *rules;
+    const uint32_t *patterns;
+    const char *strings;
+};
+
+/* table: accepted by overlap_table_check(). */
+struct overlap_view overlap_table_view(const void *table);
+
+/* Does one pattern of the span match the text? */
+bool overlap_match_any(const struct overlap_view *view, struct overlap_span span, const char *text);
+
+/* The same for a kernel: its name as the driver gives it, or its plain name. */
+bool overlap_match_kernel(const struct overlap_view *view, struct overlap_span span, const char *kernel);
+
+/* ---- Decision cache ----
+ *
+ * From (handle, threads, asked bytes, call site, device) to a decision word, for an interval of grid sizes. Readers take no
+ * lock and write nothing. A line is 64 bytes: a handle and two answers; more answers of a handle go to the next lines.
+ * Keys are written once; an answer is withdrawn by zeroing its word, so a line never moves.
+ */
+
+/* The decision word: everything the hot path needs, in one atomic load. 0: no answer. */
+#define OVERLAP_WORD_SIZE_BITS 18 /* bits 0 to 17: dynamic bytes to launch with */
+#define OVERLAP_WORD_SIZE_MASK ((UINT64_C(1) << OVERLAP_WORD_SIZE_BITS) - 1)
+#define OVERLAP_WORD_REASON_SHIFT 18 /* bits 18 to 23 */
+#define OVERLAP_WORD_VALID (UINT64_C(1) << 24)
+#define OVERLAP_WORD_CHANGED (UINT64_C(1) << 25)       /* another size than asked */
+#define OVERLAP_WORD_DIRECT (UINT64_C(1) << 26)        /* nothing to look at: not changed, or proven once */
+#define OVERLAP_WORD_COMMUNICATION (UINT64_C(1) << 27) /* goes the way of communication launches */
+#define OVERLAP_WORD_RAISE (UINT64_C(1) << 28)         /* ...at the priority in bits 32 to 47, two's complement */
+#define OVERLAP_WORD_PRIORITY_SHIFT 32
+
+struct overlap_answer {
+    uint64_t key;  /* overlap_cache_key(), 0 while free */
+    uint64_t grid; /* minimum << 32 | maximum, of the grid's blocks */
+    uint64_t word; /* 0: none; 1: being written */
+};
+
+struct overlap_cache_line {
+    uint64_t handle; /* 0 while free */
+    struct overlap_answer answers[2];
+    uint64_t unused;
+};
+_Static_assert(sizeof(struct overlap_cache_line) == 64, "one cache line of the processor");
+
+#define OVERLAP_CACHE_BITS 15
+#define OVERLAP_CACHE_LINES (UINT64_C(1) << OVERLAP_CACHE_BITS)
+#define OVERLAP_CACHE_PROBES 16
+
+struct overlap_cache {
+    struct overlap_cache_line lines[OVERLAP_CACHE_LINES] __attribute__((aligned(64)));
+};
+
+/* The key of a call: valid only if the launch is cacheable (threads 1 to 1024, asked below 256 KiB). site: return address;
+ * its page tells the calling library, because no two libraries share a page. 36 bits of page hold every user address of
+ * x86-64 and aarch64 with 48-bit addresses. */
+static inline bool overlap_cacheable(uint64_t threads, uint32_t asked) {
+    return threads - 1 < 1024 && asked <= OVERLAP_WORD_SIZE_MASK;
+}
+static inline uint64_t overlap_cache_key(uint64_t threads, uint32_t asked, uintptr_t site) {
+    return (uint64_t)(site >> 12) << 28 | (threads - 1) << 18 | asked;
+}
+
+static inline uint64_t overlap_cache_hash(uint64_t handle) {
+    return (handle >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> (64 - OVERLAP_CACHE_BITS);
+}
+
+/* Is the answer one for this key and grid? Returns its word or 0. The word is read before and after the interval, so that a word
+ * and an interval that do not belong together are never used. */
+static inline uint64_t overlap_answer_word(const struct overlap_answer *answer, uint64_t key, uint64_t blocks) {
+    if (__atomic_load_n(&answer->key, __ATOMIC_RELAXED) != key)
+        return 0;
+    uint64_t word = __atomic_load_n(&answer->word, __ATOMIC_ACQUIRE);
+    uint64_t grid = __atomic_load_n(&answer->grid, __ATOMIC_ACQUIRE);
+    if (blocks - (grid >> 32) > (grid & UINT32_MAX) - (grid >> 32))
+        return 0;
+    if (__atomic_load_n(&answer->word, __ATOMIC_RELAXED) != word)
+        return 0;
+    return word & ~UINT64_C(1) ? word : 0;
+}
+
+/* The whole search, for callers that can wait a little. */
+uint64_t overlap_cache_find(const struct overlap_cache *cache, uint64_t handle, uint64_t key, uint64_t blocks);
+
+/* Keeps an answer; false if there is no room or somebody else is writing it (the caller has its decision anyway). */
+bool overlap_cache_keep(struct overlap_cache *cache, uint64_t handle, uint64_t key, uint64_t minimum, uint64_t maximum,
+                        uint64_t word);
+
+/* Replaces `word` by `better` wherever the key holds exactly `word`. */
+void overlap_cache_replace(struct overlap_cache *cache, uint64_t handle, uint64_t key, uint64_t word, uint64_t better);
+
+/* Withdraws every answer of a handle, or of all handles. */
+void overlap_cache_forget(struct overlap_cache *cache, uint64_t handle);
+void overlap_cache_forget_all(struct overlap_cache *cache);
+
+/* ---- Statistics ---- */
+
+/* The calling thread's shard; claims one at the first call of a thread. tid: the thread; alive: is that thread of ours
+ * still there? (core asks nobody itself). */
+struct overlap_shard *overlap_shard_claim(struct overlap_page *page, uint32_t tid, bool (*alive)(uint32_t tid));
+
+static inline bool overlap_shard_is_shared(const struct overlap_page *page, const struct overlap_shard *shard) {
+    return shard == &page->shards[OVERLAP_SHARDS - 1];
+}
+
+/* Adds one. Only the owner writes its shard, so plain loads and stores of 64 bits suffice; the shared one is added to atomically. */
+void overlap_shard_add(const struct overlap_page *page, struct overlap_shard *shard, uint64_t *counter);
+
+/* Sums over shards. */
+struct overlap_totals {
+    uint64_t launches;
+    uint64_t shaped;
+    uint64_t reasons[OVERLAP_REASONS];
+    uint64_t counters[OVERLAP_COUNTERS];
+};
+/* Names and libraries that launch nothing but communication. */
+bool overlap_is_communication_library(const char *basename);
+
+void overlap_page_totals(const struct overlap_page *page, struct overlap_totals *totals);
+

@@ -1,0 +1,136 @@
+/* Names and patterns. A kernel is known by two names: the one that the driver gives, usually mangled, and the plain one. */
+#include <string.h>
+
+#include "core.h"
+
+enum { PLAIN_NAME_SIZE = 512 };
+
+/* Matches one character against a set like [a-z] or [!_]; sets *next behind it. Without a closing bracket, `[` is itself. */
+static bool set_matches(const char *set, char c, const char **next) {
+    const char *p = set + 1;
+    bool negated = *p == '!';
+    bool matched = false;
+    if (negated)
+        p++;
+    const char *first = p;
+    for (; *p && (*p != ']' || p == first); p++) {
+        if (p[1] == '-' && p[2] && p[2] != ']') {
+            matched |= (unsigned char)p[0] <= (unsigned char)c && (unsigned char)c <= (unsigned char)p[2];
+            p += 2;
+        } else {
+            matched |= *p == c;
+        }
+    }
+    if (*p != ']') {
+        *next = set + 1;
+        return c == '[';
+    }
+    *next = p + 1;
+    return matched != negated;
+}
+
+OVERLAP_EXPORT uint32_t overlap_glob_match(const char *pattern, const char *name) {
+    const char *star = NULL, *retry = NULL; /* where to go on when the last `*` must take one more character */
+    while (*name) {
+        const char *next = pattern + 1;
+        if (*pattern == '*') {
+            star = ++pattern;
+            retry = name;
+            continue;
+        }
+        if (*pattern && (*pattern == '?' || (*pattern == '[' ? set_matches(pattern, *name, &next) : *pattern == *name))) {
+            pattern = next;
+            name++;
+            continue;
+        }
+        if (!star)
+            return 0;
+        pattern = star;
+        name = ++retry;
+    }
+    while (*pattern == '*')
+        pattern++;
+    return *pattern == 0;
+}
+
+/* The Itanium C++ ABI: _Z, then N for a nested name, then <length><identifier> pairs. Template arguments end the search: what
+ * stands before them is the name. */
+OVERLAP_EXPORT uint32_t overlap_plain_name(const char *kernel, char *plain, uint32_t size) {
+    const char *name = kernel;
+    size_t length = strlen(kernel);
+    if (kernel[0] == '_' && kernel[1] == 'Z') {
+        const char *p = kernel + 2, *end = kernel + length;
+        while (*p == 'N' || *p == 'L' || *p == 'K' || *p == 'V' || *p == 'r')
+            p++;
+        while (p < end) {
+            if (*p == 'L') { /* internal linkage */
+                p++;
+                continue;
+            }
+            if (*p == 'S' && p[1] == 't') { /* std:: */
+                p += 2;
+                continue;
+            }
+            if (*p < '0' || *p > '9')
+                break;
+            size_t count = 0;
+            while (*p >= '0' && *p <= '9' && count < length)
+                count = count * 10 + (size_t)(*p++ - '0');
+            if (count == 0 || count > (size_t)(end - p))
+                break;
+            name = p;
+            length = count;
+            p += count;
+        }
+    }
+    if (size == 0)
+        return 0;
+    if (length > size - 1)
+        length = size - 1;
+    memcpy(plain, name, length);
+    plain[length] = 0;
+    return (uint32_t)length + 1;
+}
+
+bool overlap_match_any(const struct overlap_view *view, struct overlap_span span, const char *text) {
+    for (uint32_t i = 0; i < span.count; i++)
+        if (overlap_glob_match(view->strings + view->patterns[span.first + i], text))
+            return true;
+    return false;
+}
+
+bool overlap_match_kernel(const struct overlap_view *view, struct overlap_span span, const char *kernel) {
+    char plain[PLAIN_NAME_SIZE];
+    overlap_plain_name(kernel, plain, sizeof plain);
+    return overlap_match_any(view, span, kernel) || overlap_match_any(view, span, plain);
+}
+
+OVERLAP_EXPORT uint32_t overlap_is_communication(const char *kernel) {
+    static const char *const families[] = {
+#define LIBRARY(library, glob)
+#define FAMILY(library, glob) glob,
+#include "family.def"
+#undef FAMILY
+#undef LIBRARY
+    };
+    char plain[PLAIN_NAME_SIZE];
+    overlap_plain_name(kernel, plain, sizeof plain);
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+        if (overlap_glob_match(families[i], kernel) || overlap_glob_match(families[i], plain))
+            return 1;
+    return 0;
+}
+
+bool overlap_is_communication_library(const char *basename) {
+    static const char *const libraries[] = {
+#define LIBRARY(library, glob) glob,
+#define FAMILY(library, glob)
+#include "family.def"
+#undef FAMILY
+#undef LIBRARY
+    };
+    for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++)
+        if (overlap_glob_match(libraries[i], basename))
+            return true;
+    return false;
+}

@@ -1,0 +1,115 @@
+/* Counters in the statistics page, and the one line at the end of a process. */
+#include <string.h>
+
+#include "../text.h"
+#include "core.h"
+
+OVERLAP_EXPORT uint32_t overlap_abi_version(void) { return OVERLAP_ABI_VERSION; }
+
+static const struct {
+    const char *name;
+    uint32_t shapes;
+    const char *sentence;
+} reasons[] = {
+#define REASON(name, shapes, sentence) {#name, shapes, sentence},
+#include "reason.def"
+#undef REASON
+};
+
+OVERLAP_EXPORT const char *overlap_reason_name(uint32_t reason) {
+    return reason < OVERLAP_REASON_COUNT ? reasons[reason].name : NULL;
+}
+OVERLAP_EXPORT const char *overlap_reason_sentence(uint32_t reason) {
+    return reason < OVERLAP_REASON_COUNT ? reasons[reason].sentence : NULL;
+}
+OVERLAP_EXPORT uint32_t overlap_reason_shapes(uint32_t reason) {
+    return reason < OVERLAP_REASON_COUNT ? reasons[reason].shapes : 0;
+}
+
+OVERLAP_EXPORT const char *overlap_way_name(uint32_t way) {
+    static const char *const names[] = {
+#define WAY(name) #name,
+#include "way.def"
+#undef WAY
+    };
+    return way < OVERLAP_WAY_COUNT ? names[way] : NULL;
+}
+
+/* Counts launches before, or without, a mapped page. Anonymous and private: a forked child gets its own copy. */
+static struct overlap_page private_page;
+struct overlap_page *overlap_current_page = &private_page;
+
+struct overlap_shard *overlap_shard_claim(struct overlap_page *page, uint32_t tid, bool (*alive)(uint32_t tid)) {
+    for (int i = 0; i < OVERLAP_SHARDS - 1; i++) {
+        uint32_t owner = __atomic_load_n(&page->shards[i].owner, __ATOMIC_RELAXED);
+        /* A thread that ended leaves its shard, with its counts, to the next one. */
+        if (owner != 0 && owner != tid && alive(owner))
+            continue;
+        if (owner == tid || __atomic_compare_exchange_n(&page->shards[i].owner, &owner, tid, false, __ATOMIC_ACQUIRE,
+                                                        __ATOMIC_RELAXED))
+            return &page->shards[i];
+    }
+    return &page->shards[OVERLAP_SHARDS - 1];
+}
+
+void overlap_shard_add(const struct overlap_page *page, struct overlap_shard *shard, uint64_t *counter) {
+    if (overlap_shard_is_shared(page, shard))
+        __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
+    else
+        __atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
+}
+
+void overlap_page_totals(const struct overlap_page *page, struct overlap_totals *totals) {
+    memset(totals, 0, sizeof *totals);
+    for (int s = 0; s < OVERLAP_SHARDS; s++) {
+        const struct overlap_shard *shard = &page->shards[s];
+        for (int way = 0; way < OVERLAP_WAYS; way++) {
+            for (uint32_t reason = 0; reason < OVERLAP_REASONS; reason++) {
+                uint64_t count = __atomic_load_n(&shard->launches[way][reason], __ATOMIC_RELAXED);
+                totals->launches += count;
+                totals->reasons[reason] += count;
+                if (overlap_reason_shapes(reason))
+                    totals->shaped += count;
+            }
+        }
+        for (int i = 0; i < OVERLAP_COUNTERS; i++)
+            totals->counters[i] += __atomic_load_n(&shard->counters[i], __ATOMIC_RELAXED);
+    }
+}
+
+void overlap_page_summary(const struct overlap_page *page, const char *directory, char *line, uint64_t size) {
+    struct overlap_totals totals;
+    overlap_page_totals(page, &totals);
+    struct overlap_text text = overlap_text_in(line, size);
+    if (totals.launches == 0) {
+        overlap_text_add(&text, "this process opened a GPU, but no kernel launch was seen: it launched none, or it reaches the driver "
+                                "by a way that a preloaded library cannot see");
+    } else {
+        uint32_t commonest = OVERLAP_REASON_COUNT;
+        for (uint32_t i = 0; i < OVERLAP_REASON_COUNT; i++)
+            if (!reasons[i].shapes && i != OVERLAP_REASON_communication && totals.reasons[i] &&
+                (commonest == OVERLAP_REASON_COUNT || totals.reasons[i] > totals.reasons[commonest]))
+                commonest = i;
+        overlap_text_number(&text, totals.launches, true);
+        overlap_text_add(&text, totals.launches == 1 ? " launch: " : " launches: ");
+        overlap_text_number(&text, totals.shaped, true);
+        overlap_text_add(&text, " shaped, ");
+        overlap_text_number(&text, totals.counters[OVERLAP_COUNTER_RAISED], true);
+        overlap_text_add(&text, " of ");
+        overlap_text_number(&text, totals.counters[OVERLAP_COUNTER_COMMUNICATION], true);
+        overlap_text_add(&text, " communication raised");
+        if (commonest != OVERLAP_REASON_COUNT) {
+            overlap_text_add(&text, "; left alone most often: ");
+            overlap_text_add(&text, reasons[commonest].name);
+            overlap_text_add(&text, " (");
+            overlap_text_number(&text, totals.reasons[commonest], true);
+            overlap_text_add(&text, ")");
+        }
+    }
+    if (*directory) {
+        overlap_text_add(&text, "; next: overlap report ");
+        overlap_text_add(&text, directory);
+    } else {
+        overlap_text_add(&text, "; next: overlap-run --report DIR ... says why");
+    }
+}

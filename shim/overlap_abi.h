@@ -1,0 +1,292 @@
+/* The contract between the Python front-end and the preloaded library.
+ *
+ * C compiles this file through abi.h; Python gives it to cffi as it stands. Rules of the file:
+ *   - fixed-width types, structs, enums, integer defines and prototypes only: no #include, no #if, no casts;
+ *   - every struct is free of padding and a multiple of 8 bytes; abi.h asserts the sizes;
+ *   - a change of anything here raises OVERLAP_ABI_VERSION.
+ * Both sides are little-endian 64-bit machines.
+ */
+
+#define OVERLAP_ABI_VERSION 1
+
+/* ---- Policy table: what the launcher hands to the library, by value, in OVERLAP_TABLE (base64) ----
+ *
+ * Sections without gaps, in this order: header, policies, rules, patterns, strings. A pattern is a string offset. A string is
+ * NUL-terminated, and an offset counts from the start of the string section; offset 0 is the empty string.
+ * overlap_table_check() must accept a table before anything in it is believed.
+ */
+#define OVERLAP_TABLE_MAGIC 0x4c505652
+#define OVERLAP_TABLE_MAX_SIZE 65536
+
+enum overlap_when { OVERLAP_WHEN_OVERLAPPING = 0, OVERLAP_WHEN_ALWAYS = 1 };
+
+enum overlap_shape {
+    OVERLAP_SHAPE_LEAVE = 0,
+    OVERLAP_SHAPE_BLOCKS = 1,  /* value: at most so many resident blocks, >= 1 */
+    OVERLAP_SHAPE_PERCENT = 2, /* value: per cent of the kernel's own resident blocks, 1 to 100, rounded down, at least 1 */
+    OVERLAP_SHAPE_BYTES = 3    /* value: bytes of dynamic shared memory */
+};
+
+enum overlap_priority {
+    OVERLAP_PRIORITY_INHERIT = 0, /* as the program has it */
+    OVERLAP_PRIORITY_HIGHEST = 1, /* the greatest that the device offers */
+    OVERLAP_PRIORITY_NUMBER = 2   /* priority_value, clamped by the driver; lower numbers are greater priorities */
+};
+
+struct overlap_span {
+    uint32_t first; /* index of the first pattern */
+    uint32_t count;
+};
+
+/* Inclusive range of an unsigned quantity; {0, UINT64_MAX} matches everything. */
+struct overlap_range {
+    uint64_t minimum;
+    uint64_t maximum;
+};
+
+/* What one block takes. registers are per thread; shared memory in bytes, without the driver's reserve. */
+struct overlap_footprint {
+    uint32_t threads;
+    uint32_t registers;
+    uint32_t static_shared;
+    uint32_t dynamic_shared;
+};
+
+struct overlap_table {
+    uint32_t magic;    /* OVERLAP_TABLE_MAGIC */
+    uint32_t version;  /* OVERLAP_ABI_VERSION */
+    uint32_t size;     /* bytes of the whole table, header included */
+    uint32_t checksum; /* CRC-32 (zlib's) of everything behind this header */
+    uint32_t policy_count;
+    uint32_t rule_count;
+    uint32_t pattern_count;
+    uint32_t string_size; /* bytes of the string section */
+};
+
+struct overlap_policy {
+    uint32_t name; /* string offset */
+    uint32_t hash; /* string offset: 16 hexadecimal digits that identify the compiled policy */
+    struct overlap_span gpus;              /* device names (globs) or architectures (sm_90); none: every GPU */
+    struct overlap_span kernels;           /* communication, besides the families that the library knows */
+    struct overlap_span libraries;         /* whatever these launch is communication (basename globs) */
+    struct overlap_span stream_creators;   /* streams that these libraries create get stream_priority */
+    uint32_t first_rule;
+    uint32_t rule_count;
+    uint32_t priority; /* enum overlap_priority, of communication launches */
+    int32_t priority_value;
+    uint32_t stream_priority; /* enum overlap_priority, of streams made by stream_creators */
+    int32_t stream_priority_value;
+    uint32_t footprint_given; /* 1: footprint is the policy's word; 0: measured */
+    uint32_t reserved;
+    struct overlap_footprint footprint;
+};
+
+/* First match wins. All of kernels (any of them), libraries (any) and the ranges must hold. */
+struct overlap_rule {
+    struct overlap_span kernels;   /* globs, anchored at both ends, on the driver's name and on the plain name */
+    struct overlap_span libraries; /* basename of the calling library; none: any */
+    struct overlap_range blocks;
+    struct overlap_range threads;
+    struct overlap_range registers;
+    struct overlap_range waves_percent;   /* 100 x blocks / (resident blocks x multiprocessors) */
+    struct overlap_range resident_blocks; /* as launched */
+    uint32_t shape; /* enum overlap_shape */
+    uint32_t value;
+    uint32_t when;          /* enum overlap_when */
+    uint32_t keep_at_least; /* per cent of the kernel's own resident blocks; 0: not asked for */
+    uint32_t line;          /* of the rule in its policy file, for reports */
+    uint32_t reserved;
+};
+
+/* ---- GPU, occupancy, decision: the pure core ---- */
+
+/* Limits of one multiprocessor and one block, as the driver tells them. Bytes unless said otherwise. */
+struct overlap_gpu {
+    uint8_t key[16];   /* h100; empty where the driver gave the numbers */
+    uint8_t name[128]; /* as cuDeviceGetName answers */
+    uint32_t major;    /* compute capability */
+    uint32_t minor;
+    uint32_t multiprocessors;
+    uint32_t warp_size;
+    uint32_t threads; /* resident on a multiprocessor */
+    uint32_t blocks;
+    uint32_t registers;
+    uint32_t registers_per_block;
+    uint32_t threads_per_block;
+    uint32_t shared;         /* largest carve-out */
+    uint32_t shared_default; /* a block's limit without opting in */
+    uint32_t shared_optin;
+    uint32_t shared_reserved; /* the driver's own, per block */
+    uint32_t memory_gib;
+    uint32_t reserved[2];
+};
+
+enum overlap_limit {
+    OVERLAP_LIMIT_NONE = 0, /* fits nowhere: cannot be launched */
+    OVERLAP_LIMIT_WARPS = 1,
+    OVERLAP_LIMIT_SLOTS = 2,
+    OVERLAP_LIMIT_REGISTERS = 3,
+    OVERLAP_LIMIT_SHARED = 4
+};
+
+struct overlap_occupancy {
+    uint32_t blocks; /* resident on one multiprocessor, 0: cannot be launched */
+    uint32_t limit;  /* enum overlap_limit: what stops one more */
+};
+
+enum overlap_launch_flag {
+    OVERLAP_LAUNCH_COOPERATIVE = 1,
+    OVERLAP_LAUNCH_CLUSTER = 2,
+    OVERLAP_LAUNCH_PROGRAMMATIC = 4,
+    OVERLAP_LAUNCH_COMMUNICATION = 8, /* by family, by the policy's kernels or by the calling library */
+    OVERLAP_LAUNCH_UNKNOWN = 16,      /* the driver did not tell the footprint */
+    OVERLAP_LAUNCH_REFUSED = 32       /* a changed launch of this kernel was refused before */
+};
+
+struct overlap_launch {
+    uint64_t blocks;  /* product of the grid */
+    uint32_t flags;   /* enum overlap_launch_flag */
+    uint32_t maximum_dynamic; /* bytes that one block of this kernel may ask for after opting in */
+    struct overlap_footprint footprint;
+};
+
+/* What to do with a launch, and for which grids the same answer holds. */
+struct overlap_decision {
+    uint32_t reason;         /* index into reason.def */
+    uint32_t dynamic_shared; /* bytes to launch with */
+    uint32_t rule;           /* index of the rule, UINT32_MAX: none */
+    uint32_t native_blocks;
+    uint64_t minimum_blocks; /* of the grid */
+    uint64_t maximum_blocks;
+};
+
+/* ---- Statistics page: HOST.PID.N.page, mapped, valid at any instant ---- */
+#define OVERLAP_PAGE_MAGIC 0x47505652
+#define OVERLAP_WAYS 8     /* room for way.def */
+#define OVERLAP_REASONS 40 /* room for reason.def */
+#define OVERLAP_COUNTERS 12
+#define OVERLAP_SHARDS 33 /* the last one is shared by the threads that found none of their own */
+#define OVERLAP_DEVICES 16
+
+enum overlap_counter {
+    OVERLAP_COUNTER_COMMUNICATION = 0, /* communication launches */
+    OVERLAP_COUNTER_RAISED = 1,        /* of them: launched with another priority than their stream's */
+    OVERLAP_COUNTER_REFUSED = 2,       /* changed launches that the driver refused and that were launched again as asked */
+    OVERLAP_COUNTER_GRAPH_LAUNCHES = 3,
+    OVERLAP_COUNTER_TRACE_DROPPED = 4, /* launches that --trace could not keep */
+    OVERLAP_COUNTER_STREAMS_RAISED = 5 /* streams of communication libraries created with another priority */
+};
+
+enum overlap_page_flag {
+    OVERLAP_PAGE_OPENED_GPU = 1, /* the driver was initialised in this process */
+    OVERLAP_PAGE_FORKED = 2,     /* made by a forked child that did not exec */
+    OVERLAP_PAGE_ENDED = 4       /* the process came to its regular end */
+};
+
+/* One writer thread each (owner: its thread id, 0 while free), so plain increments suffice. */
+struct overlap_shard {
+    uint32_t owner;
+    uint32_t reserved[15];
+    uint64_t launches[8][40]; /* [OVERLAP_WAYS][OVERLAP_REASONS] */
+    uint64_t counters[12];    /* [OVERLAP_COUNTERS] */
+    uint64_t padding[4];
+};
+
+struct overlap_device {
+    uint32_t state; /* 2: the rest of the record is valid */
+    uint32_t index;
+    uint32_t multiprocessors;
+    uint32_t reserved;
+    uint8_t uuid[16];
+    uint8_t name[128];
+    uint8_t policy[64]; /* empty: none fits, observed only */
+};
+
+struct overlap_page {
+    uint32_t magic;
+    uint32_t version;
+    uint32_t size;  /* bytes of this struct */
+    uint32_t flags; /* enum overlap_page_flag */
+    uint32_t pid;
+    uint32_t parent;
+    int32_t rank;   /* -1: unknown */
+    uint32_t world; /* 0: unknown */
+    uint64_t start; /* nanoseconds since 1970 */
+    uint8_t run[32];      /* of the run-ID.json that belongs to it */
+    uint8_t host[64];
+    uint8_t program[256];
+    uint8_t directory[512]; /* of the report; a page may wait in /dev/shm until it is copied there */
+    struct overlap_device devices[16]; /* [OVERLAP_DEVICES], indexed by the driver's ordinal */
+    struct overlap_shard shards[33];   /* [OVERLAP_SHARDS] */
+};
+
+/* ---- Trace: HOST.PID.N.trace, one record per launch, written in the order of the launches of each thread ---- */
+#define OVERLAP_TRACE_MAGIC 0x54505652
+#define OVERLAP_TRACE_LIMIT 67108864
+
+enum overlap_trace_flag {
+    OVERLAP_TRACE_RAISED = 1,      /* priority is valid */
+    OVERLAP_TRACE_OVERLAPPING = 2, /* in a window */
+    OVERLAP_TRACE_WINDOWED = 4     /* windows were asked for: OVERLAPPING says true or false, else null */
+};
+
+/* Followed by kernel_size bytes of the kernel's name and library_size bytes of the library's, then zeros up to size. */
+struct overlap_trace {
+    uint32_t magic;
+    uint32_t size; /* of the record, names included, a multiple of 8 */
+    uint64_t sequence;
+    uint64_t stream;
+    uint64_t blocks;
+    uint32_t threads;
+    uint32_t asked;    /* bytes of dynamic shared memory */
+    uint32_t launched; /* likewise */
+    int32_t priority;
+    uint32_t flags; /* enum overlap_trace_flag */
+    uint32_t reason;
+    uint32_t device;
+    uint16_t kernel_size;
+    uint16_t library_size;
+};
+
+/* ---- Functions that Python calls in the same object code ---- */
+
+uint32_t overlap_abi_version(void);
+
+/* Names for indices; NULL behind the last one. shapes: 1 if launches counted there were changed in size. */
+const char *overlap_reason_name(uint32_t reason);
+const char *overlap_reason_sentence(uint32_t reason);
+uint32_t overlap_reason_shapes(uint32_t reason);
+const char *overlap_way_name(uint32_t way);
+
+/* NULL if the bytes are a table that may be believed, else a sentence without a full stop. */
+const char *overlap_table_check(const void *bytes, uint64_t size);
+
+/* The table of known GPUs; 0 and nothing written behind the last one. */
+uint32_t overlap_gpu_known(uint32_t index, struct overlap_gpu *gpu);
+
+struct overlap_occupancy overlap_occupancy_of(const struct overlap_gpu *gpu, const struct overlap_footprint *footprint);
+
+/* How many blocks of computation, at most, stay resident beside one of communication; -1: it does not fit at all. */
+int32_t overlap_blocks_beside(const struct overlap_gpu *gpu, const struct overlap_footprint *computation,
+                              const struct overlap_footprint *communication);
+
+/* The smallest dynamic size, not below the one asked, with at most `blocks` resident; UINT32_MAX: none up to maximum_dynamic. */
+uint32_t overlap_size_for_blocks(const struct overlap_gpu *gpu, const struct overlap_launch *launch, uint32_t blocks);
+
+/* 1 if the glob (`*`, `?`, `[a-z]`, `[!a-z]`) matches all of the name, case-sensitively. */
+uint32_t overlap_glob_match(const char *pattern, const char *name);
+
+/* 1 if the kernel belongs to a known family of communication kernels. */
+uint32_t overlap_is_communication(const char *kernel);
+
+/* The plain name: last identifier of an Itanium-mangled one; returns the bytes written, at most size, NUL included. */
+uint32_t overlap_plain_name(const char *kernel, char *plain, uint32_t size);
+
+/* table must have been checked; policy: index; library: basename of the caller, may be NULL; communication: footprint, or NULL
+ * while none is known. */
+void overlap_decide(const void *table, uint32_t policy, const struct overlap_gpu *gpu, const char *kernel, const char *library,
+                    const struct overlap_launch *launch, const struct overlap_footprint *communication,
+                    struct overlap_decision *decision);
+
+/* The index of the table's policy for a device, UINT32_MAX: none. architecture: "sm_90". */
+uint32_t overlap_policy_for(const void *table, const char *device, const char *architecture);

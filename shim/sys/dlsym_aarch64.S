@@ -1,0 +1,83 @@
+/* dlsym and dlvsym for aarch64: see dlsym_x86_64.S for what and why. */
+#ifdef __aarch64__
+    .text
+
+    .macro lookup name, real, start
+    .globl \name
+    .hidden \name
+    .type \name, @function
+    .p2align 4
+\name:
+    .cfi_startproc
+    hint #34 /* bti c */
+    adrp x16, \real
+    ldr x16, [x16, #:lo12:\real]
+    cbz x16, .Lstart_\name
+.Lready_\name:
+    cbz x1, .Lreal_\name
+    ldrb w17, [x1]
+    cmp w17, #'c'
+    b.ne .Lreal_\name
+    ldrb w17, [x1, #1]
+    cmp w17, #'u'
+    b.ne .Lreal_\name
+    stp x29, x30, [sp, #-48]!
+    .cfi_adjust_cfa_offset 48
+    .cfi_rel_offset x30, 8
+    stp x0, x1, [sp, #16]
+    str x2, [sp, #32]
+    bl overlap_dlsym_hook
+    mov x17, x0
+    ldp x0, x1, [sp, #16]
+    ldr x2, [sp, #32]
+    ldp x29, x30, [sp], #48
+    .cfi_adjust_cfa_offset -48
+    .cfi_restore x30
+    cbnz x17, .Lanswer_\name
+    adrp x16, \real
+    ldr x16, [x16, #:lo12:\real]
+.Lreal_\name:
+    br x16
+.Lanswer_\name:
+    cmp x17, #1 /* OVERLAP_NO_SYMBOL */
+    csel x0, xzr, x17, eq
+    ret
+.Lstart_\name:
+    stp x29, x30, [sp, #-48]!
+    .cfi_adjust_cfa_offset 48
+    .cfi_rel_offset x30, 8
+    stp x0, x1, [sp, #16]
+    str x2, [sp, #32]
+    bl \start
+    mov x16, x0
+    ldp x0, x1, [sp, #16]
+    ldr x2, [sp, #32]
+    ldp x29, x30, [sp], #48
+    .cfi_adjust_cfa_offset -48
+    .cfi_restore x30
+    cbnz x16, .Lready_\name
+    mov x0, xzr
+    ret
+    .cfi_endproc
+    .size \name, . - \name
+    .endm
+
+    lookup overlap_dlsym_entry, overlap_real_dlsym, overlap_find_dlsym
+    lookup overlap_dlvsym_entry, overlap_real_dlvsym, overlap_find_dlvsym
+
+    .macro version alias, entry, symbol
+    .globl \alias
+    .type \alias, @function
+    .set \alias, \entry
+    .symver \alias, \symbol
+    .endm
+
+    version overlap_dlsym_old, overlap_dlsym_entry, dlsym@GLIBC_2.17
+    version overlap_dlsym_new, overlap_dlsym_entry, dlsym@@GLIBC_2.34
+    version overlap_dlvsym_old, overlap_dlvsym_entry, dlvsym@GLIBC_2.17
+    version overlap_dlvsym_new, overlap_dlvsym_entry, dlvsym@@GLIBC_2.34
+#endif
+
+#ifdef __ELF__
+    .section .note.GNU-stack, "", %progbits
+#endif

@@ -1,0 +1,96 @@
+/* dlsym and dlvsym for x86-64.
+ *
+ * A name that cannot be ours goes to the real function by a jump, so that RTLD_NEXT and RTLD_DEFAULT still see the return
+ * address of the caller: a C wrapper would make them resolve from this library, and a program that looks for its own next
+ * definition would find itself (endless recursion). A compiler's sibling call is not guaranteed; a jump is.
+ *
+ * Nothing here may rely on an initialised libc: dlsym is called in preinit arrays, in constructors before ours, and by sanitizer
+ * runtimes while they start.
+ */
+#ifdef __x86_64__
+    .text
+
+/* name: entry; real: variable with the real function; start: C function that finds it */
+    .macro lookup name, real, start
+    .globl \name
+    .hidden \name
+    .type \name, @function
+    .p2align 4
+\name:
+    .cfi_startproc
+    endbr64
+    mov \real(%rip), %rax
+    test %rax, %rax
+    je .Lstart_\name
+.Lready_\name:
+    test %rsi, %rsi
+    je .Lreal_\name
+    cmpb $'c', (%rsi)
+    jne .Lreal_\name
+    cmpb $'u', 1(%rsi)
+    jne .Lreal_\name
+    push %rdi
+    .cfi_adjust_cfa_offset 8
+    push %rsi
+    .cfi_adjust_cfa_offset 8
+    push %rdx
+    .cfi_adjust_cfa_offset 8
+    call overlap_dlsym_hook
+    pop %rdx
+    .cfi_adjust_cfa_offset -8
+    pop %rsi
+    .cfi_adjust_cfa_offset -8
+    pop %rdi
+    .cfi_adjust_cfa_offset -8
+    test %rax, %rax
+    jne .Lanswer_\name
+    mov \real(%rip), %rax
+.Lreal_\name:
+    jmp *%rax
+.Lanswer_\name: /* OVERLAP_NO_SYMBOL is 1 */
+    cmp $1, %rax
+    jne .Ldone_\name
+    xor %eax, %eax
+.Ldone_\name:
+    ret
+.Lstart_\name:
+    push %rdi
+    .cfi_adjust_cfa_offset 8
+    push %rsi
+    .cfi_adjust_cfa_offset 8
+    push %rdx
+    .cfi_adjust_cfa_offset 8
+    call \start
+    pop %rdx
+    .cfi_adjust_cfa_offset -8
+    pop %rsi
+    .cfi_adjust_cfa_offset -8
+    pop %rdi
+    .cfi_adjust_cfa_offset -8
+    test %rax, %rax
+    jne .Lready_\name
+    ret
+    .cfi_endproc
+    .size \name, . - \name
+    .endm
+
+    lookup overlap_dlsym_entry, overlap_real_dlsym, overlap_find_dlsym
+    lookup overlap_dlvsym_entry, overlap_real_dlvsym, overlap_find_dlvsym
+
+/* alias: exported under a version node of the linker map */
+    .macro version alias, entry, symbol
+    .globl \alias
+    .type \alias, @function
+    .set \alias, \entry
+    .symver \alias, \symbol
+    .endm
+
+    version overlap_dlsym_old, overlap_dlsym_entry, dlsym@GLIBC_2.2.5
+    version overlap_dlsym_new, overlap_dlsym_entry, dlsym@@GLIBC_2.34
+    version overlap_dlvsym_old, overlap_dlvsym_entry, dlvsym@GLIBC_2.2.5
+    version overlap_dlvsym_new, overlap_dlvsym_entry, dlvsym@@GLIBC_2.34
+#endif
+
+#ifdef __ELF__
+    .section .note.GNU-stack, "", %progbits
+#endif

@@ -1,0 +1,200 @@
+/* Objects mapped in this process, and the symbols they define, read from their ELF tables.
+ *
+ * Two readers with different rights: overlap_find_dlsym() runs before anything is ready, so it walks the loader's list and calls
+ * no function of libc at all; everything later asks dl_iterate_phdr, which holds the loader's lock.
+ */
+#include <elf.h>
+#include <link.h>
+#include <string.h>
+
+#include "sys.h"
+
+#pragma weak _r_debug
+extern struct r_debug *_dl_debug_addr __attribute__((weak)); /* musl's name for it */
+#pragma GCC visibility push(hidden)
+extern ElfW(Dyn) _DYNAMIC[]; /* our own dynamic section */
+#pragma GCC visibility pop
+
+void *(*overlap_real_dlsym)(void *handle, const char *name);
+void *(*overlap_real_dlvsym)(void *handle, const char *name, const char *version);
+
+static bool same(const char *a, const char *b) {
+    while (*a && *a == *b)
+        a++, b++;
+    return *a == *b;
+}
+
+/* What a lookup needs of an object. glibc relocates the addresses in the dynamic section, musl does not. */
+struct tables {
+    const ElfW(Sym) * symbols;
+    const char *strings;
+    const uint32_t *gnu_hash;
+    const uint32_t *hash;
+};
+
+static bool tables_of(uintptr_t base, const ElfW(Dyn) * dynamic, struct tables *tables) {
+    *tables = (struct tables){0};
+    for (; dynamic && dynamic->d_tag != DT_NULL; dynamic++) {
+        uintptr_t address = dynamic->d_un.d_ptr;
+        if (address < base)
+            address += base;
+        if (dynamic->d_tag == DT_SYMTAB)
+            tables->symbols = (const ElfW(Sym) *)address;
+        else if (dynamic->d_tag == DT_STRTAB)
+            tables->strings = (const char *)address;
+        else if (dynamic->d_tag == DT_GNU_HASH)
+            tables->gnu_hash = (const uint32_t *)address;
+        else if (dynamic->d_tag == DT_HASH)
+            tables->hash = (const uint32_t *)address;
+    }
+    return tables->symbols && tables->strings && (tables->gnu_hash || tables->hash);
+}
+
+static void *defined(const struct tables *tables, uint32_t index, uintptr_t base, const char *name) {
+    const ElfW(Sym) *symbol = &tables->symbols[index];
+    unsigned type = symbol->st_info & 15;
+    if (symbol->st_shndx == SHN_UNDEF || symbol->st_value == 0 || (type != STT_FUNC && type != STT_NOTYPE) ||
+        !same(tables->strings + symbol->st_name, name))
+        return NULL;
+    return (void *)(base + symbol->st_value);
+}
+
+/* The symbol in one object, by its GNU or System V hash table; versions are not looked at: the names asked for have one meaning. */
+static void *lookup(uintptr_t base, const ElfW(Dyn) * dynamic, const char *name) {
+    struct tables tables;
+    if (!tables_of(base, dynamic, &tables))
+        return NULL;
+    if (tables.gnu_hash) {
+        uint32_t hash = 5381;
+        for (const char *p = name; *p; p++)
+            hash = hash * 33 + (unsigned char)*p;
+        uint32_t buckets = tables.gnu_hash[0], first = tables.gnu_hash[1], words = tables.gnu_hash[2];
+        const uint32_t *bucket = (const uint32_t *)((const ElfW(Addr) *)(tables.gnu_hash + 4) + words);
+        const uint32_t *chain = bucket + buckets;
+        uint32_t index = buckets ? bucket[hash % buckets] : 0;
+        for (; index >= first && index; index++) {
+            uint32_t entry = chain[index - first];
+            void *address = (entry | 1) == (hash | 1) ? defined(&tables, index, base, name) : NULL;
+            if (address)
+                return address;
+            if (entry & 1)
+                break;
+        }
+        return NULL;
+    }
+    uint32_t hash = 0;
+    for (const char *p = name; *p; p++) {
+        hash = (hash << 4) + (unsigned char)*p;
+        hash = (hash ^ (hash >> 24 & 0xf0)) & 0x0fffffff;
+    }
+    uint32_t buckets = tables.hash[0];
+    for (uint32_t index = buckets ? tables.hash[2 + hash % buckets] : 0; index; index = tables.hash[2 + buckets + index]) {
+        void *address = defined(&tables, index, base, name);
+        if (address)
+            return address;
+    }
+    return NULL;
+}
+
+/* The first definition after ourselves, in the order in which objects were loaded. No libc call, no lock: see above. */
+static void *first_after_us(const char *name) {
+    const struct r_debug *debug = &_r_debug ? &_r_debug : &_dl_debug_addr ? _dl_debug_addr : NULL;
+    bool after = false;
+    for (const struct link_map *map = debug ? debug->r_map : NULL; map; map = map->l_next) {
+        if (map->l_ld == _DYNAMIC) {
+            after = true;
+            continue;
+        }
+        void *address = after ? lookup(map->l_addr, map->l_ld, name) : NULL;
+        if (address)
+            return address;
+    }
+    return NULL;
+}
+
+/* Called by the assembler entries while their pointer is NULL. Idempotent, so racing threads do no harm. */
+void *overlap_find_dlsym(void);
+void *overlap_find_dlsym(void) {
+    void *found = first_after_us("dlsym");
+    __atomic_store(&overlap_real_dlsym, (void *(**)(void *, const char *)) & found, __ATOMIC_RELEASE);
+    return found;
+}
+
+void *overlap_find_dlvsym(void);
+void *overlap_find_dlvsym(void) {
+    void *found = first_after_us("dlvsym");
+    __atomic_store(&overlap_real_dlvsym, (void *(**)(void *, const char *, const char *)) & found, __ATOMIC_RELEASE);
+    return found;
+}
+
+/* ---- Under the loader's lock ---- */
+
+struct search {
+    uintptr_t address;  /* 0: by prefix */
+    const char *prefix; /* NULL: by address */
+    const char *symbol; /* must be defined there, where not NULL */
+    struct overlap_object *object;
+};
+
+static const char *basename_of(const char *path) {
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    return slash ? slash + 1 : path ? path : "";
+}
+
+static int visit(struct dl_phdr_info *info, size_t size, void *data) {
+    (void)size;
+    const struct search *search = data;
+    struct overlap_object object = {.base = info->dlpi_addr, .start = UINTPTR_MAX, .name = basename_of(info->dlpi_name)};
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+        uintptr_t start = info->dlpi_addr + header->p_vaddr;
+        if (header->p_type == PT_DYNAMIC)
+            object.dynamic = (const void *)start;
+        if (header->p_type != PT_LOAD)
+            continue;
+        if (start < object.start)
+            object.start = start;
+        if (start + header->p_memsz > object.end)
+            object.end = start + header->p_memsz;
+    }
+    if (search->prefix ? strncmp(object.name, search->prefix, strlen(search->prefix)) != 0
+                       : search->address < object.start || search->address >= object.end)
+        return 0;
+    if (search->symbol && !overlap_object_symbol(&object, search->symbol))
+        return 0;
+    *search->object = object;
+    return 1;
+}
+
+bool overlap_object_at(uintptr_t address, struct overlap_object *object) {
+    struct search search = {.address = address, .object = object};
+    return dl_iterate_phdr(visit, &search) == 1;
+}
+
+bool overlap_object_named(const char *prefix, struct overlap_object *object) {
+    struct search search = {.prefix = prefix, .object = object};
+    return dl_iterate_phdr(visit, &search) == 1;
+}
+
+void *overlap_object_symbol(const struct overlap_object *object, const char *name) {
+    return lookup(object->base, object->dynamic, name);
+}
+
+bool overlap_is_ours(uintptr_t address) {
+    static struct overlap_object ours; /* written with equal values by whoever comes first */
+    if (!ours.end && !overlap_object_at((uintptr_t)_DYNAMIC, &ours))
+        return false;
+    return address >= ours.start && address < ours.end;
+}
+
+void *overlap_next_symbol(const char *name, const char *prefix) {
+    void *(*find)(void *, const char *) = __atomic_load_n(&overlap_real_dlsym, __ATOMIC_ACQUIRE);
+    if (!find)
+        find = (void *(*)(void *, const char *))overlap_find_dlsym();
+    void *address = find ? find((void *)-1L /* RTLD_NEXT */, name) : NULL;
+    if (address)
+        return address;
+    struct overlap_object object;
+    struct search search = {.prefix = prefix, .symbol = name, .object = &object};
+    return dl_iterate_phdr(visit, &search) == 1 ? overlap_object_symbol(&object, name) : NULL;
+}

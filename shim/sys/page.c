@@ -1,0 +1,222 @@
+/* The statistics page: a file of its own for every process that uses a GPU, mapped shared, so that what was counted survives
+ * any end, SIGKILL included. It is allocated before it is mapped: a store into a hole of a full disk would be a SIGBUS.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../text.h"
+#include "private.h"
+
+extern char *program_invocation_name __attribute__((weak));
+
+#define WAITING_ROOM "/dev/shm"
+
+enum { PATH_SIZE = 768 };
+
+enum { NONE, MAKING, MADE };
+static uint32_t state = NONE;
+static bool forked;
+static struct overlap_page *private_page; /* core's own, which we go back to after fork */
+static char waiting[PATH_SIZE];           /* where the page is, if it has yet to be brought to... */
+static char final[PATH_SIZE];             /* ...its place in the report's folder */
+
+/* "DIRECTORY/" + name + suffix. */
+static void path_in(char *path, size_t size, const char *directory, const char *name, const char *suffix) {
+    struct overlap_text text = overlap_text_in(path, size);
+    overlap_text_add(&text, directory);
+    overlap_text_add(&text, "/");
+    overlap_text_add(&text, name);
+    overlap_text_add(&text, suffix);
+}
+
+/* New, not through a link, for the user only; -1 with errno. */
+static int create(const char *path, int flags) {
+    return open(path, O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
+}
+
+/* Pages of network file systems are not written back after a kill, and a mapped one may hang with its server. f_type values
+ * of statfs(2): NFS, Lustre, GPFS, BeeGFS, Ceph, CIFS, SMB2, 9P, AFS, Panasas, FUSE. */
+static bool on_network(const char *directory) {
+    static const uint64_t types[] = {0x6969,     0x0BD00BD0, 0x47504653, 0x19830326, 0x00C36400, 0xFF534D42,
+                                     0xFE534D42, 0x01021997, 0x5346414F, 0xAAD7AAEA, 0x65735546};
+    struct statfs info;
+    if (statfs(directory, &info) != 0)
+        return false;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if ((uint32_t)info.f_type == types[i])
+            return true;
+    return false;
+}
+
+/* HOST.PID.N: the name of this process's files, without the ending. */
+static void name_files(char *name, size_t size, uint64_t n) {
+    char host[64] = "";
+    if (gethostname(host, sizeof host - 1) != 0 || !host[0])
+        strcpy(host, "host");
+    for (char *p = host; *p; p++)
+        if (*p == '/')
+            *p = '_';
+    struct overlap_text text = overlap_text_in(name, size);
+    overlap_text_add(&text, host);
+    overlap_text_add(&text, ".");
+    overlap_text_number(&text, (uint64_t)getpid(), false);
+    overlap_text_add(&text, ".");
+    overlap_text_number(&text, n, false);
+}
+
+/* A new file of the right size, or -1 with errno. N counts what one process id has made: a program that execs, or a reused id.
+ * On a network file system the page is made in the waiting room, as overlap-RUN-NAME, and `waiting` says where. */
+static int make_file(const struct overlap_settings *settings) {
+    bool away = on_network(settings->directory);
+    for (uint64_t n = 0; n < 1000; n++) {
+        char name[160], prefix[80] = "", path[PATH_SIZE];
+        name_files(name, sizeof name, n);
+        path_in(final, sizeof final, settings->directory, name, ".page");
+        if (away) {
+            struct overlap_text text = overlap_text_in(prefix, sizeof prefix);
+            overlap_text_add(&text, WAITING_ROOM "/overlap-");
+            overlap_text_add(&text, settings->run);
+            overlap_text_add(&text, "-");
+            text = overlap_text_in(path, sizeof path);
+            overlap_text_add(&text, prefix);
+            overlap_text_add(&text, name);
+            overlap_text_add(&text, ".page");
+        } else {
+            memcpy(path, final, sizeof path);
+        }
+        int file = create(path, O_RDWR);
+        if (file < 0 && errno == EEXIST)
+            continue;
+        if (file < 0)
+            return -1;
+        int error = posix_fallocate(file, 0, sizeof(struct overlap_page));
+        if (error) {
+            close(file);
+            unlink(path);
+            errno = error;
+            return -1;
+        }
+        if (away)
+            memcpy(waiting, path, sizeof waiting);
+        if (settings->trace) {
+            path_in(path, sizeof path, settings->directory, name, ".trace");
+            overlap_trace_open(create(path, O_WRONLY | O_APPEND));
+        }
+        return file;
+    }
+    errno = EEXIST;
+    return -1;
+}
+
+static void copy_text(uint8_t *field, size_t size, const char *text) {
+    struct overlap_text line = overlap_text_in((char *)field, size);
+    overlap_text_add(&line, text);
+}
+
+static void describe(struct overlap_page *page, const struct overlap_settings *settings) {
+    struct timespec now = {0};
+    clock_gettime(CLOCK_REALTIME, &now);
+    page->version = OVERLAP_ABI_VERSION;
+    page->size = sizeof *page;
+    page->flags = forked ? OVERLAP_PAGE_FORKED : 0;
+    page->pid = (uint32_t)getpid();
+    page->parent = (uint32_t)getppid();
+    page->rank = settings->rank;
+    page->world = settings->world;
+    page->start = (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
+    copy_text(page->run, sizeof page->run, settings->run);
+    copy_text(page->directory, sizeof page->directory, settings->directory);
+    if (&program_invocation_name && program_invocation_name)
+        copy_text(page->program, sizeof page->program, program_invocation_name);
+    gethostname((char *)page->host, sizeof page->host - 1);
+    __atomic_store_n(&page->magic, OVERLAP_PAGE_MAGIC, __ATOMIC_RELEASE); /* last: without it nobody reads the page */
+}
+
+static void make(const struct overlap_settings *settings) {
+    struct overlap_page *page = overlap_current_page;
+    private_page = page;
+    if (*settings->directory) {
+        int file = make_file(settings);
+        void *mapped = file < 0 ? MAP_FAILED
+                                : mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        if (mapped != MAP_FAILED)
+            page = mapped;
+        else
+            overlap_say("no statistics in ", settings->directory,
+                        errno == ENOSPC ? ": the disk is full" : ": its files cannot be made");
+        if (file >= 0)
+            close(file);
+    }
+    describe(page, settings);
+    __atomic_store_n(&overlap_current_page, page, __ATOMIC_RELEASE);
+}
+
+void overlap_page_start(void) {
+    if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == MADE)
+        return;
+    const struct overlap_settings *settings = overlap_armed();
+    uint32_t expected = NONE;
+    if (!settings)
+        return;
+    if (__atomic_compare_exchange_n(&state, &expected, MAKING, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+        int saved = errno;
+        make(settings);
+        errno = saved;
+        __atomic_store_n(&state, MADE, __ATOMIC_RELEASE);
+        return;
+    }
+    overlap_wait(&state, MADE); /* another thread is at it; our first launch shall be counted in the same page */
+}
+
+void overlap_page_forked(void) {
+    forked = true;
+    if (private_page) {
+        memset(private_page, 0, sizeof *private_page);
+        overlap_current_page = private_page;
+    }
+    waiting[0] = 0;
+    overlap_trace_forked();
+    __atomic_store_n(&state, NONE, __ATOMIC_RELEASE);
+}
+
+/* Brings a page that waited in /dev/shm into the report's folder. What fails here is done later by `overlap report`. */
+static void bring(const struct overlap_page *page) {
+    int file = create(final, O_WRONLY);
+    if (file < 0)
+        return;
+    size_t done = 0;
+    while (done < sizeof *page) {
+        ssize_t count = write(file, (const char *)page + done, sizeof *page - done);
+        if (count <= 0)
+            break;
+        done += (size_t)count;
+    }
+    close(file);
+    if (done == sizeof *page)
+        unlink(waiting);
+}
+
+void overlap_page_end(const struct overlap_settings *settings) {
+    int saved = errno;
+    if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != MADE && overlap_vendor_present())
+        overlap_page_start(); /* the driver is here, and nothing came through us: that must be said */
+    if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == MADE) {
+        struct overlap_page *page = overlap_current_page;
+        bool opened = (page->flags & OVERLAP_PAGE_OPENED_GPU) || overlap_vendor_present();
+        __atomic_fetch_or(&page->flags, OVERLAP_PAGE_ENDED | (opened ? OVERLAP_PAGE_OPENED_GPU : 0U), __ATOMIC_RELAXED);
+        bool speaks = settings->rank == 0 || (settings->rank < 0 && settings->launcher == (uint32_t)getpid());
+        if (opened && speaks && !forked) {
+            char line[900];
+            overlap_page_summary(page, settings->directory, line, sizeof line);
+            overlap_say(line, NULL, NULL);
+        }
+        if (waiting[0])
+            bring(page);
+    }
+    errno = saved;
+}

@@ -1,0 +1,24 @@
+/* What the files of sys/ share with each other only. */
+#pragma once
+
+#include "sys.h"
+
+/* What start.c learnt; read through overlap_armed() by everybody else. */
+struct overlap_start {
+    struct overlap_settings settings;
+    const char *broken; /* what is wrong with the table, until it was said */
+    char directory[512];
+    char run[32];
+};
+extern struct overlap_start overlap_start;
+
+/* Remembers what stderr is. */
+void overlap_log_start(void);
+
+/* In the child after fork; at the regular end of the process. */
+void overlap_page_forked(void);
+void overlap_page_end(const struct overlap_settings *settings);
+
+/* Where the trace of this process goes: an open file, or -1. */
+void overlap_trace_open(int made);
+void overlap_trace_forked(void);

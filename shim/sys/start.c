@@ -1,0 +1,220 @@
+/* Start, fork and end of a process.
+ *
+ * Every process of a job passes here, most of which never touch a GPU. So the constructor only looks for OVERLAP_TABLE; where it
+ * is set, the variables are copied (programs overwrite their environment) into one anonymous mapping. Everything else waits
+ * until a driver is used. Code of the program may call us before the constructor has run: overlap_armed() does its work then.
+ */
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "private.h"
+
+extern char **environ __attribute__((weak));
+extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *handle)
+    __attribute__((weak));
+extern void *__dso_handle __attribute__((visibility("hidden"), weak));
+
+struct overlap_start overlap_start;
+
+enum { FRESH, READING, DONE };
+static int state = FRESH;
+
+struct variables {
+#define ENV(field, name, meaning) const char *field;
+#include "env.def"
+#undef ENV
+};
+
+static void read_variables(struct variables *found) {
+    static const struct {
+        const char *name;
+        size_t length, offset;
+    } names[] = {
+#define ENV(field, name, meaning) {name "=", sizeof name, offsetof(struct variables, field)},
+#include "env.def"
+#undef ENV
+    };
+    for (char **entry = environ; *entry; entry++) {
+        if (strncmp(*entry, "OVERLAP_", 8) != 0)
+            continue;
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+            if (strncmp(*entry, names[i].name, names[i].length) == 0)
+                *(const char **)((char *)found + names[i].offset) = *entry + names[i].length;
+    }
+}
+
+/* The value of a variable of somebody else, or NULL. */
+static const char *variable(const char *name) {
+    size_t length = strlen(name);
+    for (char **entry = environ; *entry; entry++)
+        if (strncmp(*entry, name, length) == 0 && (*entry)[length] == '=')
+            return *entry + length + 1;
+    return NULL;
+}
+
+/* A decimal number, or -1. */
+static int64_t number(const char *text) {
+    int64_t value = 0;
+    if (!text || !*text)
+        return -1;
+    for (; *text; text++) {
+        if (*text < '0' || *text > '9' || value > INT32_MAX)
+            return -1;
+        value = value * 10 + (*text - '0');
+    }
+    return value > INT32_MAX ? -1 : value;
+}
+
+/* The first of the launchers' variables that holds a number. The same lists, in the same order, are in pyshim/launch/rank.py. */
+static int64_t first_number(const char *const *names) {
+    for (; *names; names++) {
+        int64_t value = number(variable(*names));
+        if (value >= 0)
+            return value;
+    }
+    return -1;
+}
+
+static int digit_of(char c) {
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Undoes percent-encoding into `out`, at most size bytes with the NUL. */
+static void decode_path(const char *text, char *out, size_t size) {
+    size_t at = 0;
+    for (; *text && at < size - 1; text++) {
+        if (*text == '%' && digit_of(text[1]) >= 0 && digit_of(text[2]) >= 0) {
+            out[at++] = (char)(digit_of(text[1]) * 16 + digit_of(text[2]));
+            text += 2;
+        } else {
+            out[at++] = *text;
+        }
+    }
+    out[at] = 0;
+}
+
+static int value_of(char c) {
+    return c >= 'A' && c <= 'Z'   ? c - 'A'
+           : c >= 'a' && c <= 'z' ? c - 'a' + 26
+           : c >= '0' && c <= '9' ? c - '0' + 52
+           : c == '+'             ? 62
+           : c == '/'             ? 63
+                                  : -1;
+}
+
+/* Base64 with padding; returns the bytes written, SIZE_MAX if the text is not that. */
+static size_t decode_base64(const char *text, size_t length, uint8_t *out) {
+    size_t at = 0;
+    if (length % 4 != 0)
+        return SIZE_MAX;
+    for (size_t i = 0; i < length; i += 4) {
+        int padding = i + 4 == length ? (text[i + 3] == '=') + (text[i + 2] == '=' && text[i + 3] == '=') : 0;
+        uint32_t bits = 0;
+        for (int k = 0; k < 4; k++) {
+            int value = k >= 4 - padding ? 0 : value_of(text[i + (size_t)k]);
+            if (value < 0)
+                return SIZE_MAX;
+            bits = bits << 6 | (uint32_t)value;
+        }
+        for (int k = 0; k < 3 - padding; k++)
+            out[at++] = (uint8_t)(bits >> (16 - 8 * k));
+    }
+    return at;
+}
+
+/* One mapping for all that must outlive the environment. */
+static void copy(const struct variables *found) {
+    size_t length = strlen(found->table);
+    if (length > OVERLAP_TABLE_MAX_SIZE / 3 * 4 + 4) {
+        overlap_start.broken = "it is too long";
+        return;
+    }
+    uint8_t *table = mmap(NULL, length + 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (table == MAP_FAILED)
+        return;
+    size_t size = decode_base64(found->table, length, table);
+    const char *wrong = size == SIZE_MAX ? "it is not base64" : overlap_table_check(table, size);
+    if (wrong) {
+        munmap(table, length + 8);
+        overlap_start.broken = wrong;
+        return;
+    }
+    decode_path(found->report ? found->report : "", overlap_start.directory, sizeof overlap_start.directory);
+    decode_path(found->run_id ? found->run_id : "", overlap_start.run, sizeof overlap_start.run);
+    overlap_start.settings = (struct overlap_settings){
+        .table = table,
+        .directory = overlap_start.directory,
+        .run = overlap_start.run,
+        .trace = found->trace && strcmp(found->trace, "1") == 0,
+        .quiet = found->quiet && strcmp(found->quiet, "1") == 0,
+        .launcher = (uint32_t)(number(found->launcher_pid) > 0 ? number(found->launcher_pid) : 0),
+        .rank = (int32_t)first_number((const char *const[]){"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
+                                                            "SLURM_PROCID", NULL}),
+    };
+    int64_t world =
+        first_number((const char *const[]){"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", NULL});
+    overlap_start.settings.world = world > 0 ? (uint32_t)world : 0;
+}
+
+/* The child of a fork starts at zero, with a page of its own if it comes to use a GPU. */
+static void in_child(void) {
+    overlap_page_forked();
+    overlap_vendor_forked();
+}
+
+static void read_environment(void) {
+    struct variables found = {0};
+    read_variables(&found);
+    if (!found.table || (found.run && strcmp(found.run, "off") == 0))
+        return;
+    overlap_log_start();
+    copy(&found);
+    if (overlap_start.settings.table && __register_atfork)
+        __register_atfork(NULL, NULL, in_child, &__dso_handle ? __dso_handle : NULL);
+}
+
+/* Reads the environment once; false while another caller is at it, or while there is none yet. */
+static bool settle(void) {
+    int now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
+    if (now == FRESH && &environ && environ &&
+        __atomic_compare_exchange_n(&state, &now, READING, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+        read_environment();
+        __atomic_store_n(&state, DONE, __ATOMIC_RELEASE);
+        return true;
+    }
+    return now == DONE;
+}
+
+const struct overlap_settings *overlap_armed(void) {
+    if (!settle())
+        return NULL;
+    if (__builtin_expect(overlap_start.broken != NULL, 0)) {
+        /* Said at the first use of a driver, so that a shell in between stays silent. */
+        const char *broken = __atomic_exchange_n(&overlap_start.broken, NULL, __ATOMIC_RELAXED);
+        if (broken)
+            overlap_say("the policy in OVERLAP_TABLE is ignored: ", broken, "; start the program with overlap-run");
+    }
+    return overlap_start.settings.table ? &overlap_start.settings : NULL;
+}
+
+uint32_t overlap_thread_id(void) { return (uint32_t)syscall(SYS_gettid); }
+
+bool overlap_wait(const uint32_t *waited, uint32_t value) {
+    for (int i = 0; i < 20000; i++) {
+        if (__atomic_load_n(waited, __ATOMIC_ACQUIRE) == value)
+            return true;
+        syscall(SYS_sched_yield);
+    }
+    return false;
+}
+
+bool overlap_thread_alive(uint32_t tid) { return syscall(SYS_tgkill, getpid(), tid, 0) == 0; }
+
+__attribute__((constructor)) static void start(void) { settle(); }
+
+__attribute__((destructor)) static void end(void) {
+    if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == DONE && overlap_start.settings.table)
+        overlap_page_end(&overlap_start.settings);
+}

@@ -1,0 +1,40 @@
+/* Text without stdio: bounded lines that are always NUL-terminated, for core and sys alike. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+struct overlap_text {
+    char *bytes;
+    size_t size; /* at least 1 */
+    size_t length;
+};
+
+static inline struct overlap_text overlap_text_in(char *bytes, size_t size) {
+    bytes[0] = 0;
+    return (struct overlap_text){.bytes = bytes, .size = size};
+}
+
+/* What does not fit is cut. */
+static inline void overlap_text_add(struct overlap_text *text, const char *string) {
+    size_t length = strlen(string);
+    if (length > text->size - 1 - text->length)
+        length = text->size - 1 - text->length;
+    memcpy(text->bytes + text->length, string, length);
+    text->length += length;
+    text->bytes[text->length] = 0;
+}
+
+/* Decimal; grouped: with commas between thousands. */
+static inline void overlap_text_number(struct overlap_text *text, uint64_t number, bool grouped) {
+    char digits[32];
+    size_t at = sizeof digits - 1;
+    digits[at] = 0;
+    for (int count = 0; number || count == 0; count++, number /= 10) {
+        if (grouped && count && count % 3 == 0)
+            digits[--at] = ',';
+        digits[--at] = (char)('0' + number % 10);
+    }
+    overlap_text_add(text, digits + at);
+}

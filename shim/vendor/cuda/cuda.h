@@ -1,0 +1,159 @@
+/* What the files of vendor/cuda share. The frontend translates NVIDIA's words into launch facts, asks core, and translates the
+ * decision back into one call of the driver. Which file does what:
+ *   entry.c   the doors: one thunk per entry point and way in, made from driver.def
+ *   real.c    the functions behind the doors, and what dlsym and cuGetProcAddress answer
+ *   launch.h  the hot path: one look into the cache, one jump
+ *   launch.c  everything about a launch that is not in the cache yet, or has to be rebuilt
+ *   device.c  devices: limits, policy, communication's footprint
+ *   handle.c  kernels: which call made a handle, its name, its attributes
+ *   stream.c  streams of communication libraries
+ */
+#pragma once
+
+#include "../../core/core.h"
+#include "../../sys/sys.h"
+#include "cuda_abi.h"
+
+enum hook {
+#define DRIVER(name, body, parameters, ...) HOOK_##name,
+#include "driver.def"
+#undef DRIVER
+    HOOK_COUNT
+};
+
+/* ---- real.c ---- */
+
+/* Types of the entry points: real_cuInit and so on. */
+#define DRIVER(name, body, parameters, ...) typedef CUresult type_##name parameters;
+#include "driver.def"
+#undef DRIVER
+
+#define DRIVER_WAYS 3 /* symbol, dlsym, proc_address: the first of enum overlap_way */
+
+/* By way in and hook; NULL until known. A thunk of dlsym or cuGetProcAddress is given out only after its entry is set. */
+extern void *real_functions[DRIVER_WAYS][HOOK_COUNT];
+
+/* Looks for what an exported wrapper stands in front of; NULL: there is no driver. */
+void *real_find(enum hook hook);
+
+static inline void *real_function(enum overlap_way way, enum hook hook) {
+    void *real = __atomic_load_n(&real_functions[way][hook], __ATOMIC_ACQUIRE);
+    return __builtin_expect(real != NULL, 1) ? real : real_find(hook);
+}
+#define REAL(way, hook, name) ((type_##name *)real_function(way, hook))
+
+/* Our own calls. Valid after driver_ready() said true. */
+struct driver_calls {
+#define CALL(name, parameters) CUresult(*name) parameters;
+#include "api.def"
+#undef CALL
+};
+extern struct driver_calls driver;
+bool driver_ready(void);
+
+/* The driver's own function behind a hook, for our calls; NULL before driver_ready(), or where the driver has none. */
+void *real_own(enum hook hook);
+
+/* What cuGetProcAddress shall hand out instead of `address`. */
+void *real_replace(const char *symbol, int version, uint64_t flags, void *address);
+
+/* ---- entry.c ---- */
+
+/* The thunk of an entry point for a way in. */
+void *entry_thunk(enum overlap_way way, enum hook hook);
+
+/* ---- device.c ---- */
+
+#define NO_DEVICE (-1)
+
+struct device {
+    uint32_t state; /* 2: ready */
+    int ordinal;
+    uint32_t policy; /* index, OVERLAP_NO_POLICY: none fits */
+    struct overlap_gpu gpu;
+    /* Communication: the component-wise maximum of what was seen, one word per component; `seen` is stored last. */
+    uint32_t seen;
+    struct overlap_footprint communication;
+};
+
+/* The device of the calling thread's current context, ready for decisions; NULL: none, or not known. */
+struct device *device_current(void);
+struct device *device_at(int ordinal);
+bool device_only_one(void);
+
+/* Takes note of a communication kernel; true if the known footprint has grown. */
+bool device_learn(struct device *device, const char *kernel, const struct overlap_footprint *footprint);
+
+/* Copies communication's footprint; NULL while none is known. */
+const struct overlap_footprint *device_communication(const struct device *device, struct overlap_footprint *copy);
+
+/* The policy of a device, or NULL. */
+const struct overlap_policy *device_policy(const struct device *device);
+
+/* The priority that a policy's word means here. False: leave it as it is. */
+bool device_priority(uint32_t kind, int32_t value, int *priority);
+
+/* ---- handle.c ---- */
+
+enum handle_kind { HANDLE_FUNCTION = 1, HANDLE_KERNEL = 2 };
+
+struct handle {
+    uint64_t value;   /* of the CUfunction or CUkernel; 0: free slot */
+    uint64_t owner;   /* module or library */
+    uint64_t kernel;  /* of a function: the CUkernel that it came from, or 0 */
+    const char *name; /* as given by the program, or by the driver; NULL: not known */
+    uint32_t kind;    /* enum handle_kind, 0: dead */
+    uint32_t refused; /* a changed launch was refused */
+    uint32_t raised;  /* we have raised its limit of dynamic shared memory... */
+    int32_t limit;    /* ...and this is what the program believes it to be */
+};
+
+void handle_learn(void *value, enum handle_kind kind, void *owner, void *kernel, const char *name);
+struct handle *handle_find(const void *value);
+void handle_forget_owner(const void *owner);
+
+/* The name, asked for once if the program did not give it; NULL: nobody knows. */
+const char *handle_name(struct handle *handle);
+
+/* Attributes by the API that fits the handle. device: for kernels. */
+CUresult handle_get(const struct handle *handle, int attribute, int device, int *value);
+
+/* Makes sure that a launch may ask for so many bytes; false: the driver will not have it. */
+bool handle_raise(struct handle *handle, int device, uint32_t dynamic);
+
+/* The program has set an attribute of this handle: decisions about it, and about its other form, are made anew. */
+void handle_touched(const void *value, int attribute, int set);
+
+/* The program asks for an attribute and the driver has answered: what the program has set, not what we have raised. */
+void handle_answer(const void *value, int attribute, int *answer);
+
+/* ---- launch.c ---- */
+
+extern struct overlap_cache launch_cache;
+extern __thread struct overlap_shard *thread_shard __attribute__((tls_model("initial-exec")));
+
+/* A launch by any of the three calls, as the program asked for it. */
+struct request {
+    enum overlap_way way;
+    enum hook hook;
+    uintptr_t site;
+    uint32_t flags; /* enum overlap_launch_flag, of the call itself */
+    CUfunction function;
+    void **parameters;
+    void **extra;
+    CUlaunchConfig config;
+};
+
+/* Everything that is not a direct hit in the cache. */
+CUresult launch_slow(const struct request *request);
+
+/* Adds one to a counter of the calling thread. */
+void launch_count(enum overlap_counter counter);
+
+/* The basename of the library that holds an address, into name; "" if none does. */
+void library_of(uintptr_t site, char *name, size_t size);
+
+/* ---- bodies, one per row of driver.def ---- */
+#define DRIVER_BODY static inline __attribute__((always_inline)) CUresult
+CUresult stream_create(enum overlap_way way, enum hook hook, uintptr_t site, CUstream *stream, uint32_t flags, int priority,
+                       bool with_priority);

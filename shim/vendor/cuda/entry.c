@@ -1,0 +1,203 @@
+/* The doors. Every row of driver.def becomes three functions around one body: the exported symbol, the one that dlsym gives out,
+ * and the one that cuGetProcAddress gives out. So launches can be counted by way, and each way calls what is behind itself.
+ */
+#include "launch.h"
+
+/* ---- Bodies that only pass on and take note ---- */
+
+#define NO_DRIVER_UNLESS(real)                                                                                         \
+    if (!(real))                                                                                                       \
+    return CUDA_ERROR_NOT_INITIALIZED
+
+DRIVER_BODY init_body(enum overlap_way way, enum hook hook, uintptr_t site, uint32_t flags) {
+    (void)site;
+    type_cuInit *real = REAL(way, hook, cuInit);
+    NO_DRIVER_UNLESS(real);
+    CUresult result = real(flags);
+    if (result == CUDA_SUCCESS && overlap_armed()) {
+        overlap_page_start();
+        __atomic_fetch_or(&overlap_current_page->flags, OVERLAP_PAGE_OPENED_GPU, __ATOMIC_RELAXED);
+    }
+    return result;
+}
+
+DRIVER_BODY proc_address_body(enum overlap_way way, enum hook hook, uintptr_t site, const char *symbol, void **pfn, int version,
+                              uint64_t flags) {
+    (void)site;
+    type_cuGetProcAddress *real = REAL(way, hook, cuGetProcAddress);
+    NO_DRIVER_UNLESS(real);
+    CUresult result = real(symbol, pfn, version, flags);
+    if (result == CUDA_SUCCESS && pfn)
+        *pfn = real_replace(symbol, version, flags, *pfn);
+    return result;
+}
+
+DRIVER_BODY proc_address_v2_body(enum overlap_way way, enum hook hook, uintptr_t site, const char *symbol, void **pfn, int version,
+                                 uint64_t flags, int *status) {
+    (void)site;
+    type_cuGetProcAddress_v2 *real = REAL(way, hook, cuGetProcAddress_v2);
+    NO_DRIVER_UNLESS(real);
+    CUresult result = real(symbol, pfn, version, flags, status);
+    if (result == CUDA_SUCCESS && pfn)
+        *pfn = real_replace(symbol, version, flags, *pfn);
+    return result;
+}
+
+DRIVER_BODY stream_create_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream *stream, uint32_t flags) {
+    return stream_create(way, hook, site, stream, flags, 0, false);
+}
+
+DRIVER_BODY stream_create_priority_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream *stream, uint32_t flags,
+                                        int priority) {
+    return stream_create(way, hook, site, stream, flags, priority, true);
+}
+
+DRIVER_BODY module_get_function_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction *function, CUmodule module,
+                                     const char *name) {
+    (void)site;
+    type_cuModuleGetFunction *real = REAL(way, hook, cuModuleGetFunction);
+    NO_DRIVER_UNLESS(real);
+    CUresult result = real(function, module, name);
+    if (result == CUDA_SUCCESS && function && overlap_armed())
+        handle_learn(*function, HANDLE_FUNCTION, module, NULL, name);
+    return result;
+}
+
+DRIVER_BODY library_get_kernel_body(enum overlap_way way, enum hook hook, uintptr_t site, CUkernel *kernel, CUlibrary library,
+                                    const char *name) {
+    (void)site;
+    type_cuLibraryGetKernel *real = REAL(way, hook, cuLibraryGetKernel);
+    NO_DRIVER_UNLESS(real);
+    CUresult result = real(kernel, library, name);
+    if (result == CUDA_SUCCESS && kernel && overlap_armed())
+        handle_learn(*kernel, HANDLE_KERNEL, library, NULL, name);
+    return result;
+}
+
+/* The driver fills at most as many entries as there are. */
+DRIVER_BODY module_enumerate_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction *functions, uint32_t count,
+                                  CUmodule module) {
+    (void)site;
+    type_cuModuleEnumerateFunctions *real = REAL(way, hook, cuModuleEnumerateFunctions);
+    NO_DRIVER_UNLESS(real);
+    CUresult result = real(functions, count, module);
+    uint32_t there = 0;
+    if (result == CUDA_SUCCESS && functions && overlap_armed() && driver_ready() && driver.cuModuleGetFunctionCount &&
+        driver.cuModuleGetFunctionCount(&there, module) == CUDA_SUCCESS)
+        for (uint32_t i = 0; i < count && i < there; i++)
+            handle_learn(functions[i], HANDLE_FUNCTION, module, NULL, NULL);
+    return result;
+}
+
+DRIVER_BODY library_enumerate_body(enum overlap_way way, enum hook hook, uintptr_t site, CUkernel *kernels, uint32_t count,
+                                   CUlibrary library) {
+    (void)site;
+    type_cuLibraryEnumerateKernels *real = REAL(way, hook, cuLibraryEnumerateKernels);
+    NO_DRIVER_UNLESS(real);
+    CUresult result = real(kernels, count, library);
+    uint32_t there = 0;
+    if (result == CUDA_SUCCESS && kernels && overlap_armed() && driver_ready() && driver.cuLibraryGetKernelCount &&
+        driver.cuLibraryGetKernelCount(&there, library) == CUDA_SUCCESS)
+        for (uint32_t i = 0; i < count && i < there; i++)
+            handle_learn(kernels[i], HANDLE_KERNEL, library, NULL, NULL);
+    return result;
+}
+
+DRIVER_BODY kernel_get_function_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction *function, CUkernel kernel) {
+    (void)site;
+    type_cuKernelGetFunction *real = REAL(way, hook, cuKernelGetFunction);
+    NO_DRIVER_UNLESS(real);
+    CUresult result = real(function, kernel);
+    struct handle *from = result == CUDA_SUCCESS && function && overlap_armed() ? handle_find(kernel) : NULL;
+    if (from)
+        handle_learn(*function, HANDLE_FUNCTION, (void *)(uintptr_t)from->owner, kernel, handle_name(from));
+    return result;
+}
+
+/* Before the driver is called: it may give the same addresses out again at once. */
+DRIVER_BODY module_unload_body(enum overlap_way way, enum hook hook, uintptr_t site, CUmodule module) {
+    (void)site;
+    type_cuModuleUnload *real = REAL(way, hook, cuModuleUnload);
+    NO_DRIVER_UNLESS(real);
+    handle_forget_owner(module);
+    return real(module);
+}
+
+DRIVER_BODY library_unload_body(enum overlap_way way, enum hook hook, uintptr_t site, CUlibrary library) {
+    (void)site;
+    type_cuLibraryUnload *real = REAL(way, hook, cuLibraryUnload);
+    NO_DRIVER_UNLESS(real);
+    handle_forget_owner(library);
+    return real(library);
+}
+
+DRIVER_BODY function_set_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function, int attribute,
+                                        int value) {
+    (void)site;
+    type_cuFuncSetAttribute *real = REAL(way, hook, cuFuncSetAttribute);
+    NO_DRIVER_UNLESS(real);
+    CUresult result = real(function, attribute, value);
+    if (result == CUDA_SUCCESS)
+        handle_touched(function, attribute, value);
+    return result;
+}
+
+DRIVER_BODY kernel_set_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, int attribute, int value,
+                                      CUkernel kernel, CUdevice device) {
+    (void)site;
+    type_cuKernelSetAttribute *real = REAL(way, hook, cuKernelSetAttribute);
+    NO_DRIVER_UNLESS(real);
+    CUresult result = real(attribute, value, kernel, device);
+    if (result == CUDA_SUCCESS)
+        handle_touched(kernel, attribute, value);
+    return result;
+}
+
+DRIVER_BODY function_get_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, int *value, int attribute,
+                                        CUfunction function) {
+    (void)site;
+    type_cuFuncGetAttribute *real = REAL(way, hook, cuFuncGetAttribute);
+    NO_DRIVER_UNLESS(real);
+    CUresult result = real(value, attribute, function);
+    if (result == CUDA_SUCCESS && value)
+        handle_answer(function, attribute, value);
+    return result;
+}
+
+DRIVER_BODY kernel_get_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, int *value, int attribute,
+                                      CUkernel kernel, CUdevice device) {
+    (void)site;
+    type_cuKernelGetAttribute *real = REAL(way, hook, cuKernelGetAttribute);
+    NO_DRIVER_UNLESS(real);
+    CUresult result = real(value, attribute, kernel, device);
+    if (result == CUDA_SUCCESS && value)
+        handle_answer(kernel, attribute, value);
+    return result;
+}
+
+/* ---- The thunks ---- */
+
+#define SITE ((uintptr_t)__builtin_return_address(0))
+#define DRIVER(name, body, parameters, ...)                                                                            \
+    OVERLAP_EXPORT CUresult name parameters;                                                                           \
+    OVERLAP_EXPORT CUresult name parameters { return body(OVERLAP_WAY_symbol, HOOK_##name, SITE, __VA_ARGS__); }       \
+    static CUresult dlsym_##name parameters { return body(OVERLAP_WAY_dlsym, HOOK_##name, SITE, __VA_ARGS__); }        \
+    static CUresult proc_##name parameters { return body(OVERLAP_WAY_proc_address, HOOK_##name, SITE, __VA_ARGS__); }
+#include "driver.def"
+#undef DRIVER
+
+void *entry_thunk(enum overlap_way way, enum hook hook) {
+    static void *const thunks[][HOOK_COUNT] = {
+#define DRIVER(name, body, parameters, ...) (void *)dlsym_##name,
+        {
+#include "driver.def"
+        },
+#undef DRIVER
+#define DRIVER(name, body, parameters, ...) (void *)proc_##name,
+        {
+#include "driver.def"
+        },
+#undef DRIVER
+    };
+    return thunks[way - OVERLAP_WAY_dlsym][hook];
+}

@@ -1,0 +1,191 @@
+/* Kernels by handle. A CUfunction and a CUkernel look alike to a launch, but only the call that made one tells which it is, and only
+ * the matching functions may be asked about it. Entries are found by an open-addressed table without locks; an entry is never
+ * moved or freed, only declared dead when its module goes.
+ */
+#include <string.h>
+
+#include "cuda.h"
+
+#define SLOT_BITS 16
+#define SLOTS (1U << SLOT_BITS)
+enum { PROBES = 64, NAME_LIMIT = 4096, NAME_ARENA = 8 << 20 };
+
+static struct handle slots[SLOTS];
+static uint32_t order[SLOTS], used; /* slots in the order of their first use, so that an unload need not scan all */
+static char names[NAME_ARENA];
+static uint64_t names_used;
+
+static struct handle *slot_of(uint64_t value, bool take) {
+    uint64_t hash = (value >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> (64 - SLOT_BITS);
+    for (uint64_t probe = 0; probe < PROBES; probe++) {
+        uint32_t index = (uint32_t)(hash + probe) & (SLOTS - 1);
+        uint64_t owner = __atomic_load_n(&slots[index].value, __ATOMIC_ACQUIRE);
+        if (owner == value)
+            return &slots[index];
+        if (owner != 0)
+            continue;
+        if (!take)
+            return NULL;
+        if (__atomic_compare_exchange_n(&slots[index].value, &owner, value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            uint32_t position = __atomic_fetch_add(&used, 1, __ATOMIC_RELAXED);
+            __atomic_store_n(&order[position], index + 1, __ATOMIC_RELEASE);
+            return &slots[index];
+        }
+        if (owner == value)
+            return &slots[index];
+    }
+    return NULL;
+}
+
+/* A copy that stays, or NULL where there is no more room (the driver is asked then). */
+static const char *keep_name(const char *name) {
+    size_t length = strnlen(name, NAME_LIMIT);
+    uint64_t at = __atomic_load_n(&names_used, __ATOMIC_RELAXED);
+    do
+        if (at + length + 1 > NAME_ARENA)
+            return NULL;
+    while (!__atomic_compare_exchange_n(&names_used, &at, at + length + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    memcpy(names + at, name, length);
+    names[at + length] = 0;
+    return names + at;
+}
+
+void handle_learn(void *value, enum handle_kind kind, void *owner, void *kernel, const char *name) {
+    struct handle *handle = value ? slot_of((uint64_t)(uintptr_t)value, true) : NULL;
+    if (!handle)
+        return;
+    const char *known = __atomic_load_n(&handle->name, __ATOMIC_ACQUIRE);
+    bool same_name = name ? known && strncmp(known, name, NAME_LIMIT) == 0 : true;
+    if (__atomic_load_n(&handle->kind, __ATOMIC_ACQUIRE) == (uint32_t)kind && handle->owner == (uint64_t)(uintptr_t)owner &&
+        same_name)
+        return; /* asked for again */
+    overlap_cache_forget(&launch_cache, handle->value);
+    __atomic_store_n(&handle->owner, (uint64_t)(uintptr_t)owner, __ATOMIC_RELAXED);
+    __atomic_store_n(&handle->kernel, (uint64_t)(uintptr_t)kernel, __ATOMIC_RELAXED);
+    __atomic_store_n(&handle->refused, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&handle->raised, 0, __ATOMIC_RELAXED);
+    if (!name || !same_name)
+        __atomic_store_n(&handle->name, name ? keep_name(name) : NULL, __ATOMIC_RELEASE);
+    __atomic_store_n(&handle->kind, (uint32_t)kind, __ATOMIC_RELEASE);
+}
+
+struct handle *handle_find(const void *value) {
+    struct handle *handle = value ? slot_of((uint64_t)(uintptr_t)value, false) : NULL;
+    return handle && __atomic_load_n(&handle->kind, __ATOMIC_ACQUIRE) ? handle : NULL;
+}
+
+void handle_forget_owner(const void *owner) {
+    uint32_t count = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < count && i < SLOTS; i++) {
+        uint32_t index = __atomic_load_n(&order[i], __ATOMIC_ACQUIRE);
+        struct handle *handle = index ? &slots[index - 1] : NULL;
+        if (!handle || __atomic_load_n(&handle->owner, __ATOMIC_RELAXED) != (uint64_t)(uintptr_t)owner)
+            continue;
+        __atomic_store_n(&handle->kind, 0, __ATOMIC_RELEASE);
+        overlap_cache_forget(&launch_cache, handle->value);
+    }
+}
+
+/* Our own questions must not end a stream capture of the program. */
+static int relax(void) {
+    int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    return driver.cuThreadExchangeStreamCaptureMode && driver.cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS ? mode
+                                                                                                                        : -1;
+}
+
+static void restore(int mode) {
+    if (mode >= 0)
+        driver.cuThreadExchangeStreamCaptureMode(&mode);
+}
+
+const char *handle_name(struct handle *handle) {
+    const char *known = __atomic_load_n(&handle->name, __ATOMIC_ACQUIRE);
+    if (known || !driver_ready())
+        return known;
+    const char *answer = NULL;
+    int mode = relax();
+    CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+    if (handle->kind == HANDLE_FUNCTION && driver.cuFuncGetName)
+        result = driver.cuFuncGetName(&answer, (CUfunction)(uintptr_t)handle->value);
+    else if (handle->kind == HANDLE_KERNEL && driver.cuKernelGetName)
+        result = driver.cuKernelGetName(&answer, (CUkernel)(uintptr_t)handle->value);
+    restore(mode);
+    if (result != CUDA_SUCCESS || !answer)
+        return NULL;
+    known = keep_name(answer);
+    __atomic_store_n(&handle->name, known, __ATOMIC_RELEASE);
+    return known;
+}
+
+CUresult handle_get(const struct handle *handle, int attribute, int device, int *value) {
+    type_cuFuncGetAttribute *function_get = (type_cuFuncGetAttribute *)real_own(HOOK_cuFuncGetAttribute);
+    type_cuKernelGetAttribute *kernel_get = (type_cuKernelGetAttribute *)real_own(HOOK_cuKernelGetAttribute);
+    CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+    int mode = relax();
+    if (handle->kind == HANDLE_FUNCTION && function_get)
+        result = function_get(value, attribute, (CUfunction)(uintptr_t)handle->value);
+    else if (handle->kind == HANDLE_KERNEL && kernel_get)
+        result = kernel_get(value, attribute, (CUkernel)(uintptr_t)handle->value, device);
+    restore(mode);
+    return result;
+}
+
+static CUresult set_limit(const struct handle *handle, int device, int value) {
+    type_cuFuncSetAttribute *function_set = (type_cuFuncSetAttribute *)real_own(HOOK_cuFuncSetAttribute);
+    type_cuKernelSetAttribute *kernel_set = (type_cuKernelSetAttribute *)real_own(HOOK_cuKernelSetAttribute);
+    const int limit = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+    int mode = relax();
+    if (handle->kind == HANDLE_FUNCTION && function_set)
+        result = function_set((CUfunction)(uintptr_t)handle->value, limit, value);
+    else if (handle->kind == HANDLE_KERNEL && kernel_set)
+        result = kernel_set(limit, value, (CUkernel)(uintptr_t)handle->value, device);
+    restore(mode);
+    return result;
+}
+
+/* Where the limit of dynamic shared memory is remembered: a kernel and the functions made from it share their attributes. */
+static struct handle *limit_holder(struct handle *handle) {
+    struct handle *kernel = handle->kernel ? handle_find((const void *)(uintptr_t)handle->kernel) : NULL;
+    return kernel ? kernel : handle;
+}
+
+bool handle_raise(struct handle *handle, int device, uint32_t dynamic) {
+    int limit = 0;
+    if (handle_get(handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, device, &limit) != CUDA_SUCCESS)
+        return false;
+    if (limit >= 0 && (uint32_t)limit >= dynamic)
+        return true;
+    struct handle *holder = limit_holder(handle);
+    if (!__atomic_load_n(&holder->raised, __ATOMIC_ACQUIRE)) {
+        __atomic_store_n(&holder->limit, limit, __ATOMIC_RELAXED);
+        __atomic_store_n(&holder->raised, 1, __ATOMIC_RELEASE);
+    }
+    return set_limit(handle, device, (int)dynamic) == CUDA_SUCCESS;
+}
+
+void handle_answer(const void *value, int attribute, int *answer) {
+    struct handle *handle = attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ? handle_find(value) : NULL;
+    struct handle *holder = handle ? limit_holder(handle) : NULL;
+    if (holder && __atomic_load_n(&holder->raised, __ATOMIC_ACQUIRE))
+        *answer = __atomic_load_n(&holder->limit, __ATOMIC_RELAXED);
+}
+
+void handle_touched(const void *value, int attribute, int set) {
+    struct handle *handle = handle_find(value);
+    if (!handle)
+        return;
+    if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+        __atomic_store_n(&limit_holder(handle)->limit, set, __ATOMIC_RELAXED);
+    overlap_cache_forget(&launch_cache, handle->value);
+    if (handle->kernel)
+        overlap_cache_forget(&launch_cache, handle->kernel);
+    if (handle->kind != HANDLE_KERNEL)
+        return;
+    uint32_t count = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < count && i < SLOTS; i++) {
+        uint32_t index = __atomic_load_n(&order[i], __ATOMIC_ACQUIRE);
+        if (index && slots[index - 1].kernel == handle->value)
+            overlap_cache_forget(&launch_cache, slots[index - 1].value);
+    }
+}

@@ -1,0 +1,357 @@
+/* Launches that are not a direct hit: seen for the first time, to be rebuilt, not proven yet, or traced.
+ *
+ * Whatever goes wrong in here, the program's own launch is made exactly as it asked. The one rule about errors: a changed launch
+ * that the driver refuses is made again as asked, at once; any other error is the program's own and is returned.
+ */
+#include <string.h>
+
+#include "launch.h"
+
+struct overlap_cache launch_cache;
+__thread struct overlap_shard *thread_shard __attribute__((tls_model("initial-exec")));
+static __thread bool thread_shares __attribute__((tls_model("initial-exec"))); /* more threads than shards */
+
+/* Raised by one whenever communication's footprint grows: decisions made before are withdrawn. */
+static uint32_t footprint_epoch;
+
+/* Per-launch priority: 0 not known yet, 1 works, 2 does not (driver before 12.0, or refused once). */
+static uint32_t priority_state;
+
+enum { ATTRIBUTES = 24 };
+
+/* ---- Counting ---- */
+
+void overlap_vendor_forked(void) {
+    thread_shard = NULL;
+    thread_shares = false;
+}
+
+static struct overlap_shard *shard_of_thread(void) {
+    if (thread_shard)
+        return thread_shard;
+    overlap_page_start();
+    struct overlap_page *page = __atomic_load_n(&overlap_current_page, __ATOMIC_ACQUIRE);
+    if (thread_shares)
+        return &page->shards[OVERLAP_SHARDS - 1];
+    struct overlap_shard *shard = overlap_shard_claim(page, overlap_thread_id(), overlap_thread_alive);
+    if (overlap_shard_is_shared(page, shard))
+        thread_shares = true;
+    else
+        thread_shard = shard;
+    return shard;
+}
+
+void launch_count(enum overlap_counter counter) {
+    struct overlap_shard *shard = shard_of_thread();
+    overlap_shard_add(overlap_current_page, shard, &shard->counters[counter]);
+}
+
+static void count_launch(enum overlap_way way, uint32_t reason) {
+    struct overlap_shard *shard = shard_of_thread();
+    overlap_shard_add(overlap_current_page, shard, &shard->launches[way][reason]);
+}
+
+/* ---- Making launches ---- */
+
+static bool is_per_thread(enum hook hook) {
+    return hook == HOOK_cuLaunchKernel_ptsz || hook == HOOK_cuLaunchKernelEx_ptsz || hook == HOOK_cuLaunchCooperativeKernel_ptsz;
+}
+
+/* The call that the program made, with another size; NOT_INITIALIZED where there is no driver. */
+static CUresult launch_with(const struct request *request, uint32_t dynamic) {
+    const CUlaunchConfig *c = &request->config;
+    void *real = real_function(request->way, request->hook);
+    if (!real)
+        return CUDA_ERROR_NOT_INITIALIZED;
+    switch (request->hook) {
+    case HOOK_cuLaunchKernel:
+    case HOOK_cuLaunchKernel_ptsz:
+        return ((type_cuLaunchKernel *)real)(request->function, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX,
+                                             c->blockDimY, c->blockDimZ, dynamic, c->hStream, request->parameters,
+                                             request->extra);
+    case HOOK_cuLaunchCooperativeKernel:
+    case HOOK_cuLaunchCooperativeKernel_ptsz:
+        return ((type_cuLaunchCooperativeKernel *)real)(request->function, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX,
+                                                        c->blockDimY, c->blockDimZ, dynamic, c->hStream, request->parameters);
+    default: {
+        CUlaunchConfig changed = *c;
+        changed.sharedMemBytes = dynamic;
+        return ((type_cuLaunchKernelEx *)real)(&changed, request->function, request->parameters, request->extra);
+    }
+    }
+}
+
+static CUresult launch_as_asked(const struct request *request) { return launch_with(request, request->config.sharedMemBytes); }
+
+/* The same launch with a priority of its own. False: it cannot be said. The program's attributes are copied: their array ends
+ * where the program says. */
+static bool launch_at_priority(const struct request *request, int priority, CUresult *result) {
+    bool per_thread = is_per_thread(request->hook);
+    type_cuLaunchKernelEx *real = real_own(per_thread ? HOOK_cuLaunchKernelEx_ptsz : HOOK_cuLaunchKernelEx);
+    if (request->hook == HOOK_cuLaunchKernelEx || request->hook == HOOK_cuLaunchKernelEx_ptsz)
+        real = real_function(request->way, request->hook);
+    CUlaunchAttribute attributes[ATTRIBUTES];
+    CUlaunchConfig config = request->config;
+    uint32_t count = 0;
+    if (!real || config.numAttrs > ATTRIBUTES - 2)
+        return false;
+    for (uint32_t i = 0; i < config.numAttrs; i++)
+        if (config.attrs[i].id != CU_LAUNCH_ATTRIBUTE_PRIORITY)
+            attributes[count++] = config.attrs[i];
+    if (request->hook == HOOK_cuLaunchCooperativeKernel || request->hook == HOOK_cuLaunchCooperativeKernel_ptsz)
+        attributes[count++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};
+    attributes[count++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value.priority = priority};
+    config.attrs = attributes;
+    config.numAttrs = count;
+    *result = real(&config, request->function, request->parameters, request->extra);
+    return true;
+}
+
+/* Refused because of what we changed, as far as an error code can tell. */
+static bool is_refusal(CUresult result) {
+    return result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES ||
+           result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+}
+
+/* When in doubt, the stream captures: then a success proves nothing, because the driver looks at it later. */
+static bool is_capturing(const struct request *request) {
+    CUresult (*ask)(CUstream, int *) =
+        is_per_thread(request->hook) ? driver.cuStreamIsCapturing_ptsz : driver.cuStreamIsCapturing;
+    int status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return !ask || ask(request->config.hStream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+/* ---- Deciding ---- */
+
+void library_of(uintptr_t site, char *name, size_t size) {
+    struct overlap_object object;
+    name[0] = 0;
+    if (overlap_object_at(site, &object)) {
+        strncpy(name, object.name, size - 1);
+        name[size - 1] = 0;
+    }
+}
+
+static uint64_t threads_of(const struct request *request) {
+    return (uint64_t)request->config.blockDimX * request->config.blockDimY * request->config.blockDimZ;
+}
+
+static uint64_t blocks_of(const struct request *request) {
+    return (uint64_t)request->config.gridDimX * request->config.gridDimY * request->config.gridDimZ;
+}
+
+static uint64_t word_of(uint32_t reason, uint32_t dynamic, uint64_t flags) {
+    return (dynamic & OVERLAP_WORD_SIZE_MASK) | (uint64_t)reason << OVERLAP_WORD_REASON_SHIFT | OVERLAP_WORD_VALID | flags;
+}
+
+static bool is_communication(const struct overlap_policy *policy, const char *kernel, const char *library) {
+    if (overlap_is_communication_library(library) || (kernel && overlap_is_communication(kernel)))
+        return true;
+    if (!policy)
+        return false;
+    struct overlap_view view = overlap_table_view(overlap_armed()->table);
+    return overlap_match_any(&view, policy->libraries, library) || (kernel && overlap_match_kernel(&view, policy->kernels, kernel));
+}
+
+/* Asks the driver what one block takes. False: it does not tell; *later: it may when asked again. */
+static bool read_footprint(struct handle *handle, const struct device *device, struct overlap_launch *launch, bool *later) {
+    int registers = 0, shared = 0;
+    CUresult result = handle_get(handle, CU_FUNC_ATTRIBUTE_NUM_REGS, device->ordinal, &registers);
+    if (result == CUDA_SUCCESS)
+        result = handle_get(handle, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, device->ordinal, &shared);
+    *later = result == CUDA_ERROR_FUNCTION_NOT_LOADED;
+    if (result != CUDA_SUCCESS || registers < 0 || shared < 0)
+        return false;
+    launch->footprint.registers = (uint32_t)registers;
+    launch->footprint.static_shared = (uint32_t)shared;
+    launch->maximum_dynamic = device->gpu.shared_optin > (uint32_t)shared ? device->gpu.shared_optin - (uint32_t)shared : 0;
+    return true;
+}
+
+/* Makes the decision and keeps it under `place`, the handle as the cache knows it. */
+static uint64_t decide(const struct request *request, struct handle *handle, struct device *device, uint64_t place) {
+    const struct overlap_settings *settings = overlap_armed();
+    const struct overlap_policy *policy = device_policy(device);
+    uint32_t epoch = __atomic_load_n(&footprint_epoch, __ATOMIC_ACQUIRE);
+    char library[256];
+    library_of(request->site, library, sizeof library);
+    const char *kernel = handle ? handle_name(handle) : NULL;
+    struct overlap_launch launch = {.blocks = blocks_of(request), .flags = request->flags};
+    launch.footprint.threads = (uint32_t)threads_of(request);
+    launch.footprint.dynamic_shared = request->config.sharedMemBytes;
+    bool later = false;
+    if (!handle || !kernel || !read_footprint(handle, device, &launch, &later))
+        launch.flags |= OVERLAP_LAUNCH_UNKNOWN;
+    if (handle && __atomic_load_n(&handle->refused, __ATOMIC_RELAXED))
+        launch.flags |= OVERLAP_LAUNCH_REFUSED;
+    uint64_t flags = 0;
+    if (is_communication(policy, kernel, library)) {
+        launch.flags |= OVERLAP_LAUNCH_COMMUNICATION;
+        flags = OVERLAP_WORD_COMMUNICATION;
+        int priority = 0;
+        if (policy && device_priority(policy->priority, policy->priority_value, &priority))
+            flags |= OVERLAP_WORD_RAISE | (uint64_t)(uint16_t)priority << OVERLAP_WORD_PRIORITY_SHIFT;
+        if (!(launch.flags & OVERLAP_LAUNCH_UNKNOWN) && device_learn(device, kernel, &launch.footprint)) {
+            __atomic_fetch_add(&footprint_epoch, 1, __ATOMIC_RELEASE);
+            overlap_cache_forget_all(&launch_cache);
+            epoch++;
+        }
+    }
+    struct overlap_footprint copy;
+    struct overlap_decision decision;
+    overlap_decide(settings->table, device->policy, &device->gpu, kernel ? kernel : "", library, &launch,
+                   device_communication(device, &copy), &decision);
+    if (decision.dynamic_shared != request->config.sharedMemBytes)
+        flags |= OVERLAP_WORD_CHANGED;
+    else if (!(flags & OVERLAP_WORD_RAISE) && !(flags & OVERLAP_WORD_COMMUNICATION) && !settings->trace)
+        flags |= OVERLAP_WORD_DIRECT;
+    uint64_t word = word_of(decision.reason, decision.dynamic_shared, flags);
+    uint64_t threads = threads_of(request);
+    if (place && !later && overlap_cacheable(threads, request->config.sharedMemBytes)) {
+        overlap_cache_keep(&launch_cache, place, overlap_cache_key(threads, request->config.sharedMemBytes, request->site),
+                           decision.minimum_blocks, decision.maximum_blocks, word);
+        /* Communication grew while we decided by its old footprint. */
+        if (epoch != __atomic_load_n(&footprint_epoch, __ATOMIC_ACQUIRE))
+            overlap_cache_forget(&launch_cache, place);
+    }
+    return word;
+}
+
+/* The decision word of a launch, and under which handle the cache holds it (0: not at all). */
+static uint64_t word_for(const struct request *request, uint64_t *place) {
+    uint64_t threads = threads_of(request), blocks = blocks_of(request);
+    uint64_t key = overlap_cache_key(threads, request->config.sharedMemBytes, request->site);
+    bool cacheable = overlap_cacheable(threads, request->config.sharedMemBytes);
+    *place = (uint64_t)(uintptr_t)request->function | (uint64_t)request->flags << FLAG_SHIFT;
+    uint64_t word = cacheable ? overlap_cache_find(&launch_cache, *place, key, blocks) : 0;
+    if (word)
+        return word;
+    struct handle *handle = handle_find(request->function);
+    struct device *device = device_current();
+    if (!device) {
+        *place = 0;
+        return word_of(OVERLAP_REASON_unknown_footprint, request->config.sharedMemBytes, 0);
+    }
+    if (handle && handle->kind == HANDLE_KERNEL && !device_only_one()) {
+        /* One CUkernel serves every device, so its answers are kept by device. */
+        *place |= (uint64_t)(device->ordinal + 1) << DEVICE_SHIFT;
+        if (device->ordinal + 1 >= OVERLAP_DEVICES)
+            *place = 0;
+        word = cacheable && *place ? overlap_cache_find(&launch_cache, *place, key, blocks) : 0;
+        if (word)
+            return word;
+    }
+    return decide(request, handle, device, *place);
+}
+
+/* ---- Acting ---- */
+
+/* A communication launch. *priority is set and true returned in *raised if it got another priority than its stream's. */
+static CUresult launch_communication(const struct request *request, uint64_t word, bool *raised, int *priority) {
+    *raised = false;
+    *priority = (int16_t)(word >> OVERLAP_WORD_PRIORITY_SHIFT);
+    if (!(word & OVERLAP_WORD_RAISE) || __atomic_load_n(&priority_state, __ATOMIC_RELAXED) == 2)
+        return launch_as_asked(request);
+    if (__atomic_load_n(&priority_state, __ATOMIC_RELAXED) == 0) {
+        int version = 0; /* launches take a priority since CUDA 12.0 */
+        bool known = driver.cuDriverGetVersion && driver.cuDriverGetVersion(&version) == CUDA_SUCCESS && version >= 12000;
+        __atomic_store_n(&priority_state, known ? 1 : 2, __ATOMIC_RELAXED);
+        if (!known)
+            return launch_as_asked(request);
+    }
+    CUresult (*ask)(CUstream, int *) =
+        is_per_thread(request->hook) ? driver.cuStreamGetPriority_ptsz : driver.cuStreamGetPriority;
+    int present = 0;
+    if (!ask || ask(request->config.hStream, &present) != CUDA_SUCCESS || present == *priority)
+        return launch_as_asked(request);
+    CUresult result;
+    if (!launch_at_priority(request, *priority, &result))
+        return launch_as_asked(request);
+    if (is_refusal(result)) {
+        CUresult again = launch_as_asked(request);
+        launch_count(OVERLAP_COUNTER_REFUSED);
+        if (again == CUDA_SUCCESS)
+            __atomic_store_n(&priority_state, 2, __ATOMIC_RELAXED); /* it was the attribute */
+        return again;
+    }
+    *raised = result == CUDA_SUCCESS;
+    return result;
+}
+
+/* A computation launch with another size that the driver has not taken yet. */
+static CUresult launch_unproven(const struct request *request, uint64_t word, uint64_t place, uint32_t *reason, uint32_t *launched) {
+    struct handle *handle = handle_find(request->function);
+    struct device *device = device_current();
+    *launched = (uint32_t)(word & OVERLAP_WORD_SIZE_MASK);
+    CUresult result = CUDA_ERROR_INVALID_VALUE;
+    bool raised = handle && device && handle_raise(handle, device->ordinal, *launched);
+    if (raised)
+        result = launch_with(request, *launched);
+    if (!is_refusal(result)) {
+        if (result == CUDA_SUCCESS && place && !overlap_armed()->trace && !is_capturing(request))
+            overlap_cache_replace(&launch_cache, place,
+                                  overlap_cache_key(threads_of(request), request->config.sharedMemBytes, request->site), word,
+                                  word | OVERLAP_WORD_DIRECT);
+        return result;
+    }
+    if (handle)
+        __atomic_store_n(&handle->refused, 1, __ATOMIC_RELAXED);
+    if (place)
+        overlap_cache_forget(&launch_cache, place);
+    if (raised)
+        launch_count(OVERLAP_COUNTER_REFUSED);
+    *reason = OVERLAP_REASON_refused;
+    *launched = request->config.sharedMemBytes;
+    return launch_as_asked(request);
+}
+
+static void trace(const struct request *request, uint32_t reason, uint32_t launched, bool raised, int priority) {
+    struct handle *handle = handle_find(request->function);
+    struct device *device = device_current();
+    char library[256];
+    library_of(request->site, library, sizeof library);
+    struct overlap_trace record = {.stream = (uint64_t)(uintptr_t)request->config.hStream,
+                                   .blocks = blocks_of(request),
+                                   .threads = (uint32_t)threads_of(request),
+                                   .asked = request->config.sharedMemBytes,
+                                   .launched = launched,
+                                   .priority = priority,
+                                   .flags = raised ? OVERLAP_TRACE_RAISED : 0,
+                                   .reason = reason,
+                                   .device = device ? (uint32_t)device->ordinal : 0};
+    /* Under `when: overlapping` a launch is said to be outside: this version knows no windows. */
+    if (reason == OVERLAP_REASON_not_overlapping)
+        record.flags |= OVERLAP_TRACE_WINDOWED;
+    if (!overlap_trace_write(&record, handle ? handle_name(handle) : NULL, library))
+        launch_count(OVERLAP_COUNTER_TRACE_DROPPED);
+}
+
+__attribute__((cold, noinline)) static CUresult launch_unarmed(const struct request *request) { return launch_as_asked(request); }
+
+CUresult launch_slow(const struct request *request) {
+    const struct overlap_settings *settings = overlap_armed();
+    if (!settings || !real_function(request->way, request->hook) || !driver_ready())
+        return launch_unarmed(request);
+    uint64_t place;
+    uint64_t word = word_for(request, &place);
+    uint32_t reason = (uint32_t)(word >> OVERLAP_WORD_REASON_SHIFT & 63);
+    uint32_t launched = request->config.sharedMemBytes;
+    bool raised = false;
+    int priority = 0;
+    CUresult result;
+    if (word & OVERLAP_WORD_COMMUNICATION) {
+        result = launch_communication(request, word, &raised, &priority);
+        launch_count(OVERLAP_COUNTER_COMMUNICATION);
+        if (raised)
+            launch_count(OVERLAP_COUNTER_RAISED);
+    } else if ((word & OVERLAP_WORD_CHANGED) && !(word & OVERLAP_WORD_DIRECT)) {
+        result = launch_unproven(request, word, place, &reason, &launched);
+    } else {
+        launched = word & OVERLAP_WORD_CHANGED ? (uint32_t)(word & OVERLAP_WORD_SIZE_MASK) : launched;
+        result = launch_with(request, launched);
+    }
+    count_launch(request->way, reason);
+    if (__builtin_expect(settings->trace, 0))
+        trace(request, reason, launched, raised, priority);
+    return result;
+}

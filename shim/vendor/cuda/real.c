@@ -1,0 +1,137 @@
+/* The driver's own functions, and who gets ours instead.
+ *
+ * dlsym: the real function is asked first; its answer is replaced only if it is the driver's function of that very name. cuGetProcAddress:
+ * likewise, by the address that the driver returned, which is right for every version and every kind of default stream.
+ */
+#include <string.h>
+
+#include "cuda.h"
+
+#define DRIVER_PREFIX "libcuda.so"
+
+void *real_functions[DRIVER_WAYS][HOOK_COUNT];
+struct driver_calls driver;
+
+static const char *const hook_names[HOOK_COUNT] = {
+#define DRIVER(name, body, parameters, ...) #name,
+#include "driver.def"
+#undef DRIVER
+};
+
+/* The driver of this process: the first that anybody used through us. Written once, by whoever comes first, then read only. */
+static struct {
+    uint32_t state; /* 0: none yet, 1: being written, 2: ready */
+    struct overlap_object object;
+    void *exported[HOOK_COUNT];
+} known;
+
+static bool adopt(const struct overlap_object *object) {
+    uint32_t none = 0;
+    if (!__atomic_compare_exchange_n(&known.state, &none, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
+        return overlap_wait(&known.state, 2) && known.object.base == object->base;
+    known.object = *object;
+    for (int hook = 0; hook < HOOK_COUNT; hook++)
+        known.exported[hook] = overlap_object_symbol(object, hook_names[hook]);
+#define CALL(name, parameters) driver.name = (CUresult(*) parameters)overlap_object_symbol(object, #name);
+#include "api.def"
+#undef CALL
+    __atomic_store_n(&known.state, 2, __ATOMIC_RELEASE);
+    return true;
+}
+
+bool driver_ready(void) { return __atomic_load_n(&known.state, __ATOMIC_ACQUIRE) == 2; }
+
+void *real_own(enum hook hook) { return driver_ready() ? known.exported[hook] : NULL; }
+
+/* Does the address belong to the driver of this process? */
+static bool is_driver(const void *address) {
+    uintptr_t at = (uintptr_t)address;
+    if (driver_ready() && at >= known.object.start && at < known.object.end)
+        return true;
+    struct overlap_object object;
+    return overlap_object_at(at, &object) && strncmp(object.name, DRIVER_PREFIX, strlen(DRIVER_PREFIX)) == 0 && adopt(&object);
+}
+
+/* Remembers what is behind a way in; false if it is another function than the one we know. */
+static bool remember(enum overlap_way way, enum hook hook, void *address) {
+    void *before = NULL;
+    return __atomic_compare_exchange_n(&real_functions[way][hook], &before, address, false, __ATOMIC_RELEASE,
+                                       __ATOMIC_ACQUIRE) ||
+           before == address;
+}
+
+void *real_find(enum hook hook) {
+    void *address = overlap_next_symbol(hook_names[hook], DRIVER_PREFIX);
+    if (!address)
+        return NULL;
+    is_driver(address); /* somebody else's wrapper is as good to call, but then we know no driver by it */
+    if (!driver_ready()) {
+        struct overlap_object object;
+        if (overlap_object_named(DRIVER_PREFIX, &object))
+            adopt(&object);
+    }
+    remember(OVERLAP_WAY_symbol, hook, address);
+    return address;
+}
+
+static int hook_named(const char *name) {
+    for (int hook = 0; hook < HOOK_COUNT; hook++)
+        if (strcmp(hook_names[hook], name) == 0)
+            return hook;
+    return -1;
+}
+
+void *overlap_vendor_symbol(void *handle, const char *name) {
+    int hook = hook_named(name);
+    if (hook < 0)
+        return NULL;
+    void *real = overlap_real_dlsym(handle, name);
+    if (!real)
+        return NULL; /* asked again by the jump, which leaves dlerror as the program expects */
+    if (overlap_is_ours((uintptr_t)real)) {
+        /* The global scope holds our wrapper; it counts only if a driver is behind it. */
+        real = overlap_next_symbol(name, DRIVER_PREFIX);
+        if (!real)
+            return OVERLAP_NO_SYMBOL; /* a machine without a driver must not look equipped */
+    }
+    if (!overlap_armed() || !is_driver(real) || !remember(OVERLAP_WAY_dlsym, (enum hook)hook, real))
+        return NULL;
+    return entry_thunk(OVERLAP_WAY_dlsym, (enum hook)hook);
+}
+
+bool overlap_vendor_present(void) {
+    struct overlap_object object;
+    return overlap_object_named(DRIVER_PREFIX, &object);
+}
+
+/* A driver may return an inner function that it does not export; then the request says which one it is. */
+static int hook_requested(const char *symbol, int version, uint64_t flags) {
+    char name[64];
+    bool per_thread = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+    if (strlen(symbol) > sizeof name - 8)
+        return -1;
+    if (strcmp(symbol, "cuGetProcAddress") == 0)
+        return version >= 12000 ? HOOK_cuGetProcAddress_v2 : HOOK_cuGetProcAddress;
+    strcpy(name, symbol);
+    if (per_thread) {
+        strcat(name, "_ptsz");
+        int hook = hook_named(name);
+        if (hook >= 0)
+            return hook;
+    }
+    return hook_named(symbol);
+}
+
+void *real_replace(const char *symbol, int version, uint64_t flags, void *address) {
+    if (!symbol || !address || !overlap_armed() || !is_driver(address))
+        return address;
+    int hook = -1;
+    for (int i = 0; i < HOOK_COUNT && hook < 0; i++)
+        if (known.exported[i] == address)
+            hook = i;
+    if (hook < 0)
+        hook = hook_requested(symbol, version, flags);
+    if (hook < 0 || !remember(OVERLAP_WAY_proc_address, (enum hook)hook, address))
+        return address;
+    return entry_thunk(OVERLAP_WAY_proc_address, (enum hook)hook);
+}

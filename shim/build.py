@@ -31,7 +31,7 @@ COMMON = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-g")
 SHARED = ("-fPIC", "-shared", "-fvisibility=hidden")
 INCLUDES = {"shim": ("-Ishim",), "simgpu": ("-Ishim", "-Ishim/core"), "demo": ("-Ishim",)}
 SOURCES = {
-    "shim": ("shim/core/*.c", "shim/sys/*.c", "shim/vendor/*/*.c", "shim/sys/*.S"),
+    "shim": ("shim/core/*.c", "shim/sys/*.c", "shim/vendor/*/*.c", "shim/sys/*.S", "shim/vendor/*/*.S"),
     "simgpu": ("tools/simgpu/*.c",),
     "demo": ("tools/demo/*.c",),
 }
@@ -133,7 +133,9 @@ def keep_policies(output: Path) -> list[Path]:
     if not all(importlib.util.find_spec(name) for name in ("cffi", "yaml")):
         return []
     command = [sys.executable, "-m", "pyshim.launch.shipped", str(output)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    # What pip isolates a build with is in PYTHONPATH, too.
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
     if done.returncode:
         raise BuildError(f"the shipped policies do not compile: {done.stderr.strip()}")

@@ -1,11 +1,9 @@
 /* The slow half of the decision cache: searching all lines of a handle, keeping, withdrawing. See core.h for the layout.
  *
- * Memory order: the word of an answer is stored with release after its interval, and loaded with acquire before it. Keys and
- * handles are claimed by compare-and-swap and never change again, so a reader that sees one sees the right one.
+ * Memory order: handle, key and interval are claimed by compare-and-swap, in this order, and never change again; the word is
+ * published with release after them, and loaded with acquire before the interval.
  */
 #include "core.h"
-
-#define BUSY UINT64_C(1)
 
 static struct overlap_cache_line *line_at(struct overlap_cache *cache, uint64_t handle, uint64_t probe) {
     return &cache->lines[(overlap_cache_hash(handle) + probe) & (OVERLAP_CACHE_LINES - 1)];
@@ -22,7 +20,7 @@ uint64_t overlap_cache_find(const struct overlap_cache *cache, uint64_t handle, 
             continue;
         for (int i = 0; i < 2; i++) {
             uint64_t word = overlap_answer_word(&line->answers[i], key, blocks);
-            if (word)
+            if (word & OVERLAP_WORD_VALID)
                 return word;
         }
     }
@@ -43,23 +41,18 @@ bool overlap_cache_keep(struct overlap_cache *cache, uint64_t handle, uint64_t k
         return false;
     if (maximum > UINT32_MAX)
         maximum = UINT32_MAX;
+    const uint64_t grid = overlap_cache_grid(minimum, maximum);
     for (uint64_t probe = 0; probe < OVERLAP_CACHE_PROBES; probe++) {
         struct overlap_cache_line *line = line_at(cache, handle, probe);
         if (!claim(&line->handle, handle))
             continue;
         for (int i = 0; i < 2; i++) {
             struct overlap_answer *answer = &line->answers[i];
-            if (!claim(&answer->key, key))
-                continue;
+            if (!claim(&answer->key, key) || !claim(&answer->grid, grid))
+                continue; /* of another launch, or of the same one with other grids */
             uint64_t none = 0;
-            if (!__atomic_compare_exchange_n(&answer->word, &none, BUSY, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-                if (none == BUSY || overlap_answer_word(answer, key, minimum) == word)
-                    return false; /* another thread keeps, or has kept, the same answer */
-                continue;         /* an answer for other grids */
-            }
-            __atomic_store_n(&answer->grid, minimum << 32 | maximum, __ATOMIC_RELAXED);
-            __atomic_store_n(&answer->word, word, __ATOMIC_RELEASE);
-            return true;
+            /* Release: whoever sees the word sees the interval. A word that is there already says the same. */
+            return __atomic_compare_exchange_n(&answer->word, &none, word, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
         }
     }
     return false;
@@ -80,12 +73,7 @@ void overlap_cache_replace(struct overlap_cache *cache, uint64_t handle, uint64_
     }
 }
 
-/* A word that is being written is left to its writer, who looks at the epoch afterwards. */
-static void withdraw(struct overlap_answer *answer) {
-    uint64_t word = __atomic_load_n(&answer->word, __ATOMIC_RELAXED);
-    if (word != 0 && word != BUSY)
-        __atomic_compare_exchange_n(&answer->word, &word, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
-}
+static void withdraw(struct overlap_answer *answer) { __atomic_store_n(&answer->word, 0, __ATOMIC_RELEASE); }
 
 void overlap_cache_forget(struct overlap_cache *cache, uint64_t handle) { FOR_ANSWERS(answer, cache, handle) withdraw(answer); }
 

@@ -52,7 +52,7 @@ bool overlap_match_kernel(const struct overlap_view *view, struct overlap_span s
  *
  * From (handle, threads, asked bytes, call site, device) to a decision word, for an interval of grid sizes. Readers take no
  * lock and write nothing. A line is 64 bytes: a handle and two answers; more answers of a handle go to the next lines.
- * Keys are written once; an answer is withdrawn by zeroing its word, so a line never moves.
+ * Keys and intervals are written once; an answer is withdrawn by zeroing its word, so a line never moves.
  */
 
 /* The decision word: everything the hot path needs, in one atomic load. 0: no answer. */
@@ -68,8 +68,8 @@ bool overlap_match_kernel(const struct overlap_view *view, struct overlap_span s
 
 struct overlap_answer {
     uint64_t key;  /* overlap_cache_key(), 0 while free */
-    uint64_t grid; /* minimum << 32 | maximum, of the grid's blocks */
-    uint64_t word; /* 0: none; 1: being written */
+    uint64_t grid; /* overlap_cache_grid(), 0 until written */
+    uint64_t word; /* 0: none */
 };
 
 struct overlap_cache_line {
@@ -87,38 +87,38 @@ struct overlap_cache {
     struct overlap_cache_line lines[OVERLAP_CACHE_LINES] __attribute__((aligned(64)));
 };
 
-/* The key of a call: valid only if the launch is cacheable (threads 1 to 1024, asked below 256 KiB). site: return address;
- * its page tells the calling library, because no two libraries share a page. 36 bits of page hold every user address of
- * x86-64 and aarch64 with 48-bit addresses. */
+/* The key of a call, if it is cacheable (threads 1 to 1024, asked below 256 KiB). site: return address; its page tells the calling
+ * library, because no two libraries share a page; 36 bits of page hold every user address of x86-64, and of aarch64 with 48-bit
+ * addresses. 1024 threads carry into the page, to where no launch can have no threads. */
 static inline bool overlap_cacheable(uint64_t threads, uint32_t asked) {
     return threads - 1 < 1024 && asked <= OVERLAP_WORD_SIZE_MASK;
 }
 static inline uint64_t overlap_cache_key(uint64_t threads, uint32_t asked, uintptr_t site) {
-    return (uint64_t)(site >> 12) << 28 | (threads - 1) << 18 | asked;
+    return ((uint64_t)(site >> 12) << 28) + (threads << 18) + asked;
 }
 
+/* Grids from minimum to maximum blocks: the length of the interval in the upper half, its start in the lower. */
+static inline uint64_t overlap_cache_grid(uint64_t minimum, uint64_t maximum) { return (maximum - minimum) << 32 | minimum; }
+
+/* launch_x86_64.S computes the same. */
 static inline uint64_t overlap_cache_hash(uint64_t handle) {
-    return (handle >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> (64 - OVERLAP_CACHE_BITS);
+    return handle * UINT64_C(0x9E3779B97F4A7C15) >> (64 - OVERLAP_CACHE_BITS);
 }
 
-/* Is the answer one for this key and grid? Returns its word or 0. The word is read before and after the interval, so that a word
- * and an interval that do not belong together are never used. */
+/* The word of an answer, if it is one for this key and grid; else 0. The interval of an answer never changes once its word was
+ * published, so the order of the two loads is all that is needed. */
 static inline uint64_t overlap_answer_word(const struct overlap_answer *answer, uint64_t key, uint64_t blocks) {
     if (__atomic_load_n(&answer->key, __ATOMIC_RELAXED) != key)
         return 0;
     uint64_t word = __atomic_load_n(&answer->word, __ATOMIC_ACQUIRE);
-    uint64_t grid = __atomic_load_n(&answer->grid, __ATOMIC_ACQUIRE);
-    if (blocks - (grid >> 32) > (grid & UINT32_MAX) - (grid >> 32))
-        return 0;
-    if (__atomic_load_n(&answer->word, __ATOMIC_RELAXED) != word)
-        return 0;
-    return word & ~UINT64_C(1) ? word : 0;
+    uint64_t grid = __atomic_load_n(&answer->grid, __ATOMIC_RELAXED);
+    return blocks - (grid & UINT32_MAX) <= grid >> 32 ? word : 0;
 }
 
 /* The whole search, for callers that can wait a little. */
 uint64_t overlap_cache_find(const struct overlap_cache *cache, uint64_t handle, uint64_t key, uint64_t blocks);
 
-/* Keeps an answer; false if there is no room or somebody else is writing it (the caller has its decision anyway). */
+/* Keeps an answer; false if there is no room or there is one already (the caller has its decision anyway). */
 bool overlap_cache_keep(struct overlap_cache *cache, uint64_t handle, uint64_t key, uint64_t minimum, uint64_t maximum,
                         uint64_t word);
 

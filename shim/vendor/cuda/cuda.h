@@ -2,7 +2,7 @@
  * decision back into one call of the driver. Which file does what:
  *   entry.c   the doors: one thunk per entry point and way in, made from driver.def
  *   real.c    the functions behind the doors, and what dlsym and cuGetProcAddress answer
- *   launch.h  the hot path: one look into the cache, one jump
+ *   launch.h  bodies of the launch calls, and the hot path: one look into the cache, one jump; for x86-64 in assembler
  *   launch.c  everything about a launch that is not in the cache yet, or has to be rebuilt
  *   device.c  devices: limits, policy, communication's footprint
  *   handle.c  kernels: which call made a handle, its name, its attributes
@@ -13,6 +13,8 @@
 #include "../../core/core.h"
 #include "../../sys/sys.h"
 #include "cuda_abi.h"
+
+#pragma GCC visibility push(hidden)
 
 enum hook {
 #define DRIVER(name, body, parameters, ...) HOOK_##name,
@@ -30,14 +32,14 @@ enum hook {
 
 #define DRIVER_WAYS 3 /* symbol, dlsym, proc_address: the first of enum overlap_way */
 
-/* By way in and hook; NULL until known. A thunk of dlsym or cuGetProcAddress is given out only after its entry is set. */
-extern void *real_functions[DRIVER_WAYS][HOOK_COUNT];
+/* By hook and way in; NULL until known. A thunk of dlsym or cuGetProcAddress is given out only after its entry is set. */
+extern void *real_functions[HOOK_COUNT][DRIVER_WAYS + 1];
 
 /* Looks for what an exported wrapper stands in front of; NULL: there is no driver. */
 void *real_find(enum hook hook);
 
 static inline void *real_function(enum overlap_way way, enum hook hook) {
-    void *real = __atomic_load_n(&real_functions[way][hook], __ATOMIC_ACQUIRE);
+    void *real = __atomic_load_n(&real_functions[hook][way], __ATOMIC_ACQUIRE);
     return __builtin_expect(real != NULL, 1) ? real : real_find(hook);
 }
 #define REAL(way, hook, name) ((type_##name *)real_function(way, hook))
@@ -157,3 +159,5 @@ void library_of(uintptr_t site, char *name, size_t size);
 #define DRIVER_BODY static inline __attribute__((always_inline)) CUresult
 CUresult stream_create(enum overlap_way way, enum hook hook, uintptr_t site, CUstream *stream, uint32_t flags, int priority,
                        bool with_priority);
+
+#pragma GCC visibility pop

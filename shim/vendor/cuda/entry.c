@@ -1,7 +1,11 @@
 /* The doors. Every row of driver.def becomes three functions around one body: the exported symbol, the one that dlsym gives out,
  * and the one that cuGetProcAddress gives out. So launches can be counted by way, and each way calls what is behind itself.
  */
-#include "launch.h"
+#ifdef __x86_64__
+#include "launch_x86_64.h"
+#else
+#include "launch_portable.h"
+#endif
 
 /* ---- Bodies that only pass on and take note ---- */
 
@@ -178,11 +182,35 @@ DRIVER_BODY kernel_get_attribute_body(enum overlap_way way, enum hook hook, uint
 /* ---- The thunks ---- */
 
 #define SITE ((uintptr_t)__builtin_return_address(0))
+
+/* Exported, and two that others hand out. */
 #define DRIVER(name, body, parameters, ...)                                                                            \
     OVERLAP_EXPORT CUresult name parameters;                                                                           \
     OVERLAP_EXPORT CUresult name parameters { return body(OVERLAP_WAY_symbol, HOOK_##name, SITE, __VA_ARGS__); }       \
     static CUresult dlsym_##name parameters { return body(OVERLAP_WAY_dlsym, HOOK_##name, SITE, __VA_ARGS__); }        \
     static CUresult proc_##name parameters { return body(OVERLAP_WAY_proc_address, HOOK_##name, SITE, __VA_ARGS__); }
+
+/* The slow functions behind the hot thunks: jumped to, so SITE is the program's return address there too. */
+#define SLOW(way, name, body, parameters, ...)                                                                         \
+    CUresult slow_##way##_##name parameters;                                                                           \
+    __attribute__((cold, noinline)) CUresult slow_##way##_##name parameters {                                          \
+        return body##_slow(OVERLAP_WAY_##way, HOOK_##name, SITE, __VA_ARGS__);                                         \
+    }
+#define DRIVER_LAUNCH(name, body, parameters, ...)                                                                     \
+    SLOW(symbol, name, body, parameters, __VA_ARGS__)                                                                  \
+    SLOW(dlsym, name, body, parameters, __VA_ARGS__)                                                                   \
+    SLOW(proc_address, name, body, parameters, __VA_ARGS__)                                                            \
+    HOT_##body(name, parameters)
+
+#define HOT(linkage, prefix, way, name, body, parameters, ...)                                                         \
+    linkage CUresult prefix##name parameters {                                                                         \
+        return body(OVERLAP_WAY_##way, HOOK_##name, SITE, slow_##way##_##name, __VA_ARGS__);                           \
+    }
+#define HOT_launch_ex_body(name, parameters_)                                                                              \
+    OVERLAP_EXPORT CUresult name parameters_;                                                                       \
+    HOT(OVERLAP_EXPORT, , symbol, name, launch_ex_body, parameters_, config, function, parameters, extra)           \
+    HOT(static, dlsym_, dlsym, name, launch_ex_body, parameters_, config, function, parameters, extra)              \
+    HOT(static, proc_, proc_address, name, launch_ex_body, parameters_, config, function, parameters, extra)
 #include "driver.def"
 #undef DRIVER
 

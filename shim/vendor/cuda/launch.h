@@ -1,5 +1,5 @@
-/* The hot path of a launch: one look into the decision cache, one counter, one jump. It is inlined into every thunk, so that way
- * and hook are constants there. Whatever is not a direct hit goes to launch_slow().
+/* Bodies of the launch calls. Here is the hot path: one look into the decision cache, one counter, one jump; whatever is not a direct
+ * hit goes to the slow body, which is a function of its own so that the hot one needs no stack frame.
  *
  * The size is always max(asked, target): a launch may pass two hooks.
  */
@@ -11,33 +11,27 @@
 #define FLAG_SHIFT 61
 #define DEVICE_SHIFT 57
 
-static inline uint64_t direct_word(CUfunction function, uint32_t flags, uint64_t threads, uint64_t blocks, uint32_t shared,
-                                   uintptr_t site) {
+/* The word of a direct hit, or 0. Threads beyond 1024 may hit another launch's line, which does no harm: the driver refuses such
+ * a launch whatever its size. A size beyond the key's bits must not, for it is replaced. */
+static inline __attribute__((always_inline)) uint64_t direct_word(CUfunction function, uint32_t flags, uint32_t threads,
+                                                                  uint64_t blocks, uint32_t shared, uintptr_t site) {
     uint64_t handle = (uint64_t)(uintptr_t)function | (uint64_t)flags << FLAG_SHIFT;
     const struct overlap_cache_line *line = &launch_cache.lines[overlap_cache_hash(handle)];
-    if (__atomic_load_n(&line->handle, __ATOMIC_RELAXED) != handle || !overlap_cacheable(threads, shared))
-        return 0;
     uint64_t key = overlap_cache_key(threads, shared, site);
+    if (__builtin_expect(__atomic_load_n(&line->handle, __ATOMIC_RELAXED) != handle || shared > OVERLAP_WORD_SIZE_MASK, 0))
+        return 0;
     uint64_t word = overlap_answer_word(&line->answers[0], key, blocks);
     return word ? word : overlap_answer_word(&line->answers[1], key, blocks);
 }
 
-static inline void count_direct(struct overlap_shard *shard, enum overlap_way way, uint64_t word) {
-    uint64_t *counter = &shard->launches[way][word >> OVERLAP_WORD_REASON_SHIFT & 63];
-    __atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
+static inline __attribute__((always_inline)) void count_direct(struct overlap_shard *shard, enum overlap_way way, uint64_t word) {
+    /* Only this thread writes here, and readers in other processes take what they find: no atomic operation needed. */
+    shard->launches[way][word >> OVERLAP_WORD_REASON_SHIFT & 63]++;
 }
 
-DRIVER_BODY launch_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function, uint32_t grid_x, uint32_t grid_y,
-                        uint32_t grid_z, uint32_t block_x, uint32_t block_y, uint32_t block_z, uint32_t shared, CUstream stream,
-                        void **parameters, void **extra) {
-    type_cuLaunchKernel *real = __atomic_load_n(&real_functions[way][hook], __ATOMIC_RELAXED);
-    uint64_t word = direct_word(function, 0, (uint64_t)block_x * block_y * block_z, (uint64_t)grid_x * grid_y * grid_z, shared, site);
-    struct overlap_shard *shard = thread_shard;
-    if (__builtin_expect((word & OVERLAP_WORD_DIRECT) && shard && real, 1)) {
-        count_direct(shard, way, word);
-        return real(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, (uint32_t)(word & OVERLAP_WORD_SIZE_MASK),
-                    stream, parameters, extra);
-    }
+DRIVER_BODY launch_body_slow(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function, uint32_t grid_x,
+                             uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y, uint32_t block_z,
+                             uint32_t shared, CUstream stream, void **parameters, void **extra) {
     const struct request request = {way, hook, site, 0, function, parameters, extra,
                                     {.gridDimX = grid_x, .gridDimY = grid_y, .gridDimZ = grid_z, .blockDimX = block_x,
                                      .blockDimY = block_y, .blockDimZ = block_z, .sharedMemBytes = shared, .hStream = stream}};
@@ -71,23 +65,30 @@ static inline uint32_t flags_of(const CUlaunchConfig *config) {
     return flags;
 }
 
-DRIVER_BODY launch_ex_body(enum overlap_way way, enum hook hook, uintptr_t site, const CUlaunchConfig *config, CUfunction function,
-                           void **parameters, void **extra) {
-    type_cuLaunchKernelEx *real = __atomic_load_n(&real_functions[way][hook], __ATOMIC_RELAXED);
-    struct overlap_shard *shard = thread_shard;
-    if (__builtin_expect(!config, 0)) /* the driver's to refuse */
-        return (real = REAL(way, hook, cuLaunchKernelEx)) ? real(config, function, parameters, extra) : CUDA_ERROR_NOT_INITIALIZED;
-    uint32_t flags = flags_of(config);
-    uint64_t word = direct_word(function, flags, (uint64_t)config->blockDimX * config->blockDimY * config->blockDimZ,
-                                (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ, config->sharedMemBytes, site);
-    if (__builtin_expect((word & OVERLAP_WORD_DIRECT) && shard && real, 1)) {
-        count_direct(shard, way, word);
-        if (!(word & OVERLAP_WORD_CHANGED))
-            return real(config, function, parameters, extra);
-        CUlaunchConfig changed = *config;
-        changed.sharedMemBytes = (uint32_t)(word & OVERLAP_WORD_SIZE_MASK);
-        return real(&changed, function, parameters, extra);
+DRIVER_BODY launch_ex_body_slow(enum overlap_way way, enum hook hook, uintptr_t site, const CUlaunchConfig *config,
+                                CUfunction function, void **parameters, void **extra) {
+    if (!config) { /* the driver's to refuse */
+        type_cuLaunchKernelEx *real = REAL(way, hook, cuLaunchKernelEx);
+        return real ? real(config, function, parameters, extra) : CUDA_ERROR_NOT_INITIALIZED;
     }
-    const struct request request = {way, hook, site, flags, function, parameters, extra, *config};
+    const struct request request = {way, hook, site, flags_of(config), function, parameters, extra, *config};
     return launch_slow(&request);
+}
+
+DRIVER_BODY launch_ex_body(enum overlap_way way, enum hook hook, uintptr_t site, type_cuLaunchKernelEx *slow,
+                           const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra) {
+    type_cuLaunchKernelEx *real = __atomic_load_n(&real_functions[hook][way], __ATOMIC_RELAXED);
+    struct overlap_shard *shard = thread_shard;
+    uint64_t word = 0;
+    if (__builtin_expect(config && shard && real, 1))
+        word = direct_word(function, flags_of(config), config->blockDimX * config->blockDimY * config->blockDimZ,
+                           (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ, config->sharedMemBytes, site);
+    if (__builtin_expect(!(word & OVERLAP_WORD_DIRECT), 0))
+        return slow(config, function, parameters, extra);
+    count_direct(shard, way, word);
+    if (__builtin_expect(!(word & OVERLAP_WORD_CHANGED), 1))
+        return real(config, function, parameters, extra);
+    CUlaunchConfig changed = *config;
+    changed.sharedMemBytes = (uint32_t)(word & OVERLAP_WORD_SIZE_MASK);
+    return real(&changed, function, parameters, extra);
 }

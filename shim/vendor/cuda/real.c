@@ -9,7 +9,7 @@
 
 #define DRIVER_PREFIX "libcuda.so"
 
-void *real_functions[DRIVER_WAYS][HOOK_COUNT];
+void *real_functions[HOOK_COUNT][DRIVER_WAYS + 1];
 struct driver_calls driver;
 
 static const char *const hook_names[HOOK_COUNT] = {
@@ -55,7 +55,7 @@ static bool is_driver(const void *address) {
 /* Remembers what is behind a way in; false if it is another function than the one we know. */
 static bool remember(enum overlap_way way, enum hook hook, void *address) {
     void *before = NULL;
-    return __atomic_compare_exchange_n(&real_functions[way][hook], &before, address, false, __ATOMIC_RELEASE,
+    return __atomic_compare_exchange_n(&real_functions[hook][way], &before, address, false, __ATOMIC_RELEASE,
                                        __ATOMIC_ACQUIRE) ||
            before == address;
 }

@@ -1,0 +1,1 @@
+"""Policy files: text -> findings or a model -> the table that the preloaded library reads."""

@@ -1,0 +1,139 @@
+"""Bytes -> the nodes of one YAML document, with their positions, or the findings that stop us before that.
+
+Nothing is constructed: a policy reads the text of each scalar itself, so `on` stays `on` and `1e3` stays `1e3`. What a
+hostile file could do to a recursive reader (nesting, aliases that multiply or contain themselves) is refused here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Union
+
+import yaml
+
+from pyshim.policy.finding import Finding
+
+MAX_BYTES = 1 << 20
+MAX_DEPTH = 50
+MAX_NODES = 100_000  # after aliases are followed
+
+Outcome = Union[yaml.Node, Finding]
+
+_QUOTE_COMPARISON = 'YAML reads a leading > as a block of text: write the comparison in quotes, ">=4"'
+_QUOTE_PATTERN = 'YAML reads a leading * as an alias: write the pattern in quotes, "*gemm*"'
+_HINTS = {
+    "expected chomping or indentation indicators": _QUOTE_COMPARISON,
+    "expected a comment or a line break": _QUOTE_COMPARISON,
+    "found undefined alias": _QUOTE_PATTERN,
+    "expected alphabetic or numeric character, but found": _QUOTE_PATTERN,
+    r"found character '\t'": "indent with spaces: YAML does not allow tabs there",
+    "mapping values are not allowed here": "look for a wrong indentation or a colon that needs quotes",
+}
+
+
+def decode(data: bytes) -> str | Finding:
+    """The text of a file, without a byte order mark."""
+    if len(data) > MAX_BYTES:
+        return Finding("too-large", "the file is larger than 1 MiB, and no policy is", hint="is this the right file?")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode("utf-8-sig", "replace")
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        return Finding("encoding", "the file is not UTF-8 text", line, column, "save it as UTF-8")
+
+
+def compose(text: str) -> Outcome:
+    """The root node of the only document in the text."""
+    try:
+        return _compose(text)
+    except yaml.MarkedYAMLError as error:
+        return _marked(error)
+    except yaml.reader.ReaderError as error:
+        before = text[: error.position]
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        return Finding("yaml", f"the character {_code_point(error.character)} is not allowed in YAML", line, column)
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        # PyYAML lets some of Python's own errors through, for example for the escape "\UFFFFFFFF".
+        return Finding("yaml", f"not YAML: {' '.join(str(error).split())[:100]}", 1, 1)
+
+
+def _compose(text: str) -> Outcome:
+    loader = _Loader(text)
+    if not loader.check_node():
+        return Finding("empty", "the file holds no policy", 1, 1, "it begins with `policy: 1` and `name: NAME`")
+    root = loader.get_node()
+    if loader.check_node():
+        mark = _next(loader).start_mark
+        return Finding(
+            "several-documents", "the file holds several YAML documents", mark.line + 1, mark.column + 1,
+            "a file is one policy: put each into a file of its own", length=3,
+        )  # fmt: skip
+    assert root is not None
+    return root
+
+
+class _Refused(yaml.MarkedYAMLError):
+    """Raised while composing; context is the code of the finding."""
+
+
+class _Loader(yaml.SafeLoader):
+    """Composes with the size and depth of each node in hand, so that nothing big is ever walked."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._open = 0
+        # By identity: an alias leads to the same node again. The node is kept, so its identity is not given to another.
+        self._weights: dict[int, tuple[yaml.Node, int, int]] = {}
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        event = _next(self)
+        alias, mark = isinstance(event, yaml.AliasEvent), event.start_mark
+        self._open += 1
+        if self._open > MAX_DEPTH:
+            raise _Refused("too-deep", None, f"the file is nested deeper than {MAX_DEPTH} levels", mark)
+        node = super().compose_node(parent, index)
+        self._open -= 1
+        if node is None:
+            return None
+        if alias and id(node) not in self._weights:
+            raise _Refused("alias", None, "the alias leads to what it stands in", mark)
+        if id(node) not in self._weights:
+            self._weigh(node, mark)
+        return node
+
+    def _weigh(self, node: yaml.Node, mark: yaml.Mark) -> None:
+        children: list[yaml.Node] = []
+        if isinstance(node, yaml.SequenceNode):
+            children = node.value
+        elif isinstance(node, yaml.MappingNode):
+            children = [child for pair in node.value for child in pair]
+        known = [self._weights[id(child)] for child in children]
+        nodes = 1 + sum(weight for _, weight, _ in known)
+        depth = 1 + max((depth for _, _, depth in known), default=0)
+        if depth > MAX_DEPTH:
+            raise _Refused("too-deep", None, f"the file is nested deeper than {MAX_DEPTH} levels", mark)
+        if nodes > MAX_NODES or len(self._weights) >= MAX_NODES:
+            raise _Refused("too-large", None, f"the file holds more than {MAX_NODES:,} values, aliases followed", mark)
+        self._weights[id(node)] = (node, nodes, depth)
+
+
+def _marked(error: yaml.MarkedYAMLError) -> Finding:
+    mark = error.problem_mark or error.context_mark
+    line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+    problem = str(error.problem or error.context or "cannot be read")
+    if isinstance(error, _Refused):
+        return Finding(str(error.context), problem, line, column)
+    context = f" ({error.context})" if error.context and error.problem else ""
+    hint = next((hint for start, hint in _HINTS.items() if problem.startswith(start)), "")
+    return Finding("yaml", f"not YAML: {problem}{context}", line, column, hint)
+
+
+def _next(loader: yaml.SafeLoader) -> yaml.Event:
+    """The event that comes next; it is not taken."""
+    event: yaml.Event = loader.peek_event()  # type: ignore[no-untyped-call]
+    return event
+
+
+def _code_point(character: object) -> str:
+    number = ord(character) if isinstance(character, str) else int(str(character))
+    return f"U+{number:04X}"

@@ -1,0 +1,105 @@
+"""Policies by file or by name: what a --policy value means."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from itertools import combinations
+from pathlib import Path
+
+import pyshim
+from pyshim.errors import LAUNCHER_FAILED, OverlapError
+from pyshim.policy import gpus
+from pyshim.policy.finding import did_you_mean, headline, quote
+from pyshim.policy.model import Policy
+from pyshim.policy.reader import Reading, read_file
+from pyshim.policy.shadow import pattern_covers
+
+AUTO = "auto"
+PATH_VARIABLE = "OVERLAP_POLICY_PATH"
+SUFFIX = ".yaml"
+
+# The shipped policies that `auto` carries, one per GPU. None yet: what is safe on every GPU waits for overlap windows.
+DEFAULTS: tuple[str, ...] = ()
+
+
+def load(value: str, environment: Mapping[str, str]) -> tuple[Policy, ...]:
+    """The policies of a --policy value: files and names with commas between them, or `auto`.
+
+    Raises OverlapError (125) where one is missing or wrong, or where two are for the same GPU.
+    """
+    names = [name.strip() for name in value.split(",")]
+    if not all(names):
+        raise OverlapError(f"the policy {quote(value)} has an empty name", _names_hint(environment), LAUNCHER_FAILED)
+    wanted = [name for item in names for name in (DEFAULTS if item == AUTO else (item,))]
+    policies = tuple(_policy(name, environment) for name in wanted)
+    for first, second in combinations(zip(wanted, policies), 2):
+        _check_apart(first, second)
+    return policies
+
+
+def find(name: str, environment: Mapping[str, str]) -> Path:
+    """The file of a policy; a path need not exist. Raises OverlapError (125) for an unknown name."""
+    if "/" in name or (name.endswith(SUFFIX) and Path(name).is_file()):
+        return Path(name)
+    for directory in _directories(environment):
+        for candidate in (directory / name, directory / (name + SUFFIX)):
+            if candidate.suffix == SUFFIX and candidate.is_file():
+                return candidate
+    stem = name[: -len(SUFFIX)] if name.endswith(SUFFIX) else name
+    close = did_you_mean(stem, names(environment))
+    hint = "; ".join(part for part in (close, _names_hint(environment)) if part)
+    raise OverlapError(f"there is no policy {quote(name)}", hint, LAUNCHER_FAILED)
+
+
+def names(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Every name that find() knows, in alphabetical order."""
+    found = {path.stem for directory in _directories(environment) for path in directory.glob("*" + SUFFIX)}
+    return tuple(sorted(found))
+
+
+def shipped_directory() -> Path:
+    """Where the shipped policies are: inside the installed package, or beside it in a checkout."""
+    package = Path(pyshim.__file__).resolve().parent
+    inside = package / "policies"
+    return inside if inside.is_dir() else package.parent / "policies"
+
+
+def _directories(environment: Mapping[str, str]) -> list[Path]:
+    own = [Path(part) for part in environment.get(PATH_VARIABLE, "").split(os.pathsep) if part]
+    return [*own, shipped_directory()]
+
+
+def _names_hint(environment: Mapping[str, str]) -> str:
+    return f"write a file or one of: {', '.join(names(environment))}"
+
+
+def _policy(name: str, environment: Mapping[str, str]) -> Policy:
+    reading = read_file(find(name, environment))
+    if reading.policy is None:
+        raise _error(reading)
+    return reading.policy
+
+
+def _error(reading: Reading) -> OverlapError:
+    """The first mistake, as one line; the others are one command away."""
+    errors = [finding for finding in reading.findings if finding.severity == "error"]
+    rest = f"for all {len(errors)} mistakes: overlap policy check {reading.file}" if len(errors) > 1 else ""
+    hint = "; ".join(part for part in (errors[0].hint, rest) if part)
+    return OverlapError(headline(reading.file, errors[0]), hint or None, LAUNCHER_FAILED)
+
+
+def _check_apart(first: tuple[str, Policy], second: tuple[str, Policy]) -> None:
+    """The library takes the first policy that fits a GPU, so a second one for the same GPU would be silently unused."""
+    (name, policy), (other_name, other) = first, second
+    both = set(gpus.matching(policy.gpus)) & set(gpus.matching(other.gpus))
+    if policy.gpus and other.gpus and not both and not _patterns_meet(policy.gpus, other.gpus):
+        return
+    where = min(gpu.name for gpu in both) if both else "the same GPUs"
+    sentence = f"the policies {quote(name)} and {quote(other_name)} are both for {where}"
+    raise OverlapError(sentence, "combine policies whose `gpu` differ", LAUNCHER_FAILED)
+
+
+def _patterns_meet(some: tuple[str, ...], others: tuple[str, ...]) -> bool:
+    """For GPUs that are not known by name: one pattern is the other's special case."""
+    return any(pattern_covers(one, other) or pattern_covers(other, one) for one in some for other in others)

@@ -1,0 +1,145 @@
+"""Policies -> the bytes that the preloaded library reads, exactly as shim/overlap_abi.h lays them out."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyshim import _native
+from pyshim.errors import OverlapError
+from pyshim.policy.model import Footprint, Policy, Priority, Range, Rule
+
+
+def compile_table(policies: Sequence[Policy]) -> bytes:
+    """The table of these policies. Raises OverlapError where they do not fit into one."""
+    return _build(policies, [fingerprint(policy) for policy in policies])
+
+
+def fingerprint(policy: Policy) -> str:
+    """16 hexadecimal digits that identify what the policy compiles to, wherever its rules stand in the file."""
+    return hashlib.sha256(_build([policy], [""], lines=False)).hexdigest()[:16]
+
+
+def encode(table: bytes) -> str:
+    """For the environment."""
+    return base64.b64encode(table).decode("ascii")
+
+
+def decode(text: str) -> bytes:
+    """The inverse of encode. Raises OverlapError where the text is not base64."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise OverlapError(f"the policy table is not base64: {error}") from error
+
+
+@dataclass
+class _Sections:
+    """The growing end of a table: patterns point into strings, policies and rules point at patterns."""
+
+    patterns: list[int] = field(default_factory=list)
+    strings: bytearray = field(default_factory=lambda: bytearray(b"\0"))  # offset 0: the empty string
+    offsets: dict[str, int] = field(default_factory=lambda: {"": 0})
+
+    def string(self, text: str) -> int:
+        if text not in self.offsets:
+            self.offsets[text] = len(self.strings)
+            self.strings += text.encode("utf-8") + b"\0"
+        return self.offsets[text]
+
+    def span(self, texts: Iterable[str]) -> tuple[int, int]:
+        first = len(self.patterns)
+        self.patterns += [self.string(text) for text in texts]
+        return first, len(self.patterns) - first
+
+
+def _build(policies: Sequence[Policy], hashes: Sequence[str], lines: bool = True) -> bytes:
+    constants = _native.header()
+    ffi = _native.ffi
+    sections = _Sections()
+    rules = [rule for policy in policies for rule in policy.rules]
+    head: Any = ffi.new("struct overlap_table *")
+    packed_policies = ffi.new("struct overlap_policy[]", len(policies))
+    packed_rules = ffi.new("struct overlap_rule[]", len(rules))
+    first_rule = 0
+    for index, policy in enumerate(policies):
+        packed_policies[index] = _policy(policy, hashes[index], first_rule, sections)
+        for offset, rule in enumerate(policy.rules):
+            packed_rules[first_rule + offset] = _rule(rule, rule.line if lines else 0, sections)
+        first_rule += len(policy.rules)
+    patterns = ffi.new("uint32_t[]", sections.patterns)
+    body = b"".join(bytes(ffi.buffer(part)) for part in (packed_policies, packed_rules, patterns))
+    body += bytes(sections.strings)
+    size = ffi.sizeof("struct overlap_table") + len(body)
+    limit = constants.OVERLAP_TABLE_MAX_SIZE
+    if size > limit:
+        raise OverlapError(
+            f"the policy compiles to {size:,} bytes, and the table that travels in the environment holds {limit:,}",
+            "merge rules that have the same shape: a rule may list several kernels",
+        )
+    head.magic = constants.OVERLAP_TABLE_MAGIC
+    head.version = constants.OVERLAP_ABI_VERSION
+    head.size = size
+    head.checksum = zlib.crc32(body)
+    head.policy_count = len(policies)
+    head.rule_count = len(rules)
+    head.pattern_count = len(sections.patterns)
+    head.string_size = len(sections.strings)
+    return bytes(ffi.buffer(head)) + body
+
+
+def _policy(policy: Policy, digest: str, first_rule: int, sections: _Sections) -> dict[str, object]:
+    footprint = policy.footprint or Footprint(0, 0, 0, 0)
+    return {
+        "name": sections.string(policy.name),
+        "hash": sections.string(digest),
+        "gpus": sections.span(policy.gpus),
+        "kernels": sections.span(policy.kernels),
+        "libraries": sections.span(policy.libraries),
+        "stream_creators": sections.span(policy.stream_creators),
+        "first_rule": first_rule,
+        "rule_count": len(policy.rules),
+        "priority": _priority(policy.priority),
+        "priority_value": policy.priority.value,
+        "stream_priority": _priority(policy.stream_priority),
+        "stream_priority_value": policy.stream_priority.value,
+        "footprint_given": 1 if policy.footprint else 0,
+        "footprint": (footprint.threads, footprint.registers, footprint.static_shared, footprint.dynamic_shared),
+    }
+
+
+def _rule(rule: Rule, line: int, sections: _Sections) -> dict[str, object]:
+    match = rule.match
+    return {
+        "kernels": sections.span(match.kernels),
+        "libraries": sections.span(match.libraries),
+        "blocks": _range(match.blocks),
+        "threads": _range(match.threads),
+        "registers": _range(match.registers),
+        "waves_percent": _range(match.waves_percent),
+        "resident_blocks": _range(match.resident_blocks),
+        "shape": _member("shape", rule.shape.kind),
+        "value": rule.shape.value,
+        "when": _member("when", rule.when),
+        "keep_at_least": rule.keep_at_least,
+        "line": line,
+    }
+
+
+def _range(value: Range) -> tuple[int, int]:
+    return value.minimum, value.maximum
+
+
+def _priority(priority: Priority) -> int:
+    return _member("priority", priority.kind)
+
+
+def _member(enum: str, name: str) -> int:
+    """The header's number for a word of the model: overlap_when, always -> OVERLAP_WHEN_ALWAYS."""
+    number: int = getattr(_native.header(), f"OVERLAP_{enum}_{name}".upper())
+    return number

@@ -1,0 +1,175 @@
+"""The texts of single values: sizes, numbers, percentages, comparisons, patterns.
+
+Each function returns what the text means or raises Bad with the sentence and the hint. Files and positions: elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pyshim.policy.finding import did_you_mean, quote
+from pyshim.policy.model import UNLIMITED, Range
+
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,19}")
+_SIZE = re.compile(r"(0|[1-9][0-9]{0,14}) ?(B|KiB|MiB|GiB)?")
+_UNITS = {None: 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+_COMPARISON = re.compile(r"(>=|<=|==|>|<)\s*(\S+)")
+_DECIMAL = re.compile(r"(0|[1-9][0-9]{0,17})(?:\.([0-9]{1,2}))?")
+_OPERATORS = {"=": "==", "=>": ">=", "=<": "<=", "≥": ">=", "≤": "<="}
+_WILD = re.compile(r"[*?\[]")
+_IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
+# How the Itanium ABI spells what is not a plain identifier.
+_ANONYMOUS = "12_GLOBAL__N_1"
+MAX_PATTERN = 1000
+
+
+class Bad(Exception):
+    """What is wrong with a value."""
+
+    def __init__(self, code: str, sentence: str, hint: str = "") -> None:
+        super().__init__(sentence)
+        self.code, self.sentence, self.hint = code, sentence, hint
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What a range in `match` counts: its possible values, and in how many parts of one it is stored."""
+
+    name: str
+    lowest: int = 0
+    highest: int = UNLIMITED
+    parts: int = 1
+
+
+def number(text: str, lowest: int, highest: int) -> int:
+    """A plain decimal number. YAML's other spellings (0x10, 010, 1_000) mean different things to different readers."""
+    negative = text.startswith("-")
+    if not _NUMBER.fullmatch(text[1:] if negative else text):
+        raise Bad("type", f"{quote(text)} is not a whole number", "write decimal digits only")
+    value = int(text)
+    if not lowest <= value <= highest:
+        raise Bad("out-of-range", f"{quote(text)} is not between {lowest:,} and {highest:,}")
+    return value
+
+
+def size(text: str) -> int:
+    found = _SIZE.fullmatch(text)
+    if not found:
+        guess = re.fullmatch(r"([0-9]+) ?([kmg])i?b?", text, re.IGNORECASE)
+        hint = f"did you mean `{guess[1]}{guess[2].upper()}iB`?" if guess else "write 96KiB, 1MiB or a number of bytes"
+        raise Bad("size", f"{quote(text)} is not a size", hint)
+    return int(found[1]) * _UNITS[found[2]]
+
+
+def percent(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,9}%", text):
+        raise Bad("percent", f"{quote(text)} is not a percentage", "write a whole number and a per cent sign: 50%")
+    value = int(text[:-1])
+    if not 1 <= value <= 100:
+        raise Bad("percent", f"{quote(text)} is not between 1% and 100%")
+    return value
+
+
+def comparison(text: str, quantity: Quantity) -> Range:
+    """A number, or one of >= > <= < == and a number, as an inclusive range of stored values."""
+    found = _COMPARISON.fullmatch(text)
+    operator, operand = (found[1], found[2]) if found else ("==", text)
+    decimal = _DECIMAL.fullmatch(operand)
+    if not decimal or (decimal[2] and quantity.parts == 1):
+        raise Bad("comparison", f"{quote(text)} is not a comparison", _comparison_hint(text, quantity))
+    value = int(decimal[1]) * quantity.parts
+    if decimal[2]:
+        value += int(decimal[2].ljust(2, "0")) * quantity.parts // 100
+    if value >= UNLIMITED:
+        raise Bad("comparison", f"{quote(text)} is too large a number")
+    if operator == ">=":
+        return Range(value, UNLIMITED)
+    if operator == ">":
+        return Range(value + 1, UNLIMITED)
+    if operator == "<=":
+        return Range(0, value)
+    if operator == "<":
+        if value == 0:
+            raise Bad("never", f"{quote(text)}: `{quantity.name}` is never below 0")
+        return Range(0, value - 1)
+    return Range(value, value)
+
+
+def possible(asked: Range, text: str, quantity: Quantity) -> Range:
+    """The range itself, if any value of the quantity lies in it."""
+    minimum, maximum = max(asked.minimum, quantity.lowest), min(asked.maximum, quantity.highest)
+    if minimum <= maximum:
+        return asked
+    if asked.minimum > asked.maximum:
+        raise Bad("never", f"no number is both {text}")
+    limit = f"at least {quantity.lowest:,}" if asked.maximum < quantity.lowest else f"at most {quantity.highest:,}"
+    raise Bad("never", f"{quote(text)} never holds: `{quantity.name}` is {limit}")
+
+
+def kernel_pattern(text: str) -> str:
+    """A glob on a kernel's name; a::b becomes what the mangled name holds, *1a1b*."""
+    glob(text)
+    if "::" not in text:
+        return text
+    mangled = []
+    parts = text.split("::")
+    for index, part in enumerate(parts):
+        if part == "*" and index in (0, len(parts) - 1):
+            continue  # the pattern ends in `*` on both sides anyway
+        if part == "*":
+            mangled.append("*")
+        elif part == "(anonymous namespace)":
+            mangled.append(_ANONYMOUS)
+        elif part == "std" and index == 0:
+            mangled.append("St")
+        elif _IDENTIFIER.fullmatch(part):
+            mangled.append(f"{len(part)}{part}")
+        else:
+            raise Bad(
+                "pattern",
+                f"{quote(text)}: between `::` stand whole names or a single `*`, and {quote(part)} is neither",
+                "leave the namespace and the template arguments out, or match the mangled name",
+            )
+    return f"*{''.join(mangled)}*" if mangled else "*"
+
+
+def library_pattern(text: str) -> str:
+    if "/" in text:
+        hint = "write it without the folder" if text.rsplit("/", 1)[1] else ""
+        raise Bad("pattern", f"{quote(text)}: a library is compared by its file name alone", hint)
+    return glob(text)
+
+
+def glob(text: str) -> str:
+    if len(text) > MAX_PATTERN:
+        raise Bad("pattern", f"{quote(text)} is longer than {MAX_PATTERN:,} characters")
+    rest = text
+    while "[" in rest:
+        # Behind `[` or `[!` the first character belongs to the set even if it is `]`.
+        rest = rest.split("[", 1)[1]
+        start = 2 if rest.startswith("!") else 1
+        if "]" not in rest[start:]:
+            raise Bad("pattern", f"{quote(text)} has a `[` without a `]`", "for the character itself write [[]")
+        rest = rest[rest.index("]", start) + 1 :]
+    return text
+
+
+def is_wild(pattern: str) -> bool:
+    return _WILD.search(pattern) is not None
+
+
+def _comparison_hint(text: str, quantity: Quantity) -> str:
+    found = re.fullmatch(r"([^0-9\s]+)\s*([0-9.]+)", text)
+    if found and found[1] in _OPERATORS:
+        return f'did you mean "{_OPERATORS[found[1]]}{found[2]}"?'
+    if quantity.parts > 1:
+        return 'write ">=4", ">2", "<=8", "<8", "==3" or a number, with two decimals at most'
+    return 'write ">=4", ">2", "<=8", "<8", "==3" or a whole number'
+
+
+def choice(text: str, names: tuple[str, ...], what: str) -> str:
+    """One of a few words."""
+    if text in names:
+        return text
+    raise Bad("value", f"{quote(text)} is not {what}", did_you_mean(text, names) or f"write {' or '.join(names)}")

@@ -1,0 +1,176 @@
+"""What a --policy value means, and the shipped policies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pyshim.errors import LAUNCHER_FAILED, OverlapError
+from pyshim.policy import gpus, library
+from pyshim.policy.gpus import matching
+from pyshim.policy.model import Match, Policy, Priority, Range, Shape
+from pyshim.policy.reader import read_bytes, read_file
+from pyshim.policy.table import compile_table
+
+SHIPPED = ("a100-paper", "a40-paper", "h100-paper", "observe")
+
+
+def write(path: Path, name: str, more: str = "") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"policy: 1\nname: {name}\n{more}", encoding="utf-8")
+    return path
+
+
+def names(value: str, path: str = "") -> list[str]:
+    return [policy.name for policy in library.load(value, {"OVERLAP_POLICY_PATH": path})]
+
+
+def refused(value: str, path: str = "") -> OverlapError:
+    with pytest.raises(OverlapError) as caught:
+        library.load(value, {"OVERLAP_POLICY_PATH": path})
+    assert caught.value.status == LAUNCHER_FAILED
+    return caught.value
+
+
+@pytest.mark.parametrize("value", ["h100-paper", "h100-paper.yaml"])
+def test_a_shipped_policy_is_found_anywhere(value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert names(value) == ["h100-paper"]
+
+
+def test_a_file_in_this_folder_goes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "h100-paper.yaml", "mine")
+    assert names("h100-paper.yaml") == ["mine"]
+    assert names("h100-paper") == ["h100-paper"], "without .yaml it is a name"
+
+
+def test_a_value_with_a_slash_is_a_file_whatever_its_ending(tmp_path: Path) -> None:
+    assert names(str(write(tmp_path / "mine.txt", "mine"))) == ["mine"]
+    missing = refused(str(tmp_path / "observe"))
+    assert missing.sentence == f"{tmp_path / 'observe'}: error[missing-file]: no such file"
+
+
+def test_the_folders_of_the_user_go_before_the_shipped_ones_in_their_order(tmp_path: Path) -> None:
+    write(tmp_path / "a" / "observe.yaml", "mine")
+    write(tmp_path / "b" / "observe.yaml", "other")
+    write(tmp_path / "b" / "second.yaml", "second", "gpu: NVIDIA A40\n")
+    path = f"{tmp_path / 'a'}::{tmp_path / 'b'}:{tmp_path / 'none'}"
+    assert names("observe", path) == ["mine"]
+    assert names("second.yaml", path) == ["second"]
+    assert library.names({"OVERLAP_POLICY_PATH": path}) == tuple(sorted({*SHIPPED, "second"}))
+
+
+def test_a_name_is_looked_up_with_its_ending_only(tmp_path: Path) -> None:
+    write(tmp_path / "observe", "mine")
+    (tmp_path / "h100-paper.yaml").mkdir()
+    assert names("observe", str(tmp_path)) == ["observe"]
+    assert names("h100-paper", str(tmp_path)) == ["h100-paper"]
+
+
+def test_an_unknown_name_is_answered_with_the_closest_and_with_all() -> None:
+    error = refused("h100-papr.yaml")
+    assert error.sentence == "there is no policy `h100-papr.yaml`"
+    assert error.hint == (
+        "did you mean `h100-paper`?; write a file or one of: a100-paper, a40-paper, h100-paper, observe"
+    )
+
+
+@pytest.mark.parametrize("value", ["", ",", "observe,", "observe,,observe"])
+def test_an_empty_name_is_refused(value: str) -> None:
+    assert "empty name" in refused(value).sentence
+
+
+def test_a_wrong_file_is_answered_with_its_first_mistake_in_one_line(tmp_path: Path) -> None:
+    path = write(tmp_path / "bad.yaml", "bad", "wen: always\ngpu: {}\n")
+    error = refused(str(path))
+    assert error.sentence == f"{path}:3:1: error[unknown-key]: unknown key `wen`"
+    assert error.hint == f"did you mean `when`?; for all 2 mistakes: overlap policy check {path}"
+
+
+def test_warnings_stop_nothing(tmp_path: Path) -> None:
+    assert names(str(write(tmp_path / "w.yaml", "w", "gpu: NVIDIA Nothing\n"))) == ["w"]
+
+
+def test_several_policies_for_different_gpus_are_combined_in_their_order() -> None:
+    assert names("h100-paper, a40-paper.yaml,a100-paper") == ["h100-paper", "a40-paper", "a100-paper"]
+
+
+@pytest.mark.parametrize(
+    ("some", "others"),
+    [
+        ("NVIDIA H100*", "NVIDIA H100*"),
+        ("NVIDIA H*", "NVIDIA H200"),
+        ("sm_90", "NVIDIA H200"),
+        ("NVIDIA Future*", "NVIDIA Future 1"),
+        ("[NVIDIA A40, sm_120]", "sm_120"),
+    ],
+)
+def test_two_policies_for_one_gpu_are_refused(some: str, others: str, tmp_path: Path) -> None:
+    first = write(tmp_path / "first.yaml", "first", f"gpu: {some}\n")
+    second = write(tmp_path / "second.yaml", "second", f"gpu: {others}\n")
+    assert "are both for" in refused(f"{first},{second}").sentence
+    assert "are both for" in refused(f"{second},{first}").sentence
+
+
+def test_a_policy_for_every_gpu_goes_alone() -> None:
+    assert "are both for" in refused("observe,h100-paper").sentence
+    assert names("observe") == ["observe"]
+
+
+def test_a_policy_for_every_gpu_is_for_unknown_ones_too(tmp_path: Path) -> None:
+    every = write(tmp_path / "every.yaml", "every")
+    future = write(tmp_path / "future.yaml", "future", "gpu: NVIDIA Future\n")
+    assert "are both for" in refused(f"{every},{future}").sentence
+    assert "are both for" in refused(f"{future},{every}").sentence
+
+
+def test_auto_carries_every_default_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert names("auto") == list(library.DEFAULTS) == []
+    monkeypatch.setattr(library, "DEFAULTS", ("a40-paper", "a100-paper"))
+    assert names("auto") == ["a40-paper", "a100-paper"]
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_policy_is_sound_and_named_as_its_file(name: str) -> None:
+    reading = read_file(library.find(name, {}))
+    assert reading.findings == ()
+    assert reading.policy is not None
+    assert reading.policy.name == name
+    assert len(compile_table([reading.policy])) < 4096
+
+
+def test_these_policies_are_shipped() -> None:
+    assert library.names({}) == SHIPPED
+    assert set(library.DEFAULTS) <= set(SHIPPED)
+
+
+def test_observe_changes_nothing() -> None:
+    assert library.load("observe", {}) == (Policy(name="observe"),)
+
+
+@pytest.mark.parametrize("key", ["h100", "a100", "a40"])
+def test_a_paper_policy_is_the_published_method_on_its_gpu_alone(key: str) -> None:
+    (policy,) = library.load(f"{key}-paper", {})
+    assert [gpu.key for gpu in matching(policy.gpus)] == [key]
+    assert policy.priority == policy.stream_priority == Priority("highest")
+    assert policy.stream_creators == ("libnccl.so*", "librccl.so*")
+    (rule,) = policy.rules
+    assert rule.match == Match(kernels=("*",), resident_blocks=Range(2), waves_percent=Range(200))
+    assert (rule.shape, rule.when, rule.keep_at_least) == (Shape("percent", 50), "always", 0)
+
+
+def test_the_example_that_explains_the_format_is_sound() -> None:
+    text = (library.shipped_directory() / "README.md").read_text(encoding="utf-8")
+    example = text.split("```yaml\n", 1)[1].split("```", 1)[0]
+    reading = read_bytes(example.encode(), "README.md")
+    assert reading.findings == ()
+    assert reading.policy is not None
+    assert reading.policy.rules[0].match.kernels == ("*gemm*", "*2at6native9my_kernel*")
+
+
+@pytest.mark.usefixtures("library")
+def test_a_checkout_that_was_not_built_knows_the_same_gpus() -> None:
+    assert gpus.known() == gpus._written() or gpus._written() == ()
+    assert max(gpu.block_limit for gpu in gpus.known()) == 227 * 1024

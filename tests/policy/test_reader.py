@@ -1,0 +1,301 @@
+"""Files that are no policies at all, texts that nobody would write, and what good ones mean."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from pyshim.policy import schema
+from pyshim.policy.document import MAX_BYTES
+from pyshim.policy.finding import render
+from pyshim.policy.model import UNLIMITED, Footprint, Match, Policy, Priority, Range, Rule, Shape
+from pyshim.policy.nodes import Keys
+from pyshim.policy.reader import Reading, read_bytes, read_file
+
+HEAD = "policy: 1\nname: mine\n"
+
+
+def read(text: str) -> Reading:
+    return read_bytes(text.encode("utf-8"), "mine.yaml")
+
+
+def rule(match: str, shape: str = "leave", more: str = "") -> Rule:
+    reading = read(f"{HEAD}compute:\n  - match: {match}\n    shape: {shape}\n{more}")
+    assert reading.policy is not None, render("mine.yaml", reading.source, reading.findings)
+    return reading.policy.rules[0]
+
+
+def codes(reading: Reading) -> list[str]:
+    return [finding.code for finding in reading.findings]
+
+
+def test_every_key_of_the_format_becomes_its_part_of_the_model() -> None:
+    reading = read("""\
+policy: 1
+name: mine
+gpu: ["NVIDIA H100*", sm_90]
+when: always
+communication:
+  kernels: [all, nccl, "*my_reduce*", "deep::exchange"]
+  libraries: libmine.so*
+  priority: -3
+  streams: {created_by: ["libnccl.so*", "librccl.so*"], priority: highest}
+  footprint: {threads: 288, registers: 96, static_shared_memory: 21568, dynamic_shared_memory: 82240}
+compute:
+  - match: {kernel: ["*gemm*", "at::native::add"], library: "libcublasLt*", blocks: ">100", threads: [">=128", "<=256"],
+            registers: "<128", waves: ">=2.5", resident_blocks: 2}
+    shape: {blocks_per_sm: 50%}
+    keep_at_least: 25%
+    when: overlapping
+  - match: {kernel: "*"}
+    shape: {dynamic_shared_memory: 96KiB}
+""")
+    first = Match(
+        kernels=("*gemm*", "*2at6native3add*"),
+        libraries=("libcublasLt*",),
+        blocks=Range(101, UNLIMITED),
+        threads=Range(128, 256),
+        registers=Range(0, 127),
+        waves_percent=Range(250, UNLIMITED),
+        resident_blocks=Range(2, 2),
+    )
+    assert reading.findings == ()
+    assert reading.policy == Policy(
+        name="mine",
+        gpus=("NVIDIA H100*", "sm_90"),
+        kernels=("*my_reduce*", "*4deep8exchange*"),
+        libraries=("libmine.so*",),
+        priority=Priority("number", -3),
+        stream_creators=("libnccl.so*", "librccl.so*"),
+        stream_priority=Priority("highest"),
+        footprint=Footprint(288, 96, 21568, 82240),
+        rules=(
+            Rule(first, Shape("percent", 50), "overlapping", 25, 12),
+            Rule(Match(kernels=("*",)), Shape("bytes", 98304), "always", 0, 17),
+        ),
+    )
+
+
+def test_what_is_left_out_has_its_default() -> None:
+    assert read(HEAD).policy == Policy(name="mine")
+    only = rule("{threads: 64}")
+    assert (only.when, only.keep_at_least, only.match) == ("overlapping", 0, Match(threads=Range(64, 64)))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('">=4"', Range(4, UNLIMITED)),
+        ('">2"', Range(3, UNLIMITED)),
+        ('"<=8"', Range(0, 8)),
+        ('"<8"', Range(0, 7)),
+        ('"==3"', Range(3, 3)),
+        ('">= 4"', Range(4, UNLIMITED)),
+        ("3", Range(3, 3)),
+        ('[">=4", "<8"]', Range(4, 7)),
+        ('["<8", ">=4"]', Range(4, 7)),
+    ],
+)
+def test_a_comparison_is_an_inclusive_range(text: str, expected: Range) -> None:
+    assert rule(f"{{blocks: {text}}}").match.blocks == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('">=2"', Range(200, UNLIMITED)),
+        ('">2"', Range(201, UNLIMITED)),
+        ('"<8"', Range(0, 799)),
+        ('"<=0.5"', Range(0, 50)),
+        ("1.25", Range(125, 125)),
+        ("0.05", Range(5, 5)),
+    ],
+)
+def test_waves_are_hundredths(text: str, expected: Range) -> None:
+    assert rule(f"{{waves: {text}}}").match.waves_percent == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("4096", 4096),
+        ("96KiB", 98304),
+        ("96 KiB", 98304),
+        ("0.1KiB", None),
+        ("232448", 232448),
+        ("232449", None),
+        ("227KiB", 232448),
+        ("228KiB", None),
+        ("96kib", None),
+        ("96KB", None),
+    ],
+)
+def test_sizes_end_at_what_the_largest_known_gpu_gives_a_block(text: str, expected: int | None) -> None:
+    reading = read(f"{HEAD}compute: [{{match: {{kernel: a}}, shape: {{dynamic_shared_memory: {text}}}}}]\n")
+    assert (reading.policy.rules[0].shape.value if reading.policy else None) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("my_kernel", "my_kernel"),
+        ("a::b", "*1a1b*"),
+        ("at::*", "*2at*"),
+        ("*::add", "*3add*"),
+        ("at::*::add", "*2at*3add*"),
+        ("std::sort", "*St4sort*"),
+        ("a::std", "*1a3std*"),
+        ("(anonymous namespace)::k", "*12_GLOBAL__N_11k*"),
+        ("[]]x", "[]]x"),
+        ("[!]]x", "[!]]x"),
+    ],
+)
+def test_kernel_patterns(text: str, expected: str) -> None:
+    assert rule(f'{{kernel: "{text}"}}').match.kernels == (expected,)
+
+
+@pytest.mark.parametrize("text", ["[", "a[", "[]", "[!]", "[a]b[c", r"\ud800", r"a\0b", "x" * 1001])
+def test_patterns_that_nothing_can_match_as_meant(text: str) -> None:
+    assert not read(f'{HEAD}compute: [{{match: {{kernel: "{text}"}}, shape: leave}}]\n').ok
+
+
+def test_words_that_yaml_would_change_stay_words() -> None:
+    words = ("on", "off", "yes", "no", "1e3", "2024-01-01", "null", "0x10")
+    assert rule('{kernel: [on, off, yes, no, 1e3, 2024-01-01, "null", 0x10]}').match.kernels == words
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    reading = read_file(tmp_path / "none.yaml")
+    assert render("none.yaml", "", reading.findings) == "none.yaml: error[missing-file]: no such file\n"
+
+
+def test_a_directory(tmp_path: Path) -> None:
+    assert codes(read_file(tmp_path)) == ["not-a-file"]
+
+
+def test_a_name_that_no_file_can_have() -> None:
+    assert codes(read_file(Path("a\0b"))) == ["unreadable"]
+    assert codes(read_file(Path("a" * 5000))) == ["unreadable"]
+
+
+def test_a_file_of_more_than_a_mebibyte_is_refused_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "big.yaml"
+    path.write_text(HEAD + "#" * MAX_BYTES, encoding="utf-8")
+    assert codes(read_file(path)) == ["too-large"]
+    path.write_text((HEAD + "#" * MAX_BYTES)[:MAX_BYTES], encoding="utf-8")
+    assert codes(read_file(path)) == []
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_nothing_special() -> None:
+    plain = read(f"{HEAD}gpu: 3\nwen: always\n")
+    data = b"\xef\xbb\xbf" + plain.source.replace("\n", "\r\n").encode()
+    windows = read_bytes(data, "mine.yaml")
+    assert windows.findings == plain.findings
+    assert render("f", windows.source, windows.findings) == render("f", plain.source, plain.findings)
+
+
+def test_a_byte_order_mark_takes_no_column() -> None:
+    reading = read_bytes(b"\xef\xbb\xbfwen: 1\npolicy: 1\nname: a\n", "f")
+    assert "\n1 | wen: 1\n  | ^^^\n" in render("f", reading.source, reading.findings)
+
+
+def test_aliases_that_nest_deeper_than_the_file_itself_are_refused() -> None:
+    chain = "".join(f"k{i}: &k{i} [*k{i - 1}]\n" for i in range(1, 80))
+    assert codes(read(f"k0: &k0 [x]\n{chain}")) == ["too-deep"]
+
+
+def test_text_that_is_not_utf8_is_shown_by_its_place() -> None:
+    finding = read_bytes(b"policy: 1\nname: caf\xe9\n", "f").findings[0]
+    assert (finding.code, finding.line, finding.column) == ("encoding", 2, 10)
+
+
+def test_a_character_that_yaml_does_not_allow_is_shown_by_its_place() -> None:
+    finding = read("policy: 1\nname: a\x07b\n").findings[0]
+    assert (finding.code, finding.line, finding.column) == ("yaml", 2, 8)
+
+
+def test_the_caret_stands_below_its_place_whatever_stands_before_it() -> None:
+    reading = read(f'{HEAD}gpu: "x" # é\twide 語\ncompute: [{{match: {{kernel: "語"}}, shape: leav}}]\n')
+    lines = render("f", reading.source, reading.findings).splitlines()
+    source, caret = next((lines[i], lines[i + 1]) for i, line in enumerate(lines) if line.startswith("4 | "))
+    assert source[caret.index("^") : caret.rindex("^") + 1] == "leav"
+
+
+def test_too_many_rules_and_patterns_are_refused_before_they_are_compared() -> None:
+    rules = "".join(f"  - {{match: {{kernel: k{i}}}, shape: leave}}\n" for i in range(601))
+    assert codes(read(f"{HEAD}compute:\n{rules}")) == ["too-large"]
+    patterns = ", ".join(f"k{i}" for i in range(2001))
+    assert codes(read(f"{HEAD}compute: [{{match: {{kernel: [{patterns}]}}, shape: leave}}]")) == ["too-large"]
+
+
+@pytest.mark.parametrize("code", ["size", "not-yet"])
+def test_a_warning_alone_leaves_a_policy_and_an_error_does_not(code: str) -> None:
+    assert read(f"{HEAD}gpu: NVIDIA Nothing\n").ok
+    value = {"size": "{dynamic_shared_memory: 500KiB}", "not-yet": "make_room"}[code]
+    reading = read(f"{HEAD}gpu: NVIDIA Nothing\ncompute: [{{match: {{kernel: a}}, shape: {value}}}]\n")
+    assert codes(reading) == ["unknown-gpu", code]
+    assert not reading.ok
+
+
+# Pieces from which something close to a policy arises often enough to reach every branch.
+PIECES = st.one_of(
+    st.sampled_from(
+        ["policy: 1", "name: mine", "compute:", "match:", "kernel: ", "shape: ", "blocks_per_sm: ", "waves: "]
+    ),
+    st.sampled_from(
+        ["communication:", "priority: ", "streams: ", "footprint: ", "gpu: ", "when: ", "dynamic_shared_memory: "]
+    ),
+    st.sampled_from(
+        ["leave", "50%", ">=4", "highest", "always", "0", "-1", "~", "96KiB", "::", "*a", "&a ", "<<: ", "!!set "]
+    ),
+    st.sampled_from(
+        ["\n", " ", "  ", "- ", ": ", ", ", "[", "]", "{", "}", "? ", "---\n", "'", '"', "#", "\t", "\r\n"]
+    ),
+    st.sampled_from(["\u00e9", "\u2028", "\ud800", "\\U00110000"]),
+)
+
+
+@given(st.one_of(st.binary(), st.text().map(lambda text: text.encode("utf-8", "replace"))))
+@example(b'"\\UFFFFFFFF"')
+@example(b"%YAML 1.1.1\n---\na")
+@example(b"\xff\xfe\x00")
+def test_any_bytes_give_a_policy_or_findings(data: bytes) -> None:
+    sound(read_bytes(data, "f"))
+
+
+@settings(max_examples=400)
+@given(st.lists(PIECES, max_size=60).map("".join))
+def test_almost_a_policy_gives_a_policy_or_findings(text: str) -> None:
+    sound(read_bytes(text.encode("utf-8", "surrogatepass"), "f"))
+    sound(read_bytes((HEAD + text).encode("utf-8", "surrogatepass"), "f"))
+
+
+SCALARS = st.one_of(
+    st.text(max_size=8), st.integers(), st.sampled_from(["50%", ">=4", "96KiB", "*", "leave", "a::b", "all"])
+)
+KEYS = st.sampled_from(
+    [name for keys in vars(schema).values() if isinstance(keys, Keys) for name in (*keys.known, *keys.later)],
+)
+VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4))
+
+
+@settings(max_examples=400)
+@given(st.dictionaries(KEYS, VALUES, max_size=4))
+def test_any_values_under_the_keys_give_a_policy_or_findings(values: dict[str, object]) -> None:
+    import yaml
+
+    sound(read(yaml.safe_dump({"policy": 1, "name": "mine", **values}, allow_unicode=True)))
+
+
+def sound(reading: Reading) -> None:
+    """A policy or an error, never both and never neither; and every finding can be shown."""
+    assert reading.ok == all(finding.severity == "warning" for finding in reading.findings)
+    shown = render(reading.file, reading.source, reading.findings)
+    shown.encode("utf-8")
+    for finding in reading.findings:
+        assert finding.line >= 1
+        assert finding.column >= 1
+        assert len(finding.sentence.splitlines()) == 1

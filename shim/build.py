@@ -87,7 +87,6 @@ def sources(artifact: str) -> list[str]:
 def arguments(artifact: str) -> list[str]:
     """Everything of the compiler call but the compiler and the output."""
     if artifact == "shim":
-        # An undefined symbol would end every process that the library is loaded into.
         link = ["-Wl,-soname,liboverlap.so", "-Wl,-z,relro", "-Wl,-z,now", "-Wl,-z,noexecstack"]
         link.append(f"-Wl,--version-script=shim/overlap.{machine()}.map")
         return [*COMMON, *SHARED, "-fno-plt", *WARNINGS, *INCLUDES[artifact], *sources(artifact), *link]
@@ -105,7 +104,8 @@ def build_one(artifact: str, output: Path, cflags: Iterable[str] = ()) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     more = list(cflags)
     flags = [f"-ffile-prefix-map={ROOT}=.", *shlex.split(os.environ.get("CFLAGS", "")), *more]
-    if artifact == "shim" and "-fsanitize" not in " ".join(flags):
+    if artifact != "demo" and "-fsanitize" not in " ".join(flags):
+        # An undefined symbol would end every process that the library is loaded into.
         flags.append("-Wl,-z,defs")
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".build-") as scratch:
         made = Path(scratch) / target.name

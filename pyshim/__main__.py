@@ -1,0 +1,7 @@
+"""python -m pyshim is overlap."""
+
+import sys
+
+from pyshim.cli import main
+
+sys.exit(main())

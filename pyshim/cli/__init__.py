@@ -1,0 +1,96 @@
+"""The commands: one module each. Only this package prints.
+
+A subcommand is a module with `add_to(commands)` and, set by it as the parser's default `run`, a function from the
+parsed arguments to an exit status. Only the module that is asked for is imported.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+
+from pyshim.errors import LAUNCHER_FAILED, USAGE, OverlapError
+
+COMMANDS = {
+    "policy": "check, show or describe policy files",
+    "explain": "what happens to one kernel on one GPU, and why",
+    "report": "what was done in a finished or running run, and what was not",
+    "doctor": "can this machine and environment work?",
+    "gpus": "the GPUs that are known by name",
+    "env": "print the environment, for those who cannot wrap a program",
+    "demo": "see it on a simulated GPU",
+    "probe": "find out what this GPU does while communication waits",
+}
+_BUG = 3
+
+
+def guarded(body: Callable[[], int]) -> int:
+    """The one place where errors become words and an exit status."""
+    from pyshim.cli import ui
+
+    try:
+        status = body()
+        sys.stdout.flush()
+        return status
+    except OverlapError as error:
+        ui.complain(error)
+        return error.status
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Whoever read our answer has seen enough. The interpreter's own flush at exit must not complain either.
+        import os
+
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
+    except Exception:
+        import traceback
+
+        ui.show(traceback.format_exc().rstrip())
+        ui.say("error: this is a mistake in overlap-run itself; please report it with the lines above")
+        return _BUG
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    return guarded(lambda: _main(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def _main(arguments: list[str]) -> int:
+    try:
+        return _dispatch(arguments)
+    except OverlapError as error:
+        # Shared code speaks for overlap-run, where a wrong argument is 125.
+        if error.status == LAUNCHER_FAILED:
+            error.status = USAGE
+        raise
+
+
+def _dispatch(arguments: list[str]) -> int:
+    from importlib import import_module
+    from importlib.util import find_spec
+
+    from pyshim import __version__
+    from pyshim.cli.parser import Parser
+
+    known = {name: sentence for name, sentence in COMMANDS.items() if find_spec(f"pyshim.cli.{name}")}
+    parser = Parser(prog="overlap", description="Policies, reports and questions around overlap-run.", status=USAGE)
+    parser.add_argument("--version", action="version", version=f"overlap {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", title="commands", dest="command")
+    name = next((argument for argument in arguments if not argument.startswith("-")), None)
+    if name in known:
+        import_module(f"pyshim.cli.{name}").add_to(commands)
+    else:
+        for other, sentence in known.items():
+            commands.add_parser(other, help=sentence)
+        if name is not None:
+            from difflib import get_close_matches
+
+            close = get_close_matches(name, known, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"commands: {', '.join(known)}"
+            raise OverlapError(f"no command is called {name!r}", hint, USAGE)
+    options = parser.parse_args(arguments)
+    if options.command is None:
+        parser.print_help(sys.stderr)
+        return USAGE
+    run: Callable[[object], int] = options.run
+    return run(options)

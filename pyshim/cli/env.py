@@ -1,0 +1,80 @@
+"""Print the environment that overlap-run would set, for those who cannot wrap the program.
+
+LD_PRELOAD is merged with the one that is set here and now. Where it may differ at the place of use, write
+LD_PRELOAD=OURS${LD_PRELOAD:+:$LD_PRELOAD} there yourself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pyshim.errors import USAGE, OverlapError
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+FORMATS = ("sh", "slurm", "docker", "json")
+EPILOG = """\
+formats:
+  sh      export NAME='value', for eval "$(overlap env ...)" and job scripts
+  slurm   export NAME=value, for a TaskProlog, which knows no quotes
+  docker  NAME=value, for --env-file
+  json    one object"""
+
+
+def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "env", help="print the environment, for those who cannot wrap", description=__doc__, epilog=EPILOG
+    )
+    parser.add_argument("--policy", metavar="P", help="as overlap-run takes it (default: auto)")
+    parser.add_argument("--report", metavar="DIR", help="keep what was counted there; it is made now")
+    parser.add_argument("--trace", action="store_true", help="with --report: keep every launch")
+    parser.add_argument("--all-ranks", "--all_ranks", action="store_true", help="also what must be equal on all ranks")
+    parser.add_argument("--format", choices=FORMATS, default="sh", help="(default: sh)")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from pyshim.cli import ui
+    from pyshim.launch import plan
+    from pyshim.launch.environment import added, environment
+
+    if options.trace and options.report is None:
+        raise OverlapError("--trace needs --report DIR: that is where it writes", None, USAGE)
+    # Nothing of an overlap-run around us: what is printed must hold where none is.
+    base = {name: value for name, value in os.environ.items() if not name.startswith("OVERLAP_")}
+    asked = plan.Request(options.policy, None, options.report, options.trace, options.all_ranks, False)
+    here = {**base, **{name: os.environ[name] for name in ("OVERLAP_POLICY_PATH",) if name in os.environ}}
+    made = plan.make(asked, here)
+    if made.doubts:
+        raise OverlapError(made.doubts[0])
+    if options.report is not None:
+        plan.open_report(options.report, made, base, None)
+    for line in made.remarks:
+        ui.say(line)
+    values = added(base, environment(base, made.settings))
+    # Already there counts as asked for, too: the place of use is another one.
+    values["LD_PRELOAD"] = environment(base, made.settings)["LD_PRELOAD"]
+    ui.answer(_format(values, options.format))
+    return 0
+
+
+def _format(values: Mapping[str, str], form: str) -> str:
+    if form == "json":
+        import json
+
+        return json.dumps(values, indent=2, sort_keys=True)
+    if form == "sh":
+        return "\n".join(f"export {name}={_quoted(value)}" for name, value in sorted(values.items()))
+    for name, value in values.items():
+        if "\n" in value or "\r" in value:
+            raise OverlapError(f"{name} holds a line break, which this format cannot say", "use --format sh or json")
+    before = "export " if form == "slurm" else ""
+    return "\n".join(f"{before}{name}={value}" for name, value in sorted(values.items()))
+
+
+def _quoted(value: str) -> str:
+    return "'" + value.replace("'", "'\\''") + "'"

@@ -1,0 +1,109 @@
+"""Say what was done in the run that DIR was made for, what was not, and why.
+
+A run that still goes on can be looked at as well: its counters are valid at any instant.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+from pyshim.errors import FINDINGS, USAGE, OverlapError
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+    from pyshim.report.collect import Collected
+
+HEADS = ("process", "rank", "program", "policy", "launches", "shaped", "comm", "raised", "refused")
+EPILOG = (
+    "exit status: 0, or 1 without anything to report and, with --check, where something is said to be wrong; 2 usage"
+)
+
+
+def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("report", help="what was done in a run", description=__doc__, epilog=EPILOG)
+    parser.add_argument("directory", metavar="DIR", help="what overlap-run --report was given")
+    parser.add_argument("--json", action="store_true", help="one object on stdout")
+    parser.add_argument("--launches", action="store_true", help="with --json: what --trace kept, a line per launch")
+    parser.add_argument("--check", action="store_true", help="exit status 1 where ranks differ or something was missed")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from pyshim.cli import ui
+    from pyshim.report.collect import collect
+    from pyshim.report.findings import findings
+    from pyshim.report.summary import as_json
+
+    if options.launches:
+        return _launches(options)
+    collected = collect(options.directory)
+    if not collected.pages:
+        for sentence in collected.skipped:
+            ui.say(f"warning: {sentence}")
+        raise OverlapError(*_nothing(collected))
+    found = findings(collected)
+    if options.json:
+        ui.answer(json.dumps(as_json(collected, found), indent=2))
+        for sentence in collected.skipped:
+            ui.say(f"warning: {sentence}")
+    else:
+        _show(collected, found)
+    return FINDINGS if options.check and found else 0
+
+
+def _nothing(collected: Collected) -> tuple[str, str]:
+    if not collected.runs:
+        return f"{collected.directory} holds no report of overlap-run", "make one: overlap-run --report DIR PROGRAM"
+    command = collected.runs[-1].command
+    program = f" of {command[0]}" if command else ""
+    return (
+        f"no process{program} used a GPU with the library in it: there is no page in {collected.directory}",
+        "can it work here? overlap doctor",
+    )
+
+
+def _launches(options: argparse.Namespace) -> int:
+    from dataclasses import asdict
+
+    from pyshim.cli import ui
+    from pyshim.report.collect import traces
+    from pyshim.stats.trace import Trace
+
+    if not options.json:
+        raise OverlapError("--launches needs --json: it prints one JSON line per launch", None, USAGE)
+    found = False
+    for name, trace in traces(options.directory):
+        if not isinstance(trace, Trace):
+            ui.say(f"warning: {name} was passed over: {trace}")
+            continue
+        found = True
+        for launch in trace.launches:
+            ui.answer(json.dumps({**asdict(launch), "host": trace.host}))
+        if trace.skipped:
+            ui.say(f"warning: {name}: {trace.skipped:,} bytes belong to no whole record")
+    if not found:
+        hint = "keep launches: overlap-run --report DIR --trace PROGRAM"
+        raise OverlapError(f"{options.directory} holds no trace", hint)
+    return 0
+
+
+def _show(collected: Collected, found: list[str]) -> None:
+    from pyshim.cli import ui
+    from pyshim.report import text
+
+    for run in collected.runs:
+        ui.say(text.headline(run))
+    for line in text.devices(collected):
+        ui.say(line)
+    ui.table(HEADS, text.processes(collected), left=(0, 2, 3))
+    reasons = text.reasons(collected)
+    if reasons:
+        ui.show()
+        ui.table(("launches", "share", "reason", "meaning"), reasons, left=(2, 3))
+        ui.show()
+        ui.table(("launches", "way in"), text.ways(collected), left=(1,))
+    for sentence in found:
+        ui.say(f"warning: {sentence}")

@@ -1,0 +1,106 @@
+"""A step as two lanes of text, computation above communication, on a scale that all arms share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pyshim.demo.timeline import Span, Step
+
+MINIMUM_WIDTH = 60
+MAXIMUM_WIDTH = 120
+LABEL = 11  # columns before a lane
+
+
+@dataclass(frozen=True)
+class Style:
+    """How to draw: two fills, so that neighbours can be told apart, and the mark of waiting."""
+
+    fills: tuple[str, str]
+    waiting: str
+    color: bool = False
+
+    def paint(self, text: str, code: str) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if self.color and text.strip() else text
+
+
+COMPUTE = "34"
+COMMUNICATION = "33"
+WAITING = "2"
+
+
+def style_for(encoding: str | None, color: bool) -> Style:
+    """Block characters where the terminal's encoding has them, else ASCII."""
+    try:
+        "█▓·".encode(encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return Style(("#", "="), ".", color)
+    return Style(("█", "▓"), "·", color)
+
+
+def clamp(width: int) -> int:
+    return max(MINIMUM_WIDTH, min(MAXIMUM_WIDTH, width))
+
+
+def legend(style: Style) -> str:
+    fill = style.fills[0] * 2
+    return (
+        f"1{fill} the GEMMs of layer 1, and the all-reduce of bucket 1; {style.waiting * 3} it is ready and waits; "
+        f"o{fill} optimiser"
+    )
+
+
+def lanes(step: Step, end_us: float, width: int, style: Style) -> list[str]:
+    """Two lines, at most `width` columns each; `end_us` is what the whole width stands for."""
+    columns = width - LABEL
+    scale = columns / end_us
+    per_layer = [(span, "123456789"[index % 9], index) for index, span in enumerate(step.gemms)]
+    compute = _Lane(columns, scale)
+    for span, mark, index in per_layer:
+        compute.bar(span, mark, style.fills[index % 2], COMPUTE)
+    for span in step.optimizer:
+        compute.bar(span, "o", style.fills[1], COMPUTE)
+    communication = _Lane(columns, scale)
+    for span, ready in zip(step.all_reduces, step.ready_us):
+        communication.fill(ready, span.start_us, style.waiting, WAITING)
+    for index, span in enumerate(step.all_reduces):
+        communication.bar(span, "123456789"[index % 9], style.fills[index % 2], COMMUNICATION)
+    return [f"  {'compute':<{LABEL - 2}}" + compute.text(style), f"  {'comm':<{LABEL - 2}}" + communication.text(style)]
+
+
+class _Lane:
+    """Cells of one line: a character and its colour each."""
+
+    def __init__(self, columns: int, scale: float) -> None:
+        self.scale = scale
+        self.cells: list[tuple[str, str]] = [(" ", "")] * columns
+
+    def fill(self, begin_us: float, end_us: float, character: str, code: str) -> None:
+        for column in self._columns(begin_us, end_us):
+            self.cells[column] = (character, code)
+
+    def bar(self, span: Span, mark: str, character: str, code: str) -> None:
+        columns = self._columns(span.start_us, span.end_us)
+        if len(columns) == 0:  # shorter than a column, but never left out
+            first = min(len(self.cells) - 1, columns.start)
+            columns = range(first, first + 1)
+        for column in columns:
+            self.cells[column] = (character, code)
+        self.cells[columns[0]] = (mark, code)
+
+    def _columns(self, begin_us: float, end_us: float) -> range:
+        last = len(self.cells)
+        return range(min(last, round(begin_us * self.scale)), min(last, round(end_us * self.scale)))
+
+    def text(self, style: Style) -> str:
+        return "".join(_paint_runs(self.cells, style)).rstrip()
+
+
+def _paint_runs(cells: Iterable[tuple[str, str]], style: Style) -> Iterable[str]:
+    run, code = "", ""
+    for character, wanted in cells:
+        if wanted != code:
+            yield style.paint(run, code) if code else run
+            run, code = "", wanted
+        run += character
+    yield style.paint(run, code) if code else run

@@ -1,0 +1,1 @@
+"""From options to a program that runs under a policy: environment, checks before exec, report folder."""

@@ -1,0 +1,72 @@
+"""The environment that the preloaded library reads, as a pure function: nothing here looks at the real one.
+
+The values of our own variables hold only [A-Za-z0-9._/+:=@%-]: they pass through every launcher unquoted.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pyshim.launch import preload
+
+_PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./+:=@-")
+
+
+class Settings(NamedTuple):
+    """What a run asks for. None, False and empty: not asked for, so an outer overlap-run's word stays."""
+
+    library: str | None = None  # path for LD_PRELOAD; None: the program runs without the library
+    table: str | None = None  # base64
+    report: str | None = None  # absolute path
+    run_id: str | None = None  # 16 hexadecimal digits, with report
+    trace: bool = False
+    quiet: bool = False
+    launcher_pid: int | None = None
+    simulated_driver: str | None = None  # folder that holds a libcuda.so.1
+    simulated_gpu: str | None = None  # GPU:rule,COUNT
+    defaults: Mapping[str, str] = {}  # of policies: set only where the user has not
+
+
+def environment(base: Mapping[str, str], settings: Settings) -> dict[str, str]:
+    """`base` with what the settings ask for. Applied twice it is the same as once."""
+    result = dict(base)
+    if settings.library is not None:
+        result["LD_PRELOAD"] = preload.merge(base.get("LD_PRELOAD", ""), settings.library)
+        result.update(_ours(settings))
+        for name, value in settings.defaults.items():
+            result.setdefault(name, value)
+    if settings.simulated_driver is not None and settings.simulated_gpu is not None:
+        result["LD_LIBRARY_PATH"] = _first(base.get("LD_LIBRARY_PATH", ""), settings.simulated_driver)
+        result["TRITON_LIBCUDA_PATH"] = settings.simulated_driver
+        result["SIMGPU"] = settings.simulated_gpu
+    return result
+
+
+def _ours(settings: Settings) -> dict[str, str]:
+    values = {
+        "OVERLAP_TABLE": settings.table,
+        "OVERLAP_REPORT": None if settings.report is None else quote(settings.report),
+        "OVERLAP_RUN_ID": settings.run_id,
+        "OVERLAP_TRACE": "1" if settings.trace else None,
+        "OVERLAP_QUIET": "1" if settings.quiet else None,
+        "OVERLAP_LAUNCHER_PID": None if settings.launcher_pid is None else str(settings.launcher_pid),
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def quote(path: str) -> str:
+    """Percent-encoded: every byte that is not in our alphabet, and % itself."""
+    return "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in os.fsencode(path))
+
+
+def _first(value: str, folder: str) -> str:
+    # An empty entry means the working directory: it is kept where it was, and none is made of an empty variable.
+    others = [entry for entry in value.split(":") if entry != folder] if value else []
+    return ":".join([folder, *others])
+
+
+def added(base: Mapping[str, str], result: Mapping[str, str]) -> dict[str, str]:
+    """What `result` sets anew or otherwise than `base`."""
+    return {name: value for name, value in result.items() if base.get(name) != value}

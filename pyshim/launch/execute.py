@@ -1,0 +1,42 @@
+"""Becomes the program: same process, same signals, same terminal."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from typing import NoReturn
+
+from pyshim.errors import NOT_EXECUTABLE, NOT_FOUND, OverlapError
+
+
+class TooLong(Exception):
+    """Arguments and environment together are more than the system takes."""
+
+
+def execute(path: str, command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
+    """Raises OverlapError with 126 or 127 where the system refuses, TooLong where less environment may help."""
+    # Python ignores these two; a program that inherits that sees failed writes instead of its end.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    try:
+        _execve(path, command, environment)
+    except OSError as error:
+        if error.errno == errno.E2BIG:
+            raise TooLong from error
+        status = NOT_FOUND if error.errno in (errno.ENOENT, errno.ENOTDIR) else NOT_EXECUTABLE
+        reason = error.strerror
+        if error.errno == errno.ENOENT and os.path.exists(path):
+            reason = "the interpreter or loader that it names does not exist"
+        raise OverlapError(f"{command[0]}: {reason}", None, status) from error
+
+
+def _execve(path: str, command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
+    try:
+        os.execve(path, list(command), dict(environment))
+    except OSError as error:
+        if error.errno != errno.ENOEXEC:
+            raise
+    # As execvp and every shell do with a text file that has no #! line.
+    os.execve("/bin/sh", ["/bin/sh", path, *command[1:]], dict(environment))

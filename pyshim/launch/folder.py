@@ -1,0 +1,132 @@
+"""The report folder: made, checked that it is ours, and given its run-ID.json."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from pyshim.errors import LAUNCHER_FAILED, OverlapError
+
+RUN = re.compile(r"run-([0-9a-f]{16})\.json\Z")
+_UNFINISHED = ".run-"
+_LONGEST = 511  # bytes: a page carries the path
+_LARGEST = 1 << 20
+
+
+class Run(NamedTuple):
+    """What run-ID.json says: one overlap-run, or one job step in which every rank has its own."""
+
+    id: str
+    started: float = 0.0  # seconds since 1970
+    command: tuple[str, ...] | None = None  # None: the environment was only printed
+    policies: tuple[Mapping[str, str | None], ...] = ()  # name, hash, file
+    overlap_run: str = ""
+    expected_world_size: int | None = None
+    simulate: str | None = None
+    trace: bool = False
+    version: int = 1
+
+
+def prepare(directory: str) -> str:
+    """Makes the folder, or checks that it is empty or ours. Returns its absolute path; OverlapError with 125."""
+    path = os.path.abspath(directory)
+    if not directory or len(os.fsencode(path)) > _LONGEST:
+        raise _refuse(
+            "the report folder needs a name" if not directory else "the name of the report folder is too long"
+        )
+    try:
+        if not os.path.lexists(path):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with suppress(FileExistsError):  # another rank was faster
+                os.mkdir(path, 0o700)
+    except OSError as error:
+        raise _refuse(f"the report folder {path} cannot be made: {error.strerror}") from error
+    check(path)
+    return path
+
+
+def check(path: str) -> None:
+    """Raises OverlapError with 125 unless pages may be written there."""
+    if not os.path.isdir(path):
+        raise _refuse(f"the report folder {path} is not a folder")
+    try:
+        names = os.listdir(path)
+    except OSError as error:
+        raise _refuse(f"the report folder {path} cannot be read: {error.strerror}") from error
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise _refuse(f"the report folder {path} cannot be written to")
+    # A rank that comes first may be writing its file right now.
+    if names and not any(name.startswith(_UNFINISHED) for name in names) and not runs(path, names):
+        raise _refuse(
+            f"the report folder {path} holds other files", "name a new or an empty folder, or an earlier report"
+        )
+
+
+def write(path: str, run: Run) -> None:
+    """Atomic; the ranks of one job step share a file, and the first one writes it."""
+    import json
+
+    target = os.path.join(path, f"run-{run.id}.json")
+    scratch = os.path.join(path, f"{_UNFINISHED}{run.id}.{os.uname().nodename}.{os.getpid()}")
+    try:
+        if os.path.exists(target):
+            return
+        descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with open(descriptor, "w", encoding="ascii") as file:
+            json.dump(run._asdict(), file, indent=1)
+            file.write("\n")
+        os.replace(scratch, target)
+    except OSError as error:
+        raise _refuse(f"the report folder {path} cannot be written to: {error.strerror}") from error
+
+
+def now() -> float:
+    return round(time.time(), 3)
+
+
+def runs(path: str, names: list[str] | None = None) -> list[Run]:
+    """The runs that the folder belongs to, in the order of their start; whatever is not ours is passed over."""
+    found = []
+    for name in sorted(os.listdir(path) if names is None else names):
+        match = RUN.match(name)
+        run = _read(os.path.join(path, name), match.group(1)) if match else None
+        if run is not None:
+            found.append(run)
+    return sorted(found, key=lambda run: (run.started, run.id))
+
+
+def _read(path: str, identifier: str) -> Run | None:
+    import json
+
+    try:
+        with open(path, "rb") as file:
+            data: Any = json.loads(file.read(_LARGEST))
+        if not isinstance(data, dict) or data.get("id") != identifier or data.get("version") != 1:
+            return None
+        command, world, policies = data.get("command"), data.get("expected_world_size"), data.get("policies")
+        return Run(
+            id=identifier,
+            started=float(data.get("started") or 0),
+            command=tuple(map(str, command)) if isinstance(command, list) else None,
+            policies=tuple(_policy(item) for item in policies if isinstance(item, dict))
+            if isinstance(policies, list)
+            else (),
+            overlap_run=str(data.get("overlap_run", "")),
+            expected_world_size=world if isinstance(world, int) and world > 0 else None,
+            simulate=None if data.get("simulate") is None else str(data["simulate"]),
+            trace=data.get("trace") is True,
+        )
+    except (OSError, ValueError, TypeError, RecursionError):
+        return None
+
+
+def _policy(item: Mapping[str, Any]) -> dict[str, str | None]:
+    return {name: None if item.get(name) is None else str(item[name]) for name in ("name", "hash", "file")}
+
+
+def _refuse(sentence: str, hint: str | None = None) -> OverlapError:
+    return OverlapError(sentence, hint, LAUNCHER_FAILED)

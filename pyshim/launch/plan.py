@@ -1,0 +1,120 @@
+"""From what a user asks for to settings of the environment and the lines that must be said about them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyshim.errors import LAUNCHER_FAILED, OverlapError
+from pyshim.launch import folder, preload, rank
+from pyshim.launch.environment import Settings, quote
+
+if TYPE_CHECKING:
+    from pyshim.launch.simulate import Gpu
+
+_BUILT = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "_lib")
+LIBRARY = os.path.join(_BUILT, "liboverlap.so")
+SIMULATED_DRIVER = os.path.join(_BUILT, "simgpu", "libcuda.so.1")
+
+
+class Request(NamedTuple):
+    """The options; None: not given."""
+
+    policy: str | None = None
+    simulate: str | None = None
+    report: str | None = None
+    trace: bool = False
+    all_ranks: bool = False
+    quiet: bool = False
+
+
+class Plan:
+    """doubts: run as asked after saying so, or 125 under --strict. remarks: said, never refused."""
+
+    def __init__(self) -> None:
+        self.settings = Settings()
+        self.doubts: list[str] = []
+        self.remarks: list[str] = []
+        self.policies: tuple[Mapping[str, str | None], ...] = ()
+        self.simulate: str | None = None
+
+
+def switched_off(base: Mapping[str, str]) -> bool:
+    return base.get("OVERLAP_RUN") == "off"
+
+
+def make(request: Request, base: Mapping[str, str], library: str = LIBRARY) -> Plan:
+    """Everything but the program and the report folder. Raises OverlapError with 125."""
+    plan = Plan()
+    gpu = _simulate(request, plan)
+    if switched_off(base):
+        plan.remarks.clear()
+        return plan
+    _policies(request, base, gpu, plan)
+    plan.settings = plan.settings._replace(library=_library(library, plan), trace=request.trace, quiet=request.quiet)
+    if request.all_ranks:
+        plan.remarks.append("--all-ranks: no policy asks for anything to be set on all ranks")
+    return plan
+
+
+def _simulate(request: Request, plan: Plan) -> Gpu | None:
+    if request.simulate is None:
+        return None
+    from pyshim.launch import simulate
+
+    gpu = simulate.parse(request.simulate)
+    if not os.path.exists(SIMULATED_DRIVER):
+        raise OverlapError(
+            "the simulated GPU is not installed", "install the package again: pip install .", LAUNCHER_FAILED
+        )
+    plan.simulate = gpu.value
+    plan.settings = Settings(simulated_driver=os.path.dirname(SIMULATED_DRIVER), simulated_gpu=gpu.value)
+    number = f"{gpu.number} simulated " if gpu.number > 1 else "simulated "
+    plan.remarks.append(f"{number}{gpu.name}, rule {gpu.rule}")
+    return gpu
+
+
+def _library(path: str, plan: Plan) -> str | None:
+    if not os.path.exists(path):
+        plan.doubts.append(f"the library {path} is missing: the program runs without it")
+        return None
+    if not preload.can_hold(path):
+        plan.doubts.append(f"LD_PRELOAD cannot hold the path {path}: the program runs without the library")
+        return None
+    return path
+
+
+def _policies(request: Request, base: Mapping[str, str], gpu: Gpu | None, plan: Plan) -> None:
+    if request.policy is None and base.get("OVERLAP_TABLE"):
+        return  # inside another overlap-run: its word stands
+    from pyshim.launch import policies
+
+    chosen = policies.choose(request.policy, gpu.key if gpu else None, base)
+    plan.policies = chosen.described
+    plan.settings = plan.settings._replace(table=chosen.table, defaults=chosen.environment)
+    if chosen.missing:
+        plan.doubts.append(f"no policy is called {chosen.missing}: observing")
+    elif gpu and not chosen.fits(gpu):
+        plan.doubts.append(f"no policy for this GPU ({gpu.name}): observing")
+
+
+def open_report(directory: str, plan: Plan, base: Mapping[str, str], command: list[str] | None) -> None:
+    """Makes the report folder and writes run-ID.json, except where an outer overlap-run has done it."""
+    from pyshim import __version__
+
+    path = folder.prepare(directory)
+    if base.get("OVERLAP_REPORT") == quote(path) and base.get("OVERLAP_RUN_ID"):
+        return
+    run = folder.Run(
+        id=rank.job(base) or os.urandom(8).hex(),
+        started=folder.now(),
+        command=None if command is None else tuple(command),
+        policies=plan.policies,
+        overlap_run=__version__,
+        expected_world_size=rank.world_size(base),
+        simulate=plan.simulate,
+        trace=plan.settings.trace,
+    )
+    folder.write(path, run)
+    plan.settings = plan.settings._replace(report=path, run_id=run.id)

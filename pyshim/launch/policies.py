@@ -1,0 +1,76 @@
+"""Which policies a run carries, compiled. Apart from plan.py, so that an inner overlap-run loads none of this.
+
+Compiling takes longer than everything else before exec. So the build keeps what the shipped policies compile to
+(shipped.py), and only a user's own file is compiled here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pyshim.errors import LAUNCHER_FAILED, OverlapError
+from pyshim.launch import shipped
+from pyshim.launch.simulate import Gpu
+
+AUTO, OBSERVE = "auto", "observe"
+_NONE = 0xFFFFFFFF
+
+
+class Chosen(NamedTuple):
+    table: str  # base64
+    described: tuple[Mapping[str, str | None], ...]  # name, hash, file
+    environment: Mapping[str, str]  # what they set where the user has not
+    missing: str | None = None  # a policy that nobody named was looked for and is not there
+
+    def fits(self, gpu: Gpu) -> bool:
+        from pyshim import _native
+        from pyshim.policy import table
+
+        data = table.decode(self.table)
+        answer: int = _native.library().overlap_policy_for(data, gpu.name.encode(), gpu.architecture.encode())
+        return answer != _NONE
+
+
+def choose(value: str | None, simulated: str | None, environment: Mapping[str, str]) -> Chosen:
+    """The policies of --policy, or the default. Raises OverlapError with 125 for one that is missing or invalid."""
+    if value is not None or simulated is None:
+        return _compiled(value if value is not None else AUTO, environment)
+    from pyshim.policy import library
+
+    if simulated in library.names(environment):
+        return _compiled(simulated, environment)
+    return _compiled(OBSERVE, environment)._replace(missing=simulated)
+
+
+def _compiled(value: str, environment: Mapping[str, str]) -> Chosen:
+    kept = shipped.look_up(value, environment)
+    return Chosen(*kept) if kept else compile_now(value, environment)
+
+
+def compile_now(value: str, environment: Mapping[str, str]) -> Chosen:
+    from pyshim.policy import library, table
+
+    try:
+        policies = library.load(value, environment)
+        text = table.encode(table.compile_table(policies))
+    except OverlapError as error:
+        error.status = LAUNCHER_FAILED
+        raise
+    described = tuple(
+        {"name": policy.name, "hash": table.fingerprint(policy), "file": file}
+        for policy, file in zip(policies, _files(value, environment))
+    )
+    return Chosen(text, described, {})
+
+
+def _files(value: str, environment: Mapping[str, str]) -> list[str]:
+    """Of a user's policy the path, of a shipped one the bare name: the machine that built the package says nothing."""
+    from pyshim.policy import library
+
+    names = [
+        name for item in value.split(",") for name in (library.DEFAULTS if item.strip() == AUTO else (item.strip(),))
+    ]
+    paths = [library.find(name, environment).resolve() for name in names]
+    shipped_directory = library.shipped_directory().resolve()
+    return [path.name if path.parent == shipped_directory else str(path) for path in paths]

@@ -1,0 +1,120 @@
+"""The program that is to be run: where it is, and what about it keeps the library from working."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from pyshim.errors import NOT_EXECUTABLE, NOT_FOUND, OverlapError
+from pyshim.launch import elf, preload
+
+_DEFAULT_PATH = "/bin:/usr/bin"
+_MOST_SCRIPTS = 4  # as the kernel follows #!
+
+
+class Obstacle(NamedTuple):
+    """Why the library does nothing in the program; `harmful` where the preload must not even be asked for."""
+
+    sentence: str
+    harmful: bool
+
+
+def find(name: str, environment: Mapping[str, str]) -> str:
+    """The file that execvp would run. Raises OverlapError with 126 or 127."""
+    if "/" in name:
+        return _check(name, name)
+    refused = None
+    for folder in environment.get("PATH", _DEFAULT_PATH).split(":"):
+        path = os.path.join(folder or ".", name)
+        if os.path.isfile(path):
+            if os.access(path, os.X_OK):
+                return path
+            refused = refused or path
+    if refused and name:
+        raise OverlapError(f"{refused} is not executable", f"chmod +x {refused}", NOT_EXECUTABLE)
+    hint = f"is it an option of ours? write it before PROGRAM; a file in this folder is ./{name}" if name else None
+    raise OverlapError(f"{name or 'an empty name'}: program not found", hint, NOT_FOUND)
+
+
+def _check(name: str, path: str) -> str:
+    try:
+        mode = os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        raise OverlapError(f"{name}: program not found", None, NOT_FOUND) from None
+    except OSError as error:
+        raise OverlapError(f"{name}: {error.strerror}", None, NOT_EXECUTABLE) from error
+    if stat.S_ISDIR(mode):
+        raise OverlapError(f"{name} is a directory", None, NOT_EXECUTABLE)
+    if not os.access(path, os.X_OK):
+        raise OverlapError(f"{name} is not executable", f"chmod +x {name}", NOT_EXECUTABLE)
+    return path
+
+
+def obstacle(path: str, environment: Mapping[str, str]) -> Obstacle | None:
+    """What is wrong with a program, looked at through the #! of scripts and through `env`."""
+    for _ in range(_MOST_SCRIPTS):
+        program = elf.inspect(path)
+        if program.kind != elf.SCRIPT:
+            return _of_file(path, program, environment)
+        follow = _behind_env(program.argument, environment) if _base(program.interpreter) == "env" else None
+        path = follow or program.interpreter
+    return None
+
+
+def _behind_env(argument: str, environment: Mapping[str, str]) -> str | None:
+    words: Sequence[str] = argument.split()
+    if words and words[0] in ("-S", "--split-string"):
+        words = words[1:]
+    if not words or words[0].startswith("-") or "=" in words[0]:
+        return None
+    try:
+        return find(words[0], environment)
+    except OverlapError:
+        return None
+
+
+def _of_file(path: str, program: elf.Program, environment: Mapping[str, str]) -> Obstacle | None:
+    if program.kind != elf.ELF:
+        return None
+    name = _base(path)
+    here = os.uname().machine
+    if program.bits == 32:
+        return Obstacle(f"{name} is a 32-bit program: the library cannot be loaded into it", True)
+    if program.machine != here:
+        return Obstacle(
+            f"{name} is a program for {program.machine}, not {here}: the library cannot be loaded into it", True
+        )
+    if program.static:
+        return Obstacle(f"{name} is statically linked: nothing is done in it, only in programs that it starts", False)
+    if _base(program.interpreter).startswith("ld-musl"):
+        return Obstacle(f"{name} is linked to musl, not glibc: the library cannot be loaded into it", True)
+    loaded = [entry for entry in preload.split(environment.get("LD_PRELOAD", "")) if preload.is_sanitizer(entry)]
+    sanitizers = [library for library in program.needed if preload.is_sanitizer(library)]
+    if sanitizers and not loaded:
+        return Obstacle(f"{name} is linked to {sanitizers[0]}, which must be loaded before any other library", True)
+    if _privileged(path):
+        return Obstacle(
+            f"{name} runs with other privileges (setuid, setgid or capabilities): the loader ignores LD_PRELOAD", False
+        )
+    return None
+
+
+def _privileged(path: str) -> bool:
+    try:
+        info = os.stat(path)
+    except OSError:
+        return False
+    if info.st_mode & stat.S_ISUID and info.st_uid != os.getuid():
+        return True
+    if info.st_mode & stat.S_ISGID and info.st_mode & stat.S_IXGRP and info.st_gid != os.getgid():
+        return True
+    try:
+        return bool(os.getuid()) and bool(os.getxattr(path, "security.capability"))
+    except OSError:
+        return False
+
+
+def _base(path: str) -> str:
+    return os.path.basename(path)

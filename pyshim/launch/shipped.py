@@ -1,0 +1,81 @@
+"""What the shipped policies compile to, kept by the build in _lib/shipped.json: starting a program then parses nothing.
+
+    python -m pyshim.launch.shipped OUTPUT
+
+The file names what it was made from (policies, header, policy reader); where any of it has changed the file counts for
+nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any, Optional
+
+from pyshim import __version__
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+KEPT = os.path.join(_PACKAGE, "_lib", "shipped.json")
+_HEADER = os.path.join(_PACKAGE, "_lib", "overlap_abi.h")
+
+# Table in base64, what is said of its policies, what they set: the fields of policies.Chosen.
+Kept = tuple[str, tuple[Mapping[str, Optional[str]], ...], Mapping[str, str]]
+
+
+def look_up(value: str, environment: Mapping[str, str], path: str = KEPT) -> Kept | None:
+    """None where the value may mean something else, or was not kept, or was kept from other sources."""
+    if "/" in value or environment.get("OVERLAP_POLICY_PATH") or os.path.exists(value):
+        return None
+    import json
+
+    try:
+        with open(path, "rb") as file:
+            data: Any = json.load(file)
+        if data["made_from"] != fingerprint(_HEADER):
+            return None
+        found = data["policies"].get(value[:-5] if value.endswith(".yaml") else value)
+        return found and (found["table"], tuple(found["described"]), found["environment"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def fingerprint(header: str) -> str:
+    """Of everything that a compiled policy depends on."""
+    import hashlib
+
+    inside = os.path.join(_PACKAGE, "policies")
+    policies = inside if os.path.isdir(inside) else os.path.join(os.path.dirname(_PACKAGE), "policies")
+    digest = hashlib.sha256(__version__.encode())
+    for folder, ending in ((os.path.join(_PACKAGE, "policy"), ".py"), (policies, ".yaml")):
+        for name in sorted(os.listdir(folder)):
+            if name.endswith(ending):
+                _add(digest, os.path.join(folder, name))
+    _add(digest, header)
+    return digest.hexdigest()
+
+
+def _add(digest: Any, path: str) -> None:
+    with open(path, "rb") as file:
+        data = file.read()
+    digest.update(f"{os.path.basename(path)}\0{len(data)}\0".encode())
+    digest.update(data)
+
+
+def write(output: str) -> None:
+    """Compiles every shipped policy and `auto`."""
+    import json
+
+    from pyshim.launch.policies import AUTO, compile_now
+    from pyshim.policy import library
+
+    kept = {name: compile_now(name, {})._asdict() for name in (AUTO, *library.names({}))}
+    data = {"made_from": fingerprint(os.path.join(output, "overlap_abi.h")), "policies": kept}
+    target = os.path.join(output, os.path.basename(KEPT))
+    with open(f"{target}.{os.getpid()}", "w", encoding="ascii") as file:
+        json.dump(data, file, sort_keys=True)
+    os.replace(file.name, target)
+
+
+if __name__ == "__main__":
+    write(sys.argv[1])

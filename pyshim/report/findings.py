@@ -1,0 +1,66 @@
+"""What silence would hide: said without being asked, one sentence each."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from pyshim.report.collect import Collected
+from pyshim.report.summary import policy_of
+from pyshim.stats.page import Page
+
+_SHOWN = 3
+
+
+def findings(collected: Collected) -> list[str]:
+    return [*collected.skipped, *_unseen(collected), *_ranks(collected), *_differing(collected), *_losses(collected)]
+
+
+def _unseen(collected: Collected) -> Iterator[str]:
+    blind = [page for page in collected.pages if page.opened_gpu and not page.launches and not page.graph_launches]
+    if blind:
+        yield (
+            f"{_listed(blind)} opened a GPU, and no launch was seen: either nothing was launched, "
+            "or the launches go a way that this version does not know (overlap doctor)"
+        )
+
+
+def _ranks(collected: Collected) -> Iterator[str]:
+    for run in collected.runs:
+        pages = [page for page in collected.pages if page.run == run.id]
+        seen = {page.rank for page in pages if page.rank is not None}
+        expected = run.expected_world_size
+        if expected and pages and seen and len(seen) < expected:
+            missing = sorted(set(range(expected)) - seen)
+            some = ", ".join(map(str, missing[:8])) + (", ..." if len(missing) > 8 else "")
+            yield (
+                f"{len(seen)} of {expected} ranks left a page; missing: {some}. "
+                "They ran without the library, or used no GPU"
+            )
+
+
+def _differing(collected: Collected) -> Iterator[str]:
+    by_gpu: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for page in collected.pages:
+        for device in page.devices:
+            by_gpu[device.name][device.policy or "none"] += 1
+    for gpu, policies in sorted(by_gpu.items()):
+        if len(policies) > 1:
+            counts = ", ".join(f"{name} ({count})" for name, count in sorted(policies.items()))
+            yield f"processes used {gpu} under different policies: {counts}"
+    idle = [page for page in collected.pages if page.devices and policy_of(page, collected) is None]
+    if idle:
+        names = sorted({page.devices[0].name for page in idle})
+        yield f"no policy is for {', '.join(names)}: {_listed(idle)} only counted"
+
+
+def _losses(collected: Collected) -> Iterator[str]:
+    dropped = sum(page.trace_dropped for page in collected.pages)
+    if dropped:
+        yield f"{dropped:,} launches are missing in the traces: a process keeps 64 MiB, or the disk was full"
+
+
+def _listed(pages: list[Page]) -> str:
+    some = ", ".join(f"{page.host}:{page.pid}" for page in pages[:_SHOWN])
+    more = f" and {len(pages) - _SHOWN} more" if len(pages) > _SHOWN else ""
+    return f"{'processes' if len(pages) > 1 else 'process'} {some}{more}"

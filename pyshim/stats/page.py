@@ -1,0 +1,137 @@
+"""HOST.PID.N.page: the counters of one process, valid at any instant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pyshim import _native
+from pyshim.stats.file import Unreadable, read
+
+_VALID = 2  # overlap_device.state
+
+
+@dataclass(frozen=True)
+class Device:
+    index: int
+    uuid: str
+    name: str
+    multiprocessors: int
+    policy: str | None
+
+
+@dataclass(frozen=True)
+class Page:
+    pid: int
+    parent: int
+    host: str
+    rank: int | None
+    world: int | None
+    run: str
+    program: str
+    start: int  # nanoseconds since 1970
+    opened_gpu: bool
+    forked: bool
+    ended: bool
+    devices: tuple[Device, ...]
+    launches: int
+    shaped: int
+    communication: int
+    raised: int
+    refused: int
+    graph_launches: int
+    trace_dropped: int
+    streams_raised: int
+    entry_points: dict[str, int]  # every way; their sum is launches
+    reasons: dict[str, int]  # those that occurred
+
+
+def read_page(path: str, own: bool = False) -> Page:
+    """Raises Unreadable for what is not a whole page of this version."""
+    library = _native.library()
+    size = _native.ffi.sizeof("struct overlap_page")
+    data = read(path, size, own)
+    if len(data) < 16:
+        raise Unreadable("too short for a page")
+    magic, version, stated = (int.from_bytes(data[at : at + 4], "little") for at in (0, 4, 8))
+    if magic == 0:
+        raise Unreadable("the process ended before it began to count")
+    if magic != library.OVERLAP_PAGE_MAGIC:
+        raise Unreadable("not a page of ours")
+    if version != library.OVERLAP_ABI_VERSION:
+        raise Unreadable(f"written by another version of the library (layout {version})")
+    if stated != size or len(data) != size:
+        raise Unreadable("truncated")
+    # A copy of its own: cffi looks at these bytes as at the struct.
+    return _page(_native.ffi.from_buffer("struct overlap_page *", data), library)
+
+
+def _page(page: Any, library: Any) -> Page:
+    ways, reasons = names(library.overlap_way_name), names(library.overlap_reason_name)
+    by_way = [0] * library.OVERLAP_WAYS
+    by_reason = [0] * library.OVERLAP_REASONS
+    counters = [0] * library.OVERLAP_COUNTERS
+    for shard in page.shards:
+        for way, row in enumerate(_numbers(shard.launches[index]) for index in range(len(by_way))):
+            by_way[way] += sum(row)
+            by_reason = [total + count for total, count in zip(by_reason, row)]
+        counters = [total + count for total, count in zip(counters, _numbers(shard.counters))]
+    return Page(
+        pid=page.pid,
+        parent=page.parent,
+        host=_text(page.host),
+        rank=page.rank if page.rank >= 0 else None,
+        world=page.world or None,
+        run=_text(page.run),
+        program=_text(page.program),
+        start=page.start,
+        opened_gpu=bool(page.flags & library.OVERLAP_PAGE_OPENED_GPU),
+        forked=bool(page.flags & library.OVERLAP_PAGE_FORKED),
+        ended=bool(page.flags & library.OVERLAP_PAGE_ENDED),
+        devices=tuple(_device(device) for device in page.devices if device.state == _VALID),
+        launches=sum(by_way),
+        shaped=sum(count for index, count in enumerate(by_reason) if library.overlap_reason_shapes(index)),
+        communication=counters[library.OVERLAP_COUNTER_COMMUNICATION],
+        raised=counters[library.OVERLAP_COUNTER_RAISED],
+        refused=counters[library.OVERLAP_COUNTER_REFUSED],
+        graph_launches=counters[library.OVERLAP_COUNTER_GRAPH_LAUNCHES],
+        trace_dropped=counters[library.OVERLAP_COUNTER_TRACE_DROPPED],
+        streams_raised=counters[library.OVERLAP_COUNTER_STREAMS_RAISED],
+        entry_points=_named(by_way, ways, "way", keep=len(ways)),
+        reasons=_named(by_reason, reasons, "reason"),
+    )
+
+
+def names(name: Callable[[int], Any]) -> list[str]:
+    """The names that the library gives to indices, up to the first that has none."""
+    found: list[str] = []
+    while name(len(found)) != _native.ffi.NULL:
+        found.append(_native.text(name(len(found))))
+    return found
+
+
+def _named(counts: list[int], known: list[str], what: str, keep: int = 0) -> dict[str, int]:
+    """Indices without a name occur only in a damaged page; their counts are shown all the same."""
+    label = [*known, *(f"{what}_{index}" for index in range(len(known), len(counts)))]
+    return {label[index]: count for index, count in enumerate(counts) if count or index < keep}
+
+
+def _numbers(array: Any) -> list[int]:
+    return memoryview(_native.ffi.buffer(array)).cast("B").cast("Q").tolist()
+
+
+def _device(device: Any) -> Device:
+    uuid = bytes(device.uuid).hex()
+    parts = (uuid[:8], uuid[8:12], uuid[12:16], uuid[16:20], uuid[20:])
+    return Device(
+        index=device.index,
+        uuid="GPU-" + "-".join(parts),
+        name=_text(device.name),
+        multiprocessors=device.multiprocessors,
+        policy=_text(device.policy) or None,
+    )
+
+
+def _text(array: Any) -> str:
+    return bytes(_native.ffi.buffer(array)).split(b"\0", 1)[0].decode("utf-8", "replace")

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+from pyshim import _native
+
+
+def test_sh_can_be_evaluated(overlap, clean_environment, tmp_path, library):
+    done = overlap("env", "--policy", "observe", "--report", str(tmp_path / "it's a b"), env={"LD_PRELOAD": "/a.so"})
+    assert done.returncode == 0, done.stderr
+    script = done.stdout + 'printf "%s\\n" "$LD_PRELOAD" "$OVERLAP_REPORT"\n'
+    said = subprocess.run(["sh"], input=script, env=clean_environment, capture_output=True, text=True, check=True)
+    assert said.stdout == f"{_native.SHIM}:/a.so\n{tmp_path}/it%27s%20a%20b\n"
+
+
+@pytest.mark.parametrize("form", ["sh", "slurm", "docker", "json"])
+def test_every_format_says_the_same(overlap, library, form):
+    text = overlap("env", "--policy", "observe", "--format", form).stdout
+    values = json.loads(overlap("env", "--policy", "observe", "--format", "json").stdout)
+    assert set(values) == {"LD_PRELOAD", "OVERLAP_TABLE"}
+    lines = {
+        "sh": [f"export {name}='{value}'" for name, value in sorted(values.items())],
+        "slurm": [f"export {name}={value}" for name, value in sorted(values.items())],
+        "docker": [f"{name}={value}" for name, value in sorted(values.items())],
+        "json": json.dumps(values, indent=2).splitlines(),
+    }
+    assert text.splitlines() == lines[form]
+
+
+def test_what_an_outer_run_has_set_does_not_leak_in(overlap, library):
+    outer = {
+        "OVERLAP_TABLE": "old",
+        "OVERLAP_REPORT": "/old",
+        "OVERLAP_RUN_ID": "0" * 16,
+        "LD_PRELOAD": str(_native.SHIM),
+    }
+    values = json.loads(overlap("env", "--policy", "observe", "--format", "json", env=outer).stdout)
+    assert set(values) == {"LD_PRELOAD", "OVERLAP_TABLE"}
+    assert values["OVERLAP_TABLE"] != "old"
+
+
+def test_a_line_break_never_reaches_a_task_prolog(overlap, library):
+    done = overlap("env", "--policy", "observe", "--format", "slurm", env={"LD_PRELOAD": "/a.so\nexport X=1"})
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "holds a line break" in done.stderr
+
+
+def test_a_missing_policy_prints_nothing(overlap):
+    done = overlap("env", "--policy", "no-such")
+    assert (done.stdout, "there is no policy" in done.stderr) == ("", True)
+    assert done.returncode == 2
+
+
+def test_an_outer_run_does_not_stand_for_a_policy_here(overlap, library):
+    plain = overlap("env", "--format", "json").stdout
+    assert overlap("env", "--format", "json", env={"OVERLAP_TABLE": "old"}).stdout == plain
+    assert "OVERLAP_TABLE" in plain

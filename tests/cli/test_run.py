@@ -1,0 +1,338 @@
+"""overlap-run as users meet it: real processes, whole outputs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pyshim import __version__, _native
+from pyshim.cli import run as command
+from pyshim.launch import plan
+
+SHOW = (sys.executable, "-c", "import json, os; print(json.dumps(dict(os.environ)))")
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> dict[str, str]:
+    """A machine that looks as if it had a driver: the launcher looks for the file and never opens it."""
+    folder = tmp_path / "driver"
+    folder.mkdir()
+    (folder / "libcuda.so.1").write_bytes(b"")
+    return {"LD_LIBRARY_PATH": str(folder)}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ours", "program"),
+    [
+        ([], [], []),
+        (["true"], [], ["true"]),
+        (["--quiet", "true", "--quiet", "--", "-x"], ["--quiet"], ["true", "--quiet", "--", "-x"]),
+        (["--policy", "h100", "true"], ["--policy", "h100"], ["true"]),
+        (["--policy=h100", "true"], ["--policy=h100"], ["true"]),
+        (["--policy", "--quiet", "true"], ["--policy", "--quiet"], ["true"]),
+        (["--dry_run", "--all_ranks", "true"], ["--dry-run", "--all-ranks"], ["true"]),
+        (["--report=a_b", "./a_b"], ["--report=a_b"], ["./a_b"]),
+        (["--", "--odd-name", "x"], [], ["--odd-name", "x"]),
+        (["--quiet", "--", "true", "--"], ["--quiet"], ["true", "--"]),
+        (["-", "x"], [], ["-", "x"]),
+        (["--report"], ["--report"], []),
+    ],
+)
+def test_everything_behind_the_program_is_the_programs(arguments, ours, program):
+    assert command.split(arguments) == (ours, program)
+
+
+def test_help_is_golden_and_fits_a_screen(overlap_run):
+    done = overlap_run("--help")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == (Path(__file__).parent / "golden" / "overlap-run.txt").read_text()
+    assert len(done.stderr.splitlines()) <= 40
+    assert max(map(len, done.stderr.splitlines())) <= 80
+
+
+def test_version(overlap_run):
+    done = overlap_run("--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", f"overlap-run {__version__}\n")
+
+
+def test_it_becomes_the_program(overlap_run, clean_environment):
+    program = [sys.executable, "-m", "pyshim.cli.run", "--quiet", "sh", "-c", "echo $$; read line; echo $line; exit 42"]
+    with subprocess.Popen(
+        program, env=clean_environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        output, _ = child.communicate("in\n", timeout=60)
+    assert output == f"{child.pid}\nin\n"
+    assert child.returncode == 42
+
+
+def test_a_signal_ends_it_once_and_as_a_signal(overlap_run):
+    done = overlap_run("--quiet", "sh", "-c", "kill -TERM $$")
+    assert done.returncode == -signal.SIGTERM
+
+
+def test_signals_that_python_ignores_are_back_at_their_default(overlap_run):
+    done = overlap_run("--quiet", "grep", "SigIgn", "/proc/self/status")
+    ignored = int(done.stdout.split()[1], 16)
+    assert not ignored & (1 << (signal.SIGPIPE - 1) | 1 << (signal.SIGXFSZ - 1))
+
+
+def test_the_program_gets_the_library_and_what_it_reads(overlap_run, driver, library):
+    done = overlap_run("--policy", "observe", *SHOW, env={**driver, "LD_PRELOAD": ""})
+    seen = json.loads(done.stdout)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert seen["LD_PRELOAD"] == str(_native.SHIM)
+    assert int(seen["OVERLAP_LAUNCHER_PID"]) > 1
+    assert {name for name in seen if name.startswith("OVERLAP_")} == {"OVERLAP_TABLE", "OVERLAP_LAUNCHER_PID"}
+
+
+def test_a_report_has_a_folder_a_run_and_an_absolute_path(overlap_run, driver, tmp_path, library):
+    done = overlap_run("--report", "a b", "--trace", "--quiet", *SHOW, env=driver, cwd=tmp_path)
+    seen = json.loads(done.stdout)
+    identifier = seen["OVERLAP_RUN_ID"]
+    run = json.loads((tmp_path / "a b" / f"run-{identifier}.json").read_text())
+    assert seen["OVERLAP_REPORT"] == f"{tmp_path}/a%20b"
+    assert (seen["OVERLAP_TRACE"], seen["OVERLAP_QUIET"]) == ("1", "1")
+    assert (run["id"], run["command"], run["trace"]) == (identifier, list(SHOW), True)
+
+
+def test_the_ranks_of_a_step_share_one_run(overlap_run, driver, tmp_path):
+    for rank in "01":
+        step = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": rank, "SLURM_NTASKS": "2"}
+        assert overlap_run("--report", str(tmp_path / "r"), "true", env={**driver, **step}).returncode == 0
+    (run,) = (tmp_path / "r").iterdir()
+    assert json.loads(run.read_text())["expected_world_size"] == 2
+
+
+def test_an_inner_run_changes_only_what_it_is_asked_for(overlap_run, driver, tmp_path, library):
+    inner = (sys.executable, "-m", "pyshim.cli.run")
+    report = str(tmp_path / "r")
+    env = {**driver, "LD_PRELOAD": "/lib/one.so:/lib/two.so"}
+    once = overlap_run("--policy", "observe", "--report", report, *SHOW, env=driver)
+    twice = overlap_run("--policy", "observe", "--report", report, *inner, "--report", report, *SHOW, env=driver)
+    one, two = json.loads(once.stdout), json.loads(twice.stdout)
+    for name in ("OVERLAP_RUN_ID", "OVERLAP_LAUNCHER_PID"):
+        assert one.pop(name) and two.pop(name)
+    assert one == two
+    assert len(list((tmp_path / "r").iterdir())) == 2, "one run for each outer overlap-run"
+    assert env["LD_PRELOAD"].count(":") == 1
+
+
+def test_off_is_off_and_silent(overlap_run, tmp_path):
+    base = {"OVERLAP_RUN": "off", "LD_PRELOAD": ""}
+    done = overlap_run("--policy", "no-such", "--report", str(tmp_path / "r"), "--trace", "--strict", *SHOW, env=base)
+    seen = json.loads(done.stdout)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert seen["LD_PRELOAD"] == ""
+    assert [name for name in seen if name.startswith("OVERLAP_")] == ["OVERLAP_RUN"]
+    assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        pytest.param([], "no program to run", id="no program"),
+        pytest.param(["--polcy", "x", "true"], "unrecognized arguments: --polcy", id="unknown option"),
+        pytest.param(["--dry", "true"], "unrecognized arguments: --dry", id="options are not abbreviated"),
+        pytest.param(["--policy", "no-such", "true"], "there is no policy `no-such`", id="unknown policy"),
+        pytest.param(["--policy", "./no.yaml", "true"], "no.yaml", id="missing file"),
+        pytest.param(["--policy"], "argument --policy: expected one argument", id="option without its value"),
+        pytest.param(["--trace", "true"], "--trace needs --report DIR: that is where it writes", id="trace alone"),
+        pytest.param(["--report", "/proc/x", "true"], "cannot be made", id="report that cannot be made"),
+        pytest.param(["--simulate", "h10", "true"], "no simulated GPU is called 'h10'", id="unknown GPU"),
+        pytest.param(["--simulate", "h100:held", "true"], "no dispatch rule is called 'held'", id="unknown rule"),
+        pytest.param(["--simulate", "h100,0", "true"], "'0' is not a number of GPUs", id="no GPUs"),
+        pytest.param(["--simulate", "h100,999", "true"], "'999' is not a number of GPUs", id="too many GPUs"),
+    ],
+)
+def test_125_before_the_program_starts(overlap_run, library, arguments, error):
+    done = overlap_run(*arguments)
+    assert (done.returncode, done.stdout) == (125, "")
+    assert done.stderr.startswith("overlap: error: ")
+    assert error in done.stderr
+
+
+def test_an_unknown_gpu_is_guessed(overlap_run, library):
+    assert "overlap: help: did you mean h100? known: a100, a40," in overlap_run("--simulate", "h10", "true").stderr
+
+
+def test_an_invalid_policy_says_where(overlap_run, tmp_path):
+    (tmp_path / "bad.yaml").write_text("policy: 1\nname: bad\nnonsense: 1\n")
+    done = overlap_run("--policy", "bad.yaml", "true", cwd=tmp_path)
+    assert done.returncode == 125
+    assert "bad.yaml:3:1: error[unknown-key]" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("program", "status", "error"),
+    [
+        ("no-such-program", 127, "overlap: error: no-such-program: program not found\n"),
+        ("./missing", 127, "overlap: error: ./missing: program not found\n"),
+        ("", 127, "overlap: error: an empty name: program not found\n"),
+        ("./folder", 126, "overlap: error: ./folder is a directory\n"),
+        ("./data", 126, "overlap: error: ./data is not executable\noverlap: help: chmod +x ./data\n"),
+        ("./lost", 127, "overlap: error: ./lost: the interpreter or loader that it names does not exist\n"),
+    ],
+)
+def test_126_and_127(overlap_run, driver, tmp_path, library, program, status, error):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "data").write_text("#!/bin/sh\n")
+    (tmp_path / "lost").write_text("#!/no/such/interpreter\n")
+    (tmp_path / "lost").chmod(0o755)
+    done = overlap_run(program, env=driver, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (status, "")
+    assert done.stderr.startswith(error)
+
+
+def test_a_script_without_its_first_line_runs_as_everywhere(overlap_run, driver, tmp_path, library):
+    (tmp_path / "script").write_text("echo $1\n")
+    (tmp_path / "script").chmod(0o755)
+    done = overlap_run("./script", "word", env=driver, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "word\n", "")
+
+
+def static(tmp_path: Path) -> str:
+    source = tmp_path / "main.c"
+    source.write_text("int main(void) { return 7; }\n")
+    done = subprocess.run(["cc", "-static", str(source), "-o", str(tmp_path / "static")], check=False)
+    if done.returncode:
+        pytest.skip("no static C library here")
+    return str(tmp_path / "static")
+
+
+def test_a_doubt_is_one_line_and_125_only_under_strict(overlap_run, driver, tmp_path, library):
+    path = static(tmp_path)
+    sentence = "static is statically linked: nothing is done in it, only in programs that it starts"
+    plain = overlap_run(path, env=driver)
+    assert (plain.returncode, plain.stderr) == (7, f"overlap: {sentence}\n")
+    assert overlap_run("--quiet", path, env=driver).stderr == ""
+    assert overlap_run(path, env={**driver, "SLURM_PROCID": "3"}).stderr == "", "only rank 0 speaks"
+    strict = overlap_run("--strict", path, env=driver)
+    assert strict.returncode == 125
+    assert strict.stderr.startswith(f"overlap: error: {sentence}\noverlap: help: ")
+
+
+def test_a_program_with_a_sanitizer_runs_without_the_library(overlap_run, driver, tmp_path, library):
+    (tmp_path / "main.c").write_text("int main(void) { return 7; }\n")
+    flags = ["-fsanitize=address", "-fno-sanitize-recover", str(tmp_path / "main.c"), "-o", str(tmp_path / "checked")]
+    if subprocess.run(["cc", *flags], capture_output=True, check=False).returncode:
+        pytest.skip("no address sanitizer here")
+    done = overlap_run(str(tmp_path / "checked"), env=driver)
+    assert done.returncode == 7, done.stderr
+    assert "must be loaded before any other library" in done.stderr
+
+
+def test_no_driver_is_one_line(overlap_run, library):
+    from pyshim.launch import driver as search
+
+    if search.found({}):
+        pytest.skip("this machine has one")
+    done = overlap_run("--policy", "observe", "true")
+    line = "overlap: no NVIDIA driver on this machine (libcuda.so.1): nothing is done here\n"
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", line)
+    assert overlap_run("--strict", "--policy", "observe", "true").returncode == 125
+
+
+def test_a_simulated_gpu(overlap_run, library):
+    done = overlap_run("--policy", "observe", "--simulate", "H100:backfill,2", *SHOW)
+    seen = json.loads(done.stdout)
+    folder = str(_native.SIMULATED_DRIVER.parent)
+    assert done.stderr == "overlap: 2 simulated NVIDIA H100 80GB HBM3, rule backfill\n"
+    assert (seen["SIMGPU"], seen["TRITON_LIBCUDA_PATH"]) == ("h100:backfill,2", folder)
+    assert seen["LD_LIBRARY_PATH"].split(":")[0] == folder
+
+
+def test_a_simulated_gpu_stays_when_the_library_is_off(overlap_run, library):
+    done = overlap_run("--simulate", "a40", *SHOW, env={"OVERLAP_RUN": "off"})
+    seen = json.loads(done.stdout)
+    assert (done.stderr, seen["SIMGPU"]) == ("", "a40:hold,1")
+    assert "LD_PRELOAD" not in seen
+
+
+def test_policies_for_other_gpus_only_observe(overlap_run, library):
+    done = overlap_run("--policy", "a100-paper", "--simulate", "h100", "true")
+    assert done.returncode == 0
+    assert "overlap: no policy for this GPU (NVIDIA H100 80GB HBM3): observing\n" in done.stderr
+    assert overlap_run("--strict", "--policy", "a100-paper", "--simulate", "h100", "true").returncode == 125
+
+
+def test_a_dry_run_says_what_would_be_and_does_nothing(overlap_run, driver, tmp_path, library):
+    done = overlap_run("--dry-run", "--report", str(tmp_path / "r"), "false", env=driver)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert not (tmp_path / "r").exists()
+    assert done.stderr.startswith("overlap: would run /")
+    assert f"overlap: would keep a report in {tmp_path / 'r'}\n" in done.stderr
+    assert f"overlap: would set LD_PRELOAD={_native.SHIM}\n" in done.stderr
+
+
+def test_all_ranks_has_nothing_to_set_yet(overlap_run, driver, library):
+    done = overlap_run("--all-ranks", "true", env=driver)
+    assert done.stderr == "overlap: --all-ranks: no policy asks for anything to be set on all ranks\n"
+
+
+def test_too_much_environment_is_no_reason_to_fail(monkeypatch, capfd):
+    calls = []
+
+    def execute(path, words, environment):
+        calls.append(environment)
+        if "OVERLAP_TABLE" in environment:
+            raise command.TooLong
+        raise SystemExit(0)
+
+    monkeypatch.setattr(command, "execute", execute)
+    with pytest.raises(SystemExit):
+        command._become("/bin/true", ["true"], {"OVERLAP_TABLE": "x"}, {"A": "1"})
+    assert calls == [{"OVERLAP_TABLE": "x"}, {"A": "1"}]
+    assert "too long with ours" in capfd.readouterr().err
+
+
+def test_a_mistake_of_ours_is_no_reason_to_fail(monkeypatch, capfd):
+    def broken(*_):
+        raise ZeroDivisionError("ours")
+
+    def execute(path, words, environment):
+        raise SystemExit(os.path.basename(path) + str(environment == dict(os.environ)))
+
+    monkeypatch.setattr(plan, "make", broken)
+    monkeypatch.setattr(command, "execute", execute)
+    with pytest.raises(SystemExit, match="trueTrue"):
+        command.main(["true"])
+    assert "mistake in overlap-run (ZeroDivisionError: ours)" in capfd.readouterr().err
+    assert command.main(["--strict", "true"]) != 0
+
+
+def test_a_missing_library_and_a_path_that_cannot_be_preloaded_are_doubts(tmp_path):
+    request = plan.Request(policy="observe")
+    (tmp_path / "a b").mkdir()
+    (tmp_path / "a b" / "liboverlap.so").write_bytes(b"")
+    for path, words in ((tmp_path / "none.so", "is missing"), (tmp_path / "a b" / "liboverlap.so", "cannot hold")):
+        made = plan.make(request, {}, str(path))
+        assert made.settings.library is None
+        assert [words in doubt for doubt in made.doubts] == [True]
+
+
+def test_a_simulated_gpu_without_a_policy_of_its_name_observes(library):
+    made = plan.make(plan.Request(simulate="b200"), {}, str(_native.SHIM))
+    assert [item["name"] for item in made.policies] in (["observe"], ["b200"])
+    if made.policies[0]["name"] == "observe":
+        assert made.doubts == ["no policy is called b200: observing"]
+
+
+def test_starting_loads_nothing_heavy(clean_environment):
+    """What a plain start with a shipped policy may import; each of these costs more than all the rest."""
+    probe = (
+        "import sys; before = set(sys.modules); from pyshim.cli import run;"
+        "run.execute = lambda *a: print(*sorted({'cffi', 'yaml', 'rich', 'psutil', 'dataclasses', 'inspect', 'pathlib',"
+        " 'subprocess', 'urllib'} & (set(sys.modules) - before))) or sys.exit(0);"
+        "run.main(['--quiet', 'true'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", probe], env=clean_environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr

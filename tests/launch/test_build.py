@@ -1,0 +1,85 @@
+"""shim/build.py: which compiler, which flags, and that a library that could not be loaded is never made."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+FILE = Path(__file__).resolve().parent.parent.parent / "shim" / "build.py"
+
+
+@pytest.fixture
+def build() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("shim_build", FILE)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def tree(build: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A demo and a simulated GPU of one file each."""
+    monkeypatch.setattr(build, "ROOT", tmp_path)
+    monkeypatch.delenv("CFLAGS", raising=False)
+    for folder in ("demo", "simgpu"):
+        (tmp_path / "tools" / folder).mkdir(parents=True)
+    (tmp_path / "tools/demo/main.c").write_text("int main(void) { return STATUS; }\n")
+    (tmp_path / "tools/simgpu/a.c").write_text("int missing(void); int cuInit(void) { return missing(); }\n")
+    return tmp_path
+
+
+def compiler(folder: Path, name: str, status: int) -> None:
+    (folder / name).write_text(f"#!/bin/sh\nexit {status}\n")
+    (folder / name).chmod(0o755)
+
+
+def test_cc_is_taken_as_it_stands(build: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "zig cc -target 'x y'")
+    assert build.compiler() == ["zig", "cc", "-target", "x y"]
+
+
+def test_a_compiler_that_cannot_compile_is_passed_over(
+    build: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    compiler(tmp_path, "cc", 1)
+    compiler(tmp_path, "clang", 0)
+    assert build.compiler() == [str(tmp_path / "clang")]
+    (tmp_path / "clang").unlink()
+    monkeypatch.setattr(build, "machine", lambda: "x86_64")
+    assert build.compiler()[:6] == [sys.executable, "-m", "ziglang", "cc", "-target", "x86_64-linux-gnu.2.17"]
+
+
+def test_flags_come_from_us_then_cflags_then_the_option(
+    build: ModuleType, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import subprocess
+
+    monkeypatch.setenv("CFLAGS", "-DSTATUS=1")
+    made = build.build_one("demo", tree / "out", ["-USTATUS", "-DSTATUS=2"])
+    assert made == tree / "out" / "demo" / "overlap-demo"
+    assert subprocess.run([str(made)], check=False).returncode == 2
+    assert [path.name for path in made.parent.iterdir()] == ["overlap-demo"]
+
+
+def test_an_undefined_symbol_fails_the_build_and_leaves_the_old_file(
+    build: ModuleType, tree: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    old = tree / "out" / "simgpu" / "libcuda.so.1"
+    old.parent.mkdir(parents=True)
+    old.write_text("old")
+    with pytest.raises(build.BuildError, match="the compiler failed"):
+        build.build_one("simgpu", tree / "out")
+    assert old.read_text() == "old"
+    assert "missing" in capfd.readouterr().err
+
+
+def test_no_sources_is_an_error(build: ModuleType, tree: Path) -> None:
+    with pytest.raises(build.BuildError, match="shim: no sources"):
+        build.build_one("shim", tree / "out")

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import re
+import urllib.parse
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyshim.launch.environment import Settings, added, environment, quote
+
+LIBRARY = "/opt/liboverlap.so"
+FULL = Settings(
+    library=LIBRARY,
+    table="UlZQ+/==",
+    report="/tmp/a b",
+    run_id="0123456789abcdef",
+    trace=True,
+    quiet=True,
+    launcher_pid=42,
+    simulated_driver="/opt/simgpu",
+    simulated_gpu="h100:hold,1",
+    defaults={"TORCH_NCCL_HIGH_PRIORITY": "1"},
+)
+
+
+def test_everything_that_is_asked_for_is_set_and_nothing_else() -> None:
+    assert environment({"HOME": "/root"}, FULL) == {
+        "HOME": "/root",
+        "LD_PRELOAD": LIBRARY,
+        "OVERLAP_TABLE": "UlZQ+/==",
+        "OVERLAP_REPORT": "/tmp/a%20b",
+        "OVERLAP_RUN_ID": "0123456789abcdef",
+        "OVERLAP_TRACE": "1",
+        "OVERLAP_QUIET": "1",
+        "OVERLAP_LAUNCHER_PID": "42",
+        "LD_LIBRARY_PATH": "/opt/simgpu",
+        "TRITON_LIBCUDA_PATH": "/opt/simgpu",
+        "SIMGPU": "h100:hold,1",
+        "TORCH_NCCL_HIGH_PRIORITY": "1",
+    }
+
+
+def test_nothing_asked_for_is_nothing_changed() -> None:
+    base = {"LD_PRELOAD": "/a.so", "OVERLAP_TABLE": "x", "LD_LIBRARY_PATH": "/b"}
+    assert environment(base, Settings()) == base
+
+
+def test_without_the_library_none_of_its_variables_is_set_but_a_simulated_gpu_is() -> None:
+    result = environment({}, FULL._replace(library=None))
+    assert set(result) == {"LD_LIBRARY_PATH", "TRITON_LIBCUDA_PATH", "SIMGPU"}
+
+
+def test_the_users_word_stands_over_a_default_of_the_policy() -> None:
+    assert environment({"TORCH_NCCL_HIGH_PRIORITY": "0"}, FULL)["TORCH_NCCL_HIGH_PRIORITY"] == "0"
+    assert environment({"TORCH_NCCL_HIGH_PRIORITY": ""}, FULL)["TORCH_NCCL_HIGH_PRIORITY"] == ""
+
+
+def test_an_inner_run_keeps_what_it_does_not_mention() -> None:
+    outer = environment({}, FULL)
+    inner = environment(outer, Settings(library=LIBRARY, launcher_pid=43))
+    assert added(outer, inner) == {"OVERLAP_LAUNCHER_PID": "43"}
+
+
+def test_the_simulated_driver_comes_first_and_an_empty_entry_keeps_its_place() -> None:
+    result = environment({"LD_LIBRARY_PATH": "/a::/opt/simgpu:/b"}, FULL)
+    assert result["LD_LIBRARY_PATH"] == "/opt/simgpu:/a::/b"
+
+
+def test_the_base_is_not_touched() -> None:
+    base = {"A": "1"}
+    environment(base, FULL)
+    assert base == {"A": "1"}
+
+
+@given(st.dictionaries(st.sampled_from(["LD_PRELOAD", "LD_LIBRARY_PATH", "A"]), st.text("/ab.so: ", max_size=30)))
+def test_twice_is_once(base: dict[str, str]) -> None:
+    once = environment(base, FULL)
+    assert environment(once, FULL) == once
+
+
+@given(st.binary(min_size=1).filter(lambda path: b"\0" not in path))
+def test_a_path_travels_in_the_plain_alphabet(path: bytes) -> None:
+    text = path.decode("utf-8", "surrogateescape")
+    encoded = quote(text)
+    assert re.fullmatch(r"[A-Za-z0-9._/+:=@%-]*", encoded)
+    assert urllib.parse.unquote_to_bytes(encoded) == path
+    assert encoded == urllib.parse.quote(path, safe="/._+:=@-").replace("~", "%7E")

@@ -1,0 +1,89 @@
+"""Pages and traces made by hand, as the library would leave them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyshim import _native
+from pyshim.stats.page import names
+
+RUN = "0123456789abcdef"
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Path:
+    """An empty report folder with its run."""
+    from pyshim.launch import folder
+
+    path = tmp_path / "report"
+    path.mkdir()
+    policies = ({"name": "h100", "hash": "ab", "file": None},)
+    folder.write(str(path), folder.Run(RUN, 1.0, ("python", "train.py"), policies, "0.1.0"))
+    return path
+
+
+@pytest.fixture
+def write_page(report: Path, library: Any) -> Write:
+    """launches: {(way, reason): count}; devices: (name, policy)."""
+
+    def write(
+        launches: dict[tuple[str, str], int] | None = None,
+        devices: tuple[tuple[str, str], ...] = (("NVIDIA H100 80GB HBM3", "h100"),),
+        pid: int = 100,
+        rank: int = -1,
+        flags: int = 1,
+        number: int = 0,
+        path: Path | None = None,
+        counters: dict[int, int] | None = None,
+        **fields: Any,
+    ) -> Path:
+        page = _native.ffi.new("struct overlap_page *")
+        page.magic, page.version = library.OVERLAP_PAGE_MAGIC, library.OVERLAP_ABI_VERSION
+        page.size = _native.ffi.sizeof(page[0])
+        page.flags, page.pid, page.parent, page.rank = flags, pid, 1, rank
+        text = {"host": "node1", "run": RUN, "program": "/usr/bin/python3", **fields}
+        for name, value in text.items():
+            if isinstance(value, str):
+                value = value.encode()
+                _native.ffi.memmove(getattr(page, name), value, len(value))
+            else:
+                setattr(page, name, value)
+        for index, (name, policy) in enumerate(devices):
+            device = page.devices[index]
+            device.state, device.index, device.multiprocessors = 2, index, 132
+            device.uuid = bytes(range(16))
+            device.name[0 : len(name)] = name.encode()
+            device.policy[0 : len(policy)] = policy.encode()
+        ways, reasons = names(library.overlap_way_name), names(library.overlap_reason_name)
+        # Spread over two shards, the shared one among them.
+        for (way, reason), count in (launches or {}).items():
+            for shard, share in ((0, count - count // 3), (len(page.shards) - 1, count // 3)):
+                page.shards[shard].launches[ways.index(way)][reasons.index(reason)] += share
+        for index, count in (counters or {}).items():
+            page.shards[1].counters[index] = count
+        path = path or report / f"node1.{pid}.{number}.page"
+        path.write_bytes(bytes(_native.ffi.buffer(page)))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def record(library: Any) -> Callable[..., bytes]:
+    def make(sequence: int, kernel: bytes = b"gemm", caller: bytes = b"libcublasLt.so.13", **fields: Any) -> bytes:
+        made = _native.ffi.new("struct overlap_trace *")
+        made.magic, made.sequence = library.OVERLAP_TRACE_MAGIC, sequence
+        made.kernel_size, made.library_size = len(kernel), len(caller)
+        for name, value in fields.items():
+            setattr(made, name, value)
+        data = bytes(_native.ffi.buffer(made)) + kernel + caller
+        size = (len(data) + 7) // 8 * 8
+        made.size = size
+        return bytes(_native.ffi.buffer(made)) + kernel + caller + bytes(size - len(data))
+
+    return make

@@ -1,0 +1,39 @@
+"""Packaging hook: compiles the C parts by shim/build.py and puts them, and the policies, into the wheel."""
+
+from __future__ import annotations
+
+import importlib.util
+import sysconfig
+import tempfile
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+def builder(root: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("shim_build", Path(root, "shim", "build.py"))
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class CustomBuildHook(BuildHookInterface[Any]):
+    """An editable install builds in place; a wheel is built elsewhere, so that the tree stays clean."""
+
+    def dependencies(self) -> list[str]:
+        # The first two compile the shipped policies.
+        return ["cffi>=1.15", "PyYAML>=6.0", *([] if builder(self.root).system_compiler() else ["ziglang>=0.13"])]
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        build = builder(self.root)
+        build_data["pure_python"] = False
+        build_data["tag"] = "py3-none-" + sysconfig.get_platform().replace("-", "_").replace(".", "_")
+        if version == "editable":
+            build.build()
+            return
+        self.output = tempfile.TemporaryDirectory(prefix="overlap-run-")
+        build.build(Path(self.output.name))
+        build_data["force_include"].update({self.output.name: "pyshim/_lib", "policies": "pyshim/policies"})

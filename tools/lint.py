@@ -1,0 +1,84 @@
+"""`make lint`: every check of the sources, side by side; all of them run, and any finding is a failure.
+
+python tools/lint.py [gcc|clang|ruff|mypy|clang-format ...]
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-c")
+# Where headers of ours are looked for, besides the folder of the file itself.
+INCLUDES = ("-Ishim", "-Ishim/core")
+FOLDERS = ("shim", "tools", "tests")
+# Generated, and not made for reading.
+GENERATED = ("*.def", "*_api.h", "*_generated.*")
+
+
+def sources(*endings: str) -> list[Path]:
+    found = (path for folder in FOLDERS for ending in endings for path in (ROOT / folder).rglob(f"*{ending}"))
+    return sorted(path.relative_to(ROOT) for path in found if not any(path.match(glob) for glob in GENERATED))
+
+
+def gcc() -> list[str] | None:
+    found = shutil.which("gcc")
+    return [found] if found else None
+
+
+def clang() -> list[str] | None:
+    found = shutil.which("clang")
+    if found:
+        return [found]
+    return [sys.executable, "-m", "ziglang", "cc"] if importlib.util.find_spec("ziglang") else None
+
+
+def commands(wanted: list[str]) -> Iterator[tuple[str, list[str]]]:
+    for name, find in (("gcc", gcc), ("clang", clang)):
+        compiler = find()
+        if name in wanted and compiler is None:
+            print(f"lint: {name}: not found, left out", file=sys.stderr)
+        elif name in wanted and compiler:
+            for path in sources(".c"):
+                yield f"{name} {path}", [*compiler, *FLAGS, *INCLUDES, str(path), "-o", os.devnull]
+    if "clang-format" in wanted:
+        files = [str(path) for path in sources(".c", ".h")]
+        yield "clang-format", [tool("clang-format"), "--dry-run", "-Werror", *files]
+    if "ruff" in wanted:
+        yield "ruff", [tool("ruff"), "check", "--quiet", "."]
+    if "mypy" in wanted:
+        yield "mypy", [tool("mypy"), "--strict", "--no-error-summary", "pyshim"]
+
+
+def tool(name: str) -> str:
+    """Of the virtual environment that runs this."""
+    return str(Path(sys.executable).parent / name)
+
+
+def run(job: tuple[str, list[str]]) -> tuple[str, str]:
+    done = subprocess.run(job[1], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return job[0], done.stdout if done.returncode else ""
+
+
+def main() -> int:
+    wanted = sys.argv[1:] or ["gcc", "clang", "clang-format", "ruff", "mypy"]
+    failed = 0
+    jobs = list(commands(wanted))
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for name, output in pool.map(run, jobs):
+            if output:
+                failed += 1
+                print(f"lint: {name}:\n{output.rstrip()}", file=sys.stderr)
+    print(f"lint: {len(jobs) - failed} of {len(jobs)} checks passed", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -108,6 +108,7 @@ struct handle {
     uint32_t refused; /* a changed launch was refused */
     uint32_t raised;  /* we have raised its limit of dynamic shared memory... */
     int32_t limit;    /* ...and this is what the program believes it to be */
+    uint32_t sufficient; /* dynamic bytes that the driver is known to take, until the program sets the limit again */
 };
 
 void handle_learn(void *value, enum handle_kind kind, void *owner, void *kernel, const char *name);
@@ -120,8 +121,8 @@ const char *handle_name(struct handle *handle);
 /* Attributes by the API that fits the handle. device: for kernels. */
 CUresult handle_get(const struct handle *handle, int attribute, int device, int *value);
 
-/* Makes sure that a launch may ask for so many bytes; false: the driver will not have it. */
-bool handle_raise(struct handle *handle, int device, uint32_t dynamic);
+/* Makes sure that a launch on the current device may ask for so many bytes; false: the driver will not have it. */
+bool handle_raise(struct handle *handle, uint32_t dynamic);
 
 /* The program has set an attribute of this handle: decisions about it, and about its other form, are made anew. */
 void handle_touched(const void *value, int attribute, int set);
@@ -146,8 +147,8 @@ struct request {
     CUlaunchConfig config;
 };
 
-/* Everything that is not a direct hit in the cache. */
-CUresult launch_slow(const struct request *request);
+/* Everything that is not a direct hit in the cache. word: what the first look found, or 0. */
+CUresult launch_slow(struct request *request, uint64_t word);
 
 /* Adds one to a counter of the calling thread. */
 void launch_count(enum overlap_counter counter);

@@ -196,21 +196,16 @@ DRIVER_BODY kernel_get_attribute_body(enum overlap_way way, enum hook hook, uint
     __attribute__((cold, noinline)) CUresult slow_##way##_##name parameters {                                          \
         return body##_slow(OVERLAP_WAY_##way, HOOK_##name, SITE, __VA_ARGS__);                                         \
     }
-#define DRIVER_LAUNCH(name, body, parameters, ...)                                                                     \
-    SLOW(symbol, name, body, parameters, __VA_ARGS__)                                                                  \
-    SLOW(dlsym, name, body, parameters, __VA_ARGS__)                                                                   \
-    SLOW(proc_address, name, body, parameters, __VA_ARGS__)                                                            \
-    HOT_##body(name, parameters)
-
+#define SLOW_launch_body(way, name, parameters, ...) SLOW(way, name, launch_body, parameters, __VA_ARGS__)
 #define HOT(linkage, prefix, way, name, body, parameters, ...)                                                         \
     linkage CUresult prefix##name parameters {                                                                         \
         return body(OVERLAP_WAY_##way, HOOK_##name, SITE, slow_##way##_##name, __VA_ARGS__);                           \
     }
-#define HOT_launch_ex_body(name, parameters_)                                                                              \
-    OVERLAP_EXPORT CUresult name parameters_;                                                                       \
-    HOT(OVERLAP_EXPORT, , symbol, name, launch_ex_body, parameters_, config, function, parameters, extra)           \
-    HOT(static, dlsym_, dlsym, name, launch_ex_body, parameters_, config, function, parameters, extra)              \
-    HOT(static, proc_, proc_address, name, launch_ex_body, parameters_, config, function, parameters, extra)
+#define DRIVER_LAUNCH(name, body, parameters, ...)                                                                     \
+    SLOW_##body(symbol, name, parameters, __VA_ARGS__)                                                                 \
+    SLOW_##body(dlsym, name, parameters, __VA_ARGS__)                                                                  \
+    SLOW_##body(proc_address, name, parameters, __VA_ARGS__)                                                           \
+    HOT_##body(name, parameters)
 #include "driver.def"
 #undef DRIVER
 

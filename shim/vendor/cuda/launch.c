@@ -14,8 +14,8 @@ static __thread bool thread_shares __attribute__((tls_model("initial-exec"))); /
 /* Raised by one whenever communication's footprint grows: decisions made before are withdrawn. */
 static uint32_t footprint_epoch;
 
-/* Per-launch priority: 0 not known yet, 1 works, 2 does not (driver before 12.0, or refused once). */
-static uint32_t priority_state;
+/* Launches take no priority of their own: refused once. */
+static uint32_t priority_refused;
 
 enum { ATTRIBUTES = 24 };
 
@@ -41,14 +41,30 @@ static struct overlap_shard *shard_of_thread(void) {
     return shard;
 }
 
-void launch_count(enum overlap_counter counter) {
+__attribute__((cold, noinline)) static void count_first(size_t offset) {
     struct overlap_shard *shard = shard_of_thread();
-    overlap_shard_add(overlap_current_page, shard, &shard->counters[counter]);
+    overlap_shard_add(overlap_current_page, shard, (uint64_t *)((char *)shard + offset));
 }
 
-static void count_launch(enum overlap_way way, uint32_t reason) {
-    struct overlap_shard *shard = shard_of_thread();
-    overlap_shard_add(overlap_current_page, shard, &shard->launches[way][reason]);
+/* offset: of the counter in a shard. A thread with a shard of its own needs no atomic operation. */
+static inline void count_at(size_t offset) {
+    if (__builtin_expect(thread_shard != NULL, 1))
+        ++*(uint64_t *)((char *)thread_shard + offset);
+    else
+        count_first(offset);
+}
+
+void launch_count(enum overlap_counter counter) { count_at(offsetof(struct overlap_shard, counters) + 8 * (size_t)counter); }
+
+static inline void count_launch(enum overlap_way way, uint32_t reason) {
+    count_at(offsetof(struct overlap_shard, launches) + 8 * (OVERLAP_REASONS * (size_t)way + reason));
+}
+
+/* Launches take a priority since CUDA 12.0. */
+static bool priority_works(void) {
+    int version = 0;
+    return !__atomic_load_n(&priority_refused, __ATOMIC_RELAXED) && driver.cuDriverGetVersion &&
+           driver.cuDriverGetVersion(&version) == CUDA_SUCCESS && version >= 12000;
 }
 
 /* ---- Making launches ---- */
@@ -58,7 +74,7 @@ static bool is_per_thread(enum hook hook) {
 }
 
 /* The call that the program made, with another size; NOT_INITIALIZED where there is no driver. */
-static CUresult launch_with(const struct request *request, uint32_t dynamic) {
+static CUresult launch_with(struct request *request, uint32_t dynamic) {
     const CUlaunchConfig *c = &request->config;
     void *real = real_function(request->way, request->hook);
     if (!real)
@@ -74,36 +90,44 @@ static CUresult launch_with(const struct request *request, uint32_t dynamic) {
         return ((type_cuLaunchCooperativeKernel *)real)(request->function, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX,
                                                         c->blockDimY, c->blockDimZ, dynamic, c->hStream, request->parameters);
     default: {
-        CUlaunchConfig changed = *c;
-        changed.sharedMemBytes = dynamic;
-        return ((type_cuLaunchKernelEx *)real)(&changed, request->function, request->parameters, request->extra);
+        /* In our own copy, and in place: copying it again right after it was written stalls the processor. */
+        const uint32_t asked = c->sharedMemBytes;
+        request->config.sharedMemBytes = dynamic;
+        CUresult result = ((type_cuLaunchKernelEx *)real)(c, request->function, request->parameters, request->extra);
+        request->config.sharedMemBytes = asked;
+        return result;
     }
     }
 }
 
-static CUresult launch_as_asked(const struct request *request) { return launch_with(request, request->config.sharedMemBytes); }
+static CUresult launch_as_asked(struct request *request) { return launch_with(request, request->config.sharedMemBytes); }
 
 /* The same launch with a priority of its own. False: it cannot be said. The program's attributes are copied: their array ends
  * where the program says. */
-static bool launch_at_priority(const struct request *request, int priority, CUresult *result) {
-    bool per_thread = is_per_thread(request->hook);
-    type_cuLaunchKernelEx *real = real_own(per_thread ? HOOK_cuLaunchKernelEx_ptsz : HOOK_cuLaunchKernelEx);
+static bool launch_at_priority(struct request *request, int priority, CUresult *result) {
+    type_cuLaunchKernelEx *real;
     if (request->hook == HOOK_cuLaunchKernelEx || request->hook == HOOK_cuLaunchKernelEx_ptsz)
         real = real_function(request->way, request->hook);
-    CUlaunchAttribute attributes[ATTRIBUTES];
-    CUlaunchConfig config = request->config;
+    else
+        real = real_own(is_per_thread(request->hook) ? HOOK_cuLaunchKernelEx_ptsz : HOOK_cuLaunchKernelEx);
+    CUlaunchAttribute attributes[ATTRIBUTES], *const asked = request->config.attrs;
+    const uint32_t asked_count = request->config.numAttrs;
     uint32_t count = 0;
-    if (!real || config.numAttrs > ATTRIBUTES - 2)
+    if (!real || asked_count > ATTRIBUTES - 2)
         return false;
-    for (uint32_t i = 0; i < config.numAttrs; i++)
-        if (config.attrs[i].id != CU_LAUNCH_ATTRIBUTE_PRIORITY)
-            attributes[count++] = config.attrs[i];
+    for (uint32_t i = 0; i < asked_count; i++)
+        if (asked[i].id != CU_LAUNCH_ATTRIBUTE_PRIORITY)
+            attributes[count++] = asked[i];
     if (request->hook == HOOK_cuLaunchCooperativeKernel || request->hook == HOOK_cuLaunchCooperativeKernel_ptsz)
         attributes[count++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};
-    attributes[count++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value.priority = priority};
-    config.attrs = attributes;
-    config.numAttrs = count;
-    *result = real(&config, request->function, request->parameters, request->extra);
+    attributes[count].id = CU_LAUNCH_ATTRIBUTE_PRIORITY;
+    attributes[count].pad = 0;
+    attributes[count++].value.priority = priority;
+    request->config.attrs = attributes;
+    request->config.numAttrs = count;
+    *result = real(&request->config, request->function, request->parameters, request->extra);
+    request->config.attrs = asked;
+    request->config.numAttrs = asked_count;
     return true;
 }
 
@@ -138,6 +162,10 @@ static uint64_t threads_of(const struct request *request) {
 
 static uint64_t blocks_of(const struct request *request) {
     return (uint64_t)request->config.gridDimX * request->config.gridDimY * request->config.gridDimZ;
+}
+
+static uint64_t key_of(const struct request *request) {
+    return overlap_cache_key(threads_of(request), request->config.sharedMemBytes, request->site);
 }
 
 static uint64_t word_of(uint32_t reason, uint32_t dynamic, uint64_t flags) {
@@ -184,12 +212,12 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
         launch.flags |= OVERLAP_LAUNCH_UNKNOWN;
     if (handle && __atomic_load_n(&handle->refused, __ATOMIC_RELAXED))
         launch.flags |= OVERLAP_LAUNCH_REFUSED;
-    uint64_t flags = 0;
+    uint64_t flags = settings->trace ? OVERLAP_WORD_TRACED : 0;
     if (is_communication(policy, kernel, library)) {
         launch.flags |= OVERLAP_LAUNCH_COMMUNICATION;
-        flags = OVERLAP_WORD_COMMUNICATION;
+        flags |= OVERLAP_WORD_COMMUNICATION;
         int priority = 0;
-        if (policy && device_priority(policy->priority, policy->priority_value, &priority))
+        if (policy && priority_works() && device_priority(policy->priority, policy->priority_value, &priority))
             flags |= OVERLAP_WORD_RAISE | (uint64_t)(uint16_t)priority << OVERLAP_WORD_PRIORITY_SHIFT;
         if (!(launch.flags & OVERLAP_LAUNCH_UNKNOWN) && device_learn(device, kernel, &launch.footprint)) {
             __atomic_fetch_add(&footprint_epoch, 1, __ATOMIC_RELEASE);
@@ -203,13 +231,12 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
                    device_communication(device, &copy), &decision);
     if (decision.dynamic_shared != request->config.sharedMemBytes)
         flags |= OVERLAP_WORD_CHANGED;
-    else if (!(flags & OVERLAP_WORD_RAISE) && !(flags & OVERLAP_WORD_COMMUNICATION) && !settings->trace)
+    else if (!(flags & (OVERLAP_WORD_COMMUNICATION | OVERLAP_WORD_TRACED)))
         flags |= OVERLAP_WORD_DIRECT;
     uint64_t word = word_of(decision.reason, decision.dynamic_shared, flags);
     uint64_t threads = threads_of(request);
     if (place && !later && overlap_cacheable(threads, request->config.sharedMemBytes)) {
-        overlap_cache_keep(&launch_cache, place, overlap_cache_key(threads, request->config.sharedMemBytes, request->site),
-                           decision.minimum_blocks, decision.maximum_blocks, word);
+        overlap_cache_keep(&launch_cache, place, key_of(request), decision.minimum_blocks, decision.maximum_blocks, word);
         /* Communication grew while we decided by its old footprint. */
         if (epoch != __atomic_load_n(&footprint_epoch, __ATOMIC_ACQUIRE))
             overlap_cache_forget(&launch_cache, place);
@@ -217,15 +244,9 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
     return word;
 }
 
-/* The decision word of a launch, and under which handle the cache holds it (0: not at all). */
-static uint64_t word_for(const struct request *request, uint64_t *place) {
-    uint64_t threads = threads_of(request), blocks = blocks_of(request);
-    uint64_t key = overlap_cache_key(threads, request->config.sharedMemBytes, request->site);
-    bool cacheable = overlap_cacheable(threads, request->config.sharedMemBytes);
-    *place = (uint64_t)(uintptr_t)request->function | (uint64_t)request->flags << FLAG_SHIFT;
-    uint64_t word = cacheable ? overlap_cache_find(&launch_cache, *place, key, blocks) : 0;
-    if (word)
-        return word;
+/* The decision word of a launch that the cache does not hold under its plain handle. *place: where it is kept, 0: nowhere. */
+__attribute__((cold, noinline)) static uint64_t word_anew(const struct request *request, uint64_t *place) {
+    uint64_t threads = threads_of(request), word = 0;
     struct handle *handle = handle_find(request->function);
     struct device *device = device_current();
     if (!device) {
@@ -234,64 +255,48 @@ static uint64_t word_for(const struct request *request, uint64_t *place) {
     }
     if (handle && handle->kind == HANDLE_KERNEL && !device_only_one()) {
         /* One CUkernel serves every device, so its answers are kept by device. */
-        *place |= (uint64_t)(device->ordinal + 1) << DEVICE_SHIFT;
-        if (device->ordinal + 1 >= OVERLAP_DEVICES)
-            *place = 0;
-        word = cacheable && *place ? overlap_cache_find(&launch_cache, *place, key, blocks) : 0;
-        if (word)
-            return word;
+        *place = device->ordinal + 1 < OVERLAP_DEVICES ? *place | (uint64_t)(device->ordinal + 1) << DEVICE_SHIFT : 0;
+        if (*place && overlap_cacheable(threads, request->config.sharedMemBytes))
+            word = overlap_cache_find(&launch_cache, *place, key_of(request), blocks_of(request));
     }
-    return decide(request, handle, device, *place);
+    return word ? word : decide(request, handle, device, *place);
 }
 
 /* ---- Acting ---- */
 
-/* A communication launch. *priority is set and true returned in *raised if it got another priority than its stream's. */
-static CUresult launch_communication(const struct request *request, uint64_t word, bool *raised, int *priority) {
-    *raised = false;
-    *priority = (int16_t)(word >> OVERLAP_WORD_PRIORITY_SHIFT);
-    if (!(word & OVERLAP_WORD_RAISE) || __atomic_load_n(&priority_state, __ATOMIC_RELAXED) == 2)
-        return launch_as_asked(request);
-    if (__atomic_load_n(&priority_state, __ATOMIC_RELAXED) == 0) {
-        int version = 0; /* launches take a priority since CUDA 12.0 */
-        bool known = driver.cuDriverGetVersion && driver.cuDriverGetVersion(&version) == CUDA_SUCCESS && version >= 12000;
-        __atomic_store_n(&priority_state, known ? 1 : 2, __ATOMIC_RELAXED);
-        if (!known)
-            return launch_as_asked(request);
-    }
+/* A communication launch. *raised: it got another priority than its stream's. */
+static CUresult launch_communication(struct request *request, uint64_t word, bool *raised) {
+    int priority = (int16_t)(word >> OVERLAP_WORD_PRIORITY_SHIFT), present = priority;
     CUresult (*ask)(CUstream, int *) =
         is_per_thread(request->hook) ? driver.cuStreamGetPriority_ptsz : driver.cuStreamGetPriority;
-    int present = 0;
-    if (!ask || ask(request->config.hStream, &present) != CUDA_SUCCESS || present == *priority)
-        return launch_as_asked(request);
     CUresult result;
-    if (!launch_at_priority(request, *priority, &result))
+    *raised = false;
+    if (!(word & OVERLAP_WORD_RAISE) || !ask || ask(request->config.hStream, &present) != CUDA_SUCCESS ||
+        present == priority || !launch_at_priority(request, priority, &result))
         return launch_as_asked(request);
-    if (is_refusal(result)) {
-        CUresult again = launch_as_asked(request);
-        launch_count(OVERLAP_COUNTER_REFUSED);
-        if (again == CUDA_SUCCESS)
-            __atomic_store_n(&priority_state, 2, __ATOMIC_RELAXED); /* it was the attribute */
-        return again;
-    }
     *raised = result == CUDA_SUCCESS;
+    if (!is_refusal(result))
+        return result;
+    result = launch_as_asked(request);
+    launch_count(OVERLAP_COUNTER_REFUSED);
+    if (result == CUDA_SUCCESS) { /* so it was the attribute: never again in this process */
+        __atomic_store_n(&priority_refused, 1, __ATOMIC_RELAXED);
+        overlap_cache_forget_all(&launch_cache);
+    }
     return result;
 }
 
 /* A computation launch with another size that the driver has not taken yet. */
-static CUresult launch_unproven(const struct request *request, uint64_t word, uint64_t place, uint32_t *reason, uint32_t *launched) {
+static CUresult launch_unproven(struct request *request, uint64_t word, uint64_t place, uint32_t *reason, uint32_t *launched) {
     struct handle *handle = handle_find(request->function);
-    struct device *device = device_current();
     *launched = (uint32_t)(word & OVERLAP_WORD_SIZE_MASK);
     CUresult result = CUDA_ERROR_INVALID_VALUE;
-    bool raised = handle && device && handle_raise(handle, device->ordinal, *launched);
+    bool raised = handle && handle_raise(handle, *launched);
     if (raised)
         result = launch_with(request, *launched);
     if (!is_refusal(result)) {
-        if (result == CUDA_SUCCESS && place && !overlap_armed()->trace && !is_capturing(request))
-            overlap_cache_replace(&launch_cache, place,
-                                  overlap_cache_key(threads_of(request), request->config.sharedMemBytes, request->site), word,
-                                  word | OVERLAP_WORD_DIRECT);
+        if (result == CUDA_SUCCESS && place && !(word & OVERLAP_WORD_TRACED) && !is_capturing(request))
+            overlap_cache_replace(&launch_cache, place, key_of(request), word, word | OVERLAP_WORD_DIRECT);
         return result;
     }
     if (handle)
@@ -305,7 +310,8 @@ static CUresult launch_unproven(const struct request *request, uint64_t word, ui
     return launch_as_asked(request);
 }
 
-static void trace(const struct request *request, uint32_t reason, uint32_t launched, bool raised, int priority) {
+__attribute__((cold, noinline)) static void trace(const struct request *request, uint32_t reason, uint32_t launched, bool raised,
+                                                  uint64_t word) {
     struct handle *handle = handle_find(request->function);
     struct device *device = device_current();
     char library[256];
@@ -315,7 +321,7 @@ static void trace(const struct request *request, uint32_t reason, uint32_t launc
                                    .threads = (uint32_t)threads_of(request),
                                    .asked = request->config.sharedMemBytes,
                                    .launched = launched,
-                                   .priority = priority,
+                                   .priority = (int16_t)(word >> OVERLAP_WORD_PRIORITY_SHIFT),
                                    .flags = raised ? OVERLAP_TRACE_RAISED : 0,
                                    .reason = reason,
                                    .device = device ? (uint32_t)device->ordinal : 0};
@@ -326,21 +332,23 @@ static void trace(const struct request *request, uint32_t reason, uint32_t launc
         launch_count(OVERLAP_COUNTER_TRACE_DROPPED);
 }
 
-__attribute__((cold, noinline)) static CUresult launch_unarmed(const struct request *request) { return launch_as_asked(request); }
-
-CUresult launch_slow(const struct request *request) {
-    const struct overlap_settings *settings = overlap_armed();
-    if (!settings || !real_function(request->way, request->hook) || !driver_ready())
-        return launch_unarmed(request);
-    uint64_t place;
-    uint64_t word = word_for(request, &place);
+CUresult launch_slow(struct request *request, uint64_t word) {
+    uint64_t place = (uint64_t)(uintptr_t)request->function | (uint64_t)request->flags << FLAG_SHIFT;
+    if (__builtin_expect(!word, 0)) {
+        if (overlap_cacheable(threads_of(request), request->config.sharedMemBytes))
+            word = overlap_cache_find(&launch_cache, place, key_of(request), blocks_of(request));
+        if (!word) {
+            if (!overlap_armed() || !real_function(request->way, request->hook) || !driver_ready())
+                return launch_as_asked(request);
+            word = word_anew(request, &place);
+        }
+    }
     uint32_t reason = (uint32_t)(word >> OVERLAP_WORD_REASON_SHIFT & 63);
     uint32_t launched = request->config.sharedMemBytes;
     bool raised = false;
-    int priority = 0;
     CUresult result;
     if (word & OVERLAP_WORD_COMMUNICATION) {
-        result = launch_communication(request, word, &raised, &priority);
+        result = launch_communication(request, word, &raised);
         launch_count(OVERLAP_COUNTER_COMMUNICATION);
         if (raised)
             launch_count(OVERLAP_COUNTER_RAISED);
@@ -351,7 +359,7 @@ CUresult launch_slow(const struct request *request) {
         result = launch_with(request, launched);
     }
     count_launch(request->way, reason);
-    if (__builtin_expect(settings->trace, 0))
-        trace(request, reason, launched, raised, priority);
+    if (__builtin_expect((word & OVERLAP_WORD_TRACED) != 0, 0))
+        trace(request, reason, launched, raised, word);
     return result;
 }

@@ -29,22 +29,47 @@ static inline __attribute__((always_inline)) void count_direct(struct overlap_sh
     shard->launches[way][word >> OVERLAP_WORD_REASON_SHIFT & 63]++;
 }
 
+/* Every field is set by hand: a designated initialiser would zero the whole record first. */
+DRIVER_BODY launch_slow_plain(enum overlap_way way, enum hook hook, uintptr_t site, uint32_t flags, CUfunction function,
+                              uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y,
+                              uint32_t block_z, uint32_t shared, CUstream stream, void **parameters, void **extra) {
+    struct request request;
+    request.way = way;
+    request.hook = hook;
+    request.site = site;
+    request.flags = flags;
+    request.function = function;
+    request.parameters = parameters;
+    request.extra = extra;
+    request.config.gridDimX = grid_x;
+    request.config.gridDimY = grid_y;
+    request.config.gridDimZ = grid_z;
+    request.config.blockDimX = block_x;
+    request.config.blockDimY = block_y;
+    request.config.blockDimZ = block_z;
+    request.config.sharedMemBytes = shared;
+    request.config.pad = 0;
+    request.config.hStream = stream;
+    request.config.attrs = NULL;
+    request.config.numAttrs = 0;
+    request.config.pad2 = 0;
+    return launch_slow(&request, direct_word(function, flags, block_x * block_y * block_z, (uint64_t)grid_x * grid_y * grid_z,
+                                             shared, site));
+}
+
+/* cuLaunchKernel, when the hot path is not enough. */
 DRIVER_BODY launch_body_slow(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function, uint32_t grid_x,
                              uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y, uint32_t block_z,
                              uint32_t shared, CUstream stream, void **parameters, void **extra) {
-    const struct request request = {way, hook, site, 0, function, parameters, extra,
-                                    {.gridDimX = grid_x, .gridDimY = grid_y, .gridDimZ = grid_z, .blockDimX = block_x,
-                                     .blockDimY = block_y, .blockDimZ = block_z, .sharedMemBytes = shared, .hStream = stream}};
-    return launch_slow(&request);
+    return launch_slow_plain(way, hook, site, 0, function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream,
+                             parameters, extra);
 }
 
 DRIVER_BODY launch_cooperative_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function, uint32_t grid_x,
                                     uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y, uint32_t block_z,
                                     uint32_t shared, CUstream stream, void **parameters) {
-    const struct request request = {way, hook, site, OVERLAP_LAUNCH_COOPERATIVE, function, parameters, NULL,
-                                    {.gridDimX = grid_x, .gridDimY = grid_y, .gridDimZ = grid_z, .blockDimX = block_x,
-                                     .blockDimY = block_y, .blockDimZ = block_z, .sharedMemBytes = shared, .hStream = stream}};
-    return launch_slow(&request);
+    return launch_slow_plain(way, hook, site, OVERLAP_LAUNCH_COOPERATIVE, function, grid_x, grid_y, grid_z, block_x, block_y,
+                             block_z, shared, stream, parameters, NULL);
 }
 
 /* What the attributes of a launch mean for shaping. A cluster of one block is none. */
@@ -65,30 +90,25 @@ static inline uint32_t flags_of(const CUlaunchConfig *config) {
     return flags;
 }
 
-DRIVER_BODY launch_ex_body_slow(enum overlap_way way, enum hook hook, uintptr_t site, const CUlaunchConfig *config,
-                                CUfunction function, void **parameters, void **extra) {
-    if (!config) { /* the driver's to refuse */
-        type_cuLaunchKernelEx *real = REAL(way, hook, cuLaunchKernelEx);
-        return real ? real(config, function, parameters, extra) : CUDA_ERROR_NOT_INITIALIZED;
-    }
-    const struct request request = {way, hook, site, flags_of(config), function, parameters, extra, *config};
-    return launch_slow(&request);
-}
-
-DRIVER_BODY launch_ex_body(enum overlap_way way, enum hook hook, uintptr_t site, type_cuLaunchKernelEx *slow,
-                           const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra) {
-    type_cuLaunchKernelEx *real = __atomic_load_n(&real_functions[hook][way], __ATOMIC_RELAXED);
+/* In C for every machine: attributes may have to be looked at, and a changed configuration needs a frame. On x86-64 the assembler
+ * takes the launches that need neither. */
+DRIVER_BODY launch_ex_body(enum overlap_way way, enum hook hook, uintptr_t site, const CUlaunchConfig *config, CUfunction function,
+                           void **parameters, void **extra) {
+    type_cuLaunchKernelEx *real = REAL(way, hook, cuLaunchKernelEx);
     struct overlap_shard *shard = thread_shard;
-    uint64_t word = 0;
-    if (__builtin_expect(config && shard && real, 1))
-        word = direct_word(function, flags_of(config), config->blockDimX * config->blockDimY * config->blockDimZ,
-                           (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ, config->sharedMemBytes, site);
-    if (__builtin_expect(!(word & OVERLAP_WORD_DIRECT), 0))
-        return slow(config, function, parameters, extra);
-    count_direct(shard, way, word);
-    if (__builtin_expect(!(word & OVERLAP_WORD_CHANGED), 1))
-        return real(config, function, parameters, extra);
-    CUlaunchConfig changed = *config;
-    changed.sharedMemBytes = (uint32_t)(word & OVERLAP_WORD_SIZE_MASK);
-    return real(&changed, function, parameters, extra);
+    if (__builtin_expect(!config || !real, 0)) /* the driver's to refuse */
+        return real ? real(config, function, parameters, extra) : CUDA_ERROR_NOT_INITIALIZED;
+    uint32_t flags = flags_of(config);
+    uint64_t word = direct_word(function, flags, config->blockDimX * config->blockDimY * config->blockDimZ,
+                                (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ, config->sharedMemBytes, site);
+    if (__builtin_expect((word & OVERLAP_WORD_DIRECT) && shard, 1)) {
+        count_direct(shard, way, word);
+        if (__builtin_expect(!(word & OVERLAP_WORD_CHANGED), 1))
+            return real(config, function, parameters, extra);
+        CUlaunchConfig changed = *config;
+        changed.sharedMemBytes = (uint32_t)(word & OVERLAP_WORD_SIZE_MASK);
+        return real(&changed, function, parameters, extra);
+    }
+    struct request request = {way, hook, site, flags, function, parameters, extra, *config};
+    return launch_slow(&request, word);
 }

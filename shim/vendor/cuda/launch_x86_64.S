@@ -1,20 +1,74 @@
-/* cuLaunchKernel's hot path for x86-64: the same as launch_body() in launch_portable.h, which says it in C.
+/* The hot paths of cuLaunchKernel and cuLaunchKernelEx for x86-64: the same as launch_body() in launch_portable.h and launch_ex_body()
+ * in launch.h, which say it in C.
  *
- * In assembler because five of the eleven arguments lie on the stack: here they stay there and the size is patched in place, while C
- * moves all of them to and fro (40 instructions more). Uses rax, r10 and r11, which a call may change. Arguments (System V ABI):
- * function rdi, grid esi edx ecx, block r8d r9d 8(rsp), dynamic bytes 16(rsp); return address (rsp). Constants: launch_x86_64.h.
+ * In assembler because five of cuLaunchKernel's eleven arguments lie on the stack: here they stay there and the size is patched in
+ * place, while C moves all of them to and fro (40 instructions more). Uses rax, r8 to r11 as far as they hold no argument; a call may
+ * change those. What is assumed about layouts is asserted in launch_x86_64.h.
  */
 #ifdef __x86_64__
     .text
 
-/* symbol; hook and way as numbers; slow: the C function for everything that is not a direct hit */
-    .macro launch symbol, hook, way, slow
+/* rax += page of the return address << 28; r11 = line of the handle (its hash, times 64 bytes), or else to `miss`. Changes r10. */
+    .macro find_line handle, miss
+    mov (%rsp), %r11
+    shr $12, %r11
+    shl $28, %r11
+    add %r11, %rax
+    movabs $0x9E3779B97F4A7C15, %r11
+    imul \handle, %r11
+    shr $43, %r11
+    and $0x1fffc0, %r11d
+    lea launch_cache(%rip), %r10
+    add %r10, %r11
+    cmp \handle, (%r11)
+    jne \miss
+    .endm
+
+/* rax = the word for key rax and grid r10 in line r11, or else to `miss`. */
+    .macro find_word miss
+    cmp %rax, 8(%r11)
+    jne 2f
+    mov 16(%r11), %eax                  /* blocks - start <= length */
+    sub %rax, %r10
+    mov 20(%r11), %eax
+    cmp %rax, %r10
+    ja 1f
+    mov 24(%r11), %rax
+    jmp 3f
+1:  mov 16(%r11), %eax                  /* the same launch with other grids may have the second answer */
+    add %rax, %r10
+    mov 8(%r11), %rax
+2:  cmp %rax, 32(%r11)
+    jne \miss
+    mov 40(%r11), %eax
+    sub %rax, %r10
+    mov 44(%r11), %eax
+    cmp %rax, %r10
+    ja \miss
+    mov 48(%r11), %rax
+3:
+    .endm
+
+/* Counts the launch under the reason of word rax in the thread's shard; to `miss` where there is none yet. Changes r10, r11. */
+    .macro count way, miss
+    mov thread_shard@gottpoff(%rip), %r10
+    mov %fs:(%r10), %r10
+    test %r10, %r10
+    je \miss
+    mov %eax, %r11d
+    shr $18, %r11d
+    and $63, %r11d
+    incq 64 + 320 * \way(%r10, %r11, 8)
+    .endm
+
+/* function rdi, grid esi edx ecx, block r8d r9d 8(rsp), dynamic bytes 16(rsp) */
+    .macro launch_kernel symbol, hook, way, slow
     .type \symbol, @function
     .p2align 5
 \symbol:
     .cfi_startproc
     endbr64
-    mov 8(%rsp), %eax                   /* key = page of the site << 28 + threads << 18 + bytes */
+    mov 8(%rsp), %eax                   /* key: threads << 18 + bytes + the page */
     imul %r8d, %eax
     imul %r9d, %eax
     shl $18, %rax
@@ -22,61 +76,75 @@
     cmp $0x3ffff, %r10d
     ja .Lslow_\symbol
     add %r10, %rax
-    mov (%rsp), %r11
-    shr $12, %r11
-    shl $28, %r11
-    add %r11, %rax
-    movabs $0x9E3779B97F4A7C15, %r11    /* line of the handle: hash, times 64 bytes */
-    imul %rdi, %r11
-    shr $43, %r11
-    and $0x1fffc0, %r11d
-    lea launch_cache(%rip), %r10
-    add %r10, %r11
-    cmp %rdi, (%r11)
-    jne .Lslow_\symbol
+    find_line %rdi, .Lslow_\symbol
     mov %ecx, %r10d                     /* blocks of the grid, 64 bits */
     mov %edx, %edx
     imul %rdx, %r10
     mov %esi, %esi
     imul %rsi, %r10
-    cmp %rax, 8(%r11)
-    jne .Lsecond_\symbol
-    mov 16(%r11), %eax                  /* blocks - start <= length */
-    sub %rax, %r10
-    mov 20(%r11), %eax
-    cmp %rax, %r10
-    ja .Lagain_\symbol
-    mov 24(%r11), %rax
-.Lword_\symbol:
-    test $0x4000000, %eax
-    je .Lslow_\symbol
-    mov thread_shard@gottpoff(%rip), %r10
-    mov %fs:(%r10), %r10
-    test %r10, %r10
+    find_word .Lslow_\symbol
+    test $0x4000000, %eax               /* direct */
     je .Lslow_\symbol
     cmpq $0, real_functions + 32 * \hook + 8 * \way(%rip)
     je .Lslow_\symbol
-    mov %eax, %r11d                     /* count under the reason */
-    shr $18, %r11d
-    and $63, %r11d
-    incq 64 + 320 * \way(%r10, %r11, 8)
+    count \way, .Lslow_\symbol
     and $0x3ffff, %eax
     mov %eax, 16(%rsp)
     jmp *real_functions + 32 * \hook + 8 * \way(%rip)
-.Lagain_\symbol:                        /* the same launch with other grids may have the second answer */
-    mov 16(%r11), %eax
-    add %rax, %r10
-    mov 8(%r11), %rax
-.Lsecond_\symbol:
-    cmp %rax, 32(%r11)
-    jne .Lslow_\symbol
-    mov 40(%r11), %eax
-    sub %rax, %r10
-    mov 44(%r11), %eax
-    cmp %rax, %r10
+.Lslow_\symbol:
+    jmp \slow
+    .cfi_endproc
+    .size \symbol, . - \symbol
+    .endm
+
+/* configuration rdi, function rsi. Attributes that matter to shaping, and sizes that change, are for C. */
+    .macro launch_ex symbol, hook, way, slow
+    .type \symbol, @function
+    .p2align 5
+\symbol:
+    .cfi_startproc
+    endbr64
+    test %rdi, %rdi
+    je .Lslow_\symbol
+    mov 48(%rdi), %r10d                 /* attributes */
+    test %r10d, %r10d
+    jne .Lattributes_\symbol
+.Lplain_\symbol:
+    mov 12(%rdi), %eax
+    imul 16(%rdi), %eax
+    imul 20(%rdi), %eax
+    shl $18, %rax
+    mov 24(%rdi), %r10d
+    cmp $0x3ffff, %r10d
     ja .Lslow_\symbol
-    mov 48(%r11), %rax
-    jmp .Lword_\symbol
+    add %r10, %rax
+    find_line %rsi, .Lslow_\symbol
+    mov (%rdi), %r10d
+    mov 4(%rdi), %r8d
+    imul %r8, %r10
+    mov 8(%rdi), %r8d
+    imul %r8, %r10
+    find_word .Lslow_\symbol
+    mov %eax, %r8d
+    and $0x6000000, %r8d                /* direct, and not changed */
+    cmp $0x4000000, %r8d
+    jne .Lslow_\symbol
+    cmpq $0, real_functions + 32 * \hook + 8 * \way(%rip)
+    je .Lslow_\symbol
+    count \way, .Lslow_\symbol
+    jmp *real_functions + 32 * \hook + 8 * \way(%rip)
+.Lattributes_\symbol:                   /* 72 bytes each; cooperative 2, cluster 4 and 11, programmatic 6 and 7: not for here */
+    mov 40(%rdi), %r11
+    mov $0x8d4, %r8d
+4:  mov (%r11), %eax
+    cmp $31, %eax
+    ja .Lslow_\symbol
+    bt %eax, %r8d
+    jc .Lslow_\symbol
+    add $72, %r11
+    dec %r10d
+    jne 4b
+    jmp .Lplain_\symbol
 .Lslow_\symbol:
     jmp \slow
     .cfi_endproc
@@ -84,16 +152,18 @@
     .endm
 
     .hidden launch_cache, thread_shard, real_functions
-    .macro launches name, hook
+    .macro launches kind, name, hook
     .globl \name, dlsym_\name, proc_\name
     .hidden dlsym_\name, proc_\name, slow_symbol_\name, slow_dlsym_\name, slow_proc_address_\name
-    launch \name, \hook, 0, slow_symbol_\name
-    launch dlsym_\name, \hook, 1, slow_dlsym_\name
-    launch proc_\name, \hook, 2, slow_proc_address_\name
+    \kind \name, \hook, 0, slow_symbol_\name
+    \kind dlsym_\name, \hook, 1, slow_dlsym_\name
+    \kind proc_\name, \hook, 2, slow_proc_address_\name
     .endm
 
-    launches cuLaunchKernel, 0
-    launches cuLaunchKernel_ptsz, 1
+    launches launch_kernel, cuLaunchKernel, 0
+    launches launch_kernel, cuLaunchKernel_ptsz, 1
+    launches launch_ex, cuLaunchKernelEx, 2
+    launches launch_ex, cuLaunchKernelEx_ptsz, 3
 #endif
 
 #ifdef __ELF__

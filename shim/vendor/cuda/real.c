@@ -74,9 +74,10 @@ void *real_find(enum hook hook) {
     return address;
 }
 
+/* Most names that are asked for are not ours: their third and fourth letters tell, before any comparison of strings. */
 static int hook_named(const char *name) {
-    for (int hook = 0; hook < HOOK_COUNT; hook++)
-        if (strcmp(hook_names[hook], name) == 0)
+    for (int hook = 0; name[2] >= 'A' && name[2] <= 'Z' && hook < HOOK_COUNT; hook++)
+        if (hook_names[hook][2] == name[2] && hook_names[hook][3] == name[3] && strcmp(hook_names[hook], name) == 0)
             return hook;
     return -1;
 }
@@ -108,7 +109,7 @@ bool overlap_vendor_present(void) {
 static int hook_requested(const char *symbol, int version, uint64_t flags) {
     char name[64];
     bool per_thread = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
-    if (strlen(symbol) > sizeof name - 8)
+    if (strncmp(symbol, "cu", 2) != 0 || strlen(symbol) > sizeof name - 8)
         return -1;
     if (strcmp(symbol, "cuGetProcAddress") == 0)
         return version >= 12000 ? HOOK_cuGetProcAddress_v2 : HOOK_cuGetProcAddress;

@@ -152,7 +152,8 @@ def build(output: Path = OUTPUT, only: str | None = None, cflags: Iterable[str] 
         made.append(copy(ROOT / "shim" / "overlap_abi.h", output / "overlap_abi.h"))
         made += keep_policies(output)
     if only in (None, "demo"):
-        made += [copy(cubin, output / "demo" / cubin.name) for cubin in sorted((ROOT / "tools/demo").glob("*.cubin"))]
+        carried = [*sorted((ROOT / "tools/demo").glob("*.cubin")), ROOT / "tools/demo/costs.yaml"]
+        made += [copy(file, output / "demo" / file.name) for file in carried]
     return made
 
 

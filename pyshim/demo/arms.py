@@ -106,7 +106,7 @@ def change(before: float, after: float) -> float:
 
 def simulate(gpu: str, base: Mapping[str, str]) -> list[Run]:
     """All arms under every dispatch rule. Raises OverlapError where the program cannot run."""
-    _check_built(_native.SIMULATED_DRIVER)
+    _check_built(_native.SIMULATED_DRIVER, _native.DEMO / "costs.yaml")
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         jobs = {(rule, arm): pool.submit(_simulated, gpu, rule, arm, base) for rule in RULES for arm in ARMS}
         return [Run(rule, *(jobs[rule, arm].result() for arm in ARMS)) for rule in RULES]

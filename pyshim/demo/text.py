@@ -14,7 +14,7 @@ WHAT = {
     "sequential": "one stream",
     "plain": "two streams, no control",
     "priority": "communication raised",
-    "policy": "raised, half of the blocks resident",
+    "policy": "raised, half of the blocks",
 }
 
 

@@ -37,7 +37,7 @@ static bool claim(uint64_t *slot, uint64_t wanted) {
 
 bool overlap_cache_keep(struct overlap_cache *cache, uint64_t handle, uint64_t key, uint64_t minimum, uint64_t maximum,
                         uint64_t word) {
-    if (minimum > UINT32_MAX)
+    if (minimum > UINT32_MAX || maximum == 0) /* an interval of 0 looks like a free one, and no grid is empty */
         return false;
     if (maximum > UINT32_MAX)
         maximum = UINT32_MAX;

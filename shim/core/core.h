@@ -65,6 +65,7 @@ bool overlap_match_kernel(const struct overlap_view *view, struct overlap_span s
 #define OVERLAP_WORD_COMMUNICATION (UINT64_C(1) << 27) /* goes the way of communication launches */
 #define OVERLAP_WORD_RAISE (UINT64_C(1) << 28)         /* ...at the priority in bits 32 to 47, two's complement */
 #define OVERLAP_WORD_TRACED (UINT64_C(1) << 29)        /* --trace: every launch is written down */
+#define OVERLAP_WORD_RAISED_LIMIT (UINT64_C(1) << 30)  /* the kernel's limit of dynamic bytes is known to suffice */
 #define OVERLAP_WORD_PRIORITY_SHIFT 32
 
 struct overlap_answer {

@@ -24,7 +24,8 @@ static uint64_t times(uint64_t value, uint64_t factor) {
 /* The grids that a rule accepts, by blocks and by waves. capacity: blocks of the kernel that the device holds at once. */
 static struct interval grids_of(const struct overlap_rule *rule, uint64_t capacity) {
     struct overlap_range waves = rule->waves_percent;
-    uint64_t from = times(waves.minimum, capacity), to = times(waves.maximum, capacity);
+    /* No upper end stays none, also where nothing fits and the capacity is 0. */
+    uint64_t from = times(waves.minimum, capacity), to = waves.maximum == UINT64_MAX ? UINT64_MAX : times(waves.maximum, capacity);
     from = from == UINT64_MAX ? UINT64_MAX : from / 100 + (from % 100 != 0);
     to = to == UINT64_MAX ? UINT64_MAX : to / 100;
     return (struct interval){larger(rule->blocks.minimum, from), smaller(rule->blocks.maximum, to)};

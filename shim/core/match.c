@@ -60,6 +60,7 @@ OVERLAP_EXPORT uint32_t overlap_plain_name(const char *kernel, char *plain, uint
     size_t length = strlen(kernel);
     if (kernel[0] == '_' && kernel[1] == 'Z') {
         const char *p = kernel + 2, *end = kernel + length;
+        const bool nested = *p == 'N'; /* else one identifier is the name, and the next one a parameter's class */
         while (*p == 'N' || *p == 'L' || *p == 'K' || *p == 'V' || *p == 'r')
             p++;
         while (p < end) {
@@ -81,6 +82,8 @@ OVERLAP_EXPORT uint32_t overlap_plain_name(const char *kernel, char *plain, uint
             name = p;
             length = count;
             p += count;
+            if (!nested)
+                break;
         }
     }
     if (size == 0)

@@ -54,7 +54,8 @@ extern struct driver_calls driver;
 bool driver_ready(void);
 
 /* The driver's own function behind a hook, for our calls; NULL before driver_ready(), or where the driver has none. */
-void *real_own(enum hook hook);
+extern void *driver_exports[HOOK_COUNT];
+static inline void *real_own(enum hook hook) { return __atomic_load_n(&driver_exports[hook], __ATOMIC_ACQUIRE); }
 
 /* What cuGetProcAddress shall hand out instead of `address`. */
 void *real_replace(const char *symbol, int version, uint64_t flags, void *address);
@@ -108,7 +109,6 @@ struct handle {
     uint32_t refused; /* a changed launch was refused */
     uint32_t raised;  /* we have raised its limit of dynamic shared memory... */
     int32_t limit;    /* ...and this is what the program believes it to be */
-    uint32_t sufficient; /* dynamic bytes that the driver is known to take, until the program sets the limit again */
 };
 
 void handle_learn(void *value, enum handle_kind kind, void *owner, void *kernel, const char *name);
@@ -149,6 +149,18 @@ struct request {
 
 /* Everything that is not a direct hit in the cache. word: what the first look found, or 0. */
 CUresult launch_slow(struct request *request, uint64_t word);
+
+/* Two kinds of them whose word is known, and that nobody traces: communication that gets a priority, and computation that gets another
+ * size which the driver has not taken yet. */
+CUresult launch_raised(struct request *request, uint64_t word);
+CUresult launch_changed(struct request *request, uint64_t word);
+
+static inline CUresult launch_not_direct(struct request *request, uint64_t word) {
+    uint64_t kind = word & (OVERLAP_WORD_RAISE | OVERLAP_WORD_CHANGED | OVERLAP_WORD_DIRECT | OVERLAP_WORD_TRACED);
+    return kind == OVERLAP_WORD_RAISE     ? launch_raised(request, word)
+           : kind == OVERLAP_WORD_CHANGED ? launch_changed(request, word)
+                                          : launch_slow(request, word);
+}
 
 /* Adds one to a counter of the calling thread. */
 void launch_count(enum overlap_counter counter);

@@ -196,7 +196,6 @@ DRIVER_BODY kernel_get_attribute_body(enum overlap_way way, enum hook hook, uint
     __attribute__((cold, noinline)) CUresult slow_##way##_##name parameters {                                          \
         return body##_slow(OVERLAP_WAY_##way, HOOK_##name, SITE, __VA_ARGS__);                                         \
     }
-#define SLOW_launch_body(way, name, parameters, ...) SLOW(way, name, launch_body, parameters, __VA_ARGS__)
 #define HOT(linkage, prefix, way, name, body, parameters, ...)                                                         \
     linkage CUresult prefix##name parameters {                                                                         \
         return body(OVERLAP_WAY_##way, HOOK_##name, SITE, slow_##way##_##name, __VA_ARGS__);                           \

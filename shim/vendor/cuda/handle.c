@@ -64,7 +64,6 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, void *kernel,
     __atomic_store_n(&handle->kernel, (uint64_t)(uintptr_t)kernel, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->refused, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->raised, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&handle->sufficient, 0, __ATOMIC_RELAXED);
     if (!name || !same_name)
         __atomic_store_n(&handle->name, name ? keep_name(name) : NULL, __ATOMIC_RELEASE);
     __atomic_store_n(&handle->kind, (uint32_t)kind, __ATOMIC_RELEASE);
@@ -152,25 +151,18 @@ static struct handle *limit_holder(struct handle *handle) {
 }
 
 bool handle_raise(struct handle *handle, uint32_t dynamic) {
-    if (__atomic_load_n(&handle->sufficient, __ATOMIC_ACQUIRE) >= dynamic)
-        return true;
     struct device *device = device_current();
     int limit = 0;
     if (!device || handle_get(handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, device->ordinal, &limit) != CUDA_SUCCESS)
         return false;
-    if (limit < 0 || (uint32_t)limit < dynamic) {
-        struct handle *holder = limit_holder(handle);
-        if (!__atomic_load_n(&holder->raised, __ATOMIC_ACQUIRE)) {
-            __atomic_store_n(&holder->limit, limit, __ATOMIC_RELAXED);
-            __atomic_store_n(&holder->raised, 1, __ATOMIC_RELEASE);
-        }
-        if (set_limit(handle, device->ordinal, (int)dynamic) != CUDA_SUCCESS)
-            return false;
+    if (limit >= 0 && (uint32_t)limit >= dynamic)
+        return true;
+    struct handle *holder = limit_holder(handle);
+    if (!__atomic_load_n(&holder->raised, __ATOMIC_ACQUIRE)) {
+        __atomic_store_n(&holder->limit, limit, __ATOMIC_RELAXED);
+        __atomic_store_n(&holder->raised, 1, __ATOMIC_RELEASE);
     }
-    /* A kernel's limit is kept by the driver for each device, so it is only remembered where there is one. */
-    if (handle->kind == HANDLE_FUNCTION || device_only_one())
-        __atomic_store_n(&handle->sufficient, dynamic, __ATOMIC_RELEASE);
-    return true;
+    return set_limit(handle, device->ordinal, (int)dynamic) == CUDA_SUCCESS;
 }
 
 void handle_answer(const void *value, int attribute, int *answer) {
@@ -180,12 +172,6 @@ void handle_answer(const void *value, int attribute, int *answer) {
         *answer = __atomic_load_n(&holder->limit, __ATOMIC_RELAXED);
 }
 
-/* What was decided about a handle, and what we believe of its limit, no longer holds. */
-static void doubt(struct handle *handle) {
-    __atomic_store_n(&handle->sufficient, 0, __ATOMIC_RELEASE);
-    overlap_cache_forget(&launch_cache, handle->value);
-}
-
 void handle_touched(const void *value, int attribute, int set) {
     struct handle *handle = handle_find(value);
     if (!handle)
@@ -193,14 +179,14 @@ void handle_touched(const void *value, int attribute, int set) {
     struct handle *holder = limit_holder(handle);
     if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
         __atomic_store_n(&holder->limit, set, __ATOMIC_RELAXED);
-    doubt(handle);
-    doubt(holder);
+    overlap_cache_forget(&launch_cache, handle->value);
+    overlap_cache_forget(&launch_cache, holder->value);
     if (holder->kind != HANDLE_KERNEL)
         return;
     uint32_t count = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < count && i < SLOTS; i++) {
         uint32_t index = __atomic_load_n(&order[i], __ATOMIC_ACQUIRE);
         if (index && __atomic_load_n(&slots[index - 1].kernel, __ATOMIC_RELAXED) == holder->value)
-            doubt(&slots[index - 1]);
+            overlap_cache_forget(&launch_cache, slots[index - 1].value);
     }
 }

@@ -54,7 +54,9 @@ static inline void count_at(size_t offset) {
         count_first(offset);
 }
 
-void launch_count(enum overlap_counter counter) { count_at(offsetof(struct overlap_shard, counters) + 8 * (size_t)counter); }
+inline void launch_count(enum overlap_counter counter) {
+    count_at(offsetof(struct overlap_shard, counters) + 8 * (size_t)counter);
+}
 
 static inline void count_launch(enum overlap_way way, uint32_t reason) {
     count_at(offsetof(struct overlap_shard, launches) + 8 * (OVERLAP_REASONS * (size_t)way + reason));
@@ -104,7 +106,7 @@ static CUresult launch_as_asked(struct request *request) { return launch_with(re
 
 /* The same launch with a priority of its own. False: it cannot be said. The program's attributes are copied: their array ends
  * where the program says. */
-static bool launch_at_priority(struct request *request, int priority, CUresult *result) {
+static inline bool launch_at_priority(struct request *request, int priority, CUresult *result) {
     type_cuLaunchKernelEx *real;
     if (request->hook == HOOK_cuLaunchKernelEx || request->hook == HOOK_cuLaunchKernelEx_ptsz)
         real = real_function(request->way, request->hook);
@@ -166,6 +168,11 @@ static uint64_t blocks_of(const struct request *request) {
 
 static uint64_t key_of(const struct request *request) {
     return overlap_cache_key(threads_of(request), request->config.sharedMemBytes, request->site);
+}
+
+/* The handle under which the cache keeps it, unless its answers are kept by device. */
+static uint64_t place_of(const struct request *request) {
+    return (uint64_t)(uintptr_t)request->function | (uint64_t)request->flags << FLAG_SHIFT;
 }
 
 static uint64_t word_of(uint32_t reason, uint32_t dynamic, uint64_t flags) {
@@ -264,20 +271,9 @@ __attribute__((cold, noinline)) static uint64_t word_anew(const struct request *
 
 /* ---- Acting ---- */
 
-/* A communication launch. *raised: it got another priority than its stream's. */
-static CUresult launch_communication(struct request *request, uint64_t word, bool *raised) {
-    int priority = (int16_t)(word >> OVERLAP_WORD_PRIORITY_SHIFT), present = priority;
-    CUresult (*ask)(CUstream, int *) =
-        is_per_thread(request->hook) ? driver.cuStreamGetPriority_ptsz : driver.cuStreamGetPriority;
-    CUresult result;
-    *raised = false;
-    if (!(word & OVERLAP_WORD_RAISE) || !ask || ask(request->config.hStream, &present) != CUDA_SUCCESS ||
-        present == priority || !launch_at_priority(request, priority, &result))
-        return launch_as_asked(request);
-    *raised = result == CUDA_SUCCESS;
-    if (!is_refusal(result))
-        return result;
-    result = launch_as_asked(request);
+/* The driver has refused a priority that we gave: the launch is made again as asked. */
+__attribute__((cold, noinline)) static CUresult launch_without_priority(struct request *request) {
+    CUresult result = launch_as_asked(request);
     launch_count(OVERLAP_COUNTER_REFUSED);
     if (result == CUDA_SUCCESS) { /* so it was the attribute: never again in this process */
         __atomic_store_n(&priority_refused, 1, __ATOMIC_RELAXED);
@@ -286,28 +282,76 @@ static CUresult launch_communication(struct request *request, uint64_t word, boo
     return result;
 }
 
-/* A computation launch with another size that the driver has not taken yet. */
-static CUresult launch_unproven(struct request *request, uint64_t word, uint64_t place, uint32_t *reason, uint32_t *launched) {
-    struct handle *handle = handle_find(request->function);
-    *launched = (uint32_t)(word & OVERLAP_WORD_SIZE_MASK);
-    CUresult result = CUDA_ERROR_INVALID_VALUE;
-    bool raised = handle && handle_raise(handle, *launched);
+/* A communication launch at the priority of its word, unless its stream has that already. *raised: it was. */
+static inline CUresult launch_communication(struct request *request, uint64_t word, bool *raised) {
+    int priority = (int16_t)(word >> OVERLAP_WORD_PRIORITY_SHIFT), present = priority;
+    CUresult (*ask)(CUstream, int *) =
+        is_per_thread(request->hook) ? driver.cuStreamGetPriority_ptsz : driver.cuStreamGetPriority;
+    CUresult result;
+    *raised = ask && ask(request->config.hStream, &present) == CUDA_SUCCESS && present != priority &&
+              launch_at_priority(request, priority, &result);
+    if (!*raised)
+        return launch_as_asked(request);
+    if (__builtin_expect(result == CUDA_SUCCESS, 1))
+        return result;
+    *raised = false;
+    return is_refusal(result) ? launch_without_priority(request) : result;
+}
+
+CUresult launch_raised(struct request *request, uint64_t word) {
+    bool raised;
+    CUresult result = launch_communication(request, word, &raised);
+    launch_count(OVERLAP_COUNTER_COMMUNICATION);
     if (raised)
-        result = launch_with(request, *launched);
-    if (!is_refusal(result)) {
-        if (result == CUDA_SUCCESS && place && !(word & OVERLAP_WORD_TRACED) && !is_capturing(request))
+        launch_count(OVERLAP_COUNTER_RAISED);
+    count_launch(request->way, OVERLAP_REASON_communication);
+    return result;
+}
+
+/* A changed launch was refused, or its limit could not be raised: as asked, now and from now on. */
+__attribute__((cold, noinline)) static CUresult launch_refused(struct request *request, uint64_t place, bool launched) {
+    struct handle *handle = handle_find(request->function);
+    if (handle)
+        __atomic_store_n(&handle->refused, 1, __ATOMIC_RELAXED);
+    overlap_cache_forget(&launch_cache, place);
+    if (launched)
+        launch_count(OVERLAP_COUNTER_REFUSED);
+    return launch_as_asked(request);
+}
+
+/* May the launch ask for that many bytes? The limit is raised if need be, once. */
+__attribute__((cold, noinline)) static bool raise_limit(struct request *request, uint64_t *word, uint64_t place) {
+    struct handle *handle = handle_find(request->function);
+    if (!handle || !handle_raise(handle, (uint32_t)(*word & OVERLAP_WORD_SIZE_MASK)))
+        return false;
+    overlap_cache_replace(&launch_cache, place, key_of(request), *word, *word | OVERLAP_WORD_RAISED_LIMIT);
+    *word |= OVERLAP_WORD_RAISED_LIMIT;
+    return true;
+}
+
+/* A computation launch with another size that the driver has not taken yet. place: where its word is kept, 0: nowhere. */
+static inline CUresult launch_unproven(struct request *request, uint64_t word, uint64_t place, uint32_t *reason,
+                                       uint32_t *launched) {
+    *launched = (uint32_t)(word & OVERLAP_WORD_SIZE_MASK);
+    bool possible = word & OVERLAP_WORD_RAISED_LIMIT || raise_limit(request, &word, place);
+    CUresult result = possible ? launch_with(request, *launched) : CUDA_ERROR_INVALID_VALUE;
+    if (__builtin_expect(result == CUDA_SUCCESS, 1)) {
+        if (!(word & OVERLAP_WORD_TRACED) && !is_capturing(request))
             overlap_cache_replace(&launch_cache, place, key_of(request), word, word | OVERLAP_WORD_DIRECT);
         return result;
     }
-    if (handle)
-        __atomic_store_n(&handle->refused, 1, __ATOMIC_RELAXED);
-    if (place)
-        overlap_cache_forget(&launch_cache, place);
-    if (raised)
-        launch_count(OVERLAP_COUNTER_REFUSED);
+    if (!is_refusal(result))
+        return result;
     *reason = OVERLAP_REASON_refused;
     *launched = request->config.sharedMemBytes;
-    return launch_as_asked(request);
+    return launch_refused(request, place, possible);
+}
+
+CUresult launch_changed(struct request *request, uint64_t word) {
+    uint32_t reason = (uint32_t)(word >> OVERLAP_WORD_REASON_SHIFT & 63), launched;
+    CUresult result = launch_unproven(request, word, place_of(request), &reason, &launched);
+    count_launch(request->way, reason);
+    return result;
 }
 
 __attribute__((cold, noinline)) static void trace(const struct request *request, uint32_t reason, uint32_t launched, bool raised,
@@ -333,7 +377,7 @@ __attribute__((cold, noinline)) static void trace(const struct request *request,
 }
 
 CUresult launch_slow(struct request *request, uint64_t word) {
-    uint64_t place = (uint64_t)(uintptr_t)request->function | (uint64_t)request->flags << FLAG_SHIFT;
+    uint64_t place = place_of(request);
     if (__builtin_expect(!word, 0)) {
         if (overlap_cacheable(threads_of(request), request->config.sharedMemBytes))
             word = overlap_cache_find(&launch_cache, place, key_of(request), blocks_of(request));
@@ -348,7 +392,7 @@ CUresult launch_slow(struct request *request, uint64_t word) {
     bool raised = false;
     CUresult result;
     if (word & OVERLAP_WORD_COMMUNICATION) {
-        result = launch_communication(request, word, &raised);
+        result = word & OVERLAP_WORD_RAISE ? launch_communication(request, word, &raised) : launch_as_asked(request);
         launch_count(OVERLAP_COUNTER_COMMUNICATION);
         if (raised)
             launch_count(OVERLAP_COUNTER_RAISED);

@@ -30,9 +30,9 @@ static inline __attribute__((always_inline)) void count_direct(struct overlap_sh
 }
 
 /* Every field is set by hand: a designated initialiser would zero the whole record first. */
-DRIVER_BODY launch_slow_plain(enum overlap_way way, enum hook hook, uintptr_t site, uint32_t flags, CUfunction function,
-                              uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y,
-                              uint32_t block_z, uint32_t shared, CUstream stream, void **parameters, void **extra) {
+DRIVER_BODY launch_found(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function, uint32_t grid_x,
+                         uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y, uint32_t block_z,
+                         uint32_t shared, CUstream stream, void **parameters, void **extra, uint32_t flags, uint64_t word) {
     struct request request;
     request.way = way;
     request.hook = hook;
@@ -53,23 +53,23 @@ DRIVER_BODY launch_slow_plain(enum overlap_way way, enum hook hook, uintptr_t si
     request.config.attrs = NULL;
     request.config.numAttrs = 0;
     request.config.pad2 = 0;
-    return launch_slow(&request, direct_word(function, flags, block_x * block_y * block_z, (uint64_t)grid_x * grid_y * grid_z,
-                                             shared, site));
+    return launch_not_direct(&request, word);
 }
 
 /* cuLaunchKernel, when the hot path is not enough. */
 DRIVER_BODY launch_body_slow(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function, uint32_t grid_x,
                              uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y, uint32_t block_z,
                              uint32_t shared, CUstream stream, void **parameters, void **extra) {
-    return launch_slow_plain(way, hook, site, 0, function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream,
-                             parameters, extra);
+    return launch_found(way, hook, site, function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream,
+                        parameters, extra, 0,
+                        direct_word(function, 0, block_x * block_y * block_z, (uint64_t)grid_x * grid_y * grid_z, shared, site));
 }
 
 DRIVER_BODY launch_cooperative_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function, uint32_t grid_x,
                                     uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y, uint32_t block_z,
                                     uint32_t shared, CUstream stream, void **parameters) {
-    return launch_slow_plain(way, hook, site, OVERLAP_LAUNCH_COOPERATIVE, function, grid_x, grid_y, grid_z, block_x, block_y,
-                             block_z, shared, stream, parameters, NULL);
+    return launch_found(way, hook, site, function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream,
+                        parameters, NULL, OVERLAP_LAUNCH_COOPERATIVE, 0);
 }
 
 /* What the attributes of a launch mean for shaping. A cluster of one block is none. */
@@ -90,17 +90,11 @@ static inline uint32_t flags_of(const CUlaunchConfig *config) {
     return flags;
 }
 
-/* In C for every machine: attributes may have to be looked at, and a changed configuration needs a frame. On x86-64 the assembler
- * takes the launches that need neither. */
-DRIVER_BODY launch_ex_body(enum overlap_way way, enum hook hook, uintptr_t site, const CUlaunchConfig *config, CUfunction function,
-                           void **parameters, void **extra) {
-    type_cuLaunchKernelEx *real = REAL(way, hook, cuLaunchKernelEx);
+/* cuLaunchKernelEx with a word that is known (0: none), for a configuration and a driver that are there. */
+DRIVER_BODY launch_ex_found(enum overlap_way way, enum hook hook, uintptr_t site, const CUlaunchConfig *config,
+                            CUfunction function, void **parameters, void **extra, uint32_t flags, uint64_t word) {
+    type_cuLaunchKernelEx *real = real_functions[hook][way];
     struct overlap_shard *shard = thread_shard;
-    if (__builtin_expect(!config || !real, 0)) /* the driver's to refuse */
-        return real ? real(config, function, parameters, extra) : CUDA_ERROR_NOT_INITIALIZED;
-    uint32_t flags = flags_of(config);
-    uint64_t word = direct_word(function, flags, config->blockDimX * config->blockDimY * config->blockDimZ,
-                                (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ, config->sharedMemBytes, site);
     if (__builtin_expect((word & OVERLAP_WORD_DIRECT) && shard, 1)) {
         count_direct(shard, way, word);
         if (__builtin_expect(!(word & OVERLAP_WORD_CHANGED), 1))
@@ -110,5 +104,18 @@ DRIVER_BODY launch_ex_body(enum overlap_way way, enum hook hook, uintptr_t site,
         return real(&changed, function, parameters, extra);
     }
     struct request request = {way, hook, site, flags, function, parameters, extra, *config};
-    return launch_slow(&request, word);
+    return launch_not_direct(&request, word);
+}
+
+/* The whole path in C: attributes may have to be looked at, and a changed configuration needs a frame. On x86-64 the assembler takes
+ * the launches that need neither. */
+DRIVER_BODY launch_ex_body(enum overlap_way way, enum hook hook, uintptr_t site, const CUlaunchConfig *config, CUfunction function,
+                           void **parameters, void **extra) {
+    type_cuLaunchKernelEx *real = REAL(way, hook, cuLaunchKernelEx);
+    if (__builtin_expect(!config || !real, 0)) /* the driver's to refuse */
+        return real ? real(config, function, parameters, extra) : CUDA_ERROR_NOT_INITIALIZED;
+    uint32_t flags = flags_of(config);
+    uint64_t word = direct_word(function, flags, config->blockDimX * config->blockDimY * config->blockDimZ,
+                                (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ, config->sharedMemBytes, site);
+    return launch_ex_found(way, hook, site, config, function, parameters, extra, flags, word);
 }

@@ -34,3 +34,4 @@ DRIVER_BODY launch_body(enum overlap_way way, enum hook hook, uintptr_t site, ty
         return launch_ex_body(OVERLAP_WAY_##way, HOOK_##name, SITE, config, function, parameters, extra);              \
     }
 #define SLOW_launch_ex_body(way, name, parameters, ...)
+#define SLOW_launch_body(way, name, parameters, ...) SLOW(way, name, launch_body, parameters, __VA_ARGS__)

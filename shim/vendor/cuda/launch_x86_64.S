@@ -62,7 +62,7 @@
     .endm
 
 /* function rdi, grid esi edx ecx, block r8d r9d 8(rsp), dynamic bytes 16(rsp) */
-    .macro launch_kernel symbol, hook, way, slow
+    .macro launch_kernel symbol, hook, way, slow, found
     .type \symbol, @function
     .p2align 5
 \symbol:
@@ -83,14 +83,20 @@
     mov %esi, %esi
     imul %rsi, %r10
     find_word .Lslow_\symbol
-    test $0x4000000, %eax               /* direct */
-    je .Lslow_\symbol
     cmpq $0, real_functions + 32 * \hook + 8 * \way(%rip)
     je .Lslow_\symbol
+    test $0x4000000, %eax               /* direct */
+    je .Lfound_\symbol
     count \way, .Lslow_\symbol
     and $0x3ffff, %eax
     mov %eax, 16(%rsp)
     jmp *real_functions + 32 * \hook + 8 * \way(%rip)
+.Lfound_\symbol:                        /* the word goes where 32-bit arguments leave room on the stack */
+    .hidden \found
+    mov %eax, 12(%rsp)
+    shr $32, %rax
+    mov %eax, 20(%rsp)
+    jmp \found
 .Lslow_\symbol:
     jmp \slow
     .cfi_endproc
@@ -98,7 +104,7 @@
     .endm
 
 /* configuration rdi, function rsi. Attributes that matter to shaping, and sizes that change, are for C. */
-    .macro launch_ex symbol, hook, way, slow
+    .macro launch_ex symbol, hook, way, slow, found
     .type \symbol, @function
     .p2align 5
 \symbol:
@@ -125,12 +131,13 @@
     mov 8(%rdi), %r8d
     imul %r8, %r10
     find_word .Lslow_\symbol
-    mov %eax, %r8d
-    and $0x6000000, %r8d                /* direct, and not changed */
-    cmp $0x4000000, %r8d
-    jne .Lslow_\symbol
     cmpq $0, real_functions + 32 * \hook + 8 * \way(%rip)
     je .Lslow_\symbol
+    mov %rax, %r8
+    and $0x6000000, %eax                /* direct, and not changed */
+    cmp $0x4000000, %eax
+    jne .Lfound_\symbol
+    mov %r8, %rax
     count \way, .Lslow_\symbol
     jmp *real_functions + 32 * \hook + 8 * \way(%rip)
 .Lattributes_\symbol:                   /* 72 bytes each; cooperative 2, cluster 4 and 11, programmatic 6 and 7: not for here */
@@ -145,6 +152,9 @@
     dec %r10d
     jne 4b
     jmp .Lplain_\symbol
+.Lfound_\symbol:                        /* the word is the fifth argument */
+    .hidden \found
+    jmp \found
 .Lslow_\symbol:
     jmp \slow
     .cfi_endproc
@@ -152,12 +162,16 @@
     .endm
 
     .hidden launch_cache, thread_shard, real_functions
+    .macro thunk kind, prefix, name, hook, way, number
+    .globl \prefix\name
+    .hidden slow_\way\()_\name
+    \kind \prefix\name, \hook, \number, slow_\way\()_\name, found_\way\()_\name
+    .endm
     .macro launches kind, name, hook
-    .globl \name, dlsym_\name, proc_\name
-    .hidden dlsym_\name, proc_\name, slow_symbol_\name, slow_dlsym_\name, slow_proc_address_\name
-    \kind \name, \hook, 0, slow_symbol_\name
-    \kind dlsym_\name, \hook, 1, slow_dlsym_\name
-    \kind proc_\name, \hook, 2, slow_proc_address_\name
+    .hidden dlsym_\name, proc_\name
+    thunk \kind, , \name, \hook, symbol, 0
+    thunk \kind, dlsym_, \name, \hook, dlsym, 1
+    thunk \kind, proc_, \name, \hook, proc_address, 2
     .endm
 
     launches launch_kernel, cuLaunchKernel, 0

@@ -8,9 +8,28 @@
     __attribute__((visibility("hidden"))) CUresult proc_##name parameters;
 #define HOT_launch_ex_body HOT_launch_body
 
-/* What the assembler cannot do is done by the C form of the whole path. */
+/* What the assembler cannot do is done by the C form of the whole path; if it has found a word at least, it says which: for
+ * cuLaunchKernel in the upper halves of the two arguments on the stack that are only 32 bits wide. */
+#define SLOW_launch_body(way, name, parameters, ...)                                                                   \
+    SLOW(way, name, launch_body, parameters, __VA_ARGS__)                                                              \
+    CUresult found_##way##_##name(CUfunction, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint64_t, uint64_t,     \
+                                  CUstream, void **, void **);                                                         \
+    CUresult found_##way##_##name(CUfunction function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,              \
+                                  uint32_t block_x, uint32_t block_y, uint64_t block_z_low, uint64_t shared_high,      \
+                                  CUstream stream, void **launch_parameters, void **extra) {                           \
+        return launch_found(OVERLAP_WAY_##way, HOOK_##name, SITE, function, grid_x, grid_y, grid_z, block_x, block_y,  \
+                            (uint32_t)block_z_low, (uint32_t)shared_high, stream, launch_parameters, extra, 0,         \
+                            block_z_low >> 32 | (shared_high & ~(uint64_t)UINT32_MAX));                                \
+    }
 #define launch_ex_body_slow launch_ex_body
-#define SLOW_launch_ex_body(way, name, parameters, ...) SLOW(way, name, launch_ex_body, parameters, __VA_ARGS__)
+#define SLOW_launch_ex_body(way, name, parameters, ...)                                                                \
+    SLOW(way, name, launch_ex_body, parameters, __VA_ARGS__)                                                           \
+    CUresult found_##way##_##name(const CUlaunchConfig *, CUfunction, void **, void **, uint64_t);                     \
+    CUresult found_##way##_##name(const CUlaunchConfig *config, CUfunction function, void **launch_parameters,         \
+                                  void **extra, uint64_t word) {                                                       \
+        return launch_ex_found(OVERLAP_WAY_##way, HOOK_##name, SITE, config, function, launch_parameters, extra, 0,    \
+                               word);                                                                                  \
+    }
 
 _Static_assert(HOOK_cuLaunchKernel == 0 && HOOK_cuLaunchKernel_ptsz == 1 && HOOK_cuLaunchKernelEx == 2 &&
                    HOOK_cuLaunchKernelEx_ptsz == 3,

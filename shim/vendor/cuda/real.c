@@ -22,8 +22,8 @@ static const char *const hook_names[HOOK_COUNT] = {
 static struct {
     uint32_t state; /* 0: none yet, 1: being written, 2: ready */
     struct overlap_object object;
-    void *exported[HOOK_COUNT];
 } known;
+void *driver_exports[HOOK_COUNT];
 
 static bool adopt(const struct overlap_object *object) {
     uint32_t none = 0;
@@ -31,7 +31,7 @@ static bool adopt(const struct overlap_object *object) {
         return overlap_wait(&known.state, 2) && known.object.base == object->base;
     known.object = *object;
     for (int hook = 0; hook < HOOK_COUNT; hook++)
-        known.exported[hook] = overlap_object_symbol(object, hook_names[hook]);
+        __atomic_store_n(&driver_exports[hook], overlap_object_symbol(object, hook_names[hook]), __ATOMIC_RELEASE);
 #define CALL(name, parameters) driver.name = (CUresult(*) parameters)overlap_object_symbol(object, #name);
 #include "api.def"
 #undef CALL
@@ -40,8 +40,6 @@ static bool adopt(const struct overlap_object *object) {
 }
 
 bool driver_ready(void) { return __atomic_load_n(&known.state, __ATOMIC_ACQUIRE) == 2; }
-
-void *real_own(enum hook hook) { return driver_ready() ? known.exported[hook] : NULL; }
 
 /* Does the address belong to the driver of this process? */
 static bool is_driver(const void *address) {
@@ -128,7 +126,7 @@ void *real_replace(const char *symbol, int version, uint64_t flags, void *addres
         return address;
     int hook = -1;
     for (int i = 0; i < HOOK_COUNT && hook < 0; i++)
-        if (known.exported[i] == address)
+        if (driver_exports[i] == address)
             hook = i;
     if (hook < 0)
         hook = hook_requested(symbol, version, flags);

@@ -1,0 +1,101 @@
+"""The simulated driver built once per session, and a way to run a snippet on it in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Callable, Optional
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+FLAGS = (
+    "-std=c11 -D_GNU_SOURCE -O2 -g -fPIC -shared -fvisibility=hidden -Wall -Wextra -Wconversion -Werror "
+    "-Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic"
+).split()
+
+
+def compiler() -> list[str]:
+    return shlex.split(os.environ.get("CC", "cc"))
+
+
+@pytest.fixture(scope="session")
+def libcuda(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    given = os.environ.get("SIMGPU_TEST_LIBRARY")
+    if given:
+        return Path(given)
+    out = tmp_path_factory.mktemp("simgpu") / "libcuda.so.1"
+    sources = sorted(str(path) for path in (ROOT / "tools/simgpu").glob("*.c"))
+    subprocess.run([*compiler(), *FLAGS, f"-I{ROOT / 'shim/core'}", *sources, "-o", str(out), "-lm", "-pthread"], check=True)
+    return out
+
+
+@dataclass
+class Run:
+    answer: Any
+    timeline: list[dict[str, Any]] = field(default_factory=list)
+    launches: list[dict[str, Any]] = field(default_factory=list)
+    stderr: str = ""
+    stdout: str = ""
+    status: int = 0
+
+    def kernel(self, name: str) -> dict[str, Any]:
+        found = [row for row in self.timeline if row["kernel"] == name]
+        assert len(found) == 1, f"{name} ran {len(found)} times"
+        return found[0]
+
+
+PRELUDE = """
+import ctypes as C, json, os, sys
+from simgpu_client import Driver, DriverError, P
+from simgpu_cubin import Kernel, cubin, fatbin
+def answer(value): print("ANSWER " + json.dumps(value))
+"""
+
+
+@pytest.fixture
+def simulate(libcuda: Path, tmp_path: Path) -> Callable[..., Run]:
+    """simulate(snippet, gpu="h100", costs=[...]) -> Run. The snippet ends with `answer(value)`."""
+    count = 0
+
+    def run(snippet: str, gpu: str = "h100", costs: Optional[str] = None, status: int = 0, **environment: str) -> Run:
+        nonlocal count
+        count += 1
+        timeline, launches = tmp_path / f"timeline{count}", tmp_path / f"launches{count}"
+        env = {
+            **{k: v for k, v in os.environ.items() if not k.startswith(("SIMGPU", "LD_PRELOAD"))},
+            "SIMGPU": gpu,
+            "SIMGPU_TIMELINE": str(timeline),
+            "SIMGPU_LAUNCHES": str(launches),
+            "SIMGPU_LIBRARY": str(libcuda),
+            "PYTHONPATH": str(HERE),
+            **environment,
+        }
+        if costs is not None:
+            (tmp_path / "costs.yaml").write_text(costs)
+            env["SIMGPU_COSTS"] = str(tmp_path / "costs.yaml")
+        done = subprocess.run(
+            [sys.executable, "-c", PRELUDE + snippet], env=env, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == status, done.stderr
+        answers = [line[7:] for line in done.stdout.splitlines() if line.startswith("ANSWER ")]
+        return Run(
+            json.loads(answers[-1]) if answers else None,
+            _lines(timeline),
+            _lines(launches),
+            done.stderr,
+            "".join(line for line in done.stdout.splitlines(True) if not line.startswith("ANSWER ")),
+            done.returncode,
+        )
+
+    return run
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []

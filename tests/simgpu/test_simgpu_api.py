@@ -1,0 +1,223 @@
+"""Every name of the API, cuGetProcAddress, the environment, devices, fork and exit."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TABLE = (ROOT / "tools/simgpu/api.def").read_text()
+NAMES = re.findall(r"^STUB\((\w+)\)", TABLE, re.M)
+PROCS = [(b, int(v), int(p), s) for b, v, p, s in re.findall(r"^PROC\((\w+), (\d+), (\d), (\w+)\)", TABLE, re.M)]
+
+
+def test_every_name_is_exported_and_stubs_say_so(simulate):
+    """Stubs are told by calling cuGetProcAddress-free symbols that nm shows as weak; here: by their one line."""
+    assert len(NAMES) >= 634
+    run = simulate(
+        f"names = {NAMES!r}\n"
+        """
+d = Driver(init=False)
+answer([name for name in names if not hasattr(d.lib, name)])
+"""
+    )
+    assert run.answer == []
+
+
+@pytest.mark.skipif(shutil.which("nm") is None, reason="nm tells stubs from the rest")
+def test_every_stub_answers_not_supported(simulate, libcuda):
+    table = subprocess.run(["nm", "-D", "--defined-only", str(libcuda)], capture_output=True, text=True, check=True).stdout
+    stubs = re.findall(r" W (cu\w+)$", table, re.M)
+    assert len(stubs) > 200
+    run = simulate(f"d = Driver(); answer(sorted({{d.try_(n) for n in {stubs!r}}}))")
+    assert run.answer == [801]
+    assert run.stderr.count("is not simulated") == len(stubs)
+
+
+def test_proc_address_of_every_row(simulate):
+    """Each version of each name is the exported symbol itself."""
+    run = simulate(
+        f"rows = {PROCS!r}\n"
+        """
+d = Driver(init=False)
+wrong = []
+for base, version, per_thread, symbol in rows:
+    address, status = P(), C.c_int(9)
+    code = d.try_("cuGetProcAddress_v2", base.encode(), C.byref(address), version, 2 if per_thread else 1, C.byref(status))
+    if code or status.value or address.value != C.cast(getattr(d.lib, symbol), P).value: wrong.append([base, version])
+answer(wrong)
+"""
+    )
+    assert run.answer == []
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "flags", "symbol", "status"),
+    [
+        ("cuLaunchKernel", 13000, 0, "cuLaunchKernel", 0),
+        ("cuLaunchKernel", 13000, 1, "cuLaunchKernel", 0),
+        ("cuLaunchKernel", 13000, 2, "cuLaunchKernel_ptsz", 0),
+        ("cuLaunchKernel", 6000, 2, "cuLaunchKernel", 0),
+        ("cuMemcpyHtoD", 13000, 2, "cuMemcpyHtoD_v2_ptds", 0),
+        ("cuCtxCreate", 12000, 0, "cuCtxCreate_v3", 0),
+        ("cuCtxCreate", 3000, 0, "cuCtxCreate", 0),
+        ("cuGetProcAddress", 11080, 0, "cuGetProcAddress", 0),
+        ("cuGetProcAddress", 12000, 0, "cuGetProcAddress_v2", 0),
+        ("cuLaunchKernelEx", 11000, 0, None, 2),
+        ("cuNoSuchThing", 13000, 0, None, 1),
+        ("", 0, 0, None, 1),
+    ],
+)
+def test_proc_address_versions(simulate, name, version, flags, symbol, status):
+    run = simulate(
+        f"name, version, flags, symbol = {name!r}, {version}, {flags}, {symbol!r}\n"
+        """
+d = Driver(init=False)
+found = []
+for passed in (C.byref(status := C.c_int(9)), None):
+    address = P(1)
+    code = d.try_("cuGetProcAddress_v2", name.encode(), C.byref(address), version, flags, passed)
+    expected = C.cast(getattr(d.lib, symbol), P).value if symbol else None
+    found.append([code, address.value == expected])
+v1 = P(1); code = d.try_("cuGetProcAddress", name.encode(), C.byref(v1), version, flags)
+answer([found, status.value, [code, v1.value == expected]])
+"""
+    )
+    code = 0 if symbol else 500
+    assert run.answer == [[[code, True]] * 2, status, [code, True]]
+
+
+def test_an_old_driver_lacks_what_is_newer(simulate):
+    run = simulate(
+        """
+d = Driver()
+codes = [d.try_("cuGetProcAddress_v2", n, C.byref(P()), 13000, 0, None) for n in (b"cuFuncGetName", b"cuKernelGetName", b"cuLaunchKernelEx")]
+answer([d.get("cuDriverGetVersion"), codes])
+""",
+        SIMGPU_DRIVER_VERSION="12020",
+    )
+    assert run.answer == [12020, [500, 500, 0]]
+
+
+def test_private_tables_are_refused_with_one_line(simulate):
+    run = simulate(
+        """
+d = Driver(init=False)
+table = P(1)
+codes = [d.try_("cuGetExportTable", C.byref(table), bytes.fromhex(u)) for u in ("f8cff95121468b4eb9e2fb469e7c0dd9",) + ("6bd5fb6c5bf4e74a8987d93912fd9df9",) * 2]
+answer([codes, table.value])
+"""
+    )
+    assert run.answer == [[500] * 3, None]
+    assert run.stderr.count("simgpu: this program uses NVIDIA's CUDA runtime (cudart)") == 1
+
+
+@pytest.mark.parametrize(
+    ("environment", "code", "line"),
+    [
+        ({"gpu": "h900"}, 100, "simgpu: SIMGPU: no GPU is called `h900`; known: a40 l40s a100 h100 h200 b200"),
+        ({"gpu": "h100:fast"}, 100, "simgpu: SIMGPU: no rule is called `fast`; known: hold drain backfill"),
+        ({"gpu": "h100,99"}, 100, "simgpu: SIMGPU: `99` is not a number of GPUs from 1 to 16"),
+        ({"SIMGPU_REFUSE": "k"}, 1, "simgpu: SIMGPU_REFUSE: `k` is not GLOB:BYTES"),
+        ({"SIMGPU_DRIVER_VERSION": "new"}, 1, "simgpu: SIMGPU_DRIVER_VERSION: `new` is not a version such as 12080"),
+        ({"costs": "# fine\n- {kernel: a, block_us: -1}\n"}, 1, "costs.yaml:2: not a number"),
+        ({"costs": "- {kernel: a, blocks_us: 1}\n"}, 1, "costs.yaml:1: unknown key; known: kernel block_us spread gain"),
+        ({"costs": "- {block_us: 1}\n"}, 1, "costs.yaml:1: `kernel` is missing"),
+        ({"costs": "- {kernel: 'a}\n"}, 1, "costs.yaml:1: a value is missing or its quote is not closed"),
+        ({"costs": "kernel: a\n"}, 1, "costs.yaml:1: a line must begin with `- {`"),
+    ],
+)
+def test_mistakes_in_the_environment_are_one_line(simulate, environment, code, line):
+    run = simulate("d = Driver(init=False); answer(d.try_('cuInit', 0))", **environment)
+    assert run.answer == code
+    assert run.stderr.count("simgpu:") == 1
+    assert line in run.stderr
+
+
+def test_devices(simulate):
+    run = simulate(
+        """
+d = Driver()
+name, uuid = C.create_string_buffer(99), [C.create_string_buffer(16) for _ in range(2)]
+d.cuDeviceGetName(name, 99, 1)
+d.cuDeviceGetUuid_v2(uuid[0], 0); d.cuDeviceGetUuid(uuid[1], 1)
+ids = {"major": 75, "multiprocessors": 16, "shared": 81, "optin": 97, "block": 8, "reserved": 111, "blocks": 106, "cooperative": 95}
+answer([d.get("cuDeviceGetCount"), name.value.decode(), uuid[0].raw != uuid[1].raw,
+        {k: d.get("cuDeviceGetAttribute", v, 0) for k, v in ids.items()}, d.try_("cuDeviceGet", C.byref(C.c_int()), 2)])
+""",
+        gpu="a100:drain,2",
+    )
+    count, name, distinct, values, bad = run.answer
+    assert (count, name, distinct, bad) == (2, "NVIDIA A100-SXM4-80GB", True, 101)
+    assert values == {
+        "major": 8, "multiprocessors": 108, "shared": 167936, "optin": 166912, "block": 49152, "reserved": 1024,
+        "blocks": 32, "cooperative": 1,
+    }  # fmt: skip
+
+
+def test_nothing_works_before_init_or_without_a_context(simulate):
+    run = simulate(
+        """
+d = Driver(init=False)
+before = d.try_("cuDeviceGetCount", C.byref(C.c_int()))
+d.cuInit(0)
+answer([before, d.try_("cuCtxSynchronize"), d.launch(None), d.try_("cuStreamQuery", None)])
+"""
+    )
+    assert run.answer == [3, 201, 201, 201]
+
+
+def test_a_forked_child_is_not_initialized_and_does_not_hang(simulate):
+    run = simulate(
+        """
+d = Driver()
+k = d.kernel(cubin([Kernel("k")]), "k")
+d.launch(k, 1000)
+child = os.fork()
+if child == 0:
+    os._exit(d.try_("cuInit", 0) * 10 + d.try_("cuCtxSynchronize"))
+status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) if hasattr(os, "waitstatus_to_exitcode") else os.WEXITSTATUS(os.waitpid(child, 0)[1])
+d.cuCtxSynchronize()
+answer(status)
+"""
+    )
+    assert run.answer == 33
+    assert len(run.timeline) == 1
+
+
+def test_threads_may_launch_at_once(simulate):
+    run = simulate(
+        """
+import threading
+d = Driver()
+k = d.kernel(cubin([Kernel("k")]), "k")
+def work():
+    d.cuCtxSetCurrent(d.context)
+    s = d.stream()
+    for i in range(200): assert d.launch(k, 10, stream=s) == 0
+    d.cuStreamSynchronize(s)
+threads = [threading.Thread(target=work) for _ in range(4)]
+[t.start() for t in threads]; [t.join() for t in threads]
+"""
+    )
+    assert len(run.timeline) == len(run.launches) == 800
+
+
+def test_contexts(simulate):
+    run = simulate(
+        """
+d = Driver(context=False)
+one = d.new("cuCtxCreate_v2", 0, 0); two = d.new("cuCtxCreate_v2", 0, 1)
+device = d.get("cuCtxGetDevice")
+popped = d.new("cuCtxPopCurrent_v2")
+s = d.stream()
+d.cuCtxDestroy_v2(one)
+answer([device, popped.value == two.value, d.try_("cuCtxSynchronize"), d.try_("cuCtxSetCurrent", one), d.try_("cuStreamQuery", s)])
+""",
+        gpu="h100,2",
+    )
+    assert run.answer == [1, True, 201, 201, 201]

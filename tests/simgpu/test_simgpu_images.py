@@ -1,0 +1,186 @@
+"""Cubins, fat binaries and PTX: what is read from good ones, and that broken ones are errors, never crashes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+DATA = Path(__file__).resolve().parent / "data"
+
+READ = """
+d = Driver()
+m = P(); d.cuModuleLoad(C.byref(m), PATH.encode())
+def facts(name):
+    f = d.function(m, name)
+    sizes = []
+    offset, size = C.c_size_t(), C.c_size_t()
+    while d.try_("cuFuncGetParamInfo", f, len(sizes), C.byref(offset), C.byref(size)) == 0:
+        sizes.append([offset.value, size.value])
+    return [d.get("cuFuncGetAttribute", n, f) for n in (4, 1, 0)] + [sizes]
+"""
+
+
+@pytest.mark.parametrize(("gpu", "arch", "registers"), [("a100", 80, [10, 10]), ("h100", 90, [10, 12])])
+def test_facts_of_a_real_cubin(simulate, gpu, arch, registers):
+    """Registers, static shared memory and bounds as ptxas -v prints them."""
+    path = str(DATA / f"kernels.sm_{arch}.cubin")
+    run = simulate(f"PATH = {path!r}\n{READ}\nanswer([facts('saxpy'), facts('bounded'), facts('_Z5empty1SPi')])", gpu=gpu)
+    saxpy, bounded, empty = run.answer
+    assert saxpy == [registers[0], 1024, 1024, [[0, 4], [4, 4], [8, 8], [16, 8]]]
+    assert bounded == [registers[1], 0, 128, [[0, 8]]]
+    assert empty[1:] == [0, 1024, [[0, 13], [16, 8]]]
+
+
+def test_globals(simulate):
+    path = str(DATA / "kernels.sm_90.cubin")
+    run = simulate(
+        f"PATH = {path!r}\n{READ}\n"
+        """
+at, size, value = P(), C.c_size_t(), C.c_int()
+d.cuModuleGetGlobal_v2(C.byref(at), C.byref(size), m, b"counter")
+d.cuMemcpyDtoH_v2(C.byref(value), at, 4)
+answer([size.value, value.value, d.try_("cuModuleGetGlobal_v2", C.byref(at), None, m, b"nothing"),
+        d.try_("cuModuleGetFunction", C.byref(P()), m, b"nothing")])
+"""
+    )
+    assert run.answer == [4, 7, 500, 500]
+
+
+LOAD = """
+d = Driver()
+def load(data):
+    m = P()
+    code = d.try_("cuModuleLoadData", C.byref(m), data)
+    return code if code else d.get("cuFuncGetAttribute", 4, d.function(m, "k"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("gpu", "image", "expected"),
+    [
+        pytest.param("h100", "cubin([Kernel('k', 77)], 90)", 77, id="the same architecture"),
+        pytest.param("h100", "cubin([Kernel('k', 77)], 80)", 209, id="another major architecture"),
+        pytest.param("a40", "cubin([Kernel('k', 77)], 80)", 77, id="a smaller minor"),
+        pytest.param("a40", "cubin([Kernel('k', 77)], 89)", 209, id="a greater minor"),
+        pytest.param("a100", "cubin([Kernel('k', 77)], 80, old=True)", 77, id="registers in sh_info"),
+        pytest.param("a40", "fatbin([(2, 80, cubin([Kernel('k', 11)], 80)), (2, 86, cubin([Kernel('k', 22)], 86)),"
+                     "(2, 90, cubin([Kernel('k', 33)], 90))])", 22, id="the best entry of a fat binary"),
+        pytest.param("h100", "fatbin([(2, 80, cubin([Kernel('k', 11)], 80))])", 209, id="no entry fits"),
+        pytest.param("h100", "fatbin([(2, 80, cubin([Kernel('k')], 80)), (1, 80, b'.version 8\\n.entry k() { }\\0')])", 32,
+                     id="PTX where no binary fits"),
+        pytest.param("h100", "b'.version 8.0 .visible .entry k(\\n .param .u32 a,\\n .param .u64 b\\n) .maxntid 64,1,1 { ret; }'",
+                     32, id="PTX text"),
+        pytest.param("h100", "b'nonsense'", 200, id="neither"),
+        pytest.param("h100", "b''", 200, id="nothing"),
+    ],
+)  # fmt: skip
+def test_loading(simulate, gpu, image, expected):
+    assert simulate(LOAD + f"answer(load({image}))", gpu=gpu).answer == expected
+
+
+def test_real_fatbin_and_ptx(simulate):
+    run = simulate(
+        f"folder = {str(DATA)!r}\n"
+        """
+d = Driver()
+def registers(name):
+    with open(os.path.join(folder, name), "rb") as file: data = file.read()
+    return d.get("cuFuncGetAttribute", 4, d.kernel(data, "bounded"))
+answer([registers("kernels.fatbin"), registers("kernels.ptx")])
+"""
+    )
+    assert run.answer == [12, 32]
+
+
+def test_a_truncated_cubin_is_an_error(simulate, tmp_path):
+    """From a file (size known) and from memory that ends at the end of a page (size unknown)."""
+    run = simulate(
+        f"folder, here = {str(DATA)!r}, {str(tmp_path)!r}\n"
+        """
+import mmap
+d = Driver()
+data = open(os.path.join(folder, "kernels.sm_90.cubin"), "rb").read()
+path = os.path.join(here, "cut")
+codes = set()
+libc = C.CDLL(None)
+libc.mmap.restype = C.c_void_p
+libc.mmap.argtypes = [C.c_void_p, C.c_size_t, C.c_int, C.c_int, C.c_int, C.c_long]
+libc.mprotect.argtypes = [C.c_void_p, C.c_size_t, C.c_int]
+pages = libc.mmap(None, 5 * 4096, 3, 0x22, -1, 0)
+libc.mprotect(pages + 4 * 4096, 4096, 0)
+for size in [*range(1, 64), *range(64, len(data), 64), len(data) - 1]:
+    with open(path, "wb") as file: file.write(data[:size])
+    codes.add(d.try_("cuModuleLoad", C.byref(P()), path.encode()))
+    start = pages + 4 * 4096 - size
+    C.memmove(start, data[:size], size)
+    codes.add(d.try_("cuModuleLoadData", C.byref(P()), P(start)))
+answer(sorted(codes))
+"""
+    )
+    # the program headers at the end are not needed: a file that lacks only those may load
+    assert set(run.answer) <= {0, 200}
+    assert 200 in run.answer
+
+
+def test_cuts_before_the_section_table_ends_all_fail(simulate, tmp_path):
+    run = simulate(
+        f"folder, here = {str(DATA)!r}, {str(tmp_path)!r}\n"
+        """
+import struct
+d = Driver()
+data = open(os.path.join(folder, "kernels.sm_90.cubin"), "rb").read()
+table, = struct.unpack_from("<Q", data, 40); number, = struct.unpack_from("<H", data, 60)
+path = os.path.join(here, "cut")
+good = []
+for size in range(64, table + 64 * number, 64):
+    with open(path, "wb") as file: file.write(data[:size])
+    if d.try_("cuModuleLoad", C.byref(P()), path.encode()) != 200: good.append(size)
+answer(good)
+"""
+    )
+    assert run.answer == []
+
+
+def test_damaged_bytes_never_crash(simulate):
+    run = simulate(
+        f"folder = {str(DATA)!r}\n"
+        """
+import random
+random.seed(7)
+d = Driver()
+data = open(os.path.join(folder, "kernels.sm_90.cubin"), "rb").read()
+fat = open(os.path.join(folder, "kernels.fatbin"), "rb").read()
+codes = set()
+for image in (data, fat):
+    for _ in range(1500):
+        broken = bytearray(image)
+        for _ in range(random.choice((1, 2, 8))):
+            broken[random.randrange(4, len(broken))] = random.choice((0, 1, 0x7f, 0xff, random.randrange(256)))
+        m = P()
+        code = d.try_("cuModuleLoadData", C.byref(m), bytes(broken))
+        codes.add(code)
+        if code == 0: d.cuModuleUnload(m)
+answer(sorted(codes))
+"""
+    )
+    assert set(run.answer) <= {0, 200, 209, 218}
+
+
+def test_library_entry_points(simulate):
+    run = simulate(
+        """
+d = Driver()
+lib = P(); d.cuLibraryLoadData(C.byref(lib), cubin([Kernel("a"), Kernel("b")]), None, None, 0, None, None, 0)
+n = d.get("cuLibraryGetKernelCount", lib)
+kernels = (P * 2)(); d.cuLibraryEnumerateKernels(kernels, 2, lib)
+names = []
+for kernel in kernels:
+    name = C.c_char_p(); d.cuKernelGetName(C.byref(name), P(kernel)); names.append(name.value.decode())
+function = d.new("cuKernelGetFunction", P(kernels[0]))
+same = d.new("cuLibraryGetModule", lib).value == d.new("cuFuncGetModule", function).value
+d.cuLibraryUnload(lib)
+answer([n, names, same, d.launch(function), d.launch(P(kernels[0])), d.try_("cuLibraryUnload", lib)])
+"""
+    )
+    assert run.answer == [2, ["a", "b"], True, 400, 400, 400]

@@ -1,0 +1,248 @@
+"""The block scheduler, by cases that can be computed by hand.
+
+Kernels: `big` fills a multiprocessor of an H100 (registers), two blocks of `half` fill it (threads). With gain 2, two
+blocks of `half` run as fast as one, so times add up simply. An H100 has 132 multiprocessors.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+COSTS = """
+# made for arithmetic by hand
+- {kernel: "big", block_us: 10, spread: 0, gain: 1}
+- {kernel: "urgent", block_us: 5, spread: 0, gain: 1}
+- {kernel: "short", block_us: 12, spread: 0, gain: 2}
+- {kernel: "long", block_us: 20, spread: 0, gain: 2}
+- {kernel: "filler", block_us: 15, spread: 0, gain: 2}
+- {kernel: "shared", block_us: 10, spread: 0, gain: 1.5}
+- {kernel: "*", block_us: 10, spread: 0, gain: 2}
+"""
+
+KERNELS = """
+names = {"big": 64, "urgent": 64, "short": 32, "long": 32, "filler": 32, "shared": 32, "half": 32}
+d = Driver()
+module = d.module(cubin([Kernel(n, r) for n, r in names.items()]))
+f = {n: d.function(module, n) for n in names}
+"""
+
+
+def us(row, key="end_us", since="queued_us"):
+    return round(row[key] - row[since], 3)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "expected"),
+    [
+        pytest.param(1, 10, id="one block takes its time"),
+        pytest.param(132, 10, id="a full wave takes as long as one block"),
+        pytest.param(133, 20, id="one block more is a second wave"),
+        pytest.param(396, 30, id="three waves"),
+    ],
+)
+def test_waves(simulate, blocks, expected):
+    run = simulate(KERNELS + f"assert d.launch(f['big'], {blocks}, 1024) == 0; d.cuCtxSynchronize()", costs=COSTS)
+    assert us(run.kernel("big")) == expected
+
+
+@pytest.mark.parametrize(
+    ("priority", "start"),
+    [
+        pytest.param(0, 20, id="equal priority waits until all blocks before it have started"),
+        pytest.param(-5, 10, id="higher priority starts when the first wave ends"),
+    ],
+)
+def test_priority_acts_when_blocks_are_placed(simulate, priority, start):
+    run = simulate(
+        KERNELS
+        + f"""
+low, high = d.stream(), d.stream({priority})
+d.launch(f["big"], 264, 1024, stream=low)
+d.launch(f["urgent"], 1, 1024, stream=high)
+d.cuCtxSynchronize()
+""",
+        costs=COSTS,
+    )
+    assert us(run.kernel("urgent"), "start_us") + 2 == start  # queued one call, 2 us, later
+    assert run.kernel("urgent")["priority"] == priority
+
+
+RULES = """
+streams = [d.stream() for _ in range(3)]
+d.launch(f["short"], 132, 1024, stream=streams[0])
+d.launch(f["long"], 132, 1024, stream=streams[1])
+d.launch(f["filler"], 264, 1024, stream=streams[2])
+d.launch(f["urgent"], 1, 1024, stream=d.stream(-5))
+d.cuCtxSynchronize()
+"""
+
+
+@pytest.mark.parametrize(
+    ("rule", "urgent", "filler"),
+    [
+        pytest.param("hold", 22, 22, id="hold: nothing of lower priority starts anywhere"),
+        pytest.param("drain", 22, 12, id="drain: one multiprocessor is kept, the others go on"),
+        pytest.param("backfill", 37, 12, id="backfill: freed slots are taken until the grid runs out"),
+    ],
+)
+def test_rules_for_a_pending_block_that_fits_nowhere(simulate, rule, urgent, filler):
+    """short ends at 12 and long at 22; urgent needs a whole multiprocessor."""
+    run = simulate(KERNELS + RULES, gpu=f"h100:{rule}", costs=COSTS)
+    start = run.kernel("short")["start_us"]
+    assert us(run.kernel("short")) == 12
+    assert round(run.kernel("urgent")["start_us"] - start, 3) == urgent
+    assert round(run.kernel("filler")["start_us"] - start, 3) == filler
+
+
+def test_a_head_that_does_not_fit_holds_up_equals_behind_it(simulate):
+    run = simulate(
+        KERNELS
+        + """
+d.launch(f["half"], 132, 1024, stream=d.stream())    # one on each: big does not fit, half would
+d.launch(f["big"], 1, 1024, stream=d.stream())
+d.launch(f["filler"], 1, 1024, stream=d.stream())
+d.cuCtxSynchronize()
+""",
+        costs=COSTS,
+    )
+    assert run.kernel("big")["start_us"] == run.kernel("half")["end_us"]
+    assert run.kernel("filler")["start_us"] == run.kernel("half")["end_us"]
+
+
+@pytest.mark.parametrize(
+    ("registers", "threads", "dynamic", "peak"),
+    [
+        pytest.param(16, 1024, 0, 2, id="threads"),
+        pytest.param(64, 256, 0, 4, id="registers"),
+        pytest.param(96, 160, 0, 4, id="registers, warps packed over partitions"),
+        pytest.param(16, 128, 76 * 1024, 2, id="shared memory and the reserved kilobyte"),
+        pytest.param(16, 128, 75 * 1024 - 128, 3, id="shared memory, one granule less"),
+        pytest.param(16, 32, 0, 32, id="block slots"),
+    ],
+)
+def test_four_resources_limit_residence(simulate, registers, threads, dynamic, peak):
+    run = simulate(
+        f"""
+d = Driver()
+k = d.kernel(cubin([Kernel("k", {registers})]), "k")
+d.cuFuncSetAttribute(k, 8, 200000)
+assert d.launch(k, 132 * 40, {threads}, {dynamic}) == 0
+d.cuCtxSynchronize()
+blocks = C.c_int()
+d.cuOccupancyMaxActiveBlocksPerMultiprocessor(C.byref(blocks), k, {threads}, {dynamic})
+answer(blocks.value)
+"""
+    )
+    assert run.kernel("k")["resident_peak"] == run.answer == peak
+
+
+def test_blocks_of_one_kernel_share_a_multiprocessor(simulate):
+    """gain 1.5 at two blocks: alone a block has 1/1.5 of the throughput, so it takes 2/1.5/2 of the time."""
+    run = simulate(
+        KERNELS
+        + """
+for blocks in (132, 264):
+    d.launch(f["shared"], blocks, 1024); d.cuCtxSynchronize()
+""",
+        costs=COSTS,
+    )
+    assert [us(row) for row in run.timeline] == [7.5, 10]
+
+
+def test_a_change_of_residents_changes_the_speed_of_the_rest(simulate):
+    """133 blocks: one multiprocessor has two, of which the second starts at once; both take 10 us, the others 7.5."""
+    run = simulate(KERNELS + 'd.launch(f["shared"], 133, 1024); d.cuCtxSynchronize()', costs=COSTS)
+    assert us(run.kernel("shared")) == 10
+
+
+def test_different_kernels_do_not_slow_each_other(simulate):
+    run = simulate(
+        KERNELS
+        + """
+d.launch(f["shared"], 132, 1024, stream=d.stream())
+d.launch(f["half"], 132, 1024, stream=d.stream())
+d.cuCtxSynchronize()
+""",
+        costs=COSTS,
+    )
+    assert us(run.kernel("shared")) == 7.5
+    assert us(run.kernel("half")) == 10
+
+
+def test_a_cluster_starts_at_once(simulate):
+    run = simulate(
+        KERNELS
+        + """
+d.launch(f["half"], 131, 1024, stream=d.stream())    # leaves one multiprocessor whole, halves of the others
+assert d.launch_ex(f["big"], 4, 1024, stream=d.stream(), attributes=[(4, (4, 1, 1))]) == 0
+d.cuCtxSynchronize()
+""",
+        costs=COSTS,
+    )
+    assert run.kernel("big")["start_us"] == run.kernel("half")["end_us"]
+
+
+def test_huge_grids_end_soon_and_take_as_long_as_they_should(simulate):
+    run = simulate(KERNELS + 'd.launch(f["half"], (5000000, 2, 1), 1024); d.cuCtxSynchronize()', costs=COSTS)
+    row = run.kernel("half")
+    assert row["blocks"] == 10_000_000
+    assert us(row) == pytest.approx(10_000_000 / 264 * 10, rel=0.01)
+
+
+PROGRAM = """
+import time
+d = Driver()
+ks = [d.kernel(cubin([Kernel(n, 40)]), n) for n in ("a", "b", "c")]
+streams = [d.stream(p) for p in (0, -1, -5)]
+for i in range(60):
+    d.launch(ks[i % 3], 100 + 37 * i, 64 + 32 * (i % 9), stream=streams[i % 2 + i % 3 // 2])
+    if DELAY and i % 20 == 0: time.sleep(0.02)
+    if i % 10 == 9: d.try_("cuStreamQuery", streams[0])
+d.cuCtxSynchronize()
+"""
+
+
+def test_results_depend_on_the_order_of_calls_alone(simulate):
+    first = simulate("DELAY = False\n" + PROGRAM)
+    second = simulate("DELAY = True\n" + PROGRAM)
+    assert len(first.timeline) == 60
+    assert first.timeline == second.timeline
+
+
+def test_polling_ends(simulate):
+    run = simulate(
+        KERNELS
+        + """
+d.launch(f["big"], 1, 1024)
+polls = 0
+while d.try_("cuStreamQuery", None): polls += 1
+answer(polls)
+""",
+        costs=COSTS,
+    )
+    assert run.answer == 4  # 10 us at 2 us a call; the fifth says done
+
+
+def test_work_left_at_exit_is_in_the_timeline(simulate):
+    run = simulate(KERNELS + 'd.launch(f["big"], 264, 1024)', costs=COSTS)
+    assert us(run.kernel("big")) == 20
+
+
+@pytest.mark.parametrize(
+    ("name", "communication"),
+    [
+        ("_Z40ncclDevKernel_AllReduce_Sum_f32_RING_LL24ncclDevKernelArgsStorageILm4096EE", True),
+        ("ncclKernel_AllGather_RING_LL_Sum_int8_t", True),
+        ("ncclSymkDevKernel_AllReduce", True),
+        ("_Z13oneRankReduceI", True),
+        ("nvshmemi_transfer_kernel", True),
+        ("_ZN7deep_ep8dispatchE", True),
+        ("_ZN4vllm26cross_device_reduce_1stageIfLi8EEvv", True),
+        ("one_shot_all_reduce_kernel", True),
+        ("ampere_sgemm_128x64_nn", False),
+        ("reduce_kernel", False),
+    ],
+)
+def test_communication_is_known_by_name(simulate, name, communication):
+    run = simulate(f"d = Driver(); d.launch(d.kernel(cubin([Kernel('{name}')]), '{name}')); d.cuCtxSynchronize()")
+    assert run.timeline[0]["communication"] is communication

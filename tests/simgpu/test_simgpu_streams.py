@@ -1,0 +1,311 @@
+"""Streams, events, default streams, capture and graphs."""
+
+from __future__ import annotations
+
+import pytest
+
+UNSUPPORTED, INVALIDATED, UNMATCHED, UNJOINED, ISOLATION, IMPLICIT, CAPTURED = 900, 901, 903, 904, 905, 906, 907
+
+COSTS = '- {kernel: "*", block_us: 3200, spread: 0, gain: 1}\n'  # one block of 32 on a multiprocessor: 100 us
+SETUP = """
+d = Driver()
+m = d.module(cubin([Kernel(n, 64) for n in "abc"]))
+a, b, c = (d.function(m, n) for n in "abc")
+def begin(s, mode=0): d.cuStreamBeginCapture_v2(s, mode)
+def end(s):
+    graph = P()
+    return d.try_("cuStreamEndCapture", s, C.byref(graph)), graph
+def count(graph):
+    n = C.c_size_t(); d.cuGraphGetNodes(graph, None, C.byref(n)); return n.value
+"""
+
+
+def starts(run):
+    return {row["kernel"]: row["start_us"] for row in run.timeline}
+
+
+def ends(run):
+    return {row["kernel"]: row["end_us"] for row in run.timeline}
+
+
+def test_one_stream_is_in_order_and_two_overlap(simulate):
+    run = simulate(
+        SETUP + "s, t = d.stream(), d.stream(); d.launch(a, stream=s); d.launch(b, stream=s); d.launch(c, stream=t)",
+        costs=COSTS,
+    )
+    assert starts(run)["b"] == ends(run)["a"]
+    assert starts(run)["c"] < ends(run)["a"]
+
+
+def test_a_wait_orders_two_streams(simulate):
+    run = simulate(
+        SETUP
+        + """
+s, t, e = d.stream(), d.stream(), d.event()
+d.launch(a, stream=s); d.cuEventRecord(e, s); d.cuStreamWaitEvent(t, e, 0); d.launch(b, stream=t)
+""",
+        costs=COSTS,
+    )
+    assert starts(run)["b"] == ends(run)["a"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "null", "ordered"),
+    [
+        pytest.param(0, "None", True, id="a blocking stream and the legacy stream"),
+        pytest.param(1, "None", False, id="a non-blocking stream and the legacy stream"),
+        pytest.param(0, "P(1)", True, id="the legacy stream by its handle"),
+        pytest.param(0, "P(2)", False, id="the per-thread stream is one more blocking stream"),
+    ],
+)
+def test_legacy_stream_order(simulate, flags, null, ordered):
+    run = simulate(
+        SETUP + f"s = d.stream(flags={flags}); d.launch(a, stream=s); d.launch(b, stream={null}); d.launch(c, stream=s)",
+        costs=COSTS,
+    )
+    assert (starts(run)["b"] >= ends(run)["a"]) is ordered
+    assert (starts(run)["c"] >= ends(run)["b"]) is ordered
+
+
+def test_ptsz_form_uses_the_threads_own_stream(simulate):
+    run = simulate(SETUP + "d.launch(a, entry='cuLaunchKernel_ptsz'); d.launch(b)", costs=COSTS)
+    assert [row["stream"] for row in run.launches] == ["0x2", "0x1"]
+    assert starts(run)["b"] >= ends(run)["a"]
+
+
+def test_events_measure_virtual_time(simulate):
+    run = simulate(
+        SETUP
+        + """
+s, e, f = d.stream(), d.event(), d.event()
+early = d.try_("cuEventElapsedTime", C.byref(C.c_float()), e, f)
+d.cuEventRecord(e, s); d.launch(a, stream=s); d.cuEventRecord(f, s)
+waiting = d.try_("cuEventQuery", f), d.try_("cuEventElapsedTime", C.byref(C.c_float()), e, f)
+d.cuEventSynchronize(f)
+answer([early, waiting, d.try_("cuEventQuery", f), d.elapsed_us(e, f)])
+""",
+        costs=COSTS,
+    )
+    assert run.answer == [400, [600, 600], 0, 102]  # the launch is queued 2 us after the first record
+
+
+def test_priorities_are_clamped_and_readable(simulate):
+    run = simulate(
+        SETUP
+        + """
+low, high = C.c_int(), C.c_int()
+d.cuCtxGetStreamPriorityRange(C.byref(low), C.byref(high))
+def priority(s):
+    value = C.c_int(); d.cuStreamGetPriority(s, C.byref(value)); return value.value
+s = d.stream(-99); t = d.stream(7)
+value = (C.c_int * 16)(-2); d.cuStreamSetAttribute(t, 8, value)
+answer([low.value, high.value, priority(s), priority(t)])
+"""
+    )
+    assert run.answer == [0, -5, -5, -2]
+
+
+def test_host_functions_run(simulate):
+    run = simulate(
+        SETUP
+        + """
+seen = []
+function = C.CFUNCTYPE(None, P)(lambda _: seen.append(d.try_("cuCtxGetFlags", C.byref(C.c_uint()))))
+callback = C.CFUNCTYPE(None, P, C.c_int, P)(lambda s, code, _: seen.append(code))
+d.cuLaunchHostFunc(None, function, None); d.cuStreamAddCallback(None, callback, None, 0)
+d.cuCtxSynchronize(); answer(seen)
+"""
+    )
+    assert run.answer == [0, 0]
+
+
+def test_capture_makes_a_graph_that_runs(simulate):
+    run = simulate(
+        SETUP
+        + """
+s = d.stream()
+begin(s)
+d.launch(a, 7, 64, stream=s); d.launch(b, stream=s)
+code, graph = end(s)
+exe = d.new("cuGraphInstantiateWithFlags", graph, 0)
+before = count(graph)
+d.cuGraphDestroy(graph)
+d.cuGraphLaunch(exe, s); d.cuGraphLaunch(exe, s); d.cuStreamSynchronize(s)
+answer([code, before])
+""",
+        costs=COSTS,
+    )
+    assert run.answer == [0, 2]
+    assert [row["kernel"] for row in run.timeline] == ["a", "b", "a", "b"]
+    assert run.timeline[1]["start_us"] == run.timeline[0]["end_us"]
+    flags = [(row["captured"], row["graph"], row["blocks"]) for row in run.launches]
+    assert flags == [(True, False, 7), (True, False, 1)] + [(False, True, 7), (False, True, 1)] * 2
+
+
+def test_capture_across_streams(simulate):
+    run = simulate(
+        SETUP
+        + """
+s, t, e, f = d.stream(), d.stream(), d.event(), d.event()
+begin(s)
+d.launch(a, stream=s); d.cuEventRecord(e, s); d.cuStreamWaitEvent(t, e, 0)
+d.launch(b, stream=t); d.launch(c, stream=s); d.cuEventRecord(f, t); d.cuStreamWaitEvent(s, f, 0)
+code, graph = end(s)
+exe = d.new("cuGraphInstantiateWithFlags", graph, 0)
+d.cuGraphLaunch(exe, s)
+answer([code, count(graph)])
+""",
+        costs=COSTS,
+    )
+    assert run.answer == [0, 3]
+    assert starts(run)["b"] == starts(run)["c"] == ends(run)["a"]
+
+
+@pytest.mark.parametrize(
+    ("snippet", "expected"),
+    [
+        pytest.param("d.try_('cuStreamSynchronize', s), end(s)[0]", [UNSUPPORTED, INVALIDATED], id="synchronise it"),
+        pytest.param("d.try_('cuStreamQuery', s), end(s)[0]", [UNSUPPORTED, INVALIDATED], id="query it"),
+        pytest.param("d.try_('cuCtxSynchronize'), end(s)[0]", [UNSUPPORTED, INVALIDATED], id="synchronise all"),
+        pytest.param("d.try_('cuMemAlloc_v2', C.byref(P()), 64), end(s)[0]", [UNSUPPORTED, INVALIDATED], id="allocate"),
+        pytest.param("d.launch(a), end(s)[0]", [0, 0], id="a non-blocking capture leaves the legacy stream alone"),
+        pytest.param("end(t)[0], end(s)[0]", [401, 0], id="end another stream"),
+        pytest.param("d.try_('cuStreamBeginCapture_v2', s, 0), end(s)[0]", [401, 0], id="begin twice"),
+        pytest.param("d.cuEventRecord(e, s), d.try_('cuEventQuery', e)", [None, CAPTURED], id="ask a captured event"),
+        pytest.param("d.cuEventRecord(e, s), d.cuStreamWaitEvent(t, e, 0), d.launch(b, stream=t), end(s)[0]",
+                     [None, None, 0, UNJOINED], id="not joined"),
+        pytest.param("d.cuEventRecord(e, s), d.cuStreamWaitEvent(t, e, 0), end(t)[0]", [None, None, UNMATCHED],
+                     id="ended by the stream that joined"),
+        pytest.param("d.cuEventRecord(e, t), d.try_('cuStreamWaitEvent', s, e, 0)", [None, ISOLATION],
+                     id="waits for work outside"),
+        pytest.param("d.launch(a, 1, 2000, stream=s), end(s)[0]", [1, 0], id="a refused launch does not spoil it"),
+    ],
+)  # fmt: skip
+def test_what_a_capture_forbids(simulate, snippet, expected):
+    run = simulate(SETUP + f"s, t, e = d.stream(), d.stream(), d.event(); begin(s); answer([{snippet}])")
+    assert run.answer == expected
+
+
+def test_the_legacy_stream_may_not_depend_on_a_capture(simulate):
+    run = simulate(SETUP + "s = d.stream(flags=0); begin(s); answer([d.launch(a), end(s)[0]])")
+    assert run.answer == [IMPLICIT, INVALIDATED]
+
+
+def test_relaxed_threads_may_allocate_while_another_captures(simulate):
+    run = simulate(
+        SETUP
+        + """
+s = d.stream(); begin(s)
+mode = C.c_int(2); d.cuThreadExchangeStreamCaptureMode(C.byref(mode))
+answer([mode.value, d.try_("cuMemAlloc_v2", C.byref(P()), 64), end(s)[0]])
+"""
+    )
+    assert run.answer == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [pytest.param(0, [-1, -1], id="without the flag"), pytest.param(8, [-5, -3], id="with node priorities")],
+)
+def test_node_priorities(simulate, flags, expected):
+    run = simulate(
+        SETUP
+        + f"""
+s, t = d.stream(-3), d.stream(-1)
+begin(s)
+d.launch_ex(a, stream=s, attributes=[(8, [-5])]); d.launch(b, stream=s)
+exe = d.new("cuGraphInstantiateWithFlags", end(s)[1], {flags})
+d.cuGraphLaunch(exe, t)
+"""
+    )
+    assert [row["priority"] for row in run.timeline] == expected
+
+
+def test_node_parameters_can_be_read_and_set(simulate):
+    run = simulate(
+        SETUP
+        + """
+class Params(C.Structure):
+    _fields_ = [("func", P)] + [(n, C.c_uint) for n in ("gx", "gy", "gz", "bx", "by", "bz", "shared")] + [
+        ("params", P), ("extra", P), ("kern", P), ("ctx", P)]
+s = d.stream(); begin(s); d.launch(a, 7, 64, 256, s); graph = end(s)[1]
+nodes, n = (P * 1)(), C.c_size_t(1)
+d.cuGraphGetNodes(graph, nodes, C.byref(n))
+p = Params(); node = P(nodes[0])
+d.cuGraphKernelNodeGetParams_v2(node, C.byref(p))
+read = [p.func == a.value, p.gx, p.bx, p.shared]
+exe = d.new("cuGraphInstantiateWithFlags", graph, 0)
+p.shared = 49153; refused = d.try_("cuGraphKernelNodeSetParams_v2", node, C.byref(p))
+p.shared = 4096; p.gx = 9
+d.cuGraphExecKernelNodeSetParams_v2(exe, node, C.byref(p))
+d.cuGraphLaunch(exe, s); d.cuStreamSynchronize(s)
+answer([read, refused])
+"""
+    )
+    assert run.answer == [[True, 7, 64, 256], 1]
+    assert (run.timeline[0]["blocks"], run.timeline[0]["dynamic_shared"]) == (9, 4096)
+
+
+def test_copies_are_real_and_in_order(simulate):
+    run = simulate(
+        SETUP
+        + """
+one, two = P(), P()
+d.cuMemAlloc_v2(C.byref(one), 64); d.cuMemAlloc_v2(C.byref(two), 64)
+data, back = (C.c_ubyte * 64)(*range(64)), (C.c_ubyte * 64)()
+d.cuMemcpyHtoD_v2(one, data, 64); d.cuMemsetD8_v2(one, 9, 8); d.cuMemcpyDtoDAsync_v2(two, one, 64, None)
+d.cuMemcpyDtoH_v2(back, two, 64)
+bad = [d.try_("cuMemcpyDtoH_v2", back, two, 65), d.try_("cuMemcpyHtoD_v2", P(4096), data, 4), d.try_("cuMemFree_v2", P(64))]
+free, total = C.c_size_t(), C.c_size_t()
+d.cuMemGetInfo_v2(C.byref(free), C.byref(total))
+d.cuMemFree_v2(one)
+answer([list(back) == [9] * 8 + list(range(8, 64)), bad, total.value - free.value, d.try_("cuMemFree_v2", one)])
+"""
+    )
+    assert run.answer == [True, [1, 1, 1], 128, 1]
+
+
+def test_destroyed_streams_and_events_are_bad_handles(simulate):
+    run = simulate(
+        SETUP
+        + """
+s, e = d.stream(), d.event()
+d.launch(a, 500, stream=s); d.cuStreamDestroy_v2(s); d.cuEventDestroy_v2(e)
+answer([d.try_("cuStreamQuery", s), d.launch(a, stream=s), d.try_("cuEventQuery", e), d.stream().value == s.value])
+"""
+    )
+    assert run.answer == [400, 400, 400, True]
+    assert run.kernel("a")["blocks"] == 500
+
+
+def test_a_graph_outlives_its_module_and_then_refuses(simulate):
+    run = simulate(
+        SETUP
+        + """
+s = d.stream(); begin(s); d.launch(a, stream=s); graph = end(s)[1]
+exe = d.new("cuGraphInstantiateWithFlags", graph, 0)
+d.cuModuleUnload(m)
+nodes, n, room = (P * 1)(), C.c_size_t(1), (C.c_char * 128)()
+d.cuGraphGetNodes(graph, nodes, C.byref(n))
+answer([d.try_("cuGraphLaunch", exe, s), d.try_("cuGraphInstantiateWithFlags", C.byref(P()), graph, 0),
+        d.try_("cuGraphKernelNodeGetParams_v2", P(nodes[0]), room)])
+"""
+    )
+    assert run.answer == [400, 400, 400]
+
+
+def test_active_clusters(simulate):
+    run = simulate(
+        SETUP
+        + """
+from simgpu_client import Attribute, Config
+def clusters(size, blocks=64):
+    attrs = (Attribute * 1)(); attrs[0].id = 4
+    for i, value in enumerate((size, 1, 1)): attrs[0].value[i] = value
+    config = Config(blocks, 1, 1, 1024, 1, 1, 0, None, attrs, 1)
+    n = C.c_int()
+    return d.try_("cuOccupancyMaxActiveClusters", C.byref(n), a, C.byref(config)) or n.value
+answer([clusters(1), clusters(4), clusters(8)])
+"""
+    )
+    assert run.answer == [132, 33, 16]  # 8 sets of 16 multiprocessors and one of 4

@@ -1,0 +1,206 @@
+"""`make bench`: what the library costs, against a driver that does nothing. Prints the tables of the budgets.
+
+Every figure is the median over rounds in which the same binary runs in turn without and with the library; a round is one
+process of each kind. Times of launches are processor time of the launching thread. Instructions are counted by callgrind
+(skipped where valgrind is not installed) over whole processes that differ only in the number of launches.
+
+    python tools/bench/run.py [--rounds N] [--threads 1,2,4,8,16] [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyshim import _native
+from pyshim.policy.library import load
+from pyshim.policy.table import compile_table, encode
+
+HERE = Path(__file__).resolve().parent
+POLICY = """policy: 1
+name: bench
+when: always
+communication: {priority: highest}
+compute:
+  - match: {kernel: "shaped*"}
+    shape: {blocks_per_sm: 1}
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row: what is launched, and the budget that holds for it (nanoseconds, instructions)."""
+
+    name: str
+    way: str
+    call: str
+    kernel: str
+    nanoseconds: float | None
+    instructions: int | None
+    driver: tuple[tuple[str, str], ...] = ()
+
+
+CASES = (
+    Case("left alone, by symbol", "symbol", "kernel", "plain", 3, 60),
+    Case("left alone, by dlsym", "dlsym", "kernel", "plain", 3, 60),
+    Case("left alone, by cuGetProcAddress", "proc_address", "kernel", "plain", 3, 60),
+    Case("shaped and proven", "proc_address", "kernel", "shaped", 3, 60),
+    Case("left alone, cuLaunchKernelEx", "proc_address", "ex", "plain", 3, 60),
+    Case("rebuilt: shaped, cuLaunchKernelEx", "proc_address", "ex", "shaped", 10, None),
+    Case("rebuilt: priority raised", "proc_address", "kernel", "ncclDevKernel", 10, None),
+    Case("rebuilt: priority raised, cuLaunchKernelEx", "proc_address", "ex", "ncclDevKernel", 10, None),
+    Case("not yet proven (a stream that captures)", "proc_address", "kernel", "shaped", 10, None, (("NULL_CAPTURING", "1"),)),
+    Case("several devices, CUkernel", "proc_address", "cukernel", "plain", None, None, (("NULL_DEVICES", "2"),)),
+)
+
+
+def compile_all(folder: Path) -> None:
+    compiler = os.environ.get("CC", "cc")
+    common = [compiler, "-O2", "-std=c11", "-D_GNU_SOURCE"]
+    driver = str(folder / "libcuda.so.1")
+    subprocess.run([*common, "-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic",
+                    str(HERE / "null_driver.c"), "-o", driver], check=True)
+    subprocess.run([*common, str(HERE / "launch.c"), driver, "-ldl", "-pthread", f"-Wl,-rpath,{folder}",
+                    "-o", str(folder / "launch")], check=True)
+    subprocess.run([*common, str(HERE / "symbols.c"), "-ldl", "-o", str(folder / "symbols")], check=True)
+    subprocess.run([*common, str(HERE / "spawn.c"), "-o", str(folder / "spawn")], check=True)
+    empty = folder / "empty.c"
+    empty.write_text("")
+    subprocess.run([*common, "-shared", "-fPIC", str(empty), "-o", str(folder / "empty.so")], check=True)
+
+
+def armed(folder: Path) -> dict[str, str]:
+    """The variables that overlap-run would set."""
+    file = folder / "bench.yaml"
+    file.write_text(POLICY)
+    return {"OVERLAP_TABLE": encode(compile_table(load(str(file), {}))), "OVERLAP_QUIET": "1"}
+
+
+def ask(command: list[str], extra: dict[str, str]) -> float:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("OVERLAP_", "LD_PRELOAD"))}
+    done = subprocess.run(command, env={**environment, **extra}, check=True, capture_output=True, text=True)
+    return float(done.stdout.split()[-1])
+
+
+def interleaved(commands: dict[str, tuple[list[str], dict[str, str]]], rounds: int) -> dict[str, float]:
+    """The median of each command over the rounds, taken in turn."""
+    seen: dict[str, list[float]] = {name: [] for name in commands}
+    for _ in range(rounds):
+        for name, (command, extra) in commands.items():
+            seen[name].append(ask(command, extra))
+    return {name: statistics.median(values) for name, values in seen.items()}
+
+
+def instructions(folder: Path, case: Case, extra: dict[str, str]) -> float:
+    """Instructions of one launch: two runs of different length, all else equal."""
+    few, many = 20_000, 60_000
+    counted = []
+    for launches in (few, many):
+        out = folder / "callgrind.out"
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("OVERLAP_")}
+        environment.pop("LD_PRELOAD", None)
+        done = subprocess.run(
+            ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", str(folder / "launch"), case.way, case.call,
+             case.kernel, "1", str(launches)],
+            env={**environment, **extra}, check=True, capture_output=True, text=True)
+        counted.append(int(next(line for line in done.stderr.splitlines() if "Collected" in line).split()[-1]))
+    return (counted[1] - counted[0]) / (many - few)
+
+
+def launches(folder: Path, rounds: int, threads: list[int], variables: dict[str, str]) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
+    shim = {**variables, "LD_PRELOAD": str(_native.SHIM)}
+    for case in CASES:
+        row: dict[str, object] = {"case": case.name, "budget_ns": case.nanoseconds, "budget_instructions": case.instructions}
+        for count in threads:
+            command = [str(folder / "launch"), case.way, case.call, case.kernel, str(count), "2000000"]
+            found = interleaved({"bare": (command, dict(case.driver)), "shim": (command, {**dict(case.driver), **shim})}, rounds)
+            row[f"threads_{count}"] = round(found["shim"] - found["bare"], 2)
+            row.setdefault("bare_ns", round(found["bare"], 2))
+        if shutil.which("valgrind"):
+            row["instructions"] = round(instructions(folder, case, {**dict(case.driver), **shim})
+                                        - instructions(folder, case, dict(case.driver)), 1)
+        rows.append(row)
+    return rows
+
+
+def starts(folder: Path, rounds: int, variables: dict[str, str]) -> list[dict[str, object]]:
+    true = [str(folder / "spawn"), "400", shutil.which("true") or "/bin/true"]
+    found = interleaved({
+        "no preload": (true, {}),
+        "empty preload": (true, {"BENCH_PRELOAD": str(folder / "empty.so")}),
+        "the library, not armed": (true, {"BENCH_PRELOAD": str(_native.SHIM)}),
+        "the library, armed": (true, {"BENCH_PRELOAD": str(_native.SHIM), **variables}),
+    }, rounds)
+    rows: list[dict[str, object]] = [
+        {"what": f"start of /bin/true: {name}", "microseconds": value,
+         "over_empty_preload": round(value - found["empty preload"], 1), "budget": 10 if "library" in name else None}
+        for name, value in found.items()]
+    run = [str(folder / "spawn"), "15", sys.executable, "-m", "pyshim.cli.run", "--quiet", "--policy", "observe", "true"]
+    script = Path(sys.executable).with_name("overlap-run")
+    if script.exists():
+        run = [str(folder / "spawn"), "15", str(script), "--quiet", "--policy", "observe", "true"]
+    once = interleaved({"run": (run, {}), "true": (true[:1] + ["15"] + true[2:], {})}, max(3, rounds // 2))
+    rows.append({"what": "overlap-run true over true", "microseconds": round(once["run"] - once["true"]), "budget": 60_000})
+    return rows
+
+
+def lookups(folder: Path, rounds: int) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
+    for name, budget in (("malloc", 3), ("custom_name", None), ("cuNothing", None)):
+        command = [str(folder / "symbols"), name, "400000"]
+        found = interleaved({"bare": (command, {}), "shim": (command, {"LD_PRELOAD": str(_native.SHIM)})}, rounds)
+        rows.append({"what": f"dlsym({name})", "bare_ns": found["bare"], "added_ns": round(found["shim"] - found["bare"], 2),
+                     "budget": budget})
+    return rows
+
+
+def show(title: str, rows: list[dict[str, object]]) -> None:
+    print(f"\n{title}")
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    table = [columns, *[["" if row.get(name) is None else str(row[name]) for name in columns] for row in rows]]
+    widths = [max(len(line[i]) for line in table) for i in range(len(columns))]
+    for line in table:
+        print("  ".join(cell.ljust(width) if i == 0 else cell.rjust(width)
+                        for i, (cell, width) in enumerate(zip(line, widths))))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--threads", default="1,2,4,8,16")
+    parser.add_argument("--json", action="store_true", help="one object instead of tables")
+    options = parser.parse_args()
+    threads = [int(text) for text in options.threads.split(",")]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        compile_all(folder)
+        variables = armed(folder)
+        result = {
+            "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}",
+            "rounds": options.rounds,
+            "launch": launches(folder, options.rounds, threads, variables),
+            "start": starts(folder, options.rounds, variables),
+            "lookup": lookups(folder, options.rounds),
+        }
+    if options.json:
+        print(json.dumps(result))
+        return 0
+    print(f"{result['machine']}; medians of {options.rounds} interleaved rounds; against a driver that does nothing")
+    show("Added to a launch: nanoseconds by number of threads, and instructions", result["launch"])
+    show("Start of a process: microseconds", result["start"])
+    show("Added to a look-up: nanoseconds", result["lookup"])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

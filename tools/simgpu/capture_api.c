@@ -1,0 +1,154 @@
+/* The entry points of stream capture. */
+#include <stdlib.h>
+
+#include "sim.h"
+
+static CUresult begin(CUstream handle, int mode, bool per_thread) {
+    SIM_CALL_WITH_STREAM(stream);
+    if (mode < MODE_GLOBAL || mode > MODE_RELAXED)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (stream->legacy)
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (stream->capture != NULL)
+        return CUDA_ERROR_ILLEGAL_STATE;
+    return sim_capture_begin(stream, mode) != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+SIM_BOTH(cuStreamBeginCapture_v2, begin, (CUstream handle, int mode), handle, mode)
+
+static CUresult begin_global(CUstream handle, bool per_thread) {
+    return begin(handle, MODE_GLOBAL, per_thread);
+}
+SIM_BOTH(cuStreamBeginCapture, begin_global, (CUstream handle), handle)
+
+/* Work that no path joins back to the stream that began. */
+static bool has_unjoined(const struct capture *capture) {
+    const struct graph *const graph = capture->graph;
+    bool *const joined = calloc(graph->count + 1, sizeof *joined);
+    if (joined == NULL)
+        return false;
+    for (uint32_t i = 0; i < graph->count; i++)
+        for (uint32_t k = 0; k < graph->nodes[i]->before_count; k++)
+            joined[graph->nodes[i]->before[k]->index] = true;
+    for (uint32_t i = 0; i < capture->origin->head_count; i++)
+        joined[capture->origin->heads[i]->index] = true;
+    bool found = false;
+    for (uint32_t i = 0; i < graph->count; i++)
+        found = found || !joined[i];
+    free(joined);
+    return found;
+}
+
+static CUresult end(CUstream handle, CUgraph *out, bool per_thread) {
+    SIM_CALL_WITH_STREAM(stream);
+    if (out == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct capture *const capture = stream->capture;
+    *out = NULL;
+    if (capture == NULL)
+        return CUDA_ERROR_ILLEGAL_STATE;
+    if (capture->origin != stream) {
+        sim_capture_invalidate(capture);
+        return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+    }
+    if (capture->mode != MODE_RELAXED && capture->thread != sim_thread_id())
+        return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+    CUresult result = CUDA_SUCCESS;
+    if (capture->status == CAPTURE_INVALIDATED)
+        result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    else if (has_unjoined(capture))
+        result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+    if (result == CUDA_SUCCESS) {
+        *out = capture->graph->handle;
+        capture->graph = NULL;
+    }
+    sim_capture_end(capture, stream->context);
+    return result;
+}
+SIM_BOTH(cuStreamEndCapture, end, (CUstream handle, CUgraph *out), handle, out)
+
+static int status_of(const struct stream *stream) {
+    return stream->capture != NULL ? stream->capture->status : CAPTURE_NONE;
+}
+
+static CUresult is_capturing(CUstream handle, int *status, bool per_thread) {
+    SIM_CALL_WITH_STREAM(stream);
+    if (status == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    bool capturing;
+    const CUresult result = sim_capture_check(stream, &capturing);
+    if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
+        return result;
+    *status = status_of(stream);
+    return CUDA_SUCCESS;
+}
+SIM_BOTH(cuStreamIsCapturing, is_capturing, (CUstream handle, int *status), handle, status)
+
+struct info {
+    int *status;
+    unsigned long long *id;
+    CUgraph *graph;
+    const CUgraphNode **nodes;
+    const CUgraphEdgeData **edges;
+    size_t *count;
+};
+
+static CUresult get_info(CUstream handle, const struct info *info, bool per_thread) {
+    SIM_CALL_WITH_STREAM(stream);
+    if (info->status == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    bool capturing;
+    if (sim_capture_check(stream, &capturing) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
+        return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    *info->status = status_of(stream);
+    if (*info->status != CAPTURE_ACTIVE)
+        return CUDA_SUCCESS;
+    CUgraphNode *const handles = realloc(stream->head_handles, (stream->head_count + 1) * sizeof *handles);
+    if (handles == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    stream->head_handles = handles;
+    for (uint32_t i = 0; i < stream->head_count; i++)
+        handles[i] = stream->heads[i]->handle;
+    if (info->id != NULL)
+        *info->id = stream->capture->id;
+    if (info->graph != NULL)
+        *info->graph = stream->capture->graph->handle;
+    if (info->nodes != NULL)
+        *info->nodes = handles;
+    if (info->edges != NULL)
+        *info->edges = NULL;
+    if (info->count != NULL)
+        *info->count = stream->head_count;
+    return CUDA_SUCCESS;
+}
+
+static CUresult get_info_v1(CUstream handle, int *status, unsigned long long *id, bool per_thread) {
+    return get_info(handle, &(struct info){.status = status, .id = id}, per_thread);
+}
+SIM_BOTH(cuStreamGetCaptureInfo, get_info_v1, (CUstream handle, int *status, unsigned long long *id), handle, status,
+         id)
+
+static CUresult get_info_v2(CUstream handle, int *status, unsigned long long *id, CUgraph *graph,
+                            const CUgraphNode **nodes, size_t *count, bool per_thread) {
+    return get_info(handle, &(struct info){status, id, graph, nodes, NULL, count}, per_thread);
+}
+SIM_BOTH(cuStreamGetCaptureInfo_v2, get_info_v2,
+         (CUstream handle, int *status, unsigned long long *id, CUgraph *graph, const CUgraphNode **nodes,
+          size_t *count),
+         handle, status, id, graph, nodes, count)
+
+static CUresult get_info_v3(CUstream handle, int *status, unsigned long long *id, CUgraph *graph,
+                            const CUgraphNode **nodes, const CUgraphEdgeData **edges, size_t *count, bool per_thread) {
+    return get_info(handle, &(struct info){status, id, graph, nodes, edges, count}, per_thread);
+}
+SIM_BOTH(cuStreamGetCaptureInfo_v3, get_info_v3,
+         (CUstream handle, int *status, unsigned long long *id, CUgraph *graph, const CUgraphNode **nodes,
+          const CUgraphEdgeData **edges, size_t *count),
+         handle, status, id, graph, nodes, edges, count)
+
+SIM_API CUresult cuThreadExchangeStreamCaptureMode(int *mode) {
+    SIM_CALL();
+    if (mode == NULL || *mode < MODE_GLOBAL || *mode > MODE_RELAXED)
+        return CUDA_ERROR_INVALID_VALUE;
+    *mode = sim_capture_exchange_mode(*mode);
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,141 @@
+/* What the environment says: which GPU, which rule, where the logs go. Read once, in cuInit. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sim.h"
+
+#define GPU(key, name, major, minor, multiprocessors, threads, blocks, registers, shared, optin, gib)                  \
+    {#key, name, major, minor, multiprocessors, threads, blocks, registers, shared, optin, gib},
+static const struct gpu gpus[] = {
+#include "gpu.def"
+};
+#undef GPU
+
+enum { GPU_COUNT = sizeof gpus / sizeof *gpus };
+
+static const char *const rules[] = {"hold", "drain", "backfill"};
+
+struct config sim_config = {.devices = 1, .driver_version = 13000};
+
+void sim_say(const char *format, ...) {
+    char line[1024];
+    const int head = snprintf(line, sizeof line, "simgpu: ");
+    va_list arguments;
+    va_start(arguments, format);
+    int length = head + vsnprintf(line + head, sizeof line - (size_t)head - 1, format, arguments);
+    va_end(arguments);
+    if (length > (int)sizeof line - 2)
+        length = (int)sizeof line - 2;
+    line[length++] = '\n';
+    const ssize_t written = write(STDERR_FILENO, line, (size_t)length);
+    (void)written;
+}
+
+const char *sim_rule_name(enum rule rule) {
+    return rules[rule];
+}
+
+static const struct gpu *find_gpu(const char *key, size_t length) {
+    for (size_t i = 0; i < GPU_COUNT; i++)
+        if (strlen(gpus[i].key) == length && memcmp(gpus[i].key, key, length) == 0)
+            return &gpus[i];
+    return NULL;
+}
+
+static void say_unknown_gpu(const char *text, size_t length) {
+    char known[256] = "";
+    for (size_t i = 0; i < GPU_COUNT; i++) {
+        const size_t at = strlen(known);
+        snprintf(known + at, sizeof known - at, " %s", gpus[i].key);
+    }
+    sim_say("SIMGPU: no GPU is called `%.*s`; known:%s", (int)length, text, known);
+}
+
+/* GPU[:RULE][,COUNT] */
+static CUresult read_gpu(const char *text) {
+    const size_t length = strcspn(text, ":,");
+    sim_config.gpu = find_gpu(text, length);
+    if (sim_config.gpu == NULL) {
+        say_unknown_gpu(text, length);
+        return CUDA_ERROR_NO_DEVICE;
+    }
+    text += length;
+    if (*text == ':') {
+        const size_t size = strcspn(++text, ",");
+        size_t rule = 0;
+        while (rule < 3 && (strlen(rules[rule]) != size || memcmp(rules[rule], text, size) != 0))
+            rule++;
+        if (rule == 3) {
+            sim_say("SIMGPU: no rule is called `%.*s`; known: hold drain backfill", (int)size, text);
+            return CUDA_ERROR_NO_DEVICE;
+        }
+        sim_config.rule = (enum rule)rule;
+        text += size;
+    }
+    if (*text == ',') {
+        char *end;
+        const long count = strtol(text + 1, &end, 10);
+        if (end == text + 1 || *end != '\0' || count < 1 || count > MAX_DEVICES) {
+            sim_say("SIMGPU: `%s` is not a number of GPUs from 1 to %d", text + 1, MAX_DEVICES);
+            return CUDA_ERROR_NO_DEVICE;
+        }
+        sim_config.devices = (int)count;
+    }
+    return CUDA_SUCCESS;
+}
+
+static CUresult read_version(void) {
+    const char *const text = getenv("SIMGPU_DRIVER_VERSION");
+    if (text == NULL || *text == '\0')
+        return CUDA_SUCCESS;
+    char *end;
+    const long version = strtol(text, &end, 10);
+    if (*end != '\0' || version < 1000 || version >= 100000) {
+        sim_say("SIMGPU_DRIVER_VERSION: `%s` is not a version such as 12080", text);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    sim_config.driver_version = (int)version;
+    return CUDA_SUCCESS;
+}
+
+/* GLOB:BYTES */
+static CUresult read_refuse(void) {
+    const char *const text = getenv("SIMGPU_REFUSE");
+    if (text == NULL || *text == '\0')
+        return CUDA_SUCCESS;
+    const char *const colon = strrchr(text, ':');
+    char *end = NULL;
+    const unsigned long bytes = colon != NULL ? strtoul(colon + 1, &end, 10) : 0;
+    if (colon == NULL || colon == text || end == colon + 1 || *end != '\0') {
+        sim_say("SIMGPU_REFUSE: `%s` is not GLOB:BYTES", text);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    free(sim_config.refuse_glob);
+    sim_config.refuse_glob = strndup(text, (size_t)(colon - text));
+    sim_config.refuse_bytes = bytes;
+    return CUDA_SUCCESS;
+}
+
+static const char *path_of(const char *variable) {
+    const char *const path = getenv(variable);
+    return path != NULL && *path != '\0' ? path : NULL;
+}
+
+CUresult sim_config_read(void) {
+    const char *const gpu = path_of("SIMGPU");
+    CUresult result = read_gpu(gpu != NULL ? gpu : "h100");
+    if (result == CUDA_SUCCESS)
+        result = read_version();
+    if (result == CUDA_SUCCESS)
+        result = read_refuse();
+    const char *const costs = path_of("SIMGPU_COSTS");
+    if (result == CUDA_SUCCESS && costs != NULL)
+        result = sim_costs_read(costs);
+    const char *const timeline = path_of("SIMGPU_TIMELINE"), *const launches = path_of("SIMGPU_LAUNCHES");
+    sim_config.timeline = timeline != NULL ? strdup(timeline) : NULL;
+    sim_config.launches = launches != NULL ? strdup(launches) : NULL;
+    return result;
+}

@@ -1,0 +1,247 @@
+/* Contexts: primary ones and others, the stack of each thread, limits and flags. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim.h"
+
+enum { STACK = 64 };
+
+static _Thread_local CUcontext stack[STACK];
+static _Thread_local int depth;
+
+static struct {
+    struct context *context;
+    unsigned int references, flags;
+} primary[MAX_DEVICES];
+
+static unsigned long long next_id;
+
+static struct context *context_of(CUcontext handle) {
+    return sim_handle_get(handle, KIND_CONTEXT);
+}
+
+struct context *sim_current_context(void) {
+    return depth > 0 ? context_of(stack[depth - 1]) : NULL;
+}
+
+static struct context *context_new(CUdevice device, unsigned int flags) {
+    struct context *const context = calloc(1, sizeof *context);
+    if (context == NULL)
+        return NULL;
+    context->handle = sim_handle_new(KIND_CONTEXT, context);
+    context->device = device;
+    context->flags = flags;
+    context->id = ++next_id;
+    context->limits[0] = 1024;
+    context->limits[1] = 1 << 20;
+    context->limits[2] = 8 << 20;
+    context->limits[4] = 2048;
+    context->limits[5] = 64;
+    context->legacy = sim_stream_new(context, 0, LEAST_PRIORITY);
+    if (context->handle == NULL || context->legacy == NULL) {
+        sim_handle_free(context->handle);
+        free(context);
+        return NULL;
+    }
+    context->legacy->legacy = true;
+    return context;
+}
+
+static void context_free(struct context *context) {
+    sim_context_drain(context);
+    sim_log_flush();
+    while (context->modules != NULL)
+        sim_module_free(context->modules);
+    sim_context_free_work(context);
+    sim_handle_free(context->handle);
+    for (int i = 0; i < depth; i++)
+        if (stack[i] == context->handle)
+            stack[i] = NULL;
+    while (depth > 0 && stack[depth - 1] == NULL)
+        depth--;
+    free(context);
+}
+
+static CUresult push(CUcontext handle) {
+    if (depth == STACK)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    stack[depth++] = handle;
+    return CUDA_SUCCESS;
+}
+
+static CUresult create(CUcontext *out, unsigned int flags, CUdevice device) {
+    SIM_CALL();
+    if (out == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (sim_device_check(device) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_DEVICE;
+    struct context *const context = context_new(device, flags);
+    if (context == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *out = context->handle;
+    return push(context->handle);
+}
+
+SIM_API CUresult cuCtxCreate(CUcontext *out, unsigned int flags, CUdevice device) {
+    return create(out, flags, device);
+}
+
+SIM_API CUresult cuCtxCreate_v2(CUcontext *out, unsigned int flags, CUdevice device) {
+    return create(out, flags, device);
+}
+
+SIM_API CUresult cuCtxCreate_v3(CUcontext *out, void *affinity, int count, unsigned int flags, CUdevice device) {
+    (void)affinity;
+    return count == 0 ? create(out, flags, device) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+SIM_API CUresult cuCtxCreate_v4(CUcontext *out, void *parameters, unsigned int flags, CUdevice device) {
+    (void)parameters;
+    return create(out, flags, device);
+}
+
+static CUresult destroy(CUcontext handle) {
+    SIM_CALL();
+    struct context *const context = context_of(handle);
+    if (context == NULL || context->primary)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    context_free(context);
+    return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuCtxDestroy(CUcontext handle) {
+    return destroy(handle);
+}
+
+SIM_API CUresult cuCtxDestroy_v2(CUcontext handle) {
+    return destroy(handle);
+}
+
+SIM_API CUresult cuCtxDetach(CUcontext handle) {
+    return destroy(handle);
+}
+
+SIM_API CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device) {
+    SIM_CALL();
+    if (out == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (sim_device_check(device) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_DEVICE;
+    if (primary[device].context == NULL) {
+        primary[device].context = context_new(device, primary[device].flags);
+        if (primary[device].context == NULL)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        primary[device].context->primary = true;
+    }
+    primary[device].references++;
+    *out = primary[device].context->handle;
+    return CUDA_SUCCESS;
+}
+
+static CUresult release(CUdevice device, bool all) {
+    SIM_CALL();
+    if (sim_device_check(device) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_DEVICE;
+    if (primary[device].context == NULL)
+        return all ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+    if (!all && --primary[device].references > 0)
+        return CUDA_SUCCESS;
+    context_free(primary[device].context);
+    primary[device].context = NULL;
+    primary[device].references = 0;
+    return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
+    return release(device, false);
+}
+
+SIM_API CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+    return release(device, false);
+}
+
+SIM_API CUresult cuDevicePrimaryCtxReset(CUdevice device) {
+    return release(device, true);
+}
+
+SIM_API CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
+    return release(device, true);
+}
+
+static CUresult set_primary_flags(CUdevice device, unsigned int flags) {
+    SIM_CALL();
+    if (sim_device_check(device) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_DEVICE;
+    primary[device].flags = flags;
+    if (primary[device].context != NULL)
+        primary[device].context->flags = flags;
+    return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned int flags) {
+    return set_primary_flags(device, flags);
+}
+
+SIM_API CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags) {
+    return set_primary_flags(device, flags);
+}
+
+SIM_API CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active) {
+    SIM_CALL();
+    if (flags == NULL || active == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (sim_device_check(device) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_DEVICE;
+    *flags = primary[device].flags;
+    *active = primary[device].context != NULL;
+    return CUDA_SUCCESS;
+}
+
+static CUresult push_current(CUcontext handle) {
+    SIM_CALL();
+    return context_of(handle) != NULL ? push(handle) : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+SIM_API CUresult cuCtxPushCurrent(CUcontext handle) {
+    return push_current(handle);
+}
+
+SIM_API CUresult cuCtxPushCurrent_v2(CUcontext handle) {
+    return push_current(handle);
+}
+
+static CUresult pop_current(CUcontext *out) {
+    SIM_CALL();
+    if (depth == 0)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    depth--;
+    if (out != NULL)
+        *out = stack[depth];
+    return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuCtxPopCurrent(CUcontext *out) {
+    return pop_current(out);
+}
+
+SIM_API CUresult cuCtxPopCurrent_v2(CUcontext *out) {
+    return pop_current(out);
+}
+
+SIM_API CUresult cuCtxSetCurrent(CUcontext handle) {
+    SIM_CALL();
+    if (handle != NULL && context_of(handle) == NULL)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (depth > 0)
+        depth--;
+    return handle != NULL ? push(handle) : CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuCtxGetCurrent(CUcontext *out) {
+    SIM_CALL();
+    if (out == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    const struct context *const context = sim_current_context();
+    *out = context != NULL ? context->handle : NULL;
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,173 @@
+/* What kernels cost: a YAML list of one flow mapping per line, read strictly.
+ *
+ *   - {kernel: "gemm*", block_us: 10, spread: 0.05, gain: 1.5}
+ *
+ * First match wins. Comments and blank lines are allowed; anything else is refused with its line, because a
+ * cost that is silently not applied makes every number wrong.
+ */
+#include <ctype.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim.h"
+
+struct row {
+    char *glob;
+    struct cost cost;
+};
+
+static const struct cost USUAL = {.block_us = 10, .spread = 0.05, .gain = 1.5};
+static struct row *rows;
+static size_t row_count;
+
+/* The last identifier of an Itanium name: _ZN2at4gemmEPf -> gemm. Returns its length, 0 if there is none. */
+static size_t plain_name(const char *name, const char **start) {
+    if (strncmp(name, "_Z", 2) != 0)
+        return 0;
+    const char *at = name + 2;
+    const bool nested = *at == 'N';
+    if (nested)
+        at++;
+    size_t found = 0;
+    while (isdigit((unsigned char)*at)) {
+        char *end;
+        const unsigned long length = strtoul(at, &end, 10);
+        if (length == 0 || length > strlen(end))
+            break;
+        *start = end;
+        found = length;
+        at = end + length;
+        if (!nested)
+            break;
+    }
+    return found;
+}
+
+bool sim_glob(const char *pattern, const char *text) {
+    if (fnmatch(pattern, text, 0) == 0)
+        return true;
+    const char *start = NULL;
+    const size_t length = plain_name(text, &start);
+    char plain[512];
+    if (length == 0 || length >= sizeof plain)
+        return false;
+    memcpy(plain, start, length);
+    plain[length] = '\0';
+    return fnmatch(pattern, plain, 0) == 0;
+}
+
+static const char *skip(const char *at) {
+    return at + strspn(at, " \t");
+}
+
+static const char *read_text(const char *at, char *out, size_t room) {
+    const char quote = *at == '"' || *at == '\'' ? *at++ : '\0';
+    const size_t length = quote != '\0' ? strcspn(at, quote == '"' ? "\"\n" : "'\n") : strcspn(at, ",} \t\n");
+    if (length == 0 || length >= room || (quote != '\0' && at[length] != quote))
+        return NULL;
+    memcpy(out, at, length);
+    out[length] = '\0';
+    return at + length + (quote != '\0' ? 1 : 0);
+}
+
+static const char *set_number(struct row *row, const char *key, const char *value) {
+    char *end;
+    const double number = strtod(value, &end);
+    if (*end != '\0' || end == value || !(number >= 0) || number > 1e12)
+        return "not a number";
+    if (strcmp(key, "block_us") == 0)
+        return number > 0 ? (row->cost.block_us = number, NULL) : "block_us must be above 0";
+    if (strcmp(key, "spread") == 0)
+        return number < 1 ? (row->cost.spread = number, NULL) : "spread must be below 1";
+    if (strcmp(key, "gain") == 0)
+        return number >= 1 ? (row->cost.gain = number, NULL) : "gain must be 1 or more";
+    return "unknown key; known: kernel block_us spread gain";
+}
+
+/* One line; NULL or what is wrong with it. */
+static const char *read_row(const char *at, struct row *row) {
+    at = skip(at);
+    if (*at++ != '-')
+        return "a line must begin with `- {`";
+    at = skip(at);
+    if (*at++ != '{')
+        return "a line must begin with `- {`";
+    for (;;) {
+        char key[64], value[512];
+        at = skip(at);
+        const size_t length = strcspn(at, ":,} \t\n");
+        if (length == 0 || length >= sizeof key)
+            return "a key is missing";
+        memcpy(key, at, length);
+        key[length] = '\0';
+        at = skip(at + length);
+        if (*at++ != ':')
+            return "`:` is missing after a key";
+        if (*at != ' ')
+            return "a space is missing after `:`";
+        at = read_text(skip(at), value, sizeof value);
+        if (at == NULL)
+            return "a value is missing or its quote is not closed";
+        if (strcmp(key, "kernel") == 0) {
+            free(row->glob);
+            row->glob = strdup(value);
+        } else {
+            const char *const problem = set_number(row, key, value);
+            if (problem != NULL)
+                return problem;
+        }
+        at = skip(at);
+        if (*at == '}')
+            break;
+        if (*at++ != ',')
+            return "`,` or `}` expected";
+    }
+    at = skip(at + 1);
+    if (*at != '\0' && *at != '\n' && *at != '\r' && *at != '#')
+        return "something follows the closing `}`";
+    return row->glob != NULL ? NULL : "`kernel` is missing";
+}
+
+static CUresult add_row(const struct row *row) {
+    struct row *const grown = realloc(rows, (row_count + 1) * sizeof *rows);
+    if (grown == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    rows = grown;
+    rows[row_count++] = *row;
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_costs_read(const char *path) {
+    FILE *const file = fopen(path, "re");
+    if (file == NULL) {
+        sim_say("SIMGPU_COSTS: %s cannot be read: %m", path);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    row_count = 0;
+    char line[2048];
+    CUresult result = CUDA_SUCCESS;
+    for (int number = 1; result == CUDA_SUCCESS && fgets(line, sizeof line, file) != NULL; number++) {
+        const char *const start = skip(line);
+        if (*start == '\0' || *start == '\n' || *start == '\r' || *start == '#')
+            continue;
+        struct row row = {.cost = USUAL};
+        const char *const problem = read_row(line, &row);
+        if (problem != NULL) {
+            sim_say("%s:%d: %s", path, number, problem);
+            free(row.glob);
+            result = CUDA_ERROR_INVALID_VALUE;
+        } else
+            result = add_row(&row);
+    }
+    fclose(file);
+    return result;
+}
+
+struct cost sim_cost_of(const char *kernel) {
+    for (size_t i = 0; i < row_count; i++)
+        if (sim_glob(rows[i].glob, kernel))
+            return rows[i].cost;
+    return USUAL;
+}

@@ -1,0 +1,248 @@
+/* Devices: how many, what they are called, and their attributes. */
+#include <stdio.h>
+#include <string.h>
+
+#include "sim.h"
+
+CUresult sim_device_check(CUdevice device) {
+    return device >= 0 && device < sim_config.devices ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+SIM_API CUresult cuDeviceGetCount(int *count) {
+    SIM_CALL();
+    if (count == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *count = sim_config.devices;
+    return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuDeviceGet(CUdevice *device, int ordinal) {
+    SIM_CALL();
+    if (device == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *device = ordinal;
+    return sim_device_check(ordinal);
+}
+
+SIM_API CUresult cuDeviceGetName(char *name, int length, CUdevice device) {
+    SIM_CALL();
+    if (name == NULL || length <= 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (sim_device_check(device) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_DEVICE;
+    snprintf(name, (size_t)length, "%s", sim_config.gpu->name);
+    return CUDA_SUCCESS;
+}
+
+static CUresult get_uuid(CUuuid *uuid, CUdevice device) {
+    SIM_CALL();
+    if (uuid == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (sim_device_check(device) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_DEVICE;
+    char text[32];
+    snprintf(text, sizeof text, "simgpu-%-6.6s-%02u", sim_config.gpu->key, (unsigned int)device % 100);
+    memcpy(uuid->bytes, text, sizeof uuid->bytes);
+    return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device) {
+    return get_uuid(uuid, device);
+}
+
+SIM_API CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device) {
+    return get_uuid(uuid, device);
+}
+
+static size_t total_memory(void) {
+    return (size_t)sim_config.gpu->memory_gib << 30;
+}
+
+SIM_API CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
+    SIM_CALL();
+    if (bytes == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *bytes = total_memory();
+    return sim_device_check(device);
+}
+
+SIM_API CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device) {
+    SIM_CALL();
+    if (major == NULL || minor == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *major = sim_config.gpu->major;
+    *minor = sim_config.gpu->minor;
+    return sim_device_check(device);
+}
+
+SIM_API CUresult cuDeviceGetPCIBusId(char *text, int length, CUdevice device) {
+    SIM_CALL();
+    if (text == NULL || length <= 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (sim_device_check(device) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_DEVICE;
+    snprintf(text, (size_t)length, "0000:%02X:00.0", device + 1);
+    return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *text) {
+    SIM_CALL();
+    unsigned int domain, bus;
+    if (device == NULL || text == NULL || sscanf(text, "%x:%x", &domain, &bus) != 2)
+        return CUDA_ERROR_INVALID_VALUE;
+    *device = (int)bus - 1;
+    return domain == 0 ? sim_device_check(*device) : CUDA_ERROR_INVALID_DEVICE;
+}
+
+/* Attributes that are the same on every GPU of the table; those not listed in either place are 0. */
+struct attribute {
+    int id, value;
+};
+
+static const struct attribute usual[] = {
+    {1, MAX_BLOCK_THREADS},
+    {2, 1024},
+    {3, 1024},
+    {4, 64},
+    {5, 2147483647},
+    {6, 65535},
+    {7, 65535},
+    {8, 49152},
+    {9, 65536},
+    {10, WARP},
+    {11, 2147483647},
+    {14, 512},
+    {15, 1},
+    {19, 1},
+    {21, 131072},
+    {22, 131072},
+    {23, 65536},
+    {24, 16384},
+    {25, 16384},
+    {26, 16384},
+    {30, 512},
+    {31, 1},
+    {32, 1},
+    {40, 3},
+    {41, 1},
+    {51, 32},
+    {78, 1},
+    {79, 1},
+    {80, 1},
+    {83, 1},
+    {87, 2},
+    {89, 1},
+    {90, 1},
+    {91, 1},
+    {95, 1},
+    {99, 1},
+    {102, 0},
+    {108, 31457280},
+    {109, 134213632},
+    {111, RESERVED_SHARED},
+    {115, 0},
+    {125, 0},
+    {129, 1},
+    {134, -1},
+};
+
+/* clock (kHz), memory clock (kHz), bus width (bits), L2 (bytes): data sheets */
+struct speeds {
+    const char *key;
+    int clock, memory_clock, bus, l2;
+};
+
+static const struct speeds speeds[] = {
+    {"a40", 1740000, 7251000, 384, 6291456},    {"l40s", 2520000, 9001000, 384, 100663296},
+    {"a100", 1410000, 1593000, 5120, 41943040}, {"h100", 1980000, 2619000, 5120, 52428800},
+    {"h200", 1980000, 3201000, 6144, 62914560}, {"b200", 1965000, 3996000, 8192, 132644864},
+};
+
+static int speed_of(int id) {
+    for (size_t i = 0; i < sizeof speeds / sizeof *speeds; i++) {
+        const struct speeds *const row = &speeds[i];
+        if (strcmp(row->key, sim_config.gpu->key) == 0)
+            return id == 13 ? row->clock : id == 36 ? row->memory_clock : id == 37 ? row->bus : row->l2;
+    }
+    return id == 13 ? 1500000 : 0;
+}
+
+static int attribute_of(int id, CUdevice device) {
+    const struct gpu *const gpu = sim_config.gpu;
+    switch (id) {
+    case 12:
+    case 82:
+        return gpu->registers;
+    case 13:
+    case 36:
+    case 37:
+    case 38:
+        return speed_of(id);
+    case 16:
+        return gpu->multiprocessors;
+    case 33:
+        return device + 1;
+    case 39:
+        return gpu->threads;
+    case 75:
+        return gpu->major;
+    case 76:
+        return gpu->minor;
+    case 81:
+        return gpu->shared;
+    case 97:
+        return gpu->shared_optin;
+    case 106:
+        return gpu->blocks;
+    case 120: /* cluster launch */
+    case 127: /* tensor maps */
+        return gpu->major >= 9;
+    default:
+        break;
+    }
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+        if (usual[i].id == id)
+            return usual[i].value;
+    return 0;
+}
+
+SIM_API CUresult cuDeviceGetAttribute(int *value, int id, CUdevice device) {
+    SIM_CALL();
+    if (value == NULL || id < 1 || id > 147)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (sim_device_check(device) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_DEVICE;
+    *value = attribute_of(id, device);
+    return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuDeviceGetProperties(CUdevprop *properties, CUdevice device) {
+    SIM_CALL();
+    if (properties == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (sim_device_check(device) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_DEVICE;
+    *properties = (CUdevprop){
+        .maxThreadsPerBlock = MAX_BLOCK_THREADS,
+        .maxThreadsDim = {1024, 1024, 64},
+        .maxGridSize = {2147483647, 65535, 65535},
+        .sharedMemPerBlock = DEFAULT_DYNAMIC,
+        .totalConstantMemory = 65536,
+        .SIMDWidth = WARP,
+        .memPitch = 2147483647,
+        .regsPerBlock = sim_config.gpu->registers,
+        .clockRate = speed_of(13),
+        .textureAlign = 512,
+    };
+    return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer) {
+    SIM_CALL();
+    if (can == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (sim_device_check(device) != CUDA_SUCCESS || sim_device_check(peer) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_DEVICE;
+    *can = device != peer;
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,141 @@
+/* Events: marks in a stream, with the virtual time at which they are reached. */
+#include <stdlib.h>
+
+#include "sim.h"
+
+SIM_API CUresult cuEventCreate(CUevent *out, unsigned int flags) {
+    SIM_CALL_IN_CONTEXT(context);
+    if (out == NULL || flags > 7)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct event *const event = calloc(1, sizeof *event);
+    if (event == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    event->handle = sim_handle_new(KIND_EVENT, event);
+    event->context = context;
+    event->flags = flags;
+    event->next = context->events;
+    context->events = event;
+    *out = event->handle;
+    return event->handle != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void sim_event_free(struct event *event) {
+    for (struct event **at = &event->context->events; *at != NULL; at = &(*at)->next)
+        if (*at == event) {
+            *at = event->next;
+            break;
+        }
+    sim_handle_free(event->handle);
+    sim_op_release(event->record);
+    free(event->heads);
+    free(event);
+}
+
+static CUresult destroy(CUevent handle) {
+    SIM_CALL();
+    struct event *const event = sim_handle_get(handle, KIND_EVENT);
+    if (event == NULL)
+        return CUDA_ERROR_INVALID_HANDLE;
+    sim_event_free(event);
+    return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuEventDestroy(CUevent handle) {
+    return destroy(handle);
+}
+
+SIM_API CUresult cuEventDestroy_v2(CUevent handle) {
+    return destroy(handle);
+}
+
+static CUresult record_with_flags(CUevent event_handle, CUstream handle, unsigned int flags, bool per_thread) {
+    SIM_CALL_WITH_STREAM(stream);
+    struct event *const event = sim_handle_get(event_handle, KIND_EVENT);
+    if (event == NULL)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (flags > 1)
+        return CUDA_ERROR_INVALID_VALUE;
+    bool capturing;
+    const CUresult result = sim_capture_check(stream, &capturing);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (event->context != stream->context)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (capturing) {
+        if (flags == 0)
+            return sim_capture_record(stream, event);
+        struct node *const node = sim_capture_node(stream, NODE_RECORD); /* an external event: a node of the graph */
+        if (node == NULL)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        node->event = event_handle;
+        return CUDA_SUCCESS;
+    }
+    event->capture_id = 0;
+    struct op *const op = sim_stream_op(stream, OP_NOTHING);
+    sim_op_hold(op);
+    sim_op_release(event->record);
+    event->record = op;
+    sim_stream_submit(stream, op);
+    return CUDA_SUCCESS;
+}
+SIM_BOTH(cuEventRecordWithFlags, record_with_flags, (CUevent event, CUstream handle, unsigned int flags), event, handle,
+         flags)
+
+static CUresult record(CUevent event, CUstream handle, bool per_thread) {
+    return record_with_flags(event, handle, 0, per_thread);
+}
+SIM_BOTH(cuEventRecord, record, (CUevent event, CUstream handle), event, handle)
+
+static CUresult check(const struct event *event) {
+    if (event == NULL)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (sim_capture_holds(event))
+        return CUDA_ERROR_CAPTURED_EVENT;
+    return sim_capture_forbids();
+}
+
+SIM_API CUresult cuEventQuery(CUevent handle) {
+    SIM_CALL();
+    const struct event *const event = sim_handle_get(handle, KIND_EVENT);
+    const CUresult result = check(event);
+    if (result != CUDA_SUCCESS)
+        return result;
+    sim_engine_run_to(sim_host_us);
+    return event->record == NULL || event->record->done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+SIM_API CUresult cuEventSynchronize(CUevent handle) {
+    SIM_CALL();
+    const struct event *const event = sim_handle_get(handle, KIND_EVENT);
+    const CUresult result = check(event);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (event->record != NULL && !event->record->done)
+        sim_engine_run_until_done(event->record);
+    sim_log_flush();
+    return CUDA_SUCCESS;
+}
+
+static CUresult elapsed(float *milliseconds, CUevent from_handle, CUevent to_handle) {
+    SIM_CALL();
+    const struct event *const from = sim_handle_get(from_handle, KIND_EVENT);
+    const struct event *const to = sim_handle_get(to_handle, KIND_EVENT);
+    if (milliseconds == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (from == NULL || to == NULL || from->record == NULL || to->record == NULL ||
+        ((from->flags | to->flags) & EVENT_DISABLE_TIMING) != 0)
+        return CUDA_ERROR_INVALID_HANDLE;
+    sim_engine_run_to(sim_host_us);
+    if (!from->record->done || !to->record->done)
+        return CUDA_ERROR_NOT_READY;
+    *milliseconds = (float)((to->record->done_us - from->record->done_us) / 1000);
+    return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuEventElapsedTime(float *milliseconds, CUevent from, CUevent to) {
+    return elapsed(milliseconds, from, to);
+}
+
+SIM_API CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent from, CUevent to) {
+    return elapsed(milliseconds, from, to);
+}

@@ -1,0 +1,144 @@
+/* Launches: cuLaunchKernel and its family become operations of a stream, or nodes of the graph that captures it. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sim.h"
+
+enum { MOST_SIMULATED_BLOCKS = 32768 };
+
+/* A grid of more than 32,768 blocks is simulated with fewer, longer ones, so that huge grids end soon. */
+static void set_blocks(struct launch *launch, int cluster) {
+    const unsigned long long each = (unsigned long long)cluster;
+    launch->simulated = launch->blocks;
+    if (launch->blocks > MOST_SIMULATED_BLOCKS) {
+        const unsigned long long per = (launch->blocks + MOST_SIMULATED_BLOCKS - 1) / MOST_SIMULATED_BLOCKS;
+        launch->simulated = ((launch->blocks + per - 1) / per + each - 1) / each * each;
+    }
+    launch->scale = (double)launch->blocks / (double)launch->simulated;
+}
+
+void sim_launch_fill(struct op *op, const struct launch_request *request, const struct stream *stream, int priority) {
+    const struct kernel_image *const image = request->function->image;
+    struct launch *const launch = calloc(1, sizeof *launch);
+    if (launch == NULL)
+        abort();
+    launch->threads = (int)(request->block[0] * request->block[1] * request->block[2]);
+    launch->work = sim_work_class(image, launch->threads);
+    launch->blocks = (unsigned long long)request->grid[0] * request->grid[1] * request->grid[2];
+    launch->cluster = request->cluster > 1 ? request->cluster : 1;
+    set_blocks(launch, launch->cluster);
+    launch->warps = sim_warps(launch->threads);
+    launch->registers_of_warp = sim_registers_of_warp(image->registers);
+    launch->dynamic = request->dynamic;
+    launch->shared = sim_shared_of_block(image->static_shared, request->dynamic);
+    launch->priority = priority;
+    launch->seed = launch->work->seed + launch->work->launches++ * 0x2545f4914f6cdd1du;
+    launch->stream_number = sim_stream_number(stream);
+    launch->context_number = sim_handle_number(stream->context->handle);
+    op->launch = launch;
+}
+
+static CUresult submit(const struct launch_request *request, struct stream *stream, bool *captured) {
+    CUresult result = sim_capture_check(stream, captured);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (*captured) {
+        struct node *const node = sim_capture_node(stream, NODE_KERNEL);
+        if (node == NULL || !sim_node_set_launch(node, request))
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        if (!request->has_priority)
+            node->launch.priority = stream->priority;
+        return CUDA_SUCCESS;
+    }
+    struct op *const op = sim_stream_op(stream, OP_KERNEL);
+    sim_launch_fill(op, request, stream, request->has_priority ? request->priority : stream->priority);
+    sim_stream_submit(stream, op);
+    return CUDA_SUCCESS;
+}
+
+struct call {
+    const char *entry;
+    const CUlaunchConfig *config;
+    CUfunction handle;
+    void **parameters, **extra;
+    bool cooperative, per_thread;
+};
+
+static CUresult prepare_and_submit(const struct call *call, struct launch_request *request, struct context *context,
+                                   struct stream **stream, bool *captured) {
+    const CUlaunchConfig *const config = call->config;
+    CUresult result = sim_function_of(call->handle, context, true, &request->function);
+    if (result == CUDA_SUCCESS)
+        result = sim_stream_of(config->hStream, call->per_thread, context, stream);
+    if (result == CUDA_SUCCESS && request->function->module->context != (*stream)->context)
+        result = CUDA_ERROR_INVALID_HANDLE;
+    if (result == CUDA_SUCCESS)
+        result = sim_launch_attributes(request, config->attrs, config->numAttrs);
+    if (result == CUDA_SUCCESS)
+        result = sim_launch_check(request);
+    if (result == CUDA_SUCCESS)
+        result = sim_launch_parameters(request, call->parameters, call->extra);
+    return result == CUDA_SUCCESS ? submit(request, *stream, captured) : result;
+}
+
+static CUresult launch(const struct call *call) {
+    SIM_CALL_IN_CONTEXT(context);
+    const CUlaunchConfig *const config = call->config;
+    struct launch_request request = {
+        .handle = call->handle,
+        .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
+        .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
+        .dynamic = config->sharedMemBytes,
+        .cooperative = call->cooperative,
+    };
+    struct stream *stream = NULL;
+    bool captured = false;
+    const CUresult result = prepare_and_submit(call, &request, context, &stream, &captured);
+    char text[32];
+    snprintf(text, sizeof text, "0x%llx",
+             stream != NULL ? sim_stream_number(stream) : sim_handle_number(config->hStream));
+    const int inherited = stream != NULL ? stream->priority : LEAST_PRIORITY;
+    sim_log_launch(&(struct launch_line){
+        .entry = call->entry,
+        .request = &request,
+        .stream = text,
+        .result = result,
+        .priority = request.has_priority ? request.priority : inherited,
+        .captured = captured,
+    });
+    free(request.parameters);
+    return result;
+}
+
+#define KERNEL_ARGUMENTS                                                                                               \
+    (CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,         \
+     unsigned int block_y, unsigned int block_z, unsigned int shared, CUstream stream, void **parameters,              \
+     void **extra)
+#define COOPERATIVE_ARGUMENTS                                                                                          \
+    (CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,         \
+     unsigned int block_y, unsigned int block_z, unsigned int shared, CUstream stream, void **parameters)
+
+#define LAUNCH(name, arguments, extra_value, is_cooperative, is_per_thread)                                            \
+    SIM_API CUresult name arguments {                                                                                  \
+        const CUlaunchConfig config = {grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, NULL, 0};    \
+        return launch(                                                                                                 \
+            &(struct call){#name, &config, function, parameters, extra_value, is_cooperative, is_per_thread});         \
+    }
+
+LAUNCH(cuLaunchKernel, KERNEL_ARGUMENTS, extra, false, false)
+LAUNCH(cuLaunchKernel_ptsz, KERNEL_ARGUMENTS, extra, false, true)
+LAUNCH(cuLaunchCooperativeKernel, COOPERATIVE_ARGUMENTS, NULL, true, false)
+LAUNCH(cuLaunchCooperativeKernel_ptsz, COOPERATIVE_ARGUMENTS, NULL, true, true)
+
+SIM_API CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra) {
+    if (config == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    return launch(&(struct call){"cuLaunchKernelEx", config, function, parameters, extra, false, false});
+}
+
+SIM_API CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction function, void **parameters,
+                                       void **extra) {
+    if (config == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    return launch(&(struct call){"cuLaunchKernelEx_ptsz", config, function, parameters, extra, false, true});
+}

@@ -1,0 +1,293 @@
+/* Device memory is host memory: real bytes, one address space. Large allocations take pages only where touched. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "sim.h"
+
+enum { ALIGNMENT = 256, LARGE = 1 << 20 };
+
+struct allocation {
+    CUdeviceptr start;
+    size_t bytes, mapped; /* mapped: 0 if it came from malloc */
+    int type, device;
+    CUcontext context;
+    unsigned long long id;
+};
+
+static struct allocation *allocations; /* by start */
+static size_t count, room;
+static unsigned long long next_id;
+static size_t used[MAX_DEVICES];
+
+/* The first allocation that starts after an address. */
+static size_t upper(CUdeviceptr address) {
+    size_t low = 0, high = count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (allocations[middle].start <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static struct allocation *find(CUdeviceptr address) {
+    const size_t at = upper(address);
+    if (at == 0)
+        return NULL;
+    struct allocation *const found = &allocations[at - 1];
+    return address - found->start < found->bytes ? found : NULL;
+}
+
+bool sim_memory_has(CUdeviceptr address, size_t bytes) {
+    const struct allocation *const found = find(address);
+    return found != NULL && bytes <= found->bytes - (address - found->start);
+}
+
+static void *pages(size_t bytes, size_t *mapped) {
+    *mapped = 0;
+    if (bytes < LARGE) {
+        void *const memory = aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
+        return memory != NULL ? memset(memory, 0, bytes) : NULL;
+    }
+    *mapped = (bytes + 4095) / 4096 * 4096;
+    void *const memory =
+        mmap(NULL, *mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory != MAP_FAILED ? memory : NULL;
+}
+
+CUdeviceptr sim_memory_new(size_t bytes, const struct context *context, int type) {
+    const size_t total = (size_t)sim_config.gpu->memory_gib << 30;
+    if (bytes == 0 || bytes > total || (type == MEMORY_DEVICE && bytes > total - used[context->device]))
+        return 0;
+    if (count == room) {
+        const size_t wanted = room == 0 ? 256 : room * 2;
+        struct allocation *const grown = realloc(allocations, wanted * sizeof *grown);
+        if (grown == NULL)
+            return 0;
+        allocations = grown;
+        room = wanted;
+    }
+    size_t mapped;
+    void *const memory = pages(bytes, &mapped);
+    if (memory == NULL)
+        return 0;
+    const CUdeviceptr start = (CUdeviceptr)(uintptr_t)memory;
+    const size_t at = upper(start);
+    memmove(&allocations[at + 1], &allocations[at], (count++ - at) * sizeof *allocations);
+    allocations[at] = (struct allocation){start, bytes, mapped, type, context->device, context->handle, ++next_id};
+    if (type == MEMORY_DEVICE)
+        used[context->device] += bytes;
+    return start;
+}
+
+bool sim_memory_free(CUdeviceptr address) {
+    struct allocation *const found = find(address);
+    if (found == NULL || found->start != address)
+        return false;
+    if (found->type == MEMORY_DEVICE)
+        used[found->device] -= found->bytes;
+    void *const memory = (void *)(uintptr_t)address;
+    if (found->mapped > 0)
+        munmap(memory, found->mapped);
+    else
+        free(memory);
+    memmove(found, found + 1, (size_t)(&allocations[--count] - found) * sizeof *allocations);
+    return true;
+}
+
+static CUresult allocate(void *out, size_t bytes, int type) {
+    SIM_CALL_IN_CONTEXT(context);
+    const CUresult forbidden = sim_capture_forbids();
+    if (forbidden != CUDA_SUCCESS)
+        return forbidden;
+    if (out == NULL || bytes == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    const CUdeviceptr address = sim_memory_new(bytes, context, type);
+    memcpy(out, &address, sizeof address);
+    return address != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult release(CUdeviceptr address) {
+    SIM_CALL_IN_CONTEXT(context);
+    const CUresult forbidden = sim_capture_forbids();
+    if (forbidden != CUDA_SUCCESS)
+        return forbidden;
+    if (address == 0)
+        return CUDA_SUCCESS;
+    sim_context_drain(context); /* as on the real driver */
+    return sim_memory_free(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+SIM_API CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes) {
+    return allocate(out, bytes, MEMORY_DEVICE);
+}
+
+SIM_API CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned int flags) {
+    return flags == 1 || flags == 2 ? allocate(out, bytes, MEMORY_UNIFIED) : CUDA_ERROR_INVALID_VALUE;
+}
+
+SIM_API CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_t height,
+                                    unsigned int element) {
+    if (pitch == NULL || width > (size_t)1 << 40 || height > (size_t)1 << 40 || element > 16)
+        return CUDA_ERROR_INVALID_VALUE;
+    *pitch = (width + 511) / 512 * 512;
+    return allocate(out, *pitch * height, MEMORY_DEVICE);
+}
+
+SIM_API CUresult cuMemFree_v2(CUdeviceptr address) {
+    return release(address);
+}
+
+SIM_API CUresult cuMemAllocHost_v2(void **out, size_t bytes) {
+    return allocate(out, bytes, MEMORY_HOST);
+}
+
+SIM_API CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned int flags) {
+    return flags <= 7 ? allocate(out, bytes, MEMORY_HOST) : CUDA_ERROR_INVALID_VALUE;
+}
+
+SIM_API CUresult cuMemFreeHost(void *address) {
+    return release((CUdeviceptr)(uintptr_t)address);
+}
+
+SIM_API CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *address, unsigned int flags) {
+    SIM_CALL();
+    if (out == NULL || flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = (CUdeviceptr)(uintptr_t)address;
+    return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuMemHostRegister_v2(void *address, size_t bytes, unsigned int flags) {
+    SIM_CALL();
+    return address != NULL && bytes > 0 && flags <= 15 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+SIM_API CUresult cuMemHostUnregister(void *address) {
+    SIM_CALL();
+    return address != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult allocate_in_stream(CUdeviceptr *out, size_t bytes, CUstream handle, bool per_thread) {
+    SIM_CALL_WITH_STREAM(stream);
+    if (out == NULL || bytes == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    bool capturing;
+    const CUresult result = sim_capture_check(stream, &capturing);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (capturing) {
+        sim_capture_invalidate(stream->capture);
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED; /* allocation nodes are not simulated */
+    }
+    *out = sim_memory_new(bytes, stream->context, MEMORY_DEVICE);
+    return *out != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+SIM_BOTH(cuMemAllocAsync, allocate_in_stream, (CUdeviceptr * out, size_t bytes, CUstream handle), out, bytes, handle)
+
+static CUresult free_in_stream(CUdeviceptr address, CUstream handle, bool per_thread) {
+    SIM_CALL_WITH_STREAM(stream);
+    bool capturing;
+    const CUresult result = sim_capture_check(stream, &capturing);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (capturing) {
+        sim_capture_invalidate(stream->capture);
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+    return sim_memory_free(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+SIM_BOTH(cuMemFreeAsync, free_in_stream, (CUdeviceptr address, CUstream handle), address, handle)
+
+SIM_API CUresult cuMemGetInfo_v2(size_t *available, size_t *total) {
+    SIM_CALL_IN_CONTEXT(context);
+    if (available == NULL || total == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *total = (size_t)sim_config.gpu->memory_gib << 30;
+    *available = *total - used[context->device];
+    return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuMemGetAddressRange_v2(CUdeviceptr *start, size_t *bytes, CUdeviceptr address) {
+    SIM_CALL();
+    const struct allocation *const found = find(address);
+    if (found == NULL)
+        return CUDA_ERROR_NOT_FOUND;
+    if (start != NULL)
+        *start = found->start;
+    if (bytes != NULL)
+        *bytes = found->bytes;
+    return CUDA_SUCCESS;
+}
+
+enum { ATTRIBUTE_CONTEXT = 1, ATTRIBUTE_TYPE, ATTRIBUTE_DEVICE_POINTER, ATTRIBUTE_HOST_POINTER };
+enum { ATTRIBUTE_SYNC = 6, ATTRIBUTE_ID, ATTRIBUTE_MANAGED, ATTRIBUTE_ORDINAL };
+enum { ATTRIBUTE_START = 11, ATTRIBUTE_SIZE, ATTRIBUTE_MAPPED };
+
+static CUresult get_attribute(void *value, int id, CUdeviceptr address) {
+    const struct allocation *const found = find(address);
+    if (found == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    const unsigned int type = found->type == MEMORY_HOST ? MEMORY_HOST : MEMORY_DEVICE;
+    const unsigned int managed = found->type == MEMORY_UNIFIED;
+    const unsigned int yes = 1;
+    switch (id) {
+    case ATTRIBUTE_CONTEXT:
+        memcpy(value, &found->context, sizeof found->context);
+        return CUDA_SUCCESS;
+    case ATTRIBUTE_TYPE:
+        memcpy(value, &type, sizeof type);
+        return CUDA_SUCCESS;
+    case ATTRIBUTE_HOST_POINTER:
+        if (found->type == MEMORY_DEVICE)
+            return CUDA_ERROR_INVALID_VALUE;
+        memcpy(value, &address, sizeof address);
+        return CUDA_SUCCESS;
+    case ATTRIBUTE_DEVICE_POINTER:
+        memcpy(value, &address, sizeof address);
+        return CUDA_SUCCESS;
+    case ATTRIBUTE_SYNC:
+    case ATTRIBUTE_MAPPED:
+        memcpy(value, &yes, sizeof yes);
+        return CUDA_SUCCESS;
+    case ATTRIBUTE_ID:
+        memcpy(value, &found->id, sizeof found->id);
+        return CUDA_SUCCESS;
+    case ATTRIBUTE_MANAGED:
+        memcpy(value, &managed, sizeof managed);
+        return CUDA_SUCCESS;
+    case ATTRIBUTE_ORDINAL:
+        memcpy(value, &found->device, sizeof found->device);
+        return CUDA_SUCCESS;
+    case ATTRIBUTE_START:
+        memcpy(value, &found->start, sizeof found->start);
+        return CUDA_SUCCESS;
+    case ATTRIBUTE_SIZE:
+        memcpy(value, &found->bytes, sizeof found->bytes);
+        return CUDA_SUCCESS;
+    default:
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+}
+
+SIM_API CUresult cuPointerGetAttribute(void *value, int id, CUdeviceptr address) {
+    SIM_CALL();
+    return value != NULL ? get_attribute(value, id, address) : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Attributes that a pointer does not have come back as zeros, as the real driver does. */
+SIM_API CUresult cuPointerGetAttributes(unsigned int attributes, int *ids, void **values, CUdeviceptr address) {
+    SIM_CALL();
+    if (ids == NULL || values == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned int i = 0; i < attributes; i++)
+        if (get_attribute(values[i], ids[i], address) != CUDA_SUCCESS) {
+            const bool wide = ids[i] == ATTRIBUTE_CONTEXT || ids[i] == ATTRIBUTE_DEVICE_POINTER ||
+                              ids[i] == ATTRIBUTE_HOST_POINTER || ids[i] == ATTRIBUTE_START || ids[i] == ATTRIBUTE_SIZE;
+            memset(values[i], ids[i] == ATTRIBUTE_ORDINAL ? 0xff : 0, wide ? 8 : 4);
+        }
+    return CUDA_SUCCESS;
+}

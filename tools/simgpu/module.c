@@ -1,0 +1,209 @@
+/* Modules: code loaded into one context. Their functions are handles of their own, made when first asked for. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim.h"
+
+struct module *sim_module_new(struct context *context, struct image *image, struct library *library) {
+    struct module *const module = calloc(1, sizeof *module);
+    if (module == NULL)
+        return NULL;
+    module->functions = calloc(image->kernels + 1, sizeof *module->functions);
+    module->globals = calloc(image->globals + 1, sizeof *module->globals);
+    module->handle = sim_handle_new(KIND_MODULE, module);
+    if (module->functions == NULL || module->globals == NULL || module->handle == NULL) {
+        sim_handle_free(module->handle);
+        free(module->functions);
+        free(module->globals);
+        free(module);
+        return NULL;
+    }
+    module->context = context;
+    module->image = image;
+    module->library = library;
+    image->references++;
+    module->next = context->modules;
+    context->modules = module;
+    return module;
+}
+
+void sim_module_free(struct module *module) {
+    if (module->library != NULL)
+        sim_library_forget_module(module->library, module);
+    for (struct module **at = &module->context->modules; *at != NULL; at = &(*at)->next)
+        if (*at == module) {
+            *at = module->next;
+            break;
+        }
+    for (uint32_t i = 0; i < module->image->kernels; i++)
+        if (module->functions[i] != NULL) {
+            sim_handle_free(module->functions[i]->handle);
+            free(module->functions[i]);
+        }
+    for (uint32_t i = 0; i < module->image->globals; i++)
+        if (module->globals[i] != 0)
+            sim_memory_free(module->globals[i]);
+    sim_image_release(module->image);
+    sim_handle_free(module->handle);
+    free(module->functions);
+    free(module->globals);
+    free(module);
+}
+
+struct function *sim_module_function(struct module *module, uint32_t index) {
+    if (module->functions[index] != NULL)
+        return module->functions[index];
+    struct function *const function = calloc(1, sizeof *function);
+    if (function == NULL)
+        return NULL;
+    *function = (struct function){
+        .handle = sim_handle_new(KIND_FUNCTION, function),
+        .module = module,
+        .image = &module->image->kernel[index],
+        .kernel = module->library != NULL ? module->library->kernels[index] : NULL,
+        .max_dynamic = -1,
+        .carveout = -1,
+    };
+    module->functions[index] = function;
+    return function;
+}
+
+CUresult sim_global_of(struct module *module, const char *name, CUdeviceptr *address, size_t *bytes) {
+    for (uint32_t i = 0; i < module->image->globals; i++) {
+        const struct global_image *const global = &module->image->global[i];
+        if (strcmp(global->name, name) != 0)
+            continue;
+        if (module->globals[i] == 0) {
+            module->globals[i] = sim_memory_new(global->bytes, module->context, MEMORY_DEVICE);
+            if (module->globals[i] == 0)
+                return CUDA_ERROR_OUT_OF_MEMORY;
+            if (global->initial != NULL)
+                memcpy((void *)(uintptr_t)module->globals[i], global->initial, global->bytes);
+        }
+        if (address != NULL)
+            *address = module->globals[i];
+        if (bytes != NULL)
+            *bytes = global->bytes;
+        return CUDA_SUCCESS;
+    }
+    return CUDA_ERROR_NOT_FOUND;
+}
+
+static CUresult load(CUmodule *out, const void *data, size_t bytes, bool size_known) {
+    SIM_CALL_IN_CONTEXT(context);
+    const CUresult forbidden = sim_capture_forbids();
+    if (forbidden != CUDA_SUCCESS)
+        return forbidden;
+    if (out == NULL || data == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct image *image;
+    const CUresult result = sim_image_load(data, bytes, size_known, &image);
+    if (result != CUDA_SUCCESS)
+        return result;
+    struct module *const module = sim_module_new(context, image, NULL);
+    sim_image_release(image);
+    if (module == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *out = module->handle;
+    return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuModuleLoad(CUmodule *out, const char *path) {
+    uint8_t *data;
+    size_t bytes;
+    if (!sim_is_initialized())
+        return CUDA_ERROR_NOT_INITIALIZED;
+    if (out == NULL || path == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sim_read_file(path, &data, &bytes);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = load(out, data, bytes, true);
+    free(data);
+    return result;
+}
+
+SIM_API CUresult cuModuleLoadData(CUmodule *out, const void *data) {
+    return load(out, data, 0, false);
+}
+
+SIM_API CUresult cuModuleLoadDataEx(CUmodule *out, const void *data, unsigned int count, int *options, void **values) {
+    (void)options;
+    (void)values;
+    return count < 64 ? load(out, data, 0, false) : CUDA_ERROR_INVALID_VALUE;
+}
+
+SIM_API CUresult cuModuleLoadFatBinary(CUmodule *out, const void *data) {
+    return load(out, data, 0, false);
+}
+
+SIM_API CUresult cuModuleUnload(CUmodule handle) {
+    SIM_CALL_IN_CONTEXT(context);
+    const CUresult forbidden = sim_capture_forbids();
+    if (forbidden != CUDA_SUCCESS)
+        return forbidden;
+    struct module *const module = sim_handle_get(handle, KIND_MODULE);
+    if (module == NULL || module->library != NULL)
+        return CUDA_ERROR_INVALID_HANDLE;
+    sim_module_free(module);
+    return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuModuleGetFunction(CUfunction *out, CUmodule handle, const char *name) {
+    SIM_CALL_IN_CONTEXT(context);
+    struct module *const module = sim_handle_get(handle, KIND_MODULE);
+    if (out == NULL || name == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (module == NULL)
+        return CUDA_ERROR_INVALID_HANDLE;
+    for (uint32_t i = 0; i < module->image->kernels; i++)
+        if (strcmp(module->image->kernel[i].name, name) == 0) {
+            const struct function *const function = sim_module_function(module, i);
+            *out = function != NULL ? function->handle : NULL;
+            return function != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+        }
+    return CUDA_ERROR_NOT_FOUND;
+}
+
+SIM_API CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule handle) {
+    SIM_CALL();
+    const struct module *const module = sim_handle_get(handle, KIND_MODULE);
+    if (count == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (module == NULL)
+        return CUDA_ERROR_INVALID_HANDLE;
+    *count = module->image->kernels;
+    return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuModuleEnumerateFunctions(CUfunction *out, unsigned int count, CUmodule handle) {
+    SIM_CALL();
+    struct module *const module = sim_handle_get(handle, KIND_MODULE);
+    if (out == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (module == NULL)
+        return CUDA_ERROR_INVALID_HANDLE;
+    for (uint32_t i = 0; i < count && i < module->image->kernels; i++) {
+        const struct function *const function = sim_module_function(module, i);
+        if (function == NULL)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        out[i] = function->handle;
+    }
+    return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodule handle, const char *name) {
+    SIM_CALL_IN_CONTEXT(context);
+    struct module *const module = sim_handle_get(handle, KIND_MODULE);
+    if (name == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    return module != NULL ? sim_global_of(module, name, address, bytes) : CUDA_ERROR_INVALID_HANDLE;
+}
+
+SIM_API CUresult cuModuleGetLoadingMode(int *mode) {
+    SIM_CALL();
+    if (mode == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *mode = 1; /* eager */
+    return CUDA_SUCCESS;
+}

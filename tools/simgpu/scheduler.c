@@ -1,0 +1,320 @@
+/* Blocks on multiprocessors: who starts where, and how fast.
+ *
+ * Per multiprocessor: warps and registers in four partitions, shared memory, block slots. Kernels wait in one queue per
+ * priority, in the order in which they became eligible; only the head of a queue places blocks, and a head that
+ * does not fit holds up those behind it. A block goes where the fewest blocks are, lowest index first. What lower
+ * priorities may do while a head of a higher one fits nowhere is the rule: hold (nothing starts), drain (nothing
+ * starts on the multiprocessors chosen for it), backfill (they go on). Blocks of one kernel share a
+ * multiprocessor's speed (work.c); different kernels do not slow each other.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "sim.h"
+
+enum { CLUSTER_SET = 16 }; /* multiprocessors among which a cluster is placed */
+
+static const double DONE_US = 1e-6;
+
+struct block {
+    struct op *op;
+    double left, rate;
+    uint8_t warps[PARTITIONS];
+};
+
+struct multiprocessor {
+    struct block blocks[MAX_BLOCKS];
+    int count;
+    int warps[PARTITIONS], registers[PARTITIONS];
+    size_t shared;
+    double updated, next;
+    uint64_t no_room_for;      /* the operation known not to fit since a block last ended here, plus one */
+    const struct op *reserved; /* drain: for whom */
+};
+
+static struct device {
+    struct multiprocessor processors[MAX_MULTIPROCESSORS];
+    struct op *first[PRIORITIES];
+    int resident;
+    bool changed;
+    double next;
+} devices[MAX_DEVICES];
+
+static int level_of(const struct op *op) {
+    return op->launch->priority - GREATEST_PRIORITY;
+}
+
+double sim_scheduler_next(int device) {
+    return devices[device].resident > 0 ? devices[device].next : HUGE_VAL;
+}
+
+static void find_next(struct device *device) {
+    device->next = HUGE_VAL;
+    for (int i = 0; i < sim_config.gpu->multiprocessors; i++)
+        if (device->processors[i].count > 0)
+            device->next = fmin(device->next, device->processors[i].next);
+}
+
+/* ---- one multiprocessor ---- */
+
+static void advance(struct multiprocessor *processor, double now) {
+    for (int i = 0; i < processor->count; i++)
+        processor->blocks[i].left -= (now - processor->updated) * processor->blocks[i].rate;
+    processor->updated = now;
+}
+
+static void set_rates(struct multiprocessor *processor, const struct work_class *work) {
+    int residents = 0;
+    for (int i = 0; i < processor->count; i++)
+        residents += processor->blocks[i].op->launch->work == work;
+    for (int i = 0; i < processor->count; i++)
+        if (processor->blocks[i].op->launch->work == work)
+            processor->blocks[i].rate = work->rate[residents];
+}
+
+static void set_next(struct multiprocessor *processor) {
+    processor->next = HUGE_VAL;
+    for (int i = 0; i < processor->count; i++) {
+        const struct block *const block = &processor->blocks[i];
+        processor->next = fmin(processor->next, processor->updated + fmax(block->left, 0) / block->rate);
+    }
+}
+
+/* Spreads a block's warps over the partitions, the emptiest first. */
+static bool find_warps(const struct multiprocessor *processor, const struct launch *launch, uint8_t *out) {
+    const struct gpu *const gpu = sim_config.gpu;
+    const int slots = gpu->threads / WARP / PARTITIONS, file = gpu->registers / PARTITIONS;
+    int room[PARTITIONS], total = 0;
+    for (int i = 0; i < PARTITIONS; i++) {
+        room[i] = slots - processor->warps[i];
+        if (launch->registers_of_warp > 0) {
+            const int by_registers = (file - processor->registers[i]) / launch->registers_of_warp;
+            room[i] = by_registers < room[i] ? by_registers : room[i];
+        }
+        total += room[i];
+        out[i] = 0;
+    }
+    if (total < launch->warps)
+        return false;
+    for (int warp = 0; warp < launch->warps; warp++) {
+        int best = 0;
+        for (int i = 1; i < PARTITIONS; i++)
+            if (room[i] - out[i] > room[best] - out[best])
+                best = i;
+        out[best]++;
+    }
+    return true;
+}
+
+static bool fits(const struct multiprocessor *processor, const struct launch *launch, uint8_t *warps) {
+    const struct gpu *const gpu = sim_config.gpu;
+    return processor->count < gpu->blocks && processor->shared + launch->shared <= (size_t)gpu->shared &&
+           find_warps(processor, launch, warps);
+}
+
+static void take(struct multiprocessor *processor, const struct block *block, int sign) {
+    const struct launch *const launch = block->op->launch;
+    for (int i = 0; i < PARTITIONS; i++) {
+        processor->warps[i] += sign * block->warps[i];
+        processor->registers[i] += sign * block->warps[i] * launch->registers_of_warp;
+    }
+    processor->shared = sign > 0 ? processor->shared + launch->shared : processor->shared - launch->shared;
+}
+
+static void put(struct device *device, struct multiprocessor *processor, struct op *op, const uint8_t *warps,
+                double now) {
+    struct launch *const launch = op->launch;
+    advance(processor, now);
+    struct block *const block = &processor->blocks[processor->count++];
+    *block = (struct block){.op = op, .left = sim_block_work(launch, launch->placed)};
+    memcpy(block->warps, warps, sizeof block->warps);
+    take(processor, block, 1);
+    set_rates(processor, launch->work);
+    set_next(processor);
+    if (launch->placed++ == 0)
+        op->start_us = now;
+    int of_launch = 0;
+    for (int i = 0; i < processor->count; i++)
+        of_launch += processor->blocks[i].op == op;
+    launch->resident_peak = of_launch > launch->resident_peak ? of_launch : launch->resident_peak;
+    device->resident++;
+}
+
+static void remove_block(struct device *device, struct multiprocessor *processor, int index) {
+    take(processor, &processor->blocks[index], -1);
+    memmove(&processor->blocks[index], &processor->blocks[index + 1],
+            (size_t)(processor->count - index - 1) * sizeof(struct block));
+    processor->count--;
+    processor->no_room_for = 0;
+    device->resident--;
+    device->changed = true;
+}
+
+static void end_blocks(struct device *device, struct multiprocessor *processor, double now) {
+    advance(processor, now);
+    for (int i = 0; i < processor->count;) {
+        const struct block *const block = &processor->blocks[i];
+        struct op *const op = block->op;
+        if (block->left > DONE_US * block->rate) {
+            i++;
+            continue;
+        }
+        remove_block(device, processor, i);
+        set_rates(processor, op->launch->work);
+        if (++op->launch->finished == op->launch->simulated)
+            sim_op_finish(op, now);
+    }
+    set_next(processor);
+}
+
+void sim_scheduler_step(int index, double now) {
+    struct device *const device = &devices[index];
+    for (int i = 0; i < sim_config.gpu->multiprocessors; i++) {
+        struct multiprocessor *const processor = &device->processors[i];
+        if (processor->count > 0 && processor->next <= now + DONE_US)
+            end_blocks(device, processor, now);
+    }
+    find_next(device);
+}
+
+/* ---- queues ---- */
+
+void sim_scheduler_add(struct op *op, double now) {
+    struct device *const device = &devices[op->device];
+    const int level = level_of(op);
+    struct op **at = &device->first[level];
+    /* kernels that become eligible at the same instant go in the order of their calls */
+    while (*at != NULL && ((*at)->eligible_us < now || (*at)->sequence < op->sequence || (*at)->launch->placed > 0))
+        at = &(*at)->next;
+    op->next = *at;
+    *at = op;
+    device->changed = true;
+}
+
+static bool may_use(const struct multiprocessor *processor, const struct op *op) {
+    return processor->reserved == NULL || processor->reserved == op || level_of(processor->reserved) >= level_of(op);
+}
+
+static int find_place(struct device *device, const struct op *op, int from, int to, uint8_t *warps) {
+    int best = -1;
+    for (int i = from; i < to; i++) {
+        struct multiprocessor *const processor = &device->processors[i];
+        uint8_t found[PARTITIONS];
+        if ((best >= 0 && processor->count >= device->processors[best].count) ||
+            processor->no_room_for == op->sequence + 1 || !may_use(processor, op))
+            continue;
+        if (!fits(processor, op->launch, found)) {
+            processor->no_room_for = op->sequence + 1;
+            continue;
+        }
+        best = i;
+        memcpy(warps, found, sizeof found);
+    }
+    return best;
+}
+
+static bool place_block(struct device *device, struct op *op, double now) {
+    uint8_t warps[PARTITIONS];
+    const int place = find_place(device, op, 0, sim_config.gpu->multiprocessors, warps);
+    if (place >= 0)
+        put(device, &device->processors[place], op, warps, now);
+    return place >= 0;
+}
+
+/* All blocks of a cluster start at once, in one set of multiprocessors. */
+static bool place_cluster(struct device *device, struct op *op, double now) {
+    static struct multiprocessor saved[CLUSTER_SET];
+    const int count = sim_config.gpu->multiprocessors;
+    for (int from = 0; from < count; from += CLUSTER_SET) {
+        const int to = from + CLUSTER_SET < count ? from + CLUSTER_SET : count;
+        memcpy(saved, &device->processors[from], (size_t)(to - from) * sizeof *saved);
+        const int resident = device->resident, peak = op->launch->resident_peak;
+        const uint64_t placed = op->launch->placed;
+        const double started = op->start_us;
+        int done = 0;
+        for (; done < op->launch->cluster; done++) {
+            uint8_t warps[PARTITIONS];
+            const int place = find_place(device, op, from, to, warps);
+            if (place < 0)
+                break;
+            put(device, &device->processors[place], op, warps, now);
+        }
+        if (done == op->launch->cluster)
+            return true;
+        memcpy(&device->processors[from], saved, (size_t)(to - from) * sizeof *saved);
+        device->resident = resident;
+        op->launch->placed = placed;
+        op->launch->resident_peak = peak;
+        op->start_us = started;
+    }
+    return false;
+}
+
+/* ---- drain: multiprocessors chosen for a head that fits nowhere ---- */
+
+static void unreserve(struct device *device, const struct op *op) {
+    for (int i = 0; i < sim_config.gpu->multiprocessors; i++)
+        if (device->processors[i].reserved == op)
+            device->processors[i].reserved = NULL;
+}
+
+static void reserve(struct device *device, const struct op *op) {
+    const struct launch *const launch = op->launch;
+    const struct footprint footprint = {launch->threads, launch->work->registers, launch->work->static_shared,
+                                        launch->dynamic};
+    const int each = sim_occupancy(sim_config.gpu, &footprint), count = sim_config.gpu->multiprocessors;
+    const uint64_t pending = launch->simulated - launch->placed;
+    uint64_t wanted = each > 0 ? (pending + (uint64_t)each - 1) / (uint64_t)each : pending;
+    wanted = launch->cluster > 1 ? (wanted + CLUSTER_SET - 1) / CLUSTER_SET * CLUSTER_SET : wanted;
+    for (int i = 0; i < count; i++)
+        if (device->processors[i].reserved == op) {
+            if (wanted > 0)
+                wanted--;
+            else
+                device->processors[i].reserved = NULL;
+        }
+    while (wanted > 0) {
+        int best = -1;
+        for (int i = 0; i < count; i++) {
+            const struct op *const other = device->processors[i].reserved;
+            if (other != NULL && level_of(other) <= level_of(op)) /* what a lower priority reserved is taken over */
+                continue;
+            if (best < 0 || (launch->cluster <= 1 && device->processors[i].count < device->processors[best].count))
+                best = i;
+        }
+        if (best < 0)
+            return;
+        device->processors[best].reserved = op;
+        wanted--;
+    }
+}
+
+/* Places what it can of one queue. False: its head fits nowhere. */
+static bool place_level(struct device *device, int level, double now) {
+    struct op *op;
+    while ((op = device->first[level]) != NULL) {
+        struct launch *const launch = op->launch;
+        while (launch->placed < launch->simulated)
+            if (launch->cluster > 1 ? !place_cluster(device, op, now) : !place_block(device, op, now))
+                return false;
+        unreserve(device, op);
+        device->first[level] = op->next;
+    }
+    return true;
+}
+
+void sim_scheduler_dispatch(int index, double now) {
+    struct device *const device = &devices[index];
+    if (!device->changed)
+        return;
+    device->changed = false;
+    for (int level = 0; level < PRIORITIES; level++) {
+        if (place_level(device, level, now))
+            continue;
+        if (sim_config.rule == RULE_HOLD)
+            break;
+        if (sim_config.rule == RULE_DRAIN)
+            reserve(device, device->first[level]);
+    }
+    find_next(device);
+}

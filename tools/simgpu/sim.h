@@ -1,0 +1,253 @@
+/* What the parts of the simulated driver know of each other.
+ *
+ * One mutex guards everything (SIM_CALL takes it and gives it back at the end of the scope). Every object that a
+ * program holds is a cell of one registry, so a bad handle is found out and never followed. Device work is a
+ * graph of `struct op`: an operation starts when all it waits for has finished; a stream is the habit of making
+ * each operation wait for the one before. Virtual time is in microseconds.
+ */
+#ifndef SIMGPU_SIM_H
+#define SIMGPU_SIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cuda_abi.h"
+
+#define SIM_API __attribute__((visibility("default")))
+#define SIM_PRINTF(text, first) __attribute__((format(printf, text, first)))
+
+enum {
+    MAX_DEVICES = 16,
+    MAX_MULTIPROCESSORS = 160,
+    MAX_BLOCKS = 32,
+    PARTITIONS = 4,
+    LEAST_PRIORITY = 0,
+    GREATEST_PRIORITY = -5,
+    PRIORITIES = 6,
+    DEFAULT_DYNAMIC = 49152,
+    RESERVED_SHARED = 1024,
+    SHARED_GRANULE = 128,
+    REGISTER_GRANULE = 256,
+    WARP = 32,
+    MAX_BLOCK_THREADS = 1024
+};
+
+enum rule { RULE_HOLD, RULE_DRAIN, RULE_BACKFILL };
+
+/* ---- configuration (config.c, costs.c) ---- */
+
+struct gpu {
+    const char *key, *name;
+    int major, minor, multiprocessors, threads, blocks, registers, shared, shared_optin, memory_gib;
+};
+
+struct cost {
+    double block_us, spread, gain;
+};
+
+struct config {
+    const struct gpu *gpu;
+    enum rule rule;
+    int devices;
+    int driver_version;
+    const char *timeline, *launches;
+    char *refuse_glob;
+    unsigned long refuse_bytes;
+};
+
+extern struct config sim_config;
+
+CUresult sim_config_read(void);
+CUresult sim_costs_read(const char *path);
+struct cost sim_cost_of(const char *kernel);
+bool sim_glob(const char *pattern, const char *text);
+void sim_say(const char *format, ...) SIM_PRINTF(1, 2);
+const char *sim_rule_name(enum rule rule);
+bool sim_is_communication(const char *kernel);
+
+/* ---- one lock, one clock (driver.c) ---- */
+
+extern double sim_host_us;
+
+CUresult sim_enter(void);
+void sim_leave(const int *guard);
+int sim_driver_version(void);
+CUresult sim_proc_find(const char *name, void **address, int version, uint64_t flags, int *status);
+bool sim_is_initialized(void);
+void sim_unlock(void);
+void sim_lock(void);
+
+/* Both forms of an entry point that takes a stream: NULL is the legacy stream, or the thread's own in _ptsz. */
+#define SIM_BOTH(name, body, declared, ...)                                                                            \
+    SIM_API CUresult name declared {                                                                                   \
+        return body(__VA_ARGS__, false);                                                                               \
+    }                                                                                                                  \
+    SIM_API CUresult name##_ptsz declared {                                                                            \
+        return body(__VA_ARGS__, true);                                                                                \
+    }
+
+#define SIM_CALL()                                                                                                     \
+    const CUresult sim_state = sim_enter();                                                                            \
+    if (sim_state != CUDA_SUCCESS)                                                                                     \
+        return sim_state;                                                                                              \
+    __attribute__((cleanup(sim_leave), unused)) const int sim_guard = 0
+
+#define SIM_CALL_IN_CONTEXT(variable)                                                                                  \
+    SIM_CALL();                                                                                                        \
+    struct context *const variable = sim_current_context();                                                            \
+    if (variable == NULL)                                                                                              \
+    return CUDA_ERROR_INVALID_CONTEXT
+
+/* Inside a body of SIM_BOTH: its stream, which `handle` and `per_thread` name. */
+#define SIM_CALL_WITH_STREAM(variable)                                                                                 \
+    SIM_CALL_IN_CONTEXT(sim_context);                                                                                  \
+    struct stream *variable;                                                                                           \
+    const CUresult sim_found = sim_stream_of(handle, per_thread, sim_context, &variable);                              \
+    if (sim_found != CUDA_SUCCESS)                                                                                     \
+    return sim_found
+
+/* ---- handles (registry.c) ---- */
+
+enum kind {
+    KIND_FREE,
+    KIND_CONTEXT,
+    KIND_MODULE,
+    KIND_LIBRARY,
+    KIND_FUNCTION,
+    KIND_KERNEL,
+    KIND_STREAM,
+    KIND_EVENT,
+    KIND_GRAPH,
+    KIND_NODE,
+    KIND_EXEC,
+    KINDS
+};
+
+struct sim_cell *sim_handle_new(enum kind kind, void *object);
+void *sim_handle_get(const void *handle, enum kind kind);
+void sim_handle_free(struct sim_cell *handle);
+unsigned long long sim_handle_number(const void *handle);
+
+/* ---- images (image.c, ptx.c, fatbin.c) ---- */
+
+struct parameter {
+    uint32_t offset, size;
+};
+
+struct kernel_image {
+    char *name;
+    int registers, static_shared, max_threads, required_threads, local, constant, cluster[3];
+    bool bound_written; /* the source says __launch_bounds__ */
+    bool layout_known;
+    uint32_t parameters, parameter_room;
+    struct parameter *parameter;
+};
+
+struct global_image {
+    char *name;
+    size_t bytes;
+    void *initial; /* or NULL: zeros */
+};
+
+struct image {
+    int references;
+    int architecture; /* 80, 90; 0 for PTX */
+    uint32_t kernels, globals;
+    struct kernel_image *kernel;
+    struct global_image *global;
+};
+
+CUresult sim_image_load(const void *data, size_t bytes, bool size_known, struct image **out);
+CUresult sim_elf_read(const uint8_t *data, size_t bytes, struct image *image);
+CUresult sim_ptx_read(const char *text, struct image *image);
+CUresult sim_read_file(const char *path, uint8_t **data, size_t *bytes);
+struct kernel_image *sim_image_add_kernel(struct image *image, const char *name);
+void sim_image_release(struct image *image);
+uint32_t sim_parameter_bytes(const struct kernel_image *image);
+
+/* ---- contexts (context.c) ---- */
+
+struct stream;
+
+struct context {
+    CUcontext handle;
+    int device;
+    unsigned int flags;
+    bool primary;
+    unsigned long long id;
+    struct stream *legacy;
+    struct stream *streams; /* all of this context, legacy and per thread included */
+    struct module *modules;
+    struct event *events;
+    size_t limits[16];
+};
+
+struct context *sim_current_context(void);
+CUresult sim_device_check(CUdevice device);
+
+/* ---- modules, functions, kernels (module.c, library.c, function.c) ---- */
+
+struct module {
+    CUmodule handle;
+    struct context *context;
+    struct image *image;
+    struct library *library; /* NULL: loaded as a module */
+    CUdeviceptr *globals;
+    struct function **functions; /* by index in the image, made on demand */
+    struct module *next;
+};
+
+struct function {
+    CUfunction handle;
+    struct module *module;
+    const struct kernel_image *image;
+    struct kernel *kernel; /* NULL: from a module */
+    int max_dynamic;       /* -1: not set on the function itself */
+    int carveout;
+    int non_portable_cluster, cluster_policy;
+    unsigned int legacy_block[3], legacy_shared;
+};
+
+struct kernel {
+    CUkernel handle;
+    struct library *library;
+    const struct kernel_image *image;
+    uint32_t index;
+    int max_dynamic[MAX_DEVICES], carveout[MAX_DEVICES];
+};
+
+struct library {
+    CUlibrary handle;
+    struct image *image;
+    struct module **modules; /* one for each context in use */
+    uint32_t used;
+    struct kernel **kernels;
+};
+
+struct module *sim_module_new(struct context *context, struct image *image, struct library *library);
+void sim_module_free(struct module *module);
+void sim_library_forget_module(struct library *library, const struct module *module);
+struct function *sim_module_function(struct module *module, uint32_t index);
+CUresult sim_global_of(struct module *module, const char *name, CUdeviceptr *address, size_t *bytes);
+CUresult sim_kernel_function(struct kernel *kernel, struct context *context, struct function **out);
+CUresult sim_function_of(CUfunction handle, struct context *context, bool kernels_too, struct function **out);
+int sim_max_dynamic(const struct function *function);
+int sim_max_dynamic_possible(const struct kernel_image *image, const struct gpu *gpu);
+int sim_max_threads(const struct kernel_image *image, const struct gpu *gpu);
+
+/* ---- occupancy (occupancy.c) ---- */
+
+struct footprint {
+    int threads, registers, static_shared;
+    size_t dynamic;
+};
+
+int sim_occupancy(const struct gpu *gpu, const struct footprint *footprint);
+int sim_warps(int threads);
+int sim_registers_of_warp(int registers);
+size_t sim_shared_of_block(int static_shared, size_t dynamic);
+
+#include "sim_work.h"
+
+#endif

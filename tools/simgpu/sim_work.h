@@ -1,0 +1,231 @@
+/* The second half of sim.h: work of the device, streams, graphs, launches and memory. Included by sim.h only. */
+#ifndef SIMGPU_SIM_WORK_H
+#define SIMGPU_SIM_WORK_H
+
+/* ---- device work (ops.c, engine.c, scheduler.c) ---- */
+
+enum op_kind { OP_NOTHING, OP_KERNEL, OP_DELAY };
+
+/* What makes blocks share a multiprocessor: same kernel, same threads. */
+struct work_class {
+    char *name;
+    int threads, registers, static_shared, full;
+    double block_us, spread;
+    double rate[MAX_BLOCKS + 1]; /* speed of a block among n of its class */
+    uint64_t seed;
+    uint64_t launches;
+    bool communication;
+    struct work_class *next;
+};
+
+struct op {
+    enum op_kind kind;
+    int device;
+    int references; /* streams' tails, events, the engine itself */
+    int waits;      /* operations not finished yet, plus one for the arrival */
+    bool done;
+    uint64_t sequence;
+    double queued_us, start_us, done_us, delay_us;
+    double eligible_us;
+    struct op **after; /* operations that wait for this one */
+    uint32_t after_count, after_room;
+    struct stream *stream; /* whose queue it counts in, or NULL */
+    struct launch *launch; /* kernels only */
+    struct op *next;       /* in a queue of the scheduler */
+};
+
+struct launch {
+    struct work_class *work;
+    unsigned long long blocks; /* as the program asked */
+    uint64_t simulated, placed, finished;
+    double scale; /* real blocks that one simulated block stands for */
+    int threads, warps, registers_of_warp, cluster;
+    size_t dynamic, shared;
+    int priority, resident_peak;
+    uint64_t seed;
+    unsigned long long stream_number, context_number;
+};
+
+struct op *sim_op_new(enum op_kind kind, int device);
+void sim_op_wait_for(struct op *op, struct op *earlier);
+void sim_op_submit(struct op *op);
+void sim_op_hold(struct op *op);
+void sim_op_release(struct op *op);
+void sim_op_finish(struct op *op, double now);
+struct work_class *sim_work_class(const struct kernel_image *image, int threads);
+double sim_block_work(const struct launch *launch, uint64_t block);
+
+void sim_engine_run_to(double time);
+bool sim_engine_wait_for_something(void);
+void sim_engine_run_until_done(const struct op *op);
+
+double sim_scheduler_next(int device);
+void sim_scheduler_step(int device, double now);
+void sim_scheduler_add(struct op *op, double now);
+void sim_scheduler_dispatch(int device, double now);
+
+/* ---- streams and events (stream.c, streams_api.c, event.c) ---- */
+
+struct capture;
+struct transfer;
+
+struct stream {
+    CUstream handle;
+    struct context *context;
+    unsigned int flags;
+    int priority;
+    int sync_policy;
+    bool legacy;
+    uint64_t thread; /* of a per-thread default stream */
+    unsigned long long id;
+    struct op *tail;
+    uint32_t pending; /* operations not finished */
+    bool gone;        /* destroyed, but operations are left */
+    struct capture *capture;
+    struct node **heads; /* what the next captured operation waits for */
+    uint32_t head_count;
+    CUgraphNode *head_handles; /* what GetCaptureInfo hands out */
+    struct stream *next;
+};
+
+struct event {
+    CUevent handle;
+    struct context *context;
+    unsigned int flags;
+    struct op *record;
+    unsigned long long capture_id; /* recorded into a capture; 0: not */
+    struct node **heads;
+    uint32_t head_count;
+    struct event *next;
+};
+
+CUresult sim_stream_of(CUstream handle, bool per_thread, struct context *context, struct stream **out);
+struct stream *sim_stream_new(struct context *context, unsigned int flags, int priority);
+void sim_stream_free(struct stream *stream);
+void sim_stream_op_finished(struct stream *stream);
+void sim_event_free(struct event *event);
+struct op *sim_stream_op(struct stream *stream, enum op_kind kind);
+void sim_stream_submit(struct stream *stream, struct op *op);
+void sim_stream_drain(struct stream *stream);
+bool sim_stream_idle(const struct stream *stream);
+void sim_context_drain(struct context *context);
+void sim_context_free_work(struct context *context);
+unsigned long long sim_stream_number(const struct stream *stream);
+int sim_clamp_priority(int priority);
+uint64_t sim_thread_id(void);
+
+/* ---- capture and graphs (capture.c, graph.c, graph_api.c, exec.c) ---- */
+
+struct launch_request {
+    CUfunction handle; /* as the program gave it */
+    struct function *function;
+    unsigned int grid[3], block[3], dynamic;
+    int cluster;
+    bool cooperative, has_priority;
+    int priority;
+    uint8_t *parameters; /* owned: all of them at their offsets */
+    uint32_t parameter_bytes;
+};
+
+struct node {
+    CUgraphNode handle;
+    struct graph *graph;
+    int type;
+    uint32_t index;
+    struct node **before;
+    uint32_t before_count;
+    struct launch_request launch; /* kernels */
+    void **parameter_pointers;    /* what GetParams hands out */
+    struct transfer *transfer;    /* copies and fills */
+    CUhostFn function;            /* host functions */
+    void *argument;
+    CUevent event; /* records */
+};
+
+struct graph {
+    CUgraph handle;
+    struct node **nodes;
+    uint32_t count;
+};
+
+struct capture {
+    unsigned long long id;
+    int mode;
+    int status;
+    uint64_t thread;
+    struct stream *origin;
+    struct graph *graph;
+    struct capture *next;
+};
+
+CUresult sim_capture_forbids(void);                         /* calls that no capture allows */
+CUresult sim_capture_stream_forbids(struct stream *stream); /* waiting for a stream that captures */
+CUresult sim_capture_check(struct stream *stream, bool *capturing);
+void sim_capture_invalidate(struct capture *capture);
+struct node *sim_capture_node(struct stream *stream, int type);
+CUresult sim_capture_record(struct stream *stream, struct event *event);
+CUresult sim_capture_wait(struct stream *stream, struct event *event);
+void sim_capture_stream_gone(struct stream *stream);
+bool sim_capture_holds(const struct event *event);
+void sim_capture_leave(struct stream *stream);
+struct capture *sim_capture_begin(struct stream *stream, int mode);
+void sim_capture_end(struct capture *capture, struct context *context);
+int sim_capture_exchange_mode(int mode);
+
+struct graph *sim_graph_new(void);
+struct graph *sim_graph_copy(const struct graph *graph);
+void sim_graph_free(struct graph *graph);
+struct node *sim_node_new(struct graph *graph, int type, struct node *const *before, uint32_t count);
+bool sim_node_set_launch(struct node *node, const struct launch_request *request);
+CUresult sim_node_check(struct node *node, struct context *context);
+bool sim_heads_set(struct node ***heads, uint32_t *count, struct node *const *from, uint32_t from_count);
+CUresult sim_node_request(const CUDA_KERNEL_NODE_PARAMS *what, bool full, struct launch_request *request);
+
+struct exec {
+    CUgraphExec handle;
+    struct graph *graph; /* its own copy */
+    unsigned long long flags;
+};
+
+/* ---- launches (launch.c, request.c, logs.c) ---- */
+
+CUresult sim_launch_check(const struct launch_request *request);
+CUresult sim_launch_parameters(struct launch_request *request, void **pointers, void **extra);
+CUresult sim_launch_attributes(struct launch_request *request, const CUlaunchAttribute *attributes, unsigned int count);
+void sim_launch_fill(struct op *op, const struct launch_request *request, const struct stream *stream, int priority);
+
+struct launch_line {
+    const char *entry;
+    const struct launch_request *request;
+    const char *stream; /* as text */
+    CUresult result;
+    int priority;
+    bool captured, graph;
+};
+
+void sim_log_launch(const struct launch_line *line);
+void sim_log_timeline(const struct op *op);
+void sim_log_flush(void);
+void sim_log_forget(void);
+void sim_log_close(void);
+
+/* ---- memory (memory.c, copy.c) ---- */
+
+enum { MEMORY_HOST = 1, MEMORY_DEVICE = 2, MEMORY_UNIFIED = 4 };
+
+CUdeviceptr sim_memory_new(size_t bytes, const struct context *context, int type);
+bool sim_memory_free(CUdeviceptr address);
+bool sim_memory_has(CUdeviceptr address, size_t bytes);
+
+/* A copy or a fill: done at once, in virtual time on the stream, or as a node of the graph that captures. */
+struct transfer {
+    void *to;
+    const void *from; /* NULL: a fill */
+    size_t to_pitch, from_pitch, width, height;
+    uint32_t value, value_bytes;
+    double us;
+};
+
+void sim_transfer_run(const struct transfer *transfer);
+
+#endif

@@ -17,10 +17,12 @@ SIMULATED_DRIVER = DIRECTORY / "simgpu" / "libcuda.so.1"
 DEMO = DIRECTORY / "demo"
 HEADER = DIRECTORY / "overlap_abi.h"
 
+AGAIN = "install the package again: pip install ."
+
 ffi = cffi.FFI()
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def header() -> Any:
     """The header's types, made known to `ffi`, and its constants as attributes; needs no object code."""
     # In a checkout that was not built yet the header is still where it is written.
@@ -33,7 +35,7 @@ def header() -> Any:
         raise OverlapError(sentence, "install the package again: pip install .") from error
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def library() -> Any:
     """The library's functions, after a check that header and object code are of one version.
 
@@ -44,9 +46,9 @@ def library() -> Any:
         # RTLD_LOCAL: the wrappers inside must not become visible to anything else in this process.
         lib = ffi.dlopen(str(SHIM), os.RTLD_NOW | os.RTLD_LOCAL)
     except OSError as error:
-        raise OverlapError(f"the library cannot be loaded: {error}", "install the package again: pip install .") from error
+        raise OverlapError(f"the library cannot be loaded: {error}", AGAIN) from error
     if lib.overlap_abi_version() != lib.OVERLAP_ABI_VERSION:
-        raise OverlapError(f"{SHIM} is of another version than {HEADER}", "install the package again: pip install .")
+        raise OverlapError(f"{SHIM} is of another version than {HEADER}", AGAIN)
     return lib
 
 

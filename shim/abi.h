@@ -23,7 +23,8 @@ OVERLAP_SIZE_IS(overlap_trace, 64);
 _Static_assert(sizeof(((struct overlap_shard *)0)->launches) == OVERLAP_WAYS * OVERLAP_REASONS * 8, "launches");
 _Static_assert(sizeof(((struct overlap_shard *)0)->counters) == OVERLAP_COUNTERS * 8, "counters");
 _Static_assert(sizeof(((struct overlap_page *)0)->shards) == OVERLAP_SHARDS * sizeof(struct overlap_shard), "shards");
-_Static_assert(sizeof(((struct overlap_page *)0)->devices) == OVERLAP_DEVICES * sizeof(struct overlap_device), "devices");
+_Static_assert(sizeof(((struct overlap_page *)0)->devices) == OVERLAP_DEVICES * sizeof(struct overlap_device),
+               "devices");
 
 /* A symbol that others may see; everything else is hidden (-fvisibility=hidden). */
 #define OVERLAP_EXPORT __attribute__((visibility("default")))
@@ -31,5 +32,6 @@ _Static_assert(sizeof(((struct overlap_page *)0)->devices) == OVERLAP_DEVICES * 
 /* The page of this process; never NULL (a private one until there is a file). Defined in core, exchanged by sys. */
 extern struct overlap_page *overlap_current_page;
 
-/* One line, without prefix and line feed, for the end of the process. directory: of the report, or empty. size: at least 1. */
+/* One line, without prefix and line feed, for the end of the process. directory: of the report, or empty. size: at
+ * least 1. */
 void overlap_page_summary(const struct overlap_page *page, const char *directory, char *line, uint64_t size);

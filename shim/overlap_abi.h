@@ -11,8 +11,8 @@
 
 /* ---- Policy table: what the launcher hands to the library, by value, in OVERLAP_TABLE (base64) ----
  *
- * Sections without gaps, in this order: header, policies, rules, patterns, strings. A pattern is a string offset. A string is
- * NUL-terminated, and an offset counts from the start of the string section; offset 0 is the empty string.
+ * Sections without gaps, in this order: header, policies, rules, patterns, strings. A pattern is a string offset. A
+ * string is NUL-terminated, and an offset counts from the start of the string section; offset 0 is the empty string.
  * overlap_table_check() must accept a table before anything in it is believed.
  */
 #define OVERLAP_TABLE_MAGIC 0x4c505652
@@ -22,9 +22,10 @@ enum overlap_when { OVERLAP_WHEN_OVERLAPPING = 0, OVERLAP_WHEN_ALWAYS = 1 };
 
 enum overlap_shape {
     OVERLAP_SHAPE_LEAVE = 0,
-    OVERLAP_SHAPE_BLOCKS = 1,  /* value: at most so many resident blocks, >= 1 */
-    OVERLAP_SHAPE_PERCENT = 2, /* value: per cent of the kernel's own resident blocks, 1 to 100, rounded down, at least 1 */
-    OVERLAP_SHAPE_BYTES = 3    /* value: bytes of dynamic shared memory */
+    OVERLAP_SHAPE_BLOCKS = 1, /* value: at most so many resident blocks, >= 1 */
+    OVERLAP_SHAPE_PERCENT =
+        2, /* value: per cent of the kernel's own resident blocks, 1 to 100, rounded down, at least 1 */
+    OVERLAP_SHAPE_BYTES = 3 /* value: bytes of dynamic shared memory */
 };
 
 enum overlap_priority {
@@ -64,12 +65,12 @@ struct overlap_table {
 };
 
 struct overlap_policy {
-    uint32_t name; /* string offset */
-    uint32_t hash; /* string offset: 16 hexadecimal digits that identify the compiled policy */
-    struct overlap_span gpus;              /* device names (globs) or architectures (sm_90); none: every GPU */
-    struct overlap_span kernels;           /* communication, besides the families that the library knows */
-    struct overlap_span libraries;         /* whatever these launch is communication (basename globs) */
-    struct overlap_span stream_creators;   /* streams that these libraries create get stream_priority */
+    uint32_t name;                       /* string offset */
+    uint32_t hash;                       /* string offset: 16 hexadecimal digits that identify the compiled policy */
+    struct overlap_span gpus;            /* device names (globs) or architectures (sm_90); none: every GPU */
+    struct overlap_span kernels;         /* communication, besides the families that the library knows */
+    struct overlap_span libraries;       /* whatever these launch is communication (basename globs) */
+    struct overlap_span stream_creators; /* streams that these libraries create get stream_priority */
     uint32_t first_rule;
     uint32_t rule_count;
     uint32_t priority; /* enum overlap_priority, of communication launches */
@@ -90,7 +91,7 @@ struct overlap_rule {
     struct overlap_range registers;
     struct overlap_range waves_percent;   /* 100 x blocks / (resident blocks x multiprocessors) */
     struct overlap_range resident_blocks; /* as launched */
-    uint32_t shape; /* enum overlap_shape */
+    uint32_t shape;                       /* enum overlap_shape */
     uint32_t value;
     uint32_t when;          /* enum overlap_when */
     uint32_t keep_at_least; /* per cent of the kernel's own resident blocks; 0: not asked for */
@@ -144,8 +145,8 @@ enum overlap_launch_flag {
 };
 
 struct overlap_launch {
-    uint64_t blocks;  /* product of the grid */
-    uint32_t flags;   /* enum overlap_launch_flag */
+    uint64_t blocks;          /* product of the grid */
+    uint32_t flags;           /* enum overlap_launch_flag */
     uint32_t maximum_dynamic; /* bytes that one block of this kernel may ask for after opting in */
     struct overlap_footprint footprint;
 };
@@ -171,7 +172,7 @@ struct overlap_decision {
 enum overlap_counter {
     OVERLAP_COUNTER_COMMUNICATION = 0, /* communication launches */
     OVERLAP_COUNTER_RAISED = 1,        /* of them: launched with another priority than their stream's */
-    OVERLAP_COUNTER_REFUSED = 2,       /* changed launches that the driver refused and that were launched again as asked */
+    OVERLAP_COUNTER_REFUSED = 2, /* changed launches that the driver refused and that were launched again as asked */
     OVERLAP_COUNTER_GRAPH_LAUNCHES = 3,
     OVERLAP_COUNTER_TRACE_DROPPED = 4, /* launches that --trace could not keep */
     OVERLAP_COUNTER_STREAMS_RAISED = 5 /* streams of communication libraries created with another priority */
@@ -209,13 +210,13 @@ struct overlap_page {
     uint32_t flags; /* enum overlap_page_flag */
     uint32_t pid;
     uint32_t parent;
-    int32_t rank;   /* -1: unknown */
-    uint32_t world; /* 0: unknown */
-    uint64_t start; /* nanoseconds since 1970 */
-    uint8_t run[32];      /* of the run-ID.json that belongs to it */
+    int32_t rank;    /* -1: unknown */
+    uint32_t world;  /* 0: unknown */
+    uint64_t start;  /* nanoseconds since 1970 */
+    uint8_t run[32]; /* of the run-ID.json that belongs to it */
     uint8_t host[64];
     uint8_t program[256];
-    uint8_t directory[512]; /* of the report; a page may wait in /dev/shm until it is copied there */
+    uint8_t directory[512];            /* of the report; a page may wait in /dev/shm until it is copied there */
     struct overlap_device devices[16]; /* [OVERLAP_DEVICES], indexed by the driver's ordinal */
     struct overlap_shard shards[33];   /* [OVERLAP_SHARDS] */
 };
@@ -270,7 +271,8 @@ struct overlap_occupancy overlap_occupancy_of(const struct overlap_gpu *gpu, con
 int32_t overlap_blocks_beside(const struct overlap_gpu *gpu, const struct overlap_footprint *computation,
                               const struct overlap_footprint *communication);
 
-/* The smallest dynamic size, not below the one asked, with at most `blocks` resident; UINT32_MAX: none up to maximum_dynamic. */
+/* The smallest dynamic size, not below the one asked, with at most `blocks` resident; UINT32_MAX: none up to
+ * maximum_dynamic. */
 uint32_t overlap_size_for_blocks(const struct overlap_gpu *gpu, const struct overlap_launch *launch, uint32_t blocks);
 
 /* 1 if the glob (`*`, `?`, `[a-z]`, `[!a-z]`) matches all of the name, case-sensitively. */
@@ -282,11 +284,11 @@ uint32_t overlap_is_communication(const char *kernel);
 /* The plain name: last identifier of an Itanium-mangled one; returns the bytes written, at most size, NUL included. */
 uint32_t overlap_plain_name(const char *kernel, char *plain, uint32_t size);
 
-/* table must have been checked; policy: index; library: basename of the caller, may be NULL; communication: footprint, or NULL
- * while none is known. */
-void overlap_decide(const void *table, uint32_t policy, const struct overlap_gpu *gpu, const char *kernel, const char *library,
-                    const struct overlap_launch *launch, const struct overlap_footprint *communication,
-                    struct overlap_decision *decision);
+/* table must have been checked; policy: index; library: basename of the caller, may be NULL; communication: footprint,
+ * or NULL while none is known. */
+void overlap_decide(const void *table, uint32_t policy, const struct overlap_gpu *gpu, const char *kernel,
+                    const char *library, const struct overlap_launch *launch,
+                    const struct overlap_footprint *communication, struct overlap_decision *decision);
 
 /* The index of the table's policy for a device, UINT32_MAX: none. architecture: "sm_90". */
 uint32_t overlap_policy_for(const void *table, const char *device, const char *architecture);

@@ -1,7 +1,8 @@
-/* The slow half of the decision cache: searching all lines of a handle, keeping, withdrawing. See core.h for the layout.
+/* The slow half of the decision cache: searching all lines of a handle, keeping, withdrawing. See core.h for the
+ * layout.
  *
- * Memory order: handle, key and interval are claimed by compare-and-swap, in this order, and never change again; the word is
- * published with release after them, and loaded with acquire before the interval.
+ * Memory order: handle, key and interval are claimed by compare-and-swap, in this order, and never change again; the
+ * word is published with release after them, and loaded with acquire before the interval.
  */
 #include "core.h"
 
@@ -60,9 +61,9 @@ bool overlap_cache_keep(struct overlap_cache *cache, uint64_t handle, uint64_t k
 
 /* Calls for every answer of the handle; there is no line of it behind a free one. */
 #define FOR_ANSWERS(answer, cache, handle_)                                                                            \
-    for (uint64_t probe = 0; probe < OVERLAP_CACHE_PROBES; probe++)                                                     \
-        if (__atomic_load_n(&line_at(cache, handle_, probe)->handle, __ATOMIC_RELAXED) == (handle_))                     \
-            for (struct overlap_answer *answer = line_at(cache, handle_, probe)->answers;                               \
+    for (uint64_t probe = 0; probe < OVERLAP_CACHE_PROBES; probe++)                                                    \
+        if (__atomic_load_n(&line_at(cache, handle_, probe)->handle, __ATOMIC_RELAXED) == (handle_))                   \
+            for (struct overlap_answer *answer = line_at(cache, handle_, probe)->answers;                              \
                  answer < line_at(cache, handle_, probe)->answers + 2; answer++)
 
 void overlap_cache_replace(struct overlap_cache *cache, uint64_t handle, uint64_t key, uint64_t word, uint64_t better) {
@@ -73,9 +74,13 @@ void overlap_cache_replace(struct overlap_cache *cache, uint64_t handle, uint64_
     }
 }
 
-static void withdraw(struct overlap_answer *answer) { __atomic_store_n(&answer->word, 0, __ATOMIC_RELEASE); }
+static void withdraw(struct overlap_answer *answer) {
+    __atomic_store_n(&answer->word, 0, __ATOMIC_RELEASE);
+}
 
-void overlap_cache_forget(struct overlap_cache *cache, uint64_t handle) { FOR_ANSWERS(answer, cache, handle) withdraw(answer); }
+void overlap_cache_forget(struct overlap_cache *cache, uint64_t handle) {
+    FOR_ANSWERS(answer, cache, handle) withdraw(answer);
+}
 
 void overlap_cache_forget_all(struct overlap_cache *cache) {
     for (uint64_t i = 0; i < OVERLAP_CACHE_LINES; i++) {

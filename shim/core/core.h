@@ -50,9 +50,9 @@ bool overlap_match_kernel(const struct overlap_view *view, struct overlap_span s
 
 /* ---- Decision cache ----
  *
- * From (handle, threads, asked bytes, call site, device) to a decision word, for an interval of grid sizes. Readers take no
- * lock and write nothing. A line is 64 bytes: a handle and two answers; more answers of a handle go to the next lines.
- * Keys and intervals are written once; an answer is withdrawn by zeroing its word, so a line never moves.
+ * From (handle, threads, asked bytes, call site, device) to a decision word, for an interval of grid sizes. Readers
+ * take no lock and write nothing. A line is 64 bytes: a handle and two answers; more answers of a handle go to the next
+ * lines. Keys and intervals are written once; an answer is withdrawn by zeroing its word, so a line never moves.
  */
 
 /* The decision word: everything the hot path needs, in one atomic load. 0: no answer. */
@@ -89,9 +89,9 @@ struct overlap_cache {
     struct overlap_cache_line lines[OVERLAP_CACHE_LINES] __attribute__((aligned(64)));
 };
 
-/* The key of a call, if it is cacheable (threads 1 to 1024, asked below 256 KiB). site: return address; its page tells the calling
- * library, because no two libraries share a page; 36 bits of page hold every user address of x86-64, and of aarch64 with 48-bit
- * addresses. 1024 threads carry into the page, to where no launch can have no threads. */
+/* The key of a call, if it is cacheable (threads 1 to 1024, asked below 256 KiB). site: return address; its page tells
+ * the calling library, because no two libraries share a page; 36 bits of page hold every user address of x86-64, and of
+ * aarch64 with 48-bit addresses. 1024 threads carry into the page, to where no launch can have no threads. */
 static inline bool overlap_cacheable(uint64_t threads, uint32_t asked) {
     return threads - 1 < 1024 && asked <= OVERLAP_WORD_SIZE_MASK;
 }
@@ -100,15 +100,17 @@ static inline uint64_t overlap_cache_key(uint64_t threads, uint32_t asked, uintp
 }
 
 /* Grids from minimum to maximum blocks: the length of the interval in the upper half, its start in the lower. */
-static inline uint64_t overlap_cache_grid(uint64_t minimum, uint64_t maximum) { return (maximum - minimum) << 32 | minimum; }
+static inline uint64_t overlap_cache_grid(uint64_t minimum, uint64_t maximum) {
+    return (maximum - minimum) << 32 | minimum;
+}
 
 /* launch_x86_64.S computes the same. */
 static inline uint64_t overlap_cache_hash(uint64_t handle) {
     return handle * UINT64_C(0x9E3779B97F4A7C15) >> (64 - OVERLAP_CACHE_BITS);
 }
 
-/* The word of an answer, if it is one for this key and grid; else 0. The interval of an answer never changes once its word was
- * published, so the order of the two loads is all that is needed. */
+/* The word of an answer, if it is one for this key and grid; else 0. The interval of an answer never changes once its
+ * word was published, so the order of the two loads is all that is needed. */
 static inline uint64_t overlap_answer_word(const struct overlap_answer *answer, uint64_t key, uint64_t blocks) {
     if (__atomic_load_n(&answer->key, __ATOMIC_RELAXED) != key)
         return 0;
@@ -141,7 +143,8 @@ static inline bool overlap_shard_is_shared(const struct overlap_page *page, cons
     return shard == &page->shards[OVERLAP_SHARDS - 1];
 }
 
-/* Adds one. Only the owner writes its shard, so plain loads and stores of 64 bits suffice; the shared one is added to atomically. */
+/* Adds one. Only the owner writes its shard, so plain loads and stores of 64 bits suffice; the shared one is added to
+ * atomically. */
 void overlap_shard_add(const struct overlap_page *page, struct overlap_shard *shard, uint64_t *counter);
 
 /* Sums over shards. */
@@ -155,4 +158,3 @@ struct overlap_totals {
 bool overlap_is_communication_library(const char *basename);
 
 void overlap_page_totals(const struct overlap_page *page, struct overlap_totals *totals);
-

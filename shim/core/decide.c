@@ -1,7 +1,7 @@
 /* From the facts of a launch and the rules of a policy to what is done, why, and for which grids the same holds.
  *
- * The order of the questions is the order in which a user would want to hear the answer: what the launch is, what the policy
- * says about it, what forbids shaping whatever the policy says, and only then whether a size exists.
+ * The order of the questions is the order in which a user would want to hear the answer: what the launch is, what the
+ * policy says about it, what forbids shaping whatever the policy says, and only then whether a size exists.
  */
 #include "core.h"
 
@@ -10,10 +10,16 @@ struct interval {
     uint64_t maximum;
 };
 
-static uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
-static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
+static uint64_t smaller(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+static uint64_t larger(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
 
-static bool in_range(uint64_t value, struct overlap_range range) { return range.minimum <= value && value <= range.maximum; }
+static bool in_range(uint64_t value, struct overlap_range range) {
+    return range.minimum <= value && value <= range.maximum;
+}
 
 /* value * factor, or UINT64_MAX where that does not fit. */
 static uint64_t times(uint64_t value, uint64_t factor) {
@@ -21,11 +27,13 @@ static uint64_t times(uint64_t value, uint64_t factor) {
     return __builtin_mul_overflow(value, factor, &product) ? UINT64_MAX : product;
 }
 
-/* The grids that a rule accepts, by blocks and by waves. capacity: blocks of the kernel that the device holds at once. */
+/* The grids that a rule accepts, by blocks and by waves. capacity: blocks of the kernel that the device holds at once.
+ */
 static struct interval grids_of(const struct overlap_rule *rule, uint64_t capacity) {
     struct overlap_range waves = rule->waves_percent;
     /* No upper end stays none, also where nothing fits and the capacity is 0. */
-    uint64_t from = times(waves.minimum, capacity), to = waves.maximum == UINT64_MAX ? UINT64_MAX : times(waves.maximum, capacity);
+    uint64_t from = times(waves.minimum, capacity),
+             to = waves.maximum == UINT64_MAX ? UINT64_MAX : times(waves.maximum, capacity);
     from = from == UINT64_MAX ? UINT64_MAX : from / 100 + (from % 100 != 0);
     to = to == UINT64_MAX ? UINT64_MAX : to / 100;
     return (struct interval){larger(rule->blocks.minimum, from), smaller(rule->blocks.maximum, to)};
@@ -39,8 +47,8 @@ static bool rule_matches(const struct overlap_view *view, const struct overlap_r
         return false;
     if (rule->libraries.count && !(library && overlap_match_any(view, rule->libraries, library)))
         return false;
-    if (!in_range(launch->footprint.threads, rule->threads) || !in_range(launch->footprint.registers, rule->registers) ||
-        !in_range(native, rule->resident_blocks))
+    if (!in_range(launch->footprint.threads, rule->threads) ||
+        !in_range(launch->footprint.registers, rule->registers) || !in_range(native, rule->resident_blocks))
         return false;
     struct interval accepted = grids_of(rule, capacity);
     if (launch->blocks < accepted.minimum) {
@@ -57,8 +65,8 @@ static bool rule_matches(const struct overlap_view *view, const struct overlap_r
 }
 
 /* The dynamic size that the rule's shape asks for; UINT32_MAX: there is none. */
-static uint32_t size_for(const struct overlap_rule *rule, const struct overlap_gpu *gpu, const struct overlap_launch *launch,
-                         uint32_t native) {
+static uint32_t size_for(const struct overlap_rule *rule, const struct overlap_gpu *gpu,
+                         const struct overlap_launch *launch, uint32_t native) {
     uint32_t asked = launch->footprint.dynamic_shared;
     switch (rule->shape) {
     case OVERLAP_SHAPE_BLOCKS:
@@ -98,8 +106,8 @@ static enum overlap_reason apply(const struct overlap_rule *rule, const struct o
     return OVERLAP_REASON_shaped;
 }
 
-OVERLAP_EXPORT void overlap_decide(const void *table, uint32_t policy, const struct overlap_gpu *gpu, const char *kernel,
-                                   const char *library, const struct overlap_launch *launch,
+OVERLAP_EXPORT void overlap_decide(const void *table, uint32_t policy, const struct overlap_gpu *gpu,
+                                   const char *kernel, const char *library, const struct overlap_launch *launch,
                                    const struct overlap_footprint *communication, struct overlap_decision *decision) {
     *decision = (struct overlap_decision){.reason = OVERLAP_REASON_no_rule,
                                           .dynamic_shared = launch->footprint.dynamic_shared,

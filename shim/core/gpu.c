@@ -4,7 +4,7 @@
 #include "core.h"
 
 static const struct overlap_gpu known[] = {
-#define GPU(key_, name_, major_, minor_, multiprocessors_, threads_, blocks_, registers_, shared_, optin_, memory_)           \
+#define GPU(key_, name_, major_, minor_, multiprocessors_, threads_, blocks_, registers_, shared_, optin_, memory_)    \
     {.key = #key_,                                                                                                     \
      .name = name_,                                                                                                    \
      .major = major_,                                                                                                  \

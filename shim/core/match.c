@@ -1,11 +1,13 @@
-/* Names and patterns. A kernel is known by two names: the one that the driver gives, usually mangled, and the plain one. */
+/* Names and patterns. A kernel is known by two names: the one that the driver gives, usually mangled, and the plain
+ * one. */
 #include <string.h>
 
 #include "core.h"
 
 enum { PLAIN_NAME_SIZE = 512 };
 
-/* Matches one character against a set like [a-z] or [!_]; sets *next behind it. Without a closing bracket, `[` is itself. */
+/* Matches one character against a set like [a-z] or [!_]; sets *next behind it. Without a closing bracket, `[` is
+ * itself. */
 static bool set_matches(const char *set, char c, const char **next) {
     const char *p = set + 1;
     bool negated = *p == '!';
@@ -38,7 +40,8 @@ OVERLAP_EXPORT uint32_t overlap_glob_match(const char *pattern, const char *name
             retry = name;
             continue;
         }
-        if (*pattern && (*pattern == '?' || (*pattern == '[' ? set_matches(pattern, *name, &next) : *pattern == *name))) {
+        if (*pattern &&
+            (*pattern == '?' || (*pattern == '[' ? set_matches(pattern, *name, &next) : *pattern == *name))) {
             pattern = next;
             name++;
             continue;
@@ -53,8 +56,8 @@ OVERLAP_EXPORT uint32_t overlap_glob_match(const char *pattern, const char *name
     return *pattern == 0;
 }
 
-/* The Itanium C++ ABI: _Z, then N for a nested name, then <length><identifier> pairs. Template arguments end the search: what
- * stands before them is the name. */
+/* The Itanium C++ ABI: _Z, then N for a nested name, then <length><identifier> pairs. Template arguments end the
+ * search: what stands before them is the name. */
 OVERLAP_EXPORT uint32_t overlap_plain_name(const char *kernel, char *plain, uint32_t size) {
     const char *name = kernel;
     size_t length = strlen(kernel);

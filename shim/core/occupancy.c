@@ -1,14 +1,16 @@
 /* From what a block takes to how many fit on one multiprocessor.
  *
- * The rules are those of NVIDIA's cuda_occupancy.h (CUDA 13.0): warps are allocated in fours, because a multiprocessor has four
- * partitions; registers in units of 256 per warp; shared memory in units of 128 bytes, plus what the driver reserves per block
- * (compute capability 8.0 and newer). The shared-memory carve-out is taken at its largest.
+ * The rules are those of NVIDIA's cuda_occupancy.h (CUDA 13.0): warps are allocated in fours, because a multiprocessor
+ * has four partitions; registers in units of 256 per warp; shared memory in units of 128 bytes, plus what the driver
+ * reserves per block (compute capability 8.0 and newer). The shared-memory carve-out is taken at its largest.
  */
 #include "core.h"
 
 enum { PARTITIONS = 4, REGISTER_UNIT = 256, SHARED_UNIT = 128 };
 
-static uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
+static uint64_t round_up(uint64_t value, uint64_t unit) {
+    return (value + unit - 1) / unit * unit;
+}
 
 /* What one block takes, in the units of the multiprocessor. 64-bit, so that absurd footprints cannot wrap. */
 struct demand {
@@ -22,11 +24,13 @@ static struct demand demand_of(const struct overlap_gpu *gpu, const struct overl
     return (struct demand){
         .warps = round_up(footprint->threads, warp) / warp,
         .registers_per_warp = round_up((uint64_t)footprint->registers * warp, REGISTER_UNIT),
-        .shared = round_up((uint64_t)footprint->static_shared + footprint->dynamic_shared + gpu->shared_reserved, SHARED_UNIT),
+        .shared = round_up((uint64_t)footprint->static_shared + footprint->dynamic_shared + gpu->shared_reserved,
+                           SHARED_UNIT),
     };
 }
 
-static bool launchable(const struct overlap_gpu *gpu, const struct overlap_footprint *footprint, const struct demand *demand) {
+static bool launchable(const struct overlap_gpu *gpu, const struct overlap_footprint *footprint,
+                       const struct demand *demand) {
     return footprint->threads >= 1 && footprint->threads <= gpu->threads_per_block && footprint->registers <= 255 &&
            (uint64_t)footprint->static_shared + footprint->dynamic_shared <= gpu->shared_optin &&
            demand->registers_per_warp * round_up(demand->warps, PARTITIONS) <= gpu->registers_per_block;
@@ -56,8 +60,11 @@ OVERLAP_EXPORT struct overlap_occupancy overlap_occupancy_of(const struct overla
     return result;
 }
 
-/* Warps of a block on its fullest partition, when they are spread evenly: the safe form, true wherever they really go. */
-static uint64_t warps_per_partition(const struct demand *demand) { return round_up(demand->warps, PARTITIONS) / PARTITIONS; }
+/* Warps of a block on its fullest partition, when they are spread evenly: the safe form, true wherever they really go.
+ */
+static uint64_t warps_per_partition(const struct demand *demand) {
+    return round_up(demand->warps, PARTITIONS) / PARTITIONS;
+}
 
 OVERLAP_EXPORT int32_t overlap_blocks_beside(const struct overlap_gpu *gpu, const struct overlap_footprint *computation,
                                              const struct overlap_footprint *communication) {
@@ -68,10 +75,11 @@ OVERLAP_EXPORT int32_t overlap_blocks_beside(const struct overlap_gpu *gpu, cons
     uint64_t registers = gpu->registers / PARTITIONS;
     uint64_t blocks = overlap_occupancy_of(gpu, computation).blocks;
     for (; blocks > 0; blocks--) {
-        bool room = blocks + 1 <= gpu->blocks && blocks * k.shared + c.shared <= gpu->shared &&
-                    blocks * warps_per_partition(&k) + warps_per_partition(&c) <= slots &&
-                    blocks * warps_per_partition(&k) * k.registers_per_warp + warps_per_partition(&c) * c.registers_per_warp <=
-                        registers;
+        bool room =
+            blocks + 1 <= gpu->blocks && blocks * k.shared + c.shared <= gpu->shared &&
+            blocks * warps_per_partition(&k) + warps_per_partition(&c) <= slots &&
+            blocks * warps_per_partition(&k) * k.registers_per_warp + warps_per_partition(&c) * c.registers_per_warp <=
+                registers;
         if (room)
             break;
     }

@@ -4,7 +4,9 @@
 #include "../text.h"
 #include "core.h"
 
-OVERLAP_EXPORT uint32_t overlap_abi_version(void) { return OVERLAP_ABI_VERSION; }
+OVERLAP_EXPORT uint32_t overlap_abi_version(void) {
+    return OVERLAP_ABI_VERSION;
+}
 
 static const struct {
     const char *name;
@@ -45,8 +47,8 @@ struct overlap_shard *overlap_shard_claim(struct overlap_page *page, uint32_t ti
         /* A thread that ended leaves its shard, with its counts, to the next one. */
         if (owner != 0 && owner != tid && alive(owner))
             continue;
-        if (owner == tid || __atomic_compare_exchange_n(&page->shards[i].owner, &owner, tid, false, __ATOMIC_ACQUIRE,
-                                                        __ATOMIC_RELAXED))
+        if (owner == tid ||
+            __atomic_compare_exchange_n(&page->shards[i].owner, &owner, tid, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             return &page->shards[i];
     }
     return &page->shards[OVERLAP_SHARDS - 1];
@@ -82,8 +84,10 @@ void overlap_page_summary(const struct overlap_page *page, const char *directory
     overlap_page_totals(page, &totals);
     struct overlap_text text = overlap_text_in(line, size);
     if (totals.launches == 0) {
-        overlap_text_add(&text, "this process opened a GPU, but no kernel launch was seen: it launched none, or it reaches the driver "
-                                "by a way that a preloaded library cannot see");
+        overlap_text_add(
+            &text,
+            "this process opened a GPU, but no kernel launch was seen: it launched none, or it reaches the driver "
+            "by a way that a preloaded library cannot see");
     } else {
         uint32_t commonest = OVERLAP_REASON_COUNT;
         for (uint32_t i = 0; i < OVERLAP_REASON_COUNT; i++)

@@ -1,5 +1,5 @@
-/* May these bytes be believed? They come out of an environment that anybody may have touched, so every count, offset, enum
- * and terminator is checked here once; afterwards the rest of core reads the table without looking back. */
+/* May these bytes be believed? They come out of an environment that anybody may have touched, so every count, offset,
+ * enum and terminator is checked here once; afterwards the rest of core reads the table without looking back. */
 #include <string.h>
 
 #include "core.h"
@@ -31,7 +31,9 @@ static bool span_ok(const struct overlap_table *table, struct overlap_span span)
     return span.first <= table->pattern_count && span.count <= table->pattern_count - span.first;
 }
 
-static bool string_ok(const struct overlap_table *table, uint32_t offset) { return offset < table->string_size; }
+static bool string_ok(const struct overlap_table *table, uint32_t offset) {
+    return offset < table->string_size;
+}
 
 static const char *check_policy(const struct overlap_table *table, const struct overlap_policy *policy) {
     if (!string_ok(table, policy->name) || !string_ok(table, policy->hash))

@@ -11,8 +11,11 @@
 static struct stat start_stat;
 static bool start_known;
 
-/* The system call itself: fstat() is a libc function only since glibc 2.33, and the kernel's structure is libc's here. */
-static bool stderr_is(struct stat *now) { return syscall(SYS_fstat, STDERR_FILENO, now) == 0; }
+/* The system call itself: fstat() is a libc function only since glibc 2.33, and the kernel's structure is libc's here.
+ */
+static bool stderr_is(struct stat *now) {
+    return syscall(SYS_fstat, STDERR_FILENO, now) == 0;
+}
 
 void overlap_log_start(void) {
     int saved = errno;

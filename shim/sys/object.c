@@ -1,7 +1,7 @@
 /* Objects mapped in this process, and the symbols they define, read from their ELF tables.
  *
- * Two readers with different rights: overlap_find_dlsym() runs before anything is ready, so it walks the loader's list and calls
- * no function of libc at all; everything later asks dl_iterate_phdr, which holds the loader's lock.
+ * Two readers with different rights: overlap_find_dlsym() runs before anything is ready, so it walks the loader's list
+ * and calls no function of libc at all; everything later asks dl_iterate_phdr, which holds the loader's lock.
  */
 #include <elf.h>
 #include <link.h>
@@ -59,7 +59,8 @@ static void *defined(const struct tables *tables, uint32_t index, uintptr_t base
     return (void *)(base + symbol->st_value);
 }
 
-/* The symbol in one object, by its GNU or System V hash table; versions are not looked at: the names asked for have one meaning. */
+/* The symbol in one object, by its GNU or System V hash table; versions are not looked at: the names asked for have one
+ * meaning. */
 static void *lookup(uintptr_t base, const ElfW(Dyn) * dynamic, const char *name) {
     struct tables tables;
     if (!tables_of(base, dynamic, &tables))
@@ -88,7 +89,8 @@ static void *lookup(uintptr_t base, const ElfW(Dyn) * dynamic, const char *name)
         hash = (hash ^ (hash >> 24 & 0xf0)) & 0x0fffffff;
     }
     uint32_t buckets = tables.hash[0];
-    for (uint32_t index = buckets ? tables.hash[2 + hash % buckets] : 0; index; index = tables.hash[2 + buckets + index]) {
+    for (uint32_t index = buckets ? tables.hash[2 + hash % buckets] : 0; index;
+         index = tables.hash[2 + buckets + index]) {
         void *address = defined(&tables, index, base, name);
         if (address)
             return address;
@@ -144,7 +146,8 @@ static const char *basename_of(const char *path) {
 static int visit(struct dl_phdr_info *info, size_t size, void *data) {
     (void)size;
     const struct search *search = data;
-    struct overlap_object object = {.base = info->dlpi_addr, .start = UINTPTR_MAX, .name = basename_of(info->dlpi_name)};
+    struct overlap_object object = {
+        .base = info->dlpi_addr, .start = UINTPTR_MAX, .name = basename_of(info->dlpi_name)};
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *header = &info->dlpi_phdr[i];
         uintptr_t start = info->dlpi_addr + header->p_vaddr;

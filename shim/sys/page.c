@@ -1,5 +1,6 @@
-/* The statistics page: a file of its own for every process that uses a GPU, mapped shared, so that what was counted survives
- * any end, SIGKILL included. It is allocated before it is mapped: a store into a hole of a full disk would be a SIGBUS.
+/* The statistics page: a file of its own for every process that uses a GPU, mapped shared, so that what was counted
+ * survives any end, SIGKILL included. It is allocated before it is mapped: a store into a hole of a full disk would be
+ * a SIGBUS.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,8 +40,8 @@ static int create(const char *path, int flags) {
     return open(path, O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
 }
 
-/* Pages of network file systems are not written back after a kill, and a mapped one may hang with its server. f_type values
- * of statfs(2): NFS, Lustre, GPFS, BeeGFS, Ceph, CIFS, SMB2, 9P, AFS, Panasas, FUSE. */
+/* Pages of network file systems are not written back after a kill, and a mapped one may hang with its server. f_type
+ * values of statfs(2): NFS, Lustre, GPFS, BeeGFS, Ceph, CIFS, SMB2, 9P, AFS, Panasas, FUSE. */
 static bool on_network(const char *directory) {
     static const uint64_t types[] = {0x6969,     0x0BD00BD0, 0x47504653, 0x19830326, 0x00C36400, 0xFF534D42,
                                      0xFE534D42, 0x01021997, 0x5346414F, 0xAAD7AAEA, 0x65735546};
@@ -69,8 +70,9 @@ static void name_files(char *name, size_t size, uint64_t n) {
     overlap_text_number(&text, n, false);
 }
 
-/* A new file of the right size, or -1 with errno. N counts what one process id has made: a program that execs, or a reused id.
- * On a network file system the page is made in the waiting room, as overlap-RUN-NAME, and `waiting` says where. */
+/* A new file of the right size, or -1 with errno. N counts what one process id has made: a program that execs, or a
+ * reused id. On a network file system the page is made in the waiting room, as overlap-RUN-NAME, and `waiting` says
+ * where. */
 static int make_file(const struct overlap_settings *settings) {
     bool away = on_network(settings->directory);
     for (uint64_t n = 0; n < 1000; n++) {
@@ -142,8 +144,7 @@ static void make(const struct overlap_settings *settings) {
     private_page = page;
     if (*settings->directory) {
         int file = make_file(settings);
-        void *mapped = file < 0 ? MAP_FAILED
-                                : mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        void *mapped = file < 0 ? MAP_FAILED : mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
         if (mapped != MAP_FAILED)
             page = mapped;
         else

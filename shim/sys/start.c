@@ -1,8 +1,9 @@
 /* Start, fork and end of a process.
  *
- * Every process of a job passes here, most of which never touch a GPU. So the constructor only looks for OVERLAP_TABLE; where it
- * is set, the variables are copied (programs overwrite their environment) into one anonymous mapping. Everything else waits
- * until a driver is used. Code of the program may call us before the constructor has run: overlap_armed() does its work then.
+ * Every process of a job passes here, most of which never touch a GPU. So the constructor only looks for OVERLAP_TABLE;
+ * where it is set, the variables are copied (programs overwrite their environment) into one anonymous mapping.
+ * Everything else waits until a driver is used. Code of the program may call us before the constructor has run:
+ * overlap_armed() does its work then.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -67,7 +68,8 @@ static int64_t number(const char *text) {
     return value > INT32_MAX ? -1 : value;
 }
 
-/* The first of the launchers' variables that holds a number. The same lists, in the same order, are in pyshim/launch/rank.py. */
+/* The first of the launchers' variables that holds a number. The same lists, in the same order, are in
+ * pyshim/launch/rank.py. */
 static int64_t first_number(const char *const *names) {
     for (; *names; names++) {
         int64_t value = number(variable(*names));
@@ -78,7 +80,10 @@ static int64_t first_number(const char *const *names) {
 }
 
 static int digit_of(char c) {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                                  : -1;
 }
 
 /* Undoes percent-encoding into `out`, at most size bytes with the NUL. */
@@ -150,8 +155,8 @@ static void copy(const struct variables *found) {
         .trace = found->trace && strcmp(found->trace, "1") == 0,
         .quiet = found->quiet && strcmp(found->quiet, "1") == 0,
         .launcher = (uint32_t)(number(found->launcher_pid) > 0 ? number(found->launcher_pid) : 0),
-        .rank = (int32_t)first_number((const char *const[]){"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
-                                                            "SLURM_PROCID", NULL}),
+        .rank = (int32_t)first_number(
+            (const char *const[]){"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", NULL}),
     };
     int64_t world =
         first_number((const char *const[]){"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", NULL});
@@ -199,7 +204,9 @@ const struct overlap_settings *overlap_armed(void) {
     return overlap_start.settings.table ? &overlap_start.settings : NULL;
 }
 
-uint32_t overlap_thread_id(void) { return (uint32_t)syscall(SYS_gettid); }
+uint32_t overlap_thread_id(void) {
+    return (uint32_t)syscall(SYS_gettid);
+}
 
 bool overlap_wait(const uint32_t *waited, uint32_t value) {
     for (int i = 0; i < 20000; i++) {
@@ -210,9 +217,13 @@ bool overlap_wait(const uint32_t *waited, uint32_t value) {
     return false;
 }
 
-bool overlap_thread_alive(uint32_t tid) { return syscall(SYS_tgkill, getpid(), tid, 0) == 0; }
+bool overlap_thread_alive(uint32_t tid) {
+    return syscall(SYS_tgkill, getpid(), tid, 0) == 0;
+}
 
-__attribute__((constructor)) static void start(void) { settle(); }
+__attribute__((constructor)) static void start(void) {
+    settle();
+}
 
 __attribute__((destructor)) static void end(void) {
     if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == DONE && overlap_start.settings.table)

@@ -1,8 +1,8 @@
 /* What the rest of the library may ask of the operating system. Nothing in sys/ knows about GPUs.
  *
- * Rules of this folder: no pthread symbol, no stdio, no allocation from malloc; errno is what it was when we return to the
- * program; a symbol that only some C libraries have is weak. The binary must load on glibc 2.17 and newer, and not stop a musl
- * program from running.
+ * Rules of this folder: no pthread symbol, no stdio, no allocation from malloc; errno is what it was when we return to
+ * the program; a symbol that only some C libraries have is weak. The binary must load on glibc 2.17 and newer, and not
+ * stop a musl program from running.
  */
 #pragma once
 
@@ -14,14 +14,14 @@
 /* ---- Start: what the environment said, copied before the program can change it ---- */
 
 struct overlap_settings {
-    const void *table;      /* checked; NULL: stay out of the way */
-    const char *directory;  /* of the report, decoded; "" for none */
-    const char *run;        /* id of the run; "" for none */
+    const void *table;     /* checked; NULL: stay out of the way */
+    const char *directory; /* of the report, decoded; "" for none */
+    const char *run;       /* id of the run; "" for none */
     bool trace;
     bool quiet;
-    uint32_t launcher;      /* process id of overlap-run, which becomes the program; 0: none */
-    int32_t rank;           /* -1: unknown */
-    uint32_t world;         /* 0: unknown */
+    uint32_t launcher; /* process id of overlap-run, which becomes the program; 0: none */
+    int32_t rank;      /* -1: unknown */
+    uint32_t world;    /* 0: unknown */
 };
 
 /* The settings, or NULL while the library stays out of the way (not armed, switched off, or called too early). */
@@ -31,8 +31,8 @@ const struct overlap_settings *overlap_armed(void);
 
 extern void *(*overlap_real_dlsym)(void *handle, const char *name);
 
-/* The definition that comes after ours: in the global scope, or else in an object loaded RTLD_LOCAL whose basename matches
- * `prefix`. NULL: there is none now. */
+/* The definition that comes after ours: in the global scope, or else in an object loaded RTLD_LOCAL whose basename
+ * matches `prefix`. NULL: there is none now. */
 void *overlap_next_symbol(const char *name, const char *prefix);
 
 /* An object that is mapped in this process. */
@@ -55,7 +55,8 @@ void *overlap_object_symbol(const struct overlap_object *object, const char *nam
 /* Does an address lie in this library? */
 bool overlap_is_ours(uintptr_t address);
 
-/* Provided by the vendor layer: what dlsym(handle, name) shall answer instead of the real answer; NULL: the real answer. */
+/* Provided by the vendor layer: what dlsym(handle, name) shall answer instead of the real answer; NULL: the real
+ * answer. */
 #define OVERLAP_NO_SYMBOL ((void *)1) /* NULL, although the real answer is another */
 void *overlap_vendor_symbol(void *handle, const char *name);
 
@@ -70,7 +71,8 @@ bool overlap_vendor_present(void);
 /* Makes the page of this process, once, and makes it the current one. Cheap when that is done. */
 void overlap_page_start(void);
 
-/* Waits until another thread has set *state to `value`; bounded (false) for a signal handler that interrupted that thread. */
+/* Waits until another thread has set *state to `value`; bounded (false) for a signal handler that interrupted that
+ * thread. */
 bool overlap_wait(const uint32_t *state, uint32_t value);
 
 /* Is a thread of this process still there? */
@@ -80,5 +82,6 @@ uint32_t overlap_thread_id(void);
 /* Appends one record to the trace; false: not kept. name and library may be NULL. */
 bool overlap_trace_write(struct overlap_trace *record, const char *kernel, const char *library);
 
-/* One line on stderr, "overlap: ..." of up to three pieces, unless the user wants quiet or stderr is no longer what it was. */
+/* One line on stderr, "overlap: ..." of up to three pieces, unless the user wants quiet or stderr is no longer what it
+ * was. */
 void overlap_say(const char *a, const char *b, const char *c);

@@ -1,5 +1,5 @@
-/* The trace: one record per launch, appended by one write(2) each, so that records of threads never mix, a kill at any moment
- * leaves whole records, and a full disk costs records and nothing else. */
+/* The trace: one record per launch, appended by one write(2) each, so that records of threads never mix, a kill at any
+ * moment leaves whole records, and a full disk costs records and nothing else. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,7 +9,9 @@
 static int file = -1;
 static uint64_t written, sequence;
 
-void overlap_trace_open(int made) { __atomic_store_n(&file, made, __ATOMIC_RELEASE); }
+void overlap_trace_open(int made) {
+    __atomic_store_n(&file, made, __ATOMIC_RELEASE);
+}
 
 void overlap_trace_forked(void) {
     if (file >= 0)

@@ -20,7 +20,8 @@ struct config {
     void *stream, *attributes;
     unsigned count, pad2;
 };
-typedef int launch_type(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+typedef int launch_type(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
+                        void **);
 typedef int launch_ex_type(const struct config *, void *, void **, void **);
 launch_type cuLaunchKernel;
 launch_ex_type cuLaunchKernelEx;

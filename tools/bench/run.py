@@ -1,8 +1,8 @@
 """`make bench`: what the library costs, against a driver that does nothing. Prints the tables of the budgets.
 
-Every figure is the median over rounds in which the same binary runs in turn without and with the library; a round is one
-process of each kind. Times of launches are processor time of the launching thread. Instructions are counted by callgrind
-(skipped where valgrind is not installed) over whole processes that differ only in the number of launches.
+Every figure is the median over rounds in which the same binary runs in turn without and with the library; a round is
+one process of each kind. Times of launches are processor time of the launching thread. Instructions are counted by
+callgrind (skipped where valgrind is not installed) over whole processes that differ only in the number of launches.
 
     python tools/bench/run.py [--rounds N] [--threads 1,2,4,8,16] [--json]
 """
@@ -58,7 +58,15 @@ CASES = (
     Case("rebuilt: shaped, cuLaunchKernelEx", "proc_address", "ex", "shaped", 10, None),
     Case("rebuilt: priority raised", "proc_address", "kernel", "ncclDevKernel", 10, None),
     Case("rebuilt: priority raised, cuLaunchKernelEx", "proc_address", "ex", "ncclDevKernel", 10, None),
-    Case("not yet proven (a stream that captures)", "proc_address", "kernel", "shaped", 10, None, (("NULL_CAPTURING", "1"),)),
+    Case(
+        "not yet proven (a stream that captures)",
+        "proc_address",
+        "kernel",
+        "shaped",
+        10,
+        None,
+        (("NULL_CAPTURING", "1"),),
+    ),
     Case("several devices, CUkernel", "proc_address", "cukernel", "plain", None, None, (("NULL_DEVICES", "2"),)),
 )
 
@@ -67,10 +75,33 @@ def compile_all(folder: Path) -> None:
     compiler = os.environ.get("CC", "cc")
     common = [compiler, "-O2", "-std=c11", "-D_GNU_SOURCE"]
     driver = str(folder / "libcuda.so.1")
-    subprocess.run([*common, "-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic",
-                    str(HERE / "null_driver.c"), "-o", driver], check=True)
-    subprocess.run([*common, str(HERE / "launch.c"), driver, "-ldl", "-pthread", f"-Wl,-rpath,{folder}",
-                    "-o", str(folder / "launch")], check=True)
+    subprocess.run(
+        [
+            *common,
+            "-shared",
+            "-fPIC",
+            "-fvisibility=hidden",
+            "-Wl,-soname,libcuda.so.1",
+            "-Wl,-Bsymbolic",
+            str(HERE / "null_driver.c"),
+            "-o",
+            driver,
+        ],
+        check=True,
+    )
+    subprocess.run(
+        [
+            *common,
+            str(HERE / "launch.c"),
+            driver,
+            "-ldl",
+            "-pthread",
+            f"-Wl,-rpath,{folder}",
+            "-o",
+            str(folder / "launch"),
+        ],
+        check=True,
+    )
     subprocess.run([*common, str(HERE / "symbols.c"), "-ldl", "-o", str(folder / "symbols")], check=True)
     subprocess.run([*common, str(HERE / "spawn.c"), "-o", str(folder / "spawn")], check=True)
     empty = folder / "empty.c"
@@ -109,9 +140,22 @@ def instructions(folder: Path, case: Case, extra: dict[str, str]) -> float:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("OVERLAP_")}
         environment.pop("LD_PRELOAD", None)
         done = subprocess.run(
-            ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", str(folder / "launch"), case.way, case.call,
-             case.kernel, "1", str(launches)],
-            env={**environment, **extra}, check=True, capture_output=True, text=True)
+            [
+                "valgrind",
+                "--tool=callgrind",
+                f"--callgrind-out-file={out}",
+                str(folder / "launch"),
+                case.way,
+                case.call,
+                case.kernel,
+                "1",
+                str(launches),
+            ],
+            env={**environment, **extra},
+            check=True,
+            capture_output=True,
+            text=True,
+        )
         counted.append(int(next(line for line in done.stderr.splitlines() if "Collected" in line).split()[-1]))
     return (counted[1] - counted[0]) / (many - few)
 
@@ -120,37 +164,66 @@ def launches(folder: Path, rounds: int, threads: list[int], variables: dict[str,
     rows: list[dict[str, object]] = []
     shim = {**variables, "LD_PRELOAD": str(_native.SHIM)}
     for case in CASES:
-        row: dict[str, object] = {"case": case.name, "budget_ns": case.nanoseconds, "budget_instructions": case.instructions}
+        row: dict[str, object] = {
+            "case": case.name,
+            "budget_ns": case.nanoseconds,
+            "budget_instructions": case.instructions,
+        }
         for count in threads:
             command = [str(folder / "launch"), case.way, case.call, case.kernel, str(count), "2000000"]
-            found = interleaved({"bare": (command, dict(case.driver)), "shim": (command, {**dict(case.driver), **shim})}, rounds)
+            found = interleaved(
+                {"bare": (command, dict(case.driver)), "shim": (command, {**dict(case.driver), **shim})}, rounds
+            )
             row[f"threads_{count}"] = round(found["shim"] - found["bare"], 2)
             row.setdefault("bare_ns", round(found["bare"], 2))
         if shutil.which("valgrind"):
-            row["instructions"] = round(instructions(folder, case, {**dict(case.driver), **shim})
-                                        - instructions(folder, case, dict(case.driver)), 1)
+            row["instructions"] = round(
+                instructions(folder, case, {**dict(case.driver), **shim})
+                - instructions(folder, case, dict(case.driver)),
+                1,
+            )
         rows.append(row)
     return rows
 
 
 def starts(folder: Path, rounds: int, variables: dict[str, str]) -> list[dict[str, object]]:
     true = [str(folder / "spawn"), "400", shutil.which("true") or "/bin/true"]
-    found = interleaved({
-        "no preload": (true, {}),
-        "empty preload": (true, {"BENCH_PRELOAD": str(folder / "empty.so")}),
-        "the library, not armed": (true, {"BENCH_PRELOAD": str(_native.SHIM)}),
-        "the library, armed": (true, {"BENCH_PRELOAD": str(_native.SHIM), **variables}),
-    }, rounds)
+    found = interleaved(
+        {
+            "no preload": (true, {}),
+            "empty preload": (true, {"BENCH_PRELOAD": str(folder / "empty.so")}),
+            "the library, not armed": (true, {"BENCH_PRELOAD": str(_native.SHIM)}),
+            "the library, armed": (true, {"BENCH_PRELOAD": str(_native.SHIM), **variables}),
+        },
+        rounds,
+    )
     rows: list[dict[str, object]] = [
-        {"what": f"start of /bin/true: {name}", "microseconds": value,
-         "over_empty_preload": round(value - found["empty preload"], 1), "budget": 10 if "library" in name else None}
-        for name, value in found.items()]
-    run = [str(folder / "spawn"), "15", sys.executable, "-m", "pyshim.cli.run", "--quiet", "--policy", "observe", "true"]
+        {
+            "what": f"start of /bin/true: {name}",
+            "microseconds": value,
+            "over_empty_preload": round(value - found["empty preload"], 1),
+            "budget": 10 if "library" in name else None,
+        }
+        for name, value in found.items()
+    ]
+    run = [
+        str(folder / "spawn"),
+        "15",
+        sys.executable,
+        "-m",
+        "pyshim.cli.run",
+        "--quiet",
+        "--policy",
+        "observe",
+        "true",
+    ]
     script = Path(sys.executable).with_name("overlap-run")
     if script.exists():
         run = [str(folder / "spawn"), "15", str(script), "--quiet", "--policy", "observe", "true"]
     once = interleaved({"run": (run, {}), "true": (true[:1] + ["15"] + true[2:], {})}, max(3, rounds // 2))
-    rows.append({"what": "overlap-run true over true", "microseconds": round(once["run"] - once["true"]), "budget": 60_000})
+    rows.append(
+        {"what": "overlap-run true over true", "microseconds": round(once["run"] - once["true"]), "budget": 60_000}
+    )
     return rows
 
 
@@ -159,8 +232,14 @@ def lookups(folder: Path, rounds: int) -> list[dict[str, object]]:
     for name, budget in (("malloc", 3), ("custom_name", None), ("cuNothing", None)):
         command = [str(folder / "symbols"), name, "400000"]
         found = interleaved({"bare": (command, {}), "shim": (command, {"LD_PRELOAD": str(_native.SHIM)})}, rounds)
-        rows.append({"what": f"dlsym({name})", "bare_ns": found["bare"], "added_ns": round(found["shim"] - found["bare"], 2),
-                     "budget": budget})
+        rows.append(
+            {
+                "what": f"dlsym({name})",
+                "bare_ns": found["bare"],
+                "added_ns": round(found["shim"] - found["bare"], 2),
+                "budget": budget,
+            }
+        )
     return rows
 
 
@@ -170,8 +249,11 @@ def show(title: str, rows: list[dict[str, object]]) -> None:
     table = [columns, *[["" if row.get(name) is None else str(row[name]) for name in columns] for row in rows]]
     widths = [max(len(line[i]) for line in table) for i in range(len(columns))]
     for line in table:
-        print("  ".join(cell.ljust(width) if i == 0 else cell.rjust(width)
-                        for i, (cell, width) in enumerate(zip(line, widths))))
+        print(
+            "  ".join(
+                cell.ljust(width) if i == 0 else cell.rjust(width) for i, (cell, width) in enumerate(zip(line, widths))
+            )
+        )
 
 
 def main() -> int:

@@ -1,6 +1,6 @@
-/* What the start of a process costs, in microseconds of wall time: spawn COUNT PROGRAM [ARG ...]. Spawns and waits; prints the
- * median. The environment is passed on, so LD_PRELOAD applies to the child; spawn itself is best started without it and given
- * the child's preload by BENCH_PRELOAD. */
+/* What the start of a process costs, in microseconds of wall time: spawn COUNT PROGRAM [ARG ...]. Spawns and waits;
+ * prints the median. The environment is passed on, so LD_PRELOAD applies to the child; spawn itself is best started
+ * without it and given the child's preload by BENCH_PRELOAD. */
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,8 @@ int main(int argc, char **argv) {
         pid_t child;
         int status;
         double start = now();
-        if (posix_spawnp(&child, argv[2], NULL, NULL, argv + 2, environ) != 0 || waitpid(child, &status, 0) != child || status != 0)
+        if (posix_spawnp(&child, argv[2], NULL, NULL, argv + 2, environ) != 0 || waitpid(child, &status, 0) != child ||
+            status != 0)
             return fprintf(stderr, "spawn: %s failed\n", argv[2]), 1;
         times[i] = now() - start;
     }

@@ -1,9 +1,8 @@
-/* What the files of vendor/cuda share. The frontend translates NVIDIA's words into launch facts, asks core, and translates the
- * decision back into one call of the driver. Which file does what:
- *   entry.c   the doors: one thunk per entry point and way in, made from driver.def
- *   real.c    the functions behind the doors, and what dlsym and cuGetProcAddress answer
- *   launch.h  bodies of the launch calls, and the hot path: one look into the cache, one jump; for x86-64 in assembler
- *   launch.c  everything about a launch that is not in the cache yet, or has to be rebuilt
+/* What the files of vendor/cuda share. The frontend translates NVIDIA's words into launch facts, asks core, and
+ * translates the decision back into one call of the driver. Which file does what: entry.c   the doors: one thunk per
+ * entry point and way in, made from driver.def real.c    the functions behind the doors, and what dlsym and
+ * cuGetProcAddress answer launch.h  bodies of the launch calls, and the hot path: one look into the cache, one jump;
+ * for x86-64 in assembler launch.c  everything about a launch that is not in the cache yet, or has to be rebuilt
  *   device.c  devices: limits, policy, communication's footprint
  *   handle.c  kernels: which call made a handle, its name, its attributes
  *   stream.c  streams of communication libraries
@@ -32,7 +31,8 @@ enum hook {
 
 #define DRIVER_WAYS 3 /* symbol, dlsym, proc_address: the first of enum overlap_way */
 
-/* By hook and way in; NULL until known. A thunk of dlsym or cuGetProcAddress is given out only after its entry is set. */
+/* By hook and way in; NULL until known. A thunk of dlsym or cuGetProcAddress is given out only after its entry is set.
+ */
 extern void *real_functions[HOOK_COUNT][DRIVER_WAYS + 1];
 
 /* Looks for what an exported wrapper stands in front of; NULL: there is no driver. */
@@ -55,7 +55,9 @@ bool driver_ready(void);
 
 /* The driver's own function behind a hook, for our calls; NULL before driver_ready(), or where the driver has none. */
 extern void *driver_exports[HOOK_COUNT];
-static inline void *real_own(enum hook hook) { return __atomic_load_n(&driver_exports[hook], __ATOMIC_ACQUIRE); }
+static inline void *real_own(enum hook hook) {
+    return __atomic_load_n(&driver_exports[hook], __ATOMIC_ACQUIRE);
+}
 
 /* What cuGetProcAddress shall hand out instead of `address`. */
 void *real_replace(const char *symbol, int version, uint64_t flags, void *address);
@@ -150,8 +152,8 @@ struct request {
 /* Everything that is not a direct hit in the cache. word: what the first look found, or 0. */
 CUresult launch_slow(struct request *request, uint64_t word);
 
-/* Two kinds of them whose word is known, and that nobody traces: communication that gets a priority, and computation that gets another
- * size which the driver has not taken yet. */
+/* Two kinds of them whose word is known, and that nobody traces: communication that gets a priority, and computation
+ * that gets another size which the driver has not taken yet. */
 CUresult launch_raised(struct request *request, uint64_t word);
 CUresult launch_changed(struct request *request, uint64_t word);
 
@@ -170,7 +172,7 @@ void library_of(uintptr_t site, char *name, size_t size);
 
 /* ---- bodies, one per row of driver.def ---- */
 #define DRIVER_BODY static inline __attribute__((always_inline)) CUresult
-CUresult stream_create(enum overlap_way way, enum hook hook, uintptr_t site, CUstream *stream, uint32_t flags, int priority,
-                       bool with_priority);
+CUresult stream_create(enum overlap_way way, enum hook hook, uintptr_t site, CUstream *stream, uint32_t flags,
+                       int priority, bool with_priority);
 
 #pragma GCC visibility pop

@@ -1,5 +1,6 @@
-/* The few declarations of NVIDIA's driver API that the library needs, so that no toolkit is needed to build it. Layouts and values
- * are those of cuda.h 13.0, unchanged since the version in the comment; tests/core compares them where the header is installed. */
+/* The few declarations of NVIDIA's driver API that the library needs, so that no toolkit is needed to build it. Layouts
+ * and values are those of cuda.h 13.0, unchanged since the version in the comment; tests/core compares them where the
+ * header is installed. */
 #pragma once
 
 #include <stdint.h>

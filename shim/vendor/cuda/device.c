@@ -31,8 +31,8 @@ static void read_limits(struct overlap_gpu *gpu, int ordinal) {
 
 /* Limits that make no sense, from a driver that does not answer: no arithmetic on those. */
 static bool usable(const struct overlap_gpu *gpu) {
-    return gpu->major >= 7 && gpu->multiprocessors && gpu->warp_size == 32 && gpu->threads && gpu->blocks && gpu->registers &&
-           gpu->registers_per_block && gpu->threads_per_block && gpu->shared && gpu->shared_optin;
+    return gpu->major >= 7 && gpu->multiprocessors && gpu->warp_size == 32 && gpu->threads && gpu->blocks &&
+           gpu->registers && gpu->registers_per_block && gpu->threads_per_block && gpu->shared && gpu->shared_optin;
 }
 
 static void architecture_of(const struct overlap_gpu *gpu, char *text) {
@@ -140,8 +140,8 @@ static bool raise_to(uint32_t *component, uint32_t value) {
 }
 
 bool device_learn(struct device *device, const char *kernel, const struct overlap_footprint *footprint) {
-    /* One-rank reductions are no collectives, and a kernel that takes nearly all that a block may take (NCCL's TMA kernels) would
-     * leave room nowhere: neither says what a usual communication block needs. */
+    /* One-rank reductions are no collectives, and a kernel that takes nearly all that a block may take (NCCL's TMA
+     * kernels) would leave room nowhere: neither says what a usual communication block needs. */
     uint64_t shared = (uint64_t)footprint->static_shared + footprint->dynamic_shared;
     if (overlap_glob_match("*oneRankReduce*", kernel) || shared * 10 > (uint64_t)device->gpu.shared_optin * 9)
         return false;

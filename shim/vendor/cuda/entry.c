@@ -1,5 +1,6 @@
-/* The doors. Every row of driver.def becomes three functions around one body: the exported symbol, the one that dlsym gives out,
- * and the one that cuGetProcAddress gives out. So launches can be counted by way, and each way calls what is behind itself.
+/* The doors. Every row of driver.def becomes three functions around one body: the exported symbol, the one that dlsym
+ * gives out, and the one that cuGetProcAddress gives out. So launches can be counted by way, and each way calls what is
+ * behind itself.
  */
 #ifdef __x86_64__
 #include "launch_x86_64.h"
@@ -25,8 +26,8 @@ DRIVER_BODY init_body(enum overlap_way way, enum hook hook, uintptr_t site, uint
     return result;
 }
 
-DRIVER_BODY proc_address_body(enum overlap_way way, enum hook hook, uintptr_t site, const char *symbol, void **pfn, int version,
-                              uint64_t flags) {
+DRIVER_BODY proc_address_body(enum overlap_way way, enum hook hook, uintptr_t site, const char *symbol, void **pfn,
+                              int version, uint64_t flags) {
     (void)site;
     type_cuGetProcAddress *real = REAL(way, hook, cuGetProcAddress);
     NO_DRIVER_UNLESS(real);
@@ -36,8 +37,8 @@ DRIVER_BODY proc_address_body(enum overlap_way way, enum hook hook, uintptr_t si
     return result;
 }
 
-DRIVER_BODY proc_address_v2_body(enum overlap_way way, enum hook hook, uintptr_t site, const char *symbol, void **pfn, int version,
-                                 uint64_t flags, int *status) {
+DRIVER_BODY proc_address_v2_body(enum overlap_way way, enum hook hook, uintptr_t site, const char *symbol, void **pfn,
+                                 int version, uint64_t flags, int *status) {
     (void)site;
     type_cuGetProcAddress_v2 *real = REAL(way, hook, cuGetProcAddress_v2);
     NO_DRIVER_UNLESS(real);
@@ -51,13 +52,13 @@ DRIVER_BODY stream_create_body(enum overlap_way way, enum hook hook, uintptr_t s
     return stream_create(way, hook, site, stream, flags, 0, false);
 }
 
-DRIVER_BODY stream_create_priority_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream *stream, uint32_t flags,
-                                        int priority) {
+DRIVER_BODY stream_create_priority_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream *stream,
+                                        uint32_t flags, int priority) {
     return stream_create(way, hook, site, stream, flags, priority, true);
 }
 
-DRIVER_BODY module_get_function_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction *function, CUmodule module,
-                                     const char *name) {
+DRIVER_BODY module_get_function_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction *function,
+                                     CUmodule module, const char *name) {
     (void)site;
     type_cuModuleGetFunction *real = REAL(way, hook, cuModuleGetFunction);
     NO_DRIVER_UNLESS(real);
@@ -67,8 +68,8 @@ DRIVER_BODY module_get_function_body(enum overlap_way way, enum hook hook, uintp
     return result;
 }
 
-DRIVER_BODY library_get_kernel_body(enum overlap_way way, enum hook hook, uintptr_t site, CUkernel *kernel, CUlibrary library,
-                                    const char *name) {
+DRIVER_BODY library_get_kernel_body(enum overlap_way way, enum hook hook, uintptr_t site, CUkernel *kernel,
+                                    CUlibrary library, const char *name) {
     (void)site;
     type_cuLibraryGetKernel *real = REAL(way, hook, cuLibraryGetKernel);
     NO_DRIVER_UNLESS(real);
@@ -79,8 +80,8 @@ DRIVER_BODY library_get_kernel_body(enum overlap_way way, enum hook hook, uintpt
 }
 
 /* The driver fills at most as many entries as there are. */
-DRIVER_BODY module_enumerate_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction *functions, uint32_t count,
-                                  CUmodule module) {
+DRIVER_BODY module_enumerate_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction *functions,
+                                  uint32_t count, CUmodule module) {
     (void)site;
     type_cuModuleEnumerateFunctions *real = REAL(way, hook, cuModuleEnumerateFunctions);
     NO_DRIVER_UNLESS(real);
@@ -93,8 +94,8 @@ DRIVER_BODY module_enumerate_body(enum overlap_way way, enum hook hook, uintptr_
     return result;
 }
 
-DRIVER_BODY library_enumerate_body(enum overlap_way way, enum hook hook, uintptr_t site, CUkernel *kernels, uint32_t count,
-                                   CUlibrary library) {
+DRIVER_BODY library_enumerate_body(enum overlap_way way, enum hook hook, uintptr_t site, CUkernel *kernels,
+                                   uint32_t count, CUlibrary library) {
     (void)site;
     type_cuLibraryEnumerateKernels *real = REAL(way, hook, cuLibraryEnumerateKernels);
     NO_DRIVER_UNLESS(real);
@@ -107,7 +108,8 @@ DRIVER_BODY library_enumerate_body(enum overlap_way way, enum hook hook, uintptr
     return result;
 }
 
-DRIVER_BODY kernel_get_function_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction *function, CUkernel kernel) {
+DRIVER_BODY kernel_get_function_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction *function,
+                                     CUkernel kernel) {
     (void)site;
     type_cuKernelGetFunction *real = REAL(way, hook, cuKernelGetFunction);
     NO_DRIVER_UNLESS(real);
@@ -135,8 +137,8 @@ DRIVER_BODY library_unload_body(enum overlap_way way, enum hook hook, uintptr_t 
     return real(library);
 }
 
-DRIVER_BODY function_set_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function, int attribute,
-                                        int value) {
+DRIVER_BODY function_set_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function,
+                                        int attribute, int value) {
     (void)site;
     type_cuFuncSetAttribute *real = REAL(way, hook, cuFuncSetAttribute);
     NO_DRIVER_UNLESS(real);
@@ -186,9 +188,15 @@ DRIVER_BODY kernel_get_attribute_body(enum overlap_way way, enum hook hook, uint
 /* Exported, and two that others hand out. */
 #define DRIVER(name, body, parameters, ...)                                                                            \
     OVERLAP_EXPORT CUresult name parameters;                                                                           \
-    OVERLAP_EXPORT CUresult name parameters { return body(OVERLAP_WAY_symbol, HOOK_##name, SITE, __VA_ARGS__); }       \
-    static CUresult dlsym_##name parameters { return body(OVERLAP_WAY_dlsym, HOOK_##name, SITE, __VA_ARGS__); }        \
-    static CUresult proc_##name parameters { return body(OVERLAP_WAY_proc_address, HOOK_##name, SITE, __VA_ARGS__); }
+    OVERLAP_EXPORT CUresult name parameters {                                                                          \
+        return body(OVERLAP_WAY_symbol, HOOK_##name, SITE, __VA_ARGS__);                                               \
+    }                                                                                                                  \
+    static CUresult dlsym_##name parameters {                                                                          \
+        return body(OVERLAP_WAY_dlsym, HOOK_##name, SITE, __VA_ARGS__);                                                \
+    }                                                                                                                  \
+    static CUresult proc_##name parameters {                                                                           \
+        return body(OVERLAP_WAY_proc_address, HOOK_##name, SITE, __VA_ARGS__);                                         \
+    }
 
 /* The slow functions behind the hot thunks: jumped to, so SITE is the program's return address there too. */
 #define SLOW(way, name, body, parameters, ...)                                                                         \
@@ -201,10 +209,8 @@ DRIVER_BODY kernel_get_attribute_body(enum overlap_way way, enum hook hook, uint
         return body(OVERLAP_WAY_##way, HOOK_##name, SITE, slow_##way##_##name, __VA_ARGS__);                           \
     }
 #define DRIVER_LAUNCH(name, body, parameters, ...)                                                                     \
-    SLOW_##body(symbol, name, parameters, __VA_ARGS__)                                                                 \
-    SLOW_##body(dlsym, name, parameters, __VA_ARGS__)                                                                  \
-    SLOW_##body(proc_address, name, parameters, __VA_ARGS__)                                                           \
-    HOT_##body(name, parameters)
+    SLOW_##body(symbol, name, parameters, __VA_ARGS__) SLOW_##body(dlsym, name, parameters, __VA_ARGS__)               \
+        SLOW_##body(proc_address, name, parameters, __VA_ARGS__) HOT_##body(name, parameters)
 #include "driver.def"
 #undef DRIVER
 

@@ -1,6 +1,6 @@
-/* Kernels by handle. A CUfunction and a CUkernel look alike to a launch, but only the call that made one tells which it is, and only
- * the matching functions may be asked about it. Entries are found by an open-addressed table without locks; an entry is never
- * moved or freed, only declared dead when its module goes.
+/* Kernels by handle. A CUfunction and a CUkernel look alike to a launch, but only the call that made one tells which it
+ * is, and only the matching functions may be asked about it. Entries are found by an open-addressed table without
+ * locks; an entry is never moved or freed, only declared dead when its module goes.
  */
 #include <string.h>
 
@@ -26,7 +26,8 @@ static struct handle *slot_of(uint64_t value, bool take) {
             continue;
         if (!take)
             return NULL;
-        if (__atomic_compare_exchange_n(&slots[index].value, &owner, value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        if (__atomic_compare_exchange_n(&slots[index].value, &owner, value, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE)) {
             uint32_t position = __atomic_fetch_add(&used, 1, __ATOMIC_RELAXED);
             __atomic_store_n(&order[position], index + 1, __ATOMIC_RELEASE);
             return &slots[index];
@@ -56,8 +57,8 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, void *kernel,
         return;
     const char *known = __atomic_load_n(&handle->name, __ATOMIC_ACQUIRE);
     bool same_name = name ? known && strncmp(known, name, NAME_LIMIT) == 0 : true;
-    if (__atomic_load_n(&handle->kind, __ATOMIC_ACQUIRE) == (uint32_t)kind && handle->owner == (uint64_t)(uintptr_t)owner &&
-        same_name)
+    if (__atomic_load_n(&handle->kind, __ATOMIC_ACQUIRE) == (uint32_t)kind &&
+        handle->owner == (uint64_t)(uintptr_t)owner && same_name)
         return; /* asked for again */
     overlap_cache_forget(&launch_cache, handle->value);
     __atomic_store_n(&handle->owner, (uint64_t)(uintptr_t)owner, __ATOMIC_RELAXED);
@@ -89,8 +90,9 @@ void handle_forget_owner(const void *owner) {
 /* Our own questions must not end a stream capture of the program. */
 static int relax(void) {
     int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    return driver.cuThreadExchangeStreamCaptureMode && driver.cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS ? mode
-                                                                                                                        : -1;
+    return driver.cuThreadExchangeStreamCaptureMode && driver.cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS
+               ? mode
+               : -1;
 }
 
 static void restore(int mode) {
@@ -144,7 +146,8 @@ static CUresult set_limit(const struct handle *handle, int device, int value) {
     return result;
 }
 
-/* Where the limit of dynamic shared memory is remembered: a kernel and the functions made from it share their attributes. */
+/* Where the limit of dynamic shared memory is remembered: a kernel and the functions made from it share their
+ * attributes. */
 static struct handle *limit_holder(struct handle *handle) {
     struct handle *kernel = handle->kernel ? handle_find((const void *)(uintptr_t)handle->kernel) : NULL;
     return kernel ? kernel : handle;
@@ -153,7 +156,8 @@ static struct handle *limit_holder(struct handle *handle) {
 bool handle_raise(struct handle *handle, uint32_t dynamic) {
     struct device *device = device_current();
     int limit = 0;
-    if (!device || handle_get(handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, device->ordinal, &limit) != CUDA_SUCCESS)
+    if (!device ||
+        handle_get(handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, device->ordinal, &limit) != CUDA_SUCCESS)
         return false;
     if (limit >= 0 && (uint32_t)limit >= dynamic)
         return true;

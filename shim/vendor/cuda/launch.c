@@ -1,7 +1,8 @@
 /* Launches that are not a direct hit: seen for the first time, to be rebuilt, not proven yet, or traced.
  *
- * Whatever goes wrong in here, the program's own launch is made exactly as it asked. The one rule about errors: a changed launch
- * that the driver refuses is made again as asked, at once; any other error is the program's own and is returned.
+ * Whatever goes wrong in here, the program's own launch is made exactly as it asked. The one rule about errors: a
+ * changed launch that the driver refuses is made again as asked, at once; any other error is the program's own and is
+ * returned.
  */
 #include <string.h>
 
@@ -72,7 +73,8 @@ static bool priority_works(void) {
 /* ---- Making launches ---- */
 
 static bool is_per_thread(enum hook hook) {
-    return hook == HOOK_cuLaunchKernel_ptsz || hook == HOOK_cuLaunchKernelEx_ptsz || hook == HOOK_cuLaunchCooperativeKernel_ptsz;
+    return hook == HOOK_cuLaunchKernel_ptsz || hook == HOOK_cuLaunchKernelEx_ptsz ||
+           hook == HOOK_cuLaunchCooperativeKernel_ptsz;
 }
 
 /* The call that the program made, with another size; NOT_INITIALIZED where there is no driver. */
@@ -89,8 +91,9 @@ static CUresult launch_with(struct request *request, uint32_t dynamic) {
                                              request->extra);
     case HOOK_cuLaunchCooperativeKernel:
     case HOOK_cuLaunchCooperativeKernel_ptsz:
-        return ((type_cuLaunchCooperativeKernel *)real)(request->function, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX,
-                                                        c->blockDimY, c->blockDimZ, dynamic, c->hStream, request->parameters);
+        return ((type_cuLaunchCooperativeKernel *)real)(request->function, c->gridDimX, c->gridDimY, c->gridDimZ,
+                                                        c->blockDimX, c->blockDimY, c->blockDimZ, dynamic, c->hStream,
+                                                        request->parameters);
     default: {
         /* In our own copy, and in place: copying it again right after it was written stalls the processor. */
         const uint32_t asked = c->sharedMemBytes;
@@ -102,10 +105,12 @@ static CUresult launch_with(struct request *request, uint32_t dynamic) {
     }
 }
 
-static CUresult launch_as_asked(struct request *request) { return launch_with(request, request->config.sharedMemBytes); }
+static CUresult launch_as_asked(struct request *request) {
+    return launch_with(request, request->config.sharedMemBytes);
+}
 
-/* The same launch with a priority of its own. False: it cannot be said. The program's attributes are copied: their array ends
- * where the program says. */
+/* The same launch with a priority of its own. False: it cannot be said. The program's attributes are copied: their
+ * array ends where the program says. */
 static inline bool launch_at_priority(struct request *request, int priority, CUresult *result) {
     type_cuLaunchKernelEx *real;
     if (request->hook == HOOK_cuLaunchKernelEx || request->hook == HOOK_cuLaunchKernelEx_ptsz)
@@ -176,7 +181,8 @@ static uint64_t place_of(const struct request *request) {
 }
 
 static uint64_t word_of(uint32_t reason, uint32_t dynamic, uint64_t flags) {
-    return (dynamic & OVERLAP_WORD_SIZE_MASK) | (uint64_t)reason << OVERLAP_WORD_REASON_SHIFT | OVERLAP_WORD_VALID | flags;
+    return (dynamic & OVERLAP_WORD_SIZE_MASK) | (uint64_t)reason << OVERLAP_WORD_REASON_SHIFT | OVERLAP_WORD_VALID |
+           flags;
 }
 
 static bool is_communication(const struct overlap_policy *policy, const char *kernel, const char *library) {
@@ -185,11 +191,13 @@ static bool is_communication(const struct overlap_policy *policy, const char *ke
     if (!policy)
         return false;
     struct overlap_view view = overlap_table_view(overlap_armed()->table);
-    return overlap_match_any(&view, policy->libraries, library) || (kernel && overlap_match_kernel(&view, policy->kernels, kernel));
+    return overlap_match_any(&view, policy->libraries, library) ||
+           (kernel && overlap_match_kernel(&view, policy->kernels, kernel));
 }
 
 /* Asks the driver what one block takes. False: it does not tell; *later: it may when asked again. */
-static bool read_footprint(struct handle *handle, const struct device *device, struct overlap_launch *launch, bool *later) {
+static bool read_footprint(struct handle *handle, const struct device *device, struct overlap_launch *launch,
+                           bool *later) {
     int registers = 0, shared = 0;
     CUresult result = handle_get(handle, CU_FUNC_ATTRIBUTE_NUM_REGS, device->ordinal, &registers);
     if (result == CUDA_SUCCESS)
@@ -199,7 +207,8 @@ static bool read_footprint(struct handle *handle, const struct device *device, s
         return false;
     launch->footprint.registers = (uint32_t)registers;
     launch->footprint.static_shared = (uint32_t)shared;
-    launch->maximum_dynamic = device->gpu.shared_optin > (uint32_t)shared ? device->gpu.shared_optin - (uint32_t)shared : 0;
+    launch->maximum_dynamic =
+        device->gpu.shared_optin > (uint32_t)shared ? device->gpu.shared_optin - (uint32_t)shared : 0;
     return true;
 }
 
@@ -243,7 +252,8 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
     uint64_t word = word_of(decision.reason, decision.dynamic_shared, flags);
     uint64_t threads = threads_of(request);
     if (place && !later && overlap_cacheable(threads, request->config.sharedMemBytes)) {
-        overlap_cache_keep(&launch_cache, place, key_of(request), decision.minimum_blocks, decision.maximum_blocks, word);
+        overlap_cache_keep(&launch_cache, place, key_of(request), decision.minimum_blocks, decision.maximum_blocks,
+                           word);
         /* Communication grew while we decided by its old footprint. */
         if (epoch != __atomic_load_n(&footprint_epoch, __ATOMIC_ACQUIRE))
             overlap_cache_forget(&launch_cache, place);
@@ -251,7 +261,8 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
     return word;
 }
 
-/* The decision word of a launch that the cache does not hold under its plain handle. *place: where it is kept, 0: nowhere. */
+/* The decision word of a launch that the cache does not hold under its plain handle. *place: where it is kept, 0:
+ * nowhere. */
 __attribute__((cold, noinline)) static uint64_t word_anew(const struct request *request, uint64_t *place) {
     uint64_t threads = threads_of(request), word = 0;
     struct handle *handle = handle_find(request->function);
@@ -329,7 +340,8 @@ __attribute__((cold, noinline)) static bool raise_limit(struct request *request,
     return true;
 }
 
-/* A computation launch with another size that the driver has not taken yet. place: where its word is kept, 0: nowhere. */
+/* A computation launch with another size that the driver has not taken yet. place: where its word is kept, 0: nowhere.
+ */
 static inline CUresult launch_unproven(struct request *request, uint64_t word, uint64_t place, uint32_t *reason,
                                        uint32_t *launched) {
     *launched = (uint32_t)(word & OVERLAP_WORD_SIZE_MASK);
@@ -354,8 +366,8 @@ CUresult launch_changed(struct request *request, uint64_t word) {
     return result;
 }
 
-__attribute__((cold, noinline)) static void trace(const struct request *request, uint32_t reason, uint32_t launched, bool raised,
-                                                  uint64_t word) {
+__attribute__((cold, noinline)) static void trace(const struct request *request, uint32_t reason, uint32_t launched,
+                                                  bool raised, uint64_t word) {
     struct handle *handle = handle_find(request->function);
     struct device *device = device_current();
     char library[256];

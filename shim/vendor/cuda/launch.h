@@ -1,5 +1,5 @@
-/* Bodies of the launch calls. Here is the hot path: one look into the decision cache, one counter, one jump; whatever is not a direct
- * hit goes to the slow body, which is a function of its own so that the hot one needs no stack frame.
+/* Bodies of the launch calls. Here is the hot path: one look into the decision cache, one counter, one jump; whatever
+ * is not a direct hit goes to the slow body, which is a function of its own so that the hot one needs no stack frame.
  *
  * The size is always max(asked, target): a launch may pass two hooks.
  */
@@ -11,20 +11,22 @@
 #define FLAG_SHIFT 61
 #define DEVICE_SHIFT 57
 
-/* The word of a direct hit, or 0. Threads beyond 1024 may hit another launch's line, which does no harm: the driver refuses such
- * a launch whatever its size. A size beyond the key's bits must not, for it is replaced. */
+/* The word of a direct hit, or 0. Threads beyond 1024 may hit another launch's line, which does no harm: the driver
+ * refuses such a launch whatever its size. A size beyond the key's bits must not, for it is replaced. */
 static inline __attribute__((always_inline)) uint64_t direct_word(CUfunction function, uint32_t flags, uint32_t threads,
                                                                   uint64_t blocks, uint32_t shared, uintptr_t site) {
     uint64_t handle = (uint64_t)(uintptr_t)function | (uint64_t)flags << FLAG_SHIFT;
     const struct overlap_cache_line *line = &launch_cache.lines[overlap_cache_hash(handle)];
     uint64_t key = overlap_cache_key(threads, shared, site);
-    if (__builtin_expect(__atomic_load_n(&line->handle, __ATOMIC_RELAXED) != handle || shared > OVERLAP_WORD_SIZE_MASK, 0))
+    if (__builtin_expect(__atomic_load_n(&line->handle, __ATOMIC_RELAXED) != handle || shared > OVERLAP_WORD_SIZE_MASK,
+                         0))
         return 0;
     uint64_t word = overlap_answer_word(&line->answers[0], key, blocks);
     return word ? word : overlap_answer_word(&line->answers[1], key, blocks);
 }
 
-static inline __attribute__((always_inline)) void count_direct(struct overlap_shard *shard, enum overlap_way way, uint64_t word) {
+static inline __attribute__((always_inline)) void count_direct(struct overlap_shard *shard, enum overlap_way way,
+                                                               uint64_t word) {
     /* Only this thread writes here, and readers in other processes take what they find: no atomic operation needed. */
     shard->launches[way][word >> OVERLAP_WORD_REASON_SHIFT & 63]++;
 }
@@ -32,7 +34,8 @@ static inline __attribute__((always_inline)) void count_direct(struct overlap_sh
 /* Every field is set by hand: a designated initialiser would zero the whole record first. */
 DRIVER_BODY launch_found(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function, uint32_t grid_x,
                          uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y, uint32_t block_z,
-                         uint32_t shared, CUstream stream, void **parameters, void **extra, uint32_t flags, uint64_t word) {
+                         uint32_t shared, CUstream stream, void **parameters, void **extra, uint32_t flags,
+                         uint64_t word) {
     struct request request;
     request.way = way;
     request.hook = hook;
@@ -60,14 +63,15 @@ DRIVER_BODY launch_found(enum overlap_way way, enum hook hook, uintptr_t site, C
 DRIVER_BODY launch_body_slow(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function, uint32_t grid_x,
                              uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y, uint32_t block_z,
                              uint32_t shared, CUstream stream, void **parameters, void **extra) {
-    return launch_found(way, hook, site, function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream,
-                        parameters, extra, 0,
-                        direct_word(function, 0, block_x * block_y * block_z, (uint64_t)grid_x * grid_y * grid_z, shared, site));
+    return launch_found(
+        way, hook, site, function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, parameters, extra,
+        0, direct_word(function, 0, block_x * block_y * block_z, (uint64_t)grid_x * grid_y * grid_z, shared, site));
 }
 
-DRIVER_BODY launch_cooperative_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function, uint32_t grid_x,
-                                    uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y, uint32_t block_z,
-                                    uint32_t shared, CUstream stream, void **parameters) {
+DRIVER_BODY launch_cooperative_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function,
+                                    uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x,
+                                    uint32_t block_y, uint32_t block_z, uint32_t shared, CUstream stream,
+                                    void **parameters) {
     return launch_found(way, hook, site, function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream,
                         parameters, NULL, OVERLAP_LAUNCH_COOPERATIVE, 0);
 }
@@ -83,7 +87,8 @@ static inline uint32_t flags_of(const CUlaunchConfig *config) {
                   attribute->id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION) &&
                  (attribute->value.cluster.x > 1 || attribute->value.cluster.y > 1 || attribute->value.cluster.z > 1))
             flags |= OVERLAP_LAUNCH_CLUSTER;
-        else if ((attribute->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION && attribute->value.programmatic) ||
+        else if ((attribute->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
+                  attribute->value.programmatic) ||
                  attribute->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT)
             flags |= OVERLAP_LAUNCH_PROGRAMMATIC;
     }
@@ -107,15 +112,16 @@ DRIVER_BODY launch_ex_found(enum overlap_way way, enum hook hook, uintptr_t site
     return launch_not_direct(&request, word);
 }
 
-/* The whole path in C: attributes may have to be looked at, and a changed configuration needs a frame. On x86-64 the assembler takes
- * the launches that need neither. */
-DRIVER_BODY launch_ex_body(enum overlap_way way, enum hook hook, uintptr_t site, const CUlaunchConfig *config, CUfunction function,
-                           void **parameters, void **extra) {
+/* The whole path in C: attributes may have to be looked at, and a changed configuration needs a frame. On x86-64 the
+ * assembler takes the launches that need neither. */
+DRIVER_BODY launch_ex_body(enum overlap_way way, enum hook hook, uintptr_t site, const CUlaunchConfig *config,
+                           CUfunction function, void **parameters, void **extra) {
     type_cuLaunchKernelEx *real = REAL(way, hook, cuLaunchKernelEx);
     if (__builtin_expect(!config || !real, 0)) /* the driver's to refuse */
         return real ? real(config, function, parameters, extra) : CUDA_ERROR_NOT_INITIALIZED;
     uint32_t flags = flags_of(config);
-    uint64_t word = direct_word(function, flags, config->blockDimX * config->blockDimY * config->blockDimZ,
-                                (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ, config->sharedMemBytes, site);
+    uint64_t word =
+        direct_word(function, flags, config->blockDimX * config->blockDimY * config->blockDimZ,
+                    (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ, config->sharedMemBytes, site);
     return launch_ex_found(way, hook, site, config, function, parameters, extra, flags, word);
 }

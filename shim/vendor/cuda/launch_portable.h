@@ -5,12 +5,14 @@
 
 #define LAUNCH_ARGUMENTS function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, parameters, extra
 
-DRIVER_BODY launch_body(enum overlap_way way, enum hook hook, uintptr_t site, type_cuLaunchKernel *slow, CUfunction function,
-                        uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y, uint32_t block_z,
-                        uint32_t shared, CUstream stream, void **parameters, void **extra) {
+DRIVER_BODY launch_body(enum overlap_way way, enum hook hook, uintptr_t site, type_cuLaunchKernel *slow,
+                        CUfunction function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x,
+                        uint32_t block_y, uint32_t block_z, uint32_t shared, CUstream stream, void **parameters,
+                        void **extra) {
     type_cuLaunchKernel *real = __atomic_load_n(&real_functions[hook][way], __ATOMIC_RELAXED);
     struct overlap_shard *shard = thread_shard;
-    uint64_t word = direct_word(function, 0, block_x * block_y * block_z, (uint64_t)grid_x * grid_y * grid_z, shared, site);
+    uint64_t word =
+        direct_word(function, 0, block_x * block_y * block_z, (uint64_t)grid_x * grid_y * grid_z, shared, site);
     if (__builtin_expect(!(word & OVERLAP_WORD_DIRECT) || !shard || !real, 0))
         return slow(LAUNCH_ARGUMENTS);
     count_direct(shard, way, word);

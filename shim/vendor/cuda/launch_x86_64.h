@@ -8,11 +8,11 @@
     __attribute__((visibility("hidden"))) CUresult proc_##name parameters;
 #define HOT_launch_ex_body HOT_launch_body
 
-/* What the assembler cannot do is done by the C form of the whole path; if it has found a word at least, it says which: for
- * cuLaunchKernel in the upper halves of the two arguments on the stack that are only 32 bits wide. */
+/* What the assembler cannot do is done by the C form of the whole path; if it has found a word at least, it says which:
+ * for cuLaunchKernel in the upper halves of the two arguments on the stack that are only 32 bits wide. */
 #define SLOW_launch_body(way, name, parameters, ...)                                                                   \
     SLOW(way, name, launch_body, parameters, __VA_ARGS__)                                                              \
-    CUresult found_##way##_##name(CUfunction, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint64_t, uint64_t,     \
+    CUresult found_##way##_##name(CUfunction, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint64_t, uint64_t,    \
                                   CUstream, void **, void **);                                                         \
     CUresult found_##way##_##name(CUfunction function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,              \
                                   uint32_t block_x, uint32_t block_y, uint64_t block_z_low, uint64_t shared_high,      \
@@ -37,7 +37,8 @@ _Static_assert(HOOK_cuLaunchKernel == 0 && HOOK_cuLaunchKernel_ptsz == 1 && HOOK
 _Static_assert(sizeof real_functions[0] == 32, "place in real_functions");
 _Static_assert(OVERLAP_WAY_symbol == 0 && OVERLAP_WAY_dlsym == 1 && OVERLAP_WAY_proc_address == 2, "WAY of the thunks");
 _Static_assert(OVERLAP_CACHE_BITS == 15 && sizeof(struct overlap_cache_line) == 64, "place in launch_cache");
-_Static_assert(offsetof(struct overlap_cache_line, answers[0].key) == 8 && sizeof(struct overlap_answer) == 24, "answers");
+_Static_assert(offsetof(struct overlap_cache_line, answers[0].key) == 8 && sizeof(struct overlap_answer) == 24,
+               "answers");
 _Static_assert(offsetof(struct overlap_answer, grid) == 8 && offsetof(struct overlap_answer, word) == 16, "answer");
 _Static_assert(OVERLAP_WORD_SIZE_BITS == 18 && OVERLAP_WORD_REASON_SHIFT == 18, "fields of the word");
 _Static_assert(OVERLAP_WORD_DIRECT == 1 << 26 && OVERLAP_WORD_CHANGED == 1 << 25, "flags of the word");

@@ -1,7 +1,8 @@
 /* The driver's own functions, and who gets ours instead.
  *
- * dlsym: the real function is asked first; its answer is replaced only if it is the driver's function of that very name. cuGetProcAddress:
- * likewise, by the address that the driver returned, which is right for every version and every kind of default stream.
+ * dlsym: the real function is asked first; its answer is replaced only if it is the driver's function of that very
+ * name. cuGetProcAddress: likewise, by the address that the driver returned, which is right for every version and every
+ * kind of default stream.
  */
 #include <string.h>
 
@@ -18,7 +19,8 @@ static const char *const hook_names[HOOK_COUNT] = {
 #undef DRIVER
 };
 
-/* The driver of this process: the first that anybody used through us. Written once, by whoever comes first, then read only. */
+/* The driver of this process: the first that anybody used through us. Written once, by whoever comes first, then read
+ * only. */
 static struct {
     uint32_t state; /* 0: none yet, 1: being written, 2: ready */
     struct overlap_object object;
@@ -39,7 +41,9 @@ static bool adopt(const struct overlap_object *object) {
     return true;
 }
 
-bool driver_ready(void) { return __atomic_load_n(&known.state, __ATOMIC_ACQUIRE) == 2; }
+bool driver_ready(void) {
+    return __atomic_load_n(&known.state, __ATOMIC_ACQUIRE) == 2;
+}
 
 /* Does the address belong to the driver of this process? */
 static bool is_driver(const void *address) {
@@ -47,7 +51,8 @@ static bool is_driver(const void *address) {
     if (driver_ready() && at >= known.object.start && at < known.object.end)
         return true;
     struct overlap_object object;
-    return overlap_object_at(at, &object) && strncmp(object.name, DRIVER_PREFIX, strlen(DRIVER_PREFIX)) == 0 && adopt(&object);
+    return overlap_object_at(at, &object) && strncmp(object.name, DRIVER_PREFIX, strlen(DRIVER_PREFIX)) == 0 &&
+           adopt(&object);
 }
 
 /* Remembers what is behind a way in; false if it is another function than the one we know. */

@@ -1,5 +1,6 @@
-/* Streams that communication libraries create for themselves, raised when the policy says so, as the published method does. No
- * collective runs on those of NCCL (they carry copies and events), so this alone raises no communication launch. */
+/* Streams that communication libraries create for themselves, raised when the policy says so, as the published method
+ * does. No collective runs on those of NCCL (they carry copies and events), so this alone raises no communication
+ * launch. */
 #include "cuda.h"
 
 /* The priority for a stream that this caller creates; false: leave it. */
@@ -15,8 +16,8 @@ static bool wanted(uintptr_t site, int *priority) {
            device_priority(policy->stream_priority, policy->stream_priority_value, priority);
 }
 
-CUresult stream_create(enum overlap_way way, enum hook hook, uintptr_t site, CUstream *stream, uint32_t flags, int priority,
-                       bool with_priority) {
+CUresult stream_create(enum overlap_way way, enum hook hook, uintptr_t site, CUstream *stream, uint32_t flags,
+                       int priority, bool with_priority) {
     void *real = real_function(way, hook);
     if (!real)
         return CUDA_ERROR_NOT_INITIALIZED;

@@ -59,34 +59,39 @@ bool overlap_cache_keep(struct overlap_cache *cache, uint64_t handle, uint64_t k
     return false;
 }
 
-/* Calls for every answer of the handle; there is no line of it behind a free one. */
-#define FOR_ANSWERS(answer, cache, handle_)                                                                            \
-    for (uint64_t probe = 0; probe < OVERLAP_CACHE_PROBES; probe++)                                                    \
-        if (__atomic_load_n(&line_at(cache, handle_, probe)->handle, __ATOMIC_RELAXED) == (handle_))                   \
-            for (struct overlap_answer *answer = line_at(cache, handle_, probe)->answers;                              \
-                 answer < line_at(cache, handle_, probe)->answers + 2; answer++)
-
 void overlap_cache_replace(struct overlap_cache *cache, uint64_t handle, uint64_t key, uint64_t word, uint64_t better) {
-    FOR_ANSWERS(answer, cache, handle) {
-        uint64_t expected = word;
-        if (__atomic_load_n(&answer->key, __ATOMIC_RELAXED) == key)
-            __atomic_compare_exchange_n(&answer->word, &expected, better, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+    for (uint64_t probe = 0; probe < OVERLAP_CACHE_PROBES; probe++) {
+        struct overlap_cache_line *line = line_at(cache, handle, probe);
+        uint64_t owner = __atomic_load_n(&line->handle, __ATOMIC_RELAXED);
+        if (owner == 0)
+            return;
+        for (int i = 0; owner == handle && i < 2; i++) {
+            uint64_t expected = word;
+            if (__atomic_load_n(&line->answers[i].key, __ATOMIC_RELAXED) == key)
+                __atomic_compare_exchange_n(&line->answers[i].word, &expected, better, false, __ATOMIC_RELEASE,
+                                            __ATOMIC_RELAXED);
+        }
     }
 }
 
-static void withdraw(struct overlap_answer *answer) {
-    __atomic_store_n(&answer->word, 0, __ATOMIC_RELEASE);
+static void withdraw(struct overlap_cache_line *line) {
+    __atomic_store_n(&line->answers[0].word, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&line->answers[1].word, 0, __ATOMIC_RELEASE);
 }
 
 void overlap_cache_forget(struct overlap_cache *cache, uint64_t handle) {
-    FOR_ANSWERS(answer, cache, handle) withdraw(answer);
+    for (uint64_t probe = 0; probe < OVERLAP_CACHE_PROBES; probe++) {
+        struct overlap_cache_line *line = line_at(cache, handle, probe);
+        uint64_t owner = __atomic_load_n(&line->handle, __ATOMIC_RELAXED);
+        if (owner == 0)
+            return;
+        if (overlap_cache_plain(owner) == handle)
+            withdraw(line);
+    }
 }
 
 void overlap_cache_forget_all(struct overlap_cache *cache) {
-    for (uint64_t i = 0; i < OVERLAP_CACHE_LINES; i++) {
-        if (__atomic_load_n(&cache->lines[i].handle, __ATOMIC_RELAXED) == 0)
-            continue;
-        withdraw(&cache->lines[i].answers[0]);
-        withdraw(&cache->lines[i].answers[1]);
-    }
+    for (uint64_t i = 0; i < OVERLAP_CACHE_LINES; i++)
+        if (__atomic_load_n(&cache->lines[i].handle, __ATOMIC_RELAXED) != 0)
+            withdraw(&cache->lines[i]);
 }

@@ -104,9 +104,15 @@ static inline uint64_t overlap_cache_grid(uint64_t minimum, uint64_t maximum) {
     return (maximum - minimum) << 32 | minimum;
 }
 
-/* launch_x86_64.S computes the same. */
+/* The top bits of a handle, which no address of a program has, tell apart what is launched by one kernel in different
+ * ways. All of them are looked for from the same line on, so that they can be withdrawn together. launch_x86_64.S,
+ * which knows plain handles only, computes the same. */
+#define OVERLAP_CACHE_HANDLE_BITS 57
+static inline uint64_t overlap_cache_plain(uint64_t handle) {
+    return handle & ((UINT64_C(1) << OVERLAP_CACHE_HANDLE_BITS) - 1);
+}
 static inline uint64_t overlap_cache_hash(uint64_t handle) {
-    return handle * UINT64_C(0x9E3779B97F4A7C15) >> (64 - OVERLAP_CACHE_BITS);
+    return overlap_cache_plain(handle) * UINT64_C(0x9E3779B97F4A7C15) >> (64 - OVERLAP_CACHE_BITS);
 }
 
 /* The word of an answer, if it is one for this key and grid; else 0. The interval of an answer never changes once its
@@ -129,7 +135,7 @@ bool overlap_cache_keep(struct overlap_cache *cache, uint64_t handle, uint64_t k
 /* Replaces `word` by `better` wherever the key holds exactly `word`. */
 void overlap_cache_replace(struct overlap_cache *cache, uint64_t handle, uint64_t key, uint64_t word, uint64_t better);
 
-/* Withdraws every answer of a handle, or of all handles. */
+/* Withdraws every answer of a plain handle, however launched, or of all handles. */
 void overlap_cache_forget(struct overlap_cache *cache, uint64_t handle);
 void overlap_cache_forget_all(struct overlap_cache *cache);
 

@@ -15,6 +15,9 @@ extern struct r_debug *_dl_debug_addr __attribute__((weak)); /* musl's name for 
 extern ElfW(Dyn) _DYNAMIC[]; /* our own dynamic section */
 #pragma GCC visibility pop
 
+/* Used by the assembler entries; NULL until found. */
+extern void *(*overlap_real_dlsym)(void *handle, const char *name);
+extern void *(*overlap_real_dlvsym)(void *handle, const char *name, const char *version);
 void *(*overlap_real_dlsym)(void *handle, const char *name);
 void *(*overlap_real_dlvsym)(void *handle, const char *name, const char *version);
 
@@ -190,11 +193,15 @@ bool overlap_is_ours(uintptr_t address) {
     return address >= ours.start && address < ours.end;
 }
 
-void *overlap_next_symbol(const char *name, const char *prefix) {
+void *overlap_dlsym(void *handle, const char *name) {
     void *(*find)(void *, const char *) = __atomic_load_n(&overlap_real_dlsym, __ATOMIC_ACQUIRE);
     if (!find)
         find = (void *(*)(void *, const char *))overlap_find_dlsym();
-    void *address = find ? find((void *)-1L /* RTLD_NEXT */, name) : NULL;
+    return find ? find(handle, name) : NULL;
+}
+
+void *overlap_next_symbol(const char *name, const char *prefix) {
+    void *address = overlap_dlsym((void *)-1L /* RTLD_NEXT */, name);
     if (address)
         return address;
     struct overlap_object object;

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,6 +34,11 @@ static void path_in(char *path, size_t size, const char *directory, const char *
     overlap_text_add(&text, "/");
     overlap_text_add(&text, name);
     overlap_text_add(&text, suffix);
+}
+
+bool overlap_may_grow(uint64_t size) {
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur;
 }
 
 /* New, not through a link, for the user only; -1 with errno. */
@@ -75,6 +81,10 @@ static void name_files(char *name, size_t size, uint64_t n) {
  * where. */
 static int make_file(const struct overlap_settings *settings) {
     bool away = on_network(settings->directory);
+    if (!overlap_may_grow(sizeof(struct overlap_page))) {
+        errno = EFBIG;
+        return -1;
+    }
     for (uint64_t n = 0; n < 1000; n++) {
         char name[160], prefix[80] = "", path[PATH_SIZE];
         name_files(name, sizeof name, n);
@@ -187,7 +197,7 @@ void overlap_page_forked(void) {
 
 /* Brings a page that waited in /dev/shm into the report's folder. What fails here is done later by `overlap report`. */
 static void bring(const struct overlap_page *page) {
-    int file = create(final, O_WRONLY);
+    int file = overlap_may_grow(sizeof *page) ? create(final, O_WRONLY) : -1;
     if (file < 0)
         return;
     size_t done = 0;
@@ -202,11 +212,12 @@ static void bring(const struct overlap_page *page) {
         unlink(waiting);
 }
 
-void overlap_page_end(const struct overlap_settings *settings) {
+void overlap_page_end(void) {
     int saved = errno;
     if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != MADE && overlap_vendor_present())
         overlap_page_start(); /* the driver is here, and nothing came through us: that must be said */
     if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == MADE) {
+        const struct overlap_settings *settings = overlap_armed();
         struct overlap_page *page = overlap_current_page;
         bool opened = (page->flags & OVERLAP_PAGE_OPENED_GPU) || overlap_vendor_present();
         __atomic_fetch_or(&page->flags, OVERLAP_PAGE_ENDED | (opened ? OVERLAP_PAGE_OPENED_GPU : 0U), __ATOMIC_RELAXED);

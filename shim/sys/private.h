@@ -6,7 +6,8 @@
 /* What start.c learnt; read through overlap_armed() by everybody else. */
 struct overlap_start {
     struct overlap_settings settings;
-    const char *broken; /* what is wrong with the table, until it was said */
+    char *text; /* OVERLAP_TABLE; NULL: nothing to do in this process */
+    size_t length;
     char directory[512];
     char run[32];
 };
@@ -17,8 +18,11 @@ void overlap_log_start(void);
 
 /* In the child after fork; at the regular end of the process. */
 void overlap_page_forked(void);
-void overlap_page_end(const struct overlap_settings *settings);
+void overlap_page_end(void);
 
 /* Where the trace of this process goes: an open file, or -1. */
 void overlap_trace_open(int made);
 void overlap_trace_forked(void);
+
+/* May a file of ours be so large? Who writes beyond RLIMIT_FSIZE is sent a signal that ends the program. */
+bool overlap_may_grow(uint64_t size);

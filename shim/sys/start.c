@@ -19,8 +19,8 @@ extern void *__dso_handle __attribute__((visibility("hidden"), weak));
 
 struct overlap_start overlap_start;
 
-enum { FRESH, READING, DONE };
-static int state = FRESH;
+enum { FRESH, WORKING, DONE };
+static uint32_t environment_read = FRESH, table_decoded = FRESH;
 
 struct variables {
 #define ENV(field, name, meaning) const char *field;
@@ -129,38 +129,43 @@ static size_t decode_base64(const char *text, size_t length, uint8_t *out) {
     return at;
 }
 
-/* One mapping for all that must outlive the environment. */
-static void copy(const struct variables *found) {
+/* Copies what must outlive the environment; false: there is nothing to do in this process. */
+static bool copy(const struct variables *found) {
     size_t length = strlen(found->table);
-    if (length > OVERLAP_TABLE_MAX_SIZE / 3 * 4 + 4) {
-        overlap_start.broken = "it is too long";
-        return;
-    }
-    uint8_t *table = mmap(NULL, length + 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (table == MAP_FAILED)
-        return;
-    size_t size = decode_base64(found->table, length, table);
-    const char *wrong = size == SIZE_MAX ? "it is not base64" : overlap_table_check(table, size);
-    if (wrong) {
-        munmap(table, length + 8);
-        overlap_start.broken = wrong;
-        return;
-    }
+    if (length > OVERLAP_TABLE_MAX_SIZE / 3 * 4 + 4)
+        length = OVERLAP_TABLE_MAX_SIZE / 3 * 4 + 8; /* cut: it will be found broken */
+    char *text = mmap(NULL, length + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (text == MAP_FAILED)
+        return false;
+    memcpy(text, found->table, length);
+    overlap_start.text = text;
+    overlap_start.length = length;
     decode_path(found->report ? found->report : "", overlap_start.directory, sizeof overlap_start.directory);
     decode_path(found->run_id ? found->run_id : "", overlap_start.run, sizeof overlap_start.run);
+    int64_t launcher = number(found->launcher_pid);
+    int64_t world =
+        first_number((const char *const[]){"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", NULL});
     overlap_start.settings = (struct overlap_settings){
-        .table = table,
         .directory = overlap_start.directory,
         .run = overlap_start.run,
         .trace = found->trace && strcmp(found->trace, "1") == 0,
         .quiet = found->quiet && strcmp(found->quiet, "1") == 0,
-        .launcher = (uint32_t)(number(found->launcher_pid) > 0 ? number(found->launcher_pid) : 0),
+        .launcher = launcher > 0 ? (uint32_t)launcher : 0,
         .rank = (int32_t)first_number(
             (const char *const[]){"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", NULL}),
+        .world = world > 0 ? (uint32_t)world : 0,
     };
-    int64_t world =
-        first_number((const char *const[]){"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", NULL});
-    overlap_start.settings.world = world > 0 ? (uint32_t)world : 0;
+    return true;
+}
+
+/* In place: the bytes are fewer than the characters they come from. */
+static void decode_table(void) {
+    size_t size = decode_base64(overlap_start.text, overlap_start.length, (uint8_t *)overlap_start.text);
+    const char *wrong = size == SIZE_MAX ? "it is not base64" : overlap_table_check(overlap_start.text, size);
+    if (wrong)
+        overlap_say("the policy in OVERLAP_TABLE is ignored: ", wrong, "; start the program with overlap-run");
+    else
+        overlap_start.settings.table = overlap_start.text;
 }
 
 /* The child of a fork starts at zero, with a page of its own if it comes to use a GPU. */
@@ -172,35 +177,32 @@ static void in_child(void) {
 static void read_environment(void) {
     struct variables found = {0};
     read_variables(&found);
-    if (!found.table || (found.run && strcmp(found.run, "off") == 0))
+    if (!found.table || (found.run && strcmp(found.run, "off") == 0) || !copy(&found))
         return;
     overlap_log_start();
-    copy(&found);
-    if (overlap_start.settings.table && __register_atfork)
+    if (__register_atfork)
         __register_atfork(NULL, NULL, in_child, &__dso_handle ? __dso_handle : NULL);
 }
 
-/* Reads the environment once; false while another caller is at it, or while there is none yet. */
-static bool settle(void) {
-    int now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
-    if (now == FRESH && &environ && environ &&
-        __atomic_compare_exchange_n(&state, &now, READING, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-        read_environment();
-        __atomic_store_n(&state, DONE, __ATOMIC_RELEASE);
+/* Does the work once; false while another caller is at it, or while it cannot be done yet. */
+static bool once(uint32_t *done, void (*work)(void)) {
+    uint32_t now = __atomic_load_n(done, __ATOMIC_ACQUIRE);
+    if (now == FRESH && __atomic_compare_exchange_n(done, &now, WORKING, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+        work();
+        __atomic_store_n(done, DONE, __ATOMIC_RELEASE);
         return true;
     }
-    return now == DONE;
+    return now == DONE || overlap_wait(done, DONE);
+}
+
+/* Has the launcher set us up, whether or not its table can be believed? */
+static bool is_set_up(void) {
+    return &environ && environ && once(&environment_read, read_environment) && overlap_start.text;
 }
 
 const struct overlap_settings *overlap_armed(void) {
-    if (!settle())
+    if (!is_set_up() || !once(&table_decoded, decode_table))
         return NULL;
-    if (__builtin_expect(overlap_start.broken != NULL, 0)) {
-        /* Said at the first use of a driver, so that a shell in between stays silent. */
-        const char *broken = __atomic_exchange_n(&overlap_start.broken, NULL, __ATOMIC_RELAXED);
-        if (broken)
-            overlap_say("the policy in OVERLAP_TABLE is ignored: ", broken, "; start the program with overlap-run");
-    }
     return overlap_start.settings.table ? &overlap_start.settings : NULL;
 }
 
@@ -222,10 +224,10 @@ bool overlap_thread_alive(uint32_t tid) {
 }
 
 __attribute__((constructor)) static void start(void) {
-    settle();
+    is_set_up();
 }
 
 __attribute__((destructor)) static void end(void) {
-    if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == DONE && overlap_start.settings.table)
-        overlap_page_end(&overlap_start.settings);
+    if (is_set_up())
+        overlap_page_end();
 }

@@ -29,7 +29,8 @@ const struct overlap_settings *overlap_armed(void);
 
 /* ---- Symbols of others ---- */
 
-extern void *(*overlap_real_dlsym)(void *handle, const char *name);
+/* The real dlsym; NULL also where there is none. */
+void *overlap_dlsym(void *handle, const char *name);
 
 /* The definition that comes after ours: in the global scope, or else in an object loaded RTLD_LOCAL whose basename
  * matches `prefix`. NULL: there is none now. */

@@ -34,7 +34,8 @@ bool overlap_trace_write(struct overlap_trace *record, const char *kernel, const
     record->sequence = __atomic_fetch_add(&sequence, 1, __ATOMIC_RELAXED);
     record->kernel_size = (uint16_t)kernel_size;
     record->library_size = (uint16_t)library_size;
-    if (to < 0 || __atomic_add_fetch(&written, size, __ATOMIC_RELAXED) > OVERLAP_TRACE_LIMIT)
+    uint64_t total = to < 0 ? 0 : __atomic_add_fetch(&written, size, __ATOMIC_RELAXED);
+    if (to < 0 || total > OVERLAP_TRACE_LIMIT || !overlap_may_grow(total))
         return false;
     memcpy(bytes, record, sizeof *record);
     if (kernel_size)

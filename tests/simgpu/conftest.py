@@ -9,16 +9,27 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import Any, Callable
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
-FLAGS = (
-    "-std=c11 -D_GNU_SOURCE -O2 -g -fPIC -shared -fvisibility=hidden -Wall -Wextra -Wconversion -Werror "
-    "-Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic"
-).split()
+FLAGS = [
+    "-std=c11",
+    "-D_GNU_SOURCE",
+    "-O2",
+    "-g",
+    "-fPIC",
+    "-shared",
+    "-fvisibility=hidden",
+    "-Wall",
+    "-Wextra",
+    "-Wconversion",
+    "-Werror",
+    "-Wl,-soname,libcuda.so.1",
+    "-Wl,-Bsymbolic",
+]
 
 
 def compiler() -> list[str]:
@@ -32,7 +43,9 @@ def libcuda(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return Path(given)
     out = tmp_path_factory.mktemp("simgpu") / "libcuda.so.1"
     sources = sorted(str(path) for path in (ROOT / "tools/simgpu").glob("*.c"))
-    subprocess.run([*compiler(), *FLAGS, f"-I{ROOT / 'shim/core'}", *sources, "-o", str(out), "-lm", "-pthread"], check=True)
+    subprocess.run(
+        [*compiler(), *FLAGS, f"-I{ROOT / 'shim/core'}", *sources, "-o", str(out), "-lm", "-pthread"], check=True
+    )
     return out
 
 
@@ -64,7 +77,7 @@ def simulate(libcuda: Path, tmp_path: Path) -> Callable[..., Run]:
     """simulate(snippet, gpu="h100", costs=[...]) -> Run. The snippet ends with `answer(value)`."""
     count = 0
 
-    def run(snippet: str, gpu: str = "h100", costs: Optional[str] = None, status: int = 0, **environment: str) -> Run:
+    def run(snippet: str, gpu: str = "h100", costs: str | None = None, status: int = 0, **environment: str) -> Run:
         nonlocal count
         count += 1
         timeline, launches = tmp_path / f"timeline{count}", tmp_path / f"launches{count}"

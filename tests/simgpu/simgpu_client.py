@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes as C
 import os
-from typing import Any, Optional, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 P = C.c_void_p
 
@@ -14,8 +15,12 @@ class Attribute(C.Structure):
 
 
 class Config(C.Structure):
-    _fields_ = [(name, C.c_uint) for name in ("gx", "gy", "gz", "bx", "by", "bz", "shared")] + [
-        ("stream", P), ("attrs", C.POINTER(Attribute)), ("count", C.c_uint)]
+    _fields_ = [
+        *[(name, C.c_uint) for name in ("gx", "gy", "gz", "bx", "by", "bz", "shared")],
+        ("stream", P),
+        ("attrs", C.POINTER(Attribute)),
+        ("count", C.c_uint),
+    ]
 
 
 class DriverError(Exception):
@@ -25,7 +30,7 @@ class DriverError(Exception):
 
 
 class Driver:
-    def __init__(self, path: Optional[str] = None, init: bool = True, context: bool = True) -> None:
+    def __init__(self, path: str | None = None, init: bool = True, context: bool = True) -> None:
         self.lib = C.CDLL(path or os.environ["SIMGPU_LIBRARY"])
         if init:
             self.cuInit(0)
@@ -38,6 +43,7 @@ class Driver:
             code = self.try_(name, *arguments)
             if code:
                 raise DriverError(name, code)
+
         return call
 
     def try_(self, name: str, *arguments: Any) -> int:
@@ -71,17 +77,33 @@ class Driver:
         return self.new("cuEventCreate", 0)
 
     def elapsed_us(self, first: P, last: P) -> float:
-        return round(self.get("cuEventElapsedTime", first, last, kind=C.c_float) * 1000, 3)
+        return float(round(self.get("cuEventElapsedTime", first, last, kind=C.c_float) * 1000, 3))
 
-    def launch(self, function: P, blocks: Any = 1, threads: Any = 32, dynamic: int = 0, stream: Any = None,
-               values: Sequence[Any] = (), entry: str = "cuLaunchKernel") -> int:
+    def launch(
+        self,
+        function: P,
+        blocks: Any = 1,
+        threads: Any = 32,
+        dynamic: int = 0,
+        stream: Any = None,
+        values: Sequence[Any] = (),
+        entry: str = "cuLaunchKernel",
+    ) -> int:
         grid = blocks if isinstance(blocks, tuple) else (blocks, 1, 1)
         block = threads if isinstance(threads, tuple) else (threads, 1, 1)
         pointers = (P * (len(values) + 1))(*[C.addressof(v) for v in values])
         return self.try_(entry, function, *grid, *block, dynamic, stream, pointers, None)
 
-    def launch_ex(self, function: P, blocks: int = 1, threads: int = 32, dynamic: int = 0, stream: Any = None,
-                  attributes: Sequence[tuple[int, Sequence[int]]] = (), entry: str = "cuLaunchKernelEx") -> int:
+    def launch_ex(
+        self,
+        function: P,
+        blocks: int = 1,
+        threads: int = 32,
+        dynamic: int = 0,
+        stream: Any = None,
+        attributes: Sequence[tuple[int, Sequence[int]]] = (),
+        entry: str = "cuLaunchKernelEx",
+    ) -> int:
         attrs = (Attribute * max(1, len(attributes)))()
         for at, (number, values) in enumerate(attributes):
             attrs[at].id = number

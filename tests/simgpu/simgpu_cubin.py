@@ -6,8 +6,8 @@ Only what a driver reads is in them: symbols, .nv.info, .text and .nv.shared. Th
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Optional, Sequence
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,15 @@ def _kernel_info(kernel: Kernel) -> bytes:
     return data
 
 
-def cubin(kernels: Sequence[Kernel], architecture: int = 90, old: bool = False, reserved: Optional[bool] = None) -> bytes:
+def cubin(kernels: Sequence[Kernel], architecture: int = 90, old: bool = False, reserved: bool | None = None) -> bytes:
     """`old`: registers in sh_info and the architecture in the low byte, as before CUDA 13."""
     reserved = architecture >= 90 if reserved is None else reserved
     names, strings = _Strings(), _Strings()
     sections: list[tuple[int, int, bytes, int, int, int, int]] = []  # name, type, data, size, link, info, entry
 
-    def section(name: str, kind: int, data: bytes = b"", size: int = 0, link: int = 0, info: int = 0, entry: int = 0) -> int:
+    def section(
+        name: str, kind: int, data: bytes = b"", size: int = 0, link: int = 0, info: int = 0, entry: int = 0
+    ) -> int:
         sections.append((names.add(name), kind, data, size or len(data), link, info, entry))
         return len(sections)
 
@@ -79,8 +81,9 @@ def cubin(kernels: Sequence[Kernel], architecture: int = 90, old: bool = False, 
         body += data if kind != 8 else b""
     flags = architecture if old else architecture << 8 | 0x06000004
     header = b"\x7fELF\x02\x01\x01\x41" + bytes([7 if old else 8]) + b"\0" * 7
-    header += struct.pack("<HHIQQQIHHHHHH", 2, 190, 1, 0, 0, 64 + len(body), flags, 64, 56, 0, 64, len(sections) + 1,
-                          len(sections))
+    header += struct.pack(
+        "<HHIQQQIHHHHHH", 2, 190, 1, 0, 0, 64 + len(body), flags, 64, 56, 0, 64, len(sections) + 1, len(sections)
+    )
     return header + body + table
 
 
@@ -89,6 +92,8 @@ def fatbin(entries: Sequence[tuple[int, int, bytes]]) -> bytes:
     body = b""
     for kind, architecture, payload in entries:
         payload += b"\0" * (-len(payload) % 8)
-        body += struct.pack("<HHIQIIHHIIIQQQ", kind, 0x101, 64, len(payload), 0, 0, 0, 8, architecture, 64, 0, 0x11, 0, 0)
+        body += struct.pack(
+            "<HHIQIIHHIIIQQQ", kind, 0x101, 64, len(payload), 0, 0, 0, 8, architecture, 64, 0, 0x11, 0, 0
+        )
         body += payload
     return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body

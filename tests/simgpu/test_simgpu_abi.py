@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,17 @@ STRUCTS = {
     "CUDA_GRAPH_INSTANTIATE_PARAMS": ["flags", "hUploadStream", "hErrNode_out", "result_out"],
     "CUgraphExecUpdateResultInfo": ["result", "errorNode", "errorFromNode"],
     "CUgraphEdgeData": ["from_port", "to_port", "type"],
-    "CUDA_MEMCPY2D": ["srcY", "srcMemoryType", "srcHost", "srcDevice", "srcPitch", "dstXInBytes", "dstHost", "dstPitch", "Height"],
+    "CUDA_MEMCPY2D": [
+        "srcY",
+        "srcMemoryType",
+        "srcHost",
+        "srcDevice",
+        "srcPitch",
+        "dstXInBytes",
+        "dstHost",
+        "dstPitch",
+        "Height",
+    ],
     "CUdevprop": ["maxThreadsDim", "sharedMemPerBlock", "regsPerBlock", "textureAlign"],
     "CUuuid": ["bytes"],
 }
@@ -30,12 +41,19 @@ STRUCTS = {
 
 def layout(header: str, include: Path, folder: Path) -> str:
     lines = [f'P("{name} %zu\\n", sizeof({name}));' for name in STRUCTS]
-    lines += [f'P("{name}.{field} %zu\\n", offsetof({name}, {field}));' for name, fields in STRUCTS.items() for field in fields]
+    lines += [
+        f'P("{name}.{field} %zu\\n", offsetof({name}, {field}));'
+        for name, fields in STRUCTS.items()
+        for field in fields
+    ]
     source = folder / "layout.c"
     body = "\n".join(lines)
-    source.write_text(f"#include <stddef.h>\n#include <stdio.h>\n#include <{header}>\n#define P printf\nint main(void) {{\n{body}\nreturn 0; }}\n")
+    top = f"#include <stddef.h>\n#include <stdio.h>\n#include <{header}>\n#define P printf\n"
+    source.write_text(top + f"int main(void) {{\n{body}\nreturn 0; }}\n")
     program = folder / "layout"
-    subprocess.run([*shlex.split(os.environ.get("CC", "cc")), "-w", f"-I{include}", str(source), "-o", str(program)], check=True)
+    subprocess.run(
+        [*shlex.split(os.environ.get("CC", "cc")), "-w", f"-I{include}", str(source), "-o", str(program)], check=True
+    )
     return subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout
 
 
@@ -43,12 +61,12 @@ needs_cuda_h = pytest.mark.skipif(not (INCLUDE / "cuda.h").exists(), reason="no 
 
 
 @needs_cuda_h
-def test_layouts_are_those_of_cuda_h(tmp_path):
+def test_layouts_are_those_of_cuda_h(tmp_path: Path) -> None:
     assert layout("cuda_abi.h", ROOT / "tools/simgpu", tmp_path) == layout("cuda.h", INCLUDE, tmp_path)
 
 
 @needs_cuda_h
-def test_numbers_are_those_of_cuda_h():
+def test_numbers_are_those_of_cuda_h() -> None:
     real = {
         name: int(value, 0)
         for name, value in re.findall(r"\b(CUDA_ERROR_\w+|CUDA_SUCCESS)\s*=\s*(\d+)", (INCLUDE / "cuda.h").read_text())
@@ -59,11 +77,14 @@ def test_numbers_are_those_of_cuda_h():
 
 
 @needs_cuda_h
-def test_the_table_of_the_api_is_fresh():
+def test_the_table_of_the_api_is_fresh() -> None:
     version = re.search(r"#define CUDA_VERSION (\d+)", (INCLUDE / "cuda.h").read_text())
     if version is None or version[1] != "13000":
         pytest.skip("the table was made from CUDA 13.0")
-    import sys
-
-    made = subprocess.run([sys.executable, str(ROOT / "tools/simgpu/generate_api.py"), str(INCLUDE)], capture_output=True, text=True, check=True)
+    made = subprocess.run(
+        [sys.executable, str(ROOT / "tools/simgpu/generate_api.py"), str(INCLUDE)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert made.stdout == (ROOT / "tools/simgpu/api.def").read_text()

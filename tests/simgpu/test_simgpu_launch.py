@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 INVALID_VALUE, INVALID_HANDLE, OUT_OF_RESOURCES, TOO_LARGE, NOT_SUPPORTED, BAD_CLUSTER = 1, 400, 701, 720, 801, 912
@@ -14,7 +16,7 @@ k, fat, bounded, static, args = (d.function(m, n) for n in ("k", "fat", "bounded
 """
 
 
-def codes(simulate, expression, gpu="h100", **environment):
+def codes(simulate: Any, expression: str, gpu: str = "h100", **environment: str) -> Any:
     arch = {"h100": 90, "a100": 80}[gpu]
     return simulate(f"ARCH = {arch}\n{SETUP}\nanswer({expression})", gpu=gpu, **environment).answer
 
@@ -49,44 +51,46 @@ def codes(simulate, expression, gpu="h100", **environment):
         pytest.param("d.launch(args, values=[C.c_int(1), C.c_long(2)])", 0, id="parameters given"),
         pytest.param("d.try_('cuLaunchKernel', k, 1,1,1, 32,1,1, 0, None, (P * 1)(), (P * 1)())", INVALID_VALUE,
                      id="kernelParams and extra"),
-        pytest.param("d.launch(k, 132 * 2, 1024, entry='cuLaunchCooperativeKernel')", 0, id="a cooperative grid that fits"),
+        pytest.param("d.launch(k, 132 * 2, 1024, entry='cuLaunchCooperativeKernel')", 0,
+                     id="a cooperative grid that fits"),
         pytest.param("d.launch(k, 132 * 2 + 1, 1024, entry='cuLaunchCooperativeKernel')", TOO_LARGE,
                      id="a cooperative grid that does not"),
         pytest.param("d.launch_ex(k, 133 * 2, 1024, attributes=[(2, [1])])", TOO_LARGE, id="cooperative by attribute"),
         pytest.param("d.launch_ex(k, attributes=[(8, [-3])])", 0, id="priority by attribute"),
         pytest.param("d.launch_ex(k, attributes=[(99, [1])])", INVALID_VALUE, id="an unknown attribute"),
-        pytest.param("d.launch_ex(k, attributes=[(n, [0]) for n in (0, 3, 5, 6, 7, 9, 10, 13, 14)])", 0, id="accepted ones"),
+        pytest.param("d.launch_ex(k, attributes=[(n, [0]) for n in (0, 3, 5, 6, 7, 9, 10, 13, 14)])", 0,
+                     id="accepted ones"),
         pytest.param("d.launch_ex(k, 8, attributes=[(4, [4, 1, 1])])", 0, id="a cluster"),
         pytest.param("d.launch_ex(k, 6, attributes=[(4, [4, 1, 1])])", INVALID_VALUE, id="a grid that is no multiple"),
         pytest.param("d.launch_ex(k, 16, attributes=[(4, [16, 1, 1])])", BAD_CLUSTER, id="a cluster too large"),
     ],
 )  # fmt: skip
-def test_answers(simulate, expression, expected):
+def test_answers(simulate: Any, expression: Any, expected: Any) -> None:
     assert codes(simulate, expression) == expected
 
 
-def test_clusters_need_compute_capability_9(simulate):
+def test_clusters_need_compute_capability_9(simulate: Any) -> None:
     assert codes(simulate, "d.launch_ex(k, 8, attributes=[(4, [4, 1, 1])])", gpu="a100") == NOT_SUPPORTED
 
 
-def test_priority_per_launch_needs_driver_12(simulate):
+def test_priority_per_launch_needs_driver_12(simulate: Any) -> None:
     expression = "d.launch_ex(k, attributes=[(8, [-3])])"
     assert codes(simulate, expression, SIMGPU_DRIVER_VERSION="11080") == INVALID_VALUE
     assert codes(simulate, expression, SIMGPU_DRIVER_VERSION="12000") == 0
 
 
-def test_refuse_hook(simulate):
+def test_refuse_hook(simulate: Any) -> None:
     expression = "[d.launch(k, dynamic=n) for n in (1000, 1001)] + [d.launch(static, dynamic=1001)]"
     assert codes(simulate, expression, SIMGPU_REFUSE="k:1000") == [0, OUT_OF_RESOURCES, 0]
 
 
-def test_a_refused_launch_leaves_no_work(simulate):
+def test_a_refused_launch_leaves_no_work(simulate: Any) -> None:
     run = simulate("ARCH = 90\n" + SETUP + "d.launch(k, 1, 1025); d.cuCtxSynchronize()")
     assert run.timeline == []
     assert [row["result"] for row in run.launches] == [INVALID_VALUE]
 
 
-def test_launch_log(simulate):
+def test_launch_log(simulate: Any) -> None:
     run = simulate(
         "ARCH = 90\n"
         + SETUP
@@ -110,7 +114,7 @@ answer(hex(s.value))
     assert first["parameters"] == third["parameters"] != second["parameters"]
 
 
-def test_a_kernel_handle_launches_and_is_no_function_elsewhere(simulate):
+def test_a_kernel_handle_launches_and_is_no_function_elsewhere(simulate: Any) -> None:
     run = simulate(
         """
 d = Driver()
@@ -126,7 +130,7 @@ answer([d.launch(kernel), d.launch(function), d.try_("cuFuncGetAttribute", C.byr
     assert run.answer == [0, 0, 400, 400, 400, 0, 40]
 
 
-def test_kernel_attributes_are_per_device_and_reach_the_function(simulate):
+def test_kernel_attributes_are_per_device_and_reach_the_function(simulate: Any) -> None:
     run = simulate(
         """
 d = Driver()
@@ -144,7 +148,7 @@ answer([before, other, d.launch(kernel, dynamic=60000), d.get("cuFuncGetAttribut
     assert run.answer == [1, 1, 0, 60000]
 
 
-def test_handles_of_an_unloaded_module_are_bad_and_come_back(simulate):
+def test_handles_of_an_unloaded_module_are_bad_and_come_back(simulate: Any) -> None:
     run = simulate(
         """
 d = Driver()
@@ -161,7 +165,7 @@ answer([bad, old.value == new.value, m.value == m2.value, d.get("cuFuncGetAttrib
     assert run.answer == [[400, 400, 400], True, True, 48]
 
 
-def test_work_in_flight_survives_its_module(simulate):
+def test_work_in_flight_survives_its_module(simulate: Any) -> None:
     run = simulate(
         """
 d = Driver()

@@ -7,6 +7,7 @@ import os
 import shlex
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,14 +26,15 @@ def occupancy_header() -> Path | None:
     return next((path for path in [*found, *toolkits] if path.exists()), None)
 
 
-def test_equal_to_cuda_occupancy_h(tmp_path):
+def test_equal_to_cuda_occupancy_h(tmp_path: Path) -> None:
     header = occupancy_header()
     if header is None:
         pytest.skip(f"cuda_occupancy.h is in the package {REQUIREMENT}, which is not installed")
     program = tmp_path / "occupancy_check"
     subprocess.run(
         [
-            *shlex.split(os.environ.get("CC", "cc")), "-std=c11", "-D_GNU_SOURCE", "-O2", "-w", f"-I{ROOT / 'tools/simgpu'}", f"-I{ROOT / 'shim/core'}",
+            *shlex.split(os.environ.get("CC", "cc")), "-std=c11", "-D_GNU_SOURCE", "-O2", "-w",
+            f"-I{ROOT / 'tools/simgpu'}", f"-I{ROOT / 'shim/core'}",
             "-idirafter", str(header.parent), str(HERE / "occupancy_check.c"), str(ROOT / "tools/simgpu/occupancy.c"),
             "-o", str(program),
         ],
@@ -47,7 +49,7 @@ def test_equal_to_cuda_occupancy_h(tmp_path):
         assert int(different) == 0, f"{key}: {done.stderr}"
 
 
-def test_the_drivers_own_answers(simulate):
+def test_the_drivers_own_answers(simulate: Any) -> None:
     """Blocks, the inverse for dynamic shared memory, and the block size with the most threads."""
     run = simulate(
         """
@@ -76,7 +78,7 @@ answer([wrong, grid.value, block.value])
     assert run.answer == [[], 2 * 132, 768]
 
 
-def test_handles_of_either_kind_and_no_other(simulate):
+def test_handles_of_either_kind_and_no_other(simulate: Any) -> None:
     run = simulate(
         """
 d = Driver()

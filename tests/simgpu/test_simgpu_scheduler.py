@@ -6,6 +6,8 @@ blocks of `half` run as fast as one, so times add up simply. An H100 has 132 mul
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 COSTS = """
@@ -27,8 +29,8 @@ f = {n: d.function(module, n) for n in names}
 """
 
 
-def us(row, key="end_us", since="queued_us"):
-    return round(row[key] - row[since], 3)
+def us(row: dict[str, Any], key: str = "end_us", since: str = "queued_us") -> float:
+    return float(round(row[key] - row[since], 3))
 
 
 @pytest.mark.parametrize(
@@ -40,7 +42,7 @@ def us(row, key="end_us", since="queued_us"):
         pytest.param(396, 30, id="three waves"),
     ],
 )
-def test_waves(simulate, blocks, expected):
+def test_waves(simulate: Any, blocks: Any, expected: Any) -> None:
     run = simulate(KERNELS + f"assert d.launch(f['big'], {blocks}, 1024) == 0; d.cuCtxSynchronize()", costs=COSTS)
     assert us(run.kernel("big")) == expected
 
@@ -52,7 +54,7 @@ def test_waves(simulate, blocks, expected):
         pytest.param(-5, 10, id="higher priority starts when the first wave ends"),
     ],
 )
-def test_priority_acts_when_blocks_are_placed(simulate, priority, start):
+def test_priority_acts_when_blocks_are_placed(simulate: Any, priority: Any, start: Any) -> None:
     run = simulate(
         KERNELS
         + f"""
@@ -85,7 +87,7 @@ d.cuCtxSynchronize()
         pytest.param("backfill", 37, 12, id="backfill: freed slots are taken until the grid runs out"),
     ],
 )
-def test_rules_for_a_pending_block_that_fits_nowhere(simulate, rule, urgent, filler):
+def test_rules_for_a_pending_block_that_fits_nowhere(simulate: Any, rule: Any, urgent: Any, filler: Any) -> None:
     """short ends at 12 and long at 22; urgent needs a whole multiprocessor."""
     run = simulate(KERNELS + RULES, gpu=f"h100:{rule}", costs=COSTS)
     start = run.kernel("short")["start_us"]
@@ -94,7 +96,7 @@ def test_rules_for_a_pending_block_that_fits_nowhere(simulate, rule, urgent, fil
     assert round(run.kernel("filler")["start_us"] - start, 3) == filler
 
 
-def test_a_head_that_does_not_fit_holds_up_equals_behind_it(simulate):
+def test_a_head_that_does_not_fit_holds_up_equals_behind_it(simulate: Any) -> None:
     run = simulate(
         KERNELS
         + """
@@ -120,7 +122,7 @@ d.cuCtxSynchronize()
         pytest.param(16, 32, 0, 32, id="block slots"),
     ],
 )
-def test_four_resources_limit_residence(simulate, registers, threads, dynamic, peak):
+def test_four_resources_limit_residence(simulate: Any, registers: Any, threads: Any, dynamic: Any, peak: Any) -> None:
     run = simulate(
         f"""
 d = Driver()
@@ -136,7 +138,7 @@ answer(blocks.value)
     assert run.kernel("k")["resident_peak"] == run.answer == peak
 
 
-def test_blocks_of_one_kernel_share_a_multiprocessor(simulate):
+def test_blocks_of_one_kernel_share_a_multiprocessor(simulate: Any) -> None:
     """gain 1.5 at two blocks: alone a block has 1/1.5 of the throughput, so it takes 2/1.5/2 of the time."""
     run = simulate(
         KERNELS
@@ -149,13 +151,13 @@ for blocks in (132, 264):
     assert [us(row) for row in run.timeline] == [7.5, 10]
 
 
-def test_a_change_of_residents_changes_the_speed_of_the_rest(simulate):
+def test_a_change_of_residents_changes_the_speed_of_the_rest(simulate: Any) -> None:
     """133 blocks: one multiprocessor has two, of which the second starts at once; both take 10 us, the others 7.5."""
     run = simulate(KERNELS + 'd.launch(f["shared"], 133, 1024); d.cuCtxSynchronize()', costs=COSTS)
     assert us(run.kernel("shared")) == 10
 
 
-def test_different_kernels_do_not_slow_each_other(simulate):
+def test_different_kernels_do_not_slow_each_other(simulate: Any) -> None:
     run = simulate(
         KERNELS
         + """
@@ -169,7 +171,7 @@ d.cuCtxSynchronize()
     assert us(run.kernel("half")) == 10
 
 
-def test_a_cluster_starts_at_once(simulate):
+def test_a_cluster_starts_at_once(simulate: Any) -> None:
     run = simulate(
         KERNELS
         + """
@@ -182,7 +184,7 @@ d.cuCtxSynchronize()
     assert run.kernel("big")["start_us"] == run.kernel("half")["end_us"]
 
 
-def test_huge_grids_end_soon_and_take_as_long_as_they_should(simulate):
+def test_huge_grids_end_soon_and_take_as_long_as_they_should(simulate: Any) -> None:
     run = simulate(KERNELS + 'd.launch(f["half"], (5000000, 2, 1), 1024); d.cuCtxSynchronize()', costs=COSTS)
     row = run.kernel("half")
     assert row["blocks"] == 10_000_000
@@ -202,14 +204,14 @@ d.cuCtxSynchronize()
 """
 
 
-def test_results_depend_on_the_order_of_calls_alone(simulate):
+def test_results_depend_on_the_order_of_calls_alone(simulate: Any) -> None:
     first = simulate("DELAY = False\n" + PROGRAM)
     second = simulate("DELAY = True\n" + PROGRAM)
     assert len(first.timeline) == 60
     assert first.timeline == second.timeline
 
 
-def test_polling_ends(simulate):
+def test_polling_ends(simulate: Any) -> None:
     run = simulate(
         KERNELS
         + """
@@ -223,7 +225,7 @@ answer(polls)
     assert run.answer == 4  # 10 us at 2 us a call; the fifth says done
 
 
-def test_work_left_at_exit_is_in_the_timeline(simulate):
+def test_work_left_at_exit_is_in_the_timeline(simulate: Any) -> None:
     run = simulate(KERNELS + 'd.launch(f["big"], 264, 1024)', costs=COSTS)
     assert us(run.kernel("big")) == 20
 
@@ -243,6 +245,6 @@ def test_work_left_at_exit_is_in_the_timeline(simulate):
         ("reduce_kernel", False),
     ],
 )
-def test_communication_is_known_by_name(simulate, name, communication):
+def test_communication_is_known_by_name(simulate: Any, name: Any, communication: Any) -> None:
     run = simulate(f"d = Driver(); d.launch(d.kernel(cubin([Kernel('{name}')]), '{name}')); d.cuCtxSynchronize()")
     assert run.timeline[0]["communication"] is communication

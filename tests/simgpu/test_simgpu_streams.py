@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 UNSUPPORTED, INVALIDATED, UNMATCHED, UNJOINED, ISOLATION, IMPLICIT, CAPTURED = 900, 901, 903, 904, 905, 906, 907
@@ -20,15 +22,15 @@ def count(graph):
 """
 
 
-def starts(run):
+def starts(run: Any) -> dict[str, float]:
     return {row["kernel"]: row["start_us"] for row in run.timeline}
 
 
-def ends(run):
+def ends(run: Any) -> dict[str, float]:
     return {row["kernel"]: row["end_us"] for row in run.timeline}
 
 
-def test_one_stream_is_in_order_and_two_overlap(simulate):
+def test_one_stream_is_in_order_and_two_overlap(simulate: Any) -> None:
     run = simulate(
         SETUP + "s, t = d.stream(), d.stream(); d.launch(a, stream=s); d.launch(b, stream=s); d.launch(c, stream=t)",
         costs=COSTS,
@@ -37,7 +39,7 @@ def test_one_stream_is_in_order_and_two_overlap(simulate):
     assert starts(run)["c"] < ends(run)["a"]
 
 
-def test_a_wait_orders_two_streams(simulate):
+def test_a_wait_orders_two_streams(simulate: Any) -> None:
     run = simulate(
         SETUP
         + """
@@ -58,22 +60,23 @@ d.launch(a, stream=s); d.cuEventRecord(e, s); d.cuStreamWaitEvent(t, e, 0); d.la
         pytest.param(0, "P(2)", False, id="the per-thread stream is one more blocking stream"),
     ],
 )
-def test_legacy_stream_order(simulate, flags, null, ordered):
+def test_legacy_stream_order(simulate: Any, flags: Any, null: Any, ordered: Any) -> None:
     run = simulate(
-        SETUP + f"s = d.stream(flags={flags}); d.launch(a, stream=s); d.launch(b, stream={null}); d.launch(c, stream=s)",
+        SETUP
+        + f"s = d.stream(flags={flags}); d.launch(a, stream=s); d.launch(b, stream={null}); d.launch(c, stream=s)",
         costs=COSTS,
     )
     assert (starts(run)["b"] >= ends(run)["a"]) is ordered
     assert (starts(run)["c"] >= ends(run)["b"]) is ordered
 
 
-def test_ptsz_form_uses_the_threads_own_stream(simulate):
+def test_ptsz_form_uses_the_threads_own_stream(simulate: Any) -> None:
     run = simulate(SETUP + "d.launch(a, entry='cuLaunchKernel_ptsz'); d.launch(b)", costs=COSTS)
     assert [row["stream"] for row in run.launches] == ["0x2", "0x1"]
     assert starts(run)["b"] >= ends(run)["a"]
 
 
-def test_events_measure_virtual_time(simulate):
+def test_events_measure_virtual_time(simulate: Any) -> None:
     run = simulate(
         SETUP
         + """
@@ -89,7 +92,7 @@ answer([early, waiting, d.try_("cuEventQuery", f), d.elapsed_us(e, f)])
     assert run.answer == [400, [600, 600], 0, 102]  # the launch is queued 2 us after the first record
 
 
-def test_priorities_are_clamped_and_readable(simulate):
+def test_priorities_are_clamped_and_readable(simulate: Any) -> None:
     run = simulate(
         SETUP
         + """
@@ -105,7 +108,7 @@ answer([low.value, high.value, priority(s), priority(t)])
     assert run.answer == [0, -5, -5, -2]
 
 
-def test_host_functions_run(simulate):
+def test_host_functions_run(simulate: Any) -> None:
     run = simulate(
         SETUP
         + """
@@ -119,7 +122,7 @@ d.cuCtxSynchronize(); answer(seen)
     assert run.answer == [0, 0]
 
 
-def test_capture_makes_a_graph_that_runs(simulate):
+def test_capture_makes_a_graph_that_runs(simulate: Any) -> None:
     run = simulate(
         SETUP
         + """
@@ -142,7 +145,7 @@ answer([code, before])
     assert flags == [(True, False, 7), (True, False, 1)] + [(False, True, 7), (False, True, 1)] * 2
 
 
-def test_capture_across_streams(simulate):
+def test_capture_across_streams(simulate: Any) -> None:
     run = simulate(
         SETUP
         + """
@@ -181,17 +184,17 @@ answer([code, count(graph)])
         pytest.param("d.launch(a, 1, 2000, stream=s), end(s)[0]", [1, 0], id="a refused launch does not spoil it"),
     ],
 )  # fmt: skip
-def test_what_a_capture_forbids(simulate, snippet, expected):
+def test_what_a_capture_forbids(simulate: Any, snippet: Any, expected: Any) -> None:
     run = simulate(SETUP + f"s, t, e = d.stream(), d.stream(), d.event(); begin(s); answer([{snippet}])")
     assert run.answer == expected
 
 
-def test_the_legacy_stream_may_not_depend_on_a_capture(simulate):
+def test_the_legacy_stream_may_not_depend_on_a_capture(simulate: Any) -> None:
     run = simulate(SETUP + "s = d.stream(flags=0); begin(s); answer([d.launch(a), end(s)[0]])")
     assert run.answer == [IMPLICIT, INVALIDATED]
 
 
-def test_relaxed_threads_may_allocate_while_another_captures(simulate):
+def test_relaxed_threads_may_allocate_while_another_captures(simulate: Any) -> None:
     run = simulate(
         SETUP
         + """
@@ -207,7 +210,7 @@ answer([mode.value, d.try_("cuMemAlloc_v2", C.byref(P()), 64), end(s)[0]])
     ("flags", "expected"),
     [pytest.param(0, [-1, -1], id="without the flag"), pytest.param(8, [-5, -3], id="with node priorities")],
 )
-def test_node_priorities(simulate, flags, expected):
+def test_node_priorities(simulate: Any, flags: Any, expected: Any) -> None:
     run = simulate(
         SETUP
         + f"""
@@ -221,7 +224,7 @@ d.cuGraphLaunch(exe, t)
     assert [row["priority"] for row in run.timeline] == expected
 
 
-def test_node_parameters_can_be_read_and_set(simulate):
+def test_node_parameters_can_be_read_and_set(simulate: Any) -> None:
     run = simulate(
         SETUP
         + """
@@ -246,7 +249,7 @@ answer([read, refused])
     assert (run.timeline[0]["blocks"], run.timeline[0]["dynamic_shared"]) == (9, 4096)
 
 
-def test_copies_are_real_and_in_order(simulate):
+def test_copies_are_real_and_in_order(simulate: Any) -> None:
     run = simulate(
         SETUP
         + """
@@ -255,7 +258,8 @@ d.cuMemAlloc_v2(C.byref(one), 64); d.cuMemAlloc_v2(C.byref(two), 64)
 data, back = (C.c_ubyte * 64)(*range(64)), (C.c_ubyte * 64)()
 d.cuMemcpyHtoD_v2(one, data, 64); d.cuMemsetD8_v2(one, 9, 8); d.cuMemcpyDtoDAsync_v2(two, one, 64, None)
 d.cuMemcpyDtoH_v2(back, two, 64)
-bad = [d.try_("cuMemcpyDtoH_v2", back, two, 65), d.try_("cuMemcpyHtoD_v2", P(4096), data, 4), d.try_("cuMemFree_v2", P(64))]
+bad = [d.try_("cuMemcpyDtoH_v2", back, two, 65), d.try_("cuMemcpyHtoD_v2", P(4096), data, 4),
+       d.try_("cuMemFree_v2", P(64))]
 free, total = C.c_size_t(), C.c_size_t()
 d.cuMemGetInfo_v2(C.byref(free), C.byref(total))
 d.cuMemFree_v2(one)
@@ -265,7 +269,7 @@ answer([list(back) == [9] * 8 + list(range(8, 64)), bad, total.value - free.valu
     assert run.answer == [True, [1, 1, 1], 128, 1]
 
 
-def test_destroyed_streams_and_events_are_bad_handles(simulate):
+def test_destroyed_streams_and_events_are_bad_handles(simulate: Any) -> None:
     run = simulate(
         SETUP
         + """
@@ -278,7 +282,7 @@ answer([d.try_("cuStreamQuery", s), d.launch(a, stream=s), d.try_("cuEventQuery"
     assert run.kernel("a")["blocks"] == 500
 
 
-def test_a_graph_outlives_its_module_and_then_refuses(simulate):
+def test_a_graph_outlives_its_module_and_then_refuses(simulate: Any) -> None:
     run = simulate(
         SETUP
         + """
@@ -294,7 +298,7 @@ answer([d.try_("cuGraphLaunch", exe, s), d.try_("cuGraphInstantiateWithFlags", C
     assert run.answer == [400, 400, 400]
 
 
-def test_active_clusters(simulate):
+def test_active_clusters(simulate: Any) -> None:
     run = simulate(
         SETUP
         + """

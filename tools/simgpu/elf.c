@@ -2,7 +2,7 @@
  *
  * Kernels are function symbols with the entry bit. Registers: EIATTR_REGCOUNT, or in older cubins the top byte of
  * sh_info of the kernel's text. Static shared memory: .nv.shared.KERNEL, which includes the 1 KiB that the system
- * reserves where a .nv.shared.reserved section exists.
+ * reserves on sm_90 and newer, and wherever a .nv.shared.reserved section exists.
  */
 #include <elf.h>
 #include <stdlib.h>
@@ -255,7 +255,7 @@ CUresult sim_elf_read(const uint8_t *data, size_t bytes, struct image *image) {
     struct elf elf = {.data = data, .bytes = bytes};
     if (!read_headers(&elf))
         return CUDA_ERROR_INVALID_IMAGE;
-    elf.reserved = has_reserved(&elf) || architecture_of(&elf.header) >= 90; /* CUDA 12 counts it in without a section */
+    elf.reserved = has_reserved(&elf) || architecture_of(&elf.header) >= 90; /* CUDA 12 has no such section */
     image->architecture = architecture_of(&elf.header);
     Elf64_Sym symbol;
     for (uint64_t i = 0; symbol_at(&elf, i, &symbol); i++) {

@@ -3,8 +3,8 @@
 
     python tools/simgpu/generate_api.py /usr/local/cuda/include > tools/simgpu/api.def
 
-Needs cuda.h, cudaTypedefs.h, cudaProfiler.h and a C preprocessor ($CC or cc). Only maintainers run it: the build reads the
-committed table. Every name of the headers gets a STUB row; every typedef gets a PROC row, which says what
+Needs cuda.h, cudaTypedefs.h, cudaProfiler.h and a C preprocessor ($CC or cc). Only maintainers run it: the build
+reads the committed table. Every name of the headers gets a STUB row; every typedef gets a PROC row, which says what
 cuGetProcAddress answers for that version. A typedef whose symbol cannot be told stops the generator.
 """
 
@@ -17,7 +17,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-VIEWS = ([], ["-D__CUDA_API_PER_THREAD_DEFAULT_STREAM"], ["-D__CUDA_API_VERSION_INTERNAL"])
+VIEWS: tuple[list[str], ...] = ([], ["-D__CUDA_API_PER_THREAD_DEFAULT_STREAM"], ["-D__CUDA_API_VERSION_INTERNAL"])
 TYPEDEF = re.compile(r"\(CUDAAPI \*PFN_(cu\w+?)_v(\d+)(_pt[sd][sz])?\)")
 PROTOTYPE = re.compile(r"\bCUresult\s+(cu[A-Z]\w*)\s*\(")
 

@@ -25,8 +25,6 @@ static int by_registers(const struct gpu *gpu, const struct footprint *footprint
     if (footprint->registers <= 0)
         return gpu->blocks;
     const int of_warp = sim_registers_of_warp(footprint->registers);
-    if (of_warp * round_up(warps, PARTITIONS) > gpu->registers)
-        return 0;
     return gpu->registers / PARTITIONS / of_warp * PARTITIONS / warps;
 }
 

@@ -86,6 +86,9 @@ struct device *device_current(void);
 struct device *device_at(int ordinal);
 bool device_only_one(void);
 
+/* In a forked child: devices are looked at and recorded anew. */
+void device_forked(void);
+
 /* Takes note of a communication kernel; true if the known footprint has grown. */
 bool device_learn(struct device *device, const char *kernel, const struct overlap_footprint *footprint);
 
@@ -126,7 +129,10 @@ CUresult handle_get(const struct handle *handle, int attribute, int device, int 
 /* Makes sure that a launch on the current device may ask for so many bytes; false: the driver will not have it. */
 bool handle_raise(struct handle *handle, uint32_t dynamic);
 
-/* The program has set an attribute of this handle: decisions about it, and about its other form, are made anew. */
+/* Decisions about a handle, and about its other forms, are made anew: what the driver takes may change. */
+void handle_doubted(const void *value);
+
+/* The program has set an attribute of this handle. */
 void handle_touched(const void *value, int attribute, int set);
 
 /* The program asks for an attribute and the driver has answered: what the program has set, not what we have raised. */

@@ -78,6 +78,10 @@ static void make(struct device *device, int ordinal, const struct overlap_settin
     record(device, settings);
 }
 
+void device_forked(void) {
+    memset(devices, 0, sizeof devices);
+}
+
 struct device *device_at(int ordinal) {
     const struct overlap_settings *settings = overlap_armed();
     if (!settings || !driver_ready() || !driver.cuDeviceGetAttribute || ordinal < 0 || ordinal >= OVERLAP_DEVICES)

@@ -142,6 +142,7 @@ DRIVER_BODY function_set_attribute_body(enum overlap_way way, enum hook hook, ui
     (void)site;
     type_cuFuncSetAttribute *real = REAL(way, hook, cuFuncSetAttribute);
     NO_DRIVER_UNLESS(real);
+    handle_doubted(function); /* before: a launch from another thread is looked at again while the limit falls */
     CUresult result = real(function, attribute, value);
     if (result == CUDA_SUCCESS)
         handle_touched(function, attribute, value);
@@ -153,6 +154,7 @@ DRIVER_BODY kernel_set_attribute_body(enum overlap_way way, enum hook hook, uint
     (void)site;
     type_cuKernelSetAttribute *real = REAL(way, hook, cuKernelSetAttribute);
     NO_DRIVER_UNLESS(real);
+    handle_doubted(kernel);
     CUresult result = real(attribute, value, kernel, device);
     if (result == CUDA_SUCCESS)
         handle_touched(kernel, attribute, value);

@@ -10,6 +10,8 @@
 #define SLOTS (1U << SLOT_BITS)
 enum { PROBES = 64, NAME_LIMIT = 4096, NAME_ARENA = 8 << 20 };
 
+#define LOAD(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
+
 static struct handle slots[SLOTS];
 static uint32_t order[SLOTS], used; /* slots in the order of their first use, so that an unload need not scan all */
 static char names[NAME_ARENA];
@@ -58,7 +60,7 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, void *kernel,
     const char *known = __atomic_load_n(&handle->name, __ATOMIC_ACQUIRE);
     bool same_name = name ? known && strncmp(known, name, NAME_LIMIT) == 0 : true;
     if (__atomic_load_n(&handle->kind, __ATOMIC_ACQUIRE) == (uint32_t)kind &&
-        handle->owner == (uint64_t)(uintptr_t)owner && same_name)
+        LOAD(handle->owner) == (uint64_t)(uintptr_t)owner && same_name)
         return; /* asked for again */
     overlap_cache_forget(&launch_cache, handle->value);
     __atomic_store_n(&handle->owner, (uint64_t)(uintptr_t)owner, __ATOMIC_RELAXED);
@@ -107,9 +109,9 @@ const char *handle_name(struct handle *handle) {
     const char *answer = NULL;
     int mode = relax();
     CUresult result = CUDA_ERROR_NOT_SUPPORTED;
-    if (handle->kind == HANDLE_FUNCTION && driver.cuFuncGetName)
+    if (LOAD(handle->kind) == HANDLE_FUNCTION && driver.cuFuncGetName)
         result = driver.cuFuncGetName(&answer, (CUfunction)(uintptr_t)handle->value);
-    else if (handle->kind == HANDLE_KERNEL && driver.cuKernelGetName)
+    else if (LOAD(handle->kind) == HANDLE_KERNEL && driver.cuKernelGetName)
         result = driver.cuKernelGetName(&answer, (CUkernel)(uintptr_t)handle->value);
     restore(mode);
     if (result != CUDA_SUCCESS || !answer)
@@ -124,9 +126,9 @@ CUresult handle_get(const struct handle *handle, int attribute, int device, int 
     type_cuKernelGetAttribute *kernel_get = (type_cuKernelGetAttribute *)real_own(HOOK_cuKernelGetAttribute);
     CUresult result = CUDA_ERROR_NOT_SUPPORTED;
     int mode = relax();
-    if (handle->kind == HANDLE_FUNCTION && function_get)
+    if (LOAD(handle->kind) == HANDLE_FUNCTION && function_get)
         result = function_get(value, attribute, (CUfunction)(uintptr_t)handle->value);
-    else if (handle->kind == HANDLE_KERNEL && kernel_get)
+    else if (LOAD(handle->kind) == HANDLE_KERNEL && kernel_get)
         result = kernel_get(value, attribute, (CUkernel)(uintptr_t)handle->value, device);
     restore(mode);
     return result;
@@ -138,9 +140,9 @@ static CUresult set_limit(const struct handle *handle, int device, int value) {
     const int limit = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
     CUresult result = CUDA_ERROR_NOT_SUPPORTED;
     int mode = relax();
-    if (handle->kind == HANDLE_FUNCTION && function_set)
+    if (LOAD(handle->kind) == HANDLE_FUNCTION && function_set)
         result = function_set((CUfunction)(uintptr_t)handle->value, limit, value);
-    else if (handle->kind == HANDLE_KERNEL && kernel_set)
+    else if (LOAD(handle->kind) == HANDLE_KERNEL && kernel_set)
         result = kernel_set(limit, value, (CUkernel)(uintptr_t)handle->value, device);
     restore(mode);
     return result;
@@ -149,7 +151,7 @@ static CUresult set_limit(const struct handle *handle, int device, int value) {
 /* Where the limit of dynamic shared memory is remembered: a kernel and the functions made from it share their
  * attributes. */
 static struct handle *limit_holder(struct handle *handle) {
-    struct handle *kernel = handle->kernel ? handle_find((const void *)(uintptr_t)handle->kernel) : NULL;
+    struct handle *kernel = handle_find((const void *)(uintptr_t)LOAD(handle->kernel));
     return kernel ? kernel : handle;
 }
 
@@ -176,21 +178,26 @@ void handle_answer(const void *value, int attribute, int *answer) {
         *answer = __atomic_load_n(&holder->limit, __ATOMIC_RELAXED);
 }
 
-void handle_touched(const void *value, int attribute, int set) {
+void handle_doubted(const void *value) {
     struct handle *handle = handle_find(value);
     if (!handle)
         return;
     struct handle *holder = limit_holder(handle);
-    if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
-        __atomic_store_n(&holder->limit, set, __ATOMIC_RELAXED);
     overlap_cache_forget(&launch_cache, handle->value);
     overlap_cache_forget(&launch_cache, holder->value);
-    if (holder->kind != HANDLE_KERNEL)
+    if (LOAD(holder->kind) != HANDLE_KERNEL)
         return;
     uint32_t count = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < count && i < SLOTS; i++) {
         uint32_t index = __atomic_load_n(&order[i], __ATOMIC_ACQUIRE);
-        if (index && __atomic_load_n(&slots[index - 1].kernel, __ATOMIC_RELAXED) == holder->value)
+        if (index && LOAD(slots[index - 1].kernel) == holder->value)
             overlap_cache_forget(&launch_cache, slots[index - 1].value);
     }
+}
+
+void handle_touched(const void *value, int attribute, int set) {
+    struct handle *handle = handle_find(value);
+    if (handle && attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+        __atomic_store_n(&limit_holder(handle)->limit, set, __ATOMIC_RELAXED);
+    handle_doubted(value);
 }

@@ -4,6 +4,7 @@
  * changed launch that the driver refuses is made again as asked, at once; any other error is the program's own and is
  * returned.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "launch.h"
@@ -25,16 +26,22 @@ enum { ATTRIBUTES = 24 };
 void overlap_vendor_forked(void) {
     thread_shard = NULL;
     thread_shares = false;
+    if (driver_ready()) {
+        device_forked();
+        overlap_cache_forget_all(&launch_cache);
+    }
 }
 
 static struct overlap_shard *shard_of_thread(void) {
     if (thread_shard)
         return thread_shard;
+    const int saved = errno;
     overlap_page_start();
     struct overlap_page *page = __atomic_load_n(&overlap_current_page, __ATOMIC_ACQUIRE);
     if (thread_shares)
         return &page->shards[OVERLAP_SHARDS - 1];
     struct overlap_shard *shard = overlap_shard_claim(page, overlap_thread_id(), overlap_thread_alive);
+    errno = saved;
     if (overlap_shard_is_shared(page, shard))
         thread_shares = true;
     else

@@ -89,7 +89,7 @@ void *overlap_vendor_symbol(void *handle, const char *name) {
     int hook = hook_named(name);
     if (hook < 0)
         return NULL;
-    void *real = overlap_real_dlsym(handle, name);
+    void *real = overlap_dlsym(handle, name);
     if (!real)
         return NULL; /* asked again by the jump, which leaves dlerror as the program expects */
     if (overlap_is_ours((uintptr_t)real)) {

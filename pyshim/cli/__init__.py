@@ -12,14 +12,11 @@ from collections.abc import Callable, Sequence
 from pyshim.errors import LAUNCHER_FAILED, USAGE, OverlapError
 
 COMMANDS = {
-    "policy": "check, show or describe policy files",
-    "explain": "what happens to one kernel on one GPU, and why",
+    "policy": "find every mistake in policy files",
     "report": "what was done in a finished or running run, and what was not",
-    "doctor": "can this machine and environment work?",
     "gpus": "the GPUs that are known by name",
     "env": "print the environment, for those who cannot wrap a program",
     "demo": "see it on a simulated GPU",
-    "probe": "find out what this GPU does while communication waits",
 }
 _BUG = 3
 

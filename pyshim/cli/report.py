@@ -61,7 +61,7 @@ def _nothing(collected: Collected) -> tuple[str, str]:
     program = f" of {command[0]}" if command else ""
     return (
         f"no process{program} used a GPU with the library in it: there is no page in {collected.directory}",
-        "can it work here? overlap doctor",
+        "is it a program that uses a GPU, and was it started with overlap-run?",
     )
 
 

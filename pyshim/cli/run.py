@@ -24,14 +24,14 @@ USAGE = "overlap-run [options] [--] PROGRAM [ARG ...]"
 EPILOG = """\
 examples:
   overlap-run python train.py
-  overlap-run --policy h100 --report out torchrun --nproc-per-node 8 train.py
+  overlap-run --policy h100-paper --report out torchrun train.py
   srun overlap-run --policy ./my.yaml python train.py
   overlap-run --simulate h100:backfill ./program
 
 exit status: PROGRAM's own; 125 overlap-run failed before it started,
 126 PROGRAM is not executable, 127 PROGRAM was not found.
 OVERLAP_RUN=off turns everything off.
-See also: overlap report DIR, overlap env, overlap doctor."""
+See also: overlap report DIR, overlap env, overlap policy check FILE."""
 _TAKE_A_VALUE = ("--policy", "--simulate", "--report")
 
 

@@ -18,4 +18,4 @@ def read_counters(report: Path) -> Page:
         problem = "the library did not load into the demo program"
     except Unreadable as error:
         problem = f"the page of the demo program cannot be read: {error}"
-    raise OverlapError(problem, "overlap doctor says what is in the way")
+    raise OverlapError(problem, "overlap-run --strict --policy observe PROGRAM says what is in the way")

@@ -21,7 +21,7 @@ def _unseen(collected: Collected) -> Iterator[str]:
     if blind:
         yield (
             f"{_listed(blind)} opened a GPU, and no launch was seen: either nothing was launched, "
-            "or the launches go a way that this version does not know (overlap doctor)"
+            "or the launches go a way that a preloaded library does not see (static, dlmopen, RTLD_DEEPBIND)"
         )
 
 

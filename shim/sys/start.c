@@ -197,7 +197,9 @@ static bool once(uint32_t *done, void (*work)(void)) {
 
 /* Has the launcher set us up, whether or not its table can be believed? */
 static bool is_set_up(void) {
-    return &environ && environ && once(&environment_read, read_environment) && overlap_start.text;
+    /* The environment may be there late, and gone early (clearenv). */
+    bool readable = __atomic_load_n(&environment_read, __ATOMIC_ACQUIRE) != FRESH || (&environ && environ);
+    return readable && once(&environment_read, read_environment) && overlap_start.text;
 }
 
 const struct overlap_settings *overlap_armed(void) {

@@ -13,6 +13,7 @@ typedef void *CUkernel;
 typedef void *CUmodule;
 typedef void *CUlibrary;
 typedef void *CUstream;
+typedef void *CUgraphExec;
 
 enum {
     CUDA_SUCCESS = 0,

@@ -57,6 +57,17 @@ DRIVER_BODY stream_create_priority_body(enum overlap_way way, enum hook hook, ui
     return stream_create(way, hook, site, stream, flags, priority, true);
 }
 
+/* Its kernels are not seen one by one; how often graphs run is at least said. */
+DRIVER_BODY graph_launch_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphExec graph,
+                              CUstream stream) {
+    (void)site;
+    type_cuGraphLaunch *real = REAL(way, hook, cuGraphLaunch);
+    NO_DRIVER_UNLESS(real);
+    if (overlap_armed())
+        launch_count(OVERLAP_COUNTER_GRAPH_LAUNCHES);
+    return real(graph, stream);
+}
+
 DRIVER_BODY module_get_function_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction *function,
                                      CUmodule module, const char *name) {
     (void)site;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sysconfig
 import tempfile
 from pathlib import Path
@@ -21,19 +22,26 @@ def builder(root: str) -> ModuleType:
 
 
 class CustomBuildHook(BuildHookInterface[Any]):
-    """An editable install builds in place; a wheel is built elsewhere, so that the tree stays clean."""
+    """An editable install builds in place; a wheel is built elsewhere, so that the tree stays clean.
+
+    OVERLAP_BUILD=off: an editable install builds nothing. The Makefile does it, and knows when to do it again.
+    """
 
     def dependencies(self) -> list[str]:
+        if os.environ.get("OVERLAP_BUILD") == "off":
+            return []
         # The first two compile the shipped policies.
-        return ["cffi>=1.15", "PyYAML>=6.0", *([] if builder(self.root).system_compiler() else ["ziglang>=0.13"])]
+        return ["cffi>=1.15", "PyYAML>=6.0", *builder(self.root).requirements()]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         build = builder(self.root)
         build_data["pure_python"] = False
         build_data["tag"] = "py3-none-" + sysconfig.get_platform().replace("-", "_").replace(".", "_")
         if version == "editable":
-            build.build()
+            if os.environ.get("OVERLAP_BUILD") != "off":
+                build.build()
             return
         self.output = tempfile.TemporaryDirectory(prefix="overlap-run-")
-        build.build(Path(self.output.name))
+        # Debug information names the folders of the machine that built it, and is most of the size.
+        build.build(Path(self.output.name), cflags=["-Wl,--strip-debug"])
         build_data["force_include"].update({self.output.name: "pyshim/_lib", "policies": "pyshim/policies"})

@@ -1,0 +1,57 @@
+/* The same questions to cuda_abi.h or, with -DTHEIRS, to NVIDIA's cuda.h: constants by name, sizes and offsets of
+ * structs. */
+#include <stddef.h>
+#include <stdio.h>
+
+#ifdef THEIRS
+#include <cuda.h>
+#else
+#include "vendor/cuda/cuda_abi.h"
+#endif
+
+#define CONSTANT(name) printf(#name " %d\n", (int)(name));
+#define SIZE(type) printf(#type " %zu\n", sizeof(type));
+#define FIELD(type, field) printf(#type "." #field " %zu %zu\n", offsetof(type, field), sizeof(((type *)0)->field));
+
+#ifdef THEIRS
+#define VALUE(ours, theirs)                                                                                            \
+    printf("CUlaunchAttribute." #ours " %zu %zu\n", offsetof(CUlaunchAttribute, theirs),                               \
+           sizeof(((CUlaunchAttribute *)0)->theirs));
+#else
+#define VALUE(ours, theirs)                                                                                            \
+    printf("CUlaunchAttribute." #ours " %zu %zu\n", offsetof(CUlaunchAttribute, ours),                                 \
+           sizeof(((CUlaunchAttribute *)0)->ours));
+#endif
+
+int main(void) {
+#ifdef CUDA_NAMES
+#include CUDA_NAMES
+#endif
+    SIZE(CUresult)
+    SIZE(CUdevice)
+    SIZE(CUcontext)
+    SIZE(CUfunction)
+    SIZE(CUstream)
+    SIZE(CUuuid)
+    SIZE(CUlaunchAttribute)
+    SIZE(CUlaunchConfig)
+    FIELD(CUlaunchAttribute, id)
+    FIELD(CUlaunchAttribute, value)
+    VALUE(value.cooperative, value.cooperative)
+    VALUE(value.priority, value.priority)
+    VALUE(value.cluster.x, value.clusterDim.x)
+    VALUE(value.cluster.y, value.clusterDim.y)
+    VALUE(value.cluster.z, value.clusterDim.z)
+    VALUE(value.programmatic, value.programmaticStreamSerializationAllowed)
+    FIELD(CUlaunchConfig, gridDimX)
+    FIELD(CUlaunchConfig, gridDimY)
+    FIELD(CUlaunchConfig, gridDimZ)
+    FIELD(CUlaunchConfig, blockDimX)
+    FIELD(CUlaunchConfig, blockDimY)
+    FIELD(CUlaunchConfig, blockDimZ)
+    FIELD(CUlaunchConfig, sharedMemBytes)
+    FIELD(CUlaunchConfig, hStream)
+    FIELD(CUlaunchConfig, attrs)
+    FIELD(CUlaunchConfig, numAttrs)
+    return 0;
+}

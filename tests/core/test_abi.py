@@ -1,0 +1,126 @@
+"""overlap_abi.h: the compiler, cffi and the frozen layout of this version agree."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+
+from pyshim import _native
+
+ROOT = Path(__file__).resolve().parents[2]
+HEADER = ROOT / "shim" / "overlap_abi.h"
+FROZEN = Path(__file__).parent / "abi"  # abi/N.txt: the layout of version N; a new version is a new file
+
+
+def structs() -> list[str]:
+    return re.findall(r"^struct (\w+) \{", HEADER.read_text(), re.M)
+
+
+def layout_by_cffi() -> list[str]:
+    _native.header()
+    ffi, lines = _native.ffi, []
+    for name in structs():
+        lines.append(f"{name} {ffi.sizeof(f'struct {name}')}")
+        for field, what in ffi.typeof(f"struct {name}").fields:
+            lines.append(f"{name}.{field} {what.offset} {ffi.sizeof(what.type)}")
+    return lines
+
+
+def constants() -> dict[str, int]:
+    """Every define and every member of an enum, by the header's text and cffi's word for it."""
+    text, lib = HEADER.read_text(), _native.header()
+    names = re.findall(r"^#define (OVERLAP_\w+) ", text, re.M) + re.findall(r"(OVERLAP_[A-Z_]+) =\s+\d+", text)
+    return {name: getattr(lib, name) for name in names}
+
+
+def frozen_text() -> str:
+    lines = layout_by_cffi() + [
+        f"{name} = {value}" for name, value in constants().items() if name != "OVERLAP_ABI_VERSION"
+    ]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture(scope="module")
+def printed(compile_c: Any, run_program: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    fields = tmp_path_factory.mktemp("abi") / "abi_fields.h"
+    lines = []
+    for line in layout_by_cffi():
+        name, _, field = line.split()[0].partition(".")
+        lines.append(f"FIELD({name}, {field})" if field else f"STRUCT({name})")
+    fields.write_text("\n".join(lines) + "\n")
+    return run_program(compile_c("abi_print.c", flags=(f'-DABI_FIELDS="{fields}"',))).splitlines()
+
+
+def test_the_compiler_and_cffi_agree(printed: list[str]) -> None:
+    assert [line for line in printed if not line.startswith(("reasons", "ways"))] == layout_by_cffi()
+
+
+def test_no_padding_and_a_multiple_of_eight() -> None:
+    sizes = {line.split()[0]: list(map(int, line.split()[1:])) for line in layout_by_cffi()}
+    for name in structs():
+        fields = [value for key, value in sizes.items() if key.startswith(f"{name}.")]
+        at = 0
+        for offset, size in fields:
+            assert offset == at, name
+            at += size
+        assert sizes[name] == [at], name
+        assert at % 8 == 0, name
+
+
+def test_the_page_has_room(printed: list[str]) -> None:
+    for line in printed[-2:]:
+        _, used, room = line.split()
+        assert 0 < int(used) <= int(room)
+    assert int(printed[-2].split()[2]) <= 64, "six bits of the decision word hold a reason"
+
+
+def test_the_arrays_have_the_sizes_that_the_defines_say() -> None:
+    lib, ffi = _native.header(), _native.ffi
+    shard = dict(ffi.typeof("struct overlap_shard").fields)
+    page = dict(ffi.typeof("struct overlap_page").fields)
+    assert (shard["launches"].type.length, shard["launches"].type.item.length) == (
+        lib.OVERLAP_WAYS,
+        lib.OVERLAP_REASONS,
+    )
+    assert shard["counters"].type.length == lib.OVERLAP_COUNTERS
+    assert (page["devices"].type.length, page["shards"].type.length) == (lib.OVERLAP_DEVICES, lib.OVERLAP_SHARDS)
+    assert ffi.sizeof("struct overlap_shard") % 64 == 0, "shards of two threads share no cache line"
+
+
+def test_frozen() -> None:
+    """Another layout or constant under the same version: raise OVERLAP_ABI_VERSION and write abi/VERSION.txt."""
+    version = _native.header().OVERLAP_ABI_VERSION
+    assert frozen_text() == (FROZEN / f"{version}.txt").read_text(), (
+        f"abi/{version}.txt does not describe the header any more"
+    )
+    assert not (FROZEN / f"{version + 1}.txt").exists()
+
+
+def test_names_are_lists_without_gaps(library: Any, printed: list[str]) -> None:
+    null = _native.ffi.NULL
+    reasons, ways = int(printed[-2].split()[1]), int(printed[-1].split()[1])
+    assert all(
+        library.overlap_reason_name(i) != null and library.overlap_reason_sentence(i) != null for i in range(reasons)
+    )
+    assert all(library.overlap_way_name(i) != null for i in range(ways))
+    for index in (reasons, ways, 10**6, 2**32 - 1):
+        assert library.overlap_reason_name(max(index, reasons)) == null
+        assert library.overlap_reason_sentence(max(index, reasons)) == null
+        assert library.overlap_reason_shapes(max(index, reasons)) == 0
+        assert library.overlap_way_name(index) == null
+    names = [_native.text(library.overlap_reason_name(i)) for i in range(reasons)]
+    assert len(set(names)) == reasons
+    assert [name for i, name in enumerate(names) if library.overlap_reason_shapes(i)] == [
+        "shaped",
+        "capped_without_room",
+    ]
+
+
+def test_the_header_is_what_its_first_lines_promise() -> None:
+    code = re.sub(r"/\*.*?\*/", "", HEADER.read_text(), flags=re.S)
+    assert not re.search(r"#\s*(include|if|ifdef|ifndef|pragma)\b", code)
+    for kind in re.findall(r"^\s+((?:struct )?\w+) \w+(?:\[\d+\])*;", code, re.M):
+        assert re.fullmatch(r"u?int(8|16|32|64)_t|struct overlap_\w+", kind), kind

@@ -1,0 +1,232 @@
+"""Bytes that nobody may believe: corrupted, cut, random, and counts that try to wrap."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyshim import _native
+from pyshim.policy import library as shipped
+from pyshim.policy.model import Footprint, Match, Policy, Priority, Range, Rule, Shape
+from pyshim.policy.table import compile_table
+
+Run = Callable[..., str]
+HEAD = struct.Struct("<8I")  # magic version size checksum policies rules patterns strings
+SMALL = [
+    Policy(
+        "first",
+        gpus=("NVIDIA H100*", "sm_90"),
+        kernels=("*my_reduce*", "[a-z]*"),
+        libraries=("libmine.so*",),
+        priority=Priority("number", -3),
+        stream_creators=("libnccl.so*",),
+        stream_priority=Priority("highest"),
+        footprint=Footprint(288, 96, 21568, 82240),
+        rules=(
+            Rule(
+                Match(("*gemm*", "b"), ("libcublas*",), waves_percent=Range(200, 900)),
+                Shape("percent", 50),
+                "always",
+                25,
+                12,
+            ),
+            Rule(Match(("gemm",)), Shape("blocks", 1), "always", 0, 13),
+            Rule(Match(), Shape("bytes", 98304), "always", 0, 14),
+        ),
+    ),
+    Policy("second", gpus=("NVIDIA A40",), rules=(Rule(Match(), Shape(), "overlapping", 0, 5),)),
+]
+
+
+def refusal(library: Any, data: bytes) -> str:
+    return _native.text(library.overlap_table_check(data, len(data)))
+
+
+def signed(data: bytes) -> bytes:
+    return data[:12] + struct.pack("<I", zlib.crc32(data[32:])) + data[16:]
+
+
+def head(data: bytes, **changes: int) -> bytes:
+    names = ("magic", "version", "size", "checksum", "policies", "rules", "patterns", "strings")
+    values = dict(zip(names, HEAD.unpack(data[:32])))
+    return HEAD.pack(*{**values, **changes}.values()) + data[32:]
+
+
+@pytest.fixture(scope="module")
+def seeds(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two small tables, and the one that travels by default."""
+    folder = tmp_path_factory.mktemp("seeds")
+    tables = {
+        "small": compile_table(SMALL),
+        "empty": compile_table([]),
+        "auto": compile_table(shipped.load("auto", {})),
+    }
+    for name, data in tables.items():
+        (folder / name).write_bytes(data)
+    return sorted(folder.iterdir())
+
+
+@pytest.fixture(scope="module")
+def fuzz(compile_c: Any) -> Path:
+    sources = (
+        "../fuzz/table_fuzz.c",
+        "core/table.c",
+        "core/match.c",
+        "core/decide.c",
+        "core/occupancy.c",
+        "core/gpu.c",
+    )
+    return compile_c(*sources, flags=("-fsanitize=address,undefined", "-fno-sanitize-recover=all"))
+
+
+@pytest.mark.parametrize("how", ["corrupt", "truncate"])
+def test_rejected_or_harmless(fuzz: Path, seeds: list[Path], run_program: Run, how: str) -> None:
+    tried, accepted = map(int, run_program(fuzz, how, *seeds).split())
+    total = sum(seed.stat().st_size for seed in seeds)
+    assert tried >= total * (10 if how == "corrupt" else 2)
+    assert (accepted > 0) == (how == "corrupt"), "no part of a table is a table"
+
+
+def test_random_changes(fuzz: Path, seeds: list[Path], run_program: Run) -> None:
+    tried, accepted = map(int, run_program(fuzz, "mutate", 2, *seeds).split())
+    assert tried > 1000 and accepted > 50
+
+
+def test_good_tables_are_believed(library: Any) -> None:
+    for policies in ([], SMALL, SMALL[:1]):
+        assert refusal(library, compile_table(policies)) == ""
+
+
+# Every record with one field made wrong: struct, index, field, value, what the sentence must say.
+POLICY, RULE = "overlap_policy", "overlap_rule"
+WRONG = [
+    (POLICY, "name", 10**6, "name"),
+    (POLICY, "hash", 2**32 - 1, "name"),
+    *[(POLICY, span, value, "patterns") for span in ("gpus", "kernels", "libraries", "stream_creators")
+      for value in ((0, 10**6), (10**6, 0), (1, 2**32 - 1), (2**32 - 1, 1), (2**31, 2**31))],
+    (POLICY, "first_rule", 5, "rules"),
+    (POLICY, "first_rule", 2**32 - 1, "rules"),
+    (POLICY, "rule_count", 5, "rules"),
+    (POLICY, "rule_count", 2**32 - 1, "rules"),
+    (POLICY, "priority", 3, "priority"),
+    (POLICY, "stream_priority", 2**32 - 1, "priority"),
+    *[(RULE, span, value, "patterns") for span in ("kernels", "libraries")
+      for value in ((0, 10**6), (10**6, 0), (1, 2**32 - 1), (2**32 - 1, 1))],
+    (RULE, "shape", 4, "shape"),
+    (RULE, "when", 2, "shape or time"),
+    (RULE, "keep_at_least", 101, "keeps"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize(("kind", "field", "value", "says"), WRONG)
+def test_one_wrong_field(library: Any, kind: str, field: str, value: Any, says: str, last: bool) -> None:
+    ffi, data = _native.ffi, bytearray(compile_table(SMALL))
+    size = ffi.sizeof(f"struct {kind}")
+    start = 32 if kind == POLICY else 32 + 2 * ffi.sizeof("struct overlap_policy")
+    at = start + ((1 if kind == POLICY else 3) * size if last else 0)
+    record = ffi.new(f"struct {kind} *")
+    ffi.buffer(record)[:] = bytes(data[at : at + size])
+    setattr(record, field, value)
+    data[at : at + size] = bytes(ffi.buffer(record))
+    assert says in refusal(library, signed(bytes(data)))
+
+
+@pytest.mark.parametrize(("shape", "value"), [(1, 0), (2, 0), (2, 101), (2, 2**32 - 1)])
+def test_values_that_no_shape_can_have(library: Any, shape: int, value: int) -> None:
+    data = bytearray(compile_table(SMALL))
+    at = 32 + 2 * _native.ffi.sizeof("struct overlap_policy") + _native.ffi.offsetof("struct overlap_rule", "shape")
+    data[at : at + 8] = struct.pack("<II", shape, value)
+    assert "rule asks for" in refusal(library, signed(bytes(data)))
+
+
+def test_strings_must_begin_empty_and_end(library: Any) -> None:
+    data = compile_table(SMALL)
+    strings = len(data) - HEAD.unpack(data[:32])[7]
+    for at in (strings, len(data) - 1):
+        assert "terminated" in refusal(library, signed(data[:at] + b"x" + data[at + 1 :]))
+
+
+def test_a_pattern_outside(library: Any) -> None:
+    data = compile_table(SMALL)
+    count, strings = HEAD.unpack(data[:32])[6:]
+    for index in (0, count - 1):
+        at = len(data) - strings - 4 * count + 4 * index
+        for offset in (strings, 2**32 - 1):
+            wrong = data[:at] + struct.pack("<I", offset) + data[at + 4 :]
+            assert "pattern lies outside" in refusal(library, signed(wrong))
+
+
+def test_the_header_is_checked_first(library: Any) -> None:
+    data = compile_table(SMALL)
+    assert "not a policy table" in refusal(library, head(data, magic=0))
+    assert "another version" in refusal(library, head(data, version=2))
+    assert "cut or extended" in refusal(library, head(data, size=len(data) + 1))
+    assert "cut or extended" in refusal(library, data + b"\0")
+    assert "checksum" in refusal(library, head(data, checksum=0))
+    assert "checksum" in refusal(library, data[:-2] + bytes([data[-2] ^ 1]) + data[-1:])
+    assert "impossible size" in refusal(library, data[:31])
+    assert "impossible size" in refusal(library, b"")
+    assert "impossible size" in refusal(library, head(data + bytes(65536), size=len(data) + 65536))
+
+
+@pytest.mark.parametrize("field", ["policies", "rules", "patterns", "strings"])
+def test_counts_cannot_wrap(library: Any, field: str) -> None:
+    """Every count by which some product or sum of 32 or 64 bits would come back to the size that is there."""
+    data = compile_table(SMALL)
+    names = ("magic", "version", "size", "checksum", "policies", "rules", "patterns", "strings")
+    now = dict(zip(names, HEAD.unpack(data[:32])))
+    record = {"policies": 88, "rules": 120, "patterns": 4, "strings": 1}[field]
+    wraps = {now[field] + (2**32 // record) * k for k in range(1, record + 1)}
+    wraps |= {now[field] + 2**k for k in range(32)} | {2**32 - 1, 2**31, 2**32 - now[field]}
+    wraps = {count for count in wraps if count < 2**32}
+    assert wraps
+    for count in wraps:
+        assert "do not add up" in refusal(library, head(data, **{field: count})), count
+
+
+def test_two_counts_that_cancel_out(library: Any) -> None:
+    data = compile_table(SMALL)
+    patterns, strings = HEAD.unpack(data[:32])[6:]
+    for more in (1, 3):
+        wrong = signed(head(data, patterns=patterns + more, strings=strings - 4 * more))
+        assert refusal(library, wrong) != ""
+    assert "do not add up" in refusal(
+        library, head(data, rules=2**32 - 1, patterns=2**32 - 1, strings=2**32 - 1, policies=2**32 - 1)
+    )
+    only_patterns = head(data, strings=0, patterns=patterns + strings // 4)
+    assert "do not add up" in refusal(library, signed(only_patterns))
+
+
+@settings(max_examples=400, deadline=None)
+@given(junk=st.binary(max_size=600))
+def test_random_bytes_are_no_table(library: Any, junk: bytes) -> None:
+    assert refusal(library, junk) != ""
+
+
+@settings(max_examples=600, deadline=None)
+@given(changes=st.lists(st.tuples(st.integers(32, 1200), st.binary(min_size=1, max_size=8)), min_size=1, max_size=6))
+def test_changed_tables_are_refused_or_read_without_harm(
+    library: Any, gpus: dict[str, Any], changes: list[tuple[int, bytes]]
+) -> None:
+    data = bytearray(compile_table(SMALL))
+    size = len(data)
+    for at, junk in changes:
+        at = 32 + (at - 32) % (size - 32)
+        data[at : at + len(junk)] = junk[: size - at]
+    table = signed(bytes(data))
+    if refusal(library, table):
+        return
+    policy = library.overlap_policy_for(table, b"NVIDIA H100 80GB HBM3", b"sm_90")
+    assert policy in (0, 1, 2**32 - 1)
+    ffi = _native.ffi
+    launch, decision = ffi.new("struct overlap_launch *"), ffi.new("struct overlap_decision *")
+    launch.blocks, launch.maximum_dynamic, launch.footprint = 100_000, 200_000, (128, 64, 0, 8192)
+    library.overlap_decide(table, policy, gpus["h100"], b"gemm", ffi.NULL, launch, ffi.NULL, decision)
+    assert 8192 <= decision.dynamic_shared <= 200_000

@@ -1,0 +1,35 @@
+"""The lock-free parts under threads, plainly and under ThreadSanitizer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+
+Run = Callable[..., str]
+TSAN = ("-fsanitize=thread",)
+NO_REPORT = {"TSAN_OPTIONS": "halt_on_error=1 exitcode=66"}
+
+
+@pytest.fixture(scope="module", params=["plain", "tsan"])
+def build(request: pytest.FixtureRequest, compile_c: Any) -> Callable[..., Path]:
+    def make(source: str, *more: str) -> Path:
+        name = f"{source}-{request.param}"
+        return compile_c(f"{source}.c", *more, flags=TSAN if request.param == "tsan" else (), name=name)
+
+    return make
+
+
+def test_the_cache_never_answers_for_another(build: Callable[..., Path], run_program: Run) -> None:
+    output = run_program(build("cache_stress", "core/cache.c"), 3, 8, **NO_REPORT)
+    finds, hits, wrong = map(int, output.split())
+    assert wrong == 0
+    assert finds > 10_000 and hits > finds // 20, "it was busy, and it did answer"
+
+
+def test_no_count_is_lost(build: Callable[..., Path], run_program: Run) -> None:
+    output = run_program(build("shard_stress", "core/stats.c"), 2000, 1000, **NO_REPORT)
+    added, launches, counters, shared = map(int, output.split())
+    assert launches == counters == added
+    assert shared > 0, "some threads found no shard of their own"

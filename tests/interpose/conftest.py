@@ -1,0 +1,15 @@
+"""The programs of tests/programs, and ways to run them; see interposing.py there."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "programs"))
+pytest.register_assert_rewrite("interposing")
+
+from interposing import bare, build, library, preloaded, simulated, table_of  # noqa: E402
+
+__all__ = ["bare", "build", "library", "preloaded", "simulated", "table_of"]

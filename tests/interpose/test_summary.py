@@ -1,0 +1,78 @@
+"""One line at the end, said once for a whole job."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from interposing import BLOCKS, Build
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+WORDS = f"ptx=k repeat=3 launch=k,{BLOCKS},256,0".split()
+
+
+@pytest.fixture
+def run(overlap_run: Run, build: Build) -> Run:
+    """overlap-run on the simulated GPU -> the library's own lines."""
+
+    def lines(
+        *words: str, options: tuple[str, ...] = (), env: dict[str, str] | None = None, status: int = 0
+    ) -> list[str]:
+        done = overlap_run(
+            "--simulate", "h100", "--policy", "observe", *options, str(build.client("dlsym")), *words, env=env
+        )
+        assert done.returncode == status, done.stderr
+        return [line for line in done.stderr.splitlines() if "simulated" not in line]
+
+    return lines
+
+
+def test_rank_0_says_what_was_done(run: Run) -> None:
+    said = "overlap: 3 launches: 0 shaped, 0 of 0 communication raised; left alone most often: observe_only (3)"
+    assert run(*WORDS, env={"RANK": "0"}) == [f"{said}; next: overlap-run --report DIR ... says why"]
+
+
+@pytest.mark.parametrize("name", ["RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"])
+def test_other_ranks_are_silent(name: str, run: Run) -> None:
+    assert len(run(*WORDS, env={name: "0"})) == 1
+    assert run(*WORDS, env={name: "1"}) == []
+
+
+def test_without_a_rank_only_the_process_that_overlap_run_became_speaks(run: Run) -> None:
+    assert len(run(*WORDS, "spawn", *WORDS)) == 1
+    assert len(run("spawn", *WORDS, "launch=k,1,32,0")) == 1  # its own line: the parent has opened the driver, too
+    assert len(run(*WORDS, "exec", *WORDS)) == 1  # the first program was replaced before its end
+
+
+def test_a_forked_child_is_silent(run: Run) -> None:
+    for env in ({"RANK": "0"}, {}):
+        assert len(run("forks=3", *WORDS, env=env)) == 1
+
+
+def test_quiet_is_silent(run: Run) -> None:
+    assert run(*WORDS, options=("--quiet",), env={"RANK": "0"}) == []
+
+
+def test_off_is_silent(run: Run) -> None:
+    assert run(*WORDS, env={"RANK": "0", "OVERLAP_RUN": "off"}) == []
+
+
+def test_a_program_that_opened_a_gpu_and_launched_nothing_is_told_so(run: Run) -> None:
+    (line,) = run("ptx=k")
+    assert line.startswith("overlap: this process opened a GPU, but no kernel launch was seen")
+
+
+def test_a_program_that_opened_no_gpu_is_not_spoken_of(overlap_run: Run) -> None:
+    done = overlap_run("--simulate", "h100", "--policy", "observe", "/bin/true", env={"RANK": "0"})
+    assert [line for line in done.stderr.splitlines() if "simulated" not in line] == []
+
+
+def test_the_line_names_the_next_command_and_it_works(run: Run, overlap: Run, tmp_path: Path) -> None:
+    pages = str(tmp_path / "report")
+    (line,) = run(*WORDS, "exit=5", options=("--report", pages), status=5)
+    assert line.endswith(f"; next: overlap report {pages}")
+    done = overlap("report", pages, "--json")
+    assert done.returncode in (0, 1), done.stderr
+    assert '"launches": 3' in done.stdout

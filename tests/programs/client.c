@@ -1,0 +1,437 @@
+/* A program that does to the driver what its arguments say, one word each, and prints what every call answered.
+ *
+ *   ptx=K,K..      load a module; kernels by cuModuleGetFunction       lib=  a library; kernels by cuLibraryGetKernel
+ *   enum=K,K..     ...by cuModuleEnumerateFunctions                    enumlib=  ...by cuLibraryEnumerateKernels
+ *   again=I,K      ask module I for kernel K once more                 ptxonly=K  load a module and ask for nothing
+ *   function=K     from now on K is its CUfunction
+ *   unload=I       the I-th module or library                          addresses  was a handle's address used again?
+ *   many=N         N kernels k0... in modules of a thousand, all enumerated
+ *   device=N       from now on
+ *   stream=P       a stream of priority P (0 is the default stream)    plain  by cuStreamCreate    of=S  its priority
+ *   set=K,A,V get=K,A    attribute of a kernel or function
+ *   launch ex coop launch_ptsz ex_ptsz coop_ptsz extra = K,blocks,threads,dynamic,stream
+ *   attr=ID:V[:V:V],...  attributes of the next ex, at the end of a page with nothing behind it
+ *   repeat=N       of the next launch
+ *   begin=S end=S go=S,N       capture; launch the captured graph N times
+ *   nccl=PATH      a library that launches (ncclk=) and creates streams (nccls) itself
+ *   deep=PATH,K    ask for kernel K of the last module behind everybody's back
+ *   forks=N        first of all: N children, which do the same as their parent
+ *   fork .. join   the words between them in a child                   spawn vfork exec  the rest in a new program
+ *   thread .. end_thread       the words between them in a thread
+ *   nofile=N fsize=N close=FD socket=FD file=FD,PATH environ rmdir=PATH rename=PATH,PATH received print=TEXT error=TEXT
+ *   exit=N _exit=N abort kill wait
+ */
+#include "driver.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { MOST = 256, MOST_FIELDS = 16 };
+
+struct kernel {
+    char name[128];
+    void *handle;
+    int is_kernel;
+};
+static struct kernel kernels[MOST];
+static struct {
+    void *handle;
+    int is_library;
+} images[MOST];
+static void *streams[MOST], *graph, *nccl, *seen[MOST];
+static int device;
+static int kernel_count, image_count, stream_count = 1, seen_count, reused;
+static Attribute *attributes;
+static uint32_t attribute_count, repeat = 1;
+static uint64_t parameter_a;
+static char *words[MOST_FIELDS];
+static int word_count;
+
+static struct kernel *find_kernel(const char *name) {
+    for (int i = kernel_count - 1; i >= 0; i--)
+        if (strcmp(kernels[i].name, name) == 0)
+            return &kernels[i];
+    printf("no kernel %s\n", name);
+    exit(5);
+}
+
+static void add_kernel(const char *name, void *handle, int is_kernel) {
+    struct kernel *made = &kernels[kernel_count++];
+    snprintf(made->name, sizeof made->name, "%s", name);
+    made->handle = handle;
+    made->is_kernel = is_kernel;
+    for (int i = 0; i < seen_count; i++)
+        reused += seen[i] == handle;
+    seen[seen_count++] = handle;
+}
+
+static int load(const char *names, int is_library, int enumerated, int quiet) {
+    char *text = ptx_of(names);
+    void *image = NULL, *found[MOST];
+    int result = is_library ? CU(cuLibraryLoadData)(&image, text, NULL, NULL, 0, NULL, NULL, 0)
+                            : CU(cuModuleLoadData)(&image, text);
+    free(text);
+    images[image_count].handle = image;
+    images[image_count++].is_library = is_library;
+    if (result)
+        return result;
+    if (quiet)
+        return result;
+    if (enumerated)
+        result = is_library ? CU(cuLibraryEnumerateKernels)(found, MOST, image)
+                            : CU(cuModuleEnumerateFunctions)(found, MOST, image);
+    for (int i = 0; i < word_count && result == 0; i++) {
+        if (!enumerated)
+            result = is_library ? CU(cuLibraryGetKernel)(&found[i], image, words[i])
+                                : CU(cuModuleGetFunction)(&found[i], image, words[i]);
+        add_kernel(words[i], found[i], is_library);
+    }
+    return result;
+}
+
+static void many(int count) {
+    enum { EACH = 1000 };
+    static char names[EACH * 8];
+    static void *module;
+    void **found = calloc((size_t)count, sizeof *found);
+    uint64_t a = 0;
+    uint32_t b = 0;
+    void *parameters[] = {&a, &b};
+    int bad = 0;
+    for (int first = 0; first < count; first += EACH) {
+        char *at = names;
+        for (int i = 0; i < EACH; i++)
+            at += sprintf(at, "%sk%d", i ? "," : "", first + i);
+        char *text = ptx_of(names);
+        bad += CU(cuModuleLoadData)(&module, text) != 0 ||
+               CU(cuModuleEnumerateFunctions)(found + first, EACH, module) != 0;
+        free(text);
+    }
+    for (int i = 0; i < count && !bad; i += 101)
+        bad += CU(cuLaunchKernel)(found[i], 1100, 1, 1, 256, 1, 1, 0, NULL, parameters, NULL) != 0;
+    free(found);
+    printf("many: %d bad\n", bad);
+}
+
+/* "8:-3" -> attribute 8 with value -3. They end where the page ends. */
+static void set_attributes(void) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(pages + page, page, PROT_NONE);
+    attribute_count = (uint32_t)word_count;
+    attributes = (Attribute *)(pages + page) - attribute_count;
+    for (int i = 0; i < word_count; i++) {
+        char *at = words[i];
+        attributes[i].id = (uint32_t)strtol(at, &at, 0);
+        for (int k = 0; k < 3 && *at == ':'; k++)
+            attributes[i].value.dimension[k] = (uint32_t)strtol(at + 1, &at, 0);
+    }
+}
+
+static int launch_once(const char *verb) {
+    void *function = find_kernel(words[0])->handle;
+    unsigned blocks = (unsigned)atol(words[1]), threads = (unsigned)atol(words[2]), shared = (unsigned)atol(words[3]);
+    void *stream = streams[word_count > 4 ? atoi(words[4]) : 0];
+    struct {
+        uint64_t a;
+        uint32_t b, pad;
+    } packed = {++parameter_a, 7, 0};
+    size_t size = 12;
+    void *parameters[] = {&packed.a, &packed.b};
+    void *extra[] = {(void *)1, &packed, (void *)2, &size, NULL};
+    const Config config = {{blocks, 1, 1}, {threads, 1, 1}, shared, 0, stream, attributes, attribute_count, 0};
+    if (strcmp(verb, "launch") == 0)
+        return CU(cuLaunchKernel)(function, blocks, 1, 1, threads, 1, 1, shared, stream, parameters, NULL);
+    if (strcmp(verb, "launch_ptsz") == 0)
+        return CU(cuLaunchKernel_ptsz)(function, blocks, 1, 1, threads, 1, 1, shared, stream, parameters, NULL);
+    if (strcmp(verb, "extra") == 0)
+        return CU(cuLaunchKernel)(function, blocks, 1, 1, threads, 1, 1, shared, stream, NULL, extra);
+    if (strcmp(verb, "coop") == 0)
+        return CU(cuLaunchCooperativeKernel)(function, blocks, 1, 1, threads, 1, 1, shared, stream, parameters);
+    if (strcmp(verb, "coop_ptsz") == 0)
+        return CU(cuLaunchCooperativeKernel_ptsz)(function, blocks, 1, 1, threads, 1, 1, shared, stream, parameters);
+    if (strcmp(verb, "ex") == 0)
+        return CU(cuLaunchKernelEx)(&config, function, parameters, NULL);
+    if (strcmp(verb, "ex_ptsz") == 0)
+        return CU(cuLaunchKernelEx_ptsz)(&config, function, parameters, NULL);
+    int (*foreign)(void *, unsigned, unsigned, unsigned, void *, void **) = dlsym(nccl, "test_launch");
+    return foreign(function, blocks, threads, shared, stream, parameters);
+}
+
+static int is_launch(const char *verb) {
+    static const char *const verbs[] = {"launch",    "launch_ptsz", "extra",   "coop",
+                                        "coop_ptsz", "ex",          "ex_ptsz", "ncclk"};
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+        if (strcmp(verb, verbs[i]) == 0)
+            return 1;
+    return 0;
+}
+
+static int launch(const char *verb) {
+    int result = 0;
+    for (uint32_t i = 0; i < repeat && result == 0; i++)
+        result = launch_once(verb);
+    repeat = 1;
+    attributes = NULL;
+    attribute_count = 0;
+    return result;
+}
+
+static int attribute(const char *verb) {
+    const struct kernel *kernel = find_kernel(words[0]);
+    int id = atoi(words[1]), value = -1, result;
+    if (strcmp(verb, "set") == 0)
+        return kernel->is_kernel ? CU(cuKernelSetAttribute)(id, atoi(words[2]), kernel->handle, device)
+                                 : CU(cuFuncSetAttribute)(kernel->handle, id, atoi(words[2]));
+    result = kernel->is_kernel ? CU(cuKernelGetAttribute)(&value, id, kernel->handle, device)
+                               : CU(cuFuncGetAttribute)(&value, id, kernel->handle);
+    printf("value %d\n", value);
+    return result;
+}
+
+static int capture(const char *verb) {
+    void *stream = streams[atoi(words[0])], *executable = NULL;
+    if (strcmp(verb, "begin") == 0)
+        return CU(cuStreamBeginCapture_v2)(stream, 0);
+    if (strcmp(verb, "end") == 0)
+        return CU(cuStreamEndCapture)(stream, &graph);
+    int result = CU(cuGraphInstantiateWithFlags)(&executable, graph, 0);
+    for (int i = 0; i < atoi(words[1]) && result == 0; i++)
+        result = CU(cuGraphLaunch)(executable, stream);
+    return result;
+}
+
+static int add_stream(int result) {
+    stream_count += result == 0;
+    return result;
+}
+
+static void replace(int file, int by) {
+    dup2(by, file);
+    close(by);
+}
+
+static int surroundings(const char *verb) {
+    struct rlimit limit;
+    int pair[2];
+    int number = word_count ? atoi(words[0]) : 0;
+    if (strcmp(verb, "nofile") == 0 || strcmp(verb, "fsize") == 0) {
+        limit.rlim_cur = limit.rlim_max = (rlim_t)number;
+        return setrlimit(*verb == 'n' ? RLIMIT_NOFILE : RLIMIT_FSIZE, &limit);
+    }
+    if (strcmp(verb, "close") == 0)
+        return close(number);
+    if (strcmp(verb, "socket") == 0) {
+        if (socketpair(AF_UNIX, SOCK_DGRAM, 0, pair))
+            return -1;
+        replace(number, pair[0]);
+        fcntl(pair[1], F_SETFL, O_NONBLOCK);
+        dup2(pair[1], 100);
+        return close(pair[1]);
+    }
+    if (strcmp(verb, "received") == 0) {
+        char text[16];
+        return (int)recv(100, text, sizeof text, MSG_DONTWAIT);
+    }
+    if (strcmp(verb, "file") == 0) {
+        replace(number, open(words[1], O_CREAT | O_WRONLY | O_TRUNC, 0600));
+        return 0;
+    }
+    if (strcmp(verb, "environ") == 0) {
+        for (char **entry = environ; *entry; entry++)
+            memset(*entry, 'x', strlen(*entry));
+        return clearenv();
+    }
+    if (strcmp(verb, "rmdir") == 0)
+        return rmdir(words[0]);
+    if (strcmp(verb, "rename") == 0)
+        return rename(words[0], words[1]);
+    if (strcmp(verb, "error") == 0)
+        return (int)write(2, words[0], strlen(words[0]));
+    if (strcmp(verb, "exit") == 0)
+        exit(number);
+    fflush(stdout);
+    if (strcmp(verb, "_exit") == 0)
+        _exit(number);
+    if (strcmp(verb, "abort") == 0)
+        abort();
+    if (strcmp(verb, "kill") == 0)
+        kill(getpid(), SIGKILL);
+    if (strcmp(verb, "wait") == 0)
+        return (int)read(0, &number, 1);
+    return 0;
+}
+
+static int run(const char *verb, const char *whole) {
+    if (is_launch(verb))
+        return launch(verb);
+    if (strcmp(verb, "ptx") == 0 || strcmp(verb, "lib") == 0 || strncmp(verb, "enum", 4) == 0)
+        return load(strchr(whole, '=') + 1, strstr(verb, "lib") != NULL, strncmp(verb, "enum", 4) == 0, 0);
+    if (strcmp(verb, "ptxonly") == 0)
+        return load(strchr(whole, '=') + 1, 0, 0, 1);
+    if (strcmp(verb, "again") == 0)
+        return CU(cuModuleGetFunction)(&find_kernel(words[1])->handle, images[atoi(words[0])].handle, words[1]);
+    if (strcmp(verb, "function") == 0) {
+        struct kernel *kernel = find_kernel(words[0]);
+        void *function = NULL;
+        int result = CU(cuKernelGetFunction)(&function, kernel->handle);
+        add_kernel(words[0], function, 0);
+        return result;
+    }
+    if (strcmp(verb, "unload") == 0) {
+        int index = atoi(words[0]);
+        return images[index].is_library ? CU(cuLibraryUnload)(images[index].handle)
+                                        : CU(cuModuleUnload)(images[index].handle);
+    }
+    if (strcmp(verb, "addresses") == 0)
+        return reused;
+    if (strcmp(verb, "many") == 0)
+        return many(atoi(words[0])), 0;
+    if (strcmp(verb, "stream") == 0)
+        return add_stream(CU(cuStreamCreateWithPriority)(&streams[stream_count], 1, atoi(words[0])));
+    if (strcmp(verb, "plain") == 0)
+        return add_stream(CU(cuStreamCreate)(&streams[stream_count], 1));
+    if (strcmp(verb, "of") == 0) {
+        int priority = 99, result = CU(cuStreamGetPriority)(streams[atoi(words[0])], &priority);
+        printf("priority %d\n", priority);
+        return result;
+    }
+    if (strcmp(verb, "set") == 0 || strcmp(verb, "get") == 0)
+        return attribute(verb);
+    if (strcmp(verb, "attr") == 0)
+        return set_attributes(), 0;
+    if (strcmp(verb, "repeat") == 0)
+        return repeat = (uint32_t)atol(words[0]), 0;
+    if (strcmp(verb, "begin") == 0 || strcmp(verb, "end") == 0 || strcmp(verb, "go") == 0)
+        return capture(verb);
+    if (strcmp(verb, "nccl") == 0)
+        return (nccl = dlopen(words[0], RTLD_NOW | RTLD_LOCAL)) == NULL;
+    if (strcmp(verb, "nccls") == 0) {
+        int (*make)(void **) = dlsym(nccl, "test_stream");
+        return add_stream(make(&streams[stream_count]));
+    }
+    if (strcmp(verb, "deep") == 0) {
+        void *function = NULL, *library = dlopen(words[0], RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+        int (*ask)(void **, void *, const char *) = library ? dlsym(library, "test_function") : NULL;
+        int result = ask ? ask(&function, images[image_count - 1].handle, words[1]) : -1;
+        add_kernel(words[1], function, 0);
+        return result;
+    }
+    if (strcmp(verb, "device") == 0) {
+        void *context = NULL;
+        int result = CU(cuDevicePrimaryCtxRetain)(&context, device = atoi(words[0]));
+        return result ? result : CU(cuCtxSetCurrent)(context);
+    }
+    if (strcmp(verb, "sync") == 0)
+        return CU(cuCtxSynchronize)();
+    return surroundings(verb);
+}
+
+static void one(const char *whole) {
+    char copy[4096], *fields;
+    snprintf(copy, sizeof copy, "%s", whole);
+    fields = strchr(copy, '=');
+    if (fields)
+        *fields++ = 0;
+    word_count = 0;
+    for (char *field = fields ? strtok(fields, ",") : NULL; field && word_count < MOST_FIELDS;
+         field = strtok(NULL, ","))
+        words[word_count++] = field;
+    if (strcmp(copy, "print") == 0)
+        printf("%s\n", words[0]);
+    else
+        printf("%s: %d\n", copy, run(copy, whole));
+}
+
+/* argv of the same program with the words from `at` on. */
+static char **rest(char **argv, int at) {
+    static char *made[MOST];
+    int count = 1;
+    made[0] = (char *)"/proc/self/exe";
+    while (argv[at])
+        made[count++] = argv[at++];
+    made[count] = NULL;
+    return made;
+}
+
+static int status_of(pid_t child) {
+    int status = -1;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void *context_words;
+
+static void *thread(void *argument) {
+    char **words_of_thread = argument;
+    void *context = NULL;
+    CU(cuDevicePrimaryCtxRetain)(&context, 0);
+    CU(cuCtxSetCurrent)(context);
+    for (; *words_of_thread && strcmp(*words_of_thread, "end_thread"); words_of_thread++)
+        one(*words_of_thread);
+    context_words = words_of_thread;
+    return NULL;
+}
+
+int main(int argc, char **argv) {
+    int at = 1;
+    setvbuf(stdout, NULL, _IOFBF, 1 << 16);
+    if (at < argc && strncmp(argv[at], "forks=", 6) == 0)
+        for (int left = atoi(argv[at++] + 6); left > 0; left--) {
+            pid_t child = fork();
+            if (child == 0)
+                break;
+            printf("child: %d\n", status_of(child));
+            fflush(stdout);
+        }
+    while (at < argc && strncmp(argv[at], "before:", 7) == 0)
+        one(argv[at++] + 7);
+    driver_start();
+    for (; at < argc; at++) {
+        if (strcmp(argv[at], "fork") == 0) {
+            fflush(stdout);
+            pid_t child = fork();
+            if (child == 0)
+                continue;
+            int status = status_of(child);
+            while (at + 1 < argc && strcmp(argv[at], "join"))
+                at++;
+            printf("child: %d\n", status);
+        } else if (strcmp(argv[at], "join") == 0) {
+            exit(0); /* only a child comes here */
+        } else if (strcmp(argv[at], "thread") == 0) {
+            pthread_t made;
+            pthread_create(&made, NULL, thread, argv + at + 1);
+            pthread_join(made, NULL);
+            at = (int)((char **)context_words - argv);
+        } else if (strcmp(argv[at], "exec") == 0) {
+            fflush(stdout);
+            execv("/proc/self/exe", rest(argv, at + 1));
+            exit(6);
+        } else if (strcmp(argv[at], "vfork") == 0 || strcmp(argv[at], "spawn") == 0) {
+            char **arguments = rest(argv, at + 1);
+            pid_t child = -1;
+            fflush(stdout);
+            if (*argv[at] == 's')
+                posix_spawn(&child, "/proc/self/exe", NULL, NULL, arguments, environ);
+            else if ((child = vfork()) == 0) {
+                execv(arguments[0], arguments);
+                _exit(6);
+            }
+            printf("child: %d\n", status_of(child));
+            break;
+        } else {
+            one(argv[at]);
+        }
+    }
+    return 0;
+}

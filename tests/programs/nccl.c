@@ -1,0 +1,17 @@
+/* A library that launches kernels and creates streams on its own, as communication libraries do; it is linked to the
+ * driver. */
+extern int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
+                          void **);
+extern int cuStreamCreate(void **, unsigned);
+int test_launch(void *, unsigned, unsigned, unsigned, void *, void **);
+int test_stream(void **);
+
+int test_launch(void *function, unsigned blocks, unsigned threads, unsigned shared, void *stream, void **parameters) {
+    int result = cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, shared, stream, parameters, 0);
+    return result; /* no sibling call: the return address must be in this library */
+}
+
+int test_stream(void **stream) {
+    int result = cuStreamCreate(stream, 1);
+    return result;
+}

@@ -1,0 +1,99 @@
+"""What the library shows and asks for: as built here, and cross-compiled for both processors and the oldest glibc."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from pyshim import _native
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+check_exports = load("check_exports")
+
+
+def findings(path: Path) -> list[str]:
+    return list(check_exports.check(path))
+
+
+def test_the_library_built_here() -> None:
+    assert findings(_native.SHIM) == []
+
+
+@pytest.fixture(scope="module", params=["x86_64", "aarch64"])
+def cross(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if not importlib.util.find_spec("ziglang"):
+        pytest.skip("no ziglang: pip install '.[lint]'")
+    folder = tmp_path_factory.mktemp(f"cross-{request.param}")
+    compiler = f"{sys.executable} -m ziglang cc -target {request.param}-linux-gnu.2.17 -fno-sanitize=undefined"
+    environment = {**os.environ, "CC": compiler, "OVERLAP_MACHINE": request.param, "CFLAGS": "-Werror"}
+    command = [sys.executable, "shim/build.py", "--only", "shim", "--output", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder / "liboverlap.so"
+
+
+@pytest.mark.slow
+def test_for_the_oldest_glibc_on_both_processors(cross: Path) -> None:
+    assert findings(cross) == []
+
+
+def elf_of(source: str, folder: Path, *flags: str) -> Path:
+    path = folder / "library.so"
+    command = [*os.environ.get("CC", "cc").split(), "-shared", "-fPIC", "-x", "c", "-", "-o", str(path), *flags]
+    subprocess.run(command, input=source, text=True, check=True)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("source", "flags", "says"),
+    [
+        ("int stranger(void) { return 1; }", (), "stranger is exported, and nobody promised it"),
+        ("", (), "cuLaunchKernel, without a version, is not exported"),
+        ("", (), "dlsym@GLIBC_2.2.5 is not exported"),
+        ("double cos(double); double f(double x) { return cos(x); }", ("-lm", "-Wl,--no-as-needed"), "needs "),
+        ("", ("-Wl,-rpath,/opt/lib",), "has a RUNPATH"),
+        ("", ("-Wl,-z,execstack",), "asks for an executable stack"),
+        ("extern int pthread_create(); int (*f)() = pthread_create;", (), "pthread_create"),
+        ("extern char **environ; char **f(void) { return environ; }", (), "environ: a strong reference"),
+        (
+            "int __libc_single_threaded(void); int f(void) { return __libc_single_threaded(); }",
+            (),
+            "newer than glibc 2.17",
+        ),
+    ],
+)
+def test_the_check_notices(source: str, flags: tuple[str, ...], says: str, tmp_path: Path) -> None:
+    assert any(says in line for line in findings(elf_of(source, tmp_path, *flags))), findings(tmp_path / "library.so")
+
+
+def test_what_is_no_library_is_a_finding(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("not a library")
+    assert "cannot be read" in findings(tmp_path / "text")[0]
+    assert "cannot be read" in findings(tmp_path / "missing")[0]
+    cut = tmp_path / "cut"
+    cut.write_bytes(_native.SHIM.read_bytes()[:3000])
+    assert findings(cut)
+
+
+def test_as_a_script() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools/check_exports.py"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

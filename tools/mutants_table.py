@@ -1,0 +1,334 @@
+"""The planted bugs: what is changed, and the tests that must notice. Read by tools/mutants.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Mutant:
+    name: str
+    changes: tuple[tuple[str, str, str], ...]  # file, old text, new text
+    tests: tuple[str, ...]  # arguments of pytest
+
+
+def one(name: str, file: str, old: str, new: str, *tests: str) -> Mutant:
+    return Mutant(name, ((file, old, new),), tests)
+
+
+CORE, CUDA, SYS, INTERPOSE = "shim/core", "shim/vendor/cuda", "shim/sys", "tests/interpose"
+TABLE, NAMES, DECIDE, OCCUPANCY = (f"tests/core/test_{name}.py" for name in ("table", "names", "decide", "occupancy"))
+THREADS, EXPORTS = "tests/core/test_threads.py", "tests/structure/test_exports.py"
+HOT = f"{CUDA}/launch_x86_64.S"
+
+MUTANTS = [
+    # ---- Symbols and the dynamic loader ----
+    one(
+        "dlsym calls, not jumps",
+        f"{SYS}/dlsym_x86_64.S",
+        ".Lreal_\\name:\n    jmp *%rax",
+        ".Lreal_\\name:\n    sub $8, %rsp\n    call *%rax\n    add $8, %rsp\n    ret",
+        f"{INTERPOSE}/test_dlsym.py",
+    ),
+    one(
+        "dlsym without the old version",
+        f"{SYS}/dlsym_x86_64.S",
+        "    version overlap_dlsym_old, overlap_dlsym_entry, dlsym@GLIBC_2.2.5\n",
+        "",
+        EXPORTS,
+    ),
+    one(
+        "dlsym without the old version, by use",
+        f"{SYS}/dlsym_x86_64.S",
+        "    version overlap_dlsym_old, overlap_dlsym_entry, dlsym@GLIBC_2.2.5\n",
+        "",
+        f"{INTERPOSE}/test_dlsym.py",
+    ),
+    one(
+        "dlsym unversioned",
+        f"{SYS}/dlsym_x86_64.S",
+        "    version overlap_dlsym_new, overlap_dlsym_entry, dlsym@@GLIBC_2.34",
+        "    .globl dlsym\n    .set dlsym, overlap_dlsym_entry",
+        EXPORTS,
+    ),
+    one(
+        "vendor names in a version node",
+        "shim/overlap.x86_64.map",
+        "GLIBC_2.34 { }",
+        "OVERLAP_1 { global: cu*; };\nGLIBC_2.34 { }",
+        EXPORTS,
+    ),
+    one(
+        "no look into local scopes",
+        f"{SYS}/object.c",
+        "return dl_iterate_phdr(visit, &search) == 1 ? overlap_object_symbol",
+        "return 0 ? overlap_object_symbol",
+        f"{INTERPOSE}/test_local_plugin.py",
+    ),
+    one(
+        "RTLD_NEXT gets our answer",
+        f"{SYS}/dlsym.c",
+        "    if (handle == RTLD_NEXT_HANDLE)\n        return NULL;\n",
+        "",
+        f"{INTERPOSE}/test_dlsym.py",
+        "tests/structure/test_chain.py",
+    ),
+    one(
+        "a machine without driver looks equipped",
+        f"{CUDA}/real.c",
+        "if (overlap_is_ours((uintptr_t)real)) {",
+        "if (false) {",
+        f"{INTERPOSE}/test_no_driver.py",
+    ),
+    # ---- Launches ----
+    one(
+        "the limit is not raised",
+        f"{CUDA}/launch.c",
+        "if (!handle || !handle_raise(handle, (uint32_t)(*word & OVERLAP_WORD_SIZE_MASK)))",
+        "if (!handle)",
+        f"{INTERPOSE}/test_shaping.py",
+    ),
+    one(
+        "no relaunch after refusal",
+        f"{CUDA}/launch.c",
+        "    return launch_as_asked(request);\n}\n\n/* May the launch ask",
+        "    return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;\n}\n\n/* May the launch ask",
+        f"{INTERPOSE}/test_refusal.py",
+    ),
+    one(
+        "a refused kernel is tried again",
+        f"{CUDA}/launch.c",
+        "        __atomic_store_n(&handle->refused, 1, __ATOMIC_RELAXED);\n",
+        "        ;\n",
+        f"{INTERPOSE}/test_refusal.py",
+    ),
+    one(
+        "proven while capturing",
+        f"{CUDA}/launch.c",
+        "&& !is_capturing(request))",
+        "&& true)",
+        f"{INTERPOSE}/test_capture.py",
+    ),
+    one(
+        "attributes changed in place",
+        f"{CUDA}/launch.c",
+        "CUlaunchAttribute attributes[ATTRIBUTES], *const asked = request->config.attrs;",
+        "CUlaunchAttribute own[ATTRIBUTES], *const asked = request->config.attrs, *attributes = asked ? asked : own;",
+        f"{INTERPOSE}/test_priority.py",
+    ),
+    one(
+        "the program's own priority stays beside ours",
+        f"{CUDA}/launch.c",
+        "        if (asked[i].id != CU_LAUNCH_ATTRIBUTE_PRIORITY)\n",
+        "",
+        f"{INTERPOSE}/test_priority.py",
+    ),
+    one(
+        "decisions outlive an unload",
+        f"{CUDA}/entry.c",
+        "    handle_forget_owner(module);\n",
+        "",
+        f"{INTERPOSE}/test_handles.py",
+    ),
+    one(
+        "library decisions outlive an unload",
+        f"{CUDA}/entry.c",
+        "    handle_forget_owner(library);\n",
+        "",
+        f"{INTERPOSE}/test_handles.py",
+    ),
+    Mutant(
+        "the cache forgets who calls",
+        (
+            (
+                f"{CORE}/core.h",
+                "return ((uint64_t)(site >> 12) << 28) + (threads << 18) + asked;",
+                "(void)site; return (threads << 18) + asked;",
+            ),
+            (HOT, "    shl $28, %r11\n    add %r11, %rax\n", ""),
+        ),
+        (f"{INTERPOSE}/test_priority.py", f"{INTERPOSE}/test_shaping.py"),
+    ),
+    one(
+        "the limit that we set is told",
+        f"{CUDA}/handle.c",
+        "        *answer = __atomic_load_n(&holder->limit, __ATOMIC_RELAXED);\n",
+        "        ;\n",
+        f"{INTERPOSE}/test_shaping.py",
+    ),
+    # ---- Processes ----
+    one("no fork handler", f"{SYS}/start.c", "if (__register_atfork)", "if (0)", f"{INTERPOSE}/test_processes.py"),
+    one(
+        "the page is not allocated",
+        f"{SYS}/page.c",
+        "int error = posix_fallocate(file, 0, sizeof(struct overlap_page));",
+        "int error = ftruncate(file, sizeof(struct overlap_page)) ? errno : 0;",
+        f"{INTERPOSE}/test_processes.py",
+    ),
+    one(
+        "a page that is there is taken over",
+        f"{SYS}/page.c",
+        "O_EXCL | O_NOFOLLOW | ",
+        "",
+        f"{INTERPOSE}/test_processes.py",
+    ),
+    # ---- Decisions ----
+    one("asked + target", f"{CORE}/decide.c", "(uint32_t)larger(rule->value, asked)", "rule->value + asked", DECIDE),
+    one(
+        "asked + target, by use",
+        f"{CORE}/decide.c",
+        "(uint32_t)larger(rule->value, asked)",
+        "rule->value + asked",
+        f"{INTERPOSE}/test_shaping.py",
+    ),
+    one("one wave is shaped", f"{CORE}/decide.c", "else if (launch->blocks <= capacity) {", "else if (0) {", DECIDE),
+    one(
+        "one wave is shaped, by use",
+        f"{CORE}/decide.c",
+        "else if (launch->blocks <= capacity) {",
+        "else if (0) {",
+        f"{INTERPOSE}/test_shaping.py",
+    ),
+    one(
+        "one wave, one block off",
+        f"{CORE}/decide.c",
+        "launch->blocks <= capacity)",
+        "launch->blocks < capacity)",
+        DECIDE,
+    ),
+    one("cooperative is shaped", f"{CORE}/decide.c", "launch->flags & OVERLAP_LAUNCH_COOPERATIVE)", "0)", DECIDE),
+    one(
+        "cooperative is shaped, by use",
+        f"{CORE}/decide.c",
+        "launch->flags & OVERLAP_LAUNCH_COOPERATIVE)",
+        "0)",
+        f"{INTERPOSE}/test_shaping.py",
+    ),
+    one("keep_at_least is not kept", f"{CORE}/decide.c", "return OVERLAP_REASON_below_keep;", ";", DECIDE),
+    one(
+        "an answer for too many grids",
+        f"{CORE}/decide.c",
+        "grids->maximum = smaller(grids->maximum, accepted.minimum - 1);",
+        "",
+        DECIDE,
+    ),
+    one("waves rounded down", f"{CORE}/decide.c", "from / 100 + (from % 100 != 0)", "from / 100", DECIDE),
+    one(
+        "a cap that makes no room is called shaped",
+        f"{CORE}/decide.c",
+        "return OVERLAP_REASON_capped_without_room;",
+        ";",
+        DECIDE,
+    ),
+    # ---- Arithmetic ----
+    one("granule of 256", f"{CORE}/occupancy.c", "SHARED_UNIT = 128", "SHARED_UNIT = 256", OCCUPANCY),
+    one(
+        "no reserve",
+        f"{CORE}/occupancy.c",
+        "footprint->dynamic_shared + gpu->shared_reserved",
+        "footprint->dynamic_shared",
+        OCCUPANCY,
+    ),
+    one(
+        "warps not in fours",
+        f"{CORE}/occupancy.c",
+        "round_up(demand->warps, PARTITIONS) <= gpu->registers_per_block",
+        "demand->warps <= gpu->registers_per_block",
+        OCCUPANCY,
+    ),
+    one("one byte too much", f"{CORE}/occupancy.c", "allocated - SHARED_UNIT + 1", "allocated", OCCUPANCY),
+    one("communication's slot forgotten", f"{CORE}/occupancy.c", "blocks + 1 <= gpu->blocks && ", "", OCCUPANCY),
+    # ---- The table ----
+    one(
+        "spans unchecked",
+        f"{CORE}/table.c",
+        "return span.first <= table->pattern_count && span.count <= table->pattern_count - span.first;",
+        "(void)table; (void)span; return true;",
+        TABLE,
+    ),
+    one(
+        "spans by a sum that wraps",
+        f"{CORE}/table.c",
+        "span.first <= table->pattern_count && span.count <= table->pattern_count - span.first",
+        "span.first + span.count <= table->pattern_count",
+        TABLE,
+    ),
+    one(
+        "string offsets unchecked",
+        f"{CORE}/table.c",
+        "return offset < table->string_size;",
+        "(void)table; (void)offset; return true;",
+        TABLE,
+    ),
+    one(
+        "string offset one too far",
+        f"{CORE}/table.c",
+        "return offset < table->string_size;",
+        "return offset <= table->string_size;",
+        TABLE,
+    ),
+    one("rule count unchecked", f"{CORE}/table.c", "policy->first_rule > table->rule_count || ", "0 && ", TABLE),
+    one("strings need no end", f"{CORE}/table.c", " || view.strings[table->string_size - 1] != 0", "", TABLE),
+    one("sizes in 32 bits", f"{CORE}/table.c", "    uint64_t needed = ", "    uint32_t needed = ", TABLE),
+    one("checksum unchecked", f"{CORE}/table.c", "!= table->checksum)", "!= table->checksum && 0)", TABLE),
+    one("any shape", f"{CORE}/table.c", "rule->shape > OVERLAP_SHAPE_BYTES || ", "", TABLE),
+    # ---- Names ----
+    one(
+        "a parameter's class is the name",
+        f"{CORE}/match.c",
+        "            if (!nested)\n                break;\n",
+        "",
+        NAMES,
+    ),
+    one("a set's first bracket closes it", f"{CORE}/match.c", "(*p != ']' || p == first)", "*p != ']'", NAMES),
+    one(
+        "a family too wide", f"{CORE}/family.def", 'FAMILY(deep_ep, "dispatch")', 'FAMILY(deep_ep, "*dispatch*")', NAMES
+    ),
+    one("a family missing", f"{CORE}/family.def", 'FAMILY(nccl, "*nccl*Kernel*")\n', "", NAMES),
+    # ---- Threads ----
+    one(
+        "answers for any key",
+        f"{CORE}/core.h",
+        "if (__atomic_load_n(&answer->key, __ATOMIC_RELAXED) != key)",
+        "if (!key)",
+        THREADS,
+    ),
+    one("answers for any grid", f"{CORE}/core.h", "<= grid >> 32 ? word : 0", "<= UINT64_MAX ? word : 0", THREADS),
+    one("an empty interval is kept", f"{CORE}/cache.c", " || maximum == 0)", ")", THREADS),
+    one(
+        "forgetting forgets one answer",
+        f"{CORE}/cache.c",
+        "    __atomic_store_n(&line->answers[1].word, 0, __ATOMIC_RELEASE);\n",
+        "",
+        THREADS,
+    ),
+    one(
+        "shards of living threads are taken",
+        f"{CORE}/stats.c",
+        "owner != tid && alive(owner)",
+        "owner != tid && !alive(owner)",
+        THREADS,
+    ),
+    one(
+        "the shared shard is added to plainly",
+        f"{CORE}/stats.c",
+        "    if (overlap_shard_is_shared(page, shard))\n",
+        "    if (page == NULL)\n",
+        THREADS,
+    ),
+    # ---- The contract ----
+    one(
+        "a field moved",
+        "shim/overlap_abi.h",
+        "    uint32_t pid;\n    uint32_t parent;\n",
+        "    uint32_t parent;\n    uint32_t pid;\n",
+        "tests/core/test_abi.py",
+    ),
+    one(
+        "a reason too early in the list",
+        f"{CORE}/reason.def",
+        'REASON(no_rule, 0, "no rule of the policy matches")\n',
+        "",
+        DECIDE,
+    ),
+]

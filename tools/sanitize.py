@@ -1,0 +1,272 @@
+"""The library under the compiler's sanitizers. Exits 1 on any finding.
+
+    python tools/sanitize.py [address] [thread] [fuzz] [analyzer] [--seconds N] [--keep DIR]     default: address thread
+
+    address   AddressSanitizer and UndefinedBehaviorSanitizer: library, simulated driver, tests/fuzz/stress.c
+    thread    ThreadSanitizer, likewise, with the hot path in C: a sanitizer does not see what assembler reads
+    fuzz      tests/fuzz/table_fuzz.c for N seconds: by libFuzzer where the compiler has it, else by its own mutations
+    analyzer  gcc -fanalyzer over the library's sources
+
+The stress program runs twice, with and without a trace; every launch that it made must be in the report's pages.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-fno-omit-frame-pointer")
+SANITIZE = {
+    "address": ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"),
+    "thread": ("-fsanitize=thread",),
+}
+RUNTIME = {"address": "libasan.so", "thread": "libtsan.so"}
+# These run inside dlsym, before a sanitizer's runtime has started.
+BEFORE_ANYTHING = {"object.c", "dlsym.c"}
+FINDING = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:|SUMMARY: \w+Sanitizer")
+CORE = ("table.c", "match.c", "decide.c", "occupancy.c", "gpu.c")
+POLICY = """policy: 1
+name: stress
+communication: {priority: highest}
+compute:
+  - {match: {kernel: "*gemm"}, shape: {blocks_per_sm: 1}, when: always}
+  - {match: {kernel: "elementwise*"}, shape: {blocks_per_sm: 50%}, when: always}
+"""
+
+
+class Failed(Exception):
+    """What went wrong, with the output that says so."""
+
+
+def compiler() -> list[str]:
+    return shlex.split(os.environ.get("CC", "gcc"))
+
+
+def run(command: Sequence[object], **more: object) -> str:
+    done = subprocess.run(
+        [str(word) for word in command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        **more,
+    )  # type: ignore[call-overload]
+    output = str(done.stdout)
+    if done.returncode or FINDING.search(output):
+        raise Failed(f"{shlex.join(str(word) for word in command)}\nended with {done.returncode}\n{output}")
+    return output
+
+
+def copy_sources(folder: Path, portable: bool) -> Path:
+    """The library's sources, with the hot path in C where that is asked for."""
+    shim = Path(shutil.copytree(ROOT / "shim", folder / "shim"))
+    if portable:
+        for path in (shim / "vendor/cuda/entry.c", shim / "vendor/cuda/launch_x86_64.S"):
+            text = path.read_text(encoding="utf-8")
+            if text.count("#ifdef __x86_64__") != 1:
+                raise Failed(f"{path.name} does not choose its hot path by one #ifdef any more")
+            path.write_text(text.replace("#ifdef __x86_64__", "#if 0"), encoding="utf-8")
+    return shim
+
+
+def build(kind: str, folder: Path) -> tuple[Path, Path, Path]:
+    """Library, simulated driver, program."""
+    shim = copy_sources(folder, portable=kind == "thread")
+    library, driver, program = folder / "liboverlap.so", folder / "libcuda.so.1", folder / "stress"
+    objects = []
+    for path in sorted(path for path in shim.rglob("*") if path.suffix in (".c", ".S")):
+        objects.append(folder / f"{path.parent.name}-{path.name}.o")
+        sanitize = () if path.name in BEFORE_ANYTHING else SANITIZE[kind]
+        run(
+            [*compiler(), *FLAGS, *sanitize, "-fPIC", "-fvisibility=hidden", f"-I{shim}", "-c", path, "-o", objects[-1]]
+        )
+    script = f"-Wl,--version-script={shim}/overlap.{os.uname().machine}.map"
+    run([*compiler(), *SANITIZE[kind], "-shared", "-Wl,-soname,liboverlap.so", script, *objects, "-o", library])
+    includes = [f"-I{ROOT / 'shim'}", f"-I{ROOT / 'shim' / 'core'}"]
+    simulated = sorted((ROOT / "tools" / "simgpu").glob("*.c"))
+    shared = ["-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic"]
+    run([*compiler(), *FLAGS, *SANITIZE[kind], *shared, *includes, *simulated, "-o", driver, "-lm", "-pthread"])
+    source = ROOT / "tests" / "fuzz" / "stress.c"
+    run(
+        [
+            *compiler(),
+            *FLAGS,
+            *SANITIZE[kind],
+            source,
+            driver,
+            f"-Wl,-rpath,{folder}",
+            "-o",
+            program,
+            "-ldl",
+            "-pthread",
+        ]
+    )
+    return library, driver, program
+
+
+def table() -> str:
+    from pyshim.policy import reader
+    from pyshim.policy.table import compile_table, encode
+
+    policy = reader.read_bytes(POLICY.encode(), "stress.yaml").policy
+    assert policy is not None
+    return encode(compile_table([policy]))
+
+
+def environment(kind: str, library: Path, report: Path, trace: bool) -> dict[str, str]:
+    runtime = run([*compiler(), f"-print-file-name={RUNTIME[kind]}"]).strip()
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("OVERLAP_", "SIMGPU", "LD_"))}
+    return {
+        **clean,
+        "LD_PRELOAD": f"{runtime} {library}",
+        "OVERLAP_TABLE": table(),
+        "OVERLAP_REPORT": str(report),
+        "OVERLAP_RUN_ID": "stress",
+        **({"OVERLAP_TRACE": "1"} if trace else {}),
+        "SIMGPU": "h100",
+        "SIMGPU_REFUSE": "refused*:50000",
+        "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0:exitcode=66",
+        "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1:exitcode=66",
+        "TSAN_OPTIONS": "halt_on_error=0:exitcode=66:die_after_fork=0:second_deadlock_stack=1",
+    }
+
+
+def stress(kind: str, folder: Path, threads: int, rounds: int) -> str:
+    library, _, program = build(kind, folder)
+    said = []
+    for trace in (False, True):
+        report = folder / f"report-{trace}"
+        report.mkdir()
+        # ThreadSanitizer's shadow memory and random addresses do not always agree.
+        fixed = ["setarch", "-R"] if kind == "thread" and shutil.which("setarch") else []
+        output = run([*fixed, program, threads, rounds], env=environment(kind, library, report, trace), timeout=600)
+        made = sum(int(count) for count in re.findall(r"^(?:parent|child) (\d+)$", output, re.M))
+        counted = totals(report)
+        if counted["launches"] != made or not counted["shaped"] or not counted["refused"] or not counted["raised"]:
+            raise Failed(f"the program made {made} launches, and the pages say {json.dumps(counted)}\n{output}")
+        said.append(f"{made:,} launches, {counted['shaped']:,} shaped, {counted['refused']} refused")
+    return "; traced: ".join(said)
+
+
+def totals(report: Path) -> dict[str, int]:
+    """Summed over the pages, read by the header: the command line needs a report that overlap-run has made."""
+    from pyshim import _native
+
+    lib, ffi = _native.library(), _native.ffi
+    counts = {"launches": 0, "shaped": 0, "refused": 0, "raised": 0}
+    pages = sorted(report.glob("*.page"))
+    for path in pages:
+        page = ffi.new("struct overlap_page *")
+        ffi.buffer(page)[:] = path.read_bytes()
+        for shard in page.shards:
+            for way in shard.launches:
+                for reason, count in enumerate(way):
+                    counts["launches"] += count
+                    counts["shaped"] += count if lib.overlap_reason_shapes(reason) else 0
+            counts["refused"] += shard.counters[lib.OVERLAP_COUNTER_REFUSED]
+            counts["raised"] += shard.counters[lib.OVERLAP_COUNTER_RAISED]
+    if len(pages) != 3:
+        raise Failed(f"{len(pages)} pages for a process and its two children")
+    return counts
+
+
+def seeds(folder: Path) -> list[Path]:
+    from pyshim.policy import library, reader
+    from pyshim.policy.table import compile_table
+
+    policy = reader.read_bytes(POLICY.encode(), "stress.yaml").policy
+    assert policy is not None
+    paths = []
+    for name, policies in (("stress", [policy]), ("auto", list(library.load("auto", {}))), ("empty", [])):
+        paths.append(folder / "seeds" / name)
+        paths[-1].parent.mkdir(exist_ok=True)
+        paths[-1].write_bytes(compile_table(policies))
+    return paths
+
+
+def fuzz(folder: Path, seconds: int) -> str:
+    sources = [ROOT / "tests/fuzz/table_fuzz.c", *(ROOT / "shim/core" / name for name in CORE)]
+    program, given = folder / "table_fuzz", seeds(folder)
+    flags = [*FLAGS, *SANITIZE["address"], f"-I{ROOT / 'shim'}", "-o", program]
+    clang = shutil.which("clang")
+    if clang:
+        try:
+            run([clang, *flags, "-fsanitize=fuzzer", "-DWITH_LIBFUZZER", *sources])
+        except Failed:
+            clang = None  # without compiler-rt
+    if clang:
+        run([program, f"-max_total_time={seconds}", "-max_len=65536", folder / "seeds"], timeout=seconds + 120)
+        return "libFuzzer found nothing"
+    run([*compiler(), *flags, *sources])
+    tried, accepted = map(int, run([program, "mutate", seconds, *given], timeout=seconds + 120).split())
+    return f"own mutations, {tried:,} inputs, {accepted:,} accepted tables"
+
+
+def analyzer(folder: Path) -> str:
+    found = []
+    sources = sorted((ROOT / "shim").rglob("*.c"))
+    for path in sources:
+        command = [
+            "gcc",
+            *FLAGS,
+            "-O2",
+            "-fanalyzer",
+            "-Wall",
+            "-Wextra",
+            "-Wconversion",
+            f"-I{ROOT / 'shim'}",
+            "-c",
+            path,
+        ]
+        output = run([*command, "-o", folder / "analyzed.o"])
+        if "warning:" in output:
+            found.append(output)
+    if found:
+        raise Failed("\n".join(found))
+    return f"{len(sources)} files"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="the library under the compiler's sanitizers")
+    parser.add_argument("what", nargs="*", metavar="address|thread|fuzz|analyzer")
+    parser.add_argument("--seconds", type=int, default=60, help="how long to fuzz (default 60)")
+    parser.add_argument("--threads", type=int, default=16)
+    parser.add_argument("--rounds", type=int, default=300, help="launches of each thread (default 300)")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep what is built")
+    options = parser.parse_args()
+    jobs = {
+        "address": lambda folder: stress("address", folder, options.threads, options.rounds),
+        "thread": lambda folder: stress("thread", folder, options.threads, options.rounds),
+        "fuzz": lambda folder: fuzz(folder, options.seconds),
+        "analyzer": analyzer,
+    }
+    wanted = options.what or ["address", "thread"]
+    if unknown := set(wanted) - set(jobs):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="overlap-sanitize-") as scratch:
+        for name in wanted:
+            folder = (options.keep or Path(scratch)) / name
+            folder.mkdir(parents=True)
+            try:
+                print(f"sanitize: {name}: {jobs[name](folder)}", file=sys.stderr)
+            except (Failed, subprocess.TimeoutExpired) as error:
+                failed += 1
+                print(f"sanitize: {name}: FAILED: {error}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -138,6 +138,10 @@ void handle_touched(const void *value, int attribute, int set);
 /* The program asks for an attribute and the driver has answered: what the program has set, not what we have raised. */
 void handle_answer(const void *value, int attribute, int *answer);
 
+/* If a launch asks for more than the program may, the size that makes the driver refuse it, although we have raised the
+ * limit; else 0. */
+uint32_t handle_beyond(struct handle *handle, int device, uint32_t dynamic);
+
 /* ---- launch.c ---- */
 
 extern struct overlap_cache launch_cache;

@@ -178,6 +178,16 @@ void handle_answer(const void *value, int attribute, int *answer) {
         *answer = __atomic_load_n(&holder->limit, __ATOMIC_RELAXED);
 }
 
+uint32_t handle_beyond(struct handle *handle, int device, uint32_t dynamic) {
+    const int which = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    int limit = 0;
+    if (handle_get(handle, which, device, &limit) != CUDA_SUCCESS || limit < 0)
+        return 0;
+    int believed = limit;
+    handle_answer((const void *)(uintptr_t)handle->value, which, &believed);
+    return (int64_t)dynamic <= believed ? 0 : dynamic <= (uint32_t)limit ? OVERLAP_WORD_SIZE_MASK : dynamic;
+}
+
 void handle_doubted(const void *value) {
     struct handle *handle = handle_find(value);
     if (!handle)

@@ -252,6 +252,13 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
     struct overlap_decision decision;
     overlap_decide(settings->table, device->policy, &device->gpu, kernel ? kernel : "", library, &launch,
                    device_communication(device, &copy), &decision);
+    uint32_t beyond = handle ? handle_beyond(handle, device->ordinal, request->config.sharedMemBytes) : 0;
+    if (beyond) {
+        decision.reason = flags & OVERLAP_WORD_COMMUNICATION ? decision.reason : OVERLAP_REASON_cannot_launch;
+        decision.dynamic_shared = beyond;
+        flags |= OVERLAP_WORD_DIRECT; /* there is nothing to prove, and... */
+        place = 0;                    /* ...the program may set another limit */
+    }
     if (decision.dynamic_shared != request->config.sharedMemBytes)
         flags |= OVERLAP_WORD_CHANGED;
     else if (!(flags & (OVERLAP_WORD_COMMUNICATION | OVERLAP_WORD_TRACED)))

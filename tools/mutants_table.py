@@ -84,7 +84,7 @@ MUTANTS = [
     one(
         "the limit is not raised",
         f"{CUDA}/launch.c",
-        "if (!handle || !handle_raise(handle, (uint32_t)(*word & OVERLAP_WORD_SIZE_MASK)))",
+        "if (!handle || !limit_raise(handle, (uint32_t)(*word & OVERLAP_WORD_SIZE_MASK)))",
         "if (!handle)",
         f"{INTERPOSE}/test_shaping.py",
     ),
@@ -151,10 +151,24 @@ MUTANTS = [
     ),
     one(
         "the limit that we set is told",
-        f"{CUDA}/handle.c",
-        "        *answer = __atomic_load_n(&holder->limit, __ATOMIC_RELAXED);\n",
+        f"{CUDA}/limit.c",
+        "        *answer = believed_in(limits);\n",
         "        ;\n",
         f"{INTERPOSE}/test_shaping.py",
+    ),
+    one(
+        "the program takes the limit back",
+        f"{CUDA}/limit.c",
+        "(uint32_t)asked < needed_in(limits) ? (int)needed_in(limits) : asked;",
+        "(uint32_t)asked < needed_in(limits) ? asked : asked;",
+        f"{INTERPOSE}/test_shaping.py",
+    ),
+    one(
+        "one limit for all devices",
+        f"{CUDA}/limit.c",
+        "key_for(handle->value, device) : handle->value;",
+        "handle->value : handle->value;",
+        f"{INTERPOSE}/test_handles.py",
     ),
     # ---- Processes ----
     one("no fork handler", f"{SYS}/start.c", "if (__register_atfork)", "if (0)", f"{INTERPOSE}/test_processes.py"),

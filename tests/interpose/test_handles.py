@@ -87,7 +87,6 @@ def test_many_modules_where_there_are_two_devices(bare: Runner, preloaded: Runne
     assert [size > 10000 for size in done.sizes] == [name.startswith("kernel1") for name in names] * 2
 
 
-@pytest.mark.xfail(strict=True, reason="what the program believes the limit to be is kept once for all devices")
 def test_a_kernel_has_a_limit_of_its_own_on_every_device(bare: Runner, preloaded: Runner) -> None:
     words = f"lib=k set=k,8,60000 launch=k,{BLOCKS},256,0 launch=k,{BLOCKS},256,55000 get=k,8 device=1 get=k,8 "
     words += f"launch=k,{BLOCKS},256,55000 launch=k,{BLOCKS},256,0 get=k,8 set=k,8,50000 get=k,8 device=0 get=k,8"

@@ -133,7 +133,6 @@ def test_a_library_with_a_name_like_it_is_not_taken_for_it(preloaded: Runner, bu
     assert done.totals["communication"] == 0
 
 
-@pytest.mark.xfail(strict=True, reason="only the stream's priority is looked at")
 def test_a_launch_whose_own_attribute_is_lower_than_its_stream_is_raised_too(bare: Runner, preloaded: Runner) -> None:
     words = f"ptx={NCCL} stream=-5 attr=8:-1 ex={NCCL},16,256,0,1"
     assert bare(words).priorities == [-1]

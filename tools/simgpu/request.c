@@ -36,7 +36,8 @@ CUresult sim_launch_attributes(struct launch_request *request, const CUlaunchAtt
             result = set_cluster(request, value->dimension);
             break;
         case LAUNCH_PRIORITY:
-            if (sim_config.driver_version < FIRST_VERSION_WITH_PRIORITY)
+            /* Twice is stricter than is known of the real driver: which one should hold? */
+            if (sim_config.driver_version < FIRST_VERSION_WITH_PRIORITY || request->has_priority)
                 return CUDA_ERROR_INVALID_VALUE;
             request->has_priority = true;
             request->priority = sim_clamp_priority(value->integer);

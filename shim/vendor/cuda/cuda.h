@@ -5,6 +5,7 @@
  * for x86-64 in assembler launch.c  everything about a launch that is not in the cache yet, or has to be rebuilt
  *   device.c  devices: limits, policy, communication's footprint
  *   handle.c  kernels: which call made a handle, its name, its attributes
+ *   limit.c   how much dynamic shared memory a kernel may ask for: what the program believes, and what we need
  *   stream.c  streams of communication libraries
  */
 #pragma once
@@ -108,15 +109,16 @@ enum handle_kind { HANDLE_FUNCTION = 1, HANDLE_KERNEL = 2 };
 struct handle {
     uint64_t value;   /* of the CUfunction or CUkernel; 0: free slot */
     uint64_t owner;   /* module or library */
-    uint64_t kernel;  /* of a function: the CUkernel that it came from, or 0 */
-    const char *name; /* as given by the program, or by the driver; NULL: not known */
+    uint64_t kernel;  /* of a function: the CUkernel that it came from, or 0... */
+    int32_t device;   /* ...and its device */
     uint32_t kind;    /* enum handle_kind, 0: dead */
     uint32_t refused; /* a changed launch was refused */
-    uint32_t raised;  /* we have raised its limit of dynamic shared memory... */
-    int32_t limit;    /* ...and this is what the program believes it to be */
+    const char *name; /* as given by the program, or by the driver; NULL: not known */
 };
 
-void handle_learn(void *value, enum handle_kind kind, void *owner, void *kernel, const char *name);
+/* A handle that a call of the program has made; and a function that was made from a CUkernel, for a device. */
+void handle_learn(void *value, enum handle_kind kind, void *owner, const char *name);
+void handle_learn_from(void *value, enum handle_kind kind, void *owner, const char *name, void *kernel, int device);
 struct handle *handle_find(const void *value);
 void handle_forget_owner(const void *owner);
 
@@ -125,22 +127,30 @@ const char *handle_name(struct handle *handle);
 
 /* Attributes by the API that fits the handle. device: for kernels. */
 CUresult handle_get(const struct handle *handle, int attribute, int device, int *value);
+CUresult handle_set(const struct handle *handle, int attribute, int device, int value);
 
-/* Makes sure that a launch on the current device may ask for so many bytes; false: the driver will not have it. */
-bool handle_raise(struct handle *handle, uint32_t dynamic);
-
-/* Decisions about a handle, and about its other forms, are made anew: what the driver takes may change. */
+/* Decisions about a handle, and about its other forms, are made anew: the program has set an attribute. */
 void handle_doubted(const void *value);
 
-/* The program has set an attribute of this handle. */
-void handle_touched(const void *value, int attribute, int set);
+/* ---- limit.c: what the program may think of the limit of dynamic shared memory. device: for kernels ---- */
+
+/* Makes sure that a launch on the current device may ask for so many bytes; false: the driver will not have it. */
+bool limit_raise(struct handle *handle, uint32_t dynamic);
+
+/* The program sets an attribute: what to hand to the driver; and, once the driver has taken it, what the program
+ * believes from then on. */
+int limit_for_driver(const void *value, int device, int attribute, int asked);
+void limit_believe(const void *value, int device, int attribute, int set);
 
 /* The program asks for an attribute and the driver has answered: what the program has set, not what we have raised. */
-void handle_answer(const void *value, int attribute, int *answer);
+void limit_answer(const void *value, int device, int attribute, int *answer);
 
 /* If a launch asks for more than the program may, the size that makes the driver refuse it, although we have raised the
  * limit; else 0. */
-uint32_t handle_beyond(struct handle *handle, int device, uint32_t dynamic);
+uint32_t limit_beyond(struct handle *handle, int device, uint32_t dynamic);
+
+/* The handle means another kernel from now on. */
+void limit_forget(uint64_t value);
 
 /* ---- launch.c ---- */
 
@@ -176,6 +186,34 @@ static inline CUresult launch_not_direct(struct request *request, uint64_t word)
 
 /* Adds one to a counter of the calling thread. */
 void launch_count(enum overlap_counter counter);
+
+static inline uint64_t threads_of(const struct request *request) {
+    return (uint64_t)request->config.blockDimX * request->config.blockDimY * request->config.blockDimZ;
+}
+static inline uint64_t blocks_of(const struct request *request) {
+    return (uint64_t)request->config.gridDimX * request->config.gridDimY * request->config.gridDimZ;
+}
+static inline uint64_t key_of(const struct request *request) {
+    return overlap_cache_key(threads_of(request), request->config.sharedMemBytes, request->site);
+}
+
+/* Flags of the call, or else the device of a CUkernel, take the top bits of the handle in the cache. */
+#define FLAG_SHIFT 61
+#define DEVICE_SHIFT OVERLAP_CACHE_HANDLE_BITS
+
+/* The handle under which the cache keeps it, unless its answers are kept by device. */
+static inline uint64_t place_of(const struct request *request) {
+    return (uint64_t)(uintptr_t)request->function | (uint64_t)request->flags << FLAG_SHIFT;
+}
+
+/* ---- facts.c ---- */
+
+/* The decision word of a launch that the cache does not hold under its plain handle. *place: where it is kept, 0:
+ * nowhere. */
+uint64_t facts_word(const struct request *request, uint64_t *place);
+
+/* The driver has refused a priority: launches get none from now on. */
+void facts_priority_refused(void);
 
 /* The basename of the library that holds an address, into name; "" if none does. */
 void library_of(uintptr_t site, char *name, size_t size);

@@ -75,7 +75,7 @@ DRIVER_BODY module_get_function_body(enum overlap_way way, enum hook hook, uintp
     NO_DRIVER_UNLESS(real);
     CUresult result = real(function, module, name);
     if (result == CUDA_SUCCESS && function && overlap_armed())
-        handle_learn(*function, HANDLE_FUNCTION, module, NULL, name);
+        handle_learn(*function, HANDLE_FUNCTION, module, name);
     return result;
 }
 
@@ -86,7 +86,7 @@ DRIVER_BODY library_get_kernel_body(enum overlap_way way, enum hook hook, uintpt
     NO_DRIVER_UNLESS(real);
     CUresult result = real(kernel, library, name);
     if (result == CUDA_SUCCESS && kernel && overlap_armed())
-        handle_learn(*kernel, HANDLE_KERNEL, library, NULL, name);
+        handle_learn(*kernel, HANDLE_KERNEL, library, name);
     return result;
 }
 
@@ -101,7 +101,7 @@ DRIVER_BODY module_enumerate_body(enum overlap_way way, enum hook hook, uintptr_
     if (result == CUDA_SUCCESS && functions && overlap_armed() && driver_ready() && driver.cuModuleGetFunctionCount &&
         driver.cuModuleGetFunctionCount(&there, module) == CUDA_SUCCESS)
         for (uint32_t i = 0; i < count && i < there; i++)
-            handle_learn(functions[i], HANDLE_FUNCTION, module, NULL, NULL);
+            handle_learn(functions[i], HANDLE_FUNCTION, module, NULL);
     return result;
 }
 
@@ -115,7 +115,7 @@ DRIVER_BODY library_enumerate_body(enum overlap_way way, enum hook hook, uintptr
     if (result == CUDA_SUCCESS && kernels && overlap_armed() && driver_ready() && driver.cuLibraryGetKernelCount &&
         driver.cuLibraryGetKernelCount(&there, library) == CUDA_SUCCESS)
         for (uint32_t i = 0; i < count && i < there; i++)
-            handle_learn(kernels[i], HANDLE_KERNEL, library, NULL, NULL);
+            handle_learn(kernels[i], HANDLE_KERNEL, library, NULL);
     return result;
 }
 
@@ -126,8 +126,12 @@ DRIVER_BODY kernel_get_function_body(enum overlap_way way, enum hook hook, uintp
     NO_DRIVER_UNLESS(real);
     CUresult result = real(function, kernel);
     struct handle *from = result == CUDA_SUCCESS && function && overlap_armed() ? handle_find(kernel) : NULL;
-    if (from)
-        handle_learn(*function, HANDLE_FUNCTION, (void *)(uintptr_t)from->owner, kernel, handle_name(from));
+    if (from) {
+        CUdevice device = 0; /* a function is of the current context */
+        if (driver.cuCtxGetDevice && driver.cuCtxGetDevice(&device) == CUDA_SUCCESS)
+            handle_learn_from(*function, HANDLE_FUNCTION, (void *)(uintptr_t)from->owner, handle_name(from), kernel,
+                              device);
+    }
     return result;
 }
 
@@ -148,15 +152,21 @@ DRIVER_BODY library_unload_body(enum overlap_way way, enum hook hook, uintptr_t 
     return real(library);
 }
 
+/* Told to the driver again if another thread has come to need more meanwhile. */
 DRIVER_BODY function_set_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function,
                                         int attribute, int value) {
     (void)site;
     type_cuFuncSetAttribute *real = REAL(way, hook, cuFuncSetAttribute);
     NO_DRIVER_UNLESS(real);
-    handle_doubted(function); /* before: a launch from another thread is looked at again while the limit falls */
-    CUresult result = real(function, attribute, value);
-    if (result == CUDA_SUCCESS)
-        handle_touched(function, attribute, value);
+    int told;
+    CUresult result;
+    do
+        result = real(function, attribute, told = limit_for_driver(function, 0, attribute, value));
+    while (result == CUDA_SUCCESS && told != limit_for_driver(function, 0, attribute, value));
+    if (result == CUDA_SUCCESS) {
+        limit_believe(function, 0, attribute, value);
+        handle_doubted(function);
+    }
     return result;
 }
 
@@ -165,10 +175,15 @@ DRIVER_BODY kernel_set_attribute_body(enum overlap_way way, enum hook hook, uint
     (void)site;
     type_cuKernelSetAttribute *real = REAL(way, hook, cuKernelSetAttribute);
     NO_DRIVER_UNLESS(real);
-    handle_doubted(kernel);
-    CUresult result = real(attribute, value, kernel, device);
-    if (result == CUDA_SUCCESS)
-        handle_touched(kernel, attribute, value);
+    int told;
+    CUresult result;
+    do
+        result = real(attribute, told = limit_for_driver(kernel, device, attribute, value), kernel, device);
+    while (result == CUDA_SUCCESS && told != limit_for_driver(kernel, device, attribute, value));
+    if (result == CUDA_SUCCESS) {
+        limit_believe(kernel, device, attribute, value);
+        handle_doubted(kernel);
+    }
     return result;
 }
 
@@ -179,7 +194,7 @@ DRIVER_BODY function_get_attribute_body(enum overlap_way way, enum hook hook, ui
     NO_DRIVER_UNLESS(real);
     CUresult result = real(value, attribute, function);
     if (result == CUDA_SUCCESS && value)
-        handle_answer(function, attribute, value);
+        limit_answer(function, 0, attribute, value);
     return result;
 }
 
@@ -190,7 +205,7 @@ DRIVER_BODY kernel_get_attribute_body(enum overlap_way way, enum hook hook, uint
     NO_DRIVER_UNLESS(real);
     CUresult result = real(value, attribute, kernel, device);
     if (result == CUDA_SUCCESS && value)
-        handle_answer(kernel, attribute, value);
+        limit_answer(kernel, device, attribute, value);
     return result;
 }
 

@@ -53,7 +53,11 @@ static const char *keep_name(const char *name) {
     return names + at;
 }
 
-void handle_learn(void *value, enum handle_kind kind, void *owner, void *kernel, const char *name) {
+void handle_learn(void *value, enum handle_kind kind, void *owner, const char *name) {
+    handle_learn_from(value, kind, owner, name, NULL, 0);
+}
+
+void handle_learn_from(void *value, enum handle_kind kind, void *owner, const char *name, void *kernel, int device) {
     struct handle *handle = value ? slot_of((uint64_t)(uintptr_t)value, true) : NULL;
     if (!handle)
         return;
@@ -66,7 +70,8 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, void *kernel,
     __atomic_store_n(&handle->owner, (uint64_t)(uintptr_t)owner, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->kernel, (uint64_t)(uintptr_t)kernel, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->refused, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&handle->raised, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&handle->device, device, __ATOMIC_RELAXED);
+    limit_forget(handle->value);
     if (!name || !same_name)
         __atomic_store_n(&handle->name, name ? keep_name(name) : NULL, __ATOMIC_RELEASE);
     __atomic_store_n(&handle->kind, (uint32_t)kind, __ATOMIC_RELEASE);
@@ -134,80 +139,33 @@ CUresult handle_get(const struct handle *handle, int attribute, int device, int 
     return result;
 }
 
-static CUresult set_limit(const struct handle *handle, int device, int value) {
+CUresult handle_set(const struct handle *handle, int attribute, int device, int value) {
     type_cuFuncSetAttribute *function_set = (type_cuFuncSetAttribute *)real_own(HOOK_cuFuncSetAttribute);
     type_cuKernelSetAttribute *kernel_set = (type_cuKernelSetAttribute *)real_own(HOOK_cuKernelSetAttribute);
-    const int limit = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
     CUresult result = CUDA_ERROR_NOT_SUPPORTED;
     int mode = relax();
     if (LOAD(handle->kind) == HANDLE_FUNCTION && function_set)
-        result = function_set((CUfunction)(uintptr_t)handle->value, limit, value);
+        result = function_set((CUfunction)(uintptr_t)handle->value, attribute, value);
     else if (LOAD(handle->kind) == HANDLE_KERNEL && kernel_set)
-        result = kernel_set(limit, value, (CUkernel)(uintptr_t)handle->value, device);
+        result = kernel_set(attribute, value, (CUkernel)(uintptr_t)handle->value, device);
     restore(mode);
     return result;
-}
-
-/* Where the limit of dynamic shared memory is remembered: a kernel and the functions made from it share their
- * attributes. */
-static struct handle *limit_holder(struct handle *handle) {
-    struct handle *kernel = handle_find((const void *)(uintptr_t)LOAD(handle->kernel));
-    return kernel ? kernel : handle;
-}
-
-bool handle_raise(struct handle *handle, uint32_t dynamic) {
-    struct device *device = device_current();
-    int limit = 0;
-    if (!device ||
-        handle_get(handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, device->ordinal, &limit) != CUDA_SUCCESS)
-        return false;
-    if (limit >= 0 && (uint32_t)limit >= dynamic)
-        return true;
-    struct handle *holder = limit_holder(handle);
-    if (!__atomic_load_n(&holder->raised, __ATOMIC_ACQUIRE)) {
-        __atomic_store_n(&holder->limit, limit, __ATOMIC_RELAXED);
-        __atomic_store_n(&holder->raised, 1, __ATOMIC_RELEASE);
-    }
-    return set_limit(handle, device->ordinal, (int)dynamic) == CUDA_SUCCESS;
-}
-
-void handle_answer(const void *value, int attribute, int *answer) {
-    struct handle *handle = attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ? handle_find(value) : NULL;
-    struct handle *holder = handle ? limit_holder(handle) : NULL;
-    if (holder && __atomic_load_n(&holder->raised, __ATOMIC_ACQUIRE))
-        *answer = __atomic_load_n(&holder->limit, __ATOMIC_RELAXED);
-}
-
-uint32_t handle_beyond(struct handle *handle, int device, uint32_t dynamic) {
-    const int which = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-    int limit = 0;
-    if (handle_get(handle, which, device, &limit) != CUDA_SUCCESS || limit < 0)
-        return 0;
-    int believed = limit;
-    handle_answer((const void *)(uintptr_t)handle->value, which, &believed);
-    return (int64_t)dynamic <= believed ? 0 : dynamic <= (uint32_t)limit ? OVERLAP_WORD_SIZE_MASK : dynamic;
 }
 
 void handle_doubted(const void *value) {
     struct handle *handle = handle_find(value);
     if (!handle)
         return;
-    struct handle *holder = limit_holder(handle);
+    /* All forms of a kernel share their attributes. */
+    uint64_t kernel = LOAD(handle->kind) == HANDLE_KERNEL ? handle->value : LOAD(handle->kernel);
     overlap_cache_forget(&launch_cache, handle->value);
-    overlap_cache_forget(&launch_cache, holder->value);
-    if (LOAD(holder->kind) != HANDLE_KERNEL)
+    if (!kernel)
         return;
+    overlap_cache_forget(&launch_cache, kernel);
     uint32_t count = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < count && i < SLOTS; i++) {
         uint32_t index = __atomic_load_n(&order[i], __ATOMIC_ACQUIRE);
-        if (index && LOAD(slots[index - 1].kernel) == holder->value)
+        if (index && LOAD(slots[index - 1].kernel) == kernel)
             overlap_cache_forget(&launch_cache, slots[index - 1].value);
     }
-}
-
-void handle_touched(const void *value, int attribute, int set) {
-    struct handle *handle = handle_find(value);
-    if (handle && attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
-        __atomic_store_n(&limit_holder(handle)->limit, set, __ATOMIC_RELAXED);
-    handle_doubted(value);
 }

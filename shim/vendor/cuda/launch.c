@@ -13,12 +13,6 @@ struct overlap_cache launch_cache;
 __thread struct overlap_shard *thread_shard __attribute__((tls_model("initial-exec")));
 static __thread bool thread_shares __attribute__((tls_model("initial-exec"))); /* more threads than shards */
 
-/* Raised by one whenever communication's footprint grows: decisions made before are withdrawn. */
-static uint32_t footprint_epoch;
-
-/* Launches take no priority of their own: refused once. */
-static uint32_t priority_refused;
-
 enum { ATTRIBUTES = 24 };
 
 /* ---- Counting ---- */
@@ -68,13 +62,6 @@ inline void launch_count(enum overlap_counter counter) {
 
 static inline void count_launch(enum overlap_way way, uint32_t reason) {
     count_at(offsetof(struct overlap_shard, launches) + 8 * (OVERLAP_REASONS * (size_t)way + reason));
-}
-
-/* Launches take a priority since CUDA 12.0. */
-static bool priority_works(void) {
-    int version = 0;
-    return !__atomic_load_n(&priority_refused, __ATOMIC_RELAXED) && driver.cuDriverGetVersion &&
-           driver.cuDriverGetVersion(&version) == CUDA_SUCCESS && version >= 12000;
 }
 
 /* ---- Making launches ---- */
@@ -159,167 +146,40 @@ static bool is_capturing(const struct request *request) {
     return !ask || ask(request->config.hStream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/* ---- Deciding ---- */
-
-void library_of(uintptr_t site, char *name, size_t size) {
-    struct overlap_object object;
-    name[0] = 0;
-    if (overlap_object_at(site, &object)) {
-        strncpy(name, object.name, size - 1);
-        name[size - 1] = 0;
-    }
-}
-
-static uint64_t threads_of(const struct request *request) {
-    return (uint64_t)request->config.blockDimX * request->config.blockDimY * request->config.blockDimZ;
-}
-
-static uint64_t blocks_of(const struct request *request) {
-    return (uint64_t)request->config.gridDimX * request->config.gridDimY * request->config.gridDimZ;
-}
-
-static uint64_t key_of(const struct request *request) {
-    return overlap_cache_key(threads_of(request), request->config.sharedMemBytes, request->site);
-}
-
-/* The handle under which the cache keeps it, unless its answers are kept by device. */
-static uint64_t place_of(const struct request *request) {
-    return (uint64_t)(uintptr_t)request->function | (uint64_t)request->flags << FLAG_SHIFT;
-}
-
-static uint64_t word_of(uint32_t reason, uint32_t dynamic, uint64_t flags) {
-    return (dynamic & OVERLAP_WORD_SIZE_MASK) | (uint64_t)reason << OVERLAP_WORD_REASON_SHIFT | OVERLAP_WORD_VALID |
-           flags;
-}
-
-static bool is_communication(const struct overlap_policy *policy, const char *kernel, const char *library) {
-    if (overlap_is_communication_library(library) || (kernel && overlap_is_communication(kernel)))
-        return true;
-    if (!policy)
-        return false;
-    struct overlap_view view = overlap_table_view(overlap_armed()->table);
-    return overlap_match_any(&view, policy->libraries, library) ||
-           (kernel && overlap_match_kernel(&view, policy->kernels, kernel));
-}
-
-/* Asks the driver what one block takes. False: it does not tell; *later: it may when asked again. */
-static bool read_footprint(struct handle *handle, const struct device *device, struct overlap_launch *launch,
-                           bool *later) {
-    int registers = 0, shared = 0;
-    CUresult result = handle_get(handle, CU_FUNC_ATTRIBUTE_NUM_REGS, device->ordinal, &registers);
-    if (result == CUDA_SUCCESS)
-        result = handle_get(handle, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, device->ordinal, &shared);
-    *later = result == CUDA_ERROR_FUNCTION_NOT_LOADED;
-    if (result != CUDA_SUCCESS || registers < 0 || shared < 0)
-        return false;
-    launch->footprint.registers = (uint32_t)registers;
-    launch->footprint.static_shared = (uint32_t)shared;
-    launch->maximum_dynamic =
-        device->gpu.shared_optin > (uint32_t)shared ? device->gpu.shared_optin - (uint32_t)shared : 0;
-    return true;
-}
-
-/* Makes the decision and keeps it under `place`, the handle as the cache knows it. */
-static uint64_t decide(const struct request *request, struct handle *handle, struct device *device, uint64_t place) {
-    const struct overlap_settings *settings = overlap_armed();
-    const struct overlap_policy *policy = device_policy(device);
-    uint32_t epoch = __atomic_load_n(&footprint_epoch, __ATOMIC_ACQUIRE);
-    char library[256];
-    library_of(request->site, library, sizeof library);
-    const char *kernel = handle ? handle_name(handle) : NULL;
-    struct overlap_launch launch = {.blocks = blocks_of(request), .flags = request->flags};
-    launch.footprint.threads = (uint32_t)threads_of(request);
-    launch.footprint.dynamic_shared = request->config.sharedMemBytes;
-    bool later = false;
-    if (!handle || !kernel || !read_footprint(handle, device, &launch, &later))
-        launch.flags |= OVERLAP_LAUNCH_UNKNOWN;
-    if (handle && __atomic_load_n(&handle->refused, __ATOMIC_RELAXED))
-        launch.flags |= OVERLAP_LAUNCH_REFUSED;
-    uint64_t flags = settings->trace ? OVERLAP_WORD_TRACED : 0;
-    if (is_communication(policy, kernel, library)) {
-        launch.flags |= OVERLAP_LAUNCH_COMMUNICATION;
-        flags |= OVERLAP_WORD_COMMUNICATION;
-        int priority = 0;
-        if (policy && priority_works() && device_priority(policy->priority, policy->priority_value, &priority))
-            flags |= OVERLAP_WORD_RAISE | (uint64_t)(uint16_t)priority << OVERLAP_WORD_PRIORITY_SHIFT;
-        if (!(launch.flags & OVERLAP_LAUNCH_UNKNOWN) && device_learn(device, kernel, &launch.footprint)) {
-            __atomic_fetch_add(&footprint_epoch, 1, __ATOMIC_RELEASE);
-            overlap_cache_forget_all(&launch_cache);
-            epoch++;
-        }
-    }
-    struct overlap_footprint copy;
-    struct overlap_decision decision;
-    overlap_decide(settings->table, device->policy, &device->gpu, kernel ? kernel : "", library, &launch,
-                   device_communication(device, &copy), &decision);
-    uint32_t beyond = handle ? handle_beyond(handle, device->ordinal, request->config.sharedMemBytes) : 0;
-    if (beyond) {
-        decision.reason = flags & OVERLAP_WORD_COMMUNICATION ? decision.reason : OVERLAP_REASON_cannot_launch;
-        decision.dynamic_shared = beyond;
-        flags |= OVERLAP_WORD_DIRECT; /* there is nothing to prove, and... */
-        place = 0;                    /* ...the program may set another limit */
-    }
-    if (decision.dynamic_shared != request->config.sharedMemBytes)
-        flags |= OVERLAP_WORD_CHANGED;
-    else if (!(flags & (OVERLAP_WORD_COMMUNICATION | OVERLAP_WORD_TRACED)))
-        flags |= OVERLAP_WORD_DIRECT;
-    uint64_t word = word_of(decision.reason, decision.dynamic_shared, flags);
-    uint64_t threads = threads_of(request);
-    if (place && !later && overlap_cacheable(threads, request->config.sharedMemBytes)) {
-        overlap_cache_keep(&launch_cache, place, key_of(request), decision.minimum_blocks, decision.maximum_blocks,
-                           word);
-        /* Communication grew while we decided by its old footprint. */
-        if (epoch != __atomic_load_n(&footprint_epoch, __ATOMIC_ACQUIRE))
-            overlap_cache_forget(&launch_cache, place);
-    }
-    return word;
-}
-
-/* The decision word of a launch that the cache does not hold under its plain handle. *place: where it is kept, 0:
- * nowhere. */
-__attribute__((cold, noinline)) static uint64_t word_anew(const struct request *request, uint64_t *place) {
-    uint64_t threads = threads_of(request), word = 0;
-    struct handle *handle = handle_find(request->function);
-    struct device *device = device_current();
-    if (!device) {
-        *place = 0;
-        return word_of(OVERLAP_REASON_unknown_footprint, request->config.sharedMemBytes, 0);
-    }
-    if (handle && handle->kind == HANDLE_KERNEL && !device_only_one()) {
-        /* One CUkernel serves every device, so its answers are kept by device. */
-        *place = device->ordinal + 1 < OVERLAP_DEVICES ? *place | (uint64_t)(device->ordinal + 1) << DEVICE_SHIFT : 0;
-        if (*place && overlap_cacheable(threads, request->config.sharedMemBytes))
-            word = overlap_cache_find(&launch_cache, *place, key_of(request), blocks_of(request));
-    }
-    return word ? word : decide(request, handle, device, *place);
-}
-
 /* ---- Acting ---- */
 
 /* The driver has refused a priority that we gave: the launch is made again as asked. */
 __attribute__((cold, noinline)) static CUresult launch_without_priority(struct request *request) {
     CUresult result = launch_as_asked(request);
     launch_count(OVERLAP_COUNTER_REFUSED);
-    if (result == CUDA_SUCCESS) { /* so it was the attribute: never again in this process */
-        __atomic_store_n(&priority_refused, 1, __ATOMIC_RELAXED);
-        overlap_cache_forget_all(&launch_cache);
-    }
+    if (result == CUDA_SUCCESS) /* so it was the attribute: never again in this process */
+        facts_priority_refused();
     return result;
 }
 
-/* A communication launch at the priority of its word, unless its stream has that already. *raised: it was. */
+/* The priority that the program gives a launch itself, by an attribute; else its stream's. */
+static inline int priority_of(const struct request *request, int stream) {
+    for (uint32_t i = 0; i < request->config.numAttrs; i++)
+        if (request->config.attrs[i].id == CU_LAUNCH_ATTRIBUTE_PRIORITY)
+            stream = request->config.attrs[i].value.priority;
+    return stream;
+}
+
+/* A communication launch at the priority of its word, unless it has that already. *raised: it got another than its
+ * stream's. */
 static inline CUresult launch_communication(struct request *request, uint64_t word, bool *raised) {
-    int priority = (int16_t)(word >> OVERLAP_WORD_PRIORITY_SHIFT), present = priority;
+    int priority = (int16_t)(word >> OVERLAP_WORD_PRIORITY_SHIFT), stream;
     CUresult (*ask)(CUstream, int *) =
         is_per_thread(request->hook) ? driver.cuStreamGetPriority_ptsz : driver.cuStreamGetPriority;
     CUresult result;
-    *raised = ask && ask(request->config.hStream, &present) == CUDA_SUCCESS && present != priority &&
-              launch_at_priority(request, priority, &result);
-    if (!*raised)
-        return launch_as_asked(request);
-    if (__builtin_expect(result == CUDA_SUCCESS, 1))
-        return result;
     *raised = false;
+    if (!ask || ask(request->config.hStream, &stream) != CUDA_SUCCESS || priority_of(request, stream) == priority ||
+        !launch_at_priority(request, priority, &result))
+        return launch_as_asked(request);
+    if (__builtin_expect(result == CUDA_SUCCESS, 1)) {
+        *raised = stream != priority;
+        return result;
+    }
     return is_refusal(result) ? launch_without_priority(request) : result;
 }
 
@@ -347,7 +207,7 @@ __attribute__((cold, noinline)) static CUresult launch_refused(struct request *r
 /* May the launch ask for that many bytes? The limit is raised if need be, once. */
 __attribute__((cold, noinline)) static bool raise_limit(struct request *request, uint64_t *word, uint64_t place) {
     struct handle *handle = handle_find(request->function);
-    if (!handle || !handle_raise(handle, (uint32_t)(*word & OVERLAP_WORD_SIZE_MASK)))
+    if (!handle || !limit_raise(handle, (uint32_t)(*word & OVERLAP_WORD_SIZE_MASK)))
         return false;
     overlap_cache_replace(&launch_cache, place, key_of(request), *word, *word | OVERLAP_WORD_RAISED_LIMIT);
     *word |= OVERLAP_WORD_RAISED_LIMIT;
@@ -410,7 +270,7 @@ CUresult launch_slow(struct request *request, uint64_t word) {
         if (!word) {
             if (!overlap_armed() || !real_function(request->way, request->hook) || !driver_ready())
                 return launch_as_asked(request);
-            word = word_anew(request, &place);
+            word = facts_word(request, &place);
         }
     }
     uint32_t reason = (uint32_t)(word >> OVERLAP_WORD_REASON_SHIFT & 63);

@@ -7,10 +7,6 @@
 
 #include "cuda.h"
 
-/* Flags of the call take the top bits of the handle in the cache; a user's address never does. */
-#define FLAG_SHIFT 61
-#define DEVICE_SHIFT OVERLAP_CACHE_HANDLE_BITS
-
 /* The word of a direct hit, or 0. Threads beyond 1024 may hit another launch's line, which does no harm: the driver
  * refuses such a launch whatever its size. A size beyond the key's bits must not, for it is replaced. */
 static inline __attribute__((always_inline)) uint64_t direct_word(CUfunction function, uint32_t flags, uint32_t threads,

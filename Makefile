@@ -2,36 +2,57 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Where the compiler from the package index keeps what it makes of the C library; the home folder may be read-only.
+export ZIG_GLOBAL_CACHE_DIR ?= $(CURDIR)/$(VENV)/zig
 BUILT_FROM := $(wildcard shim/*.h shim/*.map shim/core/* shim/sys/* shim/vendor/*/* tools/simgpu/* tools/demo/* policies/*.yaml pyshim/policy/*.py)
 
-.PHONY: setup demo test lint bench clean
+# A virtual environment holds the path that it was made for, and the path of its Python.
+ifneq ($(shell test -x $(BIN)/python && cat $(VENV)/.made),$(CURDIR))
+.PHONY: $(VENV)/.made
+endif
+
+.PHONY: setup demo test lint bench clean loadable
 .DELETE_ON_ERROR:
 
-setup: pyshim/_lib/.built
+# With what tests and checks need, too; the demo needs none of that.
+setup: pyshim/_lib/.built $(VENV)/.tools
 
 $(VENV)/.made:
 	@$(PYTHON) -m venv --clear $(VENV) || { rm -rf $(VENV); \
 	    echo 'make: no virtual environment; on Debian and Ubuntu: apt-get install python3-venv' >&2; exit 1; }
-	@touch $@
+	@echo '$(CURDIR)' >$@
 
-$(VENV)/.installed: pyproject.toml tools/hatch_build.py pyshim/__init__.py | $(VENV)/.made
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,lint]'
+# Debian 11's pip is older than editable installs without a setup.py. The build is the next rule's, and where there is
+# no compiler, that rule finds one here.
+$(VENV)/.installed: pyproject.toml tools/hatch_build.py pyshim/__init__.py $(VENV)/.made
+	@$(PIP) 'pip>=21.3'
+	@OVERLAP_BUILD=off $(PIP) --editable . $$($(BIN)/python shim/build.py --requires)
 	@touch $@
 
 pyshim/_lib/.built: shim/build.py $(BUILT_FROM) | $(VENV)/.installed
 	@$(BIN)/python shim/build.py
 	@touch $@
 
-demo: setup
+# The package is there: this adds its extras.
+$(VENV)/.tools: $(VENV)/.installed
+	@$(PIP) 'overlap-run[test,lint]'
+	@touch $@
+
+loadable:
+	@case '$(CURDIR)' in *[:\ ]*) echo 'make: LD_PRELOAD cannot hold a path with a space or a colon: move this folder' >&2; \
+	    exit 1; esac
+
+demo: loadable pyshim/_lib/.built
 	$(BIN)/overlap demo
 
-test: setup
+test: loadable setup
 	$(BIN)/pytest $(ARGS)
 
 lint: setup
 	$(BIN)/python tools/lint.py
 
-bench: setup
+bench: loadable setup
 	$(BIN)/python tools/bench/run.py $(ARGS)
 
 clean:

@@ -3,6 +3,7 @@
 Used by the packaging hook, by `make`, by sanitizer builds and by tests:
 
     python shim/build.py [--output DIR] [--only shim|simgpu|demo] [--cflags '-fsanitize=address']
+    python shim/build.py --requires
 
 The compiler is $CC, else a working cc, gcc or clang, else `python -m ziglang cc`. Our flags come first, then $CFLAGS,
 then --cflags. The interpreter's own flags are never taken: they carry RUNPATHs and optimisations that a preloaded
@@ -21,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,6 +40,7 @@ SOURCES = {
 FILES = {"shim": "liboverlap.so", "simgpu": "simgpu/libcuda.so.1", "demo": "demo/overlap-demo"}
 # glibc 2.17 is the oldest that the product runs on; a system compiler ties the result to its own glibc instead.
 ZIG_TARGET = "{machine}-linux-gnu.2.17"
+ZIG = "ziglang==0.16.0"  # as in pyproject.toml
 
 
 class BuildError(Exception):
@@ -74,6 +77,11 @@ def zig_compiler() -> list[str]:
     """The compiler from the package index, aimed at the oldest glibc; its default sanitizer is off."""
     target = ZIG_TARGET.format(machine=machine())
     return [sys.executable, "-m", "ziglang", "cc", "-target", target, "-fno-sanitize=undefined"]
+
+
+def requirements() -> list[str]:
+    """What must be installed from the package index before a build: a compiler, where there is none."""
+    return [] if system_compiler() else [ZIG]
 
 
 def compiler() -> list[str]:
@@ -147,7 +155,8 @@ def build(output: Path = OUTPUT, only: str | None = None, cflags: Iterable[str] 
     if sys.platform != "linux":
         raise BuildError("the preloaded library needs Linux")
     flags = list(cflags)
-    made = [build_one(artifact, output, flags) for artifact in FILES if only in (None, artifact)]
+    with ThreadPoolExecutor() as pool:  # side by side: one compiler call each
+        made = list(pool.map(lambda artifact: build_one(artifact, output, flags), [only] if only else FILES))
     if only in (None, "shim"):
         made.append(copy(ROOT / "shim" / "overlap_abi.h", output / "overlap_abi.h"))
         made += keep_policies(output)
@@ -162,7 +171,11 @@ def main() -> int:
     parser.add_argument("--output", type=Path, default=OUTPUT, metavar="DIR", help="default: pyshim/_lib")
     parser.add_argument("--only", choices=sorted(FILES), help="one of the three (default: all)")
     parser.add_argument("--cflags", default="", metavar="FLAGS", help="more flags, behind $CFLAGS")
+    parser.add_argument("--requires", action="store_true", help="build nothing; print what pip must install before")
     options = parser.parse_args()
+    if options.requires:
+        print(*requirements())
+        return 0
     try:
         for path in build(options.output.resolve(), options.only, shlex.split(options.cflags)):
             print(path, file=sys.stderr)

@@ -42,6 +42,8 @@ class CustomBuildHook(BuildHookInterface[Any]):
                 build.build()
             return
         self.output = tempfile.TemporaryDirectory(prefix="overlap-run-")
-        # Debug information names the folders of the machine that built it, and is most of the size.
-        build.build(Path(self.output.name), cflags=["-Wl,--strip-debug"])
-        build_data["force_include"].update({self.output.name: "pyshim/_lib", "policies": "pyshim/policies"})
+        # Debug information is most of the size, and that in the compiler's own objects names folders of this machine.
+        os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(Path(self.output.name, "zig")))  # the home may be read-only
+        library = Path(self.output.name, "lib")
+        build.build(library, cflags=["-g0", "-Wl,--strip-debug"])
+        build_data["force_include"].update({str(library): "pyshim/_lib", "policies": "pyshim/policies"})

@@ -5,6 +5,8 @@ python tools/lint.py [gcc|clang|ruff|mypy|clang-format ...]
 
 from __future__ import annotations
 
+import contextlib
+import importlib.metadata
 import importlib.util
 import os
 import shutil
@@ -18,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-c")
 # Where headers of ours are looked for, besides the folder of the file itself.
-INCLUDES = ("-Ishim", "-Ishim/core")
+INCLUDES = ("-Ishim", "-Ishim/core", "-Itools/simgpu")
 FOLDERS = ("shim", "tools", "tests")
 # Generated, and not made for reading.
 GENERATED = ("*.def", "*_api.h", "*_generated.*")
@@ -27,6 +29,15 @@ GENERATED = ("*.def", "*_api.h", "*_generated.*")
 def sources(*endings: str) -> list[Path]:
     found = (path for folder in FOLDERS for ending in endings for path in (ROOT / folder).rglob(f"*{ending}"))
     return sorted(path.relative_to(ROOT) for path in found if not any(path.match(glob) for glob in GENERATED))
+
+
+def nvidia() -> list[str]:
+    """Where cuda_occupancy.h is, which tests compare with."""
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        for file in importlib.metadata.files("nvidia-cuda-runtime") or ():
+            if file.name == "cuda_occupancy.h":
+                return ["-idirafter", str(Path(str(file.locate())).parent)]
+    return []
 
 
 def gcc() -> list[str] | None:
@@ -50,7 +61,7 @@ def commands(wanted: list[str], folder: Path) -> Iterator[tuple[str, list[str]]]
         elif name in wanted and compiler:
             for number, path in enumerate(sources(".c")):
                 made = str(folder / f"{name}{number}.o")
-                yield f"{name} {path}", [*compiler, *FLAGS, *INCLUDES, str(path), "-o", made]
+                yield f"{name} {path}", [*compiler, *FLAGS, *INCLUDES, *nvidia(), str(path), "-o", made]
     if "clang-format" in wanted:
         files = [str(path) for path in sources(".c", ".h")]
         yield "clang-format", [tool("clang-format"), "--dry-run", "-Werror", *files]

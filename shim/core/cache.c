@@ -80,6 +80,7 @@ static void withdraw(struct overlap_cache_line *line) {
 }
 
 void overlap_cache_forget(struct overlap_cache *cache, uint64_t handle) {
+    handle = overlap_cache_plain(handle);
     for (uint64_t probe = 0; probe < OVERLAP_CACHE_PROBES; probe++) {
         struct overlap_cache_line *line = line_at(cache, handle, probe);
         uint64_t owner = __atomic_load_n(&line->handle, __ATOMIC_RELAXED);

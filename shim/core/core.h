@@ -135,7 +135,7 @@ bool overlap_cache_keep(struct overlap_cache *cache, uint64_t handle, uint64_t k
 /* Replaces `word` by `better` wherever the key holds exactly `word`. */
 void overlap_cache_replace(struct overlap_cache *cache, uint64_t handle, uint64_t key, uint64_t word, uint64_t better);
 
-/* Withdraws every answer of a plain handle, however launched, or of all handles. */
+/* Withdraws every answer of a handle, however launched and on whatever device, or of all handles. */
 void overlap_cache_forget(struct overlap_cache *cache, uint64_t handle);
 void overlap_cache_forget_all(struct overlap_cache *cache);
 

@@ -2,7 +2,7 @@
 #ifdef __aarch64__
     .text
 
-    .macro lookup name, real, start
+    .macro lookup name, real, start, hook
     .globl \name
     .hidden \name
     .type \name, @function
@@ -26,7 +26,7 @@
     .cfi_rel_offset x30, 8
     stp x0, x1, [sp, #16]
     str x2, [sp, #32]
-    bl overlap_dlsym_hook
+    bl \hook
     mov x17, x0
     ldp x0, x1, [sp, #16]
     ldr x2, [sp, #32]
@@ -62,8 +62,8 @@
     .size \name, . - \name
     .endm
 
-    lookup overlap_dlsym_entry, overlap_real_dlsym, overlap_find_dlsym
-    lookup overlap_dlvsym_entry, overlap_real_dlvsym, overlap_find_dlvsym
+    lookup overlap_dlsym_entry, overlap_real_dlsym, overlap_find_dlsym, overlap_dlsym_hook
+    lookup overlap_dlvsym_entry, overlap_real_dlvsym, overlap_find_dlvsym, overlap_dlvsym_hook
 
     .macro version alias, entry, symbol
     .globl \alias

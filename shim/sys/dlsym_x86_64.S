@@ -10,8 +10,9 @@
 #ifdef __x86_64__
     .text
 
-/* name: entry; real: variable with the real function; start: C function that finds it */
-    .macro lookup name, real, start
+/* name: entry; real: variable with the real function; start: C function that finds it; hook: C function that is asked about names
+ * that may be ours, with the same arguments */
+    .macro lookup name, real, start, hook
     .globl \name
     .hidden \name
     .type \name, @function
@@ -35,7 +36,7 @@
     .cfi_adjust_cfa_offset 8
     push %rdx
     .cfi_adjust_cfa_offset 8
-    call overlap_dlsym_hook
+    call \hook
     pop %rdx
     .cfi_adjust_cfa_offset -8
     pop %rsi
@@ -74,8 +75,8 @@
     .size \name, . - \name
     .endm
 
-    lookup overlap_dlsym_entry, overlap_real_dlsym, overlap_find_dlsym
-    lookup overlap_dlvsym_entry, overlap_real_dlvsym, overlap_find_dlvsym
+    lookup overlap_dlsym_entry, overlap_real_dlsym, overlap_find_dlsym, overlap_dlsym_hook
+    lookup overlap_dlvsym_entry, overlap_real_dlvsym, overlap_find_dlvsym, overlap_dlvsym_hook
 
 /* alias: exported under a version node of the linker map */
     .macro version alias, entry, symbol

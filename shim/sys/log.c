@@ -1,5 +1,7 @@
 /* One way to speak: whole lines, by one write(2), on the stderr that the process started with. */
 #include <errno.h>
+#include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -23,6 +25,25 @@ void overlap_log_start(void) {
     errno = saved;
 }
 
+/* Writes without consequences: a pipe that is full would stop the program, and one whose reader is gone would kill it
+ * by SIGPIPE. A pipe that is ready takes a line of this length at once (POSIX: PIPE_BUF is 4,096 on Linux). */
+static void write_safely(const char *line, size_t length) {
+    struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
+    if (poll(&ready, 1, 0) != 1 || ready.revents != POLLOUT)
+        return;
+    sigset_t broken, before, pending;
+    sigemptyset(&broken);
+    sigaddset(&broken, SIGPIPE);
+    bool was_pending = sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE);
+    if (sigprocmask(SIG_BLOCK, &broken, &before) != 0) /* the calling thread's mask, on Linux */
+        return;
+    ssize_t written = write(STDERR_FILENO, line, length);
+    const struct timespec none = {0};
+    if (written < 0 && errno == EPIPE && !was_pending)
+        sigtimedwait(&broken, NULL, &none);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
 void overlap_say(const char *a, const char *b, const char *c) {
     static const char prefix[] = "overlap: ";
     const char *const pieces[] = {prefix, a, b, c};
@@ -43,7 +64,6 @@ void overlap_say(const char *a, const char *b, const char *c) {
         length += size;
     }
     line[length++] = '\n';
-    ssize_t written = write(STDERR_FILENO, line, length);
-    (void)written; /* nobody left to tell */
+    write_safely(line, length);
     errno = saved;
 }

@@ -3,11 +3,12 @@
  * Two readers with different rights: overlap_find_dlsym() runs before anything is ready, so it walks the loader's list
  * and calls no function of libc at all; everything later asks dl_iterate_phdr, which holds the loader's lock.
  */
+#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 #include <string.h>
 
-#include "sys.h"
+#include "private.h"
 
 #pragma weak _r_debug
 extern struct r_debug *_dl_debug_addr __attribute__((weak)); /* musl's name for it */
@@ -15,9 +16,6 @@ extern struct r_debug *_dl_debug_addr __attribute__((weak)); /* musl's name for 
 extern ElfW(Dyn) _DYNAMIC[]; /* our own dynamic section */
 #pragma GCC visibility pop
 
-/* Used by the assembler entries; NULL until found. */
-extern void *(*overlap_real_dlsym)(void *handle, const char *name);
-extern void *(*overlap_real_dlvsym)(void *handle, const char *name, const char *version);
 void *(*overlap_real_dlsym)(void *handle, const char *name);
 void *(*overlap_real_dlvsym)(void *handle, const char *name, const char *version);
 
@@ -187,10 +185,16 @@ void *overlap_object_symbol(const struct overlap_object *object, const char *nam
 }
 
 bool overlap_is_ours(uintptr_t address) {
-    static struct overlap_object ours; /* written with equal values by whoever comes first */
-    if (!ours.end && !overlap_object_at((uintptr_t)_DYNAMIC, &ours))
-        return false;
-    return address >= ours.start && address < ours.end;
+    /* Looked up by whoever comes first, with equal results; `end` is published last. */
+    static uintptr_t start, end;
+    if (!__atomic_load_n(&end, __ATOMIC_ACQUIRE)) {
+        struct overlap_object ours;
+        if (!overlap_object_at((uintptr_t)_DYNAMIC, &ours))
+            return false;
+        __atomic_store_n(&start, ours.start, __ATOMIC_RELAXED);
+        __atomic_store_n(&end, ours.end, __ATOMIC_RELEASE);
+    }
+    return address >= __atomic_load_n(&start, __ATOMIC_RELAXED) && address < __atomic_load_n(&end, __ATOMIC_RELAXED);
 }
 
 void *overlap_dlsym(void *handle, const char *name) {
@@ -201,10 +205,43 @@ void *overlap_dlsym(void *handle, const char *name) {
 }
 
 void *overlap_next_symbol(const char *name, const char *prefix) {
-    void *address = overlap_dlsym((void *)-1L /* RTLD_NEXT */, name);
+    void *address = overlap_dlsym(RTLD_NEXT, name);
     if (address)
         return address;
     struct overlap_object object;
     struct search search = {.prefix = prefix, .symbol = name, .object = &object};
-    return dl_iterate_phdr(visit, &search) == 1 ? overlap_object_symbol(&object, name) : NULL;
+    if (dl_iterate_phdr(visit, &search) != 1)
+        return NULL;
+    /* Found after all, so no error shall be left behind. */
+    char *(*error)(void) = (char *(*)(void))overlap_dlsym(RTLD_NEXT, "dlerror");
+    if (error)
+        error();
+    return overlap_object_symbol(&object, name);
+}
+
+/* The path under which the loader knows the object of an address. */
+struct path_search {
+    uintptr_t address;
+    char path[4096];
+};
+
+static int visit_path(struct dl_phdr_info *info, size_t size, void *data) {
+    (void)size;
+    struct path_search *search = data;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+        uintptr_t start = info->dlpi_addr + header->p_vaddr;
+        if (header->p_type == PT_LOAD && search->address >= start && search->address < start + header->p_memsz)
+            return strlen(strncpy(search->path, info->dlpi_name, sizeof search->path - 1)) ? 1 : 2;
+    }
+    return 0;
+}
+
+void overlap_object_pin(uintptr_t address) {
+    if (!overlap_start.constructed) /* dlopen before libc is ready makes it forget the environment */
+        return;
+    struct path_search search = {.address = address};
+    void *(*open)(const char *, int) = (void *(*)(const char *, int))overlap_dlsym(RTLD_NEXT, "dlopen");
+    if (open && dl_iterate_phdr(visit_path, &search) == 1)
+        open(search.path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }

@@ -22,7 +22,7 @@ enum { PATH_SIZE = 768 };
 
 enum { NONE, MAKING, MADE };
 static uint32_t state = NONE;
-static bool forked;
+static bool forked, opened;
 static struct overlap_page *private_page; /* core's own, which we go back to after fork */
 static char waiting[PATH_SIZE];           /* where the page is, if it has yet to be brought to... */
 static char final[PATH_SIZE];             /* ...its place in the report's folder */
@@ -46,11 +46,12 @@ static int create(const char *path, int flags) {
     return open(path, O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
 }
 
-/* Pages of network file systems are not written back after a kill, and a mapped one may hang with its server. f_type
- * values of statfs(2): NFS, Lustre, GPFS, BeeGFS, Ceph, CIFS, SMB2, 9P, AFS, Panasas, FUSE. */
-static bool on_network(const char *directory) {
-    static const uint64_t types[] = {0x6969,     0x0BD00BD0, 0x47504653, 0x19830326, 0x00C36400, 0xFF534D42,
-                                     0xFE534D42, 0x01021997, 0x5346414F, 0xAAD7AAEA, 0x65735546};
+/* Pages of network file systems are not written back after a kill, and a mapped one may hang with its server; on
+ * copy-on-write ones an allocated page may find the disk full when it is written again. f_type values of statfs(2):
+ * NFS, Lustre, GPFS, BeeGFS, Ceph, CIFS, SMB2, 9P, AFS, Panasas, FUSE; btrfs, bcachefs. */
+static bool is_unsafe_to_map(const char *directory) {
+    static const uint64_t types[] = {0x6969,     0x0BD00BD0, 0x47504653, 0x19830326, 0x00C36400, 0xFF534D42, 0xFE534D42,
+                                     0x01021997, 0x5346414F, 0xAAD7AAEA, 0x65735546, 0x9123683E, 0xCA451A4E};
     struct statfs info;
     if (statfs(directory, &info) != 0)
         return false;
@@ -80,7 +81,7 @@ static void name_files(char *name, size_t size, uint64_t n) {
  * reused id. On a network file system the page is made in the waiting room, as overlap-RUN-NAME, and `waiting` says
  * where. */
 static int make_file(const struct overlap_settings *settings) {
-    bool away = on_network(settings->directory);
+    bool away = is_unsafe_to_map(settings->directory);
     if (!overlap_may_grow(sizeof(struct overlap_page))) {
         errno = EFBIG;
         return -1;
@@ -101,12 +102,16 @@ static int make_file(const struct overlap_settings *settings) {
         } else {
             memcpy(path, final, sizeof path);
         }
-        int file = create(path, O_RDWR);
+        if (away && access(final, F_OK) == 0)
+            continue; /* another container of the same host name and process id was here before */
+        int file = create(path, O_RDWR), error;
         if (file < 0 && errno == EEXIST)
             continue;
         if (file < 0)
             return -1;
-        int error = posix_fallocate(file, 0, sizeof(struct overlap_page));
+        do
+            error = posix_fallocate(file, 0, sizeof(struct overlap_page));
+        while (error == EINTR);
         if (error) {
             close(file);
             unlink(path);
@@ -167,25 +172,32 @@ static void make(const struct overlap_settings *settings) {
     __atomic_store_n(&overlap_current_page, page, __ATOMIC_RELEASE);
 }
 
-void overlap_page_start(void) {
+bool overlap_page_start(void) {
     if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == MADE)
-        return;
+        return true;
     const struct overlap_settings *settings = overlap_armed();
     uint32_t expected = NONE;
     if (!settings)
-        return;
+        return false;
     if (__atomic_compare_exchange_n(&state, &expected, MAKING, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
         int saved = errno;
         make(settings);
         errno = saved;
         __atomic_store_n(&state, MADE, __ATOMIC_RELEASE);
-        return;
+        return true;
     }
-    overlap_wait(&state, MADE); /* another thread is at it; our first launch shall be counted in the same page */
+    return overlap_wait(&state, MADE); /* another thread is at it; our first launch shall be counted in the same page */
+}
+
+void overlap_page_opened(void) {
+    __atomic_store_n(&opened, true, __ATOMIC_RELAXED);
+    if (overlap_page_start())
+        __atomic_fetch_or(&overlap_current_page->flags, OVERLAP_PAGE_OPENED_GPU, __ATOMIC_RELAXED);
 }
 
 void overlap_page_forked(void) {
     forked = true;
+    opened = false;
     if (private_page) {
         memset(private_page, 0, sizeof *private_page);
         overlap_current_page = private_page;
@@ -208,19 +220,36 @@ static void bring(const struct overlap_page *page) {
         done += (size_t)count;
     }
     close(file);
-    if (done == sizeof *page)
-        unlink(waiting);
+    unlink(done == sizeof *page ? waiting : final);
+}
+
+/* Has this process a GPU open by a way that we do not see? NVIDIA's driver opens /dev/nvidiactl and the like. */
+static bool has_device_open(void) {
+    static const char device[] = "/dev/nvidia";
+    for (uint64_t fd = 0; fd < 256; fd++) {
+        char link[48], target[sizeof device];
+        struct overlap_text text = overlap_text_in(link, sizeof link);
+        overlap_text_add(&text, "/proc/self/fd/");
+        overlap_text_number(&text, fd, false);
+        if (readlink(link, target, sizeof target) >= (ssize_t)(sizeof device - 1) &&
+            memcmp(target, device, sizeof device - 1) == 0)
+            return true;
+    }
+    return false;
 }
 
 void overlap_page_end(void) {
     int saved = errno;
-    if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != MADE && overlap_vendor_present())
-        overlap_page_start(); /* the driver is here, and nothing came through us: that must be said */
-    if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == MADE) {
+    /* A forked child asks no loader: another thread of its parent may have held the lock. */
+    if (!opened && !forked && overlap_vendor_present() && has_device_open())
+        opened = true;
+    if (opened) /* whether or not anything came through us: that must be said */
+        overlap_page_opened();
+    bool made = __atomic_load_n(&state, __ATOMIC_ACQUIRE) == MADE;
+    struct overlap_page *page = overlap_current_page;
+    if (made && page->pid == (uint32_t)getpid()) { /* else a child by a raw system call: the page is its parent's */
         const struct overlap_settings *settings = overlap_armed();
-        struct overlap_page *page = overlap_current_page;
-        bool opened = (page->flags & OVERLAP_PAGE_OPENED_GPU) || overlap_vendor_present();
-        __atomic_fetch_or(&page->flags, OVERLAP_PAGE_ENDED | (opened ? OVERLAP_PAGE_OPENED_GPU : 0U), __ATOMIC_RELAXED);
+        __atomic_fetch_or(&page->flags, OVERLAP_PAGE_ENDED, __ATOMIC_RELAXED);
         bool speaks = settings->rank == 0 || (settings->rank < 0 && settings->launcher == (uint32_t)getpid());
         if (opened && speaks && !forked) {
             char line[900];

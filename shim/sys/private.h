@@ -8,10 +8,15 @@ struct overlap_start {
     struct overlap_settings settings;
     char *text; /* OVERLAP_TABLE; NULL: nothing to do in this process */
     size_t length;
+    bool constructed; /* libc is ready: our constructor has run */
     char directory[512];
     char run[32];
 };
 extern struct overlap_start overlap_start;
+
+/* Used by the assembler entries, which have set them before they ask anything; NULL until found. */
+extern void *(*overlap_real_dlsym)(void *handle, const char *name);
+extern void *(*overlap_real_dlvsym)(void *handle, const char *name, const char *version);
 
 /* Remembers what stderr is. */
 void overlap_log_start(void);

@@ -226,6 +226,7 @@ bool overlap_thread_alive(uint32_t tid) {
 }
 
 __attribute__((constructor)) static void start(void) {
+    overlap_start.constructed = true;
     is_set_up();
 }
 

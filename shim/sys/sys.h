@@ -56,10 +56,16 @@ void *overlap_object_symbol(const struct overlap_object *object, const char *nam
 /* Does an address lie in this library? */
 bool overlap_is_ours(uintptr_t address);
 
-/* Provided by the vendor layer: what dlsym(handle, name) shall answer instead of the real answer; NULL: the real
- * answer. */
+/* Keeps an object mapped that is used by address from now on, even if the program closes it. */
+void overlap_object_pin(uintptr_t address);
+
+/* Provided by the vendor layer: which of its names this is, -1: none. */
+int overlap_vendor_name(const char *name);
+
+/* Provided by the vendor layer: what shall be answered for one of its names instead of `real`, which is not NULL; NULL:
+ * the real answer. */
 #define OVERLAP_NO_SYMBOL ((void *)1) /* NULL, although the real answer is another */
-void *overlap_vendor_symbol(void *handle, const char *name);
+void *overlap_vendor_symbol(int name, void *real);
 
 /* Provided by the vendor layer: called in a forked child, where pointers into the parent's page must not be used. */
 void overlap_vendor_forked(void);
@@ -69,8 +75,12 @@ bool overlap_vendor_present(void);
 
 /* ---- Statistics page, trace, log ---- */
 
-/* Makes the page of this process, once, and makes it the current one. Cheap when that is done. */
-void overlap_page_start(void);
+/* Makes the page of this process, once, and makes it the current one. Cheap when that is done. False: not armed, or
+ * another thread takes too long over it; then the current page is a private one, for now. */
+bool overlap_page_start(void);
+
+/* The driver was initialised in this process: said at its end, even if that was before there was an environment. */
+void overlap_page_opened(void);
 
 /* Waits until another thread has set *state to `value`; bounded (false) for a signal handler that interrupted that
  * thread. */

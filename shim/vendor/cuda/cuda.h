@@ -36,14 +36,14 @@ enum hook {
  */
 extern void *real_functions[HOOK_COUNT][DRIVER_WAYS + 1];
 
-/* Looks for what an exported wrapper stands in front of; NULL: there is no driver. */
-void *real_find(enum hook hook);
+/* Looks for what an exported wrapper stands in front of, as seen from `site`; NULL: there is no driver. */
+void *real_find(enum hook hook, uintptr_t site);
 
-static inline void *real_function(enum overlap_way way, enum hook hook) {
+static inline void *real_function(enum overlap_way way, enum hook hook, uintptr_t site) {
     void *real = __atomic_load_n(&real_functions[hook][way], __ATOMIC_ACQUIRE);
-    return __builtin_expect(real != NULL, 1) ? real : real_find(hook);
+    return __builtin_expect(real != NULL, 1) ? real : real_find(hook, site);
 }
-#define REAL(way, hook, name) ((type_##name *)real_function(way, hook))
+#define REAL(name) ((type_##name *)real_function(way, hook, site))
 
 /* Our own calls. Valid after driver_ready() said true. */
 struct driver_calls {
@@ -109,18 +109,22 @@ enum handle_kind { HANDLE_FUNCTION = 1, HANDLE_KERNEL = 2 };
 struct handle {
     uint64_t value;   /* of the CUfunction or CUkernel; 0: free slot */
     uint64_t owner;   /* module or library */
-    uint64_t kernel;  /* of a function: the CUkernel that it came from, or 0... */
-    int32_t device;   /* ...and its device */
+    uint64_t context; /* of a function... */
+    uint64_t kernel;  /* ...and the CUkernel that it came from, or 0 */
+    int32_t device;   /* of a function */
     uint32_t kind;    /* enum handle_kind, 0: dead */
     uint32_t refused; /* a changed launch was refused */
     const char *name; /* as given by the program, or by the driver; NULL: not known */
 };
 
-/* A handle that a call of the program has made; and a function that was made from a CUkernel, for a device. */
-void handle_learn(void *value, enum handle_kind kind, void *owner, const char *name);
-void handle_learn_from(void *value, enum handle_kind kind, void *owner, const char *name, void *kernel, int device);
+/* A handle that a call of the program has made; a function belongs to the current context. kernel: where a function was
+ * made from a CUkernel. name: may be NULL. */
+void handle_learn(void *value, enum handle_kind kind, void *owner, const char *name, void *kernel);
 struct handle *handle_find(const void *value);
 void handle_forget_owner(const void *owner);
+
+/* A context is gone: this one, or where it is NULL, the primary one of a device. */
+void handle_forget_context(const void *context, int device);
 
 /* The name, asked for once if the program did not give it; NULL: nobody knows. */
 const char *handle_name(struct handle *handle);
@@ -129,8 +133,8 @@ const char *handle_name(struct handle *handle);
 CUresult handle_get(const struct handle *handle, int attribute, int device, int *value);
 CUresult handle_set(const struct handle *handle, int attribute, int device, int value);
 
-/* Decisions about a handle, and about its other forms, are made anew: the program has set an attribute. */
-void handle_doubted(const void *value);
+/* Decisions about a kernel, in all its forms, are made anew. */
+void handle_doubted(const struct handle *handle);
 
 /* ---- limit.c: what the program may think of the limit of dynamic shared memory. device: for kernels ---- */
 

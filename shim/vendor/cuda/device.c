@@ -66,6 +66,7 @@ static void record(const struct device *device, const struct overlap_settings *s
 
 static void make(struct device *device, int ordinal, const struct overlap_settings *settings) {
     char architecture[8];
+    overlap_page_start(); /* the record belongs there */
     device->ordinal = ordinal;
     read_limits(&device->gpu, ordinal);
     architecture_of(&device->gpu, architecture);
@@ -122,14 +123,10 @@ bool device_priority(uint32_t kind, int32_t value, int *priority) {
     int least = 0, greatest = 0;
     if (kind == OVERLAP_PRIORITY_INHERIT)
         return false;
-    if (kind == OVERLAP_PRIORITY_NUMBER) {
-        *priority = value;
-        return true;
-    }
     if (!driver_ready() || !driver.cuCtxGetStreamPriorityRange ||
         driver.cuCtxGetStreamPriorityRange(&least, &greatest) != CUDA_SUCCESS || greatest == least)
         return false;
-    *priority = greatest;
+    *priority = kind == OVERLAP_PRIORITY_HIGHEST || value < greatest ? greatest : value > least ? least : value;
     return true;
 }
 

@@ -15,21 +15,17 @@
     return CUDA_ERROR_NOT_INITIALIZED
 
 DRIVER_BODY init_body(enum overlap_way way, enum hook hook, uintptr_t site, uint32_t flags) {
-    (void)site;
-    type_cuInit *real = REAL(way, hook, cuInit);
+    type_cuInit *real = REAL(cuInit);
     NO_DRIVER_UNLESS(real);
     CUresult result = real(flags);
-    if (result == CUDA_SUCCESS && overlap_armed()) {
-        overlap_page_start();
-        __atomic_fetch_or(&overlap_current_page->flags, OVERLAP_PAGE_OPENED_GPU, __ATOMIC_RELAXED);
-    }
+    if (result == CUDA_SUCCESS)
+        overlap_page_opened();
     return result;
 }
 
 DRIVER_BODY proc_address_body(enum overlap_way way, enum hook hook, uintptr_t site, const char *symbol, void **pfn,
                               int version, uint64_t flags) {
-    (void)site;
-    type_cuGetProcAddress *real = REAL(way, hook, cuGetProcAddress);
+    type_cuGetProcAddress *real = REAL(cuGetProcAddress);
     NO_DRIVER_UNLESS(real);
     CUresult result = real(symbol, pfn, version, flags);
     if (result == CUDA_SUCCESS && pfn)
@@ -39,8 +35,7 @@ DRIVER_BODY proc_address_body(enum overlap_way way, enum hook hook, uintptr_t si
 
 DRIVER_BODY proc_address_v2_body(enum overlap_way way, enum hook hook, uintptr_t site, const char *symbol, void **pfn,
                                  int version, uint64_t flags, int *status) {
-    (void)site;
-    type_cuGetProcAddress_v2 *real = REAL(way, hook, cuGetProcAddress_v2);
+    type_cuGetProcAddress_v2 *real = REAL(cuGetProcAddress_v2);
     NO_DRIVER_UNLESS(real);
     CUresult result = real(symbol, pfn, version, flags, status);
     if (result == CUDA_SUCCESS && pfn)
@@ -60,8 +55,7 @@ DRIVER_BODY stream_create_priority_body(enum overlap_way way, enum hook hook, ui
 /* Its kernels are not seen one by one; how often graphs run is at least said. */
 DRIVER_BODY graph_launch_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphExec graph,
                               CUstream stream) {
-    (void)site;
-    type_cuGraphLaunch *real = REAL(way, hook, cuGraphLaunch);
+    type_cuGraphLaunch *real = REAL(cuGraphLaunch);
     NO_DRIVER_UNLESS(real);
     if (overlap_armed())
         launch_count(OVERLAP_COUNTER_GRAPH_LAUNCHES);
@@ -70,127 +64,131 @@ DRIVER_BODY graph_launch_body(enum overlap_way way, enum hook hook, uintptr_t si
 
 DRIVER_BODY module_get_function_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction *function,
                                      CUmodule module, const char *name) {
-    (void)site;
-    type_cuModuleGetFunction *real = REAL(way, hook, cuModuleGetFunction);
+    type_cuModuleGetFunction *real = REAL(cuModuleGetFunction);
     NO_DRIVER_UNLESS(real);
     CUresult result = real(function, module, name);
     if (result == CUDA_SUCCESS && function && overlap_armed())
-        handle_learn(*function, HANDLE_FUNCTION, module, name);
+        handle_learn(*function, HANDLE_FUNCTION, module, name, NULL);
     return result;
 }
 
 DRIVER_BODY library_get_kernel_body(enum overlap_way way, enum hook hook, uintptr_t site, CUkernel *kernel,
                                     CUlibrary library, const char *name) {
-    (void)site;
-    type_cuLibraryGetKernel *real = REAL(way, hook, cuLibraryGetKernel);
+    type_cuLibraryGetKernel *real = REAL(cuLibraryGetKernel);
     NO_DRIVER_UNLESS(real);
     CUresult result = real(kernel, library, name);
     if (result == CUDA_SUCCESS && kernel && overlap_armed())
-        handle_learn(*kernel, HANDLE_KERNEL, library, name);
+        handle_learn(*kernel, HANDLE_KERNEL, library, name, NULL);
     return result;
 }
 
 /* The driver fills at most as many entries as there are. */
 DRIVER_BODY module_enumerate_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction *functions,
                                   uint32_t count, CUmodule module) {
-    (void)site;
-    type_cuModuleEnumerateFunctions *real = REAL(way, hook, cuModuleEnumerateFunctions);
+    type_cuModuleEnumerateFunctions *real = REAL(cuModuleEnumerateFunctions);
     NO_DRIVER_UNLESS(real);
     CUresult result = real(functions, count, module);
     uint32_t there = 0;
     if (result == CUDA_SUCCESS && functions && overlap_armed() && driver_ready() && driver.cuModuleGetFunctionCount &&
         driver.cuModuleGetFunctionCount(&there, module) == CUDA_SUCCESS)
         for (uint32_t i = 0; i < count && i < there; i++)
-            handle_learn(functions[i], HANDLE_FUNCTION, module, NULL);
+            handle_learn(functions[i], HANDLE_FUNCTION, module, NULL, NULL);
     return result;
 }
 
 DRIVER_BODY library_enumerate_body(enum overlap_way way, enum hook hook, uintptr_t site, CUkernel *kernels,
                                    uint32_t count, CUlibrary library) {
-    (void)site;
-    type_cuLibraryEnumerateKernels *real = REAL(way, hook, cuLibraryEnumerateKernels);
+    type_cuLibraryEnumerateKernels *real = REAL(cuLibraryEnumerateKernels);
     NO_DRIVER_UNLESS(real);
     CUresult result = real(kernels, count, library);
     uint32_t there = 0;
     if (result == CUDA_SUCCESS && kernels && overlap_armed() && driver_ready() && driver.cuLibraryGetKernelCount &&
         driver.cuLibraryGetKernelCount(&there, library) == CUDA_SUCCESS)
         for (uint32_t i = 0; i < count && i < there; i++)
-            handle_learn(kernels[i], HANDLE_KERNEL, library, NULL);
+            handle_learn(kernels[i], HANDLE_KERNEL, library, NULL, NULL);
     return result;
 }
 
 DRIVER_BODY kernel_get_function_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction *function,
                                      CUkernel kernel) {
-    (void)site;
-    type_cuKernelGetFunction *real = REAL(way, hook, cuKernelGetFunction);
+    type_cuKernelGetFunction *real = REAL(cuKernelGetFunction);
     NO_DRIVER_UNLESS(real);
     CUresult result = real(function, kernel);
     struct handle *from = result == CUDA_SUCCESS && function && overlap_armed() ? handle_find(kernel) : NULL;
-    if (from) {
-        CUdevice device = 0; /* a function is of the current context */
-        if (driver.cuCtxGetDevice && driver.cuCtxGetDevice(&device) == CUDA_SUCCESS)
-            handle_learn_from(*function, HANDLE_FUNCTION, (void *)(uintptr_t)from->owner, handle_name(from), kernel,
-                              device);
-    }
+    if (from)
+        handle_learn(*function, HANDLE_FUNCTION, (void *)(uintptr_t)from->owner, handle_name(from), kernel);
     return result;
 }
 
 /* Before the driver is called: it may give the same addresses out again at once. */
 DRIVER_BODY module_unload_body(enum overlap_way way, enum hook hook, uintptr_t site, CUmodule module) {
-    (void)site;
-    type_cuModuleUnload *real = REAL(way, hook, cuModuleUnload);
+    type_cuModuleUnload *real = REAL(cuModuleUnload);
     NO_DRIVER_UNLESS(real);
     handle_forget_owner(module);
     return real(module);
 }
 
 DRIVER_BODY library_unload_body(enum overlap_way way, enum hook hook, uintptr_t site, CUlibrary library) {
-    (void)site;
-    type_cuLibraryUnload *real = REAL(way, hook, cuLibraryUnload);
+    type_cuLibraryUnload *real = REAL(cuLibraryUnload);
     NO_DRIVER_UNLESS(real);
     handle_forget_owner(library);
     return real(library);
 }
 
+/* A context takes its functions with it, and what is made next may have their addresses. cuCtxDetach may leave it
+ * alive; then its functions are left alone from now on, unless the program asks for them again. */
+DRIVER_BODY context_destroy_body(enum overlap_way way, enum hook hook, uintptr_t site, CUcontext context) {
+    type_cuCtxDestroy *real = REAL(cuCtxDestroy);
+    NO_DRIVER_UNLESS(real);
+    handle_forget_context(context, NO_DEVICE);
+    return real(context);
+}
+
+/* The primary context lives until its last user releases it, which only the driver knows. */
+DRIVER_BODY primary_end_body(enum overlap_way way, enum hook hook, uintptr_t site, CUdevice device) {
+    type_cuDevicePrimaryCtxReset *real = REAL(cuDevicePrimaryCtxReset);
+    NO_DRIVER_UNLESS(real);
+    CUresult result = real(device);
+    uint32_t flags = 0;
+    int active = 1;
+    if (overlap_armed() && driver_ready() && driver.cuDevicePrimaryCtxGetState &&
+        driver.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active)
+        handle_forget_context(NULL, device);
+    return result;
+}
+
 /* Told to the driver again if another thread has come to need more meanwhile. */
 DRIVER_BODY function_set_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function,
                                         int attribute, int value) {
-    (void)site;
-    type_cuFuncSetAttribute *real = REAL(way, hook, cuFuncSetAttribute);
+    type_cuFuncSetAttribute *real = REAL(cuFuncSetAttribute);
     NO_DRIVER_UNLESS(real);
     int told;
     CUresult result;
     do
         result = real(function, attribute, told = limit_for_driver(function, 0, attribute, value));
     while (result == CUDA_SUCCESS && told != limit_for_driver(function, 0, attribute, value));
-    if (result == CUDA_SUCCESS) {
+    if (result == CUDA_SUCCESS)
         limit_believe(function, 0, attribute, value);
-        handle_doubted(function);
-    }
     return result;
 }
 
 DRIVER_BODY kernel_set_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, int attribute, int value,
                                       CUkernel kernel, CUdevice device) {
-    (void)site;
-    type_cuKernelSetAttribute *real = REAL(way, hook, cuKernelSetAttribute);
+    type_cuKernelSetAttribute *real = REAL(cuKernelSetAttribute);
     NO_DRIVER_UNLESS(real);
     int told;
     CUresult result;
     do
         result = real(attribute, told = limit_for_driver(kernel, device, attribute, value), kernel, device);
     while (result == CUDA_SUCCESS && told != limit_for_driver(kernel, device, attribute, value));
-    if (result == CUDA_SUCCESS) {
+    if (result == CUDA_SUCCESS)
         limit_believe(kernel, device, attribute, value);
-        handle_doubted(kernel);
-    }
     return result;
 }
 
 DRIVER_BODY function_get_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, int *value, int attribute,
                                         CUfunction function) {
-    (void)site;
-    type_cuFuncGetAttribute *real = REAL(way, hook, cuFuncGetAttribute);
+    type_cuFuncGetAttribute *real = REAL(cuFuncGetAttribute);
     NO_DRIVER_UNLESS(real);
     CUresult result = real(value, attribute, function);
     if (result == CUDA_SUCCESS && value)
@@ -200,8 +198,7 @@ DRIVER_BODY function_get_attribute_body(enum overlap_way way, enum hook hook, ui
 
 DRIVER_BODY kernel_get_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, int *value, int attribute,
                                       CUkernel kernel, CUdevice device) {
-    (void)site;
-    type_cuKernelGetAttribute *real = REAL(way, hook, cuKernelGetAttribute);
+    type_cuKernelGetAttribute *real = REAL(cuKernelGetAttribute);
     NO_DRIVER_UNLESS(real);
     CUresult result = real(value, attribute, kernel, device);
     if (result == CUDA_SUCCESS && value)

@@ -55,6 +55,13 @@ static bool read_footprint(struct handle *handle, const struct device *device, s
     *later = result == CUDA_ERROR_FUNCTION_NOT_LOADED;
     if (result != CUDA_SUCCESS || registers < 0 || shared < 0)
         return false;
+    /* Clusters may be compiled in (__cluster_dims__) and then need no launch attribute. */
+    for (int which = CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH; which <= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH;
+         which++) {
+        int size = 0;
+        if (handle_get(handle, which, device->ordinal, &size) == CUDA_SUCCESS && size > 1)
+            launch->flags |= OVERLAP_LAUNCH_CLUSTER;
+    }
     launch->footprint.registers = (uint32_t)registers;
     launch->footprint.static_shared = (uint32_t)shared;
     launch->maximum_dynamic =
@@ -126,8 +133,8 @@ uint64_t facts_word(const struct request *request, uint64_t *place) {
         *place = 0;
         return word_of(OVERLAP_REASON_unknown_footprint, request->config.sharedMemBytes, 0);
     }
-    if (handle && handle->kind == HANDLE_KERNEL && !device_only_one()) {
-        /* One CUkernel serves every device, so its answers are kept by device. */
+    if ((!handle || handle->kind == HANDLE_KERNEL) && !device_only_one()) {
+        /* One CUkernel serves every device, so its answers are kept by device; likewise where we do not know. */
         *place = device->ordinal + 1 < OVERLAP_DEVICES ? *place | (uint64_t)(device->ordinal + 1) << DEVICE_SHIFT : 0;
         if (*place && overlap_cacheable(threads, request->config.sharedMemBytes))
             word = overlap_cache_find(&launch_cache, *place, key_of(request), blocks_of(request));

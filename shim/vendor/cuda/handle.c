@@ -53,25 +53,29 @@ static const char *keep_name(const char *name) {
     return names + at;
 }
 
-void handle_learn(void *value, enum handle_kind kind, void *owner, const char *name) {
-    handle_learn_from(value, kind, owner, name, NULL, 0);
-}
-
-void handle_learn_from(void *value, enum handle_kind kind, void *owner, const char *name, void *kernel, int device) {
+void handle_learn(void *value, enum handle_kind kind, void *owner, const char *name, void *kernel) {
     struct handle *handle = value ? slot_of((uint64_t)(uintptr_t)value, true) : NULL;
     if (!handle)
         return;
+    CUcontext context = NULL;
+    CUdevice device = NO_DEVICE;
+    if (kind == HANDLE_FUNCTION && driver_ready() && driver.cuCtxGetCurrent && driver.cuCtxGetDevice) {
+        driver.cuCtxGetCurrent(&context);
+        driver.cuCtxGetDevice(&device);
+    }
     const char *known = __atomic_load_n(&handle->name, __ATOMIC_ACQUIRE);
     bool same_name = name ? known && strncmp(known, name, NAME_LIMIT) == 0 : true;
     if (__atomic_load_n(&handle->kind, __ATOMIC_ACQUIRE) == (uint32_t)kind &&
-        LOAD(handle->owner) == (uint64_t)(uintptr_t)owner && same_name)
+        LOAD(handle->owner) == (uint64_t)(uintptr_t)owner && LOAD(handle->context) == (uint64_t)(uintptr_t)context &&
+        same_name)
         return; /* asked for again */
     overlap_cache_forget(&launch_cache, handle->value);
-    __atomic_store_n(&handle->owner, (uint64_t)(uintptr_t)owner, __ATOMIC_RELAXED);
-    __atomic_store_n(&handle->kernel, (uint64_t)(uintptr_t)kernel, __ATOMIC_RELAXED);
-    __atomic_store_n(&handle->refused, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&handle->device, device, __ATOMIC_RELAXED);
     limit_forget(handle->value);
+    __atomic_store_n(&handle->owner, (uint64_t)(uintptr_t)owner, __ATOMIC_RELAXED);
+    __atomic_store_n(&handle->context, (uint64_t)(uintptr_t)context, __ATOMIC_RELAXED);
+    __atomic_store_n(&handle->kernel, (uint64_t)(uintptr_t)kernel, __ATOMIC_RELAXED);
+    __atomic_store_n(&handle->device, device, __ATOMIC_RELAXED);
+    __atomic_store_n(&handle->refused, 0, __ATOMIC_RELAXED);
     if (!name || !same_name)
         __atomic_store_n(&handle->name, name ? keep_name(name) : NULL, __ATOMIC_RELEASE);
     __atomic_store_n(&handle->kind, (uint32_t)kind, __ATOMIC_RELEASE);
@@ -82,15 +86,36 @@ struct handle *handle_find(const void *value) {
     return handle && __atomic_load_n(&handle->kind, __ATOMIC_ACQUIRE) ? handle : NULL;
 }
 
+/* The i-th handle ever learned, or NULL. */
+static struct handle *learned(uint32_t i) {
+    uint32_t index = i < SLOTS ? __atomic_load_n(&order[i], __ATOMIC_ACQUIRE) : 0;
+    return index ? &slots[index - 1] : NULL;
+}
+
+static void forget(struct handle *handle) {
+    __atomic_store_n(&handle->kind, 0, __ATOMIC_RELEASE);
+    overlap_cache_forget(&launch_cache, handle->value);
+}
+
 void handle_forget_owner(const void *owner) {
     uint32_t count = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
-    for (uint32_t i = 0; i < count && i < SLOTS; i++) {
-        uint32_t index = __atomic_load_n(&order[i], __ATOMIC_ACQUIRE);
-        struct handle *handle = index ? &slots[index - 1] : NULL;
-        if (!handle || __atomic_load_n(&handle->owner, __ATOMIC_RELAXED) != (uint64_t)(uintptr_t)owner)
+    for (uint32_t i = 0; i < count; i++) {
+        struct handle *handle = learned(i);
+        if (handle && LOAD(handle->owner) == (uint64_t)(uintptr_t)owner)
+            forget(handle);
+    }
+}
+
+void handle_forget_context(const void *context, int device) {
+    uint32_t count = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < count; i++) {
+        struct handle *handle = learned(i);
+        if (!handle)
             continue;
-        __atomic_store_n(&handle->kind, 0, __ATOMIC_RELEASE);
-        overlap_cache_forget(&launch_cache, handle->value);
+        if (LOAD(handle->kind) == HANDLE_KERNEL) /* stays, but what the driver was told about it may be gone */
+            overlap_cache_forget(&launch_cache, handle->value);
+        else if (context ? LOAD(handle->context) == (uint64_t)(uintptr_t)context : LOAD(handle->device) == device)
+            forget(handle);
     }
 }
 
@@ -152,10 +177,7 @@ CUresult handle_set(const struct handle *handle, int attribute, int device, int 
     return result;
 }
 
-void handle_doubted(const void *value) {
-    struct handle *handle = handle_find(value);
-    if (!handle)
-        return;
+void handle_doubted(const struct handle *handle) {
     /* All forms of a kernel share their attributes. */
     uint64_t kernel = LOAD(handle->kind) == HANDLE_KERNEL ? handle->value : LOAD(handle->kernel);
     overlap_cache_forget(&launch_cache, handle->value);
@@ -163,9 +185,9 @@ void handle_doubted(const void *value) {
         return;
     overlap_cache_forget(&launch_cache, kernel);
     uint32_t count = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
-    for (uint32_t i = 0; i < count && i < SLOTS; i++) {
-        uint32_t index = __atomic_load_n(&order[i], __ATOMIC_ACQUIRE);
-        if (index && LOAD(slots[index - 1].kernel) == kernel)
-            overlap_cache_forget(&launch_cache, slots[index - 1].value);
+    for (uint32_t i = 0; i < count; i++) {
+        struct handle *other = learned(i);
+        if (other && LOAD(other->kernel) == kernel)
+            overlap_cache_forget(&launch_cache, other->value);
     }
 }

@@ -27,19 +27,18 @@ void overlap_vendor_forked(void) {
 }
 
 static struct overlap_shard *shard_of_thread(void) {
+    const int saved = errno;
     if (thread_shard)
         return thread_shard;
-    const int saved = errno;
-    overlap_page_start();
+    bool made = overlap_page_start();
     struct overlap_page *page = __atomic_load_n(&overlap_current_page, __ATOMIC_ACQUIRE);
-    if (thread_shares)
-        return &page->shards[OVERLAP_SHARDS - 1];
-    struct overlap_shard *shard = overlap_shard_claim(page, overlap_thread_id(), overlap_thread_alive);
+    struct overlap_shard *shard = &page->shards[OVERLAP_SHARDS - 1];
+    if (made && !thread_shares) { /* else asked again next time, or there are too many of us */
+        shard = overlap_shard_claim(page, overlap_thread_id(), overlap_thread_alive);
+        thread_shares = overlap_shard_is_shared(page, shard);
+        thread_shard = thread_shares ? NULL : shard;
+    }
     errno = saved;
-    if (overlap_shard_is_shared(page, shard))
-        thread_shares = true;
-    else
-        thread_shard = shard;
     return shard;
 }
 
@@ -74,7 +73,7 @@ static bool is_per_thread(enum hook hook) {
 /* The call that the program made, with another size; NOT_INITIALIZED where there is no driver. */
 static CUresult launch_with(struct request *request, uint32_t dynamic) {
     const CUlaunchConfig *c = &request->config;
-    void *real = real_function(request->way, request->hook);
+    void *real = real_function(request->way, request->hook, request->site);
     if (!real)
         return CUDA_ERROR_NOT_INITIALIZED;
     switch (request->hook) {
@@ -108,13 +107,13 @@ static CUresult launch_as_asked(struct request *request) {
 static inline bool launch_at_priority(struct request *request, int priority, CUresult *result) {
     type_cuLaunchKernelEx *real;
     if (request->hook == HOOK_cuLaunchKernelEx || request->hook == HOOK_cuLaunchKernelEx_ptsz)
-        real = real_function(request->way, request->hook);
+        real = real_function(request->way, request->hook, request->site);
     else
         real = real_own(is_per_thread(request->hook) ? HOOK_cuLaunchKernelEx_ptsz : HOOK_cuLaunchKernelEx);
     CUlaunchAttribute attributes[ATTRIBUTES], *const asked = request->config.attrs;
     const uint32_t asked_count = request->config.numAttrs;
     uint32_t count = 0;
-    if (!real || asked_count > ATTRIBUTES - 2)
+    if (!real || asked_count > ATTRIBUTES - 2 || (asked_count && !asked))
         return false;
     for (uint32_t i = 0; i < asked_count; i++)
         if (asked[i].id != CU_LAUNCH_ATTRIBUTE_PRIORITY)
@@ -159,7 +158,7 @@ __attribute__((cold, noinline)) static CUresult launch_without_priority(struct r
 
 /* The priority that the program gives a launch itself, by an attribute; else its stream's. */
 static inline int priority_of(const struct request *request, int stream) {
-    for (uint32_t i = 0; i < request->config.numAttrs; i++)
+    for (uint32_t i = 0; request->config.attrs && i < request->config.numAttrs; i++)
         if (request->config.attrs[i].id == CU_LAUNCH_ATTRIBUTE_PRIORITY)
             stream = request->config.attrs[i].value.priority;
     return stream;
@@ -268,7 +267,7 @@ CUresult launch_slow(struct request *request, uint64_t word) {
         if (overlap_cacheable(threads_of(request), request->config.sharedMemBytes))
             word = overlap_cache_find(&launch_cache, place, key_of(request), blocks_of(request));
         if (!word) {
-            if (!overlap_armed() || !real_function(request->way, request->hook) || !driver_ready())
+            if (!overlap_armed() || !real_function(request->way, request->hook, request->site) || !driver_ready())
                 return launch_as_asked(request);
             word = facts_word(request, &place);
         }

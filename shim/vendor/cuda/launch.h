@@ -75,7 +75,7 @@ DRIVER_BODY launch_cooperative_body(enum overlap_way way, enum hook hook, uintpt
 /* What the attributes of a launch mean for shaping. A cluster of one block is none. */
 static inline uint32_t flags_of(const CUlaunchConfig *config) {
     uint32_t flags = 0;
-    for (uint32_t i = 0; i < config->numAttrs; i++) {
+    for (uint32_t i = 0; config->attrs && i < config->numAttrs; i++) {
         const CUlaunchAttribute *attribute = &config->attrs[i];
         if (attribute->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && attribute->value.cooperative)
             flags |= OVERLAP_LAUNCH_COOPERATIVE;
@@ -112,7 +112,7 @@ DRIVER_BODY launch_ex_found(enum overlap_way way, enum hook hook, uintptr_t site
  * assembler takes the launches that need neither. */
 DRIVER_BODY launch_ex_body(enum overlap_way way, enum hook hook, uintptr_t site, const CUlaunchConfig *config,
                            CUfunction function, void **parameters, void **extra) {
-    type_cuLaunchKernelEx *real = REAL(way, hook, cuLaunchKernelEx);
+    type_cuLaunchKernelEx *real = REAL(cuLaunchKernelEx);
     if (__builtin_expect(!config || !real, 0)) /* the driver's to refuse */
         return real ? real(config, function, parameters, extra) : CUDA_ERROR_NOT_INITIALIZED;
     uint32_t flags = flags_of(config);

@@ -28,6 +28,8 @@
     .macro find_word miss
     cmp %rax, 8(%r11)
     jne 2f
+    cmpq $0, 24(%r11)                   /* a word that is there was published after its interval */
+    je 2f
     mov 16(%r11), %eax                  /* blocks - start <= length */
     sub %rax, %r10
     mov 20(%r11), %eax
@@ -40,6 +42,8 @@
     mov 8(%r11), %rax
 2:  cmp %rax, 32(%r11)
     jne \miss
+    cmpq $0, 48(%r11)
+    je \miss
     mov 40(%r11), %eax
     sub %rax, %r10
     mov 44(%r11), %eax
@@ -142,6 +146,8 @@
     jmp *real_functions + 32 * \hook + 8 * \way(%rip)
 .Lattributes_\symbol:                   /* 72 bytes each; cooperative 2, cluster 4 and 11, programmatic 6 and 7: not for here */
     mov 40(%rdi), %r11
+    test %r11, %r11
+    je .Lslow_\symbol
     mov $0x8d4, %r8d
 4:  mov (%r11), %eax
     cmp $31, %eax

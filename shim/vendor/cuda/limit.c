@@ -59,23 +59,22 @@ static uint64_t limits_of(const struct handle *handle, int device) {
     return entry ? __atomic_load_n(&entry->limits, __ATOMIC_ACQUIRE) : 0;
 }
 
+/* Always to all that a block may have: two threads that need different sizes then tell the driver the same. Told again
+ * for every launch that asks: another thread may have noted it and not told yet, or its context may be a new one. */
 bool limit_raise(struct handle *handle, uint32_t dynamic) {
     struct device *device = device_current();
-    struct entry *entry = device ? entry_of(key_of_handle(handle, device->ordinal), true) : NULL;
+    int limit = 0, fixed = 0;
+    if (!device || handle_get(handle, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, device->ordinal, &fixed) != CUDA_SUCCESS ||
+        handle_get(handle, WHICH, device->ordinal, &limit) != CUDA_SUCCESS || limit < 0 || fixed < 0)
+        return false;
+    uint32_t most = device->gpu.shared_optin > (uint32_t)fixed ? device->gpu.shared_optin - (uint32_t)fixed : 0;
+    struct entry *entry = most >= dynamic ? entry_of(key_of_handle(handle, device->ordinal), true) : NULL;
     if (!entry)
         return false;
-    uint64_t limits = __atomic_load_n(&entry->limits, __ATOMIC_ACQUIRE);
-    int limit = believed_in(limits);
-    if (limits && needed_in(limits) >= dynamic)
-        return true;
-    if (!limits && (handle_get(handle, WHICH, device->ordinal, &limit) != CUDA_SUCCESS || limit < 0))
-        return false;
-    /* Kept before the driver is told: a program that sets the limit from now on cannot take it back. */
-    while (!limits || needed_in(limits) < dynamic)
-        if (__atomic_compare_exchange_n(&entry->limits, &limits, pack(limits ? believed_in(limits) : limit, dynamic),
-                                        false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-            break;
-    return (uint32_t)limit >= dynamic || handle_set(handle, WHICH, device->ordinal, (int)dynamic) == CUDA_SUCCESS;
+    /* Noted before the driver is told: a program that sets the limit from now on cannot take it back. */
+    uint64_t none = 0;
+    __atomic_compare_exchange_n(&entry->limits, &none, pack(limit, most), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    return handle_set(handle, WHICH, device->ordinal, (int)most) == CUDA_SUCCESS;
 }
 
 int limit_for_driver(const void *value, int device, int attribute, int asked) {
@@ -90,6 +89,9 @@ void limit_believe(const void *value, int device, int attribute, int set) {
     while (limits && !__atomic_compare_exchange_n(&entry->limits, &limits, pack(set, needed_in(limits)), false,
                                                   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         ;
+    /* What was launched may be beyond it now. Larger ones were not kept while they were beyond it. */
+    if (limits && set < believed_in(limits))
+        handle_doubted(handle);
 }
 
 void limit_answer(const void *value, int device, int attribute, int *answer) {

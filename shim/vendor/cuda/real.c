@@ -63,17 +63,18 @@ static bool remember(enum overlap_way way, enum hook hook, void *address) {
            before == address;
 }
 
-void *real_find(enum hook hook) {
+void *real_find(enum hook hook, uintptr_t site) {
     void *address = overlap_next_symbol(hook_names[hook], DRIVER_PREFIX);
+    struct overlap_object object;
+    if (!address && overlap_object_at(site, &object) && !overlap_is_ours(site))
+        address = overlap_object_symbol(&object, hook_names[hook]); /* a stub that defines the name for itself */
     if (!address)
         return NULL;
     is_driver(address); /* somebody else's wrapper is as good to call, but then we know no driver by it */
-    if (!driver_ready()) {
-        struct overlap_object object;
-        if (overlap_object_named(DRIVER_PREFIX, &object))
-            adopt(&object);
-    }
+    if (!driver_ready() && overlap_object_named(DRIVER_PREFIX, &object))
+        adopt(&object);
     remember(OVERLAP_WAY_symbol, hook, address);
+    overlap_object_pin((uintptr_t)address);
     return address;
 }
 
@@ -85,16 +86,14 @@ static int hook_named(const char *name) {
     return -1;
 }
 
-void *overlap_vendor_symbol(void *handle, const char *name) {
-    int hook = hook_named(name);
-    if (hook < 0)
-        return NULL;
-    void *real = overlap_dlsym(handle, name);
-    if (!real)
-        return NULL; /* asked again by the jump, which leaves dlerror as the program expects */
+int overlap_vendor_name(const char *name) {
+    return hook_named(name);
+}
+
+void *overlap_vendor_symbol(int hook, void *real) {
     if (overlap_is_ours((uintptr_t)real)) {
         /* The global scope holds our wrapper; it counts only if a driver is behind it. */
-        real = overlap_next_symbol(name, DRIVER_PREFIX);
+        real = overlap_next_symbol(hook_names[hook], DRIVER_PREFIX);
         if (!real)
             return OVERLAP_NO_SYMBOL; /* a machine without a driver must not look equipped */
     }

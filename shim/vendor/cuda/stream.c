@@ -18,7 +18,7 @@ static bool wanted(uintptr_t site, int *priority) {
 
 CUresult stream_create(enum overlap_way way, enum hook hook, uintptr_t site, CUstream *stream, uint32_t flags,
                        int priority, bool with_priority) {
-    void *real = real_function(way, hook);
+    void *real = real_function(way, hook, site);
     if (!real)
         return CUDA_ERROR_NOT_INITIALIZED;
     type_cuStreamCreateWithPriority *create = real_own(HOOK_cuStreamCreateWithPriority);

@@ -76,10 +76,10 @@ API int cuLibraryGetKernel(void **kernel, void *library, const char *name) {
     return cuModuleGetFunction(kernel, library, name);
 }
 API int cuFuncGetAttribute(int *value, int attribute, void *function) {
-    *value = attribute == 4   ? 64
+    *value = attribute == 0   ? 1024
+             : attribute == 4 ? 64
              : attribute == 8 ? ((__typeof__(&kernels[0]))function)->limit
-             : attribute == 1 ? 0
-                              : 1024;
+                              : 0;
     return 0;
 }
 API int cuKernelGetAttribute(int *value, int attribute, void *kernel, int device) {

@@ -104,7 +104,8 @@ static CUresult launch_as_asked(struct request *request) {
 
 /* The same launch with a priority of its own. False: it cannot be said. The program's attributes are copied: their
  * array ends where the program says. */
-static inline bool launch_at_priority(struct request *request, int priority, CUresult *result) {
+static inline __attribute__((always_inline)) bool launch_at_priority(struct request *request, int priority,
+                                                                     CUresult *result) {
     type_cuLaunchKernelEx *real;
     if (request->hook == HOOK_cuLaunchKernelEx || request->hook == HOOK_cuLaunchKernelEx_ptsz)
         real = real_function(request->way, request->hook, request->site);
@@ -166,7 +167,8 @@ static inline int priority_of(const struct request *request, int stream) {
 
 /* A communication launch at the priority of its word, unless it has that already. *raised: it got another than its
  * stream's. */
-static inline CUresult launch_communication(struct request *request, uint64_t word, bool *raised) {
+static inline __attribute__((always_inline)) CUresult launch_communication(struct request *request, uint64_t word,
+                                                                           bool *raised) {
     int priority = (int16_t)(word >> OVERLAP_WORD_PRIORITY_SHIFT), stream;
     CUresult (*ask)(CUstream, int *) =
         is_per_thread(request->hook) ? driver.cuStreamGetPriority_ptsz : driver.cuStreamGetPriority;

@@ -61,15 +61,15 @@ MUTANTS = [
     one(
         "no look into local scopes",
         f"{SYS}/object.c",
-        "return dl_iterate_phdr(visit, &search) == 1 ? overlap_object_symbol",
-        "return 0 ? overlap_object_symbol",
+        "    if (dl_iterate_phdr(visit, &search) != 1)\n        return NULL;\n    /* Found after all",
+        "    if (search.symbol)\n        return NULL;\n    /* Found after all",
         f"{INTERPOSE}/test_local_plugin.py",
     ),
     one(
         "RTLD_NEXT gets our answer",
         f"{SYS}/dlsym.c",
-        "    if (handle == RTLD_NEXT_HANDLE)\n        return NULL;\n",
-        "",
+        "handle == RTLD_NEXT_HANDLE ? -1 : overlap_vendor_name(name);\n    void *real = ours < 0 ? NULL : overlap_dlsym",
+        "overlap_vendor_name(name);\n    void *real = ours < 0 ? NULL : overlap_dlsym",
         f"{INTERPOSE}/test_dlsym.py",
         "tests/structure/test_chain.py",
     ),
@@ -175,8 +175,8 @@ MUTANTS = [
     one(
         "the page is not allocated",
         f"{SYS}/page.c",
-        "int error = posix_fallocate(file, 0, sizeof(struct overlap_page));",
-        "int error = ftruncate(file, sizeof(struct overlap_page)) ? errno : 0;",
+        "error = posix_fallocate(file, 0, sizeof(struct overlap_page));",
+        "error = ftruncate(file, sizeof(struct overlap_page)) ? errno : 0;",
         f"{INTERPOSE}/test_processes.py",
     ),
     one(

@@ -95,9 +95,10 @@ def sources(artifact: str) -> list[str]:
 def arguments(artifact: str) -> list[str]:
     """Everything of the compiler call but the compiler and the output."""
     if artifact == "shim":
-        link = ["-Wl,-soname,liboverlap.so", "-Wl,-z,relro", "-Wl,-z,now", "-Wl,-z,noexecstack"]
+        # Most processes that get the library never use a GPU: they shall not pay for looking up what they never call.
+        link = ["-Wl,-soname,liboverlap.so", "-Wl,-z,relro", "-Wl,-z,lazy", "-Wl,-Bsymbolic", "-Wl,-z,noexecstack"]
         link.append(f"-Wl,--version-script=shim/overlap.{machine()}.map")
-        return [*COMMON, *SHARED, "-fno-plt", *WARNINGS, *INCLUDES[artifact], *sources(artifact), *link]
+        return [*COMMON, *SHARED, *WARNINGS, *INCLUDES[artifact], *sources(artifact), *link]
     if artifact == "simgpu":
         link = ["-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic", "-lm", "-pthread"]
         return [*COMMON, *SHARED, *INCLUDES[artifact], *sources(artifact), *link]

@@ -186,17 +186,19 @@ def launches(folder: Path, rounds: int, threads: list[int], variables: dict[str,
     return rows
 
 
+def spawned(folder: Path, count: int, variants: list[str], program: list[str]) -> list[float]:
+    """Microseconds to start and end the program, by variant of its preload."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("OVERLAP_", "LD_PRELOAD"))}
+    command = [str(folder / "spawn"), str(count), *variants, "--", *program]
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    return [float(line) for line in done.stdout.split()]
+
+
 def starts(folder: Path, rounds: int, variables: dict[str, str]) -> list[dict[str, object]]:
-    true = [str(folder / "spawn"), "400", shutil.which("true") or "/bin/true"]
-    found = interleaved(
-        {
-            "no preload": (true, {}),
-            "empty preload": (true, {"BENCH_PRELOAD": str(folder / "empty.so")}),
-            "the library, not armed": (true, {"BENCH_PRELOAD": str(_native.SHIM)}),
-            "the library, armed": (true, {"BENCH_PRELOAD": str(_native.SHIM), **variables}),
-        },
-        rounds,
-    )
+    names = ("no preload", "empty preload", "the library, not armed", "the library, armed")
+    library = str(_native.SHIM)
+    variants = ["-", str(folder / "empty.so"), library, f"{library}@{variables['OVERLAP_TABLE']}"]
+    found = dict(zip(names, spawned(folder, 300 * rounds, variants, ["true"])))
     rows: list[dict[str, object]] = [
         {
             "what": f"start of /bin/true: {name}",
@@ -206,24 +208,9 @@ def starts(folder: Path, rounds: int, variables: dict[str, str]) -> list[dict[st
         }
         for name, value in found.items()
     ]
-    run = [
-        str(folder / "spawn"),
-        "15",
-        sys.executable,
-        "-m",
-        "pyshim.cli.run",
-        "--quiet",
-        "--policy",
-        "observe",
-        "true",
-    ]
-    script = Path(sys.executable).with_name("overlap-run")
-    if script.exists():
-        run = [str(folder / "spawn"), "15", str(script), "--quiet", "--policy", "observe", "true"]
-    once = interleaved({"run": (run, {}), "true": (true[:1] + ["15"] + true[2:], {})}, max(3, rounds // 2))
-    rows.append(
-        {"what": "overlap-run true over true", "microseconds": round(once["run"] - once["true"]), "budget": 60_000}
-    )
+    ours = [str(Path(sys.executable).with_name("overlap-run")), "--quiet", "--policy", "observe", "true"]
+    over = round(spawned(folder, 3 * rounds, ["-"], ours)[0] - found["no preload"])
+    rows.append({"what": "overlap-run true over true", "microseconds": over, "budget": 60_000})
     return rows
 
 

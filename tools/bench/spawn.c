@@ -1,13 +1,21 @@
-/* What the start of a process costs, in microseconds of wall time: spawn COUNT PROGRAM [ARG ...]. Spawns and waits;
- * prints the median. The environment is passed on, so LD_PRELOAD applies to the child; spawn itself is best started
- * without it and given the child's preload by BENCH_PRELOAD. */
+/* What the start of a process costs, in microseconds of wall time.
+ *
+ *   spawn COUNT VARIANT... -- PROGRAM [ARG ...]
+ *     VARIANT   what LD_PRELOAD is for the child, `-` for none; after an `@`, what OVERLAP_TABLE is
+ *
+ * Spawns and waits COUNT times for each variant, one variant after the other in each round, so that whatever else the
+ * machine does hits all alike. Prints the median of each, in order.
+ */
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 
 extern char **environ;
+
+enum { VARIANTS = 16 };
 
 static double now(void) {
     struct timespec t;
@@ -20,25 +28,47 @@ static int compare(const void *a, const void *b) {
     return (difference > 0) - (difference < 0);
 }
 
-int main(int argc, char **argv) {
-    if (argc < 3)
-        return fprintf(stderr, "usage: spawn COUNT PROGRAM [ARG ...]\n"), 2;
-    int count = atoi(argv[1]);
-    double *times = malloc(sizeof *times * (size_t)count);
-    const char *preload = getenv("BENCH_PRELOAD");
-    if (preload)
+static void prepare(const char *variant) {
+    char preload[4096];
+    const char *at = strchr(variant, '@');
+    size_t length = at ? (size_t)(at - variant) : strlen(variant);
+    unsetenv("LD_PRELOAD");
+    unsetenv("OVERLAP_TABLE");
+    if (at)
+        setenv("OVERLAP_TABLE", at + 1, 1);
+    if (length < sizeof preload && strcmp(variant, "-") != 0) {
+        memcpy(preload, variant, length);
+        preload[length] = 0;
         setenv("LD_PRELOAD", preload, 1);
-    for (int i = 0; i < count; i++) {
-        pid_t child;
-        int status;
-        double start = now();
-        if (posix_spawnp(&child, argv[2], NULL, NULL, argv + 2, environ) != 0 || waitpid(child, &status, 0) != child ||
-            status != 0)
-            return fprintf(stderr, "spawn: %s failed\n", argv[2]), 1;
-        times[i] = now() - start;
     }
-    qsort(times, (size_t)count, sizeof *times, compare);
-    printf("%.1f\n", times[count / 2]);
-    free(times);
+}
+
+int main(int argc, char **argv) {
+    int variants = 0, count = argc > 1 ? atoi(argv[1]) : 0;
+    while (variants + 2 < argc && strcmp(argv[variants + 2], "--") != 0)
+        variants++;
+    char **program = argv + variants + 3;
+    if (count < 1 || variants < 1 || variants > VARIANTS || variants + 3 >= argc)
+        return fprintf(stderr, "usage: spawn COUNT VARIANT... -- PROGRAM [ARG ...]\n"), 2;
+    double *times[VARIANTS];
+    for (int v = 0; v < variants; v++)
+        times[v] = malloc(sizeof **times * (size_t)count);
+    for (int i = 0; i < count; i++) {
+        for (int v = 0; v < variants; v++) {
+            pid_t child;
+            int status;
+            prepare(argv[v + 2]);
+            double start = now();
+            if (posix_spawnp(&child, *program, NULL, NULL, program, environ) != 0 ||
+                waitpid(child, &status, 0) != child || status != 0)
+                return fprintf(stderr, "spawn: %s failed\n", *program), 1;
+            times[v][i] = now() - start;
+        }
+    }
+    for (int v = 0; v < variants; v++) {
+        qsort(times[v], (size_t)count, sizeof **times, compare);
+        printf("%.1f\n", times[v][count / 2]);
+        free(times[v]);
+    }
     return 0;
 }

@@ -48,6 +48,9 @@ bool overlap_match_any(const struct overlap_view *view, struct overlap_span span
 /* The same for a kernel: its name as the driver gives it, or its plain name. */
 bool overlap_match_kernel(const struct overlap_view *view, struct overlap_span span, const char *kernel);
 
+/* Does a library launch nothing but communication? basename: of its file. */
+bool overlap_is_communication_library(const char *basename);
+
 /* ---- Decision cache ----
  *
  * From (handle, threads, asked bytes, call site, device) to a decision word, for an interval of grid sizes. Readers
@@ -116,7 +119,7 @@ static inline uint64_t overlap_cache_hash(uint64_t handle) {
 }
 
 /* The word of an answer, if it is one for this key and grid; else 0. The interval of an answer never changes once its
- * word was published, so the order of the two loads is all that is needed. */
+ * word was published, so a word that is there says that the interval is: the word is looked at first. */
 static inline uint64_t overlap_answer_word(const struct overlap_answer *answer, uint64_t key, uint64_t blocks) {
     if (__atomic_load_n(&answer->key, __ATOMIC_RELAXED) != key)
         return 0;
@@ -160,7 +163,4 @@ struct overlap_totals {
     uint64_t reasons[OVERLAP_REASONS];
     uint64_t counters[OVERLAP_COUNTERS];
 };
-/* Names and libraries that launch nothing but communication. */
-bool overlap_is_communication_library(const char *basename);
-
 void overlap_page_totals(const struct overlap_page *page, struct overlap_totals *totals);

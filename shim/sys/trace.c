@@ -1,5 +1,5 @@
 /* The trace: one record per launch, appended by one write(2) each, so that records of threads never mix, a kill at any
- * moment leaves whole records, and a full disk costs records and nothing else. */
+ * moment leaves whole records, and a full disk costs records and at most one torn one, which readers skip. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,8 +1,10 @@
 /* What the files of vendor/cuda share. The frontend translates NVIDIA's words into launch facts, asks core, and
- * translates the decision back into one call of the driver. Which file does what: entry.c   the doors: one thunk per
- * entry point and way in, made from driver.def real.c    the functions behind the doors, and what dlsym and
- * cuGetProcAddress answer launch.h  bodies of the launch calls, and the hot path: one look into the cache, one jump;
- * for x86-64 in assembler launch.c  everything about a launch that is not in the cache yet, or has to be rebuilt
+ * translates the decision back into one call of the driver. Which file does what:
+ *   entry.c   the doors: one thunk per entry point and way in, made from driver.def
+ *   real.c    the functions behind the doors, and what dlsym and cuGetProcAddress answer
+ *   launch.h  the hot path: one look into the cache, one jump; for x86-64 in assembler (launch_x86_64.S)
+ *   launch.c  launches that are not a direct hit: to be rebuilt, not proven yet, or traced
+ *   facts.c   launches that the cache does not know: facts, decision, keeping it
  *   device.c  devices: limits, policy, communication's footprint
  *   handle.c  kernels: which call made a handle, its name, its attributes
  *   limit.c   how much dynamic shared memory a kernel may ask for: what the program believes, and what we need

@@ -152,7 +152,7 @@ MUTANTS = [
     one(
         "the limit that we set is told",
         f"{CUDA}/limit.c",
-        "        *answer = believed_in(limits);\n",
+        "        believed_of(handle, device, answer);\n",
         "        ;\n",
         f"{INTERPOSE}/test_shaping.py",
     ),
@@ -166,8 +166,8 @@ MUTANTS = [
     one(
         "one limit for all devices",
         f"{CUDA}/limit.c",
-        "key_for(handle->value, device) : handle->value;",
-        "handle->value : handle->value;",
+        "handle->kind == HANDLE_KERNEL ? device : NO_DEVICE);",
+        "NO_DEVICE);",
         f"{INTERPOSE}/test_handles.py",
     ),
     # ---- Processes ----

@@ -1,41 +1,41 @@
 /* The limit of dynamic shared memory of kernels (attribute 8), which we raise and the program believes to be its own.
  *
- * Two numbers for a kernel on a device: what the program believes, and what we need. The driver is only ever told the
- * larger of the two, so a launch that it has taken once it takes again, whatever the program sets meanwhile; and the
- * program reads back what it has set, and is refused what it would have been refused. A CUkernel and the functions made
- * from it share their attributes, by device.
+ * Two numbers for a handle: what the program believes, and what we need. The driver is only ever told the larger of the
+ * two, so a launch that it has taken once it takes again, whatever the program sets meanwhile; and the program reads
+ * back what it has set, and is refused what it would have been refused.
+ *
+ * A CUkernel has a limit for each device. A function that was made from one has that, until one is set for the function
+ * itself, which then counts whatever is set for the CUkernel (cuda.h 13.0 at cuKernelSetAttribute).
  */
 #include "cuda.h"
 
-enum { ENTRY_BITS = 14, PROBES = 64 };
+enum { ENTRY_BITS = 14, PROBES = 64, INHERITED = -1 };
 #define ENTRIES (1U << ENTRY_BITS)
 #define WHICH CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+#define KNOWN (UINT64_C(1) << 31)
 
 static struct entry {
     uint64_t key;    /* handle, and for a CUkernel its device above; 0: free */
-    uint64_t limits; /* believed << 32 | needed; 0: nothing known, so nothing raised */
+    uint64_t limits; /* believed << 32 | KNOWN | needed; 0: nothing known, so nothing raised */
 } entries[ENTRIES];
 
 static uint64_t pack(int believed, uint32_t needed) {
-    return (uint64_t)(uint32_t)believed << 32 | needed;
+    return (uint64_t)(uint32_t)believed << 32 | KNOWN | needed;
 }
 static int believed_in(uint64_t limits) {
-    return (int)(limits >> 32);
+    return (int)(uint32_t)(limits >> 32);
 }
 static uint32_t needed_in(uint64_t limits) {
-    return (uint32_t)limits;
+    return (uint32_t)(limits & (KNOWN - 1));
 }
 
 static uint64_t key_for(uint64_t value, int device) {
     return value | (uint64_t)(device + 1) << OVERLAP_CACHE_HANDLE_BITS;
 }
 
-/* device: of a CUkernel; a function knows its own. */
+/* device: of a CUkernel; a function is of one anyway. */
 static uint64_t key_of_handle(const struct handle *handle, int device) {
-    uint64_t kernel = __atomic_load_n(&handle->kernel, __ATOMIC_RELAXED);
-    if (kernel)
-        return key_for(kernel, __atomic_load_n(&handle->device, __ATOMIC_RELAXED));
-    return handle->kind == HANDLE_KERNEL ? key_for(handle->value, device) : handle->value;
+    return key_for(handle->value, handle->kind == HANDLE_KERNEL ? device : NO_DEVICE);
 }
 
 /* NULL: not known, and if it should be taken, there is no more room. */
@@ -44,9 +44,10 @@ static struct entry *entry_of(uint64_t key, bool take) {
     for (uint32_t probe = 0; probe < PROBES; probe++) {
         struct entry *entry = &entries[(hash + probe) & (ENTRIES - 1)];
         uint64_t owner = __atomic_load_n(&entry->key, __ATOMIC_RELAXED);
-        if (owner == 0 && take)
-            __atomic_compare_exchange_n(&entry->key, &owner, key, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-        if (owner == key || (owner == 0 && take))
+        if (owner == 0 && take &&
+            __atomic_compare_exchange_n(&entry->key, &owner, key, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            return entry;
+        if (owner == key)
             return entry;
         if (owner == 0)
             return NULL;
@@ -57,6 +58,29 @@ static struct entry *entry_of(uint64_t key, bool take) {
 static uint64_t limits_of(const struct handle *handle, int device) {
     struct entry *entry = handle ? entry_of(key_of_handle(handle, device), false) : NULL;
     return entry ? __atomic_load_n(&entry->limits, __ATOMIC_ACQUIRE) : 0;
+}
+
+/* The CUkernel that a function was made from, or NULL. */
+static struct handle *origin_of(const struct handle *handle) {
+    uint64_t kernel = __atomic_load_n(&handle->kernel, __ATOMIC_RELAXED);
+    return kernel ? handle_find((const void *)(uintptr_t)kernel) : NULL;
+}
+
+/* What the program believes of a handle; false: what the driver says, since we have changed nothing. */
+static bool believed_of(const struct handle *handle, int device, int *believed) {
+    uint64_t limits = limits_of(handle, device);
+    if (limits && believed_in(limits) != INHERITED) {
+        *believed = believed_in(limits);
+        return true;
+    }
+    struct handle *origin = origin_of(handle);
+    if (!origin)
+        return false;
+    device = __atomic_load_n(&handle->device, __ATOMIC_RELAXED);
+    uint64_t inherited = limits_of(origin, device);
+    if (inherited)
+        *believed = believed_in(inherited);
+    return inherited || (limits && handle_get(origin, WHICH, device, believed) == CUDA_SUCCESS);
 }
 
 /* Always to all that a block may have: two threads that need different sizes then tell the driver the same. Told again
@@ -72,8 +96,10 @@ bool limit_raise(struct handle *handle, uint32_t dynamic) {
     if (!entry)
         return false;
     /* Noted before the driver is told: a program that sets the limit from now on cannot take it back. */
-    uint64_t none = 0;
-    __atomic_compare_exchange_n(&entry->limits, &none, pack(limit, most), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    uint64_t limits = __atomic_load_n(&entry->limits, __ATOMIC_ACQUIRE), noted;
+    do
+        noted = pack(limits ? believed_in(limits) : origin_of(handle) ? INHERITED : limit, most);
+    while (!__atomic_compare_exchange_n(&entry->limits, &limits, noted, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
     return handle_set(handle, WHICH, device->ordinal, (int)most) == CUDA_SUCCESS;
 }
 
@@ -84,34 +110,41 @@ int limit_for_driver(const void *value, int device, int attribute, int asked) {
 
 void limit_believe(const void *value, int device, int attribute, int set) {
     struct handle *handle = attribute == WHICH ? handle_find(value) : NULL;
-    struct entry *entry = handle ? entry_of(key_of_handle(handle, device), false) : NULL;
+    if (!handle)
+        return;
+    int before = 0;
+    bool knew = believed_of(handle, device, &before);
+    /* A function's own limit must be told from its CUkernel's later; else only what we have raised matters. */
+    struct entry *entry = entry_of(key_of_handle(handle, device), origin_of(handle) != NULL);
     uint64_t limits = entry ? __atomic_load_n(&entry->limits, __ATOMIC_ACQUIRE) : 0;
-    while (limits && !__atomic_compare_exchange_n(&entry->limits, &limits, pack(set, needed_in(limits)), false,
-                                                  __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    while (entry && (limits || origin_of(handle)) &&
+           !__atomic_compare_exchange_n(&entry->limits, &limits, pack(set, needed_in(limits)), false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE))
         ;
     /* What was launched may be beyond it now. Larger ones were not kept while they were beyond it. */
-    if (limits && set < believed_in(limits))
+    if (knew && set < before)
         handle_doubted(handle);
 }
 
 void limit_answer(const void *value, int device, int attribute, int *answer) {
-    uint64_t limits = attribute == WHICH ? limits_of(handle_find(value), device) : 0;
-    if (limits)
-        *answer = believed_in(limits);
+    struct handle *handle = attribute == WHICH ? handle_find(value) : NULL;
+    if (handle)
+        believed_of(handle, device, answer);
 }
 
 uint32_t limit_beyond(struct handle *handle, int device, uint32_t dynamic) {
-    uint64_t limits = limits_of(handle, device);
-    int believed = believed_in(limits);
-    if (!limits && handle_get(handle, WHICH, device, &believed) != CUDA_SUCCESS)
+    int limit = 0;
+    if (handle_get(handle, WHICH, device, &limit) != CUDA_SUCCESS || limit < 0)
         return 0;
+    int believed = limit;
+    believed_of(handle, device, &believed);
     if (believed < 0 || dynamic <= (uint32_t)believed)
         return 0;
-    return dynamic <= needed_in(limits) ? OVERLAP_WORD_SIZE_MASK : dynamic;
+    return dynamic <= (uint32_t)limit ? OVERLAP_WORD_SIZE_MASK : dynamic;
 }
 
 void limit_forget(uint64_t value) {
-    for (int device = -1; device < OVERLAP_DEVICES; device++) {
+    for (int device = NO_DEVICE; device < OVERLAP_DEVICES; device++) {
         struct entry *entry = entry_of(key_for(value, device), false);
         if (entry)
             __atomic_store_n(&entry->limits, 0, __ATOMIC_RELEASE);

@@ -1,0 +1,23 @@
+"""A context takes its kernels with it; what is made next may have their addresses, and is another kernel."""
+
+from __future__ import annotations
+
+import pytest
+from interposing import ONE, Build, Runner, same, smallest_size
+
+from pyshim.launch import plan
+
+
+@pytest.mark.parametrize("kind", ["", "lib"])
+@pytest.mark.parametrize("end", ["created", "primary", "reset"])
+def test_a_context_that_comes_back_starts_anew(
+    end: str, kind: str, build: Build, bare: Runner, preloaded: Runner
+) -> None:
+    program = build("contexts", "contexts.c", link=[plan.SIMULATED_DRIVER])
+    words = [end, *kind.split()]
+    without, done = bare(words, program=program), preloaded(words, ONE, program=program)
+    assert "bad: 0, same handle: 3" in without.stdout, "nothing was tested"
+    same(done, without, but=["dynamic_shared"])
+    assert done.totals["refused"] == 0
+    assert done.reasons == {"shaped": 30 if kind else 18, "cannot_launch": 6}
+    assert {launch["dynamic_shared"] for launch in done.launches if launch["result"] == 0} == {smallest_size(1)}

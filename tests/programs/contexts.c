@@ -1,0 +1,54 @@
+/* Contexts that end and come back, each with a module of the same name, whose handles are the same again.
+ * contexts primary | reset | created [lib]: the way in which they end; lib: kernels of a library, which outlives them.
+ * Prints what every launch answered, what is believed of the limit, and how often a handle was seen before. */
+#define WAY_LINKED
+#include "driver.h"
+
+extern int cuCtxCreate_v2(void **, unsigned, int), cuCtxDestroy_v2(void *);
+extern int cuDevicePrimaryCtxRelease_v2(int), cuDevicePrimaryCtxReset_v2(int);
+
+enum { ROUNDS = 4 };
+
+static int launch(void *function, unsigned shared) {
+    uint64_t a = 0;
+    uint32_t b = 0;
+    void *parameters[] = {&a, &b};
+    return cuLaunchKernel(function, 4000, 1, 1, 256, 1, 1, shared, NULL, parameters, NULL);
+}
+
+int main(int argc, char **argv) {
+    const char *way = argc > 1 ? argv[1] : "created";
+    int by_library = argc > 2, same = 0, limit = 0, bad = 0;
+    void *context, *image, *kernel = NULL, *function, *seen = NULL;
+    char *text = ptx_of("k");
+    bad += cuInit(0);
+    if (by_library)
+        bad += cuLibraryLoadData(&image, text, NULL, NULL, 0, NULL, NULL, 0) + cuLibraryGetKernel(&kernel, image, "k");
+    for (int round = 0; round < ROUNDS; round++) {
+        bad += *way == 'c' ? cuCtxCreate_v2(&context, 0, 0) : cuDevicePrimaryCtxRetain(&context, 0);
+        bad += cuCtxSetCurrent(context);
+        bad += by_library ? cuKernelGetFunction(&function, kernel)
+                          : cuModuleLoadData(&image, text) + cuModuleGetFunction(&function, image, "k");
+        same += function == seen;
+        seen = function;
+        cuFuncGetAttribute(&limit, 8, function);
+        printf("round %d: limit %d, launches", round, limit);
+        for (int i = 0; i < 3; i++)
+            printf(" %d", launch(function, 0));
+        for (int i = 0; kernel && i < 3; i++)
+            printf(" %d", launch(kernel, 0));
+        /* More than the program may, then what it has asked for; not in every context. */
+        printf(" %d", launch(function, 60000));
+        if (round % 2)
+            bad += cuFuncSetAttribute(function, 8, 60000);
+        printf(" %d %d", launch(function, 60000), launch(function, 0));
+        cuFuncGetAttribute(&limit, 8, function);
+        printf(", limit %d\n", limit);
+        bad += *way == 'c'                 ? cuCtxDestroy_v2(context)
+               : strcmp(way, "reset") == 0 ? cuDevicePrimaryCtxReset_v2(0)
+                                           : cuDevicePrimaryCtxRelease_v2(0);
+    }
+    free(text);
+    printf("bad: %d, same handle: %d\n", bad, same);
+    return 0;
+}

@@ -29,7 +29,9 @@ ROOT = Path(__file__).resolve().parent.parent
 OUTPUT = ROOT / "pyshim" / "_lib"
 
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion")
-COMMON = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-g")
+# Distributions turn on _FORTIFY_SOURCE by themselves; its __memcpy_chk and the like are unknown to musl, where a
+# program with the library would not start.
+COMMON = ("-std=c11", "-D_GNU_SOURCE", "-U_FORTIFY_SOURCE", "-O2", "-g")
 SHARED = ("-fPIC", "-shared", "-fvisibility=hidden")
 INCLUDES = {"shim": ("-Ishim",), "simgpu": ("-Ishim", "-Ishim/core"), "demo": ("-Ishim",)}
 SOURCES = {

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import platform
+import shlex
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +23,37 @@ _FOREIGN = ("OVERLAP_", "SLURM_", "OMPI_", "PMI", "SIMGPU", "LD_", "TRITON_", "N
 _ALSO = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+# zig has no static glibc; to a test, a static program is static whichever C library is in it.
+_ZIG_CC = """#!/bin/sh
+for word; do
+    case $word in -static | -static-pie) set -- "$@" -target {machine}-linux-musl; break ;; esac
+done
+exec {zig} "$@"
+"""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tests compile with $CC or cc. Where neither works, both become what the package is built with."""
+    spec = importlib.util.spec_from_file_location("shim_build", ROOT / "shim" / "build.py")
+    assert spec and spec.loader
+    build = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(build)
+    found = build.system_compiler()
+    if os.environ.get("CC") or found == [shutil.which("cc")]:
+        return
+    script = f'#!/bin/sh\nexec {shlex.join(found or [])} "$@"\n'
+    if not found:
+        machine, version = build.machine(), platform.libc_ver()[1]
+        zig = [sys.executable, "-m", "ziglang", "cc", "-target", f"{machine}-linux-gnu.{version}"]
+        script = _ZIG_CC.format(machine=machine, zig=shlex.join([*zig, "-fno-sanitize=undefined"]))
+    folder = Path(tempfile.mkdtemp(prefix="overlap-cc-"))
+    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+    (folder / "cc").write_text(script, encoding="utf-8")
+    (folder / "cc").chmod(0o755)
+    os.environ["PATH"] = os.pathsep.join(filter(None, (str(folder), os.environ.get("PATH"))))
+    os.environ["CC"] = str(folder / "cc")  # so that nobody asks whether it works, with an output that zig replaces
 
 
 @pytest.fixture(scope="session")

@@ -184,6 +184,8 @@ def check_needs(elf: Elf) -> Iterator[str]:
             yield f"{symbol.name}@{symbol.version}: newer than glibc 2.17"
         if "pthread" in symbol.name:
             yield f"{symbol.name}: a pthread symbol asks for another library"
+        if re.fullmatch(r"__\w+_chk", symbol.name):
+            yield f"{symbol.name}: of a fortified build, which musl does not know"
         if symbol.name in WEAK and not symbol.weak:
             yield f"{symbol.name}: a strong reference, which not every libc can satisfy"
     if {DT_RPATH, DT_RUNPATH} & elf.tags:

@@ -68,8 +68,8 @@ MUTANTS = [
     one(
         "RTLD_NEXT gets our answer",
         f"{SYS}/dlsym.c",
-        "handle == RTLD_NEXT_HANDLE ? -1 : overlap_vendor_name(name);\n    void *real = ours < 0 ? NULL : overlap_dlsym",
-        "overlap_vendor_name(name);\n    void *real = ours < 0 ? NULL : overlap_dlsym",
+        "_HANDLE ? -1 : overlap_vendor_name(name);\n    void *real = ours < 0 ? NULL : overlap_dlsym",
+        "_HANDLE + 2 ? -1 : overlap_vendor_name(name);\n    void *real = ours < 0 ? NULL : overlap_dlsym",
         f"{INTERPOSE}/test_dlsym.py",
         "tests/structure/test_chain.py",
     ),

@@ -5,11 +5,16 @@ from __future__ import annotations
 import platform
 
 import pytest
-from interposing import BLOCKS, Build, Runner, same
+from interposing import BLOCKS, Build, Runner, glibc, same
 
-NODES = {"x86_64": ("GLIBC_2.2.5", "GLIBC_2.34"), "aarch64": ("GLIBC_2.17", "GLIBC_2.34")}.get(
-    platform.machine(), ("GLIBC_2.34",)
-)
+OLD_NODE = {"x86_64": ("GLIBC_2.2.5",), "aarch64": ("GLIBC_2.17",)}.get(platform.machine(), ())
+NODES = [
+    *OLD_NODE,
+    pytest.param(
+        "GLIBC_2.34",
+        marks=pytest.mark.skipif(glibc() < (2, 34), reason="needs glibc 2.34, the first with this version of dlsym"),
+    ),
+]
 WORDS = f"ptx=k repeat=3 launch=k,{BLOCKS},256,0"
 
 
@@ -108,6 +113,8 @@ def test_launches_from_preinit_are_made_but_not_counted(
     link = [f"{simulated['LD_LIBRARY_PATH'].split(':')[0]}/libcuda.so.1"] if way == "LINKED" else []
     program = build(f"preinit-{way}", "early.c", "-DPREINIT", f"-DWAY_{way}", "-DCOUNT=0", link=link)
     without = bare(program=program)
+    if without.status < 0 and glibc() < (2, 34):
+        pytest.skip("needs glibc 2.34: before, libpthread is not ready yet, and the simulated driver cannot start")
     assert "launched early: 1\n" in without.stdout
     done = preloaded(program=program)
     same(done, without)

@@ -24,13 +24,15 @@ def musl(tmp_path_factory: pytest.TempPathFactory) -> Path:
         subprocess.run([compiler, "-O1", "-D_GNU_SOURCE", str(PROGRAMS / "musl.c"), "-o", str(program)], check=True)
         return program
     if not shutil.which("apt-get") or not shutil.which("dpkg"):
-        pytest.skip("no musl-gcc, and no Debian packages here")
-    fetched = subprocess.run(
-        ["apt-get", "download", "musl", "musl-dev"], cwd=folder, capture_output=True, check=False, timeout=60, text=True
-    )
+        pytest.skip("needs musl-gcc, which is no Debian package here: install musl with its headers")
+    try:
+        download = ["timeout", "60", "apt-get", "download", "musl", "musl-dev"]
+        fetched = subprocess.run(download, cwd=folder, capture_output=True, check=False, text=True)
+    except OSError as error:
+        pytest.skip(f"needs musl-gcc: apt-get install musl-tools ({error})")
     packages = list(folder.glob("*.deb"))
-    if len(packages) < 2:
-        pytest.skip(f"no musl-gcc, and its packages cannot be had: {fetched.stderr.strip()[-200:]}")
+    if fetched.returncode or len(packages) < 2:
+        pytest.skip(f"needs musl-gcc: apt-get install musl-tools ({fetched.stderr.strip()[-200:]})")
     for package in packages:
         subprocess.run(["dpkg", "-x", str(package), str(folder)], check=True)
     triple = f"{platform.machine()}-linux-musl"

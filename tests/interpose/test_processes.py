@@ -146,7 +146,7 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
             ["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(folder)], capture_output=True
         ).returncode
     ):
-        pytest.skip("only root may mount a small disk")
+        pytest.skip("only root may mount a small disk: run as root")
     try:
         yield folder
     finally:

@@ -9,6 +9,7 @@ from types import ModuleType
 
 import pytest
 
+VISIBLE = '__attribute__((visibility("default")))'  # else a linker may leave it out, and all that it needs
 FILE = Path(__file__).resolve().parent.parent.parent / "shim" / "build.py"
 
 
@@ -29,7 +30,9 @@ def tree(build: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     for folder in ("demo", "simgpu"):
         (tmp_path / "tools" / folder).mkdir(parents=True)
     (tmp_path / "tools/demo/main.c").write_text("int main(void) { return STATUS; }\n")
-    (tmp_path / "tools/simgpu/a.c").write_text("int missing(void); int cuInit(void) { return missing(); }\n")
+    (tmp_path / "tools/simgpu/a.c").write_text(
+        f"int missing(void);\n{VISIBLE} int cuInit(void) {{ return missing(); }}\n"
+    )
     return tmp_path
 
 

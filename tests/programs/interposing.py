@@ -11,6 +11,7 @@ import functools
 import itertools
 import json
 import os
+import platform
 import shlex
 import subprocess
 import tempfile
@@ -41,6 +42,12 @@ def rule(shape: str, when: str = "always", match: str = 'kernel: "*"', more: str
 
 
 ONE = rule("{blocks_per_sm: 1}")
+
+
+def glibc() -> tuple[int, ...]:
+    """The version of the C library that runs here; empty where it is another one."""
+    name, version = platform.libc_ver()
+    return tuple(map(int, version.split(".")[:2])) if name == "glibc" else ()
 
 
 @functools.cache

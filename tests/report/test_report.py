@@ -163,7 +163,7 @@ def test_pages_that_wait_elsewhere_are_fetched_if_they_are_of_this_run_and_ours(
 
 def test_a_page_of_another_user_that_waits_is_not_believed(report, write_page, tmp_path):
     if os.getuid():
-        pytest.skip("only root can make one")
+        pytest.skip("only root can make one: run as root")
     waiting = tmp_path / "shm"
     waiting.mkdir()
     path = write_page({("symbol", "no_rule"): 5}, pid=7, path=waiting / f"overlap-{RUN}-node1.7.0.page")

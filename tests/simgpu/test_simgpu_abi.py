@@ -57,7 +57,9 @@ def layout(header: str, include: Path, folder: Path) -> str:
     return subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout
 
 
-needs_cuda_h = pytest.mark.skipif(not (INCLUDE / "cuda.h").exists(), reason="no cuda.h on this machine")
+needs_cuda_h = pytest.mark.skipif(
+    not (INCLUDE / "cuda.h").exists(), reason="needs cuda.h of a CUDA toolkit: set CUDA_HOME"
+)
 
 
 @needs_cuda_h

@@ -24,7 +24,7 @@ HERE = platform.machine()
 
 pytestmark = pytest.mark.skipif(
     not (QEMU and SYSROOT.exists() and importlib.util.find_spec("ziglang")),
-    reason="needs ziglang, qemu-user and libc6-arm64-cross",
+    reason="needs ziglang, qemu-user, an aarch64 libc: make setup; apt-get install qemu-user-static libc6-arm64-cross",
 )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 
-from pyshim.errors import LAUNCHER_FAILED, USAGE, OverlapError
+from pyshim.errors import FINDINGS, LAUNCHER_FAILED, USAGE, OverlapError
 
 COMMANDS = {
     "policy": "find every mistake in policy files",
@@ -27,7 +27,8 @@ def guarded(body: Callable[[], int]) -> int:
 
     try:
         status = body()
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return status
     except OverlapError as error:
         ui.complain(error)
@@ -40,6 +41,9 @@ def guarded(body: Callable[[], int]) -> int:
 
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
+    except ui.CannotAnswer as error:
+        ui.say(f"error: the answer cannot be written to stdout: {error}")
+        return FINDINGS
     except Exception:
         import traceback
 

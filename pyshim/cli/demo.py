@@ -63,6 +63,8 @@ def _runs(args: argparse.Namespace) -> Sequence[Run]:
             raise OverlapError(missing, f"overlap demo --gpu {DEFAULT_GPU} simulates one")
         if not missing.startswith(("no driver", "no GPU")):
             ui.say(f"the GPU of this machine is not used: {missing}")
+    if args.gpu and (":" in args.gpu or "," in args.gpu):
+        raise OverlapError(f"{args.gpu} is more than a GPU", "the rule is said by --rule; the demo uses one GPU", USAGE)
     try:
         gpu = parse((args.gpu or DEFAULT_GPU).lower())
     except OverlapError as error:

@@ -1,4 +1,4 @@
-"""List the GPUs that are known by name: what --simulate and --gpu take.
+"""List the GPUs that are known by name: what --simulate takes.
 
 On a real GPU all of these numbers come from its driver.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
 
@@ -24,7 +25,10 @@ def show(text: str = "") -> None:
 
 
 def complain(error: OverlapError) -> None:
-    say(f"error: {error.sentence}")
+    if re.match(r"\S+:\d+:\d+: error\[", error.sentence):
+        show(printable(error.sentence))  # as compilers say it, so that editors and terminals find the place
+    else:
+        say(f"error: {error.sentence}")
     if error.hint:
         say(f"help: {error.hint}")
 
@@ -38,9 +42,24 @@ def _write(text: str) -> None:
         pass
 
 
+class CannotAnswer(Exception):
+    """stdout is closed, or what it is connected to takes no more."""
+
+
 def answer(text: str) -> None:
-    """What was asked for with --json or --format, on stdout. Raises BrokenPipeError."""
-    sys.stdout.write(text + "\n")
+    """What was asked for with --json or --format, on stdout. Raises BrokenPipeError where the reader has gone, and
+    CannotAnswer."""
+    if sys.stdout is None:
+        raise CannotAnswer("it is closed")
+    try:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # What is left in the buffer would be tried again at exit, and complained about.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        raise CannotAnswer(error.strerror or str(error)) from error
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]], left: Iterable[int] = (0,)) -> None:

@@ -47,10 +47,9 @@ def switched_off(base: Mapping[str, str]) -> bool:
 def make(request: Request, base: Mapping[str, str], library: str = LIBRARY) -> Plan:
     """Everything but the program and the report folder. Raises OverlapError with 125."""
     plan = Plan()
-    gpu = _simulate(request, plan)
     if switched_off(base):
-        plan.remarks.clear()
         return plan
+    gpu = _simulate(request, plan)
     _policies(request, base, gpu, plan)
     plan.settings = plan.settings._replace(library=_library(library, plan), trace=request.trace, quiet=request.quiet)
     if request.all_ranks:
@@ -94,9 +93,14 @@ def _policies(request: Request, base: Mapping[str, str], gpu: Gpu | None, plan: 
     plan.policies = chosen.described
     plan.settings = plan.settings._replace(table=chosen.table, defaults=chosen.environment)
     if chosen.missing:
-        plan.doubts.append(f"no policy is called {chosen.missing}: observing")
+        plan.doubts.append(
+            f"no default policy for {chosen.missing} in this version: observing (--policy NAME chooses one)"
+        )
     elif gpu and not chosen.fits(gpu):
-        plan.doubts.append(f"no policy for this GPU ({gpu.name}): observing")
+        named = ", ".join(str(policy["name"]) for policy in chosen.described)
+        plan.doubts.append(f"no policy for this GPU ({gpu.name}) in {named or 'auto'}: observing")
+        # Said here, so the library need not say it again.
+        plan.settings = plan.settings._replace(table=policies.observing())
 
 
 def open_report(directory: str, plan: Plan, base: Mapping[str, str], command: list[str] | None) -> None:

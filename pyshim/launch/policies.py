@@ -43,6 +43,13 @@ def choose(value: str | None, simulated: str | None, environment: Mapping[str, s
     return _compiled(OBSERVE, environment)._replace(missing=simulated)
 
 
+def observing() -> str:
+    """A table without policies: everything is counted and left alone, and nothing is said about it."""
+    from pyshim.policy import table
+
+    return table.encode(table.compile_table(()))
+
+
 def _compiled(value: str, environment: Mapping[str, str]) -> Chosen:
     kept = shipped.look_up(value, environment)
     return Chosen(*kept) if kept else compile_now(value, environment)

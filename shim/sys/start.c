@@ -163,7 +163,7 @@ static void decode_table(void) {
     size_t size = decode_base64(overlap_start.text, overlap_start.length, (uint8_t *)overlap_start.text);
     const char *wrong = size == SIZE_MAX ? "it is not base64" : overlap_table_check(overlap_start.text, size);
     if (wrong)
-        overlap_say("the policy in OVERLAP_TABLE is ignored: ", wrong, "; start the program with overlap-run");
+        overlap_say("the policy in OVERLAP_TABLE is ignored: ", wrong, ": nothing is done here");
     else
         overlap_start.settings.table = overlap_start.text;
 }

@@ -77,7 +77,8 @@ def test_several_processes_have_a_total(overlap, report, write_page):
 def test_nothing_to_report_is_a_finding(overlap, report, tmp_path, library):
     done = overlap("report", str(report))
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("overlap: error: no process of python used a GPU with the library in it")
+    assert done.stderr.startswith("overlap: error: there is no page in ")
+    assert "no process of python came to use a GPU with the library in it" in done.stderr
     (tmp_path / "foreign").mkdir()
     assert "holds no report of overlap-run" in overlap("report", str(tmp_path / "foreign"), "--json").stderr
     done = overlap("report", str(tmp_path / "missing"))

@@ -11,9 +11,15 @@ static uint32_t footprint_epoch;
 
 /* Launches take a priority since CUDA 12.0. */
 static bool priority_works(void) {
+    static uint32_t said;
     int version = 0;
-    return !__atomic_load_n(&priority_refused, __ATOMIC_RELAXED) && driver.cuDriverGetVersion &&
-           driver.cuDriverGetVersion(&version) == CUDA_SUCCESS && version >= 12000;
+    if (__atomic_load_n(&priority_refused, __ATOMIC_RELAXED))
+        return false;
+    bool works = driver.cuDriverGetVersion && driver.cuDriverGetVersion(&version) == CUDA_SUCCESS && version >= 12000;
+    if (!works && !__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
+        overlap_say("communication is not raised: the driver is older than CUDA 12.0, where launches have no priority",
+                    NULL, NULL);
+    return works;
 }
 
 void facts_priority_refused(void) {
@@ -90,7 +96,7 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
         launch.flags |= OVERLAP_LAUNCH_COMMUNICATION;
         flags |= OVERLAP_WORD_COMMUNICATION;
         int priority = 0;
-        if (policy && priority_works() && device_priority(policy->priority, policy->priority_value, &priority))
+        if (policy && device_priority(policy->priority, policy->priority_value, &priority) && priority_works())
             flags |= OVERLAP_WORD_RAISE | (uint64_t)(uint16_t)priority << OVERLAP_WORD_PRIORITY_SHIFT;
         if (!(launch.flags & OVERLAP_LAUNCH_UNKNOWN) && device_learn(device, kernel, &launch.footprint)) {
             __atomic_fetch_add(&footprint_epoch, 1, __ATOMIC_RELEASE);

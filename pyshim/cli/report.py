@@ -60,8 +60,8 @@ def _nothing(collected: Collected) -> tuple[str, str]:
     command = collected.runs[-1].command
     program = f" of {command[0]}" if command else ""
     return (
-        f"there is no page in {collected.directory}: no process{program} came to use a GPU with the library in it, or the "
-        "page could not be made",
+        f"there is no page in {collected.directory}: no process{program} came to use a GPU with the library in it, "
+        "or the page could not be made",
         "overlap-run says at the start, and the program at its first use of a GPU, what is in the way",
     )
 

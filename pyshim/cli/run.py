@@ -48,7 +48,8 @@ def _parser() -> Parser:
     add(
         "--policy",
         metavar="P",
-        help="a FILE or shipped NAME, or several with commas (default:\nauto, by GPU; none has one yet, so it only observes)",
+        help="a FILE or shipped NAME, or several with commas (default:\n"
+        "auto, by GPU; none has one yet, so it only observes)",
     )
     add("--simulate", metavar="GPU", help="h100[:hold|drain|backfill][,COUNT]: no real GPU is used")
     add("--report", metavar="DIR", help="keep what was counted there (see overlap report)")

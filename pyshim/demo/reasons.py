@@ -33,7 +33,7 @@ def verdict(run: Run) -> str:
     elif against < -SAME:
         said = "shaping pays" if policy < -SAME else "shaping only gives back what priority lost"
     elif priority < -SAME:
-        said = "priority alone gets it all" + ("; shaping only costs" if against > SAME else "; shaping adds next to nothing")
+        said = "priority alone gets it all; shaping " + ("only costs" if against > SAME else "adds next to nothing")
     elif policy > SAME:
         said = "priority changes nothing, and shaping only costs"
     else:

@@ -32,7 +32,7 @@ def run(rule: str | None, plain: float, priority: float, policy: float) -> Run:
     ("plain", "priority", "policy", "said"),
     [
         pytest.param(1.0, 0.8, 0.9, "priority alone gets it all; shaping only costs", id="priority is best"),
-        pytest.param(1.0, 0.8, 0.8, "priority alone gets it all; shaping adds next to nothing", id="shaping adds nothing"),
+        pytest.param(1.0, 0.8, 0.8, "priority alone gets it all; shaping adds next to nothing", id="next to nothing"),
         pytest.param(1.0, 1.0, 0.8, "shaping pays", id="the policy is best"),
         pytest.param(1.0, 0.9, 0.8, "shaping pays", id="both help, the policy more"),
         pytest.param(1.0, 1.0, 1.0, "neither control changes anything", id="nothing changes"),

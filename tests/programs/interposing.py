@@ -165,8 +165,10 @@ def table_of(
             if "\n" in policy or ":" in policy:
                 asked = str(folder / f"policy{len(made)}.yaml")
                 Path(asked).write_text(f'policy: 1\nname: test\ngpu: ["NVIDIA *"]\n{policy}\n', encoding="ascii")
-            settings = plan.make(plan.Request(policy=asked, simulate="h100"), clean_environment).settings
-            made[policy] = environment(clean_environment, settings)
+            settings = plan.make(plan.Request(policy="observe", simulate="h100"), clean_environment).settings
+            # As on a real GPU, which the launcher does not know: the library finds out whether the policy fits.
+            table = plan.make(plan.Request(policy=asked), clean_environment).settings.table
+            made[policy] = environment(clean_environment, settings._replace(table=table))
         return made[policy]
 
     return environment_of

@@ -98,7 +98,8 @@ def arguments(artifact: str) -> list[str]:
     """Everything of the compiler call but the compiler and the output."""
     if artifact == "shim":
         # Most processes that get the library never use a GPU: they shall not pay for looking up what they never call.
-        link = ["-Wl,-soname,liboverlap.so", "-Wl,-z,relro", "-Wl,-z,lazy", "-Wl,-Bsymbolic", "-Wl,-z,noexecstack"]
+        link = ["-Wl,-soname,liboverlap.so", "-Wl,-z,lazy", "-Wl,-Bsymbolic", "-Wl,-z,noexecstack"]
+        link.append("-Wl,-z,norelro")  # another system call for every process; with lazy binding it protects little
         link.append(f"-Wl,--version-script=shim/overlap.{machine()}.map")
         return [*COMMON, *SHARED, *WARNINGS, *INCLUDES[artifact], *sources(artifact), *link]
     if artifact == "simgpu":
@@ -120,7 +121,10 @@ def build_one(artifact: str, output: Path, cflags: Iterable[str] = ()) -> Path:
         flags.append("-Wl,-z,defs")
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".build-") as scratch:
         made = Path(scratch) / target.name
-        command = [*compiler(), *arguments(artifact), *flags, "-o", str(made)]
+        chosen = compiler()
+        if artifact == "shim" and "ziglang" not in chosen:
+            flags.append("-Wl,-z,noseparate-code")  # fewer mappings; zig's linker does not know the flag
+        command = [*chosen, *arguments(artifact), *flags, "-o", str(made)]
         try:
             code = subprocess.run(command, cwd=ROOT, check=False).returncode
         except OSError as error:

@@ -22,10 +22,15 @@ enum { PATH_SIZE = 768 };
 
 enum { NONE, MAKING, MADE };
 static uint32_t state = NONE;
-static bool forked, opened;
+static bool opened;
 static struct overlap_page *private_page; /* core's own, which we go back to after fork */
 static char waiting[PATH_SIZE];           /* where the page is, if it has yet to be brought to... */
 static char final[PATH_SIZE];             /* ...its place in the report's folder */
+
+/* A child that has not exec'ed, whichever call made it. */
+static bool is_forked(void) {
+    return getpid() != overlap_start.pid;
+}
 
 /* "DIRECTORY/" + name + suffix. */
 static void path_in(char *path, size_t size, const char *directory, const char *name, const char *suffix) {
@@ -140,7 +145,7 @@ static void describe(struct overlap_page *page, const struct overlap_settings *s
     clock_gettime(CLOCK_REALTIME, &now);
     page->version = OVERLAP_ABI_VERSION;
     page->size = sizeof *page;
-    page->flags = forked ? OVERLAP_PAGE_FORKED : 0;
+    page->flags = is_forked() ? OVERLAP_PAGE_FORKED : 0;
     page->pid = (uint32_t)getpid();
     page->parent = (uint32_t)getppid();
     page->rank = settings->rank;
@@ -196,7 +201,6 @@ void overlap_page_opened(void) {
 }
 
 void overlap_page_forked(void) {
-    forked = true;
     opened = false;
     if (private_page) {
         memset(private_page, 0, sizeof *private_page);
@@ -241,7 +245,7 @@ static bool has_device_open(void) {
 void overlap_page_end(void) {
     int saved = errno;
     /* A forked child asks no loader: another thread of its parent may have held the lock. */
-    if (!opened && !forked && overlap_vendor_present() && has_device_open())
+    if (!opened && !is_forked() && overlap_vendor_present() && has_device_open())
         opened = true;
     if (opened) /* whether or not anything came through us: that must be said */
         overlap_page_opened();
@@ -251,7 +255,7 @@ void overlap_page_end(void) {
         const struct overlap_settings *settings = overlap_armed();
         __atomic_fetch_or(&page->flags, OVERLAP_PAGE_ENDED, __ATOMIC_RELAXED);
         bool speaks = settings->rank == 0 || (settings->rank < 0 && settings->launcher == (uint32_t)getpid());
-        if (opened && speaks && !forked) {
+        if (opened && speaks && !is_forked()) {
             char line[900];
             overlap_page_summary(page, settings->directory, line, sizeof line);
             overlap_say(line, NULL, NULL);

@@ -8,6 +8,7 @@ struct overlap_start {
     struct overlap_settings settings;
     char *text; /* OVERLAP_TABLE; NULL: nothing to do in this process */
     size_t length;
+    int pid;          /* of the process that the library was loaded into */
     bool constructed; /* libc is ready: our constructor has run */
     char directory[512];
     char run[32];

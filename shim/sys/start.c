@@ -38,7 +38,11 @@ static void read_variables(struct variables *found) {
 #undef ENV
     };
     for (char **entry = environ; *entry; entry++) {
-        if (strncmp(*entry, "OVERLAP_", 8) != 0)
+        static const char ours[] = "OVERLAP_";
+        size_t same = 0; /* by hand: in most processes this is all that happens, and not even libc is called */
+        while (same < sizeof ours - 1 && (*entry)[same] == ours[same])
+            same++;
+        if (same < sizeof ours - 1)
             continue;
         for (size_t i = 0; i < sizeof names / sizeof *names; i++)
             if (strncmp(*entry, names[i].name, names[i].length) == 0)
@@ -49,7 +53,7 @@ static void read_variables(struct variables *found) {
 /* The value of a variable of somebody else, or NULL. */
 static const char *variable(const char *name) {
     size_t length = strlen(name);
-    for (char **entry = environ; *entry; entry++)
+    for (char **entry = environ; entry && *entry; entry++)
         if (strncmp(*entry, name, length) == 0 && (*entry)[length] == '=')
             return *entry + length + 1;
     return NULL;
@@ -143,29 +147,14 @@ static bool copy(const struct variables *found) {
     decode_path(found->report ? found->report : "", overlap_start.directory, sizeof overlap_start.directory);
     decode_path(found->run_id ? found->run_id : "", overlap_start.run, sizeof overlap_start.run);
     int64_t launcher = number(found->launcher_pid);
-    int64_t world =
-        first_number((const char *const[]){"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", NULL});
     overlap_start.settings = (struct overlap_settings){
         .directory = overlap_start.directory,
         .run = overlap_start.run,
         .trace = found->trace && strcmp(found->trace, "1") == 0,
         .quiet = found->quiet && strcmp(found->quiet, "1") == 0,
         .launcher = launcher > 0 ? (uint32_t)launcher : 0,
-        .rank = (int32_t)first_number(
-            (const char *const[]){"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", NULL}),
-        .world = world > 0 ? (uint32_t)world : 0,
     };
     return true;
-}
-
-/* In place: the bytes are fewer than the characters they come from. */
-static void decode_table(void) {
-    size_t size = decode_base64(overlap_start.text, overlap_start.length, (uint8_t *)overlap_start.text);
-    const char *wrong = size == SIZE_MAX ? "it is not base64" : overlap_table_check(overlap_start.text, size);
-    if (wrong)
-        overlap_say("the policy in OVERLAP_TABLE is ignored: ", wrong, ": nothing is done here");
-    else
-        overlap_start.settings.table = overlap_start.text;
 }
 
 /* The child of a fork starts at zero, with a page of its own if it comes to use a GPU. */
@@ -174,14 +163,32 @@ static void in_child(void) {
     overlap_vendor_forked();
 }
 
+/* In place: the bytes are fewer than the characters they come from. */
+static void decode_table(void) {
+    size_t size = decode_base64(overlap_start.text, overlap_start.length, (uint8_t *)overlap_start.text);
+    const char *wrong = size == SIZE_MAX ? "it is not base64" : overlap_table_check(overlap_start.text, size);
+    if (wrong) {
+        overlap_say("the policy in OVERLAP_TABLE is ignored: ", wrong, ": nothing is done here");
+        return;
+    }
+    int64_t world =
+        first_number((const char *const[]){"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", NULL});
+    overlap_start.settings.rank = (int32_t)first_number(
+        (const char *const[]){"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", NULL});
+    overlap_start.settings.world = world > 0 ? (uint32_t)world : 0;
+    overlap_start.settings.table = overlap_start.text;
+    /* Not before: it allocates, and a process without a driver has nothing that a child must not inherit. */
+    if (__register_atfork)
+        __register_atfork(NULL, NULL, in_child, &__dso_handle ? __dso_handle : NULL);
+}
+
 static void read_environment(void) {
     struct variables found = {0};
     read_variables(&found);
     if (!found.table || (found.run && strcmp(found.run, "off") == 0) || !copy(&found))
         return;
+    overlap_start.pid = getpid();
     overlap_log_start();
-    if (__register_atfork)
-        __register_atfork(NULL, NULL, in_child, &__dso_handle ? __dso_handle : NULL);
 }
 
 /* Does the work once; false while another caller is at it, or while it cannot be done yet. */

@@ -217,7 +217,7 @@ def starts(folder: Path, rounds: int, variables: dict[str, str]) -> list[dict[st
 def lookups(folder: Path, rounds: int) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for name, budget in (("malloc", 3), ("custom_name", None), ("cuNothing", None)):
-        command = [str(folder / "symbols"), name, "400000"]
+        command = [str(folder / "symbols"), name, "1000000"]
         found = interleaved({"bare": (command, {}), "shim": (command, {"LD_PRELOAD": str(_native.SHIM)})}, rounds)
         rows.append(
             {

@@ -21,6 +21,10 @@
     ldrb w17, [x1, #1]
     cmp w17, #'u'
     b.ne .Lreal_\name
+    ldrb w17, [x1, #2]
+    sub w17, w17, #'A'
+    cmp w17, #25
+    b.hi .Lreal_\name
     stp x29, x30, [sp, #-48]!
     .cfi_adjust_cfa_offset 48
     .cfi_rel_offset x30, 8

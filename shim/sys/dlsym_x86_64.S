@@ -30,6 +30,10 @@
     jne .Lreal_\name
     cmpb $'u', 1(%rsi)
     jne .Lreal_\name
+    movzbl 2(%rsi), %r11d               /* names of ours go on with a capital */
+    sub $'A', %r11d
+    cmp $25, %r11d
+    ja .Lreal_\name
     push %rdi
     .cfi_adjust_cfa_offset 8
     push %rsi

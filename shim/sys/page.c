@@ -257,7 +257,8 @@ void overlap_page_end(void) {
         bool speaks = settings->rank == 0 || (settings->rank < 0 && settings->launcher == (uint32_t)getpid());
         if (opened && speaks && !is_forked()) {
             char line[900];
-            overlap_page_summary(page, settings->directory, line, sizeof line);
+            /* A page that could not be made is not where the next command would look. */
+            overlap_page_summary(page, page == private_page ? "" : settings->directory, line, sizeof line);
             overlap_say(line, NULL, NULL);
         }
         if (waiting[0])

@@ -65,7 +65,7 @@ def cuda_headers() -> Path:
     for place in places:
         if (place / "cuda.h").exists() and (place / "cuda_occupancy.h").exists():
             return place
-    pytest.skip("no header of NVIDIA here: pip install nvidia-cuda-runtime==13.0.96")
+    pytest.skip("no header of NVIDIA here: pip install nvidia-cuda-runtime==13.5.37")
 
 
 @pytest.fixture(scope="session")

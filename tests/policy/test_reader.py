@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -299,3 +300,9 @@ def sound(reading: Reading) -> None:
         assert finding.line >= 1
         assert finding.column >= 1
         assert len(finding.sentence.splitlines()) == 1
+
+
+def test_the_families_are_those_that_the_library_knows() -> None:
+    table = Path(__file__).resolve().parents[2] / "shim" / "core" / "family.def"
+    known = re.findall(r"^(?:FAMILY|LIBRARY)\((\w+),", table.read_text(encoding="ascii"), re.M)
+    assert set(schema.FAMILIES) == {"all", *known}

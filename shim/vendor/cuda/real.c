@@ -4,6 +4,7 @@
  * name. cuGetProcAddress: likewise, by the address that the driver returned, which is right for every version and every
  * kind of default stream.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "cuda.h"
@@ -64,6 +65,7 @@ static bool remember(enum overlap_way way, enum hook hook, void *address) {
 }
 
 void *real_find(enum hook hook, uintptr_t site) {
+    const int saved = errno;
     void *address = overlap_next_symbol(hook_names[hook], DRIVER_PREFIX);
     struct overlap_object object;
     if (!address && overlap_object_at(site, &object) && !overlap_is_ours(site))
@@ -75,6 +77,7 @@ void *real_find(enum hook hook, uintptr_t site) {
         adopt(&object);
     remember(OVERLAP_WAY_symbol, hook, address);
     overlap_object_pin((uintptr_t)address);
+    errno = saved; /* of the loader's own search */
     return address;
 }
 

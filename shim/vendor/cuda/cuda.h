@@ -364,6 +364,9 @@ extern uint32_t graph_may_be_raised;
 
 /* ---- stream.c ---- */
 
+/* 1: somebody may have given the legacy default stream a priority, which else is 0. */
+extern uint32_t stream_legacy_changed;
+
 /* Raises a stream on which communication was launched, once, where the policy asks for it. */
 void stream_carries(CUstream stream, bool per_thread);
 

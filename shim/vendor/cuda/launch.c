@@ -192,16 +192,21 @@ static bool is_programs(uint64_t word, int own, uint32_t *reason) {
     return true;
 }
 
-static bool is_legacy(const struct request *request) {
-    const uintptr_t stream = (uintptr_t)request->config.hStream; /* 1: CU_STREAM_LEGACY */
-    return stream == 1 || (stream == 0 && !is_per_thread(request->hook));
-}
-
-/* While a blocking stream captures, asking the legacy stream for its priority ends the capture (seen on driver 580);
- * asking whether it captures does not, and fails. */
-__attribute__((cold, noinline)) static bool is_captured_around(const struct request *request) {
-    int status = CU_STREAM_CAPTURE_STATUS_NONE;
-    return !driver.cuStreamIsCapturing || driver.cuStreamIsCapturing(request->config.hStream, &status) != CUDA_SUCCESS;
+/* The priority of the launch's stream; false: better not asked, or not told. While a blocking stream captures, asking the
+ * legacy stream ends the capture (seen on driver 580); asking whether it captures does not, and fails. */
+static inline bool stream_priority(const struct request *request, int *priority) {
+    const bool per_thread = is_per_thread(request->hook);
+    const uintptr_t stream = (uintptr_t)request->config.hStream;
+    CUresult (*ask)(CUstream, int *) = per_thread ? driver.cuStreamGetPriority_ptsz : driver.cuStreamGetPriority;
+    int status;
+    if (stream == CU_STREAM_LEGACY || (stream == 0 && !per_thread)) {
+        *priority = 0;
+        if (!__atomic_load_n(&stream_legacy_changed, __ATOMIC_RELAXED))
+            return true;
+        if (!driver.cuStreamIsCapturing || driver.cuStreamIsCapturing(request->config.hStream, &status) != CUDA_SUCCESS)
+            return false;
+    }
+    return ask && ask(request->config.hStream, priority) == CUDA_SUCCESS;
 }
 
 /* A communication launch at the priority of its word, unless it has that already. *raised: it got another than its
@@ -209,14 +214,11 @@ __attribute__((cold, noinline)) static bool is_captured_around(const struct requ
 static inline __attribute__((always_inline)) CUresult launch_communication(struct request *request, uint64_t word,
                                                                            uint32_t *reason, bool *raised) {
     int priority = (int16_t)(word >> OVERLAP_WORD_PRIORITY_SHIFT), stream;
-    const bool per_thread = is_per_thread(request->hook);
-    CUresult (*ask)(CUstream, int *) = per_thread ? driver.cuStreamGetPriority_ptsz : driver.cuStreamGetPriority;
     CUresult result;
     *raised = false;
-    priority_communicates(request->config.hStream);
-    if (is_legacy(request) && is_captured_around(request))
-        return launch_as_asked(request);
-    if (!ask || ask(request->config.hStream, &stream) != CUDA_SUCCESS)
+    if (word & OVERLAP_WORD_AUTO)
+        priority_communicates(request->config.hStream);
+    if (!stream_priority(request, &stream))
         return launch_as_asked(request);
     const int own = priority_of(request, stream);
     if (own == priority || is_programs(word, own, reason) || !launch_at_priority(request, priority, &result))
@@ -344,7 +346,6 @@ CUresult launch_slow(struct request *request, uint64_t word) {
     if ((word & OVERLAP_WORD_WATCHED) && priority_other_stream(request->config.hStream))
         priority_neighbour();
     if (word & OVERLAP_WORD_COMMUNICATION) {
-        priority_communicates(request->config.hStream);
         if (word & OVERLAP_WORD_CARRIES)
             stream_carries(request->config.hStream, is_per_thread(request->hook));
         result = word & OVERLAP_WORD_RAISE ? launch_communication(request, word, &reason, &raised)

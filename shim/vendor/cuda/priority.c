@@ -62,7 +62,8 @@ void priority_refused(void) {
 }
 
 void priority_communicates(CUstream stream) {
-    __atomic_store_n(&stream_of_communication, (uint64_t)(uintptr_t)stream, __ATOMIC_RELAXED);
+    if (priority_other_stream(stream)) /* no store, so that threads do not take the line from each other */
+        __atomic_store_n(&stream_of_communication, (uint64_t)(uintptr_t)stream, __ATOMIC_RELAXED);
 }
 
 bool priority_other_stream(CUstream stream) {

@@ -53,6 +53,7 @@ CUresult stream_create_green_body(enum overlap_way way, enum hook hook, uintptr_
 
 /* Tried once each, whatever the driver says. More than these stay as they are. */
 enum { TRIED = 64 };
+uint32_t stream_legacy_changed;
 static uint64_t tried[TRIED];
 
 void stream_carries(CUstream stream, bool per_thread) {
@@ -67,6 +68,8 @@ void stream_carries(CUstream stream, bool per_thread) {
         if (known || !__atomic_compare_exchange_n(&tried[i], &known, mine, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
             continue;
         const struct overlap_policy *policy = device_policy(device_current());
+        if ((uintptr_t)stream <= CU_STREAM_LEGACY)
+            __atomic_store_n(&stream_legacy_changed, 1, __ATOMIC_RELAXED);
         if (policy && device_priority(policy->stream_priority, policy->stream_priority_value, &value.priority) &&
             set(stream, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value) == CUDA_SUCCESS)
             launch_count(OVERLAP_COUNTER_STREAMS_RAISED);
@@ -88,9 +91,10 @@ CUresult stream_destroy_body(enum overlap_way way, enum hook hook, uintptr_t sit
     return real(stream);
 }
 
-/* A priority that the program sets itself is the program's last word on that stream: it is not tried again. */
 CUresult stream_set_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream stream, int attribute,
                                    const CUstreamAttrValue *value) {
     REAL_OR_RETURN(cuStreamSetAttribute);
+    if (attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY && (uintptr_t)stream <= CU_STREAM_LEGACY)
+        __atomic_store_n(&stream_legacy_changed, 1, __ATOMIC_RELAXED);
     return real(stream, attribute, value);
 }

@@ -145,36 +145,6 @@ def test_communication_that_fits_nowhere(library: Any, gpus: dict[str, Any]) -> 
     assert library.overlap_blocks_beside(gpus["a40"], footprint(32, 16), footprint(1024, 128)) == -1
 
 
-# From the analysis of the published method: bytes of communication up to which a size exists for k blocks beside it.
-WINDOWS = {
-    "a40": [51072, 34048, 25216, 19968],
-    "l40s": [51072, 34048, 25216, 19968],
-    "a100": [83840, 55808, 41600, 33280],
-    "h100": [116608, 77568, 57984, 46592],
-    "h200": [116608, 77568, 57984, 46592],
-    "b200": [116608, 77568, 57984, 46592],
-    "mi250x": [32256, 21504, 14848, 12288],
-    "mi300x": [32256, 21504, 14848, 12288],
-}
-
-
-@pytest.mark.parametrize("key", WINDOWS)
-@pytest.mark.parametrize("k", [1, 2, 3, 4])
-def test_a_window_exists_up_to_the_published_size_and_no_further(
-    library: Any, gpus: dict[str, Any], key: str, k: int
-) -> None:
-    gpu, limit = gpus[key], WINDOWS[key][k - 1]
-    launch = _native.ffi.new("struct overlap_launch *")
-    launch.footprint = (32, 16, 0, 0, 0, 0)
-    launch.maximum_dynamic = gpu.shared_optin
-    size = library.overlap_size_for_blocks(gpu, launch, k)
-    shaped = footprint(32, 16, 0, size)
-    assert library.overlap_occupancy_of(gpu, shaped).blocks == k
-    asked = limit - gpu.shared_reserved
-    assert library.overlap_blocks_beside(gpu, shaped, footprint(32, 16, 0, asked)) == k
-    assert library.overlap_blocks_beside(gpu, shaped, footprint(32, 16, 0, asked + 1)) == k - 1
-
-
 def test_what_stops_one_more_block(library: Any, gpus: dict[str, Any]) -> None:
     constants = _native.header()
     gpu = gpus["h100"]

@@ -13,6 +13,7 @@
 
 #define GPU(key, name, major, minor, multiprocessors, threads, blocks, registers, shared, optin, gib)                  \
     {#key, name, major, minor, multiprocessors, threads, blocks, registers, shared, optin, gib},
+#define AMD(...) /* NVIDIA's header knows none of them */
 static const struct gpu gpus[] = {
 #include "gpu.def"
 };

@@ -9,9 +9,11 @@
 
 #define GPU(key, name, major, minor, multiprocessors, threads, blocks, registers, shared, optin, gib)                  \
     {#key, name, major, minor, multiprocessors, threads, blocks, registers, shared, optin, gib},
+#define AMD(...) /* not NVIDIA's: no driver of this one */
 static const struct gpu gpus[] = {
 #include "gpu.def"
 };
+#undef AMD
 #undef GPU
 
 enum { GPU_COUNT = sizeof gpus / sizeof *gpus };
@@ -101,21 +103,20 @@ static CUresult read_version(void) {
     return CUDA_SUCCESS;
 }
 
-/* GLOB:BYTES */
-static CUresult read_refuse(void) {
-    const char *const text = getenv("SIMGPU_REFUSE");
+static CUresult read_limit(const char *variable, struct limit *limit) {
+    const char *const text = getenv(variable);
     if (text == NULL || *text == '\0')
         return CUDA_SUCCESS;
     const char *const colon = strrchr(text, ':');
     char *end = NULL;
-    const unsigned long bytes = colon != NULL ? strtoul(colon + 1, &end, 10) : 0;
+    const unsigned long number = colon != NULL ? strtoul(colon + 1, &end, 10) : 0;
     if (colon == NULL || colon == text || end == colon + 1 || *end != '\0') {
-        sim_say("SIMGPU_REFUSE: `%s` is not GLOB:BYTES", text);
+        sim_say("%s: `%s` is not GLOB:BYTES", variable, text);
         return CUDA_ERROR_INVALID_VALUE;
     }
-    free(sim_config.refuse_glob);
-    sim_config.refuse_glob = strndup(text, (size_t)(colon - text));
-    sim_config.refuse_bytes = bytes;
+    free(limit->glob);
+    limit->glob = strndup(text, (size_t)(colon - text));
+    limit->number = number;
     return CUDA_SUCCESS;
 }
 
@@ -130,7 +131,9 @@ CUresult sim_config_read(void) {
     if (result == CUDA_SUCCESS)
         result = read_version();
     if (result == CUDA_SUCCESS)
-        result = read_refuse();
+        result = read_limit("SIMGPU_REFUSE", &sim_config.refuse);
+    if (result == CUDA_SUCCESS)
+        result = read_limit("SIMGPU_REFUSE_INSTANTIATE", &sim_config.refuse_instantiate);
     const char *const costs = path_of("SIMGPU_COSTS");
     if (result == CUDA_SUCCESS && costs != NULL)
         result = sim_costs_read(costs);

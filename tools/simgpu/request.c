@@ -26,6 +26,7 @@ CUresult sim_launch_attributes(struct launch_request *request, const CUlaunchAtt
     if (count > 0 && attributes == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = CUDA_SUCCESS;
+    bool priority = false;
     for (unsigned int i = 0; i < count && result == CUDA_SUCCESS; i++) {
         const CUlaunchAttributeValue *const value = &attributes[i].value;
         switch (attributes[i].id) {
@@ -37,9 +38,10 @@ CUresult sim_launch_attributes(struct launch_request *request, const CUlaunchAtt
             break;
         case LAUNCH_PRIORITY:
             /* Twice is stricter than is known of the real driver: which one should hold? */
-            if (sim_config.driver_version < FIRST_VERSION_WITH_PRIORITY || request->has_priority)
+            if (sim_config.driver_version < FIRST_VERSION_WITH_PRIORITY || priority)
                 return CUDA_ERROR_INVALID_VALUE;
-            request->has_priority = true;
+            request->has_priority = priority = true;
+            request->asked_priority = value->integer;
             request->priority = sim_clamp_priority(value->integer);
             break;
         case LAUNCH_IGNORE:
@@ -51,7 +53,10 @@ CUresult sim_launch_attributes(struct launch_request *request, const CUlaunchAtt
         case LAUNCH_SYNC_DOMAIN_MAP:
         case LAUNCH_SYNC_DOMAIN:
         case LAUNCH_DEVICE_UPDATABLE:
+        case LAUNCH_PREFERRED_CLUSTER:
+        case LAUNCH_COMPLETION_EVENT:
         case LAUNCH_CARVEOUT:
+        case LAUNCH_NVLINK:
             break;
         default:
             return CUDA_ERROR_INVALID_VALUE;
@@ -119,6 +124,11 @@ static bool dimensions_are_good(const struct launch_request *request) {
     return true;
 }
 
+static bool is_over(const struct limit *limit, const struct launch_request *request) {
+    return limit->glob != NULL && request->dynamic > limit->number &&
+           sim_glob(limit->glob, request->function->image->name);
+}
+
 CUresult sim_launch_check(const struct launch_request *request) {
     const struct gpu *const gpu = sim_config.gpu;
     const struct function *const function = request->function;
@@ -134,8 +144,7 @@ CUresult sim_launch_check(const struct launch_request *request) {
         return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
     if (request->dynamic > (unsigned int)sim_max_dynamic(function))
         return CUDA_ERROR_INVALID_VALUE;
-    if (sim_config.refuse_glob != NULL && request->dynamic > sim_config.refuse_bytes &&
-        sim_glob(sim_config.refuse_glob, image->name))
+    if (is_over(&sim_config.refuse, request))
         return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
     const int resident = sim_occupancy(gpu, &footprint);
     if (resident < 1)
@@ -144,4 +153,8 @@ CUresult sim_launch_check(const struct launch_request *request) {
     if (request->cooperative && blocks > (unsigned long long)resident * (unsigned long long)gpu->multiprocessors)
         return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
     return CUDA_SUCCESS;
+}
+
+bool sim_refused_in_graphs(const struct launch_request *request) {
+    return is_over(&sim_config.refuse_instantiate, request);
 }

@@ -46,14 +46,19 @@ struct cost {
     double block_us, spread, gain;
 };
 
+/* GLOB:NUMBER of the environment. */
+struct limit {
+    char *glob; /* NULL: not given */
+    unsigned long number;
+};
+
 struct config {
     const struct gpu *gpu;
     enum rule rule;
     int devices;
     int driver_version;
     const char *timeline, *launches;
-    char *refuse_glob;
-    unsigned long refuse_bytes;
+    struct limit refuse, refuse_instantiate;
 };
 
 extern struct config sim_config;

@@ -95,6 +95,7 @@ bool sim_node_set_launch(struct node *node, const struct launch_request *request
         memcpy(parameters, request->parameters, request->parameter_bytes);
     free(node->launch.parameters);
     node->launch = *request;
+    node->launch.usable = NULL;
     node->launch.parameters = parameters;
     return true;
 }
@@ -114,6 +115,9 @@ bool sim_node_copy_attributes(struct node *to, const struct node *from) {
         *to->attributes = *from->attributes;
     else if (to->attributes != NULL)
         to->attributes->known = 0;
+    to->launch.has_cluster = from->launch.has_cluster;
+    memcpy(to->launch.cluster_size, from->launch.cluster_size, sizeof to->launch.cluster_size);
+    memcpy(to->launch.preferred_cluster, from->launch.preferred_cluster, sizeof to->launch.preferred_cluster);
     to->launch.cluster = from->launch.cluster;
     to->launch.cooperative = from->launch.cooperative;
     to->launch.has_priority = from->launch.has_priority;

@@ -23,8 +23,10 @@ void sim_launch_fill(struct op *op, const struct launch_request *request, const 
     if (launch == NULL)
         abort();
     launch->threads = (int)(request->block[0] * request->block[1] * request->block[2]);
-    launch->work = sim_work_class(image, launch->threads);
+    launch->work = sim_work_class(sim_gpu_of(request->function), image, launch->threads);
     launch->blocks = (unsigned long long)request->grid[0] * request->grid[1] * request->grid[2];
+    const struct context *const context = request->function->module->context;
+    launch->usable = context == stream->context ? stream->usable : context->usable;
     launch->cluster = request->cluster > 1 ? request->cluster : 1;
     set_blocks(launch, launch->cluster);
     launch->warps = sim_warps(launch->threads);
@@ -81,6 +83,8 @@ static CUresult prepare_and_submit(const struct call *call, struct launch_reques
         result = sim_stream_of(config->hStream, call->per_thread, context, stream);
     if (result == CUDA_SUCCESS && request->function->module->context != (*stream)->context)
         result = CUDA_ERROR_INVALID_HANDLE;
+    if (result == CUDA_SUCCESS)
+        request->usable = &(*stream)->usable;
     if (result == CUDA_SUCCESS)
         result = sim_launch_attributes(request, config->attrs, config->numAttrs);
     if (result == CUDA_SUCCESS)

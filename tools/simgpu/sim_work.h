@@ -6,8 +6,9 @@
 
 enum op_kind { OP_NOTHING, OP_KERNEL, OP_DELAY };
 
-/* What makes blocks share a multiprocessor: same kernel, same threads. */
+/* What makes blocks share a multiprocessor: same kernel, same threads, on GPUs of one kind. */
 struct work_class {
+    const char *gpu; /* its key */
     char *name;
     int threads, registers, static_shared, full;
     double block_us, spread;
@@ -40,6 +41,7 @@ struct launch {
     uint64_t simulated, placed, finished;
     double scale; /* real blocks that one simulated block stands for */
     int threads, warps, registers_of_warp, cluster;
+    struct sm_set usable;
     size_t dynamic, shared;
     int priority, resident_peak;
     uint64_t seed;
@@ -52,7 +54,7 @@ void sim_op_submit(struct op *op);
 void sim_op_hold(struct op *op);
 void sim_op_release(struct op *op);
 void sim_op_finish(struct op *op, double now);
-struct work_class *sim_work_class(const struct kernel_image *image, int threads);
+struct work_class *sim_work_class(const struct gpu *gpu, const struct kernel_image *image, int threads);
 double sim_block_work(const struct launch *launch, uint64_t block);
 
 void sim_engine_run_to(double time);
@@ -72,6 +74,7 @@ struct transfer;
 struct stream {
     CUstream handle;
     struct context *context;
+    struct sm_set usable; /* multiprocessors that its kernels may use */
     unsigned int flags;
     int priority;
     int sync_policy;
@@ -126,8 +129,10 @@ struct launch_request {
     CUfunction handle; /* as the program gave it */
     struct function *function;
     unsigned int grid[3], block[3], dynamic;
-    int cluster;
-    bool cooperative, has_priority;
+    unsigned int cluster_size[3], preferred_cluster[3];
+    int cluster; /* its blocks, of the launch or of the function; 0: none */
+    bool has_cluster, cooperative, has_priority;
+    const struct sm_set *usable;  /* for this check alone; NULL: all of the device */
     int priority, asked_priority; /* in the range of the device, and as given */
     uint8_t *parameters;          /* owned: all of them at their offsets */
     uint32_t parameter_bytes;
@@ -220,7 +225,10 @@ void sim_graph_take_origins(struct graph *to, const struct graph *from);
 
 /* ---- launches (launch.c, request.c, logs.c) ---- */
 
-CUresult sim_launch_check(const struct launch_request *request);
+int sim_largest_cluster(const struct function *function);
+CUresult sim_launch_cluster(struct launch_request *request);
+struct footprint sim_footprint(const struct function *function, int threads, size_t dynamic);
+CUresult sim_launch_check(struct launch_request *request);
 CUresult sim_launch_parameters(struct launch_request *request, void **pointers, void **extra);
 CUresult sim_launch_attributes(struct launch_request *request, const CUlaunchAttribute *attributes, unsigned int count);
 bool sim_refused_in_graphs(const struct launch_request *request); /* SIMGPU_REFUSE_INSTANTIATE */

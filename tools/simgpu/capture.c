@@ -82,7 +82,7 @@ bool sim_heads_set(struct node ***heads, uint32_t *count, struct node *const *fr
     return true;
 }
 
-static bool add_head(struct stream *stream, struct node *node) {
+bool sim_capture_add_head(struct stream *stream, struct node *node) {
     for (uint32_t i = 0; i < stream->head_count; i++)
         if (stream->heads[i] == node)
             return true;
@@ -130,7 +130,7 @@ CUresult sim_capture_wait(struct stream *stream, struct event *event) {
         return CUDA_ERROR_STREAM_CAPTURE_MERGE;
     }
     for (uint32_t i = 0; i < event->head_count; i++)
-        if (!add_head(stream, event->heads[i]))
+        if (!sim_capture_add_head(stream, event->heads[i]))
             return CUDA_ERROR_OUT_OF_MEMORY;
     return CUDA_SUCCESS;
 }
@@ -171,6 +171,7 @@ struct capture *sim_capture_begin(struct stream *stream, int mode) {
         free(capture);
         return NULL;
     }
+    capture->graph->capturing = true;
     capture->id = ++next_id;
     capture->mode = mode;
     capture->status = CAPTURE_ACTIVE;

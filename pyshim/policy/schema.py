@@ -104,7 +104,7 @@ class PolicyReader(Walker):
 
     def _gpu_patterns(self, node: yaml.Node) -> tuple[str, ...] | None:
         found = self.values(node, "`gpu`", values.glob)
-        if not found or not gpus.known():
+        if not found or not gpus.checkable():
             return found
         for item, pattern in zip(node.value if isinstance(node, yaml.SequenceNode) else [node], found):
             if gpus.matching([pattern]) or _ARCHITECTURE.fullmatch(pattern):
@@ -288,12 +288,13 @@ class PolicyReader(Walker):
     def _size(self, node: yaml.Node) -> int | None:
         """A size that one block can have on some GPU that the policy is for."""
         size = self.value(node, "a size", values.size)
-        fitting = gpus.matching(self._gpus) or gpus.known()
+        fitting = gpus.matching(self._gpus) or gpus.checkable()
         if size is None or not fitting:
             return size
-        largest = max(fitting, key=lambda gpu: gpu.block_limit)
-        if size > largest.block_limit:
-            where = f"no GPU of this policy gives a block more than {largest.block_limit:,} ({largest.name})"
+        largest = max(fitting, key=lambda gpu: gpu.shared_memory_per_block)
+        if size > largest.shared_memory_per_block:
+            most = f"{largest.shared_memory_per_block:,} ({largest.name})"
+            where = f"no GPU of this policy gives a block more than {most}"
             self.note(node, "size", f"a block cannot have {size:,} bytes: {where}")
             return None
         return size

@@ -147,7 +147,7 @@ def test_these_policies_are_shipped() -> None:
 
 
 def test_observe_changes_nothing() -> None:
-    assert library.load("observe", {}) == (Policy(name="observe"),)
+    assert library.load("observe", {}) == (Policy(name="observe", priority=Priority("inherit")),)
 
 
 @pytest.mark.parametrize("key", ["h100", "a100", "a40"])

@@ -1,6 +1,7 @@
 /* The same questions to cuda_abi.h or, with -DTHEIRS, to NVIDIA's cuda.h: constants by name, sizes and offsets of
  * structs. */
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #ifdef THEIRS
@@ -9,7 +10,7 @@
 #include "vendor/cuda/cuda_abi.h"
 #endif
 
-#define CONSTANT(name) printf(#name " %d\n", (int)(name));
+#define CONSTANT(name) printf(#name " %d\n", (int)(intptr_t)(name));
 #define SIZE(type) printf(#type " %zu\n", sizeof(type));
 #define FIELD(type, field) printf(#type "." #field " %zu %zu\n", offsetof(type, field), sizeof(((type *)0)->field));
 

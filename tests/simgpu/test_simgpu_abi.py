@@ -20,6 +20,7 @@ STRUCTS = {
     "CUDA_KERNEL_NODE_PARAMS_v1": ["func", "sharedMemBytes", "kernelParams", "extra"],
     "CUDA_KERNEL_NODE_PARAMS": ["func", "sharedMemBytes", "kernelParams", "extra", "kern", "ctx"],
     "CUgraphNodeParams": ["type"],
+    "CUDA_LAUNCH_PARAMS": ["gridDimX", "blockDimX", "sharedMemBytes", "hStream", "kernelParams"],
     "CUDA_MEMCPY3D": ["srcDevice", "srcPitch", "dstXInBytes", "dstHost", "dstDevice", "dstPitch", "Depth"],
     "CUDA_MEMCPY_NODE_PARAMS": ["copyCtx", "copyParams"],
     "CUDA_MEMSET_NODE_PARAMS": ["dst", "value", "elementSize", "width", "height"],

@@ -135,6 +135,15 @@ typedef struct {
     unsigned int numAttrs;
 } CUlaunchConfig;
 
+typedef struct {
+    CUfunction func;
+    unsigned int gridDimX, gridDimY, gridDimZ;
+    unsigned int blockDimX, blockDimY, blockDimZ;
+    unsigned int sharedMemBytes;
+    CUstream hStream;
+    void **kernelParams;
+} CUDA_LAUNCH_PARAMS;
+
 #include "graph_abi.h"
 
 typedef struct {

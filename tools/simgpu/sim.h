@@ -237,6 +237,7 @@ struct function {
     const struct kernel_image *image;
     struct kernel *kernel; /* NULL: from a module */
     struct settings settings;
+    struct older_state *older; /* NULL: none of it was set */
 };
 
 struct kernel {

@@ -236,6 +236,27 @@ bool sim_refused_by_wish(const struct launch_request *request);   /* SIMGPU_REFU
 bool sim_refused_in_graphs(const struct launch_request *request); /* SIMGPU_REFUSE_INSTANTIATE */
 void sim_launch_fill(struct op *op, const struct launch_request *request, const struct stream *stream, int priority);
 
+/* A call that launches, and what becomes of it. */
+struct call {
+    const char *entry;
+    const CUlaunchConfig *config;
+    CUfunction handle;
+    void **parameters, **extra;
+    bool cooperative, per_thread;
+    bool older; /* of the interface before cuLaunchKernel */
+};
+
+struct launching {
+    struct launch_request request;
+    struct stream *stream;
+    bool captured;
+};
+
+CUresult sim_launch_prepare(const struct call *call, struct context *context, struct launching *out);
+void sim_launch_end(const struct call *call, struct launching *launching, CUresult result);
+CUresult sim_launch_locked(const struct call *call, struct context *context);
+void sim_older_state_forget(struct function *function);
+
 struct launch_line {
     const char *entry;
     const struct launch_request *request;

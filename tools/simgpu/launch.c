@@ -33,6 +33,8 @@ void sim_launch_fill(struct op *op, const struct launch_request *request, const 
     launch->registers_of_warp = sim_registers_of_warp(image->registers);
     launch->dynamic = request->dynamic;
     launch->shared = sim_shared_of_block(image->static_shared, request->dynamic);
+    const struct footprint footprint = sim_launch_footprint(request);
+    launch->room = sim_shared_room(sim_gpu_of(request->function), &footprint);
     launch->priority = priority;
     launch->seed = launch->work->seed + launch->work->launches++ * 0x2545f4914f6cdd1du;
     launch->stream_number = sim_stream_number(stream);

@@ -308,6 +308,7 @@ int sim_occupancy(const struct gpu *gpu, const struct footprint *footprint);
 int sim_warps(int threads);
 int sim_registers_of_warp(int registers);
 size_t sim_shared_of_block(int static_shared, size_t dynamic);
+size_t sim_shared_room(const struct gpu *gpu, const struct footprint *footprint);
 
 #include "sim_work.h"
 

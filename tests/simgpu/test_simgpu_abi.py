@@ -20,6 +20,8 @@ STRUCTS = {
     "CUDA_KERNEL_NODE_PARAMS_v1": ["func", "sharedMemBytes", "kernelParams", "extra"],
     "CUDA_KERNEL_NODE_PARAMS": ["func", "sharedMemBytes", "kernelParams", "extra", "kern", "ctx"],
     "CUgraphNodeParams": ["type"],
+    "CUdevSmResource": ["smCount", "minSmPartitionSize", "smCoscheduledAlignment"],
+    "CUdevResource": ["type"],
     "CUDA_LAUNCH_PARAMS": ["gridDimX", "blockDimX", "sharedMemBytes", "hStream", "kernelParams"],
     "CUDA_MEMCPY3D": ["srcDevice", "srcPitch", "dstXInBytes", "dstHost", "dstDevice", "dstPitch", "Depth"],
     "CUDA_MEMCPY_NODE_PARAMS": ["copyCtx", "copyParams"],

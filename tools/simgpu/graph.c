@@ -120,6 +120,8 @@ bool sim_node_copy_attributes(struct node *to, const struct node *from) {
     memcpy(to->launch.preferred_cluster, from->launch.preferred_cluster, sizeof to->launch.preferred_cluster);
     to->launch.cluster = from->launch.cluster;
     to->launch.cooperative = from->launch.cooperative;
+    to->launch.has_carveout = from->launch.has_carveout;
+    to->launch.carveout = from->launch.carveout;
     to->launch.has_priority = from->launch.has_priority;
     to->launch.priority = from->launch.priority;
     to->launch.asked_priority = from->launch.asked_priority;
@@ -129,7 +131,7 @@ bool sim_node_copy_attributes(struct node *to, const struct node *from) {
 /* The function of a kernel node: it may be gone by now. */
 CUresult sim_node_resolve(struct node *node, struct context *context) {
     if (node->context != NULL)
-        context = sim_handle_get(node->context, KIND_CONTEXT);
+        context = sim_context_of(node->context);
     if (context == NULL)
         return CUDA_ERROR_INVALID_CONTEXT;
     struct function *function;

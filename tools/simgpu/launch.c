@@ -17,7 +17,8 @@ static void set_blocks(struct launch *launch, int cluster) {
     launch->scale = (double)launch->blocks / (double)launch->simulated;
 }
 
-void sim_launch_fill(struct op *op, const struct launch_request *request, const struct stream *stream, int priority) {
+void sim_launch_fill(struct op *op, const struct launch_request *request, const struct stream *stream, int priority,
+                     const struct sm_set *usable) {
     const struct kernel_image *const image = request->function->image;
     struct launch *const launch = calloc(1, sizeof *launch);
     if (launch == NULL)
@@ -25,14 +26,15 @@ void sim_launch_fill(struct op *op, const struct launch_request *request, const 
     launch->threads = (int)(request->block[0] * request->block[1] * request->block[2]);
     launch->work = sim_work_class(sim_gpu_of(request->function), image, launch->threads);
     launch->blocks = (unsigned long long)request->grid[0] * request->grid[1] * request->grid[2];
-    const struct context *const context = request->function->module->context;
-    launch->usable = context == stream->context ? stream->usable : context->usable;
+    launch->usable = *usable;
     launch->cluster = request->cluster > 1 ? request->cluster : 1;
     set_blocks(launch, launch->cluster);
     launch->warps = sim_warps(launch->threads);
     launch->registers_of_warp = sim_registers_of_warp(image->registers);
     launch->dynamic = request->dynamic;
     launch->shared = sim_shared_of_block(image->static_shared, request->dynamic);
+    const struct footprint footprint = sim_launch_footprint(request);
+    launch->room = sim_shared_room(sim_gpu_of(request->function), &footprint);
     launch->priority = priority;
     launch->seed = launch->work->seed + launch->work->launches++ * 0x2545f4914f6cdd1du;
     launch->stream_number = sim_stream_number(stream);
@@ -45,7 +47,7 @@ static CUresult capture(const struct launch_request *request, struct stream *str
     struct node *const node = sim_capture_node(stream, NODE_KERNEL);
     if (node == NULL || !sim_node_set_launch(node, request))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    node->context = stream->context->handle;
+    node->context = stream->green != NULL ? stream->green : stream->context->handle;
     if (!request->has_priority)
         node->launch.priority = node->launch.asked_priority = stream->priority;
     for (unsigned int i = 0; i < config->numAttrs; i++)
@@ -62,7 +64,7 @@ static CUresult submit(const struct launch_request *request, struct stream *stre
     if (*captured)
         return capture(request, stream, config);
     struct op *const op = sim_stream_op(stream, OP_KERNEL);
-    sim_launch_fill(op, request, stream, request->has_priority ? request->priority : stream->priority);
+    sim_launch_fill(op, request, stream, request->has_priority ? request->priority : stream->priority, &stream->usable);
     sim_stream_submit(stream, op);
     return CUDA_SUCCESS;
 }

@@ -73,7 +73,8 @@ static void submit(struct part *parts, unsigned int count, unsigned int flags) {
         struct op *const op = sim_stream_op(launching->stream, OP_KERNEL);
         for (unsigned int k = 0; k < count && (flags & NO_SYNC_BEFORE) == 0; k++)
             sim_op_wait_for(op, parts[k].before);
-        sim_launch_fill(op, &launching->request, launching->stream, launching->stream->priority);
+        sim_launch_fill(op, &launching->request, launching->stream, launching->stream->priority,
+                        &launching->stream->usable);
         sim_op_hold(op);
         sim_stream_submit(launching->stream, op);
         parts[i].op = op;

@@ -30,9 +30,10 @@ static int by_registers(const struct gpu *gpu, const struct footprint *footprint
 
 /* Shared memory of one multiprocessor as it is set up for a kernel: all that there is, unless the kernel prefers
  * less; never less than one block takes. */
-static size_t room_of(const struct gpu *gpu, const struct footprint *footprint, size_t shared) {
+size_t sim_shared_room(const struct gpu *gpu, const struct footprint *footprint) {
     static const size_t steps_kib[] = {0, 8, 16, 32, 64, 100, 132, 164, 196, 228};
     const size_t all = (size_t)gpu->shared;
+    const size_t shared = sim_shared_of_block(footprint->static_shared, footprint->dynamic);
     if (!footprint->prefers)
         return all;
     const size_t preferred = (size_t)footprint->carveout * all / 100, wanted = preferred > shared ? preferred : shared;
@@ -54,7 +55,7 @@ int sim_occupancy(const struct gpu *gpu, const struct footprint *footprint) {
         return 0;
     int blocks = gpu->blocks;
     const int limits[] = {gpu->threads / WARP / warps, by_registers(gpu, footprint, warps),
-                          (int)(room_of(gpu, footprint, shared) / shared)};
+                          (int)(sim_shared_room(gpu, footprint) / shared)};
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
         blocks = limits[i] < blocks ? limits[i] : blocks;
     return blocks;

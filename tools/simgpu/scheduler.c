@@ -109,7 +109,7 @@ static bool find_warps(const struct gpu *gpu, const struct multiprocessor *proce
 
 static bool fits(const struct gpu *gpu, const struct multiprocessor *processor, const struct launch *launch,
                  uint8_t *warps) {
-    return processor->count < gpu->blocks && processor->shared + launch->shared <= (size_t)gpu->shared &&
+    return processor->count < gpu->blocks && processor->shared + launch->shared <= launch->room &&
            find_warps(gpu, processor, launch, warps);
 }
 
@@ -271,7 +271,8 @@ static void reserve(struct device *device, const struct op *op) {
                                         .registers = launch->work->registers,
                                         .static_shared = launch->work->static_shared,
                                         .dynamic = launch->dynamic};
-    const int each = sim_occupancy(device->gpu, &footprint), count = device->gpu->multiprocessors;
+    const int by_room = (int)(launch->room / launch->shared), by_all = sim_occupancy(device->gpu, &footprint);
+    const int each = by_room < by_all ? by_room : by_all, count = device->gpu->multiprocessors;
     const uint64_t pending = launch->simulated - launch->placed;
     uint64_t wanted = each > 0 ? (pending + (uint64_t)each - 1) / (uint64_t)each : pending;
     wanted = launch->cluster > 1 ? (wanted + CLUSTER_SET - 1) / CLUSTER_SET * CLUSTER_SET : wanted;

@@ -43,6 +43,7 @@ struct launch {
     int threads, warps, registers_of_warp, cluster;
     struct sm_set usable;
     size_t dynamic, shared;
+    size_t room; /* shared memory of a multiprocessor as it is set up for it */
     int priority, resident_peak;
     uint64_t seed;
     unsigned long long stream_number, context_number;
@@ -75,6 +76,8 @@ struct stream {
     CUstream handle;
     struct context *context;
     struct sm_set usable; /* multiprocessors that its kernels may use */
+    CUcontext green;      /* or NULL */
+    bool of_green;        /* the default stream of one */
     unsigned int flags;
     int priority;
     int sync_policy;
@@ -103,6 +106,7 @@ struct event {
 };
 
 CUresult sim_stream_of(CUstream handle, bool per_thread, struct context *context, struct stream **out);
+struct stream *sim_stream_here(struct context *context, unsigned int flags, int priority);
 struct stream *sim_stream_new(struct context *context, unsigned int flags, int priority);
 void sim_stream_free(struct stream *stream);
 void sim_stream_op_finished(struct stream *stream);
@@ -131,7 +135,8 @@ struct launch_request {
     unsigned int grid[3], block[3], dynamic;
     unsigned int cluster_size[3], preferred_cluster[3];
     int cluster; /* its blocks, of the launch or of the function; 0: none */
-    bool has_cluster, cooperative, has_priority;
+    bool has_cluster, cooperative, has_priority, has_carveout;
+    int carveout;                 /* in percent, stronger than the function's; -1: no preference */
     const struct sm_set *usable;  /* for this check alone; NULL: all of the device */
     int priority, asked_priority; /* in the range of the device, and as given */
     uint8_t *parameters;          /* owned: all of them at their offsets */
@@ -147,7 +152,7 @@ struct node {
     struct node **before;
     uint32_t before_count;
     struct launch_request launch;     /* kernels */
-    CUcontext context;                /* in which a CUkernel is looked up */
+    CUcontext context;                /* in which a CUkernel is looked up; it may be a green one */
     struct attribute_set *attributes; /* or NULL: none was given */
     void **parameter_pointers;        /* what GetParams hands out */
     struct transfer *transfer;        /* copies and fills */
@@ -229,12 +234,14 @@ void sim_graph_take_origins(struct graph *to, const struct graph *from);
 int sim_largest_cluster(const struct function *function);
 CUresult sim_launch_cluster(struct launch_request *request);
 struct footprint sim_footprint(const struct function *function, int threads, size_t dynamic);
+struct footprint sim_launch_footprint(const struct launch_request *request);
 CUresult sim_launch_check(struct launch_request *request);
 CUresult sim_launch_parameters(struct launch_request *request, void **pointers, void **extra);
 CUresult sim_launch_attributes(struct launch_request *request, const CUlaunchAttribute *attributes, unsigned int count);
 bool sim_refused_by_wish(const struct launch_request *request);   /* SIMGPU_REFUSE */
 bool sim_refused_in_graphs(const struct launch_request *request); /* SIMGPU_REFUSE_INSTANTIATE */
-void sim_launch_fill(struct op *op, const struct launch_request *request, const struct stream *stream, int priority);
+void sim_launch_fill(struct op *op, const struct launch_request *request, const struct stream *stream, int priority,
+                     const struct sm_set *usable);
 
 /* A call that launches, and what becomes of it. */
 struct call {

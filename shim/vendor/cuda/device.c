@@ -116,7 +116,10 @@ bool device_priority(uint32_t kind, int32_t value, int *priority) {
     if (!driver_ready() || !driver.cuCtxGetStreamPriorityRange ||
         driver.cuCtxGetStreamPriorityRange(&least, &greatest) != CUDA_SUCCESS || greatest == least)
         return false;
-    *priority = kind == OVERLAP_PRIORITY_HIGHEST || value < greatest ? greatest : value > least ? least : value;
+    if (kind == OVERLAP_PRIORITY_HIGHEST || kind == OVERLAP_PRIORITY_AUTO || value < greatest)
+        *priority = greatest;
+    else
+        *priority = value > least ? least : value;
     return true;
 }
 

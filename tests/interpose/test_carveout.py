@@ -40,9 +40,7 @@ def test_the_driver_is_told_and_the_program_is_not(load: str, bare: Runner, prel
         (MAKE_ROOM, f"k,{BLOCKS},256,60000", 100),  # where there is room already: only in that configuration it is
     ],
 )
-def test_which_kernels_ask(
-    policy: str, launch: str, value: int, bare: Runner, preloaded: Runner, build: Build
-) -> None:
+def test_which_kernels_ask(policy: str, launch: str, value: int, bare: Runner, preloaded: Runner, build: Build) -> None:
     words = f"ptx=k,{NCCL} set=k,8,60000 launch={launch} launch={launch} driver={build.deep()},{launch.split(',')[0]},9"
     done = preloaded(words, policy)
     same(done, bare(words), but=["dynamic_shared", "priority", "entry"])
@@ -51,9 +49,7 @@ def test_which_kernels_ask(
 
 @pytest.mark.parametrize("load", ["ptx", "lib"])
 @pytest.mark.parametrize("own", [0, 50, 100, -1])
-def test_what_the_program_has_set_counts(
-    own: int, load: str, bare: Runner, preloaded: Runner, build: Build
-) -> None:
+def test_what_the_program_has_set_counts(own: int, load: str, bare: Runner, preloaded: Runner, build: Build) -> None:
     asked = f"driver={build.deep()},k,9 get=k,9"
     before = f"{load}=k set=k,9,{own} {BIG} {asked} {BIG} {asked}"
     after = f"{load}=k {BIG} {BIG} set=k,9,{own} {asked} {BIG} {asked}"
@@ -65,9 +61,7 @@ def test_what_the_program_has_set_counts(
 
 
 @pytest.mark.parametrize(("own", "size"), [(-1, 1), (100, 1), (50, 0), (0, 0)])
-def test_no_room_is_made_in_a_configuration_that_has_none(
-    own: int, size: int, bare: Runner, preloaded: Runner
-) -> None:
+def test_no_room_is_made_in_a_configuration_that_has_none(own: int, size: int, bare: Runner, preloaded: Runner) -> None:
     words = f"ptx=k set=k,9,{own} {BIG} {BIG}"
     done = preloaded(words, MAKE_ROOM)
     same(done, bare(words), but=["dynamic_shared"])

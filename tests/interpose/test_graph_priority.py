@@ -51,7 +51,9 @@ def test_every_way_to_add_a_node(add: str, bare: Runner, preloaded: Runner) -> N
 
 @pytest.mark.parametrize("form", FORMS[2:])
 def test_the_programs_own_flags_stay_and_come_back(form: str, bare: Runner, preloaded: Runner) -> None:
-    words = f"ptx={NCCL} graph node={COMM} make={form},8 run=0,1 make={form},2 run=0,1 make={form},1 make={form},64 sync"
+    words = (
+        f"ptx={NCCL} graph node={COMM} make={form},8 run=0,1 make={form},2 run=0,1 make={form},1 make={form},64 sync"
+    )
     done, without = preloaded(words, HIGHEST), bare(words)
     same(done, without, but=["priority"])
     if form != "flags":
@@ -61,9 +63,7 @@ def test_the_programs_own_flags_stay_and_come_back(form: str, bare: Runner, prel
 
 
 @pytest.mark.parametrize("policy", [HIGHEST, AUTO], ids=["highest", "auto"])
-def test_a_graph_without_communication_is_instantiated_as_asked(
-    policy: str, bare: Runner, preloaded: Runner
-) -> None:
+def test_a_graph_without_communication_is_instantiated_as_asked(policy: str, bare: Runner, preloaded: Runner) -> None:
     """A node's own priority stays without effect, as it was."""
     words = f"ptx={NCCL},k stream=0 launch={COMM},1 graph node={BIG} nattr=0,8:-3 nget=0,8 "
     words += " ".join(f"make={form} run=0,1" for form in FORMS) + " graph node={COMM} make=flags run=0,1 sync"

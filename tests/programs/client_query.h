@@ -4,6 +4,8 @@
  *   occ occflags = K,threads,dynamic         occsize occsizeflags = K,dynamic       occavail=K,blocks,threads
  *   occclusters occcluster = K,blocks,threads,dynamic      with the attributes of attr=
  *   sset sset_ptsz = S,A,V  sget=S,A  scopy=TO,FROM  of=S  destroy=S        streams: attributes, priority
+ *   green=N        a green context of N multiprocessors       greenstream=I,P    a stream of the I-th
+ *   greencontext=I its context becomes the current one        greenend=I         it ends
  *   block=K,x,y,z bytes=K,N legacy=K grid=K,w,h async=K,w,h,S               the ways to launch before CUDA 4.0
  *   multi=N,K,blocks,threads,dynamic,S       N times by cuLaunchCooperativeKernelMultiDevice
  */
@@ -80,6 +82,34 @@ static int stream_word(const char *verb) {
     return result;
 }
 
+static void *greens[MOST];
+static int green_count;
+
+static int green(const char *verb) {
+    static char all[1024], part[1024];
+    unsigned groups = 1;
+    void *context = NULL, *description = NULL;
+    const int number = atoi(words[0]);
+    int result;
+    if (strcmp(verb, "greenstream") == 0) {
+        result = CU(cuGreenCtxStreamCreate)(&streams[stream_count], greens[number], 1, atoi(words[1]));
+        stream_count += result == 0;
+        return result;
+    }
+    if (strcmp(verb, "greenend") == 0)
+        return CU(cuGreenCtxDestroy)(greens[number]);
+    if (strcmp(verb, "greencontext") == 0) {
+        result = CU(cuCtxFromGreenCtx)(&context, greens[number]);
+        return result ? result : CU(cuCtxSetCurrent)(context);
+    }
+    result = CU(cuDeviceGetDevResource)(device, all, 1);
+    if (result == 0)
+        result = CU(cuDevSmResourceSplitByCount)(part, &groups, all, NULL, 0, (unsigned)number);
+    if (result == 0)
+        result = CU(cuDevResourceGenerateDesc)(&description, part, 1);
+    return result ? result : CU(cuGreenCtxCreate)(&greens[green_count++], description, device, 1);
+}
+
 static int legacy(const char *verb) {
     static uint64_t a = 9;
     static uint32_t b = 8;
@@ -110,10 +140,12 @@ static int query_word(const char *verb, int *result) {
     static const char *const attribute_words[] = {"set", "get", "cache", NULL};
     static const char *const stream_words[] = {"of", "destroy", "scopy", "sset", "sset_ptsz", "sget", NULL};
     static const char *const legacy_words[] = {"block", "bytes", "legacy", "grid", "async", "multi", NULL};
+    static const char *const green_words[] = {"green", "greenstream", "greencontext", "greenend", NULL};
     const struct {
         const char *const *verbs;
         int (*act)(const char *);
-    } kinds[] = {{attribute_words, kernel_attribute}, {stream_words, stream_word}, {legacy_words, legacy}};
+    } kinds[] = {
+        {attribute_words, kernel_attribute}, {stream_words, stream_word}, {legacy_words, legacy}, {green_words, green}};
     for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++)
         for (const char *const *known = kinds[kind].verbs; *known; known++)
             if (strcmp(verb, *known) == 0)

@@ -6,7 +6,7 @@
  *   sset sset_ptsz = S,A,V  sget=S,A  scopy=TO,FROM  of=S  destroy=S        streams: attributes, priority
  *   green=N        a green context of N multiprocessors       greenstream=I,P    a stream of the I-th
  *   greencontext=I its context becomes the current one        greenend=I         it ends
- *   block=K,x,y,z bytes=K,N legacy=K grid=K,w,h async=K,w,h,S               the ways to launch before CUDA 4.0
+ *   block=K,x,y,z (and its parameters) bytes=K,N legacy=K grid=K,w,h async=K,w,h,S   ways to launch before CUDA 4.0
  *   multi=N,K,blocks,threads,dynamic,S       N times by cuLaunchCooperativeKernelMultiDevice
  */
 #pragma once
@@ -126,6 +126,9 @@ static int legacy(const char *verb) {
     }
     void *const function = find_kernel(words[0])->handle;
     const int one = word_count > 1 ? atoi(words[1]) : 0, two = word_count > 2 ? atoi(words[2]) : 0;
+    if (strcmp(verb, "block") == 0)
+        (void)(CU(cuParamSetSize)(function, 12) + CU(cuParamSetv)(function, 0, &a, 8) +
+               CU(cuParamSetv)(function, 8, &b, 4));
     if (strcmp(verb, "block") == 0)
         return CU(cuFuncSetBlockShape)(function, one, two, atoi(words[3]));
     if (strcmp(verb, "bytes") == 0)

@@ -120,15 +120,43 @@ TORCH = Library(
     architectures=_NVIDIA,
     families=(
         Family("symmetric memory", r"(one|two)_shot_all_reduce_kernel|multimem_\w*_kernel"),
+        Family("fused optimizer", r"[fF]used_?(Optimizer|[aA]dam|[sS]gd|SGD|adagrad)"),
         Family("optimizer", r"multi_tensor_apply_kernel"),
         Family("elementwise", r"(vectorized|unrolled|native\d+)\w*elementwise_kernel"),
+        Family("layer norm, forward", r"vectorized_layer_norm_kernel"),
         Family("norm", r"(layer_norm|rms_norm|layerNorm|RMSNorm|LayerNorm|GammaBeta)\w*"),
         Family("softmax", r"[sS]oft[mM]ax"),
         Family("reduce", r"native\d+reduce_kernel"),
-        Family("flash attention", r"pytorch_flash\d+flash_(fwd|bwd)"),
-        Family("fmha cutlass", r"fmha_cutlass[FB]_b?f16"),
+        Family("flash attention, forward", r"flash_fwd_kernelI", r"traitsILi(64|128)ELi(\d+)ELi(\d+)ELi(\d+)E"),
+        Family("flash attention, backward", r"flash_bwd_dq_dk_dv", r"traitsILi(64|128)ELi(\d+)ELi(\d+)ELi(\d+)E"),
     ),
     least_share=0.05,
+    not_in_the_binary=(
+        {
+            "family": "elementwise",
+            "what": "dynamic_shared_memory",
+            "bytes": 0,
+            "source": "PyTorch aten/src/ATen/native/cuda/CUDALoops.cuh",
+        },
+        {
+            "family": "fused optimizer",
+            "what": "dynamic_shared_memory",
+            "bytes": 0,
+            "source": "PyTorch aten/src/ATen/native/cuda/MultiTensorApply.cuh, also for the family optimizer",
+        },
+        {
+            "family": "layer norm, forward",
+            "what": "threads",
+            "values": {"all": 128},
+            "source": "PyTorch aten/src/ATen/native/cuda/layer_norm_kernel.cu; with 24 bytes of dynamic shared memory",
+        },
+        {
+            "family": "flash attention, forward",
+            "what": "dynamic_shared_memory",
+            "formula": "(M x D + 2 x N x D) x 2 bytes, for the shape D M N WARPS; threads are 32 x WARPS",
+            "source": "FlashAttention 2, csrc/flash_attn/src/kernel_traits.h, kSmemSize",
+        },
+    ),
 )
 
 RCCL = Library(

@@ -58,7 +58,7 @@ def read_code_objects(data: bytes, architecture: str = "*") -> Iterator[Footprin
             raise Unreadable("not a code object for AMD GPUs")
     except KeyError as error:
         raise Unreadable(f"a code object whose description lacks {error}") from error
-    except (struct.error, IndexError, TypeError, ValueError) as error:
+    except (struct.error, IndexError, OverflowError, TypeError, ValueError) as error:
         raise Unreadable("a broken code object: it ends before what it announces") from error
 
 

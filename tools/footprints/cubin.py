@@ -58,7 +58,7 @@ def read_cubin(data: bytes) -> list[Footprint]:
     """Its kernels, in the order of its symbols."""
     try:
         return list(_Cubin(data).footprints())
-    except (struct.error, IndexError, ValueError) as error:
+    except (struct.error, IndexError, OverflowError, ValueError) as error:
         raise Unreadable("a broken cubin: it ends before what it announces") from error
 
 

@@ -87,7 +87,7 @@ def _sections(data: bytes) -> Iterator[tuple[str, tuple[int, int]]]:
             first = table + name
             if kind != 8:  # SHT_NOBITS
                 yield data[first : data[first : first + 256].index(b"\0") + first].decode(), (start, start + length)
-    except (struct.error, IndexError, ValueError) as error:
+    except (struct.error, IndexError, OverflowError, ValueError) as error:
         raise Unreadable("a broken ELF file: it ends before its table of sections") from error
 
 

@@ -39,7 +39,7 @@ def read_bytes(data: bytes, architecture: str = "*") -> Iterator[Footprint]:
     elif cubin.is_cubin(data):
         yield from (kernel for kernel in cubin.read_cubin(data[:]) if _matches(kernel.architecture, architecture))
     else:
-        hip = fatbin.section(data, ".hip_fatbin")
+        hip = None if fatbin.is_fatbin(data) else fatbin.section(data, ".hip_fatbin")
         if hip:
             yield from codeobject.read_code_objects(data[slice(*hip)], architecture)
             return

@@ -11,6 +11,9 @@ MACHINE_X86, MACHINE_CUDA, MACHINE_AMDGPU = 62, 190, 224
 SYMBOLS, STRINGS, NOTE = 2, 3, 7
 
 
+# Kernels of code objects: RCCL's as its compiler wrote it; a GEMM whose assembler left the AGPRs out of the metadata.
+RCCL = ("_Z23ncclDevKernel_Generic_1v", 280, 248, {".vgpr_count": 280, ".agpr_count": 32})
+GEMM = ("Cijk_MT256x128x16", 256, 128, {".vgpr_count": 128, ".reqd_workgroup_size": [64, 2, 2]})
 Section = tuple[str, int, bytes, int, int]  # name, type, data, link, info
 
 

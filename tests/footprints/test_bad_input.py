@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 from footprint import Unreadable
-from footprint_files import bundle, code_object, compressed, elf
+from footprint_files import GEMM, RCCL, bundle, code_object, compressed, elf
 from read import read, read_bytes
-from test_read import DATA, GEMM, RCCL
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+DATA = ROOT / "tests" / "simgpu" / "data"
 CUBIN = (DATA / "kernels.sm_90.cubin").read_bytes()
 FATBIN = (DATA / "kernels.fatbin").read_bytes()
 AMD = code_object([RCCL, GEMM])

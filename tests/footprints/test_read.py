@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from codeobject import read_code_objects
 from footprint import Footprint, Unreadable
-from footprint_files import bundle, code_object, compressed, cubin, elf, fatbin, messagepack
+from footprint_files import GEMM, RCCL, bundle, code_object, compressed, cubin, elf, fatbin, messagepack
 from messagepack import decode
 from read import read, read_bytes
 
@@ -154,9 +154,6 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, flags: int,
         list(read_bytes(fatbin([(2, 90, flags, b"packed", 100)])))
 
 
-# RCCL's as its compiler wrote it; a GEMM whose assembler left the AGPRs out of the metadata.
-RCCL = ("_Z23ncclDevKernel_Generic_1v", 280, 248, {".vgpr_count": 280, ".agpr_count": 32})
-GEMM = ("Cijk_MT256x128x16", 256, 128, {".vgpr_count": 128, ".reqd_workgroup_size": [64, 2, 2]})
 AMD = [
     Footprint(RCCL[0], "gfx90a", 280, 19808, 256, accumulators=32, scalars=106),
     Footprint(GEMM[0], "gfx90a", 256, 19808, 256, 256, accumulators=128, scalars=106),

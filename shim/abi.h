@@ -8,14 +8,16 @@
 #define OVERLAP_SIZE_IS(type, bytes) _Static_assert(sizeof(struct type) == (bytes), "the layout of " #type " changed")
 OVERLAP_SIZE_IS(overlap_span, 8);
 OVERLAP_SIZE_IS(overlap_range, 16);
-OVERLAP_SIZE_IS(overlap_footprint, 16);
+OVERLAP_SIZE_IS(overlap_footprint, 24);
 OVERLAP_SIZE_IS(overlap_table, 32);
-OVERLAP_SIZE_IS(overlap_policy, 88);
-OVERLAP_SIZE_IS(overlap_rule, 120);
-OVERLAP_SIZE_IS(overlap_gpu, 208);
+OVERLAP_SIZE_IS(overlap_policy, 112);
+OVERLAP_SIZE_IS(overlap_rule, 128);
+OVERLAP_SIZE_IS(overlap_gpu, 240);
 OVERLAP_SIZE_IS(overlap_occupancy, 8);
-OVERLAP_SIZE_IS(overlap_launch, 32);
-OVERLAP_SIZE_IS(overlap_decision, 32);
+OVERLAP_SIZE_IS(overlap_launch, 40);
+OVERLAP_SIZE_IS(overlap_decision, 40);
+OVERLAP_SIZE_IS(overlap_window, 16);
+OVERLAP_SIZE_IS(overlap_plan, 1064);
 OVERLAP_SIZE_IS(overlap_shard, 2752);
 OVERLAP_SIZE_IS(overlap_device, 224);
 OVERLAP_SIZE_IS(overlap_page, 95304);

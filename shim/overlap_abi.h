@@ -7,7 +7,7 @@
  * Both sides are little-endian 64-bit machines.
  */
 
-#define OVERLAP_ABI_VERSION 1
+#define OVERLAP_ABI_VERSION 2
 
 /* ---- Policy table: what the launcher hands to the library, by value, in OVERLAP_TABLE (base64) ----
  *
@@ -25,13 +25,29 @@ enum overlap_shape {
     OVERLAP_SHAPE_BLOCKS = 1, /* value: at most so many resident blocks, >= 1 */
     OVERLAP_SHAPE_PERCENT =
         2, /* value: per cent of the kernel's own resident blocks, 1 to 100, rounded down, at least 1 */
-    OVERLAP_SHAPE_BYTES = 3 /* value: bytes of dynamic shared memory */
+    OVERLAP_SHAPE_BYTES = 3,      /* value: bytes of dynamic shared memory */
+    OVERLAP_SHAPE_MAKE_ROOM = 4,  /* the smallest size with which communication fits beside the resident blocks */
+    OVERLAP_SHAPE_QUICK_ENTRY = 5 /* the smallest size with which it fits as soon as one of them has ended */
+};
+
+/* What the block scheduler does while a block of higher priority fits nowhere. In a policy: what was found out about its
+ * GPUs; in a rule: the answer under which the rule acts (unknown: under any). */
+enum overlap_dispatch {
+    OVERLAP_DISPATCH_UNKNOWN = 0,
+    OVERLAP_DISPATCH_HOLD = 1,    /* no block of lower priority starts */
+    OVERLAP_DISPATCH_BACKFILL = 2 /* freed slots are taken by blocks of lower priority */
+};
+
+enum overlap_carveout {
+    OVERLAP_CARVEOUT_KEEP = 0,
+    OVERLAP_CARVEOUT_MAX = 1 /* ask for the largest shared-memory carve-out, unless the program asked for one */
 };
 
 enum overlap_priority {
     OVERLAP_PRIORITY_INHERIT = 0, /* as the program has it */
     OVERLAP_PRIORITY_HIGHEST = 1, /* the greatest that the device offers */
-    OVERLAP_PRIORITY_NUMBER = 2   /* priority_value, clamped by the driver; lower numbers are greater priorities */
+    OVERLAP_PRIORITY_NUMBER = 2,  /* priority_value, clamped by the driver; lower numbers are greater priorities */
+    OVERLAP_PRIORITY_AUTO = 3     /* the greatest, until something is seen that it could harm */
 };
 
 struct overlap_span {
@@ -45,12 +61,16 @@ struct overlap_range {
     uint64_t maximum;
 };
 
-/* What one block takes. registers are per thread; shared memory in bytes, without the driver's reserve. */
+/* What one block takes. registers are per thread (AMD: VGPRs and AGPRs together); shared memory in bytes, without the
+ * driver's reserve. barriers and scalar_registers (AMD: SGPRs per wave): 0 where they are not known, then they limit
+ * nothing. */
 struct overlap_footprint {
     uint32_t threads;
     uint32_t registers;
     uint32_t static_shared;
     uint32_t dynamic_shared;
+    uint32_t barriers;
+    uint32_t scalar_registers;
 };
 
 struct overlap_table {
@@ -77,7 +97,10 @@ struct overlap_policy {
     int32_t priority_value;
     uint32_t stream_priority; /* enum overlap_priority, of streams made by stream_creators */
     int32_t stream_priority_value;
-    uint32_t footprint_given; /* 1: footprint is the policy's word; 0: measured */
+    uint32_t footprint_given;        /* 1: footprint is the policy's word; 0: measured */
+    uint32_t dispatch;               /* enum overlap_dispatch */
+    struct overlap_span fixed_size;  /* kernels that read their own dynamic size: never shaped */
+    uint32_t raise_carrying_streams; /* 1: streams that turn out to carry communication get stream_priority */
     uint32_t reserved;
     struct overlap_footprint footprint;
 };
@@ -96,30 +119,41 @@ struct overlap_rule {
     uint32_t when;          /* enum overlap_when */
     uint32_t keep_at_least; /* per cent of the kernel's own resident blocks; 0: not asked for */
     uint32_t line;          /* of the rule in its policy file, for reports */
+    uint32_t when_dispatch; /* enum overlap_dispatch */
+    uint32_t carveout;      /* enum overlap_carveout, of the launches that the rule shapes */
     uint32_t reserved;
 };
 
 /* ---- GPU, occupancy, decision: the pure core ---- */
 
-/* Limits of one multiprocessor and one block, as the driver tells them. Bytes unless said otherwise. */
+enum overlap_vendor { OVERLAP_VENDOR_NVIDIA = 0, OVERLAP_VENDOR_AMD = 1 };
+
+/* Limits of one multiprocessor (AMD: compute unit) and one block, as the driver tells them, and the units in which they
+ * are given out (overlap_gpu_units()). Bytes unless said otherwise. */
 struct overlap_gpu {
-    uint8_t key[16];   /* h100; empty where the driver gave the numbers */
-    uint8_t name[128]; /* as cuDeviceGetName answers */
-    uint32_t major;    /* compute capability */
+    uint8_t key[16];          /* h100; empty where the driver gave the numbers */
+    uint8_t name[128];        /* as cuDeviceGetName answers */
+    uint8_t architecture[16]; /* sm_90, gfx90a */
+    uint32_t vendor;          /* enum overlap_vendor */
+    uint32_t major;           /* compute capability; 0 on AMD */
     uint32_t minor;
     uint32_t multiprocessors;
-    uint32_t warp_size;
-    uint32_t threads; /* resident on a multiprocessor */
+    uint32_t warp_size; /* threads */
+    uint32_t threads;   /* resident on a multiprocessor */
     uint32_t blocks;
-    uint32_t registers;
+    uint32_t registers; /* of 32 bits, of all lanes */
     uint32_t registers_per_block;
+    uint32_t registers_per_thread;
     uint32_t threads_per_block;
     uint32_t shared;         /* largest carve-out */
     uint32_t shared_default; /* a block's limit without opting in */
     uint32_t shared_optin;
-    uint32_t shared_reserved; /* the driver's own, per block */
+    uint32_t shared_reserved;  /* the driver's own, per block */
+    uint32_t shared_unit;      /* in which it is given out */
+    uint32_t register_unit;    /* likewise, for one warp */
+    uint32_t barriers;         /* 0: they limit nothing */
+    uint32_t scalar_registers; /* of one partition; 0: they limit nothing */
     uint32_t memory_gib;
-    uint32_t reserved[2];
 };
 
 enum overlap_limit {
@@ -127,7 +161,8 @@ enum overlap_limit {
     OVERLAP_LIMIT_WARPS = 1,
     OVERLAP_LIMIT_SLOTS = 2,
     OVERLAP_LIMIT_REGISTERS = 3,
-    OVERLAP_LIMIT_SHARED = 4
+    OVERLAP_LIMIT_SHARED = 4,
+    OVERLAP_LIMIT_BARRIERS = 5
 };
 
 struct overlap_occupancy {
@@ -139,9 +174,13 @@ enum overlap_launch_flag {
     OVERLAP_LAUNCH_COOPERATIVE = 1,
     OVERLAP_LAUNCH_CLUSTER = 2,
     OVERLAP_LAUNCH_PROGRAMMATIC = 4,
-    OVERLAP_LAUNCH_COMMUNICATION = 8, /* by family, by the policy's kernels or by the calling library */
-    OVERLAP_LAUNCH_UNKNOWN = 16,      /* the driver did not tell the footprint */
-    OVERLAP_LAUNCH_REFUSED = 32       /* a changed launch of this kernel was refused before */
+    OVERLAP_LAUNCH_COMMUNICATION = 8,    /* by family, by the policy's kernels or by the calling library */
+    OVERLAP_LAUNCH_UNKNOWN = 16,         /* the driver did not tell the footprint */
+    OVERLAP_LAUNCH_REFUSED = 32,         /* a changed launch of this kernel was refused before */
+    OVERLAP_LAUNCH_OCCUPANCY_ASKED = 64, /* the program asked how many of its blocks fit */
+    OVERLAP_LAUNCH_SMALL_CARVEOUT = 256, /* the program set a carve-out that is not the largest */
+    OVERLAP_LAUNCH_CLUSTER_CHECKED =
+        128 /* of a cluster: the caller will ask the driver whether the answer still fits */
 };
 
 struct overlap_launch {
@@ -151,14 +190,52 @@ struct overlap_launch {
     struct overlap_footprint footprint;
 };
 
+/* Which control works. */
+enum overlap_control {
+    OVERLAP_CONTROL_LEAVE = 0,
+    OVERLAP_CONTROL_ROOM_ALREADY = 1,  /* communication fits beside the kernel as launched */
+    OVERLAP_CONTROL_ENTRY_ALREADY = 2, /* ...as soon as one of its blocks has ended */
+    OVERLAP_CONTROL_MAKE_ROOM = 3,     /* more dynamic shared memory, so that it fits beside */
+    OVERLAP_CONTROL_QUICK_ENTRY = 4,   /* ...so that it fits as soon as one block has ended */
+    OVERLAP_CONTROL_PRIORITY = 5,      /* it fits after some blocks have ended: priority lets it in */
+    OVERLAP_CONTROL_CAP = 6            /* the rule's own number, whether communication fits or not */
+};
+
 /* What to do with a launch, and for which grids the same answer holds. */
 struct overlap_decision {
     uint32_t reason;         /* index into reason.def */
     uint32_t dynamic_shared; /* bytes to launch with */
     uint32_t rule;           /* index of the rule, UINT32_MAX: none */
     uint32_t native_blocks;
+    uint32_t control; /* enum overlap_control */
+    uint32_t reserved;
     uint64_t minimum_blocks; /* of the grid */
     uint64_t maximum_blocks;
+};
+
+/* Dynamic sizes, both ends included, with which so many blocks of computation are resident and something fits beside
+ * them. inflates: 1 if these are fewer blocks than as launched. */
+struct overlap_window {
+    uint32_t blocks;
+    uint32_t inflates;
+    uint32_t minimum;
+    uint32_t maximum;
+};
+
+/* Everything that the planner knows about one computation kernel and one communication kernel on one GPU. */
+struct overlap_plan {
+    uint32_t native_blocks;     /* resident as launched; 0: cannot be launched */
+    uint32_t native_limit;      /* enum overlap_limit: what stops one more */
+    int32_t beside_after_drain; /* blocks as launched that fit beside one of communication; -1: it fits nowhere */
+    uint32_t control;           /* enum overlap_control */
+    uint32_t reason;            /* index into reason.def */
+    uint32_t dynamic_shared;    /* bytes to launch with */
+    uint32_t blocks;            /* then resident */
+    uint32_t binding;           /* enum overlap_limit: what leaves no room beside one block; NONE: there is room */
+    uint32_t window_count;
+    uint32_t entry_count;
+    struct overlap_window windows[32]; /* make room: communication fits beside `blocks`; from native_blocks down to 1 */
+    struct overlap_window entries[32]; /* quick entry: it fits beside `blocks` - 1; down to 2 */
 };
 
 /* ---- Statistics page: HOST.PID.N.page, mapped, valid at any instant ---- */
@@ -270,6 +347,20 @@ struct overlap_occupancy overlap_occupancy_of(const struct overlap_gpu *gpu, con
 /* How many blocks of computation, at most, stay resident beside one of communication; -1: it does not fit at all. */
 int32_t overlap_blocks_beside(const struct overlap_gpu *gpu, const struct overlap_footprint *computation,
                               const struct overlap_footprint *communication);
+
+/* Fills in what follows from vendor, compute capability and block slots: units, barriers, registers per thread. */
+void overlap_gpu_units(struct overlap_gpu *gpu);
+
+/* The whole plan for a launch (its footprint and maximum_dynamic count) by a rule of this shape and value that keeps
+ * keep_at_least per cent of the kernel's own resident blocks. communication: NULL while none is known. */
+void overlap_plan_of(const struct overlap_gpu *gpu, const struct overlap_launch *launch,
+                     const struct overlap_footprint *communication, uint32_t shape, uint32_t value,
+                     uint32_t keep_at_least, struct overlap_plan *plan);
+
+/* Settings of communication libraries that shrink what a block of theirs takes: the name of the index-th, with what
+ * *communication would become in *changed (equal where it does nothing); NULL behind the last one. */
+const char *overlap_knob(uint32_t index, const struct overlap_gpu *gpu, const struct overlap_footprint *communication,
+                         struct overlap_footprint *changed);
 
 /* The smallest dynamic size, not below the one asked, with at most `blocks` resident; UINT32_MAX: none up to
  * maximum_dynamic. */

@@ -31,7 +31,7 @@ def known() -> list[KnownGpu]:
             KnownGpu(
                 key=_text(gpu.key),
                 name=_text(gpu.name),
-                architecture=f"sm_{gpu.major}{gpu.minor}",
+                architecture=_text(gpu.architecture),
                 multiprocessors=gpu.multiprocessors,
                 threads=gpu.threads,
                 blocks=gpu.blocks,

@@ -109,7 +109,7 @@ def _policy(policy: Policy, digest: str, first_rule: int, sections: _Sections) -
         "stream_priority": _priority(policy.stream_priority),
         "stream_priority_value": policy.stream_priority.value,
         "footprint_given": 1 if policy.footprint else 0,
-        "footprint": (footprint.threads, footprint.registers, footprint.static_shared, footprint.dynamic_shared),
+        "footprint": (footprint.threads, footprint.registers, footprint.static_shared, footprint.dynamic_shared, 0, 0),
     }
 
 

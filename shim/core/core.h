@@ -48,8 +48,45 @@ bool overlap_match_any(const struct overlap_view *view, struct overlap_span span
 /* The same for a kernel: its name as the driver gives it, or its plain name. */
 bool overlap_match_kernel(const struct overlap_view *view, struct overlap_span span, const char *kernel);
 
+/* Does a policy shape launches that then ask for the largest carve-out? table: checked. */
+bool overlap_prefers_carveout(const void *table, uint32_t policy);
+
 /* Does a library launch nothing but communication? basename: of its file. */
 bool overlap_is_communication_library(const char *basename);
+
+/* ---- Arithmetic that occupancy.c and planner.c share ---- */
+
+/* What one block takes, in units of the multiprocessor. 64-bit, so that absurd footprints cannot wrap. */
+struct overlap_demand {
+    uint64_t warps;
+    uint64_t registers;        /* of one warp */
+    uint64_t scalar_registers; /* of one warp */
+    uint64_t shared;
+    uint64_t barriers;
+};
+
+struct overlap_demand overlap_demand_of(const struct overlap_gpu *gpu, const struct overlap_footprint *footprint);
+
+/* What stops one block c from fitting beside so many blocks k, with warps spread evenly; NONE: it fits. */
+enum overlap_limit overlap_beside(const struct overlap_gpu *gpu, uint64_t blocks, const struct overlap_demand *k,
+                                  const struct overlap_demand *c);
+
+/* What makes it impossible to launch such a block at all; NONE: nothing. */
+enum overlap_limit overlap_impossible(const struct overlap_gpu *gpu, const struct overlap_footprint *footprint);
+
+/* The least dynamic size, not below the one asked, of which no more than `blocks` fit by shared memory. */
+uint64_t overlap_least_dynamic(const struct overlap_gpu *gpu, const struct overlap_footprint *footprint,
+                               uint64_t blocks);
+
+/* What a rule of this shape makes of a launch of which `native` blocks are resident as asked. */
+struct overlap_choice {
+    enum overlap_control control;
+    enum overlap_reason reason;
+    uint32_t dynamic_shared;
+};
+struct overlap_choice overlap_choose(const struct overlap_gpu *gpu, const struct overlap_launch *launch,
+                                     const struct overlap_footprint *communication, uint32_t native, uint32_t shape,
+                                     uint32_t value, uint32_t keep_at_least);
 
 /* ---- Decision cache ----
  *
@@ -69,7 +106,11 @@ bool overlap_is_communication_library(const char *basename);
 #define OVERLAP_WORD_RAISE (UINT64_C(1) << 28)         /* ...at the priority in bits 32 to 47, two's complement */
 #define OVERLAP_WORD_TRACED (UINT64_C(1) << 29)        /* --trace: every launch is written down */
 #define OVERLAP_WORD_RAISED_LIMIT (UINT64_C(1) << 30)  /* the kernel's limit of dynamic bytes is known to suffice */
+#define OVERLAP_WORD_AUTO (UINT64_C(1) << 31)          /* ...as long as the program sets none */
 #define OVERLAP_WORD_PRIORITY_SHIFT 32
+#define OVERLAP_WORD_WATCHED (UINT64_C(1) << 48) /* ends `auto` if it runs beside communication */
+#define OVERLAP_WORD_CARRIES (UINT64_C(1) << 50) /* communication whose stream is to be raised */
+#define OVERLAP_WORD_CLUSTER (UINT64_C(1) << 49) /* changed in clusters: those that were checked only */
 
 struct overlap_answer {
     uint64_t key;  /* overlap_cache_key(), 0 while free */

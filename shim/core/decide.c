@@ -64,46 +64,47 @@ static bool rule_matches(const struct overlap_view *view, const struct overlap_r
     return true;
 }
 
-/* The dynamic size that the rule's shape asks for; UINT32_MAX: there is none. */
-static uint32_t size_for(const struct overlap_rule *rule, const struct overlap_gpu *gpu,
-                         const struct overlap_launch *launch, uint32_t native) {
-    uint32_t asked = launch->footprint.dynamic_shared;
-    switch (rule->shape) {
-    case OVERLAP_SHAPE_BLOCKS:
-        return overlap_size_for_blocks(gpu, launch, rule->value);
-    case OVERLAP_SHAPE_PERCENT: {
-        uint32_t blocks = (uint32_t)((uint64_t)native * rule->value / 100);
-        return overlap_size_for_blocks(gpu, launch, blocks ? blocks : 1);
-    }
-    case OVERLAP_SHAPE_BYTES:
-        return rule->value > launch->maximum_dynamic || rule->value > OVERLAP_WORD_SIZE_MASK
-                   ? UINT32_MAX
-                   : (uint32_t)larger(rule->value, asked);
-    default:
-        return asked;
-    }
+/* A rule may act under one dispatch rule only. Where that of the GPU is known to be another, it is not for this GPU. */
+static bool other_dispatch(const struct overlap_policy *policy, const struct overlap_rule *rule) {
+    return rule->when_dispatch && policy->dispatch && rule->when_dispatch != policy->dispatch;
 }
 
-/* What the rule does to a launch that nothing forbids to shape. Sets *size where it changes. */
-static enum overlap_reason apply(const struct overlap_rule *rule, const struct overlap_gpu *gpu,
-                                 const struct overlap_launch *launch, uint32_t native,
-                                 const struct overlap_footprint *communication, uint32_t *size) {
-    uint32_t wanted = size_for(rule, gpu, launch, native);
-    if (wanted == UINT32_MAX)
-        return OVERLAP_REASON_no_room_shared_memory;
-    if (wanted == launch->footprint.dynamic_shared)
-        return OVERLAP_REASON_room_already;
-    struct overlap_footprint shaped = launch->footprint;
-    shaped.dynamic_shared = wanted;
-    uint32_t resident = overlap_occupancy_of(gpu, &shaped).blocks;
-    if (resident == 0)
-        return OVERLAP_REASON_no_room_shared_memory;
-    if (100 * (uint64_t)resident < (uint64_t)rule->keep_at_least * native)
-        return OVERLAP_REASON_below_keep;
-    *size = wanted;
-    if (communication && overlap_blocks_beside(gpu, &shaped, communication) < (int32_t)resident)
-        return OVERLAP_REASON_capped_without_room;
-    return OVERLAP_REASON_shaped;
+bool overlap_prefers_carveout(const void *table, uint32_t policy) {
+    struct overlap_view view = overlap_table_view(table);
+    const struct overlap_policy *p = &view.policies[policy];
+    for (uint32_t i = p->first_rule; i < p->first_rule + p->rule_count; i++) {
+        const struct overlap_rule *rule = &view.rules[i];
+        if (rule->shape != OVERLAP_SHAPE_LEAVE && rule->carveout == OVERLAP_CARVEOUT_MAX &&
+            (!rule->when_dispatch || rule->when_dispatch == p->dispatch))
+            return true;
+    }
+    return false;
+}
+
+/* What forbids to shape a launch, whatever the rule says; OVERLAP_REASON_COUNT: nothing. */
+static enum overlap_reason forbidden(const struct overlap_view *view, const struct overlap_policy *policy,
+                                     const struct overlap_rule *rule, const char *kernel,
+                                     const struct overlap_launch *launch, uint32_t native) {
+    const uint32_t flags = launch->flags;
+    if (flags & OVERLAP_LAUNCH_COOPERATIVE)
+        return OVERLAP_REASON_cooperative;
+    if ((flags & OVERLAP_LAUNCH_CLUSTER) && !(flags & OVERLAP_LAUNCH_CLUSTER_CHECKED))
+        return OVERLAP_REASON_cluster;
+    if (flags & OVERLAP_LAUNCH_PROGRAMMATIC)
+        return OVERLAP_REASON_programmatic;
+    if (flags & OVERLAP_LAUNCH_OCCUPANCY_ASKED)
+        return OVERLAP_REASON_occupancy_asked;
+    if (policy->fixed_size.count && overlap_match_kernel(view, policy->fixed_size, kernel))
+        return OVERLAP_REASON_reads_dynamic_size;
+    if (flags & OVERLAP_LAUNCH_REFUSED)
+        return OVERLAP_REASON_refused;
+    if (native == 0)
+        return OVERLAP_REASON_cannot_launch;
+    if (rule->when_dispatch && policy->dispatch == OVERLAP_DISPATCH_UNKNOWN)
+        return OVERLAP_REASON_dispatch_unknown;
+    if (rule->when != OVERLAP_WHEN_ALWAYS)
+        return OVERLAP_REASON_not_overlapping; /* no windows yet: nothing is known to overlap */
+    return OVERLAP_REASON_COUNT;
 }
 
 OVERLAP_EXPORT void overlap_decide(const void *table, uint32_t policy, const struct overlap_gpu *gpu,
@@ -134,33 +135,31 @@ OVERLAP_EXPORT void overlap_decide(const void *table, uint32_t policy, const str
     struct interval grids = {0, UINT64_MAX};
     const struct overlap_rule *rule = NULL;
     for (uint32_t i = p->first_rule; !rule && i < p->first_rule + p->rule_count; i++) {
-        if (rule_matches(&view, &view.rules[i], kernel, library, launch, native, capacity, &grids)) {
+        if (!other_dispatch(p, &view.rules[i]) &&
+            rule_matches(&view, &view.rules[i], kernel, library, launch, native, capacity, &grids)) {
             rule = &view.rules[i];
             decision->rule = i;
         }
     }
+    const enum overlap_reason no = rule && rule->shape != OVERLAP_SHAPE_LEAVE
+                                       ? forbidden(&view, p, rule, kernel, launch, native)
+                                       : OVERLAP_REASON_COUNT;
     if (!rule)
         decision->reason = OVERLAP_REASON_no_rule;
     else if (rule->shape == OVERLAP_SHAPE_LEAVE)
         decision->reason = OVERLAP_REASON_rule_leave;
-    else if (launch->flags & OVERLAP_LAUNCH_COOPERATIVE)
-        decision->reason = OVERLAP_REASON_cooperative;
-    else if (launch->flags & OVERLAP_LAUNCH_CLUSTER)
-        decision->reason = OVERLAP_REASON_cluster;
-    else if (launch->flags & OVERLAP_LAUNCH_PROGRAMMATIC)
-        decision->reason = OVERLAP_REASON_programmatic;
-    else if (launch->flags & OVERLAP_LAUNCH_REFUSED)
-        decision->reason = OVERLAP_REASON_refused;
-    else if (native == 0)
-        decision->reason = OVERLAP_REASON_cannot_launch;
-    else if (rule->when != OVERLAP_WHEN_ALWAYS)
-        decision->reason = OVERLAP_REASON_not_overlapping; /* no windows yet: nothing is known to overlap */
+    else if (no != OVERLAP_REASON_COUNT)
+        decision->reason = no;
     else if (launch->blocks <= capacity) {
         grids.maximum = smaller(grids.maximum, capacity);
         decision->reason = OVERLAP_REASON_one_wave;
     } else {
+        const struct overlap_choice choice =
+            overlap_choose(gpu, launch, communication, native, rule->shape, rule->value, rule->keep_at_least);
         grids.minimum = larger(grids.minimum, capacity + 1);
-        decision->reason = apply(rule, gpu, launch, native, communication, &decision->dynamic_shared);
+        decision->control = choice.control;
+        decision->reason = choice.reason;
+        decision->dynamic_shared = choice.dynamic_shared;
     }
     decision->minimum_blocks = grids.minimum;
     decision->maximum_blocks = grids.maximum;

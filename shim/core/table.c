@@ -39,20 +39,23 @@ static const char *check_policy(const struct overlap_table *table, const struct 
     if (!string_ok(table, policy->name) || !string_ok(table, policy->hash))
         return "a policy's name lies outside the table";
     if (!span_ok(table, policy->gpus) || !span_ok(table, policy->kernels) || !span_ok(table, policy->libraries) ||
-        !span_ok(table, policy->stream_creators))
+        !span_ok(table, policy->stream_creators) || !span_ok(table, policy->fixed_size))
         return "a policy's patterns lie outside the table";
     if (policy->first_rule > table->rule_count || policy->rule_count > table->rule_count - policy->first_rule)
         return "a policy's rules lie outside the table";
-    if (policy->priority > OVERLAP_PRIORITY_NUMBER || policy->stream_priority > OVERLAP_PRIORITY_NUMBER)
+    if (policy->priority > OVERLAP_PRIORITY_AUTO || policy->stream_priority > OVERLAP_PRIORITY_NUMBER)
         return "a policy has an unknown kind of priority";
+    if (policy->dispatch > OVERLAP_DISPATCH_BACKFILL)
+        return "a policy has an unknown dispatch rule";
     return NULL;
 }
 
 static const char *check_rule(const struct overlap_table *table, const struct overlap_rule *rule) {
     if (!span_ok(table, rule->kernels) || !span_ok(table, rule->libraries))
         return "a rule's patterns lie outside the table";
-    if (rule->shape > OVERLAP_SHAPE_BYTES || rule->when > OVERLAP_WHEN_ALWAYS)
-        return "a rule has an unknown shape or time";
+    if (rule->shape > OVERLAP_SHAPE_QUICK_ENTRY || rule->when > OVERLAP_WHEN_ALWAYS ||
+        rule->when_dispatch > OVERLAP_DISPATCH_BACKFILL || rule->carveout > OVERLAP_CARVEOUT_MAX)
+        return "a rule has an unknown shape, time, dispatch rule or carve-out";
     if (rule->shape == OVERLAP_SHAPE_BLOCKS && rule->value == 0)
         return "a rule asks for no blocks";
     if (rule->shape == OVERLAP_SHAPE_PERCENT && (rule->value == 0 || rule->value > 100))

@@ -82,6 +82,8 @@ int main(int argc, char **argv) {
     *(void **)&occupancy = dlsym(library, "overlap_occupancy_of");
     struct overlap_gpu gpu;
     for (uint32_t index = 0; known(index, &gpu); index++) {
+        if (gpu.vendor != OVERLAP_VENDOR_NVIDIA)
+            continue;
         long launchable = 0, count = atol(argv[2]);
         state = strtoull(argv[3], NULL, 10) * 2654435761U + index + 1;
         for (long i = 0; i < count; i++) {
@@ -90,16 +92,18 @@ int main(int argc, char **argv) {
                 .registers = random_below(256),
                 .static_shared = random_below(3) ? random_below(50000) : random_shared(&gpu),
                 .dynamic_shared = random_shared(&gpu),
+                .barriers = random_below(3) ? random_below(2) : random_below(17),
             };
             const int theirs =
                 blocks_of_header(&gpu, &f, random_below(2) ? SHAREDMEM_CARVEOUT_DEFAULT : SHAREDMEM_CARVEOUT_MAX_SHARED,
-                                 (int)random_below(2));
+                                 (int)f.barriers);
             const int ours = (int)occupancy(&gpu, &f).blocks;
             launchable += theirs > 0;
             if (ours == theirs)
                 continue;
-            printf("%s: threads %u registers %u static %u dynamic %u: ours %d, NVIDIA's %d\n", (const char *)gpu.key,
-                   f.threads, f.registers, f.static_shared, f.dynamic_shared, ours, theirs);
+            printf("%s: threads %u registers %u static %u dynamic %u: barriers %u: ours %d, NVIDIA's %d\n",
+                   (const char *)gpu.key, f.threads, f.registers, f.static_shared, f.dynamic_shared, f.barriers, ours,
+                   theirs);
             return 1;
         }
         printf("%s %ld %ld\n", (const char *)gpu.key, count, launchable);

@@ -63,9 +63,9 @@ def test_a_handle_that_was_never_seen_is_left_alone(
     assert done.reasons == {"unknown_footprint": 3}
 
 
-def test_seventy_thousand_handles(bare: Runner, preloaded: Runner) -> None:
+def test_three_hundred_thousand_handles(bare: Runner, preloaded: Runner) -> None:
     """More than there is room for: those without a place are left alone, and none is taken for another."""
-    words = f"many=70000 ptx=k launch=k,{BLOCKS},256,0"
+    words = f"many=300000 ptx=k launch=k,{BLOCKS},256,0"
     done, without = preloaded(words, rule("{blocks_per_sm: 1}", match='kernel: "k*[02468]"')), bare(words)
     assert "many: 0 bad" in without.stdout
     same(done, without, but=["dynamic_shared"])

@@ -27,22 +27,13 @@ static void read_limits(struct overlap_gpu *gpu, int ordinal) {
     gpu->shared_default = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, ordinal);
     gpu->shared_optin = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, ordinal);
     gpu->shared_reserved = attribute(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, ordinal);
+    overlap_gpu_units(gpu);
 }
 
 /* Limits that make no sense, from a driver that does not answer: no arithmetic on those. */
 static bool usable(const struct overlap_gpu *gpu) {
     return gpu->major >= 7 && gpu->multiprocessors && gpu->warp_size == 32 && gpu->threads && gpu->blocks &&
            gpu->registers && gpu->registers_per_block && gpu->threads_per_block && gpu->shared && gpu->shared_optin;
-}
-
-static void architecture_of(const struct overlap_gpu *gpu, char *text) {
-    char *p = text;
-    memcpy(p, "sm_", 3), p += 3;
-    if (gpu->major >= 10)
-        *p++ = (char)('0' + gpu->major / 10 % 10);
-    *p++ = (char)('0' + gpu->major % 10);
-    *p++ = (char)('0' + gpu->minor % 10);
-    *p = 0;
 }
 
 static void record(const struct device *device, const struct overlap_settings *settings) {
@@ -65,12 +56,11 @@ static void record(const struct device *device, const struct overlap_settings *s
 }
 
 static void make(struct device *device, int ordinal, const struct overlap_settings *settings) {
-    char architecture[8];
     overlap_page_start(); /* the record belongs there */
     device->ordinal = ordinal;
     read_limits(&device->gpu, ordinal);
-    architecture_of(&device->gpu, architecture);
-    device->policy = overlap_policy_for(settings->table, (const char *)device->gpu.name, architecture);
+    device->policy =
+        overlap_policy_for(settings->table, (const char *)device->gpu.name, (const char *)device->gpu.architecture);
     /* An empty table asks for observation only: nothing to complain about. */
     if (device->policy == OVERLAP_NO_POLICY && ((const struct overlap_table *)settings->table)->policy_count > 0)
         overlap_say("no policy is for ", (const char *)device->gpu.name, ": its launches are counted and left alone");

@@ -1,0 +1,197 @@
+/* Which control works for one computation kernel and one communication kernel on one GPU, with which number; or none.
+ *
+ * M: shared memory of a multiprocessor; s_K: what a block of computation takes, raised to its dynamic size; s_C: what
+ * one of communication takes. k blocks of computation stay resident and no more while M / (k + 1) < s_K <= M / k, and
+ * communication fits beside j of them while j s_K + s_C <= M and registers, warps, slots and barriers allow: j = k is
+ * to make room, j = k - 1 quick entry. No size changes anything about the other resources except by lowering k.
+ */
+#include "core.h"
+
+static uint64_t smaller(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
+/* The dynamic sizes with which exactly `blocks` are resident and communication fits beside `beside` of them. False:
+ * there are none. native: blocks resident as launched, at least `blocks`. */
+static bool sizes_for(const struct overlap_gpu *gpu, const struct overlap_launch *launch,
+                      const struct overlap_footprint *communication, uint32_t native, uint32_t blocks, uint32_t beside,
+                      struct overlap_window *window) {
+    struct overlap_demand k = overlap_demand_of(gpu, &launch->footprint), c = overlap_demand_of(gpu, communication);
+    if (c.shared > gpu->shared)
+        return false;
+    const uint64_t unit = gpu->shared_unit ? gpu->shared_unit : 1;
+    uint64_t most = gpu->shared / blocks;
+    if (beside)
+        most = smaller(most, (gpu->shared - c.shared) / beside);
+    most = most / unit * unit; /* what a block may be given */
+    k.shared = 0;              /* is what we choose */
+    if (overlap_beside(gpu, beside, &k, &c))
+        return false;
+    const struct overlap_footprint *f = &launch->footprint;
+    const uint64_t taken = (uint64_t)f->static_shared + gpu->shared_reserved;
+    const uint64_t minimum = blocks < native ? overlap_least_dynamic(gpu, f, blocks) : f->dynamic_shared;
+    const uint64_t maximum =
+        most < taken ? 0 : smaller(smaller(most - taken, launch->maximum_dynamic), OVERLAP_WORD_SIZE_MASK);
+    if (most < taken || minimum > maximum)
+        return false;
+    *window = (struct overlap_window){blocks, blocks < native, (uint32_t)minimum, (uint32_t)maximum};
+    return true;
+}
+
+/* What leaves no room for communication beside one block of computation, whatever its dynamic size. */
+static enum overlap_limit binding_of(const struct overlap_gpu *gpu, const struct overlap_launch *launch,
+                                     const struct overlap_footprint *communication) {
+    enum overlap_limit limit = overlap_impossible(gpu, communication);
+    if (limit)
+        return limit;
+    struct overlap_demand k = overlap_demand_of(gpu, &launch->footprint), c = overlap_demand_of(gpu, communication);
+    k.shared = 0;
+    limit = overlap_beside(gpu, 1, &k, &c);
+    return limit ? limit : OVERLAP_LIMIT_SHARED;
+}
+
+static enum overlap_reason reason_for(enum overlap_limit limit) {
+    switch (limit) {
+    case OVERLAP_LIMIT_REGISTERS:
+        return OVERLAP_REASON_no_room_registers;
+    case OVERLAP_LIMIT_WARPS:
+        return OVERLAP_REASON_no_room_warps;
+    case OVERLAP_LIMIT_SLOTS:
+    case OVERLAP_LIMIT_BARRIERS:
+        return OVERLAP_REASON_no_room_slots;
+    default:
+        return OVERLAP_REASON_no_room_shared_memory;
+    }
+}
+
+/* make_room and quick_entry: the largest k that qualifies, and the smallest size that does it. */
+static struct overlap_choice choose_room(const struct overlap_gpu *gpu, const struct overlap_launch *launch,
+                                         const struct overlap_footprint *communication, uint32_t native, bool entry,
+                                         uint32_t keep) {
+    const uint32_t asked = launch->footprint.dynamic_shared;
+    if (!communication)
+        return (struct overlap_choice){OVERLAP_CONTROL_LEAVE, OVERLAP_REASON_no_communication_seen, asked};
+    const int32_t beside = overlap_blocks_beside(gpu, &launch->footprint, communication);
+    if (beside == (int32_t)native)
+        return (struct overlap_choice){OVERLAP_CONTROL_ROOM_ALREADY, OVERLAP_REASON_room_already, asked};
+    struct overlap_window window;
+    bool below = false;
+    /* The multiprocessor keeps the configuration of this kernel, in which the room that we count is not there. */
+    if (launch->flags & OVERLAP_LAUNCH_SMALL_CARVEOUT)
+        return (struct overlap_choice){OVERLAP_CONTROL_LEAVE, OVERLAP_REASON_no_room_shared_memory, asked};
+    for (uint32_t k = native; beside >= 0 && !below && k >= (entry ? 2 : 1); k--) {
+        if (!sizes_for(gpu, launch, communication, native, k, entry ? k - 1 : k, &window))
+            continue;
+        if (k == native && entry)
+            return (struct overlap_choice){OVERLAP_CONTROL_ENTRY_ALREADY, OVERLAP_REASON_entry_already, asked};
+        below = 100 * (uint64_t)k < (uint64_t)keep * native; /* smaller ones keep still less */
+        if (!below)
+            return (struct overlap_choice){entry ? OVERLAP_CONTROL_QUICK_ENTRY : OVERLAP_CONTROL_MAKE_ROOM,
+                                           OVERLAP_REASON_shaped, window.minimum};
+    }
+    const bool later = beside >= 1; /* after some blocks have ended */
+    return (struct overlap_choice){later ? OVERLAP_CONTROL_PRIORITY : OVERLAP_CONTROL_LEAVE,
+                                   below   ? OVERLAP_REASON_below_keep
+                                   : later ? OVERLAP_REASON_priority
+                                           : reason_for(binding_of(gpu, launch, communication)),
+                                   asked};
+}
+
+/* The rule's own number: dynamic bytes; UINT32_MAX: no size does it. */
+static uint32_t number_of(const struct overlap_gpu *gpu, const struct overlap_launch *launch, uint32_t native,
+                          uint32_t shape, uint32_t value) {
+    uint32_t asked = launch->footprint.dynamic_shared, blocks = value;
+    if (shape == OVERLAP_SHAPE_BYTES)
+        return value > launch->maximum_dynamic || value > OVERLAP_WORD_SIZE_MASK ? UINT32_MAX
+               : value > asked                                                   ? value
+                                                                                 : asked;
+    if (shape == OVERLAP_SHAPE_PERCENT)
+        blocks = (uint32_t)((uint64_t)native * value / 100);
+    return overlap_size_for_blocks(gpu, launch, blocks ? blocks : 1);
+}
+
+/* blocks_per_sm and dynamic_shared_memory: the user's word, whether communication fits or not. */
+static struct overlap_choice choose_cap(const struct overlap_gpu *gpu, const struct overlap_launch *launch,
+                                        const struct overlap_footprint *communication, uint32_t native, uint32_t shape,
+                                        uint32_t value, uint32_t keep) {
+    const uint32_t asked = launch->footprint.dynamic_shared;
+    struct overlap_choice leave = {OVERLAP_CONTROL_LEAVE, OVERLAP_REASON_no_room_shared_memory, asked};
+    struct overlap_footprint shaped = launch->footprint;
+    shaped.dynamic_shared = number_of(gpu, launch, native, shape, value);
+    if (shaped.dynamic_shared == UINT32_MAX)
+        return leave;
+    if (shaped.dynamic_shared == asked) {
+        leave.reason = OVERLAP_REASON_room_already;
+        return leave;
+    }
+    const uint32_t resident = overlap_occupancy_of(gpu, &shaped).blocks;
+    if (resident == 0)
+        return leave;
+    if (100 * (uint64_t)resident < (uint64_t)keep * native) {
+        leave.reason = OVERLAP_REASON_below_keep;
+        return leave;
+    }
+    const bool room = !communication || overlap_blocks_beside(gpu, &shaped, communication) >= (int32_t)resident;
+    return (struct overlap_choice){
+        OVERLAP_CONTROL_CAP, room ? OVERLAP_REASON_shaped : OVERLAP_REASON_capped_without_room, shaped.dynamic_shared};
+}
+
+struct overlap_choice overlap_choose(const struct overlap_gpu *gpu, const struct overlap_launch *launch,
+                                     const struct overlap_footprint *communication, uint32_t native, uint32_t shape,
+                                     uint32_t value, uint32_t keep_at_least) {
+    const uint32_t asked = launch->footprint.dynamic_shared;
+    if (native == 0)
+        return (struct overlap_choice){OVERLAP_CONTROL_LEAVE, OVERLAP_REASON_cannot_launch, asked};
+    if (shape == OVERLAP_SHAPE_LEAVE)
+        return (struct overlap_choice){OVERLAP_CONTROL_LEAVE, OVERLAP_REASON_rule_leave, asked};
+    if (shape == OVERLAP_SHAPE_MAKE_ROOM || shape == OVERLAP_SHAPE_QUICK_ENTRY)
+        return choose_room(gpu, launch, communication, native, shape == OVERLAP_SHAPE_QUICK_ENTRY, keep_at_least);
+    return choose_cap(gpu, launch, communication, native, shape, value, keep_at_least);
+}
+
+OVERLAP_EXPORT void overlap_plan_of(const struct overlap_gpu *gpu, const struct overlap_launch *launch,
+                                    const struct overlap_footprint *communication, uint32_t shape, uint32_t value,
+                                    uint32_t keep_at_least, struct overlap_plan *plan) {
+    const struct overlap_occupancy native = overlap_occupancy_of(gpu, &launch->footprint);
+    const struct overlap_choice choice =
+        overlap_choose(gpu, launch, communication, native.blocks, shape, value, keep_at_least);
+    struct overlap_footprint shaped = launch->footprint;
+    shaped.dynamic_shared = choice.dynamic_shared;
+    plan->native_blocks = native.blocks;
+    plan->native_limit = native.limit;
+    plan->beside_after_drain = -1;
+    plan->control = choice.control;
+    plan->reason = choice.reason;
+    plan->dynamic_shared = choice.dynamic_shared;
+    plan->blocks = overlap_occupancy_of(gpu, &shaped).blocks;
+    plan->binding = OVERLAP_LIMIT_NONE;
+    plan->window_count = plan->entry_count = 0;
+    if (!communication)
+        return;
+    plan->beside_after_drain = overlap_blocks_beside(gpu, &launch->footprint, communication);
+    const bool fits = plan->beside_after_drain >= 0;
+    const uint32_t room = sizeof plan->windows / sizeof *plan->windows;
+    for (uint32_t k = native.blocks < room ? native.blocks : room; fits && k >= 1; k--) {
+        if (sizes_for(gpu, launch, communication, native.blocks, k, k, &plan->windows[plan->window_count]))
+            plan->window_count++;
+        if (k >= 2 && sizes_for(gpu, launch, communication, native.blocks, k, k - 1, &plan->entries[plan->entry_count]))
+            plan->entry_count++;
+    }
+    if (native.blocks && plan->window_count == 0)
+        plan->binding = binding_of(gpu, launch, communication);
+}
+
+OVERLAP_EXPORT const char *overlap_knob(uint32_t index, const struct overlap_gpu *gpu,
+                                        const struct overlap_footprint *communication,
+                                        struct overlap_footprint *changed) {
+    *changed = *communication;
+#define KNOB(vendor_, name, field, value)                                                                              \
+    if (gpu->vendor == OVERLAP_VENDOR_##vendor_ && index-- == 0) {                                                     \
+        if (changed->field > (value))                                                                                  \
+            changed->field = (value);                                                                                  \
+        return name;                                                                                                   \
+    }
+#include "knob.def"
+#undef KNOB
+    return NULL;
+}

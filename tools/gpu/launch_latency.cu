@@ -1,0 +1,91 @@
+// What one launch costs the calling thread with a real driver: medians over launches, nanoseconds of wall time.
+//
+//   nvcc -O2 -std=c++17 -arch=sm_90 launch_latency.cu -o launch_latency -lcuda
+//   nvcc -cubin -arch=sm_90 question_kernels.cu -o question_kernels.cubin
+//   ./launch_latency question_kernels.cubin [LAUNCHES]       and the same behind overlap-run --policy P
+//
+// The queue is drained after every 200 launches, outside of what is timed.
+#include <cuda.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <vector>
+
+static void must(CUresult result, const char *what) {
+    if (result != CUDA_SUCCESS) {
+        fprintf(stderr, "%s: %d\n", what, (int)result);
+        exit(1);
+    }
+}
+#define MUST(call) must((call), #call)
+
+static long now() {
+    auto time = std::chrono::steady_clock::now().time_since_epoch();
+    return (long)std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
+}
+
+static void measure(const char *name, int launches, const std::function<CUresult()> &launch) {
+    std::vector<long> times;
+    for (int i = 0; i < 400; i++)
+        MUST(launch());
+    MUST(cuCtxSynchronize());
+    for (int i = 0; i < launches; i++) {
+        long start = now();
+        CUresult result = launch();
+        times.push_back(now() - start);
+        MUST(result);
+        if (i % 200 == 199)
+            MUST(cuCtxSynchronize());
+    }
+    std::sort(times.begin(), times.end());
+    auto at = [&](double part) { return times[(size_t)(part * (double)(times.size() - 1))]; };
+    printf("{\"question\":\"launch latency\",\"case\":\"%s\",\"launches\":%d,\"p10_ns\":%ld,\"median_ns\":%ld,"
+           "\"p90_ns\":%ld}\n",
+           name, launches, at(0.1), at(0.5), at(0.9));
+}
+
+int main(int argc, char **argv) {
+    int launches = argc > 2 ? atoi(argv[2]) : 100000;
+    std::ifstream file(argc > 1 ? argv[1] : "question_kernels.cubin", std::ios::binary);
+    std::vector<char> image(std::istreambuf_iterator<char>(file), {});
+    image.push_back(0);
+    CUdevice device;
+    CUcontext context;
+    CUmodule module;
+    CUfunction empty, communication;
+    CUstream stream;
+    MUST(cuInit(0));
+    MUST(cuDeviceGet(&device, 0));
+    MUST(cuDevicePrimaryCtxRetain(&context, device));
+    MUST(cuCtxSetCurrent(context));
+    MUST(cuModuleLoadData(&module, image.data()));
+    MUST(cuModuleGetFunction(&empty, module, "empty"));
+    MUST(cuModuleGetFunction(&communication, module, "ncclDevKernel_empty"));
+    MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUlaunchConfig config = {};
+    config.gridDimX = 8448;
+    config.blockDimX = 128;
+    config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
+    config.hStream = stream;
+    CUlaunchAttribute raised = {};
+    raised.id = CU_LAUNCH_ATTRIBUTE_PRIORITY;
+    raised.value.priority = -5;
+    CUlaunchConfig with_priority = config;
+    with_priority.attrs = &raised;
+    with_priority.numAttrs = 1;
+    for (int round = 0; round < 2; round++) {
+        measure("cuLaunchKernel", launches,
+                [&] { return cuLaunchKernel(empty, 8448, 1, 1, 128, 1, 1, 0, stream, nullptr, nullptr); });
+        measure("cuLaunchKernelEx", launches, [&] { return cuLaunchKernelEx(&config, empty, nullptr, nullptr); });
+        measure("cuLaunchKernelEx, the program's own priority", launches,
+                [&] { return cuLaunchKernelEx(&with_priority, empty, nullptr, nullptr); });
+        measure("cuLaunchKernel, communication", launches,
+                [&] { return cuLaunchKernel(communication, 8448, 1, 1, 128, 1, 1, 0, stream, nullptr, nullptr); });
+    }
+    return 0;
+}

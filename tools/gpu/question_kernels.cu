@@ -1,0 +1,51 @@
+// The kernels that driver_questions.cu loads: nvcc -cubin -arch=sm_90 question_kernels.cu -o question_kernels.cubin
+extern "C" __global__ void empty() {}
+extern "C" __global__ void lazy_one() {}
+extern "C" __global__ void lazy_two() {}
+extern "C" __global__ void lazy_three() {}
+extern "C" __global__ void lazy_four() {}
+extern "C" __global__ void ncclDevKernel_empty() {}
+
+extern "C" __global__ void touch(int *out) {
+    extern __shared__ int memory[];
+    memory[threadIdx.x] = (int)threadIdx.x;
+    __syncthreads();
+    if (out && threadIdx.x == 0)
+        *out = memory[blockDim.x - 1];
+}
+
+extern "C" __global__ void fixed_20k(int *out) {
+    __shared__ int memory[5120];
+    extern __shared__ int more[];
+    memory[threadIdx.x] = more[0] = (int)threadIdx.x;
+    __syncthreads();
+    if (out && threadIdx.x == 0)
+        *out = memory[blockDim.x - 1] + more[0];
+}
+
+extern "C" __global__ void __cluster_dims__(2, 1, 1) pairs(int *out) {
+    extern __shared__ int memory[];
+    memory[threadIdx.x] = (int)threadIdx.x;
+    __syncthreads();
+    if (out && threadIdx.x == 0)
+        *out = memory[blockDim.x - 1];
+}
+
+extern "C" __global__ void dynamic_size(unsigned *out) {
+    unsigned dynamic, total;
+    asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(dynamic));
+    asm("mov.u32 %0, %%total_smem_size;" : "=r"(total));
+    if (threadIdx.x == 0 && blockIdx.x == 0) {
+        out[0] = dynamic;
+        out[1] = total;
+    }
+}
+
+extern "C" __global__ void hold_place(unsigned long long nanoseconds) {
+    unsigned long long start, time;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
+    do {
+        __nanosleep(200);
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
+    } while (time - start < nanoseconds);
+}

@@ -44,19 +44,22 @@ answer([codes, [w == n.value for w in where], results, inside, all_ways(g)])
     assert after == [[0] * 5, [0] * 3, [0, 0]]
 
 
-def test_a_node_whose_function_allows_less_by_now_is_named(graphs: Any) -> None:
+def test_sizes_are_checked_when_a_node_is_made_and_never_again(graphs: Any) -> None:
     run = graphs(
         INSTANTIATE
         + """
 d.cuFuncSetAttribute(a, 8, 100000)
 n = d.add_kernel(g, a, 1, 32, 90000)
-good = all_ways(g)[0]
 d.cuFuncSetAttribute(a, 8, 80000)
 codes, where, results = all_ways(g)
-answer([good, codes, [w == n.value for w in where], results])
+exe = run(g)
+refused = d.try_("cuGraphExecKernelNodeSetParams_v2", exe, n, C.byref(d.kernel_params(a, 2, 32, 90000)))
+d.cuGraphLaunch(exe, s); d.cuStreamSynchronize(s)
+answer([codes, where, results, refused])
 """
     )
-    assert run.answer == [[0] * 5, [INVALID_VALUE] * 5, [True] * 3, [1, 1]]
+    assert run.answer == [[0] * 5, [0] * 3, [0, 0], INVALID_VALUE]
+    assert [(row["blocks"], row["dynamic_shared"]) for row in run.timeline] == [(1, 90000)] * 2
 
 
 @pytest.mark.parametrize(

@@ -43,20 +43,30 @@ CUresult sim_capture_forbids(void) {
     return CUDA_SUCCESS;
 }
 
-/* The legacy stream may not depend on a blocking stream that captures. */
-static CUresult check_legacy(const struct stream *stream) {
+/* A blocking stream that captures, on which the legacy stream must not depend. */
+static struct capture *implicit(const struct stream *stream) {
     for (const struct stream *other = stream->legacy ? stream->context->streams : NULL; other != NULL;
          other = other->next)
-        if (other->capture != NULL && (other->flags & STREAM_NON_BLOCKING) == 0) {
-            sim_capture_invalidate(other->capture);
-            return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-        }
-    return CUDA_SUCCESS;
+        if (other->capture != NULL && (other->flags & STREAM_NON_BLOCKING) == 0)
+            return other->capture;
+    return NULL;
+}
+
+bool sim_capture_is_implicit(const struct stream *stream) {
+    return implicit(stream) != NULL;
+}
+
+CUresult sim_capture_check_legacy(const struct stream *stream) {
+    struct capture *const capture = implicit(stream);
+    if (capture == NULL)
+        return CUDA_SUCCESS;
+    sim_capture_invalidate(capture);
+    return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 }
 
 CUresult sim_capture_stream_forbids(struct stream *stream) {
     if (stream->capture == NULL) {
-        const CUresult result = check_legacy(stream);
+        const CUresult result = sim_capture_check_legacy(stream);
         return result != CUDA_SUCCESS ? result : sim_capture_forbids();
     }
     const bool broken = stream->capture->status == CAPTURE_INVALIDATED;
@@ -67,7 +77,7 @@ CUresult sim_capture_stream_forbids(struct stream *stream) {
 CUresult sim_capture_check(struct stream *stream, bool *capturing) {
     *capturing = stream->capture != NULL;
     if (stream->capture == NULL)
-        return check_legacy(stream);
+        return sim_capture_check_legacy(stream);
     return stream->capture->status == CAPTURE_ACTIVE ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 }
 

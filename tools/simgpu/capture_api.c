@@ -75,10 +75,8 @@ static CUresult is_capturing(CUstream handle, int *status, bool per_thread) {
     SIM_CALL_WITH_STREAM(stream);
     if (status == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    bool capturing;
-    const CUresult result = sim_capture_check(stream, &capturing);
-    if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
-        return result;
+    if (sim_capture_is_implicit(stream))
+        return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     *status = status_of(stream);
     return CUDA_SUCCESS;
 }
@@ -97,8 +95,7 @@ static CUresult get_info(CUstream handle, const struct info *info, bool per_thre
     SIM_CALL_WITH_STREAM(stream);
     if (info->status == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    bool capturing;
-    if (sim_capture_check(stream, &capturing) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
+    if (sim_capture_is_implicit(stream))
         return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     *info->status = status_of(stream);
     if (*info->status != CAPTURE_ACTIVE)

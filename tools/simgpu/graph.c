@@ -139,14 +139,6 @@ CUresult sim_node_resolve(struct node *node, struct context *context) {
     return result;
 }
 
-/* Whether a node can run as it stands: the attributes of its function may have changed. */
-CUresult sim_node_check(struct node *node, struct context *context) {
-    if (node->type != NODE_KERNEL)
-        return CUDA_SUCCESS;
-    const CUresult result = sim_node_resolve(node, context);
-    return result == CUDA_SUCCESS ? sim_launch_check(&node->launch) : result;
-}
-
 /* ---- copies ---- */
 
 static bool copy_payload(struct node *to, const struct node *from) {

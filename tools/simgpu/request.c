@@ -4,7 +4,7 @@
 
 #include "sim.h"
 
-enum { FIRST_VERSION_WITH_PRIORITY = 12000, PORTABLE_CLUSTER = 8, LARGEST_CLUSTER = 16 };
+enum { PORTABLE_CLUSTER = 8, LARGEST_CLUSTER = 16 };
 
 int sim_largest_cluster(const struct function *function) {
     return sim_setting(function, FUNC_NON_PORTABLE_CLUSTER) != 0 ? LARGEST_CLUSTER : PORTABLE_CLUSTER;
@@ -52,7 +52,6 @@ CUresult sim_launch_attributes(struct launch_request *request, const CUlaunchAtt
                                unsigned int count) {
     if (count > 0 && attributes == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    bool priority = false;
     for (unsigned int i = 0; i < count; i++) {
         const CUlaunchAttributeValue *const value = &attributes[i].value;
         switch (attributes[i].id) {
@@ -67,10 +66,9 @@ CUresult sim_launch_attributes(struct launch_request *request, const CUlaunchAtt
             memcpy(request->preferred_cluster, value->dimension, sizeof request->preferred_cluster);
             break;
         case LAUNCH_PRIORITY:
-            /* Twice is stricter than is known of the real driver: which one should hold? */
-            if (sim_config.driver_version < FIRST_VERSION_WITH_PRIORITY || priority)
+            if (sim_config.driver_version < FIRST_VERSION_WITH_PRIORITY)
                 return CUDA_ERROR_INVALID_VALUE;
-            request->has_priority = priority = true;
+            request->has_priority = true; /* of several the last one wins */
             request->asked_priority = value->integer;
             request->priority = sim_clamp_priority(value->integer);
             break;
@@ -203,10 +201,14 @@ CUresult sim_launch_check(struct launch_request *request) {
     if (image->registers > 0 && warps * sim_registers_of_warp(image->registers) > sim_gpu_of(function)->registers)
         return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
     if (request->dynamic > (unsigned int)sim_setting(function, FUNC_MAX_DYNAMIC))
-        return CUDA_ERROR_INVALID_VALUE;
+        return request->cooperative ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_ERROR_INVALID_VALUE;
     if (is_over(&sim_config.refuse, request))
         return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
     return check_residence(request, (int)threads);
+}
+
+bool sim_refused_by_wish(const struct launch_request *request) {
+    return request->function != NULL && is_over(&sim_config.refuse, request);
 }
 
 bool sim_refused_in_graphs(const struct launch_request *request) {

@@ -30,6 +30,7 @@ enum {
     SHARED_GRANULE = 128,
     REGISTER_GRANULE = 256,
     WARP = 32,
+    FIRST_VERSION_WITH_PRIORITY = 12000,
     FIRST_WITH_CLUSTERS = 9, /* compute capability */
     CLUSTER_SET = 16,        /* multiprocessors among which a cluster is placed */
     MAX_BLOCK_THREADS = 1024

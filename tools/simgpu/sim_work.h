@@ -177,6 +177,8 @@ struct capture {
 
 CUresult sim_capture_forbids(void);                         /* calls that no capture allows */
 CUresult sim_capture_stream_forbids(struct stream *stream); /* waiting for a stream that captures */
+bool sim_capture_is_implicit(const struct stream *stream);  /* whether the next would fail: only asks */
+CUresult sim_capture_check_legacy(const struct stream *stream);
 CUresult sim_capture_check(struct stream *stream, bool *capturing);
 void sim_capture_invalidate(struct capture *capture);
 struct node *sim_capture_node(struct stream *stream, int type);
@@ -201,7 +203,6 @@ bool sim_node_set_launch(struct node *node, const struct launch_request *request
 bool sim_node_keep_attribute(struct node *node, int id, const CUlaunchAttributeValue *value);
 bool sim_node_copy_attributes(struct node *to, const struct node *from);
 CUresult sim_node_resolve(struct node *node, struct context *context);
-CUresult sim_node_check(struct node *node, struct context *context);
 bool sim_heads_set(struct node ***heads, uint32_t *count, struct node *const *from, uint32_t from_count);
 
 /* Parameters of any node, as cuGraphAddNode takes them (node_params.c, kernel_node.c). */
@@ -231,6 +232,7 @@ struct footprint sim_footprint(const struct function *function, int threads, siz
 CUresult sim_launch_check(struct launch_request *request);
 CUresult sim_launch_parameters(struct launch_request *request, void **pointers, void **extra);
 CUresult sim_launch_attributes(struct launch_request *request, const CUlaunchAttribute *attributes, unsigned int count);
+bool sim_refused_by_wish(const struct launch_request *request);   /* SIMGPU_REFUSE */
 bool sim_refused_in_graphs(const struct launch_request *request); /* SIMGPU_REFUSE_INSTANTIATE */
 void sim_launch_fill(struct op *op, const struct launch_request *request, const struct stream *stream, int priority);
 

@@ -50,8 +50,10 @@ class Explainer:
         )
         policy = compiled.policy(policy_index) if compiled and policy_index != _NO_INDEX else None
         self._fill(values, gpu, policy)
-        if compiled is None and "blocks" not in values and "kernel" not in values:
-            return self._by_plan(values, gpu)
+        if compiled is None:
+            is_plain = "blocks" not in values and "kernel" not in values
+            if is_plain or self.occupancy("computation")[0] == 0:
+                return self._by_plan(values, gpu)
         return self._by_decision(values, gpu, compiled, policy, policy_index)
 
     def sentence(self, reason: object) -> str:

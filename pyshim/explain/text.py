@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from textwrap import wrap
 from typing import Any
 
 from pyshim.explain.answer import Explainer
 
 FOOTPRINT_HEADS = ("one block of", "threads", "registers", "static", "dynamic", "alone", "limited by")
 SIZE_HEADS = ("blocks", "of its own", "make room: from", "to bytes", "quick entry: from", "to bytes")
+WIDTH = 80
 MOST_SIZES = 12  # rows; small kernels have up to 32
 
 _LIMITS = {"shared_memory": "shared memory", "slots": "block slots", None: "cannot be launched"}
@@ -59,7 +61,12 @@ def verdict(explainer: Explainer, values: Mapping[str, Any], found: Mapping[str,
         lines.append(("cost", _cost(explainer, found)))
         lines.append(("as asked", _as_asked(found)))
     lines.append(("would help", _help(found)))
-    return [f"{label:<12}{text}" for label, text in lines if text]
+    return [line for label, text in lines if text for line in _wrapped(label, text)]
+
+
+def _wrapped(label: str, text: str) -> list[str]:
+    margin = " " * 12
+    return wrap(text, WIDTH, initial_indent=f"{label:<12}", subsequent_indent=margin, break_long_words=False)
 
 
 def _decision(values: Mapping[str, Any], found: Mapping[str, Any]) -> str:

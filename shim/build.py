@@ -188,7 +188,7 @@ def build(output: Path = OUTPUT, only: str | None = None, cflags: Iterable[str] 
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="build the preloaded library, the simulated GPU with its runtimes, and the demo")
+    parser = argparse.ArgumentParser(description="build the preloaded library, the simulated GPU and the demo")
     parser.add_argument("--output", type=Path, default=OUTPUT, metavar="DIR", help="default: pyshim/_lib")
     parser.add_argument("--only", choices=sorted(FILES), help="one of them (default: all)")
     parser.add_argument("--cflags", default="", metavar="FLAGS", help="more flags, behind $CFLAGS")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The names that libcudart.so.12 and .13 of the simulated GPU show, from api.def.
 
-    python tools/simgpu/runtime/names.py             the table of README.md
-    python tools/simgpu/runtime/names.py --write     puts it there
+python tools/simgpu/runtime/names.py             the table of README.md
+python tools/simgpu/runtime/names.py --write     puts it there
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
-VERSIONS = (12, 13)
+VERSIONS: tuple[int, ...] = (12, 13)
 ROW = re.compile(r"(?:OWN|BODY|DRIVER)(_STREAM)?\((\w+), (_pt\w+)?")
 HEADING = re.compile(r"/\* (.+)\. \*/")
 BEGIN, END = "<!-- names.py -->\n", "<!-- end -->\n"
@@ -25,6 +25,7 @@ class Name(NamedTuple):
     name: str
     suffix: str  # of the form for per-thread default streams; empty: there is none
     versions: tuple[int, ...]
+    parameters: tuple[str, ...]
 
 
 def names() -> Iterator[Name]:
@@ -39,7 +40,9 @@ def names() -> Iterator[Name]:
         elif line.startswith("#endif"):
             versions = VERSIONS
         elif row := ROW.match(line):
-            yield Name(group, row[2], row[3] or "", versions)
+            inside = line.split("(", 2)[2].split(")")[0]
+            parameters = () if inside == "void" else tuple(inside.split(", "))
+            yield Name(group, row[2], row[3] or "", versions, parameters)
 
 
 def exported(version: int) -> set[str]:

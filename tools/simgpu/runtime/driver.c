@@ -29,15 +29,25 @@ static void find(void *field, const char *base, int version, uint64_t flags) {
 }
 
 static cudaError_t open_driver(void) {
-    int version = 0, status;
+    int version = 0;
     void *const library = dlopen("libcuda.so.1", RTLD_NOW);
     void *const found = library != NULL ? dlsym(library, "cuGetProcAddress_v2") : NULL;
     if (found == NULL)
         return cudaErrorInsufficientDriver;
     memcpy(&proc_address, &found, sizeof found);
-    void *nobody;
-    proc_address("", &nobody, 0, 0,
-                 &status); /* the real runtime asks this first, and whoever stands between must bear it */
+    /* As the real runtime begins, and whoever stands between must bear it: a name that is none, no room for the status,
+     * and the question for the function itself in both its forms. What is answered last is what it asks from then on. */
+    static const struct {
+        const char *name;
+        int version;
+    } first[] = {{"", 0}, {"cuInit", 2000}, {"cuGetProcAddress", 11030}, {"cuGetProcAddress", 12000}};
+    void *answer = NULL;
+    for (size_t i = 0; i < sizeof first / sizeof *first; i++)
+        if (proc_address(first[i].name, &answer, first[i].version, 0, NULL) != CUDA_SUCCESS)
+            answer = NULL;
+    if (answer == NULL)
+        return cudaErrorInsufficientDriver;
+    memcpy(&proc_address, &answer, sizeof answer);
 #define CALL(field, base, version, parameters)                                                                         \
     find(&rt_calls[0].field, #base, version, 0);                                                                       \
     rt_calls[1].field = rt_calls[0].field;

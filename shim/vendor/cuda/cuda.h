@@ -236,6 +236,9 @@ void size_forget(const struct handle *handle);
 /* Makes sure that a launch on the current device may ask for so many bytes; false: the driver will not have it. */
 bool limit_raise(struct handle *handle, uint32_t dynamic);
 
+/* A function was made from a CUkernel. */
+void limit_function_made(const struct handle *kernel, const struct handle *function);
+
 /* The program sets an attribute: what to hand to the driver; and, once the driver has taken it, what the program
  * believes from then on. */
 int limit_for_driver(const void *value, int device, int attribute, int asked);

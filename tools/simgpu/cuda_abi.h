@@ -22,6 +22,7 @@ typedef struct sim_cell *CUevent;
 typedef struct sim_cell *CUgraph;
 typedef struct sim_cell *CUgraphNode;
 typedef struct sim_cell *CUgraphExec;
+typedef struct sim_cell *CUdevResourceDesc;
 typedef void (*CUhostFn)(void *);
 typedef void (*CUstreamCallback)(CUstream, CUresult, void *);
 
@@ -134,6 +135,30 @@ typedef struct {
     CUlaunchAttribute *attrs;
     unsigned int numAttrs;
 } CUlaunchConfig;
+
+typedef struct {
+    CUfunction func;
+    unsigned int gridDimX, gridDimY, gridDimZ;
+    unsigned int blockDimX, blockDimY, blockDimZ;
+    unsigned int sharedMemBytes;
+    CUstream hStream;
+    void **kernelParams;
+} CUDA_LAUNCH_PARAMS;
+
+enum { RESOURCE_INVALID = 0, RESOURCE_SM = 1 };
+
+typedef struct {
+    unsigned int smCount, minSmPartitionSize, smCoscheduledAlignment;
+} CUdevSmResource;
+
+typedef struct {
+    int type;
+    unsigned char internal[92];
+    union {
+        CUdevSmResource sm;
+        unsigned char oversize[48];
+    } of;
+} CUdevResource;
 
 #include "graph_abi.h"
 

@@ -155,7 +155,7 @@ static struct op *node_op(const struct node *node, struct stream *stream, bool p
     struct op *const op = sim_op_new(kind, device);
     if (kind == OP_KERNEL) {
         const int priority = priorities ? node->launch.priority : stream->priority;
-        sim_launch_fill(op, &node->launch, stream, priority);
+        sim_launch_fill(op, &node->launch, stream, priority, sim_usable_of(node->context));
         log_node(&node->launch, stream, priority, CUDA_SUCCESS);
     } else if (transfer)
         op->delay_us = node->transfer->us;

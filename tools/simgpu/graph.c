@@ -129,7 +129,7 @@ bool sim_node_copy_attributes(struct node *to, const struct node *from) {
 /* The function of a kernel node: it may be gone by now. */
 CUresult sim_node_resolve(struct node *node, struct context *context) {
     if (node->context != NULL)
-        context = sim_handle_get(node->context, KIND_CONTEXT);
+        context = sim_context_of(node->context);
     if (context == NULL)
         return CUDA_ERROR_INVALID_CONTEXT;
     struct function *function;

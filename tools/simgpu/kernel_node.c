@@ -19,7 +19,7 @@ static void log_node(const struct launch_request *request, const char *entry, CU
 
 static CUresult read_request(const CUDA_KERNEL_NODE_PARAMS *what, struct launch_request *request) {
     struct context *const context =
-        what->func == NULL && what->ctx != NULL ? sim_handle_get(what->ctx, KIND_CONTEXT) : sim_current_context();
+        what->func == NULL && what->ctx != NULL ? sim_context_of(what->ctx) : sim_current_context();
     if (context == NULL)
         return CUDA_ERROR_INVALID_CONTEXT;
     CUresult result = sim_function_of(request->handle, context, true, &request->function);
@@ -43,7 +43,7 @@ CUresult sim_kernel_node_write(struct node *node, const CUDA_KERNEL_NODE_PARAMS 
     if (result == CUDA_SUCCESS && !sim_node_set_launch(node, &request))
         result = CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_SUCCESS)
-        node->context = request.function->module->context->handle;
+        node->context = what->func == NULL && what->ctx != NULL ? what->ctx : request.function->module->context->handle;
     log_node(&request, entry, result);
     free(request.parameters);
     return result;

@@ -38,6 +38,7 @@ void sim_module_free(struct module *module) {
     for (uint32_t i = 0; i < module->image->kernels; i++)
         if (module->functions[i] != NULL) {
             sim_handle_free(module->functions[i]->handle);
+            sim_older_state_forget(module->functions[i]);
             free(module->functions[i]);
         }
     for (uint32_t i = 0; i < module->image->globals; i++)

@@ -71,7 +71,7 @@ static CUresult potential_block_size(int *grid, int *block, CUfunction handle, d
         if (blocks * tried > most) {
             most = blocks * tried;
             *block = tried;
-            *grid = blocks * sim_sm_count(&context->usable);
+            *grid = blocks * sim_sm_count(sim_current_usable(context));
         }
     }
     return CUDA_SUCCESS;

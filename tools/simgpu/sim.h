@@ -133,6 +133,8 @@ enum kind {
     KIND_GRAPH,
     KIND_NODE,
     KIND_EXEC,
+    KIND_GREEN,
+    KIND_RESOURCES,
     KINDS
 };
 
@@ -203,13 +205,32 @@ struct context {
     bool primary;
     unsigned long long id;
     struct stream *legacy;
+    struct green *greens;
     struct stream *streams; /* all of this context, legacy and per thread included */
     struct module *modules;
     struct event *events;
     size_t limits[16];
 };
 
+/* A part of the primary context of a device, with multiprocessors of its own. Its handle is that of a context, too. */
+struct green {
+    CUcontext handle;
+    struct context *context;
+    struct sm_set usable;
+    struct stream *stream; /* its default stream */
+    unsigned long long id;
+    struct green *next;
+};
+
+struct context *sim_context_of(CUcontext handle);
 struct context *sim_current_context(void);
+struct green *sim_current_green(void); /* NULL: the current context is not one */
+const struct sm_set *sim_usable_of(CUcontext handle);
+const struct sm_set *sim_current_usable(const struct context *context);
+struct context *sim_primary_retain(CUdevice device);
+void sim_primary_release(CUdevice device);
+unsigned long long sim_context_next_id(void);
+void sim_green_free(struct green *green);
 CUresult sim_device_check(CUdevice device);
 
 /* ---- modules, functions, kernels (module.c, library.c, function.c) ---- */
@@ -237,6 +258,7 @@ struct function {
     const struct kernel_image *image;
     struct kernel *kernel; /* NULL: from a module */
     struct settings settings;
+    struct older_state *older; /* NULL: none of it was set */
 };
 
 struct kernel {

@@ -75,6 +75,8 @@ struct stream {
     CUstream handle;
     struct context *context;
     struct sm_set usable; /* multiprocessors that its kernels may use */
+    CUcontext green;      /* or NULL */
+    bool of_green;        /* the default stream of one */
     unsigned int flags;
     int priority;
     int sync_policy;
@@ -103,6 +105,7 @@ struct event {
 };
 
 CUresult sim_stream_of(CUstream handle, bool per_thread, struct context *context, struct stream **out);
+struct stream *sim_stream_here(struct context *context, unsigned int flags, int priority);
 struct stream *sim_stream_new(struct context *context, unsigned int flags, int priority);
 void sim_stream_free(struct stream *stream);
 void sim_stream_op_finished(struct stream *stream);
@@ -147,7 +150,7 @@ struct node {
     struct node **before;
     uint32_t before_count;
     struct launch_request launch;     /* kernels */
-    CUcontext context;                /* in which a CUkernel is looked up */
+    CUcontext context;                /* in which a CUkernel is looked up; it may be a green one */
     struct attribute_set *attributes; /* or NULL: none was given */
     void **parameter_pointers;        /* what GetParams hands out */
     struct transfer *transfer;        /* copies and fills */
@@ -234,7 +237,29 @@ CUresult sim_launch_parameters(struct launch_request *request, void **pointers, 
 CUresult sim_launch_attributes(struct launch_request *request, const CUlaunchAttribute *attributes, unsigned int count);
 bool sim_refused_by_wish(const struct launch_request *request);   /* SIMGPU_REFUSE */
 bool sim_refused_in_graphs(const struct launch_request *request); /* SIMGPU_REFUSE_INSTANTIATE */
-void sim_launch_fill(struct op *op, const struct launch_request *request, const struct stream *stream, int priority);
+void sim_launch_fill(struct op *op, const struct launch_request *request, const struct stream *stream, int priority,
+                     const struct sm_set *usable);
+
+/* A call that launches, and what becomes of it. */
+struct call {
+    const char *entry;
+    const CUlaunchConfig *config;
+    CUfunction handle;
+    void **parameters, **extra;
+    bool cooperative, per_thread;
+    bool older; /* of the interface before cuLaunchKernel */
+};
+
+struct launching {
+    struct launch_request request;
+    struct stream *stream;
+    bool captured;
+};
+
+CUresult sim_launch_prepare(const struct call *call, struct context *context, struct launching *out);
+void sim_launch_end(const struct call *call, struct launching *launching, CUresult result);
+CUresult sim_launch_locked(const struct call *call, struct context *context);
+void sim_older_state_forget(struct function *function);
 
 struct launch_line {
     const char *entry;

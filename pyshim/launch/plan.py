@@ -98,11 +98,7 @@ def _policies(request: Request, base: Mapping[str, str], gpu: Gpu | None, plan: 
     plan.policies = chosen.described
     plan.settings = plan.settings._replace(table=chosen.table)
     _variables(request, base, gpu, chosen.asked, plan)
-    if chosen.missing:
-        plan.doubts.append(
-            f"no default policy for {chosen.missing} in this version: observing (--policy NAME chooses one)"
-        )
-    elif gpu and not chosen.fits(gpu):
+    if gpu and not chosen.fits(gpu):
         named = ", ".join(str(policy["name"]) for policy in chosen.described)
         plan.doubts.append(f"no policy for this GPU ({gpu.name}) in {named or 'auto'}: observing")
         # Said here, so the library need not say it again.

@@ -110,10 +110,14 @@ def _variables(
 ) -> None:
     if any(item.environment or item.all_ranks_environment for item in asked):
         here = None if gpu or request.elsewhere else driver.vendors(base)
+        everyone = asked
         asked = variables.could_apply(asked, here, (gpu.name, gpu.architecture) if gpu else None)
+        if not asked:
+            names = ", ".join(item.policy for item in everyone)
+            plan.left.append(f"no variable is set: nothing here is a GPU that {names} may be for")
         decided = variables.decide(asked, base, request.all_ranks)
         plan.settings = plan.settings._replace(defaults=decided.own, all_ranks=decided.all_ranks)
-        plan.left = [*decided.left, *decided.left_of_all_ranks]
+        plan.left += [*decided.left, *decided.left_of_all_ranks]
         # It was asked for in so many words.
         plan.remarks += decided.left_of_all_ranks
     if request.all_ranks and not any(item.all_ranks_environment for item in asked):

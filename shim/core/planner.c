@@ -30,9 +30,11 @@ static bool sizes_for(const struct overlap_gpu *gpu, const struct overlap_launch
     const struct overlap_footprint *f = &launch->footprint;
     const uint64_t taken = (uint64_t)f->static_shared + gpu->shared_reserved;
     const uint64_t minimum = blocks < native ? overlap_least_dynamic(gpu, f, blocks) : f->dynamic_shared;
-    const uint64_t maximum =
-        most < taken ? 0 : smaller(smaller(most - taken, launch->maximum_dynamic), OVERLAP_WORD_SIZE_MASK);
-    if (most < taken || minimum > maximum)
+    if (most < taken || f->static_shared > gpu->shared_optin)
+        return false;
+    uint64_t maximum = smaller(most - taken, smaller(launch->maximum_dynamic, gpu->shared_optin - f->static_shared));
+    maximum = smaller(maximum, OVERLAP_WORD_SIZE_MASK);
+    if (minimum > maximum)
         return false;
     *window = (struct overlap_window){blocks, blocks < native, (uint32_t)minimum, (uint32_t)maximum};
     return true;
@@ -76,6 +78,9 @@ static struct overlap_choice choose_room(const struct overlap_gpu *gpu, const st
         return (struct overlap_choice){OVERLAP_CONTROL_ROOM_ALREADY, OVERLAP_REASON_room_already, asked};
     struct overlap_window window;
     bool below = false;
+    /* The multiprocessor keeps the configuration of this kernel, in which the room that we count is not there. */
+    if (launch->flags & OVERLAP_LAUNCH_SMALL_CARVEOUT)
+        return (struct overlap_choice){OVERLAP_CONTROL_LEAVE, OVERLAP_REASON_no_room_shared_memory, asked};
     for (uint32_t k = native; beside >= 0 && !below && k >= (entry ? 2 : 1); k--) {
         if (!sizes_for(gpu, launch, communication, native, k, entry ? k - 1 : k, &window))
             continue;

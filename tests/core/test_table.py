@@ -80,6 +80,7 @@ def fuzz(compile_c: Any) -> Path:
         "core/match.c",
         "core/decide.c",
         "core/occupancy.c",
+        "core/planner.c",
         "core/gpu.c",
     )
     return compile_c(*sources, flags=("-fsanitize=address,undefined", "-fno-sanitize-recover=all"))
@@ -108,18 +109,24 @@ POLICY, RULE = "overlap_policy", "overlap_rule"
 WRONG = [
     (POLICY, "name", 10**6, "name"),
     (POLICY, "hash", 2**32 - 1, "name"),
-    *[(POLICY, span, value, "patterns") for span in ("gpus", "kernels", "libraries", "stream_creators")
+    *[(POLICY, span, value, "patterns") for span in ("gpus", "kernels", "libraries", "stream_creators", "fixed_size")
       for value in ((0, 10**6), (10**6, 0), (1, 2**32 - 1), (2**32 - 1, 1), (2**31, 2**31))],
     (POLICY, "first_rule", 5, "rules"),
     (POLICY, "first_rule", 2**32 - 1, "rules"),
     (POLICY, "rule_count", 5, "rules"),
     (POLICY, "rule_count", 2**32 - 1, "rules"),
-    (POLICY, "priority", 3, "priority"),
+    (POLICY, "priority", 4, "priority"),
+    (POLICY, "stream_priority", 3, "priority"),  # auto is for launches
     (POLICY, "stream_priority", 2**32 - 1, "priority"),
+    (POLICY, "dispatch", 3, "dispatch"),
+    (POLICY, "dispatch", 2**32 - 1, "dispatch"),
     *[(RULE, span, value, "patterns") for span in ("kernels", "libraries")
       for value in ((0, 10**6), (10**6, 0), (1, 2**32 - 1), (2**32 - 1, 1))],
-    (RULE, "shape", 4, "shape"),
-    (RULE, "when", 2, "shape or time"),
+    (RULE, "shape", 6, "shape"),
+    (RULE, "shape", 2**32 - 1, "shape"),
+    (RULE, "when", 2, "time"),
+    (RULE, "when_dispatch", 3, "dispatch"),
+    (RULE, "carveout", 2, "carve-out"),
     (RULE, "keep_at_least", 101, "keeps"),
 ]  # fmt: skip
 
@@ -166,7 +173,9 @@ def test_a_pattern_outside(library: Any) -> None:
 def test_the_header_is_checked_first(library: Any) -> None:
     data = compile_table(SMALL)
     assert "not a policy table" in refusal(library, head(data, magic=0))
-    assert "another version" in refusal(library, head(data, version=2))
+    for away in (-1, 1):
+        other = head(data, version=_native.header().OVERLAP_ABI_VERSION + away)
+        assert "another version" in refusal(library, other)
     assert "cut or extended" in refusal(library, head(data, size=len(data) + 1))
     assert "cut or extended" in refusal(library, data + b"\0")
     assert "checksum" in refusal(library, head(data, checksum=0))
@@ -182,7 +191,8 @@ def test_counts_cannot_wrap(library: Any, field: str) -> None:
     data = compile_table(SMALL)
     names = ("magic", "version", "size", "checksum", "policies", "rules", "patterns", "strings")
     now = dict(zip(names, HEAD.unpack(data[:32])))
-    record = {"policies": 88, "rules": 120, "patterns": 4, "strings": 1}[field]
+    policy, rule = (_native.ffi.sizeof(f"struct {name}") for name in (POLICY, RULE))
+    record = {"policies": policy, "rules": rule, "patterns": 4, "strings": 1}[field]
     wraps = {now[field] + (2**32 // record) * k for k in range(1, record + 1)}
     wraps |= {now[field] + 2**k for k in range(32)} | {2**32 - 1, 2**31, 2**32 - now[field]}
     wraps = {count for count in wraps if count < 2**32}

@@ -19,15 +19,19 @@ static const char *const kernels[] = {"gemm", "_ZN7cutlass7Kernel2I4GemmEEvNT_6P
 
 static void decide(const void *table, uint32_t policy, const struct overlap_gpu *gpu) {
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
-        const struct overlap_launch launch = {.blocks = i % 2 ? 100000 : 7,
-                                              .flags = i == 3 ? OVERLAP_LAUNCH_REFUSED : 0,
-                                              .maximum_dynamic = gpu->shared_optin,
-                                              .footprint = {128, 64, 1000, (uint32_t)i * 8000}};
-        const struct overlap_footprint beside = {288, 96, 20832, 82240};
+        const struct overlap_launch launch = {
+            .blocks = i % 2 ? 100000 : 7,
+            .flags = i == 3 ? OVERLAP_LAUNCH_REFUSED : 0,
+            .maximum_dynamic = gpu->shared_optin,
+            .footprint = {
+                .threads = 128, .registers = 64, .static_shared = 1000, .dynamic_shared = (uint32_t)i * 8000}};
+        const struct overlap_footprint beside = {
+            .threads = 288, .registers = 96, .static_shared = 20832, .dynamic_shared = 82240};
         struct overlap_decision decision;
         overlap_decide(table, policy, gpu, kernels[i], i % 2 ? "libcublasLt.so.13" : NULL, &launch,
                        i < 2 ? &beside : NULL, &decision);
-        if (decision.reason >= OVERLAP_REASON_COUNT || decision.dynamic_shared < launch.footprint.dynamic_shared ||
+        if (decision.reason >= OVERLAP_REASON_COUNT || decision.control > OVERLAP_CONTROL_CAP ||
+            decision.dynamic_shared < launch.footprint.dynamic_shared ||
             decision.dynamic_shared > launch.maximum_dynamic || launch.blocks < decision.minimum_blocks ||
             launch.blocks > decision.maximum_blocks)
             abort();
@@ -51,6 +55,7 @@ static void use(const void *table) {
         overlap_match_kernel(&view, policy->kernels, kernels[1]);
         overlap_match_any(&view, policy->libraries, "libnccl.so.2");
         overlap_match_any(&view, policy->stream_creators, "libnccl.so.2");
+        overlap_match_kernel(&view, policy->fixed_size, kernels[1]);
         length += strlen(view.strings + policy->name) + strlen(view.strings + policy->hash);
         overlap_blocks_beside(&gpu, &policy->footprint, &policy->footprint);
     }

@@ -30,6 +30,7 @@ static struct context *context_new(CUdevice device, unsigned int flags) {
         return NULL;
     context->handle = sim_handle_new(KIND_CONTEXT, context);
     context->device = device;
+    context->usable = sim_sm_all(sim_gpu(device));
     context->flags = flags;
     context->id = ++next_id;
     context->limits[0] = 1024;

@@ -23,8 +23,10 @@ void sim_launch_fill(struct op *op, const struct launch_request *request, const 
     if (launch == NULL)
         abort();
     launch->threads = (int)(request->block[0] * request->block[1] * request->block[2]);
-    launch->work = sim_work_class(image, launch->threads);
+    launch->work = sim_work_class(sim_gpu_of(request->function), image, launch->threads);
     launch->blocks = (unsigned long long)request->grid[0] * request->grid[1] * request->grid[2];
+    const struct context *const context = request->function->module->context;
+    launch->usable = context == stream->context ? stream->usable : context->usable;
     launch->cluster = request->cluster > 1 ? request->cluster : 1;
     set_blocks(launch, launch->cluster);
     launch->warps = sim_warps(launch->threads);
@@ -38,18 +40,27 @@ void sim_launch_fill(struct op *op, const struct launch_request *request, const 
     op->launch = launch;
 }
 
-static CUresult submit(const struct launch_request *request, struct stream *stream, bool *captured) {
+/* A node that a capture makes: with the attributes of its launch, and the priority of its stream if none was given. */
+static CUresult capture(const struct launch_request *request, struct stream *stream, const CUlaunchConfig *config) {
+    struct node *const node = sim_capture_node(stream, NODE_KERNEL);
+    if (node == NULL || !sim_node_set_launch(node, request))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    node->context = stream->context->handle;
+    if (!request->has_priority)
+        node->launch.priority = node->launch.asked_priority = stream->priority;
+    for (unsigned int i = 0; i < config->numAttrs; i++)
+        if (!sim_node_keep_attribute(node, config->attrs[i].id, &config->attrs[i].value))
+            return CUDA_ERROR_OUT_OF_MEMORY;
+    return CUDA_SUCCESS;
+}
+
+static CUresult submit(const struct launch_request *request, struct stream *stream, const CUlaunchConfig *config,
+                       bool *captured) {
     CUresult result = sim_capture_check(stream, captured);
     if (result != CUDA_SUCCESS)
         return result;
-    if (*captured) {
-        struct node *const node = sim_capture_node(stream, NODE_KERNEL);
-        if (node == NULL || !sim_node_set_launch(node, request))
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        if (!request->has_priority)
-            node->launch.priority = stream->priority;
-        return CUDA_SUCCESS;
-    }
+    if (*captured)
+        return capture(request, stream, config);
     struct op *const op = sim_stream_op(stream, OP_KERNEL);
     sim_launch_fill(op, request, stream, request->has_priority ? request->priority : stream->priority);
     sim_stream_submit(stream, op);
@@ -73,12 +84,14 @@ static CUresult prepare_and_submit(const struct call *call, struct launch_reques
     if (result == CUDA_SUCCESS && request->function->module->context != (*stream)->context)
         result = CUDA_ERROR_INVALID_HANDLE;
     if (result == CUDA_SUCCESS)
+        request->usable = &(*stream)->usable;
+    if (result == CUDA_SUCCESS)
         result = sim_launch_attributes(request, config->attrs, config->numAttrs);
     if (result == CUDA_SUCCESS)
         result = sim_launch_check(request);
     if (result == CUDA_SUCCESS)
         result = sim_launch_parameters(request, call->parameters, call->extra);
-    return result == CUDA_SUCCESS ? submit(request, *stream, captured) : result;
+    return result == CUDA_SUCCESS ? submit(request, *stream, config, captured) : result;
 }
 
 static CUresult launch(const struct call *call) {
@@ -94,6 +107,8 @@ static CUresult launch(const struct call *call) {
     struct stream *stream = NULL;
     bool captured = false;
     const CUresult result = prepare_and_submit(call, &request, context, &stream, &captured);
+    if (result != CUDA_SUCCESS && stream != NULL && stream->capture != NULL && !sim_refused_by_wish(&request))
+        sim_capture_invalidate(stream->capture); /* as on the real driver (measured: 580.159) */
     char text[32];
     snprintf(text, sizeof text, "0x%llx",
              stream != NULL ? sim_stream_number(stream) : sim_handle_number(config->hStream));

@@ -35,6 +35,7 @@ struct stream *sim_stream_new(struct context *context, unsigned int flags, int p
         return NULL;
     }
     stream->context = context;
+    stream->usable = context->usable;
     stream->flags = flags;
     stream->priority = sim_clamp_priority(priority);
     stream->id = ++next_id;

@@ -66,8 +66,10 @@ static CUresult get_priority(CUstream handle, int *priority, bool per_thread) {
     SIM_CALL_WITH_STREAM(stream);
     if (priority == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    *priority = stream->priority;
-    return CUDA_SUCCESS;
+    const CUresult result = sim_capture_check_legacy(stream); /* even this question (measured: 580.159) */
+    if (result == CUDA_SUCCESS)
+        *priority = stream->priority;
+    return result;
 }
 SIM_BOTH(cuStreamGetPriority, get_priority, (CUstream handle, int *priority), handle, priority)
 
@@ -120,6 +122,8 @@ static CUresult get_attribute(CUstream handle, int id, CUlaunchAttributeValue *v
         return CUDA_ERROR_INVALID_VALUE;
     switch (id) {
     case ATTRIBUTE_PRIORITY:
+        if (sim_config.driver_version < FIRST_VERSION_WITH_PRIORITY)
+            return CUDA_ERROR_INVALID_VALUE;
         value->integer = stream->priority;
         return CUDA_SUCCESS;
     case ATTRIBUTE_SYNC_POLICY:
@@ -138,6 +142,8 @@ static CUresult set_attribute(CUstream handle, int id, const CUlaunchAttributeVa
         return CUDA_ERROR_INVALID_VALUE;
     switch (id) {
     case ATTRIBUTE_PRIORITY:
+        if (sim_config.driver_version < FIRST_VERSION_WITH_PRIORITY)
+            return CUDA_ERROR_INVALID_VALUE;
         stream->priority = sim_clamp_priority(value->integer);
         return CUDA_SUCCESS;
     case ATTRIBUTE_SYNC_POLICY:

@@ -60,12 +60,6 @@ static uint64_t limits_of(const struct handle *handle, int device) {
     return entry ? __atomic_load_n(&entry->limits, __ATOMIC_ACQUIRE) : 0;
 }
 
-/* The CUkernel that a function was made from, or NULL. */
-static struct handle *origin_of(const struct handle *handle) {
-    uint64_t kernel = __atomic_load_n(&handle->kernel, __ATOMIC_RELAXED);
-    return kernel ? handle_find((const void *)(uintptr_t)kernel) : NULL;
-}
-
 /* What the program believes of a handle; false: what the driver says, since we have changed nothing. */
 static bool believed_of(const struct handle *handle, int device, int *believed) {
     uint64_t limits = limits_of(handle, device);
@@ -73,7 +67,7 @@ static bool believed_of(const struct handle *handle, int device, int *believed) 
         *believed = believed_in(limits);
         return true;
     }
-    struct handle *origin = origin_of(handle);
+    struct handle *origin = handle_origin(handle);
     if (!origin)
         return false;
     device = __atomic_load_n(&handle->device, __ATOMIC_RELAXED);
@@ -98,7 +92,7 @@ bool limit_raise(struct handle *handle, uint32_t dynamic) {
     /* Noted before the driver is told: a program that sets the limit from now on cannot take it back. */
     uint64_t limits = __atomic_load_n(&entry->limits, __ATOMIC_ACQUIRE), noted;
     do
-        noted = pack(limits ? believed_in(limits) : origin_of(handle) ? INHERITED : limit, most);
+        noted = pack(limits ? believed_in(limits) : handle_origin(handle) ? INHERITED : limit, most);
     while (!__atomic_compare_exchange_n(&entry->limits, &limits, noted, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
     return handle_set(handle, WHICH, device->ordinal, (int)most) == CUDA_SUCCESS;
 }
@@ -115,9 +109,9 @@ void limit_believe(const void *value, int device, int attribute, int set) {
     int before = 0;
     bool knew = believed_of(handle, device, &before);
     /* A function's own limit must be told from its CUkernel's later; else only what we have raised matters. */
-    struct entry *entry = entry_of(key_of_handle(handle, device), origin_of(handle) != NULL);
+    struct entry *entry = entry_of(key_of_handle(handle, device), handle_origin(handle) != NULL);
     uint64_t limits = entry ? __atomic_load_n(&entry->limits, __ATOMIC_ACQUIRE) : 0;
-    while (entry && (limits || origin_of(handle)) &&
+    while (entry && (limits || handle_origin(handle)) &&
            !__atomic_compare_exchange_n(&entry->limits, &limits, pack(set, needed_in(limits)), false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_ACQUIRE))
         ;

@@ -1,0 +1,229 @@
+"""Real CUDA runtimes ask the driver for 400 functions; exactly those of driver.def are replaced, each by its own thunk.
+
+The runtimes do not start on the simulated driver, but they look everything up first. What each request is answered
+without the library says which function it means, whatever its version and flags; so these tests follow driver.def.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import shutil
+import struct
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from interposing import ONE, Build
+from nvidia_packages import file_of, runtime_folder, runtime_library
+
+from pyshim.launch import plan
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+OURS = Path(plan.SIMULATED_DRIVER).parent
+SOURCE = HERE / "runtime" / "asked.c"
+NCCL = "nvidia-nccl-cu13"
+NCCL_REQUESTS = HERE / "data" / "libnccl.so.2.requests"
+NCCL_RECORDED = "2.32.3"
+# Which runtimes, and how many functions each looks up at least.
+RUNTIMES = {
+    "cudart12": 380,
+    "cudart13": 420,
+    "static12": 380,
+    "static13": 420,
+    "nvcc_static": 380,
+    "ours12": 150,
+    "ours13": 150,
+    "nccl": 400,
+    "nccl_recorded": 400,
+    "every": 1000,
+}
+# Every runtime asks for these.
+ALWAYS = {f"cuLaunch{kind}{form}" for kind in ("Kernel", "KernelEx", "CooperativeKernel") for form in ("", "_ptsz")}
+
+
+class Request(NamedTuple):
+    way: str  # dlsym's answer, or the form with four or with five arguments
+    name: str
+    version: int
+    flags: int
+    result: int
+    status: int
+    file: str
+    offset: int
+
+
+class Log(NamedTuple):
+    symbols: list[str]  # that dlsym was asked for
+    requests: list[Request]
+    output: str
+
+
+def read(path: Path, output: str) -> Log:
+    symbols, requests = [], []
+    for line in path.read_text().splitlines():
+        words = line.split()
+        if words[0] == "symbol":
+            symbols.append(words[1])
+        else:
+            numbers = map(int, words[2:6])
+            requests.append(Request(words[0], words[1], *numbers, words[6], int(words[7], 16)))
+    return Log(symbols, requests, output)
+
+
+def functions(library: Path) -> dict[int, set[str]]:
+    """Offset -> names, of the functions of a library, hidden ones included."""
+    data = library.read_bytes()
+    table, size, count = struct.unpack_from("<Q", data, 40)[0], *struct.unpack_from("<HH", data, 58)
+    sections = [struct.unpack_from("<IIQQQQIIQQ", data, table + index * size) for index in range(count)]
+    found: dict[int, set[str]] = {}
+    for kind in (11, 2):  # .dynsym, .symtab
+        for _, type_, _, _, at, length, link, _, _, entry in sections:
+            if type_ != kind:
+                continue
+            strings = sections[link][4]
+            for symbol in range(at, at + length, entry):
+                name, info, _, section, value, _ = struct.unpack_from("<IBBHQQ", data, symbol)
+                if info & 15 == 2 and section:
+                    end = data.index(b"\0", strings + name)
+                    found.setdefault(value, set()).add(data[strings + name : end].decode())
+    return found
+
+
+def rows() -> set[str]:
+    """The driver's functions that the library stands in front of."""
+    text = (ROOT / "shim" / "vendor" / "cuda" / "driver.def").read_text()
+    return set(re.findall(r"^DRIVER\w*\((\w+),", text, re.M))
+
+
+@pytest.fixture(scope="session")
+def requests_of_everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every function of the driver API at every version that it has, at the one before, and at the newest."""
+    found = re.findall(r"^PROC\((\w+), (\d+), \d, \w+\)", (ROOT / "tools" / "simgpu" / "api.def").read_text(), re.M)
+    asked = {(name, at, flags) for name, v in found for at in (int(v) - 1, int(v), 13000) for flags in (0, 1, 2)}
+    path = tmp_path_factory.mktemp("requests") / "every"
+    path.write_text("- 0 0\n" + "".join(f"{name} {version} {flags}\n" for name, version, flags in sorted(asked)))
+    return path
+
+
+@pytest.fixture(scope="session")
+def command(build: Build, requests_of_everything: Path) -> Callable[[str], list[str]]:
+    def program(name: str, *flags: str, link: tuple[Path | str, ...] = ()) -> str:
+        return str(build(name, str(SOURCE), "-rdynamic", *flags, link=link))
+
+    def of(runtime: str) -> list[str]:
+        version = int(runtime[-2:]) if runtime[-2:].isdigit() else 0
+        if runtime.startswith("cudart"):
+            return [program("asked"), str(runtime_library(version)), "cudaGetDeviceCount"]
+        if runtime.startswith("ours"):
+            return [program("asked"), str(OURS / f"libcudart.so.{version}"), "cudaGetDeviceCount"]
+        if runtime.startswith("static"):
+            archive = runtime_folder(version) / "libcudart_static.a"
+            return [program(f"asked-{runtime}", "-DLINKED", link=(archive, "-lrt"))]
+        if runtime == "nvcc_static":
+            return [str(static_by_nvcc(build.folder / "asked-nvcc"))]
+        if runtime == "nccl":
+            return [program("asked"), str(file_of(NCCL, "libnccl.so.2")), "ncclCommInitAll"]
+        return [program("asked"), "--replay", str({"every": requests_of_everything}.get(runtime, NCCL_REQUESTS))]
+
+    return of
+
+
+def static_by_nvcc(out: Path) -> Path:
+    nvcc = shutil.which("nvcc")
+    if not nvcc:
+        pytest.skip("needs nvcc of a CUDA toolkit")
+    options = ["-cudart", "static", "-DLINKED", "-D_GNU_SOURCE", "-Xcompiler", "-rdynamic"]
+    subprocess.run([nvcc, *options, str(SOURCE), "-o", str(out)], check=True)
+    return out
+
+
+def run(command: list[str], environment: Mapping[str, str], log: Path) -> Log:
+    env = {**environment, "ASKED_LOG": str(log), "OVERLAP_QUIET": "1"}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return read(log, done.stdout + done.stderr)
+
+
+def check(alone: Log, with_library: Log) -> set[str]:
+    """Every request was answered as it had to be; the functions that were replaced."""
+    thunks, driver = functions(Path(plan.LIBRARY)), functions(Path(plan.SIMULATED_DRIVER))
+    ours, replaced = rows(), set()
+    assert with_library.output == alone.output
+    assert with_library.symbols == alone.symbols
+    assert len(with_library.requests) == len(alone.requests)
+    for before, after in zip(alone.requests, with_library.requests):
+        assert after[:6] == before[:6]  # the same was asked, and the result is the same
+        meant = driver[before.offset] & ours if before.result == 0 else set()
+        if not meant:
+            assert after == before
+            continue
+        (name,) = meant
+        assert after.file == Path(plan.LIBRARY).name, f"{before} was not replaced"
+        assert f"proc_{name}" in thunks[after.offset], f"{before} was replaced by {thunks[after.offset]}"
+        replaced.add(name)
+    return replaced
+
+
+@pytest.mark.parametrize("policy", ["observe", ONE])
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_exactly_the_rows_of_the_table_are_replaced(
+    runtime: str,
+    policy: str,
+    command: Callable[[str], list[str]],
+    simulated: Mapping[str, str],
+    table_of: Callable[[str], Mapping[str, str]],
+    tmp_path: Path,
+) -> None:
+    alone = run(command(runtime), simulated, tmp_path / "alone")
+    with_library = run(command(runtime), table_of(policy), tmp_path / "with")
+    assert len(alone.requests) > RUNTIMES[runtime]
+    # One question to dlsym leads to all of them, and the first of them is for no name at all.
+    assert alone.symbols.count("cuGetProcAddress_v2") == 1
+    assert alone.requests[0][:5] == ("dlsym", "-", 0, 0, 500)
+    replaced = check(alone, with_library)
+    assert replaced >= ALWAYS | {"cuGetProcAddress", "cuGetProcAddress_v2"}
+    # The form with four arguments works as it is asked for, and so does the one with five.
+    assert {request.way for request in with_library.requests} == {"dlsym", "four", "five"}
+    if runtime == "every":
+        assert replaced == rows()
+
+
+@pytest.mark.parametrize("version", ["11030", "12000", "12040"])
+def test_an_older_driver(
+    version: str,
+    command: Callable[[str], list[str]],
+    simulated: Mapping[str, str],
+    table_of: Callable[[str], Mapping[str, str]],
+    tmp_path: Path,
+) -> None:
+    older = {"SIMGPU_DRIVER_VERSION": version}
+    alone = run(command("every"), {**simulated, **older}, tmp_path / "alone")
+    replaced = check(alone, run(command("every"), {**table_of(ONE), **older}, tmp_path / "with"))
+    assert "cuLaunchKernel" in replaced
+    assert ("cuLibraryGetKernel" in replaced) == (int(version) >= 12000)
+
+
+def test_a_library_that_is_switched_off_replaces_nothing(
+    command: Callable[[str], list[str]],
+    simulated: Mapping[str, str],
+    table_of: Callable[[str], Mapping[str, str]],
+    tmp_path: Path,
+) -> None:
+    alone = run(command("every"), simulated, tmp_path / "alone")
+    off = run(command("every"), {**table_of(ONE), "OVERLAP_RUN": "off"}, tmp_path / "off")
+    assert off == alone
+
+
+def test_the_recorded_requests_are_those_of_the_library(
+    command: Callable[[str], list[str]], simulated: Mapping[str, str], tmp_path: Path
+) -> None:
+    """To record them: write what this compares."""
+    real = run(command("nccl"), simulated, tmp_path / "log")
+    if importlib.metadata.version(NCCL) != NCCL_RECORDED:
+        pytest.skip(f"recorded with {NCCL} {NCCL_RECORDED}")
+    asked = [" ".join(map(str, request[1:4])) for request in real.requests if request.way != "four"]
+    assert asked[:-1] == NCCL_REQUESTS.read_text().splitlines()  # the last is asked.c's own

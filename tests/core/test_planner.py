@@ -1,0 +1,372 @@
+"""The planner: brute force over every size, the published tables, and numbers that no GPU has, as judges."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import pytest
+
+from pyshim import _native
+
+Run = Callable[..., str]
+KEYS = ["a40", "l40s", "a100", "h100", "h200", "b200", "mi250x", "mi300x"]
+HUGE = 2**32 - 1
+LEAVE, ROOM, ENTRY, MAKE, QUICK, PRIORITY, CAP = range(7)  # the columns that plan_brute prints
+
+Footprint = tuple[int, ...]  # threads, registers, static, dynamic, then barriers and scalar registers
+
+
+def nccl(static: int, threads: int = 288, dynamic: int = 82240) -> Footprint:
+    return threads, 96, static, dynamic
+
+
+NCCL_21, NCCL_27, NCCL_30 = nccl(20832), nccl(21568), nccl(36800)  # sm_90: 2.21, 2.27 to 2.28, 2.29 and newer
+RCCL = 256, 280, 19808, 0  # of ROCm 7.2.4, unroll 1
+GEMM = 128, 224, 0, 49152  # 128x128 tiles
+
+
+class Planner:
+    """plan(gpu, computation, communication) -> struct overlap_plan, of a rule {shape: make_room} by default."""
+
+    def __init__(self, lib: Any, gpus: dict[str, Any]) -> None:
+        self.lib, self.gpus = lib, gpus
+
+    def __call__(
+        self,
+        gpu: Any,
+        computation: Footprint,
+        communication: Footprint | None,
+        shape: str = "make_room",
+        value: int = 0,
+        keep: int = 0,
+        maximum: int | None = None,
+    ) -> Any:
+        ffi = _native.ffi
+        device = self.gpus[gpu] if isinstance(gpu, str) else gpu
+        limit = max(0, device.shared_optin - computation[2]) if maximum is None else maximum
+        launch = ffi.new("struct overlap_launch *", (1, 0, limit, computation))
+        beside = ffi.NULL if communication is None else ffi.new("struct overlap_footprint *", communication)
+        plan = ffi.new("struct overlap_plan *")
+        kind = getattr(self.lib, f"OVERLAP_SHAPE_{shape}".upper())
+        self.lib.overlap_plan_of(device, launch, beside, kind, value, keep, plan)
+        return plan
+
+    def answer(self, *facts: Any, **more: Any) -> tuple[str, str, int]:
+        plan = self(*facts, **more)
+        controls = ("leave", "room_already", "entry_already", "make_room", "quick_entry", "priority", "cap")
+        reason = _native.text(self.lib.overlap_reason_name(plan.reason))
+        return controls[plan.control], reason, plan.dynamic_shared
+
+
+def windows(plan: Any) -> list[tuple[int, int, int]]:
+    return [(w.blocks, w.minimum, w.maximum) for w in plan.windows[0 : plan.window_count]]
+
+
+def entries(plan: Any) -> list[tuple[int, int, int]]:
+    return [(w.blocks, w.minimum, w.maximum) for w in plan.entries[0 : plan.entry_count]]
+
+
+@pytest.fixture(scope="module")
+def plan(library: Any, gpus: dict[str, Any]) -> Planner:
+    return Planner(library, gpus)
+
+
+def test_brute_force_over_every_size(compile_c: Any, run_program: Run) -> None:
+    pairs = 1500
+    output = run_program(compile_c("plan_brute.c"), _native.SHIM, pairs, 11)
+    rows = {key: list(map(int, counts)) for key, *counts in map(str.split, output.splitlines())}
+    assert list(rows) == KEYS
+    for key, (compared, *controls) in rows.items():
+        below, registers, warps, _, shared = controls[len(controls) - 5 :]
+        assert compared == pairs
+        assert all(controls[control] > 40 for control in (LEAVE, ROOM, ENTRY, MAKE, QUICK, PRIORITY)), (key, controls)
+        assert below > 20 and registers > 20 and shared > 20
+        assert warps > 0 or key not in ("a40", "l40s")
+
+
+def test_numbers_that_no_gpu_has(compile_c: Any, run_program: Run) -> None:
+    sources = ("plan_corners.c", "core/planner.c", "core/occupancy.c", "core/gpu.c")
+    program = compile_c(*sources, flags=("-fsanitize=address,undefined", "-fno-sanitize-recover=all"))
+    tried, launchable = map(int, run_program(program, 2_000_000, 9).split())
+    assert tried == 2_000_000 and launchable > 200_000
+
+
+# ---- The published numbers ----
+
+# Bytes that a block of communication may take, as given out, for which a size exists beside k = 1, 2, 3, 4 blocks.
+LARGEST = {
+    "a40": [51072, 34048, 25216, 19968],
+    "l40s": [51072, 34048, 25216, 19968],
+    "a100": [83840, 55808, 41600, 33280],
+    "h100": [116608, 77568, 57984, 46592],
+    "h200": [116608, 77568, 57984, 46592],
+    "b200": [116608, 77568, 57984, 46592],
+    "mi250x": [32256, 21504, 14848, 12288],
+    "mi300x": [32256, 21504, 14848, 12288],
+}
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+def test_a_window_exists_up_to_the_published_size_and_no_further(plan: Planner, key: str, k: int) -> None:
+    gpu, ffi = plan.gpus[key], _native.ffi
+    small, asked = (32, 16, 0, 0), LARGEST[key][k - 1] - gpu.shared_reserved
+    fits, exceeds = (plan(key, small, (32, 16, 0, size)) for size in (asked, asked + 1))
+    assert k in [blocks for blocks, _, _ in windows(fits)]
+    assert all(blocks < k for blocks, _, _ in windows(exceeds)), "larger communication leaves smaller k only"
+    # The functions that a cap uses say the same.
+    launch = ffi.new("struct overlap_launch *", (1, 0, gpu.shared_optin, small))
+    shaped = ffi.new("struct overlap_footprint *", (*small[:3], plan.lib.overlap_size_for_blocks(gpu, launch, k)))
+    assert plan.lib.overlap_occupancy_of(gpu, shaped).blocks == k
+    for size, beside in ((asked, k), (asked + 1, k - 1)):
+        communication = ffi.new("struct overlap_footprint *", (32, 16, 0, size))
+        assert plan.lib.overlap_blocks_beside(gpu, shaped, communication) == beside
+
+
+@pytest.mark.parametrize(
+    ("key", "computation", "communication", "expected"),
+    [
+        ("h100", GEMM, NCCL_21, [(1, 115713, 128256)]),
+        ("h200", GEMM, NCCL_21, [(1, 115713, 128256)]),
+        ("b200", GEMM, NCCL_21, [(1, 115713, 128256)]),
+        ("h100", GEMM, NCCL_27, [(1, 115713, 127616)]),
+        ("h100", (128, 32, 0, 0), nccl(20832, 544), [(1, 115713, 128256)]),  # elementwise
+        ("h100", GEMM, NCCL_30, []),
+        ("a100", GEMM, nccl(6176), []),
+        ("a100", GEMM, nccl(6176, dynamic=9 * 4112), [(1, 82945, 122624)]),
+        ("a100", (256, 230, 0, 147456), nccl(6176), []),
+        ("a40", (256, 40, 2048, 0), nccl(6176), []),
+        ("mi250x", (256, 64, 8192, 0), RCCL, [(2, 13313, 14336), (1, 24577, 37376)]),
+        ("mi250x", (256, 136, 32768, 0), RCCL, [(1, 1, 12800)]),
+        ("mi250x", (256, 136, 32768, 0), (256, 356, 19808, 0), [(1, 1, 12800)]),
+        ("mi250x", (256, 256, 0, 0), RCCL, []),
+        ("mi300x", (64, 8, 0, 0), (256, 512, 19808, 0), []),
+    ],
+)
+def test_the_published_examples(
+    plan: Planner, key: str, computation: Footprint, communication: Footprint, expected: list[tuple[int, int, int]]
+) -> None:
+    assert windows(plan(key, computation, communication)) == expected
+
+
+def test_what_the_examples_come_to(plan: Planner) -> None:
+    assert plan.answer("h100", GEMM, NCCL_21, keep=50) == ("make_room", "shaped", 115713)
+    assert plan.answer("h100", (128, 32, 0, 0), nccl(20832, 544), keep=50) == ("priority", "below_keep", 0)
+    assert plan.answer("mi250x", (256, 64, 8192, 0), RCCL, keep=25) == ("make_room", "shaped", 13313)
+    assert plan.answer("mi250x", (256, 64, 8192, 0), RCCL, keep=26) == ("priority", "below_keep", 0)
+    assert plan.answer("mi250x", (256, 136, 32768, 0), RCCL, keep=50) == ("make_room", "shaped", 1)
+    assert plan.answer("mi250x", (256, 256, 0, 0), RCCL) == ("leave", "no_room_registers", 0)
+    assert plan.answer("mi300x", (64, 1, 0, 0), (256, 512, 19808, 0)) == ("leave", "no_room_registers", 0)
+    assert plan.answer("a100", GEMM, nccl(6176), keep=50) == ("priority", "priority", 49152)
+    assert plan("a100", GEMM, nccl(6176)).beside_after_drain == 1
+    assert plan.answer("a100", (256, 230, 0, 147456), nccl(6176)) == ("leave", "no_room_registers", 147456)
+
+
+@pytest.mark.parametrize("key", ["a40", "l40s", "a100"])
+@pytest.mark.parametrize("static", [6176, 7104, 14144])
+@pytest.mark.parametrize("threads", [160, 288, 544, 640])
+def test_no_size_makes_room_for_nccl_before_hopper(plan: Planner, key: str, static: int, threads: int) -> None:
+    """Since 2.17 it takes 82,240 bytes whatever its threads: for no kernel, and for no number of blocks."""
+    for computation in [(32, 16, 0, 0), (128, 32, 0, 0), (64, 24, 1000, 8000)]:
+        assert not [w for w in windows(plan(key, computation, nccl(static, threads))) if w[0] < 16]
+    assert windows(plan(key, (32, 16, 0, 0), nccl(static, threads))) == []
+
+
+@pytest.mark.parametrize("key", ["h100", "h200", "b200"])
+@pytest.mark.parametrize("threads", [160, 288, 544, 640])
+def test_nccl_2_29_closes_the_window_of_hopper(plan: Planner, key: str, threads: int) -> None:
+    assert [w[0] for w in windows(plan(key, (32, 16, 0, 0), nccl(21568, threads)))] == [1]
+    assert windows(plan(key, (32, 16, 0, 0), nccl(36800, threads))) == []
+
+
+@pytest.mark.parametrize("communication", [(32, 96, 0, 0), (160, 96, 20832, 82240), NCCL_21, nccl(36800, 640)])
+@pytest.mark.parametrize("shape", ["make_room", "quick_entry"])
+def test_a_warp_specialised_gemm_leaves_registers_to_nobody(
+    plan: Planner, communication: Footprint, shape: str
+) -> None:
+    answer = plan("h100", (384, 168, 0, 200_000), communication, shape)
+    assert (windows(answer), entries(answer)) == ([], [])
+    assert (answer.native_blocks, answer.beside_after_drain) == (1, 0)
+    assert answer.binding == plan.lib.OVERLAP_LIMIT_REGISTERS
+    assert plan.answer("h100", (384, 168, 0, 200_000), communication, shape)[:2] == ("leave", "no_room_registers")
+
+
+@pytest.mark.parametrize(
+    ("key", "communication", "threads", "registers"),
+    [("h100", nccl(20832, 640), threads, most) for threads, most in zip((128, 256, 384, 512), (32, 16, 8, 8))]
+    + [("h100", nccl(20832, 544), threads, most) for threads, most in zip((128, 256, 384, 512), (32, 16, 8, 8))]
+    + [("h100", nccl(20832, 288), threads, most) for threads, most in zip((128, 256, 384, 512), (224, 112, 72, 56))]
+    + [("h100", nccl(20832, 160), threads, most) for threads, most in zip((128, 256, 384, 512), (255, 160, 104, 80))]
+    + [("mi250x", RCCL, threads, most) for threads, most in zip((256, 512, 1024), (232, 112, 56))]
+    + [("mi250x", (256, 356, 19808, 0), threads, most) for threads, most in zip((256, 512, 1024), (152, 72, 32))]
+    + [("mi300x", (256, 316, 19808, 0), threads, most) for threads, most in zip((256, 512, 1024), (192, 96, 48))],
+)
+def test_registers_of_computation_beside_which_communication_fits(
+    plan: Planner, key: str, communication: Footprint, threads: int, registers: int
+) -> None:
+    assert [w[0] for w in windows(plan(key, (threads, registers, 0, 0), communication))][-1] == 1
+    if registers < 255:
+        refused = plan(key, (threads, registers + 1, 0, 0), communication)
+        assert (windows(refused), refused.binding) == ([], plan.lib.OVERLAP_LIMIT_REGISTERS)
+
+
+def test_quick_entry(plan: Planner) -> None:
+    """NCCL 2.30 beside one of two blocks: from facts/scheduling.md, in allocated bytes (75, 109.7] KB on H100."""
+    gemm = 128, 96, 0, 30000
+    answer = plan("h100", gemm, NCCL_30, "quick_entry")
+    assert answer.native_blocks == 5
+    assert entries(answer)[-1] == (2, 76801, 112384)
+    assert plan.answer("h100", gemm, NCCL_30, "quick_entry", keep=40) == ("quick_entry", "shaped", 76801)
+    assert plan.answer("h100", gemm, NCCL_30, "quick_entry", keep=41) == ("priority", "below_keep", 30000)
+    assert plan.answer("h100", GEMM, NCCL_30, "quick_entry") == ("entry_already", "entry_already", 49152)
+    assert plan.answer("h100", GEMM, NCCL_30, "make_room") == ("priority", "priority", 49152)
+
+
+def test_settings_that_shrink_communication(plan: Planner) -> None:
+    ffi, lib = _native.ffi, plan.lib
+
+    def knobs(key: str, communication: Footprint) -> list[tuple[str, int, int]]:
+        before, after, found = (
+            ffi.new("struct overlap_footprint *", communication),
+            ffi.new("struct overlap_footprint *"),
+            [],
+        )
+        while (name := lib.overlap_knob(len(found), plan.gpus[key], before, after)) != ffi.NULL:
+            found.append((_native.text(name), after.threads, after.registers))
+            assert (after.static_shared, after.dynamic_shared) == (before.static_shared, before.dynamic_shared)
+        return found
+
+    ring = "with NCCL_ALGO=Ring"
+    assert knobs("h100", nccl(0, 640)) == [
+        (f"NCCL_NTHREADS=256 {ring}", 288, 96),
+        (f"NCCL_NTHREADS=128 {ring}", 160, 96),
+    ]
+    assert knobs("a40", nccl(0, 200)) == [
+        (f"NCCL_NTHREADS=256 {ring}", 200, 96),
+        (f"NCCL_NTHREADS=128 {ring}", 160, 96),
+    ]
+    assert knobs("mi250x", (256, 356, 0, 0)) == [("RCCL_UNROLL_FACTOR=0", 256, 280)]
+    assert (
+        lib.overlap_knob(
+            HUGE, plan.gpus["h100"], ffi.new("struct overlap_footprint *"), ffi.new("struct overlap_footprint *")
+        )
+        == ffi.NULL
+    )
+
+
+# ---- Corners ----
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("shape", ["leave", "make_room", "quick_entry", "blocks", "percent", "bytes"])
+@pytest.mark.parametrize(
+    "computation",
+    [
+        (0, 32, 0, 0),
+        (1025, 32, 0, 0),
+        (HUGE, 32, 0, 0),
+        (128, HUGE, 0, 0),
+        (1024, 129, 0, 0),
+        (128, 32, 300_000, 0),
+        (128, 32, HUGE, HUGE),
+        (128, 32, 0, HUGE),
+        (HUGE, HUGE, HUGE, HUGE, HUGE, HUGE),
+    ],
+)
+def test_what_cannot_be_launched_is_left_alone(plan: Planner, key: str, shape: str, computation: Footprint) -> None:
+    answer = plan(key, computation, (32, 16, 0, 0), shape, 1)
+    assert (answer.native_blocks, answer.blocks, answer.window_count, answer.entry_count) == (0, 0, 0, 0)
+    assert plan.answer(key, computation, (32, 16, 0, 0), shape, 1) == ("leave", "cannot_launch", computation[3])
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize(
+    ("communication", "reason"),
+    [
+        ((0, 96, 0, 0), "no_room_warps"),
+        ((1056, 16, 0, 0), "no_room_warps"),
+        ((128, HUGE, 0, 0), "no_room_registers"),
+        ((1024, 160, 0, 0), "no_room_registers"),
+        ((128, 32, 240_000, 0), "no_room_shared_memory"),
+        ((128, 32, HUGE, HUGE), "no_room_shared_memory"),
+        ((HUGE, HUGE, HUGE, HUGE), "no_room_warps"),
+    ],
+)
+def test_communication_that_fits_nowhere(plan: Planner, key: str, communication: Footprint, reason: str) -> None:
+    for shape in ("make_room", "quick_entry"):
+        answer = plan(key, (128, 32, 0, 8192), communication, shape)
+        assert (answer.beside_after_drain, answer.window_count, answer.entry_count) == (-1, 0, 0)
+        assert plan.answer(key, (128, 32, 0, 8192), communication, shape) == ("leave", reason, 8192)
+
+
+def test_without_communication_only_the_users_own_numbers_are_used(plan: Planner) -> None:
+    for shape in ("make_room", "quick_entry"):
+        assert plan.answer("h100", GEMM, None, shape) == ("leave", "no_communication_seen", 49152)
+    assert plan.answer("h100", GEMM, None, "blocks", 1) == ("cap", "shaped", 115713)
+    assert plan.answer("h100", GEMM, None, "leave") == ("leave", "rule_leave", 49152)
+    assert plan("h100", GEMM, None).beside_after_drain == -1
+
+
+def test_one_thread_and_the_most(plan: Planner) -> None:
+    assert plan.answer("h100", (1, 1, 0, 0), (1, 1, 0, 0)) == ("make_room", "shaped", 13569)
+    # A warp counts on every partition, since nobody knows on which it will be: 16 of 16, and one of them is C's.
+    assert windows(plan("h100", (1, 1, 0, 0), (1, 1, 0, 0)))[0][0] == 15
+    full = 1024, 32, 0, 0
+    assert plan("h100", full, (1024, 32, 0, 0)).native_blocks == 2
+    assert windows(plan("h100", full, full)) == [(1, 115713, 231424)]
+    assert plan.answer("a40", full, full) == ("leave", "no_room_warps", 0)
+    assert plan.answer("h100", (1024, 64, 0, 0), (1, 1, 0, 0)) == ("leave", "no_room_registers", 0)
+
+
+def test_slots_and_barriers_are_given_out_too(plan: Planner) -> None:
+    gpu = _native.ffi.new("struct overlap_gpu *", plan.gpus["h100"][0])
+    gpu.blocks = 1
+    assert plan.answer(gpu, (32, 16, 0, 0), (32, 16, 0, 0)) == ("leave", "no_room_slots", 0)
+    many = 32, 16, 0, 0, 40
+    answer = plan("h100", many, (32, 16, 0, 0, 25))
+    assert (answer.native_blocks, answer.native_limit) == (1, plan.lib.OVERLAP_LIMIT_BARRIERS)
+    assert answer.binding == plan.lib.OVERLAP_LIMIT_BARRIERS
+    assert plan.answer("h100", many, (32, 16, 0, 0, 25)) == ("leave", "no_room_slots", 0)
+    assert plan.answer("h100", many, (32, 16, 0, 0, 24))[0] == "room_already"
+    assert plan.answer("a100", many, (32, 16, 0, 0, 25))[0] == "make_room", "they are not counted before sm_90"
+    # AMD counts for itself who needs one: what the footprint says means nothing there.
+    assert plan.answer("mi250x", (128, 16, 0, 0, 40), (64, 16, 0, 0, 40)) == plan.answer(
+        "mi250x", (128, 16, 0, 0), (64, 16, 0, 0)
+    )
+
+
+def test_scalar_registers_bind_where_they_are_given(plan: Planner) -> None:
+    k = 1024, 32, 0, 0, 0, 112
+    assert plan("mi250x", k, (1024, 32, 0, 0)).native_blocks == 1
+    assert plan.answer("mi250x", k, (1024, 32, 0, 0, 0, 112)) == ("leave", "no_room_registers", 0)
+    assert plan.answer("mi250x", k, (1024, 32, 0, 0, 0, 80))[0] == "room_already"
+
+
+@pytest.mark.parametrize(
+    ("keep", "control"), [(0, "make_room"), (50, "make_room"), (51, "priority"), (100, "priority")]
+)
+def test_keep_at_least_is_exact(plan: Planner, keep: int, control: str) -> None:
+    """One of two blocks is 50 per cent."""
+    reason = "shaped" if control == "make_room" else "below_keep"
+    assert plan.answer("h100", GEMM, NCCL_21, keep=keep)[:2] == (control, reason)
+
+
+def test_the_limit_of_the_kernel_ends_a_window(plan: Planner) -> None:
+    assert windows(plan("h100", GEMM, NCCL_21, maximum=120_000)) == [(1, 115713, 120_000)]
+    assert windows(plan("h100", GEMM, NCCL_21, maximum=115_713)) == [(1, 115713, 115713)]
+    assert windows(plan("h100", GEMM, NCCL_21, maximum=115_712)) == []
+    assert windows(plan("h100", GEMM, NCCL_21, maximum=HUGE)) == [(1, 115713, 128256)]
+    assert windows(plan("h100", GEMM, NCCL_21, maximum=0)) == []
+
+
+def test_the_users_own_numbers(plan: Planner) -> None:
+    assert plan.answer("h100", GEMM, NCCL_21, "blocks", 1) == ("cap", "shaped", 115713)
+    assert plan.answer("h100", GEMM, NCCL_30, "blocks", 1) == ("cap", "capped_without_room", 115713)
+    assert plan.answer("h100", GEMM, NCCL_21, "percent", 50) == ("cap", "shaped", 115713)
+    assert plan.answer("h100", GEMM, NCCL_21, "bytes", 120_000) == ("cap", "shaped", 120_000)
+    assert plan.answer("h100", GEMM, NCCL_21, "bytes", 129_000) == ("cap", "capped_without_room", 129_000)
+    assert plan.answer("h100", GEMM, NCCL_21, "bytes", 232_449) == ("leave", "no_room_shared_memory", 49152)
+    assert plan.answer("h100", GEMM, NCCL_21, "blocks", 2) == ("leave", "room_already", 49152)
+    assert plan.answer("h100", GEMM, NCCL_21, "blocks", 1, keep=51) == ("leave", "below_keep", 49152)
+    assert plan.answer("h100", GEMM, NCCL_21, "blocks", 1, keep=50) == ("cap", "shaped", 115713)
+    assert plan("h100", GEMM, NCCL_21, "blocks", 1).blocks == 1

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +16,7 @@ from pyshim.policy.model import AUTO, Policy
 from pyshim.policy.table import compile_table
 
 SMALL = tuple(name for name in places.names({}) if name.endswith("-small-comm"))
-BEGIN, END = "# -- sizes: begin\n", "# -- sizes: end\n"
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def policy(name: str) -> Policy:
@@ -72,10 +75,28 @@ def test_a_default_policy_changes_no_launch_before_a_probe_has_spoken(library: A
 
 
 @pytest.mark.parametrize("name", [name for name in places.names({}) if name != "observe"])
-def test_each_file_has_a_place_for_its_sizes(name: str) -> None:
+def test_each_file_carries_the_sizes_of_its_gpu(name: str) -> None:
     text = places.find(name, {}).read_text(encoding="utf-8")
-    assert text.count(BEGIN) == text.count(END) == 1
-    assert text.index(BEGIN) < text.index(END) < text.index("\npolicy: 1\n")
+    begin = f"\n# --- table: python tools/footprints/tables.py {name.split('-')[0]} ---\n"
+    assert text.count(begin) == 1
+    assert text.index(begin) < text.index("\n# --- end of table ---\n") < text.index("\npolicy: 1\n")
+
+
+def tool(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(ROOT / "tools" / "policy_tables.py"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_sizes_in_the_files_are_those_of_the_planner(library: Any, tmp_path: Path) -> None:
+    done = tool("--check")
+    assert (done.returncode, done.stderr) == (0, "")
+    text = places.find("h100", {}).read_text(encoding="utf-8")
+    copy = tmp_path / "h100.yaml"
+    copy.write_text(text.replace("115,713", "115,712"), encoding="utf-8")
+    done = tool("--check", str(copy))
+    assert done.returncode == 1 and done.stderr.startswith(f"{copy}: its table is not of today")
+    assert tool("--write", str(copy)).returncode == 0
+    assert copy.read_text(encoding="utf-8") == text
 
 
 def test_communication_is_made_smaller_where_some_kernel_gains_by_it() -> None:

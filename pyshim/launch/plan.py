@@ -98,11 +98,7 @@ def _policies(request: Request, base: Mapping[str, str], gpu: Gpu | None, plan: 
     plan.policies = chosen.described
     plan.settings = plan.settings._replace(table=chosen.table)
     _variables(request, base, gpu, chosen.asked, plan)
-    if chosen.missing:
-        plan.doubts.append(
-            f"no default policy for {chosen.missing} in this version: observing (--policy NAME chooses one)"
-        )
-    elif gpu and not chosen.fits(gpu):
+    if gpu and not chosen.fits(gpu):
         named = ", ".join(str(policy["name"]) for policy in chosen.described)
         plan.doubts.append(f"no policy for this GPU ({gpu.name}) in {named or 'auto'}: observing")
         # Said here, so the library need not say it again.
@@ -114,10 +110,14 @@ def _variables(
 ) -> None:
     if any(item.environment or item.all_ranks_environment for item in asked):
         here = None if gpu or request.elsewhere else driver.vendors(base)
+        everyone = asked
         asked = variables.could_apply(asked, here, (gpu.name, gpu.architecture) if gpu else None)
+        if not asked:
+            names = ", ".join(item.policy for item in everyone)
+            plan.left.append(f"no variable is set: nothing here is a GPU that {names} may be for")
         decided = variables.decide(asked, base, request.all_ranks)
         plan.settings = plan.settings._replace(defaults=decided.own, all_ranks=decided.all_ranks)
-        plan.left = [*decided.left, *decided.left_of_all_ranks]
+        plan.left += [*decided.left, *decided.left_of_all_ranks]
         # It was asked for in so many words.
         plan.remarks += decided.left_of_all_ranks
     if request.all_ranks and not any(item.all_ranks_environment for item in asked):

@@ -14,7 +14,7 @@ from pyshim.launch import shipped
 from pyshim.launch.simulate import Gpu
 from pyshim.launch.variables import Asked
 
-AUTO, OBSERVE = "auto", "observe"
+AUTO = "auto"
 _NONE = 0xFFFFFFFF
 
 
@@ -22,7 +22,6 @@ class Chosen(NamedTuple):
     table: str  # base64
     described: tuple[Mapping[str, str | None], ...]  # name, hash, file
     asked: tuple[Asked, ...]  # what each of them wants to be set for the program
-    missing: str | None = None  # a policy that nobody named was looked for and is not there
 
     def fits(self, gpu: Gpu) -> bool:
         from pyshim import _native
@@ -34,14 +33,11 @@ class Chosen(NamedTuple):
 
 
 def choose(value: str | None, simulated: str | None, environment: Mapping[str, str]) -> Chosen:
-    """The policies of --policy, or the default. Raises OverlapError with 125 for one that is missing or invalid."""
-    if simulated is None or value not in (None, AUTO):
-        return _compiled(AUTO if value is None else value, environment)
-    from pyshim.policy import library
-
-    if simulated in library.names(environment):
-        return _compiled(simulated, environment)
-    return _compiled(OBSERVE, environment)._replace(missing=simulated)
+    """The policies of --policy, or the default: that of the simulated GPU, or all of them. Raises OverlapError with 125
+    for one that is missing or invalid."""
+    if value is None or value == AUTO:
+        value = simulated or AUTO
+    return _compiled(value, environment)
 
 
 def observing() -> str:

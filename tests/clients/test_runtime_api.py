@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import os
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from nvidia_packages import runtime_headers, runtime_library
+from repository import RUNTIME, check_exports, names
 
 from pyshim.launch import plan
 
-ROOT = Path(__file__).resolve().parents[2]
-RUNTIME = ROOT / "tools" / "simgpu" / "runtime"
 VERSIONS = (12, 13)
 # Under other names there, behind macros, or in headers that the package does not have.
 UNDECLARED = re.compile(r"__cuda|cudaProfiler|cudaGetDeviceProperties|cuda\w+_v[23]$")
@@ -60,19 +56,6 @@ HOST_DEFINES = """
 #define __align__(n) __attribute__((aligned(n)))
 #define __builtin_align__(n) __align__(n)
 """
-
-
-def load(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-check_exports = load(ROOT / "tools" / "check_exports.py")
-names = load(RUNTIME / "names.py")
 
 
 def symbols(path: Path) -> dict[str, str]:

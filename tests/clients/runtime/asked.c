@@ -137,7 +137,7 @@ int main(int count, char **words) {
     int status = count == 3 && strcmp(words[1], "--replay") == 0 ? replay(words[2]) : call(words);
     /* Both forms, whether the runtime has called what it was answered or not. */
     void *function = NULL;
-    int ignored;
+    int ignored = -1;
     if (four_arguments)
         asked_four("cuLaunchKernel", &function, 4000, 0);
     if (five_arguments)

@@ -151,6 +151,7 @@ const struct overlap_footprint *device_communication(const struct device *device
         return &policy->footprint;
     if (!__atomic_load_n(&device->seen, __ATOMIC_ACQUIRE))
         return NULL;
+    *copy = (struct overlap_footprint){0}; /* the driver tells neither barriers nor scalar registers */
     copy->threads = __atomic_load_n(&device->communication.threads, __ATOMIC_RELAXED);
     copy->registers = __atomic_load_n(&device->communication.registers, __ATOMIC_RELAXED);
     copy->static_shared = __atomic_load_n(&device->communication.static_shared, __ATOMIC_RELAXED);

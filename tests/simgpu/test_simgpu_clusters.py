@@ -45,11 +45,11 @@ def answers(simulate: Any, expression: str, gpu: str = "h100", **environment: st
         pytest.param("set_(wide, larger=1), launch(wide, 16, [16, 1, 1]), launch(wide, 64, [32, 1, 1])",
                      [[0], 0, BAD_CLUSTER], id="sixteen by permission"),
         pytest.param("launch(k, 16, [2, 2, 1]), launch(k, 16, [0, 1, 1]), launch(k, 9, [2, 1, 1])",
-                     [INVALID_VALUE, BAD_CLUSTER, INVALID_VALUE], id="a grid of whole clusters"),
+                     [BAD_CLUSTER, BAD_CLUSTER, BAD_CLUSTER], id="a grid of whole clusters"),
         pytest.param("launch(fixed, 16), launch(fixed, 16, [2, 1, 1]), launch(fixed, 16, [4, 1, 1]), launch(fixed, 15)",
-                     [0, 0, BAD_CLUSTER, INVALID_VALUE], id="required by the code"),
+                     [0, 0, BAD_CLUSTER, BAD_CLUSTER], id="required by the code"),
         pytest.param("set_(k, width=4, height=1, depth=1), launch(k, 16), launch(k, 16, [2, 1, 1]), launch(k, 6)",
-                     [[0, 0, 0], 0, BAD_CLUSTER, INVALID_VALUE], id="required by an attribute"),
+                     [[0, 0, 0], 0, BAD_CLUSTER, BAD_CLUSTER], id="required by an attribute"),
         pytest.param("set_(fixed, width=4), set_(k, width=-1), set_(k, policy=3), set_(k, policy=2)",
                      [[NOT_PERMITTED], [INVALID_VALUE], [INVALID_VALUE], [0]], id="what may be set"),
         pytest.param("set_(k, width=4), launch(k, 16)", [[0], BAD_CLUSTER], id="half a requirement"),
@@ -122,6 +122,43 @@ handle = d.new("cuLibraryGetKernel", lib, b"k")
 def test_occupancy_follows_the_function(simulate: Any, expression: Any, expected: Any) -> None:
     run = simulate(f"{SETUP}{OCCUPANCY}\nanswer([{expression}])")
     assert run.answer == expected
+
+
+@pytest.mark.parametrize(
+    ("function", "attributes", "peak"),
+    [
+        pytest.param(None, [], 9, id="no preference"),
+        pytest.param(100, [], 9, id="all"),
+        pytest.param(25, [], 2, id="a quarter"),
+        pytest.param(0, [], 1, id="none: one block at a time"),
+        pytest.param(100, [(14, [0])], 1, id="the launch is stronger than the function"),
+        pytest.param(0, [(14, [-1])], 9, id="and may have no preference"),
+    ],
+)
+def test_a_small_carve_out_limits_residence(simulate: Any, function: Any, attributes: Any, peak: Any) -> None:
+    """24 KiB of dynamic shared memory; launched, asked for its clusters, and as a node of a graph."""
+    run = simulate(
+        f"{SETUP}\nfunction, attributes = {function}, {attributes}\n"
+        """
+if function is not None: set_(k, carveout=function)
+d.launch_ex(k, 132 * 20, 128, 24576, attributes=attributes); d.cuCtxSynchronize()
+given = (Attribute * 2)()
+for at, (number, values) in enumerate([(4, [1, 1, 1]), *attributes]):
+    given[at].id = number
+    for i, value in enumerate(values): given[at].value[i] = value & 0xFFFFFFFF
+n = C.c_int()
+asked = Config(132, 1, 1, 128, 1, 1, 24576, None, given, 1 + len(attributes))
+d.cuOccupancyMaxActiveClusters(C.byref(n), k, C.byref(asked))
+both = [(2, [1]), *attributes]
+cooperative = [d.launch_ex(k, n.value + more, 128, 24576, attributes=both) for more in (0, 1)]
+s = d.stream(); d.cuStreamBeginCapture_v2(s, 0)
+d.launch_ex(k, 132 * 20, 128, 24576, s, attributes)
+g = P(); d.cuStreamEndCapture(s, C.byref(g)); d.cuGraphLaunch(d.instantiate(g), s); d.cuCtxSynchronize()
+answer([n.value // 132, cooperative])
+"""
+    )
+    assert run.answer == [peak, [0, TOO_LARGE]]
+    assert [row["resident_peak"] for row in run.timeline if row["blocks"] == 132 * 20] == [peak, peak]
 
 
 @pytest.mark.parametrize("code", [913, 801])

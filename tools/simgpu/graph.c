@@ -120,6 +120,8 @@ bool sim_node_copy_attributes(struct node *to, const struct node *from) {
     memcpy(to->launch.preferred_cluster, from->launch.preferred_cluster, sizeof to->launch.preferred_cluster);
     to->launch.cluster = from->launch.cluster;
     to->launch.cooperative = from->launch.cooperative;
+    to->launch.has_carveout = from->launch.has_carveout;
+    to->launch.carveout = from->launch.carveout;
     to->launch.has_priority = from->launch.has_priority;
     to->launch.priority = from->launch.priority;
     to->launch.asked_priority = from->launch.asked_priority;

@@ -17,12 +17,16 @@ static CUresult find(CUfunction handle, struct context *context, struct asked *o
 }
 
 /* Resident blocks on a multiprocessor; 0 where the function does not allow such a block. */
+static int resident(const struct asked *asked, const struct footprint *footprint) {
+    if (footprint->threads > sim_max_threads(asked->function->image, asked->gpu) ||
+        footprint->dynamic > (size_t)sim_setting(asked->function, FUNC_MAX_DYNAMIC))
+        return 0;
+    return sim_occupancy(asked->gpu, footprint);
+}
+
 static int blocks_of(const struct asked *asked, int threads, size_t dynamic) {
     const struct footprint footprint = sim_footprint(asked->function, threads, dynamic);
-    if (threads > sim_max_threads(asked->function->image, asked->gpu) ||
-        dynamic > (size_t)sim_setting(asked->function, FUNC_MAX_DYNAMIC))
-        return 0;
-    return sim_occupancy(asked->gpu, &footprint);
+    return resident(asked, &footprint);
 }
 
 static CUresult max_active_blocks(int *blocks, CUfunction handle, int threads, size_t dynamic) {
@@ -127,7 +131,9 @@ SIM_API CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction handle, 
     SIM_CALL_IN_CONTEXT(context);
     if (clusters == NULL || config == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    struct launch_request request = {.grid = {config->gridDimX, config->gridDimY, config->gridDimZ}};
+    struct launch_request request = {.grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
+                                     .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
+                                     .dynamic = config->sharedMemBytes};
     struct stream *stream;
     CUresult result = request_of(handle, config, &request, &stream);
     if (result == CUDA_SUCCESS)
@@ -140,8 +146,8 @@ SIM_API CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction handle, 
     if (threads < 1 || threads > MAX_BLOCK_THREADS)
         return CUDA_ERROR_INVALID_VALUE;
     const struct asked asked = {request.function, sim_gpu_of(request.function)};
-    *clusters =
-        sim_active_clusters(&stream->usable, blocks_of(&asked, (int)threads, config->sharedMemBytes), request.cluster);
+    const struct footprint footprint = sim_launch_footprint(&request);
+    *clusters = sim_active_clusters(&stream->usable, resident(&asked, &footprint), request.cluster);
     return CUDA_SUCCESS;
 }
 

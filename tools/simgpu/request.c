@@ -43,7 +43,7 @@ CUresult sim_launch_cluster(struct launch_request *request) {
         return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     for (size_t i = 0; i < 3; i++)
         if (request->grid[i] % size[i] != 0)
-            return CUDA_ERROR_INVALID_VALUE;
+            return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     request->cluster = (int)blocks;
     return check_preferred(request, size);
 }
@@ -61,6 +61,12 @@ CUresult sim_launch_attributes(struct launch_request *request, const CUlaunchAtt
         case LAUNCH_CLUSTER:
             request->has_cluster = true;
             memcpy(request->cluster_size, value->dimension, sizeof request->cluster_size);
+            break;
+        case LAUNCH_CARVEOUT:
+            if (value->integer < -1 || value->integer > 100)
+                return CUDA_ERROR_INVALID_VALUE;
+            request->has_carveout = true;
+            request->carveout = value->integer;
             break;
         case LAUNCH_PREFERRED_CLUSTER:
             memcpy(request->preferred_cluster, value->dimension, sizeof request->preferred_cluster);
@@ -82,7 +88,6 @@ CUresult sim_launch_attributes(struct launch_request *request, const CUlaunchAtt
         case LAUNCH_SYNC_DOMAIN:
         case LAUNCH_DEVICE_UPDATABLE:
         case LAUNCH_COMPLETION_EVENT:
-        case LAUNCH_CARVEOUT:
         case LAUNCH_NVLINK:
             break;
         default:
@@ -166,11 +171,20 @@ struct footprint sim_footprint(const struct function *function, int threads, siz
                               .carveout = carveout};
 }
 
-/* What must fit at once: a block, a cluster, a whole cooperative grid. */
-static CUresult check_residence(const struct launch_request *request, int threads) {
-    const struct gpu *const gpu = sim_gpu_of(request->function);
+struct footprint sim_launch_footprint(const struct launch_request *request) {
+    const int threads = (int)(request->block[0] * request->block[1] * request->block[2]);
     struct footprint footprint = sim_footprint(request->function, threads, request->dynamic);
-    footprint.prefers = false; /* a preference that is in the way is not followed */
+    if (request->has_carveout) {
+        footprint.prefers = request->carveout >= 0;
+        footprint.carveout = request->carveout;
+    }
+    return footprint;
+}
+
+/* What must fit at once: a block, a cluster, a whole cooperative grid. */
+static CUresult check_residence(const struct launch_request *request) {
+    const struct gpu *const gpu = sim_gpu_of(request->function);
+    const struct footprint footprint = sim_launch_footprint(request);
     const struct sm_set usable = request->usable != NULL ? *request->usable : sim_sm_all(gpu);
     const int resident = sim_occupancy(gpu, &footprint);
     if (resident < 1)
@@ -204,7 +218,7 @@ CUresult sim_launch_check(struct launch_request *request) {
         return request->cooperative ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_ERROR_INVALID_VALUE;
     if (is_over(&sim_config.refuse, request))
         return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-    return check_residence(request, (int)threads);
+    return check_residence(request);
 }
 
 bool sim_refused_by_wish(const struct launch_request *request) {

@@ -43,6 +43,8 @@ struct launch {
     int threads, warps, registers_of_warp, cluster;
     struct sm_set usable;
     size_t dynamic, shared;
+    /* Shared memory of a multiprocessor: as its kernel sets up an idle one, and what a busy one must have. */
+    size_t room, least, most;
     int priority, resident_peak;
     uint64_t seed;
     unsigned long long stream_number, context_number;
@@ -134,7 +136,8 @@ struct launch_request {
     unsigned int grid[3], block[3], dynamic;
     unsigned int cluster_size[3], preferred_cluster[3];
     int cluster; /* its blocks, of the launch or of the function; 0: none */
-    bool has_cluster, cooperative, has_priority;
+    bool has_cluster, cooperative, has_priority, has_carveout;
+    int carveout;                 /* in percent, stronger than the function's; -1: no preference */
     const struct sm_set *usable;  /* for this check alone; NULL: all of the device */
     int priority, asked_priority; /* in the range of the device, and as given */
     uint8_t *parameters;          /* owned: all of them at their offsets */
@@ -232,6 +235,7 @@ void sim_graph_take_origins(struct graph *to, const struct graph *from);
 int sim_largest_cluster(const struct function *function);
 CUresult sim_launch_cluster(struct launch_request *request);
 struct footprint sim_footprint(const struct function *function, int threads, size_t dynamic);
+struct footprint sim_launch_footprint(const struct launch_request *request);
 CUresult sim_launch_check(struct launch_request *request);
 CUresult sim_launch_parameters(struct launch_request *request, void **pointers, void **extra);
 CUresult sim_launch_attributes(struct launch_request *request, const CUlaunchAttribute *attributes, unsigned int count);

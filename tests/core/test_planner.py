@@ -150,6 +150,8 @@ def test_the_published_examples(
 
 
 def test_what_the_examples_come_to(plan: Planner) -> None:
+    assert plan("h100", GEMM, NCCL_21).binding == plan.lib.OVERLAP_LIMIT_NONE
+    assert plan("h100", GEMM, NCCL_30).binding == plan.lib.OVERLAP_LIMIT_SHARED
     assert plan.answer("h100", GEMM, NCCL_21, keep=50) == ("make_room", "shaped", 115713)
     assert plan.answer("h100", (128, 32, 0, 0), nccl(20832, 544), keep=50) == ("priority", "below_keep", 0)
     assert plan.answer("mi250x", (256, 64, 8192, 0), RCCL, keep=25) == ("make_room", "shaped", 13313)

@@ -142,6 +142,8 @@ def vendor_names(root: Path = ROOT) -> set[str]:
     rows: set[str] = set()
     for path in (root / "shim" / "vendor").glob("*/driver.def"):
         rows |= set(re.findall(r"^DRIVER(?:_LAUNCH)?\((\w+),", path.read_text(encoding="utf-8"), re.M))
+    for path in (root / "shim" / "vendor").glob("*/runtime.def"):
+        rows |= set(re.findall(r"^RUNTIME\((\w+),", path.read_text(encoding="utf-8"), re.M))
     return rows
 
 

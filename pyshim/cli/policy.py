@@ -21,7 +21,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     check = verbs.add_parser(
         "check",
         help="find every mistake in policy files",
-        description="Find every mistake in policy files. Nothing is run and no GPU is needed.",
+        description="Find every mistake in policy files, and in what they extend. Nothing is run and no GPU is needed.",
         epilog="exit status: 0 no mistakes (warnings are none), 1 mistakes, 2 usage",
     )
     check.add_argument("file", nargs="+", metavar="FILE", help="a policy file, or the name of a shipped policy")
@@ -52,7 +52,7 @@ def _read(name: str) -> Reading:
             path = library.find(name, os.environ)
         except OverlapError as error:
             return Reading(name, "", None, (Finding("missing-file", error.sentence, hint=error.hint or ""),))
-    reading = read_file(path)
+    reading = read_file(path, environment=os.environ)
     if reading.policy is not None:
         try:
             compile_table([reading.policy])
@@ -83,6 +83,7 @@ def _as_json(reading: Reading) -> dict[str, object]:
                 "line": finding.line or None,
                 "column": finding.column or None,
                 "hint": finding.hint or None,
+                **({"file": finding.file} if finding.file else {}),
             }
             for finding in reading.findings
         ],

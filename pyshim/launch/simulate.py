@@ -25,11 +25,15 @@ class Gpu(NamedTuple):
 
 def parse(text: str) -> Gpu:
     """Raises OverlapError with 125 where the GPU, the rule or the count is not known."""
-    from pyshim.launch.gpus import known
+    from pyshim.policy.gpus import known
 
     front, comma, number = text.partition(",")
     key, colon, rule = front.partition(":")
-    gpus = {gpu.key: gpu for gpu in known()}
+    gpus = {gpu.key: gpu for gpu in known() if gpu.simulated}
+    real = {gpu.key: gpu.name for gpu in known() if not gpu.simulated}
+    if key.lower() in real:
+        sentence = f"{real[key.lower()]} is known but cannot be simulated: only GPUs of NVIDIA can"
+        raise OverlapError(sentence, f"one of: {', '.join(sorted(gpus))}", LAUNCHER_FAILED)
     if key.lower() not in gpus:
         raise _unknown("simulated GPU", key, sorted(gpus))
     if colon and rule not in RULES:

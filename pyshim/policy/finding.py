@@ -25,6 +25,8 @@ class Finding:
     hint: str = ""
     severity: Severity = "error"
     length: int = 1  # characters under which the caret is drawn
+    file: str = ""  # of another file than the one that was asked about: which, and
+    text: str = ""  # its line
 
 
 def render(file: str, source: str, findings: Iterable[Finding]) -> str:
@@ -33,8 +35,15 @@ def render(file: str, source: str, findings: Iterable[Finding]) -> str:
     return "\n".join(_one(file, lines, finding) for finding in findings)
 
 
+def line_of(source: str, finding: Finding) -> str:
+    """The line of the text that the finding points at, or the empty string."""
+    lines = _LINE_END.split(source)
+    return lines[finding.line - 1] if 0 < finding.line <= len(lines) else ""
+
+
 def headline(file: str, finding: Finding) -> str:
     """The one line that says it all."""
+    file = finding.file or file
     position = f":{finding.line}:{finding.column}" if finding.line else ""
     return f"{file}{position}: {finding.severity}[{finding.code}]: {finding.sentence}"
 
@@ -62,7 +71,7 @@ def closest(text: str, names: Iterable[str]) -> str:
 
 def _one(file: str, lines: list[str], finding: Finding) -> str:
     shown = [headline(file, finding)]
-    source = lines[finding.line - 1] if 0 < finding.line <= len(lines) else ""
+    source = finding.text if finding.file else lines[finding.line - 1] if 0 < finding.line <= len(lines) else ""
     # One character each, tabs too: the caret stands below its place.
     source = "".join(character if _printable(character) else " " for character in source).rstrip()
     margin = " " * len(str(finding.line))

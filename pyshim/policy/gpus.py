@@ -1,59 +1,109 @@
-"""The GPUs that the library knows by name, as far as a policy file has to know them."""
+"""The GPUs that the library knows by name, and which of them a policy file means."""
 
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyshim import _native
 from pyshim.errors import OverlapError
 from pyshim.policy.finding import closest
 
+NVIDIA, AMD = "nvidia", "amd"
+# How the architectures of each are called: sm_90, gfx90a.
+ARCHITECTURES = {NVIDIA: "sm_*", AMD: "gfx*"}
 
-@dataclass(frozen=True)
-class KnownGpu:
+
+class KnownGpu(NamedTuple):
+    """Limits of one multiprocessor (AMD: compute unit) unless said otherwise; bytes."""
+
     key: str  # h100
     name: str  # as the driver answers
-    architecture: str  # sm_90
-    block_limit: int  # bytes of shared memory that one block may take
+    architecture: str  # sm_90, gfx90a
+    vendor: str
+    multiprocessors: int
+    threads: int
+    blocks: int
+    registers: int
+    shared_memory: int
+    shared_memory_per_block: int
+    memory_gib: int
+
+    @property
+    def simulated(self) -> bool:
+        """Whether --simulate takes it."""
+        return self.vendor == NVIDIA
 
 
 @functools.cache
 def known() -> tuple[KnownGpu, ...]:
-    """The library's table; in a checkout that was not built, the file that the table is made from."""
-    try:
-        library = _native.library()
-    except OverlapError:
-        return _written()
+    """The library's table. Raises OverlapError where the library was not built."""
+    library = _native.library()
     gpu: Any = _native.ffi.new("struct overlap_gpu *")
     found: list[KnownGpu] = []
     while library.overlap_gpu_known(len(found), gpu):
-        key, name = (_native.text(_native.ffi.cast("char *", field)) for field in (gpu.key, gpu.name))
-        found.append(KnownGpu(key, name, f"sm_{gpu.major}{gpu.minor}", int(gpu.shared_optin)))
+        key, name, architecture = (
+            _native.text(_native.ffi.cast("char *", field)) for field in (gpu.key, gpu.name, gpu.architecture)
+        )
+        found.append(
+            KnownGpu(
+                key=key,
+                name=name,
+                architecture=architecture,
+                vendor=AMD if gpu.vendor == library.OVERLAP_VENDOR_AMD else NVIDIA,
+                multiprocessors=gpu.multiprocessors,
+                threads=gpu.threads,
+                blocks=gpu.blocks,
+                registers=gpu.registers,
+                shared_memory=gpu.shared,
+                shared_memory_per_block=gpu.shared_optin,
+                memory_gib=gpu.memory_gib,
+            )
+        )
     return tuple(found)
+
+
+def checkable() -> tuple[KnownGpu, ...]:
+    """Those that a policy file can be compared with: none in a checkout that was not built, where the rest of the file
+    can still be checked."""
+    try:
+        return known()
+    except OverlapError:
+        return ()
 
 
 def matching(patterns: Iterable[str]) -> tuple[KnownGpu, ...]:
     """Those that a policy's `gpu` names; all of them where it names none."""
     asked = tuple(patterns)
     if not asked:
-        return known()
-    return tuple(gpu for gpu in known() if any(_is_called(gpu, glob) for glob in asked))
+        return checkable()
+    return tuple(gpu for gpu in checkable() if any(_is_called(gpu, glob) for glob in asked))
+
+
+def vendors(patterns: Iterable[str]) -> frozenset[str]:
+    """Whose GPUs a policy may be for, by its `gpu`: both where a pattern says nothing about it."""
+    found: set[str] = set()
+    for pattern in tuple(patterns) or ("*",):
+        of_known = {gpu.vendor for gpu in matching([pattern])}
+        by_word = {
+            vendor
+            for vendor, glob in ARCHITECTURES.items()
+            if fnmatchcase(pattern, glob) or pattern.startswith(f"{vendor.upper()} ")
+        }
+        found |= by_word or of_known or set(ARCHITECTURES)
+    return frozenset(found)
 
 
 def hint(pattern: str) -> str:
     """What may have been meant by a name that no GPU has."""
     folded = pattern.casefold()
-    for gpu in known():
+    for gpu in checkable():
         if fnmatchcase(gpu.name.casefold(), folded):
             return f'did you mean "{gpu.name}"? upper and lower case matter'
-    near = closest(pattern, [name for gpu in known() for name in (gpu.key, gpu.architecture)])
-    for gpu in known():
+    near = closest(pattern, [name for gpu in checkable() for name in (gpu.key, gpu.architecture)])
+    for gpu in checkable():
         if gpu.key == near:
             return f'a GPU is called as the driver calls it: "{gpu.name}"'
     return f"did you mean `{near}`?" if near else "`overlap gpus` lists those that are known"
@@ -61,14 +111,3 @@ def hint(pattern: str) -> str:
 
 def _is_called(gpu: KnownGpu, glob: str) -> bool:
     return fnmatchcase(gpu.name, glob) or fnmatchcase(gpu.architecture, glob)
-
-
-def _written() -> tuple[KnownGpu, ...]:
-    path = Path(__file__).resolve().parents[2] / "shim" / "core" / "gpu.def"
-    if not path.exists():
-        return ()
-    row = re.compile(r'^GPU\((\w+), +"([^"]+)", +(\d+), +(\d+), +(?:\d+, +){5}(\d+),', re.MULTILINE)
-    return tuple(
-        KnownGpu(key, name, f"sm_{major}{minor}", int(optin))
-        for key, name, major, minor, optin in row.findall(path.read_text(encoding="utf-8"))
-    )

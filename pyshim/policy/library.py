@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from itertools import combinations
-from pathlib import Path
 
-import pyshim
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
 from pyshim.policy import gpus
-from pyshim.policy.finding import did_you_mean, headline, quote
+from pyshim.policy.finding import headline, quote
 from pyshim.policy.model import Policy
+from pyshim.policy.places import find as find
+from pyshim.policy.places import names as names
+from pyshim.policy.places import names_hint
+from pyshim.policy.places import shipped_directory as shipped_directory
 from pyshim.policy.reader import Reading, read_file
 from pyshim.policy.shadow import pattern_covers
 
 AUTO = "auto"
-PATH_VARIABLE = "OVERLAP_POLICY_PATH"
-SUFFIX = ".yaml"
 
-# The shipped policies that `auto` carries, one per GPU. None yet: what is safe on every GPU waits for overlap windows.
-DEFAULTS: tuple[str, ...] = ()
+# The shipped policies that `auto` carries: one for each GPU, and no GPU has two.
+DEFAULTS: tuple[str, ...] = ("h100", "h200", "b200", "l40s", "a100", "a40", "mi250x", "mi300x")
 
 
 def load(value: str, environment: Mapping[str, str]) -> tuple[Policy, ...]:
@@ -28,54 +27,18 @@ def load(value: str, environment: Mapping[str, str]) -> tuple[Policy, ...]:
 
     Raises OverlapError (125) where one is missing or wrong, or where two are for the same GPU.
     """
-    names = [name.strip() for name in value.split(",")]
-    if not all(names):
-        raise OverlapError(f"the policy {quote(value)} has an empty name", _names_hint(environment), LAUNCHER_FAILED)
-    wanted = [name for item in names for name in (DEFAULTS if item == AUTO else (item,))]
+    items = [item.strip() for item in value.split(",")]
+    if not all(items):
+        raise OverlapError(f"the policy {quote(value)} has an empty name", names_hint(environment), LAUNCHER_FAILED)
+    wanted = [name for item in items for name in (DEFAULTS if item == AUTO else (item,))]
     policies = tuple(_policy(name, environment) for name in wanted)
     for first, second in combinations(zip(wanted, policies), 2):
         _check_apart(first, second)
     return policies
 
 
-def find(name: str, environment: Mapping[str, str]) -> Path:
-    """The file of a policy; a path need not exist. Raises OverlapError (125) for an unknown name."""
-    if "/" in name or (name.endswith(SUFFIX) and Path(name).is_file()):
-        return Path(name)
-    for directory in _directories(environment):
-        for candidate in (directory / name, directory / (name + SUFFIX)):
-            if candidate.suffix == SUFFIX and candidate.is_file():
-                return candidate
-    stem = name[: -len(SUFFIX)] if name.endswith(SUFFIX) else name
-    close = did_you_mean(stem, names(environment))
-    hint = "; ".join(part for part in (close, _names_hint(environment)) if part)
-    raise OverlapError(f"there is no policy {quote(name)}", hint, LAUNCHER_FAILED)
-
-
-def names(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Every name that find() knows, in alphabetical order."""
-    found = {path.stem for directory in _directories(environment) for path in directory.glob("*" + SUFFIX)}
-    return tuple(sorted(found))
-
-
-def shipped_directory() -> Path:
-    """Where the shipped policies are: inside the installed package, or beside it in a checkout."""
-    package = Path(pyshim.__file__).resolve().parent
-    inside = package / "policies"
-    return inside if inside.is_dir() else package.parent / "policies"
-
-
-def _directories(environment: Mapping[str, str]) -> list[Path]:
-    own = [Path(part) for part in environment.get(PATH_VARIABLE, "").split(os.pathsep) if part]
-    return [*own, shipped_directory()]
-
-
-def _names_hint(environment: Mapping[str, str]) -> str:
-    return f"write a file or one of: {', '.join(names(environment))}"
-
-
 def _policy(name: str, environment: Mapping[str, str]) -> Policy:
-    reading = read_file(find(name, environment))
+    reading = read_file(find(name, environment), environment=environment)
     if reading.policy is None:
         raise _error(reading)
     return reading.policy

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 When = Literal["overlapping", "always"]
-ShapeKind = Literal["leave", "blocks", "percent", "bytes"]
-PriorityKind = Literal["inherit", "highest", "number"]
+ShapeKind = Literal["leave", "blocks", "percent", "bytes", "make_room", "quick_entry"]
+PriorityKind = Literal["inherit", "highest", "number", "auto"]
+Dispatch = Literal["unknown", "hold", "backfill"]
+Carveout = Literal["keep", "max"]
 
 # The largest value that the table's 64-bit ranges hold: no upper limit.
 UNLIMITED = 2**64 - 1
@@ -29,7 +32,7 @@ ANY = Range()
 
 @dataclass(frozen=True)
 class Match:
-    """All of it must hold; an empty tuple of patterns asks for nothing."""
+    """All of it must hold; an empty tuple of patterns asks for nothing. Of kernels and sets together any may match."""
 
     kernels: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
@@ -38,6 +41,7 @@ class Match:
     registers: Range = ANY
     waves_percent: Range = ANY
     resident_blocks: Range = ANY
+    sets: tuple[str, ...] = ()  # words of kernels.py
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,9 @@ class Shape:
 class Priority:
     kind: PriorityKind = "inherit"
     value: int = 0
+
+
+INHERIT, AUTO = Priority(), Priority("auto")
 
 
 @dataclass(frozen=True)
@@ -67,16 +74,23 @@ class Rule:
     when: When
     keep_at_least: int  # per cent, 0: not asked for
     line: int  # in the policy file, from 1
+    when_dispatch: Dispatch = "unknown"  # unknown: whatever the GPU does
+    carveout: Carveout = "keep"
 
 
 @dataclass(frozen=True)
 class Policy:
     name: str
     gpus: tuple[str, ...] = ()
+    dispatch: Dispatch = "unknown"
     kernels: tuple[str, ...] = ()  # communication, besides the families that the library knows
     libraries: tuple[str, ...] = ()
-    priority: Priority = Priority()
+    priority: Priority = AUTO
     stream_creators: tuple[str, ...] = ()
-    stream_priority: Priority = Priority()
+    stream_priority: Priority = INHERIT
+    raise_carrying_streams: bool = False
     footprint: Footprint | None = None  # None: measured
+    fixed_size: tuple[str, ...] = ()  # kernels that read their own dynamic size
     rules: tuple[Rule, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)  # each set only where the user has not
+    all_ranks_environment: Mapping[str, str] = field(default_factory=dict)  # likewise, and only with --all-ranks

@@ -22,11 +22,10 @@ _NULLS = ("", "~", "null", "Null", "NULL")
 
 @dataclass(frozen=True)
 class Keys:
-    """The keys of one mapping. `later` come with a later version and are refused with a sentence of their own."""
+    """The keys of one mapping."""
 
     known: tuple[str, ...]
     required: tuple[str, ...] = ()
-    later: tuple[str, ...] = ()
 
 
 class Walker:
@@ -68,18 +67,37 @@ class Walker:
                 self.note(key_node, "duplicate-key", f"`{key}` stands here for the second time", hint)
             elif key in keys.known:
                 found[key] = value
-            elif key in keys.later:
-                self.note(key_node, "not-yet", f"`{key}` comes with a later version of overlap-run", "leave it out")
             else:
                 typos.add(closest(key, keys.known))
                 hint = did_you_mean(key, keys.known) or f"{what} has: {', '.join(keys.known)}"
                 self.note(key_node, "unknown-key", f"unknown key {quote(key)}", hint)
-            if key in keys.known or key in keys.later:
+            if key in keys.known:
                 first.setdefault(key, line)
         for key in keys.required:
             # A key that was misspelt, or could not be read, has been told already.
             if key not in first and key not in typos and not unread:
                 self.note(_first(node), "missing-key", f"{what} has no `{key}`", f"add `{key}: ...`")
+        return found
+
+    def pairs(self, node: yaml.Node, what: str, hint: str) -> list[tuple[yaml.Node, str, yaml.Node]] | None:
+        """The keys of a mapping that may be any word, each once: where it stands, the word, the value."""
+        if not isinstance(node, yaml.MappingNode):
+            self.note(node, "type", f"{what} must be a mapping of keys to values, not {_kind(node)}", hint)
+            return None
+        if not self._tag_ok(node):
+            return None
+        first: dict[str, int] = {}
+        found = []
+        for key_node, value in node.value:
+            key = self._key(key_node)
+            if key is None:
+                continue
+            if key in first:
+                hint = f"the first is on line {first[key]}"
+                self.note(key_node, "duplicate-key", f"{quote(key)} stands here for the second time", hint)
+                continue
+            first[key] = key_node.start_mark.line + 1
+            found.append((key_node, key, value))
         return found
 
     def items(self, node: yaml.Node, what: str, hint: str = "") -> list[yaml.Node] | None:

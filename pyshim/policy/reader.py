@@ -1,14 +1,22 @@
-"""Text -> a policy, or everything that is wrong with it, each with its place."""
+"""Text -> a policy, or everything that is wrong with it and with what it extends, each with its place."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pyshim.policy import document
-from pyshim.policy.finding import Finding
+from pyshim.errors import OverlapError
+from pyshim.policy import document, places
+from pyshim.policy.draft import Draft, resolved
+from pyshim.policy.finding import Finding, line_of, quote
 from pyshim.policy.model import Policy
 from pyshim.policy.schema import PolicyReader
+from pyshim.policy.values import Bad
+
+# Policies that extend each other; more is a mistake, or made to keep us busy.
+MAX_CHAIN = 16
 
 
 @dataclass(frozen=True)
@@ -18,42 +26,100 @@ class Reading:
     file: str
     source: str
     policy: Policy | None
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Finding, ...] = ()  # of the file itself, then of what it extends, which name their file
 
     @property
     def ok(self) -> bool:
         return self.policy is not None
 
 
-def read_file(path: Path, shown: str = "") -> Reading:
-    """Reads one policy file. Never raises: what is wrong with the file itself is a finding too."""
+@dataclass(frozen=True)
+class _Drafted:
+    draft: Draft | None
+    source: str
+    findings: tuple[Finding, ...]
+
+
+# Where the policy that extends another one was found, by the file's own path.
+_Chain = tuple[str, ...]
+
+
+def read_file(path: Path, shown: str = "", environment: Mapping[str, str] | None = None) -> Reading:
+    """Reads one policy file, and what it extends. Never raises: what is wrong with the file itself is a finding too.
+
+    environment: says where policies are looked for by name.
+    """
     file = shown or str(path)
+    return _reading(file, _draft_file(path, file, environment or {}, ()))
+
+
+def read_bytes(data: bytes, file: str, environment: Mapping[str, str] | None = None) -> Reading:
+    """Reads the content of a policy file; `file` is shown, and its folder is looked into for what the policy extends.
+    Never raises."""
+    return _reading(file, _draft(data, file, Path(file).parent, environment or {}, ()))
+
+
+def _reading(file: str, drafted: _Drafted) -> Reading:
+    policy = None if drafted.draft is None else resolved(drafted.draft)
+    return Reading(file, drafted.source, policy, drafted.findings)
+
+
+def _draft_file(path: Path, file: str, environment: Mapping[str, str], chain: _Chain) -> _Drafted:
     try:
         if path.is_dir():
-            return _failed(file, Finding("not-a-file", "this is a directory, not a policy file"))
+            return _failed(Finding("not-a-file", "this is a directory, not a policy file"))
         with path.open("rb") as stream:
             data = stream.read(document.MAX_BYTES + 1)
     except FileNotFoundError:
-        return _failed(file, Finding("missing-file", "no such file"))
+        return _failed(Finding("missing-file", "no such file"))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        return _failed(file, Finding("unreadable", f"the file cannot be read: {reason}"))
-    return read_bytes(data, file)
+        return _failed(Finding("unreadable", f"the file cannot be read: {reason}"))
+    return _draft(data, file, path.parent, environment, (*chain, os.path.realpath(path)))
 
 
-def read_bytes(data: bytes, file: str) -> Reading:
-    """Reads the content of a policy file; `file` is only shown. Never raises."""
+def _draft(data: bytes, file: str, folder: Path, environment: Mapping[str, str], chain: _Chain) -> _Drafted:
     source = document.decode(data)
     if isinstance(source, Finding):
-        return _failed(file, source, data[: document.MAX_BYTES].decode("utf-8", "replace"))
+        return _failed(source, data[: document.MAX_BYTES].decode("utf-8", "replace"))
     root = document.compose(source)
     if isinstance(root, Finding):
-        return _failed(file, root, source)
-    reader = PolicyReader()
-    policy = reader.policy(root)
-    findings = tuple(sorted(reader.findings, key=lambda finding: (finding.line, finding.column)))
-    return Reading(file, source, policy, findings)
+        return _failed(root, source)
+    of_bases: list[Finding] = []
+
+    def extend(name: str) -> Draft | None:
+        base = _find(name, folder, environment, chain)
+        drafted = _draft_file(base, str(base), environment, chain)
+        for finding in drafted.findings:
+            # A finding of what the base extends names its own file already.
+            named = finding if finding.file else replace(finding, file=str(base), text=line_of(drafted.source, finding))
+            of_bases.append(named)
+        return drafted.draft
+
+    reader = PolicyReader(extend)
+    draft = reader.policy(root)
+    findings = sorted(reader.findings, key=lambda finding: (finding.line, finding.column))
+    return _Drafted(draft, source, (*findings, *of_bases))
 
 
-def _failed(file: str, finding: Finding, source: str = "") -> Reading:
-    return Reading(file, source, None, (finding,))
+def _find(name: str, folder: Path, environment: Mapping[str, str], chain: _Chain) -> Path:
+    """The file that `extends` means. Raises Bad where there is none, or where it leads back."""
+    try:
+        base = places.find(name, environment, folder)
+    except OverlapError as error:
+        raise Bad("missing-policy", error.sentence, error.hint or "") from error
+    real = os.path.realpath(base)
+    if real in chain:
+        way = " -> ".join(os.path.basename(path) for path in (*chain[chain.index(real) :], real))
+        hint = "another policy of the same name is written with its folder: extends: ../NAME.yaml"
+        raise Bad("extends-itself", f"{quote(name)} leads back to where it began: {way}", hint)
+    if len(chain) >= MAX_CHAIN:
+        raise Bad("too-deep", f"more than {MAX_CHAIN} policies extend each other")
+    if not base.exists():
+        hint = "a path starts from the folder of the policy that says it"
+        raise Bad("missing-policy", f"there is no file {quote(str(base))}", hint)
+    return base
+
+
+def _failed(finding: Finding, source: str = "") -> _Drafted:
+    return _Drafted(None, source, (finding,))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
+from pyshim.policy.kernels import patterns
 from pyshim.policy.model import Match, Rule
 from pyshim.policy.values import is_wild
 
@@ -13,10 +14,15 @@ def shadowed(rules: Sequence[Rule]) -> list[tuple[Rule, Rule]]:
     """(rule, the earlier one that takes all of it). What several earlier rules take together is not looked for."""
     found = []
     for index, rule in enumerate(rules):
-        earlier = next((other for other in rules[:index] if covers(other.match, rule.match)), None)
+        earlier = next((other for other in rules[:index] if _takes(other, rule)), None)
         if earlier:
             found.append((rule, earlier))
     return found
+
+
+def _takes(earlier: Rule, rule: Rule) -> bool:
+    """A rule that acts under one dispatch rule only leaves all launches to later rules under another."""
+    return earlier.when_dispatch in ("unknown", rule.when_dispatch) and covers(earlier.match, rule.match)
 
 
 def covers(wide: Match, narrow: Match) -> bool:
@@ -27,7 +33,7 @@ def covers(wide: Match, narrow: Match) -> bool:
         and wide.registers.covers(narrow.registers)
         and wide.waves_percent.covers(narrow.waves_percent)
         and wide.resident_blocks.covers(narrow.resident_blocks)
-        and _any_covers(wide.kernels, narrow.kernels, every="*")
+        and _any_covers(patterns(wide), patterns(narrow), every="*")
         # A launch may come from no library that is known, so even `*` is narrower there than no pattern at all.
         and _any_covers(wide.libraries, narrow.libraries, every="")
     )

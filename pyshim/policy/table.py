@@ -12,7 +12,8 @@ from typing import Any
 
 from pyshim import _native
 from pyshim.errors import OverlapError
-from pyshim.policy.model import Footprint, Policy, Priority, Range, Rule
+from pyshim.policy import kernels
+from pyshim.policy.model import Footprint, Match, Policy, Priority, Range, Rule, Shape
 
 
 def compile_table(policies: Sequence[Policy]) -> bytes:
@@ -21,8 +22,10 @@ def compile_table(policies: Sequence[Policy]) -> bytes:
 
 
 def fingerprint(policy: Policy) -> str:
-    """16 hexadecimal digits that identify what the policy compiles to, wherever its rules stand in the file."""
-    return hashlib.sha256(_build([policy], [""], lines=False)).hexdigest()[:16]
+    """16 hexadecimal digits that identify what the policy compiles to, wherever its rules stand in the file, and the
+    variables that it sets."""
+    variables = repr([sorted(policy.environment.items()), sorted(policy.all_ranks_environment.items())])
+    return hashlib.sha256(_build([policy], [""], lines=False) + variables.encode()).hexdigest()[:16]
 
 
 def encode(table: bytes) -> str:
@@ -45,6 +48,7 @@ class _Sections:
     patterns: list[int] = field(default_factory=list)
     strings: bytearray = field(default_factory=lambda: bytearray(b"\0"))  # offset 0: the empty string
     offsets: dict[str, int] = field(default_factory=lambda: {"": 0})
+    spans: dict[tuple[str, ...], tuple[int, int]] = field(default_factory=dict)
 
     def string(self, text: str) -> int:
         if text not in self.offsets:
@@ -53,25 +57,31 @@ class _Sections:
         return self.offsets[text]
 
     def span(self, texts: Iterable[str]) -> tuple[int, int]:
-        first = len(self.patterns)
-        self.patterns += [self.string(text) for text in texts]
-        return first, len(self.patterns) - first
+        wanted = tuple(texts)
+        if wanted not in self.spans:
+            self.spans[wanted] = (len(self.patterns), len(wanted))
+            self.patterns += [self.string(text) for text in wanted]
+        return self.spans[wanted]
 
 
 def _build(policies: Sequence[Policy], hashes: Sequence[str], lines: bool = True) -> bytes:
     constants = _native.header()
     ffi = _native.ffi
     sections = _Sections()
-    rules = [rule for policy in policies for rule in policy.rules]
+    rules_of = [_guarded(policy.rules) for policy in policies]
+    rules = [rule for own in rules_of for rule in own]
     head: Any = ffi.new("struct overlap_table *")
     packed_policies = ffi.new("struct overlap_policy[]", len(policies))
     packed_rules = ffi.new("struct overlap_rule[]", len(rules))
     first_rule = 0
     for index, policy in enumerate(policies):
-        packed_policies[index] = _policy(policy, hashes[index], first_rule, sections)
-        for offset, rule in enumerate(policy.rules):
+        own = rules_of[index]
+        packed_policies[index] = {
+            **_policy(policy, hashes[index], sections), "first_rule": first_rule, "rule_count": len(own)
+        }  # fmt: skip
+        for offset, rule in enumerate(own):
             packed_rules[first_rule + offset] = _rule(rule, rule.line if lines else 0, sections)
-        first_rule += len(policy.rules)
+        first_rule += len(own)
     patterns = ffi.new("uint32_t[]", sections.patterns)
     body = b"".join(bytes(ffi.buffer(part)) for part in (packed_policies, packed_rules, patterns))
     body += bytes(sections.strings)
@@ -93,7 +103,16 @@ def _build(policies: Sequence[Policy], hashes: Sequence[str], lines: bool = True
     return bytes(ffi.buffer(head)) + body
 
 
-def _policy(policy: Policy, digest: str, first_rule: int, sections: _Sections) -> dict[str, object]:
+def _guarded(rules: Sequence[Rule]) -> list[Rule]:
+    """The rules, and before the first one that shapes a set of kernels the one that spares what only looks like it."""
+    first = next((i for i, rule in enumerate(rules) if rule.match.sets and rule.shape.kind != "leave"), None)
+    if first is None:
+        return list(rules)
+    guard = Rule(Match(kernels=kernels.FUSED), Shape(), "always", 0, rules[first].line)
+    return [*rules[:first], guard, *rules[first:]]
+
+
+def _policy(policy: Policy, digest: str, sections: _Sections) -> dict[str, object]:
     footprint = policy.footprint or Footprint(0, 0, 0, 0)
     return {
         "name": sections.string(policy.name),
@@ -102,12 +121,13 @@ def _policy(policy: Policy, digest: str, first_rule: int, sections: _Sections) -
         "kernels": sections.span(policy.kernels),
         "libraries": sections.span(policy.libraries),
         "stream_creators": sections.span(policy.stream_creators),
-        "first_rule": first_rule,
-        "rule_count": len(policy.rules),
         "priority": _priority(policy.priority),
         "priority_value": policy.priority.value,
         "stream_priority": _priority(policy.stream_priority),
         "stream_priority_value": policy.stream_priority.value,
+        "dispatch": _member("dispatch", policy.dispatch),
+        "fixed_size": sections.span(policy.fixed_size),
+        "raise_carrying_streams": int(policy.raise_carrying_streams),
         "footprint_given": 1 if policy.footprint else 0,
         "footprint": (footprint.threads, footprint.registers, footprint.static_shared, footprint.dynamic_shared, 0, 0),
     }
@@ -116,7 +136,7 @@ def _policy(policy: Policy, digest: str, first_rule: int, sections: _Sections) -
 def _rule(rule: Rule, line: int, sections: _Sections) -> dict[str, object]:
     match = rule.match
     return {
-        "kernels": sections.span(match.kernels),
+        "kernels": sections.span(kernels.patterns(match)),
         "libraries": sections.span(match.libraries),
         "blocks": _range(match.blocks),
         "threads": _range(match.threads),
@@ -128,6 +148,8 @@ def _rule(rule: Rule, line: int, sections: _Sections) -> dict[str, object]:
         "when": _member("when", rule.when),
         "keep_at_least": rule.keep_at_least,
         "line": line,
+        "when_dispatch": _member("dispatch", rule.when_dispatch),
+        "carveout": _member("carveout", rule.carveout),
     }
 
 

@@ -48,6 +48,9 @@ bool overlap_match_any(const struct overlap_view *view, struct overlap_span span
 /* The same for a kernel: its name as the driver gives it, or its plain name. */
 bool overlap_match_kernel(const struct overlap_view *view, struct overlap_span span, const char *kernel);
 
+/* Does a policy shape launches that then ask for the largest carve-out? table: checked. */
+bool overlap_prefers_carveout(const void *table, uint32_t policy);
+
 /* Does a library launch nothing but communication? basename: of its file. */
 bool overlap_is_communication_library(const char *basename);
 
@@ -103,7 +106,11 @@ struct overlap_choice overlap_choose(const struct overlap_gpu *gpu, const struct
 #define OVERLAP_WORD_RAISE (UINT64_C(1) << 28)         /* ...at the priority in bits 32 to 47, two's complement */
 #define OVERLAP_WORD_TRACED (UINT64_C(1) << 29)        /* --trace: every launch is written down */
 #define OVERLAP_WORD_RAISED_LIMIT (UINT64_C(1) << 30)  /* the kernel's limit of dynamic bytes is known to suffice */
+#define OVERLAP_WORD_AUTO (UINT64_C(1) << 31)          /* ...as long as the program sets none */
 #define OVERLAP_WORD_PRIORITY_SHIFT 32
+#define OVERLAP_WORD_WATCHED (UINT64_C(1) << 48) /* ends `auto` if it runs beside communication */
+#define OVERLAP_WORD_CARRIES (UINT64_C(1) << 50) /* communication whose stream is to be raised */
+#define OVERLAP_WORD_CLUSTER (UINT64_C(1) << 49) /* changed in clusters: those that were checked only */
 
 struct overlap_answer {
     uint64_t key;  /* overlap_cache_key(), 0 while free */

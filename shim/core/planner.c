@@ -78,6 +78,9 @@ static struct overlap_choice choose_room(const struct overlap_gpu *gpu, const st
         return (struct overlap_choice){OVERLAP_CONTROL_ROOM_ALREADY, OVERLAP_REASON_room_already, asked};
     struct overlap_window window;
     bool below = false;
+    /* The multiprocessor keeps the configuration of this kernel, in which the room that we count is not there. */
+    if (launch->flags & OVERLAP_LAUNCH_SMALL_CARVEOUT)
+        return (struct overlap_choice){OVERLAP_CONTROL_LEAVE, OVERLAP_REASON_no_room_shared_memory, asked};
     for (uint32_t k = native; beside >= 0 && !below && k >= (entry ? 2 : 1); k--) {
         if (!sizes_for(gpu, launch, communication, native, k, entry ? k - 1 : k, &window))
             continue;

@@ -17,14 +17,17 @@
     cbz x1, .Lreal_\name
     ldrb w17, [x1]
     cmp w17, #'c'
-    b.ne .Lreal_\name
+    b.ne .Lunderscore_\name
     ldrb w17, [x1, #1]
     cmp w17, #'u'
     b.ne .Lreal_\name
     ldrb w17, [x1, #2]
+    cmp w17, #'d'
+    b.eq .Lruntime_\name
     sub w17, w17, #'A'
     cmp w17, #25
     b.hi .Lreal_\name
+.Lours_\name:
     stp x29, x30, [sp, #-48]!
     .cfi_adjust_cfa_offset 48
     .cfi_rel_offset x30, 8
@@ -41,6 +44,29 @@
     adrp x16, \real
     ldr x16, [x16, #:lo12:\real]
 .Lreal_\name:
+    br x16
+.Lruntime_\name:
+    ldrb w17, [x1, #3]
+    cmp w17, #'a'
+    b.ne .Lreal_\name
+    ldrb w17, [x1, #4]
+    cmp w17, #'L'
+    b.eq .Lours_\name
+    cmp w17, #'S'
+    b.eq .Lours_\name
+    br x16
+.Lunderscore_\name:
+    cmp w17, #'_'
+    b.ne .Lreal_\name
+    ldrb w17, [x1, #1]
+    cmp w17, #'_'
+    b.ne .Lreal_\name
+    ldrb w17, [x1, #2]
+    cmp w17, #'c'
+    b.ne .Lreal_\name
+    ldrb w17, [x1, #3]
+    cmp w17, #'u'
+    b.eq .Lours_\name
     br x16
 .Lanswer_\name:
     cmp x17, #1 /* OVERLAP_NO_SYMBOL */

@@ -27,13 +27,16 @@
     test %rsi, %rsi
     je .Lreal_\name
     cmpb $'c', (%rsi)
-    jne .Lreal_\name
+    jne .Lunderscore_\name
     cmpb $'u', 1(%rsi)
     jne .Lreal_\name
-    movzbl 2(%rsi), %r11d               /* names of ours go on with a capital */
+    movzbl 2(%rsi), %r11d               /* names of the driver go on with a capital, of its runtime with `da` and one */
+    cmp $'d', %r11d
+    je .Lruntime_\name
     sub $'A', %r11d
     cmp $25, %r11d
     ja .Lreal_\name
+.Lours_\name:
     push %rdi
     .cfi_adjust_cfa_offset 8
     push %rsi
@@ -51,6 +54,24 @@
     jne .Lanswer_\name
     mov \real(%rip), %rax
 .Lreal_\name:
+    jmp *%rax
+.Lruntime_\name:                        /* cudaL... or cudaS... */
+    cmpb $'a', 3(%rsi)
+    jne .Lreal_\name
+    cmpb $'L', 4(%rsi)
+    je .Lours_\name
+    cmpb $'S', 4(%rsi)
+    je .Lours_\name
+    jmp *%rax
+.Lunderscore_\name:                     /* __cuda... */
+    cmpb $'_', (%rsi)
+    jne .Lreal_\name
+    cmpb $'_', 1(%rsi)
+    jne .Lreal_\name
+    cmpb $'c', 2(%rsi)
+    jne .Lreal_\name
+    cmpb $'u', 3(%rsi)
+    je .Lours_\name
     jmp *%rax
 .Lanswer_\name: /* OVERLAP_NO_SYMBOL is 1 */
     cmp $1, %rax

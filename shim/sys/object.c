@@ -99,6 +99,70 @@ static void *lookup(uintptr_t base, const ElfW(Dyn) * dynamic, const char *name)
     return NULL;
 }
 
+/* ---- Symbol versions: of which file does an object want a symbol? ---- */
+
+struct wants {
+    struct tables tables;
+    const uint16_t *versions;
+    uintptr_t needs;
+    uintptr_t relocations[2]; /* of the procedure linkage table, of data */
+    size_t sizes[2];
+};
+
+static bool wants_of(uintptr_t base, const ElfW(Dyn) * dynamic, struct wants *wants) {
+    *wants = (struct wants){0};
+    if (!tables_of(base, dynamic, &wants->tables))
+        return false;
+    for (; dynamic->d_tag != DT_NULL; dynamic++) {
+        const uintptr_t value = dynamic->d_un.d_ptr, address = value < base ? value + base : value;
+        if (dynamic->d_tag == DT_VERSYM)
+            wants->versions = (const uint16_t *)address;
+        else if (dynamic->d_tag == DT_VERNEED)
+            wants->needs = address;
+        else if (dynamic->d_tag == DT_JMPREL)
+            wants->relocations[0] = address;
+        else if (dynamic->d_tag == DT_PLTRELSZ)
+            wants->sizes[0] = value;
+        else if (dynamic->d_tag == DT_RELA)
+            wants->relocations[1] = address;
+        else if (dynamic->d_tag == DT_RELASZ)
+            wants->sizes[1] = value;
+    }
+    return wants->versions && wants->needs;
+}
+
+/* The file that a version index stands for. */
+static const char *file_of(const struct wants *wants, uint16_t version) {
+    for (const ElfW(Verneed) *need = (const ElfW(Verneed) *)wants->needs;;
+         need = (const ElfW(Verneed) *)((uintptr_t)need + need->vn_next)) {
+        const ElfW(Vernaux) *entry = (const ElfW(Vernaux) *)((uintptr_t)need + need->vn_aux);
+        for (uint16_t i = 0; i < need->vn_cnt; i++) {
+            if (entry->vna_other == version)
+                return wants->tables.strings + need->vn_file;
+            entry = (const ElfW(Vernaux) *)((uintptr_t)entry + entry->vna_next);
+        }
+        if (need->vn_next == 0)
+            return NULL;
+    }
+}
+
+const char *overlap_object_needs(const struct overlap_object *object, const char *name) {
+    struct wants wants;
+    if (!object->dynamic || !wants_of(object->base, object->dynamic, &wants))
+        return NULL;
+    /* A symbol that is used has a relocation; the tables for look-ups need not hold undefined ones. */
+    for (int table = 0; table < 2; table++) {
+        const ElfW(Rela) *entry = (const ElfW(Rela) *)wants.relocations[table];
+        for (size_t i = 0; entry && i < wants.sizes[table] / sizeof *entry; i++) {
+            const uint32_t index = (uint32_t)(entry[i].r_info >> 32);
+            const ElfW(Sym) *symbol = &wants.tables.symbols[index];
+            if (index && symbol->st_shndx == SHN_UNDEF && same(wants.tables.strings + symbol->st_name, name))
+                return file_of(&wants, wants.versions[index] & 0x7fff);
+        }
+    }
+    return NULL;
+}
+
 /* The first definition after ourselves, in the order in which objects were loaded. No libc call, no lock: see above. */
 static void *first_after_us(const char *name) {
     const struct r_debug *debug = &_r_debug ? &_r_debug : &_dl_debug_addr ? _dl_debug_addr : NULL;

@@ -53,6 +53,10 @@ bool overlap_object_named(const char *prefix, struct overlap_object *object);
 /* A symbol that this very object defines, or NULL. */
 void *overlap_object_symbol(const struct overlap_object *object, const char *name);
 
+/* The file of which this object wants an undefined symbol, by symbol versions (libcudart.so.13); NULL: it says no file.
+ */
+const char *overlap_object_needs(const struct overlap_object *object, const char *name);
+
 /* Does an address lie in this library? */
 bool overlap_is_ours(uintptr_t address);
 
@@ -72,6 +76,10 @@ void overlap_vendor_forked(void);
 
 /* Provided by the vendor layer: is a driver mapped, whether or not it was called through us? */
 bool overlap_vendor_present(void);
+
+/* Zeroed memory of its own, NULL: none. */
+void *overlap_map(size_t size);
+void overlap_unmap(void *memory, size_t size);
 
 /* ---- Statistics page, trace, log ---- */
 

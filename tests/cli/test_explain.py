@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pyshim.launch.gpus import known
+from pyshim.policy.gpus import known
 
 GOLDEN = Path(__file__).parent / "golden"
 NCCL = {"comm-threads": 288, "comm-registers": 96, "comm-static-smem": 21568, "comm-dynamic-smem": 82240}

@@ -147,6 +147,11 @@ def test_off_is_off_and_silent(overlap_run, tmp_path):
         pytest.param(["--trace", "true"], "--trace needs --report DIR: that is where it writes", id="trace alone"),
         pytest.param(["--report", "/proc/x", "true"], "cannot be made", id="report that cannot be made"),
         pytest.param(["--simulate", "h10", "true"], "no simulated GPU is called 'h10'", id="unknown GPU"),
+        pytest.param(
+            ["--simulate", "mi250x", "true"],
+            "AMD Instinct MI250X is known but cannot be simulated: only GPUs of NVIDIA can",
+            id="a GPU that is not simulated",
+        ),
         pytest.param(["--simulate", "h100:held", "true"], "no dispatch rule is called 'held'", id="unknown rule"),
         pytest.param(["--simulate", "h100,0", "true"], "'0' is not a number of GPUs", id="no GPUs"),
         pytest.param(["--simulate", "h100,999", "true"], "'999' is not a number of GPUs", id="too many GPUs"),
@@ -319,11 +324,35 @@ def test_a_missing_library_and_a_path_that_cannot_be_preloaded_are_doubts(tmp_pa
         assert [words in doubt for doubt in made.doubts] == [True]
 
 
-def test_a_simulated_gpu_without_a_policy_of_its_name_observes(library):
-    made = plan.make(plan.Request(simulate="b200"), {}, str(_native.SHIM))
-    assert [item["name"] for item in made.policies] in (["observe"], ["b200"])
-    if made.policies[0]["name"] == "observe":
-        assert made.doubts == ["no default policy for b200 in this version: observing (--policy NAME chooses one)"]
+@pytest.mark.parametrize("value", [None, "auto"])
+@pytest.mark.parametrize("key", ["a40", "l40s", "a100", "h100", "h200", "b200"])
+def test_on_a_simulated_gpu_the_default_is_the_policy_of_its_name(library, value, key):
+    made = plan.make(plan.Request(policy=value, simulate=key), {}, str(_native.SHIM))
+    assert [item["name"] for item in made.policies] == [key]
+    assert made.doubts == []
+
+
+def test_the_default_is_one_policy_for_each_known_gpu(overlap_run, driver, tmp_path, library):
+    """What those for AMD ask for is not set where only a driver of NVIDIA is found."""
+    report = tmp_path / "r"
+    done = overlap_run("--report", str(report), *SHOW, env=driver)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "TORCH_NCCL_HIGH_PRIORITY" not in json.loads(done.stdout)
+    (run,) = report.iterdir()
+    names = [policy["name"] for policy in json.loads(run.read_text())["policies"]]
+    assert names == ["h100", "h200", "b200", "l40s", "a100", "a40", "mi250x", "mi300x"]
+    assert "TORCH" not in overlap_run("--dry-run", "true", env=driver).stderr
+    done = overlap_run("--policy", "mi250x", "--dry-run", "true", env=driver)
+    assert "overlap: no variable is set: nothing here is a GPU that mi250x may be for\n" in done.stderr
+
+
+def test_policies_that_no_driver_here_speaks_for_are_asked_all(overlap_run, library):
+    done = overlap_run("--dry-run", "true", env={"LD_LIBRARY_PATH": ""})
+    why = "TORCH_NCCL_HIGH_PRIORITY is not set, because it is not known yet which policy will apply: "
+    if "no NVIDIA driver" in done.stderr and not os.path.exists("/dev/kfd"):
+        assert f"overlap: {why}TORCH_NCCL_HIGH_PRIORITY=1 in mi250x, mi300x; not in h100, h200," in done.stderr
+        done = overlap_run("--policy", "mi250x", "--dry-run", "true", env={"LD_LIBRARY_PATH": ""})
+        assert "overlap: would set TORCH_NCCL_HIGH_PRIORITY=1\n" in done.stderr
 
 
 def test_starting_loads_nothing_heavy(clean_environment):
@@ -338,3 +367,80 @@ def test_starting_loads_nothing_heavy(clean_environment):
         [sys.executable, "-c", probe], env=clean_environment, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
+
+
+@pytest.fixture
+def asking(tmp_path: Path) -> str:
+    """A policy that asks for variables."""
+    path = tmp_path / "asking.yaml"
+    path.write_text(
+        "policy: 1\nname: asking\ncommunication:\n  environment: {TORCH_NCCL_HIGH_PRIORITY: 1, NCCL_DEBUG: INFO}\n"
+        "  all_ranks_environment: {NCCL_ALGO: Ring, NCCL_NTHREADS: 256}\n"
+    )
+    return str(path)
+
+
+def test_variables_of_a_policy_reach_the_program_and_the_report(overlap_run, driver, asking, tmp_path, library):
+    report = tmp_path / "r"
+    env = {**driver, "HOME": str(tmp_path), "NCCL_DEBUG": "WARN"}
+    done = overlap_run("--policy", asking, "--report", str(report), "--quiet", *SHOW, env=env)
+    seen = json.loads(done.stdout)
+    assert (seen["TORCH_NCCL_HIGH_PRIORITY"], seen["NCCL_DEBUG"]) == ("1", "WARN")
+    assert "NCCL_ALGO" not in seen and "NCCL_NTHREADS" not in seen
+    (run,) = report.glob("run-*.json")
+    assert json.loads(run.read_text())["environment"] == {"TORCH_NCCL_HIGH_PRIORITY": "1"}
+
+
+def test_all_ranks_is_the_users_word_for_what_ranks_must_agree_on(overlap_run, driver, asking, tmp_path, library):
+    (tmp_path / ".nccl.conf").write_text("NCCL_ALGO=Tree\n")
+    env = {**driver, "HOME": str(tmp_path)}
+    done = overlap_run("--policy", asking, "--all-ranks", *SHOW, env=env)
+    seen = json.loads(done.stdout)
+    assert seen["NCCL_NTHREADS"] == "256" and "NCCL_ALGO" not in seen
+    assert done.stderr == f"overlap: NCCL_ALGO is left to {tmp_path}/.nccl.conf, which sets it\n"
+
+
+def test_a_dry_run_lists_what_is_set_what_is_left_and_what_waits(overlap_run, driver, asking, tmp_path, library):
+    env = {**driver, "HOME": str(tmp_path), "NCCL_DEBUG": "WARN"}
+    done = overlap_run("--policy", asking, "--dry-run", "true", env=env)
+    lines = done.stderr.splitlines()
+    assert "overlap: would set TORCH_NCCL_HIGH_PRIORITY=1" in lines
+    assert "overlap: NCCL_DEBUG is left as it is set: WARN" in lines
+    assert "overlap: NCCL_ALGO=Ring waits for --all-ranks" in lines
+    assert not any("would set NCCL" in line for line in lines)
+    lines = overlap_run("--policy", asking, "--dry-run", "--all-ranks", "true", env=env).stderr.splitlines()
+    assert "overlap: would set NCCL_ALGO=Ring" in lines and "overlap: would set NCCL_NTHREADS=256" in lines
+
+
+def test_policies_that_differ_set_nothing_and_a_dry_run_says_why(overlap_run, driver, tmp_path, library):
+    env = {**driver, "HOME": str(tmp_path)}
+    for name, gpu, more in (("a", "sm_80", "environment: {A: 1}"), ("b", "sm_90", "priority: auto")):
+        text = f"policy: 1\nname: {name}\ngpu: {gpu}\ncommunication: {{{more}}}\n"
+        (tmp_path / f"{name}.yaml").write_text(text)
+    both = f"{tmp_path}/a.yaml,{tmp_path}/b.yaml"
+    done = overlap_run("--policy", both, "--dry-run", "true", env=env)
+    why = "because it is not known yet which policy will apply: A=1 in a; not in b"
+    assert f"overlap: A is not set, {why}\n" in done.stderr
+    assert "would set A=" not in done.stderr
+    done = overlap_run("--policy", both, "--simulate", "a100", "--dry-run", "true", env=env)
+    assert "overlap: would set A=1\n" in done.stderr
+
+
+def test_all_ranks_without_anything_to_set_is_said(overlap_run, driver, library):
+    done = overlap_run("--policy", "observe", "--all-ranks", "true", env=driver)
+    assert done.stderr == "overlap: --all-ranks: no policy asks for anything to be set on all ranks\n"
+
+
+def test_a_rank_that_was_started_otherwise_is_found(overlap_run, overlap, driver, asking, tmp_path, library):
+    report = tmp_path / "r"
+    step = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_NTASKS": "2", "HOME": str(tmp_path), **driver}
+    for rank, more in (("0", ["--all-ranks"]), ("1", [])):
+        env = {**step, "SLURM_PROCID": rank}
+        assert overlap_run("--policy", asking, "--report", str(report), *more, "true", env=env).returncode == 0
+    from pyshim.report.collect import collect
+    from pyshim.report.findings import findings
+
+    (sentence,) = findings(collect(str(report), "/nonexistent"))
+    second, first = sentence.split("; the rank that came first ")
+    assert second.endswith(" set for the program NCCL_DEBUG=INFO, TORCH_NCCL_HIGH_PRIORITY=1")
+    assert first == "NCCL_ALGO=Ring, NCCL_DEBUG=INFO, NCCL_NTHREADS=256, TORCH_NCCL_HIGH_PRIORITY=1"

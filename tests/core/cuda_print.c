@@ -1,6 +1,7 @@
 /* The same questions to cuda_abi.h or, with -DTHEIRS, to NVIDIA's cuda.h: constants by name, sizes and offsets of
  * structs. */
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #ifdef THEIRS
@@ -9,7 +10,7 @@
 #include "vendor/cuda/cuda_abi.h"
 #endif
 
-#define CONSTANT(name) printf(#name " %d\n", (int)(name));
+#define CONSTANT(name) printf(#name " %d\n", (int)(intptr_t)(name));
 #define SIZE(type) printf(#type " %zu\n", sizeof(type));
 #define FIELD(type, field) printf(#type "." #field " %zu %zu\n", offsetof(type, field), sizeof(((type *)0)->field));
 
@@ -53,5 +54,25 @@ int main(void) {
     FIELD(CUlaunchConfig, hStream)
     FIELD(CUlaunchConfig, attrs)
     FIELD(CUlaunchConfig, numAttrs)
+    SIZE(CUDA_KERNEL_NODE_PARAMS)
+    SIZE(CUgraphNodeParams)
+    SIZE(CUDA_GRAPH_INSTANTIATE_PARAMS)
+    SIZE(CUstreamAttrValue)
+    FIELD(CUDA_KERNEL_NODE_PARAMS, func)
+    FIELD(CUDA_KERNEL_NODE_PARAMS, gridDimX)
+    FIELD(CUDA_KERNEL_NODE_PARAMS, gridDimZ)
+    FIELD(CUDA_KERNEL_NODE_PARAMS, blockDimX)
+    FIELD(CUDA_KERNEL_NODE_PARAMS, blockDimZ)
+    FIELD(CUDA_KERNEL_NODE_PARAMS, sharedMemBytes)
+    FIELD(CUDA_KERNEL_NODE_PARAMS, kernelParams)
+    FIELD(CUDA_KERNEL_NODE_PARAMS, extra)
+    FIELD(CUDA_KERNEL_NODE_PARAMS, kern)
+    FIELD(CUDA_KERNEL_NODE_PARAMS, ctx)
+    FIELD(CUgraphNodeParams, type)
+    FIELD(CUgraphNodeParams, kernel)
+    FIELD(CUDA_GRAPH_INSTANTIATE_PARAMS, flags)
+    FIELD(CUDA_GRAPH_INSTANTIATE_PARAMS, hUploadStream)
+    FIELD(CUDA_GRAPH_INSTANTIATE_PARAMS, hErrNode_out)
+    FIELD(CUDA_GRAPH_INSTANTIATE_PARAMS, result_out)
     return 0;
 }

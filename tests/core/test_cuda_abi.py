@@ -20,7 +20,8 @@ EXPECTED = Path(__file__).parent / "cuda" / "abi_13.0.txt"
 def names(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("cuda") / "cuda_names.h"
     found = re.findall(r"^ +(CU\w+|CUDA_\w+) = \d+,", ABI.read_text(), re.M)
-    found += re.findall(r"enum \{ (CU_\w+) = \d+ \}", ABI.read_text())
+    for line in re.findall(r"^enum \{ (.*) \};", ABI.read_text(), re.M):
+        found += re.findall(r"(CU\w+) = \d+", line)
     assert len(found) > 25
     path.write_text("".join(f"CONSTANT({name})\n" for name in found))
     return path
@@ -48,6 +49,9 @@ PLAIN = [
     (r"\bunsigned int\b|\bcuuint32_t\b", "uint32_t"),
     (r"\bcuuint64_t\b|\bunsigned long long\b", "uint64_t"),
     (r"\b(CUdevice|CUresult|int32_t|CUjit_option|CUfunction_attribute|CUdevice_attribute)\b", "int"),
+    (r"\b(CUstreamAttrID|CUkernelNodeAttrID|CUfunc_cache|CUgraphNodeType)\b", "int"),
+    (r"\b(CUkernelNodeAttrValue|CUstreamAttrValue|CUlaunchAttributeValue)\b", "CUlaunchAttributeValue"),
+    (r"\bCUDA_KERNEL_NODE_PARAMS_v1\b", "CUDA_KERNEL_NODE_PARAMS"),  # a prefix of the second
     (r"\b(CUstreamCaptureStatus|CUstreamCaptureMode|CUdriverProcAddressQueryResult)\b", "int"),
     (r"\bstruct\b|\benum\b", ""),
 ]
@@ -85,7 +89,7 @@ def test_prototypes_are_those_of_the_installed_header(cuda_headers: Path) -> Non
         theirs.setdefault(name, []).append(parameters)
     compared = 0
     for name, parameters in rows():
-        declared = theirs.get(name) or theirs.get(re.sub(r"_(ptsz|v2)$", "", name))
+        declared = theirs.get(name) or theirs.get(re.sub(r"(_ptsz|_v2|WithFlags)$", "", name))
         if not declared:
             assert name in ("cuGetProcAddress", "cuDeviceGetUuid"), f"{name} is not in cuda.h"
             continue

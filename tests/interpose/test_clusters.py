@@ -12,6 +12,7 @@ from pyshim.launch import plan
 def test_clusters_that_are_compiled_in_are_left_alone(
     width: str, reason: str, size: int, build: Build, preloaded: Runner
 ) -> None:
+    """By a driver that does not say how many of them fit."""
     stub = build.library("limiting/libcuda.so.1", "counting_driver.c")
     program = build("counting", "counting.c", link=[stub])
     env = {"LD_LIBRARY_PATH": str(stub.parent), "STUB_CLUSTER": width}

@@ -55,7 +55,7 @@ def test_names_that_only_look_like_ours_keep_their_handle(
     same(preloaded(words, program=cases), without)
 
 
-@pytest.mark.parametrize("name", ["cuNobodyHasThis", "nobodyHasThis", "c", "cudaLaunchKernel"])
+@pytest.mark.parametrize("name", ["cuNobodyHasThis", "nobodyHasThis", "c", "cudaLaunchNothing", "__cudaNothing", "_"])
 def test_errors_have_the_same_text_and_are_cleared(name: str, cases: str, bare: Runner, preloaded: Runner) -> None:
     without = bare(["error", name], program=cases)
     assert name in without.stdout

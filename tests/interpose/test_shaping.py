@@ -88,7 +88,6 @@ def test_overlapping_shapes_nothing_in_this_version(bare: Runner, preloaded: Run
         ("coop=k,1000,256,0", "cooperative"),
         ("coop=k,5000,256,0", "cooperative"),  # which the driver refuses
         ("attr=2:1 ex=k,1000,256,0", "cooperative"),
-        (f"attr=4:2:1:1 ex=k,{BLOCKS},256,0", "cluster"),
         (f"attr=6:1 ex=k,{BLOCKS},256,0", "programmatic"),
         (f"attr=7:0 ex=k,{BLOCKS},256,0", "programmatic"),
         (f"launch={NCCL},{BLOCKS},256,0", "communication"),
@@ -107,6 +106,7 @@ def test_never_shaped_and_the_report_says_why(launch: str, reason: str, bare: Ru
     [
         ("launch=k,1057,256,0", "one block above a wave"),
         (f"attr=4:1:1:1 ex=k,{BLOCKS},256,0", "a cluster of one is none"),
+        (f"attr=4:2:1:1 ex=k,{BLOCKS},256,0", "enough clusters fit; see test_cluster_shaping.py"),
         (f"attr=6:0 ex=k,{BLOCKS},256,0", "not programmatic"),
         (f"attr=2:0 ex=k,{BLOCKS},256,0", "not cooperative"),
     ],

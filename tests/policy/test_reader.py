@@ -9,9 +9,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pyshim.policy import schema
+from pyshim.policy import communication, rules, schema
 from pyshim.policy.document import MAX_BYTES
 from pyshim.policy.finding import render
+from pyshim.policy.kernels import SETS
 from pyshim.policy.model import UNLIMITED, Footprint, Match, Policy, Priority, Range, Rule, Shape
 from pyshim.policy.nodes import Keys
 from pyshim.policy.reader import Reading, read_bytes, read_file
@@ -74,14 +75,53 @@ compute:
         stream_priority=Priority("highest"),
         footprint=Footprint(288, 96, 21568, 82240),
         rules=(
-            Rule(first, Shape("percent", 50), "overlapping", 25, 12),
-            Rule(Match(kernels=("*",)), Shape("bytes", 98304), "always", 0, 17),
+            Rule(first, Shape("percent", 50), "overlapping", 25, 12, carveout="max"),
+            Rule(Match(kernels=("*",)), Shape("bytes", 98304), "always", 0, 17, carveout="max"),
+        ),
+    )
+
+
+def test_every_other_key_of_the_format_becomes_its_part_of_the_model() -> None:
+    reading = read("""\
+policy: 1
+name: mine
+dispatch: hold
+reads_dynamic_size: ["*my_staged*", a::b, gemm]
+communication:
+  streams: {carrying_communication: true, priority: 2}
+  environment: {TORCH_NCCL_HIGH_PRIORITY: 1, NCCL_DEBUG: "INFO"}
+  all_ranks_environment: {NCCL_ALGO: "Ring;Tree", NCCL_NTHREADS: 256}
+compute:
+  - match: {kernel: [gemm, "*my*"]}
+    shape: make_room
+    when_dispatch: backfill
+  - match: {kernel: norm}
+    shape: quick_entry
+    keep_at_least: 25%
+    carveout: keep
+""")
+    assert reading.findings == ()
+    assert reading.policy == Policy(
+        name="mine",
+        dispatch="hold",
+        priority=Priority("auto"),
+        stream_priority=Priority("number", 2),
+        raise_carrying_streams=True,
+        fixed_size=("*my_staged*", "*1a1b*", *SETS["gemm"]),
+        environment={"TORCH_NCCL_HIGH_PRIORITY": "1", "NCCL_DEBUG": "INFO"},
+        all_ranks_environment={"NCCL_ALGO": "Ring;Tree", "NCCL_NTHREADS": "256"},
+        rules=(
+            Rule(
+                Match(kernels=("*my*",), sets=("gemm",)), Shape("make_room"), "overlapping", 50, 10, "backfill", "max"
+            ),
+            Rule(Match(sets=("norm",)), Shape("quick_entry"), "overlapping", 25, 13, "unknown", "keep"),
         ),
     )
 
 
 def test_what_is_left_out_has_its_default() -> None:
-    assert read(HEAD).policy == Policy(name="mine")
+    assert read(HEAD).policy == Policy(name="mine", priority=Priority("auto"))
+    assert rule("{kernel: a}", "leave").carveout == "keep"
     only = rule("{threads: 64}")
     assert (only.when, only.keep_at_least, only.match) == ("overlapping", 0, Match(threads=Range(64, 64)))
 
@@ -232,10 +272,10 @@ def test_too_many_rules_and_patterns_are_refused_before_they_are_compared() -> N
     assert codes(read(f"{HEAD}compute: [{{match: {{kernel: [{patterns}]}}, shape: leave}}]")) == ["too-large"]
 
 
-@pytest.mark.parametrize("code", ["size", "not-yet"])
+@pytest.mark.parametrize("code", ["size", "value"])
 def test_a_warning_alone_leaves_a_policy_and_an_error_does_not(code: str) -> None:
     assert read(f"{HEAD}gpu: NVIDIA Nothing\n").ok
-    value = {"size": "{dynamic_shared_memory: 500KiB}", "not-yet": "make_room"}[code]
+    value = {"size": "{dynamic_shared_memory: 500KiB}", "value": "make_rom"}[code]
     reading = read(f"{HEAD}gpu: NVIDIA Nothing\ncompute: [{{match: {{kernel: a}}, shape: {value}}}]\n")
     assert codes(reading) == ["unknown-gpu", code]
     assert not reading.ok
@@ -278,7 +318,13 @@ SCALARS = st.one_of(
     st.text(max_size=8), st.integers(), st.sampled_from(["50%", ">=4", "96KiB", "*", "leave", "a::b", "all"])
 )
 KEYS = st.sampled_from(
-    [name for keys in vars(schema).values() if isinstance(keys, Keys) for name in (*keys.known, *keys.later)],
+    [
+        name
+        for module in (schema, communication, rules)
+        for keys in vars(module).values()
+        if isinstance(keys, Keys)
+        for name in keys.known
+    ],
 )
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4))
 
@@ -305,4 +351,4 @@ def sound(reading: Reading) -> None:
 def test_the_families_are_those_that_the_library_knows() -> None:
     table = Path(__file__).resolve().parents[2] / "shim" / "core" / "family.def"
     known = re.findall(r"^(?:FAMILY|LIBRARY)\((\w+),", table.read_text(encoding="ascii"), re.M)
-    assert set(schema.FAMILIES) == {"all", *known}
+    assert set(communication.FAMILIES) == {"all", *known}

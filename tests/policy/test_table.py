@@ -10,6 +10,7 @@ import pytest
 
 from pyshim import _native
 from pyshim.errors import OverlapError
+from pyshim.policy.kernels import FUSED, SETS
 from pyshim.policy.model import UNLIMITED, Footprint, Match, Policy, Priority, Range, Rule, Shape
 from pyshim.policy.table import compile_table, decode, encode, fingerprint
 
@@ -22,6 +23,9 @@ FIRST = Policy(
     stream_creators=("libnccl.so*",),
     stream_priority=Priority("highest"),
     footprint=Footprint(288, 96, 21568, 82240),
+    dispatch="hold",
+    raise_carrying_streams=True,
+    fixed_size=("*staged*",),
     rules=(
         Rule(
             Match(
@@ -37,11 +41,14 @@ FIRST = Policy(
             "always",
             25,
             12,
+            "backfill",
+            "max",
         ),
         Rule(Match(), Shape("leave"), "overlapping", 0, 14),
     ),
 )
-SECOND = Policy(name="second", gpus=("NVIDIA A40",), rules=(Rule(Match(), Shape("bytes", 98304), "always", 0, 5),))
+_SIZE = Rule(Match(), Shape("bytes", 98304), "always", 0, 5)
+SECOND = Policy(name="second", gpus=("NVIDIA A40",), priority=Priority("inherit"), rules=(_SIZE,))
 
 
 class Table:
@@ -99,6 +106,12 @@ def test_a_policy_arrives_whole() -> None:
     assert (first.priority, first.priority_value) == (constants.OVERLAP_PRIORITY_NUMBER, -3)
     assert (first.stream_priority, first.stream_priority_value) == (constants.OVERLAP_PRIORITY_HIGHEST, 0)
     assert second.priority == second.stream_priority == constants.OVERLAP_PRIORITY_INHERIT
+    assert (first.dispatch, second.dispatch) == (
+        constants.OVERLAP_DISPATCH_HOLD,
+        constants.OVERLAP_DISPATCH_UNKNOWN,
+    )
+    assert (table.span(first.fixed_size), table.span(second.fixed_size)) == (["*staged*"], [])
+    assert (first.raise_carrying_streams, second.raise_carrying_streams) == (1, 0)
     footprint = first.footprint
     assert first.footprint_given == 1
     assert (footprint.threads, footprint.registers) == (288, 96)
@@ -124,6 +137,39 @@ def test_a_rule_arrives_whole() -> None:
     assert (leave.blocks.minimum, leave.blocks.maximum) == (0, UNLIMITED)
     assert (size.shape, size.value) == (constants.OVERLAP_SHAPE_BYTES, 98304)
     assert leave.kernels.count == 0
+    assert (first.when_dispatch, leave.when_dispatch) == (
+        constants.OVERLAP_DISPATCH_BACKFILL,
+        constants.OVERLAP_DISPATCH_UNKNOWN,
+    )
+    assert (first.carveout, leave.carveout) == (constants.OVERLAP_CARVEOUT_MAX, constants.OVERLAP_CARVEOUT_KEEP)
+
+
+def test_shapes_and_priorities_without_a_number() -> None:
+    rules = tuple(Rule(Match(), Shape(kind), "always", 50, 1) for kind in ("make_room", "quick_entry"))
+    table = Table(compile_table([Policy(name="auto", rules=rules)]))
+    constants = _native.header()
+    assert table.policies[0].priority == constants.OVERLAP_PRIORITY_AUTO
+    assert [(rule.shape, rule.value) for rule in table.rules] == [
+        (constants.OVERLAP_SHAPE_MAKE_ROOM, 0),
+        (constants.OVERLAP_SHAPE_QUICK_ENTRY, 0),
+    ]
+
+
+def test_a_set_is_its_patterns_and_what_only_looks_like_it_is_spared_first() -> None:
+    rules = (
+        Rule(Match(sets=("norm",)), Shape(), "always", 0, 3),
+        Rule(Match(kernels=("mine",), sets=("gemm", "norm")), Shape("make_room"), "always", 50, 5),
+        Rule(Match(sets=("gemm",)), Shape("make_room"), "always", 50, 8),
+    )
+    table = Table(compile_table([SECOND, Policy(name="sets", rules=rules), SECOND]))
+    policy = table.policies[1]
+    assert (policy.first_rule, policy.rule_count, table.policies[2].first_rule) == (1, 4, 5)
+    leave, guard, first, second = (table.rules[1 + i] for i in range(4))
+    assert table.span(leave.kernels) == list(SETS["norm"])
+    assert table.span(guard.kernels) == list(FUSED)
+    assert guard.shape == _native.header().OVERLAP_SHAPE_LEAVE
+    assert table.span(first.kernels) == ["mine", *SETS["gemm"], *SETS["norm"]]
+    assert table.span(second.kernels) == list(SETS["gemm"])
 
 
 def test_equal_strings_are_stored_once_and_the_empty_one_first() -> None:
@@ -147,8 +193,11 @@ def test_the_fingerprint_sees_everything_but_the_lines() -> None:
         replace(FIRST, rules=FIRST.rules[::-1]),
         replace(FIRST, rules=(replace(FIRST.rules[0], keep_at_least=26), FIRST.rules[1])),
         replace(FIRST, gpus=FIRST.gpus[:1]),
+        replace(FIRST, dispatch="backfill"),
+        replace(FIRST, environment={"A": "1"}),
+        replace(FIRST, all_ranks_environment={"A": "1"}),
     ]
-    assert len({fingerprint(policy) for policy in [FIRST, *others]}) == 6
+    assert len({fingerprint(policy) for policy in [FIRST, *others]}) == 9
 
 
 def test_the_fingerprint_does_not_depend_on_the_policies_beside_it() -> None:

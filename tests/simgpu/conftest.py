@@ -66,9 +66,24 @@ class Run:
 
 PRELUDE = """
 import ctypes as C, json, os, sys
-from simgpu_client import Driver, DriverError, P
+from simgpu_client import Driver, DriverError, KernelParams, NodeParams, P, nodes
 from simgpu_cubin import Kernel, cubin, fatbin
 def answer(value): print("ANSWER " + json.dumps(value))
+"""
+
+GRAPHS = """
+d = Driver()
+m = d.module(cubin([*[Kernel(n, 64) for n in "abc"], Kernel("args", parameters=[4, 8])]))
+a, b, c, args = (d.function(m, n) for n in ("a", "b", "c", "args"))
+lib = P(); d.cuLibraryLoadData(C.byref(lib), cubin([Kernel("k")]), None, None, 0, None, None, 0)
+k = d.new("cuLibraryGetKernel", lib, b"k")
+g = d.new("cuGraphCreate", 0)
+s = d.stream()
+def run(graph, flags=0, stream=s):
+    exe = d.instantiate(graph, flags)
+    d.cuGraphLaunch(exe, stream); d.cuStreamSynchronize(stream)
+    return exe
+def value(*numbers): return (C.c_int * 16)(*numbers)
 """
 
 
@@ -108,6 +123,12 @@ def simulate(libcuda: Path, tmp_path: Path) -> Callable[..., Run]:
         )
 
     return run
+
+
+@pytest.fixture
+def graphs(simulate: Callable[..., Run]) -> Callable[..., Run]:
+    """simulate(), with kernels, an empty graph `g` and a stream `s` at hand."""
+    return lambda snippet, **options: simulate(GRAPHS + snippet, **options)
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@
 
 #define GPU(key, name, major, minor, multiprocessors, threads, blocks, registers, shared, optin, gib)                  \
     {#key, name, major, minor, multiprocessors, threads, blocks, registers, shared, optin, gib},
+#define AMD(...) /* NVIDIA's header knows none of them */
 static const struct gpu gpus[] = {
 #include "gpu.def"
 };
@@ -50,7 +51,7 @@ static int nvidia(const struct gpu *gpu, const struct footprint *footprint) {
     function.shmemLimitConfig = FUNC_SHMEM_LIMIT_OPTIN;
     function.maxDynamicSharedSizeBytes = (size_t)gpu->shared_optin;
     function.numBlockBarriers = 1;
-    configuration.carveoutConfig = SHAREDMEM_CARVEOUT_MAX_SHARED;
+    configuration.carveoutConfig = footprint->prefers ? footprint->carveout : SHAREDMEM_CARVEOUT_MAX_SHARED;
     const cudaOccError error = cudaOccMaxActiveBlocksPerMultiprocessor(&result, &device, &function, &configuration,
                                                                        footprint->threads, footprint->dynamic);
     return error == CUDA_OCC_SUCCESS ? result.activeBlocksPerMultiprocessor : -(int)error;
@@ -67,13 +68,15 @@ int main(int count, char **arguments) {
                 .registers = 1 + (int)draw(255),
                 .static_shared = draw(2) ? (int)draw(49153) : 0,
                 .dynamic = draw(4) ? draw((unsigned int)gpu->shared_optin + 4096) : 0,
+                .prefers = draw(2) != 0,
+                .carveout = (int)draw(101),
             };
             const int ours = sim_occupancy(gpu, &footprint), theirs = nvidia(gpu, &footprint);
             launchable += theirs > 0;
             if (ours != theirs && different++ < 3)
-                fprintf(stderr, "%s: %d threads, %d registers, %d + %zu bytes: ours %d, NVIDIA's %d\n", gpu->key,
-                        footprint.threads, footprint.registers, footprint.static_shared, footprint.dynamic, ours,
-                        theirs);
+                fprintf(stderr, "%s: %d threads, %d registers, %d + %zu bytes, carve-out %d: ours %d, NVIDIA's %d\n",
+                        gpu->key, footprint.threads, footprint.registers, footprint.static_shared, footprint.dynamic,
+                        footprint.prefers ? footprint.carveout : -1, ours, theirs);
         }
         printf("%s %ld %ld %ld\n", gpu->key, wanted, launchable, different);
     }

@@ -23,6 +23,36 @@ class Config(C.Structure):
     ]
 
 
+class KernelParams(C.Structure):
+    """CUDA_KERNEL_NODE_PARAMS; its first 56 bytes are those of version 1."""
+
+    _fields_ = [
+        ("func", P),
+        *[(name, C.c_uint) for name in ("gx", "gy", "gz", "bx", "by", "bz", "shared")],
+        *[(name, P) for name in ("params", "extra", "kern", "ctx")],
+    ]
+
+
+class NodeParams(C.Structure):
+    """CUgraphNodeParams, with the words of its union."""
+
+    _fields_ = [("type", C.c_int), ("reserved", C.c_int * 3), ("words", C.c_longlong * 29), ("last", C.c_longlong)]
+
+    @classmethod
+    def of(cls, kind: int, *words: Any) -> NodeParams:
+        """Words, or a structure whose bytes they are."""
+        made = cls(type=kind)
+        at = 0
+        for word in words:
+            if isinstance(word, C.Structure):
+                C.memmove(C.addressof(made.words) + at, C.addressof(word), C.sizeof(word))
+                at += C.sizeof(word)
+            else:
+                made.words[at // 8] = (word.value or 0) if isinstance(word, P) else word
+                at += 8
+        return made
+
+
 class DriverError(Exception):
     def __init__(self, name: str, code: int) -> None:
         super().__init__(f"{name} answered {code}")
@@ -60,6 +90,12 @@ class Driver:
         out = kind()
         self.__getattr__(name)(C.byref(out), *arguments)
         return out.value
+
+    def ask(self, name: str, handle: P, kind: Any = C.c_int) -> Any:
+        """What an entry point writes behind the handle that it is asked about."""
+        out = kind()
+        self.__getattr__(name)(handle, C.byref(out))
+        return out if kind is P else out.value
 
     def module(self, data: bytes) -> P:
         return self.new("cuModuleLoadData", data)
@@ -111,3 +147,50 @@ class Driver:
                 attrs[at].value[i] = value & 0xFFFFFFFF
         config = Config(blocks, 1, 1, threads, 1, 1, dynamic, stream, attrs, len(attributes))
         return self.try_(entry, C.byref(config), function, (P * 1)(), None)
+
+    def kernel_params(
+        self,
+        function: P | None,
+        blocks: int = 1,
+        threads: int = 32,
+        dynamic: int = 0,
+        values: Sequence[Any] = (),
+        kern: P | None = None,
+        ctx: P | None = None,
+    ) -> KernelParams:
+        pointers = (P * (len(values) + 1))(*[C.addressof(v) for v in values])
+        made = KernelParams(function, blocks, 1, 1, threads, 1, 1, dynamic, C.addressof(pointers), None, kern, ctx)
+        made.kept = (pointers, values)
+        return made
+
+    def add_kernel(self, graph: P, function: P, *numbers: Any, before: Sequence[P] = (), **named: Any) -> P:
+        what = self.kernel_params(function, *numbers, **named)
+        return self.new("cuGraphAddKernelNode_v2", graph, nodes(before), len(before), C.byref(what))
+
+    def add(self, graph: P, what: NodeParams, before: Sequence[P] = ()) -> P:
+        return self.new("cuGraphAddNode", graph, nodes(before), len(before), C.byref(what))
+
+    def node(self, node: P) -> KernelParams:
+        """The parameters of a kernel node."""
+        out = KernelParams()
+        self.__getattr__("cuGraphKernelNodeGetParams_v2")(node, C.byref(out))
+        return out
+
+    def attribute(self, node: P, number: int) -> int:
+        value = (C.c_int * 16)()
+        self.__getattr__("cuGraphKernelNodeGetAttribute")(node, number, value)
+        return int(value[0])
+
+    def nodes_of(self, graph: P, entry: str = "cuGraphGetNodes") -> list[P]:
+        count = C.c_size_t()
+        self.__getattr__(entry)(graph, None, C.byref(count))
+        out = (P * (count.value + 1))()
+        self.__getattr__(entry)(graph, out, C.byref(count))
+        return [P(out[i]) for i in range(count.value)]
+
+    def instantiate(self, graph: P, flags: int = 0) -> P:
+        return self.new("cuGraphInstantiateWithFlags", graph, flags)
+
+
+def nodes(handles: Sequence[P]) -> Any:
+    return (P * (len(handles) + 1))(*handles)

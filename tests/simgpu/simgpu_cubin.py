@@ -17,6 +17,7 @@ class Kernel:
     static_shared: int = 0
     max_threads: int = 0
     parameters: Sequence[int] = ()  # sizes
+    cluster: Sequence[int] = ()  # required
 
 
 class _Strings:
@@ -42,6 +43,8 @@ def _kernel_info(kernel: Kernel) -> bytes:
         offset += size
     if kernel.max_threads:
         data += _sized(0x05, struct.pack("<III", kernel.max_threads, 1, 1))
+    if kernel.cluster:
+        data += _sized(0x3D, struct.pack("<III", *kernel.cluster))
     return data
 
 

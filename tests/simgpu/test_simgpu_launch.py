@@ -57,6 +57,8 @@ def codes(simulate: Any, expression: str, gpu: str = "h100", **environment: str)
                      id="a cooperative grid that does not"),
         pytest.param("d.launch_ex(k, 133 * 2, 1024, attributes=[(2, [1])])", TOO_LARGE, id="cooperative by attribute"),
         pytest.param("d.launch_ex(k, attributes=[(8, [-3])])", 0, id="priority by attribute"),
+        pytest.param("[d.cuFuncSetAttribute(k, 8, 100), d.launch(k, 1, 32, 101, entry='cuLaunchCooperativeKernel')][1]",
+                     TOO_LARGE, id="cooperative with more than the function allows"),
         pytest.param("d.launch_ex(k, attributes=[(99, [1])])", INVALID_VALUE, id="an unknown attribute"),
         pytest.param("d.launch_ex(k, attributes=[(n, [0]) for n in (0, 3, 5, 6, 7, 9, 10, 13, 14)])", 0,
                      id="accepted ones"),
@@ -77,6 +79,18 @@ def test_priority_per_launch_needs_driver_12(simulate: Any) -> None:
     expression = "d.launch_ex(k, attributes=[(8, [-3])])"
     assert codes(simulate, expression, SIMGPU_DRIVER_VERSION="11080") == INVALID_VALUE
     assert codes(simulate, expression, SIMGPU_DRIVER_VERSION="12000") == 0
+
+
+def test_a_launch_that_the_hook_refuses_does_not_spoil_a_capture(simulate: Any) -> None:
+    expression = """[d.cuStreamBeginCapture_v2(s := d.stream(), 0), d.launch(k, dynamic=1001, stream=s),
+    d.launch(k, stream=s), d.try_("cuStreamEndCapture", s, C.byref(P()))][1:]"""
+    assert codes(simulate, expression, SIMGPU_REFUSE="k:1000") == [OUT_OF_RESOURCES, 0, 0]
+
+
+def test_of_several_priorities_the_last_wins(simulate: Any) -> None:
+    run = simulate("ARCH = 90\n" + SETUP + "answer(d.launch_ex(k, attributes=[(8, [-1]), (8, [-4])]))")
+    assert run.answer == 0
+    assert run.launches[0]["priority"] == -4
 
 
 def test_refuse_hook(simulate: Any) -> None:

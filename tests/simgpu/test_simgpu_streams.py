@@ -181,7 +181,10 @@ answer([code, count(graph)])
                      id="ended by the stream that joined"),
         pytest.param("d.cuEventRecord(e, t), d.try_('cuStreamWaitEvent', s, e, 0)", [None, ISOLATION],
                      id="waits for work outside"),
-        pytest.param("d.launch(a, 1, 2000, stream=s), end(s)[0]", [1, 0], id="a refused launch does not spoil it"),
+        pytest.param("d.launch(a, 1, 32, 49153, s), d.launch(a, stream=s), end(s)[0]", [1, INVALIDATED, INVALIDATED],
+                     id="a launch that is refused"),
+        pytest.param("d.launch(a, 999, 1024, 0, s, entry='cuLaunchCooperativeKernel'), end(s)[0]", [720, INVALIDATED],
+                     id="a cooperative launch that is refused"),
     ],
 )  # fmt: skip
 def test_what_a_capture_forbids(simulate: Any, snippet: Any, expected: Any) -> None:
@@ -192,6 +195,58 @@ def test_what_a_capture_forbids(simulate: Any, snippet: Any, expected: Any) -> N
 def test_the_legacy_stream_may_not_depend_on_a_capture(simulate: Any) -> None:
     run = simulate(SETUP + "s = d.stream(flags=0); begin(s); answer([d.launch(a), end(s)[0]])")
     assert run.answer == [IMPLICIT, INVALIDATED]
+
+
+def test_questions_about_the_legacy_stream_while_a_blocking_one_captures(simulate: Any) -> None:
+    """Whether it captures is asked at no cost; its priority is not."""
+    run = simulate(
+        SETUP
+        + """
+s = d.stream(flags=0)
+mode = C.c_int(2); d.cuThreadExchangeStreamCaptureMode(C.byref(mode))
+begin(s, 2)
+first = [d.try_("cuStreamIsCapturing", None, C.byref(C.c_int())),
+         d.try_("cuStreamGetCaptureInfo_v2", None, C.byref(C.c_int()), None, None, None, None), d.launch(b, stream=s)]
+second = [d.try_("cuStreamGetPriority", None, C.byref(C.c_int())), d.launch(b, stream=s), end(s)[0]]
+answer([first, second])
+"""
+    )
+    assert run.answer == [[IMPLICIT, IMPLICIT, 0], [IMPLICIT, INVALIDATED, INVALIDATED]]
+
+
+def test_the_priority_of_a_stream_may_change(simulate: Any) -> None:
+    """For later launches, on every kind of stream; out of range is clamped; copied with the other attributes."""
+    run = simulate(
+        SETUP
+        + """
+def set_(stream, priority, entry="cuStreamSetAttribute"):
+    return d.try_(entry, stream, 8, (C.c_int * 16)(priority))
+def get(stream):
+    value = (C.c_int * 16)(); d.cuStreamGetAttribute(stream, 8, value)
+    return [value[0], d.ask("cuStreamGetPriority", stream)]
+s, t = d.stream(), d.stream()
+seen = []
+for stream in (s, None, P(2)):
+    d.launch(a, stream=stream)
+    seen.append([set_(stream, -6), get(stream)]); d.launch(a, stream=stream)
+    seen.append([set_(stream, 1), get(stream)])
+set_(s, -3); d.cuStreamCopyAttributes(t, s); d.launch(b, stream=t)
+set_(None, -2, "cuStreamSetAttribute_ptsz"); d.launch(c, entry="cuLaunchKernel_ptsz")
+answer([seen, get(t), get(None), d.try_("cuStreamSetAttribute", s, 99, (C.c_int * 16)())])
+"""
+    )
+    assert run.answer == [[[0, [-5, -5]], [0, [0, 0]]] * 3, [-3, -3], [0, 0], 1]
+    assert [row["priority"] for row in run.launches] == [0, -5] * 3 + [-3, -2]
+
+
+def test_the_priority_of_a_stream_is_fixed_before_driver_12(simulate: Any) -> None:
+    run = simulate(
+        SETUP
+        + "s = d.stream(-2); answer([d.try_('cuStreamSetAttribute', s, 8, (C.c_int * 16)(-5)), d.launch(a, stream=s)])",
+        SIMGPU_DRIVER_VERSION="11080",
+    )
+    assert run.answer == [1, 0]
+    assert run.launches[0]["priority"] == -2
 
 
 def test_relaxed_threads_may_allocate_while_another_captures(simulate: Any) -> None:

@@ -43,20 +43,30 @@ CUresult sim_capture_forbids(void) {
     return CUDA_SUCCESS;
 }
 
-/* The legacy stream may not depend on a blocking stream that captures. */
-static CUresult check_legacy(const struct stream *stream) {
+/* A blocking stream that captures, on which the legacy stream must not depend. */
+static struct capture *implicit(const struct stream *stream) {
     for (const struct stream *other = stream->legacy ? stream->context->streams : NULL; other != NULL;
          other = other->next)
-        if (other->capture != NULL && (other->flags & STREAM_NON_BLOCKING) == 0) {
-            sim_capture_invalidate(other->capture);
-            return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-        }
-    return CUDA_SUCCESS;
+        if (other->capture != NULL && (other->flags & STREAM_NON_BLOCKING) == 0)
+            return other->capture;
+    return NULL;
+}
+
+bool sim_capture_is_implicit(const struct stream *stream) {
+    return implicit(stream) != NULL;
+}
+
+CUresult sim_capture_check_legacy(const struct stream *stream) {
+    struct capture *const capture = implicit(stream);
+    if (capture == NULL)
+        return CUDA_SUCCESS;
+    sim_capture_invalidate(capture);
+    return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 }
 
 CUresult sim_capture_stream_forbids(struct stream *stream) {
     if (stream->capture == NULL) {
-        const CUresult result = check_legacy(stream);
+        const CUresult result = sim_capture_check_legacy(stream);
         return result != CUDA_SUCCESS ? result : sim_capture_forbids();
     }
     const bool broken = stream->capture->status == CAPTURE_INVALIDATED;
@@ -67,7 +77,7 @@ CUresult sim_capture_stream_forbids(struct stream *stream) {
 CUresult sim_capture_check(struct stream *stream, bool *capturing) {
     *capturing = stream->capture != NULL;
     if (stream->capture == NULL)
-        return check_legacy(stream);
+        return sim_capture_check_legacy(stream);
     return stream->capture->status == CAPTURE_ACTIVE ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 }
 
@@ -82,7 +92,7 @@ bool sim_heads_set(struct node ***heads, uint32_t *count, struct node *const *fr
     return true;
 }
 
-static bool add_head(struct stream *stream, struct node *node) {
+bool sim_capture_add_head(struct stream *stream, struct node *node) {
     for (uint32_t i = 0; i < stream->head_count; i++)
         if (stream->heads[i] == node)
             return true;
@@ -130,7 +140,7 @@ CUresult sim_capture_wait(struct stream *stream, struct event *event) {
         return CUDA_ERROR_STREAM_CAPTURE_MERGE;
     }
     for (uint32_t i = 0; i < event->head_count; i++)
-        if (!add_head(stream, event->heads[i]))
+        if (!sim_capture_add_head(stream, event->heads[i]))
             return CUDA_ERROR_OUT_OF_MEMORY;
     return CUDA_SUCCESS;
 }
@@ -171,6 +181,7 @@ struct capture *sim_capture_begin(struct stream *stream, int mode) {
         free(capture);
         return NULL;
     }
+    capture->graph->capturing = true;
     capture->id = ++next_id;
     capture->mode = mode;
     capture->status = CAPTURE_ACTIVE;

@@ -59,6 +59,7 @@ static CUresult end(CUstream handle, CUgraph *out, bool per_thread) {
         result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
     if (result == CUDA_SUCCESS) {
         *out = capture->graph->handle;
+        capture->graph->capturing = false;
         capture->graph = NULL;
     }
     sim_capture_end(capture, stream->context);
@@ -74,10 +75,8 @@ static CUresult is_capturing(CUstream handle, int *status, bool per_thread) {
     SIM_CALL_WITH_STREAM(stream);
     if (status == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    bool capturing;
-    const CUresult result = sim_capture_check(stream, &capturing);
-    if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
-        return result;
+    if (sim_capture_is_implicit(stream))
+        return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     *status = status_of(stream);
     return CUDA_SUCCESS;
 }
@@ -96,8 +95,7 @@ static CUresult get_info(CUstream handle, const struct info *info, bool per_thre
     SIM_CALL_WITH_STREAM(stream);
     if (info->status == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    bool capturing;
-    if (sim_capture_check(stream, &capturing) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
+    if (sim_capture_is_implicit(stream))
         return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     *info->status = status_of(stream);
     if (*info->status != CAPTURE_ACTIVE)
@@ -144,6 +142,39 @@ SIM_BOTH(cuStreamGetCaptureInfo_v3, get_info_v3,
          (CUstream handle, int *status, unsigned long long *id, CUgraph *graph, const CUgraphNode **nodes,
           const CUgraphEdgeData **edges, size_t *count),
          handle, status, id, graph, nodes, edges, count)
+
+/* What the next captured operation waits for: nodes that the program added to the graph itself, say. */
+static CUresult set_dependencies(CUstream handle, const CUgraphNode *nodes, size_t count, unsigned int flags,
+                                 bool per_thread) {
+    enum { ADD = 0, SET = 1 };
+    SIM_CALL_WITH_STREAM(stream);
+    if (flags > SET || (count > 0 && nodes == NULL))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (stream->capture == NULL || stream->capture->status != CAPTURE_ACTIVE)
+        return CUDA_ERROR_ILLEGAL_STATE;
+    for (size_t i = 0; i < count; i++) {
+        const struct node *const node = sim_handle_get(nodes[i], KIND_NODE);
+        if (node == NULL || node->graph != stream->capture->graph)
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (flags == SET)
+        stream->head_count = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!sim_capture_add_head(stream, sim_handle_get(nodes[i], KIND_NODE)))
+            return CUDA_ERROR_OUT_OF_MEMORY;
+    return CUDA_SUCCESS;
+}
+SIM_BOTH(cuStreamUpdateCaptureDependencies, set_dependencies,
+         (CUstream handle, CUgraphNode *nodes, size_t count, unsigned int flags), handle, nodes, count, flags)
+
+static CUresult set_dependencies_v2(CUstream handle, const CUgraphNode *nodes, const CUgraphEdgeData *data,
+                                    size_t count, unsigned int flags, bool per_thread) {
+    (void)data;
+    return set_dependencies(handle, nodes, count, flags, per_thread);
+}
+SIM_BOTH(cuStreamUpdateCaptureDependencies_v2, set_dependencies_v2,
+         (CUstream handle, CUgraphNode *nodes, const CUgraphEdgeData *data, size_t count, unsigned int flags), handle,
+         nodes, data, count, flags)
 
 SIM_API CUresult cuThreadExchangeStreamCaptureMode(int *mode) {
     SIM_CALL();

@@ -1,4 +1,5 @@
 /* What the environment says: which GPU, which rule, where the logs go. Read once, in cuInit. */
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +10,11 @@
 
 #define GPU(key, name, major, minor, multiprocessors, threads, blocks, registers, shared, optin, gib)                  \
     {#key, name, major, minor, multiprocessors, threads, blocks, registers, shared, optin, gib},
+#define AMD(...) /* not NVIDIA's: no driver of this one */
 static const struct gpu gpus[] = {
 #include "gpu.def"
 };
+#undef AMD
 #undef GPU
 
 enum { GPU_COUNT = sizeof gpus / sizeof *gpus };
@@ -54,15 +57,37 @@ static void say_unknown_gpu(const char *text, size_t length) {
     sim_say("SIMGPU: no GPU is called `%.*s`; known:%s", (int)length, text, known);
 }
 
-/* GPU[:RULE][,COUNT] */
-static CUresult read_gpu(const char *text) {
-    const size_t length = strcspn(text, ":,");
-    sim_config.gpu = find_gpu(text, length);
-    if (sim_config.gpu == NULL) {
-        say_unknown_gpu(text, length);
-        return CUDA_ERROR_NO_DEVICE;
+/* One or more keys with `+` between them; `end` is where they end. Devices take them in turn. */
+static int read_kinds(const char *text, const struct gpu **kinds, const char **end) {
+    int count = 0;
+    for (;;) {
+        const size_t length = strcspn(text, "+:,");
+        const struct gpu *const found = find_gpu(text, length);
+        if (found == NULL) {
+            say_unknown_gpu(text, length);
+            return 0;
+        }
+        if (count == MAX_DEVICES) {
+            sim_say("SIMGPU: more than %d GPUs", MAX_DEVICES);
+            return 0;
+        }
+        kinds[count++] = found;
+        text += length;
+        if (*text != '+')
+            break;
+        text++;
     }
-    text += length;
+    *end = text;
+    return count;
+}
+
+/* GPU[+GPU...][:RULE][,COUNT] */
+static CUresult read_gpu(const char *text) {
+    const struct gpu *kinds[MAX_DEVICES];
+    const int count = read_kinds(text, kinds, &text);
+    if (count == 0)
+        return CUDA_ERROR_NO_DEVICE;
+    sim_config.devices = count;
     if (*text == ':') {
         const size_t size = strcspn(++text, ",");
         size_t rule = 0;
@@ -77,14 +102,48 @@ static CUresult read_gpu(const char *text) {
     }
     if (*text == ',') {
         char *end;
-        const long count = strtol(text + 1, &end, 10);
-        if (end == text + 1 || *end != '\0' || count < 1 || count > MAX_DEVICES) {
+        const long devices = strtol(text + 1, &end, 10);
+        if (end == text + 1 || *end != '\0' || devices < 1 || devices > MAX_DEVICES) {
             sim_say("SIMGPU: `%s` is not a number of GPUs from 1 to %d", text + 1, MAX_DEVICES);
             return CUDA_ERROR_NO_DEVICE;
         }
-        sim_config.devices = (int)count;
+        sim_config.devices = (int)devices;
+    }
+    for (int i = 0; i < sim_config.devices; i++)
+        sim_config.gpus[i] = *kinds[i % count];
+    return CUDA_SUCCESS;
+}
+
+/* A slice of a GPU (MIG) has fewer multiprocessors than its name says. */
+static CUresult read_multiprocessors(void) {
+    const char *const text = getenv("SIMGPU_MULTIPROCESSORS");
+    if (text == NULL || *text == '\0')
+        return CUDA_SUCCESS;
+    char *end;
+    const long wanted = strtol(text, &end, 10);
+    for (int i = 0; i < sim_config.devices; i++) {
+        struct gpu *const gpu = &sim_config.gpus[i];
+        if (end == text || *end != '\0' || wanted < 1 || wanted > gpu->multiprocessors) {
+            sim_say("SIMGPU_MULTIPROCESSORS: `%s` is not a number from 1 to %d", text, gpu->multiprocessors);
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+        gpu->multiprocessors = (int)wanted;
     }
     return CUDA_SUCCESS;
+}
+
+/* NVIDIA's own variable: the share of the multiprocessors that a client of the multi-process service gets, rounded up.
+ * What is no percentage is not looked at, as by the real driver. */
+static void read_mps(void) {
+    const char *const text = getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+    char *end;
+    const double percent = text != NULL ? strtod(text, &end) : 0;
+    if (text == NULL || end == text || *end != '\0' || !(percent > 0) || percent > 100)
+        return;
+    for (int i = 0; i < sim_config.devices; i++) {
+        struct gpu *const gpu = &sim_config.gpus[i];
+        gpu->multiprocessors = (int)ceil(gpu->multiprocessors * percent / 100);
+    }
 }
 
 static CUresult read_version(void) {
@@ -101,21 +160,21 @@ static CUresult read_version(void) {
     return CUDA_SUCCESS;
 }
 
-/* GLOB:BYTES */
-static CUresult read_refuse(void) {
-    const char *const text = getenv("SIMGPU_REFUSE");
+/* GLOB:NUMBER */
+static CUresult read_limit(const char *variable, const char *unit, struct limit *limit) {
+    const char *const text = getenv(variable);
     if (text == NULL || *text == '\0')
         return CUDA_SUCCESS;
     const char *const colon = strrchr(text, ':');
     char *end = NULL;
-    const unsigned long bytes = colon != NULL ? strtoul(colon + 1, &end, 10) : 0;
+    const unsigned long number = colon != NULL ? strtoul(colon + 1, &end, 10) : 0;
     if (colon == NULL || colon == text || end == colon + 1 || *end != '\0') {
-        sim_say("SIMGPU_REFUSE: `%s` is not GLOB:BYTES", text);
+        sim_say("%s: `%s` is not GLOB:%s", variable, text, unit);
         return CUDA_ERROR_INVALID_VALUE;
     }
-    free(sim_config.refuse_glob);
-    sim_config.refuse_glob = strndup(text, (size_t)(colon - text));
-    sim_config.refuse_bytes = bytes;
+    free(limit->glob);
+    limit->glob = strndup(text, (size_t)(colon - text));
+    limit->number = number;
     return CUDA_SUCCESS;
 }
 
@@ -128,9 +187,17 @@ CUresult sim_config_read(void) {
     const char *const gpu = path_of("SIMGPU");
     CUresult result = read_gpu(gpu != NULL ? gpu : "h100");
     if (result == CUDA_SUCCESS)
+        result = read_multiprocessors();
+    if (result == CUDA_SUCCESS)
+        read_mps();
+    if (result == CUDA_SUCCESS)
         result = read_version();
     if (result == CUDA_SUCCESS)
-        result = read_refuse();
+        result = read_limit("SIMGPU_REFUSE", "BYTES", &sim_config.refuse);
+    if (result == CUDA_SUCCESS)
+        result = read_limit("SIMGPU_REFUSE_INSTANTIATE", "BYTES", &sim_config.refuse_instantiate);
+    if (result == CUDA_SUCCESS)
+        result = read_limit("SIMGPU_NO_ATTRIBUTES", "CODE", &sim_config.no_attributes);
     const char *const costs = path_of("SIMGPU_COSTS");
     if (result == CUDA_SUCCESS && costs != NULL)
         result = sim_costs_read(costs);

@@ -16,12 +16,22 @@ static struct {
 
 static unsigned long long next_id;
 
-static struct context *context_of(CUcontext handle) {
-    return sim_handle_get(handle, KIND_CONTEXT);
+/* The context behind a handle: of a green one, the primary context that it is a part of. */
+struct context *sim_context_of(CUcontext handle) {
+    const struct green *const green = sim_handle_get(handle, KIND_GREEN);
+    return green != NULL ? green->context : sim_handle_get(handle, KIND_CONTEXT);
 }
 
 struct context *sim_current_context(void) {
-    return depth > 0 ? context_of(stack[depth - 1]) : NULL;
+    return depth > 0 ? sim_context_of(stack[depth - 1]) : NULL;
+}
+
+struct green *sim_current_green(void) {
+    return depth > 0 ? sim_handle_get(stack[depth - 1], KIND_GREEN) : NULL;
+}
+
+unsigned long long sim_context_next_id(void) {
+    return ++next_id;
 }
 
 static struct context *context_new(CUdevice device, unsigned int flags) {
@@ -30,6 +40,7 @@ static struct context *context_new(CUdevice device, unsigned int flags) {
         return NULL;
     context->handle = sim_handle_new(KIND_CONTEXT, context);
     context->device = device;
+    context->usable = sim_sm_all(sim_gpu(device));
     context->flags = flags;
     context->id = ++next_id;
     context->limits[0] = 1024;
@@ -50,6 +61,8 @@ static struct context *context_new(CUdevice device, unsigned int flags) {
 static void context_free(struct context *context) {
     sim_context_drain(context);
     sim_log_flush();
+    while (context->greens != NULL)
+        sim_green_free(context->greens);
     while (context->modules != NULL)
         sim_module_free(context->modules);
     sim_context_free_work(context);
@@ -102,7 +115,7 @@ SIM_API CUresult cuCtxCreate_v4(CUcontext *out, void *parameters, unsigned int f
 
 static CUresult destroy(CUcontext handle) {
     SIM_CALL();
-    struct context *const context = context_of(handle);
+    struct context *const context = sim_handle_get(handle, KIND_CONTEXT);
     if (context == NULL || context->primary)
         return CUDA_ERROR_INVALID_CONTEXT;
     context_free(context);
@@ -121,20 +134,38 @@ SIM_API CUresult cuCtxDetach(CUcontext handle) {
     return destroy(handle);
 }
 
+struct context *sim_primary_retain(CUdevice device) {
+    if (primary[device].context == NULL) {
+        primary[device].context = context_new(device, primary[device].flags);
+        if (primary[device].context == NULL)
+            return NULL;
+        primary[device].context->primary = true;
+    }
+    primary[device].references++;
+    return primary[device].context;
+}
+
+static void primary_end(CUdevice device) {
+    context_free(primary[device].context);
+    primary[device].context = NULL;
+    primary[device].references = 0;
+}
+
+void sim_primary_release(CUdevice device) {
+    if (--primary[device].references == 0)
+        primary_end(device);
+}
+
 SIM_API CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device) {
     SIM_CALL();
     if (out == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     if (sim_device_check(device) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_DEVICE;
-    if (primary[device].context == NULL) {
-        primary[device].context = context_new(device, primary[device].flags);
-        if (primary[device].context == NULL)
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        primary[device].context->primary = true;
-    }
-    primary[device].references++;
-    *out = primary[device].context->handle;
+    const struct context *const context = sim_primary_retain(device);
+    if (context == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *out = context->handle;
     return CUDA_SUCCESS;
 }
 
@@ -144,11 +175,10 @@ static CUresult release(CUdevice device, bool all) {
         return CUDA_ERROR_INVALID_DEVICE;
     if (primary[device].context == NULL)
         return all ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
-    if (!all && --primary[device].references > 0)
-        return CUDA_SUCCESS;
-    context_free(primary[device].context);
-    primary[device].context = NULL;
-    primary[device].references = 0;
+    if (all)
+        primary_end(device);
+    else
+        sim_primary_release(device);
     return CUDA_SUCCESS;
 }
 
@@ -199,7 +229,7 @@ SIM_API CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags
 
 static CUresult push_current(CUcontext handle) {
     SIM_CALL();
-    return context_of(handle) != NULL ? push(handle) : CUDA_ERROR_INVALID_CONTEXT;
+    return sim_context_of(handle) != NULL ? push(handle) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 SIM_API CUresult cuCtxPushCurrent(CUcontext handle) {
@@ -230,7 +260,7 @@ SIM_API CUresult cuCtxPopCurrent_v2(CUcontext *out) {
 
 SIM_API CUresult cuCtxSetCurrent(CUcontext handle) {
     SIM_CALL();
-    if (handle != NULL && context_of(handle) == NULL)
+    if (handle != NULL && sim_context_of(handle) == NULL)
         return CUDA_ERROR_INVALID_CONTEXT;
     if (depth > 0)
         depth--;
@@ -241,7 +271,6 @@ SIM_API CUresult cuCtxGetCurrent(CUcontext *out) {
     SIM_CALL();
     if (out == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    const struct context *const context = sim_current_context();
-    *out = context != NULL ? context->handle : NULL;
+    *out = sim_current_context() != NULL ? stack[depth - 1] : NULL;
     return CUDA_SUCCESS;
 }

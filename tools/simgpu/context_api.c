@@ -14,7 +14,7 @@ SIM_API CUresult cuCtxGetDevice(CUdevice *device) {
 }
 
 static struct context *named_or_current(CUcontext handle) {
-    return handle != NULL ? sim_handle_get(handle, KIND_CONTEXT) : sim_current_context();
+    return handle != NULL ? sim_context_of(handle) : sim_current_context();
 }
 
 SIM_API CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext handle) {
@@ -77,7 +77,7 @@ SIM_API CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int *version) {
     SIM_CALL();
     if (version == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    if (handle != NULL && sim_handle_get(handle, KIND_CONTEXT) == NULL)
+    if (handle != NULL && sim_context_of(handle) == NULL)
         return CUDA_ERROR_INVALID_CONTEXT;
     *version = 3020;
     return CUDA_SUCCESS;
@@ -138,10 +138,10 @@ SIM_API CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
     SIM_CALL_IN_CONTEXT(context);
     if (flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    return sim_handle_get(peer, KIND_CONTEXT) != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+    return sim_context_of(peer) != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 SIM_API CUresult cuCtxDisablePeerAccess(CUcontext peer) {
     SIM_CALL_IN_CONTEXT(context);
-    return sim_handle_get(peer, KIND_CONTEXT) != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+    return sim_context_of(peer) != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }

@@ -18,6 +18,14 @@ void sim_transfer_run(const struct transfer *transfer) {
     }
 }
 
+/* How long it takes, by its size and its ends. */
+double sim_transfer_us(const struct transfer *transfer) {
+    const double bytes = (double)transfer->width * (double)transfer->height;
+    const bool inside = transfer->from == NULL || (sim_memory_has((CUdeviceptr)(uintptr_t)transfer->to, 1) &&
+                                                   sim_memory_has((CUdeviceptr)(uintptr_t)transfer->from, 1));
+    return LATENCY_US + bytes / (inside ? MEMORY_BYTES_PER_US : LINK_BYTES_PER_US);
+}
+
 static CUresult transfer_in(struct stream *stream, const struct transfer *transfer, bool wait) {
     bool capturing;
     CUresult result = sim_capture_check(stream, &capturing);
@@ -49,10 +57,7 @@ static CUresult transfer(const struct transfer *transfer, CUstream handle, bool 
     if (transfer->to == NULL || (fill && transfer->value_bytes == 0))
         return CUDA_ERROR_INVALID_VALUE;
     struct transfer full = *transfer;
-    const double bytes = (double)full.width * (double)full.height;
-    const bool inside = fill || (sim_memory_has((CUdeviceptr)(uintptr_t)full.to, 1) &&
-                                 sim_memory_has((CUdeviceptr)(uintptr_t)full.from, 1));
-    full.us = LATENCY_US + bytes / (inside ? MEMORY_BYTES_PER_US : LINK_BYTES_PER_US);
+    full.us = sim_transfer_us(transfer);
     return transfer_in(stream, &full, wait);
 }
 

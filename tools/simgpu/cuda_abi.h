@@ -22,6 +22,7 @@ typedef struct sim_cell *CUevent;
 typedef struct sim_cell *CUgraph;
 typedef struct sim_cell *CUgraphNode;
 typedef struct sim_cell *CUgraphExec;
+typedef struct sim_cell *CUdevResourceDesc;
 typedef void (*CUhostFn)(void *);
 typedef void (*CUstreamCallback)(CUstream, CUresult, void *);
 
@@ -49,6 +50,7 @@ enum {
     CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES = 701,
     CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE = 708,
     CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE = 720,
+    CUDA_ERROR_NOT_PERMITTED = 800,
     CUDA_ERROR_NOT_SUPPORTED = 801,
     CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
     CUDA_ERROR_STREAM_CAPTURE_INVALIDATED = 901,
@@ -61,6 +63,9 @@ enum {
     CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD = 908,
     CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE = 910,
     CUDA_ERROR_INVALID_CLUSTER_SIZE = 912,
+    CUDA_ERROR_FUNCTION_NOT_LOADED = 913,
+    CUDA_ERROR_INVALID_RESOURCE_TYPE = 914,
+    CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION = 915,
 };
 
 enum { LAUNCH_PARAM_END = 0, LAUNCH_PARAM_BUFFER_POINTER = 1, LAUNCH_PARAM_BUFFER_SIZE = 2 };
@@ -69,16 +74,6 @@ enum { EVENT_DISABLE_TIMING = 2 };
 enum { GRAPH_USE_NODE_PRIORITY = 8 };
 enum { CAPTURE_NONE = 0, CAPTURE_ACTIVE = 1, CAPTURE_INVALIDATED = 2 };
 enum { MODE_GLOBAL = 0, MODE_THREAD_LOCAL = 1, MODE_RELAXED = 2 };
-enum {
-    NODE_KERNEL = 0,
-    NODE_MEMCPY = 1,
-    NODE_MEMSET = 2,
-    NODE_HOST = 3,
-    NODE_EMPTY = 5,
-    NODE_WAIT = 6,
-    NODE_RECORD = 7
-};
-
 enum {
     FUNC_MAX_THREADS = 0,
     FUNC_SHARED_SIZE = 1,
@@ -111,8 +106,12 @@ enum {
     LAUNCH_PRIORITY = 8,
     LAUNCH_SYNC_DOMAIN_MAP = 9,
     LAUNCH_SYNC_DOMAIN = 10,
+    LAUNCH_PREFERRED_CLUSTER = 11,
+    LAUNCH_COMPLETION_EVENT = 12,
     LAUNCH_DEVICE_UPDATABLE = 13,
     LAUNCH_CARVEOUT = 14,
+    LAUNCH_NVLINK = 16,
+    LAUNCH_ATTRIBUTES = 17
 };
 
 typedef union {
@@ -142,47 +141,26 @@ typedef struct {
     unsigned int gridDimX, gridDimY, gridDimZ;
     unsigned int blockDimX, blockDimY, blockDimZ;
     unsigned int sharedMemBytes;
+    CUstream hStream;
     void **kernelParams;
-    void **extra;
-} CUDA_KERNEL_NODE_PARAMS_v1;
+} CUDA_LAUNCH_PARAMS;
+
+enum { RESOURCE_INVALID = 0, RESOURCE_SM = 1 };
 
 typedef struct {
-    CUfunction func;
-    unsigned int gridDimX, gridDimY, gridDimZ;
-    unsigned int blockDimX, blockDimY, blockDimZ;
-    unsigned int sharedMemBytes;
-    void **kernelParams;
-    void **extra;
-    CUkernel kern;
-    CUcontext ctx;
-} CUDA_KERNEL_NODE_PARAMS;
+    unsigned int smCount, minSmPartitionSize, smCoscheduledAlignment;
+} CUdevSmResource;
 
 typedef struct {
     int type;
-    int reserved0[3];
+    unsigned char internal[92];
     union {
-        long long reserved1[29];
-        CUDA_KERNEL_NODE_PARAMS kernel;
+        CUdevSmResource sm;
+        unsigned char oversize[48];
     } of;
-    long long reserved2;
-} CUgraphNodeParams;
+} CUdevResource;
 
-typedef struct {
-    uint64_t flags;
-    CUstream hUploadStream;
-    CUgraphNode hErrNode_out;
-    int result_out;
-} CUDA_GRAPH_INSTANTIATE_PARAMS;
-
-typedef struct {
-    int result;
-    CUgraphNode errorNode;
-    CUgraphNode errorFromNode;
-} CUgraphExecUpdateResultInfo;
-
-typedef struct {
-    unsigned char from_port, to_port, type, reserved[5];
-} CUgraphEdgeData;
+#include "graph_abi.h"
 
 typedef struct {
     size_t srcXInBytes, srcY;

@@ -30,7 +30,7 @@ SIM_API CUresult cuDeviceGetName(char *name, int length, CUdevice device) {
         return CUDA_ERROR_INVALID_VALUE;
     if (sim_device_check(device) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_DEVICE;
-    snprintf(name, (size_t)length, "%s", sim_config.gpu->name);
+    snprintf(name, (size_t)length, "%s", sim_gpu(device)->name);
     return CUDA_SUCCESS;
 }
 
@@ -41,7 +41,7 @@ static CUresult get_uuid(CUuuid *uuid, CUdevice device) {
     if (sim_device_check(device) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_DEVICE;
     char text[32];
-    snprintf(text, sizeof text, "simgpu-%-6.6s-%02u", sim_config.gpu->key, (unsigned int)device % 100);
+    snprintf(text, sizeof text, "simgpu-%-6.6s-%02u", sim_gpu(device)->key, (unsigned int)device % 100);
     memcpy(uuid->bytes, text, sizeof uuid->bytes);
     return CUDA_SUCCESS;
 }
@@ -54,25 +54,25 @@ SIM_API CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device) {
     return get_uuid(uuid, device);
 }
 
-static size_t total_memory(void) {
-    return (size_t)sim_config.gpu->memory_gib << 30;
-}
-
 SIM_API CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
     SIM_CALL();
     if (bytes == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    *bytes = total_memory();
-    return sim_device_check(device);
+    if (sim_device_check(device) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_DEVICE;
+    *bytes = (size_t)sim_gpu(device)->memory_gib << 30;
+    return CUDA_SUCCESS;
 }
 
 SIM_API CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device) {
     SIM_CALL();
     if (major == NULL || minor == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    *major = sim_config.gpu->major;
-    *minor = sim_config.gpu->minor;
-    return sim_device_check(device);
+    if (sim_device_check(device) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_DEVICE;
+    *major = sim_gpu(device)->major;
+    *minor = sim_gpu(device)->minor;
+    return CUDA_SUCCESS;
 }
 
 SIM_API CUresult cuDeviceGetPCIBusId(char *text, int length, CUdevice device) {
@@ -135,6 +135,7 @@ static const struct attribute usual[] = {
     {90, 1},
     {91, 1},
     {95, 1},
+    {96, 1},
     {99, 1},
     {102, 0},
     {108, 31457280},
@@ -158,17 +159,17 @@ static const struct speeds speeds[] = {
     {"h200", 1980000, 3201000, 6144, 62914560}, {"b200", 1965000, 3996000, 8192, 132644864},
 };
 
-static int speed_of(int id) {
+static int speed_of(int id, const struct gpu *gpu) {
     for (size_t i = 0; i < sizeof speeds / sizeof *speeds; i++) {
         const struct speeds *const row = &speeds[i];
-        if (strcmp(row->key, sim_config.gpu->key) == 0)
+        if (strcmp(row->key, gpu->key) == 0)
             return id == 13 ? row->clock : id == 36 ? row->memory_clock : id == 37 ? row->bus : row->l2;
     }
     return id == 13 ? 1500000 : 0;
 }
 
 static int attribute_of(int id, CUdevice device) {
-    const struct gpu *const gpu = sim_config.gpu;
+    const struct gpu *const gpu = sim_gpu(device);
     switch (id) {
     case 12:
     case 82:
@@ -177,7 +178,7 @@ static int attribute_of(int id, CUdevice device) {
     case 36:
     case 37:
     case 38:
-        return speed_of(id);
+        return speed_of(id, gpu);
     case 16:
         return gpu->multiprocessors;
     case 33:
@@ -230,8 +231,8 @@ SIM_API CUresult cuDeviceGetProperties(CUdevprop *properties, CUdevice device) {
         .totalConstantMemory = 65536,
         .SIMDWidth = WARP,
         .memPitch = 2147483647,
-        .regsPerBlock = sim_config.gpu->registers,
-        .clockRate = speed_of(13),
+        .regsPerBlock = sim_gpu(device)->registers,
+        .clockRate = speed_of(13, sim_gpu(device)),
         .textureAlign = 512,
     };
     return CUDA_SUCCESS;

@@ -1,4 +1,4 @@
-/* The entry points of graphs: making and reading them. */
+/* The entry points of graphs: making, reading and changing their shape. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ SIM_API CUresult cuGraphCreate(CUgraph *out, unsigned int flags) {
 SIM_API CUresult cuGraphDestroy(CUgraph handle) {
     SIM_CALL();
     struct graph *const graph = sim_handle_get(handle, KIND_GRAPH);
-    if (graph == NULL)
+    if (graph == NULL || graph->owned || graph->capturing)
         return CUDA_ERROR_INVALID_VALUE;
     sim_graph_free(graph);
     return CUDA_SUCCESS;
@@ -36,22 +36,59 @@ SIM_API CUresult cuGraphClone(CUgraph *out, CUgraph handle) {
     return CUDA_SUCCESS;
 }
 
+SIM_API CUresult cuGraphNodeFindInClone(CUgraphNode *out, CUgraphNode handle, CUgraph clone) {
+    SIM_CALL();
+    const struct node *const node = sim_handle_get(handle, KIND_NODE);
+    const struct graph *const graph = sim_handle_get(clone, KIND_GRAPH);
+    if (out == NULL || node == NULL || graph == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    const struct node *const found = sim_graph_find_copy(graph, node->id);
+    if (found == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = found->handle;
+    return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuGraphDestroyNode(CUgraphNode handle) {
+    SIM_CALL();
+    struct node *const node = sim_handle_get(handle, KIND_NODE);
+    if (node == NULL || node->graph->capturing)
+        return CUDA_ERROR_INVALID_VALUE;
+    sim_node_remove(node);
+    return CUDA_SUCCESS;
+}
+
+/* A list that the program has room for `*count` entries of. */
+struct list {
+    CUgraphNode *out;
+    size_t found, room;
+};
+
+static void list_add(struct list *list, const struct node *node) {
+    if (list->out != NULL && list->found < list->room)
+        list->out[list->found] = node->handle;
+    list->found++;
+}
+
+static void list_end(struct list *list, CUgraphEdgeData *data, size_t *count) {
+    for (size_t i = list->found; list->out != NULL && i < list->room; i++)
+        list->out[i] = NULL;
+    const size_t filled = list->found < list->room ? list->found : list->room;
+    if (data != NULL)
+        memset(data, 0, filled * sizeof *data);
+    *count = list->found;
+}
+
 static CUresult get_nodes(CUgraph handle, CUgraphNode *out, size_t *count, bool roots) {
     SIM_CALL();
     const struct graph *const graph = sim_handle_get(handle, KIND_GRAPH);
     if (graph == NULL || count == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    size_t found = 0;
-    for (uint32_t i = 0; i < graph->count; i++) {
-        if (roots && graph->nodes[i]->before_count > 0)
-            continue;
-        if (out != NULL && found < *count)
-            out[found] = graph->nodes[i]->handle;
-        found++;
-    }
-    for (size_t i = found; out != NULL && i < *count; i++)
-        out[i] = NULL;
-    *count = found;
+    struct list list = {out, 0, *count};
+    for (uint32_t i = 0; i < graph->count; i++)
+        if (!roots || graph->nodes[i]->before_count == 0)
+            list_add(&list, graph->nodes[i]);
+    list_end(&list, NULL, count);
     return CUDA_SUCCESS;
 }
 
@@ -68,19 +105,14 @@ static CUresult get_edges(CUgraph handle, CUgraphNode *from, CUgraphNode *to, CU
     const struct graph *const graph = sim_handle_get(handle, KIND_GRAPH);
     if (graph == NULL || count == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    size_t found = 0;
+    struct list starts = {from, 0, *count}, ends = {to, 0, *count};
     for (uint32_t i = 0; i < graph->count; i++)
-        for (uint32_t k = 0; k < graph->nodes[i]->before_count; k++, found++) {
-            if (found >= *count)
-                continue;
-            if (from != NULL)
-                from[found] = graph->nodes[i]->before[k]->handle;
-            if (to != NULL)
-                to[found] = graph->nodes[i]->handle;
-            if (data != NULL)
-                memset(&data[found], 0, sizeof data[found]);
+        for (uint32_t k = 0; k < graph->nodes[i]->before_count; k++) {
+            list_add(&starts, graph->nodes[i]->before[k]);
+            list_add(&ends, graph->nodes[i]);
         }
-    *count = found;
+    list_end(&starts, NULL, count);
+    list_end(&ends, data, count);
     return CUDA_SUCCESS;
 }
 
@@ -98,13 +130,10 @@ static CUresult get_before(CUgraphNode handle, CUgraphNode *out, CUgraphEdgeData
     const struct node *const node = sim_handle_get(handle, KIND_NODE);
     if (node == NULL || count == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < node->before_count && i < *count; i++) {
-        if (out != NULL)
-            out[i] = node->before[i]->handle;
-        if (data != NULL)
-            memset(&data[i], 0, sizeof data[i]);
-    }
-    *count = node->before_count;
+    struct list list = {out, 0, *count};
+    for (uint32_t i = 0; i < node->before_count; i++)
+        list_add(&list, node->before[i]);
+    list_end(&list, data, count);
     return CUDA_SUCCESS;
 }
 
@@ -117,6 +146,38 @@ SIM_API CUresult cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNode *ou
     return get_before(node, out, data, count);
 }
 
+/* Where `from` stands among what `to` depends on, or before_count. */
+static uint32_t edge_of(const struct node *to, const struct node *from) {
+    uint32_t at = 0;
+    while (at < to->before_count && to->before[at] != from)
+        at++;
+    return at;
+}
+
+static CUresult get_after(CUgraphNode handle, CUgraphNode *out, CUgraphEdgeData *data, size_t *count) {
+    SIM_CALL();
+    const struct node *const node = sim_handle_get(handle, KIND_NODE);
+    if (node == NULL || count == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct list list = {out, 0, *count};
+    for (uint32_t i = 0; i < node->graph->count; i++) {
+        const struct node *const other = node->graph->nodes[i];
+        if (edge_of(other, node) < other->before_count)
+            list_add(&list, other);
+    }
+    list_end(&list, data, count);
+    return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode *out, size_t *count) {
+    return get_after(node, out, NULL, count);
+}
+
+SIM_API CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode node, CUgraphNode *out, CUgraphEdgeData *data,
+                                                 size_t *count) {
+    return get_after(node, out, data, count);
+}
+
 SIM_API CUresult cuGraphNodeGetType(CUgraphNode handle, int *type) {
     SIM_CALL();
     const struct node *const node = sim_handle_get(handle, KIND_NODE);
@@ -126,98 +187,53 @@ SIM_API CUresult cuGraphNodeGetType(CUgraphNode handle, int *type) {
     return CUDA_SUCCESS;
 }
 
-/* A node of a graph that the program builds itself. */
-static CUresult add(CUgraph handle, int type, const CUgraphNode *before, size_t count, struct node **out) {
-    struct graph *const graph = sim_handle_get(handle, KIND_GRAPH);
-    if (graph == NULL || (count > 0 && before == NULL) || count > 1 << 20)
+/* Adds or takes away edges; nothing is changed unless all of them are good. A cycle is found when the graph is
+ * instantiated, as on the real driver. */
+static CUresult change_edges(CUgraph handle, const CUgraphNode *from, const CUgraphNode *to, size_t count, bool add) {
+    SIM_CALL();
+    const struct graph *const graph = sim_handle_get(handle, KIND_GRAPH);
+    if (graph == NULL || (count > 0 && (from == NULL || to == NULL)))
         return CUDA_ERROR_INVALID_VALUE;
-    struct node **const nodes = calloc(count + 1, sizeof(struct node *));
-    if (nodes == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    bool good = true;
     for (size_t i = 0; i < count; i++) {
-        nodes[i] = sim_handle_get(before[i], KIND_NODE);
-        good = good && nodes[i] != NULL && nodes[i]->graph == graph;
+        const struct node *const start = sim_handle_get(from[i], KIND_NODE), *const end =
+                                                                                 sim_handle_get(to[i], KIND_NODE);
+        if (start == NULL || end == NULL || start == end || start->graph != graph || end->graph != graph ||
+            (edge_of(end, start) == end->before_count) != add)
+            return CUDA_ERROR_INVALID_VALUE;
     }
-    *out = good ? sim_node_new(graph, type, nodes, (uint32_t)count) : NULL;
-    free(nodes);
-    return *out != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < count; i++) {
+        struct node *const start = sim_handle_get(from[i], KIND_NODE), *const end = sim_handle_get(to[i], KIND_NODE);
+        const uint32_t at = edge_of(end, start);
+        if (!add && at < end->before_count)
+            end->before[at] = end->before[--end->before_count];
+        if (!add || at < end->before_count)
+            continue;
+        struct node **const grown = realloc(end->before, (end->before_count + 1) * sizeof *grown);
+        if (grown == NULL)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        grown[end->before_count++] = start;
+        end->before = grown;
+    }
+    return CUDA_SUCCESS;
 }
 
-SIM_API CUresult cuGraphAddEmptyNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t count) {
-    SIM_CALL();
-    struct node *node;
-    if (out == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    const CUresult result = add(graph, NODE_EMPTY, before, count, &node);
-    if (result == CUDA_SUCCESS)
-        *out = node->handle;
-    return result;
+SIM_API CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count) {
+    return change_edges(graph, from, to, count, true);
 }
 
-/* Reads a kernel node's parameters; `full`: the form with kern and ctx. */
-CUresult sim_node_request(const CUDA_KERNEL_NODE_PARAMS *what, bool full, struct launch_request *request) {
-    struct context *const context = sim_current_context();
-    if (context == NULL)
-        return CUDA_ERROR_INVALID_CONTEXT;
-    *request = (struct launch_request){
-        .handle = what->func != NULL || !full ? what->func : what->kern,
-        .grid = {what->gridDimX, what->gridDimY, what->gridDimZ},
-        .block = {what->blockDimX, what->blockDimY, what->blockDimZ},
-        .dynamic = what->sharedMemBytes,
-    };
-    CUresult result = sim_function_of(request->handle, context, true, &request->function);
-    if (result == CUDA_SUCCESS)
-        result = sim_launch_check(request);
-    if (result == CUDA_SUCCESS)
-        result = sim_launch_parameters(request, what->kernelParams, what->extra);
-    return result;
-}
-
-static CUresult add_kernel(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t count,
-                           const CUDA_KERNEL_NODE_PARAMS *what, bool full) {
-    SIM_CALL();
-    struct launch_request request = {0};
-    struct node *node = NULL;
-    if (out == NULL || what == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = sim_node_request(what, full, &request);
-    if (result == CUDA_SUCCESS)
-        result = add(graph, NODE_KERNEL, before, count, &node);
-    if (result == CUDA_SUCCESS && !sim_node_set_launch(node, &request))
-        result = CUDA_ERROR_OUT_OF_MEMORY;
-    if (result == CUDA_SUCCESS)
-        *out = node->handle;
-    free(request.parameters);
-    return result;
-}
-
-SIM_API CUresult cuGraphAddKernelNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t count,
-                                      const CUDA_KERNEL_NODE_PARAMS_v1 *what) {
-    return add_kernel(out, graph, before, count, (const CUDA_KERNEL_NODE_PARAMS *)(const void *)what, false);
-}
-
-SIM_API CUresult cuGraphAddKernelNode_v2(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t count,
-                                         const CUDA_KERNEL_NODE_PARAMS *what) {
-    return add_kernel(out, graph, before, count, what, true);
-}
-
-static CUresult add_node(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t count,
-                         const CUgraphNodeParams *what) {
-    if (what == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (what->type == NODE_KERNEL)
-        return add_kernel(out, graph, before, count, &what->of.kernel, true);
-    return what->type == NODE_EMPTY ? cuGraphAddEmptyNode(out, graph, before, count) : CUDA_ERROR_NOT_SUPPORTED;
-}
-
-SIM_API CUresult cuGraphAddNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t count,
-                                CUgraphNodeParams *what) {
-    return add_node(out, graph, before, count, what);
-}
-
-SIM_API CUresult cuGraphAddNode_v2(CUgraphNode *out, CUgraph graph, const CUgraphNode *before,
-                                   const CUgraphEdgeData *data, size_t count, CUgraphNodeParams *what) {
+SIM_API CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
+                                           const CUgraphEdgeData *data, size_t count) {
     (void)data;
-    return add_node(out, graph, before, count, what);
+    return change_edges(graph, from, to, count, true);
+}
+
+SIM_API CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
+                                           size_t count) {
+    return change_edges(graph, from, to, count, false);
+}
+
+SIM_API CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
+                                              const CUgraphEdgeData *data, size_t count) {
+    (void)data;
+    return change_edges(graph, from, to, count, false);
 }

@@ -22,6 +22,7 @@ struct source {
     const uint8_t *data;
     size_t bytes;
     bool size_known;
+    const struct gpu *gpu; /* for which code is wanted */
 };
 
 /* Copies bytes that may not be there. */
@@ -90,8 +91,7 @@ static size_t elf_extent(const struct source *source, size_t at) {
     return extent;
 }
 
-static bool runs_here(int architecture) {
-    const struct gpu *const gpu = sim_config.gpu;
+static bool runs_on(const struct gpu *gpu, int architecture) {
     return architecture / 10 == gpu->major && architecture % 10 <= gpu->minor;
 }
 
@@ -105,7 +105,7 @@ static CUresult load_elf(const struct source *source, size_t at, size_t bytes, s
     if (fetch(source, at, copy, bytes))
         result = sim_elf_read(copy, bytes, image);
     free(copy);
-    if (result == CUDA_SUCCESS && !runs_here(image->architecture))
+    if (result == CUDA_SUCCESS && !runs_on(source->gpu, image->architecture))
         result = CUDA_ERROR_NO_BINARY_FOR_GPU;
     return result;
 }
@@ -143,9 +143,9 @@ struct candidate {
     int kind, architecture;
 };
 
-static bool is_better(const struct candidate *entry, const struct candidate *best) {
-    const int device = sim_config.gpu->major * 10 + sim_config.gpu->minor;
-    const bool fits = entry->kind == FATBIN_ELF ? runs_here(entry->architecture) : entry->architecture <= device;
+static bool is_better(const struct gpu *gpu, const struct candidate *entry, const struct candidate *best) {
+    const int device = gpu->major * 10 + gpu->minor;
+    const bool fits = entry->kind == FATBIN_ELF ? runs_on(gpu, entry->architecture) : entry->architecture <= device;
     if (!fits)
         return false;
     return entry->kind > best->kind || (entry->kind == best->kind && entry->architecture > best->architecture);
@@ -172,7 +172,7 @@ static CUresult load_fatbin(const struct source *source, struct image *image) {
             return CUDA_ERROR_INVALID_IMAGE;
         const struct candidate found = {at + head, (size_t)size, read16(entry), (int)read32(entry + 28)};
         const bool known = found.kind == FATBIN_PTX || found.kind == FATBIN_ELF;
-        if (known && is_better(&found, &best)) {
+        if (known && is_better(source->gpu, &found, &best)) {
             if ((read64(entry + 40) & FATBIN_COMPRESSED) != 0)
                 compressed = true;
             else
@@ -202,7 +202,7 @@ static CUresult load(const struct source *source, struct image *image) {
     if (magic == WRAPPER_MAGIC) {
         if (!fetch(source, 0, start, sizeof start) || read64(start + 8) == 0)
             return CUDA_ERROR_INVALID_IMAGE;
-        const struct source inner = {(const uint8_t *)(uintptr_t)read64(start + 8), 0, false};
+        const struct source inner = {(const uint8_t *)(uintptr_t)read64(start + 8), 0, false, source->gpu};
         if (!fetch(&inner, 0, start, 4) || read32(start) != FATBIN_MAGIC)
             return CUDA_ERROR_INVALID_IMAGE;
         return load_fatbin(&inner, image);
@@ -210,12 +210,12 @@ static CUresult load(const struct source *source, struct image *image) {
     return load_ptx(source, 0, source->size_known ? source->bytes : LARGEST_IMAGE, image);
 }
 
-CUresult sim_image_load(const void *data, size_t bytes, bool size_known, struct image **out) {
+CUresult sim_image_load(const void *data, size_t bytes, bool size_known, const struct gpu *gpu, struct image **out) {
     struct image *const image = calloc(1, sizeof *image);
     if (image == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
     image->references = 1;
-    const struct source source = {data, bytes, size_known};
+    const struct source source = {data, bytes, size_known, gpu};
     const CUresult result = load(&source, image);
     if (result != CUDA_SUCCESS) {
         sim_image_release(image);

@@ -17,14 +17,16 @@ static void set_blocks(struct launch *launch, int cluster) {
     launch->scale = (double)launch->blocks / (double)launch->simulated;
 }
 
-void sim_launch_fill(struct op *op, const struct launch_request *request, const struct stream *stream, int priority) {
+void sim_launch_fill(struct op *op, const struct launch_request *request, const struct stream *stream, int priority,
+                     const struct sm_set *usable) {
     const struct kernel_image *const image = request->function->image;
     struct launch *const launch = calloc(1, sizeof *launch);
     if (launch == NULL)
         abort();
     launch->threads = (int)(request->block[0] * request->block[1] * request->block[2]);
-    launch->work = sim_work_class(image, launch->threads);
+    launch->work = sim_work_class(sim_gpu_of(request->function), image, launch->threads);
     launch->blocks = (unsigned long long)request->grid[0] * request->grid[1] * request->grid[2];
+    launch->usable = *usable;
     launch->cluster = request->cluster > 1 ? request->cluster : 1;
     set_blocks(launch, launch->cluster);
     launch->warps = sim_warps(launch->threads);
@@ -38,76 +40,94 @@ void sim_launch_fill(struct op *op, const struct launch_request *request, const 
     op->launch = launch;
 }
 
-static CUresult submit(const struct launch_request *request, struct stream *stream, bool *captured) {
+/* A node that a capture makes: with the attributes of its launch, and the priority of its stream if none was given. */
+static CUresult capture(const struct launch_request *request, struct stream *stream, const CUlaunchConfig *config) {
+    struct node *const node = sim_capture_node(stream, NODE_KERNEL);
+    if (node == NULL || !sim_node_set_launch(node, request))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    node->context = stream->green != NULL ? stream->green : stream->context->handle;
+    if (!request->has_priority)
+        node->launch.priority = node->launch.asked_priority = stream->priority;
+    for (unsigned int i = 0; i < config->numAttrs; i++)
+        if (!sim_node_keep_attribute(node, config->attrs[i].id, &config->attrs[i].value))
+            return CUDA_ERROR_OUT_OF_MEMORY;
+    return CUDA_SUCCESS;
+}
+
+static CUresult submit(const struct launch_request *request, struct stream *stream, const CUlaunchConfig *config,
+                       bool *captured) {
     CUresult result = sim_capture_check(stream, captured);
     if (result != CUDA_SUCCESS)
         return result;
-    if (*captured) {
-        struct node *const node = sim_capture_node(stream, NODE_KERNEL);
-        if (node == NULL || !sim_node_set_launch(node, request))
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        if (!request->has_priority)
-            node->launch.priority = stream->priority;
-        return CUDA_SUCCESS;
-    }
+    if (*captured)
+        return capture(request, stream, config);
     struct op *const op = sim_stream_op(stream, OP_KERNEL);
-    sim_launch_fill(op, request, stream, request->has_priority ? request->priority : stream->priority);
+    sim_launch_fill(op, request, stream, request->has_priority ? request->priority : stream->priority, &stream->usable);
     sim_stream_submit(stream, op);
     return CUDA_SUCCESS;
 }
 
-struct call {
-    const char *entry;
-    const CUlaunchConfig *config;
-    CUfunction handle;
-    void **parameters, **extra;
-    bool cooperative, per_thread;
-};
-
-static CUresult prepare_and_submit(const struct call *call, struct launch_request *request, struct context *context,
-                                   struct stream **stream, bool *captured) {
+CUresult sim_launch_prepare(const struct call *call, struct context *context, struct launching *out) {
     const CUlaunchConfig *const config = call->config;
+    struct launch_request *const request = &out->request;
+    *out = (struct launching){.request = {
+                                  .handle = call->handle,
+                                  .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
+                                  .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
+                                  .dynamic = config->sharedMemBytes,
+                                  .cooperative = call->cooperative,
+                              }};
     CUresult result = sim_function_of(call->handle, context, true, &request->function);
     if (result == CUDA_SUCCESS)
-        result = sim_stream_of(config->hStream, call->per_thread, context, stream);
-    if (result == CUDA_SUCCESS && request->function->module->context != (*stream)->context)
+        result = sim_stream_of(config->hStream, call->per_thread, context, &out->stream);
+    if (result == CUDA_SUCCESS && request->function->module->context != out->stream->context)
         result = CUDA_ERROR_INVALID_HANDLE;
+    if (result == CUDA_SUCCESS)
+        request->usable = &out->stream->usable;
     if (result == CUDA_SUCCESS)
         result = sim_launch_attributes(request, config->attrs, config->numAttrs);
     if (result == CUDA_SUCCESS)
         result = sim_launch_check(request);
     if (result == CUDA_SUCCESS)
         result = sim_launch_parameters(request, call->parameters, call->extra);
-    return result == CUDA_SUCCESS ? submit(request, *stream, captured) : result;
+    return result;
+}
+
+/* After it was done or refused: what follows from that, and the log. */
+void sim_launch_end(const struct call *call, struct launching *launching, CUresult result) {
+    struct launch_request *const request = &launching->request;
+    const struct stream *const stream = launching->stream;
+    if (result != CUDA_SUCCESS && stream != NULL && stream->capture != NULL && !sim_refused_by_wish(request))
+        sim_capture_invalidate(stream->capture); /* as on the real driver (measured: 580.159) */
+    if (result == CUDA_SUCCESS && !call->older)
+        sim_older_state_forget(request->function);
+    char text[32];
+    snprintf(text, sizeof text, "0x%llx",
+             stream != NULL ? sim_stream_number(stream) : sim_handle_number(call->config->hStream));
+    const int inherited = stream != NULL ? stream->priority : LEAST_PRIORITY;
+    sim_log_launch(&(struct launch_line){
+        .entry = call->entry,
+        .request = request,
+        .stream = text,
+        .result = result,
+        .priority = request->has_priority ? request->priority : inherited,
+        .captured = launching->captured,
+    });
+    free(request->parameters);
+}
+
+CUresult sim_launch_locked(const struct call *call, struct context *context) {
+    struct launching launching;
+    CUresult result = sim_launch_prepare(call, context, &launching);
+    if (result == CUDA_SUCCESS)
+        result = submit(&launching.request, launching.stream, call->config, &launching.captured);
+    sim_launch_end(call, &launching, result);
+    return result;
 }
 
 static CUresult launch(const struct call *call) {
     SIM_CALL_IN_CONTEXT(context);
-    const CUlaunchConfig *const config = call->config;
-    struct launch_request request = {
-        .handle = call->handle,
-        .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
-        .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
-        .dynamic = config->sharedMemBytes,
-        .cooperative = call->cooperative,
-    };
-    struct stream *stream = NULL;
-    bool captured = false;
-    const CUresult result = prepare_and_submit(call, &request, context, &stream, &captured);
-    char text[32];
-    snprintf(text, sizeof text, "0x%llx",
-             stream != NULL ? sim_stream_number(stream) : sim_handle_number(config->hStream));
-    const int inherited = stream != NULL ? stream->priority : LEAST_PRIORITY;
-    sim_log_launch(&(struct launch_line){
-        .entry = call->entry,
-        .request = &request,
-        .stream = text,
-        .result = result,
-        .priority = request.has_priority ? request.priority : inherited,
-        .captured = captured,
-    });
-    free(request.parameters);
-    return result;
+    return sim_launch_locked(call, context);
 }
 
 #define KERNEL_ARGUMENTS                                                                                               \
@@ -121,8 +141,13 @@ static CUresult launch(const struct call *call) {
 #define LAUNCH(name, arguments, extra_value, is_cooperative, is_per_thread)                                            \
     SIM_API CUresult name arguments {                                                                                  \
         const CUlaunchConfig config = {grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, NULL, 0};    \
-        return launch(                                                                                                 \
-            &(struct call){#name, &config, function, parameters, extra_value, is_cooperative, is_per_thread});         \
+        return launch(&(struct call){.entry = #name,                                                                   \
+                                     .config = &config,                                                                \
+                                     .handle = function,                                                               \
+                                     .parameters = parameters,                                                         \
+                                     .extra = extra_value,                                                             \
+                                     .cooperative = is_cooperative,                                                    \
+                                     .per_thread = is_per_thread});                                                    \
     }
 
 LAUNCH(cuLaunchKernel, KERNEL_ARGUMENTS, extra, false, false)
@@ -133,12 +158,22 @@ LAUNCH(cuLaunchCooperativeKernel_ptsz, COOPERATIVE_ARGUMENTS, NULL, true, true)
 SIM_API CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra) {
     if (config == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    return launch(&(struct call){"cuLaunchKernelEx", config, function, parameters, extra, false, false});
+    return launch(&(struct call){.entry = __func__,
+                                 .config = config,
+                                 .handle = function,
+                                 .parameters = parameters,
+                                 .extra = extra,
+                                 .per_thread = false});
 }
 
 SIM_API CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction function, void **parameters,
                                        void **extra) {
     if (config == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    return launch(&(struct call){"cuLaunchKernelEx_ptsz", config, function, parameters, extra, false, true});
+    return launch(&(struct call){.entry = __func__,
+                                 .config = config,
+                                 .handle = function,
+                                 .parameters = parameters,
+                                 .extra = extra,
+                                 .per_thread = true});
 }

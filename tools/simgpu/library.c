@@ -7,16 +7,25 @@
 static void library_free(struct library *library) {
     while (library->used > 0)
         sim_module_free(library->modules[0]); /* takes itself out of the list */
-    for (uint32_t i = 0; library->kernels != NULL && i < library->image->kernels; i++)
+    for (uint32_t i = 0; i < library->count; i++)
         if (library->kernels[i] != NULL) {
             sim_handle_free(library->kernels[i]->handle);
             free(library->kernels[i]);
         }
-    sim_image_release(library->image);
+    for (size_t i = 0; i < MAX_DEVICES; i++)
+        if (library->images[i] != NULL)
+            sim_image_release(library->images[i]);
     sim_handle_free(library->handle);
     free(library->kernels);
     free(library->modules);
     free(library);
+}
+
+struct kernel *sim_library_kernel(const struct library *library, const char *name) {
+    for (uint32_t i = 0; i < library->count; i++)
+        if (strcmp(library->kernels[i]->name, name) == 0)
+            return library->kernels[i];
+    return NULL;
 }
 
 void sim_library_forget_module(struct library *library, const struct module *module) {
@@ -27,17 +36,56 @@ void sim_library_forget_module(struct library *library, const struct module *mod
         }
 }
 
-static struct kernel *kernel_new(struct library *library, uint32_t index) {
+static struct kernel *kernel_new(struct library *library, const char *name) {
     struct kernel *const kernel = calloc(1, sizeof *kernel);
     if (kernel == NULL)
         return NULL;
     kernel->handle = sim_handle_new(KIND_KERNEL, kernel);
     kernel->library = library;
-    kernel->image = &library->image->kernel[index];
-    kernel->index = index;
-    for (size_t i = 0; i < MAX_DEVICES; i++)
-        kernel->max_dynamic[i] = kernel->carveout[i] = -1;
+    kernel->name = name;
+    for (size_t device = 0; device < MAX_DEVICES; device++) {
+        sim_settings_clear(&kernel->settings[device]);
+        const struct image *const image = library->images[device];
+        for (uint32_t i = 0; image != NULL && i < image->kernels; i++)
+            if (strcmp(image->kernel[i].name, name) == 0)
+                kernel->images[device] = &image->kernel[i];
+    }
     return kernel;
+}
+
+/* The code for each device: a fat binary may hold some for one kind of GPU and none for another. */
+static CUresult load_images(struct library *library, const void *data, size_t bytes, bool size_known) {
+    CUresult first = CUDA_SUCCESS;
+    bool any = false;
+    for (int device = 0; device < sim_config.devices; device++) {
+        const struct gpu *const gpu = sim_gpu(device);
+        int same = 0;
+        while (sim_gpu(same)->key != gpu->key)
+            same++;
+        CUresult result = CUDA_SUCCESS;
+        if (same == device)
+            result = sim_image_load(data, bytes, size_known, gpu, &library->images[device]);
+        else if ((library->images[device] = library->images[same]) != NULL)
+            library->images[device]->references++;
+        any = any || library->images[device] != NULL;
+        first = device == 0 ? result : first;
+    }
+    return any ? CUDA_SUCCESS : first;
+}
+
+/* Of all devices: the first image that there is names the kernels. */
+static bool make_kernels(struct library *library) {
+    const struct image *image = NULL;
+    for (size_t i = 0; image == NULL; i++)
+        image = library->images[i];
+    library->kernels = calloc(image->kernels + 1, sizeof(struct kernel *));
+    for (uint32_t i = 0; library->kernels != NULL && i < image->kernels; i++) {
+        library->kernels[i] = kernel_new(library, image->kernel[i].name);
+        if (library->kernels[i] == NULL)
+            return false;
+        library->count++;
+    }
+    return library->kernels != NULL;
 }
 
 static CUresult load(CUlibrary *out, const void *data, size_t bytes, bool size_known) {
@@ -47,26 +95,16 @@ static CUresult load(CUlibrary *out, const void *data, size_t bytes, bool size_k
         return forbidden;
     if (out == NULL || data == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    struct image *image;
-    const CUresult result = sim_image_load(data, bytes, size_known, &image);
-    if (result != CUDA_SUCCESS)
-        return result;
     struct library *const library = calloc(1, sizeof *library);
-    if (library == NULL) {
-        sim_image_release(image);
+    if (library == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    library->image = image;
-    library->handle = sim_handle_new(KIND_LIBRARY, library);
-    library->kernels = calloc(image->kernels + 1, sizeof(struct kernel *));
-    bool complete = library->handle != NULL && library->kernels != NULL;
-    for (uint32_t i = 0; complete && i < image->kernels; i++) {
-        library->kernels[i] = kernel_new(library, i);
-        complete = library->kernels[i] != NULL;
-    }
-    if (!complete) {
+    CUresult result = load_images(library, data, bytes, size_known);
+    if (result == CUDA_SUCCESS && !make_kernels(library))
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    library->handle = result == CUDA_SUCCESS ? sim_handle_new(KIND_LIBRARY, library) : NULL;
+    if (library->handle == NULL) {
         library_free(library);
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        return result != CUDA_SUCCESS ? result : CUDA_ERROR_OUT_OF_MEMORY;
     }
     *out = library->handle;
     return CUDA_SUCCESS;
@@ -117,12 +155,11 @@ SIM_API CUresult cuLibraryGetKernel(CUkernel *out, CUlibrary handle, const char 
         return CUDA_ERROR_INVALID_VALUE;
     if (library == NULL)
         return CUDA_ERROR_INVALID_HANDLE;
-    for (uint32_t i = 0; i < library->image->kernels; i++)
-        if (strcmp(library->image->kernel[i].name, name) == 0) {
-            *out = library->kernels[i]->handle;
-            return CUDA_SUCCESS;
-        }
-    return CUDA_ERROR_NOT_FOUND;
+    const struct kernel *const kernel = sim_library_kernel(library, name);
+    if (kernel == NULL)
+        return CUDA_ERROR_NOT_FOUND;
+    *out = kernel->handle;
+    return CUDA_SUCCESS;
 }
 
 SIM_API CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary handle) {
@@ -132,7 +169,7 @@ SIM_API CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary handle) 
         return CUDA_ERROR_INVALID_VALUE;
     if (library == NULL)
         return CUDA_ERROR_INVALID_HANDLE;
-    *count = library->image->kernels;
+    *count = library->count;
     return CUDA_SUCCESS;
 }
 
@@ -143,7 +180,7 @@ SIM_API CUresult cuLibraryEnumerateKernels(CUkernel *out, unsigned int count, CU
         return CUDA_ERROR_INVALID_VALUE;
     if (library == NULL)
         return CUDA_ERROR_INVALID_HANDLE;
-    for (uint32_t i = 0; i < count && i < library->image->kernels; i++)
+    for (uint32_t i = 0; i < count && i < library->count; i++)
         out[i] = library->kernels[i]->handle;
     return CUDA_SUCCESS;
 }
@@ -154,11 +191,14 @@ static CUresult module_of(struct library *library, struct context *context, stru
             *out = library->modules[i];
             return CUDA_SUCCESS;
         }
+    struct image *const image = library->images[context->device];
+    if (image == NULL)
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
     struct module **const grown = realloc(library->modules, (library->used + 1) * sizeof *grown);
     if (grown == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
     library->modules = grown;
-    *out = sim_module_new(context, library->image, library);
+    *out = sim_module_new(context, image, library);
     if (*out == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
     grown[library->used++] = *out;
@@ -170,7 +210,10 @@ CUresult sim_kernel_function(struct kernel *kernel, struct context *context, str
     const CUresult result = module_of(kernel->library, context, &module);
     if (result != CUDA_SUCCESS)
         return result;
-    *out = sim_module_function(module, kernel->index);
+    const struct kernel_image *const image = kernel->images[context->device];
+    if (image == NULL)
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    *out = sim_module_function(module, (uint32_t)(image - module->image->kernel));
     return *out != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 

@@ -106,11 +106,11 @@ void sim_log_launch(const struct launch_line *line) {
         text, sizeof text,
         "{\"entry\": \"%s\", \"result\": %d, \"kernel\": \"%s\", \"blocks\": %llu, \"threads\": %llu, "
         "\"dynamic_shared\": %u, \"priority\": %d, \"stream\": \"%s\", \"captured\": %s, \"graph\": %s, "
-        "\"cooperative\": %s, \"cluster\": %d, \"parameters\": \"%016llx\"}\n",
+        "\"node\": %s, \"cooperative\": %s, \"cluster\": %d, \"parameters\": \"%016llx\"}\n",
         line->entry, line->result, escaped(kernel, name, sizeof name),
         (unsigned long long)request->grid[0] * request->grid[1] * request->grid[2],
         (unsigned long long)request->block[0] * request->block[1] * request->block[2], request->dynamic, line->priority,
-        line->stream, line->captured ? "true" : "false", line->graph ? "true" : "false",
+        line->stream, line->captured ? "true" : "false", line->graph ? "true" : "false", line->node ? "true" : "false",
         request->cooperative ? "true" : "false", request->cluster > 1 ? request->cluster : 1,
         (unsigned long long)hash_of(request->parameters, request->parameters != NULL ? request->parameter_bytes : 0));
     write_all(launches, text, (size_t)length);

@@ -59,7 +59,7 @@ static void *pages(size_t bytes, size_t *mapped) {
 }
 
 CUdeviceptr sim_memory_new(size_t bytes, const struct context *context, int type) {
-    const size_t total = (size_t)sim_config.gpu->memory_gib << 30;
+    const size_t total = (size_t)sim_gpu(context->device)->memory_gib << 30;
     if (bytes == 0 || bytes > total || (type == MEMORY_DEVICE && bytes > total - used[context->device]))
         return 0;
     if (count == room) {
@@ -206,7 +206,7 @@ SIM_API CUresult cuMemGetInfo_v2(size_t *available, size_t *total) {
     SIM_CALL_IN_CONTEXT(context);
     if (available == NULL || total == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    *total = (size_t)sim_config.gpu->memory_gib << 30;
+    *total = (size_t)sim_gpu(context->device)->memory_gib << 30;
     *available = *total - used[context->device];
     return CUDA_SUCCESS;
 }

@@ -38,6 +38,7 @@ void sim_module_free(struct module *module) {
     for (uint32_t i = 0; i < module->image->kernels; i++)
         if (module->functions[i] != NULL) {
             sim_handle_free(module->functions[i]->handle);
+            sim_older_state_forget(module->functions[i]);
             free(module->functions[i]);
         }
     for (uint32_t i = 0; i < module->image->globals; i++)
@@ -60,10 +61,10 @@ struct function *sim_module_function(struct module *module, uint32_t index) {
         .handle = sim_handle_new(KIND_FUNCTION, function),
         .module = module,
         .image = &module->image->kernel[index],
-        .kernel = module->library != NULL ? module->library->kernels[index] : NULL,
-        .max_dynamic = -1,
-        .carveout = -1,
+        .kernel =
+            module->library != NULL ? sim_library_kernel(module->library, module->image->kernel[index].name) : NULL,
     };
+    sim_settings_clear(&function->settings);
     module->functions[index] = function;
     return function;
 }
@@ -97,7 +98,7 @@ static CUresult load(CUmodule *out, const void *data, size_t bytes, bool size_kn
     if (out == NULL || data == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     struct image *image;
-    const CUresult result = sim_image_load(data, bytes, size_known, &image);
+    const CUresult result = sim_image_load(data, bytes, size_known, sim_gpu(context->device), &image);
     if (result != CUDA_SUCCESS)
         return result;
     struct module *const module = sim_module_new(context, image, NULL);

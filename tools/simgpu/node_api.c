@@ -1,137 +1,249 @@
-/* The entry points of kernel nodes: their parameters and attributes. */
+/* The entry points that add a node to a graph, and that read and set the parameters of one, of every kind but the
+ * kernels' own (kernel_node.c). Each puts what it was given into the form of cuGraphAddNode.
+ */
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim.h"
 
-static struct node *kernel_node(CUgraphNode handle) {
-    struct node *const node = sim_handle_get(handle, KIND_NODE);
-    return node != NULL && node->type == NODE_KERNEL ? node : NULL;
-}
-
-static CUresult get(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS *out, bool full) {
-    SIM_CALL();
-    struct node *const node = kernel_node(handle);
-    if (node == NULL || out == NULL)
+static CUresult make(CUgraph handle, const CUgraphNode *before, size_t count, int type, struct node **out) {
+    struct graph *const graph = sim_handle_get(handle, KIND_GRAPH);
+    if (graph == NULL || (count > 0 && before == NULL) || count > 1 << 20)
         return CUDA_ERROR_INVALID_VALUE;
-    if (sim_node_check(node, sim_current_context()) == CUDA_ERROR_INVALID_HANDLE)
-        return CUDA_ERROR_INVALID_HANDLE; /* its module is gone */
-    const struct launch_request *const request = &node->launch;
-    const struct kernel_image *const image = request->function->image;
-    void **const pointers = realloc(node->parameter_pointers, (image->parameters + 1) * sizeof *pointers);
-    if (pointers == NULL)
+    struct node **const nodes = calloc(count + 1, sizeof(struct node *));
+    if (nodes == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    node->parameter_pointers = pointers;
-    for (uint32_t i = 0; i < image->parameters; i++)
-        pointers[i] = request->parameters + image->parameter[i].offset;
-    const CUDA_KERNEL_NODE_PARAMS what = {
-        .func = request->function->handle,
-        .gridDimX = request->grid[0],
-        .gridDimY = request->grid[1],
-        .gridDimZ = request->grid[2],
-        .blockDimX = request->block[0],
-        .blockDimY = request->block[1],
-        .blockDimZ = request->block[2],
-        .sharedMemBytes = request->dynamic,
-        .kernelParams = pointers,
-        .kern = sim_handle_get(request->handle, KIND_KERNEL) != NULL ? request->handle : NULL,
-    };
-    memcpy(out, &what, full ? sizeof what : sizeof(CUDA_KERNEL_NODE_PARAMS_v1));
-    return CUDA_SUCCESS;
+    bool good = true;
+    for (size_t i = 0; i < count; i++) {
+        nodes[i] = sim_handle_get(before[i], KIND_NODE);
+        good = good && nodes[i] != NULL && nodes[i]->graph == graph;
+        for (size_t k = 0; good && k < i; k++)
+            good = nodes[k] != nodes[i];
+    }
+    *out = good ? sim_node_new(graph, type, nodes, (uint32_t)count) : NULL;
+    free(nodes);
+    return *out != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-SIM_API CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1 *out) {
-    return get(node, (CUDA_KERNEL_NODE_PARAMS *)(void *)out, false);
-}
-
-SIM_API CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *out) {
-    return get(node, out, true);
-}
-
-/* Puts new parameters in a node; its attributes stay. */
-static CUresult put(struct node *node, const CUDA_KERNEL_NODE_PARAMS *what, bool full) {
-    struct launch_request request = {0};
-    if (node == NULL || what == NULL)
+static CUresult add(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t count,
+                    const CUgraphNodeParams *what, const char *entry) {
+    SIM_CALL();
+    struct node *node;
+    if (out == NULL || what == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = sim_node_request(what, full, &request);
-    request.cluster = node->launch.cluster;
-    request.cooperative = node->launch.cooperative;
-    request.has_priority = node->launch.has_priority;
-    request.priority = node->launch.priority;
-    if (result == CUDA_SUCCESS && !sim_node_set_launch(node, &request))
-        result = CUDA_ERROR_OUT_OF_MEMORY;
-    free(request.parameters);
+    CUresult result = make(graph, before, count, what->type, &node);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = sim_node_write(node, what, entry);
+    if (result == CUDA_SUCCESS)
+        *out = node->handle;
+    else
+        sim_node_remove(node);
     return result;
 }
 
-static CUresult set(CUgraphNode handle, const CUDA_KERNEL_NODE_PARAMS *what, bool full) {
+static CUresult set(CUgraphNode handle, const CUgraphNodeParams *what, const char *entry) {
     SIM_CALL();
-    return put(kernel_node(handle), what, full);
+    struct node *const node = sim_handle_get(handle, KIND_NODE);
+    return node != NULL && what != NULL ? sim_node_write(node, what, entry) : CUDA_ERROR_INVALID_VALUE;
 }
 
-SIM_API CUresult cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *what) {
-    return set(node, (const CUDA_KERNEL_NODE_PARAMS *)(const void *)what, false);
-}
-
-SIM_API CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *what) {
-    return set(node, what, true);
-}
-
-static CUresult set_in_exec(CUgraphExec exec_handle, CUgraphNode handle, const CUDA_KERNEL_NODE_PARAMS *what,
-                            bool full) {
+static CUresult get(CUgraphNode handle, int type, CUgraphNodeParams *out) {
     SIM_CALL();
-    const struct exec *const exec = sim_handle_get(exec_handle, KIND_EXEC);
-    const struct node *const node = kernel_node(handle);
-    if (exec == NULL || node == NULL || node->index >= exec->graph->count)
+    struct node *const node = sim_handle_get(handle, KIND_NODE);
+    return node != NULL && node->type == type ? sim_node_read(node, out) : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* A child graph may only become one of the same shape. */
+static CUresult set_child(CUgraphExec exec, struct node *node, const CUgraphNodeParams *what) {
+    const struct graph *const graph = sim_handle_get(what->of.graph.graph, KIND_GRAPH);
+    const struct node *where, *from;
+    if (graph == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    struct node *const own = exec->graph->nodes[node->index];
-    return own->type == NODE_KERNEL ? put(own, what, full) : CUDA_ERROR_INVALID_VALUE;
+    if (sim_graph_compare(sim_handle_get(exec, KIND_EXEC), node->child, graph, &where, &from) != 0)
+        return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+    return sim_node_write(node, what, "");
 }
 
-SIM_API CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
-                                                const CUDA_KERNEL_NODE_PARAMS_v1 *what) {
-    return set_in_exec(exec, node, (const CUDA_KERNEL_NODE_PARAMS *)(const void *)what, false);
-}
-
-SIM_API CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
-                                                   const CUDA_KERNEL_NODE_PARAMS *what) {
-    return set_in_exec(exec, node, what, true);
-}
-
-SIM_API CUresult cuGraphKernelNodeGetAttribute(CUgraphNode handle, int id, CUlaunchAttributeValue *value) {
+static CUresult set_in_exec(CUgraphExec exec, CUgraphNode handle, const CUgraphNodeParams *what, const char *entry) {
     SIM_CALL();
-    const struct node *const node = kernel_node(handle);
-    if (node == NULL || value == NULL)
+    struct node *const node = sim_exec_node(exec, handle);
+    if (node == NULL || what == NULL || what->type != node->type)
         return CUDA_ERROR_INVALID_VALUE;
-    if (id == LAUNCH_PRIORITY)
-        value->integer = node->launch.priority;
-    else if (id == LAUNCH_COOPERATIVE)
-        value->integer = node->launch.cooperative;
-    else
-        return CUDA_ERROR_INVALID_VALUE;
-    return CUDA_SUCCESS;
+    return node->type == NODE_CHILD ? set_child(exec, node, what) : sim_node_write(node, what, entry);
 }
 
-SIM_API CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, int id, const CUlaunchAttributeValue *value) {
-    SIM_CALL();
-    struct node *const node = kernel_node(handle);
-    if (node == NULL || value == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (sim_node_check(node, sim_current_context()) == CUDA_ERROR_INVALID_HANDLE)
-        return CUDA_ERROR_INVALID_HANDLE;
-    const CUlaunchAttribute one = {.id = id, .value = *value};
-    return sim_launch_attributes(&node->launch, &one, 1);
+/* ---- any kind ---- */
+
+SIM_API CUresult cuGraphAddNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t count,
+                                CUgraphNodeParams *what) {
+    return add(out, graph, before, count, what, __func__);
 }
 
-SIM_API CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode to, CUgraphNode from) {
-    SIM_CALL();
-    struct node *const target = kernel_node(to);
-    const struct node *const source = kernel_node(from);
-    if (target == NULL || source == NULL)
+/* Every edge orders the whole of two nodes, whatever its data says: a programmatic edge allows less. */
+SIM_API CUresult cuGraphAddNode_v2(CUgraphNode *out, CUgraph graph, const CUgraphNode *before,
+                                   const CUgraphEdgeData *data, size_t count, CUgraphNodeParams *what) {
+    (void)data;
+    return add(out, graph, before, count, what, __func__);
+}
+
+SIM_API CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams *what) {
+    return set(node, what, __func__);
+}
+
+SIM_API CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *what) {
+    return set_in_exec(exec, node, what, __func__);
+}
+
+SIM_API CUresult cuGraphAddEmptyNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t count) {
+    return add(out, graph, before, count, &(CUgraphNodeParams){.type = NODE_EMPTY}, __func__);
+}
+
+/* ---- kernels ---- */
+
+SIM_API CUresult cuGraphAddKernelNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t count,
+                                      const CUDA_KERNEL_NODE_PARAMS_v1 *what) {
+    if (what == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    target->launch.cluster = source->launch.cluster;
-    target->launch.cooperative = source->launch.cooperative;
-    target->launch.has_priority = source->launch.has_priority;
-    target->launch.priority = source->launch.priority;
-    return CUDA_SUCCESS;
+    const CUgraphNodeParams params = sim_kernel_node_params_v1(what);
+    return add(out, graph, before, count, &params, __func__);
+}
+
+SIM_API CUresult cuGraphAddKernelNode_v2(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t count,
+                                         const CUDA_KERNEL_NODE_PARAMS *what) {
+    if (what == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    return add(out, graph, before, count, &(CUgraphNodeParams){.type = NODE_KERNEL, .of.kernel = *what}, __func__);
+}
+
+/* ---- copies and fills; `context` is where they run, which is the same everywhere here ---- */
+
+static CUgraphNodeParams copy_params(const CUDA_MEMCPY3D *what) {
+    return (CUgraphNodeParams){.type = NODE_MEMCPY, .of.memcpy.copyParams = *what};
+}
+
+static CUgraphNodeParams fill_params(const CUDA_MEMSET_NODE_PARAMS *what) {
+    CUgraphNodeParams params = {.type = NODE_MEMSET};
+    memcpy(&params.of.memset, what, sizeof *what);
+    return params;
+}
+
+static CUgraphNodeParams host_params(const CUDA_HOST_NODE_PARAMS *what) {
+    return (CUgraphNodeParams){.type = NODE_HOST, .of.host = *what};
+}
+
+#define GET_AND_SET(name, kind, structure, params_of, member)                                                          \
+    SIM_API CUresult cuGraph##name##NodeSetParams(CUgraphNode node, const structure *what) {                           \
+        if (what == NULL)                                                                                              \
+            return CUDA_ERROR_INVALID_VALUE;                                                                           \
+        const CUgraphNodeParams params = params_of(what);                                                              \
+        return set(node, &params, __func__);                                                                           \
+    }                                                                                                                  \
+    SIM_API CUresult cuGraph##name##NodeGetParams(CUgraphNode node, structure *out) {                                  \
+        CUgraphNodeParams params;                                                                                      \
+        if (out == NULL)                                                                                               \
+            return CUDA_ERROR_INVALID_VALUE;                                                                           \
+        const CUresult result = get(node, kind, &params);                                                              \
+        if (result == CUDA_SUCCESS)                                                                                    \
+            memcpy(out, &params.of.member, sizeof *out);                                                               \
+        return result;                                                                                                 \
+    }
+
+#define ADD_IN_CONTEXT(name, structure, params_of)                                                                     \
+    SIM_API CUresult cuGraphAdd##name##Node(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t count,  \
+                                            const structure *what, CUcontext context) {                                \
+        (void)context;                                                                                                 \
+        if (what == NULL)                                                                                              \
+            return CUDA_ERROR_INVALID_VALUE;                                                                           \
+        const CUgraphNodeParams params = params_of(what);                                                              \
+        return add(out, graph, before, count, &params, __func__);                                                      \
+    }                                                                                                                  \
+    SIM_API CUresult cuGraphExec##name##NodeSetParams(CUgraphExec exec, CUgraphNode node, const structure *what,       \
+                                                      CUcontext context) {                                             \
+        (void)context;                                                                                                 \
+        if (what == NULL)                                                                                              \
+            return CUDA_ERROR_INVALID_VALUE;                                                                           \
+        const CUgraphNodeParams params = params_of(what);                                                              \
+        return set_in_exec(exec, node, &params, __func__);                                                             \
+    }
+
+GET_AND_SET(Memcpy, NODE_MEMCPY, CUDA_MEMCPY3D, copy_params, memcpy.copyParams)
+ADD_IN_CONTEXT(Memcpy, CUDA_MEMCPY3D, copy_params)
+GET_AND_SET(Memset, NODE_MEMSET, CUDA_MEMSET_NODE_PARAMS, fill_params, memset)
+ADD_IN_CONTEXT(Memset, CUDA_MEMSET_NODE_PARAMS, fill_params)
+GET_AND_SET(Host, NODE_HOST, CUDA_HOST_NODE_PARAMS, host_params, host)
+
+SIM_API CUresult cuGraphAddHostNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t count,
+                                    const CUDA_HOST_NODE_PARAMS *what) {
+    if (what == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    const CUgraphNodeParams params = host_params(what);
+    return add(out, graph, before, count, &params, __func__);
+}
+
+SIM_API CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS *what) {
+    if (what == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    const CUgraphNodeParams params = host_params(what);
+    return set_in_exec(exec, node, &params, __func__);
+}
+
+/* ---- events ---- */
+
+static CUgraphNodeParams event_params(int type, CUevent event) {
+    return (CUgraphNodeParams){.type = type, .of.event.event = event};
+}
+
+#define EVENT_NODE(name, kind)                                                                                         \
+    SIM_API CUresult cuGraphAdd##name##Node(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t count,  \
+                                            CUevent event) {                                                           \
+        const CUgraphNodeParams params = event_params(kind, event);                                                    \
+        return add(out, graph, before, count, &params, __func__);                                                      \
+    }                                                                                                                  \
+    SIM_API CUresult cuGraph##name##NodeGetEvent(CUgraphNode node, CUevent *out) {                                     \
+        CUgraphNodeParams params;                                                                                      \
+        if (out == NULL)                                                                                               \
+            return CUDA_ERROR_INVALID_VALUE;                                                                           \
+        const CUresult result = get(node, kind, &params);                                                              \
+        if (result == CUDA_SUCCESS)                                                                                    \
+            *out = params.of.event.event;                                                                              \
+        return result;                                                                                                 \
+    }                                                                                                                  \
+    SIM_API CUresult cuGraph##name##NodeSetEvent(CUgraphNode node, CUevent event) {                                    \
+        const CUgraphNodeParams params = event_params(kind, event);                                                    \
+        return set(node, &params, __func__);                                                                           \
+    }                                                                                                                  \
+    SIM_API CUresult cuGraphExec##name##NodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event) {              \
+        const CUgraphNodeParams params = event_params(kind, event);                                                    \
+        return set_in_exec(exec, node, &params, __func__);                                                             \
+    }
+
+EVENT_NODE(EventRecord, NODE_RECORD)
+EVENT_NODE(EventWait, NODE_WAIT)
+
+/* ---- child graphs ---- */
+
+static CUgraphNodeParams child_params(CUgraph child) {
+    return (CUgraphNodeParams){.type = NODE_CHILD, .of.graph.graph = child};
+}
+
+SIM_API CUresult cuGraphAddChildGraphNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t count,
+                                          CUgraph child) {
+    const CUgraphNodeParams params = child_params(child);
+    return add(out, graph, before, count, &params, __func__);
+}
+
+SIM_API CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *out) {
+    CUgraphNodeParams params;
+    if (out == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    const CUresult result = get(node, NODE_CHILD, &params);
+    if (result == CUDA_SUCCESS)
+        *out = params.of.graph.graph;
+    return result;
+}
+
+SIM_API CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraph child) {
+    const CUgraphNodeParams params = child_params(child);
+    return set_in_exec(exec, node, &params, __func__);
 }

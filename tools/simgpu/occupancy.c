@@ -28,6 +28,20 @@ static int by_registers(const struct gpu *gpu, const struct footprint *footprint
     return gpu->registers / PARTITIONS / of_warp * PARTITIONS / warps;
 }
 
+/* Shared memory of one multiprocessor as it is set up for a kernel: all that there is, unless the kernel prefers
+ * less; never less than one block takes. */
+static size_t room_of(const struct gpu *gpu, const struct footprint *footprint, size_t shared) {
+    static const size_t steps_kib[] = {0, 8, 16, 32, 64, 100, 132, 164, 196, 228};
+    const size_t all = (size_t)gpu->shared;
+    if (!footprint->prefers)
+        return all;
+    const size_t preferred = (size_t)footprint->carveout * all / 100, wanted = preferred > shared ? preferred : shared;
+    for (size_t i = 0; i < sizeof steps_kib / sizeof *steps_kib; i++)
+        if (steps_kib[i] * 1024 >= wanted && steps_kib[i] * 1024 < all)
+            return steps_kib[i] * 1024;
+    return all;
+}
+
 int sim_occupancy(const struct gpu *gpu, const struct footprint *footprint) {
     if (footprint->threads < 1 || footprint->threads > MAX_BLOCK_THREADS || footprint->registers > 255)
         return 0;
@@ -40,8 +54,35 @@ int sim_occupancy(const struct gpu *gpu, const struct footprint *footprint) {
         return 0;
     int blocks = gpu->blocks;
     const int limits[] = {gpu->threads / WARP / warps, by_registers(gpu, footprint, warps),
-                          (int)((size_t)gpu->shared / shared)};
+                          (int)(room_of(gpu, footprint, shared) / shared)};
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
         blocks = limits[i] < blocks ? limits[i] : blocks;
     return blocks;
+}
+
+struct sm_set sim_sm_all(const struct gpu *gpu) {
+    struct sm_set set = {0};
+    for (int i = 0; i < gpu->multiprocessors; i++)
+        sim_sm_add(&set, i);
+    return set;
+}
+
+int sim_sm_count(const struct sm_set *set) {
+    int count = 0;
+    for (int i = 0; i < MAX_MULTIPROCESSORS; i++)
+        count += sim_sm_has(set, i);
+    return count;
+}
+
+/* Clusters of `cluster` blocks that are resident at once where `blocks` blocks fit on a multiprocessor; `usable` are the
+ * multiprocessors that they may use. */
+int sim_active_clusters(const struct sm_set *usable, int blocks, int cluster) {
+    int found = 0;
+    for (int from = 0; from < MAX_MULTIPROCESSORS; from += CLUSTER_SET) {
+        int count = 0;
+        for (int i = from; i < from + CLUSTER_SET; i++)
+            count += sim_sm_has(usable, i);
+        found += count * blocks / cluster;
+    }
+    return found;
 }

@@ -3,37 +3,47 @@
 
 typedef size_t (*dynamic_for)(int threads);
 
-static CUresult footprint_of(CUfunction handle, int threads, size_t dynamic, struct footprint *out) {
-    const struct function *const function = sim_handle_get(handle, KIND_FUNCTION);
-    const struct kernel *const kernel = function == NULL ? sim_handle_get(handle, KIND_KERNEL) : NULL;
-    const struct kernel_image *const image = function != NULL ? function->image : kernel != NULL ? kernel->image : NULL;
-    if (image == NULL)
-        return CUDA_ERROR_INVALID_HANDLE;
-    *out = (struct footprint){threads, image->registers, image->static_shared, dynamic};
-    if (threads > sim_max_threads(image, sim_config.gpu))
-        out->threads = MAX_BLOCK_THREADS + 1; /* no block fits */
-    return CUDA_SUCCESS;
+struct asked {
+    const struct function *function;
+    const struct gpu *gpu;
+};
+
+static CUresult find(CUfunction handle, struct context *context, struct asked *out) {
+    struct function *function;
+    const CUresult result = sim_function_of(handle, context, true, &function);
+    if (result == CUDA_SUCCESS)
+        *out = (struct asked){function, sim_gpu_of(function)};
+    return result;
 }
 
-static CUresult blocks_of(int *blocks, CUfunction handle, int threads, size_t dynamic) {
+/* Resident blocks on a multiprocessor; 0 where the function does not allow such a block. */
+static int blocks_of(const struct asked *asked, int threads, size_t dynamic) {
+    const struct footprint footprint = sim_footprint(asked->function, threads, dynamic);
+    if (threads > sim_max_threads(asked->function->image, asked->gpu) ||
+        dynamic > (size_t)sim_setting(asked->function, FUNC_MAX_DYNAMIC))
+        return 0;
+    return sim_occupancy(asked->gpu, &footprint);
+}
+
+static CUresult max_active_blocks(int *blocks, CUfunction handle, int threads, size_t dynamic) {
     SIM_CALL_IN_CONTEXT(context);
-    struct footprint footprint;
+    struct asked asked;
     if (blocks == NULL || threads < 1)
         return CUDA_ERROR_INVALID_VALUE;
-    const CUresult result = footprint_of(handle, threads, dynamic, &footprint);
+    const CUresult result = find(handle, context, &asked);
     if (result == CUDA_SUCCESS)
-        *blocks = sim_occupancy(sim_config.gpu, &footprint);
+        *blocks = blocks_of(&asked, threads, dynamic);
     return result;
 }
 
 SIM_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction handle, int threads,
                                                              size_t dynamic) {
-    return blocks_of(blocks, handle, threads, dynamic);
+    return max_active_blocks(blocks, handle, threads, dynamic);
 }
 
 SIM_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfunction handle, int threads,
                                                                       size_t dynamic, unsigned int flags) {
-    return flags <= 1 ? blocks_of(blocks, handle, threads, dynamic) : CUDA_ERROR_INVALID_VALUE;
+    return flags <= 1 ? max_active_blocks(blocks, handle, threads, dynamic) : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* The block size with the most threads resident; of those, the largest block, as cuda_occupancy.h does. */
@@ -42,7 +52,6 @@ static CUresult potential_block_size(int *grid, int *block, CUfunction handle, d
     SIM_CALL_IN_CONTEXT(context);
     if (grid == NULL || block == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    struct footprint footprint;
     int most = 0;
     *grid = *block = 0;
     limit = limit > 0 && limit < MAX_BLOCK_THREADS ? limit : MAX_BLOCK_THREADS;
@@ -54,14 +63,15 @@ static CUresult potential_block_size(int *grid, int *block, CUfunction handle, d
             bytes = of_block(tried);
             sim_lock();
         }
-        const CUresult result = footprint_of(handle, tried, bytes, &footprint);
+        struct asked asked;
+        const CUresult result = find(handle, context, &asked);
         if (result != CUDA_SUCCESS)
             return result;
-        const int blocks = sim_occupancy(sim_config.gpu, &footprint);
+        const int blocks = blocks_of(&asked, tried, bytes);
         if (blocks * tried > most) {
             most = blocks * tried;
             *block = tried;
-            *grid = blocks * sim_config.gpu->multiprocessors;
+            *grid = blocks * sim_sm_count(sim_current_usable(context));
         }
     }
     return CUDA_SUCCESS;
@@ -78,63 +88,83 @@ SIM_API CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block
     return flags <= 1 ? potential_block_size(grid, block, handle, of_block, dynamic, limit) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* The most dynamic bytes with which `blocks` blocks are still resident. (NVIDIA's header forgets the reserved
- * kilobyte here; this is the true answer.) */
+/* The most dynamic bytes with which `blocks` blocks are still resident, and that the function allows. (NVIDIA's header
+ * forgets the reserved kilobyte here; this is the true answer.) */
 SIM_API CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamic, CUfunction handle, int blocks, int threads) {
     SIM_CALL_IN_CONTEXT(context);
-    struct footprint footprint;
+    struct asked asked;
     if (dynamic == NULL || blocks < 1 || threads < 1)
         return CUDA_ERROR_INVALID_VALUE;
-    const CUresult result = footprint_of(handle, threads, 0, &footprint);
+    const CUresult result = find(handle, context, &asked);
     if (result != CUDA_SUCCESS)
         return result;
-    const struct gpu *const gpu = sim_config.gpu;
-    if (sim_occupancy(gpu, &footprint) < blocks)
+    if (blocks_of(&asked, threads, 0) < blocks)
         return CUDA_ERROR_INVALID_VALUE;
-    const size_t each = (size_t)gpu->shared / (size_t)blocks / SHARED_GRANULE * SHARED_GRANULE;
-    const size_t taken = (size_t)footprint.static_shared;
-    const size_t most = (size_t)gpu->shared_optin - taken, found = each - RESERVED_SHARED - taken;
+    const size_t each = (size_t)asked.gpu->shared / (size_t)blocks / SHARED_GRANULE * SHARED_GRANULE;
+    const size_t found = each - RESERVED_SHARED - (size_t)asked.function->image->static_shared;
+    const size_t most = (size_t)sim_setting(asked.function, FUNC_MAX_DYNAMIC);
     *dynamic = found < most ? found : most;
     return CUDA_SUCCESS;
 }
 
-enum { CLUSTER_SET = 16, LARGEST_CLUSTER = 8 };
+/* ---- clusters ---- */
 
-/* Clusters are placed in sets of 16 multiprocessors. */
+/* What a launch would be, with its attributes, in the context of its stream. */
+static CUresult request_of(CUfunction handle, const CUlaunchConfig *config, struct launch_request *request,
+                           struct stream **stream) {
+    struct context *const context = sim_current_context();
+    CUresult result = sim_stream_of(config->hStream, false, context, stream);
+    if (result == CUDA_SUCCESS)
+        result = sim_function_of(handle, (*stream)->context, true, &request->function);
+    if (result == CUDA_SUCCESS && sim_gpu_of(request->function)->major < FIRST_WITH_CLUSTERS)
+        result = CUDA_ERROR_NOT_SUPPORTED;
+    if (result == CUDA_SUCCESS)
+        result = sim_launch_attributes(request, config->attrs, config->numAttrs);
+    return result;
+}
+
 SIM_API CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction handle, const CUlaunchConfig *config) {
     SIM_CALL_IN_CONTEXT(context);
-    if (clusters == NULL || config == NULL || (config->numAttrs > 0 && config->attrs == NULL))
+    if (clusters == NULL || config == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    if (sim_config.gpu->major < 9)
-        return CUDA_ERROR_NOT_SUPPORTED;
-    struct launch_request request = {
-        .grid = {config->gridDimX, config->gridDimY, config->gridDimZ}, .handle = handle, .cluster = 1};
-    CUresult result = sim_function_of(handle, context, true, &request.function);
+    struct launch_request request = {.grid = {config->gridDimX, config->gridDimY, config->gridDimZ}};
+    struct stream *stream;
+    CUresult result = request_of(handle, config, &request, &stream);
     if (result == CUDA_SUCCESS)
-        result = sim_launch_attributes(&request, config->attrs, config->numAttrs);
-    struct footprint footprint;
-    const unsigned int threads = config->blockDimX * config->blockDimY * config->blockDimZ;
-    if (result == CUDA_SUCCESS && (threads < 1 || threads > MAX_BLOCK_THREADS))
-        result = CUDA_ERROR_INVALID_VALUE;
-    if (result == CUDA_SUCCESS)
-        result = footprint_of(handle, (int)threads, config->sharedMemBytes, &footprint);
+        result = sim_launch_cluster(&request);
     if (result != CUDA_SUCCESS)
         return result;
-    const int blocks = sim_occupancy(sim_config.gpu, &footprint), count = sim_config.gpu->multiprocessors;
+    if (request.cluster == 0) /* neither the launch nor the function says one */
+        return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    const unsigned int threads = config->blockDimX * config->blockDimY * config->blockDimZ;
+    if (threads < 1 || threads > MAX_BLOCK_THREADS)
+        return CUDA_ERROR_INVALID_VALUE;
+    const struct asked asked = {request.function, sim_gpu_of(request.function)};
     *clusters =
-        count / CLUSTER_SET * (CLUSTER_SET * blocks / request.cluster) + count % CLUSTER_SET * blocks / request.cluster;
+        sim_active_clusters(&stream->usable, blocks_of(&asked, (int)threads, config->sharedMemBytes), request.cluster);
     return CUDA_SUCCESS;
 }
 
+/* The size that a function requires, or the largest one of which a cluster fits. */
 SIM_API CUresult cuOccupancyMaxPotentialClusterSize(int *size, CUfunction handle, const CUlaunchConfig *config) {
     SIM_CALL_IN_CONTEXT(context);
-    struct function *function;
     if (size == NULL || config == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    if (sim_config.gpu->major < 9)
-        return CUDA_ERROR_NOT_SUPPORTED;
-    const CUresult result = sim_function_of(handle, context, true, &function);
-    if (result == CUDA_SUCCESS)
-        *size = function->non_portable_cluster ? CLUSTER_SET : LARGEST_CLUSTER;
-    return result;
+    struct launch_request request = {0};
+    struct stream *stream;
+    const CUresult result = request_of(handle, config, &request, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    const struct function *const function = request.function;
+    int required = 1;
+    for (int id = FUNC_CLUSTER_WIDTH; id <= FUNC_CLUSTER_DEPTH; id++)
+        required *= sim_setting(function, id);
+    const struct asked asked = {function, sim_gpu_of(function)};
+    const int threads = (int)(config->blockDimX * config->blockDimY * config->blockDimZ);
+    const int blocks = blocks_of(&asked, threads, config->sharedMemBytes);
+    int largest = sim_largest_cluster(function);
+    while (largest > 1 && sim_active_clusters(&stream->usable, blocks, largest) == 0)
+        largest /= 2;
+    *size = required > 0 ? required : largest;
+    return CUDA_SUCCESS;
 }

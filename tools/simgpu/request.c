@@ -4,42 +4,72 @@
 
 #include "sim.h"
 
-enum { FIRST_VERSION_WITH_PRIORITY = 12000, LARGEST_CLUSTER = 8, LARGEST_NON_PORTABLE_CLUSTER = 16 };
+enum { PORTABLE_CLUSTER = 8, LARGEST_CLUSTER = 16 };
 
-static CUresult set_cluster(struct launch_request *request, const unsigned int *size) {
-    if (sim_config.gpu->major < 9)
+int sim_largest_cluster(const struct function *function) {
+    return sim_setting(function, FUNC_NON_PORTABLE_CLUSTER) != 0 ? LARGEST_CLUSTER : PORTABLE_CLUSTER;
+}
+
+/* A preferred cluster is made of whole regular ones and divides the grid. Regular ones are what is placed: the real
+ * device, too, tries its best and no more. */
+static CUresult check_preferred(const struct launch_request *request, const unsigned int *size) {
+    const unsigned int *const preferred = request->preferred_cluster;
+    if (preferred[0] == 0 && preferred[1] == 0 && preferred[2] == 0)
+        return CUDA_SUCCESS;
+    for (size_t i = 0; i < 3; i++)
+        if (preferred[i] == 0 || preferred[i] % size[i] != 0 || request->grid[i] % preferred[i] != 0)
+            return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
+/* The blocks of one cluster: as the launch says, or as its function requires; 0 if neither says anything. */
+CUresult sim_launch_cluster(struct launch_request *request) {
+    const struct function *const function = request->function;
+    unsigned int required[3];
+    for (int i = 0; i < 3; i++)
+        required[i] = (unsigned int)sim_setting(function, FUNC_CLUSTER_WIDTH + i);
+    const bool is_required = required[0] > 0 || required[1] > 0 || required[2] > 0;
+    const unsigned int *const size = request->has_cluster ? request->cluster_size : required;
+    request->cluster = 0;
+    if (!request->has_cluster && !is_required)
+        return CUDA_SUCCESS;
+    if (sim_gpu_of(function)->major < FIRST_WITH_CLUSTERS)
         return CUDA_ERROR_NOT_SUPPORTED;
+    if (is_required && memcmp(size, required, sizeof required) != 0)
+        return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     const unsigned long long blocks = (unsigned long long)size[0] * size[1] * size[2];
-    const unsigned long long most =
-        request->function->non_portable_cluster ? LARGEST_NON_PORTABLE_CLUSTER : LARGEST_CLUSTER;
-    if (size[0] > 16 || size[1] > 16 || size[2] > 16 || blocks < 1 || blocks > most)
+    if (size[0] > LARGEST_CLUSTER || size[1] > LARGEST_CLUSTER || size[2] > LARGEST_CLUSTER || blocks < 1 ||
+        blocks > (unsigned long long)sim_largest_cluster(function))
         return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     for (size_t i = 0; i < 3; i++)
         if (request->grid[i] % size[i] != 0)
             return CUDA_ERROR_INVALID_VALUE;
     request->cluster = (int)blocks;
-    return CUDA_SUCCESS;
+    return check_preferred(request, size);
 }
 
 CUresult sim_launch_attributes(struct launch_request *request, const CUlaunchAttribute *attributes,
                                unsigned int count) {
     if (count > 0 && attributes == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = CUDA_SUCCESS;
-    for (unsigned int i = 0; i < count && result == CUDA_SUCCESS; i++) {
+    for (unsigned int i = 0; i < count; i++) {
         const CUlaunchAttributeValue *const value = &attributes[i].value;
         switch (attributes[i].id) {
         case LAUNCH_COOPERATIVE:
             request->cooperative = value->integer != 0;
             break;
         case LAUNCH_CLUSTER:
-            result = set_cluster(request, value->dimension);
+            request->has_cluster = true;
+            memcpy(request->cluster_size, value->dimension, sizeof request->cluster_size);
+            break;
+        case LAUNCH_PREFERRED_CLUSTER:
+            memcpy(request->preferred_cluster, value->dimension, sizeof request->preferred_cluster);
             break;
         case LAUNCH_PRIORITY:
-            /* Twice is stricter than is known of the real driver: which one should hold? */
-            if (sim_config.driver_version < FIRST_VERSION_WITH_PRIORITY || request->has_priority)
+            if (sim_config.driver_version < FIRST_VERSION_WITH_PRIORITY)
                 return CUDA_ERROR_INVALID_VALUE;
-            request->has_priority = true;
+            request->has_priority = true; /* of several the last one wins */
+            request->asked_priority = value->integer;
             request->priority = sim_clamp_priority(value->integer);
             break;
         case LAUNCH_IGNORE:
@@ -51,13 +81,15 @@ CUresult sim_launch_attributes(struct launch_request *request, const CUlaunchAtt
         case LAUNCH_SYNC_DOMAIN_MAP:
         case LAUNCH_SYNC_DOMAIN:
         case LAUNCH_DEVICE_UPDATABLE:
+        case LAUNCH_COMPLETION_EVENT:
         case LAUNCH_CARVEOUT:
+        case LAUNCH_NVLINK:
             break;
         default:
             return CUDA_ERROR_INVALID_VALUE;
         }
     }
-    return result;
+    return CUDA_SUCCESS;
 }
 
 static CUresult copy_from_buffer(struct launch_request *request, void **extra) {
@@ -119,29 +151,66 @@ static bool dimensions_are_good(const struct launch_request *request) {
     return true;
 }
 
-CUresult sim_launch_check(const struct launch_request *request) {
-    const struct gpu *const gpu = sim_config.gpu;
+static bool is_over(const struct limit *limit, const struct launch_request *request) {
+    return limit->glob != NULL && request->dynamic > limit->number &&
+           sim_glob(limit->glob, request->function->image->name);
+}
+
+struct footprint sim_footprint(const struct function *function, int threads, size_t dynamic) {
+    const int carveout = sim_setting(function, FUNC_CARVEOUT);
+    return (struct footprint){.threads = threads,
+                              .registers = function->image->registers,
+                              .static_shared = function->image->static_shared,
+                              .dynamic = dynamic,
+                              .prefers = carveout >= 0,
+                              .carveout = carveout};
+}
+
+/* What must fit at once: a block, a cluster, a whole cooperative grid. */
+static CUresult check_residence(const struct launch_request *request, int threads) {
+    const struct gpu *const gpu = sim_gpu_of(request->function);
+    struct footprint footprint = sim_footprint(request->function, threads, request->dynamic);
+    footprint.prefers = false; /* a preference that is in the way is not followed */
+    const struct sm_set usable = request->usable != NULL ? *request->usable : sim_sm_all(gpu);
+    const int resident = sim_occupancy(gpu, &footprint);
+    if (resident < 1)
+        return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    unsigned long long most = (unsigned long long)resident * (unsigned long long)sim_sm_count(&usable);
+    if (request->cluster > 1) {
+        const int clusters = sim_active_clusters(&usable, resident, request->cluster);
+        if (clusters < 1)
+            return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+        most = (unsigned long long)clusters * (unsigned long long)request->cluster;
+    }
+    const unsigned long long blocks = (unsigned long long)request->grid[0] * request->grid[1] * request->grid[2];
+    return request->cooperative && blocks > most ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
+}
+
+CUresult sim_launch_check(struct launch_request *request) {
     const struct function *const function = request->function;
     const struct kernel_image *const image = function->image;
     if (!dimensions_are_good(request))
         return CUDA_ERROR_INVALID_VALUE;
+    const CUresult result = sim_launch_cluster(request);
+    if (result != CUDA_SUCCESS)
+        return result;
     const unsigned int threads = request->block[0] * request->block[1] * request->block[2];
     if (threads > MAX_BLOCK_THREADS || (image->bound_written && threads > (unsigned int)image->max_threads))
         return CUDA_ERROR_INVALID_VALUE;
-    const struct footprint footprint = {(int)threads, image->registers, image->static_shared, request->dynamic};
     const int warps = (sim_warps((int)threads) + PARTITIONS - 1) / PARTITIONS * PARTITIONS;
-    if (image->registers > 0 && warps * sim_registers_of_warp(image->registers) > gpu->registers)
+    if (image->registers > 0 && warps * sim_registers_of_warp(image->registers) > sim_gpu_of(function)->registers)
         return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-    if (request->dynamic > (unsigned int)sim_max_dynamic(function))
-        return CUDA_ERROR_INVALID_VALUE;
-    if (sim_config.refuse_glob != NULL && request->dynamic > sim_config.refuse_bytes &&
-        sim_glob(sim_config.refuse_glob, image->name))
+    if (request->dynamic > (unsigned int)sim_setting(function, FUNC_MAX_DYNAMIC))
+        return request->cooperative ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_ERROR_INVALID_VALUE;
+    if (is_over(&sim_config.refuse, request))
         return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-    const int resident = sim_occupancy(gpu, &footprint);
-    if (resident < 1)
-        return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-    const unsigned long long blocks = (unsigned long long)request->grid[0] * request->grid[1] * request->grid[2];
-    if (request->cooperative && blocks > (unsigned long long)resident * (unsigned long long)gpu->multiprocessors)
-        return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
-    return CUDA_SUCCESS;
+    return check_residence(request, (int)threads);
+}
+
+bool sim_refused_by_wish(const struct launch_request *request) {
+    return request->function != NULL && is_over(&sim_config.refuse, request);
+}
+
+bool sim_refused_in_graphs(const struct launch_request *request) {
+    return is_over(&sim_config.refuse_instantiate, request);
 }

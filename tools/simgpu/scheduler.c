@@ -12,8 +12,6 @@
 
 #include "sim.h"
 
-enum { CLUSTER_SET = 16 }; /* multiprocessors among which a cluster is placed */
-
 static const double DONE_US = 1e-6;
 
 struct block {
@@ -33,8 +31,11 @@ struct multiprocessor {
 };
 
 static struct device {
+    const struct gpu *gpu;
     struct multiprocessor processors[MAX_MULTIPROCESSORS];
     struct op *first[PRIORITIES];
+    struct sm_set all;  /* its multiprocessors */
+    struct sm_set held; /* multiprocessors where nothing more may start now */
     int resident;
     bool changed;
     double next;
@@ -50,7 +51,7 @@ double sim_scheduler_next(int device) {
 
 static void find_next(struct device *device) {
     device->next = HUGE_VAL;
-    for (int i = 0; i < sim_config.gpu->multiprocessors; i++)
+    for (int i = 0; i < device->gpu->multiprocessors; i++)
         if (device->processors[i].count > 0)
             device->next = fmin(device->next, device->processors[i].next);
 }
@@ -81,8 +82,8 @@ static void set_next(struct multiprocessor *processor) {
 }
 
 /* Spreads a block's warps over the partitions, the emptiest first. */
-static bool find_warps(const struct multiprocessor *processor, const struct launch *launch, uint8_t *out) {
-    const struct gpu *const gpu = sim_config.gpu;
+static bool find_warps(const struct gpu *gpu, const struct multiprocessor *processor, const struct launch *launch,
+                       uint8_t *out) {
     const int slots = gpu->threads / WARP / PARTITIONS, file = gpu->registers / PARTITIONS;
     int room[PARTITIONS], total = 0;
     for (int i = 0; i < PARTITIONS; i++) {
@@ -106,10 +107,10 @@ static bool find_warps(const struct multiprocessor *processor, const struct laun
     return true;
 }
 
-static bool fits(const struct multiprocessor *processor, const struct launch *launch, uint8_t *warps) {
-    const struct gpu *const gpu = sim_config.gpu;
+static bool fits(const struct gpu *gpu, const struct multiprocessor *processor, const struct launch *launch,
+                 uint8_t *warps) {
     return processor->count < gpu->blocks && processor->shared + launch->shared <= (size_t)gpu->shared &&
-           find_warps(processor, launch, warps);
+           find_warps(gpu, processor, launch, warps);
 }
 
 static void take(struct multiprocessor *processor, const struct block *block, int sign) {
@@ -169,7 +170,7 @@ static void end_blocks(struct device *device, struct multiprocessor *processor, 
 
 void sim_scheduler_step(int index, double now) {
     struct device *const device = &devices[index];
-    for (int i = 0; i < sim_config.gpu->multiprocessors; i++) {
+    for (int i = 0; i < device->gpu->multiprocessors; i++) {
         struct multiprocessor *const processor = &device->processors[i];
         if (processor->count > 0 && processor->next <= now + DONE_US)
             end_blocks(device, processor, now);
@@ -181,6 +182,10 @@ void sim_scheduler_step(int index, double now) {
 
 void sim_scheduler_add(struct op *op, double now) {
     struct device *const device = &devices[op->device];
+    if (device->gpu == NULL) {
+        device->gpu = sim_gpu(op->device);
+        device->all = sim_sm_all(device->gpu);
+    }
     const int level = level_of(op);
     struct op **at = &device->first[level];
     /* kernels that become eligible at the same instant go in the order of their calls */
@@ -191,8 +196,10 @@ void sim_scheduler_add(struct op *op, double now) {
     device->changed = true;
 }
 
-static bool may_use(const struct multiprocessor *processor, const struct op *op) {
-    return processor->reserved == NULL || processor->reserved == op || level_of(processor->reserved) >= level_of(op);
+static bool may_use(const struct device *device, int index, const struct op *op) {
+    const struct op *const reserved = device->processors[index].reserved;
+    return sim_sm_has(&op->launch->usable, index) && !sim_sm_has(&device->held, index) &&
+           (reserved == NULL || reserved == op || level_of(reserved) >= level_of(op));
 }
 
 static int find_place(struct device *device, const struct op *op, int from, int to, uint8_t *warps) {
@@ -201,9 +208,9 @@ static int find_place(struct device *device, const struct op *op, int from, int 
         struct multiprocessor *const processor = &device->processors[i];
         uint8_t found[PARTITIONS];
         if ((best >= 0 && processor->count >= device->processors[best].count) ||
-            processor->no_room_for == op->sequence + 1 || !may_use(processor, op))
+            processor->no_room_for == op->sequence + 1 || !may_use(device, i, op))
             continue;
-        if (!fits(processor, op->launch, found)) {
+        if (!fits(device->gpu, processor, op->launch, found)) {
             processor->no_room_for = op->sequence + 1;
             continue;
         }
@@ -215,7 +222,7 @@ static int find_place(struct device *device, const struct op *op, int from, int 
 
 static bool place_block(struct device *device, struct op *op, double now) {
     uint8_t warps[PARTITIONS];
-    const int place = find_place(device, op, 0, sim_config.gpu->multiprocessors, warps);
+    const int place = find_place(device, op, 0, device->gpu->multiprocessors, warps);
     if (place >= 0)
         put(device, &device->processors[place], op, warps, now);
     return place >= 0;
@@ -224,7 +231,7 @@ static bool place_block(struct device *device, struct op *op, double now) {
 /* All blocks of a cluster start at once, in one set of multiprocessors. */
 static bool place_cluster(struct device *device, struct op *op, double now) {
     static struct multiprocessor saved[CLUSTER_SET];
-    const int count = sim_config.gpu->multiprocessors;
+    const int count = device->gpu->multiprocessors;
     for (int from = 0; from < count; from += CLUSTER_SET) {
         const int to = from + CLUSTER_SET < count ? from + CLUSTER_SET : count;
         memcpy(saved, &device->processors[from], (size_t)(to - from) * sizeof *saved);
@@ -253,16 +260,18 @@ static bool place_cluster(struct device *device, struct op *op, double now) {
 /* ---- drain: multiprocessors chosen for a head that fits nowhere ---- */
 
 static void unreserve(struct device *device, const struct op *op) {
-    for (int i = 0; i < sim_config.gpu->multiprocessors; i++)
+    for (int i = 0; i < device->gpu->multiprocessors; i++)
         if (device->processors[i].reserved == op)
             device->processors[i].reserved = NULL;
 }
 
 static void reserve(struct device *device, const struct op *op) {
     const struct launch *const launch = op->launch;
-    const struct footprint footprint = {launch->threads, launch->work->registers, launch->work->static_shared,
-                                        launch->dynamic};
-    const int each = sim_occupancy(sim_config.gpu, &footprint), count = sim_config.gpu->multiprocessors;
+    const struct footprint footprint = {.threads = launch->threads,
+                                        .registers = launch->work->registers,
+                                        .static_shared = launch->work->static_shared,
+                                        .dynamic = launch->dynamic};
+    const int each = sim_occupancy(device->gpu, &footprint), count = device->gpu->multiprocessors;
     const uint64_t pending = launch->simulated - launch->placed;
     uint64_t wanted = each > 0 ? (pending + (uint64_t)each - 1) / (uint64_t)each : pending;
     wanted = launch->cluster > 1 ? (wanted + CLUSTER_SET - 1) / CLUSTER_SET * CLUSTER_SET : wanted;
@@ -277,6 +286,8 @@ static void reserve(struct device *device, const struct op *op) {
         int best = -1;
         for (int i = 0; i < count; i++) {
             const struct op *const other = device->processors[i].reserved;
+            if (!sim_sm_has(&launch->usable, i) || sim_sm_has(&device->held, i))
+                continue;
             if (other != NULL && level_of(other) <= level_of(op)) /* what a lower priority reserved is taken over */
                 continue;
             if (best < 0 || (launch->cluster <= 1 && device->processors[i].count < device->processors[best].count))
@@ -289,18 +300,45 @@ static void reserve(struct device *device, const struct op *op) {
     }
 }
 
-/* Places what it can of one queue. False: its head fits nowhere. */
-static bool place_level(struct device *device, int level, double now) {
-    struct op *op;
-    while ((op = device->first[level]) != NULL) {
-        struct launch *const launch = op->launch;
-        while (launch->placed < launch->simulated)
-            if (launch->cluster > 1 ? !place_cluster(device, op, now) : !place_block(device, op, now))
-                return false;
-        unreserve(device, op);
-        device->first[level] = op->next;
-    }
+/* Places what it can of one kernel. False: its next block fits nowhere. */
+static bool place_kernel(struct device *device, struct op *op, double now) {
+    struct launch *const launch = op->launch;
+    while (launch->placed < launch->simulated)
+        if (launch->cluster > 1 ? !place_cluster(device, op, now) : !place_block(device, op, now))
+            return false;
+    unreserve(device, op);
     return true;
+}
+
+static bool covers(const struct sm_set *set, const struct sm_set *other) {
+    for (size_t i = 0; i < sizeof set->bits / sizeof *set->bits; i++)
+        if ((other->bits[i] & ~set->bits[i]) != 0)
+            return false;
+    return true;
+}
+
+static void hold(struct device *device, const struct sm_set *set) {
+    for (size_t i = 0; i < sizeof set->bits / sizeof *set->bits; i++)
+        device->held.bits[i] |= set->bits[i];
+}
+
+/* Places what it can of one queue. A kernel that does not fit holds up those behind it on all multiprocessors that it
+ * may use: on all of the device, unless it runs in a green context. False: there is such a kernel. */
+static bool place_level(struct device *device, int level, double now) {
+    bool placed = true;
+    for (struct op **at = &device->first[level]; *at != NULL && !covers(&device->held, &device->all);) {
+        struct op *const op = *at;
+        if (place_kernel(device, op, now)) {
+            *at = op->next;
+            continue;
+        }
+        placed = false;
+        if (sim_config.rule == RULE_DRAIN)
+            reserve(device, op);
+        hold(device, &op->launch->usable);
+        at = &op->next;
+    }
+    return placed;
 }
 
 void sim_scheduler_dispatch(int index, double now) {
@@ -308,13 +346,9 @@ void sim_scheduler_dispatch(int index, double now) {
     if (!device->changed)
         return;
     device->changed = false;
-    for (int level = 0; level < PRIORITIES; level++) {
-        if (place_level(device, level, now))
-            continue;
-        if (sim_config.rule == RULE_HOLD)
-            break;
-        if (sim_config.rule == RULE_DRAIN)
-            reserve(device, device->first[level]);
-    }
+    device->held = (struct sm_set){0};
+    for (int level = 0; level < PRIORITIES; level++)
+        if (!place_level(device, level, now) && sim_config.rule != RULE_HOLD)
+            device->held = (struct sm_set){0};
     find_next(device);
 }

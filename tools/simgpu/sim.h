@@ -30,6 +30,9 @@ enum {
     SHARED_GRANULE = 128,
     REGISTER_GRANULE = 256,
     WARP = 32,
+    FIRST_VERSION_WITH_PRIORITY = 12000,
+    FIRST_WITH_CLUSTERS = 9, /* compute capability */
+    CLUSTER_SET = 16,        /* multiprocessors among which a cluster is placed */
     MAX_BLOCK_THREADS = 1024
 };
 
@@ -46,17 +49,26 @@ struct cost {
     double block_us, spread, gain;
 };
 
+/* GLOB:NUMBER of the environment. */
+struct limit {
+    char *glob; /* NULL: not given */
+    unsigned long number;
+};
+
 struct config {
-    const struct gpu *gpu;
+    struct gpu gpus[MAX_DEVICES];
     enum rule rule;
     int devices;
     int driver_version;
     const char *timeline, *launches;
-    char *refuse_glob;
-    unsigned long refuse_bytes;
+    struct limit refuse, refuse_instantiate, no_attributes;
 };
 
 extern struct config sim_config;
+
+static inline const struct gpu *sim_gpu(int device) {
+    return &sim_config.gpus[device];
+}
 
 CUresult sim_config_read(void);
 CUresult sim_costs_read(const char *path);
@@ -121,6 +133,8 @@ enum kind {
     KIND_GRAPH,
     KIND_NODE,
     KIND_EXEC,
+    KIND_GREEN,
+    KIND_RESOURCES,
     KINDS
 };
 
@@ -158,7 +172,7 @@ struct image {
     struct global_image *global;
 };
 
-CUresult sim_image_load(const void *data, size_t bytes, bool size_known, struct image **out);
+CUresult sim_image_load(const void *data, size_t bytes, bool size_known, const struct gpu *gpu, struct image **out);
 CUresult sim_elf_read(const uint8_t *data, size_t bytes, struct image *image);
 CUresult sim_ptx_read(const char *text, struct image *image);
 CUresult sim_read_file(const char *path, uint8_t **data, size_t *bytes);
@@ -168,22 +182,55 @@ uint32_t sim_parameter_bytes(const struct kernel_image *image);
 
 /* ---- contexts (context.c) ---- */
 
+/* A set of multiprocessors of one device. */
+struct sm_set {
+    uint64_t bits[(MAX_MULTIPROCESSORS + 63) / 64];
+};
+
+static inline bool sim_sm_has(const struct sm_set *set, int index) {
+    return (set->bits[index / 64] >> index % 64 & 1) != 0;
+}
+
+static inline void sim_sm_add(struct sm_set *set, int index) {
+    set->bits[index / 64] |= UINT64_C(1) << index % 64;
+}
+
 struct stream;
 
 struct context {
     CUcontext handle;
     int device;
+    struct sm_set usable; /* its multiprocessors */
     unsigned int flags;
     bool primary;
     unsigned long long id;
     struct stream *legacy;
+    struct green *greens;
     struct stream *streams; /* all of this context, legacy and per thread included */
     struct module *modules;
     struct event *events;
     size_t limits[16];
 };
 
+/* A part of the primary context of a device, with multiprocessors of its own. Its handle is that of a context, too. */
+struct green {
+    CUcontext handle;
+    struct context *context;
+    struct sm_set usable;
+    struct stream *stream; /* its default stream */
+    unsigned long long id;
+    struct green *next;
+};
+
+struct context *sim_context_of(CUcontext handle);
 struct context *sim_current_context(void);
+struct green *sim_current_green(void); /* NULL: the current context is not one */
+const struct sm_set *sim_usable_of(CUcontext handle);
+const struct sm_set *sim_current_usable(const struct context *context);
+struct context *sim_primary_retain(CUdevice device);
+void sim_primary_release(CUdevice device);
+unsigned long long sim_context_next_id(void);
+void sim_green_free(struct green *green);
 CUresult sim_device_check(CUdevice device);
 
 /* ---- modules, functions, kernels (module.c, library.c, function.c) ---- */
@@ -198,42 +245,51 @@ struct module {
     struct module *next;
 };
 
+/* Attributes that a program has set, by their numbers. */
+enum { UNSET = -1000 };
+
+struct settings {
+    int of[FUNC_ATTRIBUTES];
+};
+
 struct function {
     CUfunction handle;
     struct module *module;
     const struct kernel_image *image;
     struct kernel *kernel; /* NULL: from a module */
-    int max_dynamic;       /* -1: not set on the function itself */
-    int carveout;
-    int non_portable_cluster, cluster_policy;
-    unsigned int legacy_block[3], legacy_shared;
+    struct settings settings;
+    struct older_state *older; /* NULL: none of it was set */
 };
 
 struct kernel {
     CUkernel handle;
     struct library *library;
-    const struct kernel_image *image;
-    uint32_t index;
-    int max_dynamic[MAX_DEVICES], carveout[MAX_DEVICES];
+    const char *name;
+    const struct kernel_image *images[MAX_DEVICES]; /* NULL: no code for that device */
+    struct settings settings[MAX_DEVICES];
 };
 
 struct library {
     CUlibrary handle;
-    struct image *image;
-    struct module **modules; /* one for each context in use */
+    struct image *images[MAX_DEVICES]; /* one may serve several devices */
+    uint32_t count;                    /* of kernels */
+    struct module **modules;           /* one for each context in use */
     uint32_t used;
     struct kernel **kernels;
 };
 
 struct module *sim_module_new(struct context *context, struct image *image, struct library *library);
 void sim_module_free(struct module *module);
+struct kernel *sim_library_kernel(const struct library *library, const char *name);
 void sim_library_forget_module(struct library *library, const struct module *module);
 struct function *sim_module_function(struct module *module, uint32_t index);
 CUresult sim_global_of(struct module *module, const char *name, CUdeviceptr *address, size_t *bytes);
 CUresult sim_kernel_function(struct kernel *kernel, struct context *context, struct function **out);
 CUresult sim_function_of(CUfunction handle, struct context *context, bool kernels_too, struct function **out);
-int sim_max_dynamic(const struct function *function);
-int sim_max_dynamic_possible(const struct kernel_image *image, const struct gpu *gpu);
+void sim_settings_clear(struct settings *settings);
+int sim_setting(const struct function *function, int id);
+int sim_kernel_setting(const struct kernel *kernel, int device, int id);
+const struct gpu *sim_gpu_of(const struct function *function);
 int sim_max_threads(const struct kernel_image *image, const struct gpu *gpu);
 
 /* ---- occupancy (occupancy.c) ---- */
@@ -241,8 +297,13 @@ int sim_max_threads(const struct kernel_image *image, const struct gpu *gpu);
 struct footprint {
     int threads, registers, static_shared;
     size_t dynamic;
+    bool prefers; /* a part of the L1 cache as shared memory, in percent */
+    int carveout;
 };
 
+struct sm_set sim_sm_all(const struct gpu *gpu);
+int sim_sm_count(const struct sm_set *set);
+int sim_active_clusters(const struct sm_set *usable, int blocks, int cluster);
 int sim_occupancy(const struct gpu *gpu, const struct footprint *footprint);
 int sim_warps(int threads);
 int sim_registers_of_warp(int registers);

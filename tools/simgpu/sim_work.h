@@ -6,8 +6,9 @@
 
 enum op_kind { OP_NOTHING, OP_KERNEL, OP_DELAY };
 
-/* What makes blocks share a multiprocessor: same kernel, same threads. */
+/* What makes blocks share a multiprocessor: same kernel, same threads, on GPUs of one kind. */
 struct work_class {
+    const char *gpu; /* its key */
     char *name;
     int threads, registers, static_shared, full;
     double block_us, spread;
@@ -40,6 +41,7 @@ struct launch {
     uint64_t simulated, placed, finished;
     double scale; /* real blocks that one simulated block stands for */
     int threads, warps, registers_of_warp, cluster;
+    struct sm_set usable;
     size_t dynamic, shared;
     int priority, resident_peak;
     uint64_t seed;
@@ -52,7 +54,7 @@ void sim_op_submit(struct op *op);
 void sim_op_hold(struct op *op);
 void sim_op_release(struct op *op);
 void sim_op_finish(struct op *op, double now);
-struct work_class *sim_work_class(const struct kernel_image *image, int threads);
+struct work_class *sim_work_class(const struct gpu *gpu, const struct kernel_image *image, int threads);
 double sim_block_work(const struct launch *launch, uint64_t block);
 
 void sim_engine_run_to(double time);
@@ -72,6 +74,9 @@ struct transfer;
 struct stream {
     CUstream handle;
     struct context *context;
+    struct sm_set usable; /* multiprocessors that its kernels may use */
+    CUcontext green;      /* or NULL */
+    bool of_green;        /* the default stream of one */
     unsigned int flags;
     int priority;
     int sync_policy;
@@ -100,6 +105,7 @@ struct event {
 };
 
 CUresult sim_stream_of(CUstream handle, bool per_thread, struct context *context, struct stream **out);
+struct stream *sim_stream_here(struct context *context, unsigned int flags, int priority);
 struct stream *sim_stream_new(struct context *context, unsigned int flags, int priority);
 void sim_stream_free(struct stream *stream);
 void sim_stream_op_finished(struct stream *stream);
@@ -116,14 +122,22 @@ uint64_t sim_thread_id(void);
 
 /* ---- capture and graphs (capture.c, graph.c, graph_api.c, exec.c) ---- */
 
+/* A launch attribute is known if the program gave it; a kernel node gives each one back as it got it. */
+struct attribute_set {
+    uint32_t known;
+    CUlaunchAttributeValue value[LAUNCH_ATTRIBUTES];
+};
+
 struct launch_request {
     CUfunction handle; /* as the program gave it */
     struct function *function;
     unsigned int grid[3], block[3], dynamic;
-    int cluster;
-    bool cooperative, has_priority;
-    int priority;
-    uint8_t *parameters; /* owned: all of them at their offsets */
+    unsigned int cluster_size[3], preferred_cluster[3];
+    int cluster; /* its blocks, of the launch or of the function; 0: none */
+    bool has_cluster, cooperative, has_priority;
+    const struct sm_set *usable;  /* for this check alone; NULL: all of the device */
+    int priority, asked_priority; /* in the range of the device, and as given */
+    uint8_t *parameters;          /* owned: all of them at their offsets */
     uint32_t parameter_bytes;
 };
 
@@ -131,21 +145,27 @@ struct node {
     CUgraphNode handle;
     struct graph *graph;
     int type;
-    uint32_t index;
+    uint32_t index;      /* in its graph */
+    uint64_t id, origin; /* its own number; that of the node that it is a copy of */
     struct node **before;
     uint32_t before_count;
-    struct launch_request launch; /* kernels */
-    void **parameter_pointers;    /* what GetParams hands out */
-    struct transfer *transfer;    /* copies and fills */
-    CUhostFn function;            /* host functions */
+    struct launch_request launch;     /* kernels */
+    CUcontext context;                /* in which a CUkernel is looked up; it may be a green one */
+    struct attribute_set *attributes; /* or NULL: none was given */
+    void **parameter_pointers;        /* what GetParams hands out */
+    struct transfer *transfer;        /* copies and fills */
+    CUhostFn function;                /* host functions */
     void *argument;
-    CUevent event; /* records */
+    CUevent event;       /* records and waits */
+    struct graph *child; /* owned */
 };
 
 struct graph {
     CUgraph handle;
     struct node **nodes;
-    uint32_t count;
+    uint32_t count, room;
+    bool owned;     /* by a child graph node */
+    bool capturing; /* a stream still adds to it */
 };
 
 struct capture {
@@ -160,9 +180,12 @@ struct capture {
 
 CUresult sim_capture_forbids(void);                         /* calls that no capture allows */
 CUresult sim_capture_stream_forbids(struct stream *stream); /* waiting for a stream that captures */
+bool sim_capture_is_implicit(const struct stream *stream);  /* whether the next would fail: only asks */
+CUresult sim_capture_check_legacy(const struct stream *stream);
 CUresult sim_capture_check(struct stream *stream, bool *capturing);
 void sim_capture_invalidate(struct capture *capture);
 struct node *sim_capture_node(struct stream *stream, int type);
+bool sim_capture_add_head(struct stream *stream, struct node *node);
 CUresult sim_capture_record(struct stream *stream, struct event *event);
 CUresult sim_capture_wait(struct stream *stream, struct event *event);
 void sim_capture_stream_gone(struct stream *stream);
@@ -174,25 +197,69 @@ int sim_capture_exchange_mode(int mode);
 
 struct graph *sim_graph_new(void);
 struct graph *sim_graph_copy(const struct graph *graph);
+bool sim_graph_sort(struct graph *graph); /* what a node depends on goes before it; false: a cycle */
 void sim_graph_free(struct graph *graph);
+struct node *sim_graph_find_copy(const struct graph *graph, uint64_t origin);
 struct node *sim_node_new(struct graph *graph, int type, struct node *const *before, uint32_t count);
+void sim_node_remove(struct node *node);
 bool sim_node_set_launch(struct node *node, const struct launch_request *request);
-CUresult sim_node_check(struct node *node, struct context *context);
+bool sim_node_keep_attribute(struct node *node, int id, const CUlaunchAttributeValue *value);
+bool sim_node_copy_attributes(struct node *to, const struct node *from);
+CUresult sim_node_resolve(struct node *node, struct context *context);
 bool sim_heads_set(struct node ***heads, uint32_t *count, struct node *const *from, uint32_t from_count);
-CUresult sim_node_request(const CUDA_KERNEL_NODE_PARAMS *what, bool full, struct launch_request *request);
+
+/* Parameters of any node, as cuGraphAddNode takes them (node_params.c, kernel_node.c). */
+CUresult sim_node_write(struct node *node, const CUgraphNodeParams *what, const char *entry);
+CUresult sim_node_read(struct node *node, CUgraphNodeParams *out);
+CUresult sim_kernel_node_write(struct node *node, const CUDA_KERNEL_NODE_PARAMS *what, const char *entry);
+CUresult sim_kernel_node_read(struct node *node, CUDA_KERNEL_NODE_PARAMS *out);
+CUgraphNodeParams sim_kernel_node_params_v1(const CUDA_KERNEL_NODE_PARAMS_v1 *what);
 
 struct exec {
     CUgraphExec handle;
     struct graph *graph; /* its own copy */
     unsigned long long flags;
+    bool node_priorities; /* those of the nodes count, not that of the stream */
 };
+
+struct node *sim_exec_node(CUgraphExec exec, CUgraphNode node);
+int sim_graph_compare(const struct exec *exec, const struct graph *old, const struct graph *new,
+                      const struct node **where, const struct node **from);
+void sim_graph_take_origins(struct graph *to, const struct graph *from);
 
 /* ---- launches (launch.c, request.c, logs.c) ---- */
 
-CUresult sim_launch_check(const struct launch_request *request);
+int sim_largest_cluster(const struct function *function);
+CUresult sim_launch_cluster(struct launch_request *request);
+struct footprint sim_footprint(const struct function *function, int threads, size_t dynamic);
+CUresult sim_launch_check(struct launch_request *request);
 CUresult sim_launch_parameters(struct launch_request *request, void **pointers, void **extra);
 CUresult sim_launch_attributes(struct launch_request *request, const CUlaunchAttribute *attributes, unsigned int count);
-void sim_launch_fill(struct op *op, const struct launch_request *request, const struct stream *stream, int priority);
+bool sim_refused_by_wish(const struct launch_request *request);   /* SIMGPU_REFUSE */
+bool sim_refused_in_graphs(const struct launch_request *request); /* SIMGPU_REFUSE_INSTANTIATE */
+void sim_launch_fill(struct op *op, const struct launch_request *request, const struct stream *stream, int priority,
+                     const struct sm_set *usable);
+
+/* A call that launches, and what becomes of it. */
+struct call {
+    const char *entry;
+    const CUlaunchConfig *config;
+    CUfunction handle;
+    void **parameters, **extra;
+    bool cooperative, per_thread;
+    bool older; /* of the interface before cuLaunchKernel */
+};
+
+struct launching {
+    struct launch_request request;
+    struct stream *stream;
+    bool captured;
+};
+
+CUresult sim_launch_prepare(const struct call *call, struct context *context, struct launching *out);
+void sim_launch_end(const struct call *call, struct launching *launching, CUresult result);
+CUresult sim_launch_locked(const struct call *call, struct context *context);
+void sim_older_state_forget(struct function *function);
 
 struct launch_line {
     const char *entry;
@@ -200,7 +267,7 @@ struct launch_line {
     const char *stream; /* as text */
     CUresult result;
     int priority;
-    bool captured, graph;
+    bool captured, graph, node;
 };
 
 void sim_log_launch(const struct launch_line *line);
@@ -227,5 +294,6 @@ struct transfer {
 };
 
 void sim_transfer_run(const struct transfer *transfer);
+double sim_transfer_us(const struct transfer *transfer);
 
 #endif

@@ -35,6 +35,7 @@ struct stream *sim_stream_new(struct context *context, unsigned int flags, int p
         return NULL;
     }
     stream->context = context;
+    stream->usable = context->usable;
     stream->flags = flags;
     stream->priority = sim_clamp_priority(priority);
     stream->id = ++next_id;
@@ -69,12 +70,25 @@ void sim_stream_op_finished(struct stream *stream) {
         free(stream);
 }
 
+/* A stream of the context that is current: of the green one, if it is that. */
+struct stream *sim_stream_here(struct context *context, unsigned int flags, int priority) {
+    struct stream *const stream = sim_stream_new(context, flags, priority);
+    const struct green *const green = sim_current_green();
+    if (stream != NULL && green != NULL) {
+        stream->usable = green->usable;
+        stream->green = green->handle;
+    }
+    return stream;
+}
+
 static struct stream *per_thread_stream(struct context *context) {
     const uint64_t thread = sim_thread_id();
+    const struct green *const green = sim_current_green();
+    const CUcontext handle = green != NULL ? green->handle : NULL;
     for (struct stream *stream = context->streams; stream != NULL; stream = stream->next)
-        if (stream->thread == thread)
+        if (stream->thread == thread && stream->green == handle)
             return stream;
-    struct stream *const stream = sim_stream_new(context, 0, LEAST_PRIORITY);
+    struct stream *const stream = sim_stream_here(context, 0, LEAST_PRIORITY);
     if (stream != NULL)
         stream->thread = thread;
     return stream;
@@ -86,7 +100,10 @@ CUresult sim_stream_of(CUstream handle, bool per_thread, struct context *context
         *out = per_thread_stream(context);
         return *out != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     }
-    *out = number <= STREAM_LEGACY ? context->legacy : sim_handle_get(handle, KIND_STREAM);
+    const struct green *const green = sim_current_green();
+    *out = number > STREAM_LEGACY ? sim_handle_get(handle, KIND_STREAM)
+           : green != NULL        ? green->stream
+                                  : context->legacy;
     return *out != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 

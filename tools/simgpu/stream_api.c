@@ -9,7 +9,7 @@ static CUresult create(CUstream *out, unsigned int flags, int priority) {
     SIM_CALL_IN_CONTEXT(context);
     if (out == NULL || flags > STREAM_NON_BLOCKING)
         return CUDA_ERROR_INVALID_VALUE;
-    const struct stream *const stream = sim_stream_new(context, flags, priority);
+    const struct stream *const stream = sim_stream_here(context, flags, priority);
     if (stream == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *out = stream->handle;
@@ -27,7 +27,7 @@ SIM_API CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, i
 static CUresult destroy(CUstream handle) {
     SIM_CALL();
     struct stream *const stream = sim_handle_get(handle, KIND_STREAM);
-    if (stream == NULL || stream->legacy || stream->thread != 0)
+    if (stream == NULL || stream->legacy || stream->of_green || stream->thread != 0)
         return CUDA_ERROR_INVALID_HANDLE;
     sim_stream_free(stream);
     return CUDA_SUCCESS;
@@ -66,8 +66,10 @@ static CUresult get_priority(CUstream handle, int *priority, bool per_thread) {
     SIM_CALL_WITH_STREAM(stream);
     if (priority == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    *priority = stream->priority;
-    return CUDA_SUCCESS;
+    const CUresult result = sim_capture_check_legacy(stream); /* even this question (measured: 580.159) */
+    if (result == CUDA_SUCCESS)
+        *priority = stream->priority;
+    return result;
 }
 SIM_BOTH(cuStreamGetPriority, get_priority, (CUstream handle, int *priority), handle, priority)
 
@@ -102,17 +104,21 @@ static CUresult get_context(CUstream handle, CUcontext *out, bool per_thread) {
     SIM_CALL_WITH_STREAM(stream);
     if (out == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    *out = stream->context->handle;
+    *out = sim_handle_get(stream->green, KIND_GREEN) != NULL ? stream->green : stream->context->handle;
     return CUDA_SUCCESS;
 }
 SIM_BOTH(cuStreamGetCtx, get_context, (CUstream handle, CUcontext *out), handle, out)
 
-static CUresult get_context_v2(CUstream handle, CUcontext *out, void **green, bool per_thread) {
-    if (green != NULL)
-        *green = NULL;
-    return get_context(handle, out, per_thread);
+/* One of the two: a stream of a green context tells no other one. */
+static CUresult get_context_v2(CUstream handle, CUcontext *out, CUcontext *green, bool per_thread) {
+    SIM_CALL_WITH_STREAM(stream);
+    if (out == NULL || green == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *green = sim_handle_get(stream->green, KIND_GREEN) != NULL ? stream->green : NULL;
+    *out = *green == NULL ? stream->context->handle : NULL;
+    return CUDA_SUCCESS;
 }
-SIM_BOTH(cuStreamGetCtx_v2, get_context_v2, (CUstream handle, CUcontext *out, void **green), handle, out, green)
+SIM_BOTH(cuStreamGetCtx_v2, get_context_v2, (CUstream handle, CUcontext *out, CUcontext *green), handle, out, green)
 
 static CUresult get_attribute(CUstream handle, int id, CUlaunchAttributeValue *value, bool per_thread) {
     SIM_CALL_WITH_STREAM(stream);
@@ -120,6 +126,8 @@ static CUresult get_attribute(CUstream handle, int id, CUlaunchAttributeValue *v
         return CUDA_ERROR_INVALID_VALUE;
     switch (id) {
     case ATTRIBUTE_PRIORITY:
+        if (sim_config.driver_version < FIRST_VERSION_WITH_PRIORITY)
+            return CUDA_ERROR_INVALID_VALUE;
         value->integer = stream->priority;
         return CUDA_SUCCESS;
     case ATTRIBUTE_SYNC_POLICY:
@@ -138,6 +146,8 @@ static CUresult set_attribute(CUstream handle, int id, const CUlaunchAttributeVa
         return CUDA_ERROR_INVALID_VALUE;
     switch (id) {
     case ATTRIBUTE_PRIORITY:
+        if (sim_config.driver_version < FIRST_VERSION_WITH_PRIORITY)
+            return CUDA_ERROR_INVALID_VALUE;
         stream->priority = sim_clamp_priority(value->integer);
         return CUDA_SUCCESS;
     case ATTRIBUTE_SYNC_POLICY:

@@ -30,19 +30,21 @@ static void set_rates(struct work_class *work, double gain) {
         work->rate[n] = n == work->full ? 1 : pow((double)n / work->full, a - 1);
 }
 
-struct work_class *sim_work_class(const struct kernel_image *image, int threads) {
+struct work_class *sim_work_class(const struct gpu *gpu, const struct kernel_image *image, int threads) {
     for (struct work_class *work = classes; work != NULL; work = work->next)
-        if (work->threads == threads && work->registers == image->registers &&
+        if (work->gpu == gpu->key && work->threads == threads && work->registers == image->registers &&
             work->static_shared == image->static_shared && strcmp(work->name, image->name) == 0)
             return work;
     struct work_class *const work = calloc(1, sizeof *work);
     if (work == NULL || (work->name = strdup(image->name)) == NULL)
         abort();
+    work->gpu = gpu->key;
     work->threads = threads;
     work->registers = image->registers;
     work->static_shared = image->static_shared;
-    const struct footprint footprint = {threads, image->registers, image->static_shared, 0};
-    work->full = sim_occupancy(sim_config.gpu, &footprint);
+    const struct footprint footprint = {
+        .threads = threads, .registers = image->registers, .static_shared = image->static_shared};
+    work->full = sim_occupancy(gpu, &footprint);
     if (work->full < 1)
         work->full = 1;
     const struct cost cost = sim_cost_of(image->name);

@@ -4,11 +4,21 @@
  *   real.c    the functions behind the doors, and what dlsym and cuGetProcAddress answer
  *   launch.h  the hot path: one look into the cache, one jump; for x86-64 in assembler (launch_x86_64.S)
  *   launch.c  launches that are not a direct hit: to be rebuilt, not proven yet, or traced
+ *   legacy.c  launches that are only counted
  *   facts.c   launches that the cache does not know: facts, decision, keeping it
+ *   graph.c   nodes of graphs that the program builds itself
+ *   instantiate.c  graphs become executable: priorities of nodes, and sizes that are taken back
+ *   priority.c  which priority communication gets, and when it no longer does
  *   device.c  devices: limits, policy, communication's footprint
+ *   module.c  calls that make and end kernels
  *   handle.c  kernels: which call made a handle, its name, its attributes
+ *   attribute.c  attributes that the program sets and asks for, where we have changed some
  *   limit.c   how much dynamic shared memory a kernel may ask for: what the program believes, and what we need
+ *   carveout.c  the shared-memory carve-out that kernels prefer
+ *   query.c   what the program asks about occupancy
+ *   size.c    which size the program asked for, where a node shows another
  *   stream.c  streams of communication libraries
+ *   runtime.c the names of NVIDIA's runtime (runtime.def), which say where a launch comes from
  */
 #pragma once
 
@@ -32,6 +42,14 @@ enum hook {
 #include "driver.def"
 #undef DRIVER
 
+/* Bodies, one per row, or several rows' one. */
+#define PARAMETERS_OF(...) __VA_ARGS__
+#define DRIVER(name, body, parameters, ...)                                                                            \
+    CUresult body(enum overlap_way way, enum hook hook, uintptr_t site, PARAMETERS_OF parameters);
+#define DRIVER_LAUNCH(name, body, parameters, ...)
+#include "driver.def"
+#undef DRIVER
+
 #define DRIVER_WAYS 3 /* symbol, dlsym, proc_address: the first of enum overlap_way */
 
 /* By hook and way in; NULL until known. A thunk of dlsym or cuGetProcAddress is given out only after its entry is set.
@@ -47,6 +65,15 @@ static inline void *real_function(enum overlap_way way, enum hook hook, uintptr_
 }
 #define REAL(name) ((type_##name *)real_function(way, hook, site))
 
+/* In a body: the driver's function, or out. */
+#define REAL_OR_RETURN(name)                                                                                           \
+    type_##name *real = REAL(name);                                                                                    \
+    if (!real)                                                                                                         \
+    return CUDA_ERROR_NOT_INITIALIZED
+
+/* May we look, and ask the driver? */
+static inline bool armed_and_ready(void);
+
 /* Our own calls. Valid after driver_ready() said true. */
 struct driver_calls {
 #define CALL(name, parameters) CUresult(*name) parameters;
@@ -55,6 +82,9 @@ struct driver_calls {
 };
 extern struct driver_calls driver;
 bool driver_ready(void);
+static inline bool armed_and_ready(void) {
+    return overlap_armed() && driver_ready();
+}
 
 /* The driver's own function behind a hook, for our calls; NULL before driver_ready(), or where the driver has none. */
 extern void *driver_exports[HOOK_COUNT];
@@ -104,19 +134,50 @@ const struct overlap_policy *device_policy(const struct device *device);
 /* The priority that a policy's word means here. False: leave it as it is. */
 bool device_priority(uint32_t kind, int32_t value, int *priority);
 
+/* ---- priority.c ---- */
+
+/* The priority that communication launches get now, by the policy of the device. False: none, and *reason says why. */
+bool priority_for(const struct overlap_policy *policy, int *priority, uint32_t *reason);
+
+/* What `auto` learns about the process. Each of the two ends it for good; true for the first that did. */
+bool priority_program_sets(void); /* communication runs at a priority of the program's own */
+bool priority_neighbour(void);    /* a grid that fills the GPU in one wave may run beside communication */
+bool priority_is_auto(const struct overlap_policy *policy);
+
+/* The driver has refused a priority: launches get none from now on. */
+void priority_refused(void);
+
+/* The stream of the last communication launch. */
+void priority_communicates(CUstream stream);
+bool priority_other_stream(CUstream stream);
+
 /* ---- handle.c ---- */
 
-enum handle_kind { HANDLE_FUNCTION = 1, HANDLE_KERNEL = 2 };
+enum handle_kind {
+    HANDLE_FUNCTION = 1,
+    HANDLE_KERNEL = 2,
+    HANDLE_MODULE = 3, /* of a library; owner: the library */
+    HANDLE_CONTEXT = 4 /* of a green context; owner: that */
+};
+
+enum handle_mark {
+    HANDLE_REFUSED = 1,         /* a changed launch was refused */
+    HANDLE_OCCUPANCY_ASKED = 2, /* the program asked how many of its blocks fit */
+    HANDLE_SIZES_NOTED = 4      /* size.c knows some of it */
+};
 
 struct handle {
-    uint64_t value;   /* of the CUfunction or CUkernel; 0: free slot */
-    uint64_t owner;   /* module or library */
-    uint64_t context; /* of a function... */
-    uint64_t kernel;  /* ...and the CUkernel that it came from, or 0 */
-    int32_t device;   /* of a function */
-    uint32_t kind;    /* enum handle_kind, 0: dead */
-    uint32_t refused; /* a changed launch was refused */
-    const char *name; /* as given by the program, or by the driver; NULL: not known */
+    uint64_t value;            /* of the CUfunction or CUkernel; 0: free slot */
+    uint64_t owner;            /* module or library */
+    uint64_t context;          /* of a function... */
+    uint64_t kernel;           /* ...and the CUkernel that it came from, or 0 */
+    int32_t device;            /* of a function */
+    uint32_t kind;             /* enum handle_kind, 0: dead */
+    uint32_t marks;            /* enum handle_mark */
+    uint32_t cluster;          /* of the launches that were checked in clusters: width + height * 256 + depth * 65536 */
+    uint32_t carveout_ours;    /* devices, by bit, where we have set the carve-out; a function has bit 0 only */
+    uint32_t carveout_program; /* ...where it is the program's */
+    const char *name;          /* as given by the program, or by the driver; NULL: not known */
 };
 
 /* A handle that a call of the program has made; a function belongs to the current context. kernel: where a function was
@@ -138,10 +199,45 @@ CUresult handle_set(const struct handle *handle, int attribute, int device, int 
 /* Decisions about a kernel, in all its forms, are made anew. */
 void handle_doubted(const struct handle *handle);
 
+/* Marks a kernel, in all its forms, for good; decisions about it are made anew. */
+void handle_mark(struct handle *handle, enum handle_mark mark);
+bool handle_is_marked(const struct handle *handle, enum handle_mark mark);
+
+/* The CUkernel that a function was made from, or NULL. */
+struct handle *handle_origin(const struct handle *handle);
+
+/* Our own questions must not end a stream capture of the program: what relax() returns is for restore(). */
+int capture_relax(void);
+void capture_restore(int mode);
+
+/* ---- carveout.c ---- */
+
+/* Asks for the largest shared-memory carve-out, once, unless the program has set one. */
+void carveout_prefer(struct handle *handle, int device);
+/* Has the program set one that is not the largest? Then no other configuration can be counted on. */
+bool carveout_is_small(const struct handle *handle, int device);
+/* Takes ours back for good. */
+void carveout_withdraw(struct handle *handle);
+/* The program has set one; the program asks for it and the driver has answered. */
+void carveout_is_programs(const void *value, int device);
+void carveout_answer(const void *value, int device, int *answer);
+
+/* ---- size.c ---- */
+
+/* A launch that asks for so many bytes is made with so many, equal ones included. */
+void size_note(struct handle *handle, uint32_t asked, uint32_t launched);
+/* What was asked for where the driver shows so many. False: that, as far as we know, or not one size only. */
+bool size_asked(const struct handle *handle, uint32_t launched, uint32_t *asked);
+/* The handle means another kernel from now on. */
+void size_forget(const struct handle *handle);
+
 /* ---- limit.c: what the program may think of the limit of dynamic shared memory. device: for kernels ---- */
 
 /* Makes sure that a launch on the current device may ask for so many bytes; false: the driver will not have it. */
 bool limit_raise(struct handle *handle, uint32_t dynamic);
+
+/* A function was made from a CUkernel. */
+void limit_function_made(const struct handle *kernel, const struct handle *function);
 
 /* The program sets an attribute: what to hand to the driver; and, once the driver has taken it, what the program
  * believes from then on. */
@@ -161,19 +257,53 @@ void limit_forget(uint64_t value);
 /* ---- launch.c ---- */
 
 extern struct overlap_cache launch_cache;
-extern __thread struct overlap_shard *thread_shard __attribute__((tls_model("initial-exec")));
 
-/* A launch by any of the three calls, as the program asked for it. */
+/* Of the calling thread. launch_x86_64.S knows the places. */
+struct this_thread {
+    struct overlap_shard *shard; /* NULL: none of its own yet */
+    uintptr_t outer;             /* return address of the call of NVIDIA's runtime that it is in, or 0 */
+};
+extern __thread struct this_thread this_thread __attribute__((tls_model("initial-exec")));
+
+/* Who calls, and which way in counts: the outermost of our wrappers says so. */
+static inline uintptr_t outer_site(uintptr_t site) {
+    return this_thread.outer ? this_thread.outer : site;
+}
+static inline enum overlap_way outer_way(enum overlap_way way) {
+    return this_thread.outer ? OVERLAP_WAY_runtime : way;
+}
+
+/* A launch, as the program asked for it. */
 struct request {
-    enum overlap_way way;
+    enum overlap_way way;     /* to the function behind the hook */
+    enum overlap_way counted; /* under which it is counted */
     enum hook hook;
-    uintptr_t site;
+    uintptr_t site; /* of the outermost call */
     uint32_t flags; /* enum overlap_launch_flag, of the call itself */
     CUfunction function;
     void **parameters;
     void **extra;
     CUlaunchConfig config;
 };
+
+/* The decision word of a launch from wherever it is kept, made if need be; 0: nobody decides here. *place: where it is
+ * kept, 0: nowhere. */
+uint64_t launch_word(const struct request *request, uint64_t *place);
+
+/* Makes ready what the launch of a changed size needs: the kernel's limit. False: the driver will not have it. */
+bool launch_prepare(const struct request *request, uint64_t *word, uint64_t place);
+
+/* The driver has refused what we changed, or its limit could not be raised: this kernel is left alone from now on. */
+void launch_leave_alone(const struct request *request, uint64_t place, bool launched);
+
+/* Refused because of what we changed, as far as an error code can tell. */
+bool launch_is_refusal(CUresult result);
+
+/* Counts a launch. */
+void launch_count_reason(enum overlap_way way, uint32_t reason);
+
+/* --trace: writes the launch down. raised: at the word's priority. */
+void launch_trace(const struct request *request, uint32_t reason, uint32_t launched, bool raised, uint64_t word);
 
 /* Everything that is not a direct hit in the cache. word: what the first look found, or 0. */
 CUresult launch_slow(struct request *request, uint64_t word);
@@ -184,7 +314,8 @@ CUresult launch_raised(struct request *request, uint64_t word);
 CUresult launch_changed(struct request *request, uint64_t word);
 
 static inline CUresult launch_not_direct(struct request *request, uint64_t word) {
-    uint64_t kind = word & (OVERLAP_WORD_RAISE | OVERLAP_WORD_CHANGED | OVERLAP_WORD_DIRECT | OVERLAP_WORD_TRACED);
+    uint64_t kind = word & (OVERLAP_WORD_RAISE | OVERLAP_WORD_CHANGED | OVERLAP_WORD_DIRECT | OVERLAP_WORD_TRACED |
+                            OVERLAP_WORD_CARRIES);
     return kind == OVERLAP_WORD_RAISE     ? launch_raised(request, word)
            : kind == OVERLAP_WORD_CHANGED ? launch_changed(request, word)
                                           : launch_slow(request, word);
@@ -218,15 +349,45 @@ static inline uint64_t place_of(const struct request *request) {
  * nowhere. */
 uint64_t facts_word(const struct request *request, uint64_t *place);
 
-/* The driver has refused a priority: launches get none from now on. */
-void facts_priority_refused(void);
+/* Decisions that are being made meanwhile are not kept; whoever withdraws answers says so first. */
+void facts_changed(void);
+
+/* Is the kernel communication by its name? */
+bool facts_communicates(struct handle *handle);
+
+/* The dimensions of the clusters of a launch, packed as in struct handle; 0: by no attribute. */
+uint32_t cluster_of(const CUlaunchConfig *config);
 
 /* The basename of the library that holds an address, into name; "" if none does. */
 void library_of(uintptr_t site, char *name, size_t size);
 
-/* ---- bodies, one per row of driver.def ---- */
+/* ---- graph.c ---- */
+
+/* The handle that a kernel node launches. second: of the second form, which has kern. */
+const void *graph_kernel_of(const CUDA_KERNEL_NODE_PARAMS *params, bool second);
+
+/* Gives a kernel node the program's own size back; true if it had ours. */
+bool graph_set_back(CUgraphNode node);
+
+/* ---- instantiate.c ---- */
+
+/* 1: communication was raised in this process, so a graph may hold a raised node. */
+extern uint32_t graph_may_be_raised;
+
+/* ---- stream.c ---- */
+
+/* 1: somebody may have given the legacy default stream a priority, which else is 0. */
+extern uint32_t stream_legacy_changed;
+
+/* Raises a stream on which communication was launched, once, where the policy asks for it. */
+void stream_carries(CUstream stream, bool per_thread);
+
+/* ---- runtime.c ---- */
+
+/* Which row of runtime.def has this name, -1: none; and is there a runtime behind it? */
+int runtime_named(const char *name);
+bool runtime_is_behind(int hook);
+
 #define DRIVER_BODY static inline __attribute__((always_inline)) CUresult
-CUresult stream_create(enum overlap_way way, enum hook hook, uintptr_t site, CUstream *stream, uint32_t flags,
-                       int priority, bool with_priority);
 
 #pragma GCC visibility pop

@@ -3,6 +3,7 @@
  * header is installed. */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 typedef int CUresult;
@@ -14,6 +15,12 @@ typedef void *CUmodule;
 typedef void *CUlibrary;
 typedef void *CUstream;
 typedef void *CUgraphExec;
+typedef void *CUgraph;
+typedef void *CUgraphNode;
+typedef void *CUgreenCtx;
+typedef struct CUgraphEdgeData CUgraphEdgeData;       /* passed on only */
+typedef struct CUDA_LAUNCH_PARAMS CUDA_LAUNCH_PARAMS; /* likewise */
+typedef size_t (*CUoccupancyB2DSize)(int threads);
 
 enum {
     CUDA_SUCCESS = 0,
@@ -21,6 +28,7 @@ enum {
     CUDA_ERROR_NOT_INITIALIZED = 3,
     CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES = 701,
     CUDA_ERROR_NOT_SUPPORTED = 801,
+    CUDA_ERROR_INVALID_CLUSTER_SIZE = 912,
     CUDA_ERROR_FUNCTION_NOT_LOADED = 913,
     CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION = 915,
 };
@@ -30,6 +38,7 @@ enum {
     CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 1,
     CU_FUNC_ATTRIBUTE_NUM_REGS = 4,
     CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
+    CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT = 9,
     CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH = 11, /* 11.8; HEIGHT and DEPTH follow */
     CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH = 13,
 };
@@ -64,18 +73,21 @@ enum {
     CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION = 11,
 };
 
+typedef union {
+    char bytes[64];
+    int32_t cooperative;
+    int32_t priority;
+    struct {
+        uint32_t x, y, z;
+    } cluster;
+    int32_t programmatic;
+} CUlaunchAttributeValue;
+typedef CUlaunchAttributeValue CUstreamAttrValue; /* its attributes have the same numbers */
+
 typedef struct {
     uint32_t id;
     uint32_t pad;
-    union {
-        char bytes[64];
-        int32_t cooperative;
-        int32_t priority;
-        struct {
-            uint32_t x, y, z;
-        } cluster;
-        int32_t programmatic;
-    } value;
+    CUlaunchAttributeValue value;
 } CUlaunchAttribute;
 _Static_assert(sizeof(CUlaunchAttribute) == 72, "as in cuda.h");
 
@@ -91,6 +103,41 @@ typedef struct {
 } CUlaunchConfig;
 _Static_assert(sizeof(CUlaunchConfig) == 56, "as in cuda.h");
 
+enum { CU_STREAM_LEGACY = 1 }; /* a handle; NULL is the same, but for per-thread calls */
 enum { CU_STREAM_CAPTURE_STATUS_NONE = 0 };
 enum { CU_STREAM_CAPTURE_MODE_RELAXED = 2 };
 enum { CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM = 2 };
+
+/* Kernel nodes: the first version ends before kern (10.0), the second has all of it (12.0). */
+typedef struct {
+    CUfunction func;
+    uint32_t gridDimX, gridDimY, gridDimZ;
+    uint32_t blockDimX, blockDimY, blockDimZ;
+    uint32_t sharedMemBytes;
+    void **kernelParams;
+    void **extra;
+    CUkernel kern; /* where func is NULL */
+    CUcontext ctx;
+} CUDA_KERNEL_NODE_PARAMS;
+_Static_assert(sizeof(CUDA_KERNEL_NODE_PARAMS) == 72 && offsetof(CUDA_KERNEL_NODE_PARAMS, kern) == 56, "as in cuda.h");
+
+typedef struct {
+    int type;
+    int reserved0[3];
+    union {
+        int64_t reserved1[29];
+        CUDA_KERNEL_NODE_PARAMS kernel;
+    };
+    int64_t reserved2;
+} CUgraphNodeParams;
+_Static_assert(sizeof(CUgraphNodeParams) == 256, "as in cuda.h");
+
+typedef struct {
+    uint64_t flags;
+    CUstream hUploadStream;
+    CUgraphNode hErrNode_out;
+    int result_out;
+} CUDA_GRAPH_INSTANTIATE_PARAMS;
+
+enum { CU_GRAPH_NODE_TYPE_KERNEL = 0, CU_GRAPH_NODE_TYPE_GRAPH = 4 };
+enum { CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY = 8 };

@@ -3,28 +3,11 @@
 
 #include "launch.h"
 
-/* Launches take no priority of their own: refused once. */
-static uint32_t priority_refused;
+/* Raised by one whenever something that decisions depend on has changed: those made before are withdrawn. */
+static uint32_t epoch_now;
 
-/* Raised by one whenever communication's footprint grows: decisions made before are withdrawn. */
-static uint32_t footprint_epoch;
-
-/* Launches take a priority since CUDA 12.0. */
-static bool priority_works(void) {
-    static uint32_t said;
-    int version = 0;
-    if (__atomic_load_n(&priority_refused, __ATOMIC_RELAXED))
-        return false;
-    bool works = driver.cuDriverGetVersion && driver.cuDriverGetVersion(&version) == CUDA_SUCCESS && version >= 12000;
-    if (!works && !__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
-        overlap_say("communication is not raised: the driver is older than CUDA 12.0, where launches have no priority",
-                    NULL, NULL);
-    return works;
-}
-
-void facts_priority_refused(void) {
-    __atomic_store_n(&priority_refused, 1, __ATOMIC_RELAXED);
-    overlap_cache_forget_all(&launch_cache);
+void facts_changed(void) {
+    __atomic_fetch_add(&epoch_now, 1, __ATOMIC_RELEASE);
 }
 
 void library_of(uintptr_t site, char *name, size_t size) {
@@ -75,57 +58,188 @@ static bool read_footprint(struct handle *handle, const struct device *device, s
     return true;
 }
 
+bool facts_communicates(struct handle *handle) {
+    const char *kernel = handle_name(handle);
+    return kernel && is_communication(device_policy(device_current()), kernel, "");
+}
+
+uint32_t cluster_of(const CUlaunchConfig *config) {
+    for (uint32_t i = 0; config->attrs && i < config->numAttrs; i++) {
+        const CUlaunchAttributeValue *value = &config->attrs[i].value;
+        if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION && value->cluster.x < 256 &&
+            value->cluster.y < 256 && value->cluster.z < 256)
+            return value->cluster.x | value->cluster.y << 8 | value->cluster.z << 16;
+    }
+    return 0;
+}
+
+/* How many clusters of this launch the whole device holds with so many dynamic bytes; -1: the driver does not say. */
+static int clusters_with(const struct request *request, uint32_t dynamic) {
+    type_cuOccupancyMaxActiveClusters *ask = real_own(HOOK_cuOccupancyMaxActiveClusters);
+    CUlaunchConfig config = request->config;
+    int clusters = -1, mode = capture_relax();
+    config.sharedMemBytes = dynamic;
+    if (!ask || ask(&clusters, request->function, &config) != CUDA_SUCCESS)
+        clusters = -1;
+    capture_restore(mode);
+    return clusters;
+}
+
+/* A launch in clusters may be shaped if as many clusters still fit as the rule keeps of the kernel's blocks. */
+static bool clusters_fit(const struct request *request, struct handle *handle, const struct overlap_rule *rule,
+                         uint32_t dynamic) {
+    const uint32_t cluster = cluster_of(&request->config);
+    uint32_t before = 0;
+    /* Answers are kept without the dimensions: those of the first launch count, others are left alone. */
+    if (!__atomic_compare_exchange_n(&handle->cluster, &before, cluster + 1, false, __ATOMIC_RELAXED,
+                                     __ATOMIC_RELAXED) &&
+        before != cluster + 1)
+        return false;
+    const int native = clusters_with(request, request->config.sharedMemBytes);
+    int limit_raised = limit_raise(handle, dynamic) ? clusters_with(request, dynamic) : -1;
+    return native > 0 && limit_raised > 0 && 100 * (int64_t)limit_raised >= (int64_t)rule->keep_at_least * native;
+}
+
+/* A grid of one wave that occupies at least 90 % of the multiprocessors: it may suffer from a neighbour. Narrows the
+ * grids for which the decision holds to those for which this is the same. */
+static bool fills_the_gpu(const struct request *request, const struct overlap_gpu *gpu,
+                          struct overlap_decision *decision) {
+    const uint64_t least = ((uint64_t)gpu->multiprocessors * 9 + 9) / 10, blocks = blocks_of(request);
+    const uint64_t most = (uint64_t)gpu->multiprocessors * decision->native_blocks;
+    if (blocks < least || most < least) {
+        if (most >= least && decision->maximum_blocks >= least)
+            decision->maximum_blocks = least - 1;
+        return false;
+    }
+    if (blocks > most) {
+        if (decision->minimum_blocks <= most)
+            decision->minimum_blocks = most + 1;
+        return false;
+    }
+    decision->minimum_blocks = decision->minimum_blocks < least ? least : decision->minimum_blocks;
+    decision->maximum_blocks = decision->maximum_blocks > most ? most : decision->maximum_blocks;
+    return true;
+}
+
+/* Everything that is known about a launch. */
+struct facts {
+    const struct request *request;
+    struct handle *handle; /* or NULL */
+    struct device *device;
+    const struct overlap_policy *policy; /* or NULL */
+    const char *kernel;                  /* or NULL */
+    char library[256];
+    struct overlap_launch launch;
+    bool later; /* the driver may tell more when asked again */
+};
+
+static void gather(struct facts *facts, const struct request *request, struct handle *handle, struct device *device) {
+    facts->request = request;
+    facts->handle = handle;
+    facts->device = device;
+    facts->policy = device_policy(device);
+    facts->kernel = handle ? handle_name(handle) : NULL;
+    facts->later = false;
+    library_of(request->site, facts->library, sizeof facts->library);
+    facts->launch = (struct overlap_launch){.blocks = blocks_of(request), .flags = request->flags};
+    facts->launch.footprint.threads = (uint32_t)threads_of(request);
+    facts->launch.footprint.dynamic_shared = request->config.sharedMemBytes;
+    if (!handle || !facts->kernel || !read_footprint(handle, device, &facts->launch, &facts->later))
+        facts->launch.flags |= OVERLAP_LAUNCH_UNKNOWN;
+    if (handle && handle_is_marked(handle, HANDLE_REFUSED))
+        facts->launch.flags |= OVERLAP_LAUNCH_REFUSED;
+    if (handle && handle_is_marked(handle, HANDLE_OCCUPANCY_ASKED))
+        facts->launch.flags |= OVERLAP_LAUNCH_OCCUPANCY_ASKED;
+    if (is_communication(facts->policy, facts->kernel, facts->library))
+        facts->launch.flags |= OVERLAP_LAUNCH_COMMUNICATION;
+    else if (handle && facts->policy && facts->policy->rule_count && carveout_is_small(handle, device->ordinal))
+        facts->launch.flags |= OVERLAP_LAUNCH_SMALL_CARVEOUT;
+}
+
+/* Communication: its footprint is learnt, its priority chosen. Returns flags of the word. */
+static uint64_t communicate(const struct facts *facts, struct overlap_decision *decision, uint32_t *epoch) {
+    uint64_t flags = OVERLAP_WORD_COMMUNICATION;
+    int priority = 0;
+    if (priority_for(facts->policy, &priority, &decision->reason)) {
+        flags |= OVERLAP_WORD_RAISE | (uint64_t)(uint16_t)priority << OVERLAP_WORD_PRIORITY_SHIFT;
+        /* Where we raise streams ourselves, their priority says nothing about the program. */
+        if (priority_is_auto(facts->policy) && !facts->policy->raise_carrying_streams)
+            flags |= OVERLAP_WORD_AUTO;
+    }
+    if (facts->policy && facts->policy->raise_carrying_streams)
+        flags |= OVERLAP_WORD_CARRIES;
+    const bool known = !(facts->launch.flags & OVERLAP_LAUNCH_UNKNOWN);
+    if (known && facts->policy && overlap_prefers_carveout(overlap_armed()->table, facts->device->policy))
+        carveout_prefer(facts->handle, facts->device->ordinal);
+    if (known && device_learn(facts->device, facts->kernel, &facts->launch.footprint)) {
+        facts_changed();
+        overlap_cache_forget_all(&launch_cache);
+        ++*epoch;
+    }
+    return flags;
+}
+
+/* Computation: another size, if the rule asks for one and the launch can have it. Returns flags of the word. */
+static uint64_t compute(struct facts *facts, struct overlap_decision *decision) {
+    const struct request *request = facts->request;
+    struct overlap_footprint copy;
+    const void *table = overlap_armed()->table;
+    const struct overlap_footprint *communication = device_communication(facts->device, &copy);
+    const struct overlap_view view = overlap_table_view(table);
+    const bool cluster = facts->launch.flags & OVERLAP_LAUNCH_CLUSTER;
+    facts->launch.flags |= OVERLAP_LAUNCH_CLUSTER_CHECKED;
+    overlap_decide(table, facts->device->policy, &facts->device->gpu, facts->kernel ? facts->kernel : "",
+                   facts->library, &facts->launch, communication, decision);
+    const struct overlap_rule *rule = decision->rule == OVERLAP_NO_RULE ? NULL : &view.rules[decision->rule];
+    if (cluster && decision->dynamic_shared != request->config.sharedMemBytes &&
+        !clusters_fit(request, facts->handle, rule, decision->dynamic_shared)) {
+        decision->reason = OVERLAP_REASON_cluster;
+        decision->dynamic_shared = request->config.sharedMemBytes;
+    }
+    const bool changed = decision->dynamic_shared != request->config.sharedMemBytes;
+    if (facts->handle && facts->policy && facts->policy->rule_count)
+        size_note(facts->handle, request->config.sharedMemBytes, decision->dynamic_shared);
+    /* Also where room is there already: only in that configuration it is. */
+    if (rule && rule->carveout == OVERLAP_CARVEOUT_MAX && decision->control != OVERLAP_CONTROL_LEAVE &&
+        decision->control != OVERLAP_CONTROL_PRIORITY)
+        carveout_prefer(facts->handle, facts->device->ordinal);
+    uint64_t flags = changed ? OVERLAP_WORD_CHANGED : 0;
+    if (changed && cluster)
+        flags |= OVERLAP_WORD_CLUSTER;
+    if (priority_is_auto(facts->policy) && __atomic_load_n(&facts->device->seen, __ATOMIC_ACQUIRE) &&
+        decision->native_blocks && fills_the_gpu(request, &facts->device->gpu, decision))
+        flags |= OVERLAP_WORD_WATCHED;
+    return flags;
+}
+
 /* Makes the decision and keeps it under `place`, the handle as the cache knows it. */
 static uint64_t decide(const struct request *request, struct handle *handle, struct device *device, uint64_t place) {
-    const struct overlap_settings *settings = overlap_armed();
-    const struct overlap_policy *policy = device_policy(device);
-    uint32_t epoch = __atomic_load_n(&footprint_epoch, __ATOMIC_ACQUIRE);
-    char library[256];
-    library_of(request->site, library, sizeof library);
-    const char *kernel = handle ? handle_name(handle) : NULL;
-    struct overlap_launch launch = {.blocks = blocks_of(request), .flags = request->flags};
-    launch.footprint.threads = (uint32_t)threads_of(request);
-    launch.footprint.dynamic_shared = request->config.sharedMemBytes;
-    bool later = false;
-    if (!handle || !kernel || !read_footprint(handle, device, &launch, &later))
-        launch.flags |= OVERLAP_LAUNCH_UNKNOWN;
-    if (handle && __atomic_load_n(&handle->refused, __ATOMIC_RELAXED))
-        launch.flags |= OVERLAP_LAUNCH_REFUSED;
-    uint64_t flags = settings->trace ? OVERLAP_WORD_TRACED : 0;
-    if (is_communication(policy, kernel, library)) {
-        launch.flags |= OVERLAP_LAUNCH_COMMUNICATION;
-        flags |= OVERLAP_WORD_COMMUNICATION;
-        int priority = 0;
-        if (policy && device_priority(policy->priority, policy->priority_value, &priority) && priority_works())
-            flags |= OVERLAP_WORD_RAISE | (uint64_t)(uint16_t)priority << OVERLAP_WORD_PRIORITY_SHIFT;
-        if (!(launch.flags & OVERLAP_LAUNCH_UNKNOWN) && device_learn(device, kernel, &launch.footprint)) {
-            __atomic_fetch_add(&footprint_epoch, 1, __ATOMIC_RELEASE);
-            overlap_cache_forget_all(&launch_cache);
-            epoch++;
-        }
-    }
-    struct overlap_footprint copy;
-    struct overlap_decision decision;
-    overlap_decide(settings->table, device->policy, &device->gpu, kernel ? kernel : "", library, &launch,
-                   device_communication(device, &copy), &decision);
+    struct facts facts;
+    struct overlap_decision decision = {.reason = OVERLAP_REASON_communication,
+                                        .dynamic_shared = request->config.sharedMemBytes,
+                                        .maximum_blocks = UINT64_MAX};
+    uint32_t epoch = __atomic_load_n(&epoch_now, __ATOMIC_ACQUIRE);
+    gather(&facts, request, handle, device);
+    uint64_t flags = overlap_armed()->trace ? OVERLAP_WORD_TRACED : 0;
+    flags |= facts.launch.flags & OVERLAP_LAUNCH_COMMUNICATION ? communicate(&facts, &decision, &epoch)
+                                                               : compute(&facts, &decision);
     uint32_t beyond = handle ? limit_beyond(handle, device->ordinal, request->config.sharedMemBytes) : 0;
     if (beyond) {
         decision.reason = flags & OVERLAP_WORD_COMMUNICATION ? decision.reason : OVERLAP_REASON_cannot_launch;
         decision.dynamic_shared = beyond;
-        flags |= OVERLAP_WORD_DIRECT; /* there is nothing to prove, and... */
-        place = 0;                    /* ...the program may set another limit */
+        flags = (flags & ~OVERLAP_WORD_CHANGED) | OVERLAP_WORD_DIRECT; /* there is nothing to prove, and... */
+        place = 0;                                                     /* ...the program may set another limit */
+        if (beyond != request->config.sharedMemBytes)
+            flags |= OVERLAP_WORD_CHANGED;
     }
-    if (decision.dynamic_shared != request->config.sharedMemBytes)
-        flags |= OVERLAP_WORD_CHANGED;
-    else if (!(flags & (OVERLAP_WORD_COMMUNICATION | OVERLAP_WORD_TRACED)))
-        flags |= OVERLAP_WORD_DIRECT;
+    if (!flags)
+        flags = OVERLAP_WORD_DIRECT;
     uint64_t word = word_of(decision.reason, decision.dynamic_shared, flags);
-    uint64_t threads = threads_of(request);
-    if (place && !later && overlap_cacheable(threads, request->config.sharedMemBytes)) {
+    if (place && !facts.later && overlap_cacheable(threads_of(request), request->config.sharedMemBytes)) {
         overlap_cache_keep(&launch_cache, place, key_of(request), decision.minimum_blocks, decision.maximum_blocks,
                            word);
-        /* Communication grew while we decided by its old footprint. */
-        if (epoch != __atomic_load_n(&footprint_epoch, __ATOMIC_ACQUIRE))
+        /* What we decided by has changed meanwhile. */
+        if (epoch != __atomic_load_n(&epoch_now, __ATOMIC_ACQUIRE))
             overlap_cache_forget(&launch_cache, place);
     }
     return word;

@@ -10,7 +10,7 @@
 #include "launch.h"
 
 struct overlap_cache launch_cache;
-__thread struct overlap_shard *thread_shard __attribute__((tls_model("initial-exec")));
+__thread struct this_thread this_thread __attribute__((tls_model("initial-exec")));
 static __thread bool thread_shares __attribute__((tls_model("initial-exec"))); /* more threads than shards */
 
 enum { ATTRIBUTES = 24 };
@@ -18,7 +18,7 @@ enum { ATTRIBUTES = 24 };
 /* ---- Counting ---- */
 
 void overlap_vendor_forked(void) {
-    thread_shard = NULL;
+    this_thread.shard = NULL;
     thread_shares = false;
     if (driver_ready()) {
         device_forked();
@@ -28,15 +28,15 @@ void overlap_vendor_forked(void) {
 
 static struct overlap_shard *shard_of_thread(void) {
     const int saved = errno;
-    if (thread_shard)
-        return thread_shard;
+    if (this_thread.shard)
+        return this_thread.shard;
     bool made = overlap_page_start();
     struct overlap_page *page = __atomic_load_n(&overlap_current_page, __ATOMIC_ACQUIRE);
     struct overlap_shard *shard = &page->shards[OVERLAP_SHARDS - 1];
     if (made && !thread_shares) { /* else asked again next time, or there are too many of us */
         shard = overlap_shard_claim(page, overlap_thread_id(), overlap_thread_alive);
         thread_shares = overlap_shard_is_shared(page, shard);
-        thread_shard = thread_shares ? NULL : shard;
+        this_thread.shard = thread_shares ? NULL : shard;
     }
     errno = saved;
     return shard;
@@ -49,8 +49,8 @@ __attribute__((cold, noinline)) static void count_first(size_t offset) {
 
 /* offset: of the counter in a shard. A thread with a shard of its own needs no atomic operation. */
 static inline void count_at(size_t offset) {
-    if (__builtin_expect(thread_shard != NULL, 1))
-        ++*(uint64_t *)((char *)thread_shard + offset);
+    if (__builtin_expect(this_thread.shard != NULL, 1))
+        ++*(uint64_t *)((char *)this_thread.shard + offset);
     else
         count_first(offset);
 }
@@ -61,6 +61,25 @@ inline void launch_count(enum overlap_counter counter) {
 
 static inline void count_launch(enum overlap_way way, uint32_t reason) {
     count_at(offsetof(struct overlap_shard, launches) + 8 * (OVERLAP_REASONS * (size_t)way + reason));
+}
+
+void launch_count_reason(enum overlap_way way, uint32_t reason) {
+    count_launch(way, reason);
+}
+
+/* Its kernels are not seen one by one; how often graphs run is at least said. */
+CUresult graph_launch_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphExec graph, CUstream stream) {
+    REAL_OR_RETURN(cuGraphLaunch);
+    if (overlap_armed())
+        launch_count(OVERLAP_COUNTER_GRAPH_LAUNCHES);
+    return real(graph, stream);
+}
+
+CUresult launch_cooperative_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function,
+                                 uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y,
+                                 uint32_t block_z, uint32_t shared, CUstream stream, void **parameters) {
+    return launch_found(way, hook, site, function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream,
+                        parameters, NULL, OVERLAP_LAUNCH_COOPERATIVE, 0);
 }
 
 /* ---- Making launches ---- */
@@ -132,10 +151,10 @@ static inline __attribute__((always_inline)) bool launch_at_priority(struct requ
     return true;
 }
 
-/* Refused because of what we changed, as far as an error code can tell. */
-static bool is_refusal(CUresult result) {
+bool launch_is_refusal(CUresult result) {
     return result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES ||
-           result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+           result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION ||
+           result == CUDA_ERROR_INVALID_CLUSTER_SIZE; /* what a cluster that fits nowhere gets */
 }
 
 /* When in doubt, the stream captures: then a success proves nothing, because the driver looks at it later. */
@@ -153,7 +172,7 @@ __attribute__((cold, noinline)) static CUresult launch_without_priority(struct r
     CUresult result = launch_as_asked(request);
     launch_count(OVERLAP_COUNTER_REFUSED);
     if (result == CUDA_SUCCESS) /* so it was the attribute: never again in this process */
-        facts_priority_refused();
+        priority_refused();
     return result;
 }
 
@@ -165,48 +184,76 @@ static inline int priority_of(const struct request *request, int stream) {
     return stream;
 }
 
+/* Under `auto`, a priority of the program's own ends it: this launch and all to come are the program's. */
+static bool is_programs(uint64_t word, int own, uint32_t *reason) {
+    if (!(word & OVERLAP_WORD_AUTO) || own >= 0) /* 0 is the least, and that of streams that nobody cared about */
+        return false;
+    priority_program_sets();
+    *reason = OVERLAP_REASON_program_sets_priority;
+    return true;
+}
+
+/* The priority of the launch's stream; false: better not asked, or not told. While a blocking stream captures, asking the
+ * legacy stream ends the capture (seen on driver 580); asking whether it captures does not, and fails. */
+static inline bool stream_priority(const struct request *request, int *priority) {
+    const bool per_thread = is_per_thread(request->hook);
+    const uintptr_t stream = (uintptr_t)request->config.hStream;
+    CUresult (*ask)(CUstream, int *) = per_thread ? driver.cuStreamGetPriority_ptsz : driver.cuStreamGetPriority;
+    int status;
+    if (stream == CU_STREAM_LEGACY || (stream == 0 && !per_thread)) {
+        *priority = 0;
+        if (!__atomic_load_n(&stream_legacy_changed, __ATOMIC_RELAXED))
+            return true;
+        if (!driver.cuStreamIsCapturing || driver.cuStreamIsCapturing(request->config.hStream, &status) != CUDA_SUCCESS)
+            return false;
+    }
+    return ask && ask(request->config.hStream, priority) == CUDA_SUCCESS;
+}
+
 /* A communication launch at the priority of its word, unless it has that already. *raised: it got another than its
  * stream's. */
 static inline __attribute__((always_inline)) CUresult launch_communication(struct request *request, uint64_t word,
-                                                                           bool *raised) {
+                                                                           uint32_t *reason, bool *raised) {
     int priority = (int16_t)(word >> OVERLAP_WORD_PRIORITY_SHIFT), stream;
-    CUresult (*ask)(CUstream, int *) =
-        is_per_thread(request->hook) ? driver.cuStreamGetPriority_ptsz : driver.cuStreamGetPriority;
     CUresult result;
     *raised = false;
-    if (!ask || ask(request->config.hStream, &stream) != CUDA_SUCCESS || priority_of(request, stream) == priority ||
-        !launch_at_priority(request, priority, &result))
+    if (word & OVERLAP_WORD_AUTO)
+        priority_communicates(request->config.hStream);
+    if (!stream_priority(request, &stream))
+        return launch_as_asked(request);
+    const int own = priority_of(request, stream);
+    if (own == priority || is_programs(word, own, reason) || !launch_at_priority(request, priority, &result))
         return launch_as_asked(request);
     if (__builtin_expect(result == CUDA_SUCCESS, 1)) {
         *raised = stream != priority;
+        if (__builtin_expect(!__atomic_load_n(&graph_may_be_raised, __ATOMIC_RELAXED), 0))
+            __atomic_store_n(&graph_may_be_raised, 1, __ATOMIC_RELAXED);
         return result;
     }
-    return is_refusal(result) ? launch_without_priority(request) : result;
+    return launch_is_refusal(result) ? launch_without_priority(request) : result;
 }
 
 CUresult launch_raised(struct request *request, uint64_t word) {
     bool raised;
-    CUresult result = launch_communication(request, word, &raised);
+    uint32_t reason = OVERLAP_REASON_communication;
+    CUresult result = launch_communication(request, word, &reason, &raised);
     launch_count(OVERLAP_COUNTER_COMMUNICATION);
     if (raised)
         launch_count(OVERLAP_COUNTER_RAISED);
-    count_launch(request->way, OVERLAP_REASON_communication);
+    count_launch(request->counted, reason);
     return result;
 }
 
-/* A changed launch was refused, or its limit could not be raised: as asked, now and from now on. */
-__attribute__((cold, noinline)) static CUresult launch_refused(struct request *request, uint64_t place, bool launched) {
+__attribute__((cold, noinline)) void launch_leave_alone(const struct request *request, uint64_t place, bool launched) {
     struct handle *handle = handle_find(request->function);
     if (handle)
-        __atomic_store_n(&handle->refused, 1, __ATOMIC_RELAXED);
+        handle_mark(handle, HANDLE_REFUSED);
     overlap_cache_forget(&launch_cache, place);
     if (launched)
         launch_count(OVERLAP_COUNTER_REFUSED);
-    return launch_as_asked(request);
 }
 
-/* May the launch ask for that many bytes? The limit is raised if need be, once. */
-__attribute__((cold, noinline)) static bool raise_limit(struct request *request, uint64_t *word, uint64_t place) {
+__attribute__((cold, noinline)) bool launch_prepare(const struct request *request, uint64_t *word, uint64_t place) {
     struct handle *handle = handle_find(request->function);
     if (!handle || !limit_raise(handle, (uint32_t)(*word & OVERLAP_WORD_SIZE_MASK)))
         return false;
@@ -215,33 +262,46 @@ __attribute__((cold, noinline)) static bool raise_limit(struct request *request,
     return true;
 }
 
+/* Only the clusters that were checked get another size; see clusters_fit(). */
+static bool is_other_cluster(const struct request *request, uint64_t word) {
+    const struct handle *handle = word & OVERLAP_WORD_CLUSTER ? handle_find(request->function) : NULL;
+    return (word & OVERLAP_WORD_CLUSTER) &&
+           (!handle || __atomic_load_n(&handle->cluster, __ATOMIC_RELAXED) != cluster_of(&request->config) + 1);
+}
+
 /* A computation launch with another size that the driver has not taken yet. place: where its word is kept, 0: nowhere.
  */
 static inline CUresult launch_unproven(struct request *request, uint64_t word, uint64_t place, uint32_t *reason,
                                        uint32_t *launched) {
     *launched = (uint32_t)(word & OVERLAP_WORD_SIZE_MASK);
-    bool possible = word & OVERLAP_WORD_RAISED_LIMIT || raise_limit(request, &word, place);
+    if (__builtin_expect(is_other_cluster(request, word), 0)) {
+        *reason = OVERLAP_REASON_cluster;
+        *launched = request->config.sharedMemBytes;
+        return launch_as_asked(request);
+    }
+    bool possible = word & OVERLAP_WORD_RAISED_LIMIT || launch_prepare(request, &word, place);
     CUresult result = possible ? launch_with(request, *launched) : CUDA_ERROR_INVALID_VALUE;
     if (__builtin_expect(result == CUDA_SUCCESS, 1)) {
-        if (!(word & OVERLAP_WORD_TRACED) && !is_capturing(request))
+        if (!(word & (OVERLAP_WORD_TRACED | OVERLAP_WORD_CLUSTER | OVERLAP_WORD_WATCHED)) && !is_capturing(request))
             overlap_cache_replace(&launch_cache, place, key_of(request), word, word | OVERLAP_WORD_DIRECT);
         return result;
     }
-    if (!is_refusal(result))
+    if (!launch_is_refusal(result))
         return result;
     *reason = OVERLAP_REASON_refused;
     *launched = request->config.sharedMemBytes;
-    return launch_refused(request, place, possible);
+    launch_leave_alone(request, place, possible);
+    return launch_as_asked(request);
 }
 
 CUresult launch_changed(struct request *request, uint64_t word) {
     uint32_t reason = (uint32_t)(word >> OVERLAP_WORD_REASON_SHIFT & 63), launched;
     CUresult result = launch_unproven(request, word, place_of(request), &reason, &launched);
-    count_launch(request->way, reason);
+    count_launch(request->counted, reason);
     return result;
 }
 
-__attribute__((cold, noinline)) static void trace(const struct request *request, uint32_t reason, uint32_t launched,
+__attribute__((cold, noinline)) void launch_trace(const struct request *request, uint32_t reason, uint32_t launched,
                                                   bool raised, uint64_t word) {
     struct handle *handle = handle_find(request->function);
     struct device *device = device_current();
@@ -263,23 +323,34 @@ __attribute__((cold, noinline)) static void trace(const struct request *request,
         launch_count(OVERLAP_COUNTER_TRACE_DROPPED);
 }
 
+uint64_t launch_word(const struct request *request, uint64_t *place) {
+    uint64_t word = 0;
+    *place = place_of(request);
+    if (overlap_cacheable(threads_of(request), request->config.sharedMemBytes))
+        word = overlap_cache_find(&launch_cache, *place, key_of(request), blocks_of(request));
+    return word || !armed_and_ready() ? word : facts_word(request, place);
+}
+
 CUresult launch_slow(struct request *request, uint64_t word) {
     uint64_t place = place_of(request);
     if (__builtin_expect(!word, 0)) {
-        if (overlap_cacheable(threads_of(request), request->config.sharedMemBytes))
-            word = overlap_cache_find(&launch_cache, place, key_of(request), blocks_of(request));
-        if (!word) {
-            if (!overlap_armed() || !real_function(request->way, request->hook, request->site) || !driver_ready())
-                return launch_as_asked(request);
-            word = facts_word(request, &place);
-        }
+        if (!overlap_armed() || !real_function(request->way, request->hook, request->site))
+            return launch_as_asked(request);
+        word = launch_word(request, &place);
+        if (!word)
+            return launch_as_asked(request);
     }
     uint32_t reason = (uint32_t)(word >> OVERLAP_WORD_REASON_SHIFT & 63);
     uint32_t launched = request->config.sharedMemBytes;
     bool raised = false;
     CUresult result;
+    if ((word & OVERLAP_WORD_WATCHED) && priority_other_stream(request->config.hStream))
+        priority_neighbour();
     if (word & OVERLAP_WORD_COMMUNICATION) {
-        result = word & OVERLAP_WORD_RAISE ? launch_communication(request, word, &raised) : launch_as_asked(request);
+        if (word & OVERLAP_WORD_CARRIES)
+            stream_carries(request->config.hStream, is_per_thread(request->hook));
+        result = word & OVERLAP_WORD_RAISE ? launch_communication(request, word, &reason, &raised)
+                                           : launch_as_asked(request);
         launch_count(OVERLAP_COUNTER_COMMUNICATION);
         if (raised)
             launch_count(OVERLAP_COUNTER_RAISED);
@@ -289,8 +360,8 @@ CUresult launch_slow(struct request *request, uint64_t word) {
         launched = word & OVERLAP_WORD_CHANGED ? (uint32_t)(word & OVERLAP_WORD_SIZE_MASK) : launched;
         result = launch_with(request, launched);
     }
-    count_launch(request->way, reason);
+    count_launch(request->counted, reason);
     if (__builtin_expect((word & OVERLAP_WORD_TRACED) != 0, 0))
-        trace(request, reason, launched, raised, word);
+        launch_trace(request, reason, launched, raised, word);
     return result;
 }

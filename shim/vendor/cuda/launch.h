@@ -34,8 +34,9 @@ DRIVER_BODY launch_found(enum overlap_way way, enum hook hook, uintptr_t site, C
                          uint64_t word) {
     struct request request;
     request.way = way;
+    request.counted = outer_way(way);
     request.hook = hook;
-    request.site = site;
+    request.site = outer_site(site);
     request.flags = flags;
     request.function = function;
     request.parameters = parameters;
@@ -59,17 +60,10 @@ DRIVER_BODY launch_found(enum overlap_way way, enum hook hook, uintptr_t site, C
 DRIVER_BODY launch_body_slow(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function, uint32_t grid_x,
                              uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y, uint32_t block_z,
                              uint32_t shared, CUstream stream, void **parameters, void **extra) {
-    return launch_found(
-        way, hook, site, function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, parameters, extra,
-        0, direct_word(function, 0, block_x * block_y * block_z, (uint64_t)grid_x * grid_y * grid_z, shared, site));
-}
-
-DRIVER_BODY launch_cooperative_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function,
-                                    uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x,
-                                    uint32_t block_y, uint32_t block_z, uint32_t shared, CUstream stream,
-                                    void **parameters) {
     return launch_found(way, hook, site, function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream,
-                        parameters, NULL, OVERLAP_LAUNCH_COOPERATIVE, 0);
+                        parameters, extra, 0,
+                        direct_word(function, 0, block_x * block_y * block_z, (uint64_t)grid_x * grid_y * grid_z,
+                                    shared, outer_site(site)));
 }
 
 /* What the attributes of a launch mean for shaping. A cluster of one block is none. */
@@ -95,16 +89,16 @@ static inline uint32_t flags_of(const CUlaunchConfig *config) {
 DRIVER_BODY launch_ex_found(enum overlap_way way, enum hook hook, uintptr_t site, const CUlaunchConfig *config,
                             CUfunction function, void **parameters, void **extra, uint32_t flags, uint64_t word) {
     type_cuLaunchKernelEx *real = real_functions[hook][way];
-    struct overlap_shard *shard = thread_shard;
+    struct overlap_shard *shard = this_thread.shard;
     if (__builtin_expect((word & OVERLAP_WORD_DIRECT) && shard, 1)) {
-        count_direct(shard, way, word);
+        count_direct(shard, outer_way(way), word);
         if (__builtin_expect(!(word & OVERLAP_WORD_CHANGED), 1))
             return real(config, function, parameters, extra);
         CUlaunchConfig changed = *config;
         changed.sharedMemBytes = (uint32_t)(word & OVERLAP_WORD_SIZE_MASK);
         return real(&changed, function, parameters, extra);
     }
-    struct request request = {way, hook, site, flags, function, parameters, extra, *config};
+    struct request request = {way, outer_way(way), hook, outer_site(site), flags, function, parameters, extra, *config};
     return launch_not_direct(&request, word);
 }
 
@@ -116,8 +110,8 @@ DRIVER_BODY launch_ex_body(enum overlap_way way, enum hook hook, uintptr_t site,
     if (__builtin_expect(!config || !real, 0)) /* the driver's to refuse */
         return real ? real(config, function, parameters, extra) : CUDA_ERROR_NOT_INITIALIZED;
     uint32_t flags = flags_of(config);
-    uint64_t word =
-        direct_word(function, flags, config->blockDimX * config->blockDimY * config->blockDimZ,
-                    (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ, config->sharedMemBytes, site);
+    uint64_t word = direct_word(function, flags, config->blockDimX * config->blockDimY * config->blockDimZ,
+                                (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ,
+                                config->sharedMemBytes, outer_site(site));
     return launch_ex_found(way, hook, site, config, function, parameters, extra, flags, word);
 }

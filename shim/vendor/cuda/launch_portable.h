@@ -10,12 +10,12 @@ DRIVER_BODY launch_body(enum overlap_way way, enum hook hook, uintptr_t site, ty
                         uint32_t block_y, uint32_t block_z, uint32_t shared, CUstream stream, void **parameters,
                         void **extra) {
     type_cuLaunchKernel *real = __atomic_load_n(&real_functions[hook][way], __ATOMIC_RELAXED);
-    struct overlap_shard *shard = thread_shard;
-    uint64_t word =
-        direct_word(function, 0, block_x * block_y * block_z, (uint64_t)grid_x * grid_y * grid_z, shared, site);
+    struct overlap_shard *shard = this_thread.shard;
+    uint64_t word = direct_word(function, 0, block_x * block_y * block_z, (uint64_t)grid_x * grid_y * grid_z, shared,
+                                outer_site(site));
     if (__builtin_expect(!(word & OVERLAP_WORD_DIRECT) || !shard || !real, 0))
         return slow(LAUNCH_ARGUMENTS);
-    count_direct(shard, way, word);
+    count_direct(shard, outer_way(way), word);
     shared = (uint32_t)(word & OVERLAP_WORD_SIZE_MASK);
     return real(LAUNCH_ARGUMENTS);
 }

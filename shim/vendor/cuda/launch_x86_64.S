@@ -8,9 +8,9 @@
 #ifdef __x86_64__
     .text
 
-/* rax += page of the return address << 28; r11 = line of the handle (its hash, times 64 bytes), or else to `miss`. Changes r10. */
+/* rax += page of the caller << 28, r11 being the caller's address; r11 = line of the handle (its hash, times 64 bytes), or else to
+ * `miss`. Changes r10. */
     .macro find_line handle, miss
-    mov (%rsp), %r11
     shr $12, %r11
     shl $28, %r11
     add %r11, %rax
@@ -53,10 +53,8 @@
 3:
     .endm
 
-/* Counts the launch under the reason of word rax in the thread's shard; to `miss` where there is none yet. Changes r10, r11. */
+/* Counts the launch under the reason of word rax in the shard r10; to `miss` where there is none yet. Changes r11. */
     .macro count way, miss
-    mov thread_shard@gottpoff(%rip), %r10
-    mov %fs:(%r10), %r10
     test %r10, %r10
     je \miss
     mov %eax, %r11d
@@ -65,13 +63,8 @@
     incq 64 + 320 * \way(%r10, %r11, 8)
     .endm
 
-/* function rdi, grid esi edx ecx, block r8d r9d 8(rsp), dynamic bytes 16(rsp) */
-    .macro launch_kernel symbol, hook, way, slow, found
-    .type \symbol, @function
-    .p2align 5
-\symbol:
-    .cfi_startproc
-    endbr64
+/* The rest of cuLaunchKernel, r11 being the caller's address. counted: the way in under which it is counted */
+    .macro kernel_from symbol, hook, way, counted
     mov 8(%rsp), %eax                   /* key: threads << 18 + bytes + the page */
     imul %r8d, %eax
     imul %r9d, %eax
@@ -91,10 +84,29 @@
     je .Lslow_\symbol
     test $0x4000000, %eax               /* direct */
     je .Lfound_\symbol
-    count \way, .Lslow_\symbol
+    mov this_thread@gottpoff(%rip), %r10
+    mov %fs:(%r10), %r10
+    count \counted, .Lslow_\symbol
     and $0x3ffff, %eax
     mov %eax, 16(%rsp)
     jmp *real_functions + 32 * \hook + 8 * \way(%rip)
+    .endm
+
+/* function rdi, grid esi edx ecx, block r8d r9d 8(rsp), dynamic bytes 16(rsp). Inside a call of NVIDIA's runtime, its caller counts. */
+    .macro launch_kernel symbol, hook, way, slow, found
+    .type \symbol, @function
+    .p2align 5
+\symbol:
+    .cfi_startproc
+    endbr64
+    mov this_thread@gottpoff(%rip), %r11
+    cmpq $0, %fs:8(%r11)
+    jne .Louter_\symbol
+    mov (%rsp), %r11
+    kernel_from \symbol, \hook, \way, \way
+.Louter_\symbol:
+    mov %fs:8(%r11), %r11
+    kernel_from \symbol, \hook, \way, 3
 .Lfound_\symbol:                        /* the word goes where 32-bit arguments leave room on the stack */
     .hidden \found
     mov %eax, 12(%rsp)
@@ -107,19 +119,8 @@
     .size \symbol, . - \symbol
     .endm
 
-/* configuration rdi, function rsi. Attributes that matter to shaping, and sizes that change, are for C. */
-    .macro launch_ex symbol, hook, way, slow, found
-    .type \symbol, @function
-    .p2align 5
-\symbol:
-    .cfi_startproc
-    endbr64
-    test %rdi, %rdi
-    je .Lslow_\symbol
-    mov 48(%rdi), %r10d                 /* attributes */
-    test %r10d, %r10d
-    jne .Lattributes_\symbol
-.Lplain_\symbol:
+/* The rest of cuLaunchKernelEx, r11 being the caller's address and r9 the place of this_thread. */
+    .macro ex_from symbol, hook, way, counted
     mov 12(%rdi), %eax
     imul 16(%rdi), %eax
     imul 20(%rdi), %eax
@@ -142,8 +143,32 @@
     cmp $0x4000000, %eax
     jne .Lfound_\symbol
     mov %r8, %rax
-    count \way, .Lslow_\symbol
+    mov %fs:(%r9), %r10
+    count \counted, .Lslow_\symbol
     jmp *real_functions + 32 * \hook + 8 * \way(%rip)
+    .endm
+
+/* configuration rdi, function rsi. Attributes that matter to shaping, and sizes that change, are for C. */
+    .macro launch_ex symbol, hook, way, slow, found
+    .type \symbol, @function
+    .p2align 5
+\symbol:
+    .cfi_startproc
+    endbr64
+    test %rdi, %rdi
+    je .Lslow_\symbol
+    mov this_thread@gottpoff(%rip), %r9
+    mov 48(%rdi), %r10d                 /* attributes */
+    test %r10d, %r10d
+    jne .Lattributes_\symbol
+.Lplain_\symbol:
+    cmpq $0, %fs:8(%r9)
+    jne .Louter_\symbol
+    mov (%rsp), %r11
+    ex_from \symbol, \hook, \way, \way
+.Louter_\symbol:
+    mov %fs:8(%r9), %r11
+    ex_from \symbol, \hook, \way, 3
 .Lattributes_\symbol:                   /* 72 bytes each; cooperative 2, cluster 4 and 11, programmatic 6 and 7: not for here */
     mov 40(%rdi), %r11
     test %r11, %r11
@@ -158,7 +183,7 @@
     dec %r10d
     jne 4b
     jmp .Lplain_\symbol
-.Lfound_\symbol:                        /* the word is the fifth argument */
+.Lfound_\symbol:                        /* the word is the fifth argument: r8 */
     .hidden \found
     jmp \found
 .Lslow_\symbol:
@@ -167,7 +192,7 @@
     .size \symbol, . - \symbol
     .endm
 
-    .hidden launch_cache, thread_shard, real_functions
+    .hidden launch_cache, this_thread, real_functions
     .macro thunk kind, prefix, name, hook, way, number
     .globl \prefix\name
     .hidden slow_\way\()_\name

@@ -35,7 +35,10 @@ _Static_assert(HOOK_cuLaunchKernel == 0 && HOOK_cuLaunchKernel_ptsz == 1 && HOOK
                    HOOK_cuLaunchKernelEx_ptsz == 3,
                "HOOK of the thunks");
 _Static_assert(sizeof real_functions[0] == 32, "place in real_functions");
-_Static_assert(OVERLAP_WAY_symbol == 0 && OVERLAP_WAY_dlsym == 1 && OVERLAP_WAY_proc_address == 2, "WAY of the thunks");
+_Static_assert(OVERLAP_WAY_symbol == 0 && OVERLAP_WAY_dlsym == 1 && OVERLAP_WAY_proc_address == 2 &&
+                   OVERLAP_WAY_runtime == 3,
+               "WAY of the thunks");
+_Static_assert(offsetof(struct this_thread, shard) == 0 && offsetof(struct this_thread, outer) == 8, "this_thread");
 _Static_assert(OVERLAP_CACHE_BITS == 15 && sizeof(struct overlap_cache_line) == 64, "place in launch_cache");
 _Static_assert(offsetof(struct overlap_cache_line, answers[0].key) == 8 && sizeof(struct overlap_answer) == 24,
                "answers");

@@ -89,11 +89,17 @@ static int hook_named(const char *name) {
     return -1;
 }
 
+/* The runtime's names come behind the driver's. */
 int overlap_vendor_name(const char *name) {
-    return hook_named(name);
+    if (name[0] == 'c' && name[2] != 'd')
+        return hook_named(name);
+    int hook = runtime_named(name);
+    return hook < 0 ? hook : HOOK_COUNT + hook;
 }
 
 void *overlap_vendor_symbol(int hook, void *real) {
+    if (hook >= HOOK_COUNT) /* whoever asks a runtime itself gets its own function; it calls the driver all the same */
+        return overlap_is_ours((uintptr_t)real) && !runtime_is_behind(hook - HOOK_COUNT) ? OVERLAP_NO_SYMBOL : NULL;
     if (overlap_is_ours((uintptr_t)real)) {
         /* The global scope holds our wrapper; it counts only if a driver is behind it. */
         real = overlap_next_symbol(hook_names[hook], DRIVER_PREFIX);

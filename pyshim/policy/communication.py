@@ -1,0 +1,124 @@
+"""The key `communication`: which launches communicate, what is done to them, what is set for their libraries."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import yaml
+
+from pyshim.policy import values, variables
+from pyshim.policy.draft import MEASURED, Draft, Streams
+from pyshim.policy.finding import closest, quote
+from pyshim.policy.model import Footprint, Priority
+from pyshim.policy.nodes import Keys, Nodes
+from pyshim.policy.parts import MAX_REGISTERS, MAX_THREADS, PRIORITIES, PartsReader, items
+
+FAMILIES = ("all", "nccl", "rccl", "ncclx", "torch", "nvshmem", "deep_ep", "mscclpp", "vllm", "flashinfer", "ucc")
+
+KEYS = Keys(
+    ("kernels", "libraries", "priority", "streams", "footprint", variables.ENVIRONMENT, variables.ALL_RANKS),
+)
+STREAMS = Keys(("created_by", "carrying_communication", "priority"), ("priority",))
+_FOOTPRINT_NAMES = ("threads", "registers", "static_shared_memory", "dynamic_shared_memory")
+FOOTPRINT = Keys(_FOOTPRINT_NAMES, _FOOTPRINT_NAMES)
+
+
+class CommunicationReader(PartsReader):
+    def communication(self, node: yaml.Node, draft: Draft) -> Draft:
+        keys = self.mapping(node, "`communication`", KEYS)
+        if keys is None:
+            return draft
+        both = [self._environment(keys, kind) for kind in (variables.ENVIRONMENT, variables.ALL_RANKS)]
+        self._note_twice(both)
+        own, all_ranks = ({name: value for name, (_, value) in found.items()} for found in both)
+        none: Priority | None = None
+        return replace(
+            draft,
+            kernels=self.optional(keys, "kernels", self._communication_kernels, ()),
+            libraries=self.libraries(keys, "libraries"),
+            priority=self.optional(keys, "priority", lambda item: self.priority(item, ("auto", *PRIORITIES)), none),
+            streams=self._streams(keys["streams"]) if "streams" in keys else None,
+            footprint=self._footprint(keys["footprint"]) if "footprint" in keys else None,
+            environment=own,
+            all_ranks_environment=all_ranks,
+        )
+
+    def _communication_kernels(self, node: yaml.Node) -> tuple[str, ...] | None:
+        found = self.values(node, "`kernels`", lambda text: (text, values.kernel_pattern(text)))
+        if found is None:
+            return None
+        for item, (text, _) in zip(items(node), found):
+            near = closest(text, FAMILIES)
+            if near and text not in FAMILIES and not values.is_wild(text):
+                sentence = (
+                    f"{quote(text)} is no family of communication kernels, so it is taken as the name of one kernel"
+                )
+                self.note(item, "family", sentence, f"did you mean `{near}`?", "warning")
+        # The library knows its families whatever the policy says, so they need no room in the table.
+        patterns = tuple(pattern for text, pattern in found if text not in FAMILIES)
+        self.count(node, len(patterns))
+        return patterns
+
+    def _streams(self, node: yaml.Node) -> Streams | None:
+        keys = self.mapping(node, "`streams`", STREAMS)
+        if keys is None:
+            return None
+        carrying = self.optional(keys, "carrying_communication", self._yes, "false") == "true"
+        if "created_by" not in keys and not carrying and len(keys) == len(node.value):
+            hint = "add `created_by: [...]`, or `carrying_communication: true`"
+            self.note(node.value[0][0] if node.value else node, "missing-key", "`streams` says no streams", hint)
+        return Streams(
+            created_by=self.libraries(keys, "created_by"),
+            priority=self.optional(keys, "priority", lambda item: self.priority(item, PRIORITIES), Priority()),
+            carrying_communication=carrying,
+        )
+
+    def _yes(self, node: yaml.Node) -> str | None:
+        return self.word(node, "carrying_communication", ("true", "false"), "true or false")
+
+    def _footprint(self, node: yaml.Node) -> Footprint | None:
+        if not isinstance(node, yaml.MappingNode):
+            return MEASURED if self.word(node, "footprint", ("measured",), "a footprint") else None
+        keys = self.mapping(node, "`footprint`", FOOTPRINT)
+        if keys is None:
+            return None
+        return Footprint(
+            self._count(keys, "threads", MAX_THREADS),
+            self._count(keys, "registers", MAX_REGISTERS),
+            self.optional(keys, "static_shared_memory", self.size, 0),
+            self.optional(keys, "dynamic_shared_memory", self.size, 0),
+        )
+
+    def _count(self, keys: Nodes, key: str, highest: int) -> int:
+        return self.optional(
+            keys, key, lambda node: self.value(node, f"`{key}`", lambda text: values.number(text, 1, highest)), 1
+        )
+
+    # ---- variables ----
+
+    def _environment(self, keys: Nodes, kind: str) -> dict[str, tuple[yaml.Node, str]]:
+        """Where each variable stands, and its value."""
+        if kind not in keys:
+            return {}
+        pairs = self.pairs(keys[kind], f"`{kind}`", f"write {kind}: {{NAME: value}}")
+        found: dict[str, tuple[yaml.Node, str]] = {}
+        for key_node, text, node in pairs or ():
+            name = self.attempt(key_node, lambda text=text: variables.name(text, kind))  # type: ignore[misc]
+            value = self._variable(node, text)
+            if name is not None and value is not None:
+                found[name] = (key_node, value)
+        return found
+
+    def _variable(self, node: yaml.Node, name: str) -> str | None:
+        if isinstance(node, yaml.ScalarNode) and node.style is None and variables.is_boolean(node.value):
+            sentence = f"{quote(node.value)} is neither a text nor a number"
+            self.note(node, "type", sentence, f'write 1 or 0, or "{node.value}" in quotes')
+            return None
+        return self.value(node, f"the variable {quote(name)}", variables.value)
+
+    def _note_twice(self, both: list[dict[str, tuple[yaml.Node, str]]]) -> None:
+        first, second = both
+        for name, (node, _) in second.items():
+            if name in first:
+                sentence = f"{quote(name)} stands under `{variables.ENVIRONMENT}` and `{variables.ALL_RANKS}`"
+                self.note(node, "duplicate-key", sentence, "keep one of them")

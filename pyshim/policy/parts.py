@@ -1,0 +1,108 @@
+"""What several keys of a policy file share: patterns, sizes, priorities, keys that may be left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TypeVar
+
+import yaml
+
+from pyshim.policy import gpus, kernels, values
+from pyshim.policy.finding import Severity, closest, quote
+from pyshim.policy.model import Priority
+from pyshim.policy.nodes import Keys, Nodes, Walker
+
+Value = TypeVar("Value")
+
+# The table that travels in the environment holds fewer; beyond this a file is not worth comparing rule by rule.
+MAX_PATTERNS = 2000
+MAX_THREADS = 1024
+MAX_REGISTERS = 512
+PRIORITIES = ("highest", "inherit")
+
+
+class PartsReader(Walker):
+    def __init__(self) -> None:
+        super().__init__()
+        self.gpus: tuple[str, ...] = ()  # that the policy is for
+        self.patterns = 0  # read so far, sets counted in full
+
+    def optional(self, keys: Nodes, key: str, read: Callable[[yaml.Node], Value | None], default: Value) -> Value:
+        """The default also stands in for what could not be read, as the finding already stops the policy."""
+        found = read(keys[key]) if key in keys else None
+        return default if found is None else found
+
+    def mapping_at(self, keys: Nodes, key: str, inner: Keys) -> Nodes:
+        return self.optional(keys, key, lambda node: self.mapping(node, f"`{key}`", inner), {})
+
+    def word(self, node: yaml.Node, key: str, words: tuple[str, ...], what: str) -> str | None:
+        return self.value(node, f"`{key}`", lambda text: values.choice(text, words, what))
+
+    def size(self, node: yaml.Node) -> int | None:
+        """A size that one block can have on some GPU. One that no GPU of this policy gives is only warned of: what it
+        extends, or what extends it, may be for others."""
+        size = self.value(node, "a size", values.size)
+        if size is None or not gpus.checkable():
+            return size
+        checks: tuple[tuple[tuple[gpus.KnownGpu, ...], Severity], ...] = (
+            (gpus.checkable(), "error"),
+            (gpus.matching(self.gpus), "warning"),
+        )
+        for fitting, severity in checks:
+            most = max(fitting, key=lambda gpu: gpu.shared_memory_per_block, default=None)
+            if most is None or size <= most.shared_memory_per_block:
+                continue
+            none = "no known GPU" if severity == "error" else "no GPU of this policy"
+            limit = f"{none} gives a block more than {most.shared_memory_per_block:,} ({most.name})"
+            self.note(node, "size", f"a block cannot have {size:,} bytes: {limit}", severity=severity)
+            return None if severity == "error" else size
+        return size
+
+    def priority(self, node: yaml.Node, words: tuple[str, ...]) -> Priority | None:
+        def parse(text: str) -> Priority:
+            if re.fullmatch(r"[-0-9].*", text):
+                return Priority("number", values.number(text, -(2**31), 2**31 - 1))
+            word = values.choice(text, words, "a priority")
+            return Priority("highest" if word == "highest" else "auto" if word == "auto" else "inherit")
+
+        return self.value(node, "`priority`", parse)
+
+    def kernels(self, node: yaml.Node, key: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+        """Patterns, and the sets among them by their words."""
+        found = self.values(node, f"`{key}`", lambda text: (text, values.kernel_pattern(text)))
+        if found is None:
+            return None
+        words = tuple(text for text, _ in found if text in kernels.SETS)
+        for item, (text, _) in zip(items(node), found):
+            self._note_near_set(item, text)
+        self.count(node, sum(len(kernels.SETS.get(text, "1")) for text, _ in found))
+        return tuple(pattern for text, pattern in found if text not in kernels.SETS), words
+
+    def libraries(self, keys: Nodes, key: str) -> tuple[str, ...]:
+        def read(node: yaml.Node) -> tuple[str, ...] | None:
+            found = self.values(node, f"`{key}`", values.library_pattern)
+            self.count(node, len(found or ()))
+            return found
+
+        return self.optional(keys, key, read, ())
+
+    def count(self, node: yaml.Node, patterns: int) -> None:
+        before = self.patterns
+        self.patterns += patterns
+        if before <= MAX_PATTERNS < self.patterns:
+            self.note(node, "too-large", f"the policy has more than {MAX_PATTERNS:,} patterns")
+
+    def _note_near_set(self, node: yaml.Node, text: str) -> None:
+        """`gemms` is a name that a kernel may have, but hardly the one that was meant; `sgemm` is one."""
+        near = closest(text, kernels.SETS)
+        if not near or text in kernels.SETS or values.is_wild(text):
+            return
+        if text[0].casefold() == near[0] and abs(len(text) - len(near)) <= 1:
+            sentence = f"{quote(text)} is no set of kernels, so it is taken as the name of one kernel"
+            self.note(node, "set", sentence, f"did you mean `{near}`?", "warning")
+
+
+def items(node: yaml.Node) -> list[yaml.Node]:
+    """The nodes of a value or of a list of values."""
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else [node]

@@ -1,0 +1,53 @@
+"""Where policies are: a name, or a path, and the file that it means."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyshim
+from pyshim.errors import LAUNCHER_FAILED, OverlapError
+from pyshim.policy.finding import did_you_mean, quote
+
+PATH_VARIABLE = "OVERLAP_POLICY_PATH"
+SUFFIX = ".yaml"
+
+
+def find(name: str, environment: Mapping[str, str], beside: Path | None = None) -> Path:
+    """The file of a policy; a path need not exist. beside: the folder that is looked into first, and that a path starts
+    from; without it, the working directory. Raises OverlapError (125) for an unknown name."""
+    if "/" in name:
+        return Path(name) if beside is None else beside / name
+    if beside is None and name.endswith(SUFFIX) and Path(name).is_file():
+        return Path(name)
+    for directory in _directories(environment, beside):
+        for candidate in (directory / name, directory / (name + SUFFIX)):
+            if candidate.suffix == SUFFIX and candidate.is_file():
+                return candidate
+    stem = name[: -len(SUFFIX)] if name.endswith(SUFFIX) else name
+    close = did_you_mean(stem, names(environment, beside))
+    hint = "; ".join(part for part in (close, names_hint(environment, beside)) if part)
+    raise OverlapError(f"there is no policy {quote(name)}", hint, LAUNCHER_FAILED)
+
+
+def names(environment: Mapping[str, str], beside: Path | None = None) -> tuple[str, ...]:
+    """Every name that find() knows, in alphabetical order."""
+    found = {path.stem for directory in _directories(environment, beside) for path in directory.glob("*" + SUFFIX)}
+    return tuple(sorted(found))
+
+
+def names_hint(environment: Mapping[str, str], beside: Path | None = None) -> str:
+    return f"write a file or one of: {', '.join(names(environment, beside))}"
+
+
+def shipped_directory() -> Path:
+    """Where the shipped policies are: inside the installed package, or beside it in a checkout."""
+    package = Path(pyshim.__file__).resolve().parent
+    inside = package / "policies"
+    return inside if inside.is_dir() else package.parent / "policies"
+
+
+def _directories(environment: Mapping[str, str], beside: Path | None) -> list[Path]:
+    own = [Path(part) for part in environment.get(PATH_VARIABLE, "").split(os.pathsep) if part]
+    return [*([beside] if beside else []), *own, shipped_directory()]

@@ -1,0 +1,82 @@
+/* Attributes of kernels that the program sets and asks for, where we may have changed some: the driver comes first, then
+ * ours is restored if it is needed; the program reads back what it has set. */
+#include "cuda.h"
+
+/* device: of a CUkernel. */
+static void told_by_program(const void *handle, int device, int attribute, int value) {
+    limit_believe(handle, device, attribute, value);
+    if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
+        carveout_is_programs(handle, device);
+}
+
+static void answer_as_told(const void *handle, int device, int attribute, int *value) {
+    limit_answer(handle, device, attribute, value);
+    if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
+        carveout_answer(handle, device, value);
+}
+
+/* Told to the driver again if another thread has come to need more meanwhile. */
+CUresult function_set_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function,
+                                     int attribute, int value) {
+    REAL_OR_RETURN(cuFuncSetAttribute);
+    int told;
+    CUresult result;
+    do
+        result = real(function, attribute, told = limit_for_driver(function, 0, attribute, value));
+    while (result == CUDA_SUCCESS && told != limit_for_driver(function, 0, attribute, value));
+    if (result == CUDA_SUCCESS)
+        told_by_program(function, 0, attribute, value);
+    return result;
+}
+
+CUresult kernel_set_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, int attribute, int value,
+                                   CUkernel kernel, CUdevice device) {
+    REAL_OR_RETURN(cuKernelSetAttribute);
+    int told;
+    CUresult result;
+    do
+        result = real(attribute, told = limit_for_driver(kernel, device, attribute, value), kernel, device);
+    while (result == CUDA_SUCCESS && told != limit_for_driver(kernel, device, attribute, value));
+    if (result == CUDA_SUCCESS)
+        told_by_program(kernel, device, attribute, value);
+    return result;
+}
+
+CUresult function_get_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, int *value, int attribute,
+                                     CUfunction function) {
+    REAL_OR_RETURN(cuFuncGetAttribute);
+    CUresult result = real(value, attribute, function);
+    if (result == CUDA_SUCCESS && value)
+        answer_as_told(function, 0, attribute, value);
+    return result;
+}
+
+CUresult kernel_get_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, int *value, int attribute,
+                                   CUkernel kernel, CUdevice device) {
+    REAL_OR_RETURN(cuKernelGetAttribute);
+    CUresult result = real(value, attribute, kernel, device);
+    if (result == CUDA_SUCCESS && value)
+        answer_as_told(kernel, device, attribute, value);
+    return result;
+}
+
+/* A preference between L1 cache and shared memory is one about the carve-out, and ours would override it. */
+static void prefers_by_program(const void *value) {
+    struct handle *handle = armed_and_ready() ? handle_find(value) : NULL;
+    if (handle)
+        carveout_withdraw(handle);
+}
+
+CUresult function_set_cache_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function,
+                                 int config) {
+    REAL_OR_RETURN(cuFuncSetCacheConfig);
+    prefers_by_program(function);
+    return real(function, config);
+}
+
+CUresult kernel_set_cache_body(enum overlap_way way, enum hook hook, uintptr_t site, CUkernel kernel, int config,
+                               CUdevice device) {
+    REAL_OR_RETURN(cuKernelSetCacheConfig);
+    prefers_by_program(kernel);
+    return real(kernel, config, device);
+}

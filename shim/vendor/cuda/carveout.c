@@ -1,0 +1,62 @@
+/* The shared-memory carve-out that a kernel prefers (attribute 9). Kernels that communication is to share a
+ * multiprocessor with, and communication, ask for the largest: a multiprocessor changes its configuration only while it
+ * is idle, so beside blocks that were launched with the default there is no room whatever the arithmetic says (measured
+ * on an H200: tools/gpu/results). What the program has said itself counts more, and it reads back what it has set. */
+#include "cuda.h"
+
+#define WHICH CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
+enum { BY_DEFAULT = -1, LARGEST = 100 }; /* CU_SHAREDMEM_CARVEOUT_DEFAULT and _MAX_SHARED */
+
+/* A CUkernel has a preference for each device, a function is of one anyway. */
+static uint32_t bit_of(const struct handle *handle, int device) {
+    return handle->kind == HANDLE_KERNEL ? UINT32_C(1) << (device & 31) : 1;
+}
+
+static bool has(const uint32_t *devices, uint32_t bit) {
+    return __atomic_load_n(devices, __ATOMIC_ACQUIRE) & bit;
+}
+
+bool carveout_is_small(const struct handle *handle, int device) {
+    int preferred = BY_DEFAULT;
+    return !has(&handle->carveout_ours, bit_of(handle, device)) &&
+           handle_get(handle, WHICH, device, &preferred) == CUDA_SUCCESS && preferred >= 0 && preferred < LARGEST;
+}
+
+void carveout_prefer(struct handle *handle, int device) {
+    const uint32_t bit = bit_of(handle, device);
+    int preferred = BY_DEFAULT;
+    if (has(&handle->carveout_ours, bit) || has(&handle->carveout_program, bit))
+        return;
+    if (handle_get(handle, WHICH, device, &preferred) != CUDA_SUCCESS || preferred != BY_DEFAULT) {
+        __atomic_fetch_or(&handle->carveout_program, bit, __ATOMIC_RELEASE);
+        return;
+    }
+    /* Noted first: what the program asks meanwhile is answered as if we had not. */
+    __atomic_fetch_or(&handle->carveout_ours, bit, __ATOMIC_RELEASE);
+    if (handle_set(handle, WHICH, device, LARGEST) != CUDA_SUCCESS) {
+        __atomic_fetch_or(&handle->carveout_program, bit, __ATOMIC_RELEASE);
+        __atomic_fetch_and(&handle->carveout_ours, ~bit, __ATOMIC_RELEASE);
+    }
+}
+
+void carveout_withdraw(struct handle *handle) {
+    __atomic_store_n(&handle->carveout_program, UINT32_MAX, __ATOMIC_RELEASE); /* nobody sets ours again */
+    uint32_t ours = __atomic_exchange_n(&handle->carveout_ours, 0, __ATOMIC_ACQ_REL);
+    for (int device = 0; ours; device++, ours >>= 1)
+        if (ours & 1)
+            handle_set(handle, WHICH, device, BY_DEFAULT);
+}
+
+void carveout_is_programs(const void *value, int device) {
+    struct handle *handle = armed_and_ready() ? handle_find(value) : NULL;
+    if (!handle)
+        return;
+    __atomic_fetch_or(&handle->carveout_program, bit_of(handle, device), __ATOMIC_RELEASE);
+    __atomic_fetch_and(&handle->carveout_ours, ~bit_of(handle, device), __ATOMIC_RELEASE);
+}
+
+void carveout_answer(const void *value, int device, int *answer) {
+    const struct handle *handle = armed_and_ready() ? handle_find(value) : NULL;
+    if (handle && has(&handle->carveout_ours, bit_of(handle, device)))
+        *answer = BY_DEFAULT;
+}

@@ -1,0 +1,305 @@
+/* Nodes of graphs that the program builds itself: kernels get the same answers as launches do.
+ *
+ * A node that the driver refuses with our size is made again as asked, at once. Only sizes are changed of which size.c
+ * can tell what was asked for, so a program reads back what it has set.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda.h"
+
+/* A node whose size was given to the driver may become cooperative or a cluster afterwards. */
+static bool forbids_shaping(int attribute) {
+    return attribute == CU_LAUNCH_ATTRIBUTE_COOPERATIVE || attribute == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION ||
+           attribute == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION ||
+           attribute == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION ||
+           attribute == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT;
+}
+
+const void *graph_kernel_of(const CUDA_KERNEL_NODE_PARAMS *params, bool second) {
+    return params->func || !second ? params->func : params->kern;
+}
+
+/* ---- What a node shall get ---- */
+
+struct node {
+    struct request request;
+    uint64_t word, place;
+    uint32_t reason;
+    bool changed;
+    CUDA_KERNEL_NODE_PARAMS params; /* with our size */
+};
+
+/* Flags of a node that is there. */
+static uint32_t flags_of_node(CUgraphNode node) {
+    CUlaunchAttributeValue value;
+    uint32_t flags = 0;
+    memset(&value, 0, sizeof value);
+    if (!node || !driver.cuGraphKernelNodeGetAttribute)
+        return 0;
+    if (driver.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &value) == CUDA_SUCCESS &&
+        value.cooperative)
+        flags |= OVERLAP_LAUNCH_COOPERATIVE;
+    memset(&value, 0, sizeof value);
+    if (driver.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &value) == CUDA_SUCCESS &&
+        (value.cluster.x > 1 || value.cluster.y > 1 || value.cluster.z > 1))
+        flags |= OVERLAP_LAUNCH_CLUSTER;
+    return flags;
+}
+
+/* Decides. second: params have kern and ctx; existing: the node that gets them, or NULL. False: nobody decides. */
+static bool plan(struct node *node, uintptr_t site, const CUDA_KERNEL_NODE_PARAMS *params, bool second,
+                 CUgraphNode existing) {
+    if (!params || !armed_and_ready())
+        return false;
+    memset(&node->params, 0, sizeof node->params);
+    memcpy(&node->params, params, second ? sizeof *params : offsetof(CUDA_KERNEL_NODE_PARAMS, kern));
+    node->request = (struct request){
+        .way = OVERLAP_WAY_symbol,
+        .counted = OVERLAP_WAY_graph_node,
+        .hook = HOOK_cuLaunchKernel,
+        .site = outer_site(site),
+        .flags = flags_of_node(existing),
+        .function = (CUfunction)(uintptr_t)graph_kernel_of(params, second),
+        .config = {.gridDimX = params->gridDimX,
+                   .gridDimY = params->gridDimY,
+                   .gridDimZ = params->gridDimZ,
+                   .blockDimX = params->blockDimX,
+                   .blockDimY = params->blockDimY,
+                   .blockDimZ = params->blockDimZ,
+                   .sharedMemBytes = params->sharedMemBytes},
+    };
+    node->word = launch_word(&node->request, &node->place);
+    if (!node->word)
+        return false;
+    node->reason = (uint32_t)(node->word >> OVERLAP_WORD_REASON_SHIFT & 63);
+    const uint32_t size = (uint32_t)(node->word & OVERLAP_WORD_SIZE_MASK);
+    const struct handle *handle = handle_find(node->request.function);
+    const struct device *device = device_current();
+    uint32_t asked = 0;
+    node->changed = node->word & OVERLAP_WORD_CHANGED;
+    if (!node->changed || !handle)
+        return true;
+    if (node->reason == OVERLAP_REASON_cannot_launch) { /* beyond the program's own limit: for the driver to refuse */
+        node->params.sharedMemBytes = size;
+        return true;
+    }
+    /* Of another device or context than the current one; or of a size that could not be told again. */
+    const bool elsewhere = (second && !params->func && params->ctx) ||
+                           (handle->kind == HANDLE_FUNCTION && device && handle->device != device->ordinal);
+    const bool ready =
+        !elsewhere && (node->word & OVERLAP_WORD_CLUSTER) == 0 && size_asked(handle, size, &asked) &&
+        asked == params->sharedMemBytes &&
+        (node->word & OVERLAP_WORD_RAISED_LIMIT || launch_prepare(&node->request, &node->word, node->place));
+    if (!ready) {
+        node->changed = false;
+        node->reason = node->word & OVERLAP_WORD_CLUSTER ? OVERLAP_REASON_cluster : OVERLAP_REASON_unknown_footprint;
+        return true;
+    }
+    node->params.sharedMemBytes = size;
+    return true;
+}
+
+/* Has the driver refused our size? Then the node is to be made as asked. */
+static bool refused(struct node *node, CUresult result) {
+    if (!node->changed || !launch_is_refusal(result) || node->reason == OVERLAP_REASON_cannot_launch)
+        return false;
+    node->changed = false;
+    node->reason = OVERLAP_REASON_refused;
+    launch_leave_alone(&node->request, node->place, true);
+    return true;
+}
+
+/* ---- Communication's priority ---- */
+
+/* The variable overrides the flag of every instantiation (CUDA Programming Guide 13.0, 5.2.3.5). */
+static bool raises(void) {
+    const char *used = getenv("CUDA_GRAPHS_USE_NODE_PRIORITY");
+    return !used || strcmp(used, "0") != 0;
+}
+
+/* A node that was added is counted; communication gets its priority. */
+static void added(struct node *node, CUgraphNode made) {
+    type_cuGraphKernelNodeSetAttribute *set = real_own(HOOK_cuGraphKernelNodeSetAttribute);
+    bool raised = false;
+    if (node->word & OVERLAP_WORD_RAISE && set && made) {
+        CUlaunchAttributeValue value;
+        memset(&value, 0, sizeof value);
+        value.priority = (int16_t)(node->word >> OVERLAP_WORD_PRIORITY_SHIFT);
+        raised = raises() && set(made, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value) == CUDA_SUCCESS;
+        if (raised)
+            __atomic_store_n(&graph_may_be_raised, 1, __ATOMIC_RELAXED);
+        else
+            node->reason = OVERLAP_REASON_graph_priority_ignored;
+    }
+    if (node->word & OVERLAP_WORD_COMMUNICATION)
+        launch_count(OVERLAP_COUNTER_COMMUNICATION);
+    if (raised)
+        launch_count(OVERLAP_COUNTER_RAISED);
+    launch_count_reason(OVERLAP_WAY_graph_node, node->reason);
+    if (node->word & OVERLAP_WORD_TRACED)
+        launch_trace(&node->request, node->reason,
+                     node->changed ? node->params.sharedMemBytes : node->request.config.sharedMemBytes, raised,
+                     node->word);
+}
+
+/* ---- Nodes ---- */
+
+/* Calls real with our parameters, with the program's where nothing is changed or the driver refuses. PARAMS: the name of
+ * the parameter in call. */
+#define MAKE_NODE(node, result, ours, asked)                                                                           \
+    do {                                                                                                               \
+        result = (node).changed ? (ours) : (asked);                                                                    \
+        if (refused(&(node), result))                                                                                  \
+            result = (asked);                                                                                          \
+    } while (0)
+
+CUresult graph_add_kernel_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphNode *made, CUgraph graph,
+                               const CUgraphNode *dependencies, size_t count, const CUDA_KERNEL_NODE_PARAMS *params) {
+    REAL_OR_RETURN(cuGraphAddKernelNode);
+    struct node node;
+    CUresult result;
+    if (!plan(&node, site, params, hook == HOOK_cuGraphAddKernelNode_v2, NULL))
+        return real(made, graph, dependencies, count, params);
+    MAKE_NODE(node, result, real(made, graph, dependencies, count, &node.params),
+              real(made, graph, dependencies, count, params));
+    added(&node, result == CUDA_SUCCESS && made ? *made : NULL);
+    return result;
+}
+
+/* The program's generic parameters with ours in them; for other kinds of nodes they are passed on as they are, because
+ * the driver may write to them. */
+static bool plan_generic(struct node *node, uintptr_t site, const CUgraphNodeParams *params, CUgraphNode existing,
+                         CUgraphNodeParams *ours) {
+    if (!params || params->type != CU_GRAPH_NODE_TYPE_KERNEL || !plan(node, site, &params->kernel, true, existing))
+        return false;
+    *ours = *params;
+    ours->kernel = node->params;
+    return true;
+}
+
+CUresult graph_add_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphNode *made, CUgraph graph,
+                        const CUgraphNode *dependencies, size_t count, CUgraphNodeParams *params) {
+    REAL_OR_RETURN(cuGraphAddNode);
+    struct node node;
+    CUgraphNodeParams ours;
+    CUresult result;
+    if (!plan_generic(&node, site, params, NULL, &ours))
+        return real(made, graph, dependencies, count, params);
+    MAKE_NODE(node, result, real(made, graph, dependencies, count, &ours),
+              real(made, graph, dependencies, count, params));
+    added(&node, result == CUDA_SUCCESS && made ? *made : NULL);
+    return result;
+}
+
+CUresult graph_add_v2_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphNode *made, CUgraph graph,
+                           const CUgraphNode *dependencies, const CUgraphEdgeData *edges, size_t count,
+                           CUgraphNodeParams *params) {
+    REAL_OR_RETURN(cuGraphAddNode_v2);
+    struct node node;
+    CUgraphNodeParams ours;
+    CUresult result;
+    if (!plan_generic(&node, site, params, NULL, &ours))
+        return real(made, graph, dependencies, edges, count, params);
+    MAKE_NODE(node, result, real(made, graph, dependencies, edges, count, &ours),
+              real(made, graph, dependencies, edges, count, params));
+    added(&node, result == CUDA_SUCCESS && made ? *made : NULL);
+    return result;
+}
+
+CUresult graph_set_kernel_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphNode changed,
+                               const CUDA_KERNEL_NODE_PARAMS *params) {
+    REAL_OR_RETURN(cuGraphKernelNodeSetParams);
+    struct node node;
+    CUresult result;
+    if (!plan(&node, site, params, hook == HOOK_cuGraphKernelNodeSetParams_v2, changed))
+        return real(changed, params);
+    MAKE_NODE(node, result, real(changed, &node.params), real(changed, params));
+    return result;
+}
+
+CUresult graph_set_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphNode changed,
+                        CUgraphNodeParams *params) {
+    REAL_OR_RETURN(cuGraphNodeSetParams);
+    struct node node;
+    CUgraphNodeParams ours;
+    CUresult result;
+    if (!plan_generic(&node, site, params, changed, &ours))
+        return real(changed, params);
+    MAKE_NODE(node, result, real(changed, &ours), real(changed, params));
+    return result;
+}
+
+CUresult graph_exec_set_kernel_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphExec exec,
+                                    CUgraphNode changed, const CUDA_KERNEL_NODE_PARAMS *params) {
+    REAL_OR_RETURN(cuGraphExecKernelNodeSetParams);
+    struct node node;
+    CUresult result;
+    if (!plan(&node, site, params, hook == HOOK_cuGraphExecKernelNodeSetParams_v2, changed))
+        return real(exec, changed, params);
+    MAKE_NODE(node, result, real(exec, changed, &node.params), real(exec, changed, params));
+    return result;
+}
+
+CUresult graph_exec_set_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphExec exec,
+                             CUgraphNode changed, CUgraphNodeParams *params) {
+    REAL_OR_RETURN(cuGraphExecNodeSetParams);
+    struct node node;
+    CUgraphNodeParams ours;
+    CUresult result;
+    if (!plan_generic(&node, site, params, changed, &ours))
+        return real(exec, changed, params);
+    MAKE_NODE(node, result, real(exec, changed, &ours), real(exec, changed, params));
+    return result;
+}
+
+/* ---- What the program reads back, and nodes that are set back ---- */
+
+/* What the program asked for, where the driver's parameters show our size. */
+static bool asked_for(const CUDA_KERNEL_NODE_PARAMS *params, bool second, uint32_t *asked) {
+    const struct handle *handle = armed_and_ready() ? handle_find(graph_kernel_of(params, second)) : NULL;
+    return handle && size_asked(handle, params->sharedMemBytes, asked) && *asked != params->sharedMemBytes;
+}
+
+CUresult graph_get_kernel_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphNode node,
+                               CUDA_KERNEL_NODE_PARAMS *params) {
+    REAL_OR_RETURN(cuGraphKernelNodeGetParams);
+    CUresult result = real(node, params);
+    uint32_t asked = 0;
+    if (result == CUDA_SUCCESS && params && asked_for(params, hook == HOOK_cuGraphKernelNodeGetParams_v2, &asked))
+        params->sharedMemBytes = asked;
+    return result;
+}
+
+bool graph_set_back(CUgraphNode node) {
+    type_cuGraphKernelNodeGetParams *get = real_own(HOOK_cuGraphKernelNodeGetParams_v2);
+    type_cuGraphKernelNodeSetParams *set = real_own(HOOK_cuGraphKernelNodeSetParams_v2);
+    const bool second = get && set;
+    CUDA_KERNEL_NODE_PARAMS params;
+    uint32_t asked = 0;
+    if (!second) {
+        get = real_own(HOOK_cuGraphKernelNodeGetParams);
+        set = real_own(HOOK_cuGraphKernelNodeSetParams);
+    }
+    memset(&params, 0, sizeof params);
+    if (!get || !set || get(node, &params) != CUDA_SUCCESS || !asked_for(&params, second, &asked))
+        return false;
+    params.sharedMemBytes = asked;
+    return set(node, &params) == CUDA_SUCCESS;
+}
+
+CUresult graph_set_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphNode node, int attribute,
+                                  const CUlaunchAttributeValue *value) {
+    REAL_OR_RETURN(cuGraphKernelNodeSetAttribute);
+    if (forbids_shaping(attribute) && armed_and_ready())
+        graph_set_back(node);
+    return real(node, attribute, value);
+}
+
+CUresult graph_copy_attributes_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphNode to,
+                                    CUgraphNode from) {
+    REAL_OR_RETURN(cuGraphKernelNodeCopyAttributes);
+    if (armed_and_ready() && flags_of_node(from))
+        graph_set_back(to);
+    return real(to, from);
+}

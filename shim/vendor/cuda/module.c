@@ -1,0 +1,118 @@
+/* Calls that make kernels and end them. What is known of a kernel is withdrawn before the driver ends it, because the
+ * driver may give the same address out again at once. */
+#include "cuda.h"
+
+CUresult module_get_function_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction *function,
+                                  CUmodule module, const char *name) {
+    REAL_OR_RETURN(cuModuleGetFunction);
+    CUresult result = real(function, module, name);
+    if (result == CUDA_SUCCESS && function && overlap_armed())
+        handle_learn(*function, HANDLE_FUNCTION, module, name, NULL);
+    return result;
+}
+
+CUresult library_get_kernel_body(enum overlap_way way, enum hook hook, uintptr_t site, CUkernel *kernel,
+                                 CUlibrary library, const char *name) {
+    REAL_OR_RETURN(cuLibraryGetKernel);
+    CUresult result = real(kernel, library, name);
+    if (result == CUDA_SUCCESS && kernel && overlap_armed())
+        handle_learn(*kernel, HANDLE_KERNEL, library, name, NULL);
+    return result;
+}
+
+/* The driver fills at most as many entries as there are. */
+CUresult module_enumerate_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction *functions,
+                               uint32_t count, CUmodule module) {
+    REAL_OR_RETURN(cuModuleEnumerateFunctions);
+    CUresult result = real(functions, count, module);
+    uint32_t there = 0;
+    if (result == CUDA_SUCCESS && functions && armed_and_ready() && driver.cuModuleGetFunctionCount &&
+        driver.cuModuleGetFunctionCount(&there, module) == CUDA_SUCCESS)
+        for (uint32_t i = 0; i < count && i < there; i++)
+            handle_learn(functions[i], HANDLE_FUNCTION, module, NULL, NULL);
+    return result;
+}
+
+CUresult library_enumerate_body(enum overlap_way way, enum hook hook, uintptr_t site, CUkernel *kernels, uint32_t count,
+                                CUlibrary library) {
+    REAL_OR_RETURN(cuLibraryEnumerateKernels);
+    CUresult result = real(kernels, count, library);
+    uint32_t there = 0;
+    if (result == CUDA_SUCCESS && kernels && armed_and_ready() && driver.cuLibraryGetKernelCount &&
+        driver.cuLibraryGetKernelCount(&there, library) == CUDA_SUCCESS)
+        for (uint32_t i = 0; i < count && i < there; i++)
+            handle_learn(kernels[i], HANDLE_KERNEL, library, NULL, NULL);
+    return result;
+}
+
+CUresult kernel_get_function_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction *function,
+                                  CUkernel kernel) {
+    REAL_OR_RETURN(cuKernelGetFunction);
+    CUresult result = real(function, kernel);
+    struct handle *from = result == CUDA_SUCCESS && function && overlap_armed() ? handle_find(kernel) : NULL;
+    if (from)
+        handle_learn(*function, HANDLE_FUNCTION, (void *)(uintptr_t)from->owner, handle_name(from), kernel);
+    struct handle *made = from ? handle_find(*function) : NULL;
+    if (made)
+        limit_function_made(from, made);
+    return result;
+}
+
+/* Before the driver is called: it may give the same addresses out again at once. */
+CUresult module_unload_body(enum overlap_way way, enum hook hook, uintptr_t site, CUmodule module) {
+    REAL_OR_RETURN(cuModuleUnload);
+    handle_forget_owner(module);
+    return real(module);
+}
+
+CUresult library_unload_body(enum overlap_way way, enum hook hook, uintptr_t site, CUlibrary library) {
+    REAL_OR_RETURN(cuLibraryUnload);
+    handle_forget_owner(library);
+    return real(library);
+}
+
+/* A context takes its functions with it, and what is made next may have their addresses. cuCtxDetach may leave it
+ * alive; then its functions are left alone from now on, unless the program asks for them again. */
+CUresult context_destroy_body(enum overlap_way way, enum hook hook, uintptr_t site, CUcontext context) {
+    REAL_OR_RETURN(cuCtxDestroy);
+    handle_forget_context(context, NO_DEVICE);
+    return real(context);
+}
+
+/* The primary context lives until its last user releases it, which only the driver knows. */
+CUresult primary_end_body(enum overlap_way way, enum hook hook, uintptr_t site, CUdevice device) {
+    REAL_OR_RETURN(cuDevicePrimaryCtxReset);
+    CUresult result = real(device);
+    uint32_t flags = 0;
+    int active = 1;
+    if (armed_and_ready() && driver.cuDevicePrimaryCtxGetState &&
+        driver.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active)
+        handle_forget_context(NULL, device);
+    return result;
+}
+
+/* Functions of the module die with the library. */
+CUresult library_get_module_body(enum overlap_way way, enum hook hook, uintptr_t site, CUmodule *module,
+                                 CUlibrary library) {
+    REAL_OR_RETURN(cuLibraryGetModule);
+    CUresult result = real(module, library);
+    if (result == CUDA_SUCCESS && module && overlap_armed())
+        handle_learn(*module, HANDLE_MODULE, library, NULL, NULL);
+    return result;
+}
+
+/* A green context is used through a context made from it, which ends with it. */
+CUresult context_from_green_body(enum overlap_way way, enum hook hook, uintptr_t site, CUcontext *context,
+                                 CUgreenCtx green) {
+    REAL_OR_RETURN(cuCtxFromGreenCtx);
+    CUresult result = real(context, green);
+    if (result == CUDA_SUCCESS && context && overlap_armed())
+        handle_learn(*context, HANDLE_CONTEXT, green, NULL, NULL);
+    return result;
+}
+
+CUresult green_context_destroy_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgreenCtx context) {
+    REAL_OR_RETURN(cuGreenCtxDestroy);
+    handle_forget_owner(context);
+    return real(context);
+}

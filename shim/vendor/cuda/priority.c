@@ -1,0 +1,71 @@
+/* Which priority communication gets. `auto` begins with the greatest and ends for good, downwards only, once the process
+ * has shown that it should not: it sets priorities of communication itself, or a grid that fills the GPU in one wave may
+ * run beside communication (its blocks that find their place taken would run as a second wave). Until overlap windows
+ * are known, any such grid on another stream than communication's counts, as soon as communication was seen. */
+#include "cuda.h"
+
+static uint32_t ended;   /* reason, 0: auto goes on (no reason of its own is 0) */
+static uint32_t refused; /* launches take no priority of their own */
+static uint64_t stream_of_communication;
+_Static_assert(OVERLAP_REASON_shaped == 0, "not among the reasons for which auto ends");
+
+/* Launches take a priority since CUDA 12.0. */
+static bool works(void) {
+    static uint32_t said;
+    int version = 0;
+    if (__atomic_load_n(&refused, __ATOMIC_RELAXED))
+        return false;
+    bool new_enough =
+        driver.cuDriverGetVersion && driver.cuDriverGetVersion(&version) == CUDA_SUCCESS && version >= 12000;
+    if (!new_enough && !__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
+        overlap_say("communication is not raised: the driver is older than CUDA 12.0, where launches have no priority",
+                    NULL, NULL);
+    return new_enough;
+}
+
+bool priority_is_auto(const struct overlap_policy *policy) {
+    return policy && policy->priority == OVERLAP_PRIORITY_AUTO && !__atomic_load_n(&ended, __ATOMIC_ACQUIRE);
+}
+
+bool priority_for(const struct overlap_policy *policy, int *priority, uint32_t *reason) {
+    if (!policy)
+        return false;
+    uint32_t why = policy->priority == OVERLAP_PRIORITY_AUTO ? __atomic_load_n(&ended, __ATOMIC_ACQUIRE) : 0;
+    if (why) {
+        *reason = why;
+        return false;
+    }
+    return device_priority(policy->priority, policy->priority_value, priority) && works();
+}
+
+static bool end(uint32_t reason) {
+    uint32_t none = 0;
+    if (!__atomic_compare_exchange_n(&ended, &none, reason, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        return false;
+    facts_changed();
+    overlap_cache_forget_all(&launch_cache);
+    return true;
+}
+
+bool priority_program_sets(void) {
+    return end(OVERLAP_REASON_program_sets_priority);
+}
+
+bool priority_neighbour(void) {
+    return end(OVERLAP_REASON_one_wave_neighbour);
+}
+
+void priority_refused(void) {
+    __atomic_store_n(&refused, 1, __ATOMIC_RELAXED);
+    facts_changed();
+    overlap_cache_forget_all(&launch_cache);
+}
+
+void priority_communicates(CUstream stream) {
+    if (priority_other_stream(stream)) /* no store, so that threads do not take the line from each other */
+        __atomic_store_n(&stream_of_communication, (uint64_t)(uintptr_t)stream, __ATOMIC_RELAXED);
+}
+
+bool priority_other_stream(CUstream stream) {
+    return __atomic_load_n(&stream_of_communication, __ATOMIC_RELAXED) != (uint64_t)(uintptr_t)stream;
+}

@@ -1,0 +1,130 @@
+/* The names of NVIDIA's runtime: each notes who called, calls the real function and forgets it again. What happens in
+ * between, in the driver's wrappers, counts for that caller.
+ *
+ * Several runtimes may be loaded at once (libcudart.so.12 and .13, one of them for a plugin only), and each knows only
+ * the kernels that were registered with it. So the real function is the one that the caller would have been bound to:
+ * the one of the library that the caller's own symbol table names, as the loader does it by symbol versions; for a
+ * caller without versions, the next one in the global scope, then one that it defines itself.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
+
+#include "cuda.h"
+
+#define RUNTIME_PREFIX "libcudart.so"
+enum { ERROR_INITIALIZATION = 3, CALLERS = 64 }; /* cudaErrorInitializationError: no runtime is there */
+
+typedef struct {
+    uint32_t x, y, z;
+} dim3;
+
+enum runtime_hook {
+#define RUNTIME(name, ...) RUNTIME_##name,
+#include "runtime.def"
+#undef RUNTIME
+    RUNTIME_COUNT
+};
+
+static const char *const runtime_names[RUNTIME_COUNT] = {
+#define RUNTIME(name, ...) #name,
+#include "runtime.def"
+#undef RUNTIME
+};
+
+/* Libraries that have called, and what they are bound to. An entry is written once; `end` is published last. */
+static struct caller {
+    uintptr_t start, end;
+    void *real[RUNTIME_COUNT];
+} callers[CALLERS];
+static uint32_t callers_used;
+
+static struct caller *caller_of(uintptr_t site) {
+    uint32_t used = __atomic_load_n(&callers_used, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < used && i < CALLERS; i++)
+        if (site < __atomic_load_n(&callers[i].end, __ATOMIC_ACQUIRE) && site >= callers[i].start)
+            return &callers[i];
+    return NULL;
+}
+
+static struct caller *caller_new(const struct overlap_object *object) {
+    uint32_t index = __atomic_load_n(&callers_used, __ATOMIC_RELAXED);
+    do
+        if (index >= CALLERS)
+            return NULL;
+    while (!__atomic_compare_exchange_n(&callers_used, &index, index + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    callers[index].start = object->start;
+    __atomic_store_n(&callers[index].end, object->end, __ATOMIC_RELEASE);
+    return &callers[index];
+}
+
+static void *find_for(const struct overlap_object *caller, const char *name) {
+    struct overlap_object library;
+    const char *file = caller ? overlap_object_needs(caller, name) : NULL;
+    if (file && overlap_object_named(file, &library))
+        return overlap_object_symbol(&library, name);
+    void *next = overlap_dlsym(RTLD_NEXT, name);
+    if (!next && caller)
+        next = overlap_object_symbol(caller, name);
+    return next ? next : overlap_next_symbol(name, RUNTIME_PREFIX);
+}
+
+__attribute__((cold, noinline)) static void *find(enum runtime_hook hook, uintptr_t site) {
+    const int saved = errno;
+    struct overlap_object object;
+    const bool there = overlap_object_at(site, &object) && !overlap_is_ours(site);
+    void *real = find_for(there ? &object : NULL, runtime_names[hook]);
+    if (overlap_is_ours((uintptr_t)real))
+        real = NULL;
+    struct caller *caller = there && real ? caller_of(site) : NULL;
+    if (there && real && !caller)
+        caller = caller_new(&object);
+    if (caller)
+        __atomic_store_n(&caller->real[hook], real, __ATOMIC_RELEASE);
+    errno = saved;
+    return real;
+}
+
+static inline void *real_runtime(enum runtime_hook hook, uintptr_t site) {
+    struct caller *caller = caller_of(site);
+    void *real = caller ? __atomic_load_n(&caller->real[hook], __ATOMIC_ACQUIRE) : NULL;
+    return __builtin_expect(real != NULL, 1) ? real : find(hook, site);
+}
+
+/* A launch in a process whose driver we have not met: it is said at least that there was one. */
+static void count_unmet(enum runtime_hook hook, int result) {
+    if (result == 0 && hook < RUNTIME_cudaStreamCreate && overlap_armed() && !driver_ready()) {
+        overlap_page_opened();
+        launch_count_reason(OVERLAP_WAY_runtime, OVERLAP_REASON_unknown_footprint);
+    }
+}
+
+/* The runtime calls itself now and then: the outermost call counts. */
+#define RUNTIME(...) RUNTIME_(__VA_ARGS__)
+#define RUNTIME_(name, parameters, ...)                                                                                \
+    OVERLAP_EXPORT int name parameters;                                                                                \
+    OVERLAP_EXPORT int name parameters {                                                                               \
+        const uintptr_t site = (uintptr_t)__builtin_return_address(0), before = this_thread.outer;                     \
+        int(*real) parameters = (int(*) parameters)real_runtime(RUNTIME_##name, site);                                 \
+        if (!real)                                                                                                     \
+            return ERROR_INITIALIZATION;                                                                               \
+        this_thread.outer = before ? before : site;                                                                    \
+        const int result = real(__VA_ARGS__);                                                                          \
+        this_thread.outer = before;                                                                                    \
+        if (__builtin_expect(!driver_ready(), 0))                                                                      \
+            count_unmet(RUNTIME_##name, result);                                                                       \
+        return result;                                                                                                 \
+    }
+#include "runtime.def"
+#undef RUNTIME
+
+int runtime_named(const char *name) {
+    for (int hook = 0; hook < RUNTIME_COUNT; hook++)
+        if (strcmp(runtime_names[hook], name) == 0)
+            return hook;
+    return -1;
+}
+
+bool runtime_is_behind(int hook) {
+    return overlap_next_symbol(runtime_names[hook], RUNTIME_PREFIX) != NULL;
+}

@@ -68,6 +68,7 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {
         ("barriers are no slots", "    case OVERLAP_LIMIT_BARRIERS:\n", "", PLANNER),
         ("nothing was seen, nothing is said",
          "OVERLAP_REASON_no_communication_seen", "OVERLAP_REASON_room_already", PLANNER),
+        ("a small carve-out has room", "if (launch->flags & OVERLAP_LAUNCH_SMALL_CARVEOUT)", "if (0)", RULES),
         ("room already comes second",
          "if (beside == (int32_t)native)", "if (beside == (int32_t)native && !entry)", PLANNER),
         ("quick entry with one block", "k >= (entry ? 2 : 1)", "k >= 1", PLANNER),

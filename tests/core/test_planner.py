@@ -213,7 +213,7 @@ def test_registers_of_computation_beside_which_communication_fits(
 
 
 def test_quick_entry(plan: Planner) -> None:
-    """NCCL 2.30 beside one of two blocks: from facts/scheduling.md, in allocated bytes (75, 109.7] KB on H100."""
+    """NCCL 2.30 beside one of two blocks of an H100: published as (75, 109.7] KB of dynamic shared memory."""
     gemm = 128, 96, 0, 30000
     answer = plan("h100", gemm, NCCL_30, "quick_entry")
     assert answer.native_blocks == 5

@@ -19,6 +19,7 @@ HERE = Path(__file__).resolve().parent
 PACKED = HERE / "data" / "packed.fatbin"  # of tests/simgpu/data/kernels.cu, by nvcc 13.0 -compress-mode=size
 HEADER, ENTRY = "<IHHQ", "<HHIQIIHHIIIQQQ"
 LZ4, ZSTD = 0x2000, 0x8000
+USAGE = 2  # of unpack_check
 ONE_LINE = "simgpu: this fat binary is compressed"
 
 
@@ -110,8 +111,16 @@ def test_what_nvcc_packs_by_default(flags: tuple[str, ...], nvcc: Nvcc, preloade
 
 @pytest.fixture(scope="session")
 def unpack(build: Build) -> Path:
+    """With sanitizers, where the compiler has them: a read or a write outside is a crash then."""
     link = [RUNTIME / f"{name}.c" for name in ("zstd", "entropy", "unpack")]
-    return build("unpack_check", str(HERE / "runtime" / "unpack_check.c"), link=link)
+    source = str(HERE / "runtime" / "unpack_check.c")
+    try:
+        made = build("unpack_check-sanitized", source, "-fsanitize=address,undefined", link=link)
+        if not subprocess.run([str(made)], capture_output=True, check=False).returncode == USAGE:
+            raise OSError
+    except (subprocess.CalledProcessError, OSError):
+        made = build("unpack_check", source, link=link)
+    return made
 
 
 @pytest.mark.parametrize("level", ["1", "6", "19"])
@@ -128,21 +137,48 @@ def test_what_zstd_packs(what: str, level: str, unpack: Path, tmp_path: Path) ->
     packed.write_bytes(
         subprocess.run([zstd, f"-{level}", "-q", "-c"], input=plain, capture_output=True, check=True).stdout
     )
-    done = subprocess.run([str(unpack), "zstd", str(packed), str(len(plain))], capture_output=True, check=False)
+    done = run(unpack, "zstd", packed, len(plain))
     assert (done.returncode, done.stdout == plain) == (0, True)
 
 
-def test_broken_data_is_refused_and_read_no_further(unpack: Path, tmp_path: Path) -> None:
-    """Whatever comes out, it is no crash; tools/sanitize.py's compiler flags in CFLAGS find more."""
-    whole = PACKED.read_bytes()
-    number = random.Random(1)
-    for at, head, stored in entries(whole):
-        plain = struct.unpack_from("<Q", whole, at + 56)[0]
-        frame = whole[at + head : at + head + stored]
+@pytest.mark.parametrize("way", ["zstd", "lz4"])
+def test_broken_data_is_refused_and_read_no_further(way: str, unpack: Path, tmp_path: Path) -> None:
+    number, broken = random.Random(1), tmp_path / "broken"
+    plain = FATBIN.read_bytes()
+    samples = [(lz4(plain), len(plain))]
+    if way == "zstd":
+        whole = PACKED.read_bytes()
+        samples = [(whole[at + head : at + head + n], plain_bytes(whole, at)) for at, head, n in entries(whole)]
+    for packed, room in samples:
         for _ in range(40):
-            broken = bytearray(frame[: number.randrange(4, len(frame))] if number.random() < 0.3 else frame)
+            made = bytearray(packed[: number.randrange(4, len(packed))] if number.random() < 0.3 else packed)
             for _ in range(number.randrange(1, 4)):
-                broken[number.randrange(4, len(broken))] = number.randrange(256)
-            (tmp_path / "broken").write_bytes(broken)
-            command = [str(unpack), "zstd", str(tmp_path / "broken"), str(plain)]
-            assert subprocess.run(command, capture_output=True, timeout=20, check=False).returncode in (0, 1)
+                made[number.randrange(min(4, len(made) - 1), len(made))] = number.randrange(256)
+            broken.write_bytes(made)
+            assert run(unpack, way, broken, room).returncode in (0, 1)
+    broken.write_bytes(samples[0][0])
+    for room in (samples[0][1] - 1, samples[0][1] + 1, 1):  # not what comes out
+        assert run(unpack, way, broken, room).returncode == 1
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        b"\x4fabcd\x04\x00\xff\xff\x00",  # a copy that is longer than there is room
+        b"\x40abcd\x05\x00",  # from before the beginning
+        b"\x40abcd\x00\x00",  # from nowhere
+        b"\xf0\xff\xff\x00abcd",  # more literals than there are
+        b"\xf0",  # nothing behind it
+    ],
+)
+def test_broken_lz4(block: bytes, unpack: Path, tmp_path: Path) -> None:
+    (tmp_path / "block").write_bytes(block)
+    assert run(unpack, "lz4", tmp_path / "block", 20).returncode == 1
+
+
+def plain_bytes(fatbin: bytes, at: int) -> int:
+    return int(struct.unpack_from("<Q", fatbin, at + 56)[0])
+
+
+def run(unpack: Path, way: str, packed: Path, room: int) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([str(unpack), way, str(packed), str(room)], capture_output=True, timeout=20, check=False)

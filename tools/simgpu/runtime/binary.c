@@ -21,6 +21,7 @@ struct binary {
     const void *image;
     void *unpacked; /* or NULL */
     CUlibrary library;
+    CUresult failed; /* why it could not be loaded: that stays so, and is said once */
 };
 
 struct symbol {
@@ -112,16 +113,16 @@ char __cudaInitModule(void **binary) {
 
 /* Loading is allowed while a stream captures, as with lazy loading in the real runtime. */
 static cudaError_t load(struct binary *binary) {
-    if (binary->library != NULL)
-        return cudaSuccess;
+    if (binary->library != NULL || binary->failed != CUDA_SUCCESS)
+        return binary->failed;
     if (binary->unpacked == NULL)
         binary->unpacked = rt_unpack(binary->image);
     const void *const image = binary->unpacked != NULL ? binary->unpacked : binary->image;
     int mode = RELAXED;
     rt_calls[0].cuThreadExchangeStreamCaptureMode(&mode);
-    const CUresult result = rt_calls[0].cuLibraryLoadData(&binary->library, image, NULL, NULL, 0, NULL, NULL, 0);
+    binary->failed = rt_calls[0].cuLibraryLoadData(&binary->library, image, NULL, NULL, 0, NULL, NULL, 0);
     rt_calls[0].cuThreadExchangeStreamCaptureMode(&mode);
-    return result;
+    return binary->failed;
 }
 
 /* An address that nobody has registered may be a kernel's handle; the driver knows. */

@@ -7,26 +7,28 @@
  *   unload=I       the I-th module or library                          addresses  was a handle's address used again?
  *   many=N         N kernels k0... in modules of a thousand, all enumerated
  *   device=N       from now on
- *   stream=P       a stream of priority P (0 is the default stream)    plain  by cuStreamCreate    of=S  its priority
- *   set=K,A,V get=K,A    attribute of a kernel or function
+ *   stream=P       a stream of priority P (0 is the default stream)    plain  by cuStreamCreate
+ *   blocking=P     likewise, one that waits for the legacy stream
  *   launch ex coop launch_ptsz ex_ptsz coop_ptsz extra = K,blocks,threads,dynamic,stream
  *   attr=ID:V[:V:V],...  attributes of the next ex, at the end of a page with nothing behind it
+ *   driver=PATH,K,A            attribute A of kernel K as the driver tells it, likewise
  *   repeat=N       of the next launch
- *   begin=S end=S go=S,N       capture; launch the captured graph N times
  *   nccl=PATH      a library that launches (ncclk=) and creates streams (nccls) itself
  *   deep=PATH,K    ask for kernel K of the last module behind everybody's back
  *   forks=N        first of all: N children, which do the same as their parent
  *   fork .. join   the words between them in a child                   spawn vfork exec  the rest in a new program
  *   thread .. end_thread       the words between them in a thread
- *   nofile=N fsize=N close=FD socket=FD file=FD,PATH environ rmdir=PATH rename=PATH,PATH received print=TEXT error=TEXT
- *   exit=N _exit=N abort kill wait
+ *   module=I       module of library I, from now on the last module; its kernels by get_from=K
+ * and the words of client_graph.h, client_query.h, client_process.h.
  */
+#define DRIVER_MORE
 #include "driver.h"
 
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stddef.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -47,7 +49,7 @@ static struct {
     void *handle;
     int is_library;
 } images[MOST];
-static void *streams[MOST], *graph, *nccl, *seen[MOST];
+static void *streams[MOST], *nccl, *seen[MOST];
 static int device;
 static int kernel_count, image_count, stream_count = 1, seen_count, reused;
 static Attribute *attributes;
@@ -186,92 +188,17 @@ static int launch(const char *verb) {
     return result;
 }
 
-static int attribute(const char *verb) {
-    const struct kernel *kernel = find_kernel(words[0]);
-    int id = atoi(words[1]), value = -1, result;
-    if (strcmp(verb, "set") == 0)
-        return kernel->is_kernel ? CU(cuKernelSetAttribute)(id, atoi(words[2]), kernel->handle, device)
-                                 : CU(cuFuncSetAttribute)(kernel->handle, id, atoi(words[2]));
-    result = kernel->is_kernel ? CU(cuKernelGetAttribute)(&value, id, kernel->handle, device)
-                               : CU(cuFuncGetAttribute)(&value, id, kernel->handle);
-    printf("value %d\n", value);
-    return result;
-}
-
-static int capture(const char *verb) {
-    void *stream = streams[atoi(words[0])], *executable = NULL;
-    if (strcmp(verb, "begin") == 0)
-        return CU(cuStreamBeginCapture_v2)(stream, 0);
-    if (strcmp(verb, "end") == 0)
-        return CU(cuStreamEndCapture)(stream, &graph);
-    int result = CU(cuGraphInstantiateWithFlags)(&executable, graph, 0);
-    for (int i = 0; i < atoi(words[1]) && result == 0; i++)
-        result = CU(cuGraphLaunch)(executable, stream);
-    return result;
-}
+#include "client_graph.h"
+#include "client_process.h"
+#include "client_query.h"
 
 static int add_stream(int result) {
     stream_count += result == 0;
     return result;
 }
 
-static void replace(int file, int by) {
-    dup2(by, file);
-    close(by);
-}
-
-static int surroundings(const char *verb) {
-    struct rlimit limit;
-    int pair[2];
-    int number = word_count ? atoi(words[0]) : 0;
-    if (strcmp(verb, "nofile") == 0 || strcmp(verb, "fsize") == 0) {
-        limit.rlim_cur = limit.rlim_max = (rlim_t)number;
-        return setrlimit(*verb == 'n' ? RLIMIT_NOFILE : RLIMIT_FSIZE, &limit);
-    }
-    if (strcmp(verb, "close") == 0)
-        return close(number);
-    if (strcmp(verb, "socket") == 0) {
-        if (socketpair(AF_UNIX, SOCK_DGRAM, 0, pair))
-            return -1;
-        replace(number, pair[0]);
-        fcntl(pair[1], F_SETFL, O_NONBLOCK);
-        dup2(pair[1], 100);
-        return close(pair[1]);
-    }
-    if (strcmp(verb, "received") == 0) {
-        char text[16];
-        return (int)recv(100, text, sizeof text, MSG_DONTWAIT);
-    }
-    if (strcmp(verb, "file") == 0) {
-        replace(number, open(words[1], O_CREAT | O_WRONLY | O_TRUNC, 0600));
-        return 0;
-    }
-    if (strcmp(verb, "environ") == 0) {
-        for (char **entry = environ; *entry; entry++)
-            memset(*entry, 'x', strlen(*entry));
-        return clearenv();
-    }
-    if (strcmp(verb, "rmdir") == 0)
-        return rmdir(words[0]);
-    if (strcmp(verb, "rename") == 0)
-        return rename(words[0], words[1]);
-    if (strcmp(verb, "error") == 0)
-        return (int)write(2, words[0], strlen(words[0]));
-    if (strcmp(verb, "exit") == 0)
-        exit(number);
-    fflush(stdout);
-    if (strcmp(verb, "_exit") == 0)
-        _exit(number);
-    if (strcmp(verb, "abort") == 0)
-        abort();
-    if (strcmp(verb, "kill") == 0)
-        kill(getpid(), SIGKILL);
-    if (strcmp(verb, "wait") == 0)
-        return (int)read(0, &number, 1);
-    return 0;
-}
-
 static int run(const char *verb, const char *whole) {
+    int result = 0;
     if (is_launch(verb))
         return launch(verb);
     if (strcmp(verb, "ptx") == 0 || strcmp(verb, "lib") == 0 || strncmp(verb, "enum", 4) == 0)
@@ -283,7 +210,7 @@ static int run(const char *verb, const char *whole) {
     if (strcmp(verb, "function") == 0) {
         struct kernel *kernel = find_kernel(words[0]);
         void *function = NULL;
-        int result = CU(cuKernelGetFunction)(&function, kernel->handle);
+        result = CU(cuKernelGetFunction)(&function, kernel->handle);
         add_kernel(words[0], function, 0);
         return result;
     }
@@ -298,21 +225,24 @@ static int run(const char *verb, const char *whole) {
         return many(atoi(words[0])), 0;
     if (strcmp(verb, "stream") == 0)
         return add_stream(CU(cuStreamCreateWithPriority)(&streams[stream_count], 1, atoi(words[0])));
-    if (strcmp(verb, "plain") == 0)
-        return add_stream(CU(cuStreamCreate)(&streams[stream_count], 1));
-    if (strcmp(verb, "of") == 0) {
-        int priority = 99, result = CU(cuStreamGetPriority)(streams[atoi(words[0])], &priority);
-        printf("priority %d\n", priority);
+    if (strcmp(verb, "blocking") == 0)
+        return add_stream(CU(cuStreamCreateWithPriority)(&streams[stream_count], 0, atoi(words[0])));
+    if (strcmp(verb, "module") == 0)
+        return CU(cuLibraryGetModule)(&images[image_count++].handle, images[atoi(words[0])].handle);
+    if (strcmp(verb, "get_from") == 0) {
+        void *function = NULL;
+        result = CU(cuModuleGetFunction)(&function, images[image_count - 1].handle, words[0]);
+        add_kernel(words[0], function, 0);
         return result;
     }
-    if (strcmp(verb, "set") == 0 || strcmp(verb, "get") == 0)
-        return attribute(verb);
+    if (strcmp(verb, "plain") == 0)
+        return add_stream(CU(cuStreamCreate)(&streams[stream_count], 1));
     if (strcmp(verb, "attr") == 0)
         return set_attributes(), 0;
     if (strcmp(verb, "repeat") == 0)
         return repeat = (uint32_t)atol(words[0]), 0;
-    if (strcmp(verb, "begin") == 0 || strcmp(verb, "end") == 0 || strcmp(verb, "go") == 0)
-        return capture(verb);
+    if (graph_word(verb, &result) || query_word(verb, &result))
+        return result;
     if (strcmp(verb, "nccl") == 0)
         return (nccl = dlopen(words[0], RTLD_NOW | RTLD_LOCAL)) == NULL;
     if (strcmp(verb, "nccls") == 0) {
@@ -322,13 +252,22 @@ static int run(const char *verb, const char *whole) {
     if (strcmp(verb, "deep") == 0) {
         void *function = NULL, *library = dlopen(words[0], RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
         int (*ask)(void **, void *, const char *) = library ? dlsym(library, "test_function") : NULL;
-        int result = ask ? ask(&function, images[image_count - 1].handle, words[1]) : -1;
+        result = ask ? ask(&function, images[image_count - 1].handle, words[1]) : -1;
         add_kernel(words[1], function, 0);
+        return result;
+    }
+    if (strcmp(verb, "driver") == 0) {
+        void *library = dlopen(words[0], RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+        int (*ask)(int *, int, void *, int, int) = library ? dlsym(library, "test_attribute") : NULL;
+        const struct kernel *kernel = find_kernel(words[1]);
+        int value = -1;
+        result = ask ? ask(&value, atoi(words[2]), kernel->handle, kernel->is_kernel, device) : -1;
+        printf("driver says %d\n", value);
         return result;
     }
     if (strcmp(verb, "device") == 0) {
         void *context = NULL;
-        int result = CU(cuDevicePrimaryCtxRetain)(&context, device = atoi(words[0]));
+        result = CU(cuDevicePrimaryCtxRetain)(&context, device = atoi(words[0]));
         return result ? result : CU(cuCtxSetCurrent)(context);
     }
     if (strcmp(verb, "sync") == 0)

@@ -1,6 +1,17 @@
-/* Opened with RTLD_DEEPBIND: its calls reach the driver itself, whatever is preloaded. */
-extern int cuModuleGetFunction(void **, void *, const char *);
-int test_function(void **, void *, const char *);
+/* A library bound to the driver directly: it asks behind everybody's back. */
+#include <stdint.h>
+
+extern int cuModuleGetFunction(void **function, void *module, const char *name);
+extern int cuFuncGetAttribute(int *value, int attribute, void *function);
+extern int cuKernelGetAttribute(int *value, int attribute, void *kernel, int device);
+int test_function(void **function, void *module, const char *name);
+int test_attribute(int *value, int attribute, void *handle, int is_kernel, int device);
+
 int test_function(void **function, void *module, const char *name) {
     return cuModuleGetFunction(function, module, name);
+}
+
+int test_attribute(int *value, int attribute, void *handle, int is_kernel, int device) {
+    return is_kernel ? cuKernelGetAttribute(value, attribute, handle, device)
+                     : cuFuncGetAttribute(value, attribute, handle);
 }

@@ -3,7 +3,8 @@
  *   WAY_DLSYM   by dlopen and dlsym
  *   WAY_PROC    by cuGetProcAddress, four arguments, as programs for CUDA 11.3 do
  *   WAY_PROC2   by cuGetProcAddress_v2, no status, as the CUDA runtime does
- * CU(name)(arguments) calls; NULL stands for what an old driver has not (not WAY_LINKED).
+ * CU(name)(arguments) calls; NULL stands for what an old driver has not (not WAY_LINKED). DRIVER_MORE: with
+ * driver_more.h.
  */
 #pragma once
 
@@ -33,6 +34,12 @@ typedef struct {
     (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **)
 #define COOPERATIVE_ARGUMENTS                                                                                          \
     (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **)
+
+#ifdef DRIVER_MORE
+#include "driver_more.h"
+#else
+#define MORE_ENTRIES(X)
+#endif
 
 /* exported name, name for cuGetProcAddress, version to ask for, flags, parameters */
 #define ENTRIES(X)                                                                                                     \
@@ -66,7 +73,8 @@ typedef struct {
     X(cuLaunchKernelEx, cuLaunchKernelEx, 11060, 0, (const Config *, void *, void **, void **))                        \
     X(cuLaunchKernelEx_ptsz, cuLaunchKernelEx, 11060, 2, (const Config *, void *, void **, void **))                   \
     X(cuLaunchCooperativeKernel, cuLaunchCooperativeKernel, 9000, 0, COOPERATIVE_ARGUMENTS)                            \
-    X(cuLaunchCooperativeKernel_ptsz, cuLaunchCooperativeKernel, 9000, 2, COOPERATIVE_ARGUMENTS)
+    X(cuLaunchCooperativeKernel_ptsz, cuLaunchCooperativeKernel, 9000, 2, COOPERATIVE_ARGUMENTS)                       \
+    MORE_ENTRIES(X)
 
 #if !defined WAY_LINKED && !defined WAY_PROC && !defined WAY_PROC2 && !defined WAY_DLSYM
 #define WAY_DLSYM

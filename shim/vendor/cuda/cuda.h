@@ -247,6 +247,9 @@ void limit_believe(const void *value, int device, int attribute, int set);
 /* The program asks for an attribute and the driver has answered: what the program has set, not what we have raised. */
 void limit_answer(const void *value, int device, int attribute, int *answer);
 
+/* The program's own limit where we have raised it, else UINT32_MAX. */
+uint32_t limit_own(const void *value, int device);
+
 /* If a launch asks for more than the program may, the size that makes the driver refuse it, although we have raised the
  * limit; else 0. */
 uint32_t limit_beyond(struct handle *handle, int device, uint32_t dynamic);

@@ -18,8 +18,7 @@ typedef void *CUgraphExec;
 typedef void *CUgraph;
 typedef void *CUgraphNode;
 typedef void *CUgreenCtx;
-typedef struct CUgraphEdgeData CUgraphEdgeData;       /* passed on only */
-typedef struct CUDA_LAUNCH_PARAMS CUDA_LAUNCH_PARAMS; /* likewise */
+typedef struct CUDA_LAUNCH_PARAMS CUDA_LAUNCH_PARAMS; /* passed on only */
 typedef size_t (*CUoccupancyB2DSize)(int threads);
 
 enum {
@@ -132,6 +131,12 @@ typedef struct {
 } CUgraphNodeParams;
 _Static_assert(sizeof(CUgraphNodeParams) == 256, "as in cuda.h");
 
+/* 12.3 */
+typedef struct {
+    unsigned char from_port, to_port, type, reserved[5];
+} CUgraphEdgeData;
+_Static_assert(sizeof(CUgraphEdgeData) == 8, "as in cuda.h");
+
 typedef struct {
     uint64_t flags;
     CUstream hUploadStream;
@@ -140,4 +145,5 @@ typedef struct {
 } CUDA_GRAPH_INSTANTIATE_PARAMS;
 
 enum { CU_GRAPH_NODE_TYPE_KERNEL = 0, CU_GRAPH_NODE_TYPE_GRAPH = 4 };
+enum { CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC = 1 };
 enum { CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY = 8 };

@@ -197,8 +197,6 @@ static uint64_t compute(struct facts *facts, struct overlap_decision *decision) 
         decision->dynamic_shared = request->config.sharedMemBytes;
     }
     const bool changed = decision->dynamic_shared != request->config.sharedMemBytes;
-    if (facts->handle && facts->policy && facts->policy->rule_count)
-        size_note(facts->handle, request->config.sharedMemBytes, decision->dynamic_shared);
     /* Also where room is there already: only in that configuration it is. */
     if (rule && rule->carveout == OVERLAP_CARVEOUT_MAX && decision->control != OVERLAP_CONTROL_LEAVE &&
         decision->control != OVERLAP_CONTROL_PRIORITY)
@@ -231,7 +229,8 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
         place = 0;                                                     /* ...the program may set another limit */
         if (beyond != request->config.sharedMemBytes)
             flags |= OVERLAP_WORD_CHANGED;
-    }
+    } else if (handle && facts.policy && facts.policy->rule_count && !(flags & OVERLAP_WORD_COMMUNICATION))
+        size_note(handle, request->config.sharedMemBytes, decision.dynamic_shared);
     if (!flags)
         flags = OVERLAP_WORD_DIRECT;
     uint64_t word = word_of(decision.reason, decision.dynamic_shared, flags);

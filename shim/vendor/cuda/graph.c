@@ -16,8 +16,10 @@ static bool forbids_shaping(int attribute) {
            attribute == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT;
 }
 
+/* A driver shows the function of every node, and of one that came from a CUkernel also that, however it was given; the
+ * program may have asked for one of them only. */
 const void *graph_kernel_of(const CUDA_KERNEL_NODE_PARAMS *params, bool second) {
-    return params->func || !second ? params->func : params->kern;
+    return second && params->kern && !(params->func && handle_find(params->func)) ? params->kern : params->func;
 }
 
 /* ---- What a node shall get ---- */
@@ -35,21 +37,33 @@ static uint32_t flags_of_node(CUgraphNode node) {
     CUlaunchAttributeValue value;
     uint32_t flags = 0;
     memset(&value, 0, sizeof value);
-    if (!node || !driver.cuGraphKernelNodeGetAttribute)
+    if (!node || !armed_and_ready() || !driver.cuGraphKernelNodeGetAttribute)
         return 0;
     if (driver.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &value) == CUDA_SUCCESS &&
         value.cooperative)
         flags |= OVERLAP_LAUNCH_COOPERATIVE;
-    memset(&value, 0, sizeof value);
-    if (driver.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &value) == CUDA_SUCCESS &&
-        (value.cluster.x > 1 || value.cluster.y > 1 || value.cluster.z > 1))
-        flags |= OVERLAP_LAUNCH_CLUSTER;
+    static const int clusters[] = {CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+                                   CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION};
+    for (size_t i = 0; i < sizeof clusters / sizeof *clusters; i++) {
+        memset(&value, 0, sizeof value);
+        if (driver.cuGraphKernelNodeGetAttribute(node, clusters[i], &value) == CUDA_SUCCESS &&
+            (value.cluster.x > 1 || value.cluster.y > 1 || value.cluster.z > 1))
+            flags |= OVERLAP_LAUNCH_CLUSTER;
+    }
     return flags;
 }
 
-/* Decides. second: params have kern and ctx; existing: the node that gets them, or NULL. False: nobody decides. */
+/* Flags of a node to come: one that may begin before those that it depends on have ended. */
+static uint32_t flags_of_edges(const CUgraphEdgeData *edges, size_t count) {
+    for (size_t i = 0; edges && i < count; i++)
+        if (edges[i].type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC)
+            return OVERLAP_LAUNCH_PROGRAMMATIC;
+    return 0;
+}
+
+/* Decides. second: params have kern and ctx; flags: of the node that gets them. False: nobody decides. */
 static bool plan(struct node *node, uintptr_t site, const CUDA_KERNEL_NODE_PARAMS *params, bool second,
-                 CUgraphNode existing) {
+                 uint32_t flags) {
     if (!params || !armed_and_ready())
         return false;
     memset(&node->params, 0, sizeof node->params);
@@ -59,7 +73,7 @@ static bool plan(struct node *node, uintptr_t site, const CUDA_KERNEL_NODE_PARAM
         .counted = OVERLAP_WAY_graph_node,
         .hook = HOOK_cuLaunchKernel,
         .site = outer_site(site),
-        .flags = flags_of_node(existing),
+        .flags = flags,
         .function = (CUfunction)(uintptr_t)graph_kernel_of(params, second),
         .config = {.gridDimX = params->gridDimX,
                    .gridDimY = params->gridDimY,
@@ -76,6 +90,7 @@ static bool plan(struct node *node, uintptr_t site, const CUDA_KERNEL_NODE_PARAM
     const uint32_t size = (uint32_t)(node->word & OVERLAP_WORD_SIZE_MASK);
     const struct handle *handle = handle_find(node->request.function);
     const struct device *device = device_current();
+    CUcontext context = NULL;
     uint32_t asked = 0;
     node->changed = node->word & OVERLAP_WORD_CHANGED;
     if (!node->changed || !handle)
@@ -85,7 +100,8 @@ static bool plan(struct node *node, uintptr_t site, const CUDA_KERNEL_NODE_PARAM
         return true;
     }
     /* Of another device or context than the current one; or of a size that could not be told again. */
-    const bool elsewhere = (second && !params->func && params->ctx) ||
+    const bool elsewhere = (second && params->ctx && driver.cuCtxGetCurrent &&
+                            driver.cuCtxGetCurrent(&context) == CUDA_SUCCESS && params->ctx != context) ||
                            (handle->kind == HANDLE_FUNCTION && device && handle->device != device->ordinal);
     const bool ready =
         !elsewhere && (node->word & OVERLAP_WORD_CLUSTER) == 0 && size_asked(handle, size, &asked) &&
@@ -159,7 +175,7 @@ CUresult graph_add_kernel_body(enum overlap_way way, enum hook hook, uintptr_t s
     REAL_OR_RETURN(cuGraphAddKernelNode);
     struct node node;
     CUresult result;
-    if (!plan(&node, site, params, hook == HOOK_cuGraphAddKernelNode_v2, NULL))
+    if (!plan(&node, site, params, hook == HOOK_cuGraphAddKernelNode_v2, 0))
         return real(made, graph, dependencies, count, params);
     MAKE_NODE(node, result, real(made, graph, dependencies, count, &node.params),
               real(made, graph, dependencies, count, params));
@@ -169,9 +185,9 @@ CUresult graph_add_kernel_body(enum overlap_way way, enum hook hook, uintptr_t s
 
 /* The program's generic parameters with ours in them; for other kinds of nodes they are passed on as they are, because
  * the driver may write to them. */
-static bool plan_generic(struct node *node, uintptr_t site, const CUgraphNodeParams *params, CUgraphNode existing,
+static bool plan_generic(struct node *node, uintptr_t site, const CUgraphNodeParams *params, uint32_t flags,
                          CUgraphNodeParams *ours) {
-    if (!params || params->type != CU_GRAPH_NODE_TYPE_KERNEL || !plan(node, site, &params->kernel, true, existing))
+    if (!params || params->type != CU_GRAPH_NODE_TYPE_KERNEL || !plan(node, site, &params->kernel, true, flags))
         return false;
     *ours = *params;
     ours->kernel = node->params;
@@ -184,7 +200,7 @@ CUresult graph_add_body(enum overlap_way way, enum hook hook, uintptr_t site, CU
     struct node node;
     CUgraphNodeParams ours;
     CUresult result;
-    if (!plan_generic(&node, site, params, NULL, &ours))
+    if (!plan_generic(&node, site, params, 0, &ours))
         return real(made, graph, dependencies, count, params);
     MAKE_NODE(node, result, real(made, graph, dependencies, count, &ours),
               real(made, graph, dependencies, count, params));
@@ -199,7 +215,7 @@ CUresult graph_add_v2_body(enum overlap_way way, enum hook hook, uintptr_t site,
     struct node node;
     CUgraphNodeParams ours;
     CUresult result;
-    if (!plan_generic(&node, site, params, NULL, &ours))
+    if (!plan_generic(&node, site, params, flags_of_edges(edges, count), &ours))
         return real(made, graph, dependencies, edges, count, params);
     MAKE_NODE(node, result, real(made, graph, dependencies, edges, count, &ours),
               real(made, graph, dependencies, edges, count, params));
@@ -212,7 +228,7 @@ CUresult graph_set_kernel_body(enum overlap_way way, enum hook hook, uintptr_t s
     REAL_OR_RETURN(cuGraphKernelNodeSetParams);
     struct node node;
     CUresult result;
-    if (!plan(&node, site, params, hook == HOOK_cuGraphKernelNodeSetParams_v2, changed))
+    if (!plan(&node, site, params, hook == HOOK_cuGraphKernelNodeSetParams_v2, flags_of_node(changed)))
         return real(changed, params);
     MAKE_NODE(node, result, real(changed, &node.params), real(changed, params));
     return result;
@@ -224,7 +240,7 @@ CUresult graph_set_body(enum overlap_way way, enum hook hook, uintptr_t site, CU
     struct node node;
     CUgraphNodeParams ours;
     CUresult result;
-    if (!plan_generic(&node, site, params, changed, &ours))
+    if (!plan_generic(&node, site, params, flags_of_node(changed), &ours))
         return real(changed, params);
     MAKE_NODE(node, result, real(changed, &ours), real(changed, params));
     return result;
@@ -235,7 +251,7 @@ CUresult graph_exec_set_kernel_body(enum overlap_way way, enum hook hook, uintpt
     REAL_OR_RETURN(cuGraphExecKernelNodeSetParams);
     struct node node;
     CUresult result;
-    if (!plan(&node, site, params, hook == HOOK_cuGraphExecKernelNodeSetParams_v2, changed))
+    if (!plan(&node, site, params, hook == HOOK_cuGraphExecKernelNodeSetParams_v2, flags_of_node(changed)))
         return real(exec, changed, params);
     MAKE_NODE(node, result, real(exec, changed, &node.params), real(exec, changed, params));
     return result;
@@ -247,7 +263,7 @@ CUresult graph_exec_set_body(enum overlap_way way, enum hook hook, uintptr_t sit
     struct node node;
     CUgraphNodeParams ours;
     CUresult result;
-    if (!plan_generic(&node, site, params, changed, &ours))
+    if (!plan_generic(&node, site, params, flags_of_node(changed), &ours))
         return real(exec, changed, params);
     MAKE_NODE(node, result, real(exec, changed, &ours), real(exec, changed, params));
     return result;
@@ -261,12 +277,26 @@ static bool asked_for(const CUDA_KERNEL_NODE_PARAMS *params, bool second, uint32
     return handle && size_asked(handle, params->sharedMemBytes, asked) && *asked != params->sharedMemBytes;
 }
 
+/* The function of a CUkernel, which the program has not asked for but is shown now and may use. */
+static void learn_shown(const CUDA_KERNEL_NODE_PARAMS *shown) {
+    struct handle *from = shown->kern && shown->func && !handle_find(shown->func) ? handle_find(shown->kern) : NULL;
+    CUcontext context = NULL;
+    if (from && driver.cuCtxGetCurrent && driver.cuCtxGetCurrent(&context) == CUDA_SUCCESS && context == shown->ctx)
+        handle_learn(shown->func, HANDLE_FUNCTION, (void *)(uintptr_t)from->owner, handle_name(from), shown->kern);
+}
+
 CUresult graph_get_kernel_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphNode node,
                                CUDA_KERNEL_NODE_PARAMS *params) {
     REAL_OR_RETURN(cuGraphKernelNodeGetParams);
+    /* The older form does not show the CUkernel, which may be all that we know. */
+    type_cuGraphKernelNodeGetParams *full = real_own(HOOK_cuGraphKernelNodeGetParams_v2);
+    CUDA_KERNEL_NODE_PARAMS shown;
+    bool told = armed_and_ready() && full && params && full(node, &shown) == CUDA_SUCCESS;
     CUresult result = real(node, params);
     uint32_t asked = 0;
-    if (result == CUDA_SUCCESS && params && asked_for(params, hook == HOOK_cuGraphKernelNodeGetParams_v2, &asked))
+    if (result == CUDA_SUCCESS && told)
+        learn_shown(&shown);
+    if (result == CUDA_SUCCESS && params && asked_for(told ? &shown : params, told, &asked))
         params->sharedMemBytes = asked;
     return result;
 }

@@ -157,6 +157,12 @@ void limit_answer(const void *value, int device, int attribute, int *answer) {
         believed_of(handle, device, answer);
 }
 
+uint32_t limit_own(const void *value, int device) {
+    struct handle *handle = handle_find(value);
+    int believed = 0;
+    return handle && believed_of(handle, device, &believed) && believed >= 0 ? (uint32_t)believed : UINT32_MAX;
+}
+
 uint32_t limit_beyond(struct handle *handle, int device, uint32_t dynamic) {
     struct handle *function = governing(handle, device), *counts = function ? function : handle;
     int limit = 0;

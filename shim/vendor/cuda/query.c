@@ -1,60 +1,100 @@
 /* What the program asks about occupancy. It sizes grids by the answer, some of which wait among themselves, so the answer
  * must stay true: the function asked about is left alone from then on, and what we have changed about it is taken back
- * as far as the answer depends on it. The answer itself is the driver's own. */
+ * as far as the answer depends on it. The answer itself is the driver's own.
+ *
+ * It also depends on the limit of dynamic shared memory (an H200 says 0 blocks beyond it, and offers no more than it).
+ * That stays raised, for launches of ours may be on their way; the driver is asked what it answers the program alone. */
 #include "cuda.h"
 
-/* Before the driver answers: a launch that the answer leads to comes after it. */
-static void asked_about(CUfunction function) {
+#define BEYOND OVERLAP_WORD_SIZE_MASK /* any limit */
+
+/* Before the driver answers: a launch that the answer leads to comes after it. Returns the limit of dynamic bytes that
+ * the program has to believe in. */
+static uint32_t asked_about(CUfunction function) {
     struct handle *handle = armed_and_ready() ? handle_find(function) : NULL;
-    if (!handle || handle_is_marked(handle, HANDLE_OCCUPANCY_ASKED))
-        return;
-    handle_mark(handle, HANDLE_OCCUPANCY_ASKED);
-    carveout_withdraw(handle);
-    struct handle *origin = handle_origin(handle);
-    if (origin)
-        carveout_withdraw(origin);
+    if (!handle)
+        return UINT32_MAX;
+    if (!handle_is_marked(handle, HANDLE_OCCUPANCY_ASKED)) {
+        handle_mark(handle, HANDLE_OCCUPANCY_ASKED);
+        carveout_withdraw(handle);
+        struct handle *origin = handle_origin(handle);
+        if (origin)
+            carveout_withdraw(origin);
+    }
+    const struct device *device = device_current();
+    return device ? limit_own(function, device->ordinal) : UINT32_MAX;
+}
+
+static size_t within(uint32_t limit, size_t dynamic) {
+    return dynamic > limit && dynamic < BEYOND ? BEYOND : dynamic;
+}
+
+/* The program's function that says how many dynamic bytes a block needs, while the driver calls it. */
+static __thread struct asking {
+    CUoccupancyB2DSize sizes;
+    uint32_t limit;
+} asking __attribute__((tls_model("initial-exec")));
+
+static size_t sizes_within(int threads) {
+    const struct asking mine = asking;
+    const size_t dynamic = mine.sizes(threads); /* which may ask something itself */
+    asking = mine;
+    return within(mine.limit, dynamic);
+}
+
+static CUoccupancyB2DSize ask_with(CUoccupancyB2DSize sizes, uint32_t limit) {
+    if (!sizes || limit == UINT32_MAX)
+        return sizes;
+    asking.sizes = sizes;
+    asking.limit = limit;
+    return sizes_within;
 }
 
 CUresult occupancy_blocks_body(enum overlap_way way, enum hook hook, uintptr_t site, int *blocks, CUfunction function,
                                int threads, size_t dynamic) {
     REAL_OR_RETURN(cuOccupancyMaxActiveBlocksPerMultiprocessor);
-    asked_about(function);
-    return real(blocks, function, threads, dynamic);
+    return real(blocks, function, threads, within(asked_about(function), dynamic));
 }
 
 CUresult occupancy_blocks_flags_body(enum overlap_way way, enum hook hook, uintptr_t site, int *blocks,
                                      CUfunction function, int threads, size_t dynamic, uint32_t flags) {
     REAL_OR_RETURN(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
-    asked_about(function);
-    return real(blocks, function, threads, dynamic, flags);
+    return real(blocks, function, threads, within(asked_about(function), dynamic), flags);
 }
 
 CUresult occupancy_size_body(enum overlap_way way, enum hook hook, uintptr_t site, int *grid, int *threads,
                              CUfunction function, CUoccupancyB2DSize sizes, size_t dynamic, int limit) {
     REAL_OR_RETURN(cuOccupancyMaxPotentialBlockSize);
-    asked_about(function);
-    return real(grid, threads, function, sizes, dynamic, limit);
+    const uint32_t own = asked_about(function);
+    return real(grid, threads, function, ask_with(sizes, own), within(own, dynamic), limit);
 }
 
 CUresult occupancy_size_flags_body(enum overlap_way way, enum hook hook, uintptr_t site, int *grid, int *threads,
                                    CUfunction function, CUoccupancyB2DSize sizes, size_t dynamic, int limit,
                                    uint32_t flags) {
     REAL_OR_RETURN(cuOccupancyMaxPotentialBlockSizeWithFlags);
-    asked_about(function);
-    return real(grid, threads, function, sizes, dynamic, limit, flags);
+    const uint32_t own = asked_about(function);
+    return real(grid, threads, function, ask_with(sizes, own), within(own, dynamic), limit, flags);
 }
 
 CUresult occupancy_available_body(enum overlap_way way, enum hook hook, uintptr_t site, size_t *dynamic,
                                   CUfunction function, int blocks, int threads) {
     REAL_OR_RETURN(cuOccupancyAvailableDynamicSMemPerBlock);
-    asked_about(function);
-    return real(dynamic, function, blocks, threads);
+    const uint32_t limit = asked_about(function);
+    CUresult result = real(dynamic, function, blocks, threads);
+    if (result == CUDA_SUCCESS && dynamic && *dynamic > limit)
+        *dynamic = limit;
+    return result;
 }
 
 /* cuOccupancyMaxPotentialClusterSize has the same parameters. */
 CUresult occupancy_clusters_body(enum overlap_way way, enum hook hook, uintptr_t site, int *answer, CUfunction function,
                                  const CUlaunchConfig *config) {
     REAL_OR_RETURN(cuOccupancyMaxActiveClusters);
-    asked_about(function);
-    return real(answer, function, config);
+    const uint32_t limit = asked_about(function);
+    if (!config || within(limit, config->sharedMemBytes) == config->sharedMemBytes)
+        return real(answer, function, config);
+    CUlaunchConfig beyond = *config;
+    beyond.sharedMemBytes = (uint32_t)BEYOND;
+    return real(answer, function, &beyond);
 }

@@ -40,7 +40,15 @@ static struct entry *entry_of(uint64_t handle, uint32_t launched, bool take) {
     return NULL;
 }
 
+/* All forms of a kernel are one, because a node may show another than the program used. */
+static const struct handle *root_of(const struct handle *handle) {
+    const struct handle *origin = handle_origin(handle);
+    return origin ? origin : handle;
+}
+
 void size_note(struct handle *handle, uint32_t asked, uint32_t launched) {
+    struct handle *origin = handle_origin(handle);
+    handle = origin ? origin : handle;
     __atomic_fetch_or(&handle->marks, (uint32_t)HANDLE_SIZES_NOTED, __ATOMIC_RELAXED);
     struct entry *entry = entry_of(handle->value, launched, true);
     uint64_t before = 0;
@@ -52,7 +60,7 @@ void size_note(struct handle *handle, uint32_t asked, uint32_t launched) {
 }
 
 bool size_asked(const struct handle *handle, uint32_t launched, uint32_t *asked) {
-    struct entry *entry = entry_of(handle->value, launched, false);
+    struct entry *entry = entry_of(root_of(handle)->value, launched, false);
     uint64_t known = entry ? __atomic_load_n(&entry->asked, __ATOMIC_ACQUIRE) : 0;
     *asked = (uint32_t)known;
     return known & KNOWN;

@@ -1,0 +1,124 @@
+/* Attributes and occupancy in client.c, streams, and the older ways to launch.
+ *
+ *   set=K,A,V get=K,A          attribute of a kernel or function           cache=K,C  its preference for the cache
+ *   occ occflags = K,threads,dynamic         occsize occsizeflags = K,dynamic       occavail=K,blocks,threads
+ *   occclusters occcluster = K,blocks,threads,dynamic      with the attributes of attr=
+ *   sset sset_ptsz = S,A,V  sget=S,A  scopy=TO,FROM  of=S  destroy=S        streams: attributes, priority
+ *   block=K,x,y,z bytes=K,N legacy=K grid=K,w,h async=K,w,h,S               the ways to launch before CUDA 4.0
+ *   multi=N,K,blocks,threads,dynamic,S       N times by cuLaunchCooperativeKernelMultiDevice
+ */
+#pragma once
+
+static int kernel_attribute(const char *verb) {
+    const struct kernel *kernel = find_kernel(words[0]);
+    const int id = atoi(words[1]);
+    int value = -1, result;
+    if (strcmp(verb, "cache") == 0)
+        return kernel->is_kernel ? CU(cuKernelSetCacheConfig)(kernel->handle, id, device)
+                                 : CU(cuFuncSetCacheConfig)(kernel->handle, id);
+    if (strcmp(verb, "set") == 0)
+        return kernel->is_kernel ? CU(cuKernelSetAttribute)(id, atoi(words[2]), kernel->handle, device)
+                                 : CU(cuFuncSetAttribute)(kernel->handle, id, atoi(words[2]));
+    result = kernel->is_kernel ? CU(cuKernelGetAttribute)(&value, id, kernel->handle, device)
+                               : CU(cuFuncGetAttribute)(&value, id, kernel->handle);
+    printf("value %d\n", value);
+    return result;
+}
+
+static int occupancy(const char *verb) {
+    void *const function = find_kernel(words[0])->handle;
+    const int second = word_count > 1 ? atoi(words[1]) : 0, third = word_count > 2 ? atoi(words[2]) : 0;
+    int one = -1, two = -1, result;
+    size_t bytes = 0;
+    if (strcmp(verb, "occ") == 0)
+        result = CU(cuOccupancyMaxActiveBlocksPerMultiprocessor)(&one, function, second, (size_t)third);
+    else if (strcmp(verb, "occflags") == 0)
+        result = CU(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)(&one, function, second, (size_t)third, 1);
+    else if (strcmp(verb, "occsize") == 0)
+        result = CU(cuOccupancyMaxPotentialBlockSize)(&one, &two, function, NULL, (size_t)second, 0);
+    else if (strcmp(verb, "occsizeflags") == 0)
+        result = CU(cuOccupancyMaxPotentialBlockSizeWithFlags)(&one, &two, function, NULL, (size_t)second, 0, 0);
+    else if (strcmp(verb, "occavail") == 0) {
+        result = CU(cuOccupancyAvailableDynamicSMemPerBlock)(&bytes, function, second, third);
+        one = (int)bytes;
+    } else {
+        const Config config = {{(uint32_t)second, 1, 1},
+                               {(uint32_t)third, 1, 1},
+                               (uint32_t)atol(words[3]),
+                               0,
+                               NULL,
+                               attributes,
+                               attribute_count,
+                               0};
+        result = strcmp(verb, "occclusters") == 0 ? CU(cuOccupancyMaxActiveClusters)(&one, function, &config)
+                                                  : CU(cuOccupancyMaxPotentialClusterSize)(&one, function, &config);
+    }
+    printf("occupancy %d %d\n", one, two);
+    return result;
+}
+
+static int stream_word(const char *verb) {
+    void *const stream = streams[atoi(words[0])];
+    Attribute attribute;
+    memset(&attribute, 0, sizeof attribute);
+    attribute.value.number = word_count > 2 ? atoi(words[2]) : -99;
+    if (strcmp(verb, "of") == 0) {
+        int priority = 99, result = CU(cuStreamGetPriority)(stream, &priority);
+        printf("priority %d\n", priority);
+        return result;
+    }
+    if (strcmp(verb, "destroy") == 0)
+        return CU(cuStreamDestroy_v2)(stream);
+    if (strcmp(verb, "scopy") == 0)
+        return CU(cuStreamCopyAttributes)(stream, streams[atoi(words[1])]);
+    if (strcmp(verb, "sset") == 0)
+        return CU(cuStreamSetAttribute)(stream, atoi(words[1]), &attribute.value);
+    if (strcmp(verb, "sset_ptsz") == 0)
+        return CU(cuStreamSetAttribute_ptsz)(stream, atoi(words[1]), &attribute.value);
+    const int result = CU(cuStreamGetAttribute)(stream, atoi(words[1]), &attribute.value);
+    printf("attribute %d\n", attribute.value.number);
+    return result;
+}
+
+static int legacy(const char *verb) {
+    static uint64_t a = 9;
+    static uint32_t b = 8;
+    static void *parameters[] = {&a, &b};
+    if (strcmp(verb, "multi") == 0) {
+        enum { FEW = 16 };
+        LaunchParams launches[FEW];
+        const int count = atoi(words[0]);
+        for (int i = 0; i < FEW; i++)
+            launches[i] = (LaunchParams){find_kernel(words[1])->handle,    {(uint32_t)atol(words[2]), 1, 1},
+                                         {(uint32_t)atol(words[3]), 1, 1}, (uint32_t)atol(words[4]),
+                                         streams[atoi(words[5])],          parameters};
+        return CU(cuLaunchCooperativeKernelMultiDevice)(launches, (unsigned)count, 0);
+    }
+    void *const function = find_kernel(words[0])->handle;
+    const int one = word_count > 1 ? atoi(words[1]) : 0, two = word_count > 2 ? atoi(words[2]) : 0;
+    if (strcmp(verb, "block") == 0)
+        return CU(cuFuncSetBlockShape)(function, one, two, atoi(words[3]));
+    if (strcmp(verb, "bytes") == 0)
+        return CU(cuFuncSetSharedSize)(function, (unsigned)one);
+    return strcmp(verb, "legacy") == 0 ? CU(cuLaunch)(function)
+           : strcmp(verb, "grid") == 0 ? CU(cuLaunchGrid)(function, one, two)
+                                       : CU(cuLaunchGridAsync)(function, one, two, streams[atoi(words[3])]);
+}
+
+/* False: the word is about something else. */
+static int query_word(const char *verb, int *result) {
+    static const char *const attribute_words[] = {"set", "get", "cache", NULL};
+    static const char *const stream_words[] = {"of", "destroy", "scopy", "sset", "sset_ptsz", "sget", NULL};
+    static const char *const legacy_words[] = {"block", "bytes", "legacy", "grid", "async", "multi", NULL};
+    const struct {
+        const char *const *verbs;
+        int (*act)(const char *);
+    } kinds[] = {{attribute_words, kernel_attribute}, {stream_words, stream_word}, {legacy_words, legacy}};
+    for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++)
+        for (const char *const *known = kinds[kind].verbs; *known; known++)
+            if (strcmp(verb, *known) == 0)
+                return *result = kinds[kind].act(verb), 1;
+    if (strncmp(verb, "occ", 3) != 0)
+        return 0;
+    return *result = occupancy(verb), 1;
+}

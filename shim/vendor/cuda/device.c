@@ -116,7 +116,9 @@ bool device_priority(uint32_t kind, int32_t value, int *priority) {
     if (!driver_ready() || !driver.cuCtxGetStreamPriorityRange ||
         driver.cuCtxGetStreamPriorityRange(&least, &greatest) != CUDA_SUCCESS || greatest == least)
         return false;
-    *priority = kind == OVERLAP_PRIORITY_HIGHEST || value < greatest ? greatest : value > least ? least : value;
+    if (kind != OVERLAP_PRIORITY_NUMBER || value < greatest)
+        value = greatest;
+    *priority = value > least ? least : value;
     return true;
 }
 

@@ -2,7 +2,7 @@
 
 Used by the packaging hook, by `make`, by sanitizer builds and by tests:
 
-    python shim/build.py [--output DIR] [--only shim|simgpu|demo] [--cflags '-fsanitize=address']
+    python shim/build.py [--output DIR] [--only ARTIFACT] [--cflags '-fsanitize=address']
     python shim/build.py --requires
 
 The compiler is $CC, else a working cc, gcc or clang, else `python -m ziglang cc`. Our flags come first, then $CFLAGS,
@@ -38,8 +38,17 @@ SOURCES = {
     "shim": ("shim/core/*.c", "shim/sys/*.c", "shim/vendor/*/*.c", "shim/sys/*.S", "shim/vendor/*/*.S"),
     "simgpu": ("tools/simgpu/*.c",),
     "demo": ("tools/demo/*.c",),
+    "runtime12": ("tools/simgpu/runtime/*.c",),
+    "runtime13": ("tools/simgpu/runtime/*.c",),
 }
-FILES = {"shim": "liboverlap.so", "simgpu": "simgpu/libcuda.so.1", "demo": "demo/overlap-demo"}
+FILES = {
+    "shim": "liboverlap.so",
+    "simgpu": "simgpu/libcuda.so.1",
+    "demo": "demo/overlap-demo",
+    # Beside the driver, so that one folder in LD_LIBRARY_PATH is enough.
+    "runtime12": "simgpu/libcudart.so.12",
+    "runtime13": "simgpu/libcudart.so.13",
+}
 # glibc 2.17 is the oldest that the product runs on; a system compiler ties the result to its own glibc instead.
 ZIG_TARGET = "{machine}-linux-gnu.2.17"
 ZIG = "ziglang==0.16.0"  # as in pyproject.toml
@@ -105,6 +114,11 @@ def arguments(artifact: str) -> list[str]:
     if artifact == "simgpu":
         link = ["-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic", "-lm", "-pthread"]
         return [*COMMON, *SHARED, *INCLUDES[artifact], *sources(artifact), *link]
+    if artifact.startswith("runtime"):
+        version = artifact[len("runtime") :]
+        link = [f"-Wl,-soname,libcudart.so.{version}", "-Wl,-Bsymbolic", "-ldl", "-pthread"]
+        link.append(f"-Wl,--version-script=tools/simgpu/runtime/libcudart.so.{version}.map")
+        return [*COMMON, *SHARED, *WARNINGS, f"-DRUNTIME={version}", *sources(artifact), *link]
     return [*COMMON, *INCLUDES[artifact], *sources(artifact), "-ldl"]
 
 
@@ -176,7 +190,7 @@ def build(output: Path = OUTPUT, only: str | None = None, cflags: Iterable[str] 
 def main() -> int:
     parser = argparse.ArgumentParser(description="build the preloaded library, the simulated GPU and the demo")
     parser.add_argument("--output", type=Path, default=OUTPUT, metavar="DIR", help="default: pyshim/_lib")
-    parser.add_argument("--only", choices=sorted(FILES), help="one of the three (default: all)")
+    parser.add_argument("--only", choices=sorted(FILES), help="one of them (default: all)")
     parser.add_argument("--cflags", default="", metavar="FLAGS", help="more flags, behind $CFLAGS")
     parser.add_argument("--requires", action="store_true", help="build nothing; print what pip must install before")
     options = parser.parse_args()

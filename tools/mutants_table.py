@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mutants_core import ROWS
+
 
 @dataclass(frozen=True)
 class Mutant:
@@ -17,7 +19,7 @@ def one(name: str, file: str, old: str, new: str, *tests: str) -> Mutant:
 
 
 CORE, CUDA, SYS, INTERPOSE = "shim/core", "shim/vendor/cuda", "shim/sys", "tests/interpose"
-TABLE, NAMES, DECIDE, OCCUPANCY = (f"tests/core/test_{name}.py" for name in ("table", "names", "decide", "occupancy"))
+TABLE, NAMES, DECIDE = (f"tests/core/test_{name}.py" for name in ("table", "names", "decide"))
 THREADS, EXPORTS = "tests/core/test_threads.py", "tests/structure/test_exports.py"
 HOT = f"{CUDA}/launch_x86_64.S"
 
@@ -186,72 +188,8 @@ MUTANTS = [
         "",
         f"{INTERPOSE}/test_processes.py",
     ),
-    # ---- Decisions ----
-    one("asked + target", f"{CORE}/decide.c", "(uint32_t)larger(rule->value, asked)", "rule->value + asked", DECIDE),
-    one(
-        "asked + target, by use",
-        f"{CORE}/decide.c",
-        "(uint32_t)larger(rule->value, asked)",
-        "rule->value + asked",
-        f"{INTERPOSE}/test_shaping.py",
-    ),
-    one("one wave is shaped", f"{CORE}/decide.c", "else if (launch->blocks <= capacity) {", "else if (0) {", DECIDE),
-    one(
-        "one wave is shaped, by use",
-        f"{CORE}/decide.c",
-        "else if (launch->blocks <= capacity) {",
-        "else if (0) {",
-        f"{INTERPOSE}/test_shaping.py",
-    ),
-    one(
-        "one wave, one block off",
-        f"{CORE}/decide.c",
-        "launch->blocks <= capacity)",
-        "launch->blocks < capacity)",
-        DECIDE,
-    ),
-    one("cooperative is shaped", f"{CORE}/decide.c", "launch->flags & OVERLAP_LAUNCH_COOPERATIVE)", "0)", DECIDE),
-    one(
-        "cooperative is shaped, by use",
-        f"{CORE}/decide.c",
-        "launch->flags & OVERLAP_LAUNCH_COOPERATIVE)",
-        "0)",
-        f"{INTERPOSE}/test_shaping.py",
-    ),
-    one("keep_at_least is not kept", f"{CORE}/decide.c", "return OVERLAP_REASON_below_keep;", ";", DECIDE),
-    one(
-        "an answer for too many grids",
-        f"{CORE}/decide.c",
-        "grids->maximum = smaller(grids->maximum, accepted.minimum - 1);",
-        "",
-        DECIDE,
-    ),
-    one("waves rounded down", f"{CORE}/decide.c", "from / 100 + (from % 100 != 0)", "from / 100", DECIDE),
-    one(
-        "a cap that makes no room is called shaped",
-        f"{CORE}/decide.c",
-        "return OVERLAP_REASON_capped_without_room;",
-        ";",
-        DECIDE,
-    ),
-    # ---- Arithmetic ----
-    one("granule of 256", f"{CORE}/occupancy.c", "SHARED_UNIT = 128", "SHARED_UNIT = 256", OCCUPANCY),
-    one(
-        "no reserve",
-        f"{CORE}/occupancy.c",
-        "footprint->dynamic_shared + gpu->shared_reserved",
-        "footprint->dynamic_shared",
-        OCCUPANCY,
-    ),
-    one(
-        "warps not in fours",
-        f"{CORE}/occupancy.c",
-        "round_up(demand->warps, PARTITIONS) <= gpu->registers_per_block",
-        "demand->warps <= gpu->registers_per_block",
-        OCCUPANCY,
-    ),
-    one("one byte too much", f"{CORE}/occupancy.c", "allocated - SHARED_UNIT + 1", "allocated", OCCUPANCY),
-    one("communication's slot forgotten", f"{CORE}/occupancy.c", "blocks + 1 <= gpu->blocks && ", "", OCCUPANCY),
+    # ---- Arithmetic, plans, decisions ----
+    *(one(name, f"{CORE}/{file}", old, new, tests) for file, rows in ROWS.items() for name, old, new, tests in rows),
     # ---- The table ----
     one(
         "spans unchecked",
@@ -285,7 +223,7 @@ MUTANTS = [
     one("strings need no end", f"{CORE}/table.c", " || view.strings[table->string_size - 1] != 0", "", TABLE),
     one("sizes in 32 bits", f"{CORE}/table.c", "    uint64_t needed = ", "    uint32_t needed = ", TABLE),
     one("checksum unchecked", f"{CORE}/table.c", "!= table->checksum)", "!= table->checksum && 0)", TABLE),
-    one("any shape", f"{CORE}/table.c", "rule->shape > OVERLAP_SHAPE_BYTES || ", "", TABLE),
+    one("any shape", f"{CORE}/table.c", "rule->shape > OVERLAP_SHAPE_QUICK_ENTRY || ", "", TABLE),
     # ---- Names ----
     one(
         "a parameter's class is the name",

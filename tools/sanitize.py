@@ -36,7 +36,7 @@ RUNTIME = {"address": "libasan.so", "thread": "libtsan.so"}
 # These run inside dlsym, before a sanitizer's runtime has started.
 BEFORE_ANYTHING = {"object.c", "dlsym.c"}
 FINDING = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:|SUMMARY: \w+Sanitizer")
-CORE = ("table.c", "match.c", "decide.c", "occupancy.c", "gpu.c")
+CORE = ("table.c", "match.c", "decide.c", "planner.c", "occupancy.c", "gpu.c")
 POLICY = """policy: 1
 name: stress
 communication: {priority: highest}

@@ -14,6 +14,7 @@ from pyshim.errors import FINDINGS, LAUNCHER_FAILED, USAGE, OverlapError
 COMMANDS = {
     "policy": "find every mistake in policy files",
     "report": "what was done in a finished or running run, and what was not",
+    "explain": "what would be done with a kernel, and why",
     "gpus": "the GPUs that are known by name",
     "env": "print the environment, for those who cannot wrap a program",
     "demo": "see it on a simulated GPU",

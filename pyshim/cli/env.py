@@ -1,7 +1,8 @@
 """Print the environment that overlap-run would set, for those who cannot wrap the program.
 
 LD_PRELOAD is merged with the one that is set here and now. Where it may differ at the place of use, write
-LD_PRELOAD=OURS${LD_PRELOAD:+:$LD_PRELOAD} there yourself.
+LD_PRELOAD=OURS${LD_PRELOAD:+:$LD_PRELOAD} there yourself. Of the variables that policies set, those are printed that
+are not set here and now, nor in a file of NCCL's.
 """
 
 from __future__ import annotations
@@ -46,7 +47,13 @@ def _run(options: argparse.Namespace) -> int:
         raise OverlapError("--trace needs --report DIR: that is where it writes", None, USAGE)
     # Nothing of an overlap-run around us: what is printed must hold where none is.
     base = {name: value for name, value in os.environ.items() if not name.startswith("OVERLAP_")}
-    asked = plan.Request(options.policy, None, options.report, options.trace, options.all_ranks, False)
+    asked = plan.Request(
+        policy=options.policy,
+        report=options.report,
+        trace=options.trace,
+        all_ranks=options.all_ranks,
+        elsewhere=True,
+    )
     here = {**base, **{name: os.environ[name] for name in ("OVERLAP_POLICY_PATH",) if name in os.environ}}
     made = plan.make(asked, here)
     if made.doubts:

@@ -97,6 +97,8 @@ def _show(collected: Collected, found: list[str]) -> None:
 
     for run in collected.runs:
         ui.say(text.headline(run))
+        if text.variables(run):
+            ui.say(text.variables(run))
     for line in text.devices(collected):
         ui.say(line)
     ui.table(HEADS, text.processes(collected), left=(0, 2, 3))

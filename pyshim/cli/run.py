@@ -17,7 +17,7 @@ from pyshim.cli import guarded, ui
 from pyshim.cli.parser import Parser, dashes
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
 from pyshim.launch import driver, plan, program, rank
-from pyshim.launch.environment import added, environment
+from pyshim.launch.environment import Settings, added, environment
 from pyshim.launch.execute import TooLong, execute
 
 USAGE = "overlap-run [options] [--] PROGRAM [ARG ...]"
@@ -49,7 +49,7 @@ def _parser() -> Parser:
         "--policy",
         metavar="P",
         help="a FILE or shipped NAME, or several with commas (default:\n"
-        "auto, by GPU; none has one yet, so it only observes)",
+        "auto: the one for the GPU, where there is one)",
     )
     add("--simulate", metavar="GPU", help="h100[:hold|drain|backfill][,COUNT]: no real GPU is used")
     add("--report", metavar="DIR", help="keep what was counted there (see overlap report)")
@@ -85,6 +85,7 @@ def _main(arguments: list[str], base: Mapping[str, str]) -> int:
     if not command and not options.dry_run:
         raise OverlapError("no program to run", USAGE, LAUNCHER_FAILED)
     path = ""
+    made: plan.Plan | None = None
     try:
         made = _plan(options, base)
         path = program.find(command[0], base) if command else ""
@@ -98,8 +99,9 @@ def _main(arguments: list[str], base: Mapping[str, str]) -> int:
         ui.say(f"mistake in overlap-run ({type(error).__name__}: {error}): the program runs without the library")
         result = dict(base)
     if options.dry_run:
-        return _describe(path, command, added(base, result), options.report)
-    return _become(path or program.find(command[0], base), command, result, base)
+        return _describe(path, command, added(base, result), options.report, made)
+    bare = environment(base, Settings(all_ranks=made.settings.all_ranks)) if made else base
+    return _become(path or program.find(command[0], base), command, result, bare)
 
 
 def _plan(options: Namespace, base: Mapping[str, str]) -> plan.Plan:
@@ -139,7 +141,9 @@ def _look(made: plan.Plan, path: str, base: Mapping[str, str]) -> None:
         made.doubts.append(f"no NVIDIA driver on this machine ({driver.NAME}): nothing is done here")
 
 
-def _describe(path: str, command: list[str], changes: Mapping[str, str], report: str | None) -> int:
+def _describe(
+    path: str, command: list[str], changes: Mapping[str, str], report: str | None, made: plan.Plan | None
+) -> int:
     if command:
         ui.say(f"would run {path}")
     if report is not None:
@@ -147,15 +151,19 @@ def _describe(path: str, command: list[str], changes: Mapping[str, str], report:
     for name, value in sorted(changes.items()):
         shown = value if len(value) <= 200 else f"{value[:80]}... ({len(value)} characters)"
         ui.say(f"would set {name}={shown}")
+    if made:
+        for line in [line for line in made.left if line not in made.remarks]:
+            ui.say(line)
     return 0
 
 
-def _become(path: str, command: list[str], result: Mapping[str, str], base: Mapping[str, str]) -> NoReturn:
+def _become(path: str, command: list[str], result: Mapping[str, str], bare: Mapping[str, str]) -> NoReturn:
+    """bare: the environment without the library."""
     with suppress(TooLong):
         execute(path, command, result)
     ui.say("arguments and environment are too long with ours: the program runs without the library")
     try:
-        execute(path, command, base)
+        execute(path, command, bare)
     except TooLong:
         raise OverlapError(f"{command[0]}: the argument list is too long", None, 126) from None
 

@@ -1,4 +1,4 @@
-"""Is there an NVIDIA driver on this machine? Looked for, never opened."""
+"""Whose drivers are on this machine? Looked for, never opened."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Mapping
 NAME = "libcuda.so.1"
 PROC = "/proc/driver/nvidia/version"
 CACHE = "/etc/ld.so.cache"
+AMD_DEVICE = "/dev/kfd"
 
 
 def found(environment: Mapping[str, str], root: str = "/") -> bool:
@@ -28,6 +29,12 @@ def found(environment: Mapping[str, str], root: str = "/") -> bool:
     return any(os.path.exists(os.path.join(folder, NAME)) for folder in folders) or _cached(
         os.path.join(root, CACHE[1:])
     )
+
+
+def vendors(environment: Mapping[str, str], root: str = "/") -> frozenset[str]:
+    """Whose GPUs there may be; empty where no driver was found."""
+    amd = os.path.exists(os.path.join(root, AMD_DEVICE[1:]))
+    return frozenset(["nvidia"] * found(environment, root) + ["amd"] * amd)
 
 
 def _cached(path: str) -> bool:

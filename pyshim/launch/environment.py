@@ -27,11 +27,14 @@ class Settings(NamedTuple):
     simulated_driver: str | None = None  # folder that holds a libcuda.so.1
     simulated_gpu: str | None = None  # GPU:rule,COUNT
     defaults: Mapping[str, str] = {}  # of policies: set only where the user has not
+    all_ranks: Mapping[str, str] = {}  # likewise; with the library or without it, as ranks must not differ
 
 
 def environment(base: Mapping[str, str], settings: Settings) -> dict[str, str]:
     """`base` with what the settings ask for. Applied twice it is the same as once."""
     result = dict(base)
+    for name, value in settings.all_ranks.items():
+        result.setdefault(name, value)
     if settings.library is not None:
         result["LD_PRELOAD"] = preload.merge(base.get("LD_PRELOAD", ""), settings.library)
         result.update(_ours(settings))
@@ -65,6 +68,12 @@ def _first(value: str, folder: str) -> str:
     # An empty entry means the working directory: it is kept where it was, and none is made of an empty variable.
     others = [entry for entry in value.split(":") if entry != folder] if value else []
     return ":".join([folder, *others])
+
+
+def variables(base: Mapping[str, str], settings: Settings) -> dict[str, str]:
+    """What policies set for the program."""
+    wanted = {**settings.all_ranks, **(settings.defaults if settings.library is not None else {})}
+    return {name: value for name, value in sorted(wanted.items()) if name not in base}
 
 
 def added(base: Mapping[str, str], result: Mapping[str, str]) -> dict[str, str]:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
 
 RUN = re.compile(r"run-([0-9a-f]{16})\.json\Z")
+OTHER = re.compile(r"run-([0-9a-f]{16})\.(.+\.[0-9]+)\.json\Z")
 _UNFINISHED = ".run-"
 _LONGEST = 511  # bytes: a page carries the path
 _LARGEST = 1 << 20
@@ -28,6 +29,7 @@ class Run(NamedTuple):
     expected_world_size: int | None = None
     simulate: str | None = None
     trace: bool = False
+    environment: Mapping[str, str] = {}  # what policies set for the program
     version: int = 1
 
 
@@ -67,21 +69,55 @@ def check(path: str) -> None:
 
 
 def write(path: str, run: Run) -> None:
-    """Atomic; the ranks of one job step share a file, and the first one writes it."""
+    """Atomic. The ranks of one job step share a file: the first one writes it, and a rank that was started otherwise
+    writes one of its own."""
     import json
 
-    target = os.path.join(path, f"run-{run.id}.json")
-    scratch = os.path.join(path, f"{_UNFINISHED}{run.id}.{os.uname().nodename}.{os.getpid()}")
+    who = f"{os.uname().nodename}.{os.getpid()}"
+    first, own = (os.path.join(path, f"run-{run.id}{more}.json") for more in ("", f".{who}"))
+    scratch = os.path.join(path, f"{_UNFINISHED}{run.id}.{who}")
     try:
-        if os.path.exists(target):
+        if os.path.exists(first) and _tells(first, run):
             return
+        target = own if os.path.exists(first) else first
         descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with open(descriptor, "w", encoding="ascii") as file:
             json.dump(run._asdict(), file, indent=1)
             file.write("\n")
-        os.replace(scratch, target)
+        try:
+            os.link(scratch, target)
+        except FileExistsError:  # another rank was faster
+            if not _tells(target, run):
+                os.replace(scratch, own)
+        except OSError:  # no hard links here
+            os.replace(scratch, target)
+        with suppress(FileNotFoundError):
+            os.unlink(scratch)
     except OSError as error:
         raise _refuse(f"the report folder {path} cannot be written to: {error.strerror}") from error
+
+
+def _tells(path: str, run: Run) -> bool:
+    """Whether the file says of this rank what is true; one that is damaged is left to the reader."""
+    first = _read(path, run.id)
+    return first is None or _alike(first, run)
+
+
+def _alike(some: Run, other: Run) -> bool:
+    """Whether two ranks were started under the same policies, with the same variables, by the same version."""
+    hashes = [[policy.get("hash") for policy in run.policies] for run in (some, other)]
+    return hashes[0] == hashes[1] and (some.environment, some.overlap_run) == (other.environment, other.overlap_run)
+
+
+def others(path: str) -> list[tuple[str, Run]]:
+    """The ranks that were started otherwise than the first one of their run: HOST.PID, and what they said."""
+    found = []
+    for name in sorted(os.listdir(path)):
+        match = OTHER.match(name)
+        run = _read(os.path.join(path, name), match.group(1)) if match else None
+        if match and run is not None:
+            found.append((match.group(2), run))
+    return found
 
 
 def now() -> float:
@@ -119,9 +155,14 @@ def _read(path: str, identifier: str) -> Run | None:
             expected_world_size=world if isinstance(world, int) and world > 0 else None,
             simulate=None if data.get("simulate") is None else str(data["simulate"]),
             trace=data.get("trace") is True,
+            environment=_strings(data.get("environment")),
         )
     except (OSError, ValueError, TypeError, RecursionError):
         return None
+
+
+def _strings(values: Any) -> dict[str, str]:
+    return {str(name): str(value) for name, value in values.items()} if isinstance(values, dict) else {}
 
 
 def _policy(item: Mapping[str, Any]) -> dict[str, str | None]:

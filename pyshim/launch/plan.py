@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
-from pyshim.launch import folder, preload, rank
+from pyshim.launch import driver, folder, preload, rank, variables
 from pyshim.launch.environment import Settings, quote
+from pyshim.launch.environment import variables as set_by_policies
 
 if TYPE_CHECKING:
     from pyshim.launch.simulate import Gpu
+    from pyshim.launch.variables import Asked
 
 _BUILT = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "_lib")
 LIBRARY = os.path.join(_BUILT, "liboverlap.so")
@@ -27,15 +29,18 @@ class Request(NamedTuple):
     trace: bool = False
     all_ranks: bool = False
     quiet: bool = False
+    elsewhere: bool = False  # the program starts on another machine than this
 
 
 class Plan:
-    """doubts: run as asked after saying so, or 125 under --strict. remarks: said, never refused."""
+    """doubts: run as asked after saying so, or 125 under --strict. remarks: said, never refused. left: variables that
+    are not set, and why; said to those who ask."""
 
     def __init__(self) -> None:
         self.settings = Settings()
         self.doubts: list[str] = []
         self.remarks: list[str] = []
+        self.left: list[str] = []
         self.policies: tuple[Mapping[str, str | None], ...] = ()
         self.simulate: str | None = None
 
@@ -52,8 +57,6 @@ def make(request: Request, base: Mapping[str, str], library: str = LIBRARY) -> P
     gpu = _simulate(request, plan)
     _policies(request, base, gpu, plan)
     plan.settings = plan.settings._replace(library=_library(library, plan), trace=request.trace, quiet=request.quiet)
-    if request.all_ranks:
-        plan.remarks.append("--all-ranks: no policy asks for anything to be set on all ranks")
     return plan
 
 
@@ -86,21 +89,39 @@ def _library(path: str, plan: Plan) -> str | None:
 
 def _policies(request: Request, base: Mapping[str, str], gpu: Gpu | None, plan: Plan) -> None:
     if request.policy is None and base.get("OVERLAP_TABLE"):
+        if request.all_ranks:
+            plan.remarks.append("--all-ranks: the overlap-run around this one chose the policy, and it sets variables")
         return  # inside another overlap-run: its word stands
     from pyshim.launch import policies
 
     chosen = policies.choose(request.policy, gpu.key if gpu else None, base)
     plan.policies = chosen.described
-    plan.settings = plan.settings._replace(table=chosen.table, defaults=chosen.environment)
-    if chosen.missing:
-        plan.doubts.append(
-            f"no default policy for {chosen.missing} in this version: observing (--policy NAME chooses one)"
-        )
-    elif gpu and not chosen.fits(gpu):
+    plan.settings = plan.settings._replace(table=chosen.table)
+    _variables(request, base, gpu, chosen.asked, plan)
+    if gpu and not chosen.fits(gpu):
         named = ", ".join(str(policy["name"]) for policy in chosen.described)
         plan.doubts.append(f"no policy for this GPU ({gpu.name}) in {named or 'auto'}: observing")
         # Said here, so the library need not say it again.
         plan.settings = plan.settings._replace(table=policies.observing())
+
+
+def _variables(
+    request: Request, base: Mapping[str, str], gpu: Gpu | None, asked: tuple[Asked, ...], plan: Plan
+) -> None:
+    if any(item.environment or item.all_ranks_environment for item in asked):
+        here = None if gpu or request.elsewhere else driver.vendors(base)
+        everyone = asked
+        asked = variables.could_apply(asked, here, (gpu.name, gpu.architecture) if gpu else None)
+        if not asked:
+            names = ", ".join(item.policy for item in everyone)
+            plan.left.append(f"no variable is set: nothing here is a GPU that {names} may be for")
+        decided = variables.decide(asked, base, request.all_ranks)
+        plan.settings = plan.settings._replace(defaults=decided.own, all_ranks=decided.all_ranks)
+        plan.left += [*decided.left, *decided.left_of_all_ranks]
+        # It was asked for in so many words.
+        plan.remarks += decided.left_of_all_ranks
+    if request.all_ranks and not any(item.all_ranks_environment for item in asked):
+        plan.remarks.append("--all-ranks: no policy asks for anything to be set on all ranks")
 
 
 def open_report(directory: str, plan: Plan, base: Mapping[str, str], command: list[str] | None) -> None:
@@ -119,6 +140,7 @@ def open_report(directory: str, plan: Plan, base: Mapping[str, str], command: li
         expected_world_size=rank.world_size(base),
         simulate=plan.simulate,
         trace=plan.settings.trace,
+        environment=set_by_policies(base, plan.settings),
     )
     folder.write(path, run)
     plan.settings = plan.settings._replace(report=path, run_id=run.id)

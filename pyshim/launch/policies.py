@@ -12,16 +12,16 @@ from typing import NamedTuple
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
 from pyshim.launch import shipped
 from pyshim.launch.simulate import Gpu
+from pyshim.launch.variables import Asked
 
-AUTO, OBSERVE = "auto", "observe"
+AUTO = "auto"
 _NONE = 0xFFFFFFFF
 
 
 class Chosen(NamedTuple):
     table: str  # base64
     described: tuple[Mapping[str, str | None], ...]  # name, hash, file
-    environment: Mapping[str, str]  # what they set where the user has not
-    missing: str | None = None  # a policy that nobody named was looked for and is not there
+    asked: tuple[Asked, ...]  # what each of them wants to be set for the program
 
     def fits(self, gpu: Gpu) -> bool:
         from pyshim import _native
@@ -33,14 +33,11 @@ class Chosen(NamedTuple):
 
 
 def choose(value: str | None, simulated: str | None, environment: Mapping[str, str]) -> Chosen:
-    """The policies of --policy, or the default. Raises OverlapError with 125 for one that is missing or invalid."""
-    if value is not None or simulated is None:
-        return _compiled(value if value is not None else AUTO, environment)
-    from pyshim.policy import library
-
-    if simulated in library.names(environment):
-        return _compiled(simulated, environment)
-    return _compiled(OBSERVE, environment)._replace(missing=simulated)
+    """The policies of --policy, or the default: that of the simulated GPU, or all of them. Raises OverlapError with 125
+    for one that is missing or invalid."""
+    if value is None or value == AUTO:
+        value = simulated or AUTO
+    return _compiled(value, environment)
 
 
 def observing() -> str:
@@ -56,7 +53,7 @@ def _compiled(value: str, environment: Mapping[str, str]) -> Chosen:
 
 
 def compile_now(value: str, environment: Mapping[str, str]) -> Chosen:
-    from pyshim.policy import library, table
+    from pyshim.policy import gpus, library, table
 
     try:
         policies = library.load(value, environment)
@@ -68,7 +65,17 @@ def compile_now(value: str, environment: Mapping[str, str]) -> Chosen:
         {"name": policy.name, "hash": table.fingerprint(policy), "file": file}
         for policy, file in zip(policies, _files(value, environment))
     )
-    return Chosen(text, described, {})
+    asked = tuple(
+        Asked(
+            policy.name,
+            policy.gpus,
+            tuple(sorted(gpus.vendors(policy.gpus))),
+            dict(policy.environment),
+            dict(policy.all_ranks_environment),
+        )
+        for policy in policies
+    )
+    return Chosen(text, described, asked)
 
 
 def _files(value: str, environment: Mapping[str, str]) -> list[str]:

@@ -18,8 +18,8 @@ from pyshim.policy.shadow import pattern_covers
 
 AUTO = "auto"
 
-# The shipped policies that `auto` carries, one per GPU. None yet: what is safe on every GPU waits for overlap windows.
-DEFAULTS: tuple[str, ...] = ()
+# The shipped policies that `auto` carries: one for each GPU, and no GPU has two.
+DEFAULTS: tuple[str, ...] = ("h100", "h200", "b200", "l40s", "a100", "a40", "mi250x", "mi300x")
 
 
 def load(value: str, environment: Mapping[str, str]) -> tuple[Policy, ...]:

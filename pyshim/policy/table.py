@@ -48,6 +48,7 @@ class _Sections:
     patterns: list[int] = field(default_factory=list)
     strings: bytearray = field(default_factory=lambda: bytearray(b"\0"))  # offset 0: the empty string
     offsets: dict[str, int] = field(default_factory=lambda: {"": 0})
+    spans: dict[tuple[str, ...], tuple[int, int]] = field(default_factory=dict)
 
     def string(self, text: str) -> int:
         if text not in self.offsets:
@@ -56,9 +57,11 @@ class _Sections:
         return self.offsets[text]
 
     def span(self, texts: Iterable[str]) -> tuple[int, int]:
-        first = len(self.patterns)
-        self.patterns += [self.string(text) for text in texts]
-        return first, len(self.patterns) - first
+        wanted = tuple(texts)
+        if wanted not in self.spans:
+            self.spans[wanted] = (len(self.patterns), len(wanted))
+            self.patterns += [self.string(text) for text in wanted]
+        return self.spans[wanted]
 
 
 def _build(policies: Sequence[Policy], hashes: Sequence[str], lines: bool = True) -> bytes:

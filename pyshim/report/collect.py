@@ -24,6 +24,7 @@ class Collected:
     runs: tuple[folder.Run, ...]
     pages: tuple[Page, ...]  # by host, rank and process
     skipped: tuple[str, ...]  # one sentence per file that counts for nothing
+    others: tuple[tuple[str, folder.Run], ...] = ()  # ranks that were started otherwise than the first of their run
 
 
 def collect(directory: str, waiting_room: str = WAITING_ROOM) -> Collected:
@@ -39,7 +40,7 @@ def collect(directory: str, waiting_room: str = WAITING_ROOM) -> Collected:
             except Unreadable as error:
                 skipped.append(f"{name} was passed over: {error}")
     pages.sort(key=lambda page: (page.host, -1 if page.rank is None else page.rank, page.start, page.pid))
-    return Collected(directory, runs, tuple(pages), tuple(skipped))
+    return Collected(directory, runs, tuple(pages), tuple(skipped), tuple(folder.others(directory)))
 
 
 def listed(directory: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from pyshim.launch.folder import Run
 from pyshim.report.collect import Collected
 from pyshim.report.summary import policy_of
 from pyshim.stats.page import Page
@@ -13,7 +14,14 @@ _SHOWN = 3
 
 
 def findings(collected: Collected) -> list[str]:
-    return [*collected.skipped, *_unseen(collected), *_ranks(collected), *_differing(collected), *_losses(collected)]
+    return [
+        *collected.skipped,
+        *_unseen(collected),
+        *_ranks(collected),
+        *_started(collected),
+        *_differing(collected),
+        *_losses(collected),
+    ]
 
 
 def _unseen(collected: Collected) -> Iterator[str]:
@@ -37,6 +45,26 @@ def _ranks(collected: Collected) -> Iterator[str]:
                 f"{len(seen)} of {expected} ranks left a page; missing: {some}. "
                 "They ran without the library, or used no GPU"
             )
+
+
+def _started(collected: Collected) -> Iterator[str]:
+    """Ranks that were given other variables may hang: each works out for itself what the others will do."""
+    first = {run.id: run for run in collected.runs}
+    for who, run in collected.others:
+        usual = first.get(run.id, run)
+        if run.environment != usual.environment:
+            yield f"{who} set for the program {_set(run)}; the rank that came first {_set(usual)}"
+        elif _under(run) != _under(usual):
+            yield f"{who} was started under {_under(run)}; the rank that came first under {_under(usual)}"
+
+
+def _set(run: Run) -> str:
+    return ", ".join(f"{name}={value}" for name, value in sorted(run.environment.items())) or "nothing"
+
+
+def _under(run: Run) -> str:
+    policies = ", ".join(f"{policy.get('name')} ({policy.get('hash')})" for policy in run.policies)
+    return f"{policies or 'no policy'}, overlap-run {run.overlap_run}"
 
 
 def _differing(collected: Collected) -> Iterator[str]:

@@ -22,6 +22,12 @@ def headline(run: Run) -> str:
     return f"run {run.id}, {began}{simulated}: {command}"
 
 
+def variables(run: Run) -> str:
+    """What its policies set, or the empty string."""
+    values = ", ".join(f"{name}={value}" for name, value in run.environment.items())
+    return f"run {run.id} set for the program: {values}" if values else ""
+
+
 def devices(collected: Collected) -> list[str]:
     """One line per kind of GPU and policy."""
     counts = Counter((device.name, device.policy) for page in collected.pages for device in page.devices)

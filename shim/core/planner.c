@@ -73,14 +73,14 @@ static struct overlap_choice choose_room(const struct overlap_gpu *gpu, const st
     const uint32_t asked = launch->footprint.dynamic_shared;
     if (!communication)
         return (struct overlap_choice){OVERLAP_CONTROL_LEAVE, OVERLAP_REASON_no_communication_seen, asked};
+    /* The multiprocessor keeps the configuration of this kernel, in which the room that we count is not there. */
+    if (launch->flags & OVERLAP_LAUNCH_SMALL_CARVEOUT)
+        return (struct overlap_choice){OVERLAP_CONTROL_LEAVE, OVERLAP_REASON_no_room_shared_memory, asked};
     const int32_t beside = overlap_blocks_beside(gpu, &launch->footprint, communication);
     if (beside == (int32_t)native)
         return (struct overlap_choice){OVERLAP_CONTROL_ROOM_ALREADY, OVERLAP_REASON_room_already, asked};
     struct overlap_window window;
     bool below = false;
-    /* The multiprocessor keeps the configuration of this kernel, in which the room that we count is not there. */
-    if (launch->flags & OVERLAP_LAUNCH_SMALL_CARVEOUT)
-        return (struct overlap_choice){OVERLAP_CONTROL_LEAVE, OVERLAP_REASON_no_room_shared_memory, asked};
     for (uint32_t k = native; beside >= 0 && !below && k >= (entry ? 2 : 1); k--) {
         if (!sizes_for(gpu, launch, communication, native, k, entry ? k - 1 : k, &window))
             continue;

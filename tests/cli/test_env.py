@@ -58,3 +58,18 @@ def test_an_outer_run_does_not_stand_for_a_policy_here(overlap, library):
     plain = overlap("env", "--format", "json").stdout
     assert overlap("env", "--format", "json", env={"OVERLAP_TABLE": "old"}).stdout == plain
     assert "OVERLAP_TABLE" in plain
+
+
+def test_variables_of_a_policy_are_printed_as_overlap_run_would_set_them(overlap, tmp_path, library):
+    (tmp_path / "p.yaml").write_text(
+        "policy: 1\nname: p\ncommunication: {environment: {A: it's, B: 1}, all_ranks_environment: {NCCL_ALGO: Ring}}\n"
+    )
+    policy = ("env", "--policy", str(tmp_path / "p.yaml"), "--format", "json")
+    env = {"B": "2", "HOME": str(tmp_path)}
+    values = json.loads(overlap(*policy, env=env).stdout)
+    assert set(values) == {"LD_PRELOAD", "OVERLAP_TABLE", "A"}
+    values = json.loads(overlap(*policy, "--all-ranks", env=env).stdout)
+    assert (values["A"], values["NCCL_ALGO"]) == ("it's", "Ring")
+    script = overlap(*policy[:3], env=env).stdout
+    said = subprocess.run(["sh"], input=script + 'printf %s "$A"', capture_output=True, text=True, check=True, env=env)
+    assert said.stdout == "it's"

@@ -324,11 +324,35 @@ def test_a_missing_library_and_a_path_that_cannot_be_preloaded_are_doubts(tmp_pa
         assert [words in doubt for doubt in made.doubts] == [True]
 
 
-def test_a_simulated_gpu_without_a_policy_of_its_name_observes(library):
-    made = plan.make(plan.Request(simulate="b200"), {}, str(_native.SHIM))
-    assert [item["name"] for item in made.policies] in (["observe"], ["b200"])
-    if made.policies[0]["name"] == "observe":
-        assert made.doubts == ["no default policy for b200 in this version: observing (--policy NAME chooses one)"]
+@pytest.mark.parametrize("value", [None, "auto"])
+@pytest.mark.parametrize("key", ["a40", "l40s", "a100", "h100", "h200", "b200"])
+def test_on_a_simulated_gpu_the_default_is_the_policy_of_its_name(library, value, key):
+    made = plan.make(plan.Request(policy=value, simulate=key), {}, str(_native.SHIM))
+    assert [item["name"] for item in made.policies] == [key]
+    assert made.doubts == []
+
+
+def test_the_default_is_one_policy_for_each_known_gpu(overlap_run, driver, tmp_path, library):
+    """What those for AMD ask for is not set where only a driver of NVIDIA is found."""
+    report = tmp_path / "r"
+    done = overlap_run("--report", str(report), *SHOW, env=driver)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "TORCH_NCCL_HIGH_PRIORITY" not in json.loads(done.stdout)
+    (run,) = report.iterdir()
+    names = [policy["name"] for policy in json.loads(run.read_text())["policies"]]
+    assert names == ["h100", "h200", "b200", "l40s", "a100", "a40", "mi250x", "mi300x"]
+    assert "TORCH" not in overlap_run("--dry-run", "true", env=driver).stderr
+    done = overlap_run("--policy", "mi250x", "--dry-run", "true", env=driver)
+    assert "overlap: no variable is set: nothing here is a GPU that mi250x may be for\n" in done.stderr
+
+
+def test_policies_that_no_driver_here_speaks_for_are_asked_all(overlap_run, library):
+    done = overlap_run("--dry-run", "true", env={"LD_LIBRARY_PATH": ""})
+    why = "TORCH_NCCL_HIGH_PRIORITY is not set, because it is not known yet which policy will apply: "
+    if "no NVIDIA driver" in done.stderr and not os.path.exists("/dev/kfd"):
+        assert f"overlap: {why}TORCH_NCCL_HIGH_PRIORITY=1 in mi250x, mi300x; not in h100, h200," in done.stderr
+        done = overlap_run("--policy", "mi250x", "--dry-run", "true", env={"LD_LIBRARY_PATH": ""})
+        assert "overlap: would set TORCH_NCCL_HIGH_PRIORITY=1\n" in done.stderr
 
 
 def test_starting_loads_nothing_heavy(clean_environment):

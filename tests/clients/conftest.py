@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "programs"))
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "programs"), str(HERE)]
 pytest.register_assert_rewrite("interposing")
 
 from interposing import bare, build, library, preloaded, simulated, table_of  # noqa: E402

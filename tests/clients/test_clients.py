@@ -1,6 +1,7 @@
 """Unmodified programs of other people, with and without the library: they see the same and so does the driver.
 
-cuda-bindings (cuGetProcAddress), Triton with its own ptxas (a linked launcher that asks dlsym), and two C programs.
+cuda-bindings (cuGetProcAddress), numba-cuda with its own NVVM, Triton with its own ptxas (a linked launcher that asks
+dlsym), and two C programs.
 """
 
 from __future__ import annotations
@@ -37,7 +38,13 @@ WORDS = (
     f"launch=gemm,1,256,60000 launch=gemm,{BLOCKS},256,0"
 )
 POLICIES = ("observe", "h100-paper", "cap")
-CLIENTS = {"bindings": "proc_address", "triton": "dlsym", "linked": "symbol", "opened": "dlsym"}
+CLIENTS = {
+    "bindings": "proc_address",
+    "numba": "proc_address",
+    "triton": "dlsym",
+    "linked": "symbol",
+    "opened": "dlsym",
+}
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -45,7 +52,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 def lines(path: Path) -> list[dict[str, Any]]:
     """The launch calls; what a graph launches is in the log, too."""
     launches = [launch for launch in map(json.loads, path.read_text().splitlines()) if not launch["graph"]]
-    if "triton" in path.name:  # whose buffers lie elsewhere in every process
+    if path.name.startswith(("triton", "numba")):  # whose buffers lie elsewhere in every process
         order: dict[str, int] = {}
         for launch in launches:
             launch["parameters"] = order.setdefault(launch["parameters"], len(order))
@@ -70,7 +77,7 @@ def triton_lacks() -> str | None:
 @pytest.fixture(scope="session")
 def command(build: Build) -> Callable[[str], list[str]]:
     def of(client: str) -> list[str]:
-        package = {"bindings": "cuda.bindings", "triton": "triton"}.get(client)
+        package = {"bindings": "cuda.bindings", "numba": "numba_cuda", "triton": "triton"}.get(client)
         if package:
             try:
                 found = importlib.util.find_spec(package)

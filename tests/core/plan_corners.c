@@ -119,7 +119,8 @@ int main(int argc, char **argv) {
         struct overlap_footprint changed;
         overlap_gpu_known(random_below(8), &gpu);
         if (random_below(4) == 0) /* of a driver that answers nonsense, or of a GPU to come */
-            gpu.blocks = edge(64), gpu.shared = edge(300000), gpu.registers = edge(131072), gpu.barriers = edge(64);
+            gpu.blocks = edge(64), gpu.shared = edge(300000), gpu.registers = edge(131072), gpu.barriers = edge(64),
+            gpu.shared_optin = edge(300000);
         if (random_below(16) == 0)
             gpu.warp_size = gpu.shared_unit = gpu.register_unit = 0;
         const struct overlap_launch launch = {.blocks = edge(100000),

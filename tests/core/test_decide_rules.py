@@ -22,7 +22,7 @@ EVERYTHING = (0, 2**64 - 1)
 RANGES = ("blocks", "threads", "registers", "waves_percent", "resident_blocks")
 DISPATCH = {"unknown": 0, "hold": 1, "backfill": 2}
 SHAPES = {"leave": 0, "blocks": 1, "percent": 2, "bytes": 3, "make_room": 4, "quick_entry": 5}
-COOPERATIVE, CLUSTER, PROGRAMMATIC, COMMUNICATION, UNKNOWN, REFUSED, ASKED, CHECKED = (1 << bit for bit in range(8))
+COOPERATIVE, CLUSTER, PROGRAMMATIC, COMMUNICATION, UNKNOWN, REFUSED, ASKED, CHECKED, SMALL = (1 << n for n in range(9))
 
 GEMM = 128, 224, 0, 49152  # 2 resident on an H100, 264 blocks in one wave
 NCCL = 288, 96, 20832, 82240
@@ -91,6 +91,7 @@ def test_the_constants_here_are_those_of_the_header() -> None:
     }
     assert all(getattr(lib, f"OVERLAP_SHAPE_{name.upper()}") == value for name, value in SHAPES.items())
     assert (lib.OVERLAP_LAUNCH_OCCUPANCY_ASKED, lib.OVERLAP_LAUNCH_CLUSTER_CHECKED) == (ASKED, CHECKED)
+    assert lib.OVERLAP_LAUNCH_SMALL_CARVEOUT == SMALL
 
 
 # ---- Dispatch ----
@@ -205,6 +206,17 @@ def test_flags(decide: Decider, flags: int, reason: str, shape: str) -> None:
     assert (decision.control == decide.lib.OVERLAP_CONTROL_LEAVE) == (reason != "shaped")
 
 
+def test_a_small_carveout_has_no_room_to_make(decide: Decider) -> None:
+    """What is counted on is not there; a number of the user's own is as good as before."""
+    for shape in ("make_room", "quick_entry"):
+        decision = decide(table(rule(shape)), flags=SMALL)
+        reason = _native.text(decide.lib.overlap_reason_name(decision.reason))
+        assert (reason, decision.dynamic_shared) == ("no_room_shared_memory", 49152)
+        assert decide.reason(table(rule(shape)), flags=SMALL, communication=None) == "no_communication_seen"
+    for shape, value in (("blocks", 1), ("percent", 50), ("bytes", 120_000)):
+        assert decide.reason(table(rule(shape, value)), flags=SMALL) == "shaped"
+
+
 # From the first to the last question, each with what makes it the answer.
 ORDER: list[tuple[str, dict[str, Any]]] = [
     ("communication", {"flags": COMMUNICATION}),
@@ -267,7 +279,7 @@ footprints = st.sampled_from([GEMM, (128, 96, 0, 30000), (384, 168, 0, 0), (2000
     fixed=st.sampled_from([(), (), ("gemm",), ("other",)]),
     footprint=footprints,
     communication=st.sampled_from([None, NCCL, (288, 96, 36800, 82240), (160, 96, 0, 0)]),
-    flags=st.sampled_from([0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 64, 130]),
+    flags=st.sampled_from([0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 64, 130, 256]),
     grid=edges,
     others=st.lists(edges, min_size=4, max_size=8),
     gpu=st.sampled_from(["a40", "a100", "h100", "mi250x"]),

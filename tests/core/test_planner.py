@@ -150,6 +150,8 @@ def test_the_published_examples(
 
 
 def test_what_the_examples_come_to(plan: Planner) -> None:
+    assert plan("h100", GEMM, NCCL_21).binding == plan.lib.OVERLAP_LIMIT_NONE
+    assert plan("h100", GEMM, NCCL_30).binding == plan.lib.OVERLAP_LIMIT_SHARED
     assert plan.answer("h100", GEMM, NCCL_21, keep=50) == ("make_room", "shaped", 115713)
     assert plan.answer("h100", (128, 32, 0, 0), nccl(20832, 544), keep=50) == ("priority", "below_keep", 0)
     assert plan.answer("mi250x", (256, 64, 8192, 0), RCCL, keep=25) == ("make_room", "shaped", 13313)
@@ -211,7 +213,7 @@ def test_registers_of_computation_beside_which_communication_fits(
 
 
 def test_quick_entry(plan: Planner) -> None:
-    """NCCL 2.30 beside one of two blocks: from facts/scheduling.md, in allocated bytes (75, 109.7] KB on H100."""
+    """NCCL 2.30 beside one of two blocks of an H100: published as (75, 109.7] KB of dynamic shared memory."""
     gemm = 128, 96, 0, 30000
     answer = plan("h100", gemm, NCCL_30, "quick_entry")
     assert answer.native_blocks == 5

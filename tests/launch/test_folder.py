@@ -11,7 +11,9 @@ from pyshim.errors import LAUNCHER_FAILED, OverlapError
 from pyshim.launch import folder
 
 ID = "0123456789abcdef"
-RUN = folder.Run(ID, 1.5, ("python", "a b.py"), ({"name": "h100", "hash": "ab", "file": None},), "0.1.0", 4, None, True)
+H100 = {"name": "h100", "hash": "ab", "file": None}
+HIGH = {"TORCH_NCCL_HIGH_PRIORITY": "1"}
+RUN = folder.Run(ID, 1.5, ("python", "a b.py"), (H100,), "0.1.0", 4, None, True, HIGH)
 
 
 def refused(directory: Path | str) -> str:
@@ -69,6 +71,7 @@ def test_run_json_is_what_the_contract_says_and_comes_back(tmp_path: Path) -> No
         "expected_world_size": 4,
         "simulate": None,
         "trace": True,
+        "environment": {"TORCH_NCCL_HIGH_PRIORITY": "1"},
     }
     assert folder.runs(str(tmp_path)) == [RUN]
     assert os.listdir(tmp_path) == [f"run-{ID}.json"]
@@ -79,6 +82,25 @@ def test_the_first_rank_of_a_step_writes_and_the_others_leave_it(tmp_path: Path)
     folder.write(str(tmp_path), RUN)
     folder.write(str(tmp_path), RUN._replace(started=99.0))
     assert folder.runs(str(tmp_path)) == [RUN]
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_rank_that_was_started_otherwise_says_so_in_a_file_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError("no hard links here")
+
+    if not links:
+        monkeypatch.setattr(os, "link", refuse)
+    other = RUN._replace(environment={})
+    folder.write(str(tmp_path), RUN)
+    folder.write(str(tmp_path), other)
+    who = f"{os.uname().nodename}.{os.getpid()}"
+    assert set(os.listdir(tmp_path)) == {f"run-{ID}.json", f"run-{ID}.{who}.json"}
+    assert folder.runs(str(tmp_path)) == [RUN]
+    assert folder.others(str(tmp_path)) == [(who, other)]
+    folder.check(str(tmp_path))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "[" * 100000, f'{{"id": "{ID}", "version": 2}}', "\udcff"])

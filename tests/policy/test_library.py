@@ -3,17 +3,43 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
-from pyshim.policy import library
+from pyshim.policy import gpus, library
 from pyshim.policy.gpus import matching
 from pyshim.policy.model import Match, Policy, Priority, Range, Shape
 from pyshim.policy.reader import read_bytes, read_file
 from pyshim.policy.table import compile_table
 
-SHIPPED = ("a100-paper", "a40-paper", "h100-paper", "observe")
+SHIPPED = (
+    "a100",
+    "a100-paper",
+    "a100-small-comm",
+    "a40",
+    "a40-paper",
+    "b200",
+    "b200-small-comm",
+    "h100",
+    "h100-paper",
+    "h100-small-comm",
+    "h200",
+    "h200-small-comm",
+    "l40s",
+    "mi250x",
+    "mi250x-paper",
+    "mi250x-small-comm",
+    "mi300x",
+    "observe",
+)
+
+
+@pytest.fixture(name="built")
+def fixture_built(library: Any) -> Any:
+    """The library's functions; `library` is the module here."""
+    return library
 
 
 def write(path: Path, name: str, more: str = "") -> Path:
@@ -72,9 +98,7 @@ def test_a_name_is_looked_up_with_its_ending_only(tmp_path: Path) -> None:
 def test_an_unknown_name_is_answered_with_the_closest_and_with_all() -> None:
     error = refused("h100-papr.yaml")
     assert error.sentence == "there is no policy `h100-papr.yaml`"
-    assert error.hint == (
-        "did you mean `h100-paper`?; write a file or one of: a100-paper, a40-paper, h100-paper, observe"
-    )
+    assert error.hint == f"did you mean `h100-paper`?; write a file or one of: {', '.join(SHIPPED)}"
 
 
 @pytest.mark.parametrize("value", ["", ",", "observe,", "observe,,observe"])
@@ -127,7 +151,7 @@ def test_a_policy_for_every_gpu_is_for_unknown_ones_too(tmp_path: Path) -> None:
 
 
 def test_auto_carries_every_default_policy(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert names("auto") == list(library.DEFAULTS) == []
+    assert names("auto") == list(library.DEFAULTS)
     monkeypatch.setattr(library, "DEFAULTS", ("a40-paper", "a100-paper"))
     assert names("auto") == ["a40-paper", "a100-paper"]
 
@@ -138,12 +162,49 @@ def test_a_shipped_policy_is_sound_and_named_as_its_file(name: str) -> None:
     assert reading.findings == ()
     assert reading.policy is not None
     assert reading.policy.name == name
-    assert len(compile_table([reading.policy])) < 4096
+    assert len(compile_table([reading.policy])) < 8192
 
 
 def test_these_policies_are_shipped() -> None:
     assert library.names({}) == SHIPPED
     assert set(library.DEFAULTS) <= set(SHIPPED)
+
+
+@pytest.mark.usefixtures("library")
+def test_each_known_gpu_has_one_default_policy_which_has_its_name() -> None:
+    for gpu in gpus.known():
+        mine = [name for name in library.DEFAULTS if gpu in matching(library.load(name, {})[0].gpus)]
+        assert mine == [gpu.key]
+
+
+@pytest.mark.parametrize(
+    ("device", "expected"),
+    [
+        ("NVIDIA H100 80GB HBM3", "h100"),
+        ("NVIDIA H100 PCIe", "h100"),
+        ("NVIDIA H100 NVL", "h100"),
+        ("NVIDIA H200", "h200"),
+        ("NVIDIA H200 NVL", "h200"),
+        ("NVIDIA A100-SXM4-40GB", "a100"),
+        ("NVIDIA A100-PCIE-80GB", "a100"),
+        ("NVIDIA A100 80GB PCIe", "a100"),
+        ("NVIDIA A100-SXM4-80GB MIG 3g.40gb", "a100"),
+        ("NVIDIA A40", "a40"),
+        ("NVIDIA A4000", None),
+        ("NVIDIA L40", None),
+        ("NVIDIA L40S", "l40s"),
+        ("NVIDIA B200", "b200"),
+        ("NVIDIA GH200 480GB", None),
+        ("AMD Instinct MI250X", "mi250x"),
+        ("AMD Instinct MI250X/MI250", "mi250x"),
+        ("AMD Instinct MI300X", "mi300x"),
+        ("Tesla T4", None),
+    ],
+)
+def test_auto_picks_by_the_drivers_name(built: Any, device: str, expected: str | None) -> None:
+    policies = library.load("auto", {})
+    index = built.overlap_policy_for(compile_table(policies), device.encode(), b"sm_00")
+    assert (None if index == 2**32 - 1 else policies[index].name) == expected
 
 
 def test_observe_changes_nothing() -> None:

@@ -189,3 +189,23 @@ def test_without_a_trace_there_are_no_launches(overlap, report, library):
     done = overlap("report", str(report), "--launches", "--json")
     assert (done.returncode, done.stdout) == (1, "")
     assert "holds no trace" in done.stderr
+
+
+def test_variables_that_policies_set_are_said(overlap, report, write_page, library):
+    (report / f"run-{RUN}.json").unlink()
+    folder.write(str(report), folder.Run(RUN, 1.0, ("x",), environment={"A": "1", "B": "2"}))
+    write_page({("symbol", "no_rule"): 1})
+    assert f"overlap: run {RUN} set for the program: A=1, B=2" in overlap("report", str(report)).stderr.splitlines()
+    answer = json.loads(overlap("report", str(report), "--json").stdout)
+    assert answer["runs"][0]["environment"] == {"A": "1", "B": "2"}
+
+
+def test_ranks_that_were_started_otherwise_are_a_finding(overlap, report, write_page, library):
+    write_page({("symbol", "no_rule"): 1})
+    (first,) = folder.runs(str(report))
+    assert overlap("report", str(report), "--check").returncode == 0
+    other = first._replace(policies=({"name": "mine", "hash": "cd", "file": None},))
+    folder.write(str(report), other)
+    (sentence,) = said(report)
+    assert "was started under mine (cd)" in sentence and "; the rank that came first under h100 (" in sentence
+    assert overlap("report", str(report), "--check").returncode == 1

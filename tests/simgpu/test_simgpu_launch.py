@@ -63,7 +63,7 @@ def codes(simulate: Any, expression: str, gpu: str = "h100", **environment: str)
         pytest.param("d.launch_ex(k, attributes=[(n, [0]) for n in (0, 3, 5, 6, 7, 9, 10, 13, 14)])", 0,
                      id="accepted ones"),
         pytest.param("d.launch_ex(k, 8, attributes=[(4, [4, 1, 1])])", 0, id="a cluster"),
-        pytest.param("d.launch_ex(k, 6, attributes=[(4, [4, 1, 1])])", INVALID_VALUE, id="a grid that is no multiple"),
+        pytest.param("d.launch_ex(k, 6, attributes=[(4, [4, 1, 1])])", BAD_CLUSTER, id="a grid that is no multiple"),
         pytest.param("d.launch_ex(k, 16, attributes=[(4, [16, 1, 1])])", BAD_CLUSTER, id="a cluster too large"),
     ],
 )  # fmt: skip

@@ -21,6 +21,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import explain
+
 from pyshim import _native
 from pyshim.policy.library import load
 from pyshim.policy.table import compile_table, encode
@@ -264,6 +266,7 @@ def main() -> int:
             "launch": launches(folder, options.rounds, threads, variables),
             "start": starts(folder, options.rounds, variables),
             "lookup": lookups(folder, options.rounds),
+            "explain": explain.measured(min(3, options.rounds)),
         }
     if options.json:
         print(json.dumps(result))
@@ -272,6 +275,7 @@ def main() -> int:
     show("Added to a launch: nanoseconds by number of threads, and instructions", result["launch"])
     show("Start of a process: microseconds", result["start"])
     show("Added to a look-up: nanoseconds", result["lookup"])
+    show("Answers about kernels: seconds", result["explain"])
     return 0
 
 

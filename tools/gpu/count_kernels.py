@@ -8,6 +8,7 @@ launched one by one; kernels of a replayed graph come with the call that launche
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import runpy
@@ -17,8 +18,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch.profiler import ProfilerActivity, profile
+import torch  # type: ignore[import-not-found, import-untyped, unused-ignore]
+from torch.profiler import ProfilerActivity, profile  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+FACTS = ("grid", "block", "registers per thread", "shared memory", "blocks per SM", "warps per SM")
 
 
 def count(events: list[dict[str, Any]]) -> dict[str, Any]:
@@ -29,11 +32,17 @@ def count(events: list[dict[str, Any]]) -> dict[str, Any]:
         for event in events
         if event.get("cat") in ("cuda_runtime", "cuda_driver") and "correlation" in event.get("args", {})
     }
+    communication = {
+        str(kernel["name"]): {key: kernel["args"][key] for key in FACTS if key in kernel["args"]}
+        for kernel in kernels
+        if str(kernel["name"]).startswith("nccl")
+    }
     by_call = Counter(calls.get(kernel["args"].get("correlation"), "unknown") for kernel in kernels)
     return {
         "kernels": len(kernels),
         "by_call": dict(by_call.most_common()),
         "by_name": dict(Counter(str(kernel["name"]) for kernel in kernels).most_common(40)),
+        "communication": communication,
         "calls": dict(Counter(calls.values()).most_common(60)),
     }
 
@@ -43,7 +52,8 @@ def main() -> int:
     sys.argv = sys.argv[2:]
     sys.path.insert(0, str(Path(program).resolve().parent))
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], acc_events=True) as profiler:
-        runpy.run_path(program, run_name="__main__")
+        with contextlib.suppress(SystemExit):
+            runpy.run_path(program, run_name="__main__")
         torch.cuda.synchronize()
     with tempfile.TemporaryDirectory() as folder:
         trace = os.path.join(folder, "trace.json")

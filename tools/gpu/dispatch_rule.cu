@@ -24,6 +24,7 @@ enum class Raise {
     No,            // both at the same priority
     Stream,        // a stream created with the greatest priority
     Launch,        // the launch attribute, on a stream of the least priority
+    LaunchByOne,   // the launch attribute, one above the least priority
     LegacyLaunch,  // the launch attribute, on the legacy default stream
     LowThenHigh,   // the attribute twice: the least priority, then the greatest
     HighThenLow,   // the attribute twice, the other way round
@@ -41,37 +42,53 @@ struct Variant {
     double need; // of a multiprocessor's shared memory
     int k, carveout;
     int low_cluster;
+    bool by_threads;  // low: k blocks on each multiprocessor by their threads, without shared memory
+    size_t low_bytes; // low: so much instead; high has no preference for a carve-out then
 };
 
 static const Variant VARIANTS[] = {
-    {"equal priority", Raise::No, 1, 1, 128, 1.0, 4, 100, 1},
-    {"stream priority", Raise::Stream, 1, 1, 128, 1.0, 4, 100, 1},
-    {"launch priority", Raise::Launch, 1, 1, 128, 1.0, 4, 100, 1},
-    {"launch priority, legacy stream", Raise::LegacyLaunch, 1, 1, 128, 1.0, 4, 100, 1},
-    {"launch priority twice, low then high", Raise::LowThenHigh, 1, 1, 128, 1.0, 4, 100, 1},
-    {"launch priority twice, high then low", Raise::HighThenLow, 1, 1, 128, 1.0, 4, 100, 1},
-    {"stream priority set while idle", Raise::StreamSetIdle, 1, 1, 128, 1.0, 4, 100, 1},
-    {"stream priority set while busy", Raise::StreamSetBusy, 1, 1, 128, 1.0, 4, 100, 1},
-    {"legacy stream, priority set", Raise::LegacySet, 1, 1, 128, 1.0, 4, 100, 1},
-    {"graph, captured priority", Raise::Graph, 1, 1, 128, 1.0, 4, 100, 1},
-    {"graph, captured priority, node priorities used", Raise::GraphByNode, 1, 1, 128, 1.0, 4, 100, 1},
-    {"stream priority, fits at once", Raise::Stream, 1, 1, 128, 0.0, 4, 100, 1},
-    {"stream priority, a quarter", Raise::Stream, 1, 1, 128, 0.25, 4, 100, 1},
-    {"stream priority, half", Raise::Stream, 1, 1, 128, 0.5, 4, 100, 1},
-    {"stream priority, k 1", Raise::Stream, 1, 1, 128, 1.0, 1, 100, 1},
-    {"stream priority, k 2", Raise::Stream, 1, 1, 128, 1.0, 2, 100, 1},
-    {"stream priority, k 8", Raise::Stream, 1, 1, 128, 1.0, 8, 100, 1},
-    {"stream priority, 24 blocks", Raise::Stream, 24, 1, 128, 1.0, 4, 100, 1},
-    {"stream priority, 24 blocks, k 1", Raise::Stream, 24, 1, 128, 1.0, 1, 100, 1},
-    {"stream priority, 24 blocks, clusters of 4", Raise::Stream, 24, 4, 128, 1.0, 4, 100, 1},
-    {"stream priority, 24 blocks, clusters of 4, k 1", Raise::Stream, 24, 4, 128, 1.0, 1, 100, 1},
-    {"launch priority, 24 blocks, clusters of 4", Raise::Launch, 24, 4, 128, 1.0, 4, 100, 1},
-    {"stream priority, 64 blocks like NCCL's", Raise::Stream, 64, 1, 640, 0.45, 4, 100, 1},
-    {"stream priority, 64 blocks like NCCL's, clusters of 4", Raise::Stream, 64, 4, 640, 0.45, 4, 100, 1},
-    {"stream priority, 64 blocks like NCCL's, k 1", Raise::Stream, 64, 1, 640, 0.45, 1, 100, 1},
-    {"stream priority, 64 blocks like NCCL's, k 2", Raise::Stream, 64, 1, 640, 0.45, 2, 100, 1},
-    {"stream priority, carve-out left to the driver", Raise::Stream, 1, 1, 128, 1.0, 4, -1, 1},
-    {"stream priority, low in clusters of 2, k 1", Raise::Stream, 24, 1, 128, 1.0, 1, 100, 2},
+    {"equal priority", Raise::No, 1, 1, 128, 1.0, 4, 100, 1, false},
+    {"stream priority", Raise::Stream, 1, 1, 128, 1.0, 4, 100, 1, false},
+    {"launch priority", Raise::Launch, 1, 1, 128, 1.0, 4, 100, 1, false},
+    {"launch priority, legacy stream", Raise::LegacyLaunch, 1, 1, 128, 1.0, 4, 100, 1, false},
+    {"launch priority twice, low then high", Raise::LowThenHigh, 1, 1, 128, 1.0, 4, 100, 1, false},
+    {"launch priority twice, high then low", Raise::HighThenLow, 1, 1, 128, 1.0, 4, 100, 1, false},
+    {"stream priority set while idle", Raise::StreamSetIdle, 1, 1, 128, 1.0, 4, 100, 1, false},
+    {"stream priority set while busy", Raise::StreamSetBusy, 1, 1, 128, 1.0, 4, 100, 1, false},
+    {"legacy stream, priority set", Raise::LegacySet, 1, 1, 128, 1.0, 4, 100, 1, false},
+    {"graph, captured priority", Raise::Graph, 1, 1, 128, 1.0, 4, 100, 1, false},
+    {"graph, captured priority, node priorities used", Raise::GraphByNode, 1, 1, 128, 1.0, 4, 100, 1, false},
+    {"stream priority, fits at once", Raise::Stream, 1, 1, 128, 0.0, 4, 100, 1, false},
+    {"stream priority, a quarter", Raise::Stream, 1, 1, 128, 0.25, 4, 100, 1, false},
+    {"stream priority, half", Raise::Stream, 1, 1, 128, 0.5, 4, 100, 1, false},
+    {"stream priority, k 1", Raise::Stream, 1, 1, 128, 1.0, 1, 100, 1, false},
+    {"stream priority, k 2", Raise::Stream, 1, 1, 128, 1.0, 2, 100, 1, false},
+    {"stream priority, k 8", Raise::Stream, 1, 1, 128, 1.0, 8, 100, 1, false},
+    {"stream priority, 24 blocks", Raise::Stream, 24, 1, 128, 1.0, 4, 100, 1, false},
+    {"stream priority, 24 blocks, k 1", Raise::Stream, 24, 1, 128, 1.0, 1, 100, 1, false},
+    {"stream priority, 24 blocks, clusters of 4", Raise::Stream, 24, 4, 128, 1.0, 4, 100, 1, false},
+    {"stream priority, 24 blocks, clusters of 4, k 1", Raise::Stream, 24, 4, 128, 1.0, 1, 100, 1, false},
+    {"launch priority, 24 blocks, clusters of 4", Raise::Launch, 24, 4, 128, 1.0, 4, 100, 1, false},
+    {"stream priority, 64 blocks like NCCL's", Raise::Stream, 64, 1, 640, 0.45, 4, 100, 1, false},
+    {"stream priority, 64 blocks like NCCL's, clusters of 4", Raise::Stream, 64, 4, 640, 0.45, 4, 100, 1, false},
+    {"stream priority, 64 blocks like NCCL's, k 1", Raise::Stream, 64, 1, 640, 0.45, 1, 100, 1, false},
+    {"stream priority, 64 blocks like NCCL's, k 2", Raise::Stream, 64, 1, 640, 0.45, 2, 100, 1, false},
+    {"stream priority, carve-out left to the driver", Raise::Stream, 1, 1, 128, 1.0, 4, -1, 1, false},
+    {"stream priority, low in clusters of 2, k 1", Raise::Stream, 24, 1, 128, 1.0, 1, 100, 2, false},
+    {"stream priority, low without shared memory", Raise::Stream, 1, 1, 128, 1.0, 8, 100, 1, true},
+    {"stream priority, low without shared memory, carve-out left to the driver", Raise::Stream, 1, 1, 128, 1.0, 8, -1,
+     1, true},
+    {"stream priority, low without shared memory, a quarter, carve-out left to the driver", Raise::Stream, 1, 1, 128,
+     0.25, 8, -1, 1, true},
+    {"stream priority, low without shared memory, a quarter", Raise::Stream, 1, 1, 128, 0.25, 8, 100, 1, true},
+    {"launch priority greater by one", Raise::LaunchByOne, 1, 1, 128, 1.0, 4, 100, 1, false},
+    {"shaped to 1, 64 blocks like NCCL's, carve-out left to the driver", Raise::Stream, 64, 1, 640, 0.45, 1, -1, 1,
+     false, 115713},
+    {"shaped to 1, 64 blocks like NCCL's, largest carve-out", Raise::Stream, 64, 1, 640, 0.45, 1, 100, 1, false,
+     115713},
+    {"shaped to 1, 64 blocks like NCCL's, clusters of 4, largest carve-out", Raise::Stream, 64, 4, 640, 0.45, 1, 100, 1,
+     false, 115713},
+    {"stream priority, 200 blocks", Raise::Stream, 200, 1, 128, 1.0, 4, 100, 1, false},
 };
 
 static Mark *low_marks, *high_marks;
@@ -100,6 +117,8 @@ static void configure(cudaLaunchConfig_t *config, cudaLaunchAttribute *attribute
         add_priority(greatest);
     if (variant.raise == Raise::HighThenLow)
         add_priority(least);
+    if (variant.raise == Raise::LaunchByOne)
+        add_priority(least - 1);
     config->stream = stream;
     config->attrs = attributes;
     config->numAttrs = (unsigned)count;
@@ -195,21 +214,23 @@ static double refill_ns(const std::vector<Mark> &marks, double marker) {
 static void write_trace(FILE *file, const Variant &variant, const std::vector<Mark> &lows,
                         const std::vector<Mark> &highs, double marker, double first) {
     for (const Mark &mark : highs)
-        fprintf(file, "%s,high,%u,%.2f,%.2f\n", variant.name, mark.sm, ((double)mark.start - marker) / 1e3,
+        fprintf(file, "\"%s\",high,%u,%.2f,%.2f\n", variant.name, mark.sm, ((double)mark.start - marker) / 1e3,
                 ((double)mark.end - marker) / 1e3);
     for (const Mark &mark : lows)
         if ((double)mark.end > marker - 20e3 && (double)mark.start < first + 60e3)
-            fprintf(file, "%s,low,%u,%.2f,%.2f\n", variant.name, mark.sm, ((double)mark.start - marker) / 1e3,
+            fprintf(file, "\"%s\",low,%u,%.2f,%.2f\n", variant.name, mark.sm, ((double)mark.start - marker) / 1e3,
                     ((double)mark.end - marker) / 1e3);
 }
 
 static void run(const Variant &variant, int repetition, const cudaDeviceProp &device, FILE *trace) {
     int sms = device.multiProcessorCount;
     size_t whole = device.sharedMemPerMultiprocessor, optin = device.sharedMemPerBlockOptin;
-    size_t low_bytes = std::min((whole / (size_t)variant.k - 1024) / 128 * 128, optin);
+    size_t low_bytes = variant.by_threads ? 0 : std::min((whole / (size_t)variant.k - 1024) / 128 * 128, optin);
     size_t high_bytes = variant.need == 1.0   ? optin
                         : variant.need == 0.0 ? 0
                                               : (size_t)((double)whole * variant.need) - 2048;
+    if (variant.low_bytes)
+        low_bytes = variant.low_bytes;
     int grid = WAVES * variant.k * sms;
     std::vector<Mark> lows((size_t)grid), highs((size_t)variant.blocks);
     CHECK(cudaFuncSetAttribute(spin, cudaFuncAttributePreferredSharedMemoryCarveout, variant.carveout));
@@ -224,11 +245,13 @@ static void run(const Variant &variant, int repetition, const cudaDeviceProp &de
     Variant unraised = variant;
     unraised.raise = Raise::No;
     low_config.gridDim = dim3((unsigned)grid);
-    low_config.blockDim = dim3(128);
+    low_config.blockDim = dim3(variant.by_threads ? (unsigned)(device.maxThreadsPerMultiProcessor / variant.k) : 128u);
     low_config.dynamicSmemBytes = low_bytes;
     configure(&low_config, low_attributes, unraised, low, variant.low_cluster);
     CHECK(cudaLaunchKernelEx(&low_config, spin, low_marks, (Nanoseconds)(BLOCK_US * 1e3), 1));
     std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    if (variant.low_bytes)
+        CHECK(cudaFuncSetAttribute(spin, cudaFuncAttributePreferredSharedMemoryCarveout, -1));
     bool own;
     int error;
     cudaStream_t stream = stream_for(variant, &own, &error);

@@ -8,6 +8,7 @@
 #include <cuda.h>
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -284,6 +285,22 @@ static void ask_capture() {
              config.numAttrs = 1;
              return cuOccupancyMaxActiveClusters(&value, function, &config);
          }},
+        {"cuLibraryGetKernel and cuKernelGetAttribute, not used before",
+         [&](CUstream) {
+             CUlibrary loaded;
+             CUkernel unused;
+             CUresult result = cuLibraryLoadData(&loaded, image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0);
+             if (!result)
+                 result = cuLibraryGetKernel(&unused, loaded, "lazy_one");
+             return result ? result : cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, unused, device);
+         }},
+        {"cuStreamGetPriority of the per-thread stream",
+         [&](CUstream) { return cuStreamGetPriority(CU_STREAM_PER_THREAD, &value); }},
+        {"cuStreamGetPriority of another stream", [&](CUstream) { return cuStreamGetPriority(other, &value); }},
+        {"launch on the legacy stream", [&](CUstream) { return launch(function, 1, 32, 128, nullptr); }},
+        {"launch on the legacy stream with a priority",
+         [&](CUstream) { return launch(function, 1, 32, 128, nullptr, {priority_of(-5)}); }},
+        {"launch on another stream", [&](CUstream) { return launch(function, 1, 32, 128, other); }},
         {"cuStreamCreate",
          [](CUstream) {
              CUstream s;
@@ -430,24 +447,24 @@ static void ask_errors() {
          launch(touch, (unsigned)multiprocessors + 1, 128, 200000, nullptr, {cooperative()}));
     tell("cooperative, beyond the limit", launch(touch, 1, 128, (unsigned)optin + 1, nullptr, {cooperative()}));
     for (unsigned size : {2u, 4u, 8u, 16u, 32u})
-        for (unsigned dynamic : {0u, 100000u, (unsigned)optin})
+        for (unsigned dynamic : {512u, 100000u, (unsigned)optin})
             tell("cluster of " + std::to_string(size) + ", dynamic " + std::to_string(dynamic),
                  launch(touch, 64, 128, dynamic, nullptr, {cluster_of(size)}));
     tell("non-portable clusters allowed",
          cuFuncSetAttribute(touch, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1));
     for (unsigned size : {16u, 32u})
-        for (unsigned dynamic : {0u, 100000u, (unsigned)optin})
+        for (unsigned dynamic : {512u, 100000u, (unsigned)optin})
             tell("non-portable cluster of " + std::to_string(size) + ", dynamic " + std::to_string(dynamic),
                  launch(touch, 64, 128, dynamic, nullptr, {cluster_of(size)}));
-    tell("cluster of 4, grid of 6", launch(touch, 6, 128, 0, nullptr, {cluster_of(4)}));
+    tell("cluster of 4, grid of 6", launch(touch, 6, 128, 512, nullptr, {cluster_of(4)}));
     tell("compiled cluster of 2, dynamic not raised", launch(pairs, 64, 128, 100000, nullptr));
-    tell("compiled cluster of 2, other attribute", launch(pairs, 64, 128, 0, nullptr, {cluster_of(4)}));
+    tell("compiled cluster of 2, other attribute", launch(pairs, 64, 128, 512, nullptr, {cluster_of(4)}));
     for (int priority : {-100, -6, -5, 0, 1, 100})
-        tell("priority " + std::to_string(priority), launch(touch, 1, 32, 0, nullptr, {priority_of(priority)}));
-    tell("priority twice", launch(touch, 1, 32, 0, nullptr, {priority_of(0), priority_of(-5)}));
+        tell("priority " + std::to_string(priority), launch(touch, 1, 32, 128, nullptr, {priority_of(priority)}));
+    tell("priority twice", launch(touch, 1, 32, 128, nullptr, {priority_of(0), priority_of(-5)}));
     std::vector<CUlaunchAttribute> many(24, priority_of(-5));
-    tell("priority 24 times", launch(touch, 1, 32, 0, nullptr, many));
-    tell("priority on the per-thread stream", launch(touch, 1, 32, 0, CU_STREAM_PER_THREAD, {priority_of(-5)}));
+    tell("priority 24 times", launch(touch, 1, 32, 128, nullptr, many));
+    tell("priority on the per-thread stream", launch(touch, 1, 32, 128, CU_STREAM_PER_THREAD, {priority_of(-5)}));
     CUdeviceptr out;
     unsigned sizes[2] = {};
     MUST(cuMemAlloc(&out, 8));
@@ -639,67 +656,189 @@ static void ask_kernel_as_function(const std::string &which) {
     MUST(cuLibraryLoadData(&library, image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0));
     MUST(cuLibraryGetKernel(&kernel, library, "touch"));
     CUfunction cast = (CUfunction)kernel;
-    const char *name = nullptr;
+    const char *name = "";
     int value = -1;
+    CUresult result;
+    auto limit_of_function = [&] {
+        int limit = -1;
+        cuFuncGetAttribute(&limit, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, of_kernel);
+        return limit;
+    };
+    auto limit_of_kernel = [&] {
+        int limit = -1;
+        cuKernelGetAttribute(&limit, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel, device);
+        return limit;
+    };
+    auto limits = [&](const char *what, CUresult set) {
+        CUresult by_kernel = launch(cast, 1, 32, 105000, nullptr);
+        CUresult by_function = launch(of_kernel, 1, 32, 105000, nullptr);
+        answer(what, set,
+               number("limit_of_kernel", limit_of_kernel()) + "," + number("limit_of_function", limit_of_function()) +
+                   ",\"launch_of_kernel_105000\":\"" + name_of(by_kernel) + "\",\"launch_of_function_105000\":\"" +
+                   name_of(by_function) + "\"");
+    };
     if (which == "launch") {
-        answer("cuLaunchKernel of a CUkernel", launch(cast, 1, 32, 128, nullptr),
-               "\"synchronise\":\"" + name_of(cuCtxSynchronize()) + "\"");
-        answer("cuKernelGetFunction", cuKernelGetFunction(&of_kernel, kernel),
-               number("same_pointer", (void *)of_kernel == (void *)kernel));
-    } else if (which == "get")
-        answer("cuFuncGetAttribute of a CUkernel", cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, cast),
-               number("value", value));
-    else if (which == "set")
-        answer("cuFuncSetAttribute of a CUkernel",
-               cuFuncSetAttribute(cast, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100000));
-    else if (which == "name") {
-        CUresult result = cuFuncGetName(&name, cast);
-        answer("cuFuncGetName of a CUkernel", result, "\"name\":\"" + std::string(result || !name ? "" : name) + "\"");
+        result = launch(cast, 1, 32, 128, nullptr);
+        answer("cuLaunchKernel of a CUkernel", result, "\"synchronise\":\"" + name_of(cuCtxSynchronize()) + "\"");
+        result = cuKernelGetFunction(&of_kernel, kernel);
+        answer("cuKernelGetFunction", result, number("same_pointer", (void *)of_kernel == (void *)kernel));
+    } else if (which == "get") {
+        result = cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, cast);
+        answer("cuFuncGetAttribute of a CUkernel", result, number("value", value));
+    } else if (which == "set") {
+        result = cuFuncSetAttribute(cast, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100000);
+        answer("cuFuncSetAttribute of a CUkernel", result, number("limit_of_kernel", limit_of_kernel()));
+    } else if (which == "name") {
+        result = cuFuncGetName(&name, cast);
+        answer("cuFuncGetName of a CUkernel", result, "\"name\":\"" + std::string(name) + "\"");
     } else if (which == "module") {
-        CUmodule m = nullptr;
-        answer("cuFuncGetModule of a CUkernel", cuFuncGetModule(&m, cast));
-    } else if (which == "occupancy")
-        answer("cuOccupancyMaxActiveBlocksPerMultiprocessor of a CUkernel",
-               cuOccupancyMaxActiveBlocksPerMultiprocessor(&value, cast, 128, 0), number("blocks", value));
-    else if (which == "kernel-name") {
-        CUresult result = cuKernelGetName(&name, (CUkernel)function);
-        answer("cuKernelGetName of a CUfunction", result,
-               "\"name\":\"" + std::string(result || !name ? "" : name) + "\"");
-    } else if (which == "kernel-get")
-        answer("cuKernelGetAttribute of a CUfunction",
-               cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, (CUkernel)function, device),
-               number("value", value));
-    else if (which == "shared-limit") {
-        // Is the limit of a CUkernel that of its CUfunction?
+        CUmodule found = nullptr;
+        answer("cuFuncGetModule of a CUkernel", cuFuncGetModule(&found, cast));
+    } else if (which == "occupancy") {
+        result = cuOccupancyMaxActiveBlocksPerMultiprocessor(&value, cast, 128, 0);
+        answer("cuOccupancyMaxActiveBlocksPerMultiprocessor of a CUkernel", result, number("blocks", value));
+    } else if (which == "kernel-name") {
+        result = cuKernelGetName(&name, (CUkernel)function);
+        answer("cuKernelGetName of a CUfunction", result, "\"name\":\"" + std::string(name) + "\"");
+    } else if (which == "kernel-get") {
+        result = cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, (CUkernel)function, device);
+        answer("cuKernelGetAttribute of a CUfunction", result, number("value", value));
+    } else if (which == "limits") {
         MUST(cuKernelGetFunction(&of_kernel, kernel));
-        MUST(cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100000, kernel, device));
-        cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, of_kernel);
-        answer("limit of the function after the kernel's was set", CUDA_SUCCESS, number("value", value));
-        MUST(cuFuncSetAttribute(of_kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 110000));
-        cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel, device);
-        answer("limit of the kernel after the function's was set", CUDA_SUCCESS, number("value", value));
+        auto of_the_kernel = [&](int bytes) {
+            return cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes, kernel, device);
+        };
+        auto of_the_function = [&](int bytes) {
+            return cuFuncSetAttribute(of_kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes);
+        };
+        limits("at first", CUDA_SUCCESS);
+        limits("the kernel's limit set to 100,000", of_the_kernel(100000));
+        limits("the kernel's limit set to 110,000", of_the_kernel(110000));
+        limits("the function's limit set to 60,000", of_the_function(60000));
+        limits("the function's limit set to 120,000", of_the_function(120000));
+        limits("the kernel's limit set to 70,000", of_the_kernel(70000));
+        limits("the kernel's limit set to 130,000", of_the_kernel(130000));
+        MUST(cuLibraryUnload(library));
+        MUST(cuLibraryLoadData(&library, image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0));
+        MUST(cuLibraryGetKernel(&kernel, library, "touch"));
+        cast = (CUfunction)kernel;
+        MUST(cuKernelGetFunction(&of_kernel, kernel));
+        limits("loaded again, the function's limit set to 110,000 first", of_the_function(110000));
+    } else if (which == "mixed" || which == "mixed-captured") {
+        // A program that sets the limit of a function and launches the CUkernel it came from. Large grids, which a
+        // policy may shape; the answers behind the library must be the bare ones.
+        MUST(cuKernelGetFunction(&of_kernel, kernel));
+        auto of_the_function = [&](int bytes) {
+            return cuFuncSetAttribute(of_kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes);
+        };
+        auto tell = [&](const char *what, CUresult launched) {
+            answer(what, launched,
+                   number("limit_of_kernel", limit_of_kernel()) + "," +
+                       number("limit_of_function", limit_of_function()) + ",\"synchronise\":\"" +
+                       name_of(cuCtxSynchronize()) + "\"");
+        };
+        if (which == "mixed") {
+            tell("the kernel, 1024 B", launch(cast, 8192, 128, 1024, nullptr));
+            MUST(of_the_function(110000));
+            tell("function's limit 110,000; the kernel, 105,000 B", launch(cast, 8192, 128, 105000, nullptr));
+            tell("function's limit 110,000; the function, 105,000 B", launch(of_kernel, 8192, 128, 105000, nullptr));
+            MUST(of_the_function(60000));
+            tell("function's limit 60,000; the kernel, 105,000 B", launch(cast, 8192, 128, 105000, nullptr));
+            tell("function's limit 60,000; the kernel, 2048 B", launch(cast, 8192, 128, 2048, nullptr));
+            tell("function's limit 60,000; the function, 2048 B", launch(of_kernel, 8192, 128, 2048, nullptr));
+        } else {
+            CUstream stream;
+            CUgraph graph = nullptr;
+            MUST(of_the_function(60000));
+            MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+            MUST(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+            result = launch(cast, 8192, 128, 1024, stream);
+            answer("function's limit 60,000; the kernel, 1024 B, captured", result);
+            answer("end of the capture", cuStreamEndCapture(stream, &graph));
+        }
     } else if (which == "lazy") {
-        CUfunction lazy = function_of(module, "lazy_one");
-        CUfunctionLoadingState state = CU_FUNCTION_LOADING_STATE_MAX;
+        CUfunction lazy = function_of(module, "lazy_one"), set_one = function_of(module, "lazy_two");
+        CUfunctionLoadingState state = CU_FUNCTION_LOADING_STATE_MAX, after = CU_FUNCTION_LOADING_STATE_MAX;
         cuFuncIsLoaded(&state, lazy);
-        CUresult get = cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, lazy);
-        CUfunctionLoadingState after = CU_FUNCTION_LOADING_STATE_MAX;
+        result = cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, lazy);
         cuFuncIsLoaded(&after, lazy);
-        answer("cuFuncGetAttribute of a function that is not loaded", get,
+        answer("cuFuncGetAttribute of a function not used before", result,
                number("loaded_before", state) + "," + number("loaded_after", after));
-        CUfunction set_one = function_of(module, "lazy_two");
-        CUresult set = cuFuncSetAttribute(set_one, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100000);
+        result = cuFuncSetAttribute(set_one, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100000);
         cuFuncIsLoaded(&after, set_one);
-        answer("cuFuncSetAttribute of a function that is not loaded", set, number("loaded_after", after));
+        answer("cuFuncSetAttribute of a function not used before", result, number("loaded_after", after));
         CUfunction listed[32];
         unsigned count = 0;
         CUmodule other = load();
         cuModuleGetFunctionCount(&count, other);
         CUresult listing = cuModuleEnumerateFunctions(listed, count, other);
-        get = count ? cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, listed[0]) : CUDA_ERROR_UNKNOWN;
-        answer("cuFuncGetAttribute of an enumerated function", get,
-               number("count", count) + "," + number("listing", listing));
+        cuFuncIsLoaded(&state, listed[0]);
+        result = cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, listed[0]);
+        CUresult named = cuFuncGetName(&name, listed[0]);
+        answer("cuFuncGetAttribute of an enumerated function", result,
+               number("count", count) + "," + number("listing", listing) + "," + number("loaded_before", state) +
+                   ",\"cuFuncGetName\":\"" + name_of(named) + "\",\"name\":\"" + name + "\"");
     }
+}
+
+/* ---- churn: many threads load, launch, check and unload; handles are used again all the time ---- */
+
+static void ask_churn() {
+    std::atomic<int> wrong{0}, failed{0};
+    std::atomic<long> launches{0};
+    std::vector<std::thread> threads;
+    for (int index = 0; index < 8; index++)
+        threads.emplace_back([&, index] {
+            cuCtxSetCurrent(context);
+            CUdeviceptr out;
+            CUstream stream;
+            if (cuMemAlloc(&out, 4) || cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING)) {
+                failed++;
+                return;
+            }
+            for (int round = 0; round < 150; round++) {
+                CUmodule module = nullptr;
+                CUlibrary library = nullptr;
+                CUfunction function = nullptr;
+                CUkernel kernel = nullptr;
+                const char *name = (round + index) % 3 == 0   ? "touch"
+                                   : (round + index) % 3 == 1 ? "fixed_20k"
+                                                              : "pairs";
+                bool by_library = (round / 3 + index) % 2;
+                CUresult result =
+                    by_library ? cuLibraryLoadData(&library, image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0)
+                               : cuModuleLoadData(&module, image.data());
+                if (!result)
+                    result = by_library ? cuLibraryGetKernel(&kernel, library, name)
+                                        : cuModuleGetFunction(&function, module, name);
+                for (unsigned threads_per_block : {64u, 128u, 256u}) {
+                    int read = -1;
+                    void *parameters[] = {&out};
+                    if (!result)
+                        result = cuLaunchKernel(by_library ? (CUfunction)kernel : function, 8192, 1, 1,
+                                                threads_per_block, 1, 1, 1024, stream, parameters, nullptr);
+                    if (!result)
+                        result = cuMemcpyDtoHAsync(&read, out, 4, stream);
+                    if (!result)
+                        result = cuStreamSynchronize(stream);
+                    int last = (int)threads_per_block - 1;
+                    if (!result && strcmp(name, "fixed_20k") && read != last)
+                        wrong++;
+                    if (!result && !strcmp(name, "fixed_20k") && (read < last || read > 2 * last))
+                        wrong++;
+                    launches++;
+                }
+                failed += result != CUDA_SUCCESS;
+                if (module)
+                    cuModuleUnload(module);
+                if (library)
+                    cuLibraryUnload(library);
+            }
+        });
+    for (std::thread &thread : threads)
+        thread.join();
+    answer("8 threads", CUDA_SUCCESS,
+           number("launches", launches) + "," + number("wrong", wrong) + "," + number("failed", failed));
 }
 
 int main(int argc, char **argv) {
@@ -731,6 +870,8 @@ int main(int argc, char **argv) {
         ask_graph();
     else if (question == "handles")
         ask_handles();
+    else if (question == "churn")
+        ask_churn();
     else
         ask_kernel_as_function(question);
     return 0;

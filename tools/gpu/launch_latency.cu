@@ -2,9 +2,9 @@
 //
 //   nvcc -O2 -std=c++17 -arch=sm_90 launch_latency.cu -o launch_latency -lcuda
 //   nvcc -cubin -arch=sm_90 question_kernels.cu -o question_kernels.cubin
-//   ./launch_latency question_kernels.cubin [LAUNCHES]       and the same behind overlap-run --policy P
+//   ./launch_latency question_kernels.cubin [LAUNCHES [BYTES]]       and the same behind overlap-run --policy P
 //
-// The queue is drained after every 200 launches, outside of what is timed.
+// BYTES: of dynamic shared memory, for all but the communication kernel. The queue is drained after every 200 launches, outside of what is timed.
 #include <cuda.h>
 
 #include <algorithm>
@@ -51,6 +51,7 @@ static void measure(const char *name, int launches, const std::function<CUresult
 
 int main(int argc, char **argv) {
     int launches = argc > 2 ? atoi(argv[2]) : 100000;
+    unsigned bytes = argc > 3 ? (unsigned)atoi(argv[3]) : 0;
     std::ifstream file(argc > 1 ? argv[1] : "question_kernels.cubin", std::ios::binary);
     std::vector<char> image(std::istreambuf_iterator<char>(file), {});
     image.push_back(0);
@@ -67,11 +68,14 @@ int main(int argc, char **argv) {
     MUST(cuModuleGetFunction(&empty, module, "empty"));
     MUST(cuModuleGetFunction(&communication, module, "ncclDevKernel_empty"));
     MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    if (bytes)
+        MUST(cuFuncSetAttribute(empty, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)bytes));
     CUlaunchConfig config = {};
     config.gridDimX = 8448;
     config.blockDimX = 128;
     config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
     config.hStream = stream;
+    config.sharedMemBytes = bytes;
     CUlaunchAttribute raised = {};
     raised.id = CU_LAUNCH_ATTRIBUTE_PRIORITY;
     raised.value.priority = -5;
@@ -80,7 +84,7 @@ int main(int argc, char **argv) {
     with_priority.numAttrs = 1;
     for (int round = 0; round < 2; round++) {
         measure("cuLaunchKernel", launches,
-                [&] { return cuLaunchKernel(empty, 8448, 1, 1, 128, 1, 1, 0, stream, nullptr, nullptr); });
+                [&] { return cuLaunchKernel(empty, 8448, 1, 1, 128, 1, 1, bytes, stream, nullptr, nullptr); });
         measure("cuLaunchKernelEx", launches, [&] { return cuLaunchKernelEx(&config, empty, nullptr, nullptr); });
         measure("cuLaunchKernelEx, the program's own priority", launches,
                 [&] { return cuLaunchKernelEx(&with_priority, empty, nullptr, nullptr); });

@@ -146,6 +146,15 @@ static void read_mps(void) {
     }
 }
 
+static CUresult read_carveout(void) {
+    const char *const text = getenv("SIMGPU_CARVEOUT");
+    sim_config.divides = text != NULL && strcmp(text, "measured") == 0;
+    if (text == NULL || *text == '\0' || sim_config.divides || strcmp(text, "ignored") == 0)
+        return CUDA_SUCCESS;
+    sim_say("SIMGPU_CARVEOUT: `%s` is neither `measured` nor `ignored`", text);
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
 static CUresult read_version(void) {
     const char *const text = getenv("SIMGPU_DRIVER_VERSION");
     if (text == NULL || *text == '\0')
@@ -190,6 +199,8 @@ CUresult sim_config_read(void) {
         result = read_multiprocessors();
     if (result == CUDA_SUCCESS)
         read_mps();
+    if (result == CUDA_SUCCESS)
+        result = read_carveout();
     if (result == CUDA_SUCCESS)
         result = read_version();
     if (result == CUDA_SUCCESS)

@@ -17,6 +17,19 @@ static void set_blocks(struct launch *launch, int cluster) {
     launch->scale = (double)launch->blocks / (double)launch->simulated;
 }
 
+/* An idle multiprocessor is divided as the kernel prefers, or else (SIMGPU_CARVEOUT) so that as many of its blocks fit
+ * as ever do. A busy one must have that much, and no more than a preference that is less than all. */
+static void set_division(struct launch *launch, const struct launch_request *request) {
+    const struct gpu *const gpu = sim_gpu_of(request->function);
+    const struct footprint footprint = sim_launch_footprint(request);
+    const bool bounded = footprint.prefers && footprint.carveout < 100;
+    launch->room = sim_shared_room(gpu, &footprint);
+    launch->least = sim_shared_division(gpu, (size_t)sim_occupancy(gpu, &footprint) * launch->shared);
+    launch->most = bounded ? launch->room : (size_t)gpu->shared;
+    if (sim_config.divides && !footprint.prefers)
+        launch->room = launch->least;
+}
+
 void sim_launch_fill(struct op *op, const struct launch_request *request, const struct stream *stream, int priority,
                      const struct sm_set *usable) {
     const struct kernel_image *const image = request->function->image;
@@ -33,8 +46,7 @@ void sim_launch_fill(struct op *op, const struct launch_request *request, const 
     launch->registers_of_warp = sim_registers_of_warp(image->registers);
     launch->dynamic = request->dynamic;
     launch->shared = sim_shared_of_block(image->static_shared, request->dynamic);
-    const struct footprint footprint = sim_launch_footprint(request);
-    launch->room = sim_shared_room(sim_gpu_of(request->function), &footprint);
+    set_division(launch, request);
     launch->priority = priority;
     launch->seed = launch->work->seed + launch->work->launches++ * 0x2545f4914f6cdd1du;
     launch->stream_number = sim_stream_number(stream);

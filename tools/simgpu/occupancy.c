@@ -28,19 +28,24 @@ static int by_registers(const struct gpu *gpu, const struct footprint *footprint
     return gpu->registers / PARTITIONS / of_warp * PARTITIONS / warps;
 }
 
+/* The smallest division of the L1 cache that has so much shared memory. */
+size_t sim_shared_division(const struct gpu *gpu, size_t bytes) {
+    static const size_t steps_kib[] = {0, 8, 16, 32, 64, 100, 132, 164, 196, 228};
+    for (size_t i = 0; i < sizeof steps_kib / sizeof *steps_kib; i++)
+        if (steps_kib[i] * 1024 >= bytes && steps_kib[i] * 1024 < (size_t)gpu->shared)
+            return steps_kib[i] * 1024;
+    return (size_t)gpu->shared;
+}
+
 /* Shared memory of one multiprocessor as it is set up for a kernel: all that there is, unless the kernel prefers
  * less; never less than one block takes. */
 size_t sim_shared_room(const struct gpu *gpu, const struct footprint *footprint) {
-    static const size_t steps_kib[] = {0, 8, 16, 32, 64, 100, 132, 164, 196, 228};
     const size_t all = (size_t)gpu->shared;
     const size_t shared = sim_shared_of_block(footprint->static_shared, footprint->dynamic);
     if (!footprint->prefers)
         return all;
-    const size_t preferred = (size_t)footprint->carveout * all / 100, wanted = preferred > shared ? preferred : shared;
-    for (size_t i = 0; i < sizeof steps_kib / sizeof *steps_kib; i++)
-        if (steps_kib[i] * 1024 >= wanted && steps_kib[i] * 1024 < all)
-            return steps_kib[i] * 1024;
-    return all;
+    const size_t preferred = (size_t)footprint->carveout * all / 100;
+    return sim_shared_division(gpu, preferred > shared ? preferred : shared);
 }
 
 int sim_occupancy(const struct gpu *gpu, const struct footprint *footprint) {

@@ -43,7 +43,7 @@ CUresult sim_launch_cluster(struct launch_request *request) {
         return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     for (size_t i = 0; i < 3; i++)
         if (request->grid[i] % size[i] != 0)
-            return CUDA_ERROR_INVALID_VALUE;
+            return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     request->cluster = (int)blocks;
     return check_preferred(request, size);
 }

@@ -24,7 +24,7 @@ struct multiprocessor {
     struct block blocks[MAX_BLOCKS];
     int count;
     int warps[PARTITIONS], registers[PARTITIONS];
-    size_t shared;
+    size_t shared, division; /* taken; all, while anything is resident (SIMGPU_CARVEOUT) */
     double updated, next;
     uint64_t no_room_for;      /* the operation known not to fit since a block last ended here, plus one */
     const struct op *reserved; /* drain: for whom */
@@ -107,9 +107,17 @@ static bool find_warps(const struct gpu *gpu, const struct multiprocessor *proce
     return true;
 }
 
+/* How much shared memory all blocks may take if one of this launch is among them. A real multiprocessor changes its
+ * division only when nothing is resident (measured on an H200). */
+static size_t room_for(const struct multiprocessor *processor, const struct launch *launch) {
+    if (!sim_config.divides || processor->count == 0)
+        return launch->room;
+    return launch->least <= processor->division && processor->division <= launch->most ? processor->division : 0;
+}
+
 static bool fits(const struct gpu *gpu, const struct multiprocessor *processor, const struct launch *launch,
                  uint8_t *warps) {
-    return processor->count < gpu->blocks && processor->shared + launch->shared <= launch->room &&
+    return processor->count < gpu->blocks && processor->shared + launch->shared <= room_for(processor, launch) &&
            find_warps(gpu, processor, launch, warps);
 }
 
@@ -126,6 +134,8 @@ static void put(struct device *device, struct multiprocessor *processor, struct 
                 double now) {
     struct launch *const launch = op->launch;
     advance(processor, now);
+    if (processor->count == 0)
+        processor->division = launch->room;
     struct block *const block = &processor->blocks[processor->count++];
     *block = (struct block){.op = op, .left = sim_block_work(launch, launch->placed)};
     memcpy(block->warps, warps, sizeof block->warps);

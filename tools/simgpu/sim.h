@@ -60,6 +60,7 @@ struct config {
     enum rule rule;
     int devices;
     int driver_version;
+    bool divides; /* SIMGPU_CARVEOUT */
     const char *timeline, *launches;
     struct limit refuse, refuse_instantiate, no_attributes;
 };
@@ -308,6 +309,7 @@ int sim_occupancy(const struct gpu *gpu, const struct footprint *footprint);
 int sim_warps(int threads);
 int sim_registers_of_warp(int registers);
 size_t sim_shared_of_block(int static_shared, size_t dynamic);
+size_t sim_shared_division(const struct gpu *gpu, size_t bytes);
 size_t sim_shared_room(const struct gpu *gpu, const struct footprint *footprint);
 
 #include "sim_work.h"

@@ -43,7 +43,8 @@ struct launch {
     int threads, warps, registers_of_warp, cluster;
     struct sm_set usable;
     size_t dynamic, shared;
-    size_t room; /* shared memory of a multiprocessor as it is set up for it */
+    /* Shared memory of a multiprocessor: as its kernel sets up an idle one, and what a busy one must have. */
+    size_t room, least, most;
     int priority, resident_peak;
     uint64_t seed;
     unsigned long long stream_number, context_number;

@@ -6,7 +6,8 @@
  *   launch.c  launches that are not a direct hit: to be rebuilt, not proven yet, or traced
  *   legacy.c  launches that are only counted
  *   facts.c   launches that the cache does not know: facts, decision, keeping it
- *   graph.c   nodes of graphs that the program builds itself, and instantiation
+ *   graph.c   nodes of graphs that the program builds itself
+ *   instantiate.c  graphs become executable: priorities of nodes, and sizes that are taken back
  *   priority.c  which priority communication gets, and when it no longer does
  *   device.c  devices: limits, policy, communication's footprint
  *   module.c  calls that make and end kernels
@@ -236,6 +237,9 @@ void size_forget(const struct handle *handle);
 /* Makes sure that a launch on the current device may ask for so many bytes; false: the driver will not have it. */
 bool limit_raise(struct handle *handle, uint32_t dynamic);
 
+/* A function was made from a CUkernel. */
+void limit_function_made(const struct handle *kernel, const struct handle *function);
+
 /* The program sets an attribute: what to hand to the driver; and, once the driver has taken it, what the program
  * believes from then on. */
 int limit_for_driver(const void *value, int device, int attribute, int asked);
@@ -362,6 +366,14 @@ uint32_t cluster_of(const CUlaunchConfig *config);
 void library_of(uintptr_t site, char *name, size_t size);
 
 /* ---- graph.c ---- */
+
+/* The handle that a kernel node launches. second: of the second form, which has kern. */
+const void *graph_kernel_of(const CUDA_KERNEL_NODE_PARAMS *params, bool second);
+
+/* Gives a kernel node the program's own size back; true if it had ours. */
+bool graph_set_back(CUgraphNode node);
+
+/* ---- instantiate.c ---- */
 
 /* 1: communication was raised in this process, so a graph may hold a raised node. */
 extern uint32_t graph_may_be_raised;

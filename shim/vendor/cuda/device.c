@@ -116,10 +116,9 @@ bool device_priority(uint32_t kind, int32_t value, int *priority) {
     if (!driver_ready() || !driver.cuCtxGetStreamPriorityRange ||
         driver.cuCtxGetStreamPriorityRange(&least, &greatest) != CUDA_SUCCESS || greatest == least)
         return false;
-    if (kind == OVERLAP_PRIORITY_HIGHEST || kind == OVERLAP_PRIORITY_AUTO || value < greatest)
-        *priority = greatest;
-    else
-        *priority = value > least ? least : value;
+    if (kind != OVERLAP_PRIORITY_NUMBER || value < greatest)
+        value = greatest;
+    *priority = value > least ? least : value;
     return true;
 }
 
@@ -154,6 +153,7 @@ const struct overlap_footprint *device_communication(const struct device *device
         return &policy->footprint;
     if (!__atomic_load_n(&device->seen, __ATOMIC_ACQUIRE))
         return NULL;
+    *copy = (struct overlap_footprint){0}; /* the driver tells neither barriers nor scalar registers */
     copy->threads = __atomic_load_n(&device->communication.threads, __ATOMIC_RELAXED);
     copy->registers = __atomic_load_n(&device->communication.registers, __ATOMIC_RELAXED);
     copy->static_shared = __atomic_load_n(&device->communication.static_shared, __ATOMIC_RELAXED);

@@ -204,8 +204,8 @@ static uint64_t compute(struct facts *facts, struct overlap_decision *decision) 
     uint64_t flags = changed ? OVERLAP_WORD_CHANGED : 0;
     if (changed && cluster)
         flags |= OVERLAP_WORD_CLUSTER;
-    if (priority_is_auto(facts->policy) && communication && decision->native_blocks &&
-        fills_the_gpu(request, &facts->device->gpu, decision))
+    if (priority_is_auto(facts->policy) && __atomic_load_n(&facts->device->seen, __ATOMIC_ACQUIRE) &&
+        decision->native_blocks && fills_the_gpu(request, &facts->device->gpu, decision))
         flags |= OVERLAP_WORD_WATCHED;
     return flags;
 }

@@ -1,9 +1,7 @@
-/* Graphs that the program builds itself: kernel nodes get the same answers as launches, and instantiation honours the
- * priorities that communication got.
+/* Nodes of graphs that the program builds itself: kernels get the same answers as launches do.
  *
- * A node that the driver refuses with our size is made again as asked, at once (an H200 refuses a size when it is given
- * to a node, not at instantiation; other drivers may differ, so a graph that does not instantiate is set back, too).
- * Only sizes are changed of which size.c can tell what was asked for, so a program reads back what it has set.
+ * A node that the driver refuses with our size is made again as asked, at once. Only sizes are changed of which size.c
+ * can tell what was asked for, so a program reads back what it has set.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +18,7 @@ static bool forbids_shaping(int attribute) {
 
 /* A driver shows the function of every node, and of one that came from a CUkernel also that, however it was given; the
  * program may have asked for one of them only. */
-static const void *kernel_of(const CUDA_KERNEL_NODE_PARAMS *params, bool second) {
+const void *graph_kernel_of(const CUDA_KERNEL_NODE_PARAMS *params, bool second) {
     return second && params->kern && !(params->func && handle_find(params->func)) ? params->kern : params->func;
 }
 
@@ -76,7 +74,7 @@ static bool plan(struct node *node, uintptr_t site, const CUDA_KERNEL_NODE_PARAM
         .hook = HOOK_cuLaunchKernel,
         .site = outer_site(site),
         .flags = flags,
-        .function = (CUfunction)(uintptr_t)kernel_of(params, second),
+        .function = (CUfunction)(uintptr_t)graph_kernel_of(params, second),
         .config = {.gridDimX = params->gridDimX,
                    .gridDimY = params->gridDimY,
                    .gridDimZ = params->gridDimZ,
@@ -129,8 +127,6 @@ static bool refused(struct node *node, CUresult result) {
 }
 
 /* ---- Communication's priority ---- */
-
-uint32_t graph_may_be_raised;
 
 /* The variable overrides the flag of every instantiation (CUDA Programming Guide 13.0, 5.2.3.5). */
 static bool raises(void) {
@@ -277,7 +273,7 @@ CUresult graph_exec_set_body(enum overlap_way way, enum hook hook, uintptr_t sit
 
 /* What the program asked for, where the driver's parameters show our size. */
 static bool asked_for(const CUDA_KERNEL_NODE_PARAMS *params, bool second, uint32_t *asked) {
-    const struct handle *handle = armed_and_ready() ? handle_find(kernel_of(params, second)) : NULL;
+    const struct handle *handle = armed_and_ready() ? handle_find(graph_kernel_of(params, second)) : NULL;
     return handle && size_asked(handle, params->sharedMemBytes, asked) && *asked != params->sharedMemBytes;
 }
 
@@ -305,8 +301,7 @@ CUresult graph_get_kernel_body(enum overlap_way way, enum hook hook, uintptr_t s
     return result;
 }
 
-/* True if the node had our size and has the program's now. */
-static bool set_back(CUgraphNode node) {
+bool graph_set_back(CUgraphNode node) {
     type_cuGraphKernelNodeGetParams *get = real_own(HOOK_cuGraphKernelNodeGetParams_v2);
     type_cuGraphKernelNodeSetParams *set = real_own(HOOK_cuGraphKernelNodeSetParams_v2);
     const bool second = get && set;
@@ -327,7 +322,7 @@ CUresult graph_set_attribute_body(enum overlap_way way, enum hook hook, uintptr_
                                   const CUlaunchAttributeValue *value) {
     REAL_OR_RETURN(cuGraphKernelNodeSetAttribute);
     if (forbids_shaping(attribute) && armed_and_ready())
-        set_back(node);
+        graph_set_back(node);
     return real(node, attribute, value);
 }
 
@@ -335,104 +330,6 @@ CUresult graph_copy_attributes_body(enum overlap_way way, enum hook hook, uintpt
                                     CUgraphNode from) {
     REAL_OR_RETURN(cuGraphKernelNodeCopyAttributes);
     if (armed_and_ready() && flags_of_node(from))
-        set_back(to);
+        graph_set_back(to);
     return real(to, from);
-}
-
-/* ---- Instantiation ---- */
-
-enum { DEEPEST = 8, NODES = 32 }; /* what fits on a small stack */
-
-/* Does something with every kernel node of a graph and of those inside it; true if any call said so. */
-static bool each_kernel(CUgraph graph, bool (*act)(CUgraphNode), int depth) {
-    CUgraphNode few[NODES], *nodes = few;
-    size_t count = 0;
-    bool any = false;
-    if (!driver.cuGraphGetNodes || !driver.cuGraphNodeGetType || depth > DEEPEST ||
-        driver.cuGraphGetNodes(graph, NULL, &count) != CUDA_SUCCESS)
-        return false;
-    if (count > NODES && !(nodes = overlap_map(count * sizeof *nodes)))
-        return false;
-    const size_t mapped = count;
-    if (driver.cuGraphGetNodes(graph, nodes, &count) != CUDA_SUCCESS)
-        count = 0;
-    for (size_t i = 0; i < count && i < mapped; i++) {
-        int type = -1;
-        CUgraph inner = NULL;
-        if (driver.cuGraphNodeGetType(nodes[i], &type) != CUDA_SUCCESS)
-            continue;
-        if (type == CU_GRAPH_NODE_TYPE_KERNEL)
-            any |= act(nodes[i]);
-        else if (type == CU_GRAPH_NODE_TYPE_GRAPH && driver.cuGraphChildGraphNodeGetGraph &&
-                 driver.cuGraphChildGraphNodeGetGraph(nodes[i], &inner) == CUDA_SUCCESS)
-            any |= each_kernel(inner, act, depth + 1);
-    }
-    if (nodes != few)
-        overlap_unmap(nodes, mapped * sizeof *nodes);
-    return any;
-}
-
-/* A node of communication at a priority of its own: by us, since nobody else's would be ours to honour. */
-static bool is_raised(CUgraphNode node) {
-    type_cuGraphKernelNodeGetParams *get = real_own(HOOK_cuGraphKernelNodeGetParams_v2);
-    CUDA_KERNEL_NODE_PARAMS params;
-    CUlaunchAttributeValue value;
-    memset(&params, 0, sizeof params);
-    memset(&value, 0, sizeof value);
-    if (!get || !driver.cuGraphKernelNodeGetAttribute || get(node, &params) != CUDA_SUCCESS ||
-        driver.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value) != CUDA_SUCCESS)
-        return false;
-    struct handle *handle = value.priority < 0 ? handle_find(kernel_of(&params, true)) : NULL;
-    return handle && facts_communicates(handle);
-}
-
-/* The flag without which the priorities of nodes count for nothing, 0 if there is none to honour. */
-static uint64_t flag_for(CUgraph graph) {
-    if (!__atomic_load_n(&graph_may_be_raised, __ATOMIC_RELAXED) || !armed_and_ready())
-        return 0;
-    return each_kernel(graph, is_raised, 0) ? CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY : 0;
-}
-
-/* A graph did not instantiate: is there something to try again without our sizes? */
-static bool try_again(CUgraph graph, CUresult result) {
-    if (!launch_is_refusal(result) || !armed_and_ready() || !each_kernel(graph, set_back, 0))
-        return false;
-    launch_count(OVERLAP_COUNTER_REFUSED);
-    return true;
-}
-
-CUresult graph_instantiate_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphExec *exec, CUgraph graph,
-                                CUgraphNode *error, char *log, size_t size) {
-    REAL_OR_RETURN(cuGraphInstantiate);
-    type_cuGraphInstantiateWithFlags *with_flags = real_own(HOOK_cuGraphInstantiateWithFlags);
-    const uint64_t flag = flag_for(graph);
-    /* This form takes no flags; where the other one fails, this one says why. */
-    if (flag && with_flags && with_flags(exec, graph, flag) == CUDA_SUCCESS)
-        return CUDA_SUCCESS;
-    CUresult result = real(exec, graph, error, log, size);
-    return try_again(graph, result) ? real(exec, graph, error, log, size) : result;
-}
-
-CUresult graph_instantiate_flags_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphExec *exec,
-                                      CUgraph graph, uint64_t flags) {
-    REAL_OR_RETURN(cuGraphInstantiateWithFlags);
-    const uint64_t flag = flag_for(graph);
-    CUresult result = real(exec, graph, flags | flag);
-    if ((flag & ~flags) && launch_is_refusal(result))
-        result = real(exec, graph, flags);
-    return try_again(graph, result) ? real(exec, graph, flags) : result;
-}
-
-CUresult graph_instantiate_params_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphExec *exec,
-                                       CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params) {
-    REAL_OR_RETURN(cuGraphInstantiateWithParams);
-    const uint64_t flags = params ? params->flags : 0, flag = params ? flag_for(graph) : 0;
-    if (!params)
-        return real(exec, graph, params);
-    params->flags = flags | flag; /* in place, because the driver answers there, too */
-    CUresult result = real(exec, graph, params);
-    params->flags = flags;
-    if ((flag & ~flags) && launch_is_refusal(result))
-        result = real(exec, graph, params);
-    return try_again(graph, result) ? real(exec, graph, params) : result;
 }

@@ -153,7 +153,8 @@ static inline __attribute__((always_inline)) bool launch_at_priority(struct requ
 
 bool launch_is_refusal(CUresult result) {
     return result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES ||
-           result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+           result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION ||
+           result == CUDA_ERROR_INVALID_CLUSTER_SIZE; /* what a cluster that fits nowhere gets */
 }
 
 /* When in doubt, the stream captures: then a success proves nothing, because the driver looks at it later. */

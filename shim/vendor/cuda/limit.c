@@ -5,7 +5,8 @@
  * back what it has set, and is refused what it would have been refused.
  *
  * A CUkernel has a limit for each device. A function that was made from one has that, until one is set for the function
- * itself, which then counts whatever is set for the CUkernel (cuda.h 13.0 at cuKernelSetAttribute).
+ * itself, which then counts whatever is set for the CUkernel (cuda.h 13.0 at cuKernelSetAttribute); and it counts for
+ * launches of the CUkernel, too (seen on driver 580). So the two are raised together.
  */
 #include "cuda.h"
 
@@ -15,8 +16,9 @@ enum { ENTRY_BITS = 14, PROBES = 64, INHERITED = -1 };
 #define KNOWN (UINT64_C(1) << 31)
 
 static struct entry {
-    uint64_t key;    /* handle, and for a CUkernel its device above; 0: free */
-    uint64_t limits; /* believed << 32 | KNOWN | needed; 0: nothing known, so nothing raised */
+    uint64_t key;      /* handle, and for a CUkernel its device above; 0: free */
+    uint64_t limits;   /* believed << 32 | KNOWN | needed; 0: nothing known, so nothing raised */
+    uint64_t function; /* of a CUkernel: what was made from it last on this device, or 0 */
 } entries[ENTRIES];
 
 static uint64_t pack(int believed, uint32_t needed) {
@@ -60,6 +62,21 @@ static uint64_t limits_of(const struct handle *handle, int device) {
     return entry ? __atomic_load_n(&entry->limits, __ATOMIC_ACQUIRE) : 0;
 }
 
+/* The function of a CUkernel that has a limit of its own, which then counts for both; NULL: there is none. */
+static struct handle *governing(const struct handle *handle, int device) {
+    struct entry *entry = handle->kind == HANDLE_KERNEL ? entry_of(key_of_handle(handle, device), false) : NULL;
+    uint64_t value = entry ? __atomic_load_n(&entry->function, __ATOMIC_ACQUIRE) : 0;
+    struct handle *function = value ? handle_find((const void *)(uintptr_t)value) : NULL;
+    uint64_t limits = function && handle_origin(function) == handle ? limits_of(function, device) : 0;
+    return limits && believed_in(limits) != INHERITED ? function : NULL;
+}
+
+void limit_function_made(const struct handle *kernel, const struct handle *function) {
+    struct entry *entry = entry_of(key_of_handle(kernel, function->device), true);
+    if (entry)
+        __atomic_store_n(&entry->function, function->value, __ATOMIC_RELEASE);
+}
+
 /* What the program believes of a handle; false: what the driver says, since we have changed nothing. */
 static bool believed_of(const struct handle *handle, int device, int *believed) {
     uint64_t limits = limits_of(handle, device);
@@ -77,29 +94,43 @@ static bool believed_of(const struct handle *handle, int device, int *believed) 
     return inherited || (limits && handle_get(origin, WHICH, device, believed) == CUDA_SUCCESS);
 }
 
-/* Always to all that a block may have: two threads that need different sizes then tell the driver the same. Told again
- * for every launch that asks: another thread may have noted it and not told yet, or its context may be a new one. */
-bool limit_raise(struct handle *handle, uint32_t dynamic) {
-    struct device *device = device_current();
-    int limit = 0, fixed = 0;
-    if (!device || handle_get(handle, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, device->ordinal, &fixed) != CUDA_SUCCESS ||
-        handle_get(handle, WHICH, device->ordinal, &limit) != CUDA_SUCCESS || limit < 0 || fixed < 0)
-        return false;
-    uint32_t most = device->gpu.shared_optin > (uint32_t)fixed ? device->gpu.shared_optin - (uint32_t)fixed : 0;
-    struct entry *entry = most >= dynamic ? entry_of(key_of_handle(handle, device->ordinal), true) : NULL;
-    if (!entry)
+static bool raise_to(struct handle *handle, int device, uint32_t most) {
+    int limit = 0;
+    struct entry *entry = entry_of(key_of_handle(handle, device), true);
+    if (!entry || handle_get(handle, WHICH, device, &limit) != CUDA_SUCCESS || limit < 0)
         return false;
     /* Noted before the driver is told: a program that sets the limit from now on cannot take it back. */
     uint64_t limits = __atomic_load_n(&entry->limits, __ATOMIC_ACQUIRE), noted;
     do
         noted = pack(limits ? believed_in(limits) : handle_origin(handle) ? INHERITED : limit, most);
     while (!__atomic_compare_exchange_n(&entry->limits, &limits, noted, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
-    return handle_set(handle, WHICH, device->ordinal, (int)most) == CUDA_SUCCESS;
+    return handle_set(handle, WHICH, device, (int)most) == CUDA_SUCCESS;
+}
+
+/* Always to all that a block may have: two threads that need different sizes then tell the driver the same. Told again
+ * for every launch that asks: another thread may have noted it and not told yet, or its context may be a new one. */
+bool limit_raise(struct handle *handle, uint32_t dynamic) {
+    struct device *device = device_current();
+    int fixed = 0;
+    if (!device || handle_get(handle, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, device->ordinal, &fixed) != CUDA_SUCCESS ||
+        fixed < 0)
+        return false;
+    uint32_t most = device->gpu.shared_optin > (uint32_t)fixed ? device->gpu.shared_optin - (uint32_t)fixed : 0;
+    struct handle *function = governing(handle, device->ordinal);
+    return most >= dynamic && raise_to(handle, device->ordinal, most) &&
+           (!function || raise_to(function, device->ordinal, most));
 }
 
 int limit_for_driver(const void *value, int device, int attribute, int asked) {
-    uint64_t limits = attribute == WHICH ? limits_of(handle_find(value), device) : 0;
-    return limits && asked >= 0 && (uint32_t)asked < needed_in(limits) ? (int)needed_in(limits) : asked;
+    const struct handle *handle = attribute == WHICH ? handle_find(value) : NULL, *origin;
+    if (!handle || asked < 0)
+        return asked;
+    uint64_t limits = limits_of(handle, device);
+    uint32_t needed = limits ? needed_in(limits) : 0;
+    /* What its CUkernel is launched with, too: from now on this limit counts for that. */
+    if ((origin = handle_origin(handle)) && (limits = limits_of(origin, handle->device)) && needed_in(limits) > needed)
+        needed = needed_in(limits);
+    return (uint32_t)asked < needed ? (int)needed : asked;
 }
 
 void limit_believe(const void *value, int device, int attribute, int set) {
@@ -133,11 +164,12 @@ uint32_t limit_own(const void *value, int device) {
 }
 
 uint32_t limit_beyond(struct handle *handle, int device, uint32_t dynamic) {
+    struct handle *function = governing(handle, device), *counts = function ? function : handle;
     int limit = 0;
-    if (handle_get(handle, WHICH, device, &limit) != CUDA_SUCCESS || limit < 0)
+    if (handle_get(counts, WHICH, device, &limit) != CUDA_SUCCESS || limit < 0)
         return 0;
     int believed = limit;
-    believed_of(handle, device, &believed);
+    believed_of(counts, device, &believed);
     if (believed < 0 || dynamic <= (uint32_t)believed)
         return 0;
     return dynamic <= (uint32_t)limit ? OVERLAP_WORD_SIZE_MASK : dynamic;
@@ -146,7 +178,9 @@ uint32_t limit_beyond(struct handle *handle, int device, uint32_t dynamic) {
 void limit_forget(uint64_t value) {
     for (int device = NO_DEVICE; device < OVERLAP_DEVICES; device++) {
         struct entry *entry = entry_of(key_for(value, device), false);
-        if (entry)
-            __atomic_store_n(&entry->limits, 0, __ATOMIC_RELEASE);
+        if (!entry)
+            continue;
+        __atomic_store_n(&entry->limits, 0, __ATOMIC_RELEASE);
+        __atomic_store_n(&entry->function, 0, __ATOMIC_RELEASE);
     }
 }

@@ -52,6 +52,9 @@ CUresult kernel_get_function_body(enum overlap_way way, enum hook hook, uintptr_
     struct handle *from = result == CUDA_SUCCESS && function && overlap_armed() ? handle_find(kernel) : NULL;
     if (from)
         handle_learn(*function, HANDLE_FUNCTION, (void *)(uintptr_t)from->owner, handle_name(from), kernel);
+    struct handle *made = from ? handle_find(*function) : NULL;
+    if (made)
+        limit_function_made(from, made);
     return result;
 }
 

@@ -1,0 +1,236 @@
+"""One request -> what would be done, with which number, and why. All arithmetic is the library's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyshim import _native
+from pyshim.explain import shape
+from pyshim.explain.advice import Advice
+from pyshim.explain.policies import Compiled
+from pyshim.explain.request import COMMUNICATION, NEEDED, Mistake, need, read
+from pyshim.policy.finding import did_you_mean, quote
+
+CONTROLS = ("leave", "room_already", "entry_already", "make_room", "quick_entry", "priority", "cap")
+LIMITS = (None, "warps", "slots", "registers", "shared_memory", "barriers")
+MANY = 2**48  # blocks of a grid that nothing was said about: many waves, on any device
+
+_NO_INDEX = 2**32 - 1
+
+
+class Explainer:
+    """Answers requests, one at a time; what it asks the library with is made once and used again."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        """environment: where policies are looked for (OVERLAP_POLICY_PATH)."""
+        self._environment = environment
+        self._lib = _native.library()
+        new = _native.ffi.new
+        self._launch, self._communication = new("struct overlap_launch *"), new("struct overlap_footprint *")
+        self._plan, self._decision = new("struct overlap_plan *"), new("struct overlap_decision *")
+        self._advice = Advice()
+        self._reasons = _names(self._lib.overlap_reason_name)
+        self._policies: dict[str, Compiled] = {}
+        self._own_rules: dict[tuple[str, int], dict[str, object]] = {}
+        self.gpus = _gpus(self._lib)
+        self.constants = _native.header()
+        self.device: Any = None  # struct overlap_gpu of the last request
+
+    def answer(self, request: Mapping[str, object]) -> dict[str, object]:
+        """The answer as it is printed with --json. Raises Mistake, and OverlapError for a policy that is wrong."""
+        return self.look(read(request))
+
+    def look(self, values: dict[str, Any]) -> dict[str, object]:
+        """The same for values that were read."""
+        gpu = self._gpu(values)
+        compiled = self._compiled(values.get("policy"))
+        policy_index = (
+            self._lib.overlap_policy_for(compiled.data, gpu.name, gpu.architecture) if compiled else _NO_INDEX
+        )
+        policy = compiled.policy(policy_index) if compiled and policy_index != _NO_INDEX else None
+        self._fill(values, gpu, policy)
+        if compiled is None:
+            is_plain = "blocks" not in values and "kernel" not in values
+            if is_plain or self.occupancy("computation")[0] == 0:
+                return self._by_plan(values, gpu)
+        return self._by_decision(values, gpu, compiled, policy, policy_index)
+
+    def sentence(self, reason: object) -> str:
+        """What a user reads in a report under this reason."""
+        return _native.text(self._lib.overlap_reason_sentence(self._reasons.index(str(reason))))
+
+    def footprint(self, who: str) -> tuple[int, ...]:
+        """One block of the last request's `computation` or `communication`: threads, registers, static and dynamic
+        bytes, barriers, scalar registers."""
+        f = self._launch.footprint if who == "computation" else self._communication
+        return f.threads, f.registers, f.static_shared, f.dynamic_shared, f.barriers, f.scalar_registers
+
+    def occupancy(self, who: str, dynamic: int | None = None) -> tuple[int, str | None]:
+        """Blocks of it that a multiprocessor holds, and what stops one more. dynamic: with another size."""
+        footprint = _native.ffi.new("struct overlap_footprint *", self.footprint(who))
+        if dynamic is not None:
+            footprint.dynamic_shared = dynamic
+        found = self._lib.overlap_occupancy_of(self.device, footprint)
+        return found.blocks, LIMITS[found.limit]
+
+    # ---- what is asked ----
+
+    def _gpu(self, values: Mapping[str, Any]) -> Any:
+        need(values, NEEDED if "policy" in values else NEEDED + COMMUNICATION)
+        for name in ("shape", "keep_at_least"):
+            if name in values and "policy" in values:
+                raise Mistake(name, "goes without a policy: with one, its rule says it")
+        gpu = self.gpus.get(values["gpu"]) or self.gpus.get(values["gpu"].lower())
+        if gpu is None:
+            close = did_you_mean(values["gpu"], self.gpus)
+            hint = "; ".join(part for part in (close, f"known: {', '.join(sorted(self.gpus))}") if part)
+            raise Mistake("gpu", f"no GPU is called {quote(values['gpu'])}", hint)
+        self.device = gpu
+        return gpu
+
+    def _compiled(self, value: str | None) -> Compiled | None:
+        if value is None:
+            return None
+        if value not in self._policies:
+            self._policies[value] = Compiled(value, self._environment)
+        return self._policies[value]
+
+    def _fill(self, values: Mapping[str, Any], gpu: Any, policy: Any) -> None:
+        """The structs from the values; communication from the policy where only the policy says it."""
+        v, launch = values, self._launch
+        launch.blocks = v.get("blocks", MANY)
+        launch.flags = 0
+        launch.maximum_dynamic = max(0, gpu.shared_optin - v["static_smem"])
+        launch.footprint = (
+            v["threads"],
+            v["registers"],
+            v["static_smem"],
+            v["dynamic_smem"],
+            v["barriers"],
+            v["sgprs"],
+        )
+        if policy is not None and policy.footprint_given and not any(name in v for name in COMMUNICATION):
+            self._communication[0] = policy.footprint
+            return
+        need(v, COMMUNICATION)
+        self._communication[0] = (
+            v["comm_threads"],
+            v["comm_registers"],
+            v["comm_static_smem"],
+            v["comm_dynamic_smem"],
+            v["comm_barriers"],
+            v["comm_sgprs"],
+        )
+
+    # ---- what is answered ----
+
+    def _by_plan(self, values: Mapping[str, Any], gpu: Any) -> dict[str, object]:
+        """No policy, many waves: the planner's answer is the decision."""
+        wanted = values.get("shape") or shape.parse("make_room")
+        keep = values.get("keep_at_least", wanted.keep)
+        plan = self._plan
+        self._lib.overlap_plan_of(gpu, self._launch, self._communication, wanted.kind, wanted.value, keep, plan)
+        facts = (CONTROLS[plan.control], self._reasons[plan.reason], plan.dynamic_shared, plan.blocks)
+        return self._made(values, gpu, facts, self._own_rule(wanted, keep), (wanted.kind, wanted.value, keep))
+
+    def _by_decision(
+        self, values: Mapping[str, Any], gpu: Any, compiled: Compiled | None, policy: Any, policy_index: int
+    ) -> dict[str, object]:
+        """What the library itself would decide about this launch under this policy."""
+        lib, launch, decision = self._lib, self._launch, self._decision
+        kernel, caller = (values.get(name, "").encode("utf-8", "replace") for name in ("kernel", "library"))
+        wanted = values.get("shape") or shape.parse("make_room")
+        keep = values.get("keep_at_least", wanted.keep)
+        if lib.overlap_is_communication(kernel) or (
+            compiled and policy is not None and compiled.is_communication(policy, kernel, caller)
+        ):
+            launch.flags = lib.OVERLAP_LAUNCH_COMMUNICATION
+        data = compiled.data if compiled else shape.table_of(wanted.kind, wanted.value, keep)
+        index = policy_index if compiled else 0
+        by = caller or _native.ffi.NULL
+        lib.overlap_decide(data, index, gpu, kernel, by, launch, self._communication, decision)
+        rule: dict[str, object] | None = None
+        kind = value = 0
+        if compiled is None:
+            rule, kind, value = self._own_rule(wanted, keep), wanted.kind, wanted.value
+        elif decision.rule != _NO_INDEX:
+            found = compiled.rule(decision.rule)
+            kind, value, keep = found.shape, found.value, found.keep_at_least
+            rule = {
+                "policy": compiled.text(policy.name),
+                "line": found.line,
+                "shape": shape.written(kind, value),
+                "keep_at_least": keep,
+                "when": "always" if found.when == lib.OVERLAP_WHEN_ALWAYS else "overlapping",
+            }
+        lib.overlap_plan_of(gpu, launch, self._communication, kind, value, keep, self._plan)
+        size = decision.dynamic_shared
+        blocks = self._plan.native_blocks
+        if size != launch.footprint.dynamic_shared:
+            blocks = self.occupancy("computation", size)[0]
+        facts = (CONTROLS[decision.control], self._reasons[decision.reason], size, blocks)
+        return self._made(values, gpu, facts, rule, (kind, value, keep))
+
+    def _made(
+        self,
+        values: Mapping[str, Any],
+        gpu: Any,
+        facts: tuple[str, str, int, int],
+        rule: dict[str, object] | None,
+        asked: tuple[int, int, int],
+    ) -> dict[str, object]:
+        plan = self._plan
+        control, reason, size, blocks = facts
+        return {
+            "gpu": values["gpu"].lower(),
+            "native_blocks": plan.native_blocks,
+            "limit": LIMITS[plan.native_limit],
+            "windows": _windows(plan.windows, plan.window_count),
+            "entries": _windows(plan.entries, plan.entry_count),
+            "beside_after_drain": plan.beside_after_drain,
+            "binding": LIMITS[plan.binding],
+            "control": control,
+            # A size beyond 32 bits was cut for the library, which then leaves the launch alone.
+            "dynamic_shared_memory": values["asked"] if size == values["dynamic_smem"] else size,
+            "blocks": blocks,
+            "reason": reason,
+            "rule": rule,
+            "help": self._advice.sentence(gpu, self._launch, self._communication, plan, asked, control, reason),
+        }
+
+    def _own_rule(self, wanted: shape.Shape, keep: int) -> dict[str, object]:
+        key = (wanted.text, keep)
+        if key not in self._own_rules:
+            self._own_rules[key] = {
+                "policy": None,
+                "line": None,
+                "shape": wanted.text,
+                "keep_at_least": keep,
+                "when": "always",
+            }
+        return self._own_rules[key]
+
+
+def _windows(windows: Any, count: int) -> list[dict[str, object]]:
+    return [
+        {"blocks": w.blocks, "minimum": w.minimum, "maximum": w.maximum, "inflates": w.inflates == 1}
+        for w in (windows[index] for index in range(count))
+    ]
+
+
+def _names(function: Any) -> list[str]:
+    found: list[str] = []
+    while (name := function(len(found))) != _native.ffi.NULL:
+        found.append(_native.text(name))
+    return found
+
+
+def _gpus(lib: Any) -> dict[str, Any]:
+    """Every GPU known by name: key -> struct overlap_gpu."""
+    found: dict[str, Any] = {}
+    while True:
+        gpu = _native.ffi.new("struct overlap_gpu *")
+        if not lib.overlap_gpu_known(len(found), gpu):
+            return found
+        found[_native.text(_native.ffi.cast("char *", gpu.key))] = gpu

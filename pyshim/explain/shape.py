@@ -1,0 +1,91 @@
+"""What a rule does, as `overlap explain` is told it: in the words of the policy language."""
+
+from __future__ import annotations
+
+import functools
+import re
+import zlib
+from typing import NamedTuple
+
+from pyshim import _native
+from pyshim.policy.finding import did_you_mean, quote
+from pyshim.policy.values import Bad, number, percent, size
+
+SPELLINGS = "make_room, quick_entry, leave, blocks_per_sm=1, blocks_per_sm=50%, dynamic_shared_memory=96KiB"
+KEEP = 50  # per cent, of make_room and quick_entry
+
+_WORDS = ("leave", "make_room", "quick_entry")
+_NUMBERS = ("blocks_per_sm", "dynamic_shared_memory")
+_PAIR = re.compile(r"\{?\s*(\w+)\s*[=:]\s*([^\s}]+(?: ?[KMG]iB)?)\s*\}?")
+
+
+class Shape(NamedTuple):
+    kind: int  # OVERLAP_SHAPE_...
+    value: int
+    text: str  # as it is written
+
+    @property
+    def keep(self) -> int:
+        """Per cent of the kernel's own blocks that must stay resident where the rule does not say it."""
+        constants = _native.header()
+        return KEEP if self.kind in (constants.OVERLAP_SHAPE_MAKE_ROOM, constants.OVERLAP_SHAPE_QUICK_ENTRY) else 0
+
+
+def parse(value: object) -> Shape:
+    """A word, `blocks_per_sm=50%`, or a policy file's {blocks_per_sm: 50%}. Raises Bad."""
+    if isinstance(value, dict) and len(value) == 1:
+        ((name, operand),) = value.items()
+        return _parse(f"{name}={operand}")
+    if not isinstance(value, str):
+        raise Bad("shape", f"{quote(str(value))} is not a shape", f"write {SPELLINGS}")
+    return _parse(value)
+
+
+@functools.lru_cache(maxsize=256)
+def _parse(text: str) -> Shape:
+    constants = _native.header()
+    if text in _WORDS:
+        return Shape(getattr(constants, f"OVERLAP_SHAPE_{text.upper()}"), 0, text)
+    pair = _PAIR.fullmatch(text.strip())
+    if pair is None or pair[1] not in _NUMBERS:
+        hint = did_you_mean(pair[1] if pair else text, (*_WORDS, *_NUMBERS)) or f"write {SPELLINGS}"
+        raise Bad("shape", f"{quote(text)} is not a shape", hint)
+    written = f"{pair[1]}={pair[2]}"
+    if pair[1] == "dynamic_shared_memory":
+        return Shape(constants.OVERLAP_SHAPE_BYTES, min(size(pair[2]), 2**32 - 1), written)
+    if pair[2].endswith("%"):
+        return Shape(constants.OVERLAP_SHAPE_PERCENT, percent(pair[2]), written)
+    return Shape(constants.OVERLAP_SHAPE_BLOCKS, number(pair[2], 1, 2**32 - 1), written)
+
+
+def written(kind: int, value: int) -> str:
+    """The same words for a rule that is in a table."""
+    constants = _native.header()
+    if kind == constants.OVERLAP_SHAPE_BLOCKS:
+        return f"blocks_per_sm={value}"
+    if kind == constants.OVERLAP_SHAPE_PERCENT:
+        return f"blocks_per_sm={value}%"
+    if kind == constants.OVERLAP_SHAPE_BYTES:
+        return f"dynamic_shared_memory={value}"
+    return next(word for word in _WORDS if getattr(constants, f"OVERLAP_SHAPE_{word.upper()}") == kind)
+
+
+@functools.lru_cache(maxsize=256)
+def table_of(kind: int, value: int, keep: int) -> bytes:
+    """A table of one policy with one rule: this shape for every launch, whenever it comes."""
+    constants, ffi = _native.header(), _native.ffi
+    everything = (0, 2**64 - 1)
+    policy = ffi.new("struct overlap_policy *", {"rule_count": 1})
+    rule = ffi.new("struct overlap_rule *")
+    for name in ("blocks", "threads", "registers", "waves_percent", "resident_blocks"):
+        setattr(rule, name, everything)
+    rule.shape, rule.value, rule.keep_at_least = kind, value, keep
+    rule.when = constants.OVERLAP_WHEN_ALWAYS
+    strings = b"\0"  # offset 0: the empty string, which is the policy's name
+    body = bytes(ffi.buffer(policy)) + bytes(ffi.buffer(rule)) + strings
+    head = ffi.new("struct overlap_table *")
+    head.magic, head.version = constants.OVERLAP_TABLE_MAGIC, constants.OVERLAP_ABI_VERSION
+    head.size, head.checksum = ffi.sizeof(head[0]) + len(body), zlib.crc32(body)
+    head.policy_count = head.rule_count = 1
+    head.string_size = len(strings)
+    return bytes(ffi.buffer(head)) + body

@@ -1,0 +1,141 @@
+"""The variables that policies ask for: which of them are set here, which are not, and why.
+
+A variable is set for the whole process, before anybody knows on which GPU it will run. So where several policies are
+carried, it is set only if each of them that could apply asks for the same value. What the user has set stands, in the
+environment and in the files from which NCCL takes what the environment does not say.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+ETC = "/etc/nccl.conf"
+_LARGEST = 1 << 20
+
+
+class Asked(NamedTuple):
+    """What one policy asks for. Kinds: `environment`, and `all_ranks_environment`, which waits for --all-ranks."""
+
+    policy: str
+    gpus: tuple[str, ...]
+    vendors: tuple[str, ...]
+    environment: Mapping[str, str]
+    all_ranks_environment: Mapping[str, str]
+
+
+class Variables(NamedTuple):
+    own: Mapping[str, str] = {}  # to be set
+    all_ranks: Mapping[str, str] = {}  # to be set, in this and every other rank
+    left: tuple[str, ...] = ()  # what is not set, a sentence each
+    left_of_all_ranks: tuple[str, ...] = ()  # likewise, of what --all-ranks asked for
+
+
+def decide(asked: Iterable[Asked], base: Mapping[str, str], all_ranks: bool, etc: str = ETC) -> Variables:
+    """asked: by the policies that could apply."""
+    policies = tuple(asked)
+    own, left = _agreed([(item.policy, item.environment) for item in policies])
+    shared, left_of_all_ranks = _agreed([(item.policy, item.all_ranks_environment) for item in policies])
+    if not (own or shared or left or left_of_all_ranks):
+        return Variables()
+    files = nccl_files(base, etc)
+    own, users = _without_users(own, base, files)
+    left += users
+    shared, users = _without_users(shared, base, files)
+    left_of_all_ranks += users
+    if all_ranks:
+        return Variables(own, shared, tuple(left), tuple(left_of_all_ranks))
+    waiting = [f"{name}={value} waits for --all-ranks" for name, value in shared.items()]
+    return Variables(own, {}, (*left, *left_of_all_ranks, *waiting))
+
+
+def could_apply(
+    asked: Iterable[Asked], vendors: frozenset[str] | None, gpu: tuple[str, str] | None
+) -> tuple[Asked, ...]:
+    """Those that may be for a GPU of this machine. vendors: whose drivers were found, None: not known; gpu: name and
+    architecture of the only one there is."""
+    from fnmatch import fnmatchcase
+
+    found = []
+    for item in asked:
+        if gpu is not None and item.gpus and not any(fnmatchcase(word, glob) for word in gpu for glob in item.gpus):
+            continue
+        if gpu is None and vendors and not vendors & set(item.vendors):
+            continue
+        found.append(item)
+    return tuple(found)
+
+
+def nccl_files(base: Mapping[str, str], etc: str = ETC) -> dict[str, str]:
+    """By variable, the file that sets it. Not every version of NCCL reads each of these files, so all of them count."""
+    homes = [base.get("HOME", ""), _home()]
+    files = [base.get("NCCL_CONF_FILE", ""), *(f"{home}/.nccl.conf" for home in homes if home), etc]
+    found: dict[str, str] = {}
+    for path in files:
+        for name in _names(path) if path else ():
+            found.setdefault(name, path)
+    return found
+
+
+def _names(path: str) -> list[str]:
+    """NAME=VALUE by line, as NCCL reads it: no spaces are taken away, # begins a comment at the start of a line."""
+    try:
+        # Not blocking: a named pipe must not hold us up.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (OSError, ValueError):
+        return []
+    try:
+        lines = os.read(descriptor, _LARGEST).decode("utf-8", "replace").split("\n")
+    except OSError:
+        return []
+    finally:
+        os.close(descriptor)
+    return [line.partition("=")[0].strip() for line in lines if "=" in line and not line.startswith("#")]
+
+
+def _home() -> str:
+    """As the system says it, which is whom NCCL asks."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return ""
+
+
+def _agreed(policies: list[tuple[str, Mapping[str, str]]]) -> tuple[dict[str, str], list[str]]:
+    """What all of them say, and a sentence for each variable about which they differ."""
+    same: dict[str, str] = {}
+    differ: list[str] = []
+    for name in dict.fromkeys(name for _, values in policies for name in values):
+        answers: dict[str | None, list[str]] = {}
+        for policy, values in policies:
+            answers.setdefault(values.get(name), []).append(policy)
+        if len(answers) == 1:
+            same[name] = policies[0][1][name]
+            continue
+        wanted = "; ".join(
+            f"{name}={value} in {_listed(names)}" if value is not None else f"not in {_listed(names)}"
+            for value, names in sorted(answers.items(), key=lambda item: (item[0] is None, str(item[0])))
+        )
+        differ.append(f"{name} is not set, because it is not known yet which policy will apply: {wanted}")
+    return same, differ
+
+
+def _without_users(
+    wanted: Mapping[str, str], base: Mapping[str, str], files: Mapping[str, str]
+) -> tuple[dict[str, str], list[str]]:
+    kept, left = {}, []
+    for name, value in wanted.items():
+        if name in base:
+            left.append(f"{name} is left as it is set: {base[name]}")
+        elif name in files:
+            left.append(f"{name} is left to {files[name]}, which sets it")
+        else:
+            kept[name] = value
+    return kept, left
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names)

@@ -1,0 +1,120 @@
+"""The variables that policies set: what reaches the program, the report, and those who ask."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from pyshim.cli import run as command
+
+SHOW = (sys.executable, "-c", "import json, os; print(json.dumps(dict(os.environ)))")
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> dict[str, str]:
+    """A machine that looks as if it had a driver: the launcher looks for the file and never opens it."""
+    folder = tmp_path / "driver"
+    folder.mkdir()
+    (folder / "libcuda.so.1").write_bytes(b"")
+    return {"LD_LIBRARY_PATH": str(folder)}
+
+
+@pytest.fixture
+def asking(tmp_path: Path) -> str:
+    """A policy that asks for variables."""
+    path = tmp_path / "asking.yaml"
+    path.write_text(
+        "policy: 1\nname: asking\ncommunication:\n  environment: {TORCH_NCCL_HIGH_PRIORITY: 1, NCCL_DEBUG: INFO}\n"
+        "  all_ranks_environment: {NCCL_ALGO: Ring, NCCL_NTHREADS: 256}\n"
+    )
+    return str(path)
+
+
+def test_variables_of_a_policy_reach_the_program_and_the_report(overlap_run, driver, asking, tmp_path, library):
+    report = tmp_path / "r"
+    env = {**driver, "HOME": str(tmp_path), "NCCL_DEBUG": "WARN"}
+    done = overlap_run("--policy", asking, "--report", str(report), "--quiet", *SHOW, env=env)
+    seen = json.loads(done.stdout)
+    assert (seen["TORCH_NCCL_HIGH_PRIORITY"], seen["NCCL_DEBUG"]) == ("1", "WARN")
+    assert "NCCL_ALGO" not in seen and "NCCL_NTHREADS" not in seen
+    (run,) = report.glob("run-*.json")
+    assert json.loads(run.read_text())["environment"] == {"TORCH_NCCL_HIGH_PRIORITY": "1"}
+
+
+def test_all_ranks_is_the_users_word_for_what_ranks_must_agree_on(overlap_run, driver, asking, tmp_path, library):
+    (tmp_path / ".nccl.conf").write_text("NCCL_ALGO=Tree\n")
+    env = {**driver, "HOME": str(tmp_path)}
+    done = overlap_run("--policy", asking, "--all-ranks", *SHOW, env=env)
+    seen = json.loads(done.stdout)
+    assert seen["NCCL_NTHREADS"] == "256" and "NCCL_ALGO" not in seen
+    assert done.stderr == f"overlap: NCCL_ALGO is left to {tmp_path}/.nccl.conf, which sets it\n"
+
+
+def test_a_dry_run_lists_what_is_set_what_is_left_and_what_waits(overlap_run, driver, asking, tmp_path, library):
+    env = {**driver, "HOME": str(tmp_path), "NCCL_DEBUG": "WARN"}
+    done = overlap_run("--policy", asking, "--dry-run", "true", env=env)
+    lines = done.stderr.splitlines()
+    assert "overlap: would set TORCH_NCCL_HIGH_PRIORITY=1" in lines
+    assert "overlap: NCCL_DEBUG is left as it is set: WARN" in lines
+    assert "overlap: NCCL_ALGO=Ring waits for --all-ranks" in lines
+    assert not any("would set NCCL" in line for line in lines)
+    lines = overlap_run("--policy", asking, "--dry-run", "--all-ranks", "true", env=env).stderr.splitlines()
+    assert "overlap: would set NCCL_ALGO=Ring" in lines and "overlap: would set NCCL_NTHREADS=256" in lines
+
+
+def test_policies_that_differ_set_nothing_and_a_dry_run_says_why(overlap_run, driver, tmp_path, library):
+    env = {**driver, "HOME": str(tmp_path)}
+    for name, gpu, more in (("a", "sm_80", "environment: {A: 1}"), ("b", "sm_90", "priority: auto")):
+        text = f"policy: 1\nname: {name}\ngpu: {gpu}\ncommunication: {{{more}}}\n"
+        (tmp_path / f"{name}.yaml").write_text(text)
+    both = f"{tmp_path}/a.yaml,{tmp_path}/b.yaml"
+    done = overlap_run("--policy", both, "--dry-run", "true", env=env)
+    why = "because it is not known yet which policy will apply: A=1 in a; not in b"
+    assert f"overlap: A is not set, {why}\n" in done.stderr
+    assert "would set A=" not in done.stderr
+    done = overlap_run("--policy", both, "--simulate", "a100", "--dry-run", "true", env=env)
+    assert "overlap: would set A=1\n" in done.stderr
+
+
+def test_all_ranks_without_anything_to_set_is_said(overlap_run, driver, library):
+    done = overlap_run("--policy", "observe", "--all-ranks", "true", env=driver)
+    assert done.stderr == "overlap: --all-ranks: no policy asks for anything to be set on all ranks\n"
+
+
+def test_a_rank_that_was_started_otherwise_is_found(overlap_run, overlap, driver, asking, tmp_path, library):
+    report = tmp_path / "r"
+    step = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_NTASKS": "2", "HOME": str(tmp_path), **driver}
+    for rank, more in (("0", ["--all-ranks"]), ("1", [])):
+        env = {**step, "SLURM_PROCID": rank}
+        assert overlap_run("--policy", asking, "--report", str(report), *more, "true", env=env).returncode == 0
+    from pyshim.report.collect import collect
+    from pyshim.report.findings import findings
+
+    (sentence,) = findings(collect(str(report), "/nonexistent"))
+    second, first = sentence.split("; the rank that came first ")
+    assert second.endswith(" set for the program NCCL_DEBUG=INFO, TORCH_NCCL_HIGH_PRIORITY=1")
+    assert first == "NCCL_ALGO=Ring, NCCL_DEBUG=INFO, NCCL_NTHREADS=256, TORCH_NCCL_HIGH_PRIORITY=1"
+
+
+def test_what_ranks_must_agree_on_stays_where_the_rest_is_too_long(asking, tmp_path, monkeypatch, library):
+    calls = []
+
+    def execute(path, words, environment):
+        calls.append(environment)
+        if "OVERLAP_TABLE" in environment:
+            raise command.TooLong
+        raise SystemExit(0)
+
+    monkeypatch.setattr(command, "execute", execute)
+    with pytest.raises(SystemExit):
+        command._main(["--policy", asking, "--all-ranks", "true"], {"HOME": str(tmp_path), "PATH": os.environ["PATH"]})
+    first, second = calls
+    assert first["TORCH_NCCL_HIGH_PRIORITY"] == "1"
+    assert {name for name in second if name.startswith(("NCCL_", "TORCH_", "LD_", "OVERLAP_"))} == {
+        "NCCL_ALGO",
+        "NCCL_NTHREADS",
+    }

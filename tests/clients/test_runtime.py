@@ -1,0 +1,154 @@
+"""Programs of nvcc's on our libcudart.so.12 and .13: what nvcc makes, where it is installed, and the same by hand."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from interposing import BLOCKS, ONE, Build, Runner, same, smallest_size
+from nvcc_programs import END, EXPECTED, FATBIN, GRAPH_LAUNCHES, LAUNCHES, OURS, STUBS, Nvcc, nvcc, stub
+from nvidia_packages import runtime_folder, runtime_library
+from repository import check_exports
+
+from pyshim.launch import plan
+
+__all__ = ["nvcc"]
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def version_of(program: Path) -> str:
+    """Of the libcudart that the program asks for."""
+    data = program.read_bytes()
+    return "12" if b"libcudart.so.12\0" in data else "13"
+
+
+def check_whole_run(program: Path, bare: Runner, preloaded: Runner) -> None:
+    """What the program and the driver see is what they see without the library, and every launch is counted."""
+    alone = bare(program=program)
+    assert alone.stderr == ""
+    assert (alone.status, alone.stdout) == (END, EXPECTED.format(version=version_of(program)))
+    assert all(launch["kernel"] in ("saxpy", "bounded") for launch in alone.launches)
+    with_library = preloaded(program=program, env={"OVERLAP_QUIET": "1"})
+    same(with_library, alone)
+    totals = with_library.totals
+    assert (totals["launches"], totals["graph_launches"]) == (LAUNCHES, GRAPH_LAUNCHES)
+    assert sum(with_library.ways.values()) == LAUNCHES
+    assert set(with_library.ways) <= {"proc_address", "runtime"}
+    assert sum(with_library.reasons.values()) == LAUNCHES
+
+
+@pytest.mark.parametrize("kind", STUBS)
+def test_a_program_runs_to_its_end_and_every_launch_is_seen(
+    kind: str, build: Build, bare: Runner, preloaded: Runner
+) -> None:
+    check_whole_run(stub(build, kind), bare, preloaded)
+
+
+@pytest.mark.parametrize("flags", [("-arch=sm_90",), ("-arch=sm_90", "-default-stream", "per-thread")])
+def test_a_program_of_nvcc_runs_to_its_end_and_every_launch_is_seen(
+    flags: Sequence[str], nvcc: Nvcc, bare: Runner, preloaded: Runner
+) -> None:
+    check_whole_run(nvcc(*flags), bare, preloaded)
+
+
+@pytest.mark.parametrize("kind", STUBS)
+def test_per_thread_default_streams_reach_the_driver_as_such(kind: str, build: Build, bare: Runner) -> None:
+    launches = [launch for launch in bare(program=stub(build, kind)).launches if not launch["graph"]]
+    own = [launch for launch in launches if launch["entry"].endswith("_ptsz")]
+    assert {launch["stream"] for launch in launches if launch["blocks"] <= 1} == {"0x2" if own else "0x1"}
+    assert len(own) == (len(launches) if kind.startswith("per_thread") else 0)
+
+
+@pytest.mark.parametrize("kind", ["nvcc12", "nvcc13"])
+def test_kernels_are_shaped(kind: str, build: Build, bare: Runner, preloaded: Runner) -> None:
+    program = stub(build, kind)
+    alone, shaped = bare(program=program), preloaded(program=program, policy=ONE)
+    assert (shaped.status, shaped.stdout) == (alone.status, alone.stdout)
+    assert [made["result"] for made in shaped.launches] == [asked["result"] for asked in alone.launches]
+    larger = 0
+    for made, asked in zip(shaped.launches, alone.launches):
+        if asked["graph"] or asked["result"]:
+            continue  # what a graph launches was captured before; what is refused stays refused
+        static = 1024 if asked["kernel"] == "saxpy" else 0
+        large = asked["blocks"] == BLOCKS
+        assert made["dynamic_shared"] == (smallest_size(1) - static if large else asked["dynamic_shared"])
+        larger += large
+    assert shaped.totals["shaped"] == larger == 7
+
+
+def test_what_is_said_of_the_launches(overlap_run: Run, overlap: Run, build: Build, tmp_path: Path) -> None:
+    """Through the commands, as a user has it: status, registers of the real code, who launched."""
+    report, program = tmp_path / "report", stub(build, "nvcc13")
+    options = ["--simulate", "h100", "--policy", "observe", "--report", str(report), "--trace"]
+    timeline = tmp_path / "timeline"
+    done = overlap_run(*options, str(program), env={"SIMGPU_TIMELINE": str(timeline)})
+    assert (done.returncode, done.stdout) == (END, EXPECTED.format(version=13))
+    lines = overlap("report", str(report), "--launches", "--json").stdout.splitlines()
+    traced: list[dict[str, Any]] = [json.loads(line) for line in lines]
+    assert len(traced) == LAUNCHES
+    assert {launch["kernel"] for launch in traced} == {"saxpy", "bounded"}
+    # Whose call it was: the program's where the library stands before the runtime too, else the runtime's.
+    runtime_hooks = b"\0cudaLaunchKernel\0" in Path(plan.LIBRARY).read_bytes()
+    assert {launch["library"] for launch in traced} == {program.name if runtime_hooks else "libcudart.so.13"}
+    ran = [json.loads(line) for line in timeline.read_text().splitlines()]
+    assert {row["registers"] for row in ran if row["kernel"] == "saxpy"} == {10}
+    assert {row["dynamic_shared"] for row in ran if row["kernel"] == "bounded"} == {0, 1024, 100000}
+
+
+@pytest.mark.parametrize("gpu", ["a100", "h100:backfill,2", "h200"])
+def test_other_gpus(gpu: str, build: Build, overlap_run: Run) -> None:
+    done = overlap_run("--simulate", gpu, "--policy", "observe", str(stub(build, "nvcc13")))
+    assert done.returncode == END, done.stdout + done.stderr
+    assert ("2 of" in done.stdout) == (",2" in gpu)
+
+
+def test_code_for_another_gpu_is_the_error_of_a_real_gpu(build: Build, bare: Runner) -> None:
+    """Every time that it is launched, not only the first."""
+    cubin = FATBIN.with_name("kernels.sm_90.cubin")
+    done = bare(program=stub(build, "nvcc13", cubin), env={"SIMGPU": "a100"})
+    assert done.status == 1
+    assert "cudaFuncGetAttributes(&attributes, (const void *)saxpy): no kernel image is available" in done.stdout
+    assert "no block: cudaErrorNoKernelImageForDevice\n" in done.stdout
+    assert "allowed: cudaErrorNoKernelImageForDevice\n" in done.stdout
+
+
+@pytest.mark.parametrize(("driver", "kind", "status"), [("12090", "nvcc12", END), ("12090", "nvcc13", 1)])
+def test_a_driver_that_is_too_old(driver: str, kind: str, status: int, build: Build, bare: Runner) -> None:
+    done = bare(program=stub(build, kind), env={"SIMGPU_DRIVER_VERSION": driver})
+    assert done.status == status
+    assert ("CUDA driver version is insufficient for CUDA runtime version" in done.stdout) == (status == 1)
+
+
+@pytest.mark.parametrize("kind", ["nvcc12", "nvcc13"])
+def test_without_a_driver(kind: str, build: Build, bare: Runner, preloaded: Runner, tmp_path: Path) -> None:
+    """The library in front must not make the machine look equipped."""
+    for library in OURS.glob("libcudart.so.*"):
+        shutil.copy(library, tmp_path)
+    alone = bare(program=stub(build, kind), env={"LD_LIBRARY_PATH": str(tmp_path)})
+    with_library = preloaded(program=stub(build, kind), env={"LD_LIBRARY_PATH": str(tmp_path)})
+    assert "cudaGetDeviceCount(&count): CUDA driver version is insufficient" in alone.stdout
+    assert (with_library.status, with_library.stdout, with_library.stderr) == (1, alone.stdout, alone.stderr)
+
+
+@pytest.mark.parametrize("kind", ["nvcc12", "nvcc13"])
+def test_a_runtime_that_the_program_brings_itself_stays_its_own(
+    kind: str, build: Build, overlap_run: Run, simulated: Mapping[str, str]
+) -> None:
+    """By RPATH, which comes before LD_LIBRARY_PATH: NVIDIA's runtime, which does not start here."""
+    real = runtime_folder(int(kind[-2:]))
+    program = stub(build, kind, FATBIN, real, "-Wl,--disable-new-dtags", f"-Wl,-rpath,{real}")
+    if check_exports.DT_RPATH not in check_exports.Reader(program.read_bytes()).read().tags:
+        pytest.skip("this linker writes RUNPATH only, which comes after LD_LIBRARY_PATH")
+    done = overlap_run("--simulate", "h100", "--policy", "observe", str(program))
+    assert "cudaGetDeviceCount(&count): named symbol not found" in done.stdout
+    assert done.stderr.count("simgpu: this program uses NVIDIA's CUDA runtime (cudart)") == 1
+
+
+def test_the_real_library_is_another(build: Build) -> None:
+    """Else the test above would prove nothing."""
+    assert runtime_library(13).read_bytes() != (OURS / "libcudart.so.13").read_bytes()

@@ -1,0 +1,91 @@
+"""A broken or foreign file is one sentence, never a traceback."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from footprint import Unreadable
+from footprint_files import GEMM, RCCL, bundle, code_object, compressed, elf
+from read import read, read_bytes
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+DATA = ROOT / "tests" / "simgpu" / "data"
+CUBIN = (DATA / "kernels.sm_90.cubin").read_bytes()
+FATBIN = (DATA / "kernels.fatbin").read_bytes()
+AMD = code_object([RCCL, GEMM])
+DEVICE = "hipv4-amdgcn-amd-amdhsa--gfx90a"
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        pytest.param(b"nonsense", "neither an ELF file nor a fat binary nor a code object", id="not ELF"),
+        pytest.param(b"", "cannot be read: cannot mmap an empty file", id="nothing"),
+        pytest.param(elf([(".text", 1, b"x", 0, 0)]), "no section holds a fat binary", id="no fat binary"),
+        pytest.param(b"\x7fELF\x01\x01" + b"\0" * 60, "not one of 64 bits", id="32 bits"),
+        pytest.param(elf([(".text", 1, b"x", 0, 0)])[:-70], "ends before its table of sections", id="a cut ELF file"),
+        pytest.param(CUBIN[:7000], "a broken cubin: it ends before", id="a cut cubin"),
+        pytest.param(FATBIN[:9000], "a broken fat binary: it ends inside a container", id="a cut fat binary"),
+        pytest.param(FATBIN[:10], "a broken fat binary: it ends inside a header", id="a cut header"),
+        pytest.param(AMD[:300], "a broken code object: it ends before", id="a cut code object"),
+        pytest.param(bundle({DEVICE: AMD})[:-9], "a broken bundle: it ends inside", id="a cut bundle"),
+        pytest.param(compressed(AMD)[:-9], "a broken compressed code object", id="cut in compressed data"),
+        pytest.param(
+            b"CCOB\x09\0\0\0" + b"\0" * 30, "of version 9, which this tool does not know", id="a newer version"
+        ),
+        pytest.param(elf([(".text", 1, b"x", 0, 0)], 224), "without the note", id="a code object without metadata"),
+    ],
+)
+def test_one_clear_error(tmp_path: Path, data: bytes, message: str) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    tool = [sys.executable, str(ROOT / "tools" / "footprints" / "read.py"), str(path)]
+    done = subprocess.run(tool, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"read.py: {path}: ")
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_no_file_and_a_folder(tmp_path: Path) -> None:
+    for path in (tmp_path / "nothing", tmp_path):
+        with pytest.raises(Unreadable, match=r"^cannot be read: "):
+            list(read(path))
+
+
+def test_no_kernel_that_matches_is_an_error() -> None:
+    tool = [sys.executable, str(ROOT / "tools" / "footprints" / "read.py"), str(DATA / "kernels.fatbin")]
+    done = subprocess.run([*tool, "--kernel", "x*"], stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, f"read.py: {DATA / 'kernels.fatbin'}: no kernel of it matches\n")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(CUBIN, id="cubin"),
+        pytest.param(FATBIN, id="fat binary"),
+        pytest.param(AMD, id="code object"),
+        pytest.param(bundle({DEVICE: AMD}), id="bundle"),
+        pytest.param(elf([(".nv_fatbin", 1, FATBIN, 0, 0)]), id="shared object"),
+    ],
+)
+def test_damage_is_an_error_or_goes_unseen(data: bytes) -> None:
+    """Cut anywhere, or with some bytes changed."""
+    seeded = random.Random(7)
+    broken = [data[:size] for size in range(0, len(data), max(1, len(data) // 400))]
+    for _ in range(800):
+        changed = bytearray(data)
+        for _ in range(seeded.choice((1, 2, 8))):
+            changed[seeded.randrange(len(data))] = seeded.choice((0, 1, 0x7F, 0xFF, seeded.randrange(256)))
+        broken.append(bytes(changed))
+    errors = 0
+    for candidate in broken:
+        try:
+            list(read_bytes(candidate))
+        except Unreadable:
+            errors += 1
+    assert errors > 100

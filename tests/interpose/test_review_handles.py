@@ -1,0 +1,25 @@
+"""What two threads do to one kernel, one statement of one after one of the other."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from interposing import Build
+
+SHIM = Path(__file__).resolve().parent.parent.parent / "shim"
+
+
+def test_a_slot_that_is_being_filled_is_not_taken_for_a_dead_one(build: Build) -> None:
+    program = build("handle-slots", "handle_slots.c", f"-I{SHIM}", "-Wno-unused-function")
+    done = subprocess.run([str(program)], capture_output=True, text=True, check=True)
+    assert done.stdout == "claimed: its own\ndead: its own\n"
+
+
+@pytest.mark.parametrize(("act", "left"), [("sets", "50"), ("asks", "-1")])
+def test_what_the_program_does_about_the_carve_out_meanwhile_counts(act: str, left: str, build: Build) -> None:
+    """On another thread, between our question and our setting."""
+    program = build("carveout-between", "carveout_between.c", f"-I{SHIM}", "-Wno-unused-function")
+    done = subprocess.run([str(program), act], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{left}\n"

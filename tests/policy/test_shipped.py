@@ -1,0 +1,164 @@
+"""What the shipped policies may do and what they claim, asked of the library's own planner."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyshim import _native
+from pyshim.policy import gpus, places
+from pyshim.policy.library import DEFAULTS, load
+from pyshim.policy.model import AUTO, Policy
+from pyshim.policy.table import compile_table
+
+SMALL = tuple(name for name in places.names({}) if name.endswith("-small-comm"))
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def policy(name: str) -> Policy:
+    (found,) = load(name, {})
+    return found
+
+
+def known(library: Any, key: str) -> Any:
+    gpu = _native.ffi.new("struct overlap_gpu *")
+    library.overlap_gpu_known([item.key for item in gpus.known()].index(key), gpu)
+    return gpu
+
+
+Block = tuple[int, int, int, int]  # threads, registers, static, dynamic
+
+
+def control(library: Any, key: str, kernel: Block, beside: Block) -> str:
+    """What the planner would do to let communication in, once one block of the kernel has ended or at once."""
+    gpu = known(library, key)
+    launch, other, plan = (_native.ffi.new(f"struct overlap_{kind} *") for kind in ("launch", "footprint", "plan"))
+    launch.blocks, launch.maximum_dynamic = 1 << 20, gpu.shared_optin - kernel[2]
+    for footprint, block in ((launch.footprint, kernel), (other, beside)):
+        footprint.threads, footprint.registers, footprint.static_shared, footprint.dynamic_shared = block
+    library.overlap_plan_of(gpu, launch, other, library.OVERLAP_SHAPE_QUICK_ENTRY, 0, 50, plan)
+    words = ("leave", "room_already", "entry_already", "make_room", "quick_entry", "priority", "cap")
+    return words[plan.control]
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_a_default_policy_is_safe_whatever_the_gpu_does(name: str) -> None:
+    own = policy(name)
+    assert (own.priority, own.dispatch, own.stream_creators) == (AUTO, "unknown", ())
+    assert own.all_ranks_environment == {}
+    assert own.environment == ({"TORCH_NCCL_HIGH_PRIORITY": "1"} if name.startswith("mi") else {})
+    for rule in own.rules:
+        assert rule.shape.kind == "leave" or rule.when_dispatch == "backfill"
+        assert rule.when == "overlapping"
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+@pytest.mark.parametrize("dispatch", ["unknown", "hold"])
+def test_a_default_policy_changes_no_launch_before_a_probe_has_spoken(library: Any, name: str, dispatch: Any) -> None:
+    from dataclasses import replace
+
+    ffi = _native.ffi
+    own = policy(name)
+    always = tuple(replace(rule, when="always") for rule in own.rules)  # as if all of them overlapped
+    table = compile_table([replace(own, dispatch=dispatch, rules=always)])
+    launch, decision = ffi.new("struct overlap_launch *"), ffi.new("struct overlap_decision *")
+    beside = ffi.new("struct overlap_footprint *", (160, 32, 0, 20000, 0, 0))
+    launch.blocks, launch.maximum_dynamic = 1 << 20, 60000
+    launch.footprint.threads, launch.footprint.registers = 256, 32
+    for kernel in (b"gemm", b"triton_poi_fused_add", b"_attn_fwd", b"other"):
+        library.overlap_decide(table, 0, known(library, name), kernel, ffi.NULL, launch, beside, decision)
+        assert decision.dynamic_shared == 0
+
+
+@pytest.mark.parametrize("name", [name for name in places.names({}) if name != "observe"])
+def test_each_file_carries_the_sizes_of_its_gpu(name: str) -> None:
+    text = places.find(name, {}).read_text(encoding="utf-8")
+    begin = f"\n# --- table: python tools/footprints/tables.py {name.split('-')[0]} ---\n"
+    assert text.count(begin) == 1
+    assert text.index(begin) < text.index("\n# --- end of table ---\n") < text.index("\npolicy: 1\n")
+
+
+def tool(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(ROOT / "tools" / "policy_tables.py"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_sizes_in_the_files_are_those_of_the_planner(library: Any, tmp_path: Path) -> None:
+    done = tool("--check")
+    assert (done.returncode, done.stderr) == (0, "")
+    text = places.find("h100", {}).read_text(encoding="utf-8")
+    copy = tmp_path / "h100.yaml"
+    copy.write_text(text.replace("115,713", "115,712"), encoding="utf-8")
+    done = tool("--check", str(copy))
+    assert done.returncode == 1 and done.stderr.startswith(f"{copy}: its table is not of today")
+    assert tool("--write", str(copy)).returncode == 0
+    assert copy.read_text(encoding="utf-8") == text
+
+
+def test_communication_is_made_smaller_where_some_kernel_gains_by_it() -> None:
+    assert tuple(f"{key}-small-comm" for key in ("a100", "b200", "h100", "h200", "mi250x")) == SMALL
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_smaller_communication_is_the_default_policy_and_variables_that_wait_for_all_ranks(name: str) -> None:
+    from dataclasses import replace
+
+    own, default = policy(name), policy(name[: -len("-small-comm")])
+    assert own.all_ranks_environment
+    assert replace(own, name=default.name, all_ranks_environment={}) == default
+
+
+NCCL_8X, NCCL_9X = {"2.21": 6176, "2.28": 7104, "2.32": 14144}, {"2.21": 20832, "2.28": 21568, "2.32": 36800}
+TILED, GEMM, LAST = (256, 40, 2048, 0), (128, 224, 0, 49152), (384, 168, 0, 0)
+OPTIMIZER, ATTENTION = (512, 56, 0, 0), (128, 255, 0, 65536)
+
+
+@pytest.mark.parametrize(
+    ("key", "kernel"), [(key, kernel) for key in ("a100", "h100", "h200", "b200") for kernel in (TILED, GEMM)]
+    + [("h100", (128, 140, 0, 0)), ("h200", (128, 140, 0, 0)), ("b200", OPTIMIZER)]
+)  # fmt: skip
+@pytest.mark.parametrize("version", list(NCCL_8X))
+def test_what_a_policy_says_gains_by_smaller_blocks_of_nccl_does(
+    library: Any, key: str, kernel: Block, version: str
+) -> None:
+    static = (NCCL_8X if key == "a100" else NCCL_9X)[version]
+    for threads in (544, 640):
+        assert control(library, key, kernel, (threads, 96, static, 82240)) == "leave"
+    assert control(library, key, kernel, (288, 96, static, 82240)) != "leave"
+
+
+@pytest.mark.parametrize("kernel", [(256, 168, 17152, 0), (256, 224, 26624, 0)])
+def test_what_a_policy_says_gains_by_smaller_workgroups_of_rccl_does(library: Any, kernel: Block) -> None:
+    assert control(library, "mi250x", kernel, (256, 356, 19808, 0)) == "leave"
+    assert control(library, "mi250x", kernel, (256, 280, 19808, 0)) in ("quick_entry", "entry_already")
+
+
+@pytest.mark.parametrize(
+    ("key", "kernel", "small"),
+    [
+        ("a40", GEMM, (288, 96, 7104, 82240)),
+        ("a40", ATTENTION, (160, 96, 7104, 82240)),
+        ("l40s", GEMM, (288, 96, 7104, 82240)),
+        ("mi300x", (256, 256, 12800, 0), (256, 280, 19808, 0)),
+        ("mi300x", (256, 320, 49408, 0), (256, 280, 19808, 0)),
+    ],
+)
+def test_where_none_is_shipped_large_kernels_do_not_gain(library: Any, key: str, kernel: Block, small: Block) -> None:
+    assert control(library, key, kernel, small) == "leave"
+
+
+def test_the_published_method_on_amd_takes_the_sizes_that_make_room(library: Any) -> None:
+    (rule,) = policy("mi250x-paper").rules
+    assert (rule.shape.kind, rule.when, rule.keep_at_least) == ("make_room", "always", 25)
+    table = compile_table([policy("mi250x-paper")])
+    ffi = _native.ffi
+    launch, decision = ffi.new("struct overlap_launch *"), ffi.new("struct overlap_decision *")
+    beside = ffi.new("struct overlap_footprint *", (256, 280, 19808, 0, 0, 0))
+    launch.blocks, launch.maximum_dynamic = 1 << 20, 65536 - 8192
+    launch.footprint.threads, launch.footprint.registers, launch.footprint.static_shared = 256, 64, 8192
+    library.overlap_decide(table, 0, known(library, "mi250x"), b"Cijk_A", ffi.NULL, launch, beside, decision)
+    assert decision.native_blocks == 8 and 13313 <= decision.dynamic_shared <= 14336

@@ -1,0 +1,47 @@
+/* The table of handles from inside: what two threads do to it between two statements, one after the other. */
+#include "../../shim/vendor/cuda/handle.c"
+
+#include <stdio.h>
+
+struct overlap_cache launch_cache;
+struct driver_calls driver;
+void *driver_exports[HOOK_COUNT];
+bool driver_ready(void) {
+    return false;
+}
+void limit_forget(uint64_t value) {
+    (void)value;
+}
+void size_forget(const struct handle *handle) {
+    (void)handle;
+}
+void facts_changed(void) {}
+void overlap_cache_forget(struct overlap_cache *cache, uint64_t handle) {
+    (void)cache, (void)handle;
+}
+
+static uint64_t place(uint64_t value) {
+    return (value >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> (64 - SLOT_BITS);
+}
+
+/* The next value behind `value` that belongs into the same slot. */
+static uint64_t beside(uint64_t value) {
+    uint64_t next = value + 16;
+    while (place(next) != place(value))
+        next += 16;
+    return next;
+}
+
+int main(void) {
+    const uint64_t a = 0x10000, b = beside(a), c = beside(b);
+    /* One thread has a slot and does not know yet what for; another one needs the same. */
+    const struct handle *first = slot_of(a, true), *second = slot_of(b, true);
+    printf("claimed: %s\n", first && first != second && first->value == a ? "its own" : "taken away");
+    /* One slot is dead, and two threads want it. */
+    handle_learn((void *)c, HANDLE_FUNCTION, (void *)1, "c", NULL);
+    handle_forget_owner((void *)1);
+    const uint64_t d = beside(c), e = beside(d);
+    first = slot_of(d, true), second = slot_of(e, true);
+    printf("dead: %s\n", first && first != second && first->value == d ? "its own" : "taken away");
+    return 0;
+}

@@ -1,0 +1,129 @@
+"""Cubins inside fat binaries: alone in a file, or in the sections of a shared object.
+
+A fat binary is a chain of containers, each with entries for several architectures; PTX entries are left out, since
+their footprint is made by the driver. Of the libraries read for the tables, those built with CUDA 12 compress an
+entry as one LZ4 block, those built with CUDA 13 as one zstd frame. The section is .nv_fatbin; cuBLASLt keeps more
+containers in .cask_resource, between data of other kinds, which cuobjdump does not show. __nv_relfatbin is left out:
+those are the objects before linking.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from footprint import Unreadable
+from unpack import unpack_lz4, unpack_zstd
+
+MAGIC = struct.pack("<I", 0xBA55ED50)
+MAGIC_VERSION = 1
+NOT_LOADED, MIXED = "__nv_relfatbin", ".cask_resource"
+KIND_CUBIN = 2
+# Flags of an entry. The last two are what a name like sm_90a or sm_100f says: for this chip, or its family, only.
+LZ4, ZSTD, THIS_CHIP, THIS_FAMILY = 0x2000, 0x8000, 0x100000, 0x200000
+
+_CONTAINER = struct.Struct("<4sHHQ")
+_ENTRY = struct.Struct("<HHIQIIHHIIIQQQ")
+
+
+@dataclass(frozen=True)
+class Image:
+    architecture: str  # sm_90a: with the letter, which the cubin itself does not say
+    compression: str  # none, lz4, zstd
+    _at: int
+    _size: int
+    _unpacked: int
+
+    def cubin(self, data: bytes) -> bytes:
+        packed = data[self._at : self._at + self._size]
+        if len(packed) < self._size:
+            raise Unreadable(f"a broken fat binary: it ends inside its image for {self.architecture}")
+        if self.compression == "lz4":
+            return unpack_lz4(packed, self._unpacked)
+        return unpack_zstd(packed, self._unpacked) if self.compression == "zstd" else packed
+
+
+def is_fatbin(data: bytes) -> bool:
+    return data[:4] == MAGIC
+
+
+def images(data: bytes, architecture: str = "*") -> Iterator[Image]:
+    """Of a fat binary, or of a shared object that holds some; architecture is a glob."""
+    if is_fatbin(data):
+        places = [("", 0, len(data))]
+    else:
+        places = [
+            (name, start, end)
+            for name, (start, end) in _sections(data)
+            if name != NOT_LOADED and data[start : start + 4] == MAGIC
+        ]
+        if not places:
+            raise Unreadable("no GPU code for NVIDIA in it: no section holds a fat binary")
+    for name, start, end in places:
+        for image in _chain(data, start, end, mixed=name == MIXED):
+            if fnmatch.fnmatchcase(image.architecture, architecture):
+                yield image
+
+
+def section(data: bytes, name: str) -> tuple[int, int] | None:
+    """Where a section of an ELF file starts and ends; None where there is none."""
+    return dict(_sections(data)).get(name)
+
+
+def _sections(data: bytes) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Those with bytes in the file: name, start, end."""
+    if data[:4] != b"\x7fELF":
+        raise Unreadable("neither an ELF file nor a fat binary nor a code object")
+    if data[4:6] != b"\x02\x01":
+        raise Unreadable("an ELF file, but not one of 64 bits and little endian")
+    try:
+        (at,) = struct.unpack_from("<Q", data, 40)
+        size, count, names = struct.unpack_from("<HHH", data, 58)
+        rows = [struct.unpack_from("<IIQQQQ", data, at + size * i) for i in range(count)]
+        table = rows[names][4] if count else 0
+        for name, kind, _, _, start, length in rows:
+            first = table + name
+            if kind != 8:  # SHT_NOBITS
+                yield data[first : data[first : first + 256].index(b"\0") + first].decode(), (start, start + length)
+    except (struct.error, IndexError, OverflowError, ValueError) as error:
+        raise Unreadable("a broken ELF file: it ends before its table of sections") from error
+
+
+def _chain(data: bytes, at: int, end: int, mixed: bool) -> Iterator[Image]:
+    if end > len(data):
+        raise Unreadable("a broken file: it ends inside its fat binaries")
+    while at < end:
+        if not any(data[at : at + 8]):  # filling between containers
+            at += 8
+            continue
+        if end - at < _CONTAINER.size:
+            if mixed:
+                return
+            raise Unreadable("a broken fat binary: it ends inside a header")
+        magic, version, header, size = _CONTAINER.unpack_from(data, at)
+        if mixed and magic != MAGIC:
+            found = data.find(MAGIC, at, end)
+            at = found if found >= 0 else end
+            continue
+        if magic != MAGIC or version != MAGIC_VERSION:
+            raise Unreadable(f"a broken fat binary: no container at byte {at}")
+        start, at = at + header, at + header + size
+        if at > end:
+            raise Unreadable("a broken fat binary: it ends inside a container")
+        yield from _entries(data, start, at)
+
+
+def _entries(data: bytes, at: int, end: int) -> Iterator[Image]:
+    while at < end:
+        if end - at < _ENTRY.size:
+            raise Unreadable("a broken fat binary: it ends inside an entry")
+        kind, _, header, size, packed, _, _, _, number, _, _, flags, _, unpacked = _ENTRY.unpack_from(data, at)
+        if header < _ENTRY.size or at + header + size > end:
+            raise Unreadable(f"a broken fat binary: the entry at byte {at} ends outside its container")
+        if kind == KIND_CUBIN:
+            letter = "a" if flags & THIS_CHIP else "f" if flags & THIS_FAMILY else ""
+            compression = "lz4" if flags & LZ4 else "zstd" if flags & ZSTD else "none"
+            yield Image(f"sm_{number}{letter}", compression, at + header, packed or size, unpacked)
+        at += header + size

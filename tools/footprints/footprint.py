@@ -1,0 +1,29 @@
+"""What one kernel takes of a multiprocessor, as far as its binary says, and the error of all that reads it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class Unreadable(Exception):
+    """A file that is no GPU binary, or a broken one. Its text is one sentence for the user."""
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Dynamic shared memory is not here: no binary says it, the program chooses it at each launch.
+
+    static_shared_memory is what the driver reports, so without the 1,024 bytes that the system keeps for each block.
+    On AMD it is LDS, and registers are VGPRs and AGPRs together, in the steps of 8 that a wave is given.
+    """
+
+    kernel: str  # as the binary says, so mangled
+    architecture: str  # sm_90, gfx90a
+    registers: int
+    static_shared_memory: int
+    max_threads: int | None = None  # the launch bound; None where the binary has none
+    required_threads: int | None = None  # the exact block, where the kernel insists on one
+    barriers: int | None = None  # named barriers; None on AMD, which records none
+    cluster: int | None = None  # blocks in a cluster, where the kernel insists on one
+    accumulators: int | None = None  # AMD: how many of the registers are AGPRs
+    scalars: int | None = None  # AMD: SGPRs

@@ -1,0 +1,125 @@
+"""How long does NCCL's own SendRecv wait behind a long kernel of 1 to 8 blocks a multiprocessor? One JSON line.
+
+    [NCCL_CGA_CLUSTER_SIZE=0] [TORCH_NCCL_HIGH_PRIORITY=1] [NCCL_MAX_CTAS=16] python nccl_start.py [REPETITIONS]
+
+One rank that sends to itself. The long kernel: 20 waves of blocks that hold their place for 200 us, give or take a
+half. Measured from an event before the collective to one behind it, on a stream without other work; 2 MiB are sent,
+so that the collective itself is short. `alone`: without the long kernel. `graph`: the collective as a replayed graph.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import cupy  # type: ignore[import-not-found, import-untyped, unused-ignore]
+import torch  # type: ignore[import-not-found, import-untyped, unused-ignore]
+import torch.distributed as dist  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+SOURCE = r"""
+extern "C" __global__ void hold_place(unsigned long long duration) {
+    extern __shared__ char memory[];
+    unsigned long long start, now, wait;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
+    unsigned hash = (blockIdx.x * 2654435761u) ^ (unsigned)(start >> 5);
+    hash ^= hash >> 15;
+    hash *= 0x2c1b3c6du;
+    hash ^= hash >> 12;
+    wait = duration / 2 + (unsigned long long)(hash % 1024) * duration / 1024;
+    if (threadIdx.x == 0)
+        do {
+            __nanosleep(200);
+            asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+        } while (now - start < wait);
+    __syncthreads();
+}
+"""
+
+
+class Low(NamedTuple):
+    """The long kernel: blocks on each multiprocessor, bytes of each, preferred carve-out (-1: none)."""
+
+    blocks: int
+    bytes: int
+    carveout: int
+
+
+# One block of 115,713 bytes leaves room for one of NCCL's beside it: if the carve-out is the largest.
+LOWS = {
+    "1 block of all": Low(1, 232448, -1),
+    "2 blocks": Low(2, 115712, -1),
+    "4 blocks": Low(4, 57344, -1),
+    "8 blocks": Low(8, 28160, -1),
+    "1 block of 115,713 bytes": Low(1, 115713, -1),
+    "1 block of 115,713 bytes, largest carve-out": Low(1, 115713, 100),
+}
+WAVES, BLOCK_NS, ELEMENTS = 20, 200_000, 1 << 20
+SETTINGS = ("NCCL_CGA_CLUSTER_SIZE", "TORCH_NCCL_HIGH_PRIORITY", "NCCL_MAX_CTAS", "TORCH_CUDA_GRAPHS_USE_NODE_PRIORITY")
+
+
+def main() -> int:
+    repetitions = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+    os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
+    os.environ.setdefault("MASTER_PORT", "29513")
+    torch.cuda.set_device(0)
+    dist.init_process_group("nccl", rank=0, world_size=1, device_id=torch.device("cuda:0"))
+    source = torch.randn(ELEMENTS, device="cuda", dtype=torch.bfloat16)
+    target = torch.empty_like(source)
+    hold = cupy.RawKernel(SOURCE, "hold_place")
+    device = torch.cuda.get_device_properties(0)
+    sms = device.multi_processor_count
+    busy = torch.cuda.Stream()
+    busy_for_cupy = cupy.cuda.Stream.from_external(busy)
+
+    def send() -> None:
+        dist.all_to_all_single(target, source, [ELEMENTS], [ELEMENTS], async_op=True).wait()
+
+    def timed(body: Callable[[], None]) -> float:
+        before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        before.record()
+        body()
+        after.record()
+        after.synchronize()
+        return float(before.elapsed_time(after)) * 1e3
+
+    def behind(low: Low, body: Callable[[], None]) -> float:
+        hold.max_dynamic_shared_size_bytes = 232448
+        hold.preferred_shared_memory_carveout = low.carveout
+        with busy_for_cupy:
+            hold((WAVES * low.blocks * sms,), (128,), (cupy.uint64(BLOCK_NS),), shared_mem=low.bytes)
+        time.sleep(0.001)
+        waited = timed(body)
+        busy.synchronize()
+        return waited
+
+    for _ in range(5):
+        timed(send)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        send()
+    for low in LOWS.values():
+        behind(low, send)
+        behind(low, graph.replay)
+    samples: dict[str, list[float]] = {}
+    for _ in range(repetitions):
+        for name, body in (("launched", send), ("graph", graph.replay)):
+            samples.setdefault(f"{name}, alone", []).append(timed(body))
+            for which, low in LOWS.items():
+                samples.setdefault(f"{name}, behind {which}", []).append(behind(low, body))
+    assert torch.equal(source, target)
+    medians = {name: sorted(values)[len(values) // 2] for name, values in samples.items()}
+    settings: dict[str, Any] = {name: os.environ[name] for name in SETTINGS if name in os.environ}
+    result = {"settings": settings, "low_total_us": WAVES * BLOCK_NS / 1e3, "median_us": medians, "samples_us": samples}
+    print(json.dumps(result), flush=True)
+    graph.reset()  # or taking the communicator down waits for ever
+    torch.cuda.synchronize()
+    dist.destroy_process_group()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

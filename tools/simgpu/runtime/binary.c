@@ -1,0 +1,173 @@
+/* What nvcc's code registers before main: fat binaries, and host addresses that stand for kernels and variables.
+ *
+ * Nothing is told to the driver until a kernel or a variable is used, as with the real runtime's lazy loading.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "runtime.h"
+#include "unpack.h"
+
+enum { BUCKETS = 1024, WRAPPER_MAGIC = 0x466243b1, RELAXED = 2 };
+
+/* What __cudaRegisterFatBinary gets (fatbinary_section.h of CUDA 13.0). */
+struct wrapper {
+    int magic, version;
+    const void *data;
+    void *more;
+};
+
+struct binary {
+    const void *image;
+    void *unpacked; /* or NULL */
+    CUlibrary library;
+    CUresult failed; /* why it could not be loaded: that stays so, and is said once */
+};
+
+struct symbol {
+    const void *host;
+    const char *name; /* the program's own, like host */
+    struct binary *binary;
+    size_t bytes; /* of a variable; 0: a kernel */
+    CUkernel kernel;
+    struct symbol *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct symbol *symbols[BUCKETS];
+
+static struct symbol **bucket_of(const void *host) {
+    return &symbols[((uintptr_t)host >> 4) % BUCKETS];
+}
+
+static struct symbol *find(const void *host) {
+    struct symbol *symbol = *bucket_of(host);
+    while (symbol != NULL && symbol->host != host)
+        symbol = symbol->next;
+    return symbol;
+}
+
+static void add(void **binary, const void *host, const char *name, size_t bytes) {
+    struct symbol *const symbol = binary != NULL ? calloc(1, sizeof *symbol) : NULL;
+    if (symbol == NULL)
+        return; /* a launch of it will say that there is no such function */
+    *symbol = (struct symbol){.host = host, .name = name, .binary = (struct binary *)(void *)binary, .bytes = bytes};
+    pthread_mutex_lock(&lock);
+    struct symbol **const bucket = bucket_of(host);
+    symbol->next = *bucket;
+    *bucket = symbol;
+    pthread_mutex_unlock(&lock);
+}
+
+void **__cudaRegisterFatBinary(void *wrapper) {
+    const struct wrapper *const given = wrapper;
+    struct binary *const binary = calloc(1, sizeof *binary);
+    if (binary != NULL)
+        binary->image = given->magic == WRAPPER_MAGIC ? given->data : wrapper;
+    return (void **)(void *)binary;
+}
+
+void __cudaRegisterFatBinaryEnd(void **binary) {
+    (void)binary;
+}
+
+void __cudaUnregisterFatBinary(void **handle) {
+    struct binary *const binary = (struct binary *)(void *)handle;
+    if (binary == NULL)
+        return;
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < BUCKETS; i++)
+        for (struct symbol **at = &symbols[i]; *at != NULL;) {
+            struct symbol *const symbol = *at;
+            if (symbol->binary != binary) {
+                at = &symbol->next;
+                continue;
+            }
+            *at = symbol->next;
+            free(symbol);
+        }
+    if (binary->library != NULL)
+        rt_calls[0].cuLibraryUnload(binary->library);
+    pthread_mutex_unlock(&lock);
+    free(binary->unpacked);
+    free(binary);
+}
+
+void __cudaRegisterFunction(void **binary, const char *host, char *device, const char *name, int limit, void *thread,
+                            void *block, dim3 *block_size, dim3 *grid_size, int *warp) {
+    (void)device, (void)limit, (void)thread, (void)block, (void)block_size, (void)grid_size, (void)warp;
+    add(binary, host, name, 0);
+}
+
+void __cudaRegisterVar(void **binary, char *host, char *device, const char *name, int external, size_t bytes,
+                       int constant, int global) {
+    (void)device, (void)external, (void)constant, (void)global;
+    add(binary, host, name, bytes != 0 ? bytes : 1);
+}
+
+/* Managed variables would be made here. Not zero: done. */
+char __cudaInitModule(void **binary) {
+    (void)binary;
+    return 1;
+}
+
+/* Loading is allowed while a stream captures, as with lazy loading in the real runtime. */
+static cudaError_t load(struct binary *binary) {
+    if (binary->library != NULL || binary->failed != CUDA_SUCCESS)
+        return binary->failed;
+    if (binary->unpacked == NULL)
+        binary->unpacked = rt_unpack(binary->image);
+    const void *const image = binary->unpacked != NULL ? binary->unpacked : binary->image;
+    int mode = RELAXED;
+    rt_calls[0].cuThreadExchangeStreamCaptureMode(&mode);
+    binary->failed = rt_calls[0].cuLibraryLoadData(&binary->library, image, NULL, NULL, 0, NULL, NULL, 0);
+    rt_calls[0].cuThreadExchangeStreamCaptureMode(&mode);
+    return binary->failed;
+}
+
+/* An address that nobody has registered may be a kernel's handle; the driver knows. */
+cudaError_t rt_kernel(const void *function, CUkernel *kernel) {
+    cudaError_t result = cudaSuccess;
+    pthread_mutex_lock(&lock);
+    struct symbol *const symbol = find(function);
+    if (symbol == NULL)
+        *kernel = (CUkernel)(uintptr_t)function;
+    else if (symbol->bytes != 0)
+        result = cudaErrorInvalidDeviceFunction;
+    else {
+        if (symbol->kernel == NULL)
+            result = load(symbol->binary);
+        if (result == cudaSuccess && symbol->kernel == NULL)
+            result = rt_calls[0].cuLibraryGetKernel(&symbol->kernel, symbol->binary->library, symbol->name);
+        *kernel = symbol->kernel;
+    }
+    pthread_mutex_unlock(&lock);
+    return result == CUDA_ERROR_NOT_FOUND ? cudaErrorInvalidDeviceFunction : result;
+}
+
+const void *rt_host_function(CUkernel kernel) {
+    const void *found = kernel;
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < BUCKETS; i++)
+        for (const struct symbol *symbol = symbols[i]; symbol != NULL; symbol = symbol->next)
+            if (kernel != NULL && symbol->kernel == kernel)
+                found = symbol->host;
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+cudaError_t rt_variable(const void *host, CUdeviceptr *address, size_t *bytes) {
+    cudaError_t result = rt_ready();
+    if (result != cudaSuccess)
+        return result;
+    pthread_mutex_lock(&lock);
+    const struct symbol *const symbol = find(host);
+    if (symbol == NULL || symbol->bytes == 0)
+        result = cudaErrorInvalidSymbol;
+    else
+        result = load(symbol->binary);
+    if (result == cudaSuccess)
+        result = rt_calls[0].cuLibraryGetGlobal(address, bytes, symbol->binary->library, symbol->name);
+    pthread_mutex_unlock(&lock);
+    return result == CUDA_ERROR_NOT_FOUND ? cudaErrorInvalidSymbol : result;
+}

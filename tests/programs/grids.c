@@ -52,15 +52,16 @@ static Config config_for(Attribute *attribute, int blocks, uint32_t id, uint32_t
     return (Config){{(uint32_t)blocks, 1, 1}, {THREADS, 1, 1}, (uint32_t)bytes, 0, stream, attribute, 1, 0};
 }
 
-static void cooperative(void) {
+static void cooperative(int one_more) {
     const int blocks = resident() * multiprocessors;
     Attribute attribute;
     const Config config = config_for(&attribute, blocks, 2, 1);
     printf("cooperative: %d", CU(cuLaunchCooperativeKernel)(function, (unsigned)blocks, 1, 1, THREADS, 1, 1,
                                                             (unsigned)bytes, stream, parameters));
     printf(" %d", CU(cuLaunchKernelEx)(&config, function, parameters, NULL));
-    printf(" %d\n", CU(cuLaunchCooperativeKernel)(function, (unsigned)blocks + 1, 1, 1, THREADS, 1, 1, (unsigned)bytes,
-                                                  stream, parameters));
+    printf(" %d\n", !one_more ? 0
+                              : CU(cuLaunchCooperativeKernel)(function, (unsigned)blocks + 1, 1, 1, THREADS, 1, 1,
+                                                              (unsigned)bytes, stream, parameters));
 }
 
 static void clusters(void) {
@@ -96,7 +97,7 @@ static void captured(void) {
     int bad = CU(cuStreamBeginCapture_v2)(stream, 0);
     const int blocks = resident() * multiprocessors;
     bad += launch(blocks, THREADS) + launch(blocks * WAVES, THREADS);
-    cooperative(); /* one of them is refused, which a capture survives */
+    cooperative(0); /* a refused one ends the capture */
     clusters();
     bad += CU(cuStreamEndCapture)(stream, &graph);
     bad += CU(cuGraphInstantiateWithFlags)(&exec, graph, 0) + CU(cuGraphLaunch)(exec, stream);
@@ -132,7 +133,7 @@ int main(int argc, char **argv) {
         launch(4000, THREADS);
         by_potential((void *)(uintptr_t)bytes_of);
     } else if (strcmp(what, "cooperative") == 0)
-        cooperative();
+        cooperative(1);
     else if (strcmp(what, "cluster") == 0)
         clusters();
     else if (strcmp(what, "nodes") == 0)

@@ -73,7 +73,7 @@ UNLOAD = Effect("nothing; what is known of the kernels is forgotten", {SIZE: 6})
 LIMIT = Effect("the limit of dynamic memory stays as high as our sizes need", {"attribute 8 is 232448": 1, SIZE: 6})
 OWN = Effect("limit and carve-out that are told are the program's own", {"8 is 232448": 1, "9 is 100": 1})
 CACHE = Effect("our carve-out is taken back", {"attribute 9 is 100": 1})
-ASKED = Effect("nothing but what the limit would change; the kernel is left alone from then on", {SIZE: 3})
+ASKED = Effect("nothing, our limit and carve-out do not show; the kernel is left alone from then on", {SIZE: 3})
 
 EFFECTS = {
     "cuLaunchKernel(Ex)?(_ptsz)?": LAUNCH,

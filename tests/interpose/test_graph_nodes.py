@@ -50,7 +50,9 @@ def test_every_way_to_set_a_node(load: str, way: str, bare: Runner, preloaded: R
     words += f" setnode=0,{BIG} make=flags run=0,1 "
     words += " ".join(f"{verb}=0,k,10,256,64 run=0,1 {verb}=0,{BIG} run=0,1" for verb in exec_sets) + " sync"
     done, without = preloaded(words, ONE, way), bare(words, way)
-    assert not [line for line in without.stdout.splitlines() if "node" in line[:7] and not line.endswith((" 0", "bytes"))]
+    assert not [
+        line for line in without.stdout.splitlines() if "node" in line[:7] and not line.endswith((" 0", "bytes"))
+    ]
     same(done, without, but=["dynamic_shared"])
     assert [launch["dynamic_shared"] for launch in done.in_graphs] == [SIZE] + [64, SIZE] * len(exec_sets)
     assert done.totals["launches"] == 1, "what is set again is not another launch"
@@ -69,7 +71,9 @@ def test_setting_what_is_shown_does_not_grow(load: str, bare: Runner, preloaded:
 
 def test_nodes_that_were_captured_show_what_was_asked(bare: Runner, preloaded: Runner) -> None:
     words = f"ptx=k stream=0 begin=1 launch=k,{BLOCKS},256,100,1 launch=k,10,256,50,1 end=1 getnode=0 getnode=1 "
-    words += f"getnode1=0 again_node=0 make=flags run=1,1 setnode=0,k,{BLOCKS},512,100 getnode=0 make=flags run=1,1 sync"
+    words += (
+        f"getnode1=0 again_node=0 make=flags run=1,1 setnode=0,k,{BLOCKS},512,100 getnode=0 make=flags run=1,1 sync"
+    )
     done = preloaded(words, ONE)
     same(done, bare(words), but=["dynamic_shared"])
     assert [launch["dynamic_shared"] for launch in done.in_graphs] == [SIZE, 50, SIZE, 50]
@@ -96,9 +100,7 @@ def test_left_alone_and_the_report_says_why(
 
 
 @pytest.mark.parametrize("attribute", ["4:2:1:1", "11:2:1:1", "2:1"])
-def test_a_node_that_becomes_what_is_never_shaped_is_set_back(
-    attribute: str, bare: Runner, preloaded: Runner
-) -> None:
+def test_a_node_that_becomes_what_is_never_shaped_is_set_back(attribute: str, bare: Runner, preloaded: Runner) -> None:
     words = f"ptx=k graph node={BIG} nattr=0,{attribute} getnode=0 make=flags run=0,1 sync"
     done, without = preloaded(words, ONE), bare(words)
     as_alone(done, without)
@@ -125,9 +127,7 @@ def test_attributes_that_change_nothing_about_it_leave_it_shaped(bare: Runner, p
 
 
 @pytest.mark.parametrize(("add", "load"), [*((add, "ptx") for add in ADDS), ("node", "lib"), ("any2", "lib")])
-def test_a_node_that_the_driver_refuses_is_made_as_asked(
-    add: str, load: str, bare: Runner, preloaded: Runner
-) -> None:
+def test_a_node_that_the_driver_refuses_is_made_as_asked(add: str, load: str, bare: Runner, preloaded: Runner) -> None:
     words = f"{load}=k graph {add}={BIG} {add}={BIG} launch={BIG} make=flags run=0,1 sync"
     env = {"SIMGPU_REFUSE": "k:50000"}
     done, without = preloaded(words, ONE, env=env), bare(words, env=env)
@@ -166,9 +166,7 @@ def test_more_than_the_programs_own_limit_is_refused_as_it_would_be_alone(
 
 @pytest.mark.parametrize("kind", ["nodes", "captured", "child", "clone"])
 @pytest.mark.parametrize("form", FORMS)
-def test_a_graph_that_is_not_instantiated_is_set_back(
-    form: str, kind: str, bare: Runner, preloaded: Runner
-) -> None:
+def test_a_graph_that_is_not_instantiated_is_set_back(form: str, kind: str, bare: Runner, preloaded: Runner) -> None:
     """Real drivers refuse a size when a node gets it; one that does so later must do no harm."""
     built = f"graph node={BIG} node=other,{BLOCKS},256,64,0 "
     if kind == "captured":
@@ -187,9 +185,7 @@ def test_a_graph_that_is_not_instantiated_is_set_back(
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_graph_that_is_wrong_by_itself_fails_as_it_would_alone(
-    form: str, bare: Runner, preloaded: Runner
-) -> None:
+def test_a_graph_that_is_wrong_by_itself_fails_as_it_would_alone(form: str, bare: Runner, preloaded: Runner) -> None:
     words = f"ptx=k,wrong set=wrong,8,70000 graph node={BIG} node=wrong,{BLOCKS},256,60000 make={form} getnode=0 "
     words += "getnode=1"
     env = {"SIMGPU_REFUSE_INSTANTIATE": "wrong:50000"}

@@ -1,4 +1,4 @@
-"""A function whose occupancy the program asks for is left alone from then on, and the answer is what it is without us."""
+"""A function whose occupancy the program asks for is left alone from then on; the answer is what it is without us."""
 
 from __future__ import annotations
 
@@ -82,7 +82,9 @@ def test_a_handle_that_comes_back_was_not_asked_about(bare: Runner, preloaded: R
 
 
 def test_wrong_questions_are_answered_as_they_are(bare: Runner, preloaded: Runner) -> None:
-    words = f"ptx=k {BIG} occ=k,0,0 occ=k,2048,0 occavail=k,0,0 occavail=k,99,256 occflags=k,256,999999 occsize=k,999999"
+    words = (
+        f"ptx=k {BIG} occ=k,0,0 occ=k,2048,0 occavail=k,0,0 occavail=k,99,256 occflags=k,256,999999 occsize=k,999999"
+    )
     words += f" occclusters=k,{BLOCKS},256,0 {BIG}"
     same(preloaded(words, ONE), bare(words), but=["dynamic_shared"])
 

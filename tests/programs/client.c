@@ -14,6 +14,7 @@
  *   driver=PATH,K,A            attribute A of kernel K as the driver tells it, likewise
  *   repeat=N       of the next launch
  *   nccl=PATH      a library that launches (ncclk=) and creates streams (nccls) itself
+ *   ncclp=P nccli=P,I          it creates a stream of priority P, of green context I
  *   deep=PATH,K    ask for kernel K of the last module behind everybody's back
  *   forks=N        first of all: N children, which do the same as their parent
  *   fork .. join   the words between them in a child                   spawn vfork exec  the rest in a new program
@@ -248,6 +249,11 @@ static int run(const char *verb, const char *whole) {
     if (strcmp(verb, "nccls") == 0) {
         int (*make)(void **) = dlsym(nccl, "test_stream");
         return add_stream(make(&streams[stream_count]));
+    }
+    if (strcmp(verb, "ncclp") == 0 || strcmp(verb, "nccli") == 0) {
+        int (*make)(void **, void *, int) = dlsym(nccl, "test_stream_of");
+        void *const green = verb[4] == 'i' ? greens[atoi(words[1])] : NULL;
+        return add_stream(make(&streams[stream_count], green, atoi(words[0])));
     }
     if (strcmp(verb, "deep") == 0) {
         void *function = NULL, *library = dlopen(words[0], RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);

@@ -4,7 +4,9 @@
  *   occ occflags = K,threads,dynamic         occsize occsizeflags = K,dynamic       occavail=K,blocks,threads
  *   occclusters occcluster = K,blocks,threads,dynamic      with the attributes of attr=
  *   sset sset_ptsz = S,A,V  sget=S,A  scopy=TO,FROM  of=S  destroy=S        streams: attributes, priority
- *   block=K,x,y,z bytes=K,N legacy=K grid=K,w,h async=K,w,h,S               the ways to launch before CUDA 4.0
+ *   green=N        a green context of N multiprocessors       greenstream=I,P    a stream of the I-th
+ *   greencontext=I its context becomes the current one        greenend=I         it ends
+ *   block=K,x,y,z (and its parameters) bytes=K,N legacy=K grid=K,w,h async=K,w,h,S   ways to launch before CUDA 4.0
  *   multi=N,K,blocks,threads,dynamic,S       N times by cuLaunchCooperativeKernelMultiDevice
  */
 #pragma once
@@ -80,6 +82,34 @@ static int stream_word(const char *verb) {
     return result;
 }
 
+static void *greens[MOST];
+static int green_count;
+
+static int green(const char *verb) {
+    static char all[1024], part[1024];
+    unsigned groups = 1;
+    void *context = NULL, *description = NULL;
+    const int number = atoi(words[0]);
+    int result;
+    if (strcmp(verb, "greenstream") == 0) {
+        result = CU(cuGreenCtxStreamCreate)(&streams[stream_count], greens[number], 1, atoi(words[1]));
+        stream_count += result == 0;
+        return result;
+    }
+    if (strcmp(verb, "greenend") == 0)
+        return CU(cuGreenCtxDestroy)(greens[number]);
+    if (strcmp(verb, "greencontext") == 0) {
+        result = CU(cuCtxFromGreenCtx)(&context, greens[number]);
+        return result ? result : CU(cuCtxSetCurrent)(context);
+    }
+    result = CU(cuDeviceGetDevResource)(device, all, 1);
+    if (result == 0)
+        result = CU(cuDevSmResourceSplitByCount)(part, &groups, all, NULL, 0, (unsigned)number);
+    if (result == 0)
+        result = CU(cuDevResourceGenerateDesc)(&description, part, 1);
+    return result ? result : CU(cuGreenCtxCreate)(&greens[green_count++], description, device, 1);
+}
+
 static int legacy(const char *verb) {
     static uint64_t a = 9;
     static uint32_t b = 8;
@@ -97,6 +127,9 @@ static int legacy(const char *verb) {
     void *const function = find_kernel(words[0])->handle;
     const int one = word_count > 1 ? atoi(words[1]) : 0, two = word_count > 2 ? atoi(words[2]) : 0;
     if (strcmp(verb, "block") == 0)
+        (void)(CU(cuParamSetSize)(function, 12) + CU(cuParamSetv)(function, 0, &a, 8) +
+               CU(cuParamSetv)(function, 8, &b, 4));
+    if (strcmp(verb, "block") == 0)
         return CU(cuFuncSetBlockShape)(function, one, two, atoi(words[3]));
     if (strcmp(verb, "bytes") == 0)
         return CU(cuFuncSetSharedSize)(function, (unsigned)one);
@@ -110,10 +143,12 @@ static int query_word(const char *verb, int *result) {
     static const char *const attribute_words[] = {"set", "get", "cache", NULL};
     static const char *const stream_words[] = {"of", "destroy", "scopy", "sset", "sset_ptsz", "sget", NULL};
     static const char *const legacy_words[] = {"block", "bytes", "legacy", "grid", "async", "multi", NULL};
+    static const char *const green_words[] = {"green", "greenstream", "greencontext", "greenend", NULL};
     const struct {
         const char *const *verbs;
         int (*act)(const char *);
-    } kinds[] = {{attribute_words, kernel_attribute}, {stream_words, stream_word}, {legacy_words, legacy}};
+    } kinds[] = {
+        {attribute_words, kernel_attribute}, {stream_words, stream_word}, {legacy_words, legacy}, {green_words, green}};
     for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++)
         for (const char *const *known = kinds[kind].verbs; *known; known++)
             if (strcmp(verb, *known) == 0)

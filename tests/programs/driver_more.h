@@ -87,11 +87,21 @@ typedef struct {
     X(cuStreamGetAttribute, cuStreamGetAttribute, 11000, 0, (void *, int, void *))                                     \
     X(cuStreamCopyAttributes, cuStreamCopyAttributes, 11000, 0, (void *, void *))                                      \
     X(cuStreamGetPriority_ptsz, cuStreamGetPriority, 7000, 2, (void *, int *))                                         \
+    X(cuDeviceGetDevResource, cuDeviceGetDevResource, 12040, 0, (int, void *, int))                                    \
+    X(cuDevSmResourceSplitByCount, cuDevSmResourceSplitByCount, 12040, 0,                                              \
+      (void *, unsigned *, const void *, void *, unsigned, unsigned))                                                  \
+    X(cuDevResourceGenerateDesc, cuDevResourceGenerateDesc, 12040, 0, (void **, void *, unsigned))                     \
+    X(cuGreenCtxCreate, cuGreenCtxCreate, 12040, 0, (void **, void *, int, unsigned))                                  \
+    X(cuGreenCtxDestroy, cuGreenCtxDestroy, 12040, 0, (void *))                                                        \
+    X(cuGreenCtxStreamCreate, cuGreenCtxStreamCreate, 12050, 0, (void **, void *, unsigned, int))                      \
+    X(cuCtxFromGreenCtx, cuCtxFromGreenCtx, 12040, 0, (void **, void *))                                               \
     X(cuStreamIsCapturing, cuStreamIsCapturing, 10000, 0, (void *, int *))                                             \
     X(cuLaunch, cuLaunch, 2000, 0, (void *))                                                                           \
     X(cuLaunchGrid, cuLaunchGrid, 2000, 0, (void *, int, int))                                                         \
     X(cuLaunchGridAsync, cuLaunchGridAsync, 2000, 0, (void *, int, int, void *))                                       \
     X(cuFuncSetBlockShape, cuFuncSetBlockShape, 2000, 0, (void *, int, int, int))                                      \
+    X(cuParamSetSize, cuParamSetSize, 2000, 0, (void *, unsigned))                                                     \
+    X(cuParamSetv, cuParamSetv, 2000, 0, (void *, int, void *, unsigned))                                              \
     X(cuFuncSetSharedSize, cuFuncSetSharedSize, 2000, 0, (void *, unsigned))                                           \
     X(cuLaunchCooperativeKernelMultiDevice, cuLaunchCooperativeKernelMultiDevice, 9000, 0,                             \
       (LaunchParams *, unsigned, unsigned))

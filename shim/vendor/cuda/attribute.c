@@ -6,7 +6,13 @@
 static void told_by_program(const void *handle, int device, int attribute, int value) {
     limit_believe(handle, device, attribute, value);
     if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
-        carveout_is_programs(handle, device);
+        carveout_is_programs(handle, device, value);
+    struct handle *known = attribute >= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH &&
+                                   attribute <= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH && armed_and_ready()
+                               ? handle_find(handle)
+                               : NULL;
+    if (known) /* its launches are in clusters from now on */
+        handle_doubted(known);
 }
 
 static void answer_as_told(const void *handle, int device, int attribute, int *value) {

@@ -47,12 +47,18 @@ void carveout_withdraw(struct handle *handle) {
             handle_set(handle, WHICH, device, BY_DEFAULT);
 }
 
-void carveout_is_programs(const void *value, int device) {
+void carveout_is_programs(const void *value, int device, int set) {
     struct handle *handle = armed_and_ready() ? handle_find(value) : NULL;
     if (!handle)
         return;
-    __atomic_fetch_or(&handle->carveout_program, bit_of(handle, device), __ATOMIC_RELEASE);
-    __atomic_fetch_and(&handle->carveout_ours, ~bit_of(handle, device), __ATOMIC_RELEASE);
+    const uint32_t bit = bit_of(handle, device);
+    const bool small = set >= 0 && set < LARGEST;
+    __atomic_fetch_or(&handle->carveout_program, bit, __ATOMIC_RELEASE);
+    __atomic_fetch_and(&handle->carveout_ours, ~bit, __ATOMIC_RELEASE);
+    uint32_t before = small ? __atomic_fetch_or(&handle->carveout_small, bit, __ATOMIC_ACQ_REL)
+                            : __atomic_fetch_and(&handle->carveout_small, ~bit, __ATOMIC_ACQ_REL);
+    if (small != ((before & bit) != 0)) /* whether there is room beside it is another question now */
+        handle_doubted(handle);
 }
 
 void carveout_answer(const void *value, int device, int *answer) {

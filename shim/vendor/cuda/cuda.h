@@ -177,6 +177,7 @@ struct handle {
     uint32_t cluster;          /* of the launches that were checked in clusters: width + height * 256 + depth * 65536 */
     uint32_t carveout_ours;    /* devices, by bit, where we have set the carve-out; a function has bit 0 only */
     uint32_t carveout_program; /* ...where it is the program's */
+    uint32_t carveout_small;   /* ...and not the largest */
     const char *name;          /* as given by the program, or by the driver; NULL: not known */
 };
 
@@ -219,7 +220,7 @@ bool carveout_is_small(const struct handle *handle, int device);
 /* Takes ours back for good. */
 void carveout_withdraw(struct handle *handle);
 /* The program has set one; the program asks for it and the driver has answered. */
-void carveout_is_programs(const void *value, int device);
+void carveout_is_programs(const void *value, int device, int set);
 void carveout_answer(const void *value, int device, int *answer);
 
 /* ---- size.c ---- */

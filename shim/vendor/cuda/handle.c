@@ -107,6 +107,7 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, const char *n
     __atomic_store_n(&handle->cluster, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->carveout_ours, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->carveout_program, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&handle->carveout_small, 0, __ATOMIC_RELAXED);
     if (!name || !same_name)
         __atomic_store_n(&handle->name, name ? keep_name(name) : NULL, __ATOMIC_RELEASE);
     __atomic_store_n(&handle->kind, (uint32_t)kind, __ATOMIC_RELEASE);

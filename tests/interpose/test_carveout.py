@@ -1,0 +1,106 @@
+"""Shaped kernels and communication ask for the largest carve-out of shared memory, unless the program has its own."""
+
+from __future__ import annotations
+
+import pytest
+from interposing import BLOCKS, NCCL, ONE, Build, Runner, rule, same, smallest_size
+
+BIG = f"launch=k,{BLOCKS},256,0"
+SIZE = smallest_size(1)
+KEEP = 'when: always\ncompute: [{match: {kernel: "*"}, shape: {blocks_per_sm: 1}, carveout: keep}]'
+MAKE_ROOM = """when: always
+communication: {footprint: {threads: 512, registers: 32, static_shared_memory: 0, dynamic_shared_memory: 20000}}
+compute: [{match: {kernel: "*"}, shape: make_room}]"""
+
+
+@pytest.mark.parametrize("load", ["ptx", "lib", "enum", "enumlib"])
+def test_the_driver_is_told_and_the_program_is_not(load: str, bare: Runner, preloaded: Runner, build: Build) -> None:
+    asked = f"driver={build.deep()},k,9 get=k,9"
+    words = f"{load}=k,other {asked} {BIG} {asked} {BIG} {BIG} {asked} driver={build.deep()},other,9"
+    done, without = preloaded(words, ONE), bare(words)
+    same(done, without, but=["dynamic_shared"])
+    assert (without.told, done.told) == ([-1] * 4, [-1, 100, 100, -1])
+    assert done.stdout.count("value -1") == 3
+
+
+@pytest.mark.parametrize(
+    ("policy", "launch", "value"),
+    [
+        (ONE, f"k,{BLOCKS},256,0", 100),
+        (KEEP, f"k,{BLOCKS},256,0", -1),
+        (rule("leave"), f"k,{BLOCKS},256,0", -1),
+        ("observe", f"k,{BLOCKS},256,0", -1),
+        (ONE, "k,100,256,0", -1),  # one wave
+        (rule("{blocks_per_sm: 1}", when="overlapping"), f"k,{BLOCKS},256,0", -1),
+        (ONE, f"{NCCL},16,256,0", 100),
+        (KEEP, f"{NCCL},16,256,0", -1),
+        (rule("leave"), f"{NCCL},16,256,0", -1),
+        ("observe", f"{NCCL},16,256,0", -1),
+        (MAKE_ROOM, f"k,{BLOCKS},256,0", 100),
+        (MAKE_ROOM, f"k,{BLOCKS},256,60000", 100),  # where there is room already: only in that configuration it is
+    ],
+)
+def test_which_kernels_ask(policy: str, launch: str, value: int, bare: Runner, preloaded: Runner, build: Build) -> None:
+    words = f"ptx=k,{NCCL} set=k,8,60000 launch={launch} launch={launch} driver={build.deep()},{launch.split(',')[0]},9"
+    done = preloaded(words, policy)
+    same(done, bare(words), but=["dynamic_shared", "priority", "entry"])
+    assert done.told == [value], done.reasons
+
+
+@pytest.mark.parametrize("load", ["ptx", "lib"])
+@pytest.mark.parametrize("own", [0, 50, 100, -1])
+def test_what_the_program_has_set_counts(own: int, load: str, bare: Runner, preloaded: Runner, build: Build) -> None:
+    asked = f"driver={build.deep()},k,9 get=k,9"
+    before = f"{load}=k set=k,9,{own} {BIG} {asked} {BIG} {asked}"
+    after = f"{load}=k {BIG} {BIG} set=k,9,{own} {asked} {BIG} {asked}"
+    for words in (before, after):
+        done, without = preloaded(words, ONE), bare(words)
+        assert without.stdout.count(f"value {own}") == 2
+        same(done, without, but=["dynamic_shared"])
+        assert done.told == without.told == [own] * 2
+
+
+@pytest.mark.parametrize(("own", "size"), [(-1, 1), (100, 1), (50, 0), (0, 0)])
+def test_no_room_is_made_in_a_configuration_that_has_none(own: int, size: int, bare: Runner, preloaded: Runner) -> None:
+    words = f"ptx=k set=k,9,{own} {BIG} {BIG}"
+    done = preloaded(words, MAKE_ROOM)
+    same(done, bare(words), but=["dynamic_shared"])
+    assert done.reasons == ({"shaped": 2} if size else {"no_room_shared_memory": 2})
+    # The same when it is set between launches.
+    words = f"ptx=k {BIG} {BIG} set=k,9,{own} {BIG} {BIG}"
+    done = preloaded(words, MAKE_ROOM)
+    same(done, bare(words), but=["dynamic_shared"])
+    assert done.reasons == ({"shaped": 4} if size else {"shaped": 2, "no_room_shared_memory": 2})
+
+
+@pytest.mark.parametrize("load", ["ptx", "lib"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_preference_for_the_cache_is_the_programs_word(
+    when: str, load: str, bare: Runner, preloaded: Runner, build: Build
+) -> None:
+    asked = f"driver={build.deep()},k,9 get=k,9"
+    words = f"{load}=k cache=k,2 {BIG} {asked} {BIG}"
+    if when == "after":
+        words = f"{load}=k {BIG} {BIG} cache=k,2 {asked} {BIG} {asked}"
+    done, without = preloaded(words, ONE), bare(words)
+    assert "cache: 0" in without.stdout
+    same(done, without, but=["dynamic_shared"])
+    assert done.told == without.told == [-1] * len(done.told)
+
+
+def test_every_device_is_told(bare: Runner, preloaded: Runner, build: Build) -> None:
+    asked = f"driver={build.deep()},k,9 get=k,9 "
+    words = f"lib=k {BIG} {asked}device=1 {asked}{BIG} {asked}set=k,9,30 {asked}device=0 {asked}{BIG} {asked}"
+    env = {"SIMGPU": "h100,2"}
+    done, without = preloaded(words, ONE, env=env), bare(words, env=env)
+    same(done, without, but=["dynamic_shared"])
+    assert done.told == [100, -1, 100, 30, 100, 100]
+
+
+def test_a_handle_that_comes_back_is_told_again(bare: Runner, preloaded: Runner, build: Build) -> None:
+    asked = f"driver={build.deep()},k,9 get=k,9 "
+    words = f"ptx=k set=k,9,10 {BIG} {asked}unload=0 ptx=k {asked}{BIG} {asked}unload=1 ptx=k {asked}addresses"
+    done, without = preloaded(words, ONE), bare(words)
+    assert "addresses: 3" in without.stdout
+    same(done, without, but=["dynamic_shared"])
+    assert done.told == [10, -1, 100, -1]

@@ -1,0 +1,43 @@
+"""Launches by the calls before CUDA 4.0, and on several devices at once: counted, and passed on as they are."""
+
+from __future__ import annotations
+
+import pytest
+from interposing import BLOCKS, ONE, Runner, same
+
+SHAPE = "block=k,256,1,1 bytes=k,1024"
+
+
+@pytest.mark.parametrize("way", ["symbol", "dlsym", "proc_address", "proc_address_v2"])
+@pytest.mark.parametrize("policy", [ONE, "observe"], ids=["shape", "observe"])
+def test_counted_and_passed_on(policy: str, way: str, bare: Runner, preloaded: Runner) -> None:
+    words = f"ptx=k {SHAPE} stream=-1 legacy=k grid=k,{BLOCKS},1 grid=k,2,2 async=k,{BLOCKS},1,1 "
+    words += "multi=1,k,132,256,0,1 sync"
+    done, without = preloaded(words, policy, way), bare(words, way)
+    assert "grid: 0" in without.stdout
+    same(done, without)
+    assert done.totals["launches"] == 5
+    assert done.reasons == {"unknown_footprint": 4, "cooperative": 1}
+    assert done.ways == {way.removesuffix("_v2"): 5}
+
+
+def test_on_several_devices(bare: Runner, preloaded: Runner) -> None:
+    """As far as the driver does it; the number is not believed."""
+    words = "ptx=k stream=0 " + " ".join(f"multi={count},k,132,256,0,1" for count in (0, 1, 2, 16)) + " sync"
+    done, without = preloaded(words, ONE), bare(words)
+    same(done, without)
+    assert done.reasons == {"cooperative": 19}
+
+
+def test_wrong_ones_are_the_drivers_to_refuse(bare: Runner, preloaded: Runner) -> None:
+    words = "ptx=k grid=k,1,1 block=k,0,0,0 block=k,4096,1,1 legacy=k block=k,32,1,1 grid=k,0,1 grid=k,-1,1 "
+    words += "bytes=k,99999999 grid=k,1,1 multi=-1,k,1,32,0,0"
+    done, without = preloaded(words, ONE), bare(words)
+    same(done, without)
+
+
+def test_a_kernel_that_is_shaped_elsewhere(bare: Runner, preloaded: Runner) -> None:
+    big = f"launch=k,{BLOCKS},256,0"
+    words = f"ptx=k {big} {big} block=k,256,1,1 bytes=k,40000 grid=k,{BLOCKS},1 bytes=k,0 grid=k,{BLOCKS},1 {big} sync"
+    done, without = preloaded(words, ONE), bare(words)
+    assert (done.status, done.seen) == (without.status, without.seen)

@@ -1,0 +1,136 @@
+"""Streams that a policy wants raised: of communication libraries, and those that turn out to carry communication."""
+
+from __future__ import annotations
+
+import pytest
+from interposing import NCCL, Build, Runner, rule, same
+
+COMM = f"launch={NCCL},16,256,0"
+
+
+def carrying(priority: str = "inherit", streams: str = "highest") -> str:
+    more = f"communication: {{priority: {priority}, streams: {{carrying_communication: true, priority: {streams}}}}}"
+    return rule("leave", more=more)
+
+
+def of_streams(text: str) -> list[int]:
+    return [int(line.split()[1]) for line in text.splitlines() if line.startswith("priority")]
+
+
+@pytest.mark.parametrize("way", ["symbol", "dlsym", "proc_address_v2"])
+def test_a_stream_that_carries_communication_is_raised_once(way: str, bare: Runner, preloaded: Runner) -> None:
+    words = f"ptx={NCCL},k stream=0 stream=-1 launch=k,10,256,0,1 of=1 repeat=3 {COMM},1 of=1 launch=k,10,256,0,1 "
+    words += f"{COMM},2 of=2 launch=k,10,256,0,2 of=0"
+    done, without = preloaded(words, carrying(), way), bare(words, way)
+    assert of_streams(without.stdout) == [0, 0, -1, 0]
+    assert of_streams(done.stdout) == [0, -5, -5, 0]
+    assert done.priorities == [0, -5, -5, -5, -5, -5, -5]
+    assert done.totals["streams_raised"] == 2
+    assert (done.totals["raised"], done.totals["communication"]) == (0, 4)
+    assert [line for line in done.stdout.splitlines() if not line.startswith("priority")] == [
+        line for line in without.stdout.splitlines() if not line.startswith("priority")
+    ]
+
+
+@pytest.mark.parametrize(
+    "launch",
+    [
+        f"{COMM},1",
+        f"ex={NCCL},16,256,0,1",
+        f"coop={NCCL},16,256,0,1",
+        f"launch_ptsz={NCCL},16,256,0,1",
+        f"ex_ptsz={NCCL},16,256,0,1",
+        f"coop_ptsz={NCCL},16,256,0,1",
+    ],
+)
+def test_however_it_is_launched(launch: str, preloaded: Runner) -> None:
+    done = preloaded(f"ptx={NCCL} stream=0 {launch} of=1 {launch}", carrying())
+    assert of_streams(done.stdout) == [-5]
+    assert done.priorities == [-5, -5]
+    assert done.totals["streams_raised"] == 1
+
+
+def test_default_streams_are_told_apart(preloaded: Runner) -> None:
+    done = preloaded(f"ptx={NCCL} {COMM} of=0 launch_ptsz={NCCL},16,256,0 {COMM}", carrying())
+    assert of_streams(done.stdout) == [-5]
+    assert {launch["priority"] for launch in done.launches} <= {-5, 0}
+    assert done.totals["communication"] == 3
+
+
+def test_what_the_program_sets_afterwards_stays(bare: Runner, preloaded: Runner) -> None:
+    words = f"ptx={NCCL} stream=0 {COMM},1 sset=1,8,-2 of=1 {COMM},1 {COMM},1 of=1 sget=1,8"
+    done, without = preloaded(words, carrying()), bare(words)
+    assert of_streams(done.stdout) == of_streams(without.stdout) == [-2, -2]
+    assert done.priorities[1:] == without.priorities[1:] == [-2, -2]
+
+
+def test_a_number_and_a_stream_that_is_higher_already(preloaded: Runner) -> None:
+    done = preloaded(f"ptx={NCCL} stream=0 {COMM},1 of=1", carrying(streams="-2"))
+    assert of_streams(done.stdout) == [-2]
+
+
+def test_a_stream_that_comes_back_is_another(preloaded: Runner) -> None:
+    """A handle may be given out again: it is tried again."""
+    words = f"ptx={NCCL} " + " ".join(f"stream=0 {COMM},{i + 1} of={i + 1} destroy={i + 1}" for i in range(6))
+    done = preloaded(words, carrying())
+    assert of_streams(done.stdout) == [-5] * 6
+    assert done.totals["streams_raised"] == 6
+
+
+def test_more_streams_than_there_is_room_for(bare: Runner, preloaded: Runner) -> None:
+    words = f"ptx={NCCL} " + " ".join(f"stream=0 {COMM},{i + 1}" for i in range(70)) + f" {COMM},70 of=70"
+    done, without = preloaded(words, carrying()), bare(words)
+    assert done.status == without.status == 0
+    assert done.totals["streams_raised"] == 64
+    assert of_streams(done.stdout) == [0]
+
+
+def test_raised_streams_and_raised_launches(preloaded: Runner) -> None:
+    """Our own raising of a stream is not taken for a priority of the program's."""
+    done = preloaded(f"ptx={NCCL},k stream=0 repeat=3 {COMM},1 {COMM},1 launch=k,10,256,0,1 {COMM}", carrying("auto"))
+    assert "program_sets_priority" not in done.reasons
+    assert [launch["priority"] for launch in done.launches if launch["kernel"] == NCCL] == [-5] * 5
+
+
+def test_while_the_stream_captures(bare: Runner, preloaded: Runner) -> None:
+    words = f"ptx={NCCL} stream=0 begin=1 {COMM},1 {COMM},1 end=1 go=1,2 sync"
+    done, without = preloaded(words, carrying()), bare(words)
+    assert done.seen == without.seen
+    assert [launch["result"] for launch in done.launches] == [0] * len(without.launches)
+
+
+@pytest.mark.parametrize("policy", [rule("leave", more="communication: {priority: inherit}"), "observe"])
+def test_nothing_is_raised_unasked(policy: str, bare: Runner, preloaded: Runner) -> None:
+    words = f"ptx={NCCL} stream=0 plain blocking=-1 {COMM},1 {COMM},2 of=1 of=2 of=3"
+    done = preloaded(words, policy)
+    same(done, bare(words))
+    assert done.totals["streams_raised"] == 0
+
+
+def test_streams_of_green_contexts(bare: Runner, preloaded: Runner, build: Build) -> None:
+    words = f"ptx={NCCL},k green=16 greenstream=0,0 greenstream=0,-1 of=1 of=2 launch=k,4000,256,0,1 {COMM},1 of=1 "
+    words += "greenend=0"
+    done, without = preloaded(words, "observe"), bare(words)
+    assert "greenstream: 0" in without.stdout, without.stdout
+    same(done, without)
+    done = preloaded(words, carrying())
+    assert of_streams(done.stdout) == [0, -1, -5]
+
+
+def test_every_way_in_which_a_communication_library_creates_streams(
+    bare: Runner, preloaded: Runner, build: Build
+) -> None:
+    streams = 'streams: {created_by: ["libnccl.so*"], priority: highest}'
+    policy = rule("leave", more=f"communication: {{priority: inherit, {streams}}}")
+    words = f"nccl={build.nccl()} green=16 nccls ncclp=0 ncclp=-2 ncclp=-5 nccli=0,0 nccli=-1,0 greenstream=0,0 "
+    words += " ".join(f"of={i}" for i in range(1, 8))
+    done, without = preloaded(words, policy), bare(words)
+    assert of_streams(without.stdout) == [0, 0, -2, -5, 0, -1, 0]
+    assert of_streams(done.stdout) == [-5] * 6 + [0]
+    assert done.totals["streams_raised"] == 5
+
+
+def test_wrong_streams_are_the_drivers_to_refuse(bare: Runner, preloaded: Runner) -> None:
+    words = f"ptx={NCCL} stream=0 destroy=1 of=1 destroy=1 destroy=0 sset=1,8,-1 {COMM},1 {COMM}"
+    done, without = preloaded(words, rule("leave")), bare(words)
+    assert done.seen == without.seen

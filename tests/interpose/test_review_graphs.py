@@ -106,7 +106,7 @@ def test_a_function_does_not_show_the_carve_out_of_its_kernel(bare: Runner, prel
 def test_auto_raises_communication(preloaded: Runner) -> None:
     """The default, as long as nothing speaks against it: the greatest priority."""
     words = f"ptx=k,{NCCL} stream=0 repeat=2 launch={NCCL},16,256,0,1 launch=k,{BLOCKS},256,0"
-    done = preloaded(words, rule("leave"))
+    done = preloaded(words, rule("leave", more="communication: {priority: auto}"))
     assert done.priorities == [-5, -5, 0]
     assert done.totals["raised"] == 2
 
@@ -162,3 +162,12 @@ def test_a_launch_that_is_wrong_by_itself_says_nothing_about_its_kernel(bare: Ru
     assert done.stdout == without.stdout
     assert done.sizes[-1] == SIZE
     assert done.totals["refused"] == 0
+
+
+def test_every_thread_has_a_default_stream_of_its_own(preloaded: Runner) -> None:
+    """A grid that fills the GPU in one wave, on that of another thread than the communication's."""
+    words = f"ptx=k,{NCCL} launch_ptsz={NCCL},16,256,0 thread launch_ptsz=k,1000,256,0 end_thread "
+    words += f"launch_ptsz={NCCL},16,256,0"
+    done = preloaded(words, rule("leave", more="communication: {priority: auto}"))
+    assert done.priorities == [-5, 0, 0]
+    assert done.reasons["one_wave_neighbour"] == 1

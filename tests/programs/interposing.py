@@ -37,8 +37,13 @@ TOLD = "driver says"
 H100_SHARED, RESERVED, GRANULE = 233472, 1024, 128
 
 
-def rule(shape: str, when: str = "always", match: str = 'kernel: "*"', more: str = "") -> str:
-    """A policy of one rule."""
+def rule(
+    shape: str,
+    when: str = "always",
+    match: str = 'kernel: "*"',
+    more: str = "communication: {priority: inherit}",
+) -> str:
+    """A policy of one rule, which leaves communication as it is unless `more` says otherwise."""
     return f"when: {when}\n{more}\ncompute: [{{match: {{{match}}}, shape: {shape}}}]"
 
 

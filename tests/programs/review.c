@@ -110,6 +110,7 @@ static void programmatic(void) {
     printf("node: %d\n", cuGraphAddNode_v2(&nodes[0], graph, NULL, NULL, 0, &params));
     params.kernel.gridDimX = BLOCKS;
     printf("node: %d\n", cuGraphAddNode_v2(&nodes[1], graph, nodes, edge, 1, &params));
+    printf("set: %d\n", cuGraphKernelNodeSetParams_v2(nodes[1], &params.kernel));
 }
 
 /* A node with an attribute that forbids to shape it gets parameters once more. */

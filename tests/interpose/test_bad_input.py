@@ -32,7 +32,7 @@ def test_communication_about_which_the_driver_tells_nothing(bare: Runner, preloa
     """It is communication all the same, and what it takes stays unknown."""
     words = f"ptx={NCCL},k repeat=3 launch={NCCL},16,256,0 {BIG}"
     env = {"SIMGPU_NO_ATTRIBUTES": f"{NCCL}:801"}
-    done = preloaded(words, rule("make_room"), env=env)
+    done = preloaded(words, rule("make_room", more=""), env=env)
     same(done, bare(words, env=env), but=["priority", "entry"])
     assert done.priorities == [-5] * 3 + [0]
     assert done.reasons == {"communication": 3, "no_communication_seen": 1}

@@ -93,14 +93,14 @@ MUTANTS = [
     one(
         "no relaunch after refusal",
         f"{CUDA}/launch.c",
-        "    return launch_as_asked(request);\n}\n\n/* May the launch ask",
-        "    return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;\n}\n\n/* May the launch ask",
+        "    launch_leave_alone(request, place, possible);\n    return launch_as_asked(request);",
+        "    launch_leave_alone(request, place, possible);\n    return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;",
         f"{INTERPOSE}/test_refusal.py",
     ),
     one(
         "a refused kernel is tried again",
         f"{CUDA}/launch.c",
-        "        __atomic_store_n(&handle->refused, 1, __ATOMIC_RELAXED);\n",
+        "        handle_mark(handle, HANDLE_REFUSED);\n",
         "        ;\n",
         f"{INTERPOSE}/test_refusal.py",
     ),
@@ -127,14 +127,14 @@ MUTANTS = [
     ),
     one(
         "decisions outlive an unload",
-        f"{CUDA}/entry.c",
+        f"{CUDA}/module.c",
         "    handle_forget_owner(module);\n",
         "",
         f"{INTERPOSE}/test_handles.py",
     ),
     one(
         "library decisions outlive an unload",
-        f"{CUDA}/entry.c",
+        f"{CUDA}/module.c",
         "    handle_forget_owner(library);\n",
         "",
         f"{INTERPOSE}/test_handles.py",
@@ -161,8 +161,8 @@ MUTANTS = [
     one(
         "the program takes the limit back",
         f"{CUDA}/limit.c",
-        "(uint32_t)asked < needed_in(limits) ? (int)needed_in(limits) : asked;",
-        "(uint32_t)asked < needed_in(limits) ? asked : asked;",
+        "(uint32_t)asked < needed ? (int)needed : asked;",
+        "(uint32_t)asked < needed ? asked : asked;",
         f"{INTERPOSE}/test_shaping.py",
     ),
     one(

@@ -88,6 +88,13 @@ def test_a_preference_for_the_cache_is_the_programs_word(
     assert done.told == without.told == [-1] * len(done.told)
 
 
+def test_what_a_kernel_has_counts_for_its_function(bare: Runner, preloaded: Runner, build: Build) -> None:
+    words = f"lib=k set=k,9,50 function=k {BIG} driver={build.deep()},k,9 get=k,9 {BIG}"
+    done, without = preloaded(words, ONE), bare(words)
+    same(done, without, but=["dynamic_shared"])
+    assert done.told == without.told == [50]
+
+
 def test_every_device_is_told(bare: Runner, preloaded: Runner, build: Build) -> None:
     asked = f"driver={build.deep()},k,9 get=k,9 "
     words = f"lib=k {BIG} {asked}device=1 {asked}{BIG} {asked}set=k,9,30 {asked}device=0 {asked}{BIG} {asked}"

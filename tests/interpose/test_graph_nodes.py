@@ -79,6 +79,14 @@ def test_nodes_that_were_captured_show_what_was_asked(bare: Runner, preloaded: R
     assert [launch["dynamic_shared"] for launch in done.in_graphs] == [SIZE, 50, SIZE, 50]
 
 
+def test_of_two_sizes_that_became_one_neither_is_told(bare: Runner, preloaded: Runner) -> None:
+    """A known limit: such nodes show what they are launched with, rather than the other one's size."""
+    words = f"ptx=k stream=0 begin=1 launch=k,{BLOCKS},256,100,1 launch=k,{BLOCKS},256,200,1 end=1 getnode=0 getnode=1"
+    done, without = preloaded(words, ONE), bare(words)
+    assert [done.stdout.count(f"{size} bytes") for size in (100, 200, SIZE)] == [0, 0, 2]
+    assert done.status == without.status
+
+
 @pytest.mark.parametrize(
     ("node", "policy", "reason"),
     [

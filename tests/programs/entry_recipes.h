@@ -235,6 +235,14 @@ static void recipe_cuKernelGetFunction(type_cuKernelGetFunction *call) {
     printf(" %d\n", call(&got, NULL));
     launch_often(got);
 }
+/* After the end of what it was made in, a handle may mean another kernel, which is left alone: nobody knows it. Which
+ * of the new ones has the address of an old one is the driver's affair. */
+static void launch_all(void) {
+    launch_often(k);
+    launch_often(leave);
+    launch_often(comm);
+}
+
 static void recipe_cuLibraryGetModule(type_cuLibraryGetModule *call) {
     CUmodule inside = NULL;
     CUfunction got = NULL;
@@ -244,16 +252,15 @@ static void recipe_cuLibraryGetModule(type_cuLibraryGetModule *call) {
     /* It dies with the library, and its address may mean another kernel then. */
     printf("%d\n", cuLibraryUnload(code));
     load(1);
-    launch_often(k);
+    launch_all();
 }
 
-/* After the end of what it was made in, a handle may mean another kernel, which is left alone: nobody knows it. */
 static void recipe_cuModuleUnload(type_cuModuleUnload *call) {
     launch_often(k);
     printf("%d", call(module));
     load(1);
     printf(" again %d\n", call(NULL));
-    launch_often(k);
+    launch_all();
 }
 static void recipe_cuLibraryUnload(type_cuLibraryUnload *call) {
     launch_often(kernel);
@@ -271,7 +278,7 @@ static void recipe_cuLibraryUnload(type_cuLibraryUnload *call) {
             cuCtxSetCurrent(context);                                                                                  \
             load(i);                                                                                                   \
             printf("made: %d\n", RAW(cuStreamCreate)(&stream, 1));                                                     \
-            launch_often(k);                                                                                           \
+            i ? launch_all() : launch_often(k);                                                                        \
             printf("%d\n", end);                                                                                       \
             stream = NULL;                                                                                             \
         }                                                                                                              \

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from interposing import NCCL, Build, Runner, rule, same
 
-AUTO = rule("leave")
+AUTO = rule("leave", more="communication: {priority: auto}")
 COMM = f"launch={NCCL},16,256,0"
 LEAST, MOST = 119, 1056  # blocks of one wave that fill at least 90 % of 132 multiprocessors
 

@@ -7,7 +7,8 @@
     fuzz      tests/fuzz/table_fuzz.c for N seconds: by libFuzzer where the compiler has it, else by its own mutations
     analyzer  gcc -fanalyzer over the library's sources
 
-The stress program runs twice, with and without a trace; every launch that it made must be in the report's pages.
+The stress program runs twice, with and without a trace; every launch that it made must be in the report's pages. Then
+tests/programs/churn.c: threads that launch while modules, streams, contexts and graphs come and go.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ RUNTIME = {"address": "libasan.so", "thread": "libtsan.so"}
 # These run inside dlsym, before a sanitizer's runtime has started.
 BEFORE_ANYTHING = {"object.c", "dlsym.c"}
 FINDING = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:|SUMMARY: \w+Sanitizer")
+CHURNING = 64  # threads
 CORE = ("table.c", "match.c", "decide.c", "planner.c", "occupancy.c", "gpu.c")
 POLICY = """policy: 1
 name: stress
@@ -43,6 +45,7 @@ communication: {priority: highest}
 compute:
   - {match: {kernel: "*gemm"}, shape: {blocks_per_sm: 1}, when: always}
   - {match: {kernel: "elementwise*"}, shape: {blocks_per_sm: 50%}, when: always}
+  - {match: {kernel: "shape_*"}, shape: {blocks_per_sm: 2}, when: always}
 """
 
 
@@ -98,21 +101,9 @@ def build(kind: str, folder: Path) -> tuple[Path, Path, Path]:
     simulated = sorted((ROOT / "tools" / "simgpu").glob("*.c"))
     shared = ["-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic"]
     run([*compiler(), *FLAGS, *SANITIZE[kind], *shared, *includes, *simulated, "-o", driver, "-lm", "-pthread"])
-    source = ROOT / "tests" / "fuzz" / "stress.c"
-    run(
-        [
-            *compiler(),
-            *FLAGS,
-            *SANITIZE[kind],
-            source,
-            driver,
-            f"-Wl,-rpath,{folder}",
-            "-o",
-            program,
-            "-ldl",
-            "-pthread",
-        ]
-    )
+    for source in (ROOT / "tests" / "fuzz" / "stress.c", ROOT / "tests" / "programs" / "churn.c"):
+        made = [*compiler(), *FLAGS, *SANITIZE[kind], source, driver, f"-Wl,-rpath,{folder}"]
+        run([*made, "-o", folder / source.stem, "-ldl", "-pthread"])
     return library, driver, program
 
 
@@ -146,18 +137,24 @@ def environment(kind: str, library: Path, report: Path, trace: bool) -> dict[str
 def stress(kind: str, folder: Path, threads: int, rounds: int) -> str:
     library, _, program = build(kind, folder)
     said = []
+    # ThreadSanitizer's shadow memory and random addresses do not always agree.
+    fixed = ["setarch", "-R"] if kind == "thread" and shutil.which("setarch") else []
     for trace in (False, True):
         report = folder / f"report-{trace}"
         report.mkdir()
-        # ThreadSanitizer's shadow memory and random addresses do not always agree.
-        fixed = ["setarch", "-R"] if kind == "thread" and shutil.which("setarch") else []
         output = run([*fixed, program, threads, rounds], env=environment(kind, library, report, trace), timeout=600)
         made = sum(int(count) for count in re.findall(r"^(?:parent|child) (\d+)$", output, re.M))
         counted = totals(report)
         if counted["launches"] != made or not counted["shaped"] or not counted["refused"] or not counted["raised"]:
             raise Failed(f"the program made {made} launches, and the pages say {json.dumps(counted)}\n{output}")
         said.append(f"{made:,} launches, {counted['shaped']:,} shaped, {counted['refused']} refused")
-    return "; traced: ".join(said)
+    report = folder / "report-churn"
+    report.mkdir()
+    env = {**environment(kind, library, report, False), "SIMGPU_MULTIPROCESSORS": "4"}
+    output = run([*fixed, folder / "churn", CHURNING, 4], env=env, timeout=600)
+    if "failed: 0\n" not in output:
+        raise Failed(f"churn: {output}")
+    return "; traced: ".join(said) + f"; {CHURNING} threads while everything came and went"
 
 
 def totals(report: Path) -> dict[str, int]:

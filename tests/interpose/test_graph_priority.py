@@ -6,7 +6,7 @@ import pytest
 from interposing import BLOCKS, NCCL, Done, Runner, rule, same
 
 HIGHEST = rule("leave", more="communication: {priority: highest}")
-AUTO = rule("leave", more="communication: {priority: auto}")
+AUTO = rule("leave", more="")  # the default
 INHERIT = rule("leave", more="communication: {priority: inherit}")
 FORMS = ("1", "2", "flags", "params", "params_ptsz")
 COMM, BIG = f"{NCCL},16,256,0", f"k,{BLOCKS},256,0"

@@ -1,4 +1,4 @@
-"""Programs that size their grids by what the driver says run as they do alone, under a policy that shapes everything."""
+"""Programs that size their grids by what the driver says run as they do alone, whatever a policy wants to shape."""
 
 from __future__ import annotations
 

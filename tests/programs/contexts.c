@@ -7,13 +7,18 @@
 extern int cuCtxCreate_v2(void **, unsigned, int), cuCtxDestroy_v2(void *);
 extern int cuDevicePrimaryCtxRelease_v2(int), cuDevicePrimaryCtxReset_v2(int);
 
-enum { ROUNDS = 4 };
+#ifndef BLOCKS
+#define BLOCKS 4000
+#endif
+#ifndef ROUNDS
+#define ROUNDS 4
+#endif
 
 static int launch(void *function, unsigned shared) {
     uint64_t a = 0;
     uint32_t b = 0;
     void *parameters[] = {&a, &b};
-    return cuLaunchKernel(function, 4000, 1, 1, 256, 1, 1, shared, NULL, parameters, NULL);
+    return cuLaunchKernel(function, BLOCKS, 1, 1, 256, 1, 1, shared, NULL, parameters, NULL);
 }
 
 int main(int argc, char **argv) {

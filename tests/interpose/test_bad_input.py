@@ -1,0 +1,207 @@
+"""What no program should do and drivers should not say, and more of everything than anybody has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from interposing import BLOCKS, NCCL, ONE, Build, Done, Runner, rule, same, smallest_size
+
+from pyshim.launch import plan
+
+BIG = f"launch=k,{BLOCKS},256,0"
+SIZE = smallest_size(1)
+EVEN = rule("{blocks_per_sm: 1}", match='kernel: "k*[02468]"')
+
+
+@pytest.mark.parametrize("code", [1, 801, 913, 999])
+@pytest.mark.parametrize("load", ["ptx", "lib"])
+def test_kernels_about_which_the_driver_tells_nothing(load: str, code: int, bare: Runner, preloaded: Runner) -> None:
+    words = (
+        f"{load}=k,other,{NCCL} repeat=5 {BIG} get=k,8 get=k,4 occ=k,256,0 repeat=2 {BIG} attr=4:2:1:1 ex=k,4000,256,0 "
+    )
+    words += f"graph node=k,{BLOCKS},256,0 getnode=0 make=flags run=0,1 launch=other,{BLOCKS},256,0"
+    env = {"SIMGPU_NO_ATTRIBUTES": f"k:{code}"}
+    done, without = preloaded(words, ONE, env=env), bare(words, env=env)
+    assert f"get: {code}" in without.stdout
+    same(done, without, but=["dynamic_shared"])
+    assert done.reasons == {"unknown_footprint": 9, "shaped": 1}
+
+
+def test_communication_about_which_the_driver_tells_nothing(bare: Runner, preloaded: Runner) -> None:
+    """It is communication all the same, and what it takes stays unknown."""
+    words = f"ptx={NCCL},k repeat=3 launch={NCCL},16,256,0 {BIG}"
+    env = {"SIMGPU_NO_ATTRIBUTES": f"{NCCL}:801"}
+    done = preloaded(words, rule("make_room", more=""), env=env)
+    same(done, bare(words, env=env), but=["priority", "entry"])
+    assert done.priorities == [-5] * 3 + [0]
+    assert done.reasons == {"communication": 3, "no_communication_seen": 1}
+
+
+def odd(build: Build) -> tuple[Path, dict[str, str]]:
+    stub = build.library("odd/libcuda.so.1", "odd_driver.c")
+    return build("odd-program", "odd.c", link=[stub]), {"LD_LIBRARY_PATH": str(stub.parent)}
+
+
+@pytest.mark.parametrize(
+    ("registers", "static", "limit"),
+    [
+        (0, 0, 0),
+        (1, 0, 49152),
+        (255, 0, 49152),
+        (256, 0, 49152),
+        (2147483647, 0, 49152),
+        (-1, 0, 49152),
+        (32, -1, 49152),
+        (32, 232448, 0),
+        (32, 232449, 49152),
+        (32, 2147483647, 2147483647),
+        (32, 0, -1),
+        (32, 0, 2147483647),
+        (-2147483648, -2147483648, -2147483648),
+    ],
+)
+@pytest.mark.parametrize("shape", ["{blocks_per_sm: 1}", "make_room", "quick_entry", "{dynamic_shared_memory: 200KiB}"])
+def test_footprints_of_nothing_and_beyond_the_hardware(
+    shape: str, registers: int, static: int, limit: int, build: Build, bare: Runner, preloaded: Runner
+) -> None:
+    program, env = odd(build)
+    env |= {"STUB_REGISTERS": str(registers), "STUB_STATIC": str(static), "STUB_LIMIT": str(limit)}
+    footprint = "{threads: 640, registers: 96, static_shared_memory: 0, dynamic_shared_memory: 60000}"
+    policy = rule(shape, more=f"communication: {{footprint: {footprint}}}")
+    done = preloaded("kernels 4", policy, program=program, env=env)
+    assert done.status == 0
+    assert done.stdout.startswith("failed: 0, ")
+    assert (done.stderr, done.totals["launches"]) == ("", 8)
+    if not 0 <= registers <= 255 or not 0 <= static <= 232448 - (233472 - 232448):
+        assert done.totals["shaped"] == 0
+
+
+def test_names_that_are_long_or_no_text(build: Build, bare: Runner, preloaded: Runner, tmp_path: Path) -> None:
+    program, env = odd(build)
+    for policy in (ONE, rule("{blocks_per_sm: 1}", match='kernel: ["x*y", "*gemm*", "a::b"]'), "observe"):
+        done = preloaded("names", policy, program=program, env=env)
+        without = bare("names", program=program, env=env)
+        assert done.status == without.status == 0
+        assert done.stdout.startswith("failed: 0")
+        assert done.totals["launches"] == 3 * (3 * 8 + 5)
+    traced = preloaded("names", ONE, program=program, env={**env, "OVERLAP_TRACE": "1"})
+    assert traced.stdout == preloaded("names", ONE, program=program, env=env).stdout
+
+
+def test_two_hundred_thousand_kernels(build: Build, preloaded: Runner) -> None:
+    """None is taken for another, and hardly one is left alone for lack of room."""
+    program, env = odd(build)
+    done = preloaded("kernels 200000", EVEN, program=program, env=env)
+    assert done.stdout.startswith("failed: 0, odd: 0 of 200000 changed, even: ")
+    changed = int(done.stdout.split("even: ")[1].split()[0])
+    assert changed > 10000, "hardly anything was tested"
+    assert done.totals["launches"] == 400000
+    assert done.totals["shaped"] == changed
+
+
+def test_a_function_of_a_librarys_module_dies_with_the_library(bare: Runner, preloaded: Runner) -> None:
+    policy = rule("{blocks_per_sm: 1}", match="kernel: k")
+    words = f"lib=k module=0 get_from=k {BIG} {BIG} unload=0 lib=leave module=2 get_from=leave "
+    words += f"repeat=3 launch=leave,{BLOCKS},256,0 addresses"
+    done, without = preloaded(words, policy), bare(words)
+    assert "addresses: 0" not in without.stdout, "the driver gave out new addresses: nothing was tested"
+    same(done, without, but=["dynamic_shared"])
+    assert done.sizes == [SIZE] * 2 + [0] * 3
+
+
+# ---- Devices ----
+
+A100_SHARED = 167936
+
+
+def smallest(shared: int, blocks: int) -> int:
+    return next(size for size in range(0, 166912) if shared // (-(-(size + 1024) // 128) * 128) <= blocks)
+
+
+@pytest.mark.parametrize("load", ["ptx", "lib"])
+def test_two_gpus_of_different_kinds(load: str, bare: Runner, preloaded: Runner) -> None:
+    env = {"SIMGPU": "h100+a100"}
+    per_device = f"repeat=3 {BIG} graph node=k,{BLOCKS},256,0 getnode=0 make=flags run=0,1 get=k,8 get=k,9 "
+    if load == "lib":
+        words = f"lib=k {per_device} device=1 {per_device} device=0 {per_device} device=1 {BIG}"
+    else:
+        words = f"ptx=k {per_device} device=1 ptx=k {per_device} {BIG}"
+    done, without = preloaded(words, ONE, env=env), bare(words, env=env)
+    same(done, without, but=["dynamic_shared"])
+    other = smallest(A100_SHARED, 1)
+    assert done.sizes == [SIZE] * 5 + [other] * 5 + ([SIZE] * 5 if load == "lib" else []) + [other]
+    assert done.totals["refused"] == 0
+    devices = done.report["processes"][0]["devices"]
+    assert [device["multiprocessors"] for device in devices] == [132, 108]
+
+
+def test_a_policy_for_one_of_two_kinds(bare: Runner, preloaded: Runner) -> None:
+    env = {"SIMGPU": "h100+a100"}
+    words = f"lib=k {BIG} device=1 {BIG} device=0 {BIG} device=1 {BIG}"
+    done, without = preloaded(words, "h100-paper", env=env), bare(words, env=env)
+    assert done.stdout == without.stdout
+    assert done.stderr.count("no policy is for NVIDIA A100") == 1
+    assert done.sizes[1::2] == [0, 0]
+    assert done.sizes[0::2] == [smallest_size(4)] * 2
+    assert done.reasons["observe_only"] == 2
+
+
+@pytest.mark.parametrize(
+    ("env", "multiprocessors"),
+    [({"SIMGPU_MULTIPROCESSORS": "16"}, 16), ({"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "25"}, 33), ({}, 132)],
+)
+def test_multiprocessors_are_counted_not_known_by_name(
+    env: dict[str, str], multiprocessors: int, bare: Runner, preloaded: Runner
+) -> None:
+    wave = 8 * multiprocessors
+    words = f"ptx=k launch=k,{wave},256,0 launch=k,{wave + 1},256,0 launch=k,{wave},256,0"
+    done = preloaded(words, ONE, env=env)
+    same(done, bare(words, env=env), but=["dynamic_shared"])
+    assert done.sizes == [0, SIZE, 0]
+    assert done.report["processes"][0]["devices"][0]["multiprocessors"] == multiprocessors
+
+
+def test_in_a_green_context_too_much_is_left_alone_not_too_little(bare: Runner, preloaded: Runner) -> None:
+    """A wave of its few multiprocessors is one of the device's as well."""
+    words = "green=16 greencontext=0 ptx=k greenstream=0,0 launch=k,128,256,0,1 launch=k,1056,256,0,1 "
+    words += f"launch=k,{BLOCKS},256,0,1 attr=2:1 ex=k,128,256,0,1 attr=2:1 ex=k,129,256,0,1 greenend=0"
+    done, without = preloaded(words, ONE), bare(words)
+    assert "greenstream: 0" in without.stdout
+    same(done, without, but=["dynamic_shared"])
+    assert done.sizes[:4] == [0, 0, SIZE, 0]
+
+
+# ---- Much of it ----
+
+FEW = {"SIMGPU_MULTIPROCESSORS": "4"}  # so that few blocks are many waves
+
+
+def contexts(done: Done) -> list[int]:
+    return sorted({launch["dynamic_shared"] for launch in done.launches if launch["result"] == 0})
+
+
+@pytest.mark.parametrize("end", ["created", "reset"])
+def test_a_thousand_contexts(end: str, build: Build, bare: Runner, preloaded: Runner) -> None:
+    program = build("contexts-1000", "contexts.c", "-DROUNDS=1000", "-DBLOCKS=40", link=[plan.SIMULATED_DRIVER])
+    without, done = bare([end], program=program, env=FEW), preloaded([end], ONE, program=program, env=FEW)
+    assert "bad: 0, same handle: 999" in without.stdout
+    same(done, without, but=["dynamic_shared"])
+    assert contexts(done) == [SIZE]
+    assert done.totals["refused"] == 0
+
+
+def test_sixty_four_threads_while_everything_comes_and_goes(build: Build, bare: Runner, preloaded: Runner) -> None:
+    program = build("churn", "churn.c", link=[plan.SIMULATED_DRIVER])
+    policy = rule("{blocks_per_sm: 2}", match='kernel: "shape_*"', more="communication: {priority: highest}")
+    without = bare("64 10", program=program, env=FEW)
+    done = preloaded("64 10", policy, program=program, env=FEW)
+    assert without.stdout == "failed: 0\n"
+    assert (done.status, done.stdout, done.stderr) == (0, without.stdout, "")
+    assert len(done.launches) == len(without.launches)
+    left = {launch["dynamic_shared"] for launch in done.launches if launch["kernel"].startswith("leave")}
+    assert left == {0}
+    shaped = {launch["dynamic_shared"] for launch in done.launches if launch["kernel"].startswith("shape")}
+    assert shaped == {0, smallest_size(2)}
+    assert done.totals["launches"] == 64 * 10 * 12 + 64 * 4
+    assert done.totals["refused"] == 0

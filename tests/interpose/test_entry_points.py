@@ -1,0 +1,56 @@
+"""Every entry point of driver.def, by every way in; the table that is committed is what this run finds."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TOOL = Path(__file__).resolve().parent.parent.parent / "tools" / "entry_points.py"
+
+
+@pytest.fixture(scope="module")
+def tool() -> Any:
+    spec = importlib.util.spec_from_file_location("entry_points", TOOL)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def measured(tool: Any) -> Any:
+    return tool.measure()
+
+
+def test_what_is_changed_is_changed_and_nothing_else(measured: Any) -> None:
+    _, wrong = measured
+    assert wrong == []
+
+
+def test_every_row_says_what_it_does(tool: Any) -> None:
+    assert [row for row in tool.rows() if tool.effect_of(row) is None] == []
+    assert len(tool.rows()) == len(set(tool.rows())) > 60
+
+
+def test_the_committed_table_is_what_was_found(tool: Any, measured: Any) -> None:
+    found, _ = measured
+    assert tool.TABLE.read_text(encoding="ascii") == found, "python tools/entry_points.py writes it"
+
+
+def test_a_row_that_does_something_else_is_noticed(tool: Any) -> None:
+    bare = tool.Seen(tool.DRIVERS, ["0"], ['kernel "k" dynamic_shared 0 priority 0 cluster 1'])
+    assert tool.mistakes("cuLaunch", tool.Seen(tool.OURS, ["0"], bare.driver), bare, tool.COUNTED) == []
+    for other in (
+        tool.Seen(tool.DRIVERS, ["0"], bare.driver),  # not intercepted
+        tool.Seen(tool.OURS, ["1"], bare.driver),  # another answer
+        tool.Seen(tool.OURS, ["0"], []),  # not launched
+    ):
+        assert len(tool.mistakes("cuLaunch", other, bare, tool.COUNTED)) == 1
+    same = tool.Seen(tool.OURS, ["0"], bare.driver)
+    assert tool.mistakes("cuLaunchKernel", same, bare, tool.LAUNCH)  # not changed
+    assert tool.mistakes("cuNew", same, bare, tool.effect_of("cuNew"))

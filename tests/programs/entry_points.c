@@ -1,0 +1,142 @@
+/* Every row of driver.def, called by one way in. entry_points symbol | dlsym | proc_address LIBRARY
+ *
+ * LIBRARY (entry_points_raw.c) is bound to the driver itself and tells what the driver has really got. For each row:
+ *   == NAME
+ *   address: whose function the way gives out, or `none`
+ *   driver: ... what the driver has, and how it was launched
+ *   ... what the program sees
+ * A row without a recipe (entry_recipes.h) does not compile.
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../shim/vendor/cuda/cuda_abi.h"
+
+#define DRIVER(name, body, parameters, ...)                                                                            \
+    typedef CUresult type_##name parameters;                                                                           \
+    extern type_##name name;                                                                                           \
+    static void recipe_##name(type_##name *call);
+#include "../../shim/vendor/cuda/driver.def"
+#undef DRIVER
+
+/* What scenes are made of besides. */
+extern CUresult cuDevicePrimaryCtxRetain(CUcontext *, CUdevice), cuCtxSetCurrent(CUcontext), cuCtxSynchronize(void);
+extern CUresult cuCtxCreate_v2(CUcontext *, unsigned, CUdevice), cuModuleLoadData(CUmodule *, const void *);
+extern CUresult cuLibraryLoadData(CUlibrary *, const void *, int *, void **, unsigned, int *, void **, unsigned);
+extern CUresult cuGraphCreate(CUgraph *, unsigned), cuFuncSetBlockShape(CUfunction, int, int, int);
+extern CUresult cuParamSetSize(CUfunction, unsigned), cuParamSetv(CUfunction, int, void *, unsigned);
+extern CUresult cuDeviceGetDevResource(CUdevice, void *, int),
+    cuGreenCtxCreate(CUgreenCtx *, void *, CUdevice, unsigned);
+extern CUresult cuDevSmResourceSplitByCount(void *, unsigned *, const void *, void *, unsigned, unsigned);
+extern CUresult cuDevResourceGenerateDesc(void **, void *, unsigned), cuCtxGetCurrent(CUcontext *);
+
+static void *(*raw)(const char *name);
+static FILE *launches;
+
+static const char *owner_of(void *address) {
+    Dl_info info;
+    if (!address)
+        return "none";
+    const char *path = dladdr(address, &info) && info.dli_fname ? info.dli_fname : "?";
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* The value of a field in a line of the driver's log. */
+static void print_field(const char *line, const char *name) {
+    char key[32];
+    snprintf(key, sizeof key, "\"%s\": ", name);
+    const char *at = strstr(line, key);
+    if (at)
+        printf(" %s %.*s", name, (int)strcspn(at + strlen(key), ",}"), at + strlen(key));
+}
+
+/* What was launched since the last time, as the driver logged it. */
+static void print_launches(void) {
+    static const char *const fields[] = {"kernel", "blocks", "result", "dynamic_shared", "priority", "cluster"};
+    char line[4096];
+    clearerr(launches);
+    while (fgets(line, sizeof line, launches)) {
+        printf("driver:%s", strstr(line, "\"graph\": true")  ? " graph:"
+                            : strstr(line, "\"node\": true") ? " node:"
+                                                             : "");
+        for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+            print_field(line, fields[i]);
+        printf("\n");
+    }
+}
+
+#define RAW(name) ((type_##name *)raw(#name))
+#include "entry_recipes.h"
+
+/* ---- The ways in ---- */
+
+static void *library;
+static type_cuGetProcAddress_v2 *find;
+
+static const struct {
+    const char *base, *symbol;
+    int version, per_thread;
+} known[] = {
+#define STUB(symbol)
+#define PROC(base, version, per_thread, symbol) {#base, #symbol, version, per_thread},
+#include "../../tools/simgpu/api.def"
+#undef PROC
+#undef STUB
+};
+
+/* As a program asks that wants this very version. */
+static void *by_proc_address(const char *name) {
+    void *found = NULL;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i].symbol, name) == 0 &&
+            find(known[i].base, &found, known[i].version, known[i].per_thread ? 2 : 0, NULL) != CUDA_SUCCESS)
+            found = NULL;
+    return found;
+}
+
+static void *by_dlsym(const char *name) {
+    return dlsym(library, name);
+}
+
+static void *by_symbol(const char *name) {
+#define DRIVER(row, body, parameters, ...)                                                                             \
+    if (strcmp(name, #row) == 0)                                                                                       \
+        return (void *)row;
+#include "../../shim/vendor/cuda/driver.def"
+#undef DRIVER
+    return NULL;
+}
+
+int main(int argc, char **argv) {
+    void *(*way)(const char *) = argc < 3                               ? NULL
+                                 : strcmp(argv[1], "symbol") == 0       ? by_symbol
+                                 : strcmp(argv[1], "dlsym") == 0        ? by_dlsym
+                                 : strcmp(argv[1], "proc_address") == 0 ? by_proc_address
+                                                                        : NULL;
+    void *deep = way ? dlopen(argv[2], RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND) : NULL;
+    launches = getenv("SIMGPU_LAUNCHES") ? fopen(getenv("SIMGPU_LAUNCHES"), "a+") : NULL;
+    if (!deep || !launches)
+        return 2;
+    raw = (void *(*)(const char *))dlsym(deep, "raw_symbol");
+    library = dlopen("libcuda.so.1", RTLD_NOW);
+    find = (type_cuGetProcAddress_v2 *)dlsym(library, "cuGetProcAddress_v2");
+    if (cuInit(0) != CUDA_SUCCESS)
+        return 3;
+#define DRIVER(name, body, parameters, ...)                                                                            \
+    {                                                                                                                  \
+        type_##name *call = (type_##name *)way(#name);                                                                 \
+        printf("== %s\naddress: %s\n", #name, owner_of((void *)call));                                                 \
+        set_scene();                                                                                                   \
+        if (call)                                                                                                      \
+            recipe_##name(call);                                                                                       \
+        printf("end: %d\n", cuCtxSynchronize());                                                                       \
+        print_launches();                                                                                              \
+        fflush(stdout);                                                                                                \
+    }
+#include "../../shim/vendor/cuda/driver.def"
+#undef DRIVER
+    return 0;
+}

@@ -1,0 +1,253 @@
+"""The table of the driver's entry points, as a run on the simulated GPU finds it: shim/vendor/cuda/ENTRY_POINTS.md.
+
+    python tools/entry_points.py [--check]
+
+Every row of driver.def is called in a real process by each of the three ways in, with the library and without.
+What the program sees must be the same; what the driver gets must differ as EFFECTS says. --check: the file must be
+what this run found. Exits 1 and says what is wrong; the program is tests/programs/entry_points.c.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from pyshim.launch import plan  # noqa: E402
+from pyshim.launch.environment import environment  # noqa: E402
+
+TABLE = ROOT / "shim/vendor/cuda/ENTRY_POINTS.md"
+PROGRAMS = ROOT / "tests/programs"
+WAYS = ("symbol", "dlsym", "proc_address")
+FLAGS = ("-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-fPIE", "-Wall", "-Werror")
+OURS, DRIVERS, NOBODYS = "liboverlap.so", "libcuda.so.1", "none"
+POLICY = """policy: 1
+name: entry_points
+gpu: ["NVIDIA *"]
+when: always
+communication: {priority: highest, streams: {created_by: ["*"], priority: highest}}
+compute:
+  - {match: {kernel: leave}, shape: leave}
+  - {match: {kernel: "*"}, shape: {blocks_per_sm: 1}}
+"""
+SIZE = "dynamic_shared 115713"  # one block of k on a multiprocessor
+
+
+@dataclass(frozen=True)
+class Effect:
+    """what: for the table. shown: what the driver has only with the library preloaded, and how often (0: at all)."""
+
+    what: str
+    shown: Mapping[str, int] = field(default_factory=dict)
+
+
+LAUNCH = Effect("dynamic size; priority of communication", {f"{SIZE} priority 0 cluster 1": 3, "priority -5": 1})
+COOPERATIVE = Effect("priority of communication", {"priority -5": 1, SIZE: -1})
+COUNTED = Effect("nothing; counted")
+NODE = Effect(
+    "dynamic size; priority of communication",
+    {"node of 115713 bytes, priority 0": 1, "node of 0 bytes, priority -5": 1, "graph:": 0},
+)
+SET = Effect("dynamic size", {"node of 115713 bytes": 1})
+EXEC_SET = Effect("dynamic size", {f'graph: kernel "k" blocks 4000 result 0 {SIZE}': 1})
+SHOWN = Effect("the size that is shown is the one that the program set", {"node of 115713 bytes": 1})
+SET_BACK = Effect("the node is set back first if it may not be shaped any more", {"node of 115713 bytes": 1})
+FLAG = Effect(
+    "a flag, so that the priority of communication counts",
+    {'graph: kernel "ncclDevKernel" blocks 16 result 0 dynamic_shared 0 priority -5': 1},
+)
+STREAM = Effect("priority of streams that the policy's libraries create", {"stream of priority -5": 1})
+KERNELS = Effect("nothing; the kernels are known from then on", {SIZE: 3})
+END = Effect("nothing; what is known of the kernels is forgotten", {SIZE: 3})
+UNLOAD = Effect("nothing; what is known of the kernels is forgotten", {SIZE: 6})
+LIMIT = Effect("the limit of dynamic memory stays as high as our sizes need", {"attribute 8 is 232448": 1, SIZE: 6})
+OWN = Effect("limit and carve-out that are told are the program's own", {"8 is 232448": 1, "9 is 100": 1})
+CACHE = Effect("our carve-out is taken back", {"attribute 9 is 100": 1})
+ASKED = Effect("nothing, our limit and carve-out do not show; the kernel is left alone from then on", {SIZE: 3})
+
+EFFECTS = {
+    "cuLaunchKernel(Ex)?(_ptsz)?": LAUNCH,
+    "cuLaunchCooperativeKernel(_ptsz)?": COOPERATIVE,
+    "cuLaunch|cuLaunchGrid(Async)?|cuLaunchCooperativeKernelMultiDevice": COUNTED,
+    "cuInit": Effect("nothing; the process has opened a GPU"),
+    "cuGetProcAddress(_v2)?": Effect("the address that it hands out", {"a function of liboverlap.so": 0}),
+    "cuStreamCreate(WithPriority)?|cuGreenCtxStreamCreate": STREAM,
+    "cuStreamDestroy(_v2)?": Effect("nothing; the stream is forgotten"),
+    "cuStreamSetAttribute(_ptsz)?": Effect("nothing; the priority is the program's own"),
+    "cuGraphAdd(Kernel)?Node(_v2)?": NODE,
+    "cuGraph(Kernel)?NodeSetParams(_v2)?": SET,
+    "cuGraphExec(Kernel)?NodeSetParams(_v2)?": EXEC_SET,
+    "cuGraphKernelNodeGetParams(_v2)?": SHOWN,
+    "cuGraphKernelNode(Set|Copy)Attributes?": SET_BACK,
+    "cuGraphInstantiate.*": FLAG,
+    "cuGraphLaunch(_ptsz)?": COUNTED,
+    "cu(Module|Library)(GetFunction|GetKernel|GetModule|EnumerateFunctions|EnumerateKernels)": KERNELS,
+    "cuKernelGetFunction": KERNELS,
+    "cuModuleUnload": UNLOAD,
+    "cuLibraryUnload|cuCtxDestroy(_v2)?|cuCtxDetach|cuGreenCtxDestroy|cuDevicePrimaryCtx.*": END,
+    "cuCtxFromGreenCtx": Effect("nothing; its kernels end with the green context", {SIZE: 3}),
+    "cu(Func|Kernel)SetAttribute": LIMIT,
+    "cu(Func|Kernel)GetAttribute": OWN,
+    "cu(Func|Kernel)SetCacheConfig": CACHE,
+    "cuOccupancy.*": ASKED,
+}
+
+
+@dataclass
+class Seen:
+    """What one row did in one process."""
+
+    address: str = ""
+    program: list[str] = field(default_factory=list)
+    driver: list[str] = field(default_factory=list)
+
+
+def rows() -> list[str]:
+    text = (ROOT / "shim/vendor/cuda/driver.def").read_text(encoding="utf-8")
+    return re.findall(r"^DRIVER(?:_LAUNCH)?\((\w+),", text, re.M)
+
+
+def effect_of(row: str) -> Effect | None:
+    found = [effect for pattern, effect in EFFECTS.items() if re.fullmatch(pattern, row)]
+    return found[0] if len(found) == 1 else None
+
+
+def asked_as() -> dict[str, str]:
+    """Exported name -> what cuGetProcAddress is asked for."""
+    text = (ROOT / "tools/simgpu/api.def").read_text(encoding="utf-8")
+    found = {}
+    for base, version, per_thread, symbol in re.findall(r"^PROC\((\w+), (\d+), (\d), (\w+)\)", text, re.M):
+        found[symbol] = f"`{base}` {version}{', per thread' if per_thread == '1' else ''}"
+    return found
+
+
+def build(folder: Path) -> tuple[Path, Path]:
+    compiler = shlex.split(os.environ.get("CC", "cc"))
+    program, raw = folder / "entry-points", folder / "libraw.so"
+    source = PROGRAMS / "entry_points.c"
+    command = [*compiler, *FLAGS, str(source), "-o", str(program), plan.SIMULATED_DRIVER, "-ldl"]
+    subprocess.run(command, check=True)
+    command = [*compiler, "-shared", "-fPIC", str(PROGRAMS / "entry_points_raw.c"), "-o", str(raw), "-ldl"]
+    subprocess.run(command, check=True)
+    return program, raw
+
+
+def settings(folder: Path, library: bool) -> dict[str, str]:
+    """As overlap-run would start it, with the library or without."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("OVERLAP_", "SIMGPU", "LD_"))}
+    policy = folder / "policy.yaml"
+    policy.write_text(POLICY, encoding="ascii")
+    made = plan.make(plan.Request(policy=str(policy)), clean).settings
+    simulated = plan.make(plan.Request(policy="observe", simulate="h100"), clean).settings
+    if not library:
+        return environment(clean, simulated._replace(library=None))
+    return environment(clean, simulated._replace(table=made.table))
+
+
+def run(folder: Path, way: str, library: bool) -> dict[str, Seen]:
+    program, raw = folder / "entry-points", folder / "libraw.so"
+    log = folder / f"{way}-{library}.launches"
+    env = {**settings(folder, library), "SIMGPU_LAUNCHES": str(log)}
+    done = subprocess.run([program, way, raw], env=env, stdout=subprocess.PIPE, text=True, timeout=60, check=False)
+    if done.returncode:
+        raise SystemExit(f"entry_points: {way}: ended with {done.returncode}\n{done.stdout[-2000:]}")
+    found: dict[str, Seen] = {}
+    for line in done.stdout.splitlines():
+        if line.startswith("== "):
+            seen = found.setdefault(line[3:], Seen())
+        elif line.startswith("address: "):
+            seen.address = line[9:]
+        elif line.startswith("driver:"):
+            seen.driver.append(line[7:].strip())
+        else:
+            seen.program.append(line)
+    return found
+
+
+def mistakes(row: str, ours: Seen, bare: Seen, effect: Effect | None) -> list[str]:
+    """What is not as it must be."""
+    if effect is None:
+        return ["EFFECTS does not say what is changed"]
+    found = []
+    if bare.address not in (DRIVERS, NOBODYS) or ours.address != (OURS if bare.address == DRIVERS else NOBODYS):
+        found.append(f"the address is of {ours.address}, without us of {bare.address}")
+    if ours.program != bare.program:
+        found.append(f"the program sees {ours.program}, without us {bare.program}")
+    if bare.address == NOBODYS:
+        return found
+    for text, count in effect.shown.items():
+        number = sum(text in line for line in ours.driver)
+        if any(text in line for line in bare.driver):
+            count = -2 if text != "graph:" else count
+        if (count == 0 and number == 0) or (count > 0 and number != count) or (count == -1 and number) or count == -2:
+            found.append(f"the driver has `{text}` {number} times: {ours.driver}, without us {bare.driver}")
+    if not effect.shown and ours.driver != bare.driver:
+        found.append(f"the driver has {ours.driver}, without us {bare.driver}")
+    left = [[line for line in seen.driver if '"leave"' in line] for seen in (ours, bare)]
+    if left[0] != left[1]:
+        found.append(f"what the policy leaves alone is launched as {left[0]}, without us {left[1]}")
+    return found
+
+
+def table(found: Mapping[str, Mapping[str, Seen]]) -> str:
+    names = asked_as()
+    lines = [
+        "# Entry points of NVIDIA's driver",
+        "",
+        "Made by `python tools/entry_points.py` from a run that called each by every way; `-`: there is no such way.",
+        "What a program sees was the same with the library as without; only what the last column says was different.",
+        "",
+        "| entry point | symbol | dlsym | cuGetProcAddress | what is changed |",
+        "|---|---|---|---|---|",
+    ]
+    for row in rows():
+        effect = effect_of(row)
+        cells = ["-" if found[way][row].address == NOBODYS else "yes" for way in WAYS]
+        if cells[2] == "yes":
+            cells[2] = names[row]
+        lines.append(f"| `{row}` | {' | '.join(cells)} | {effect.what if effect else '?'} |")
+    return "\n".join(lines) + "\n"
+
+
+def measure() -> tuple[str, list[str]]:
+    """The table, and everything that is wrong."""
+    wrong, found = [], {}
+    with tempfile.TemporaryDirectory(prefix="overlap-entry-") as scratch:
+        folder = Path(scratch)
+        build(folder)
+        for way in WAYS:
+            ours, bare = run(folder, way, True), run(folder, way, False)
+            found[way] = ours
+            for row in rows():
+                said = mistakes(row, ours[row], bare[row], effect_of(row))
+                wrong += [f"{row} by {way}: {mistake}" for mistake in said]
+    return table(found), wrong
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="the table of the driver's entry points, from a run")
+    parser.add_argument("--check", action="store_true", help="the committed file must be what this run finds")
+    options = parser.parse_args()
+    text, wrong = measure()
+    for line in wrong:
+        print(f"entry_points: {line}", file=sys.stderr)
+    if not options.check:
+        TABLE.write_text(text, encoding="ascii")
+    elif not TABLE.exists() or TABLE.read_text(encoding="ascii") != text:
+        wrong.append("")
+        print(f"entry_points: {TABLE.name} is not what this run found: python tools/entry_points.py", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

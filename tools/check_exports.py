@@ -3,7 +3,7 @@
     python tools/check_exports.py [LIBRARY ...]        default: pyshim/_lib/liboverlap.so
 
 Reads the ELF file itself: no binutils needed, and any machine's library can be looked at. Exported are the rows of the
-vendors' tables of entry points, the functions that overlap_abi.h promises, and dlsym and dlvsym under two versions.
+vendors' tables of entry points, the functions that overlap_abi.h promises, and dlsym, dlvsym and dlclose under two versions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WEAK = {
     "environ", "_environ", "__environ", "__register_atfork", "_r_debug", "_dl_debug_addr", "program_invocation_name",
     "__progname_full", "__gmon_start__", "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable", "__cxa_finalize",
 }  # fmt: skip
-INTERPOSED = ("dlsym", "dlvsym")
+INTERPOSED = ("dlsym", "dlvsym", "dlclose")
 
 PT_DYNAMIC, PT_GNU_STACK, PT_LOAD = 2, 0x6474E551, 1
 DT_NEEDED, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RPATH, DT_TEXTREL, DT_RUNPATH = 1, 4, 5, 6, 15, 22, 29

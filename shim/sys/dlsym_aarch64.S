@@ -95,6 +95,43 @@
     lookup overlap_dlsym_entry, overlap_real_dlsym, overlap_find_dlsym, overlap_dlsym_hook
     lookup overlap_dlvsym_entry, overlap_real_dlvsym, overlap_find_dlvsym, overlap_dlvsym_hook
 
+/* dlclose is only counted. */
+    .globl overlap_dlclose_entry
+    .hidden overlap_dlclose_entry, overlap_closed, overlap_real_dlclose, overlap_find_dlclose
+    .type overlap_dlclose_entry, @function
+    .p2align 4
+overlap_dlclose_entry:
+    .cfi_startproc
+    hint #34 /* bti c */
+    adrp x16, overlap_closed
+    add x16, x16, #:lo12:overlap_closed
+1:  ldaxr w17, [x16]
+    add w17, w17, #1
+    stlxr w15, w17, [x16]
+    cbnz w15, 1b
+    adrp x16, overlap_real_dlclose
+    ldr x16, [x16, #:lo12:overlap_real_dlclose]
+    cbz x16, .Lstart_dlclose
+    br x16
+.Lstart_dlclose:
+    stp x29, x30, [sp, #-32]!
+    .cfi_adjust_cfa_offset 32
+    .cfi_rel_offset x30, 8
+    str x0, [sp, #16]
+    bl overlap_find_dlclose
+    mov x16, x0
+    ldr x0, [sp, #16]
+    ldp x29, x30, [sp], #32
+    .cfi_adjust_cfa_offset -32
+    .cfi_restore x30
+    cbz x16, .Lnone_dlclose
+    br x16
+.Lnone_dlclose:
+    mov w0, #-1
+    ret
+    .cfi_endproc
+    .size overlap_dlclose_entry, . - overlap_dlclose_entry
+
     .macro version alias, entry, symbol
     .globl \alias
     .type \alias, @function
@@ -106,6 +143,8 @@
     version overlap_dlsym_new, overlap_dlsym_entry, dlsym@@GLIBC_2.34
     version overlap_dlvsym_old, overlap_dlvsym_entry, dlvsym@GLIBC_2.17
     version overlap_dlvsym_new, overlap_dlvsym_entry, dlvsym@@GLIBC_2.34
+    version overlap_dlclose_old, overlap_dlclose_entry, dlclose@GLIBC_2.17
+    version overlap_dlclose_new, overlap_dlclose_entry, dlclose@@GLIBC_2.34
 #endif
 
 #ifdef __ELF__

@@ -1,4 +1,4 @@
-/* dlsym and dlvsym for x86-64.
+/* dlsym, dlvsym and dlclose for x86-64.
  *
  * A name that cannot be ours goes to the real function by a jump, so that RTLD_NEXT and RTLD_DEFAULT still see the return
  * address of the caller: a C wrapper would make them resolve from this library, and a program that looks for its own next
@@ -103,6 +103,34 @@
     lookup overlap_dlsym_entry, overlap_real_dlsym, overlap_find_dlsym, overlap_dlsym_hook
     lookup overlap_dlvsym_entry, overlap_real_dlvsym, overlap_find_dlvsym, overlap_dlvsym_hook
 
+/* dlclose is only counted. */
+    .globl overlap_dlclose_entry
+    .hidden overlap_dlclose_entry, overlap_closed, overlap_real_dlclose, overlap_find_dlclose
+    .type overlap_dlclose_entry, @function
+    .p2align 4
+overlap_dlclose_entry:
+    .cfi_startproc
+    endbr64
+    lock incl overlap_closed(%rip)
+    mov overlap_real_dlclose(%rip), %rax
+    test %rax, %rax
+    je .Lstart_dlclose
+    jmp *%rax
+.Lstart_dlclose:
+    push %rdi
+    .cfi_adjust_cfa_offset 8
+    call overlap_find_dlclose
+    pop %rdi
+    .cfi_adjust_cfa_offset -8
+    test %rax, %rax
+    je .Lnone_dlclose
+    jmp *%rax
+.Lnone_dlclose:
+    mov $-1, %eax
+    ret
+    .cfi_endproc
+    .size overlap_dlclose_entry, . - overlap_dlclose_entry
+
 /* alias: exported under a version node of the linker map */
     .macro version alias, entry, symbol
     .globl \alias
@@ -115,6 +143,8 @@
     version overlap_dlsym_new, overlap_dlsym_entry, dlsym@@GLIBC_2.34
     version overlap_dlvsym_old, overlap_dlvsym_entry, dlvsym@GLIBC_2.2.5
     version overlap_dlvsym_new, overlap_dlvsym_entry, dlvsym@@GLIBC_2.34
+    version overlap_dlclose_old, overlap_dlclose_entry, dlclose@GLIBC_2.2.5
+    version overlap_dlclose_new, overlap_dlclose_entry, dlclose@@GLIBC_2.34
 #endif
 
 #ifdef __ELF__

@@ -16,6 +16,8 @@ extern struct r_debug *_dl_debug_addr __attribute__((weak)); /* musl's name for 
 extern ElfW(Dyn) _DYNAMIC[]; /* our own dynamic section */
 #pragma GCC visibility pop
 
+uint32_t overlap_closed;
+int (*overlap_real_dlclose)(void *handle);
 void *(*overlap_real_dlsym)(void *handle, const char *name);
 void *(*overlap_real_dlvsym)(void *handle, const char *name, const char *version);
 
@@ -99,7 +101,7 @@ static void *lookup(uintptr_t base, const ElfW(Dyn) * dynamic, const char *name)
     return NULL;
 }
 
-/* ---- Symbol versions: of which file does an object want a symbol? ---- */
+/* ---- Symbol versions: which one does an object want? ---- */
 
 struct wants {
     struct tables tables;
@@ -131,14 +133,14 @@ static bool wants_of(uintptr_t base, const ElfW(Dyn) * dynamic, struct wants *wa
     return wants->versions && wants->needs;
 }
 
-/* The file that a version index stands for. */
-static const char *file_of(const struct wants *wants, uint16_t version) {
+/* The version that an index stands for. */
+static const char *version_of(const struct wants *wants, uint16_t version) {
     for (const ElfW(Verneed) *need = (const ElfW(Verneed) *)wants->needs;;
          need = (const ElfW(Verneed) *)((uintptr_t)need + need->vn_next)) {
         const ElfW(Vernaux) *entry = (const ElfW(Vernaux) *)((uintptr_t)need + need->vn_aux);
         for (uint16_t i = 0; i < need->vn_cnt; i++) {
             if (entry->vna_other == version)
-                return wants->tables.strings + need->vn_file;
+                return wants->tables.strings + entry->vna_name;
             entry = (const ElfW(Vernaux) *)((uintptr_t)entry + entry->vna_next);
         }
         if (need->vn_next == 0)
@@ -146,7 +148,8 @@ static const char *file_of(const struct wants *wants, uint16_t version) {
     }
 }
 
-const char *overlap_object_needs(const struct overlap_object *object, const char *name) {
+/* NULL: any. */
+static const char *version_wanted(const struct overlap_object *object, const char *name) {
     struct wants wants;
     if (!object->dynamic || !wants_of(object->base, object->dynamic, &wants))
         return NULL;
@@ -157,7 +160,7 @@ const char *overlap_object_needs(const struct overlap_object *object, const char
             const uint32_t index = (uint32_t)(entry[i].r_info >> 32);
             const ElfW(Sym) *symbol = &wants.tables.symbols[index];
             if (index && symbol->st_shndx == SHN_UNDEF && same(wants.tables.strings + symbol->st_name, name))
-                return file_of(&wants, wants.versions[index] & 0x7fff);
+                return version_of(&wants, wants.versions[index] & 0x7fff);
         }
     }
     return NULL;
@@ -180,17 +183,21 @@ static void *first_after_us(const char *name) {
 }
 
 /* Called by the assembler entries while their pointer is NULL. Idempotent, so racing threads do no harm. */
-void *overlap_find_dlsym(void);
 void *overlap_find_dlsym(void) {
     void *found = first_after_us("dlsym");
     __atomic_store(&overlap_real_dlsym, (void *(**)(void *, const char *)) & found, __ATOMIC_RELEASE);
     return found;
 }
 
-void *overlap_find_dlvsym(void);
 void *overlap_find_dlvsym(void) {
     void *found = first_after_us("dlvsym");
     __atomic_store(&overlap_real_dlvsym, (void *(**)(void *, const char *, const char *)) & found, __ATOMIC_RELEASE);
+    return found;
+}
+
+void *overlap_find_dlclose(void) {
+    void *found = first_after_us("dlclose");
+    __atomic_store(&overlap_real_dlclose, (int (**)(void *))&found, __ATOMIC_RELEASE);
     return found;
 }
 
@@ -268,6 +275,13 @@ void *overlap_dlsym(void *handle, const char *name) {
     return find ? find(handle, name) : NULL;
 }
 
+/* What dlerror would say about a search that the program has not made. */
+static void forget_error(void) {
+    char *(*error)(void) = (char *(*)(void))overlap_dlsym(RTLD_NEXT, "dlerror");
+    if (error)
+        error();
+}
+
 void *overlap_next_symbol(const char *name, const char *prefix) {
     void *address = overlap_dlsym(RTLD_NEXT, name);
     if (address)
@@ -276,10 +290,7 @@ void *overlap_next_symbol(const char *name, const char *prefix) {
     struct search search = {.prefix = prefix, .symbol = name, .object = &object};
     if (dl_iterate_phdr(visit, &search) != 1)
         return NULL;
-    /* Found after all, so no error shall be left behind. */
-    char *(*error)(void) = (char *(*)(void))overlap_dlsym(RTLD_NEXT, "dlerror");
-    if (error)
-        error();
+    forget_error(); /* found after all */
     return overlap_object_symbol(&object, name);
 }
 
@@ -308,4 +319,39 @@ void overlap_object_pin(uintptr_t address) {
     void *(*open)(const char *, int) = (void *(*)(const char *, int))overlap_dlsym(RTLD_NEXT, "dlopen");
     if (open && dl_iterate_phdr(visit_path, &search) == 1)
         open(search.path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
+static void *ask(void *handle, const char *name, const char *version) {
+    if (!version)
+        return overlap_dlsym(handle, name);
+    void *(*find)(void *, const char *, const char *) = __atomic_load_n(&overlap_real_dlvsym, __ATOMIC_ACQUIRE);
+    if (!find)
+        find = (void *(*)(void *, const char *, const char *))overlap_find_dlvsym();
+    return find ? find(handle, name, version) : NULL;
+}
+
+/* The loader's own search is asked, through a handle of the object. */
+static void *ask_locally(uintptr_t site, const char *name, const char *version) {
+    struct path_search search = {.address = site};
+    void *(*open)(const char *, int) = (void *(*)(const char *, int))overlap_dlsym(RTLD_NEXT, "dlopen");
+    int (*close)(void *) = (int (*)(void *))overlap_dlsym(RTLD_NEXT, "dlclose");
+    if (!overlap_start.constructed || !open || !close || dl_iterate_phdr(visit_path, &search) != 1)
+        return NULL;
+    void *handle = open(search.path, RTLD_LAZY | RTLD_NOLOAD);
+    void *found = handle ? ask(handle, name, version) : NULL;
+    if (handle)
+        close(handle);
+    return found;
+}
+
+void *overlap_scope_symbol(uintptr_t site, const char *name) {
+    struct overlap_object object;
+    const bool there = overlap_object_at(site, &object) && !overlap_is_ours(site);
+    const char *version = there ? version_wanted(&object, name) : NULL;
+    void *found = ask(RTLD_NEXT, name, version);
+    if (found)
+        return found;
+    found = there ? ask_locally(site, name, version) : NULL;
+    forget_error();
+    return found && !overlap_is_ours((uintptr_t)found) ? found : NULL;
 }

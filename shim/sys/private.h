@@ -18,6 +18,9 @@ extern struct overlap_start overlap_start;
 /* Used by the assembler entries, which have set them before they ask anything; NULL until found. */
 extern void *(*overlap_real_dlsym)(void *handle, const char *name);
 extern void *(*overlap_real_dlvsym)(void *handle, const char *name, const char *version);
+void *overlap_find_dlsym(void);
+void *overlap_find_dlvsym(void);
+void *overlap_find_dlclose(void);
 
 /* Remembers what stderr is. */
 void overlap_log_start(void);

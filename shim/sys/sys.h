@@ -53,9 +53,12 @@ bool overlap_object_named(const char *prefix, struct overlap_object *object);
 /* A symbol that this very object defines, or NULL. */
 void *overlap_object_symbol(const struct overlap_object *object, const char *name);
 
-/* The file of which this object wants an undefined symbol, by symbol versions (libcudart.so.13); NULL: it says no file.
- */
-const char *overlap_object_needs(const struct overlap_object *object, const char *name);
+/* What the object at an address would be bound to for this name if we were not there: the next definition in the global
+ * scope, else one in the object itself and the libraries that it needs; by the version that it wants. NULL: nothing. */
+void *overlap_scope_symbol(uintptr_t site, const char *name);
+
+/* How often the program has closed libraries. What was known of an address before may be about another one now. */
+extern uint32_t overlap_closed;
 
 /* Does an address lie in this library? */
 bool overlap_is_ours(uintptr_t address);

@@ -35,13 +35,13 @@ static uint64_t beside(uint64_t value) {
 int main(void) {
     const uint64_t a = 0x10000, b = beside(a), c = beside(b);
     /* One thread has a slot and does not know yet what for; another one needs the same. */
-    const struct handle *first = slot_of(a, true), *second = slot_of(b, true);
+    const struct handle *first = slot_new(a), *second = slot_new(b);
     printf("claimed: %s\n", first && first != second && first->value == a ? "its own" : "taken away");
     /* One slot is dead, and two threads want it. */
     handle_learn((void *)c, HANDLE_FUNCTION, (void *)1, "c", NULL);
     handle_forget_owner((void *)1);
     const uint64_t d = beside(c), e = beside(d);
-    first = slot_of(d, true), second = slot_of(e, true);
+    first = slot_new(d), second = slot_new(e);
     printf("dead: %s\n", first && first != second && first->value == d ? "its own" : "taken away");
     return 0;
 }

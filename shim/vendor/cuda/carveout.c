@@ -1,7 +1,11 @@
 /* The shared-memory carve-out that a kernel prefers (attribute 9). Kernels that communication is to share a
  * multiprocessor with, and communication, ask for the largest: a multiprocessor changes its configuration only while it
  * is idle, so beside blocks that were launched with the default there is no room whatever the arithmetic says (measured
- * on an H200: tools/gpu/results). What the program has said itself counts more, and it reads back what it has set. */
+ * on an H200: tools/gpu/results). What the program has said itself counts more, and it reads back what it has set.
+ *
+ * Two bits of a handle for each device: `ours`, the driver has or may have our setting; `closed`, we set none any more.
+ * Whoever sets both in the end tells the driver the program's value once more, so that it stays whatever came last.
+ */
 #include "cuda.h"
 
 #define WHICH CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
@@ -25,23 +29,28 @@ bool carveout_is_small(const struct handle *handle, int device) {
 void carveout_prefer(struct handle *handle, int device) {
     const uint32_t bit = bit_of(handle, device);
     int preferred = BY_DEFAULT;
-    if (has(&handle->carveout_ours, bit) || has(&handle->carveout_program, bit))
+    if (has(&handle->carveout_ours, bit) || has(&handle->carveout_closed, bit))
         return;
     if (handle_get(handle, WHICH, device, &preferred) != CUDA_SUCCESS || preferred != BY_DEFAULT) {
-        __atomic_fetch_or(&handle->carveout_program, bit, __ATOMIC_RELEASE);
+        __atomic_fetch_or(&handle->carveout_closed, bit, __ATOMIC_RELEASE);
         return;
     }
     /* Noted first: what the program asks meanwhile is answered as if we had not. */
-    __atomic_fetch_or(&handle->carveout_ours, bit, __ATOMIC_RELEASE);
+    __atomic_fetch_or(&handle->carveout_ours, bit, __ATOMIC_SEQ_CST);
     if (handle_set(handle, WHICH, device, LARGEST) != CUDA_SUCCESS) {
-        __atomic_fetch_or(&handle->carveout_program, bit, __ATOMIC_RELEASE);
+        __atomic_fetch_or(&handle->carveout_closed, bit, __ATOMIC_RELEASE);
         __atomic_fetch_and(&handle->carveout_ours, ~bit, __ATOMIC_RELEASE);
+    } else if (__atomic_load_n(&handle->carveout_closed, __ATOMIC_SEQ_CST) & bit) {
+        if (handle_set(handle, WHICH, device, __atomic_load_n(&handle->carveout_asked, __ATOMIC_ACQUIRE)) ==
+            CUDA_SUCCESS)
+            __atomic_fetch_and(&handle->carveout_ours, ~bit, __ATOMIC_RELEASE);
     }
 }
 
 void carveout_withdraw(struct handle *handle) {
-    __atomic_store_n(&handle->carveout_program, UINT32_MAX, __ATOMIC_RELEASE); /* nobody sets ours again */
-    uint32_t ours = __atomic_exchange_n(&handle->carveout_ours, 0, __ATOMIC_ACQ_REL);
+    __atomic_store_n(&handle->carveout_asked, BY_DEFAULT, __ATOMIC_RELEASE);
+    __atomic_store_n(&handle->carveout_closed, UINT32_MAX, __ATOMIC_SEQ_CST);
+    uint32_t ours = __atomic_exchange_n(&handle->carveout_ours, 0, __ATOMIC_SEQ_CST);
     for (int device = 0; ours; device++, ours >>= 1)
         if (ours & 1)
             handle_set(handle, WHICH, device, BY_DEFAULT);
@@ -53,8 +62,10 @@ void carveout_is_programs(const void *value, int device, int set) {
         return;
     const uint32_t bit = bit_of(handle, device);
     const bool small = set >= 0 && set < LARGEST;
-    __atomic_fetch_or(&handle->carveout_program, bit, __ATOMIC_RELEASE);
-    __atomic_fetch_and(&handle->carveout_ours, ~bit, __ATOMIC_RELEASE);
+    __atomic_store_n(&handle->carveout_asked, set, __ATOMIC_RELEASE);
+    __atomic_fetch_or(&handle->carveout_closed, bit, __ATOMIC_SEQ_CST);
+    if (__atomic_fetch_and(&handle->carveout_ours, ~bit, __ATOMIC_SEQ_CST) & bit)
+        handle_set(handle, WHICH, device, set); /* ours may have come after the program's */
     uint32_t before = small ? __atomic_fetch_or(&handle->carveout_small, bit, __ATOMIC_ACQ_REL)
                             : __atomic_fetch_and(&handle->carveout_small, ~bit, __ATOMIC_ACQ_REL);
     if (small != ((before & bit) != 0)) /* whether there is room beside it is another question now */
@@ -63,6 +74,9 @@ void carveout_is_programs(const void *value, int device, int set) {
 
 void carveout_answer(const void *value, int device, int *answer) {
     const struct handle *handle = armed_and_ready() ? handle_find(value) : NULL;
+    const struct handle *origin = handle ? handle_origin(handle) : NULL;
     if (handle && has(&handle->carveout_ours, bit_of(handle, device)))
         *answer = BY_DEFAULT;
+    else if (origin && !has(&handle->carveout_closed, 1) && has(&origin->carveout_ours, bit_of(origin, handle->device)))
+        *answer = BY_DEFAULT; /* a function has its CUkernel's as long as it has none of its own */
 }

@@ -139,46 +139,47 @@ bool device_priority(uint32_t kind, int32_t value, int *priority);
 /* The priority that communication launches get now, by the policy of the device. False: none, and *reason says why. */
 bool priority_for(const struct overlap_policy *policy, int *priority, uint32_t *reason);
 
-/* What `auto` learns about the process. Each of the two ends it for good; true for the first that did. */
-bool priority_program_sets(void); /* communication runs at a priority of the program's own */
-bool priority_neighbour(void);    /* a grid that fills the GPU in one wave may run beside communication */
+/* What `auto` learns about the process, and what may end it for good: communication runs at a priority of the program's
+ * own; communication is launched on a stream; a grid that fills the GPU in one wave is. */
+void priority_program_sets(void);
+void priority_communicates(CUstream stream, bool per_thread);
+void priority_watch(CUstream stream, bool per_thread);
 bool priority_is_auto(const struct overlap_policy *policy);
 
 /* The driver has refused a priority: launches get none from now on. */
 void priority_refused(void);
-
-/* The stream of the last communication launch. */
-void priority_communicates(CUstream stream);
-bool priority_other_stream(CUstream stream);
 
 /* ---- handle.c ---- */
 
 enum handle_kind {
     HANDLE_FUNCTION = 1,
     HANDLE_KERNEL = 2,
-    HANDLE_MODULE = 3, /* of a library; owner: the library */
-    HANDLE_CONTEXT = 4 /* of a green context; owner: that */
+    HANDLE_MODULE = 3,  /* of a library; owner: the library */
+    HANDLE_CONTEXT = 4, /* of a green context; owner: that */
+    HANDLE_CLAIMED = 5  /* a thread fills the slot */
 };
 
 enum handle_mark {
     HANDLE_REFUSED = 1,         /* a changed launch was refused */
     HANDLE_OCCUPANCY_ASKED = 2, /* the program asked how many of its blocks fit */
+    HANDLE_RAISED = 8,          /* communication that we launch at another priority */
     HANDLE_SIZES_NOTED = 4      /* size.c knows some of it */
 };
 
 struct handle {
-    uint64_t value;            /* of the CUfunction or CUkernel; 0: free slot */
-    uint64_t owner;            /* module or library */
-    uint64_t context;          /* of a function... */
-    uint64_t kernel;           /* ...and the CUkernel that it came from, or 0 */
-    int32_t device;            /* of a function */
-    uint32_t kind;             /* enum handle_kind, 0: dead */
-    uint32_t marks;            /* enum handle_mark */
-    uint32_t cluster;          /* of the launches that were checked in clusters: width + height * 256 + depth * 65536 */
-    uint32_t carveout_ours;    /* devices, by bit, where we have set the carve-out; a function has bit 0 only */
-    uint32_t carveout_program; /* ...where it is the program's */
-    uint32_t carveout_small;   /* ...and not the largest */
-    const char *name;          /* as given by the program, or by the driver; NULL: not known */
+    uint64_t value;           /* of the CUfunction or CUkernel; 0: free slot */
+    uint64_t owner;           /* module or library */
+    uint64_t context;         /* of a function... */
+    uint64_t kernel;          /* ...and the CUkernel that it came from, or 0 */
+    int32_t device;           /* of a function */
+    uint32_t kind;            /* enum handle_kind, 0: dead */
+    uint32_t marks;           /* enum handle_mark */
+    uint64_t cluster;         /* of the launches that were checked in clusters: cluster_of() + 1, 0: none yet */
+    uint32_t carveout_ours;   /* devices, by bit, where we have set the carve-out; a function has bit 0 only */
+    uint32_t carveout_closed; /* ...where we do not, any more */
+    uint32_t carveout_small;  /* ...where the program's is not the largest */
+    int32_t carveout_asked;   /* what the program has set last */
+    const char *name;         /* as given by the program, or by the driver; NULL: not known */
 };
 
 /* A handle that a call of the program has made; a function belongs to the current context. kernel: where a function was
@@ -236,9 +237,6 @@ void size_forget(const struct handle *handle);
 
 /* Makes sure that a launch on the current device may ask for so many bytes; false: the driver will not have it. */
 bool limit_raise(struct handle *handle, uint32_t dynamic);
-
-/* A function was made from a CUkernel. */
-void limit_function_made(const struct handle *kernel, const struct handle *function);
 
 /* The program sets an attribute: what to hand to the driver; and, once the driver has taken it, what the program
  * believes from then on. */
@@ -356,11 +354,8 @@ uint64_t facts_word(const struct request *request, uint64_t *place);
 /* Decisions that are being made meanwhile are not kept; whoever withdraws answers says so first. */
 void facts_changed(void);
 
-/* Is the kernel communication by its name? */
-bool facts_communicates(struct handle *handle);
-
-/* The dimensions of the clusters of a launch, packed as in struct handle; 0: by no attribute. */
-uint32_t cluster_of(const CUlaunchConfig *config);
+/* The dimensions of the clusters of a launch, required and preferred ones; 0: by no attribute. */
+uint64_t cluster_of(const CUlaunchConfig *config);
 
 /* The basename of the library that holds an address, into name; "" if none does. */
 void library_of(uintptr_t site, char *name, size_t size);
@@ -382,6 +377,12 @@ extern uint32_t graph_may_be_raised;
 
 /* 1: somebody may have given the legacy default stream a priority, which else is 0. */
 extern uint32_t stream_legacy_changed;
+
+/* A number for every stream, never 0. Of the default stream of a thread: another one for each. */
+uint64_t stream_key(CUstream stream, bool per_thread);
+
+/* Have we given the stream its priority? */
+bool stream_is_raised(CUstream stream, bool per_thread);
 
 /* Raises a stream on which communication was launched, once, where the policy asks for it. */
 void stream_carries(CUstream stream, bool per_thread);

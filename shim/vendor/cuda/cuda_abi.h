@@ -102,7 +102,7 @@ typedef struct {
 } CUlaunchConfig;
 _Static_assert(sizeof(CUlaunchConfig) == 56, "as in cuda.h");
 
-enum { CU_STREAM_LEGACY = 1 }; /* a handle; NULL is the same, but for per-thread calls */
+enum { CU_STREAM_LEGACY = 1, CU_STREAM_PER_THREAD = 2 }; /* handles; NULL is the one or the other, by the call */
 enum { CU_STREAM_CAPTURE_STATUS_NONE = 0 };
 enum { CU_STREAM_CAPTURE_MODE_RELAXED = 2 };
 enum { CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM = 2 };

@@ -7,7 +7,8 @@
 static uint32_t epoch_now;
 
 void facts_changed(void) {
-    __atomic_fetch_add(&epoch_now, 1, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&epoch_now, 1, __ATOMIC_SEQ_CST);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* before the answers are looked for that are to be withdrawn */
 }
 
 void library_of(uintptr_t site, char *name, size_t size) {
@@ -58,19 +59,18 @@ static bool read_footprint(struct handle *handle, const struct device *device, s
     return true;
 }
 
-bool facts_communicates(struct handle *handle) {
-    const char *kernel = handle_name(handle);
-    return kernel && is_communication(device_policy(device_current()), kernel, "");
-}
-
-uint32_t cluster_of(const CUlaunchConfig *config) {
+uint64_t cluster_of(const CUlaunchConfig *config) {
+    uint64_t required = 0, preferred = 0;
     for (uint32_t i = 0; config->attrs && i < config->numAttrs; i++) {
         const CUlaunchAttributeValue *value = &config->attrs[i].value;
-        if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION && value->cluster.x < 256 &&
-            value->cluster.y < 256 && value->cluster.z < 256)
-            return value->cluster.x | value->cluster.y << 8 | value->cluster.z << 16;
+        const uint64_t packed =
+            (value->cluster.x & 255) | (value->cluster.y & 255) << 8 | (value->cluster.z & 255) << 16;
+        if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+            required = packed;
+        else if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION)
+            preferred = packed;
     }
-    return 0;
+    return preferred << 24 | required;
 }
 
 /* How many clusters of this launch the whole device holds with so many dynamic bytes; -1: the driver does not say. */
@@ -88,8 +88,8 @@ static int clusters_with(const struct request *request, uint32_t dynamic) {
 /* A launch in clusters may be shaped if as many clusters still fit as the rule keeps of the kernel's blocks. */
 static bool clusters_fit(const struct request *request, struct handle *handle, const struct overlap_rule *rule,
                          uint32_t dynamic) {
-    const uint32_t cluster = cluster_of(&request->config);
-    uint32_t before = 0;
+    const uint64_t cluster = cluster_of(&request->config);
+    uint64_t before = 0;
     /* Answers are kept without the dimensions: those of the first launch count, others are left alone. */
     if (!__atomic_compare_exchange_n(&handle->cluster, &before, cluster + 1, false, __ATOMIC_RELAXED,
                                      __ATOMIC_RELAXED) &&
@@ -162,9 +162,10 @@ static uint64_t communicate(const struct facts *facts, struct overlap_decision *
     int priority = 0;
     if (priority_for(facts->policy, &priority, &decision->reason)) {
         flags |= OVERLAP_WORD_RAISE | (uint64_t)(uint16_t)priority << OVERLAP_WORD_PRIORITY_SHIFT;
-        /* Where we raise streams ourselves, their priority says nothing about the program. */
-        if (priority_is_auto(facts->policy) && !facts->policy->raise_carrying_streams)
+        if (priority_is_auto(facts->policy))
             flags |= OVERLAP_WORD_AUTO;
+        if (facts->handle) /* nodes that are captured from it are raised */
+            __atomic_fetch_or(&facts->handle->marks, (uint32_t)HANDLE_RAISED, __ATOMIC_RELAXED);
     }
     if (facts->policy && facts->policy->raise_carrying_streams)
         flags |= OVERLAP_WORD_CARRIES;
@@ -237,6 +238,7 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
     if (place && !facts.later && overlap_cacheable(threads_of(request), request->config.sharedMemBytes)) {
         overlap_cache_keep(&launch_cache, place, key_of(request), decision.minimum_blocks, decision.maximum_blocks,
                            word);
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
         /* What we decided by has changed meanwhile. */
         if (epoch != __atomic_load_n(&epoch_now, __ATOMIC_ACQUIRE))
             overlap_cache_forget(&launch_cache, place);

@@ -32,6 +32,28 @@ struct node {
     CUDA_KERNEL_NODE_PARAMS params; /* with our size */
 };
 
+/* Flags of a node to come: one that may begin before those that it depends on have ended. */
+static uint32_t flags_of_edges(const CUgraphEdgeData *edges, size_t count) {
+    for (size_t i = 0; edges && i < count; i++)
+        if (edges[i].type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC)
+            return OVERLAP_LAUNCH_PROGRAMMATIC;
+    return 0;
+}
+
+/* The same for one that is there. So many dependencies that it is not worth looking at them count as one of that kind. */
+static uint32_t flags_of_dependencies(CUgraphNode node) {
+    enum { MOST = 32 };
+    CUgraphNode from[MOST];
+    CUgraphEdgeData edges[MOST];
+    size_t count = 0;
+    if (!driver.cuGraphNodeGetDependencies_v2 ||
+        driver.cuGraphNodeGetDependencies_v2(node, NULL, NULL, &count) != CUDA_SUCCESS || count == 0)
+        return 0;
+    if (count > MOST || driver.cuGraphNodeGetDependencies_v2(node, from, edges, &count) != CUDA_SUCCESS)
+        return OVERLAP_LAUNCH_PROGRAMMATIC;
+    return flags_of_edges(edges, count);
+}
+
 /* Flags of a node that is there. */
 static uint32_t flags_of_node(CUgraphNode node) {
     CUlaunchAttributeValue value;
@@ -50,15 +72,7 @@ static uint32_t flags_of_node(CUgraphNode node) {
             (value.cluster.x > 1 || value.cluster.y > 1 || value.cluster.z > 1))
             flags |= OVERLAP_LAUNCH_CLUSTER;
     }
-    return flags;
-}
-
-/* Flags of a node to come: one that may begin before those that it depends on have ended. */
-static uint32_t flags_of_edges(const CUgraphEdgeData *edges, size_t count) {
-    for (size_t i = 0; edges && i < count; i++)
-        if (edges[i].type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC)
-            return OVERLAP_LAUNCH_PROGRAMMATIC;
-    return 0;
+    return flags | flags_of_dependencies(node);
 }
 
 /* Decides. second: params have kern and ctx; flags: of the node that gets them. False: nobody decides. */
@@ -83,15 +97,26 @@ static bool plan(struct node *node, uintptr_t site, const CUDA_KERNEL_NODE_PARAM
                    .blockDimZ = params->blockDimZ,
                    .sharedMemBytes = params->sharedMemBytes},
     };
+    const struct handle *handle = handle_find(node->request.function);
+    const struct device *device = device_current();
+    CUcontext context = NULL;
+    uint32_t asked = 0;
+    node->changed = false;
+    node->place = 0;
+    /* Of another device or context than the current one: nothing is known here about its limits. */
+    const bool elsewhere = (second && params->ctx && driver.cuCtxGetCurrent &&
+                            driver.cuCtxGetCurrent(&context) == CUDA_SUCCESS && params->ctx != context) ||
+                           (handle && handle->kind == HANDLE_FUNCTION && device && handle->device != device->ordinal);
+    if (elsewhere) {
+        node->word = OVERLAP_WORD_VALID;
+        node->reason = OVERLAP_REASON_unknown_footprint;
+        return true;
+    }
     node->word = launch_word(&node->request, &node->place);
     if (!node->word)
         return false;
     node->reason = (uint32_t)(node->word >> OVERLAP_WORD_REASON_SHIFT & 63);
     const uint32_t size = (uint32_t)(node->word & OVERLAP_WORD_SIZE_MASK);
-    const struct handle *handle = handle_find(node->request.function);
-    const struct device *device = device_current();
-    CUcontext context = NULL;
-    uint32_t asked = 0;
     node->changed = node->word & OVERLAP_WORD_CHANGED;
     if (!node->changed || !handle)
         return true;
@@ -99,12 +124,9 @@ static bool plan(struct node *node, uintptr_t site, const CUDA_KERNEL_NODE_PARAM
         node->params.sharedMemBytes = size;
         return true;
     }
-    /* Of another device or context than the current one; or of a size that could not be told again. */
-    const bool elsewhere = (second && params->ctx && driver.cuCtxGetCurrent &&
-                            driver.cuCtxGetCurrent(&context) == CUDA_SUCCESS && params->ctx != context) ||
-                           (handle->kind == HANDLE_FUNCTION && device && handle->device != device->ordinal);
+    /* A size that could not be told again is not given. */
     const bool ready =
-        !elsewhere && (node->word & OVERLAP_WORD_CLUSTER) == 0 && size_asked(handle, size, &asked) &&
+        (node->word & OVERLAP_WORD_CLUSTER) == 0 && size_asked(handle, size, &asked) &&
         asked == params->sharedMemBytes &&
         (node->word & OVERLAP_WORD_RAISED_LIMIT || launch_prepare(&node->request, &node->word, node->place));
     if (!ready) {
@@ -121,9 +143,14 @@ static bool refused(struct node *node, CUresult result) {
     if (!node->changed || !launch_is_refusal(result) || node->reason == OVERLAP_REASON_cannot_launch)
         return false;
     node->changed = false;
+    node->reason = OVERLAP_REASON_cannot_launch;
+    return true;
+}
+
+/* It was made again as asked, and the driver has taken it: so it was our doing. */
+static void taken_as_asked(struct node *node) {
     node->reason = OVERLAP_REASON_refused;
     launch_leave_alone(&node->request, node->place, true);
-    return true;
 }
 
 /* ---- Communication's priority ---- */
@@ -166,8 +193,8 @@ static void added(struct node *node, CUgraphNode made) {
 #define MAKE_NODE(node, result, ours, asked)                                                                           \
     do {                                                                                                               \
         result = (node).changed ? (ours) : (asked);                                                                    \
-        if (refused(&(node), result))                                                                                  \
-            result = (asked);                                                                                          \
+        if (refused(&(node), result) && (result = (asked)) == CUDA_SUCCESS)                                            \
+            taken_as_asked(&(node));                                                                                   \
     } while (0)
 
 CUresult graph_add_kernel_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphNode *made, CUgraph graph,
@@ -332,4 +359,15 @@ CUresult graph_copy_attributes_body(enum overlap_way way, enum hook hook, uintpt
     if (armed_and_ready() && flags_of_node(from))
         graph_set_back(to);
     return real(to, from);
+}
+
+CUresult graph_add_dependencies_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraph graph,
+                                     const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edges,
+                                     size_t count) {
+    REAL_OR_RETURN(cuGraphAddDependencies_v2);
+    CUresult result = real(graph, from, to, edges, count);
+    for (size_t i = 0; result == CUDA_SUCCESS && to && armed_and_ready() && i < count; i++)
+        if (edges && flags_of_edges(&edges[i], 1))
+            graph_set_back(to[i]);
+    return result;
 }

@@ -19,32 +19,44 @@ static char names[NAME_ARENA];
 static uint64_t names_used;
 static uint32_t kept[NAME_SLOTS]; /* where the names are, + 1, by their hash: contexts made again bring the same ones */
 
-/* A dead slot is taken over when no free one is near: contexts and modules come and go, addresses seldom repeat. */
-static struct handle *slot_of(uint64_t value, bool take) {
+static struct handle *slot_at(uint64_t value, uint64_t probe) {
     uint64_t hash = (value >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> (64 - SLOT_BITS);
-    struct handle *dead = NULL;
+    return &slots[(uint32_t)(hash + probe) & (SLOTS - 1)];
+}
+
+static struct handle *slot_of(uint64_t value) {
     for (uint64_t probe = 0; probe < PROBES; probe++) {
-        struct handle *slot = &slots[(uint32_t)(hash + probe) & (SLOTS - 1)];
+        struct handle *slot = slot_at(value, probe);
         uint64_t owner = __atomic_load_n(&slot->value, __ATOMIC_ACQUIRE);
-        if (owner == 0 && take && !dead &&
-            __atomic_compare_exchange_n(&slot->value, &owner, value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-            uint32_t position = __atomic_fetch_add(&used, 1, __ATOMIC_RELAXED);
-            __atomic_store_n(&order[position], (uint32_t)(slot - slots) + 1, __ATOMIC_RELEASE);
-            return slot;
-        }
         if (owner == value)
             return slot;
         if (owner == 0)
-            break;
-        if (!dead && __atomic_load_n(&slot->kind, __ATOMIC_ACQUIRE) == 0)
-            dead = slot;
+            return NULL;
     }
-    uint64_t before = take && dead ? __atomic_load_n(&dead->value, __ATOMIC_RELAXED) : 0;
-    /* Two that take it over at once: one gets it, the other's kernel stays unknown and is left alone. */
-    return before &&
-                   __atomic_compare_exchange_n(&dead->value, &before, value, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)
-               ? dead
-               : NULL;
+    return NULL;
+}
+
+/* Makes the slot the caller's to fill, if nobody lives in it and nobody fills it: kind 0 becomes HANDLE_CLAIMED. */
+static bool claim(struct handle *slot) {
+    uint32_t none = 0;
+    return __atomic_compare_exchange_n(&slot->kind, &none, (uint32_t)HANDLE_CLAIMED, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_RELAXED);
+}
+
+/* A slot for a value that has none: the first dead or free one. Contexts and modules come and go, so their slots are used
+ * again. NULL: there is none near, or another thread was quicker; then the kernel stays unknown and is left alone. */
+static struct handle *slot_new(uint64_t value) {
+    for (uint64_t probe = 0; probe < PROBES; probe++) {
+        struct handle *slot = slot_at(value, probe);
+        if (!claim(slot))
+            continue;
+        if (__atomic_exchange_n(&slot->value, value, __ATOMIC_ACQ_REL) == 0) {
+            uint32_t position = __atomic_fetch_add(&used, 1, __ATOMIC_RELAXED);
+            __atomic_store_n(&order[position], (uint32_t)(slot - slots) + 1, __ATOMIC_RELEASE);
+        }
+        return slot;
+    }
+    return NULL;
 }
 
 static uint32_t hash_of(const char *name, size_t length) {
@@ -54,7 +66,7 @@ static uint32_t hash_of(const char *name, size_t length) {
     return hash;
 }
 
-/* A copy that stays, or NULL where there is no more room (the driver is asked then). */
+/* A copy that stays, or NULL where there is no more room: then nobody knows the name. */
 static const char *keep_name(const char *name) {
     const size_t length = strnlen(name, NAME_LIMIT);
     uint32_t *place = NULL, none = 0;
@@ -80,23 +92,27 @@ static const char *keep_name(const char *name) {
     return names + at;
 }
 
-void handle_learn(void *value, enum handle_kind kind, void *owner, const char *name, void *kernel) {
-    struct handle *handle = value ? slot_of((uint64_t)(uintptr_t)value, true) : NULL;
-    if (!handle)
-        return;
-    CUcontext context = NULL;
-    CUdevice device = NO_DEVICE;
-    if (kind == HANDLE_FUNCTION && driver_ready() && driver.cuCtxGetCurrent && driver.cuCtxGetDevice) {
-        driver.cuCtxGetCurrent(&context);
-        driver.cuCtxGetDevice(&device);
-    }
-    const char *known = __atomic_load_n(&handle->name, __ATOMIC_ACQUIRE);
-    bool same_name = name ? known && strncmp(known, name, NAME_LIMIT) == 0 : true;
-    if (__atomic_load_n(&handle->kind, __ATOMIC_ACQUIRE) == (uint32_t)kind &&
-        LOAD(handle->owner) == (uint64_t)(uintptr_t)owner && LOAD(handle->context) == (uint64_t)(uintptr_t)context &&
-        same_name)
-        return; /* asked for again */
+/* Nobody lives there any more. A slot that is being filled stays its filler's. */
+static void forget(struct handle *handle) {
+    uint32_t kind = LOAD(handle->kind);
+    while (kind && kind != HANDLE_CLAIMED &&
+           !__atomic_compare_exchange_n(&handle->kind, &kind, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        ;
     overlap_cache_forget(&launch_cache, handle->value);
+}
+
+/* Is it the kernel that we know already? A function may be got from its CUkernel and from its library's module. */
+static bool is_known(struct handle *handle, enum handle_kind kind, const void *owner, const char *name,
+                     const void *kernel, const void *context) {
+    const bool same_owner = LOAD(handle->owner) == (uint64_t)(uintptr_t)owner ||
+                            (kernel && LOAD(handle->kernel) == (uint64_t)(uintptr_t)kernel);
+    if (LOAD(handle->kind) != (uint32_t)kind || !same_owner || LOAD(handle->context) != (uint64_t)(uintptr_t)context)
+        return false;
+    const char *known = name ? handle_name(handle) : NULL; /* who has enumerated it did not name it */
+    return !name || (known && strncmp(known, name, NAME_LIMIT) == 0);
+}
+
+static void fill(struct handle *handle, void *owner, const char *name, void *kernel, void *context, int device) {
     limit_forget(handle->value);
     size_forget(handle);
     __atomic_store_n(&handle->owner, (uint64_t)(uintptr_t)owner, __ATOMIC_RELAXED);
@@ -106,27 +122,45 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, const char *n
     __atomic_store_n(&handle->marks, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->cluster, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->carveout_ours, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&handle->carveout_program, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&handle->carveout_closed, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->carveout_small, 0, __ATOMIC_RELAXED);
-    if (!name || !same_name)
-        __atomic_store_n(&handle->name, name ? keep_name(name) : NULL, __ATOMIC_RELEASE);
+    __atomic_store_n(&handle->carveout_asked, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&handle->name, name ? keep_name(name) : NULL, __ATOMIC_RELEASE);
+}
+
+void handle_learn(void *value, enum handle_kind kind, void *owner, const char *name, void *kernel) {
+    CUcontext context = NULL;
+    CUdevice device = NO_DEVICE;
+    if (!value)
+        return;
+    if (kind == HANDLE_FUNCTION && driver_ready() && driver.cuCtxGetCurrent && driver.cuCtxGetDevice) {
+        driver.cuCtxGetCurrent(&context);
+        driver.cuCtxGetDevice(&device);
+    }
+    struct handle *handle = slot_of((uint64_t)(uintptr_t)value);
+    if (handle && is_known(handle, kind, owner, name, kernel, context))
+        return; /* asked for again */
+    if (handle && LOAD(handle->kind) == HANDLE_CLAIMED)
+        return; /* another thread is about it */
+    if (handle) /* another kernel at the same address */
+        forget(handle);
+    if (handle ? !claim(handle) : !(handle = slot_new((uint64_t)(uintptr_t)value)))
+        return;
+    overlap_cache_forget(&launch_cache, handle->value);
+    fill(handle, owner, name, kernel, context, device);
     __atomic_store_n(&handle->kind, (uint32_t)kind, __ATOMIC_RELEASE);
 }
 
 struct handle *handle_find(const void *value) {
-    struct handle *handle = value ? slot_of((uint64_t)(uintptr_t)value, false) : NULL;
-    return handle && __atomic_load_n(&handle->kind, __ATOMIC_ACQUIRE) ? handle : NULL;
+    struct handle *handle = value ? slot_of((uint64_t)(uintptr_t)value) : NULL;
+    uint32_t kind = handle ? __atomic_load_n(&handle->kind, __ATOMIC_ACQUIRE) : 0;
+    return kind && kind != HANDLE_CLAIMED ? handle : NULL;
 }
 
 /* The i-th handle ever learned, or NULL. */
 static struct handle *learned(uint32_t i) {
     uint32_t index = i < SLOTS ? __atomic_load_n(&order[i], __ATOMIC_ACQUIRE) : 0;
     return index ? &slots[index - 1] : NULL;
-}
-
-static void forget(struct handle *handle) {
-    __atomic_store_n(&handle->kind, 0, __ATOMIC_RELEASE);
-    overlap_cache_forget(&launch_cache, handle->value);
 }
 
 void handle_forget_owner(const void *owner) {

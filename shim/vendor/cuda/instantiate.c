@@ -39,7 +39,7 @@ static bool each_kernel(CUgraph graph, bool (*act)(CUgraphNode), int depth) {
     return any;
 }
 
-/* A node of communication at a priority of its own: by us, since nobody else's would be ours to honour. */
+/* A node of a kernel that we raise, at a priority of its own. */
 static bool is_raised(CUgraphNode node) {
     type_cuGraphKernelNodeGetParams *get = real_own(HOOK_cuGraphKernelNodeGetParams_v2);
     CUDA_KERNEL_NODE_PARAMS params;
@@ -50,7 +50,7 @@ static bool is_raised(CUgraphNode node) {
         driver.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value) != CUDA_SUCCESS)
         return false;
     struct handle *handle = value.priority < 0 ? handle_find(graph_kernel_of(&params, true)) : NULL;
-    return handle && facts_communicates(handle);
+    return handle && handle_is_marked(handle, HANDLE_RAISED);
 }
 
 /* The flag without which the priorities of nodes count for nothing, 0 if there is none to honour. */

@@ -185,8 +185,10 @@ static inline int priority_of(const struct request *request, int stream) {
 }
 
 /* Under `auto`, a priority of the program's own ends it: this launch and all to come are the program's. */
-static bool is_programs(uint64_t word, int own, uint32_t *reason) {
-    if (!(word & OVERLAP_WORD_AUTO) || own >= 0) /* 0 is the least, and that of streams that nobody cared about */
+static bool is_programs(const struct request *request, uint64_t word, int own, uint32_t *reason) {
+    /* 0 is the least, and that of streams that nobody cared about. */
+    if (!(word & OVERLAP_WORD_AUTO) || own >= 0 ||
+        stream_is_raised(request->config.hStream, is_per_thread(request->hook)))
         return false;
     priority_program_sets();
     *reason = OVERLAP_REASON_program_sets_priority;
@@ -218,11 +220,11 @@ static inline __attribute__((always_inline)) CUresult launch_communication(struc
     CUresult result;
     *raised = false;
     if (word & OVERLAP_WORD_AUTO)
-        priority_communicates(request->config.hStream);
+        priority_communicates(request->config.hStream, is_per_thread(request->hook));
     if (!stream_priority(request, &stream))
         return launch_as_asked(request);
     const int own = priority_of(request, stream);
-    if (own == priority || is_programs(word, own, reason) || !launch_at_priority(request, priority, &result))
+    if (is_programs(request, word, own, reason) || own == priority || !launch_at_priority(request, priority, &result))
         return launch_as_asked(request);
     if (__builtin_expect(result == CUDA_SUCCESS, 1)) {
         *raised = stream != priority;
@@ -262,6 +264,17 @@ __attribute__((cold, noinline)) bool launch_prepare(const struct request *reques
     return true;
 }
 
+/* A changed launch was refused, or could not even be tried. If the driver takes it as asked, it was our doing. */
+__attribute__((cold, noinline)) static CUresult launch_again(struct request *request, uint64_t place, bool tried,
+                                                             uint32_t *reason) {
+    CUresult result = launch_as_asked(request);
+    if (result == CUDA_SUCCESS || !tried)
+        launch_leave_alone(request, place, tried);
+    else
+        *reason = OVERLAP_REASON_cannot_launch; /* wrong by itself, which says nothing about its kernel */
+    return result;
+}
+
 /* Only the clusters that were checked get another size; see clusters_fit(). */
 static bool is_other_cluster(const struct request *request, uint64_t word) {
     const struct handle *handle = word & OVERLAP_WORD_CLUSTER ? handle_find(request->function) : NULL;
@@ -282,7 +295,7 @@ static inline CUresult launch_unproven(struct request *request, uint64_t word, u
     bool possible = word & OVERLAP_WORD_RAISED_LIMIT || launch_prepare(request, &word, place);
     CUresult result = possible ? launch_with(request, *launched) : CUDA_ERROR_INVALID_VALUE;
     if (__builtin_expect(result == CUDA_SUCCESS, 1)) {
-        if (!(word & (OVERLAP_WORD_TRACED | OVERLAP_WORD_CLUSTER | OVERLAP_WORD_WATCHED)) && !is_capturing(request))
+        if (!(word & (OVERLAP_WORD_TRACED | OVERLAP_WORD_CLUSTER)) && !is_capturing(request))
             overlap_cache_replace(&launch_cache, place, key_of(request), word, word | OVERLAP_WORD_DIRECT);
         return result;
     }
@@ -290,8 +303,7 @@ static inline CUresult launch_unproven(struct request *request, uint64_t word, u
         return result;
     *reason = OVERLAP_REASON_refused;
     *launched = request->config.sharedMemBytes;
-    launch_leave_alone(request, place, possible);
-    return launch_as_asked(request);
+    return launch_again(request, place, possible, reason);
 }
 
 CUresult launch_changed(struct request *request, uint64_t word) {
@@ -344,8 +356,8 @@ CUresult launch_slow(struct request *request, uint64_t word) {
     uint32_t launched = request->config.sharedMemBytes;
     bool raised = false;
     CUresult result;
-    if ((word & OVERLAP_WORD_WATCHED) && priority_other_stream(request->config.hStream))
-        priority_neighbour();
+    if (word & OVERLAP_WORD_WATCHED)
+        priority_watch(request->config.hStream, is_per_thread(request->hook));
     if (word & OVERLAP_WORD_COMMUNICATION) {
         if (word & OVERLAP_WORD_CARRIES)
             stream_carries(request->config.hStream, is_per_thread(request->hook));

@@ -10,15 +10,14 @@
  */
 #include "cuda.h"
 
-enum { ENTRY_BITS = 14, PROBES = 64, INHERITED = -1 };
+enum { ENTRY_BITS = 16, PROBES = 64, INHERITED = -1 };
 #define ENTRIES (1U << ENTRY_BITS)
 #define WHICH CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 #define KNOWN (UINT64_C(1) << 31)
 
 static struct entry {
-    uint64_t key;      /* handle, and for a CUkernel its device above; 0: free */
-    uint64_t limits;   /* believed << 32 | KNOWN | needed; 0: nothing known, so nothing raised */
-    uint64_t function; /* of a CUkernel: what was made from it last on this device, or 0 */
+    uint64_t key;    /* handle, and for a CUkernel its device above; 0: free */
+    uint64_t limits; /* believed << 32 | KNOWN | needed; 0: nothing known, so nothing raised */
 } entries[ENTRIES];
 
 static uint64_t pack(int believed, uint32_t needed) {
@@ -62,19 +61,17 @@ static uint64_t limits_of(const struct handle *handle, int device) {
     return entry ? __atomic_load_n(&entry->limits, __ATOMIC_ACQUIRE) : 0;
 }
 
-/* The function of a CUkernel that has a limit of its own, which then counts for both; NULL: there is none. */
+/* The function that a CUkernel has in the current context, if that has a limit of its own, which then counts for both;
+ * NULL: there is none. */
 static struct handle *governing(const struct handle *handle, int device) {
-    struct entry *entry = handle->kind == HANDLE_KERNEL ? entry_of(key_of_handle(handle, device), false) : NULL;
-    uint64_t value = entry ? __atomic_load_n(&entry->function, __ATOMIC_ACQUIRE) : 0;
-    struct handle *function = value ? handle_find((const void *)(uintptr_t)value) : NULL;
-    uint64_t limits = function && handle_origin(function) == handle ? limits_of(function, device) : 0;
+    type_cuKernelGetFunction *get = handle->kind == HANDLE_KERNEL ? real_own(HOOK_cuKernelGetFunction) : NULL;
+    CUfunction value = NULL;
+    int mode = capture_relax();
+    struct handle *function =
+        get && get(&value, (CUkernel)(uintptr_t)handle->value) == CUDA_SUCCESS ? handle_find(value) : NULL;
+    capture_restore(mode);
+    uint64_t limits = function ? limits_of(function, device) : 0;
     return limits && believed_in(limits) != INHERITED ? function : NULL;
-}
-
-void limit_function_made(const struct handle *kernel, const struct handle *function) {
-    struct entry *entry = entry_of(key_of_handle(kernel, function->device), true);
-    if (entry)
-        __atomic_store_n(&entry->function, function->value, __ATOMIC_RELEASE);
 }
 
 /* What the program believes of a handle; false: what the driver says, since we have changed nothing. */
@@ -178,9 +175,7 @@ uint32_t limit_beyond(struct handle *handle, int device, uint32_t dynamic) {
 void limit_forget(uint64_t value) {
     for (int device = NO_DEVICE; device < OVERLAP_DEVICES; device++) {
         struct entry *entry = entry_of(key_for(value, device), false);
-        if (!entry)
-            continue;
-        __atomic_store_n(&entry->limits, 0, __ATOMIC_RELEASE);
-        __atomic_store_n(&entry->function, 0, __ATOMIC_RELEASE);
+        if (entry)
+            __atomic_store_n(&entry->limits, 0, __ATOMIC_RELEASE);
     }
 }

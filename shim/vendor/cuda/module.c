@@ -2,12 +2,23 @@
  * driver may give the same address out again at once. */
 #include "cuda.h"
 
+/* The CUkernel of which a library's module has the function, or NULL. */
+static CUkernel kernel_behind(CUmodule module, const char *name) {
+    type_cuLibraryGetKernel *get = real_own(HOOK_cuLibraryGetKernel);
+    const struct handle *alias = handle_find(module);
+    CUkernel kernel = NULL;
+    return alias && alias->kind == HANDLE_MODULE && get &&
+                   get(&kernel, (CUlibrary)(uintptr_t)alias->owner, name) == CUDA_SUCCESS
+               ? kernel
+               : NULL;
+}
+
 CUresult module_get_function_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction *function,
                                   CUmodule module, const char *name) {
     REAL_OR_RETURN(cuModuleGetFunction);
     CUresult result = real(function, module, name);
     if (result == CUDA_SUCCESS && function && overlap_armed())
-        handle_learn(*function, HANDLE_FUNCTION, module, name, NULL);
+        handle_learn(*function, HANDLE_FUNCTION, module, name, kernel_behind(module, name));
     return result;
 }
 
@@ -52,9 +63,6 @@ CUresult kernel_get_function_body(enum overlap_way way, enum hook hook, uintptr_
     struct handle *from = result == CUDA_SUCCESS && function && overlap_armed() ? handle_find(kernel) : NULL;
     if (from)
         handle_learn(*function, HANDLE_FUNCTION, (void *)(uintptr_t)from->owner, handle_name(from), kernel);
-    struct handle *made = from ? handle_find(*function) : NULL;
-    if (made)
-        limit_function_made(from, made);
     return result;
 }
 
@@ -85,8 +93,10 @@ CUresult primary_end_body(enum overlap_way way, enum hook hook, uintptr_t site, 
     CUresult result = real(device);
     uint32_t flags = 0;
     int active = 1;
-    if (armed_and_ready() && driver.cuDevicePrimaryCtxGetState &&
-        driver.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active)
+    const bool reset = hook == HOOK_cuDevicePrimaryCtxReset || hook == HOOK_cuDevicePrimaryCtxReset_v2;
+    if (result == CUDA_SUCCESS && armed_and_ready() &&
+        (reset || (driver.cuDevicePrimaryCtxGetState &&
+                   driver.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active)))
         handle_forget_context(NULL, device);
     return result;
 }

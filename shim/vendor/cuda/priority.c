@@ -4,9 +4,9 @@
  * are known, any such grid on another stream than communication's counts, as soon as communication was seen. */
 #include "cuda.h"
 
-static uint32_t ended;   /* reason, 0: auto goes on (no reason of its own is 0) */
-static uint32_t refused; /* launches take no priority of their own */
-static uint64_t stream_of_communication;
+static uint32_t ended;                   /* reason, 0: auto goes on (no reason of its own is 0) */
+static uint32_t refused;                 /* launches take no priority of their own */
+static uint64_t stream_of_communication; /* stream_key(), 0: none yet */
 _Static_assert(OVERLAP_REASON_shaped == 0, "not among the reasons for which auto ends");
 
 /* Launches take a priority since CUDA 12.0. */
@@ -38,21 +38,16 @@ bool priority_for(const struct overlap_policy *policy, int *priority, uint32_t *
     return device_priority(policy->priority, policy->priority_value, priority) && works();
 }
 
-static bool end(uint32_t reason) {
+static void end(uint32_t reason) {
     uint32_t none = 0;
     if (!__atomic_compare_exchange_n(&ended, &none, reason, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-        return false;
+        return;
     facts_changed();
     overlap_cache_forget_all(&launch_cache);
-    return true;
 }
 
-bool priority_program_sets(void) {
-    return end(OVERLAP_REASON_program_sets_priority);
-}
-
-bool priority_neighbour(void) {
-    return end(OVERLAP_REASON_one_wave_neighbour);
+void priority_program_sets(void) {
+    end(OVERLAP_REASON_program_sets_priority);
 }
 
 void priority_refused(void) {
@@ -61,11 +56,15 @@ void priority_refused(void) {
     overlap_cache_forget_all(&launch_cache);
 }
 
-void priority_communicates(CUstream stream) {
-    if (priority_other_stream(stream)) /* no store, so that threads do not take the line from each other */
-        __atomic_store_n(&stream_of_communication, (uint64_t)(uintptr_t)stream, __ATOMIC_RELAXED);
+void priority_communicates(CUstream stream, bool per_thread) {
+    const uint64_t key = stream_key(stream, per_thread);
+    /* No store where nothing changes, so that threads do not take the line from each other. */
+    if (__atomic_load_n(&stream_of_communication, __ATOMIC_RELAXED) != key)
+        __atomic_store_n(&stream_of_communication, key, __ATOMIC_RELAXED);
 }
 
-bool priority_other_stream(CUstream stream) {
-    return __atomic_load_n(&stream_of_communication, __ATOMIC_RELAXED) != (uint64_t)(uintptr_t)stream;
+void priority_watch(CUstream stream, bool per_thread) {
+    const uint64_t known = __atomic_load_n(&stream_of_communication, __ATOMIC_RELAXED);
+    if (known && known != stream_key(stream, per_thread))
+        end(OVERLAP_REASON_one_wave_neighbour);
 }

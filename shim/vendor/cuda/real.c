@@ -66,10 +66,11 @@ static bool remember(enum overlap_way way, enum hook hook, void *address) {
 
 void *real_find(enum hook hook, uintptr_t site) {
     const int saved = errno;
-    void *address = overlap_next_symbol(hook_names[hook], DRIVER_PREFIX);
     struct overlap_object object;
-    if (!address && overlap_object_at(site, &object) && !overlap_is_ours(site))
-        address = overlap_object_symbol(&object, hook_names[hook]); /* a stub that defines the name for itself */
+    void *address = overlap_scope_symbol(site, hook_names[hook]);
+    if (!address) /* a driver that was opened for others only */
+        address = overlap_next_symbol(hook_names[hook], DRIVER_PREFIX);
+    errno = saved; /* of the loader's own search */
     if (!address)
         return NULL;
     is_driver(address); /* somebody else's wrapper is as good to call, but then we know no driver by it */
@@ -116,22 +117,44 @@ bool overlap_vendor_present(void) {
     return overlap_object_named(DRIVER_PREFIX, &object);
 }
 
+/* Names of which cuGetProcAddress gives out another function from some version on (cudaTypedefs.h 13.0). */
+static const struct {
+    const char *name;
+    int since;
+    enum hook hook;
+} newer[] = {
+    {"cuCtxDestroy", 4000, HOOK_cuCtxDestroy_v2},
+    {"cuDevicePrimaryCtxRelease", 11000, HOOK_cuDevicePrimaryCtxRelease_v2},
+    {"cuDevicePrimaryCtxReset", 11000, HOOK_cuDevicePrimaryCtxReset_v2},
+    {"cuGetProcAddress", 12000, HOOK_cuGetProcAddress_v2},
+    {"cuGraphAddKernelNode", 12000, HOOK_cuGraphAddKernelNode_v2},
+    {"cuGraphAddNode", 12030, HOOK_cuGraphAddNode_v2},
+    {"cuGraphExecKernelNodeSetParams", 12000, HOOK_cuGraphExecKernelNodeSetParams_v2},
+    {"cuGraphInstantiate", 11000, HOOK_cuGraphInstantiate_v2},
+    {"cuGraphInstantiate", 12000, HOOK_cuGraphInstantiateWithFlags},
+    {"cuGraphKernelNodeGetParams", 12000, HOOK_cuGraphKernelNodeGetParams_v2},
+    {"cuGraphKernelNodeSetParams", 12000, HOOK_cuGraphKernelNodeSetParams_v2},
+    {"cuStreamDestroy", 4000, HOOK_cuStreamDestroy_v2},
+};
+
 /* A driver may return an inner function that it does not export; then the request says which one it is. */
 static int hook_requested(const char *symbol, int version, uint64_t flags) {
     char name[64];
     bool per_thread = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
     if (strncmp(symbol, "cu", 2) != 0 || strlen(symbol) > sizeof name - 8)
         return -1;
-    if (strcmp(symbol, "cuGetProcAddress") == 0)
-        return version >= 12000 ? HOOK_cuGetProcAddress_v2 : HOOK_cuGetProcAddress;
     strcpy(name, symbol);
     if (per_thread) {
         strcat(name, "_ptsz");
-        int hook = hook_named(name);
-        if (hook >= 0)
-            return hook;
+        int own = hook_named(name);
+        if (own >= 0)
+            return own;
     }
-    return hook_named(symbol);
+    int hook = hook_named(symbol);
+    for (size_t i = 0; i < sizeof newer / sizeof *newer; i++)
+        if (version >= newer[i].since && strcmp(newer[i].name, symbol) == 0)
+            hook = (int)newer[i].hook;
+    return hook;
 }
 
 void *real_replace(const char *symbol, int version, uint64_t flags, void *address) {

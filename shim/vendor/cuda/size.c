@@ -6,7 +6,7 @@
  */
 #include "cuda.h"
 
-enum { ENTRY_BITS = 14, PROBES = 32 };
+enum { ENTRY_BITS = 16, PROBES = 32 };
 #define ENTRIES (1U << ENTRY_BITS)
 #define NOT_ONE UINT32_MAX
 #define KNOWN (UINT64_C(1) << 63)

@@ -88,6 +88,7 @@ EFFECTS = {
     "cuGraphExec(Kernel)?NodeSetParams(_v2)?": EXEC_SET,
     "cuGraphKernelNodeGetParams(_v2)?": SHOWN,
     "cuGraphKernelNode(Set|Copy)Attributes?": SET_BACK,
+    "cuGraphAddDependencies_v2": SET_BACK,
     "cuGraphInstantiate.*": FLAG,
     "cuGraphLaunch(_ptsz)?": COUNTED,
     "cu(Module|Library)(GetFunction|GetKernel|GetModule|EnumerateFunctions|EnumerateKernels)": KERNELS,

@@ -106,6 +106,16 @@ static void recipe_cuGraphKernelNodeCopyAttributes(type_cuGraphKernelNodeCopyAtt
     run(instantiate());
 }
 
+static void recipe_cuGraphAddDependencies_v2(type_cuGraphAddDependencies_v2 *call) {
+    const CUgraphEdgeData programmatic = {.from_port = 1, .type = 1};
+    CUgraphNode from = add(k, 100), to = add(k, BIG);
+    print_node(to);
+    printf("%d\n", call(graph, &from, &to, &programmatic, 1));
+    printf("after: ");
+    print_node(to);
+    run(instantiate());
+}
+
 static void recipe_cuGraphInstantiate(type_cuGraphInstantiate *call) {
     CUgraphExec exec = NULL;
     CUgraphNode bad = NULL;

@@ -46,7 +46,6 @@ def test_a_launch_refused_while_capturing_spoils_the_capture(preloaded: Runner) 
     assert done.totals["launches"] == 4
 
 
-@pytest.mark.xfail(strict=True, reason="a kernel that could not be launched as asked either counts as wrong by itself")
 def test_a_kernel_that_spoiled_a_capture_is_left_alone(preloaded: Runner) -> None:
     """The next capture is the program's own."""
     done = refused_while_capturing(preloaded, "")

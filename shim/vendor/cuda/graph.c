@@ -196,7 +196,7 @@ static void added(struct node *node, CUgraphNode made) {
 #define MAKE_NODE(node, result, ours, asked)                                                                           \
     do {                                                                                                               \
         result = (node).changed ? (ours) : (asked);                                                                    \
-        if (refused(&(node), result) && (result = (asked)) == CUDA_SUCCESS)                                            \
+        if (refused(&(node), result) && !launch_is_refusal(result = (asked)))                                          \
             taken_as_asked(&(node));                                                                                   \
     } while (0)
 

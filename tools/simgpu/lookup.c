@@ -7,14 +7,17 @@ SIM_API CUresult cuGetProcAddress(const char *symbol, void **address, int versio
     int status;
     if (symbol == NULL || address == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    return sim_proc_find(symbol, address, version, flags, &status);
+    *address = sim_proc_find(symbol, version, flags, &status);
+    return *address != NULL ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
+/* Success with no address if there is none: cuda.h, and measured (580.159) for names with their version or _ptsz. */
 SIM_API CUresult cuGetProcAddress_v2(const char *symbol, void **address, int version, uint64_t flags, int *status) {
     int ignored;
     if (symbol == NULL || address == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    return sim_proc_find(symbol, address, version, flags, status != NULL ? status : &ignored);
+    *address = sim_proc_find(symbol, version, flags, status != NULL ? status : &ignored);
+    return CUDA_SUCCESS;
 }
 
 /* The table without which NVIDIA's runtime does not start. */

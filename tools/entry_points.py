@@ -88,7 +88,9 @@ EFFECTS = {
     "cuGraphExec(Kernel)?NodeSetParams(_v2)?": EXEC_SET,
     "cuGraphKernelNodeGetParams(_v2)?": SHOWN,
     "cuGraphKernelNode(Set|Copy)Attributes?": SET_BACK,
-    "cuGraphAddDependencies_v2": SET_BACK,
+    "cuGraphAddDependencies_v2": Effect(
+        "a node that may now begin before others have ended is set back", {"node of 115713 bytes": 2}
+    ),
     "cuGraphInstantiate.*": FLAG,
     "cuGraphLaunch(_ptsz)?": COUNTED,
     "cu(Module|Library)(GetFunction|GetKernel|GetModule|EnumerateFunctions|EnumerateKernels)": KERNELS,

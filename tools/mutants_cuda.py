@@ -196,15 +196,15 @@ CUDA_MUTANTS = [
     _one(
         "auto goes on beside a grid of one wave",
         "launch",
-        "        priority_neighbour();\n",
-        "        ;\n",
+        "    if (word & OVERLAP_WORD_WATCHED)\n",
+        "    if (false)\n",
         "auto_priority",
     ),
     _one(
         "auto ends for a grid on the same stream",
-        "launch",
-        "(word & OVERLAP_WORD_WATCHED) && priority_other_stream(",
-        "(word & OVERLAP_WORD_WATCHED) && 1 | priority_other_stream(",
+        "priority",
+        "    if (known && known != stream_key(stream, per_thread))",
+        "    if (known && stream_key(stream, per_thread))",
         "auto_priority",
     ),
     _one(
@@ -259,13 +259,6 @@ CUDA_MUTANTS = [
         "module",
         "    handle_forget_context(context, NO_DEVICE);\n    return",
         "    return",
-        "entry_points",
-    ),
-    _one(
-        "decisions outlive a green context",
-        "module",
-        "    handle_forget_owner(context);\n",
-        "",
         "entry_points",
     ),
     _one(

@@ -107,12 +107,15 @@ static void recipe_cuGraphKernelNodeCopyAttributes(type_cuGraphKernelNodeCopyAtt
 }
 
 static void recipe_cuGraphAddDependencies_v2(type_cuGraphAddDependencies_v2 *call) {
-    const CUgraphEdgeData programmatic = {.from_port = 1, .type = 1};
-    CUgraphNode from = add(k, 100), to = add(k, BIG);
+    const CUgraphEdgeData early = {.from_port = 1, .type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC};
+    CUgraphNode from = add(leave, 100), to = add(k, BIG), other = add(k, BIG);
     print_node(to);
-    printf("%d\n", call(graph, &from, &to, &programmatic, 1));
+    printf("%d", call(graph, &from, &to, &early, 1));
+    printf(" %d", call(graph, &from, &other, NULL, 1));
+    printf(" %d\n", call(graph, NULL, NULL, NULL, 1));
     printf("after: ");
     print_node(to);
+    print_node(other);
     run(instantiate());
 }
 

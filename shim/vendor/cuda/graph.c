@@ -45,11 +45,10 @@ static uint32_t flags_of_dependencies(CUgraphNode node) {
     enum { MOST = 32 };
     CUgraphNode from[MOST];
     CUgraphEdgeData edges[MOST];
-    size_t count = 0;
-    if (!driver.cuGraphNodeGetDependencies_v2 ||
-        driver.cuGraphNodeGetDependencies_v2(node, NULL, NULL, &count) != CUDA_SUCCESS || count == 0)
+    size_t count = MOST;
+    if (!driver.cuGraphNodeGetDependencies_v2) /* before CUDA 12.3 no node began early */
         return 0;
-    if (count > MOST || driver.cuGraphNodeGetDependencies_v2(node, from, edges, &count) != CUDA_SUCCESS)
+    if (driver.cuGraphNodeGetDependencies_v2(node, from, edges, &count) != CUDA_SUCCESS || count >= MOST)
         return OVERLAP_LAUNCH_PROGRAMMATIC;
     return flags_of_edges(edges, count);
 }

@@ -257,12 +257,6 @@ def inner_driver(build: Build) -> Path:
     return build.library("inner/libcuda.so.1", source, "-fvisibility=hidden", f'-DFUNCTIONS="{table}"')
 
 
-def families() -> set[str]:
-    """Rows that are one of several versions of a function."""
-    plain = [(re.sub(r"_v\d+|_pt[sd][sz]", "", name), name[-5:] in ("_ptsz", "_ptds"), name) for name in rows()]
-    return {name for base, form, name in plain if sum((base, form) == other[:2] for other in plain) > 1}
-
-
 def with_inner_driver(
     inner_driver: Path,
     build: Build,
@@ -279,10 +273,6 @@ def with_inner_driver(
     return alone, run(command, {**table_of(ONE), **here}, folder / "with")
 
 
-def only(log: Log, names: set[str]) -> Log:
-    return log._replace(requests=[request for request in log.requests if request.name in names])
-
-
 def test_functions_that_the_driver_does_not_export(
     inner_driver: Path,
     build: Build,
@@ -290,20 +280,6 @@ def test_functions_that_the_driver_does_not_export(
     simulated: Mapping[str, str],
     tmp_path: Path,
 ) -> None:
-    alone, with_library = with_inner_driver(inner_driver, build, table_of, simulated, tmp_path)
-    several = {re.sub(r"_v\d+|_pt[sd][sz]", "", name) for name in families()} - {"cuGetProcAddress"}
-    names = {request.name for request in alone.requests} - several
-    replaced = check(only(alone, names), only(with_library, names), inner_driver)
-    assert replaced == rows() - (families() - {"cuGetProcAddress", "cuGetProcAddress_v2"})
-
-
-@pytest.mark.xfail(strict=True, reason="real.c tells these by their name alone, and every version has the same")
-def test_versions_of_functions_that_the_driver_does_not_export(
-    inner_driver: Path,
-    build: Build,
-    table_of: Callable[[str], Mapping[str, str]],
-    simulated: Mapping[str, str],
-    tmp_path: Path,
-) -> None:
+    """Only the request tells which version is meant: real.c knows from which one on it is another function."""
     alone, with_library = with_inner_driver(inner_driver, build, table_of, simulated, tmp_path)
     assert check(alone, with_library, inner_driver) == rows()

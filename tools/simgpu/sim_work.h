@@ -249,7 +249,6 @@ struct footprint sim_launch_footprint(const struct launch_request *request);
 CUresult sim_launch_check(struct launch_request *request);
 CUresult sim_launch_parameters(struct launch_request *request, void **pointers, void **extra);
 CUresult sim_launch_attributes(struct launch_request *request, const CUlaunchAttribute *attributes, unsigned int count);
-bool sim_refused_by_wish(const struct launch_request *request);   /* SIMGPU_REFUSE */
 bool sim_refused_in_graphs(const struct launch_request *request); /* SIMGPU_REFUSE_INSTANTIATE */
 void sim_launch_fill(struct op *op, const struct launch_request *request, const struct stream *stream, int priority,
                      const struct sm_set *usable);

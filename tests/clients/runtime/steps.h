@@ -4,6 +4,7 @@
  *   SAXPY(blocks, shared, stream)  BOUNDED(blocks, shared, stream)   launches of 256 and 128 threads
  *   SYMBOL(variable)   what cudaMemcpyToSymbol takes
  *   ATTRIBUTE(attribute, number)   sets a launch attribute to the priority `number`
+ *   UNASKED   does not ask for saxpy's occupancy
  */
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +33,9 @@ static void print_device(void) {
     printf("%d of %s, %d.%d, %d multiprocessors, runtime %d\n", count, properties.name, properties.major,
            properties.minor, properties.multiProcessorCount, runtime / 1000);
     DO(cudaFuncGetAttributes(&attributes, (const void *)saxpy));
+#ifndef UNASKED /* a kernel whose occupancy was asked for is not shaped */
     DO(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, (const void *)saxpy, 256, 0));
+#endif
     printf("saxpy: %d registers, %d bytes, %d blocks\n", attributes.numRegs, (int)attributes.sharedSizeBytes, blocks);
 }
 

@@ -93,7 +93,7 @@ MUTANTS = [
     one(
         "no relaunch after refusal",
         f"{CUDA}/launch.c",
-        "    CUresult result = launch_as_asked(request);\n    if (result == CUDA_SUCCESS || !tried)",
+        "    CUresult result = launch_as_asked(request);\n    if (!launch_is_refusal(result) || !tried)",
         "    CUresult result = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;\n    if (request || !tried)",
         f"{INTERPOSE}/test_refusal.py",
     ),

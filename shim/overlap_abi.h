@@ -40,7 +40,8 @@ enum overlap_dispatch {
 
 enum overlap_carveout {
     OVERLAP_CARVEOUT_KEEP = 0,
-    OVERLAP_CARVEOUT_MAX = 1 /* ask for the largest shared-memory carve-out, unless the program asked for one */
+    OVERLAP_CARVEOUT_MAX = 1,   /* ask for the largest shared-memory carve-out, unless the program asked for one */
+    OVERLAP_CARVEOUT_ALWAYS = 2 /* likewise for launches that the rule finds room or entry for as they are */
 };
 
 enum overlap_priority {
@@ -101,7 +102,7 @@ struct overlap_policy {
     uint32_t dispatch;               /* enum overlap_dispatch */
     struct overlap_span fixed_size;  /* kernels that read their own dynamic size: never shaped */
     uint32_t raise_carrying_streams; /* 1: streams that turn out to carry communication get stream_priority */
-    uint32_t reserved;
+    uint32_t carveout;               /* enum overlap_carveout, of communication */
     struct overlap_footprint footprint;
 };
 

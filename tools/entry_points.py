@@ -69,7 +69,6 @@ FLAG = Effect(
 STREAM = Effect("priority of streams that the policy's libraries create", {"stream of priority -5": 1})
 KERNELS = Effect("nothing; the kernels are known from then on", {SIZE: 3})
 END = Effect("nothing; what is known of the kernels is forgotten", {SIZE: 3})
-UNLOAD = Effect("nothing; what is known of the kernels is forgotten", {SIZE: 6})
 LIMIT = Effect("the limit of dynamic memory stays as high as our sizes need", {"attribute 8 is 232448": 1, SIZE: 6})
 OWN = Effect("limit and carve-out that are told are the program's own", {"8 is 232448": 1, "9 is 100": 1})
 CACHE = Effect("our carve-out is taken back", {"attribute 9 is 100": 1})
@@ -89,12 +88,14 @@ EFFECTS = {
     "cuGraphExec(Kernel)?NodeSetParams(_v2)?": EXEC_SET,
     "cuGraphKernelNodeGetParams(_v2)?": SHOWN,
     "cuGraphKernelNode(Set|Copy)Attributes?": SET_BACK,
+    "cuGraphAddDependencies_v2": Effect(
+        "a node that may now begin before others have ended is set back", {"node of 115713 bytes": 2}
+    ),
     "cuGraphInstantiate.*": FLAG,
     "cuGraphLaunch(_ptsz)?": COUNTED,
     "cu(Module|Library)(GetFunction|GetKernel|GetModule|EnumerateFunctions|EnumerateKernels)": KERNELS,
     "cuKernelGetFunction": KERNELS,
-    "cuModuleUnload": UNLOAD,
-    "cuLibraryUnload|cuCtxDestroy(_v2)?|cuCtxDetach|cuGreenCtxDestroy|cuDevicePrimaryCtx.*": END,
+    "cu(Module|Library)Unload|cuCtxDestroy(_v2)?|cuCtxDetach|cuGreenCtxDestroy|cuDevicePrimaryCtx.*": END,
     "cuCtxFromGreenCtx": Effect("nothing; its kernels end with the green context", {SIZE: 3}),
     "cu(Func|Kernel)SetAttribute": LIMIT,
     "cu(Func|Kernel)GetAttribute": OWN,

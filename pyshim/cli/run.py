@@ -48,8 +48,7 @@ def _parser() -> Parser:
     add(
         "--policy",
         metavar="P",
-        help="a FILE or shipped NAME, or several with commas (default:\n"
-        "auto: the one for the GPU, where there is one)",
+        help="a FILE or shipped NAME, or several with commas (default:\nauto: the one for the GPU, where there is one)",
     )
     add("--simulate", metavar="GPU", help="h100[:hold|drain|backfill][,COUNT]: no real GPU is used")
     add("--report", metavar="DIR", help="keep what was counted there (see overlap report)")

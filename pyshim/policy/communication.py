@@ -9,14 +9,23 @@ import yaml
 from pyshim.policy import values, variables
 from pyshim.policy.draft import MEASURED, Draft, Streams
 from pyshim.policy.finding import closest, quote
-from pyshim.policy.model import Footprint, Priority
+from pyshim.policy.model import Carveout, Footprint, Priority
 from pyshim.policy.nodes import Keys, Nodes
 from pyshim.policy.parts import MAX_REGISTERS, MAX_THREADS, PRIORITIES, PartsReader, items
 
 FAMILIES = ("all", "nccl", "rccl", "ncclx", "torch", "nvshmem", "deep_ep", "mscclpp", "vllm", "flashinfer", "ucc")
 
 KEYS = Keys(
-    ("kernels", "libraries", "priority", "streams", "footprint", variables.ENVIRONMENT, variables.ALL_RANKS),
+    (
+        "kernels",
+        "libraries",
+        "priority",
+        "streams",
+        "footprint",
+        "carveout",
+        variables.ENVIRONMENT,
+        variables.ALL_RANKS,
+    ),
 )
 STREAMS = Keys(("created_by", "carrying_communication", "priority"), ("priority",))
 _FOOTPRINT_NAMES = ("threads", "registers", "static_shared_memory", "dynamic_shared_memory")
@@ -32,6 +41,7 @@ class CommunicationReader(PartsReader):
         self._note_twice(both)
         own, all_ranks = ({name: value for name, (_, value) in found.items()} for found in both)
         none: Priority | None = None
+        no_carveout: Carveout | None = None
         return replace(
             draft,
             kernels=self.optional(keys, "kernels", self._communication_kernels, ()),
@@ -39,6 +49,7 @@ class CommunicationReader(PartsReader):
             priority=self.optional(keys, "priority", lambda item: self.priority(item, ("auto", *PRIORITIES)), none),
             streams=self._streams(keys["streams"]) if "streams" in keys else None,
             footprint=self._footprint(keys["footprint"]) if "footprint" in keys else None,
+            carveout=self.optional(keys, "carveout", self.carveout, no_carveout),
             environment=own,
             all_ranks_environment=all_ranks,
         )

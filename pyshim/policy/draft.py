@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from pyshim.policy.model import AUTO, INHERIT, Dispatch, Footprint, Policy, Priority, Rule, When
+from pyshim.policy.model import AUTO, INHERIT, Carveout, Dispatch, Footprint, Policy, Priority, Rule, When
 
 # Stands for `footprint: measured`, which must be told from nothing said.
 MEASURED = Footprint(0, 0, 0, 0)
@@ -31,6 +31,7 @@ class Draft:
     priority: Priority | None = None
     streams: Streams | None = None
     footprint: Footprint | None = None
+    carveout: Carveout | None = None  # of communication
     fixed_size: tuple[str, ...] = ()
     rules: tuple[tuple[Rule, bool], ...] = ()  # whether the rule has its own `when`
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -51,6 +52,7 @@ def extended(own: Draft, base: Draft) -> Draft:
         priority=own.priority or base.priority,
         streams=own.streams or base.streams,
         footprint=own.footprint or base.footprint,
+        carveout=own.carveout or base.carveout,
         fixed_size=_both(own.fixed_size, base.fixed_size),
         rules=own.rules + base.rules,
         environment=_over(own.environment, base.environment, said),
@@ -73,6 +75,7 @@ def resolved(draft: Draft) -> Policy:
         stream_priority=streams.priority,
         raise_carrying_streams=streams.carrying_communication,
         footprint=None if draft.footprint == MEASURED else draft.footprint,
+        communication_carveout=draft.carveout or "keep",
         fixed_size=draft.fixed_size,
         rules=tuple(rule if own else replace(rule, when=when) for rule, own in draft.rules),
         environment=dict(draft.environment),

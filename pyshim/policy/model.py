@@ -10,7 +10,7 @@ When = Literal["overlapping", "always"]
 ShapeKind = Literal["leave", "blocks", "percent", "bytes", "make_room", "quick_entry"]
 PriorityKind = Literal["inherit", "highest", "number", "auto"]
 Dispatch = Literal["unknown", "hold", "backfill"]
-Carveout = Literal["keep", "max"]
+Carveout = Literal["keep", "max", "always"]
 
 # The largest value that the table's 64-bit ranges hold: no upper limit.
 UNLIMITED = 2**64 - 1
@@ -90,6 +90,7 @@ class Policy:
     stream_priority: Priority = INHERIT
     raise_carrying_streams: bool = False
     footprint: Footprint | None = None  # None: measured
+    communication_carveout: Carveout = "keep"
     fixed_size: tuple[str, ...] = ()  # kernels that read their own dynamic size
     rules: tuple[Rule, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)  # each set only where the user has not

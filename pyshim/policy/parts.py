@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import yaml
 
 from pyshim.policy import gpus, kernels, values
 from pyshim.policy.finding import Severity, closest, quote
-from pyshim.policy.model import Priority
+from pyshim.policy.model import Carveout, Priority
 from pyshim.policy.nodes import Keys, Nodes, Walker
 
 Value = TypeVar("Value")
@@ -38,6 +38,9 @@ class PartsReader(Walker):
 
     def word(self, node: yaml.Node, key: str, words: tuple[str, ...], what: str) -> str | None:
         return self.value(node, f"`{key}`", lambda text: values.choice(text, words, what))
+
+    def carveout(self, node: yaml.Node, words: tuple[str, ...] = ("max", "keep")) -> Carveout | None:
+        return cast("Carveout | None", self.word(node, "carveout", words, "a carve-out"))
 
     def size(self, node: yaml.Node) -> int | None:
         """A size that one block can have on some GPU. One that no GPU of this policy gives is only warned of: what it

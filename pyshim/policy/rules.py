@@ -20,6 +20,7 @@ MAX_RULES = 600
 # Of a kernel's own resident blocks, in per cent: less than half costs more than overlap can gain.
 KEEP = 50
 
+CARVEOUTS = ("max", "always", "keep")
 RULE = Keys(("match", "shape", "keep_at_least", "when", "when_dispatch", "carveout"), ("match", "shape"))
 MATCH = Keys(("kernel", "library", "blocks", "threads", "registers", "waves", "resident_blocks"))
 SHAPE = Keys(("blocks_per_sm", "dynamic_shared_memory"))
@@ -87,7 +88,7 @@ class RuleReader(PartsReader):
         anywhere: Dispatch = "unknown"
         dispatch = self.optional(keys, "when_dispatch", self._when_dispatch, anywhere)
         usual: Carveout = "keep" if shape.kind == "leave" else "max"
-        carveout = self.optional(keys, "carveout", self._carveout, usual)
+        carveout = self.optional(keys, "carveout", lambda item: self.carveout(item, CARVEOUTS), usual)
         if shape.kind in ("make_room", "quick_entry") and "keep_at_least" not in keys:
             keep = KEEP
         when, line = own_when or "overlapping", node.start_mark.line + 1
@@ -95,9 +96,6 @@ class RuleReader(PartsReader):
 
     def _when_dispatch(self, node: yaml.Node) -> Dispatch | None:
         return cast("Dispatch | None", self.word(node, "when_dispatch", ("hold", "backfill"), "a way of dispatching"))
-
-    def _carveout(self, node: yaml.Node) -> Carveout | None:
-        return cast("Carveout | None", self.word(node, "carveout", ("max", "keep"), "a carve-out"))
 
     def _match(self, node: yaml.Node) -> Match | None:
         keys = self.mapping(node, "`match`", MATCH)

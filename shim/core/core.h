@@ -48,9 +48,6 @@ bool overlap_match_any(const struct overlap_view *view, struct overlap_span span
 /* The same for a kernel: its name as the driver gives it, or its plain name. */
 bool overlap_match_kernel(const struct overlap_view *view, struct overlap_span span, const char *kernel);
 
-/* Does a policy shape launches that then ask for the largest carve-out? table: checked. */
-bool overlap_prefers_carveout(const void *table, uint32_t policy);
-
 /* Does a library launch nothing but communication? basename: of its file. */
 bool overlap_is_communication_library(const char *basename);
 

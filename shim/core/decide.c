@@ -69,18 +69,6 @@ static bool other_dispatch(const struct overlap_policy *policy, const struct ove
     return rule->when_dispatch && policy->dispatch && rule->when_dispatch != policy->dispatch;
 }
 
-bool overlap_prefers_carveout(const void *table, uint32_t policy) {
-    struct overlap_view view = overlap_table_view(table);
-    const struct overlap_policy *p = &view.policies[policy];
-    for (uint32_t i = p->first_rule; i < p->first_rule + p->rule_count; i++) {
-        const struct overlap_rule *rule = &view.rules[i];
-        if (rule->shape != OVERLAP_SHAPE_LEAVE && rule->carveout == OVERLAP_CARVEOUT_MAX &&
-            (!rule->when_dispatch || rule->when_dispatch == p->dispatch))
-            return true;
-    }
-    return false;
-}
-
 /* What forbids to shape a launch, whatever the rule says; OVERLAP_REASON_COUNT: nothing. */
 static enum overlap_reason forbidden(const struct overlap_view *view, const struct overlap_policy *policy,
                                      const struct overlap_rule *rule, const char *kernel,

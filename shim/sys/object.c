@@ -10,6 +10,7 @@
 
 #include "private.h"
 
+extern char *program_invocation_name __attribute__((weak));
 #pragma weak _r_debug
 extern struct r_debug *_dl_debug_addr __attribute__((weak)); /* musl's name for it */
 #pragma GCC visibility push(hidden)
@@ -243,7 +244,11 @@ static int visit(struct dl_phdr_info *info, size_t size, void *data) {
 
 bool overlap_object_at(uintptr_t address, struct overlap_object *object) {
     struct search search = {.address = address, .object = object};
-    return dl_iterate_phdr(visit, &search) == 1;
+    if (dl_iterate_phdr(visit, &search) != 1)
+        return false;
+    if (!object->name[0] && &program_invocation_name && program_invocation_name) /* the loader does not name it */
+        object->name = basename_of(program_invocation_name);
+    return true;
 }
 
 bool overlap_object_named(const char *prefix, struct overlap_object *object) {

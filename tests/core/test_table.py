@@ -126,7 +126,7 @@ WRONG = [
     (RULE, "shape", 2**32 - 1, "shape"),
     (RULE, "when", 2, "time"),
     (RULE, "when_dispatch", 3, "dispatch"),
-    (RULE, "carveout", 2, "carve-out"),
+    (RULE, "carveout", 3, "carve-out"),
     (RULE, "keep_at_least", 101, "keeps"),
 ]  # fmt: skip
 

@@ -100,10 +100,11 @@ def test_two_hundred_thousand_kernels(build: Build, preloaded: Runner) -> None:
     assert done.totals["shaped"] == changed
 
 
-def test_a_function_of_a_librarys_module_dies_with_the_library(bare: Runner, preloaded: Runner) -> None:
-    policy = rule("{blocks_per_sm: 1}", match="kernel: k")
-    words = f"lib=k module=0 get_from=k {BIG} {BIG} unload=0 lib=leave module=2 get_from=leave "
-    words += f"repeat=3 launch=leave,{BLOCKS},256,0 addresses"
+def test_a_function_of_a_librarys_module_dies_with_the_library(build: Build, bare: Runner, preloaded: Runner) -> None:
+    """What has its address next is another kernel, of which nobody was told."""
+    policy = ONE
+    words = f"lib=k module=0 get_from=k {BIG} {BIG} unload=0 lib=other module=2 deep={build.deep()},other "
+    words += f"repeat=3 launch=other,{BLOCKS},256,0 addresses"
     done, without = preloaded(words, policy), bare(words)
     assert "addresses: 0" not in without.stdout, "the driver gave out new addresses: nothing was tested"
     same(done, without, but=["dynamic_shared"])

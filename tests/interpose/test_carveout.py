@@ -1,4 +1,5 @@
-"""Shaped kernels and communication ask for the largest carve-out of shared memory, unless the program has its own."""
+"""Shaped kernels ask for the largest carve-out of shared memory, unless the program has its own; communication where
+the policy says so."""
 
 from __future__ import annotations
 
@@ -11,6 +12,8 @@ KEEP = 'when: always\ncompute: [{match: {kernel: "*"}, shape: {blocks_per_sm: 1}
 MAKE_ROOM = """when: always
 communication: {footprint: {threads: 512, registers: 32, static_shared_memory: 0, dynamic_shared_memory: 20000}}
 compute: [{match: {kernel: "*"}, shape: make_room}]"""
+ALWAYS = MAKE_ROOM.replace("shape: make_room", "shape: make_room, carveout: always")
+COMMUNICATION = rule("{blocks_per_sm: 1}", more="communication: {priority: inherit, carveout: max}")
 
 
 @pytest.mark.parametrize("load", ["ptx", "lib", "enum", "enumlib"])
@@ -32,12 +35,16 @@ def test_the_driver_is_told_and_the_program_is_not(load: str, bare: Runner, prel
         ("observe", f"k,{BLOCKS},256,0", -1),
         (ONE, "k,100,256,0", -1),  # one wave
         (rule("{blocks_per_sm: 1}", when="overlapping"), f"k,{BLOCKS},256,0", -1),
-        (ONE, f"{NCCL},16,256,0", 100),
+        (ONE, f"{NCCL},16,256,0", -1),  # which would cost it bandwidth
+        (COMMUNICATION, f"{NCCL},16,256,0", 100),
         (KEEP, f"{NCCL},16,256,0", -1),
         (rule("leave"), f"{NCCL},16,256,0", -1),
         ("observe", f"{NCCL},16,256,0", -1),
         (MAKE_ROOM, f"k,{BLOCKS},256,0", 100),
-        (MAKE_ROOM, f"k,{BLOCKS},256,60000", 100),  # where there is room already: only in that configuration it is
+        (MAKE_ROOM, f"k,{BLOCKS},256,60000", -1),  # where there is room already, nothing is changed...
+        (ALWAYS, f"k,{BLOCKS},256,60000", 100),  # ...unless it shall be
+        (ALWAYS, f"k,{BLOCKS},256,0", 100),
+        (ALWAYS, "k,100,256,0", -1),
     ],
 )
 def test_which_kernels_ask(policy: str, launch: str, value: int, bare: Runner, preloaded: Runner, build: Build) -> None:
@@ -86,6 +93,13 @@ def test_a_preference_for_the_cache_is_the_programs_word(
     assert "cache: 0" in without.stdout
     same(done, without, but=["dynamic_shared"])
     assert done.told == without.told == [-1] * len(done.told)
+
+
+def test_what_a_kernel_has_counts_for_its_function(bare: Runner, preloaded: Runner, build: Build) -> None:
+    words = f"lib=k set=k,9,50 function=k {BIG} driver={build.deep()},k,9 get=k,9 {BIG}"
+    done, without = preloaded(words, ONE), bare(words)
+    same(done, without, but=["dynamic_shared"])
+    assert done.told == without.told == [50]
 
 
 def test_every_device_is_told(bare: Runner, preloaded: Runner, build: Build) -> None:

@@ -68,7 +68,8 @@ def test_all_forms_of_a_kernel_are_one(bare: Runner, preloaded: Runner) -> None:
 def test_of_communication_the_answer_is_true_too(bare: Runner, preloaded: Runner, build: Build) -> None:
     words = f"ptx=k,{NCCL} repeat=3 launch={NCCL},16,256,0 driver={build.deep()},{NCCL},9 occ={NCCL},256,0 "
     words += f"driver={build.deep()},{NCCL},9 launch={NCCL},16,256,0 {BIG}"
-    done, without = preloaded(words, ONE), bare(words)
+    policy = rule("{blocks_per_sm: 1}", more="communication: {priority: inherit, carveout: max}")
+    done, without = preloaded(words, policy), bare(words)
     same(done, without, but=["dynamic_shared", "priority", "entry"])
     assert (done.told, without.told) == ([100, -1], [-1, -1])
 

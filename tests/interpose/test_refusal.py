@@ -48,7 +48,7 @@ def test_an_error_of_the_programs_own_is_the_same_and_is_not_a_refusal(
 
 def test_any_other_error_is_returned_and_the_launch_is_not_repeated(bare: Runner, preloaded: Runner) -> None:
     """A stream whose capture was invalidated refuses every launch, whatever its size."""
-    words = f"ptx=k stream=0 begin=1 {LAUNCH},1 ptx=other {LAUNCH},1"
+    words = f"ptx=k stream=0 begin=1 {LAUNCH},1 sync {LAUNCH},1"
     done, without = preloaded(words, ONE), bare(words)
     assert "launch: 901" in without.stdout
     assert done.stdout == without.stdout

@@ -106,6 +106,19 @@ static void recipe_cuGraphKernelNodeCopyAttributes(type_cuGraphKernelNodeCopyAtt
     run(instantiate());
 }
 
+static void recipe_cuGraphAddDependencies_v2(type_cuGraphAddDependencies_v2 *call) {
+    const CUgraphEdgeData early = {.from_port = 1, .type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC};
+    CUgraphNode from = add(leave, 100), to = add(k, BIG), other = add(k, BIG);
+    print_node(to);
+    printf("%d", call(graph, &from, &to, &early, 1));
+    printf(" %d", call(graph, &from, &other, NULL, 1));
+    printf(" %d\n", call(graph, NULL, NULL, NULL, 1));
+    printf("after: ");
+    print_node(to);
+    print_node(other);
+    run(instantiate());
+}
+
 static void recipe_cuGraphInstantiate(type_cuGraphInstantiate *call) {
     CUgraphExec exec = NULL;
     CUgraphNode bad = NULL;

@@ -19,9 +19,11 @@ static CUkernel kernel;
 static CUstream stream; /* made behind our back: the policy wants those of this program raised */
 static CUgraph graph;
 
-static void load(void) {
-    CUresult bad = cuModuleLoadData(&module, image) + cuModuleGetFunction(&k, module, "k") +
-                   cuModuleGetFunction(&leave, module, "leave") + cuModuleGetFunction(&comm, module, "ncclDevKernel");
+/* behind: got from the driver itself, so nobody has seen where these kernels come from; their addresses are others'. */
+static void load(int behind) {
+    type_cuModuleGetFunction *get = behind ? RAW(cuModuleGetFunction) : cuModuleGetFunction;
+    CUresult bad = cuModuleLoadData(&module, image) + get(&k, module, "k") + get(&leave, module, "leave") +
+                   get(&comm, module, "ncclDevKernel");
     if (bad)
         printf("load: %d\n", bad);
 }
@@ -30,7 +32,7 @@ static void set_scene(void) {
     if (!primary)
         cuDevicePrimaryCtxRetain(&primary, 0);
     cuCtxSetCurrent(primary);
-    load();
+    load(0);
     CUresult bad = cuLibraryLoadData(&code, image, NULL, NULL, 0, NULL, NULL, 0) +
                    cuLibraryGetKernel(&kernel, code, "k") + RAW(cuStreamCreate)(&stream, 1) + cuGraphCreate(&graph, 0);
     if (bad)
@@ -233,6 +235,14 @@ static void recipe_cuKernelGetFunction(type_cuKernelGetFunction *call) {
     printf(" %d\n", call(&got, NULL));
     launch_often(got);
 }
+/* After the end of what it was made in, a handle may mean another kernel, which is left alone: nobody knows it. Which
+ * of the new ones has the address of an old one is the driver's affair. */
+static void launch_all(void) {
+    launch_often(k);
+    launch_often(leave);
+    launch_often(comm);
+}
+
 static void recipe_cuLibraryGetModule(type_cuLibraryGetModule *call) {
     CUmodule inside = NULL;
     CUfunction got = NULL;
@@ -241,24 +251,22 @@ static void recipe_cuLibraryGetModule(type_cuLibraryGetModule *call) {
     launch_often(got);
     /* It dies with the library, and its address may mean another kernel then. */
     printf("%d\n", cuLibraryUnload(code));
-    load();
-    launch_often(leave);
+    load(1);
+    launch_all();
 }
 
-/* After the end of what it was made in, a handle means another kernel: those called `leave` are left alone. */
 static void recipe_cuModuleUnload(type_cuModuleUnload *call) {
     launch_often(k);
     printf("%d", call(module));
-    load();
+    load(1);
     printf(" again %d\n", call(NULL));
-    launch_often(leave);
-    launch_often(k);
+    launch_all();
 }
 static void recipe_cuLibraryUnload(type_cuLibraryUnload *call) {
     launch_often(kernel);
     printf("%d", call(code));
     cuLibraryLoadData(&code, image, NULL, NULL, 0, NULL, NULL, 0);
-    printf(" %d\n", cuLibraryGetKernel(&kernel, code, "leave"));
+    printf(" %d\n", RAW(cuLibraryGetKernel)(&kernel, code, "k"));
     launch_often(kernel);
 }
 #define CONTEXT_END(name, create, end)                                                                                 \
@@ -268,9 +276,9 @@ static void recipe_cuLibraryUnload(type_cuLibraryUnload *call) {
             (void)green;                                                                                               \
             create;                                                                                                    \
             cuCtxSetCurrent(context);                                                                                  \
-            load();                                                                                                    \
+            load(i);                                                                                                   \
             printf("made: %d\n", RAW(cuStreamCreate)(&stream, 1));                                                     \
-            launch_often(i ? leave : k);                                                                               \
+            i ? launch_all() : launch_often(k);                                                                        \
             printf("%d\n", end);                                                                                       \
             stream = NULL;                                                                                             \
         }                                                                                                              \

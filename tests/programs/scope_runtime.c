@@ -1,4 +1,8 @@
 /* A runtime of one function, or a driver (DRIVER): what it answers says which one it is. -DANSWER=N */
+#ifndef ANSWER
+#define ANSWER 0
+#endif
+
 typedef struct {
     unsigned x, y, z;
 } dim3;

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 INVALID_VALUE, INVALID_HANDLE, OUT_OF_RESOURCES, TOO_LARGE, NOT_SUPPORTED, BAD_CLUSTER = 1, 400, 701, 720, 801, 912
+INVALIDATED = 901
 
 SETUP = """
 d = Driver()
@@ -81,10 +82,10 @@ def test_priority_per_launch_needs_driver_12(simulate: Any) -> None:
     assert codes(simulate, expression, SIMGPU_DRIVER_VERSION="12000") == 0
 
 
-def test_a_launch_that_the_hook_refuses_does_not_spoil_a_capture(simulate: Any) -> None:
+def test_a_launch_that_the_hook_refuses_spoils_a_capture(simulate: Any) -> None:
     expression = """[d.cuStreamBeginCapture_v2(s := d.stream(), 0), d.launch(k, dynamic=1001, stream=s),
     d.launch(k, stream=s), d.try_("cuStreamEndCapture", s, C.byref(P()))][1:]"""
-    assert codes(simulate, expression, SIMGPU_REFUSE="k:1000") == [OUT_OF_RESOURCES, 0, 0]
+    assert codes(simulate, expression, SIMGPU_REFUSE="k:1000") == [OUT_OF_RESOURCES, INVALIDATED, INVALIDATED]
 
 
 def test_of_several_priorities_the_last_wins(simulate: Any) -> None:

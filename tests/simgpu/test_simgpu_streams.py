@@ -171,6 +171,9 @@ answer([code, count(graph)])
         pytest.param("d.try_('cuStreamQuery', s), end(s)[0]", [UNSUPPORTED, INVALIDATED], id="query it"),
         pytest.param("d.try_('cuCtxSynchronize'), end(s)[0]", [UNSUPPORTED, INVALIDATED], id="synchronise all"),
         pytest.param("d.try_('cuMemAlloc_v2', C.byref(P()), 64), end(s)[0]", [UNSUPPORTED, INVALIDATED], id="allocate"),
+        pytest.param("d.launch(d.kernel(cubin([Kernel('k')]), 'k'), stream=s), end(s)[0]", [0, 0], id="load a module"),
+        pytest.param("d.try_('cuLibraryLoadData', C.byref(P()), cubin([Kernel('k')]), None, None, 0, None, None, 0), "
+                     "end(s)[0]", [0, 0], id="load a library"),
         pytest.param("d.launch(a), end(s)[0]", [0, 0], id="a non-blocking capture leaves the legacy stream alone"),
         pytest.param("end(t)[0], end(s)[0]", [401, 0], id="end another stream"),
         pytest.param("d.try_('cuStreamBeginCapture_v2', s, 0), end(s)[0]", [401, 0], id="begin twice"),

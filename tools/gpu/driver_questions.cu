@@ -610,6 +610,161 @@ static void ask_graph() {
     }
 }
 
+// Nodes whose grids a policy may shape: what the program reads back must be its own. kernel_got: dynamic bytes that the
+// first block ran with; this alone may differ behind the library.
+static void ask_nodes() {
+    CUdeviceptr out;
+    MUST(cuMemAlloc(&out, 8));
+    void *parameters[] = {&out};
+    CUmodule module = load();
+    CUfunction function = function_of(module, "dynamic_size");
+    CUstream stream;
+    MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    auto got = [&] {
+        unsigned sizes[2] = {};
+        CUresult result = cuCtxSynchronize();
+        MUST(cuMemcpyDtoH(sizes, out, 8));
+        MUST(cuMemsetD32(out, 0, 2));
+        return "\"synchronise\":\"" + name_of(result) + "\"," + number("kernel_got", sizes[0]);
+    };
+    auto run = [&](const std::string &what, CUgraphExec executable) {
+        CUresult result = cuGraphLaunch(executable, stream);
+        answer("run: " + what, result, got());
+    };
+    auto shown = [](const std::string &what, CUgraphNode node) {
+        CUDA_KERNEL_NODE_PARAMS back = {};
+        CUresult result = cuGraphKernelNodeGetParams(node, &back);
+        answer("shown: " + what, result,
+               number("dynamic", back.sharedMemBytes) + "," + number("blocks", back.gridDimX));
+    };
+    // As programs do that change a pointer among the parameters of a node.
+    auto set_as_read = [](const std::string &what, CUgraphNode node, CUgraphExec executable) {
+        CUDA_KERNEL_NODE_PARAMS back = {};
+        MUST(cuGraphKernelNodeGetParams(node, &back));
+        answer("set as read: " + what, cuGraphKernelNodeSetParams(node, &back));
+        answer("exec set as read: " + what, cuGraphExecKernelNodeSetParams(executable, node, &back));
+    };
+    auto reads = [&](const std::string &what) {
+        int limit = -1, carveout = -9;
+        CUresult result = cuFuncGetAttribute(&limit, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function);
+        cuFuncGetAttribute(&carveout, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, function);
+        answer("attributes: " + what, result, number("limit", limit) + "," + number("carveout", carveout));
+    };
+    auto graph_of = [&](unsigned blocks, unsigned dynamic, CUgraphNode *node) {
+        CUgraph graph;
+        MUST(cuGraphCreate(&graph, 0));
+        CUDA_KERNEL_NODE_PARAMS params = node_params(function, blocks, dynamic, parameters);
+        MUST(cuGraphAddKernelNode(node, graph, nullptr, 0, &params));
+        return graph;
+    };
+    CUgraphNode node, inner, copied = nullptr, holder, other;
+    CUgraphExec executable, again;
+    CUgraph graph = graph_of(8192, 1000, &node), clone, outer, changed;
+    shown("added with 1000", node);
+    reads("a node was added");
+    MUST(cuGraphInstantiate(&executable, graph, 0));
+    run("added with 1000", executable);
+    set_as_read("added with 1000", node, executable);
+    for (unsigned dynamic : {2000u, 49152u, 49153u, 100u}) {
+        CUDA_KERNEL_NODE_PARAMS params = node_params(function, 8192, dynamic, parameters);
+        answer("exec set params " + std::to_string(dynamic), cuGraphExecKernelNodeSetParams(executable, node, &params));
+        run("exec set params " + std::to_string(dynamic), executable);
+    }
+    shown("after exec set params", node);
+    set_as_read("after exec set params", node, executable);
+    for (unsigned dynamic : {3000u, 0u, 1000u}) {
+        CUDA_KERNEL_NODE_PARAMS params = node_params(function, 8192, dynamic, parameters);
+        answer("set params " + std::to_string(dynamic), cuGraphKernelNodeSetParams(node, &params));
+        shown("set params " + std::to_string(dynamic), node);
+    }
+    changed = graph_of(4096, 1000, &other);
+    CUgraphExecUpdateResultInfo info = {};
+    CUresult updated = cuGraphExecUpdate(executable, changed, &info);
+    answer("exec update", updated, number("result", info.result));
+    run("exec update", executable);
+    MUST(cuGraphClone(&clone, graph));
+    MUST(cuGraphNodeFindInClone(&copied, node, clone));
+    shown("in a clone", copied);
+    MUST(cuGraphCreate(&outer, 0));
+    MUST(cuGraphAddChildGraphNode(&holder, outer, nullptr, 0, clone));
+    MUST(cuGraphInstantiate(&again, outer, 0));
+    run("as a child", again);
+    CUgraph small = graph_of(8, 1000, &inner);
+    MUST(cuGraphInstantiate(&again, small, 0));
+    run("a grid of eight blocks", again);
+    CUkernelNodeAttrValue cooperative = {};
+    cooperative.cooperative = 1;
+    CUgraph together = graph_of(1056, 1000, &inner); // eight blocks a multiprocessor
+    answer("cooperative", cuGraphKernelNodeSetAttribute(inner, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &cooperative));
+    shown("cooperative", inner);
+    CUresult made = cuGraphInstantiate(&again, together, 0);
+    answer("instantiate: cooperative", made);
+    if (made == CUDA_SUCCESS)
+        run("cooperative", again);
+    // Captured, and generic nodes.
+    MUST(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    CUresult launched = cuLaunchKernel(function, 8192, 1, 1, 128, 1, 1, 1000, stream, parameters, nullptr);
+    CUgraph captured = nullptr;
+    size_t count = 1;
+    answer("captured", launched, "\"end\":\"" + name_of(cuStreamEndCapture(stream, &captured)) + "\"");
+    MUST(cuGraphGetNodes(captured, &inner, &count));
+    shown("captured", inner);
+    MUST(cuGraphInstantiate(&again, captured, 0));
+    run("captured", again);
+    set_as_read("captured", inner, again);
+    CUgraphNodeParams generic = {};
+    generic.type = CU_GRAPH_NODE_TYPE_KERNEL;
+    generic.kernel.func = function;
+    generic.kernel.gridDimX = 8192;
+    generic.kernel.gridDimY = generic.kernel.gridDimZ = generic.kernel.blockDimY = generic.kernel.blockDimZ = 1;
+    generic.kernel.blockDimX = 128;
+    generic.kernel.sharedMemBytes = 1000;
+    generic.kernel.kernelParams = parameters;
+    MUST(cuGraphCreate(&outer, 0));
+    answer("add a generic node", cuGraphAddNode(&inner, outer, nullptr, nullptr, 0, &generic));
+    shown("generic", inner);
+    generic.kernel.sharedMemBytes = 2000;
+    answer("set a generic node", cuGraphNodeSetParams(inner, &generic));
+    shown("generic, set", inner);
+    MUST(cuGraphInstantiate(&again, outer, 0));
+    run("generic, set", again);
+    reads("in the end");
+    // Launched by itself; then the program asks how many blocks fit, which must be the driver's answer.
+    CUresult single = cuLaunchKernel(function, 8192, 1, 1, 128, 1, 1, 1000, stream, parameters, nullptr);
+    answer("launched", single, got());
+    for (unsigned dynamic : {1000u, 49152u, 60000u, 115713u}) {
+        CUlaunchAttribute attribute = cluster_of(2);
+        CUlaunchConfig config = {};
+        config.gridDimX = 8192;
+        config.blockDimX = 128;
+        config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
+        config.sharedMemBytes = dynamic;
+        config.attrs = &attribute;
+        config.numAttrs = 1;
+        int blocks = -1, clusters = -1, grid = -1, threads = -1;
+        CUresult asked = cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function, 128, dynamic);
+        CUresult of_clusters = cuOccupancyMaxActiveClusters(&clusters, function, &config);
+        CUresult best = cuOccupancyMaxPotentialBlockSize(&grid, &threads, function, nullptr, dynamic, 0);
+        answer("occupancy, " + std::to_string(dynamic) + " B", asked,
+               number("blocks", blocks) + "," + number("clusters_code", of_clusters) + "," +
+                   number("clusters", clusters) + "," + number("best_code", best) + "," + number("grid", grid) + "," +
+                   number("threads", threads));
+    }
+    size_t available = 0;
+    CUresult asked = cuOccupancyAvailableDynamicSMemPerBlock(&available, function, 2, 128);
+    answer("available to 2 blocks", asked, number("dynamic", (long long)available));
+    single = cuLaunchKernel(function, 8192, 1, 1, 128, 1, 1, 1000, stream, parameters, nullptr);
+    answer("launched after that", single, got());
+    reads("occupancy was asked");
+    function = function_of(module, "touch");
+    MUST(cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 50));
+    answer("its own carve-out", launch(function, 8192, 128, 1024, stream));
+    reads("its own carve-out");
+    MUST(cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, -1));
+    answer("its own carve-out no more", launch(function, 8192, 128, 1024, stream));
+    reads("its own carve-out no more");
+}
+
 /* ---- handles: are they used again, and are CUkernels taken for CUfunctions? ---- */
 
 static void ask_handles() {
@@ -868,6 +1023,8 @@ int main(int argc, char **argv) {
         ask_clusters();
     else if (question == "graph")
         ask_graph();
+    else if (question == "nodes")
+        ask_nodes();
     else if (question == "handles")
         ask_handles();
     else if (question == "churn")

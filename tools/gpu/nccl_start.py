@@ -4,11 +4,13 @@
 
 One rank that sends to itself. The long kernel: 20 waves of blocks that hold their place for 200 us, give or take a
 half. Measured from an event before the collective to one behind it, on a stream without other work; 2 MiB are sent,
-so that the collective itself is short. `alone`: without the long kernel. `graph`: the collective as a replayed graph.
+so that the collective itself is short. `alone`: without the long kernel. `graph`: the collective as a replayed graph,
+which PyTorch instantiates with the flag for node priorities; `plain graph`: without it, as a program of its own does.
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import sys
@@ -61,6 +63,31 @@ WAVES, BLOCK_NS, ELEMENTS = 20, 200_000, 1 << 20
 SETTINGS = ("NCCL_CGA_CLUSTER_SIZE", "TORCH_NCCL_HIGH_PRIORITY", "NCCL_MAX_CTAS", "TORCH_CUDA_GRAPHS_USE_NODE_PRIORITY")
 
 
+class Plain:
+    """A captured graph that is instantiated without any flag."""
+
+    def __init__(self, body: Callable[[], None]) -> None:
+        self.runtime = ctypes.CDLL(f"libcudart.so.{torch.version.cuda.partition('.')[0]}")
+        self.captured = torch.cuda.CUDAGraph(keep_graph=True)
+        self.made = ctypes.c_void_p()
+        with torch.cuda.graph(self.captured):
+            body()
+        graph = ctypes.c_void_p(self.captured.raw_cuda_graph())
+        self.must(self.runtime.cudaGraphInstantiate(ctypes.byref(self.made), graph, ctypes.c_ulonglong(0)))
+
+    def must(self, status: int) -> None:
+        if status:
+            raise RuntimeError(f"cudart: {status}")
+
+    def replay(self) -> None:
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        self.must(self.runtime.cudaGraphLaunch(self.made, stream))
+
+    def reset(self) -> None:
+        self.must(self.runtime.cudaGraphExecDestroy(self.made))
+        self.captured.reset()
+
+
 def main() -> int:
     repetitions = int(sys.argv[1]) if len(sys.argv) > 1 else 20
     os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
@@ -69,7 +96,12 @@ def main() -> int:
     dist.init_process_group("nccl", rank=0, world_size=1, device_id=torch.device("cuda:0"))
     source = torch.randn(ELEMENTS, device="cuda", dtype=torch.bfloat16)
     target = torch.empty_like(source)
-    hold = cupy.RawKernel(SOURCE, "hold_place")
+    holds = {-1: cupy.RawKernel(SOURCE, "hold_place")}
+    holds[100] = cupy.RawKernel(SOURCE.replace("hold_place", "hold_largest"), "hold_largest")
+    for carveout, hold in holds.items():
+        hold.max_dynamic_shared_size_bytes = 232448
+        if carveout >= 0:  # where the program says nothing, a policy may
+            hold.preferred_shared_memory_carveout = carveout
     device = torch.cuda.get_device_properties(0)
     sms = device.multi_processor_count
     busy = torch.cuda.Stream()
@@ -87,10 +119,8 @@ def main() -> int:
         return float(before.elapsed_time(after)) * 1e3
 
     def behind(low: Low, body: Callable[[], None]) -> float:
-        hold.max_dynamic_shared_size_bytes = 232448
-        hold.preferred_shared_memory_carveout = low.carveout
         with busy_for_cupy:
-            hold((WAVES * low.blocks * sms,), (128,), (cupy.uint64(BLOCK_NS),), shared_mem=low.bytes)
+            holds[low.carveout]((WAVES * low.blocks * sms,), (128,), (cupy.uint64(BLOCK_NS),), shared_mem=low.bytes)
         time.sleep(0.001)
         waited = timed(body)
         busy.synchronize()
@@ -101,12 +131,14 @@ def main() -> int:
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         send()
+    plain = Plain(send)
+    ways = {"launched": send, "graph": graph.replay, "plain graph": plain.replay}
     for low in LOWS.values():
-        behind(low, send)
-        behind(low, graph.replay)
+        for body in ways.values():
+            behind(low, body)
     samples: dict[str, list[float]] = {}
     for _ in range(repetitions):
-        for name, body in (("launched", send), ("graph", graph.replay)):
+        for name, body in ways.items():
             samples.setdefault(f"{name}, alone", []).append(timed(body))
             for which, low in LOWS.items():
                 samples.setdefault(f"{name}, behind {which}", []).append(behind(low, body))
@@ -115,6 +147,7 @@ def main() -> int:
     settings: dict[str, Any] = {name: os.environ[name] for name in SETTINGS if name in os.environ}
     result = {"settings": settings, "low_total_us": WAVES * BLOCK_NS / 1e3, "median_us": medians, "samples_us": samples}
     print(json.dumps(result), flush=True)
+    plain.reset()
     graph.reset()  # or taking the communicator down waits for ever
     torch.cuda.synchronize()
     dist.destroy_process_group()

@@ -56,7 +56,7 @@ static size_t first_row(const char *name) {
     return low < PROCS && strcmp(procs[low].name, name) == 0 ? low : PROCS;
 }
 
-CUresult sim_proc_find(const char *name, void **address, int version, uint64_t flags, int *status) {
+void *sim_proc_find(const char *name, int version, uint64_t flags, int *status) {
     const int driver = sim_driver_version();
     const bool per_thread = (flags & PER_THREAD_DEFAULT_STREAM) != 0;
     const struct proc *best = NULL;
@@ -73,9 +73,8 @@ CUresult sim_proc_find(const char *name, void **address, int version, uint64_t f
             best = row;
     }
     *status = best != NULL ? FOUND : known ? VERSION_NOT_SUFFICIENT : NOT_FOUND;
-    *address = NULL;
-    if (best == NULL)
-        return CUDA_ERROR_NOT_FOUND;
-    memcpy(address, &best->address, sizeof *address);
-    return CUDA_SUCCESS;
+    void *address = NULL;
+    if (best != NULL)
+        memcpy(&address, &best->address, sizeof address);
+    return address;
 }

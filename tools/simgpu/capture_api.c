@@ -20,7 +20,7 @@ static CUresult begin_global(CUstream handle, bool per_thread) {
 }
 SIM_BOTH(cuStreamBeginCapture, begin_global, (CUstream handle), handle)
 
-/* Work that no path joins back to the stream that began. */
+/* Work that no path joins back to the stream that began. What that stream would not wait for to its end is not joined. */
 static bool has_unjoined(const struct capture *capture) {
     const struct graph *const graph = capture->graph;
     bool *const joined = calloc(graph->count + 1, sizeof *joined);
@@ -28,9 +28,10 @@ static bool has_unjoined(const struct capture *capture) {
         return false;
     for (uint32_t i = 0; i < graph->count; i++)
         for (uint32_t k = 0; k < graph->nodes[i]->before_count; k++)
-            joined[graph->nodes[i]->before[k]->index] = true;
+            joined[graph->nodes[i]->before[k].from->index] = true;
     for (uint32_t i = 0; i < capture->origin->head_count; i++)
-        joined[capture->origin->heads[i]->index] = true;
+        if (capture->origin->heads[i].data.from_port == PORT_END)
+            joined[capture->origin->heads[i].from->index] = true;
     bool found = false;
     for (uint32_t i = 0; i < graph->count; i++)
         found = found || !joined[i];
@@ -91,29 +92,43 @@ struct info {
     size_t *count;
 };
 
+/* The heads of a stream, as its program reads them. */
+static bool hand_out(struct stream *stream) {
+    CUgraphNode *const handles = realloc(stream->head_handles, (stream->head_count + 1) * sizeof *handles);
+    if (handles != NULL)
+        stream->head_handles = handles;
+    CUgraphEdgeData *const data = realloc(stream->head_data, (stream->head_count + 1) * sizeof *data);
+    if (data != NULL)
+        stream->head_data = data;
+    for (uint32_t i = 0; handles != NULL && data != NULL && i < stream->head_count; i++) {
+        handles[i] = stream->heads[i].from->handle;
+        data[i] = stream->heads[i].data;
+    }
+    return handles != NULL && data != NULL;
+}
+
 static CUresult get_info(CUstream handle, const struct info *info, bool per_thread) {
     SIM_CALL_WITH_STREAM(stream);
-    if (info->status == NULL)
+    if (info->status == NULL || (info->edges != NULL && info->nodes == NULL))
         return CUDA_ERROR_INVALID_VALUE;
     if (sim_capture_is_implicit(stream))
         return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     *info->status = status_of(stream);
     if (*info->status != CAPTURE_ACTIVE)
         return CUDA_SUCCESS;
-    CUgraphNode *const handles = realloc(stream->head_handles, (stream->head_count + 1) * sizeof *handles);
-    if (handles == NULL)
+    for (uint32_t i = 0; info->nodes != NULL && info->edges == NULL && i < stream->head_count; i++)
+        if (sim_edge_has_data(&stream->heads[i]))
+            return CUDA_ERROR_LOSSY_QUERY;
+    if (!hand_out(stream))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    stream->head_handles = handles;
-    for (uint32_t i = 0; i < stream->head_count; i++)
-        handles[i] = stream->heads[i]->handle;
     if (info->id != NULL)
         *info->id = stream->capture->id;
     if (info->graph != NULL)
         *info->graph = stream->capture->graph->handle;
     if (info->nodes != NULL)
-        *info->nodes = handles;
+        *info->nodes = stream->head_handles;
     if (info->edges != NULL)
-        *info->edges = NULL;
+        *info->edges = stream->head_data;
     if (info->count != NULL)
         *info->count = stream->head_count;
     return CUDA_SUCCESS;
@@ -144,8 +159,8 @@ SIM_BOTH(cuStreamGetCaptureInfo_v3, get_info_v3,
          handle, status, id, graph, nodes, edges, count)
 
 /* What the next captured operation waits for: nodes that the program added to the graph itself, say. */
-static CUresult set_dependencies(CUstream handle, const CUgraphNode *nodes, size_t count, unsigned int flags,
-                                 bool per_thread) {
+static CUresult set_dependencies_v2(CUstream handle, const CUgraphNode *nodes, const CUgraphEdgeData *data,
+                                    size_t count, unsigned int flags, bool per_thread) {
     enum { ADD = 0, SET = 1 };
     SIM_CALL_WITH_STREAM(stream);
     if (flags > SET || (count > 0 && nodes == NULL))
@@ -153,28 +168,29 @@ static CUresult set_dependencies(CUstream handle, const CUgraphNode *nodes, size
     if (stream->capture == NULL || stream->capture->status != CAPTURE_ACTIVE)
         return CUDA_ERROR_ILLEGAL_STATE;
     for (size_t i = 0; i < count; i++) {
-        const struct node *const node = sim_handle_get(nodes[i], KIND_NODE);
-        if (node == NULL || node->graph != stream->capture->graph)
+        const struct edge edge = sim_edge_from(nodes[i], data != NULL ? &data[i] : NULL);
+        if (edge.from == NULL || edge.from->graph != stream->capture->graph || !sim_edge_is_good(&edge, NODE_KERNEL))
             return CUDA_ERROR_INVALID_VALUE;
     }
     if (flags == SET)
         stream->head_count = 0;
-    for (size_t i = 0; i < count; i++)
-        if (!sim_capture_add_head(stream, sim_handle_get(nodes[i], KIND_NODE)))
+    for (size_t i = 0; i < count; i++) {
+        const struct edge edge = sim_edge_from(nodes[i], data != NULL ? &data[i] : NULL);
+        if (!sim_capture_add_head(stream, &edge))
             return CUDA_ERROR_OUT_OF_MEMORY;
+    }
     return CUDA_SUCCESS;
-}
-SIM_BOTH(cuStreamUpdateCaptureDependencies, set_dependencies,
-         (CUstream handle, CUgraphNode *nodes, size_t count, unsigned int flags), handle, nodes, count, flags)
-
-static CUresult set_dependencies_v2(CUstream handle, const CUgraphNode *nodes, const CUgraphEdgeData *data,
-                                    size_t count, unsigned int flags, bool per_thread) {
-    (void)data;
-    return set_dependencies(handle, nodes, count, flags, per_thread);
 }
 SIM_BOTH(cuStreamUpdateCaptureDependencies_v2, set_dependencies_v2,
          (CUstream handle, CUgraphNode *nodes, const CUgraphEdgeData *data, size_t count, unsigned int flags), handle,
          nodes, data, count, flags)
+
+static CUresult set_dependencies(CUstream handle, const CUgraphNode *nodes, size_t count, unsigned int flags,
+                                 bool per_thread) {
+    return set_dependencies_v2(handle, nodes, NULL, count, flags, per_thread);
+}
+SIM_BOTH(cuStreamUpdateCaptureDependencies, set_dependencies,
+         (CUstream handle, CUgraphNode *nodes, size_t count, unsigned int flags), handle, nodes, count, flags)
 
 SIM_API CUresult cuThreadExchangeStreamCaptureMode(int *mode) {
     SIM_CALL();

@@ -190,7 +190,7 @@ static struct op **submit_nodes(const struct graph *graph, struct stream *stream
         sim_op_hold(op);
         sim_op_wait_for(op, node->before_count == 0 ? first : NULL);
         for (uint32_t k = 0; k < node->before_count; k++)
-            sim_op_wait_for(op, ops[node->before[k]->index]);
+            sim_op_wait_for(op, ops[node->before[k].from->index]);
         sim_op_submit(op);
         if (node->child != NULL) {
             struct op **const inside = submit_nodes(node->child, stream, op, priorities);

@@ -1,5 +1,6 @@
 /* Executable graphs that change: one node at a time, or to the parameters of another graph of the same shape. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "sim.h"
 
@@ -38,8 +39,9 @@ static int compare_nodes(const struct exec *exec, const struct node *old, const 
     if (old->before_count != new->before_count)
         return TOPOLOGY_CHANGED;
     for (uint32_t k = 0; k < old->before_count; k++)
-        if (old->before[k]->index != new->before[k]->index) {
-            *from = new->before[k];
+        if (old->before[k].from->index != new->before[k].from->index ||
+            memcmp(&old->before[k].data, &new->before[k].data, sizeof old->before[k].data) != 0) {
+            *from = new->before[k].from;
             return TOPOLOGY_CHANGED;
         }
     return old->type == NODE_KERNEL ? compare_kernels(exec, old, new) : UPDATED;

@@ -22,6 +22,44 @@ struct graph *sim_graph_new(void) {
     return graph;
 }
 
+/* ---- edges ---- */
+
+struct edge sim_edge_from(CUgraphNode node, const CUgraphEdgeData *data) {
+    struct edge edge = {.from = sim_handle_get(node, KIND_NODE)};
+    if (data != NULL)
+        edge.data = *data;
+    return edge;
+}
+
+bool sim_edge_has_data(const struct edge *edge) {
+    return memcmp(&edge->data, &(CUgraphEdgeData){0}, sizeof edge->data) != 0;
+}
+
+/* cuda.h, on CUgraphEdgeData and CUgraphDependencyType. */
+bool sim_edge_is_good(const struct edge *edge, int type) {
+    const CUgraphEdgeData *const data = &edge->data;
+    const CUgraphEdgeData known = {.from_port = data->from_port, .type = data->type};
+    if (memcmp(data, &known, sizeof known) != 0 || data->type > EDGE_PROGRAMMATIC ||
+        data->from_port > PORT_LAUNCH_ORDER)
+        return false;
+    if (data->type == EDGE_PROGRAMMATIC)
+        return data->from_port != PORT_END && edge->from->type == NODE_KERNEL && type == NODE_KERNEL;
+    return data->from_port == PORT_END || (data->from_port == PORT_LAUNCH_ORDER && edge->from->type == NODE_KERNEL);
+}
+
+bool sim_edges_set(struct edge **edges, uint32_t *count, const struct edge *from, uint32_t from_count) {
+    struct edge *const grown = realloc(*edges, (from_count + 1) * sizeof *grown);
+    if (grown == NULL)
+        return false;
+    if (from_count > 0)
+        memmove(grown, from, from_count * sizeof *grown);
+    *edges = grown;
+    *count = from_count;
+    return true;
+}
+
+/* ---- nodes ---- */
+
 static void node_free(struct node *node) {
     sim_handle_free(node->handle);
     if (node->child != NULL)
@@ -42,7 +80,7 @@ void sim_graph_free(struct graph *graph) {
     free(graph);
 }
 
-struct node *sim_node_new(struct graph *graph, int type, struct node *const *before, uint32_t count) {
+struct node *sim_node_new(struct graph *graph, int type, const struct edge *before, uint32_t count) {
     if (graph->count == graph->room) {
         const uint32_t room = graph->room == 0 ? 8 : 2 * graph->room;
         struct node **const grown = realloc(graph->nodes, room * sizeof *grown);
@@ -59,7 +97,7 @@ struct node *sim_node_new(struct graph *graph, int type, struct node *const *bef
     node->type = type;
     node->index = graph->count;
     node->id = ++next_id;
-    if (node->handle == NULL || !sim_heads_set(&node->before, &node->before_count, before, count)) {
+    if (node->handle == NULL || !sim_edges_set(&node->before, &node->before_count, before, count)) {
         sim_handle_free(node->handle);
         free(node);
         return NULL;
@@ -80,7 +118,7 @@ void sim_node_remove(struct node *node) {
         struct node *const other = graph->nodes[i];
         uint32_t kept = 0;
         for (uint32_t k = 0; k < other->before_count; k++)
-            if (other->before[k] != node)
+            if (other->before[k].from != node)
                 other->before[kept++] = other->before[k];
         other->before_count = kept;
     }
@@ -178,9 +216,9 @@ struct graph *sim_graph_copy(const struct graph *graph) {
     for (uint32_t i = 0; good && i < graph->count; i++) { /* an edge may lead to a node that was made later */
         const struct node *const from = graph->nodes[i];
         struct node *const to = copy->nodes[i];
-        good = sim_heads_set(&to->before, &to->before_count, from->before, from->before_count);
+        good = sim_edges_set(&to->before, &to->before_count, from->before, from->before_count);
         for (uint32_t k = 0; good && k < to->before_count; k++)
-            to->before[k] = copy->nodes[from->before[k]->index];
+            to->before[k].from = copy->nodes[from->before[k].from->index];
     }
     if (!good) {
         sim_graph_free(copy);
@@ -212,7 +250,7 @@ bool sim_graph_sort(struct graph *graph) {
             const struct node *const node = graph->nodes[i];
             bool ready = !placed[i];
             for (uint32_t k = 0; ready && k < node->before_count; k++)
-                ready = placed[node->before[k]->index];
+                ready = placed[node->before[k].from->index];
             if (!ready)
                 continue;
             placed[i] = moved = true;

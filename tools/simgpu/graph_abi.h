@@ -112,6 +112,10 @@ typedef struct {
     CUgraphNode errorFromNode;
 } CUgraphExecUpdateResultInfo;
 
+/* Of edges: when the node that they come from lets the other begin. Ports are those of kernel nodes. */
+enum { EDGE_FULL = 0, EDGE_PROGRAMMATIC = 1 };
+enum { PORT_END = 0, PORT_PROGRAMMATIC = 1, PORT_LAUNCH_ORDER = 2 };
+
 typedef struct {
     unsigned char from_port, to_port, type, reserved[5];
 } CUgraphEdgeData;

@@ -61,22 +61,30 @@ SIM_API CUresult cuGraphDestroyNode(CUgraphNode handle) {
 /* A list that the program has room for `*count` entries of. */
 struct list {
     CUgraphNode *out;
+    CUgraphEdgeData *data; /* of the edges that lead there; or NULL */
     size_t found, room;
 };
 
-static void list_add(struct list *list, const struct node *node) {
+static void list_add(struct list *list, const struct node *node, const struct edge *edge) {
     if (list->out != NULL && list->found < list->room)
         list->out[list->found] = node->handle;
+    if (list->data != NULL && list->found < list->room)
+        list->data[list->found] = edge->data;
     list->found++;
 }
 
-static void list_end(struct list *list, CUgraphEdgeData *data, size_t *count) {
+static void list_end(struct list *list, size_t *count) {
     for (size_t i = list->found; list->out != NULL && i < list->room; i++)
         list->out[i] = NULL;
-    const size_t filled = list->found < list->room ? list->found : list->room;
-    if (data != NULL)
-        memset(data, 0, filled * sizeof *data);
     *count = list->found;
+}
+
+/* Whether an edge to the node has data, which a call without room for it would lose. */
+static bool would_lose(const struct node *node) {
+    bool found = false;
+    for (uint32_t i = 0; i < node->before_count; i++)
+        found = found || sim_edge_has_data(&node->before[i]);
+    return found;
 }
 
 static CUresult get_nodes(CUgraph handle, CUgraphNode *out, size_t *count, bool roots) {
@@ -84,11 +92,11 @@ static CUresult get_nodes(CUgraph handle, CUgraphNode *out, size_t *count, bool 
     const struct graph *const graph = sim_handle_get(handle, KIND_GRAPH);
     if (graph == NULL || count == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    struct list list = {out, 0, *count};
+    struct list list = {.out = out, .room = *count};
     for (uint32_t i = 0; i < graph->count; i++)
         if (!roots || graph->nodes[i]->before_count == 0)
-            list_add(&list, graph->nodes[i]);
-    list_end(&list, NULL, count);
+            list_add(&list, graph->nodes[i], NULL);
+    list_end(&list, count);
     return CUDA_SUCCESS;
 }
 
@@ -103,16 +111,20 @@ SIM_API CUresult cuGraphGetRootNodes(CUgraph graph, CUgraphNode *out, size_t *co
 static CUresult get_edges(CUgraph handle, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *data, size_t *count) {
     SIM_CALL();
     const struct graph *const graph = sim_handle_get(handle, KIND_GRAPH);
-    if (graph == NULL || count == NULL)
+    if (graph == NULL || count == NULL || (data != NULL && (from == NULL || to == NULL)))
         return CUDA_ERROR_INVALID_VALUE;
-    struct list starts = {from, 0, *count}, ends = {to, 0, *count};
+    for (uint32_t i = 0; data == NULL && (from != NULL || to != NULL) && i < graph->count; i++)
+        if (would_lose(graph->nodes[i]))
+            return CUDA_ERROR_LOSSY_QUERY;
+    struct list starts = {.out = from, .data = data, .room = *count}, ends = {.out = to, .room = *count};
     for (uint32_t i = 0; i < graph->count; i++)
         for (uint32_t k = 0; k < graph->nodes[i]->before_count; k++) {
-            list_add(&starts, graph->nodes[i]->before[k]);
-            list_add(&ends, graph->nodes[i]);
+            const struct edge *const edge = &graph->nodes[i]->before[k];
+            list_add(&starts, edge->from, edge);
+            list_add(&ends, graph->nodes[i], edge);
         }
-    list_end(&starts, NULL, count);
-    list_end(&ends, data, count);
+    list_end(&starts, count);
+    list_end(&ends, count);
     return CUDA_SUCCESS;
 }
 
@@ -128,12 +140,14 @@ SIM_API CUresult cuGraphGetEdges_v2(CUgraph graph, CUgraphNode *from, CUgraphNod
 static CUresult get_before(CUgraphNode handle, CUgraphNode *out, CUgraphEdgeData *data, size_t *count) {
     SIM_CALL();
     const struct node *const node = sim_handle_get(handle, KIND_NODE);
-    if (node == NULL || count == NULL)
+    if (node == NULL || count == NULL || (data != NULL && out == NULL))
         return CUDA_ERROR_INVALID_VALUE;
-    struct list list = {out, 0, *count};
+    if (data == NULL && out != NULL && would_lose(node))
+        return CUDA_ERROR_LOSSY_QUERY;
+    struct list list = {.out = out, .data = data, .room = *count};
     for (uint32_t i = 0; i < node->before_count; i++)
-        list_add(&list, node->before[i]);
-    list_end(&list, data, count);
+        list_add(&list, node->before[i].from, &node->before[i]);
+    list_end(&list, count);
     return CUDA_SUCCESS;
 }
 
@@ -146,26 +160,31 @@ SIM_API CUresult cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNode *ou
     return get_before(node, out, data, count);
 }
 
-/* Where `from` stands among what `to` depends on, or before_count. */
-static uint32_t edge_of(const struct node *to, const struct node *from) {
-    uint32_t at = 0;
-    while (at < to->before_count && to->before[at] != from)
-        at++;
-    return at;
+/* The edge to a node from another, or NULL. */
+static struct edge *edge_of(const struct node *to, const struct node *from) {
+    for (uint32_t i = 0; i < to->before_count; i++)
+        if (to->before[i].from == from)
+            return &to->before[i];
+    return NULL;
 }
 
 static CUresult get_after(CUgraphNode handle, CUgraphNode *out, CUgraphEdgeData *data, size_t *count) {
     SIM_CALL();
     const struct node *const node = sim_handle_get(handle, KIND_NODE);
-    if (node == NULL || count == NULL)
+    if (node == NULL || count == NULL || (data != NULL && out == NULL))
         return CUDA_ERROR_INVALID_VALUE;
-    struct list list = {out, 0, *count};
-    for (uint32_t i = 0; i < node->graph->count; i++) {
-        const struct node *const other = node->graph->nodes[i];
-        if (edge_of(other, node) < other->before_count)
-            list_add(&list, other);
+    for (uint32_t i = 0; data == NULL && out != NULL && i < node->graph->count; i++) {
+        const struct edge *const edge = edge_of(node->graph->nodes[i], node);
+        if (edge != NULL && sim_edge_has_data(edge))
+            return CUDA_ERROR_LOSSY_QUERY;
     }
-    list_end(&list, data, count);
+    struct list list = {.out = out, .data = data, .room = *count};
+    for (uint32_t i = 0; i < node->graph->count; i++) {
+        const struct edge *const edge = edge_of(node->graph->nodes[i], node);
+        if (edge != NULL)
+            list_add(&list, node->graph->nodes[i], edge);
+    }
+    list_end(&list, count);
     return CUDA_SUCCESS;
 }
 
@@ -187,53 +206,67 @@ SIM_API CUresult cuGraphNodeGetType(CUgraphNode handle, int *type) {
     return CUDA_SUCCESS;
 }
 
+static bool add_edge(struct node *to, const struct edge *edge) {
+    if (edge_of(to, edge->from) != NULL) /* twice in one call */
+        return true;
+    struct edge *const grown = realloc(to->before, (to->before_count + 1) * sizeof *grown);
+    if (grown == NULL)
+        return false;
+    grown[to->before_count++] = *edge;
+    to->before = grown;
+    return true;
+}
+
+/* Only one with the same data is there to be taken away. */
+static bool may_change(const struct graph *graph, const struct node *to, const struct edge *edge, bool add) {
+    if (edge->from == NULL || to == NULL || edge->from == to || edge->from->graph != graph || to->graph != graph)
+        return false;
+    const struct edge *const old = edge_of(to, edge->from);
+    if (add)
+        return old == NULL && sim_edge_is_good(edge, to->type);
+    return old != NULL && memcmp(&old->data, &edge->data, sizeof old->data) == 0;
+}
+
 /* Adds or takes away edges; nothing is changed unless all of them are good. A cycle is found when the graph is
  * instantiated, as on the real driver. */
-static CUresult change_edges(CUgraph handle, const CUgraphNode *from, const CUgraphNode *to, size_t count, bool add) {
+static CUresult change_edges(CUgraph handle, const CUgraphNode *from, const CUgraphNode *to,
+                             const CUgraphEdgeData *data, size_t count, bool add) {
     SIM_CALL();
     const struct graph *const graph = sim_handle_get(handle, KIND_GRAPH);
     if (graph == NULL || (count > 0 && (from == NULL || to == NULL)))
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count; i++) {
-        const struct node *const start = sim_handle_get(from[i], KIND_NODE), *const end =
-                                                                                 sim_handle_get(to[i], KIND_NODE);
-        if (start == NULL || end == NULL || start == end || start->graph != graph || end->graph != graph ||
-            (edge_of(end, start) == end->before_count) != add)
+        const struct edge edge = sim_edge_from(from[i], data != NULL ? &data[i] : NULL);
+        if (!may_change(graph, sim_handle_get(to[i], KIND_NODE), &edge, add))
             return CUDA_ERROR_INVALID_VALUE;
     }
     for (size_t i = 0; i < count; i++) {
-        struct node *const start = sim_handle_get(from[i], KIND_NODE), *const end = sim_handle_get(to[i], KIND_NODE);
-        const uint32_t at = edge_of(end, start);
-        if (!add && at < end->before_count)
-            end->before[at] = end->before[--end->before_count];
-        if (!add || at < end->before_count)
-            continue;
-        struct node **const grown = realloc(end->before, (end->before_count + 1) * sizeof *grown);
-        if (grown == NULL)
+        const struct edge edge = sim_edge_from(from[i], data != NULL ? &data[i] : NULL);
+        struct node *const end = sim_handle_get(to[i], KIND_NODE);
+        struct edge *const old = edge_of(end, edge.from);
+        if (!add && old != NULL)
+            *old = end->before[--end->before_count];
+        if (add && !add_edge(end, &edge))
             return CUDA_ERROR_OUT_OF_MEMORY;
-        grown[end->before_count++] = start;
-        end->before = grown;
     }
     return CUDA_SUCCESS;
 }
 
 SIM_API CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count) {
-    return change_edges(graph, from, to, count, true);
+    return change_edges(graph, from, to, NULL, count, true);
 }
 
 SIM_API CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
                                            const CUgraphEdgeData *data, size_t count) {
-    (void)data;
-    return change_edges(graph, from, to, count, true);
+    return change_edges(graph, from, to, data, count, true);
 }
 
 SIM_API CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
                                            size_t count) {
-    return change_edges(graph, from, to, count, false);
+    return change_edges(graph, from, to, NULL, count, false);
 }
 
 SIM_API CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
                                               const CUgraphEdgeData *data, size_t count) {
-    (void)data;
-    return change_edges(graph, from, to, count, false);
+    return change_edges(graph, from, to, data, count, false);
 }

@@ -54,6 +54,14 @@ void sim_launch_fill(struct op *op, const struct launch_request *request, const 
     op->launch = launch;
 }
 
+static bool is_programmatic(const CUlaunchConfig *config) {
+    bool found = false; /* of several attributes the last one wins */
+    for (unsigned int i = 0; i < config->numAttrs; i++)
+        if (config->attrs[i].id == LAUNCH_PROGRAMMATIC_SERIALIZATION)
+            found = config->attrs[i].value.integer != 0;
+    return found;
+}
+
 /* A node that a capture makes: with the attributes of its launch, and the priority of its stream if none was given. */
 static CUresult capture(const struct launch_request *request, struct stream *stream, const CUlaunchConfig *config) {
     struct node *const node = sim_capture_node(stream, NODE_KERNEL);
@@ -65,6 +73,9 @@ static CUresult capture(const struct launch_request *request, struct stream *str
     for (unsigned int i = 0; i < config->numAttrs; i++)
         if (!sim_node_keep_attribute(node, config->attrs[i].id, &config->attrs[i].value))
             return CUDA_ERROR_OUT_OF_MEMORY;
+    for (uint32_t i = 0; is_programmatic(config) && i < node->before_count; i++)
+        if (node->before[i].from->type == NODE_KERNEL && !sim_edge_has_data(&node->before[i]))
+            node->before[i].data = (CUgraphEdgeData){.from_port = PORT_PROGRAMMATIC, .type = EDGE_PROGRAMMATIC};
     return CUDA_SUCCESS;
 }
 
@@ -111,7 +122,7 @@ CUresult sim_launch_prepare(const struct call *call, struct context *context, st
 void sim_launch_end(const struct call *call, struct launching *launching, CUresult result) {
     struct launch_request *const request = &launching->request;
     const struct stream *const stream = launching->stream;
-    if (result != CUDA_SUCCESS && stream != NULL && stream->capture != NULL && !sim_refused_by_wish(request))
+    if (result != CUDA_SUCCESS && stream != NULL && stream->capture != NULL)
         sim_capture_invalidate(stream->capture); /* as on the real driver (measured: 580.159) */
     if (result == CUDA_SUCCESS && !call->older)
         sim_older_state_forget(request->function);

@@ -7,14 +7,17 @@ SIM_API CUresult cuGetProcAddress(const char *symbol, void **address, int versio
     int status;
     if (symbol == NULL || address == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    return sim_proc_find(symbol, address, version, flags, &status);
+    *address = sim_proc_find(symbol, version, flags, &status);
+    return *address != NULL ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
+/* Success with no address if there is none: cuda.h, and measured (580.159) for names with their version or _ptsz. */
 SIM_API CUresult cuGetProcAddress_v2(const char *symbol, void **address, int version, uint64_t flags, int *status) {
     int ignored;
     if (symbol == NULL || address == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    return sim_proc_find(symbol, address, version, flags, status != NULL ? status : &ignored);
+    *address = sim_proc_find(symbol, version, flags, status != NULL ? status : &ignored);
+    return CUDA_SUCCESS;
 }
 
 /* The table without which NVIDIA's runtime does not start. */
@@ -29,8 +32,8 @@ SIM_API CUresult cuGetExportTable(const void **table, const CUuuid *id) {
     if (!said && memcmp(id, RUNTIME_TABLE, sizeof RUNTIME_TABLE) == 0) {
         said = true;
         sim_say("this program uses NVIDIA's CUDA runtime (cudart), which needs private tables of the real driver; "
-                "the simulated GPU runs programs that use the driver API (cuda-bindings, Triton, C); "
-                "use a real GPU for this one");
+                "the simulated GPU runs programs that use the driver API (cuda-bindings, numba-cuda, Triton, C) or "
+                "were made by nvcc -cudart shared; use a real GPU for this one");
     }
     return CUDA_ERROR_NOT_FOUND;
 }
@@ -55,6 +58,7 @@ static const struct error errors[] = {
     {301, "CUDA_ERROR_FILE_NOT_FOUND", "file not found"},
     {400, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
     {401, "CUDA_ERROR_ILLEGAL_STATE", "the operation cannot be performed in the present state"},
+    {402, "CUDA_ERROR_LOSSY_QUERY", "attempted introspection would be semantically lossy"},
     {500, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
     {600, "CUDA_ERROR_NOT_READY", "device not ready"},
     {701, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "too many resources requested for launch"},

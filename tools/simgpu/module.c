@@ -92,9 +92,6 @@ CUresult sim_global_of(struct module *module, const char *name, CUdeviceptr *add
 
 static CUresult load(CUmodule *out, const void *data, size_t bytes, bool size_known) {
     SIM_CALL_IN_CONTEXT(context);
-    const CUresult forbidden = sim_capture_forbids();
-    if (forbidden != CUDA_SUCCESS)
-        return forbidden;
     if (out == NULL || data == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     struct image *image;

@@ -6,32 +6,33 @@
 
 #include "sim.h"
 
-static CUresult make(CUgraph handle, const CUgraphNode *before, size_t count, int type, struct node **out) {
+static CUresult make(CUgraph handle, const CUgraphNode *before, const CUgraphEdgeData *data, size_t count, int type,
+                     struct node **out) {
     struct graph *const graph = sim_handle_get(handle, KIND_GRAPH);
     if (graph == NULL || (count > 0 && before == NULL) || count > 1 << 20)
         return CUDA_ERROR_INVALID_VALUE;
-    struct node **const nodes = calloc(count + 1, sizeof(struct node *));
-    if (nodes == NULL)
+    struct edge *const edges = calloc(count + 1, sizeof *edges);
+    if (edges == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
     bool good = true;
     for (size_t i = 0; i < count; i++) {
-        nodes[i] = sim_handle_get(before[i], KIND_NODE);
-        good = good && nodes[i] != NULL && nodes[i]->graph == graph;
+        edges[i] = sim_edge_from(before[i], data != NULL ? &data[i] : NULL);
+        good = good && edges[i].from != NULL && edges[i].from->graph == graph && sim_edge_is_good(&edges[i], type);
         for (size_t k = 0; good && k < i; k++)
-            good = nodes[k] != nodes[i];
+            good = edges[k].from != edges[i].from;
     }
-    *out = good ? sim_node_new(graph, type, nodes, (uint32_t)count) : NULL;
-    free(nodes);
+    *out = good ? sim_node_new(graph, type, edges, (uint32_t)count) : NULL;
+    free(edges);
     return *out != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-static CUresult add(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t count,
-                    const CUgraphNodeParams *what, const char *entry) {
+static CUresult add_v2(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, const CUgraphEdgeData *data,
+                       size_t count, const CUgraphNodeParams *what, const char *entry) {
     SIM_CALL();
     struct node *node;
     if (out == NULL || what == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = make(graph, before, count, what->type, &node);
+    CUresult result = make(graph, before, data, count, what->type, &node);
     if (result != CUDA_SUCCESS)
         return result;
     result = sim_node_write(node, what, entry);
@@ -40,6 +41,11 @@ static CUresult add(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, 
     else
         sim_node_remove(node);
     return result;
+}
+
+static CUresult add(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t count,
+                    const CUgraphNodeParams *what, const char *entry) {
+    return add_v2(out, graph, before, NULL, count, what, entry);
 }
 
 static CUresult set(CUgraphNode handle, const CUgraphNodeParams *what, const char *entry) {
@@ -80,11 +86,9 @@ SIM_API CUresult cuGraphAddNode(CUgraphNode *out, CUgraph graph, const CUgraphNo
     return add(out, graph, before, count, what, __func__);
 }
 
-/* Every edge orders the whole of two nodes, whatever its data says: a programmatic edge allows less. */
 SIM_API CUresult cuGraphAddNode_v2(CUgraphNode *out, CUgraph graph, const CUgraphNode *before,
                                    const CUgraphEdgeData *data, size_t count, CUgraphNodeParams *what) {
-    (void)data;
-    return add(out, graph, before, count, what, __func__);
+    return add_v2(out, graph, before, data, count, what, __func__);
 }
 
 SIM_API CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams *what) {

@@ -221,10 +221,6 @@ CUresult sim_launch_check(struct launch_request *request) {
     return check_residence(request);
 }
 
-bool sim_refused_by_wish(const struct launch_request *request) {
-    return request->function != NULL && is_over(&sim_config.refuse, request);
-}
-
 bool sim_refused_in_graphs(const struct launch_request *request) {
     return is_over(&sim_config.refuse_instantiate, request);
 }

@@ -86,7 +86,7 @@ extern double sim_host_us;
 CUresult sim_enter(void);
 void sim_leave(const int *guard);
 int sim_driver_version(void);
-CUresult sim_proc_find(const char *name, void **address, int version, uint64_t flags, int *status);
+void *sim_proc_find(const char *name, int version, uint64_t flags, int *status); /* NULL: see status */
 bool sim_is_initialized(void);
 void sim_unlock(void);
 void sim_lock(void);

@@ -73,6 +73,12 @@ void sim_scheduler_dispatch(int device, double now);
 struct capture;
 struct transfer;
 
+/* To a node, from one that it depends on. No two lead from one node to another. */
+struct edge {
+    struct node *from;
+    CUgraphEdgeData data; /* all zero: the ordinary one */
+};
+
 struct stream {
     CUstream handle;
     struct context *context;
@@ -89,9 +95,10 @@ struct stream {
     uint32_t pending; /* operations not finished */
     bool gone;        /* destroyed, but operations are left */
     struct capture *capture;
-    struct node **heads; /* what the next captured operation waits for */
+    struct edge *heads; /* what the next captured operation waits for */
     uint32_t head_count;
     CUgraphNode *head_handles; /* what GetCaptureInfo hands out */
+    CUgraphEdgeData *head_data;
     struct stream *next;
 };
 
@@ -101,7 +108,7 @@ struct event {
     unsigned int flags;
     struct op *record;
     unsigned long long capture_id; /* recorded into a capture; 0: not */
-    struct node **heads;
+    struct edge *heads;
     uint32_t head_count;
     struct event *next;
 };
@@ -150,7 +157,7 @@ struct node {
     int type;
     uint32_t index;      /* in its graph */
     uint64_t id, origin; /* its own number; that of the node that it is a copy of */
-    struct node **before;
+    struct edge *before;
     uint32_t before_count;
     struct launch_request launch;     /* kernels */
     CUcontext context;                /* in which a CUkernel is looked up; it may be a green one */
@@ -188,7 +195,7 @@ CUresult sim_capture_check_legacy(const struct stream *stream);
 CUresult sim_capture_check(struct stream *stream, bool *capturing);
 void sim_capture_invalidate(struct capture *capture);
 struct node *sim_capture_node(struct stream *stream, int type);
-bool sim_capture_add_head(struct stream *stream, struct node *node);
+bool sim_capture_add_head(struct stream *stream, const struct edge *edge);
 CUresult sim_capture_record(struct stream *stream, struct event *event);
 CUresult sim_capture_wait(struct stream *stream, struct event *event);
 void sim_capture_stream_gone(struct stream *stream);
@@ -203,13 +210,16 @@ struct graph *sim_graph_copy(const struct graph *graph);
 bool sim_graph_sort(struct graph *graph); /* what a node depends on goes before it; false: a cycle */
 void sim_graph_free(struct graph *graph);
 struct node *sim_graph_find_copy(const struct graph *graph, uint64_t origin);
-struct node *sim_node_new(struct graph *graph, int type, struct node *const *before, uint32_t count);
+struct node *sim_node_new(struct graph *graph, int type, const struct edge *before, uint32_t count);
 void sim_node_remove(struct node *node);
 bool sim_node_set_launch(struct node *node, const struct launch_request *request);
 bool sim_node_keep_attribute(struct node *node, int id, const CUlaunchAttributeValue *value);
 bool sim_node_copy_attributes(struct node *to, const struct node *from);
 CUresult sim_node_resolve(struct node *node, struct context *context);
-bool sim_heads_set(struct node ***heads, uint32_t *count, struct node *const *from, uint32_t from_count);
+bool sim_edges_set(struct edge **edges, uint32_t *count, const struct edge *from, uint32_t from_count);
+struct edge sim_edge_from(CUgraphNode node, const CUgraphEdgeData *data); /* NULL: the ordinary one */
+bool sim_edge_has_data(const struct edge *edge);
+bool sim_edge_is_good(const struct edge *edge, int type); /* to a node of that type */
 
 /* Parameters of any node, as cuGraphAddNode takes them (node_params.c, kernel_node.c). */
 CUresult sim_node_write(struct node *node, const CUgraphNodeParams *what, const char *entry);
@@ -239,7 +249,6 @@ struct footprint sim_launch_footprint(const struct launch_request *request);
 CUresult sim_launch_check(struct launch_request *request);
 CUresult sim_launch_parameters(struct launch_request *request, void **pointers, void **extra);
 CUresult sim_launch_attributes(struct launch_request *request, const CUlaunchAttribute *attributes, unsigned int count);
-bool sim_refused_by_wish(const struct launch_request *request);   /* SIMGPU_REFUSE */
 bool sim_refused_in_graphs(const struct launch_request *request); /* SIMGPU_REFUSE_INSTANTIATE */
 void sim_launch_fill(struct op *op, const struct launch_request *request, const struct stream *stream, int priority,
                      const struct sm_set *usable);

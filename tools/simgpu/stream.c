@@ -56,8 +56,10 @@ void sim_stream_free(struct stream *stream) {
     stream->tail = NULL;
     free(stream->heads);
     free(stream->head_handles);
+    free(stream->head_data);
     stream->heads = NULL;
     stream->head_handles = NULL;
+    stream->head_data = NULL;
     if (stream->pending > 0)
         stream->gone = true;
     else

@@ -1,7 +1,8 @@
 /* The shared-memory carve-out that a kernel prefers (attribute 9). Kernels that communication is to share a
- * multiprocessor with, and communication, ask for the largest: a multiprocessor changes its configuration only while it
- * is idle, so beside blocks that were launched with the default there is no room whatever the arithmetic says (measured
- * on an H200: tools/gpu/results). What the program has said itself counts more, and it reads back what it has set.
+ * multiprocessor with ask for the largest: a multiprocessor changes its configuration only while it is idle, so beside
+ * blocks that were launched with the default there is no room whatever the arithmetic says. Communication itself need not
+ * ask, and asks only where the policy says so: it costs NCCL bandwidth (both measured on an H200: tools/gpu/results).
+ * What the program has said itself counts more, and it reads back what it has set.
  *
  * Two bits of a handle for each device: `ours`, the driver has or may have our setting; `closed`, we set none any more.
  * Whoever sets both in the end tells the driver the program's value once more, so that it stays whatever came last.

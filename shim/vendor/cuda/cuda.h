@@ -230,6 +230,8 @@ void carveout_answer(const void *value, int device, int *answer);
 void size_note(struct handle *handle, uint32_t asked, uint32_t launched);
 /* What was asked for where the driver shows so many. False: that, as far as we know, or not one size only. */
 bool size_asked(const struct handle *handle, uint32_t launched, uint32_t *asked);
+/* Is it a size that we launch the kernel with, and nobody has asked for? A program that reads it off a node asks for it. */
+bool size_is_ours(const struct handle *handle, uint32_t bytes);
 /* The handle means another kernel from now on. */
 void size_forget(const struct handle *handle);
 

@@ -167,10 +167,13 @@ static uint64_t communicate(const struct facts *facts, struct overlap_decision *
         if (facts->handle) /* nodes that are captured from it are raised */
             __atomic_fetch_or(&facts->handle->marks, (uint32_t)HANDLE_RAISED, __ATOMIC_RELAXED);
     }
-    if (facts->policy && facts->policy->raise_carrying_streams)
+    if (facts->policy && facts->policy->raise_carrying_streams) {
         flags |= OVERLAP_WORD_CARRIES;
+        if (facts->handle)
+            __atomic_fetch_or(&facts->handle->marks, (uint32_t)HANDLE_RAISED, __ATOMIC_RELAXED);
+    }
     const bool known = !(facts->launch.flags & OVERLAP_LAUNCH_UNKNOWN);
-    if (known && facts->policy && overlap_prefers_carveout(overlap_armed()->table, facts->device->policy))
+    if (known && facts->policy && facts->policy->carveout == OVERLAP_CARVEOUT_MAX)
         carveout_prefer(facts->handle, facts->device->ordinal);
     if (known && device_learn(facts->device, facts->kernel, &facts->launch.footprint)) {
         facts_changed();
@@ -198,9 +201,12 @@ static uint64_t compute(struct facts *facts, struct overlap_decision *decision) 
         decision->dynamic_shared = request->config.sharedMemBytes;
     }
     const bool changed = decision->dynamic_shared != request->config.sharedMemBytes;
-    /* Also where room is there already: only in that configuration it is. */
-    if (rule && rule->carveout == OVERLAP_CARVEOUT_MAX && decision->control != OVERLAP_CONTROL_LEAVE &&
-        decision->control != OVERLAP_CONTROL_PRIORITY)
+    /* Where room is there already it is so in that configuration only; but a kernel that lives on its cache may take three
+     * times as long in it (an H200: tools/gpu/results), so that is for the policy to say. */
+    const bool fits =
+        decision->control == OVERLAP_CONTROL_ROOM_ALREADY || decision->control == OVERLAP_CONTROL_ENTRY_ALREADY;
+    if (rule &&
+        ((changed && rule->carveout != OVERLAP_CARVEOUT_KEEP) || (fits && rule->carveout == OVERLAP_CARVEOUT_ALWAYS)))
         carveout_prefer(facts->handle, facts->device->ordinal);
     uint64_t flags = changed ? OVERLAP_WORD_CHANGED : 0;
     if (changed && cluster)
@@ -222,7 +228,9 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
     uint64_t flags = overlap_armed()->trace ? OVERLAP_WORD_TRACED : 0;
     flags |= facts.launch.flags & OVERLAP_LAUNCH_COMMUNICATION ? communicate(&facts, &decision, &epoch)
                                                                : compute(&facts, &decision);
-    uint32_t beyond = handle ? limit_beyond(handle, device->ordinal, request->config.sharedMemBytes) : 0;
+    uint32_t beyond = handle && !size_is_ours(handle, request->config.sharedMemBytes)
+                          ? limit_beyond(handle, device->ordinal, request->config.sharedMemBytes)
+                          : 0;
     if (beyond) {
         decision.reason = flags & OVERLAP_WORD_COMMUNICATION ? decision.reason : OVERLAP_REASON_cannot_launch;
         decision.dynamic_shared = beyond;

@@ -64,9 +64,12 @@ static uint32_t flags_of_node(CUgraphNode node) {
     if (driver.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &value) == CUDA_SUCCESS &&
         value.cooperative)
         flags |= OVERLAP_LAUNCH_COOPERATIVE;
+    const struct device *device = device_current();
     static const int clusters[] = {CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
                                    CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION};
-    for (size_t i = 0; i < sizeof clusters / sizeof *clusters; i++) {
+    /* Older GPUs have no preferred clusters, and tools that watch for errors would show one of ours. */
+    const size_t kinds = device && device->gpu.major >= 10 ? 2 : 1;
+    for (size_t i = 0; i < kinds; i++) {
         memset(&value, 0, sizeof value);
         if (driver.cuGraphKernelNodeGetAttribute(node, clusters[i], &value) == CUDA_SUCCESS &&
             (value.cluster.x > 1 || value.cluster.y > 1 || value.cluster.z > 1))
@@ -193,7 +196,7 @@ static void added(struct node *node, CUgraphNode made) {
 #define MAKE_NODE(node, result, ours, asked)                                                                           \
     do {                                                                                                               \
         result = (node).changed ? (ours) : (asked);                                                                    \
-        if (refused(&(node), result) && (result = (asked)) == CUDA_SUCCESS)                                            \
+        if (refused(&(node), result) && !launch_is_refusal(result = (asked)))                                          \
             taken_as_asked(&(node));                                                                                   \
     } while (0)
 

@@ -264,11 +264,12 @@ __attribute__((cold, noinline)) bool launch_prepare(const struct request *reques
     return true;
 }
 
-/* A changed launch was refused, or could not even be tried. If the driver takes it as asked, it was our doing. */
+/* A changed launch was refused, or could not even be tried. It was our doing unless it is refused as asked, too: taken, or
+ * too late for the capture that our launch has spoiled. */
 __attribute__((cold, noinline)) static CUresult launch_again(struct request *request, uint64_t place, bool tried,
                                                              uint32_t *reason) {
     CUresult result = launch_as_asked(request);
-    if (result == CUDA_SUCCESS || !tried)
+    if (!launch_is_refusal(result) || !tried)
         launch_leave_alone(request, place, tried);
     else
         *reason = OVERLAP_REASON_cannot_launch; /* wrong by itself, which says nothing about its kernel */

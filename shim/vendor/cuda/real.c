@@ -127,6 +127,7 @@ static const struct {
     {"cuDevicePrimaryCtxRelease", 11000, HOOK_cuDevicePrimaryCtxRelease_v2},
     {"cuDevicePrimaryCtxReset", 11000, HOOK_cuDevicePrimaryCtxReset_v2},
     {"cuGetProcAddress", 12000, HOOK_cuGetProcAddress_v2},
+    {"cuGraphAddDependencies", 12030, HOOK_cuGraphAddDependencies_v2},
     {"cuGraphAddKernelNode", 12000, HOOK_cuGraphAddKernelNode_v2},
     {"cuGraphAddNode", 12030, HOOK_cuGraphAddNode_v2},
     {"cuGraphExecKernelNodeSetParams", 12000, HOOK_cuGraphExecKernelNodeSetParams_v2},
@@ -150,7 +151,11 @@ static int hook_requested(const char *symbol, int version, uint64_t flags) {
         if (own >= 0)
             return own;
     }
-    int hook = hook_named(symbol);
+    int hook = hook_named(symbol), newest = version;
+    /* An older driver gives out what it has, whatever is asked for. */
+    if (driver_ready() && driver.cuDriverGetVersion && driver.cuDriverGetVersion(&newest) == CUDA_SUCCESS &&
+        newest < version)
+        version = newest;
     for (size_t i = 0; i < sizeof newer / sizeof *newer; i++)
         if (version >= newer[i].since && strcmp(newer[i].name, symbol) == 0)
             hook = (int)newer[i].hook;

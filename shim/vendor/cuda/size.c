@@ -66,6 +66,12 @@ bool size_asked(const struct handle *handle, uint32_t launched, uint32_t *asked)
     return known & KNOWN;
 }
 
+bool size_is_ours(const struct handle *handle, uint32_t bytes) {
+    struct entry *entry = entry_of(root_of(handle)->value, bytes, false);
+    uint64_t known = entry ? __atomic_load_n(&entry->asked, __ATOMIC_ACQUIRE) : 0;
+    return known == NOT_ONE || ((known & KNOWN) && (uint32_t)known != bytes);
+}
+
 /* An entry stays the handle's, so that others are still found. */
 void size_forget(const struct handle *handle) {
     if (!(__atomic_load_n(&handle->marks, __ATOMIC_RELAXED) & HANDLE_SIZES_NOTED))

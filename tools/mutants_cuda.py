@@ -1,0 +1,286 @@
+"""Bugs planted in shim/vendor/cuda, one or more for every rule of what must never happen. Read by tools/mutants.py."""
+
+from __future__ import annotations
+
+from mutants_table import Mutant
+
+_CUDA, _TESTS = "shim/vendor/cuda", "tests/interpose"
+
+
+def _one(name: str, file: str, old: str, new: str, *tests: str) -> Mutant:
+    return Mutant(name, ((f"{_CUDA}/{file}.c", old, new),), tuple(f"{_TESTS}/test_{test}.py" for test in tests))
+
+
+CUDA_MUTANTS = [
+    # ---- A changed launch that the driver refuses is launched again as asked ----
+    _one(
+        "any error is a refusal",
+        "launch",
+        "    return result == CUDA_ERROR_INVALID_VALUE ||",
+        "    return result != CUDA_SUCCESS ||",
+        "refusal",
+    ),
+    _one("a refused priority is tried again", "launch", "        priority_refused();\n", "        ;\n", "refusal"),
+    _one(
+        "a refused node is not made again",
+        "graph",
+        "    if (!node->changed || !launch_is_refusal(result) ||",
+        "    if (true || !node->changed || !launch_is_refusal(result) ||",
+        "graph_nodes",
+    ),
+    _one(
+        "the limit is not raised for nodes",
+        "graph",
+        "launch_prepare(&node->request, &node->word, node->place));",
+        "true);",
+        "graph_nodes",
+    ),
+    _one(
+        "a graph that is not instantiated is not set back",
+        "instantiate",
+        "!armed_and_ready() || !each_kernel(graph, graph_set_back, 0))",
+        "true)",
+        "graph_nodes",
+    ),
+    _one(
+        "graphs inside graphs are not looked at",
+        "instantiate",
+        "            any |= each_kernel(inner, act, depth + 1);",
+        "            any |= depth > DEEPEST;",
+        "graph_nodes",
+    ),
+    _one(
+        "the legacy stream is asked while a stream captures",
+        "launch",
+        "if (stream == CU_STREAM_LEGACY || (stream == 0 && !per_thread)) {",
+        "if (false) {",
+        "auto_priority",
+    ),
+    # ---- What the program asks about itself stays true ----
+    _one(
+        "a node shows our size",
+        "graph",
+        "        params->sharedMemBytes = asked;\n    return result;",
+        "        ;\n    return result;",
+        "graph_nodes",
+    ),
+    _one(
+        "a node of a CUkernel is not known by it",
+        "graph",
+        "!(params->func && handle_find(params->func)) ? params->kern : params->func",
+        "!params->func ? params->kern : params->func",
+        "graph_nodes",
+        "graph_priority",
+    ),
+    _one(
+        "two sizes that become one are told for each other",
+        "size",
+        "        before != (KNOWN | asked))",
+        "        false)",
+        "graph_nodes",
+    ),
+    _one("our carve-out is told", "carveout", "        *answer = BY_DEFAULT;", "        ;", "carveout"),
+    _one(
+        "our carve-out replaces the program's",
+        "carveout",
+        "!= CUDA_SUCCESS || preferred != BY_DEFAULT) {",
+        "!= CUDA_SUCCESS) {",
+        "carveout",
+    ),
+    _one(
+        "occupancy is not noted",
+        "query",
+        "        handle_mark(handle, HANDLE_OCCUPANCY_ASKED);\n",
+        "",
+        "occupancy_asked",
+        "grids",
+    ),
+    _one("our carve-out shows in occupancy", "query", "        carveout_withdraw(handle);\n", "", "occupancy_asked"),
+    _one(
+        "our limit shows in occupancy",
+        "query",
+        "    return dynamic > limit && dynamic < BEYOND ? BEYOND : dynamic;",
+        "    return limit == 0 && dynamic < BEYOND ? BEYOND : dynamic;",
+        "occupancy_asked",
+    ),
+    _one("our limit is offered", "query", "        *dynamic = limit;\n", "        ;\n", "occupancy_asked"),
+    _one(
+        "our limit shows where the program sizes blocks",
+        "query",
+        "    return sizes_within;",
+        "    return sizes;",
+        "grids",
+    ),
+    # ---- Never shaped ----
+    _one(
+        "clusters are not asked about",
+        "facts",
+        "!clusters_fit(request, facts->handle, rule, decision->dynamic_shared)",
+        "false",
+        "cluster_shaping",
+    ),
+    _one(
+        "too few clusters stay",
+        "facts",
+        "100 * (int64_t)limit_raised >= (int64_t)rule->keep_at_least * native;",
+        "rule;",
+        "cluster_shaping",
+    ),
+    _one(
+        "other clusters than those that were checked",
+        "launch",
+        "    return (word & OVERLAP_WORD_CLUSTER) &&",
+        "    return false && (word & OVERLAP_WORD_CLUSTER) &&",
+        "cluster_shaping",
+    ),
+    _one(
+        "clusters that are required later",
+        "attribute",
+        "        handle_doubted(known);\n",
+        "        ;\n",
+        "cluster_shaping",
+    ),
+    _one("a cooperative launch is one like others", "launch", "OVERLAP_LAUNCH_COOPERATIVE, 0);", "0, 0);", "shaping"),
+    _one(
+        "a node that becomes a cluster stays shaped",
+        "graph",
+        "    if (forbids_shaping(attribute) && armed_and_ready())\n",
+        "    if (false)\n",
+        "graph_nodes",
+    ),
+    _one(
+        "a node that gets another's attributes stays shaped",
+        "graph",
+        "    if (armed_and_ready() && flags_of_node(from))\n",
+        "    if (false)\n",
+        "graph_nodes",
+    ),
+    _one(
+        "attributes of a node that is set do not count",
+        "graph",
+        "        .flags = flags,\n",
+        "        .flags = 0,\n",
+        "graph_nodes",
+    ),
+    # ---- Sizes and rooms ----
+    _one(
+        "a footprint that grew is not followed",
+        "facts",
+        "        overlap_cache_forget_all(&launch_cache);\n        ++*epoch;",
+        "        ++*epoch;",
+        "room",
+    ),
+    _one("one-rank reductions count", "device", 'overlap_glob_match("*oneRankReduce*", kernel) || ', "", "room"),
+    _one(
+        "a carve-out that the program changes later",
+        "carveout",
+        "        handle_doubted(handle);\n",
+        "        ;\n",
+        "carveout",
+    ),
+    # ---- One priority for all communication ----
+    _one(
+        "auto is the number 0",
+        "device",
+        "    if (kind != OVERLAP_PRIORITY_NUMBER || value < greatest)",
+        "    if (kind == OVERLAP_PRIORITY_HIGHEST || value < greatest)",
+        "auto_priority",
+    ),
+    _one(
+        "auto goes on beside priorities of the program",
+        "launch",
+        "    priority_program_sets();\n",
+        "    ;\n",
+        "auto_priority",
+    ),
+    _one(
+        "auto goes on beside a grid of one wave",
+        "launch",
+        "    if (word & OVERLAP_WORD_WATCHED)\n",
+        "    if (false)\n",
+        "auto_priority",
+    ),
+    _one(
+        "auto ends for a grid on the same stream",
+        "priority",
+        "    if (known && known != stream_key(stream, per_thread))",
+        "    if (known && stream_key(stream, per_thread))",
+        "auto_priority",
+    ),
+    _one(
+        "auto comes back", "priority", "? __atomic_load_n(&ended, __ATOMIC_ACQUIRE) : 0;", "? 0 : 0;", "auto_priority"
+    ),
+    _one(
+        "all multiprocessors, not nine of ten",
+        "facts",
+        "->multiprocessors * 9 + 9) / 10",
+        "->multiprocessors * 10) / 10",
+        "auto_priority",
+    ),
+    _one(
+        "the priorities of nodes are not honoured",
+        "instantiate",
+        "each_kernel(graph, is_raised, 0) ? CUDA_GRAPH",
+        "false ? CUDA_GRAPH",
+        "graph_priority",
+    ),
+    _one(
+        "the priorities of all graphs are honoured",
+        "instantiate",
+        "each_kernel(graph, is_raised, 0) ? CUDA_GRAPH",
+        "true ? CUDA_GRAPH",
+        "graph_priority",
+    ),
+    _one(
+        "our flag stays in the program's parameters",
+        "instantiate",
+        "    params->flags = flags;\n    if (",
+        "    if (",
+        "graph_priority",
+    ),
+    _one(
+        "a variable that switches node priorities off",
+        "graph",
+        'return !used || strcmp(used, "0") != 0;',
+        "return !used || true;",
+        "graph_priority",
+    ),
+    # ---- Handles ----
+    _one("a destroyed stream is not forgotten", "stream", "    forget(stream);\n    return", "    return", "streams"),
+    _one(
+        "functions of a library's module outlive it",
+        "module",
+        "        handle_learn(*module, HANDLE_MODULE, library, NULL, NULL);\n",
+        "        ;\n",
+        "bad_input",
+    ),
+    _one(
+        "decisions outlive a context",
+        "module",
+        "    handle_forget_context(context, NO_DEVICE);\n    return",
+        "    return",
+        "entry_points",
+    ),
+    _one(
+        "decisions outlive a primary context",
+        "module",
+        "        handle_forget_context(NULL, device);\n",
+        "        ;\n",
+        "entry_points",
+    ),
+    # ---- Nothing goes uncounted ----
+    _one(
+        "launches by older calls are not counted",
+        "legacy",
+        "        launch_count_reason(way, reason);\n",
+        "        (void)way, (void)reason;\n",
+        "legacy_launches",
+    ),
+    _one(
+        "nodes are not counted",
+        "graph",
+        "    launch_count_reason(OVERLAP_WAY_graph_node, node->reason);\n",
+        "",
+        "graph_nodes",
+    ),
+]

@@ -326,6 +326,13 @@ void overlap_object_pin(uintptr_t address) {
         open(search.path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
+static bool defines_versions(const struct overlap_object *object) {
+    const ElfW(Dyn) *dynamic = object->dynamic;
+    while (dynamic && dynamic->d_tag != DT_NULL && dynamic->d_tag != DT_VERDEF)
+        dynamic++;
+    return dynamic && dynamic->d_tag == DT_VERDEF;
+}
+
 static void *ask(void *handle, const char *name, const char *version) {
     if (!version)
         return overlap_dlsym(handle, name);
@@ -353,7 +360,11 @@ void *overlap_scope_symbol(uintptr_t site, const char *name) {
     struct overlap_object object;
     const bool there = overlap_object_at(site, &object) && !overlap_is_ours(site);
     const char *version = there ? version_wanted(&object, name) : NULL;
-    void *found = ask(RTLD_NEXT, name, version);
+    struct overlap_object next;
+    void *found = ask(RTLD_NEXT, name, NULL);
+    /* A definition without a version serves every version (that of a profiler, say). */
+    if (found && version && overlap_object_at((uintptr_t)found, &next) && defines_versions(&next))
+        found = ask(RTLD_NEXT, name, version);
     if (found)
         return found;
     found = there ? ask_locally(site, name, version) : NULL;

@@ -277,10 +277,7 @@ def priorities(done: Done) -> list[int]:
 
 @pytest.mark.parametrize(
     "first",
-    [
-        True,
-        pytest.param(False, marks=pytest.mark.xfail(strict=True, reason="dlvsym passes over names without a version")),
-    ],
+    [True, False],
 )
 def test_another_library_that_stands_in_front_of_the_runtime(
     first: bool, build: Build, bare: Runner, preloaded: Runner
@@ -312,7 +309,7 @@ def test_a_call_inside_a_call_belongs_to_the_outer_caller(build: Build, preloade
 
 def test_a_runtime_whose_driver_nobody_sees(build: Build, bare: Runner, preloaded: Runner) -> None:
     """It is said at least that there were launches, of which nothing is known. Streams are none."""
-    where = with_fake(build, fake(build, "unseen"))
+    where = with_fake(build, fake(build, "unseen-driver"))
     words = f"{every('-')} create=cudaStreamCreate create=cudaStreamCreateWithPriority,-1"
     without, done = bare(words, **where), preloaded(words, ONE, **where)
     assert without.stdout == "launch: 0\n" * len(LAUNCHES) + "create: 0\n" * 2
@@ -329,7 +326,6 @@ def test_what_such_a_runtime_refuses_is_no_launch(build: Build, bare: Runner, pr
     assert done.report["processes"] == []
 
 
-@pytest.mark.xfail(strict=True, reason="the inner call is counted, too")
 def test_a_runtime_whose_driver_nobody_sees_calls_itself(build: Build, bare: Runner, preloaded: Runner) -> None:
     where = with_fake(build, fake(build, "nested", "-DNESTED"))
     words = "repeat=3 launch=cudaLaunchKernel,-,10 launch=cudaLaunchKernelExC,-,10"

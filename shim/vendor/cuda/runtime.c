@@ -121,7 +121,7 @@ static void count_unmet(enum runtime_hook hook, int result) {
         this_thread.outer = before ? before : site;                                                                    \
         const int result = real(__VA_ARGS__);                                                                          \
         this_thread.outer = before;                                                                                    \
-        if (__builtin_expect(!driver_ready(), 0))                                                                      \
+        if (__builtin_expect(!driver_ready(), 0) && !before)                                                           \
             count_unmet(RUNTIME_##name, result);                                                                       \
         return result;                                                                                                 \
     }

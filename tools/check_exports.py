@@ -3,8 +3,8 @@
     python tools/check_exports.py [LIBRARY ...]        default: pyshim/_lib/liboverlap.so
 
 Reads the ELF file itself: no binutils needed, and any machine's library can be looked at. Exported are the rows of the
-vendors' tables of entry points, the functions that overlap_abi.h promises, and dlsym, dlvsym and dlclose, each under two
-versions.
+vendors' tables of entry points, the functions that overlap_abi.h promises, and dlsym, dlvsym and dlclose, each under
+two versions.
 """
 
 from __future__ import annotations

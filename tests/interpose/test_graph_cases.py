@@ -14,7 +14,7 @@ HIGHEST = "communication: {priority: highest}"
 
 
 def program(build: Build) -> Path:
-    return build("review", "review.c", link=[plan.SIMULATED_DRIVER])
+    return build("graph-cases", "graph_cases.c", link=[plan.SIMULATED_DRIVER])
 
 
 def test_a_node_for_another_device_decides_nothing_for_that_device(

@@ -65,7 +65,7 @@ MUTANTS = [
         f"{SYS}/object.c",
         "    if (dl_iterate_phdr(visit, &search) != 1)\n        return NULL;\n    forget_error();",
         "    if (search.symbol)\n        return NULL;\n    forget_error();",
-        f"{INTERPOSE}/test_local_plugin.py",
+        f"{INTERPOSE}/test_runtime_bindings.py",
     ),
     one(
         "RTLD_NEXT gets our answer",
@@ -116,13 +116,6 @@ MUTANTS = [
         f"{CUDA}/launch.c",
         "CUlaunchAttribute attributes[ATTRIBUTES], *const asked = request->config.attrs;",
         "CUlaunchAttribute own[ATTRIBUTES], *const asked = request->config.attrs, *attributes = asked ? asked : own;",
-        f"{INTERPOSE}/test_priority.py",
-    ),
-    one(
-        "the program's own priority stays beside ours",
-        f"{CUDA}/launch.c",
-        "        if (asked[i].id != CU_LAUNCH_ATTRIBUTE_PRIORITY)\n",
-        "",
         f"{INTERPOSE}/test_priority.py",
     ),
     one(

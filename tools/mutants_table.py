@@ -272,7 +272,7 @@ MUTANTS = [
     one(
         "a reason too early in the list",
         f"{CORE}/reason.def",
-        'REASON(no_rule, 0, "no rule of the policy matches")\n',
+        'REASON(window_expired, 0, "the overlap window had been open for too long")\n',
         "",
         DECIDE,
     ),

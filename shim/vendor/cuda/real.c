@@ -14,7 +14,8 @@
 void *real_functions[HOOK_COUNT][DRIVER_WAYS + 1];
 struct driver_calls driver;
 
-static const char *const hook_names[HOOK_COUNT] = {
+/* In rows and not by pointers, which the loader would have to fill in at the start of every process. */
+static const char hook_names[HOOK_COUNT][56] = {
 #define DRIVER(name, body, parameters, ...) #name,
 #include "driver.def"
 #undef DRIVER
@@ -119,7 +120,7 @@ bool overlap_vendor_present(void) {
 
 /* Names of which cuGetProcAddress gives out another function from some version on (cudaTypedefs.h 13.0). */
 static const struct {
-    const char *name;
+    char name[32];
     int since;
     enum hook hook;
 } newer[] = {

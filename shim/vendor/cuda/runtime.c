@@ -24,7 +24,7 @@ enum runtime_hook {
     RUNTIME_COUNT
 };
 
-static const char *const runtime_names[RUNTIME_COUNT] = {
+static const char runtime_names[RUNTIME_COUNT][40] = {
 #define RUNTIME(name, ...) #name,
 #include "runtime.def"
 #undef RUNTIME

@@ -134,6 +134,7 @@ static struct overlap_stream *take_place(struct overlap_order *order, uint64_t k
             order->used[order->used_count++] = (uint32_t)(stream - order->streams);
         memset((char *)stream + sizeof stream->key, 0, sizeof *stream - sizeof stream->key);
         stream->communication = stream->computation = -1;
+        stream->serial = ++order->serials;
         __atomic_store_n(&stream->key, key, __ATOMIC_RELEASE);
         return stream;
     }

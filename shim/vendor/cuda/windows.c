@@ -113,10 +113,10 @@ struct overlap_stream *window_stream(struct overlap_order *order, CUstream strea
 __attribute__((noinline)) static void ask(struct overlap_order *order, CUstream stream, bool per_thread) {
     struct this_thread *const thread = &this_thread;
     if (thread->of && thread->where == OVERLAP_WHERE_INSIDE)
-        overlap_window_return(thread->of, thread->newest, thread->left);
+        overlap_window_return(thread->of, thread->serial, thread->newest, thread->left);
     const uint64_t version = __atomic_load_n(&order->version, __ATOMIC_ACQUIRE);
     struct overlap_stream *of = window_stream(order, stream, per_thread);
-    const struct overlap_found found = overlap_window_find(order, of, ASKED);
+    const struct overlap_found found = overlap_window_find(order, of, overlap_armed()->trace ? 1 : ASKED);
     /* Which default stream it is can change without us. */
     thread->version = (uintptr_t)stream <= CU_STREAM_PER_THREAD && !only_one() ? 0 : version;
     thread->stream = stream;
@@ -126,6 +126,7 @@ __attribute__((noinline)) static void ask(struct overlap_order *order, CUstream 
     thread->reason = window_reason(found.where);
     thread->outside[0] = thread->outside[1] = NULL;
     thread->newest = found.newest;
+    thread->serial = found.serial;
     thread->of = overlap_stream_here(of);
 }
 
@@ -202,7 +203,7 @@ void window_communicates(CUstream stream, bool per_thread, enum overlap_way way)
 void window_numbered(CUstream stream, bool per_thread, uint64_t sequence) {
     struct overlap_order *order = windows();
     if (order)
-        overlap_window_numbered(window_stream(order, stream, per_thread), sequence);
+        overlap_window_numbered(order, window_stream(order, stream, per_thread), sequence);
 }
 
 void window_context_gone(const void *context) {

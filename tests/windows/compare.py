@@ -1,0 +1,102 @@
+"""What the library said about each launch, beside what is true."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from conservative import explain
+from interpreter import Answer, Interpreter, Outcome
+from model import Model, bits
+from operations import Op, Program, describe, line_of
+
+
+@dataclass
+class Counts:
+    programs: int = 0
+    launches: int = 0  # of computation
+    communication: int = 0
+    claims: int = 0  # said to be in a window
+    wrong: int = 0
+    exact: int = 0
+    unexplained: int = 0
+    conservative: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: Counts) -> None:
+        for name in ("programs", "launches", "communication", "claims", "wrong", "exact", "unexplained"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.conservative += other.conservative
+
+    def as_json(self) -> dict[str, object]:
+        return {**vars(self), "conservative": dict(sorted(self.conservative.items()))}
+
+
+def model_of(program: Program, results: Sequence[int]) -> Model:
+    model = Model()
+    for op, result in zip(program, results):
+        model.apply(op, result)
+    return model
+
+
+def compare(program: Program, outcome: Outcome, counts: Counts) -> list[str]:
+    """What is wrong, in words; nothing if the library is right."""
+    model = model_of(program, outcome.results)
+    named = {outcome.answers[at].sequence: at for at, op in enumerate(program) if at in outcome.answers and is_communication(op)}
+    counts.programs += 1
+    counts.communication += sum(op.kind == "c" for op in program)
+    found = []
+    closure = model.closure()
+    for launch in model.launches:
+        answer = outcome.answers[launch.operation]
+        possible = model.possible(launch, closure)
+        counts.launches += 1
+        counts.claims += answer.overlapping
+        if answer.overlapping:
+            wrong = wrong_claim(model, answer, possible, named)
+            counts.wrong += wrong is not None
+            counts.exact += wrong is None
+            found += [f"operation {launch.operation}: {wrong}"] if wrong else []
+        elif not possible:
+            counts.exact += 1
+        else:
+            case = explain(model, launch, possible)
+            counts.conservative[case or "unexplained"] += 1
+            if case is None:
+                counts.unexplained += 1
+                with_ = sorted({model.nodes[node].operation for node in bits(possible)})
+                found.append(f"operation {launch.operation}: outside ({answer.reason}), but can overlap operations {with_}, and no case says so")
+        if answer.shaped != answer.overlapping:
+            found.append(f"operation {launch.operation}: overlapping is {answer.overlapping}, shaped is {answer.shaped}: {answer.reason}")
+    return found
+
+
+def is_communication(op: Op) -> bool:
+    return op.kind == "c" or (op.kind == "N" and op.other == 1)
+
+
+def wrong_claim(model: Model, answer: Answer, possible: int, named: dict[int, int]) -> str | None:
+    if not possible:
+        return "said to be in a window; everything is ordered"
+    if answer.could_overlap is None:
+        return None
+    at = named.get(answer.could_overlap)
+    if at is None:
+        return f"said to overlap launch {answer.could_overlap}, which is no communication of this program"
+    if not any(model.nodes[node].operation == at for node in bits(possible)):
+        return f"said to overlap operation {at}, which is ordered"
+    return None
+
+
+def check(interpreter: Interpreter, programs: Sequence[Program], counts: Counts) -> list[tuple[Program, list[str]]]:
+    """Those on which the library is wrong."""
+    failed = []
+    for program, outcome in zip(programs, interpreter.run(programs)):
+        found = compare(program, outcome, counts)
+        if found:
+            failed.append((program, found))
+    return failed
+
+
+def story(program: Program, found: Sequence[str]) -> str:
+    return "\n".join([*found, line_of(program), describe(program)])

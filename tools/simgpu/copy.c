@@ -44,9 +44,7 @@ static CUresult transfer_in(struct stream *stream, const struct transfer *transf
     struct op *const op = sim_stream_op(stream, OP_DELAY);
     op->delay_us = transfer->us;
     sim_stream_submit(stream, op);
-    if (wait)
-        sim_stream_drain(stream);
-    return CUDA_SUCCESS;
+    return wait ? sim_stream_drain(stream) : CUDA_SUCCESS;
 }
 
 static CUresult transfer(const struct transfer *transfer, CUstream handle, bool per_thread, bool wait) {

@@ -8,13 +8,14 @@ from collections.abc import Callable
 from typing import Any
 
 from hypothesis import strategies as st
-from legal import Legal, legal
+from legal import Legal, legal, name_of
 from operations import NO_STREAM, Op, Program
 
 Choose = Callable[[int], int]  # n -> 0 .. n - 1, smaller is simpler
 
 # How often each kind is tried; those behind a feature only in programs that have it.
-ALWAYS = "kkkkkkkkkcccccrrrrrrwwwwwww" + "aafHRxneez"
+# F: a record and a wait for it.
+ALWAYS = "kkkkkkkkkkccccccrrrrwwwwwFFF" + "aafHRxneez"
 FEATURES = {
     "wait": "yyqqYYQQT",
     "context": "S",
@@ -46,9 +47,17 @@ def generate(choose: Choose, shortest: int = 5, longest: int = 40, without: str 
         if len(state.program) >= wanted + len(streams):
             break
         op = _operation(choose, kinds, streams, events, threads, devices)
-        active = [capture for capture in state.captures if capture.active] if op.kind == "E" else []
-        if active:
+        active = [capture for capture in state.captures if capture.active]
+        if active and op.kind == "E":
             state.end(active[op.index % len(active)])  # as a program would: with what it needs to end well
+            continue
+        if active and op.kind in "kcrFu" and choose(3):
+            members = active[-1].members
+            name, thread = name_of(members[choose(len(members))])
+            op = op._replace(stream=name, thread=thread)
+        if op.kind == "F":
+            state.try_(op._replace(kind="r"))
+            state.try_(Op("w", streams[choose(len(streams))], op.index, 0, op.thread))
         else:
             state.try_(op)
     state.finish()
@@ -77,7 +86,7 @@ def _operation(choose: Choose, kinds: str, streams: list[str], events: int, thre
     stream = streams[choose(len(streams))]
     if kind in "kc":
         return Op(kind, stream, 0, choose(2), thread)
-    if kind in "rw":
+    if kind in "rwF":
         return Op(kind, stream, choose(events), int(kind == "r" and choose(8) == 7), thread)
     if kind == "R":
         return Op("r", stream, choose(events), 2, thread)
@@ -124,7 +133,7 @@ def smallest(program: Program, fails: Callable[[Program], bool], devices: int = 
         at = 0
         while at < len(program):
             shorter = legal(program[:at] + program[at + step :], devices)
-            if len(shorter) < len(program) and fails(shorter):
+            if 0 < len(shorter) < len(program) and fails(shorter):
                 program = shorter
             else:
                 at += step

@@ -9,6 +9,8 @@
 
 #include <pthread.h>
 #include <semaphore.h>
+#include <signal.h>
+#include <unistd.h>
 
 enum { DEVICES = 2, STREAMS = 10, EVENTS = 16, GRAPHS = 10, WORDS = 1 << 20, WORDS_EACH = 16, BYTES = 4096 };
 enum { COMPUTATION, COMMUNICATION, KERNELS };
@@ -313,8 +315,19 @@ static void wait_for_all(void) {
     }
 }
 
+static char *running;
+
+/* A program that waits for ever is a mistake of whoever made it, or of the library. */
+static void too_long(int signal) {
+    if (write(STDERR_FILENO, running, strlen(running)) < 0)
+        _exit(signal);
+    _exit(7);
+}
+
 static void run(char *text) {
     static unsigned programs;
+    alarm(10);
+    running = strdup(text);
     for (const char *word = strtok(text, " \n"); word; word = strtok(NULL, " \n")) {
         struct op op;
         if (sscanf(word, "%c%c%c,%d,%d,%d", &op.kind, &op.how, &op.slot, &op.index, &op.other, &op.thread) != 6)
@@ -330,11 +343,14 @@ static void run(char *text) {
         destroy_all();
     }
     words_used = (words_used + WORDS_EACH) % WORDS;
+    alarm(0);
+    free(running);
 }
 
 int main(void) {
     static char buffer[1 << 20];
     setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
+    signal(SIGALRM, too_long);
     start();
     while (fgets(line, sizeof line, stdin)) {
         if (*line == '\n')

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from model import EAGER, Launch, Model, bits
+from model import EAGER, Launch, Model
 
 CASES = {
     "1": "unknown waits",
     "2": "events of graphs",
     "3": "synchronous copies, fills, and the default stream waited for",
-    "4": "many streams of communication",
+    "4": "streams of communication that share an entry, or take over that of one that is gone",
     "5": "many streams or events",
     "7": "graphs",
     "8": "expiry",
@@ -33,14 +33,12 @@ class Unknown:
         before = list(model.before)
         for node, others in more:
             before[node] |= others
-        seen, sights = 0, set(model.sights)
+        seen = 0
         for number, direct in enumerate(before):
-            if number in sights:
+            if number in model.sights:
                 if direct & self.tainted:
                     self.order.append((number, eager_before(model, number)))
-                    direct = eager_before(model, number)
-                for one in bits(direct):
-                    seen |= model.known[one]
+                seen |= model.sights[number]
             elif model.unknown_waits >> number & 1 or direct & self.tainted & ~seen:
                 self.tainted |= 1 << number
 
@@ -51,7 +49,7 @@ def eager_before(model: Model, number: int) -> int:
 
 def explain(model: Model, launch: Launch, possible: int) -> str | None:
     """The case that allows to say outside, or None."""
-    for case in ("2", "3", "7", "undocumented"):
+    for case in ("2", "3", "4", "7", "undocumented"):
         if case in model.allowed and not model.possible(launch, model.closure(model.allowed[case])):
             return case
     if by_unknown_waits(model, launch, possible, []):

@@ -25,7 +25,6 @@ gpu: ["NVIDIA *"]
 communication: {priority: inherit}
 compute: [{match: {kernel: k}, shape: {blocks_per_sm: 1}}]
 """
-NONE = (1 << 64) - 1
 NOT_MADE = -1  # a call that the interpreter had no handle for
 # What a driver may be without, and how to ask: kinds of generate.py, a program whose last operation answers it.
 ASKED = {
@@ -80,9 +79,7 @@ class _Layout:
         self.head = ffi.sizeof("struct overlap_trace")
         fields = dict(ffi.typeof("struct overlap_trace").fields)
         codes = {8: "Q", 4: "I", 2: "H"}
-        names = ("size", "sequence", "asked", "launched", "flags", "reason", "kernel_size")
-        self.has_overlapped = "could_overlap" in fields
-        names += ("could_overlap",) if self.has_overlapped else ()
+        names = ("size", "sequence", "asked", "launched", "flags", "reason", "kernel_size", "overlaps")
         order = sorted(names, key=lambda name: int(fields[name].offset))
         self.names, text, at = order, "<", 0
         for name in order:
@@ -101,13 +98,12 @@ class _Layout:
     def answer(self, data: bytes, at: int) -> tuple[Answer, int]:
         values: dict[str, Any] = dict(zip(self.names, self.unpack(data, at)))
         begin = at + self.head
-        overlapped = values.get("could_overlap", NONE)
         answer = Answer(
             data[begin : begin + values["kernel_size"]].decode(),
             values["sequence"],
             bool(values["flags"] & self.overlapping),
             values["launched"] > values["asked"],
-            None if overlapped == NONE else overlapped,
+            values["overlaps"] - 1 if values["overlaps"] else None,
             self.reasons[values["reason"]],
         )
         return answer, at + int(values["size"])

@@ -108,7 +108,7 @@ class Legal(Model):
         stream = self.usable(op)
         if not stream or op.index not in self.events or self.events[op.index].device != stream.device:
             return False
-        return op.other != EXTERNAL or not self.in_capture(op.index)
+        return op.other != EXTERNAL or (stream.capture is not None and not self.in_capture(op.index))
 
     def may_w(self, op: Op) -> bool:
         stream = self.usable(op)
@@ -117,7 +117,7 @@ class Legal(Model):
         event = self.events[op.index]
         if not event.capture:
             # A capture waits for what is outside of it only by a node, and for no event of another device.
-            return not stream.capture or (op.other == 1 and bool(event.record) and event.device == stream.device)
+            return (stream.capture is not None) == (op.other == 1) and (not op.other or bool(event.record))
         if op.other or not event.capture.active or stream.legacy or stream.device != event.capture.device:
             return False
         return stream.capture is None or stream.capture is event.capture

@@ -112,8 +112,10 @@ class Model:
         self.communication: dict[tuple[int, int], int] = {}  # (world, device) -> nodes
         self.launches: list[Launch] = []
         self.allowed: dict[str, list[tuple[int, int]]] = {}  # case -> (node, further nodes that it may wait for)
-        self.sights: list[int] = []  # nodes of the host
+        # Nodes of the host -> what it waited for by name. What was merely before that, it does not know by name.
+        self.sights: dict[int, int] = {}
         self.used_streams: dict[tuple[int, int], set[Key]] = {}  # of communication
+        self.left_behind = 0  # communication of streams that are gone: whoever takes over their places knows it
         self.at = -1
 
     # ---- nodes ----
@@ -168,6 +170,8 @@ class Model:
         if stream.legacy and self.gone:
             # Not documented: whether the default stream waits for the work of a stream that was destroyed meanwhile.
             self.allow("undocumented", stream.tail, self.blocking(stream.device, self.gone))
+        if communication:
+            self.allow("4", stream.tail, self.left_behind)
         return stream.tail
 
     def captured(self, stream: Stream, part: Part, before: int = 0) -> int:
@@ -186,10 +190,10 @@ class Model:
             return self.captured(stream, Part((), communication))
         return self.act(stream, 0, communication)
 
-    def see(self, finished: int) -> int:
+    def see(self, finished: int, named: int | None = None) -> int:
         """The host has seen these finished: before all that is called from now on."""
         self.host = self.add(self.host | finished, EAGER, -1)
-        self.sights.append(self.host.bit_length() - 1)
+        self.sights[self.host.bit_length() - 1] = finished if named is None else named
         return self.host
 
     # ---- graphs ----
@@ -287,7 +291,12 @@ class Model:
         self.streams[key_of(op.stream, 0)] = Stream(op.other, op.index == 0)
 
     def _x(self, op: Op) -> None:
-        self.gone.append(self.streams.pop(key_of(op.stream, 0)))
+        key = key_of(op.stream, 0)
+        stream = self.streams.pop(key)
+        self.gone.append(stream)
+        for node in bits(self.communication.get((EAGER, stream.device), 0)):
+            if self.known[stream.tail.bit_length() - 1] >> node & 1 if stream.tail else False:
+                self.left_behind |= 1 << node
 
     def _e(self, op: Op) -> None:
         self.events[op.index] = Event(op.other)
@@ -346,6 +355,8 @@ class Model:
         node = self.see(stream.tail)
         if stream.legacy:
             self.allow("3", node, self.blocking(stream.device))
+        elif stream.blocking:
+            self.allow("3", node, self.legacy(stream.device).tail)
 
     _q = _y
 
@@ -361,7 +372,7 @@ class Model:
         seen = 0
         for event in events:
             seen |= event.record
-        node = self.see(seen)
+        node = self.see(seen, 0)
         if any(event.in_graph for event in events):
             self.allow("2", node, self.everything() & ~node)
 

@@ -42,7 +42,7 @@ def model_of(program: Program, results: Sequence[int]) -> Model:
 def compare(program: Program, outcome: Outcome, counts: Counts) -> list[str]:
     """What is wrong, in words; nothing if the library is right."""
     model = model_of(program, outcome.results)
-    named = {outcome.answers[at].sequence: at for at, op in enumerate(program) if at in outcome.answers and is_communication(op)}
+    named = {answer.sequence: at for at, answer in outcome.answers.items() if is_communication(program[at])}
     counts.programs += 1
     counts.communication += sum(op.kind == "c" for op in program)
     found = []
@@ -50,24 +50,25 @@ def compare(program: Program, outcome: Outcome, counts: Counts) -> list[str]:
     for launch in model.launches:
         answer = outcome.answers[launch.operation]
         possible = model.possible(launch, closure)
+        inside = answer.overlapping and answer.reason != "window_expired"
         counts.launches += 1
-        counts.claims += answer.overlapping
-        if answer.overlapping:
-            wrong = wrong_claim(program, model, answer, possible, named)
-            counts.wrong += wrong is not None
-            counts.exact += wrong is None
-            found += [f"operation {launch.operation}: {wrong}"] if wrong else []
-        elif not possible:
-            counts.exact += 1
-        else:
+        counts.claims += inside
+        words = None
+        if inside:
+            words = wrong_claim(program, model, answer, possible, named)
+            counts.wrong += words is not None
+        elif possible:
             case = explain(model, launch, possible)
             counts.conservative[case or "unexplained"] += 1
+            counts.unexplained += case is None
             if case is None:
-                counts.unexplained += 1
-                with_ = sorted({model.nodes[node].operation for node in bits(possible)})
-                found.append(f"operation {launch.operation}: outside ({answer.reason}), but can overlap operations {with_}, and no case says so")
-        if answer.shaped != answer.overlapping:
-            found.append(f"operation {launch.operation}: overlapping is {answer.overlapping}, shaped is {answer.shaped}: {answer.reason}")
+                others = sorted({model.nodes[node].operation for node in bits(possible)})
+                words = f"outside ({answer.reason}), can overlap operations {others}, and no case says so"
+        counts.exact += words is None and inside == (possible != 0)
+        if words is None and answer.shaped != inside:
+            words = f"overlapping is {inside}, shaped is {answer.shaped}: {answer.reason}"
+        if words:
+            found.append(f"operation {launch.operation}: {words}")
     return found
 
 
@@ -77,7 +78,7 @@ def is_communication(op: Op) -> bool:
 
 def wrong_claim(program: Program, model: Model, answer: Answer, possible: int, named: dict[int, int]) -> str | None:
     if not possible:
-        return "said to be in a window; everything is ordered"
+        return "said to be in a window, but everything is ordered"
     if answer.could_overlap is None:
         # The launch of a graph has no number.
         of_graph = any(program[model.nodes[node].operation].kind == "g" for node in bits(possible))

@@ -237,6 +237,8 @@ class Model:
         first = self.act(stream, graph.latest)
         if any(part.waits for part in graph.parts):
             self.allow("2", first, self.everything() & ~first)
+        if graph.has_communication:
+            self.allow("4", first, self.left_behind)
         inside = self.run(graph, first, EAGER, stream.device)
         graph.latest = self.act(stream, inside)
 
@@ -347,7 +349,8 @@ class Model:
         elif stream.legacy or event.in_graph:
             # Documented as doing nothing, even for the default stream; the library may think otherwise.
             node = stream.tail = self.add(self.host | stream.tail, EAGER, stream.device)
-            self.allow("undocumented", node, self.blocking(stream.device) & ~node if stream.legacy else 0)
+            tails = self.blocking(stream.device) | self.blocking(stream.device, self.gone)
+            self.allow("undocumented", node, tails & ~node if stream.legacy else 0)
             self.allow("2", node, self.everything() & ~node if event.in_graph else 0)
 
     def _y(self, op: Op) -> None:

@@ -19,7 +19,6 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "windows")]
@@ -78,11 +77,11 @@ def one(line: str, proc_address: bool) -> int:
     return 1 if found else 0
 
 
-def told(counts: Counts, failed: list[Any], seconds: float) -> str:
+def told(counts: Counts, failed: list[tuple[Program, list[str]]], seconds: float) -> str:
     share = 100 * counts.exact / max(counts.launches, 1)
     lines = [
-        f"{counts.programs} programs, {counts.launches} launches of computation, {counts.communication} of communication, "
-        f"{seconds:.0f} s",
+        f"{counts.programs} programs in {seconds:.0f} s",
+        f"launches of computation: {counts.launches}, of communication: {counts.communication}",
         f"said to be in a window: {counts.claims}, of these wrong: {counts.wrong}",
         f"exact: {counts.exact} ({share:.1f} %)",
         f"outside although possible: {sum(counts.conservative.values())}, unexplained: {counts.unexplained}",
@@ -108,7 +107,8 @@ def main() -> int:
     first = asked.seed * 1_000_000_000
     ends = [min((job + 1) * step, asked.programs) for job in range(asked.jobs)]
     jobs = [(first + job * step, first + end, asked.proc_address, asked.longest) for job, end in enumerate(ends)]
-    counts, failed = Counts(), []
+    counts = Counts()
+    failed: list[tuple[Program, list[str]]] = []
     with multiprocessing.Pool(asked.jobs) as pool:
         for part, found in pool.imap_unordered(work, jobs):
             counts.add(part)
@@ -120,8 +120,8 @@ def main() -> int:
         print(json.dumps({**counts.as_json(), "seconds": round(seconds, 1), "findings": smallest_first}))
     else:
         print(told(counts, failed, seconds))
-        for program, found in failed[:3]:
-            print("\n" + story(program, found))
+        for program, words in failed[:3]:
+            print("\n" + story(program, words))
     return 1 if failed or counts.wrong or counts.unexplained else 0
 
 

@@ -10,25 +10,25 @@ typedef struct {
     void **parameters, **extra;
 } NodeParams;
 
-#define BOTH(X, name, flags_version, plain_version, parameters)                                                        \
-    X(name, name, plain_version, 0, parameters)                                                                        \
-    X(name##_ptsz, name, flags_version, 2, parameters)
+#define BOTH(X, name, asked, thread_version, version, parameters)                                                      \
+    X(name, asked, version, 0, parameters)                                                                             \
+    X(name##_ptsz, asked, thread_version, 2, parameters)
 
 #define MORE_ENTRIES(X)                                                                                                \
     X(cuStreamDestroy_v2, cuStreamDestroy, 4000, 0, (void *))                                                          \
     X(cuStreamBeginCapture_v2_ptsz, cuStreamBeginCapture, 10010, 2, (void *, int))                                     \
     X(cuStreamEndCapture_ptsz, cuStreamEndCapture, 10000, 2, (void *, void **))                                        \
     X(cuGraphLaunch_ptsz, cuGraphLaunch, 10000, 2, (void *, void *))                                                   \
-    BOTH(X, cuStreamSynchronize, 7000, 2000, (void *))                                                                 \
-    BOTH(X, cuStreamQuery, 7000, 2000, (void *))                                                                       \
-    BOTH(X, cuStreamWaitEvent, 7000, 3020, (void *, void *, unsigned))                                                 \
-    BOTH(X, cuEventRecord, 7000, 2000, (void *, void *))                                                               \
-    BOTH(X, cuEventRecordWithFlags, 11010, 11010, (void *, void *, unsigned))                                          \
-    BOTH(X, cuStreamWaitValue32_v2, 11070, 11070, (void *, uint64_t, uint32_t, unsigned))                              \
-    BOTH(X, cuStreamWriteValue32_v2, 11070, 11070, (void *, uint64_t, uint32_t, unsigned))                             \
-    BOTH(X, cuLaunchHostFunc, 10000, 10000, (void *, void (*)(void *), void *))                                        \
-    BOTH(X, cuMemsetD32Async, 7000, 3020, (uint64_t, uint32_t, size_t, void *))                                        \
-    BOTH(X, cuMemcpyDtoDAsync_v2, 7000, 4000, (uint64_t, uint64_t, size_t, void *))                                    \
+    BOTH(X, cuStreamSynchronize, cuStreamSynchronize, 7000, 2000, (void *))                                            \
+    BOTH(X, cuStreamQuery, cuStreamQuery, 7000, 2000, (void *))                                                        \
+    BOTH(X, cuStreamWaitEvent, cuStreamWaitEvent, 7000, 3020, (void *, void *, unsigned))                              \
+    BOTH(X, cuEventRecord, cuEventRecord, 7000, 2000, (void *, void *))                                                \
+    BOTH(X, cuEventRecordWithFlags, cuEventRecordWithFlags, 11010, 11010, (void *, void *, unsigned))                  \
+    BOTH(X, cuStreamWaitValue32_v2, cuStreamWaitValue32, 11070, 11070, (void *, uint64_t, uint32_t, unsigned))         \
+    BOTH(X, cuStreamWriteValue32_v2, cuStreamWriteValue32, 11070, 11070, (void *, uint64_t, uint32_t, unsigned))       \
+    BOTH(X, cuLaunchHostFunc, cuLaunchHostFunc, 10000, 10000, (void *, void (*)(void *), void *))                      \
+    BOTH(X, cuMemsetD32Async, cuMemsetD32Async, 7000, 3020, (uint64_t, uint32_t, size_t, void *))                      \
+    BOTH(X, cuMemcpyDtoDAsync_v2, cuMemcpyDtoDAsync, 7000, 4000, (uint64_t, uint64_t, size_t, void *))                 \
     X(cuMemcpyHtoD_v2, cuMemcpyHtoD, 3020, 0, (uint64_t, const void *, size_t))                                        \
     X(cuMemcpyHtoD_v2_ptds, cuMemcpyHtoD, 7000, 2, (uint64_t, const void *, size_t))                                   \
     X(cuMemcpyDtoH_v2, cuMemcpyDtoH, 3020, 0, (void *, uint64_t, size_t))                                              \

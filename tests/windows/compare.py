@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 from conservative import explain
 from interpreter import Answer, Interpreter, Outcome
-from model import Model, bits
+from model import Model
 from operations import Op, Program, describe, line_of
+from things import bits
 
 
 @dataclass

@@ -11,7 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from interpreter import Interpreter, compile_to, environment_of  # noqa: E402
+from interpreter import Interpreter, compile_to, environment_of
 
 
 def examples(default: int) -> int:

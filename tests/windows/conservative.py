@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from model import EAGER, Launch, Model
+from model import Model
+from things import EAGER, Launch
 
 CASES = {
     "1": "unknown waits",

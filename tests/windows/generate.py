@@ -1,5 +1,5 @@
-"""Random programs. Where the numbers come from is the caller's business: hypothesis, which can shrink what it drew, or a
-plain random source, which is many times faster."""
+"""Random programs. Where the numbers come from is the caller's business: hypothesis, which can shrink what it drew, or
+a plain random source, which is many times faster."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def generate(choose: Choose, shortest: int = 5, longest: int = 40, without: str 
         op = _operation(choose, kinds, streams, events, threads, devices)
         active = [capture for capture in state.captures if capture.active]
         if active and op.kind == "E":
-            state.end(active[op.index % len(active)])  # as a program would: with what it needs to end well
+            state.end(active[op.which % len(active)])  # as a program would: with what it needs to end well
             continue
         if active and op.kind in "kcrFu" and choose(3):
             members = active[-1].members
@@ -57,7 +57,7 @@ def generate(choose: Choose, shortest: int = 5, longest: int = 40, without: str 
             op = op._replace(stream=name, thread=thread)
         if op.kind == "F":
             state.try_(op._replace(kind="r"))
-            state.try_(Op("w", streams[choose(len(streams))], op.index, 0, op.thread))
+            state.try_(Op("w", streams[choose(len(streams))], op.which, 0, op.thread))
         else:
             state.try_(op)
     state.finish()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import struct
@@ -124,7 +125,8 @@ class Interpreter:
     def close(self) -> None:
         if self.process:
             assert self.process.stdin and self.process.stdout
-            self.process.stdin.close()
+            with contextlib.suppress(BrokenPipeError):
+                self.process.stdin.close()
             self.process.stdout.close()
             self.process.wait()
         if self.trace:
@@ -138,7 +140,7 @@ class Interpreter:
 
     def run(self, programs: Sequence[Program]) -> list[Outcome]:
         """Not more than some hundred at once: what they print is held back until all are read."""
-        if self.process is None or self.launches > self.LAUNCHES:
+        if self.process is None or self.process.poll() is not None or self.launches > self.LAUNCHES:
             self.close()
             self.process = subprocess.Popen(
                 [str(self.program)], env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -160,7 +162,9 @@ class Interpreter:
             for number, answer in mine.items():
                 op = program[number]
                 if (op.kind == "k" or (op.kind == "N" and op.other == 0)) != (answer.kernel == "k"):
-                    raise RuntimeError(f"not in the trace: {line_of(program)}: {results}, {[a.kernel[:1] for a in mine.values()]}")
+                    raise RuntimeError(
+                        f"not in the trace: {line_of(program)}: {results}, {[a.kernel[:1] for a in mine.values()]}"
+                    )
             if len(mine) != len(taken):
                 raise RuntimeError(f"{len(taken)} launches, {len(mine)} in the trace: {line_of(program)}")
             outcomes.append(Outcome(results, mine))

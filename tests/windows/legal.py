@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
-from model import Capture, Model, Stream, bits
+from model import Model
 from operations import EXTERNAL, NO_STREAM, Op, Program, key_of
+from things import Capture, Stream, bits
 
 DEVICES = 2
 
@@ -91,12 +92,12 @@ class Legal(Model):
         return op.stream[0] in "st" and self.exists(op) and not self.stream(op.stream, 0).capture
 
     def may_e(self, op: Op) -> bool:
-        return op.index not in self.events and op.other < self.devices
+        return op.which not in self.events and op.other < self.devices
 
     def may_z(self, op: Op) -> bool:
-        if op.index not in self.events:
+        if op.which not in self.events:
             return False
-        event = self.events[op.index]
+        event = self.events[op.which]
         return not event.in_graph and not (event.capture and event.capture.active)
 
     def may_k(self, op: Op) -> bool:
@@ -106,15 +107,15 @@ class Legal(Model):
 
     def may_r(self, op: Op) -> bool:
         stream = self.usable(op)
-        if not stream or op.index not in self.events or self.events[op.index].device != stream.device:
+        if not stream or op.which not in self.events or self.events[op.which].device != stream.device:
             return False
-        return op.other != EXTERNAL or (stream.capture is not None and not self.in_capture(op.index))
+        return op.other != EXTERNAL or (stream.capture is not None and not self.in_capture(op.which))
 
     def may_w(self, op: Op) -> bool:
         stream = self.usable(op)
-        if not stream or op.index not in self.events:
+        if not stream or op.which not in self.events:
             return False
-        event = self.events[op.index]
+        event = self.events[op.which]
         if not event.capture:
             # A capture waits for what is outside of it only by a node, and for no event of another device.
             return (stream.capture is not None) == (op.other == 1) and (not op.other or bool(event.record))
@@ -133,19 +134,19 @@ class Legal(Model):
         return self.eager(op) is not None
 
     def may_Y(self, op: Op) -> bool:
-        event = self.events.get(op.index)
+        event = self.events.get(op.which)
         return event is not None and not event.capture and not self.stuck(event.record)
 
     def may_Q(self, op: Op) -> bool:
-        return op.index in self.events and not self.in_capture(op.index)
+        return op.which in self.events and not self.in_capture(op.which)
 
     def may_T(self, op: Op) -> bool:
-        both = [self.events.get(op.index), self.events.get(op.other)]
+        both = [self.events.get(op.which), self.events.get(op.other)]
         devices = {event.device for event in both if event and event.record and not event.capture}
         return len(devices) == 1 and all(event and event.record and not event.capture for event in both)
 
     def may_S(self, op: Op) -> bool:
-        return op.index < self.devices and not self.capturing() and not self.waits
+        return op.which < self.devices and not self.capturing() and not self.waits
 
     def may_h(self, op: Op) -> bool:
         stream = self.eager(op) if op.stream[0] in "lp" else None
@@ -161,13 +162,13 @@ class Legal(Model):
         return stream is not None and not stream.legacy
 
     def may_E(self, op: Op) -> bool:
-        if not self.exists(op) or op.index in self.graphs:
+        if not self.exists(op) or op.which in self.graphs:
             return False
         capture = self.stream(op.stream, op.thread).capture
         return capture is not None and capture.origin == key_of(op.stream, op.thread) and self.joined(capture)
 
     def may_g(self, op: Op) -> bool:
-        stream, graph = self.usable(op), self.graphs.get(op.index)
+        stream, graph = self.usable(op), self.graphs.get(op.which)
         if not stream or not graph or graph.device != stream.device:
             return False
         # An event that is being captured cannot be recorded or waited for by a graph, nor by a child graph.
@@ -175,16 +176,16 @@ class Legal(Model):
         return not events or not (stream.capture or any(event.capture for event in events))
 
     def may_G(self, op: Op) -> bool:
-        return op.index in self.graphs
+        return op.which in self.graphs
 
     def may_B(self, op: Op) -> bool:
         child = self.graphs.get(op.other)
-        if op.index in self.graphs or not child:
+        if op.which in self.graphs or not child:
             return False
         return not any(part.records or part.waits for part in child.parts)
 
     def may_N(self, op: Op) -> bool:
-        return op.index not in self.graphs
+        return op.which not in self.graphs
 
     def may_v(self, op: Op) -> bool:
         return self.eager(op) is not None
@@ -192,16 +193,16 @@ class Legal(Model):
     def may_V(self, op: Op) -> bool:
         """Each address is written once, by something that does not itself wait for that."""
         stream = self.eager(op)
-        if not stream or op.index in self.writes:
+        if not stream or op.which in self.writes:
             return False
         tails = stream.tail
         if stream.blocking:
             tails |= self.blocking(stream.device) if stream.legacy else self.legacy(stream.device).tail
-        waiting = self.waits.get(op.index, 0)
+        waiting = self.waits.get(op.which, 0)
         return not any(self.known[node] & waiting for node in bits(tails))
 
     def may_u(self, op: Op) -> bool:
-        stream, other = self.usable(op), self.streams.get(op.index)
+        stream, other = self.usable(op), self.streams.get(op.which)
         if not stream or not stream.capture or not other or other is stream:
             return False
         return other.capture is stream.capture

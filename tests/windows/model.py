@@ -11,86 +11,10 @@ number of the case in shim/core/WINDOWS.md; see conservative.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, Optional
+from collections.abc import Sequence
 
 from operations import EXTERNAL, Key, Op, device_of_default, key_of
-
-EAGER = 0
-
-
-def bits(mask: int) -> Iterator[int]:
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
-
-
-class Node(NamedTuple):
-    operation: int  # its place in the program
-    world: int  # EAGER, or the number of a capture
-    device: int
-    communication: bool = False
-
-
-@dataclass
-class Event:
-    device: int
-    record: int = 0  # node of the latest record outside of captures, as a bit; 0: never recorded
-    capture: Optional[Capture] = None  # the capture that it was recorded in last
-    heads: int = 0
-    in_graph: bool = False  # a graph records it or waits for it
-
-
-@dataclass
-class Stream:
-    device: int
-    blocking: bool
-    legacy: bool = False
-    tail: int = 0  # its latest node, as a bit
-    capture: Optional[Capture] = None
-    heads: int = 0  # in that capture
-
-
-@dataclass
-class Capture:
-    number: int
-    origin: Key
-    device: int
-    members: list[Key]
-    nodes: int = 0
-    active: bool = True
-
-
-class Part(NamedTuple):
-    """A node of a graph."""
-
-    before: tuple[int, ...]
-    communication: bool = False
-    records: Optional[Event] = None
-    waits: Optional[Event] = None
-
-
-@dataclass
-class Graph:
-    device: int
-    parts: list[Part]
-    latest: int = 0  # its latest launch: launches of one executable graph follow each other
-    by_hand: bool = False
-
-    @property
-    def has_communication(self) -> bool:
-        return any(part.communication for part in self.parts)
-
-
-class Launch(NamedTuple):
-    """A computation launch, and the communication that was launched before it in its context and world."""
-
-    operation: int
-    node: int
-    stream: Key
-    earlier: int
+from things import EAGER, Capture, Event, Graph, Launch, Node, Part, Stream, bits
 
 
 class Model:
@@ -290,7 +214,7 @@ class Model:
     # ---- operations ----
 
     def _n(self, op: Op) -> None:
-        self.streams[key_of(op.stream, 0)] = Stream(op.other, op.index == 0)
+        self.streams[key_of(op.stream, 0)] = Stream(op.other, op.which == 0)
 
     def _x(self, op: Op) -> None:
         key = key_of(op.stream, 0)
@@ -301,10 +225,10 @@ class Model:
                 self.left_behind |= 1 << node
 
     def _e(self, op: Op) -> None:
-        self.events[op.index] = Event(op.other)
+        self.events[op.which] = Event(op.other)
 
     def _z(self, op: Op) -> None:
-        del self.events[op.index]
+        del self.events[op.which]
 
     def _k(self, op: Op) -> None:
         stream = self.stream(op.stream, op.thread)
@@ -323,7 +247,7 @@ class Model:
         self.used_streams.setdefault((world, stream.device), set()).add(key_of(op.stream, op.thread))
 
     def _r(self, op: Op) -> None:
-        event, stream = self.events[op.index], self.stream(op.stream, op.thread)
+        event, stream = self.events[op.which], self.stream(op.stream, op.thread)
         if stream.capture and op.other == EXTERNAL:
             event.in_graph = True
             self.captured(stream, Part((), records=event))
@@ -333,7 +257,7 @@ class Model:
             event.record, event.capture = self.act(stream), None
 
     def _w(self, op: Op) -> None:
-        event, stream = self.events[op.index], self.stream(op.stream, op.thread)
+        event, stream = self.events[op.which], self.stream(op.stream, op.thread)
         if event.capture and op.other == 0:
             if not stream.capture:
                 stream.capture, stream.heads = event.capture, 0
@@ -364,12 +288,12 @@ class Model:
     _q = _y
 
     def _Y(self, op: Op) -> None:
-        self.see_events(self.events[op.index])
+        self.see_events(self.events[op.which])
 
     _Q = _Y
 
     def _T(self, op: Op) -> None:
-        self.see_events(self.events[op.index], self.events[op.other])
+        self.see_events(self.events[op.which], self.events[op.other])
 
     def see_events(self, *events: Event) -> None:
         seen = 0
@@ -380,7 +304,7 @@ class Model:
             self.allow("2", node, self.everything() & ~node)
 
     def _S(self, op: Op) -> None:
-        self.see(sum(1 << i for i, node in enumerate(self.nodes) if node.world == EAGER and node.device == op.index))
+        self.see(sum(1 << i for i, node in enumerate(self.nodes) if node.world == EAGER and node.device == op.which))
 
     def copy(self, op: Op, waits: bool) -> None:
         node = self.act(self.stream(op.stream, op.thread))
@@ -412,42 +336,42 @@ class Model:
     def _E(self, op: Op) -> None:
         capture = self.stream(op.stream, op.thread).capture
         assert capture
-        self.graphs[op.index] = Graph(capture.device, self.template(capture.nodes))
+        self.graphs[op.which] = Graph(capture.device, self.template(capture.nodes))
         self.leave(op)
 
     def _g(self, op: Op) -> None:
-        stream, graph = self.stream(op.stream, op.thread), self.graphs[op.index]
+        stream, graph = self.stream(op.stream, op.thread), self.graphs[op.which]
         if graph.has_communication:
             self.note_communication(stream, op)
         self.launch_graph(graph, stream)
 
     def _G(self, op: Op) -> None:
-        del self.graphs[op.index]
+        del self.graphs[op.which]
 
     def _B(self, op: Op) -> None:
         child = self.graphs[op.other]
-        self.graphs[op.index] = Graph(child.device, child.parts, by_hand=True)
+        self.graphs[op.which] = Graph(child.device, child.parts, by_hand=True)
 
     def _N(self, op: Op) -> None:
-        self.graphs[op.index] = Graph(0, [Part((), op.other == 1)], by_hand=True)
+        self.graphs[op.which] = Graph(0, [Part((), op.other == 1)], by_hand=True)
 
     def _v(self, op: Op) -> None:
-        node = self.act(self.stream(op.stream, op.thread), self.writes.get(op.index, 0))
+        node = self.act(self.stream(op.stream, op.thread), self.writes.get(op.which, 0))
         self.unknown_waits |= node
-        if op.index not in self.writes:
-            self.waits[op.index] = self.waits.get(op.index, 0) | node
+        if op.which not in self.writes:
+            self.waits[op.which] = self.waits.get(op.which, 0) | node
 
     def _V(self, op: Op) -> None:
         node = self.act(self.stream(op.stream, op.thread))
-        self.writes[op.index] = node
-        for one in bits(self.waits.pop(op.index, 0)):
+        self.writes[op.which] = node
+        for one in bits(self.waits.pop(op.which, 0)):
             self.before[one] |= node
             self.backward = True
         if self.backward:
             self.known = self._close()
 
     def _u(self, op: Op) -> None:
-        stream, other = self.stream(op.stream, op.thread), self.streams[op.index]
+        stream, other = self.stream(op.stream, op.thread), self.streams[op.which]
         assert stream.capture
         so_far = stream.capture.nodes
         stream.heads = other.heads if op.other else stream.heads | other.heads

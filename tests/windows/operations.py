@@ -3,7 +3,8 @@
 A stream is two characters. The first says how it is named in the call, the second is a slot or a device:
   s3 t3        the stream in slot 3, by the plain entry point or by the per-thread one (_ptsz)
   l0 L0 M0     the legacy stream of device 0: NULL, plain; handle 1, plain; handle 1, per-thread entry point
-  p0 P0 Q0     the per-thread default stream on device 0: NULL, per-thread entry point; handle 2, plain; handle 2, likewise
+  p0 P0 Q0     the per-thread default stream on device 0: NULL, per-thread entry point; handle 2, plain; the
+               same, per-thread entry point
 """
 
 from __future__ import annotations
@@ -20,32 +21,32 @@ NOT_READY = 600
 class Op(NamedTuple):
     kind: str
     stream: str = NO_STREAM
-    index: int = 0
+    which: int = 0
     other: int = 0
     thread: int = 0
 
     def __str__(self) -> str:
-        return f"{self.kind}{self.stream},{self.index},{self.other},{self.thread}"
+        return f"{self.kind}{self.stream},{self.which},{self.other},{self.thread}"
 
 
 Program = tuple[Op, ...]
 Key = Union[int, tuple[str, int], tuple[str, int, int]]
 
 WORDS = {
-    "n": "create stream (index: 1 non-blocking; other: device)",
+    "n": "create stream (which: 1 non-blocking; other: device)",
     "x": "destroy stream",
-    "e": "create event index on device other",
-    "z": "destroy event index",
+    "e": "create event which on device other",
+    "z": "destroy event which",
     "k": "launch computation (other 1: cuLaunchKernelEx)",
     "c": "launch communication (other 1: cuLaunchKernelEx)",
-    "r": "record event index (other 1: with flags; 2: external)",
-    "w": "wait for event index (other 1: external)",
+    "r": "record event which (other 1: with flags; 2: external)",
+    "w": "wait for event which (other 1: external)",
     "y": "synchronize stream",
     "q": "query stream",
-    "Y": "synchronize event index",
-    "Q": "query event index",
-    "T": "elapsed time between events index and other",
-    "S": "synchronize the context of device index",
+    "Y": "synchronize event which",
+    "Q": "query event which",
+    "T": "elapsed time between events which and other",
+    "S": "synchronize the context of device which",
     "h": "copy host to device, synchronous",
     "d": "copy device to host, synchronous",
     "D": "copy device to device, synchronous",
@@ -54,14 +55,14 @@ WORDS = {
     "f": "fill, asynchronous",
     "H": "host function",
     "b": "begin capture",
-    "E": "end capture, instantiate as graph index",
-    "g": "launch graph index",
-    "G": "destroy graph index",
-    "B": "graph index with graph other as a child, added by hand",
-    "N": "graph index with one kernel node, added by hand (other 1: communication)",
-    "v": "wait for the value at address index",
-    "V": "write the value at address index",
-    "u": "make the heads of slot index dependencies of a capturing stream (other 1: its only ones)",
+    "E": "end capture, instantiate as graph which",
+    "g": "launch graph which",
+    "G": "destroy graph which",
+    "B": "graph which with graph other as a child, added by hand",
+    "N": "graph which with one kernel node, added by hand (other 1: communication)",
+    "v": "wait for the value at address which",
+    "V": "write the value at address which",
+    "u": "make the heads of slot which dependencies of a capturing stream (other 1: its only ones)",
 }
 
 
@@ -72,8 +73,8 @@ def line_of(program: Iterable[Op]) -> str:
 def program_of(line: str) -> Program:
     ops = []
     for word in line.split():
-        index, other, thread = map(int, word[3:].lstrip(",").split(","))
-        ops.append(Op(word[0], word[1:3], index, other, thread))
+        which, other, thread = map(int, word[3:].lstrip(",").split(","))
+        ops.append(Op(word[0], word[1:3], which, other, thread))
     return tuple(ops)
 
 

@@ -141,18 +141,48 @@ answer([word.value, C.c_uint.from_address(flag.value + 8).value, C.c_ulonglong.f
     assert starts(run)["a"] == ends(run)["b"]
 
 
-def test_a_copy_satisfies_when_it_is_called(simulate: Any) -> None:
+def test_a_batch_that_waits_again_has_written(simulate: Any) -> None:
+    """The first waits for what the second writes before its own second wait."""
+    run = simulate(
+        SETUP
+        + """
+d.cuStreamWaitValue32_v2(s, flag, 1, 1); d.launch(a, stream=s)
+d.cuStreamBatchMemOp_v2(t, 3, ops((1, 8, 1, 1), (2, 0, 1, 0), (1, 16, 1, 1)), 0); d.launch(b, stream=t)
+u = d.stream(); d.launch(c, 2, stream=u)
+d.cuStreamWriteValue32_v2(u, P(flag.value + 8), 1, 0); d.launch(c, stream=u)
+codes = [d.try_("cuStreamSynchronize", x) for x in (s, t)]
+d.cuStreamWriteValue32_v2(u, P(flag.value + 16), 1, 0)
+answer([codes, d.try_("cuStreamSynchronize", t)])
+""",
+        costs=COSTS,
+    )
+    assert run.answer == [[0, TIMEOUT], 0]
+    one = next(row for row in run.timeline if row["kernel"] == "c" and row["blocks"] == 1)
+    assert run.kernel("a")["start_us"] == one["start_us"]
+
+
+def test_copies_take_their_place_among_waits_and_writes(simulate: Any) -> None:
+    """One copy satisfies a wait when it ends; one behind a write of its stream reads what was written."""
     run = simulate(
         SETUP
         + """
 device = P(); d.cuMemAlloc_v2(C.byref(device), 64)
+three, early, late, last = ((C.c_uint * 1)(n) for n in (3, 99, 99, 99))
 d.cuStreamWaitValue32_v2(s, device, 3, 1); d.launch(a, stream=s)
-d.cuMemcpyHtoDAsync_v2(device, (C.c_uint * 1)(3), 4, t)
-answer(d.try_("cuStreamSynchronize", s))
+d.launch(b, stream=t); d.cuMemcpyDtoHAsync_v2(early, device, 4, t)
+d.cuMemcpyHtoDAsync_v2(device, three, 4, t); d.launch(c, stream=t)
+d.cuStreamWriteValue32_v2(s, device, 4, 0); d.cuMemcpyDtoHAsync_v2(late, device, 4, s)
+before = [early[0], late[0]]
+code = d.try_("cuStreamSynchronize", s)
+blocking = d.stream(flags=0); d.launch(a, 2, stream=blocking); d.cuStreamWriteValue32_v2(blocking, device, 5, 0)
+d.cuMemcpyDtoH_v2(last, device, 4)
+answer([before, code, early[0], late[0], last[0]])
 """,
         costs=COSTS,
     )
-    assert run.answer == 0
+    assert run.answer == [[99, 99], 0, 0, 4, 5]
+    first = next(row for row in run.timeline if row["kernel"] == "a")
+    assert first["start_us"] == run.kernel("c")["start_us"] > run.kernel("b")["end_us"]
 
 
 def test_what_is_refused(simulate: Any) -> None:
@@ -162,7 +192,8 @@ def test_what_is_refused(simulate: Any) -> None:
 def wait(address, flags=0): return d.try_("cuStreamWaitValue32_v2", s, P(address), 1, flags)
 def batch(count, what, flags=0): return d.try_("cuStreamBatchMemOp_v2", s, count, what, flags)
 here = flag.value
-answer([wait(0), wait(4096), wait(here + 2), wait(here, 4), wait(here + 64), d.try_("cuStreamWaitValue64_v2", s, P(here + 4), 1, 0),
+answer([wait(0), wait(4096), wait(here + 2), wait(here, 4), wait(here + 64),
+        d.try_("cuStreamWaitValue64_v2", s, P(here + 4), 1, 0),
         d.try_("cuStreamWriteValue32_v2", s, flag, 1, 2), batch(0, ops()), batch(257, ops(*[(2, 0, 0, 0)] * 257)),
         batch(1, None), batch(1, ops((2, 0, 0, 0)), 1), batch(1, ops((9, 0, 0, 0))), wait(here, 1 << 30),
         batch(1, ops((3, 0, 0, 0))), d.try_("cuStreamWaitValue32_v2", P(64), flag, 1, 0),

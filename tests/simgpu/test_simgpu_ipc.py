@@ -101,6 +101,18 @@ answer([outside, code, kinds(graph), events])
     assert run.kernel("c")["start_us"] == run.kernel("a")["end_us"]
 
 
+def test_an_external_wait_is_a_node_although_the_event_was_captured(simulate: Any) -> None:
+    run = simulate(
+        SETUP
+        + """
+d.cuStreamBeginCapture_v2(s, 0)
+d.launch(a, stream=s); d.cuEventRecord(e, s); d.cuStreamWaitEvent(s, e, 1); d.launch(b, stream=s)
+answer(kinds(end(s)[1]))
+"""
+    )
+    assert run.answer == [0, 6, 0]
+
+
 @pytest.mark.parametrize("form", ["", "_ptsz"])
 def test_a_capture_is_added_to_a_graph(simulate: Any, form: Any) -> None:
     run = simulate(

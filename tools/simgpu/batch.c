@@ -1,7 +1,7 @@
 /* Memory operations of a stream: it waits until a value in memory is as asked, or writes one.
  *
- * They take effect in virtual time, unlike copies. What waits is looked at again when such a write has happened, and, for
- * what the host or a copy has written, at the next call. A wait that nothing satisfies keeps its stream; a host that
+ * They take effect in virtual time; so do copies that are called while one of them is pending (copy.c). What waits is looked
+ * at again when such a write has happened, and, for what the host has written, at the next call. A wait that nothing satisfies keeps its stream; a host that
  * waits for that is told LAUNCH_TIMEOUT (ops.c).
  */
 #include <stdlib.h>
@@ -13,6 +13,7 @@ enum { MOST = 256, WRITE_WITHOUT_BARRIER = 1 };
 
 static struct op *waiting; /* in the order in which they began to */
 static bool wrote;
+static uint32_t pending;
 
 static bool is_wide(int operation) {
     return operation == MEM_OP_WAIT_64 || operation == MEM_OP_WRITE_64;
@@ -105,6 +106,23 @@ static bool go_on(struct op *op) {
             write_value(what);
     }
     return true;
+}
+
+void sim_batch_attach(struct op *op, struct batch *batch) {
+    op->batch = batch;
+    pending++;
+}
+
+void sim_batch_ended(void) {
+    pending--;
+}
+
+bool sim_batch_pending(void) {
+    return pending > 0;
+}
+
+void sim_batch_note_write(void) {
+    wrote = true;
 }
 
 bool sim_batch_start(struct op *op) {

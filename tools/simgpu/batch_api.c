@@ -25,7 +25,7 @@ static CUresult submit(CUstream handle, unsigned int count, const CUstreamBatchM
         return node != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     }
     struct op *const op = sim_stream_op(stream, OP_BATCH);
-    op->batch = batch;
+    sim_batch_attach(op, batch);
     sim_stream_submit(stream, op);
     return CUDA_SUCCESS;
 }

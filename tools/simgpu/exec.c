@@ -162,8 +162,12 @@ static struct op *node_op(const struct node *node, struct stream *stream, bool p
         log_node(&node->launch, stream, priority, CUDA_SUCCESS);
     } else if (transfer)
         op->delay_us = node->transfer->us;
-    else if (kind == OP_BATCH && (op->batch = sim_batch_copy(node->batch)) == NULL)
-        abort();
+    else if (kind == OP_BATCH) {
+        struct batch *const batch = sim_batch_copy(node->batch);
+        if (batch == NULL)
+            abort();
+        sim_batch_attach(op, batch);
+    }
     struct event *const event = node->event != NULL ? sim_handle_get(node->event, KIND_EVENT) : NULL;
     if (event != NULL && node->type == NODE_WAIT)
         sim_op_wait_for(op, event->record);

@@ -6,7 +6,7 @@
 
 #include "sim.h"
 
-static const char MARK[16] = "simgpu ipc event";
+static const char MARK[16] = "simgpu: event";
 
 /* The bytes of a handle. */
 struct exported {

@@ -107,6 +107,7 @@ void sim_op_release(struct op *op) {
     free(op->after);
     free(op->launch);
     free(op->batch);
+    free(op->transfer);
     free(op);
 }
 
@@ -124,6 +125,12 @@ static void one_wait_less(struct op *op) {
 void sim_op_finish(struct op *op, double now) {
     op->done = true;
     op->done_us = now;
+    if (op->kind == OP_BATCH)
+        sim_batch_ended();
+    if (op->transfer != NULL) {
+        sim_transfer_run(op->transfer);
+        sim_batch_note_write();
+    }
     for (uint32_t i = 0; i < op->after_count; i++)
         one_wait_less(op->after[i]);
     op->after_count = 0;
@@ -189,7 +196,7 @@ static void settle(double now) {
                 ready_last = NULL;
             start(op, now);
         }
-        if (sim_batch_wrote())
+        while (sim_batch_wrote())
             finish_batches(now);
     } while (ready_first != NULL || next_time() <= now + SAME_INSTANT_US);
     for (int device = 0; device < sim_config.devices; device++)

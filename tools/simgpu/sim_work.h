@@ -35,7 +35,8 @@ struct op {
     struct launch *launch; /* kernels only */
     struct batch *batch;   /* owned: reads and writes of memory, and the next of them */
     uint32_t batch_at;
-    struct op *next; /* in a queue of the scheduler */
+    struct transfer *transfer; /* owned: a copy that is done when the operation ends; or NULL */
+    struct op *next;           /* in a queue of the scheduler */
 };
 
 struct launch {
@@ -75,6 +76,10 @@ struct batch {
 
 CUresult sim_batch_make(const CUstreamBatchMemOpParams *each, unsigned int count, struct batch **out);
 struct batch *sim_batch_copy(const struct batch *batch);
+void sim_batch_attach(struct op *op, struct batch *batch);
+void sim_batch_ended(void);
+bool sim_batch_pending(void); /* one of them has not ended */
+void sim_batch_note_write(void);
 bool sim_batch_start(struct op *op);  /* true: all of it is done; false: it waits */
 bool sim_batch_wrote(void);           /* since the last call */
 struct op *sim_batch_take_done(void); /* one that waits no longer; NULL: none */

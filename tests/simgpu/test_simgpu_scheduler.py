@@ -97,7 +97,7 @@ def test_rules_for_a_pending_block_that_fits_nowhere(simulate: Any, rule: Any, u
 
 
 def test_a_drain_goes_on_for_the_blocks_that_are_left(simulate: Any) -> None:
-    """24 multiprocessors drain at once, each of two blocks with ends of their own: within the time of one all is placed,
+    """24 multiprocessors drain at once, each of two blocks with ends of their own: in the time of one all is placed,
     and those that the first have filled do not count for the others."""
     run = simulate(
         KERNELS

@@ -1068,13 +1068,15 @@ static void ask_reset(const std::string &which) {
         answer("cuCtxGetCurrent", current, number("same", now == context));
         CUdevice found = -1;
         answer("cuCtxGetDevice", cuCtxGetDevice(&found));
-        answer("cuCtxGetId", cuCtxGetId(context, &id_after), number("same", id == id_after));
+        CUresult asked = cuCtxGetId(context, &id_after);
+        answer("cuCtxGetId", asked, number("same", id == id_after));
         CUresult state = cuDevicePrimaryCtxGetState(device, &flags, &active);
         answer("cuDevicePrimaryCtxGetState", state,
                number("active", active) + "," + number("active_before", active_before));
         CUresult retained = retain();
         answer("cuDevicePrimaryCtxRetain", retained, number("same_handle", again == context));
-        answer("cuCtxGetId of the new", cuCtxGetId(again, &id_after), number("same", id == id_after));
+        asked = cuCtxGetId(again, &id_after);
+        answer("cuCtxGetId of the new", asked, number("same", id == id_after));
         state = cuDevicePrimaryCtxGetState(device, &flags, &active);
         answer("cuDevicePrimaryCtxGetState after that", state, number("active", active));
         CUfunction fresh = function_of(load(), "touch");
@@ -1088,13 +1090,14 @@ static void ask_reset(const std::string &which) {
     } else if (which == "launch-stream") {
         answer("launch of an old function on an old stream", launch(touch, 1, 32, 128, separate[0]));
     } else if (which == "retained-launch") {
-        answer("retain", retain(), number("same_handle", again == context));
+        CUresult retained = retain();
+        answer("retain", retained, number("same_handle", again == context));
         answer("launch of an old function after retain", launch(touch, 1, 32, 128, nullptr));
         answer("synchronise", cuCtxSynchronize());
     } else if (which == "retained-kernel") {
         answer("retain", retain());
-        answer("cuKernelGetAttribute of an old CUkernel",
-               cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, kernel, device), number("value", value));
+        CUresult read = cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, kernel, device);
+        answer("cuKernelGetAttribute of an old CUkernel", read, number("value", value));
         answer("launch of an old CUkernel after retain", launch((CUfunction)kernel, 1, 32, 128, nullptr));
         answer("synchronise", cuCtxSynchronize());
     } else if (which == "retained-stream") {
@@ -1105,8 +1108,8 @@ static void ask_reset(const std::string &which) {
         answer("cuEventQuery of an old event", cuEventQuery(done));
     } else if (which == "retained-attribute") {
         answer("retain", retain());
-        answer("cuFuncGetAttribute of an old function", cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, touch),
-               number("value", value));
+        CUresult read = cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, touch);
+        answer("cuFuncGetAttribute of an old function", read, number("value", value));
     } else if (which == "retained-module") {
         CUfunction found = nullptr;
         answer("retain", retain());

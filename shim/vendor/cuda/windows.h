@@ -18,6 +18,9 @@ extern struct overlap_order *window_model; /* the same, once anybody has asked *
 /* The stream that a call means; NULL: nothing is known of it. per_thread: what the default stream is to that call. */
 struct overlap_stream *window_stream(struct overlap_order *order, CUstream stream, bool per_thread);
 
+/* The program has made a stream. */
+void window_stream_made(CUstream stream, uint32_t flags);
+
 /* Is it the legacy default stream? */
 static inline bool window_is_legacy(CUstream stream, bool per_thread) {
     return (uintptr_t)stream == CU_STREAM_LEGACY || (stream == NULL && !per_thread);

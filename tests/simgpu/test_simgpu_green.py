@@ -8,8 +8,8 @@ import pytest
 
 INVALID_VALUE, INVALID_DEVICE, INVALID_CONTEXT, INVALID_HANDLE, BAD_TYPE, BAD_CONFIGURATION = 1, 101, 201, 400, 914, 915
 COSTS = """
-- {kernel: "twice", block_us: 20, spread: 0, gain: 2}
-- {kernel: "*", block_us: 10, spread: 0, gain: 2}
+- {kernel: "twice", block_us: 20, spread: 0, gain: 2, sharing: 0}
+- {kernel: "*", block_us: 10, spread: 0, gain: 2, sharing: 0}
 """
 SETUP = """
 class Resource(C.Structure):

@@ -12,13 +12,13 @@ import pytest
 
 COSTS = """
 # made for arithmetic by hand
-- {kernel: "big", block_us: 10, spread: 0, gain: 1}
-- {kernel: "urgent", block_us: 5, spread: 0, gain: 1}
-- {kernel: "short", block_us: 12, spread: 0, gain: 2}
-- {kernel: "long", block_us: 20, spread: 0, gain: 2}
-- {kernel: "filler", block_us: 15, spread: 0, gain: 2}
-- {kernel: "shared", block_us: 10, spread: 0, gain: 1.5}
-- {kernel: "*", block_us: 10, spread: 0, gain: 2}
+- {kernel: "big", block_us: 10, spread: 0, gain: 1, sharing: 0}
+- {kernel: "urgent", block_us: 5, spread: 0, gain: 1, sharing: 0}
+- {kernel: "short", block_us: 12, spread: 0, gain: 2, sharing: 0}
+- {kernel: "long", block_us: 20, spread: 0, gain: 2, sharing: 0}
+- {kernel: "filler", block_us: 15, spread: 0, gain: 2, sharing: 0}
+- {kernel: "shared", block_us: 10, spread: 0, gain: 1.5, sharing: 0}
+- {kernel: "*", block_us: 10, spread: 0, gain: 2, sharing: 0}
 """
 
 KERNELS = """
@@ -155,20 +155,6 @@ def test_a_change_of_residents_changes_the_speed_of_the_rest(simulate: Any) -> N
     """133 blocks: one multiprocessor has two, of which the second starts at once; both take 10 us, the others 7.5."""
     run = simulate(KERNELS + 'd.launch(f["shared"], 133, 1024); d.cuCtxSynchronize()', costs=COSTS)
     assert us(run.kernel("shared")) == 10
-
-
-def test_different_kernels_do_not_slow_each_other(simulate: Any) -> None:
-    run = simulate(
-        KERNELS
-        + """
-d.launch(f["shared"], 132, 1024, stream=d.stream())
-d.launch(f["half"], 132, 1024, stream=d.stream())
-d.cuCtxSynchronize()
-""",
-        costs=COSTS,
-    )
-    assert us(run.kernel("shared")) == 7.5
-    assert us(run.kernel("half")) == 10
 
 
 def test_a_cluster_starts_at_once(simulate: Any) -> None:

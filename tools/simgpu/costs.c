@@ -1,6 +1,6 @@
 /* What kernels cost: a YAML list of one flow mapping per line, read strictly.
  *
- *   - {kernel: "gemm*", block_us: 10, spread: 0.05, gain: 1.5}
+ *   - {kernel: "gemm*", block_us: 10, spread: 0.05, gain: 1.5, bytes_per_block: 100000, sharing: 0.2}
  *
  * First match wins. Comments and blank lines are allowed; anything else is refused with its line, because a
  * cost that is silently not applied makes every number wrong.
@@ -18,7 +18,7 @@ struct row {
     struct cost cost;
 };
 
-static const struct cost USUAL = {.block_us = 10, .spread = 0.05, .gain = 1.5};
+static const struct cost USUAL = {.block_us = 10, .spread = 0.05, .gain = 1.5, .sharing = 0.2};
 static struct row *rows;
 static size_t row_count;
 
@@ -73,60 +73,83 @@ static const char *read_text(const char *at, char *out, size_t room) {
 }
 
 static const char *set_number(struct row *row, const char *key, const char *value) {
+    struct cost *const cost = &row->cost;
     char *end;
     const double number = strtod(value, &end);
     if (*end != '\0' || end == value || !(number >= 0) || number > 1e12)
         return "not a number";
     if (strcmp(key, "block_us") == 0)
-        return number > 0 ? (row->cost.block_us = number, NULL) : "block_us must be above 0";
+        return number > 0 ? (cost->block_us = number, NULL) : "block_us must be above 0";
     if (strcmp(key, "spread") == 0)
-        return number < 1 ? (row->cost.spread = number, NULL) : "spread must be below 1";
+        return number < 1 ? (cost->spread = number, NULL) : "spread must be below 1";
     if (strcmp(key, "gain") == 0)
-        return number >= 1 ? (row->cost.gain = number, NULL) : "gain must be 1 or more";
-    return "unknown key; known: kernel block_us spread gain";
+        return number >= 1 ? (cost->gain = number, NULL) : "gain must be 1 or more";
+    if (strcmp(key, "bytes_per_block") == 0)
+        return cost->bytes_per_block = number, NULL;
+    if (strcmp(key, "sharing") == 0)
+        return number <= 100 ? (cost->sharing = number, NULL) : "sharing must be 100 or less";
+    return "an internal error";
 }
 
-/* One line; NULL or what is wrong with it. */
-static const char *read_row(const char *at, struct row *row) {
-    at = skip(at);
-    if (*at++ != '-')
-        return "a line must begin with `- {`";
-    at = skip(at);
-    if (*at++ != '{')
-        return "a line must begin with `- {`";
-    for (;;) {
-        char key[64], value[512];
-        at = skip(at);
-        const size_t length = strcspn(at, ":,} \t\n");
-        if (length == 0 || length >= sizeof key)
-            return "a key is missing";
-        memcpy(key, at, length);
-        key[length] = '\0';
-        at = skip(at + length);
-        if (*at++ != ':')
-            return "`:` is missing after a key";
-        if (*at != ' ')
-            return "a space is missing after `:`";
-        at = read_text(skip(at), value, sizeof value);
-        if (at == NULL)
-            return "a value is missing or its quote is not closed";
-        if (strcmp(key, "kernel") == 0) {
-            free(row->glob);
-            row->glob = strdup(value);
-        } else {
-            const char *const problem = set_number(row, key, value);
-            if (problem != NULL)
-                return problem;
-        }
-        at = skip(at);
-        if (*at == '}')
-            break;
-        if (*at++ != ',')
-            return "`,` or `}` expected";
+static bool is_known(const char *key) {
+    static const char *const keys[] = {"kernel", "block_us", "spread", "gain", "bytes_per_block", "sharing"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strcmp(key, keys[i]) == 0)
+            return true;
+    return false;
+}
+
+/* `KEY: VALUE` at `*at`, which is left behind it, or where the mistake is. NULL or what is wrong. */
+static const char *read_pair(const char **at, struct row *row) {
+    char key[64], value[512];
+    const size_t length = strcspn(*at, ":,} \t\n");
+    if (length == 0 || length >= sizeof key)
+        return "a key is missing";
+    memcpy(key, *at, length);
+    key[length] = '\0';
+    if (!is_known(key))
+        return "unknown key; known: kernel block_us spread gain bytes_per_block sharing";
+    *at = skip(*at + length);
+    if (**at != ':')
+        return "`:` is missing after a key";
+    if (*++*at != ' ')
+        return "a space is missing after `:`";
+    *at = skip(*at);
+    const char *const end = read_text(*at, value, sizeof value);
+    if (end == NULL)
+        return "a value is missing or its quote is not closed";
+    if (strcmp(key, "kernel") == 0) {
+        free(row->glob);
+        row->glob = strdup(value);
+    } else {
+        const char *const problem = set_number(row, key, value);
+        if (problem != NULL)
+            return problem;
     }
-    at = skip(at + 1);
-    if (*at != '\0' && *at != '\n' && *at != '\r' && *at != '#')
+    *at = end;
+    return NULL;
+}
+
+/* One line; NULL or what is wrong with it, at `*at`. */
+static const char *read_row(const char **at, struct row *row) {
+    *at = skip(*at);
+    const char *const start = *at;
+    if (*start != '-' || *skip(start + 1) != '{')
+        return "a line must begin with `- {`";
+    const char *const brace = *at = skip(start + 1);
+    do {
+        *at = skip(*at + 1);
+        const char *const problem = read_pair(at, row);
+        if (problem != NULL)
+            return problem;
+        *at = skip(*at);
+    } while (**at == ',');
+    if (**at != '}')
+        return "`,` or `}` expected";
+    *at = skip(*at + 1);
+    if (**at != '\0' && **at != '\n' && **at != '\r' && **at != '#')
         return "something follows the closing `}`";
+    *at = brace;
     return row->glob != NULL ? NULL : "`kernel` is missing";
 }
 
@@ -153,9 +176,10 @@ CUresult sim_costs_read(const char *path) {
         if (*start == '\0' || *start == '\n' || *start == '\r' || *start == '#')
             continue;
         struct row row = {.cost = USUAL};
-        const char *const problem = read_row(line, &row);
+        const char *at = line;
+        const char *const problem = read_row(&at, &row);
         if (problem != NULL) {
-            sim_say("%s:%d: %s", path, number, problem);
+            sim_say("%s:%d:%d: %s", path, number, (int)(at - line) + 1, problem);
             free(row.glob);
             result = CUDA_ERROR_INVALID_VALUE;
         } else

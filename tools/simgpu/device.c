@@ -147,17 +147,25 @@ static const struct attribute usual[] = {
     {134, -1},
 };
 
-/* clock (kHz), memory clock (kHz), bus width (bits), L2 (bytes): data sheets */
+/* clock (kHz), memory clock (kHz), bus width (bits), L2 (bytes), memory bandwidth (GB/s): NVIDIA's data sheets of the
+ * A40, L40S, A100 80GB SXM, H100 SXM, H200 and of one GPU of an HGX B200 */
 struct speeds {
     const char *key;
-    int clock, memory_clock, bus, l2;
+    int clock, memory_clock, bus, l2, bandwidth;
 };
 
 static const struct speeds speeds[] = {
-    {"a40", 1740000, 7251000, 384, 6291456},    {"l40s", 2520000, 9001000, 384, 100663296},
-    {"a100", 1410000, 1593000, 5120, 41943040}, {"h100", 1980000, 2619000, 5120, 52428800},
-    {"h200", 1980000, 3201000, 6144, 62914560}, {"b200", 1965000, 3996000, 8192, 132644864},
+    {"a40", 1740000, 7251000, 384, 6291456, 696},     {"l40s", 2520000, 9001000, 384, 100663296, 864},
+    {"a100", 1410000, 1593000, 5120, 41943040, 2039}, {"h100", 1980000, 2619000, 5120, 52428800, 3350},
+    {"h200", 1980000, 3201000, 6144, 62914560, 4800}, {"b200", 1965000, 3996000, 8192, 132644864, 8000},
 };
+
+double sim_bandwidth(const struct gpu *gpu) {
+    for (size_t i = 0; i < sizeof speeds / sizeof *speeds; i++)
+        if (strcmp(speeds[i].key, gpu->key) == 0)
+            return speeds[i].bandwidth * 1e3;
+    return 1e15; /* never short */
+}
 
 static int speed_of(int id, const struct gpu *gpu) {
     for (size_t i = 0; i < sizeof speeds / sizeof *speeds; i++) {

@@ -1,34 +1,15 @@
-/* Blocks on multiprocessors: who starts where, and how fast.
+/* Blocks on multiprocessors: who starts where.
  *
- * Per multiprocessor: warps and registers in four partitions, shared memory, block slots. Kernels wait in one queue per
- * priority, in the order in which they became eligible; only the head of a queue places blocks, and a head that
- * does not fit holds up those behind it. A block goes where the fewest blocks are, lowest index first. What lower
- * priorities may do while a head of a higher one fits nowhere is the rule: hold (nothing starts), drain (nothing
- * starts on the multiprocessors chosen for it), backfill (they go on). Blocks of one kernel share a
- * multiprocessor's speed (work.c); different kernels do not slow each other.
+ * Per multiprocessor: warps and registers in four partitions, shared memory, block slots (multiprocessor.c). Kernels
+ * wait in one queue per priority, in the order in which they became eligible; only the head of a queue places
+ * blocks, and a head that does not fit holds up those behind it. A block goes where the fewest blocks are, lowest index
+ * first. What lower priorities may do while a head of a higher one fits nowhere is the rule: hold (nothing starts), drain
+ * (nothing starts on the multiprocessors chosen for it), backfill (they go on).
  */
 #include <math.h>
 #include <string.h>
 
-#include "sim.h"
-
-static const double DONE_US = 1e-6;
-
-struct block {
-    struct op *op;
-    double left, rate;
-    uint8_t warps[PARTITIONS];
-};
-
-struct multiprocessor {
-    struct block blocks[MAX_BLOCKS];
-    int count;
-    int warps[PARTITIONS], registers[PARTITIONS];
-    size_t shared, division; /* taken; all, while anything is resident (SIMGPU_CARVEOUT) */
-    double updated, next;
-    uint64_t no_room_for;      /* the operation known not to fit since a block last ended here, plus one */
-    const struct op *reserved; /* drain: for whom */
-};
+#include "multiprocessor.h"
 
 static struct device {
     const struct gpu *gpu;
@@ -39,6 +20,9 @@ static struct device {
     int resident;
     bool changed;
     double next;
+    double bandwidth; /* bytes a microsecond */
+    struct moment now;
+    double speed; /* of the memory clock, from `now` on: 1 unless bandwidth is short */
 } devices[MAX_DEVICES];
 
 static int level_of(const struct op *op) {
@@ -49,142 +33,56 @@ double sim_scheduler_next(int device) {
     return devices[device].resident > 0 ? devices[device].next : HUGE_VAL;
 }
 
+static void set_clock(struct device *device, double now) {
+    device->now.memory_us += (now - device->now.us) * device->speed;
+    device->now.us = now;
+}
+
+/* Which block ends next. All blocks that move memory are slowed by one factor while together they would move more
+ * than the device can: what each gets is in proportion to what it asks for. */
 static void find_next(struct device *device) {
-    device->next = HUGE_VAL;
-    for (int i = 0; i < device->gpu->multiprocessors; i++)
-        if (device->processors[i].count > 0)
-            device->next = fmin(device->next, device->processors[i].next);
-}
-
-/* ---- one multiprocessor ---- */
-
-static void advance(struct multiprocessor *processor, double now) {
-    for (int i = 0; i < processor->count; i++)
-        processor->blocks[i].left -= (now - processor->updated) * processor->blocks[i].rate;
-    processor->updated = now;
-}
-
-static void set_rates(struct multiprocessor *processor, const struct work_class *work) {
-    int residents = 0;
-    for (int i = 0; i < processor->count; i++)
-        residents += processor->blocks[i].op->launch->work == work;
-    for (int i = 0; i < processor->count; i++)
-        if (processor->blocks[i].op->launch->work == work)
-            processor->blocks[i].rate = work->rate[residents];
-}
-
-static void set_next(struct multiprocessor *processor) {
-    processor->next = HUGE_VAL;
-    for (int i = 0; i < processor->count; i++) {
-        const struct block *const block = &processor->blocks[i];
-        processor->next = fmin(processor->next, processor->updated + fmax(block->left, 0) / block->rate);
+    struct moment next = {HUGE_VAL, HUGE_VAL};
+    double demand = 0;
+    for (int i = 0; i < device->gpu->multiprocessors; i++) {
+        const struct multiprocessor *const processor = &device->processors[i];
+        if (processor->count == 0)
+            continue;
+        demand += processor->demand;
+        next.us = fmin(next.us, processor->next.us);
+        next.memory_us = fmin(next.memory_us, processor->next.memory_us);
     }
+    device->speed = demand > device->bandwidth ? device->bandwidth / demand : 1;
+    device->next = fmin(next.us, device->now.us + (next.memory_us - device->now.memory_us) / device->speed);
 }
 
-/* Spreads a block's warps over the partitions, the emptiest first. */
-static bool find_warps(const struct gpu *gpu, const struct multiprocessor *processor, const struct launch *launch,
-                       uint8_t *out) {
-    const int slots = gpu->threads / WARP / PARTITIONS, file = gpu->registers / PARTITIONS;
-    int room[PARTITIONS], total = 0;
-    for (int i = 0; i < PARTITIONS; i++) {
-        room[i] = slots - processor->warps[i];
-        if (launch->registers_of_warp > 0) {
-            const int by_registers = (file - processor->registers[i]) / launch->registers_of_warp;
-            room[i] = by_registers < room[i] ? by_registers : room[i];
-        }
-        total += room[i];
-        out[i] = 0;
-    }
-    if (total < launch->warps)
-        return false;
-    for (int warp = 0; warp < launch->warps; warp++) {
-        int best = 0;
-        for (int i = 1; i < PARTITIONS; i++)
-            if (room[i] - out[i] > room[best] - out[best])
-                best = i;
-        out[best]++;
-    }
-    return true;
-}
-
-/* How much shared memory all blocks may take if one of this launch is among them. A real multiprocessor changes its
- * division only when nothing is resident (measured on an H200). */
-static size_t room_for(const struct multiprocessor *processor, const struct launch *launch) {
-    if (!sim_config.divides || processor->count == 0)
-        return launch->room;
-    return launch->least <= processor->division && processor->division <= launch->most ? processor->division : 0;
-}
-
-static bool fits(const struct gpu *gpu, const struct multiprocessor *processor, const struct launch *launch,
-                 uint8_t *warps) {
-    return processor->count < gpu->blocks && processor->shared + launch->shared <= room_for(processor, launch) &&
-           find_warps(gpu, processor, launch, warps);
-}
-
-static void take(struct multiprocessor *processor, const struct block *block, int sign) {
-    const struct launch *const launch = block->op->launch;
-    for (int i = 0; i < PARTITIONS; i++) {
-        processor->warps[i] += sign * block->warps[i];
-        processor->registers[i] += sign * block->warps[i] * launch->registers_of_warp;
-    }
-    processor->shared = sign > 0 ? processor->shared + launch->shared : processor->shared - launch->shared;
-}
-
-static void put(struct device *device, struct multiprocessor *processor, struct op *op, const uint8_t *warps,
-                double now) {
-    struct launch *const launch = op->launch;
-    advance(processor, now);
-    if (processor->count == 0)
-        processor->division = launch->room;
-    struct block *const block = &processor->blocks[processor->count++];
-    *block = (struct block){.op = op, .left = sim_block_work(launch, launch->placed)};
-    memcpy(block->warps, warps, sizeof block->warps);
-    take(processor, block, 1);
-    set_rates(processor, launch->work);
-    set_next(processor);
-    if (launch->placed++ == 0)
-        op->start_us = now;
-    int of_launch = 0;
-    for (int i = 0; i < processor->count; i++)
-        of_launch += processor->blocks[i].op == op;
-    launch->resident_peak = of_launch > launch->resident_peak ? of_launch : launch->resident_peak;
+static void put(struct device *device, struct multiprocessor *processor, struct op *op, const uint8_t *warps) {
+    sim_processor_put(processor, op, warps, &device->now);
     device->resident++;
 }
 
-static void remove_block(struct device *device, struct multiprocessor *processor, int index) {
-    take(processor, &processor->blocks[index], -1);
-    memmove(&processor->blocks[index], &processor->blocks[index + 1],
-            (size_t)(processor->count - index - 1) * sizeof(struct block));
-    processor->count--;
-    processor->no_room_for = 0;
-    device->resident--;
-    device->changed = true;
+static bool is_due(const struct device *device, const struct multiprocessor *processor) {
+    return processor->count > 0 && (processor->next.us <= device->now.us + DONE_US ||
+                                    processor->next.memory_us <= device->now.memory_us + DONE_US * device->speed);
 }
 
-static void end_blocks(struct device *device, struct multiprocessor *processor, double now) {
-    advance(processor, now);
-    for (int i = 0; i < processor->count;) {
-        const struct block *const block = &processor->blocks[i];
-        struct op *const op = block->op;
-        if (block->left > DONE_US * block->rate) {
-            i++;
-            continue;
-        }
-        remove_block(device, processor, i);
-        set_rates(processor, op->launch->work);
+static void end_blocks(struct device *device, struct multiprocessor *processor) {
+    sim_processor_advance(processor, &device->now);
+    struct op *op;
+    for (int i = 0; (op = sim_processor_take_ended(processor, &i, device->speed)) != NULL;) {
+        device->resident--;
+        device->changed = true;
         if (++op->launch->finished == op->launch->simulated)
-            sim_op_finish(op, now);
+            sim_op_finish(op, device->now.us);
     }
-    set_next(processor);
+    sim_processor_changed(processor);
 }
 
 void sim_scheduler_step(int index, double now) {
     struct device *const device = &devices[index];
-    for (int i = 0; i < device->gpu->multiprocessors; i++) {
-        struct multiprocessor *const processor = &device->processors[i];
-        if (processor->count > 0 && processor->next <= now + DONE_US)
-            end_blocks(device, processor, now);
-    }
+    set_clock(device, now);
+    for (int i = 0; i < device->gpu->multiprocessors; i++)
+        if (is_due(device, &device->processors[i]))
+            end_blocks(device, &device->processors[i]);
     find_next(device);
 }
 
@@ -195,6 +93,8 @@ void sim_scheduler_add(struct op *op, double now) {
     if (device->gpu == NULL) {
         device->gpu = sim_gpu(op->device);
         device->all = sim_sm_all(device->gpu);
+        device->bandwidth = sim_bandwidth(device->gpu);
+        device->speed = 1;
     }
     const int level = level_of(op);
     struct op **at = &device->first[level];
@@ -220,7 +120,7 @@ static int find_place(struct device *device, const struct op *op, int from, int 
         if ((best >= 0 && processor->count >= device->processors[best].count) ||
             processor->no_room_for == op->sequence + 1 || !may_use(device, i, op))
             continue;
-        if (!fits(device->gpu, processor, op->launch, found)) {
+        if (!sim_processor_fits(device->gpu, processor, op->launch, found)) {
             processor->no_room_for = op->sequence + 1;
             continue;
         }
@@ -230,31 +130,33 @@ static int find_place(struct device *device, const struct op *op, int from, int 
     return best;
 }
 
-static bool place_block(struct device *device, struct op *op, double now) {
+static bool place_block(struct device *device, struct op *op) {
     uint8_t warps[PARTITIONS];
     const int place = find_place(device, op, 0, device->gpu->multiprocessors, warps);
     if (place >= 0)
-        put(device, &device->processors[place], op, warps, now);
+        put(device, &device->processors[place], op, warps);
     return place >= 0;
 }
 
 /* All blocks of a cluster start at once, in one set of multiprocessors. */
-static bool place_cluster(struct device *device, struct op *op, double now) {
+static bool place_cluster(struct device *device, struct op *op) {
     static struct multiprocessor saved[CLUSTER_SET];
     const int count = device->gpu->multiprocessors;
     for (int from = 0; from < count; from += CLUSTER_SET) {
         const int to = from + CLUSTER_SET < count ? from + CLUSTER_SET : count;
+        uint8_t warps[PARTITIONS];
+        if (find_place(device, op, from, to, warps) < 0) /* the common case, and much cheaper than to try */
+            continue;
         memcpy(saved, &device->processors[from], (size_t)(to - from) * sizeof *saved);
         const int resident = device->resident, peak = op->launch->resident_peak;
         const uint64_t placed = op->launch->placed;
         const double started = op->start_us;
         int done = 0;
         for (; done < op->launch->cluster; done++) {
-            uint8_t warps[PARTITIONS];
             const int place = find_place(device, op, from, to, warps);
             if (place < 0)
                 break;
-            put(device, &device->processors[place], op, warps, now);
+            put(device, &device->processors[place], op, warps);
         }
         if (done == op->launch->cluster)
             return true;
@@ -312,10 +214,10 @@ static void reserve(struct device *device, const struct op *op) {
 }
 
 /* Places what it can of one kernel. False: its next block fits nowhere. */
-static bool place_kernel(struct device *device, struct op *op, double now) {
+static bool place_kernel(struct device *device, struct op *op) {
     struct launch *const launch = op->launch;
     while (launch->placed < launch->simulated)
-        if (launch->cluster > 1 ? !place_cluster(device, op, now) : !place_block(device, op, now))
+        if (launch->cluster > 1 ? !place_cluster(device, op) : !place_block(device, op))
             return false;
     unreserve(device, op);
     return true;
@@ -335,11 +237,11 @@ static void hold(struct device *device, const struct sm_set *set) {
 
 /* Places what it can of one queue. A kernel that does not fit holds up those behind it on all multiprocessors that it
  * may use: on all of the device, unless it runs in a green context. False: there is such a kernel. */
-static bool place_level(struct device *device, int level, double now) {
+static bool place_level(struct device *device, int level) {
     bool placed = true;
     for (struct op **at = &device->first[level]; *at != NULL && !covers(&device->held, &device->all);) {
         struct op *const op = *at;
-        if (place_kernel(device, op, now)) {
+        if (place_kernel(device, op)) {
             *at = op->next;
             continue;
         }
@@ -357,9 +259,10 @@ void sim_scheduler_dispatch(int index, double now) {
     if (!device->changed)
         return;
     device->changed = false;
+    set_clock(device, now);
     device->held = (struct sm_set){0};
     for (int level = 0; level < PRIORITIES; level++)
-        if (!place_level(device, level, now) && sim_config.rule != RULE_HOLD)
+        if (!place_level(device, level) && sim_config.rule != RULE_HOLD)
             device->held = (struct sm_set){0};
     find_next(device);
 }

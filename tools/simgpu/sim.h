@@ -46,7 +46,7 @@ struct gpu {
 };
 
 struct cost {
-    double block_us, spread, gain;
+    double block_us, spread, gain, bytes_per_block, sharing;
 };
 
 /* GLOB:NUMBER of the environment. */
@@ -72,6 +72,7 @@ static inline const struct gpu *sim_gpu(int device) {
 }
 
 CUresult sim_config_read(void);
+double sim_bandwidth(const struct gpu *gpu); /* of its memory, in bytes a microsecond (device.c) */
 CUresult sim_costs_read(const char *path);
 struct cost sim_cost_of(const char *kernel);
 bool sim_glob(const char *pattern, const char *text);

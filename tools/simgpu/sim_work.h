@@ -11,7 +11,8 @@ struct work_class {
     const char *gpu; /* its key */
     char *name;
     int threads, registers, static_shared, full;
-    double block_us, spread;
+    double block_us, spread, sharing;
+    double bytes_per_us;         /* of memory that a block moves at speed 1 */
     double rate[MAX_BLOCKS + 1]; /* speed of a block among n of its class */
     uint64_t seed;
     uint64_t launches;

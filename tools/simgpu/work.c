@@ -50,6 +50,8 @@ struct work_class *sim_work_class(const struct gpu *gpu, const struct kernel_ima
     const struct cost cost = sim_cost_of(image->name);
     work->block_us = cost.block_us;
     work->spread = cost.spread;
+    work->sharing = cost.sharing;
+    work->bytes_per_us = cost.bytes_per_block / cost.block_us;
     set_rates(work, cost.gain);
     work->seed = hash_of(image->name);
     work->communication = sim_is_communication(image->name);

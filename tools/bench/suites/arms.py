@@ -49,7 +49,7 @@ class Bench:
         self.timelines = timelines
         # What the user has set for NCCL is about other runs: the programs here read it.
         kept = {name: value for name, value in clean(base).items() if not name.startswith(("NCCL_", "CUDA_"))}
-        self.base = {**kept, "SIMGPU_COSTS": str(HERE / "costs.yaml")}
+        self.base = kept
         self._settings: dict[tuple[str, str, str], Settings] = {}
         for path in (_native.SHIM, _native.SIMULATED_DRIVER):
             if not path.exists():
@@ -62,6 +62,12 @@ class Bench:
 
     def prepare(self, gpu: KnownGpu) -> None:
         kernels.write_cubin(self._cubin(gpu), gpu)
+        # The first row that matches a kernel wins.
+        files = [HERE / "costs_pcie.yaml"] * (gpu.key in kernels.PCIE) + [HERE / "costs.yaml"]
+        self._costs(gpu).write_text("".join(file.read_text(encoding="utf-8") for file in files), encoding="utf-8")
+
+    def _costs(self, gpu: KnownGpu) -> Path:
+        return self.folder / f"{gpu.key}.yaml"
 
     def _cubin(self, gpu: KnownGpu) -> Path:
         return self.folder / f"{gpu.key}.cubin"
@@ -91,7 +97,7 @@ class Bench:
     def _run(
         self, program: Program, gpu: KnownGpu, rule: str, arm: str, name: str, settings: Settings
     ) -> Outcome:
-        names = environment(self.base, settings)
+        names = {**environment(self.base, settings), "SIMGPU_COSTS": str(self._costs(gpu))}
         if self.timelines:
             file = f"{program.name.replace('/', '-')}-{gpu.key}-{rule}-{name}.timeline"
             names["SIMGPU_TIMELINE"] = str(self.timelines / file)

@@ -79,6 +79,11 @@ def collective(word: str, gpu: KnownGpu) -> Kernel:
     return Kernel(symbol, threads, NCCL_REGISTERS, static, NCCL_DYNAMIC)
 
 
+def channels(blocks: int, gpu: KnownGpu) -> int:
+    """A block for each channel of the ring; over PCIe there are fewer."""
+    return max(1, blocks // 3) if gpu.key in PCIE else blocks
+
+
 def newer(gpu: KnownGpu) -> bool:
     return _number(gpu) >= 90
 

@@ -4,7 +4,8 @@ A step is a text of words:
 
     gemm:4.5w        computation, a kernel of kernels.py: 4.5 waves of what the device holds; 1m: one block for each
                      multiprocessor; 200: so many blocks
-    +all_reduce_200:24   a collective of 24 blocks on its own stream, of what was computed so far
+    +all_reduce_200:24   a collective of 200 us and 24 blocks (over PCIe a third of them) on its own stream, of what was
+                     computed so far
     ~all_gather_150:24   likewise, but it needs nothing of this step: a prefetch
     |  |2            computation waits for all collectives so far, or for the second one of the step
     !                the host waits for everything
@@ -184,9 +185,11 @@ def _word(word: str, gpu: KnownGpu) -> str:
     name, _, size = word.lstrip("+~").partition(":")
     if word[0] in "+~":
         kernel, kind = kernels.collective(name, gpu), "c" if word[0] == "+" else "p"
+        blocks = kernels.channels(int(size), gpu)
     else:
         kernel, kind = kernels.computation(name, gpu), "k"
-    return f"{kind}:{kernel.symbol}:{_blocks(size, kernel, gpu)}:{kernel.threads}:{kernel.dynamic_shared}"
+        blocks = _blocks(size, kernel, gpu)
+    return f"{kind}:{kernel.symbol}:{blocks}:{kernel.threads}:{kernel.dynamic_shared}"
 
 
 def _blocks(size: str, kernel: kernels.Kernel, gpu: KnownGpu) -> int:

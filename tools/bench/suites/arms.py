@@ -24,8 +24,8 @@ from suites.programs import Program, words
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-# What the library does in its first steps (it asks about kernels, which takes virtual host time, and `priority: auto` may
-# end) is reported apart.
+# The first steps are reported apart: the library asks about kernels, which takes virtual host time, and what it has not
+# learnt yet may be wrong: `priority: auto` may end.
 FIRST, STEADY = 3, 3
 BARE = ("sequential", "plain", "compute", "communication")  # one priority: no dispatch rule ever acts in them
 TIME_LIMIT = 120
@@ -90,13 +90,9 @@ class Bench:
             settings = self.settings(policy, gpu, rule)._replace(report=report, run_id=secrets.token_hex(8))
             outcome = self._run(program, gpu, rule, "plain", Path(policy).stem, settings)
             page = read_counters(Path(report))
-        return Outcome(
-            outcome.first_ms, outcome.steady_ms, page.launches, page.shaped, page.raised, dict(page.reasons)
-        )
+        return Outcome(outcome.first_ms, outcome.steady_ms, page.launches, page.shaped, page.raised, dict(page.reasons))
 
-    def _run(
-        self, program: Program, gpu: KnownGpu, rule: str, arm: str, name: str, settings: Settings
-    ) -> Outcome:
+    def _run(self, program: Program, gpu: KnownGpu, rule: str, arm: str, name: str, settings: Settings) -> Outcome:
         names = {**environment(self.base, settings), "SIMGPU_COSTS": str(self._costs(gpu))}
         if self.timelines:
             file = f"{program.name.replace('/', '-')}-{gpu.key}-{rule}-{name}.timeline"

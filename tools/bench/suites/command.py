@@ -18,9 +18,10 @@ from pathlib import Path
 from pyshim.cli import ui
 from pyshim.errors import FINDINGS, USAGE, OverlapError
 from pyshim.policy import library
-from pyshim.policy.gpus import KnownGpu, known
+from pyshim.policy.gpus import known
 from suites import text, timeline
 from suites.arms import Bench
+from suites.invented import invented
 from suites.picture import picture
 from suites.programs import PROGRAMS, Program
 from suites.rows import Case, harmed, measure
@@ -41,6 +42,8 @@ def parser() -> argparse.ArgumentParser:
         ("--program", "programs, or shapes for all programs of that shape (default: all)"),
     ):
         made.add_argument(option, action="append", default=[], metavar="NAME[,...]", help=what)
+    made.add_argument("--invent", type=int, metavar="N", help="N programs made at random instead of those of the table")
+    made.add_argument("--seed", type=int, default=1, help="which ones (default: %(default)s)")
     made.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="runs side by side (default: %(default)s)")
     made.add_argument("--json", action="store_true", help="on stdout: a list of rows instead of the table")
     made.add_argument("--picture", type=Path, metavar="FILE.svg", help="draw a bar for each program, sorted by change")
@@ -62,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    programs = chosen_programs(_listed(options.program))
+    programs = _programs(options)
     rules = _chosen("dispatch rule", _listed(options.rule), ALL_RULES) or RULES
     cases = chosen_cases(_listed(options.gpu), _listed(options.policy))
     if options.jobs < 1:
@@ -86,6 +89,14 @@ def _run(options: argparse.Namespace) -> int:
     if lost and options.json:
         ui.show(text.verdict(rows))
     return FINDINGS if lost else 0
+
+
+def _programs(options: argparse.Namespace) -> tuple[Program, ...]:
+    if options.invent is None:
+        return chosen_programs(_listed(options.program))
+    if options.invent < 1 or options.program:
+        raise OverlapError("--invent is a number from 1, without --program", "--invent 100 --seed 1", USAGE)
+    return invented(options.invent, options.seed)
 
 
 def _listed(values: Sequence[str]) -> list[str]:
@@ -112,12 +123,8 @@ def chosen_cases(gpus: Sequence[str], policies: Sequence[str]) -> list[Case]:
         if gpus and not own:
             own = named
         if own or files:
-            cases.append(Case(_gpu(simulated, key), (*own, *files)))
+            cases.append(Case(simulated[key], (*own, *files)))
     return cases
-
-
-def _gpu(simulated: dict[str, KnownGpu], key: str) -> KnownGpu:
-    return simulated[key]
 
 
 def policies_of(key: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The table as a picture: SVG by hand. A panel for each policy and rule, in it a bar for each program, sorted by change."""
+"""The table as a picture, SVG by hand: for each policy and rule a panel, in it a bar for each program, by change."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ def picture(rows: Sequence[Row]) -> str:
     policies = list(dict.fromkeys((row.gpu, row.policy) for row in rows))
     rules = list(dict.fromkeys(row.rule for row in rows))
     scale = HALF / max(5.0, *(abs(row.change_percent) for row in rows))
-    most = max(sum((row.gpu, row.policy, row.rule) == (*key, rule) for row in rows) for key in policies for rule in rules)
+    most = max(
+        sum((row.gpu, row.policy, row.rule) == (*key, rule) for row in rows) for key in policies for rule in rules
+    )
     panel = HEAD + most * (BAR + GAP) + MARGIN
     width, height = MARGIN + len(rules) * (PANEL + MARGIN), 56 + len(policies) * panel
     parts = [

@@ -120,6 +120,16 @@ SHAPES = (
         },
     ),
     Shape(
+        "not-needed-yet",
+        "collectives that computation waits for much later: to get in sooner gains nothing",
+        {
+            "simt": "simt_gemm:2.7w +all_reduce_100:24 simt_gemm:2.3w simt_gemm:2.3w",
+            "prefetch": "simt_gemm:2.7w +all_reduce_400:24 | simt_gemm:2.9w gemm:1.7w ~all_reduce_100:24",
+            "persistent": "gemm:1.3w attention:1.9w +all_reduce_100:24 gemm:3.7w persistent:1m gemm:5.3w "
+            "~all_reduce_400:32 | optimizer:0.8w",
+        },
+    ),
+    Shape(
         "captured",
         "a step with two collectives as a graph, by kernel",
         {
@@ -133,8 +143,10 @@ SHAPES = (
         "tensor-parallel",
         "two half batches in turn: the collective of one beside the computation of the other, which is short",
         {
-            "quarter": "gemm:4.2w +all_reduce_50:24 gemm:4.2w |1 +all_reduce_50:24 gemm:4.2w |2 +all_reduce_50:24 gemm:4.2w",
-            "half": "gemm:4.2w +all_reduce_100:24 gemm:4.2w |1 +all_reduce_100:24 gemm:4.2w |2 +all_reduce_100:24 gemm:4.2w",
+            "quarter": "gemm:4.2w +all_reduce_50:24 gemm:4.2w |1 +all_reduce_50:24 gemm:4.2w |2 +all_reduce_50:24 "
+            "gemm:4.2w",
+            "half": "gemm:4.2w +all_reduce_100:24 gemm:4.2w |1 +all_reduce_100:24 gemm:4.2w |2 +all_reduce_100:24 "
+            "gemm:4.2w",
             "tree": "wide_gemm:4.2w +tree_100:16 wide_gemm:4.2w |1 +tree_100:16 wide_gemm:4.2w |2 +tree_100:16",
         },
     ),

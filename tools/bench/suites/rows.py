@@ -16,9 +16,10 @@ LIMIT_PERCENT = 1.0  # what a default policy may lose
 
 @dataclass(frozen=True)
 class Row:
-    """Milliseconds of virtual time of a step, once the first ones are over; changes against `plain`, negative is faster."""
+    """Virtual milliseconds of a step, once the first ones are over; changes against `plain`, negative is faster."""
 
     program: str
+    step: str  # the program, in the words of programs.py
     gpu: str
     rule: str
     policy: str
@@ -70,9 +71,7 @@ def measure(
             for rule in rules:
                 bench.settings(policy, case.gpu, rule)
     with ThreadPoolExecutor(jobs) as pool:
-        started = [
-            (case, program, _start(pool, bench, case, rules, program)) for case in cases for program in programs
-        ]
+        started = [(case, program, _start(pool, bench, case, rules, program)) for case in cases for program in programs]
         try:
             return [row for case, program, arms in started for row in _rows(case, program, arms)]
         except BaseException:
@@ -101,6 +100,7 @@ def _rows(case: Case, program: Program, arms: Arms) -> Iterable[Row]:
         found, priority = future.result(), arms.priority[rule].result()
         yield Row(
             program=program.name,
+            step=program.step,
             gpu=case.gpu.key,
             rule=rule,
             policy=policy,

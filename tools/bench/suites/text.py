@@ -9,7 +9,7 @@ from suites.rows import LIMIT_PERCENT, Row, harmed
 
 def table(rows: Sequence[Row]) -> str:
     parts = [
-        "Everything here is simulated: virtual milliseconds of a step on a simulated GPU, from assumed costs of kernels.",
+        "Everything here is simulated: virtual milliseconds of a step on a simulated GPU, from assumed costs.",
         "Changes are against plain (the program as written); negative is faster. ideal: the larger of computation and",
         "communication alone. shaped: share of the launches; of ideal: ideal time over time under the policy.",
     ]
@@ -44,7 +44,9 @@ def _group(rows: Sequence[Row]) -> str:
 
 
 def extremes(rows: Sequence[Row]) -> str:
-    lines = [["policy", "gpu", "rule", "worst", "program", "best", "program", f"over {LIMIT_PERCENT:g}%", "first steps"]]
+    lines = [
+        ["policy", "gpu", "rule", "worst", "program", "best", "program", f"over {LIMIT_PERCENT:g}%", "first steps"]
+    ]
     for key in dict.fromkeys((row.policy, row.gpu, row.rule) for row in rows):
         chosen = sorted(
             (row for row in rows if (row.policy, row.gpu, row.rule) == key), key=lambda row: row.change_percent
@@ -73,7 +75,8 @@ def verdict(rows: Sequence[Row]) -> str:
     if not found:
         return f"no default policy loses more than {LIMIT_PERCENT:g} % of virtual time in any of these (simulated)"
     named = [
-        f"  {row.policy}, {row.rule}, {row.program}: {_percent(row.change_percent)} ({_reasons(row)})" for row in found
+        f"  {row.policy}, {row.rule}, {row.program}: {_percent(row.change_percent)} ({_reasons(row)})\n      {row.step}"
+        for row in found
     ]
     return "\n".join([f"default policies lose more than {LIMIT_PERCENT:g} % of virtual time here (simulated):", *named])
 

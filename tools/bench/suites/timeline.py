@@ -33,7 +33,9 @@ def events(rows: list[dict[str, object]]) -> list[dict[str, object]]:
         found.append({"name": "thread_name", "ph": "M", "pid": 1, "tid": number, "args": {"name": name}})
     for row in rows:
         start, end = float(str(row["start_us"])), float(str(row["end_us"]))
-        more = {key: row[key] for key in ("blocks", "threads", "dynamic_shared", "priority", "resident_peak", "queued_us")}
+        more = {
+            key: row[key] for key in ("blocks", "threads", "dynamic_shared", "priority", "resident_peak", "queued_us")
+        }
         found.append(
             {
                 "name": row["kernel"],

@@ -1,6 +1,7 @@
 /* Launches: cuLaunchKernel and its family become operations of a stream, or nodes of the graph that captures it. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "sim.h"
 
@@ -39,6 +40,7 @@ void sim_launch_fill(struct op *op, const struct launch_request *request, const 
     launch->threads = (int)(request->block[0] * request->block[1] * request->block[2]);
     launch->work = sim_work_class(sim_gpu_of(request->function), image, launch->threads);
     launch->blocks = (unsigned long long)request->grid[0] * request->grid[1] * request->grid[2];
+    memcpy(launch->grid, request->grid, sizeof launch->grid);
     launch->usable = *usable;
     launch->cluster = request->cluster > 1 ? request->cluster : 1;
     set_blocks(launch, launch->cluster);

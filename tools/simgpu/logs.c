@@ -33,8 +33,7 @@ static void write_all(int file, const char *text, size_t bytes) {
     }
 }
 
-/* A name as the inside of a JSON string. */
-static const char *escaped(const char *name, char *out, size_t room) {
+const char *sim_log_escaped(const char *name, char *out, size_t room) {
     size_t at = 0;
     for (; *name != '\0' && at + 8 < room; name++) {
         const unsigned char c = (unsigned char)*name;
@@ -53,10 +52,12 @@ void sim_log_flush(void) {
     if (buffered > 0 && timeline >= 0)
         write_all(timeline, buffer, buffered);
     buffered = 0;
+    sim_trace_flush();
 }
 
 void sim_log_forget(void) {
     buffered = 0;
+    sim_trace_forget();
 }
 
 void sim_log_close(void) {
@@ -64,6 +65,7 @@ void sim_log_close(void) {
 }
 
 void sim_log_timeline(const struct op *op) {
+    sim_trace_add(op);
     if (sim_config.timeline == NULL)
         return;
     if (timeline < 0 && (timeline = open_log(sim_config.timeline, "SIMGPU_TIMELINE")) < 0) {
@@ -80,8 +82,8 @@ void sim_log_timeline(const struct op *op) {
         "{\"kernel\": \"%s\", \"stream\": \"0x%llx\", \"priority\": %d, \"device\": %d, \"queued_us\": %.3f, "
         "\"start_us\": %.3f, \"end_us\": %.3f, \"blocks\": %llu, \"threads\": %d, \"dynamic_shared\": %zu, "
         "\"registers\": %d, \"communication\": %s, \"resident_peak\": %d, \"context\": \"0x%llx\"}\n",
-        escaped(work->name, name, sizeof name), launch->stream_number, launch->priority, op->device, op->queued_us,
-        op->start_us, op->done_us, launch->blocks, launch->threads, launch->dynamic, work->registers,
+        sim_log_escaped(work->name, name, sizeof name), launch->stream_number, launch->priority, op->device,
+        op->queued_us, op->start_us, op->done_us, launch->blocks, launch->threads, launch->dynamic, work->registers,
         work->communication ? "true" : "false", launch->resident_peak, launch->context_number);
 }
 
@@ -107,7 +109,7 @@ void sim_log_launch(const struct launch_line *line) {
         "{\"entry\": \"%s\", \"result\": %d, \"kernel\": \"%s\", \"blocks\": %llu, \"threads\": %llu, "
         "\"dynamic_shared\": %u, \"priority\": %d, \"stream\": \"%s\", \"captured\": %s, \"graph\": %s, "
         "\"node\": %s, \"cooperative\": %s, \"cluster\": %d, \"parameters\": \"%016llx\"}\n",
-        line->entry, line->result, escaped(kernel, name, sizeof name),
+        line->entry, line->result, sim_log_escaped(kernel, name, sizeof name),
         (unsigned long long)request->grid[0] * request->grid[1] * request->grid[2],
         (unsigned long long)request->block[0] * request->block[1] * request->block[2], request->dynamic, line->priority,
         line->stream, line->captured ? "true" : "false", line->graph ? "true" : "false", line->node ? "true" : "false",

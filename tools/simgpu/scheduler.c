@@ -177,40 +177,93 @@ static void unreserve(struct device *device, const struct op *op) {
             device->processors[i].reserved = NULL;
 }
 
-static void reserve(struct device *device, const struct op *op) {
-    const struct launch *const launch = op->launch;
+/* How many blocks of a launch a multiprocessor takes that has drained. */
+static int drained_room(const struct device *device, const struct launch *launch) {
     const struct footprint footprint = {.threads = launch->threads,
                                         .registers = launch->work->registers,
                                         .static_shared = launch->work->static_shared,
                                         .dynamic = launch->dynamic};
     const int by_room = (int)(launch->room / launch->shared), by_all = sim_occupancy(device->gpu, &footprint);
-    const int each = by_room < by_all ? by_room : by_all, count = device->gpu->multiprocessors;
-    const uint64_t pending = launch->simulated - launch->placed;
-    uint64_t wanted = each > 0 ? (pending + (uint64_t)each - 1) / (uint64_t)each : pending;
-    wanted = launch->cluster > 1 ? (wanted + CLUSTER_SET - 1) / CLUSTER_SET * CLUSTER_SET : wanted;
-    for (int i = 0; i < count; i++)
-        if (device->processors[i].reserved == op) {
-            if (wanted > 0)
-                wanted--;
-            else
-                device->processors[i].reserved = NULL;
-        }
-    while (wanted > 0) {
-        int best = -1;
-        for (int i = 0; i < count; i++) {
-            const struct op *const other = device->processors[i].reserved;
-            if (!sim_sm_has(&launch->usable, i) || sim_sm_has(&device->held, i))
-                continue;
-            if (other != NULL && level_of(other) <= level_of(op)) /* what a lower priority reserved is taken over */
-                continue;
-            if (best < 0 || (launch->cluster <= 1 && device->processors[i].count < device->processors[best].count))
-                best = i;
-        }
-        if (best < 0)
-            return;
-        device->processors[best].reserved = op;
-        wanted--;
+    const int each = by_room < by_all ? by_room : by_all;
+    return each > 0 ? each : 1;
+}
+
+/* One that is full of its own blocks is of no use to it. What a lower priority reserved is taken over. */
+static bool may_reserve(const struct device *device, const struct op *op, int index, int each) {
+    const struct multiprocessor *const processor = &device->processors[index];
+    const struct op *const other = processor->reserved;
+    if (!sim_sm_has(&op->launch->usable, index) || sim_sm_has(&device->held, index))
+        return false;
+    if (other != NULL && other != op && level_of(other) <= level_of(op))
+        return false;
+    int own = 0;
+    for (int i = 0; i < processor->count; i++)
+        own += processor->blocks[i].op == op;
+    return own < each;
+}
+
+/* Makes it `wanted` multiprocessors among those from `from` to `to`: what it has, and those with fewest residents. */
+static void reserve_some(struct device *device, const struct op *op, int from, int to, int each, uint64_t wanted) {
+    for (int i = from; i < to; i++) {
+        struct multiprocessor *const processor = &device->processors[i];
+        if (processor->reserved == op && wanted > 0 && may_reserve(device, op, i, each))
+            wanted--;
+        else if (processor->reserved == op)
+            processor->reserved = NULL;
     }
+    for (; wanted > 0; wanted--) {
+        struct multiprocessor *best = NULL;
+        for (int i = from; i < to; i++) {
+            struct multiprocessor *const processor = &device->processors[i];
+            if (processor->reserved != op && may_reserve(device, op, i, each) &&
+                (best == NULL || processor->count < best->count))
+                best = processor;
+        }
+        if (best == NULL)
+            return;
+        best->reserved = op;
+    }
+}
+
+static int count_reserved(const struct device *device, const struct op *op, int from, int to) {
+    int found = 0;
+    for (int i = from; i < to; i++)
+        found += device->processors[i].reserved == op;
+    return found;
+}
+
+/* Whole clusters in each set: first in those where some were reserved before, which have begun to drain. */
+static void reserve_clusters(struct device *device, const struct op *op, int each) {
+    const struct launch *const launch = op->launch;
+    const int needed = (launch->cluster + each - 1) / each, count = device->gpu->multiprocessors;
+    uint64_t clusters = (launch->simulated - launch->placed) / (uint64_t)launch->cluster;
+    bool before[MAX_MULTIPROCESSORS / CLUSTER_SET + 1];
+    for (int set = 0; set * CLUSTER_SET < count; set++)
+        before[set] = count_reserved(device, op, set * CLUSTER_SET, set * CLUSTER_SET + CLUSTER_SET) > 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (int set = 0; set * CLUSTER_SET < count; set++) {
+            const int from = set * CLUSTER_SET, to = from + CLUSTER_SET < count ? from + CLUSTER_SET : count;
+            uint64_t room = 0;
+            for (int i = from; i < to; i++)
+                room += may_reserve(device, op, i, each);
+            room /= (uint64_t)needed;
+            const uint64_t here = room < clusters ? room : clusters;
+            if (before[set] != (pass == 0))
+                continue;
+            reserve_some(device, op, from, to, each, here * (uint64_t)needed);
+            clusters -= here;
+        }
+}
+
+static void reserve(struct device *device, const struct op *op) {
+    const struct launch *const launch = op->launch;
+    const int each = drained_room(device, launch);
+    const uint64_t pending = launch->simulated - launch->placed;
+    if (launch->cluster > 1)
+        reserve_clusters(device, op, each);
+    else
+        reserve_some(device, op, 0, device->gpu->multiprocessors, each,
+                     (pending + (uint64_t)each - 1) / (uint64_t)each);
 }
 
 /* Places what it can of one kernel. False: its next block fits nowhere. */

@@ -61,7 +61,7 @@ struct config {
     int devices;
     int driver_version;
     bool divides; /* SIMGPU_CARVEOUT */
-    const char *timeline, *launches;
+    const char *timeline, *launches, *trace;
     struct limit refuse, refuse_instantiate, no_attributes;
 };
 

@@ -39,6 +39,7 @@ struct op {
 struct launch {
     struct work_class *work;
     unsigned long long blocks; /* as the program asked */
+    unsigned int grid[3];
     uint64_t simulated, placed, finished;
     double scale; /* real blocks that one simulated block stands for */
     int threads, warps, registers_of_warp, cluster;
@@ -289,6 +290,10 @@ void sim_log_timeline(const struct op *op);
 void sim_log_flush(void);
 void sim_log_forget(void);
 void sim_log_close(void);
+const char *sim_log_escaped(const char *name, char *out, size_t room); /* as the inside of a JSON string */
+void sim_trace_add(const struct op *op);
+void sim_trace_flush(void);
+void sim_trace_forget(void);
 
 /* ---- memory (memory.c, copy.c) ---- */
 

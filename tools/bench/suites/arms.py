@@ -95,8 +95,9 @@ class Bench:
     def _run(self, program: Program, gpu: KnownGpu, rule: str, arm: str, name: str, settings: Settings) -> Outcome:
         names = {**environment(self.base, settings), "SIMGPU_COSTS": str(self._costs(gpu))}
         if self.timelines:
-            file = f"{program.name.replace('/', '-')}-{gpu.key}-{rule}-{name}.timeline"
-            names["SIMGPU_TIMELINE"] = str(self.timelines / file)
+            trace = self.timelines / f"{program.name.replace('/', '-')}-{gpu.key}-{rule}-{name}.json"
+            trace.unlink(missing_ok=True)  # the simulated GPU appends
+            names["SIMGPU_TRACE"] = str(trace)
         kind = "graph" if program.captured else "stream"
         command = [str(self._program), str(self._cubin(gpu)), arm, str(FIRST + STEADY), kind, *words(program, gpu)]
         try:

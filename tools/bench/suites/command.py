@@ -19,7 +19,7 @@ from pyshim.cli import ui
 from pyshim.errors import FINDINGS, USAGE, OverlapError
 from pyshim.policy import library
 from pyshim.policy.gpus import known
-from suites import text, timeline
+from suites import text
 from suites.arms import Bench
 from suites.invented import invented
 from suites.picture import picture
@@ -76,8 +76,6 @@ def _run(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="overlap-suite-") as folder:
         bench = Bench(Path(folder), os.environ, options.timeline and options.timeline.resolve())
         rows = measure(bench, cases, rules, programs, options.jobs)
-    if options.timeline:
-        ui.say(f"{timeline.convert(options.timeline)} traces of the simulated GPU in {options.timeline}")
     if options.picture:
         options.picture.write_text(picture(rows), encoding="utf-8")
     if options.json:

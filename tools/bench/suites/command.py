@@ -82,6 +82,7 @@ def _run(options: argparse.Namespace) -> int:
         sys.stdout.write("[" + ",\n ".join(json.dumps(row.as_dict()) for row in rows) + "]\n")
     else:
         sys.stdout.write(text.table(rows) + "\n")
+    sys.stdout.flush()
     ui.say(f"{len(programs)} programs, {len(rows)} rows, {time.monotonic() - begin:.0f} s; all of it simulated")
     lost = harmed(rows) if options.check else []
     if lost and options.json:

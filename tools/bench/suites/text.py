@@ -74,10 +74,10 @@ def verdict(rows: Sequence[Row]) -> str:
         return "no default policy among them"
     if not found:
         return f"no default policy loses more than {LIMIT_PERCENT:g} % of virtual time in any of these (simulated)"
-    named = [
-        f"  {row.policy}, {row.rule}, {row.program}: {_percent(row.change_percent)} ({_reasons(row)})\n      {row.step}"
-        for row in found
-    ]
+    named = []
+    for row in found:
+        named.append(f"  {row.policy}, {row.rule}, {row.program}: {_percent(row.change_percent)} ({_reasons(row)})")
+        named.append(f"      {row.step.strip()}")
     return "\n".join([f"default policies lose more than {LIMIT_PERCENT:g} % of virtual time here (simulated):", *named])
 
 

@@ -21,7 +21,7 @@ OVERLAP_SIZE_IS(overlap_plan, 1064);
 OVERLAP_SIZE_IS(overlap_shard, 2752);
 OVERLAP_SIZE_IS(overlap_device, 224);
 OVERLAP_SIZE_IS(overlap_page, 95304);
-OVERLAP_SIZE_IS(overlap_trace, 64);
+OVERLAP_SIZE_IS(overlap_trace, 72);
 _Static_assert(sizeof(((struct overlap_shard *)0)->launches) == OVERLAP_WAYS * OVERLAP_REASONS * 8, "launches");
 _Static_assert(sizeof(((struct overlap_shard *)0)->counters) == OVERLAP_COUNTERS * 8, "counters");
 _Static_assert(sizeof(((struct overlap_page *)0)->shards) == OVERLAP_SHARDS * sizeof(struct overlap_shard), "shards");

@@ -7,7 +7,7 @@
  * Both sides are little-endian 64-bit machines.
  */
 
-#define OVERLAP_ABI_VERSION 2
+#define OVERLAP_ABI_VERSION 3
 
 /* ---- Policy table: what the launcher hands to the library, by value, in OVERLAP_TABLE (base64) ----
  *
@@ -208,8 +208,8 @@ struct overlap_decision {
     uint32_t dynamic_shared; /* bytes to launch with */
     uint32_t rule;           /* index of the rule, UINT32_MAX: none */
     uint32_t native_blocks;
-    uint32_t control; /* enum overlap_control */
-    uint32_t reserved;
+    uint32_t control;  /* enum overlap_control */
+    uint32_t windowed; /* 1: holds in overlap windows; outside, the launch is left as asked (not_overlapping) */
     uint64_t minimum_blocks; /* of the grid */
     uint64_t maximum_blocks;
 };
@@ -253,7 +253,11 @@ enum overlap_counter {
     OVERLAP_COUNTER_REFUSED = 2, /* changed launches that the driver refused and that were launched again as asked */
     OVERLAP_COUNTER_GRAPH_LAUNCHES = 3,
     OVERLAP_COUNTER_TRACE_DROPPED = 4, /* launches that --trace could not keep */
-    OVERLAP_COUNTER_STREAMS_RAISED = 5 /* streams of communication libraries created with another priority */
+    OVERLAP_COUNTER_STREAMS_RAISED = 5, /* streams of communication libraries created with another priority */
+    /* Communication launches that could overlap nothing, as far as the next launches of their thread tell: all
+     * computation was on the same stream; or waited for them. */
+    OVERLAP_COUNTER_SAME_STREAM = 6,
+    OVERLAP_COUNTER_WAITED_FOR = 7
 };
 
 enum overlap_page_flag {
@@ -306,7 +310,7 @@ struct overlap_page {
 enum overlap_trace_flag {
     OVERLAP_TRACE_RAISED = 1,      /* priority is valid */
     OVERLAP_TRACE_OVERLAPPING = 2, /* in a window */
-    OVERLAP_TRACE_WINDOWED = 4     /* windows were asked for: OVERLAPPING says true or false, else null */
+    OVERLAP_TRACE_WINDOWED = 4     /* OVERLAPPING says true or false; else (a rule that says `always`) null */
 };
 
 /* Followed by kernel_size bytes of the kernel's name and library_size bytes of the library's, then zeros up to size. */
@@ -314,6 +318,7 @@ struct overlap_trace {
     uint32_t magic;
     uint32_t size; /* of the record, names included, a multiple of 8 */
     uint64_t sequence;
+    uint64_t overlaps; /* sequence of the newest communication launch that it could overlap, + 1; 0: none */
     uint64_t stream;
     uint64_t blocks;
     uint32_t threads;

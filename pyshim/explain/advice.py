@@ -39,9 +39,6 @@ class Advice:
             return f"a grid of more than {capacity:,} blocks would be shaped: {capacity:,} are resident at once"
         if reason == "dispatch_unknown":
             return "the policy's `dispatch` says what this GPU does, once it is known"
-        if reason == "not_overlapping":
-            does = _does(plan)
-            return f"`when: always` in the rule would: {does}" if does else None
         if reason in ("communication", "observe_only", "no_rule", "rule_leave"):
             return None
         if asked[0] in (self._make_room, self._quick_entry):

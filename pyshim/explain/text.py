@@ -72,7 +72,9 @@ def _wrapped(label: str, text: str) -> list[str]:
 def _decision(values: Mapping[str, Any], found: Mapping[str, Any]) -> str:
     size, asked = found["dynamic_shared_memory"], values["asked"]
     if size != asked:
-        return f"{found['control']}: {size:,} bytes of dynamic shared memory instead of {asked:,}"
+        rule = found["rule"]
+        where = " (in overlap windows only)" if rule and rule["when"] == "overlapping" else ""
+        return f"{found['control']}: {size:,} bytes of dynamic shared memory instead of {asked:,}{where}"
     return f"{found['control']}: launched as asked"
 
 

@@ -20,6 +20,7 @@ def findings(collected: Collected) -> list[str]:
         *_ranks(collected),
         *_started(collected),
         *_differing(collected),
+        *_alone(collected),
         *_losses(collected),
     ]
 
@@ -80,6 +81,24 @@ def _differing(collected: Collected) -> Iterator[str]:
     if idle:
         names = sorted({page.devices[0].name for page in idle})
         yield f"no policy is for {', '.join(names)}: {_listed(idle)} only counted"
+
+
+def _alone(collected: Collected) -> Iterator[str]:
+    """About the program, not about us: nothing that we could do overlaps what the program puts in a row."""
+    total = sum(page.communication for page in collected.pages)
+    same = sum(page.communication_same_stream for page in collected.pages)
+    waited = sum(page.communication_waited_for for page in collected.pages)
+    if same:
+        yield (
+            f"same stream: {same:,} of {total:,} communication launches could not overlap anything, because the program "
+            "launches its computation on the stream of the communication. Collectives that PyTorch 2.8 and newer run "
+            "with async_op=False do that; with async_op=True they have a stream of their own"
+        )
+    if waited:
+        yield (
+            f"waited for at once: {waited:,} of {total:,} communication launches could not overlap anything, because all "
+            "computation behind them was told to wait for them"
+        )
 
 
 def _losses(collected: Collected) -> Iterator[str]:

@@ -17,6 +17,8 @@ COUNTERS = (
     "refused",
     "graph_launches",
     "streams_raised",
+    "communication_same_stream",
+    "communication_waited_for",
     "trace_dropped",
 )
 TABLES = ("entry_points", "reasons")

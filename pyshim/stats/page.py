@@ -10,6 +10,7 @@ from pyshim import _native
 from pyshim.stats.file import Unreadable, read
 
 _VALID = 2  # overlap_device.state
+_WRAP = 1 << 64
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class Page:
     graph_launches: int
     trace_dropped: int
     streams_raised: int
+    communication_same_stream: int  # could overlap nothing: computation was on their own stream
+    communication_waited_for: int  # likewise: all computation waited for them
     entry_points: dict[str, int]  # every way; their sum is launches
     reasons: dict[str, int]  # those that occurred
 
@@ -77,6 +80,9 @@ def _page(page: Any, library: Any) -> Page:
             by_way[way] += sum(row)
             by_reason = [total + count for total, count in zip(by_reason, row)]
         counters = [total + count for total, count in zip(counters, _numbers(shard.counters))]
+    # A launch may be moved to another reason by another thread: a cell may be negative, its sum over the shards is not.
+    by_way = [count % _WRAP for count in by_way]
+    by_reason = [count % _WRAP for count in by_reason]
     return Page(
         pid=page.pid,
         parent=page.parent,
@@ -98,6 +104,8 @@ def _page(page: Any, library: Any) -> Page:
         graph_launches=counters[library.OVERLAP_COUNTER_GRAPH_LAUNCHES],
         trace_dropped=counters[library.OVERLAP_COUNTER_TRACE_DROPPED],
         streams_raised=counters[library.OVERLAP_COUNTER_STREAMS_RAISED],
+        communication_same_stream=counters[library.OVERLAP_COUNTER_SAME_STREAM],
+        communication_waited_for=counters[library.OVERLAP_COUNTER_WAITED_FOR],
         entry_points=_named(by_way, ways, "way", keep=len(ways)),
         reasons=_named(by_reason, reasons, "reason"),
     )

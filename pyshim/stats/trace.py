@@ -28,7 +28,8 @@ class Launch:
     asked: int  # bytes of dynamic shared memory
     launched: int
     priority: int | None  # None: not raised
-    overlapping: bool | None  # None: not asked for
+    overlapping: bool | None  # None: the rule says `when: always`
+    could_overlap: int | None  # sequence of the newest communication launch that may run beside it
     reason: str
 
 
@@ -92,5 +93,6 @@ def _launch(pid: int, record: Any, data: bytes, at: int, reasons: list[str], lib
         launched=record.launched,
         priority=record.priority if flags & library.OVERLAP_TRACE_RAISED else None,
         overlapping=bool(flags & library.OVERLAP_TRACE_OVERLAPPING) if windowed else None,
+        could_overlap=record.overlaps - 1 if record.overlaps else None,
         reason=reasons[record.reason] if record.reason < len(reasons) else f"reason_{record.reason}",
     )

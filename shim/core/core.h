@@ -1,4 +1,4 @@
-/* The only header of core/: pure functions of launches, policies and GPUs.
+/* The header of core/ (overlap windows have one more, window.h): pure functions of launches, policies and GPUs.
  *
  * Rules of this folder: no operating system, no vendor, no allocation, no lock, no global but the current statistics
  * page. Everything that Python may call as well is declared in overlap_abi.h.
@@ -108,6 +108,11 @@ struct overlap_choice overlap_choose(const struct overlap_gpu *gpu, const struct
 #define OVERLAP_WORD_WATCHED (UINT64_C(1) << 48) /* ends `auto` if it runs beside communication */
 #define OVERLAP_WORD_CARRIES (UINT64_C(1) << 50) /* communication whose stream is to be raised */
 #define OVERLAP_WORD_CLUSTER (UINT64_C(1) << 49) /* changed in clusters: those that were checked only */
+/* Words that depend on where the launch is, or whose launch matters to others; none of them is DIRECT. */
+#define OVERLAP_WORD_WINDOWED (UINT64_C(1) << 51) /* changed in overlap windows only */
+#define OVERLAP_WORD_ORDERS (UINT64_C(1) << 52)   /* may order blocking streams: it may be on the default stream */
+#define OVERLAP_WORD_PROVEN (UINT64_C(1) << 53)   /* the driver has taken the size once */
+#define OVERLAP_WORD_ALWAYS (UINT64_C(1) << 54)   /* the rule asks for no windows; matters to the trace */
 
 struct overlap_answer {
     uint64_t key;  /* overlap_cache_key(), 0 while free */

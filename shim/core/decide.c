@@ -90,8 +90,6 @@ static enum overlap_reason forbidden(const struct overlap_view *view, const stru
         return OVERLAP_REASON_cannot_launch;
     if (rule->when_dispatch && policy->dispatch == OVERLAP_DISPATCH_UNKNOWN)
         return OVERLAP_REASON_dispatch_unknown;
-    if (rule->when != OVERLAP_WHEN_ALWAYS)
-        return OVERLAP_REASON_not_overlapping; /* no windows yet: nothing is known to overlap */
     return OVERLAP_REASON_COUNT;
 }
 
@@ -127,6 +125,7 @@ OVERLAP_EXPORT void overlap_decide(const void *table, uint32_t policy, const str
             rule_matches(&view, &view.rules[i], kernel, library, launch, native, capacity, &grids)) {
             rule = &view.rules[i];
             decision->rule = i;
+            decision->windowed = rule->when != OVERLAP_WHEN_ALWAYS;
         }
     }
     const enum overlap_reason no = rule && rule->shape != OVERLAP_SHAPE_LEAVE

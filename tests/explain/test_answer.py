@@ -152,7 +152,7 @@ def policy(tmp_path: Path) -> str:
         ({"kernel": "other"}, "leave", 49152, "no_rule", None),
         ({}, "leave", 49152, "no_rule", None),
         ({"kernel": "left"}, "leave", 49152, "rule_leave", 18),
-        ({"kernel": "later"}, "leave", 49152, "not_overlapping", 9),
+        ({"kernel": "later"}, "cap", 115713, "shaped", 9),
         ({"kernel": "gemm", "gpu": "a40"}, "leave", 49152, "observe_only", None),
         ({"kernel": "gemm", "gpu": "a100"}, "cap", 82945, "capped_without_room", 11),
         ({"kernel": "my_reduce_7"}, "leave", 49152, "communication", None),

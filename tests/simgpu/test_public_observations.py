@@ -116,8 +116,8 @@ def collective(): assert d.launch(d.function(module, "ncclDevKernel_AllReduce"),
 def test_a_collective_and_a_kernel_that_is_bound_by_memory_slow_each_other(simulate: Any) -> None:
     """Alone each is as fast as its data says: the collective asks for half of the bandwidth, the other for 90 % of it.
 
-    Together they ask for more than there is, and get it in proportion. The 24 blocks of the collective leave no registers on
-    their multiprocessors, so `elementwise` has 108 left.
+    Together they ask for more than there is, and get it in proportion. The 24 blocks of the collective leave no
+    registers on their multiprocessors, so `elementwise` has 108 left.
     """
     bandwidth, each = 3_350_000, {}
     compute, communication = 0.9 * bandwidth * 10 / 264, 0.5 * bandwidth * 1000 / 24

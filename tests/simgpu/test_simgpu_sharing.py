@@ -97,7 +97,7 @@ def test_the_bandwidth_of_each_gpu(simulate: Any, gpu: Any, architecture: Any, g
 
 
 def test_those_that_move_memory_share_it_in_proportion(simulate: Any) -> None:
-    """`a` would take all of it and `b` half: both run at 2/3. `c` moves nothing. From 15 us on (10 / (2/3)) all is over."""
+    """`a` would take all of it and `b` half: both run at 2/3. `c` moves nothing."""
     costs = cost("a", bytes_per_block=LIMIT / 66 * 10) + cost("b", bytes_per_block=LIMIT / 132 * 10) + cost("c")
     assert times(simulate(KERNELS + "go(a=66, b=66, c=66)", costs=costs)) == {"a": 15, "b": 15, "c": 10}
 

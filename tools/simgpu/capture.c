@@ -165,17 +165,21 @@ void sim_capture_end(struct capture *capture, struct context *context) {
     for (struct stream *stream = context->streams; stream != NULL; stream = stream->next)
         if (stream->capture == capture)
             sim_capture_leave(stream);
-    if (capture->graph != NULL)
+    if (capture->graph != NULL && capture->given)
+        capture->graph->capturing = false;
+    else if (capture->graph != NULL)
         sim_graph_free(capture->graph);
     free(capture);
 }
 
-struct capture *sim_capture_begin(struct stream *stream, int mode) {
+struct capture *sim_capture_begin(struct stream *stream, int mode, struct graph *given) {
     struct capture *const capture = calloc(1, sizeof *capture);
-    if (capture == NULL || (capture->graph = sim_graph_new()) == NULL) {
+    if (capture == NULL || (capture->graph = given != NULL ? given : sim_graph_new()) == NULL) {
         free(capture);
         return NULL;
     }
+    capture->given = given != NULL;
+    capture->first = capture->graph->count;
     capture->graph->capturing = true;
     capture->id = ++next_id;
     capture->mode = mode;

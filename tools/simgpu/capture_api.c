@@ -3,15 +3,20 @@
 
 #include "sim.h"
 
-static CUresult begin(CUstream handle, int mode, bool per_thread) {
-    SIM_CALL_WITH_STREAM(stream);
+static CUresult may_begin(const struct stream *stream, int mode) {
     if (mode < MODE_GLOBAL || mode > MODE_RELAXED)
         return CUDA_ERROR_INVALID_VALUE;
     if (stream->legacy)
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    if (stream->capture != NULL)
-        return CUDA_ERROR_ILLEGAL_STATE;
-    return sim_capture_begin(stream, mode) != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return stream->capture == NULL ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_STATE;
+}
+
+static CUresult begin(CUstream handle, int mode, bool per_thread) {
+    SIM_CALL_WITH_STREAM(stream);
+    const CUresult result = may_begin(stream, mode);
+    if (result != CUDA_SUCCESS)
+        return result;
+    return sim_capture_begin(stream, mode, NULL) != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 SIM_BOTH(cuStreamBeginCapture_v2, begin, (CUstream handle, int mode), handle, mode)
 
@@ -19,6 +24,45 @@ static CUresult begin_global(CUstream handle, bool per_thread) {
     return begin(handle, MODE_GLOBAL, per_thread);
 }
 SIM_BOTH(cuStreamBeginCapture, begin_global, (CUstream handle), handle)
+
+/* Whether these are nodes of the graph, from which edges may lead to whatever is captured next. */
+static bool are_good(const struct graph *graph, const CUgraphNode *nodes, const CUgraphEdgeData *data, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const struct edge edge = sim_edge_from(nodes[i], data != NULL ? &data[i] : NULL);
+        if (edge.from == NULL || edge.from->graph != graph || !sim_edge_is_good(&edge, NODE_KERNEL))
+            return false;
+    }
+    return true;
+}
+
+static CUresult add_heads(struct stream *stream, const CUgraphNode *nodes, const CUgraphEdgeData *data, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const struct edge edge = sim_edge_from(nodes[i], data != NULL ? &data[i] : NULL);
+        if (!sim_capture_add_head(stream, &edge))
+            return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    return CUDA_SUCCESS;
+}
+
+/* What is captured is added to a graph of the program's, behind some of its nodes. */
+static CUresult begin_to_graph(CUstream handle, CUgraph graph_handle, const CUgraphNode *nodes,
+                               const CUgraphEdgeData *data, size_t count, int mode, bool per_thread) {
+    SIM_CALL_WITH_STREAM(stream);
+    const CUresult result = may_begin(stream, mode);
+    if (result != CUDA_SUCCESS)
+        return result;
+    struct graph *const graph = sim_handle_get(graph_handle, KIND_GRAPH);
+    if (graph == NULL || graph->owned || graph->capturing || (count > 0 && nodes == NULL) ||
+        !are_good(graph, nodes, data, count))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (sim_capture_begin(stream, mode, graph) == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    return add_heads(stream, nodes, data, count);
+}
+SIM_BOTH(cuStreamBeginCaptureToGraph, begin_to_graph,
+         (CUstream handle, CUgraph graph, const CUgraphNode *nodes, const CUgraphEdgeData *data, size_t count,
+          int mode),
+         handle, graph, nodes, data, count, mode)
 
 /* Work that no path joins back to the stream that began. What that stream would not wait for to its end is not joined. */
 static bool has_unjoined(const struct capture *capture) {
@@ -33,7 +77,7 @@ static bool has_unjoined(const struct capture *capture) {
         if (capture->origin->heads[i].data.from_port == PORT_END)
             joined[capture->origin->heads[i].from->index] = true;
     bool found = false;
-    for (uint32_t i = 0; i < graph->count; i++)
+    for (uint32_t i = capture->first; i < graph->count; i++)
         found = found || !joined[i];
     free(joined);
     return found;
@@ -167,19 +211,11 @@ static CUresult set_dependencies_v2(CUstream handle, const CUgraphNode *nodes, c
         return CUDA_ERROR_INVALID_VALUE;
     if (stream->capture == NULL || stream->capture->status != CAPTURE_ACTIVE)
         return CUDA_ERROR_ILLEGAL_STATE;
-    for (size_t i = 0; i < count; i++) {
-        const struct edge edge = sim_edge_from(nodes[i], data != NULL ? &data[i] : NULL);
-        if (edge.from == NULL || edge.from->graph != stream->capture->graph || !sim_edge_is_good(&edge, NODE_KERNEL))
-            return CUDA_ERROR_INVALID_VALUE;
-    }
+    if (!are_good(stream->capture->graph, nodes, data, count))
+        return CUDA_ERROR_INVALID_VALUE;
     if (flags == SET)
         stream->head_count = 0;
-    for (size_t i = 0; i < count; i++) {
-        const struct edge edge = sim_edge_from(nodes[i], data != NULL ? &data[i] : NULL);
-        if (!sim_capture_add_head(stream, &edge))
-            return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    return CUDA_SUCCESS;
+    return add_heads(stream, nodes, data, count);
 }
 SIM_BOTH(cuStreamUpdateCaptureDependencies_v2, set_dependencies_v2,
          (CUstream handle, CUgraphNode *nodes, const CUgraphEdgeData *data, size_t count, unsigned int flags), handle,

@@ -32,9 +32,9 @@ static CUresult synchronize(struct context *context) {
     const CUresult forbidden = sim_capture_forbids();
     if (forbidden != CUDA_SUCCESS)
         return forbidden;
-    sim_context_drain(context);
+    const CUresult result = sim_context_drain(context);
     sim_log_flush();
-    return CUDA_SUCCESS;
+    return result;
 }
 
 SIM_API CUresult cuCtxSynchronize(void) {

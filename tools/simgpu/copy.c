@@ -1,4 +1,5 @@
-/* Copies and fills: real, and done when they are called; in virtual time they take their place in the stream. */
+/* Copies and fills: real, and done when they are called; in virtual time they take their place in the stream. While a memory
+ * operation (batch.c) is pending, which they may have to follow, they are done in their place. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,13 +41,16 @@ static CUresult transfer_in(struct stream *stream, const struct transfer *transf
         *node->transfer = *transfer;
         return CUDA_SUCCESS;
     }
-    sim_transfer_run(transfer);
     struct op *const op = sim_stream_op(stream, OP_DELAY);
+    if (!sim_batch_pending())
+        sim_transfer_run(transfer);
+    else if ((op->transfer = malloc(sizeof *transfer)) != NULL)
+        *op->transfer = *transfer;
+    else
+        abort();
     op->delay_us = transfer->us;
     sim_stream_submit(stream, op);
-    if (wait)
-        sim_stream_drain(stream);
-    return CUDA_SUCCESS;
+    return wait ? sim_stream_drain(stream) : CUDA_SUCCESS;
 }
 
 static CUresult transfer(const struct transfer *transfer, CUstream handle, bool per_thread, bool wait) {

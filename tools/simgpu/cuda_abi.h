@@ -49,6 +49,7 @@ enum {
     CUDA_ERROR_NOT_FOUND = 500,
     CUDA_ERROR_NOT_READY = 600,
     CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES = 701,
+    CUDA_ERROR_LAUNCH_TIMEOUT = 702,
     CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE = 708,
     CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE = 720,
     CUDA_ERROR_NOT_PERMITTED = 800,
@@ -71,7 +72,8 @@ enum {
 
 enum { LAUNCH_PARAM_END = 0, LAUNCH_PARAM_BUFFER_POINTER = 1, LAUNCH_PARAM_BUFFER_SIZE = 2 };
 enum { STREAM_LEGACY = 1, STREAM_PER_THREAD = 2, STREAM_NON_BLOCKING = 1 };
-enum { EVENT_DISABLE_TIMING = 2 };
+enum { EVENT_DISABLE_TIMING = 2, EVENT_INTERPROCESS = 4 };
+enum { EVENT_EXTERNAL = 1 }; /* recording one, and waiting for one */
 enum { GRAPH_USE_NODE_PRIORITY = 8 };
 enum { CAPTURE_NONE = 0, CAPTURE_ACTIVE = 1, CAPTURE_INVALIDATED = 2 };
 enum { MODE_GLOBAL = 0, MODE_THREAD_LOCAL = 1, MODE_RELAXED = 2 };
@@ -160,6 +162,36 @@ typedef struct {
         unsigned char oversize[48];
     } of;
 } CUdevResource;
+
+enum {
+    MEM_OP_WAIT_32 = 1,
+    MEM_OP_WRITE_32 = 2,
+    MEM_OP_FLUSH = 3,
+    MEM_OP_WAIT_64 = 4,
+    MEM_OP_WRITE_64 = 5,
+    MEM_OP_BARRIER = 6
+};
+enum { WAIT_GEQ = 0, WAIT_EQ = 1, WAIT_AND = 2, WAIT_NOR = 3 };
+
+typedef union {
+    int operation;
+    struct { /* waits and writes are alike */
+        int operation;
+        CUdeviceptr address;
+        uint64_t value; /* 32 bits of it, or all */
+        unsigned int flags;
+        CUdeviceptr alias;
+    } value;
+    struct {
+        int operation;
+        unsigned int flags;
+    } barrier;
+    uint64_t pad[6];
+} CUstreamBatchMemOpParams;
+
+typedef struct {
+    char reserved[64];
+} CUipcEventHandle;
 
 #include "graph_abi.h"
 

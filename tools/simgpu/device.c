@@ -134,6 +134,9 @@ static const struct attribute usual[] = {
     {89, 1},
     {90, 1},
     {91, 1},
+    {92, 1}, /* stream memory operations, of 64 bits, and with NOR */
+    {93, 1},
+    {94, 1},
     {95, 1},
     {96, 1},
     {99, 1},
@@ -142,7 +145,9 @@ static const struct attribute usual[] = {
     {109, 134213632},
     {111, RESERVED_SHARED},
     {115, 0},
-    {125, 0},
+    {122, 1},
+    {123, 1},
+    {125, 1}, /* events of other processes */
     {129, 1},
     {134, -1},
 };

@@ -5,8 +5,12 @@
 
 SIM_API CUresult cuEventCreate(CUevent *out, unsigned int flags) {
     SIM_CALL_IN_CONTEXT(context);
-    if (out == NULL || flags > 7)
+    if (out == NULL || flags > 7 || (flags & (EVENT_INTERPROCESS | EVENT_DISABLE_TIMING)) == EVENT_INTERPROCESS)
         return CUDA_ERROR_INVALID_VALUE;
+    return sim_event_new(context, flags, out);
+}
+
+CUresult sim_event_new(struct context *context, unsigned int flags, CUevent *out) {
     struct event *const event = calloc(1, sizeof *event);
     if (event == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -61,6 +65,8 @@ static CUresult record_with_flags(CUevent event_handle, CUstream handle, unsigne
         return result;
     if (event->context != stream->context)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (flags == EVENT_EXTERNAL && !capturing)
+        return CUDA_ERROR_INVALID_VALUE;
     if (capturing) {
         if (flags == 0)
             return sim_capture_record(stream, event);
@@ -110,10 +116,10 @@ SIM_API CUresult cuEventSynchronize(CUevent handle) {
     const CUresult result = check(event);
     if (result != CUDA_SUCCESS)
         return result;
-    if (event->record != NULL && !event->record->done)
-        sim_engine_run_until_done(event->record);
+    const bool pending = event->record != NULL && !event->record->done;
+    const CUresult waited = pending ? sim_engine_run_until_done(event->record) : CUDA_SUCCESS;
     sim_log_flush();
-    return CUDA_SUCCESS;
+    return waited;
 }
 
 static CUresult elapsed(float *milliseconds, CUevent from_handle, CUevent to_handle) {

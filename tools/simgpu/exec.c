@@ -148,7 +148,10 @@ static void log_node(const struct launch_request *request, const struct stream *
 
 static struct op *node_op(const struct node *node, struct stream *stream, bool priorities) {
     const bool transfer = node->transfer != NULL;
-    const enum op_kind kind = node->type == NODE_KERNEL ? OP_KERNEL : transfer ? OP_DELAY : OP_NOTHING;
+    const enum op_kind kind = node->type == NODE_KERNEL  ? OP_KERNEL
+                              : node->type == NODE_BATCH ? OP_BATCH
+                              : transfer                 ? OP_DELAY
+                                                         : OP_NOTHING;
     int device = stream->context->device;
     if (kind == OP_KERNEL)
         device = node->launch.function->module->context->device;
@@ -159,6 +162,12 @@ static struct op *node_op(const struct node *node, struct stream *stream, bool p
         log_node(&node->launch, stream, priority, CUDA_SUCCESS);
     } else if (transfer)
         op->delay_us = node->transfer->us;
+    else if (kind == OP_BATCH) {
+        struct batch *const batch = sim_batch_copy(node->batch);
+        if (batch == NULL)
+            abort();
+        sim_batch_attach(op, batch);
+    }
     struct event *const event = node->event != NULL ? sim_handle_get(node->event, KIND_EVENT) : NULL;
     if (event != NULL && node->type == NODE_WAIT)
         sim_op_wait_for(op, event->record);

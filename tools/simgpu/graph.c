@@ -69,6 +69,7 @@ static void node_free(struct node *node) {
     free(node->attributes);
     free(node->parameter_pointers);
     free(node->transfer);
+    free(node->batch);
     free(node);
 }
 
@@ -195,6 +196,8 @@ static bool copy_payload(struct node *to, const struct node *from) {
             return false;
         *to->transfer = *from->transfer;
     }
+    if (from->batch != NULL && (to->batch = sim_batch_copy(from->batch)) == NULL)
+        return false;
     if (from->child != NULL) {
         to->child = sim_graph_copy(from->child);
         if (to->child == NULL)

@@ -10,7 +10,8 @@ enum {
     NODE_CHILD = 4,
     NODE_EMPTY = 5,
     NODE_WAIT = 6,
-    NODE_RECORD = 7
+    NODE_RECORD = 7,
+    NODE_BATCH = 12
 };
 
 typedef struct {
@@ -85,6 +86,13 @@ typedef struct {
 } CUDA_EVENT_RECORD_NODE_PARAMS;
 
 typedef struct {
+    CUcontext ctx;
+    unsigned int count;
+    CUstreamBatchMemOpParams *paramArray;
+    unsigned int flags;
+} CUDA_BATCH_MEM_OP_NODE_PARAMS;
+
+typedef struct {
     int type;
     int reserved0[3];
     union {
@@ -95,6 +103,7 @@ typedef struct {
         CUDA_HOST_NODE_PARAMS host;
         CUDA_CHILD_GRAPH_NODE_PARAMS graph;
         CUDA_EVENT_RECORD_NODE_PARAMS event; /* of nodes that record one, and that wait for one */
+        CUDA_BATCH_MEM_OP_NODE_PARAMS batch;
     } of;
     long long reserved2;
 } CUgraphNodeParams;

@@ -117,7 +117,9 @@ static CUresult release(CUdeviceptr address) {
         return forbidden;
     if (address == 0)
         return CUDA_SUCCESS;
-    sim_context_drain(context); /* as on the real driver */
+    const CUresult drained = sim_context_drain(context); /* as on the real driver */
+    if (drained != CUDA_SUCCESS)
+        return drained;
     return sim_memory_free(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -192,6 +192,30 @@ SIM_API CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node
     return set_in_exec(exec, node, &params, __func__);
 }
 
+/* ---- memory operations ---- */
+
+static CUgraphNodeParams batch_params(const CUDA_BATCH_MEM_OP_NODE_PARAMS *what) {
+    return (CUgraphNodeParams){.type = NODE_BATCH, .of.batch = *what};
+}
+
+GET_AND_SET(BatchMemOp, NODE_BATCH, CUDA_BATCH_MEM_OP_NODE_PARAMS, batch_params, batch)
+
+SIM_API CUresult cuGraphAddBatchMemOpNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t count,
+                                          const CUDA_BATCH_MEM_OP_NODE_PARAMS *what) {
+    if (what == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    const CUgraphNodeParams params = batch_params(what);
+    return add(out, graph, before, count, &params, __func__);
+}
+
+SIM_API CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                                    const CUDA_BATCH_MEM_OP_NODE_PARAMS *what) {
+    if (what == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    const CUgraphNodeParams params = batch_params(what);
+    return set_in_exec(exec, node, &params, __func__);
+}
+
 /* ---- events ---- */
 
 static CUgraphNodeParams event_params(int type, CUevent event) {

@@ -107,6 +107,19 @@ static CUresult write_child(struct node *node, const CUDA_CHILD_GRAPH_NODE_PARAM
     return CUDA_SUCCESS;
 }
 
+static CUresult write_batch(struct node *node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *what) {
+    if (what->flags != 0 || (what->ctx != NULL && sim_context_of(what->ctx) == NULL))
+        return CUDA_ERROR_INVALID_VALUE;
+    struct batch *made;
+    const CUresult result = sim_batch_make(what->paramArray, what->count, &made);
+    if (result != CUDA_SUCCESS)
+        return result;
+    free(node->batch);
+    node->batch = made;
+    node->context = what->ctx;
+    return CUDA_SUCCESS;
+}
+
 CUresult sim_node_write(struct node *node, const CUgraphNodeParams *what, const char *entry) {
     if (what->type != node->type)
         return CUDA_ERROR_INVALID_VALUE;
@@ -127,6 +140,8 @@ CUresult sim_node_write(struct node *node, const CUgraphNodeParams *what, const 
         return write_child(node, &what->of.graph);
     case NODE_EMPTY:
         return CUDA_SUCCESS;
+    case NODE_BATCH:
+        return write_batch(node, &what->of.batch);
     case NODE_WAIT:
     case NODE_RECORD:
         if (sim_handle_get(what->of.event.event, KIND_EVENT) == NULL)
@@ -155,6 +170,10 @@ CUresult sim_node_read(struct node *node, CUgraphNodeParams *out) {
         return CUDA_SUCCESS;
     case NODE_CHILD:
         out->of.graph.graph = node->child->handle;
+        return CUDA_SUCCESS;
+    case NODE_BATCH:
+        out->of.batch = (CUDA_BATCH_MEM_OP_NODE_PARAMS){
+            .ctx = node->context, .count = node->batch->count, .paramArray = node->batch->each};
         return CUDA_SUCCESS;
     case NODE_WAIT:
     case NODE_RECORD:

@@ -106,6 +106,8 @@ void sim_op_release(struct op *op) {
         return;
     free(op->after);
     free(op->launch);
+    free(op->batch);
+    free(op->transfer);
     free(op);
 }
 
@@ -123,6 +125,12 @@ static void one_wait_less(struct op *op) {
 void sim_op_finish(struct op *op, double now) {
     op->done = true;
     op->done_us = now;
+    if (op->kind == OP_BATCH)
+        sim_batch_ended();
+    if (op->transfer != NULL) {
+        sim_transfer_run(op->transfer);
+        sim_batch_note_write();
+    }
     for (uint32_t i = 0; i < op->after_count; i++)
         one_wait_less(op->after[i]);
     op->after_count = 0;
@@ -144,6 +152,11 @@ static void start(struct op *op, double now) {
         op->start_us = now;
         timer_add(now + op->delay_us, op);
         break;
+    case OP_BATCH:
+        op->start_us = now;
+        if (sim_batch_start(op))
+            sim_op_finish(op, now);
+        break;
     case OP_NOTHING:
         sim_op_finish(op, now);
         break;
@@ -157,11 +170,13 @@ static double next_time(void) {
     return next;
 }
 
-/* Everything that happens at the next instant, if that is not after `limit`. */
-static bool step(double limit) {
-    const double now = next_time();
-    if (!(now <= limit) || isinf(now))
-        return false;
+static void finish_batches(double now) {
+    for (struct op *op; (op = sim_batch_take_done()) != NULL;)
+        sim_op_finish(op, now);
+}
+
+/* Everything that happens at one instant. */
+static void settle(double now) {
     in_step = true;
     do {
         for (int device = 0; device < sim_config.devices; device++)
@@ -181,15 +196,32 @@ static bool step(double limit) {
                 ready_last = NULL;
             start(op, now);
         }
-    } while (next_time() <= now + SAME_INSTANT_US);
+        while (sim_batch_wrote())
+            finish_batches(now);
+    } while (ready_first != NULL || next_time() <= now + SAME_INSTANT_US);
     for (int device = 0; device < sim_config.devices; device++)
         sim_scheduler_dispatch(device, now);
     in_step = false;
+}
+
+/* What happens at the next instant, if that is not after `limit`. */
+static bool step(double limit) {
+    const double now = next_time();
+    if (!(now <= limit) || isinf(now))
+        return false;
+    settle(now);
     return true;
 }
 
+/* What the host has written counts from the moment when the simulation hears of it, which is the next call. */
 void sim_engine_run_to(double time) {
     while (!in_step && step(time))
+        continue;
+    if (in_step || !sim_batch_any(true))
+        return;
+    finish_batches(sim_host_us);
+    settle(sim_host_us);
+    while (step(time))
         continue;
 }
 
@@ -202,13 +234,16 @@ bool sim_engine_wait_for_something(void) {
     return true;
 }
 
-void sim_engine_run_until_done(const struct op *op) {
+CUresult sim_engine_run_until_done(const struct op *op) {
+    sim_engine_run_to(sim_host_us);
     while (!op->done && step(HUGE_VAL))
         continue;
     if (!op->done) {
-        sim_say("internal error: work that can never finish");
-        return;
+        sim_say(sim_batch_any(false) ? "a stream waits for a value in memory that no work on the device will write"
+                                     : "internal error: work that can never finish");
+        return CUDA_ERROR_LAUNCH_TIMEOUT;
     }
     if (op->done_us > sim_host_us)
         sim_host_us = op->done_us;
+    return CUDA_SUCCESS;
 }

@@ -4,7 +4,7 @@
 
 /* ---- device work (ops.c, engine.c, scheduler.c) ---- */
 
-enum op_kind { OP_NOTHING, OP_KERNEL, OP_DELAY };
+enum op_kind { OP_NOTHING, OP_KERNEL, OP_DELAY, OP_BATCH };
 
 /* What makes blocks share a multiprocessor: same kernel, same threads, on GPUs of one kind. */
 struct work_class {
@@ -33,7 +33,10 @@ struct op {
     uint32_t after_count, after_room;
     struct stream *stream; /* whose queue it counts in, or NULL */
     struct launch *launch; /* kernels only */
-    struct op *next;       /* in a queue of the scheduler */
+    struct batch *batch;   /* owned: reads and writes of memory, and the next of them */
+    uint32_t batch_at;
+    struct transfer *transfer; /* owned: a copy that is done when the operation ends; or NULL */
+    struct op *next;           /* in a queue of the scheduler */
 };
 
 struct launch {
@@ -63,7 +66,24 @@ double sim_block_work(const struct launch *launch, uint64_t block);
 
 void sim_engine_run_to(double time);
 bool sim_engine_wait_for_something(void);
-void sim_engine_run_until_done(const struct op *op);
+CUresult sim_engine_run_until_done(const struct op *op); /* LAUNCH_TIMEOUT: never */
+
+/* Waiting for values in memory, and writing them, as work of a stream (batch.c, batch_api.c). */
+struct batch {
+    uint32_t count;
+    CUstreamBatchMemOpParams each[];
+};
+
+CUresult sim_batch_make(const CUstreamBatchMemOpParams *each, unsigned int count, struct batch **out);
+struct batch *sim_batch_copy(const struct batch *batch);
+void sim_batch_attach(struct op *op, struct batch *batch);
+void sim_batch_ended(void);
+bool sim_batch_pending(void); /* one of them has not ended */
+void sim_batch_note_write(void);
+bool sim_batch_start(struct op *op);  /* true: all of it is done; false: it waits */
+bool sim_batch_wrote(void);           /* since the last call */
+struct op *sim_batch_take_done(void); /* one that waits no longer; NULL: none */
+bool sim_batch_any(bool ready);       /* one waits; or: the next call above would find one */
 
 double sim_scheduler_next(int device);
 void sim_scheduler_step(int device, double now);
@@ -120,12 +140,13 @@ struct stream *sim_stream_here(struct context *context, unsigned int flags, int 
 struct stream *sim_stream_new(struct context *context, unsigned int flags, int priority);
 void sim_stream_free(struct stream *stream);
 void sim_stream_op_finished(struct stream *stream);
+CUresult sim_event_new(struct context *context, unsigned int flags, CUevent *out);
 void sim_event_free(struct event *event);
 struct op *sim_stream_op(struct stream *stream, enum op_kind kind);
 void sim_stream_submit(struct stream *stream, struct op *op);
-void sim_stream_drain(struct stream *stream);
+CUresult sim_stream_drain(struct stream *stream);
 bool sim_stream_idle(const struct stream *stream);
-void sim_context_drain(struct context *context);
+CUresult sim_context_drain(struct context *context);
 void sim_context_free_work(struct context *context);
 unsigned long long sim_stream_number(const struct stream *stream);
 int sim_clamp_priority(int priority);
@@ -166,6 +187,7 @@ struct node {
     struct attribute_set *attributes; /* or NULL: none was given */
     void **parameter_pointers;        /* what GetParams hands out */
     struct transfer *transfer;        /* copies and fills */
+    struct batch *batch;              /* waits for values, and writes */
     CUhostFn function;                /* host functions */
     void *argument;
     CUevent event;       /* records and waits */
@@ -187,6 +209,8 @@ struct capture {
     uint64_t thread;
     struct stream *origin;
     struct graph *graph;
+    bool given;     /* the program's own graph, which stays its own */
+    uint32_t first; /* of its nodes that the capture made */
     struct capture *next;
 };
 
@@ -203,7 +227,7 @@ CUresult sim_capture_wait(struct stream *stream, struct event *event);
 void sim_capture_stream_gone(struct stream *stream);
 bool sim_capture_holds(const struct event *event);
 void sim_capture_leave(struct stream *stream);
-struct capture *sim_capture_begin(struct stream *stream, int mode);
+struct capture *sim_capture_begin(struct stream *stream, int mode, struct graph *given); /* NULL: a new one */
 void sim_capture_end(struct capture *capture, struct context *context);
 int sim_capture_exchange_mode(int mode);
 

@@ -156,22 +156,25 @@ bool sim_stream_idle(const struct stream *stream) {
     return true;
 }
 
-static void drain(const struct stream *stream) {
-    if (!finished(stream))
-        sim_engine_run_until_done(stream->tail);
+static CUresult drain(const struct stream *stream) {
+    return finished(stream) ? CUDA_SUCCESS : sim_engine_run_until_done(stream->tail);
 }
 
-void sim_stream_drain(struct stream *stream) {
+CUresult sim_stream_drain(struct stream *stream) {
+    CUresult result = CUDA_SUCCESS;
     for (const struct stream *other = stream->legacy ? stream->context->streams : NULL; other != NULL;
          other = other->next)
-        if (is_blocking(other))
-            drain(other);
-    drain(stream);
+        if (is_blocking(other) && result == CUDA_SUCCESS)
+            result = drain(other);
+    return result == CUDA_SUCCESS ? drain(stream) : result;
 }
 
-void sim_context_drain(struct context *context) {
-    for (const struct stream *stream = context->streams; stream != NULL; stream = stream->next)
-        drain(stream);
+CUresult sim_context_drain(struct context *context) {
+    CUresult result = CUDA_SUCCESS;
+    for (const struct stream *stream = context->streams; stream != NULL && result == CUDA_SUCCESS;
+         stream = stream->next)
+        result = drain(stream);
+    return result;
 }
 
 void sim_context_free_work(struct context *context) {

@@ -56,9 +56,9 @@ static CUresult synchronize(CUstream handle, bool per_thread) {
     const CUresult forbidden = sim_capture_stream_forbids(stream);
     if (forbidden != CUDA_SUCCESS)
         return forbidden;
-    sim_stream_drain(stream);
+    const CUresult result = sim_stream_drain(stream);
     sim_log_flush();
-    return CUDA_SUCCESS;
+    return result;
 }
 SIM_BOTH(cuStreamSynchronize, synchronize, (CUstream handle), handle)
 
@@ -182,11 +182,18 @@ static CUresult wait_event(CUstream handle, CUevent event_handle, unsigned int f
     if (flags > 1)
         return CUDA_ERROR_INVALID_VALUE;
     bool capturing;
-    if (sim_capture_holds(event))
+    const bool external = flags == EVENT_EXTERNAL;
+    if (!external && sim_capture_holds(event))
         return sim_capture_wait(stream, event);
     const CUresult result = sim_capture_check(stream, &capturing);
     if (result != CUDA_SUCCESS)
         return result;
+    if (external) {
+        struct node *const node = capturing ? sim_capture_node(stream, NODE_WAIT) : NULL;
+        if (node != NULL)
+            node->event = event_handle;
+        return node != NULL ? CUDA_SUCCESS : capturing ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
+    }
     if (event->record == NULL)
         return CUDA_SUCCESS; /* never recorded: nothing to wait for */
     if (capturing) {

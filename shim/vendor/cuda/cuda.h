@@ -18,6 +18,7 @@
  *   query.c   what the program asks about occupancy
  *   size.c    which size the program asked for, where a node shows another
  *   stream.c  streams of communication libraries
+ *   windows.h overlap windows: windows.c, order.c, copy.c, exec.c, follow.c
  *   runtime.c the names of NVIDIA's runtime (runtime.def), which say where a launch comes from
  */
 #pragma once
@@ -46,9 +47,13 @@ enum hook {
 #define PARAMETERS_OF(...) __VA_ARGS__
 #define DRIVER(name, body, parameters, ...)                                                                            \
     CUresult body(enum overlap_way way, enum hook hook, uintptr_t site, PARAMETERS_OF parameters);
+#define DRIVER_VOID(name, body) CUresult body(enum overlap_way way, enum hook hook, uintptr_t site);
 #define DRIVER_LAUNCH(name, body, parameters, ...)
 #include "driver.def"
 #undef DRIVER
+
+/* Is the default stream of this call the thread's own? By the name of the entry point. */
+bool hook_is_per_thread(enum hook hook);
 
 #define DRIVER_WAYS 3 /* symbol, dlsym, proc_address: the first of enum overlap_way */
 
@@ -139,11 +144,10 @@ bool device_priority(uint32_t kind, int32_t value, int *priority);
 /* The priority that communication launches get now, by the policy of the device. False: none, and *reason says why. */
 bool priority_for(const struct overlap_policy *policy, int *priority, uint32_t *reason);
 
-/* What `auto` learns about the process, and what may end it for good: communication runs at a priority of the program's
- * own; communication is launched on a stream; a grid that fills the GPU in one wave is. */
+/* What ends `auto` for good: communication runs at a priority of the program's own; a grid that fills the GPU in one wave
+ * runs beside communication. */
 void priority_program_sets(void);
-void priority_communicates(CUstream stream, bool per_thread);
-void priority_watch(CUstream stream, bool per_thread);
+void priority_one_wave_beside(void);
 bool priority_is_auto(const struct overlap_policy *policy);
 
 /* The driver has refused a priority: launches get none from now on. */
@@ -163,7 +167,8 @@ enum handle_mark {
     HANDLE_REFUSED = 1,         /* a changed launch was refused */
     HANDLE_OCCUPANCY_ASKED = 2, /* the program asked how many of its blocks fit */
     HANDLE_RAISED = 8,          /* communication that we launch at another priority */
-    HANDLE_SIZES_NOTED = 4      /* size.c knows some of it */
+    HANDLE_SIZES_NOTED = 4,     /* size.c knows some of it */
+    HANDLE_COMMUNICATES = 16    /* launches of it are communication */
 };
 
 struct handle {
@@ -303,11 +308,17 @@ void launch_leave_alone(const struct request *request, uint64_t place, bool laun
 /* Refused because of what we changed, as far as an error code can tell. */
 bool launch_is_refusal(CUresult result);
 
-/* Counts a launch. */
+/* Counts a launch; moves some that were counted to another reason. */
 void launch_count_reason(enum overlap_way way, uint32_t reason);
+void launch_move_reason(enum overlap_way way, uint32_t from, uint32_t to, uint64_t count);
 
-/* --trace: writes the launch down. raised: at the word's priority. */
-void launch_trace(const struct request *request, uint32_t reason, uint32_t launched, bool raised, uint64_t word);
+/* Every launch of this thread shall come to launch_slow(), or no longer. */
+void launch_followed(bool on);
+
+/* --trace: writes the launch down. raised: at the word's priority; found: where it is. */
+struct overlap_found;
+void launch_trace(const struct request *request, uint32_t reason, uint32_t launched, bool raised, uint64_t word,
+                  const struct overlap_found *found);
 
 /* Everything that is not a direct hit in the cache. word: what the first look found, or 0. */
 CUresult launch_slow(struct request *request, uint64_t word);
@@ -317,9 +328,12 @@ CUresult launch_slow(struct request *request, uint64_t word);
 CUresult launch_raised(struct request *request, uint64_t word);
 CUresult launch_changed(struct request *request, uint64_t word);
 
+/* What makes the word of a computation launch depend on overlap windows (windows.h). */
+#define WINDOW_BITS (OVERLAP_WORD_WINDOWED | OVERLAP_WORD_WATCHED | OVERLAP_WORD_ORDERS)
+
 static inline CUresult launch_not_direct(struct request *request, uint64_t word) {
     uint64_t kind = word & (OVERLAP_WORD_RAISE | OVERLAP_WORD_CHANGED | OVERLAP_WORD_DIRECT | OVERLAP_WORD_TRACED |
-                            OVERLAP_WORD_CARRIES);
+                            OVERLAP_WORD_CARRIES | WINDOW_BITS);
     return kind == OVERLAP_WORD_RAISE     ? launch_raised(request, word)
            : kind == OVERLAP_WORD_CHANGED ? launch_changed(request, word)
                                           : launch_slow(request, word);
@@ -370,10 +384,16 @@ const void *graph_kernel_of(const CUDA_KERNEL_NODE_PARAMS *params, bool second);
 /* Gives a kernel node the program's own size back; true if it had ours. */
 bool graph_set_back(CUgraphNode node);
 
+/* Does a kernel node launch communication? */
+bool graph_is_communication(CUgraphNode node);
+
 /* ---- instantiate.c ---- */
 
 /* 1: communication was raised in this process, so a graph may hold a raised node. */
 extern uint32_t graph_may_be_raised;
+
+/* All flags that a function finds for the nodes of a graph and of those inside it. */
+uint32_t graph_flags(CUgraph graph, uint32_t (*of)(CUgraphNode node, int type));
 
 /* ---- stream.c ---- */
 

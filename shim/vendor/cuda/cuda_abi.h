@@ -14,6 +14,7 @@ typedef void *CUkernel;
 typedef void *CUmodule;
 typedef void *CUlibrary;
 typedef void *CUstream;
+typedef void *CUevent;
 typedef void *CUgraphExec;
 typedef void *CUgraph;
 typedef void *CUgraphNode;
@@ -70,6 +71,7 @@ enum {
     CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT = 7,
     CU_LAUNCH_ATTRIBUTE_PRIORITY = 8,
     CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION = 11,
+    CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT = 12, /* 12.3 */
 };
 
 typedef union {
@@ -80,6 +82,7 @@ typedef union {
         uint32_t x, y, z;
     } cluster;
     int32_t programmatic;
+    CUevent event; /* begins what the two that record one have */
 } CUlaunchAttributeValue;
 typedef CUlaunchAttributeValue CUstreamAttrValue; /* its attributes have the same numbers */
 
@@ -104,6 +107,8 @@ _Static_assert(sizeof(CUlaunchConfig) == 56, "as in cuda.h");
 
 enum { CU_STREAM_LEGACY = 1, CU_STREAM_PER_THREAD = 2 }; /* handles; NULL is the one or the other, by the call */
 enum { CU_STREAM_CAPTURE_STATUS_NONE = 0 };
+enum { CU_STREAM_NON_BLOCKING = 1 };
+enum { CU_EVENT_RECORD_EXTERNAL = 1 };
 enum { CU_STREAM_CAPTURE_MODE_RELAXED = 2 };
 enum { CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM = 2 };
 
@@ -126,6 +131,7 @@ typedef struct {
     union {
         int64_t reserved1[29];
         CUDA_KERNEL_NODE_PARAMS kernel;
+        CUevent event; /* of nodes that record it, or wait for it */
     };
     int64_t reserved2;
 } CUgraphNodeParams;
@@ -144,6 +150,25 @@ typedef struct {
     int result_out;
 } CUDA_GRAPH_INSTANTIATE_PARAMS;
 
-enum { CU_GRAPH_NODE_TYPE_KERNEL = 0, CU_GRAPH_NODE_TYPE_GRAPH = 4 };
+enum {
+    CU_GRAPH_NODE_TYPE_KERNEL = 0,
+    CU_GRAPH_NODE_TYPE_GRAPH = 4,
+    CU_GRAPH_NODE_TYPE_WAIT_EVENT = 6,
+    CU_GRAPH_NODE_TYPE_EVENT_RECORD = 7,
+    CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT = 9,
+    CU_GRAPH_NODE_TYPE_BATCH_MEM_OP = 12,
+};
 enum { CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC = 1 };
 enum { CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY = 8 };
+
+/* 8.0: operations on memory in a stream. */
+typedef union {
+    int operation;
+    uint64_t pad[6];
+} CUstreamBatchMemOpParams;
+_Static_assert(sizeof(CUstreamBatchMemOpParams) == 48, "as in cuda.h");
+enum { CU_STREAM_MEM_OP_WAIT_VALUE_32 = 1, CU_STREAM_MEM_OP_WAIT_VALUE_64 = 4 };
+
+typedef struct {
+    char reserved[64];
+} CUipcEventHandle; /* passed on by value */

@@ -51,6 +51,18 @@ CUresult proc_address_v2_body(enum overlap_way way, enum hook hook, uintptr_t si
         return body(OVERLAP_WAY_proc_address, HOOK_##name, SITE, __VA_ARGS__);                                         \
     }
 
+#define DRIVER_VOID(name, body)                                                                                        \
+    OVERLAP_EXPORT CUresult name(void);                                                                                \
+    OVERLAP_EXPORT CUresult name(void) {                                                                               \
+        return body(OVERLAP_WAY_symbol, HOOK_##name, SITE);                                                            \
+    }                                                                                                                  \
+    static CUresult dlsym_##name(void) {                                                                               \
+        return body(OVERLAP_WAY_dlsym, HOOK_##name, SITE);                                                             \
+    }                                                                                                                  \
+    static CUresult proc_##name(void) {                                                                                \
+        return body(OVERLAP_WAY_proc_address, HOOK_##name, SITE);                                                      \
+    }
+
 /* The slow functions behind the hot thunks: jumped to, so SITE is the program's return address there too. */
 #define SLOW(way, name, body, parameters, ...)                                                                         \
     CUresult slow_##way##_##name parameters;                                                                           \

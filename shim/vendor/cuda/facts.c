@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "launch.h"
+#include "windows.h"
 
 /* Raised by one whenever something that decisions depend on has changed: those made before are withdrawn. */
 static uint32_t epoch_now;
@@ -160,6 +161,8 @@ static void gather(struct facts *facts, const struct request *request, struct ha
 static uint64_t communicate(const struct facts *facts, struct overlap_decision *decision, uint32_t *epoch) {
     uint64_t flags = OVERLAP_WORD_COMMUNICATION;
     int priority = 0;
+    if (facts->handle)
+        __atomic_fetch_or(&facts->handle->marks, (uint32_t)HANDLE_COMMUNICATES, __ATOMIC_RELAXED);
     if (priority_for(facts->policy, &priority, &decision->reason)) {
         flags |= OVERLAP_WORD_RAISE | (uint64_t)(uint16_t)priority << OVERLAP_WORD_PRIORITY_SHIFT;
         if (priority_is_auto(facts->policy))
@@ -209,6 +212,10 @@ static uint64_t compute(struct facts *facts, struct overlap_decision *decision) 
         ((changed && rule->carveout != OVERLAP_CARVEOUT_KEEP) || (fits && rule->carveout == OVERLAP_CARVEOUT_ALWAYS)))
         carveout_prefer(facts->handle, facts->device->ordinal);
     uint64_t flags = changed ? OVERLAP_WORD_CHANGED : 0;
+    if (changed && decision->windowed)
+        flags |= OVERLAP_WORD_WINDOWED;
+    if (window_legacy_matters())
+        flags |= OVERLAP_WORD_ORDERS;
     if (changed && cluster)
         flags |= OVERLAP_WORD_CLUSTER;
     if (priority_is_auto(facts->policy) && __atomic_load_n(&facts->device->seen, __ATOMIC_ACQUIRE) &&
@@ -222,19 +229,23 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
     struct facts facts;
     struct overlap_decision decision = {.reason = OVERLAP_REASON_communication,
                                         .dynamic_shared = request->config.sharedMemBytes,
+                                        .rule = OVERLAP_NO_RULE,
                                         .maximum_blocks = UINT64_MAX};
     uint32_t epoch = __atomic_load_n(&epoch_now, __ATOMIC_ACQUIRE);
     gather(&facts, request, handle, device);
     uint64_t flags = overlap_armed()->trace ? OVERLAP_WORD_TRACED : 0;
     flags |= facts.launch.flags & OVERLAP_LAUNCH_COMMUNICATION ? communicate(&facts, &decision, &epoch)
                                                                : compute(&facts, &decision);
+    if (flags & OVERLAP_WORD_TRACED && decision.rule != OVERLAP_NO_RULE && !decision.windowed &&
+        !(flags & OVERLAP_WORD_COMMUNICATION))
+        flags |= OVERLAP_WORD_ALWAYS;
     uint32_t beyond = handle && !size_is_ours(handle, request->config.sharedMemBytes)
                           ? limit_beyond(handle, device->ordinal, request->config.sharedMemBytes)
                           : 0;
     if (beyond) {
         decision.reason = flags & OVERLAP_WORD_COMMUNICATION ? decision.reason : OVERLAP_REASON_cannot_launch;
         decision.dynamic_shared = beyond;
-        flags = (flags & ~OVERLAP_WORD_CHANGED) | OVERLAP_WORD_DIRECT; /* there is nothing to prove, and... */
+        flags = (flags & ~(OVERLAP_WORD_CHANGED | WINDOW_BITS)) | OVERLAP_WORD_DIRECT; /* there is nothing to prove, and... */
         place = 0;                                                     /* ...the program may set another limit */
         if (beyond != request->config.sharedMemBytes)
             flags |= OVERLAP_WORD_CHANGED;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda.h"
+#include "windows.h"
 
 /* A node whose size was given to the driver may become cooperative or a cluster afterwards. */
 static bool forbids_shaping(int attribute) {
@@ -120,6 +120,10 @@ static bool plan(struct node *node, uintptr_t site, const CUDA_KERNEL_NODE_PARAM
     node->reason = (uint32_t)(node->word >> OVERLAP_WORD_REASON_SHIFT & 63);
     const uint32_t size = (uint32_t)(node->word & OVERLAP_WORD_SIZE_MASK);
     node->changed = node->word & OVERLAP_WORD_CHANGED;
+    if (node->changed && node->word & OVERLAP_WORD_WINDOWED) { /* added by hand: what it runs beside is not known */
+        node->changed = false;
+        node->reason = OVERLAP_REASON_not_overlapping;
+    }
     if (!node->changed || !handle)
         return true;
     if (node->reason == OVERLAP_REASON_cannot_launch) { /* beyond the program's own limit: for the driver to refuse */
@@ -177,15 +181,17 @@ static void added(struct node *node, CUgraphNode made) {
         else
             node->reason = OVERLAP_REASON_graph_priority_ignored;
     }
-    if (node->word & OVERLAP_WORD_COMMUNICATION)
+    if (node->word & OVERLAP_WORD_COMMUNICATION) {
         launch_count(OVERLAP_COUNTER_COMMUNICATION);
+        __atomic_store_n(&exec_may_communicate, 1, __ATOMIC_RELAXED);
+    }
     if (raised)
         launch_count(OVERLAP_COUNTER_RAISED);
     launch_count_reason(OVERLAP_WAY_graph_node, node->reason);
     if (node->word & OVERLAP_WORD_TRACED)
         launch_trace(&node->request, node->reason,
                      node->changed ? node->params.sharedMemBytes : node->request.config.sharedMemBytes, raised,
-                     node->word);
+                     node->word, &(struct overlap_found){0});
 }
 
 /* ---- Nodes ---- */
@@ -223,6 +229,13 @@ static bool plan_generic(struct node *node, uintptr_t site, const CUgraphNodePar
     return true;
 }
 
+/* Nodes that record or wait matter to overlap windows. */
+static CUresult other_node(const CUgraphNodeParams *params, CUresult result) {
+    if (result == CUDA_SUCCESS && params)
+        capture_node_added(params);
+    return result;
+}
+
 CUresult graph_add_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphNode *made, CUgraph graph,
                         const CUgraphNode *dependencies, size_t count, CUgraphNodeParams *params) {
     REAL_OR_RETURN(cuGraphAddNode);
@@ -230,7 +243,7 @@ CUresult graph_add_body(enum overlap_way way, enum hook hook, uintptr_t site, CU
     CUgraphNodeParams ours;
     CUresult result;
     if (!plan_generic(&node, site, params, 0, &ours))
-        return real(made, graph, dependencies, count, params);
+        return other_node(params, real(made, graph, dependencies, count, params));
     MAKE_NODE(node, result, real(made, graph, dependencies, count, &ours),
               real(made, graph, dependencies, count, params));
     added(&node, result == CUDA_SUCCESS && made ? *made : NULL);
@@ -245,7 +258,7 @@ CUresult graph_add_v2_body(enum overlap_way way, enum hook hook, uintptr_t site,
     CUgraphNodeParams ours;
     CUresult result;
     if (!plan_generic(&node, site, params, flags_of_edges(edges, count), &ours))
-        return real(made, graph, dependencies, edges, count, params);
+        return other_node(params, real(made, graph, dependencies, edges, count, params));
     MAKE_NODE(node, result, real(made, graph, dependencies, edges, count, &ours),
               real(made, graph, dependencies, edges, count, params));
     added(&node, result == CUDA_SUCCESS && made ? *made : NULL);
@@ -270,7 +283,7 @@ CUresult graph_set_body(enum overlap_way way, enum hook hook, uintptr_t site, CU
     CUgraphNodeParams ours;
     CUresult result;
     if (!plan_generic(&node, site, params, flags_of_node(changed), &ours))
-        return real(changed, params);
+        return other_node(params, real(changed, params));
     MAKE_NODE(node, result, real(changed, &ours), real(changed, params));
     return result;
 }
@@ -293,7 +306,7 @@ CUresult graph_exec_set_body(enum overlap_way way, enum hook hook, uintptr_t sit
     CUgraphNodeParams ours;
     CUresult result;
     if (!plan_generic(&node, site, params, flags_of_node(changed), &ours))
-        return real(exec, changed, params);
+        return other_node(params, real(exec, changed, params));
     MAKE_NODE(node, result, real(exec, changed, &ours), real(exec, changed, params));
     return result;
 }
@@ -347,6 +360,18 @@ bool graph_set_back(CUgraphNode node) {
     return set(node, &params) == CUDA_SUCCESS;
 }
 
+bool graph_is_communication(CUgraphNode node) {
+    type_cuGraphKernelNodeGetParams *get = real_own(HOOK_cuGraphKernelNodeGetParams_v2);
+    const bool second = get;
+    CUDA_KERNEL_NODE_PARAMS params;
+    memset(&params, 0, sizeof params);
+    if (!get)
+        get = real_own(HOOK_cuGraphKernelNodeGetParams);
+    const struct handle *handle =
+        get && get(node, &params) == CUDA_SUCCESS ? handle_find(graph_kernel_of(&params, second)) : NULL;
+    return handle && handle_is_marked(handle, HANDLE_COMMUNICATES);
+}
+
 CUresult graph_set_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphNode node, int attribute,
                                   const CUlaunchAttributeValue *value) {
     REAL_OR_RETURN(cuGraphKernelNodeSetAttribute);
@@ -367,6 +392,7 @@ CUresult graph_add_dependencies_body(enum overlap_way way, enum hook hook, uintp
                                      const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edges,
                                      size_t count) {
     REAL_OR_RETURN(cuGraphAddDependencies_v2);
+    capture_dependencies_added();
     CUresult result = real(graph, from, to, edges, count);
     for (size_t i = 0; result == CUDA_SUCCESS && to && armed_and_ready() && i < count; i++)
         if (edges && flags_of_edges(&edges[i], 1))

@@ -4,22 +4,22 @@
  */
 #include <string.h>
 
-#include "cuda.h"
+#include "windows.h"
 
 uint32_t graph_may_be_raised;
 
 enum { DEEPEST = 8, NODES = 32 }; /* what fits on a small stack */
 
-/* Does something with every kernel node of a graph and of those inside it; true if any call said so. */
-static bool each_kernel(CUgraph graph, bool (*act)(CUgraphNode), int depth) {
+/* Does something with every node of a graph and of those inside it; all bits that any call returned. */
+static uint32_t each_node(CUgraph graph, uint32_t (*act)(CUgraphNode node, int type), int depth) {
     CUgraphNode few[NODES], *nodes = few;
     size_t count = 0;
-    bool any = false;
+    uint32_t any = 0;
     if (!driver.cuGraphGetNodes || !driver.cuGraphNodeGetType || depth > DEEPEST ||
         driver.cuGraphGetNodes(graph, NULL, &count) != CUDA_SUCCESS)
-        return false;
+        return 0;
     if (count > NODES && !(nodes = overlap_map(count * sizeof *nodes)))
-        return false;
+        return 0;
     const size_t mapped = count;
     if (driver.cuGraphGetNodes(graph, nodes, &count) != CUDA_SUCCESS)
         count = 0;
@@ -28,27 +28,31 @@ static bool each_kernel(CUgraph graph, bool (*act)(CUgraphNode), int depth) {
         CUgraph inner = NULL;
         if (driver.cuGraphNodeGetType(nodes[i], &type) != CUDA_SUCCESS)
             continue;
-        if (type == CU_GRAPH_NODE_TYPE_KERNEL)
-            any |= act(nodes[i]);
-        else if (type == CU_GRAPH_NODE_TYPE_GRAPH && driver.cuGraphChildGraphNodeGetGraph &&
-                 driver.cuGraphChildGraphNodeGetGraph(nodes[i], &inner) == CUDA_SUCCESS)
-            any |= each_kernel(inner, act, depth + 1);
+        any |= act(nodes[i], type);
+        if (type == CU_GRAPH_NODE_TYPE_GRAPH && driver.cuGraphChildGraphNodeGetGraph &&
+            driver.cuGraphChildGraphNodeGetGraph(nodes[i], &inner) == CUDA_SUCCESS)
+            any |= each_node(inner, act, depth + 1);
     }
     if (nodes != few)
         overlap_unmap(nodes, mapped * sizeof *nodes);
     return any;
 }
 
+uint32_t graph_flags(CUgraph graph, uint32_t (*of)(CUgraphNode node, int type)) {
+    return each_node(graph, of, 0);
+}
+
 /* A node of a kernel that we raise, at a priority of its own. */
-static bool is_raised(CUgraphNode node) {
+static uint32_t is_raised(CUgraphNode node, int type) {
     type_cuGraphKernelNodeGetParams *get = real_own(HOOK_cuGraphKernelNodeGetParams_v2);
     CUDA_KERNEL_NODE_PARAMS params;
     CUlaunchAttributeValue value;
     memset(&params, 0, sizeof params);
     memset(&value, 0, sizeof value);
-    if (!get || !driver.cuGraphKernelNodeGetAttribute || get(node, &params) != CUDA_SUCCESS ||
+    if (type != CU_GRAPH_NODE_TYPE_KERNEL || !get || !driver.cuGraphKernelNodeGetAttribute ||
+        get(node, &params) != CUDA_SUCCESS ||
         driver.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value) != CUDA_SUCCESS)
-        return false;
+        return 0;
     struct handle *handle = value.priority < 0 ? handle_find(graph_kernel_of(&params, true)) : NULL;
     return handle && handle_is_marked(handle, HANDLE_RAISED);
 }
@@ -57,15 +61,25 @@ static bool is_raised(CUgraphNode node) {
 static uint64_t flag_for(CUgraph graph) {
     if (!__atomic_load_n(&graph_may_be_raised, __ATOMIC_RELAXED) || !armed_and_ready())
         return 0;
-    return each_kernel(graph, is_raised, 0) ? CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY : 0;
+    return each_node(graph, is_raised, 0) ? CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY : 0;
+}
+
+static uint32_t set_back(CUgraphNode node, int type) {
+    return type == CU_GRAPH_NODE_TYPE_KERNEL && graph_set_back(node);
 }
 
 /* A graph did not instantiate: is there something to try again without our sizes? */
 static bool try_again(CUgraph graph, CUresult result) {
-    if (!launch_is_refusal(result) || !armed_and_ready() || !each_kernel(graph, graph_set_back, 0))
+    if (!launch_is_refusal(result) || !armed_and_ready() || !each_node(graph, set_back, 0))
         return false;
     launch_count(OVERLAP_COUNTER_REFUSED);
     return true;
+}
+
+static CUresult made(CUgraphExec *exec, CUgraph graph, CUresult result) {
+    if (result == CUDA_SUCCESS && exec)
+        exec_made(*exec, graph);
+    return result;
 }
 
 CUresult graph_instantiate_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphExec *exec, CUgraph graph,
@@ -75,9 +89,9 @@ CUresult graph_instantiate_body(enum overlap_way way, enum hook hook, uintptr_t 
     const uint64_t flag = flag_for(graph);
     /* This form takes no flags; where the other one fails, this one says why. */
     if (flag && with_flags && with_flags(exec, graph, flag) == CUDA_SUCCESS)
-        return CUDA_SUCCESS;
+        return made(exec, graph, CUDA_SUCCESS);
     CUresult result = real(exec, graph, error, log, size);
-    return try_again(graph, result) ? real(exec, graph, error, log, size) : result;
+    return made(exec, graph, try_again(graph, result) ? real(exec, graph, error, log, size) : result);
 }
 
 CUresult graph_instantiate_flags_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphExec *exec,
@@ -87,7 +101,7 @@ CUresult graph_instantiate_flags_body(enum overlap_way way, enum hook hook, uint
     CUresult result = real(exec, graph, flags | flag);
     if ((flag & ~flags) && launch_is_refusal(result))
         result = real(exec, graph, flags);
-    return try_again(graph, result) ? real(exec, graph, flags) : result;
+    return made(exec, graph, try_again(graph, result) ? real(exec, graph, flags) : result);
 }
 
 CUresult graph_instantiate_params_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphExec *exec,
@@ -101,5 +115,5 @@ CUresult graph_instantiate_params_body(enum overlap_way way, enum hook hook, uin
     params->flags = flags;
     if ((flag & ~flags) && launch_is_refusal(result))
         result = real(exec, graph, params);
-    return try_again(graph, result) ? real(exec, graph, params) : result;
+    return made(exec, graph, try_again(graph, result) ? real(exec, graph, params) : result);
 }

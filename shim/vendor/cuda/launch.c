@@ -8,9 +8,12 @@
 #include <string.h>
 
 #include "launch.h"
+#include "windows.h"
 
 struct overlap_cache launch_cache;
 __thread struct this_thread this_thread __attribute__((tls_model("initial-exec")));
+/* Its own, also while this_thread.shard is hidden from the hot path, which then asks us about every launch. */
+static __thread struct overlap_shard *own_shard __attribute__((tls_model("initial-exec")));
 static __thread bool thread_shares __attribute__((tls_model("initial-exec"))); /* more threads than shards */
 
 enum { ATTRIBUTES = 24 };
@@ -18,8 +21,9 @@ enum { ATTRIBUTES = 24 };
 /* ---- Counting ---- */
 
 void overlap_vendor_forked(void) {
-    this_thread.shard = NULL;
+    this_thread.shard = own_shard = NULL;
     thread_shares = false;
+    window_forked();
     if (driver_ready()) {
         device_forked();
         overlap_cache_forget_all(&launch_cache);
@@ -28,15 +32,15 @@ void overlap_vendor_forked(void) {
 
 static struct overlap_shard *shard_of_thread(void) {
     const int saved = errno;
-    if (this_thread.shard)
-        return this_thread.shard;
+    if (own_shard)
+        return own_shard;
     bool made = overlap_page_start();
     struct overlap_page *page = __atomic_load_n(&overlap_current_page, __ATOMIC_ACQUIRE);
     struct overlap_shard *shard = &page->shards[OVERLAP_SHARDS - 1];
     if (made && !thread_shares) { /* else asked again next time, or there are too many of us */
         shard = overlap_shard_claim(page, overlap_thread_id(), overlap_thread_alive);
         thread_shares = overlap_shard_is_shared(page, shard);
-        this_thread.shard = thread_shares ? NULL : shard;
+        this_thread.shard = own_shard = thread_shares ? NULL : shard;
     }
     errno = saved;
     return shard;
@@ -49,8 +53,8 @@ __attribute__((cold, noinline)) static void count_first(size_t offset) {
 
 /* offset: of the counter in a shard. A thread with a shard of its own needs no atomic operation. */
 static inline void count_at(size_t offset) {
-    if (__builtin_expect(this_thread.shard != NULL, 1))
-        ++*(uint64_t *)((char *)this_thread.shard + offset);
+    if (__builtin_expect(own_shard != NULL, 1))
+        ++*(uint64_t *)((char *)own_shard + offset);
     else
         count_first(offset);
 }
@@ -67,12 +71,46 @@ void launch_count_reason(enum overlap_way way, uint32_t reason) {
     count_launch(way, reason);
 }
 
+void launch_move_reason(enum overlap_way way, uint32_t from, uint32_t to, uint64_t count) {
+    struct overlap_shard *shard = shard_of_thread();
+    const bool shared = overlap_shard_is_shared(overlap_current_page, shard);
+    uint64_t *cells[2] = {&shard->launches[way][to], &shard->launches[way][from]};
+    for (int i = 0; i < 2; i++) { /* first more, then less: a reader in between finds too many, not too few */
+        const uint64_t change = i ? 0 - count : count;
+        if (shared)
+            __atomic_fetch_add(cells[i], change, __ATOMIC_RELAXED);
+        else
+            __atomic_store_n(cells[i], __atomic_load_n(cells[i], __ATOMIC_RELAXED) + change, __ATOMIC_RELAXED);
+    }
+}
+
+void launch_followed(bool on) {
+    this_thread.shard = on ? NULL : own_shard;
+}
+
 /* Its kernels are not seen one by one; how often graphs run is at least said. */
 CUresult graph_launch_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphExec graph, CUstream stream) {
     REAL_OR_RETURN(cuGraphLaunch);
+    const bool per_thread = hook == HOOK_cuGraphLaunch_ptsz;
+    struct overlap_order *order = windows();
+    const uint32_t flags = order ? exec_flags(graph) : 0;
     if (overlap_armed())
         launch_count(OVERLAP_COUNTER_GRAPH_LAUNCHES);
-    return real(graph, stream);
+    CUresult result = real(graph, stream);
+    if (!order || result != CUDA_SUCCESS)
+        return result;
+    copy_made(stream, per_thread);
+    if (flags & (EXEC_WAITS | EXEC_UNKNOWN)) {
+        struct overlap_stream *its = window_stream(order, stream, per_thread);
+        if (overlap_stream_here(its) != its) /* part of another graph now */
+            __atomic_store_n(&exec_may_wait, 1, __ATOMIC_RELAXED);
+        if (flags & EXEC_UNKNOWN)
+            overlap_order_unknown(order, its);
+        overlap_order_behind_all(order, its);
+    }
+    if (flags & EXEC_COMMUNICATES)
+        window_communicates(stream, per_thread, way);
+    return result;
 }
 
 CUresult launch_cooperative_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function,
@@ -219,8 +257,6 @@ static inline __attribute__((always_inline)) CUresult launch_communication(struc
     int priority = (int16_t)(word >> OVERLAP_WORD_PRIORITY_SHIFT), stream;
     CUresult result;
     *raised = false;
-    if (word & OVERLAP_WORD_AUTO)
-        priority_communicates(request->config.hStream, is_per_thread(request->hook));
     if (!stream_priority(request, &stream))
         return launch_as_asked(request);
     const int own = priority_of(request, stream);
@@ -239,6 +275,8 @@ CUresult launch_raised(struct request *request, uint64_t word) {
     bool raised;
     uint32_t reason = OVERLAP_REASON_communication;
     CUresult result = launch_communication(request, word, &reason, &raised);
+    if (result == CUDA_SUCCESS)
+        window_communicates(request->config.hStream, is_per_thread(request->hook), request->counted);
     launch_count(OVERLAP_COUNTER_COMMUNICATION);
     if (raised)
         launch_count(OVERLAP_COUNTER_RAISED);
@@ -297,7 +335,8 @@ static inline CUresult launch_unproven(struct request *request, uint64_t word, u
     CUresult result = possible ? launch_with(request, *launched) : CUDA_ERROR_INVALID_VALUE;
     if (__builtin_expect(result == CUDA_SUCCESS, 1)) {
         if (!(word & (OVERLAP_WORD_TRACED | OVERLAP_WORD_CLUSTER)) && !is_capturing(request))
-            overlap_cache_replace(&launch_cache, place, key_of(request), word, word | OVERLAP_WORD_DIRECT);
+            overlap_cache_replace(&launch_cache, place, key_of(request), word,
+                                  word | (word & WINDOW_BITS ? OVERLAP_WORD_PROVEN : OVERLAP_WORD_DIRECT));
         return result;
     }
     if (!launch_is_refusal(result))
@@ -315,7 +354,7 @@ CUresult launch_changed(struct request *request, uint64_t word) {
 }
 
 __attribute__((cold, noinline)) void launch_trace(const struct request *request, uint32_t reason, uint32_t launched,
-                                                  bool raised, uint64_t word) {
+                                                  bool raised, uint64_t word, const struct overlap_found *found) {
     struct handle *handle = handle_find(request->function);
     struct device *device = device_current();
     char library[256];
@@ -326,14 +365,18 @@ __attribute__((cold, noinline)) void launch_trace(const struct request *request,
                                    .asked = request->config.sharedMemBytes,
                                    .launched = launched,
                                    .priority = (int16_t)(word >> OVERLAP_WORD_PRIORITY_SHIFT),
-                                   .flags = raised ? OVERLAP_TRACE_RAISED : 0,
+                                   .flags = (raised ? OVERLAP_TRACE_RAISED : 0) |
+                                            (word & OVERLAP_WORD_ALWAYS ? 0 : OVERLAP_TRACE_WINDOWED),
                                    .reason = reason,
                                    .device = device ? (uint32_t)device->ordinal : 0};
-    /* Under `when: overlapping` a launch is said to be outside: this version knows no windows. */
-    if (reason == OVERLAP_REASON_not_overlapping)
-        record.flags |= OVERLAP_TRACE_WINDOWED;
+    if (found->where == OVERLAP_WHERE_INSIDE) {
+        record.flags |= OVERLAP_TRACE_OVERLAPPING;
+        record.overlaps = found->sequence;
+    }
     if (!overlap_trace_write(&record, handle ? handle_name(handle) : NULL, library))
         launch_count(OVERLAP_COUNTER_TRACE_DROPPED);
+    if (word & OVERLAP_WORD_COMMUNICATION && request->counted != OVERLAP_WAY_graph_node)
+        window_numbered(request->config.hStream, is_per_thread(request->hook), record.sequence);
 }
 
 uint64_t launch_word(const struct request *request, uint64_t *place) {
@@ -353,21 +396,36 @@ CUresult launch_slow(struct request *request, uint64_t word) {
         if (!word)
             return launch_as_asked(request);
     }
+    const bool per_thread = is_per_thread(request->hook);
     uint32_t reason = (uint32_t)(word >> OVERLAP_WORD_REASON_SHIFT & 63);
     uint32_t launched = request->config.sharedMemBytes;
-    bool raised = false;
+    bool raised = false, outside = false;
     CUresult result;
-    if (word & OVERLAP_WORD_WATCHED)
-        priority_watch(request->config.hStream, is_per_thread(request->hook));
+    struct overlap_found found = {0};
+    if (__builtin_expect((word & OVERLAP_WORD_TRACED) != 0, 0))
+        found = window_look(request->config.hStream, per_thread);
+    if (!(word & OVERLAP_WORD_COMMUNICATION)) {
+        follow_launch(request->config.hStream, per_thread);
+        const enum overlap_where where =
+            word & WINDOW_BITS ? window_asks(request->config.hStream, per_thread, word) : OVERLAP_WHERE_OUTSIDE;
+        if (word & OVERLAP_WORD_WATCHED && where == OVERLAP_WHERE_INSIDE)
+            priority_one_wave_beside();
+        outside = word & OVERLAP_WORD_WINDOWED && where != OVERLAP_WHERE_INSIDE;
+        reason = outside ? window_reason(where) : reason;
+    }
     if (word & OVERLAP_WORD_COMMUNICATION) {
         if (word & OVERLAP_WORD_CARRIES)
-            stream_carries(request->config.hStream, is_per_thread(request->hook));
+            stream_carries(request->config.hStream, per_thread);
         result = word & OVERLAP_WORD_RAISE ? launch_communication(request, word, &reason, &raised)
                                            : launch_as_asked(request);
+        if (result == CUDA_SUCCESS)
+            window_communicates(request->config.hStream, per_thread, request->counted);
         launch_count(OVERLAP_COUNTER_COMMUNICATION);
         if (raised)
             launch_count(OVERLAP_COUNTER_RAISED);
-    } else if ((word & OVERLAP_WORD_CHANGED) && !(word & OVERLAP_WORD_DIRECT)) {
+    } else if (outside) {
+        result = launch_as_asked(request);
+    } else if ((word & OVERLAP_WORD_CHANGED) && !(word & (OVERLAP_WORD_DIRECT | OVERLAP_WORD_PROVEN))) {
         result = launch_unproven(request, word, place, &reason, &launched);
     } else {
         launched = word & OVERLAP_WORD_CHANGED ? (uint32_t)(word & OVERLAP_WORD_SIZE_MASK) : launched;
@@ -375,6 +433,6 @@ CUresult launch_slow(struct request *request, uint64_t word) {
     }
     count_launch(request->counted, reason);
     if (__builtin_expect((word & OVERLAP_WORD_TRACED) != 0, 0))
-        launch_trace(request, reason, launched, raised, word);
+        launch_trace(request, reason, launched, raised, word, &found);
     return result;
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "cuda.h"
+#include "windows.h"
 
 /* The word of a direct hit, or 0. Threads beyond 1024 may hit another launch's line, which does no harm: the driver
  * refuses such a launch whatever its size. A size beyond the key's bits must not, for it is replaced. */
@@ -27,11 +28,36 @@ static inline __attribute__((always_inline)) void count_direct(struct overlap_sh
     shard->launches[way][word >> OVERLAP_WORD_REASON_SHIFT & 63]++;
 }
 
+/* The word of a launch that depends on where it is, made for here; 0: not to be had so quickly. */
+static inline uint64_t word_here(uint64_t word, CUstream stream, enum hook hook) {
+    const bool quick = (word & WINDOW_BITS) && !(word & (OVERLAP_WORD_TRACED | OVERLAP_WORD_CLUSTER)) &&
+                       (word & (OVERLAP_WORD_PROVEN | OVERLAP_WORD_CHANGED)) != OVERLAP_WORD_CHANGED;
+    if (!quick)
+        return 0;
+    const enum overlap_where where =
+        window_asks(stream, hook == HOOK_cuLaunchKernel_ptsz || hook == HOOK_cuLaunchKernelEx_ptsz, word);
+    if (where == OVERLAP_WHERE_INSIDE)
+        return word & OVERLAP_WORD_WATCHED ? 0 : word;
+    if (!(word & OVERLAP_WORD_WINDOWED))
+        return word;
+    return (word & ~(OVERLAP_WORD_CHANGED | (uint64_t)63 << OVERLAP_WORD_REASON_SHIFT)) |
+           (uint64_t)window_reason(where) << OVERLAP_WORD_REASON_SHIFT;
+}
+
 /* Every field is set by hand: a designated initialiser would zero the whole record first. */
 DRIVER_BODY launch_found(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function, uint32_t grid_x,
                          uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y, uint32_t block_z,
                          uint32_t shared, CUstream stream, void **parameters, void **extra, uint32_t flags,
                          uint64_t word) {
+    struct overlap_shard *const shard = this_thread.shard;
+    const uint64_t here = shard && !(flags & OVERLAP_LAUNCH_COOPERATIVE) ? word_here(word, stream, hook) : 0;
+    if (here) {
+        type_cuLaunchKernel *real = real_functions[hook][way];
+        count_direct(shard, outer_way(way), here);
+        return real(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
+                    here & OVERLAP_WORD_CHANGED ? (uint32_t)(here & OVERLAP_WORD_SIZE_MASK) : shared, stream,
+                    parameters, extra);
+    }
     struct request request;
     request.way = way;
     request.counted = outer_way(way);
@@ -81,6 +107,9 @@ static inline uint32_t flags_of(const CUlaunchConfig *config) {
                   attribute->value.programmatic) ||
                  attribute->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT)
             flags |= OVERLAP_LAUNCH_PROGRAMMATIC;
+        if (attribute->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT ||
+            attribute->id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
+            order_event_of_launch(attribute->value.event);
     }
     return flags;
 }
@@ -96,6 +125,15 @@ DRIVER_BODY launch_ex_found(enum overlap_way way, enum hook hook, uintptr_t site
             return real(config, function, parameters, extra);
         CUlaunchConfig changed = *config;
         changed.sharedMemBytes = (uint32_t)(word & OVERLAP_WORD_SIZE_MASK);
+        return real(&changed, function, parameters, extra);
+    }
+    const uint64_t here = shard ? word_here(word, config->hStream, hook) : 0;
+    if (here) {
+        count_direct(shard, outer_way(way), here);
+        if (!(here & OVERLAP_WORD_CHANGED))
+            return real(config, function, parameters, extra);
+        CUlaunchConfig changed = *config;
+        changed.sharedMemBytes = (uint32_t)(here & OVERLAP_WORD_SIZE_MASK);
         return real(&changed, function, parameters, extra);
     }
     struct request request = {way, outer_way(way), hook, outer_site(site), flags, function, parameters, extra, *config};

@@ -1,6 +1,6 @@
 /* Calls that make kernels and end them. What is known of a kernel is withdrawn before the driver ends it, because the
  * driver may give the same address out again at once. */
-#include "cuda.h"
+#include "windows.h"
 
 /* The CUkernel of which a library's module has the function, or NULL. */
 static CUkernel kernel_behind(CUmodule module, const char *name) {
@@ -84,6 +84,8 @@ CUresult library_unload_body(enum overlap_way way, enum hook hook, uintptr_t sit
 CUresult context_destroy_body(enum overlap_way way, enum hook hook, uintptr_t site, CUcontext context) {
     REAL_OR_RETURN(cuCtxDestroy);
     handle_forget_context(context, NO_DEVICE);
+    if (hook != HOOK_cuCtxDetach)
+        window_context_gone(context);
     return real(context);
 }
 
@@ -96,8 +98,10 @@ CUresult primary_end_body(enum overlap_way way, enum hook hook, uintptr_t site, 
     const bool reset = hook == HOOK_cuDevicePrimaryCtxReset || hook == HOOK_cuDevicePrimaryCtxReset_v2;
     if (result == CUDA_SUCCESS && armed_and_ready() &&
         (reset || (driver.cuDevicePrimaryCtxGetState &&
-                   driver.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active)))
+                   driver.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active))) {
         handle_forget_context(NULL, device);
+        window_device_over();
+    }
     return result;
 }
 

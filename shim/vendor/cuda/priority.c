@@ -1,12 +1,10 @@
 /* Which priority communication gets. `auto` begins with the greatest and ends for good, downwards only, once the process
  * has shown that it should not: it sets priorities of communication itself, or a grid that fills the GPU in one wave may
- * run beside communication (its blocks that find their place taken would run as a second wave). Until overlap windows
- * are known, any such grid on another stream than communication's counts, as soon as communication was seen. */
+ * run beside communication (its blocks that find their place taken would run as a second wave). */
 #include "cuda.h"
 
 static uint32_t ended;                   /* reason, 0: auto goes on (no reason of its own is 0) */
 static uint32_t refused;                 /* launches take no priority of their own */
-static uint64_t stream_of_communication; /* stream_key(), 0: none yet */
 _Static_assert(OVERLAP_REASON_shaped == 0, "not among the reasons for which auto ends");
 
 /* Launches take a priority since CUDA 12.0. */
@@ -56,15 +54,6 @@ void priority_refused(void) {
     overlap_cache_forget_all(&launch_cache);
 }
 
-void priority_communicates(CUstream stream, bool per_thread) {
-    const uint64_t key = stream_key(stream, per_thread);
-    /* No store where nothing changes, so that threads do not take the line from each other. */
-    if (__atomic_load_n(&stream_of_communication, __ATOMIC_RELAXED) != key)
-        __atomic_store_n(&stream_of_communication, key, __ATOMIC_RELAXED);
-}
-
-void priority_watch(CUstream stream, bool per_thread) {
-    const uint64_t known = __atomic_load_n(&stream_of_communication, __ATOMIC_RELAXED);
-    if (known && known != stream_key(stream, per_thread))
-        end(OVERLAP_REASON_one_wave_neighbour);
+void priority_one_wave_beside(void) {
+    end(OVERLAP_REASON_one_wave_neighbour);
 }

@@ -21,6 +21,17 @@ static const char hook_names[HOOK_COUNT][56] = {
 #undef DRIVER
 };
 
+bool hook_is_per_thread(enum hook hook) {
+    static const bool is[HOOK_COUNT] = {
+#define DRIVER(name, body, parameters, ...)                                                                            \
+    sizeof #name > 6 && #name[sizeof #name - 6] == '_' && #name[sizeof #name - 5] == 'p' &&                            \
+        #name[sizeof #name - 4] == 't', /* _ptsz, _ptds */
+#include "driver.def"
+#undef DRIVER
+    };
+    return is[hook];
+}
+
 /* The driver of this process: the first that anybody used through us. Written once, by whoever comes first, then read
  * only. */
 static struct {
@@ -120,13 +131,16 @@ bool overlap_vendor_present(void) {
 
 /* Names of which cuGetProcAddress gives out another function from some version on (cudaTypedefs.h 13.0). */
 static const struct {
-    char name[32];
+    char name[40];
     int since;
     enum hook hook;
 } newer[] = {
     {"cuCtxDestroy", 4000, HOOK_cuCtxDestroy_v2},
+    {"cuCtxSynchronize", 13000, HOOK_cuCtxSynchronize_v2},
     {"cuDevicePrimaryCtxRelease", 11000, HOOK_cuDevicePrimaryCtxRelease_v2},
     {"cuDevicePrimaryCtxReset", 11000, HOOK_cuDevicePrimaryCtxReset_v2},
+    {"cuEventDestroy", 4000, HOOK_cuEventDestroy_v2},
+    {"cuEventElapsedTime", 12080, HOOK_cuEventElapsedTime_v2},
     {"cuGetProcAddress", 12000, HOOK_cuGetProcAddress_v2},
     {"cuGraphAddDependencies", 12030, HOOK_cuGraphAddDependencies_v2},
     {"cuGraphAddKernelNode", 12000, HOOK_cuGraphAddKernelNode_v2},
@@ -136,31 +150,49 @@ static const struct {
     {"cuGraphInstantiate", 12000, HOOK_cuGraphInstantiateWithFlags},
     {"cuGraphKernelNodeGetParams", 12000, HOOK_cuGraphKernelNodeGetParams_v2},
     {"cuGraphKernelNodeSetParams", 12000, HOOK_cuGraphKernelNodeSetParams_v2},
+    {"cuMemPrefetchAsync", 12020, HOOK_cuMemPrefetchAsync_v2},
+    {"cuMemcpy3DBatchAsync", 13000, HOOK_cuMemcpy3DBatchAsync_v2},
+    {"cuMemcpyBatchAsync", 13000, HOOK_cuMemcpyBatchAsync_v2},
+    {"cuStreamBatchMemOp", 11070, HOOK_cuStreamBatchMemOp_v2},
+    {"cuStreamBeginCapture", 10010, HOOK_cuStreamBeginCapture_v2},
     {"cuStreamDestroy", 4000, HOOK_cuStreamDestroy_v2},
+    {"cuStreamUpdateCaptureDependencies", 12030, HOOK_cuStreamUpdateCaptureDependencies_v2},
+    {"cuStreamWaitValue32", 11070, HOOK_cuStreamWaitValue32_v2},
+    {"cuStreamWaitValue64", 11070, HOOK_cuStreamWaitValue64_v2},
+    {"cuStreamWriteValue32", 11070, HOOK_cuStreamWriteValue32_v2},
+    {"cuStreamWriteValue64", 11070, HOOK_cuStreamWriteValue64_v2},
 };
+
+/* The row of a name with an ending, -1: none. */
+static int hook_with(const char *name, const char *ending) {
+    char whole[64];
+    strcpy(whole, name);
+    strcat(whole, ending);
+    return hook_named(whole);
+}
 
 /* A driver may return an inner function that it does not export; then the request says which one it is. */
 static int hook_requested(const char *symbol, int version, uint64_t flags) {
-    char name[64];
-    bool per_thread = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+    char name[56];
     if (strncmp(symbol, "cu", 2) != 0 || strlen(symbol) > sizeof name - 8)
         return -1;
     strcpy(name, symbol);
-    if (per_thread) {
-        strcat(name, "_ptsz");
-        int own = hook_named(name);
-        if (own >= 0)
-            return own;
-    }
-    int hook = hook_named(symbol), newest = version;
+    int newest = version;
     /* An older driver gives out what it has, whatever is asked for. */
     if (driver_ready() && driver.cuDriverGetVersion && driver.cuDriverGetVersion(&newest) == CUDA_SUCCESS &&
         newest < version)
         version = newest;
     for (size_t i = 0; i < sizeof newer / sizeof *newer; i++)
         if (version >= newer[i].since && strcmp(newer[i].name, symbol) == 0)
-            hook = (int)newer[i].hook;
-    return hook;
+            strcpy(name, hook_names[newer[i].hook]);
+    if (hook_named(name) < 0) /* of copies only those are here that any 64-bit program calls */
+        strcat(name, "_v2");
+    if (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) {
+        const int stream = hook_with(name, "_ptsz"), own = stream < 0 ? hook_with(name, "_ptds") : stream;
+        if (own >= 0)
+            return own;
+    }
+    return hook_named(name);
 }
 
 void *real_replace(const char *symbol, int version, uint64_t flags, void *address) {

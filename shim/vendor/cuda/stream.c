@@ -1,7 +1,7 @@
 /* Streams of communication. Those that communication libraries create for themselves are raised when the policy says
  * so, as the published method does: no collective runs on those of NCCL (they carry copies and events), so this alone
  * raises no communication launch. And, as another option, streams on which communication was launched. */
-#include "cuda.h"
+#include "windows.h"
 
 /* The priority for a stream that this caller creates; false: leave it. */
 static bool wanted(uintptr_t site, int *priority) {
@@ -90,15 +90,23 @@ static void forget(CUstream stream) {
 
 /* ---- Calls ---- */
 
+/* It may have the address of one that went with its context. */
+static CUresult created(const CUstream *stream, CUresult result) {
+    struct overlap_order *order = windows();
+    if (order && result == CUDA_SUCCESS && stream)
+        overlap_order_stream_gone(order, (uint64_t)(uintptr_t)*stream);
+    return result;
+}
+
 CUresult stream_create_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream *stream, uint32_t flags) {
     REAL_OR_RETURN(cuStreamCreate);
     type_cuStreamCreateWithPriority *create = real_own(HOOK_cuStreamCreateWithPriority);
     int raised = 0;
     if (create && wanted(site, &raised) && raised != 0 && create(stream, flags, raised) == CUDA_SUCCESS) {
         note_raised(*stream);
-        return CUDA_SUCCESS;
+        return created(stream, CUDA_SUCCESS);
     }
-    return real(stream, flags);
+    return created(stream, real(stream, flags));
 }
 
 CUresult stream_create_priority_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream *stream,
@@ -107,9 +115,9 @@ CUresult stream_create_priority_body(enum overlap_way way, enum hook hook, uintp
     int raised = priority;
     if (wanted(site, &raised) && raised != priority && real(stream, flags, raised) == CUDA_SUCCESS) {
         note_raised(*stream);
-        return CUDA_SUCCESS;
+        return created(stream, CUDA_SUCCESS);
     }
-    return real(stream, flags, priority);
+    return created(stream, real(stream, flags, priority));
 }
 
 CUresult stream_create_green_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream *stream,
@@ -118,15 +126,18 @@ CUresult stream_create_green_body(enum overlap_way way, enum hook hook, uintptr_
     int raised = priority;
     if (wanted(site, &raised) && raised != priority && real(stream, context, flags, raised) == CUDA_SUCCESS) {
         note_raised(*stream);
-        return CUDA_SUCCESS;
+        return created(stream, CUDA_SUCCESS);
     }
-    return real(stream, context, flags, priority);
+    return created(stream, real(stream, context, flags, priority));
 }
 
 /* Its address may be another stream's at once. */
 CUresult stream_destroy_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream stream) {
     REAL_OR_RETURN(cuStreamDestroy);
+    struct overlap_order *order = windows();
     forget(stream);
+    if (order && (uintptr_t)stream > CU_STREAM_PER_THREAD)
+        overlap_order_stream_gone(order, (uint64_t)(uintptr_t)stream);
     return real(stream);
 }
 

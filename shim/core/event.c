@@ -1,0 +1,312 @@
+/* Events carry clocks from stream to stream, and to the host. An event that is not in the table was never recorded, or
+ * with nothing to tell; unless one was lost for want of a place: then what is not there may know everything. */
+#include <string.h>
+
+#include "window.h"
+
+#define DEAD UINT64_MAX
+enum { PROBES = 32 };
+
+enum {
+    UNKNOWN = 1,  /* its last record is not known: behind all that came before */
+    ALWAYS = 2,   /* graphs or other processes record it: likewise, whatever we record */
+    IMPORTED = 4, /* another process's: tells of this process only if that waits for events of ours */
+};
+
+static struct overlap_event *place(struct overlap_order *order, uint64_t key, uint64_t probe) {
+    return &order->events[((overlap_order_hash(key) >> 40) + probe) & (OVERLAP_ORDER_EVENTS - 1)];
+}
+
+static struct overlap_event *find(struct overlap_order *order, uint64_t key) {
+    for (uint64_t probe = 0; probe < PROBES; probe++) {
+        struct overlap_event *event = place(order, key, probe);
+        const uint64_t owner = OVERLAP_LOAD(event->key);
+        if (owner == key)
+            return event;
+        if (owner == 0)
+            return NULL;
+    }
+    return NULL;
+}
+
+/* Does it tell anything that the host has not seen? */
+static bool means_nothing(struct overlap_order *order, const struct overlap_event *event) {
+    if (event->flags || event->world != &order->eager || event->unknown || event->sequence % 2)
+        return false;
+    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = overlap_world_next(&order->eager, e))
+        if (OVERLAP_LOAD(event->clock.entry[e]) > OVERLAP_LOAD(order->finished.entry[e]))
+            return false;
+    return true;
+}
+
+static struct overlap_event *add(struct overlap_order *order, uint64_t key) {
+    struct overlap_event *event = find(order, key), *free = NULL;
+    if (event || !overlap_order_locked(order))
+        return event;
+    event = find(order, key);
+    for (uint64_t probe = 0; !event && !free && probe < PROBES; probe++) {
+        struct overlap_event *candidate = place(order, key, probe);
+        if (candidate->key == 0 || candidate->key == DEAD)
+            free = candidate;
+    }
+    for (uint64_t probe = 0; !event && !free && probe < PROBES; probe++)
+        if (means_nothing(order, place(order, key, probe)))
+            free = place(order, key, probe);
+    if (free) {
+        __atomic_store_n(&free->key, DEAD, __ATOMIC_RELEASE);
+        memset((char *)free + sizeof free->key, 0, sizeof *free - sizeof free->key);
+        free->world = &order->eager;
+        __atomic_store_n(&free->key, key, __ATOMIC_RELEASE);
+        event = free;
+    } else if (!event)
+        __atomic_store_n(&order->lost, 1, __ATOMIC_RELEASE);
+    overlap_order_unlock(order);
+    return event;
+}
+
+void overlap_order_event_gone(struct overlap_order *order, uint64_t key) {
+    struct overlap_event *event = find(order, key);
+    if (!event || !overlap_order_locked(order))
+        return;
+    if (event->key == key)
+        __atomic_store_n(&event->key, DEAD, __ATOMIC_RELEASE);
+    overlap_order_unlock(order);
+}
+
+static void mark(struct overlap_order *order, uint64_t key, uint32_t flag) {
+    struct overlap_event *event = add(order, key);
+    if (event)
+        __atomic_fetch_or(&event->flags, flag, __ATOMIC_RELEASE);
+}
+
+void overlap_order_event_unknown(struct overlap_order *order, uint64_t key) {
+    mark(order, key, ALWAYS);
+}
+
+void overlap_order_event_imported(struct overlap_order *order, uint64_t key) {
+    mark(order, key, IMPORTED);
+}
+
+void overlap_order_event_exported(struct overlap_order *order, uint64_t key) {
+    __atomic_store_n(&order->exported, 1, __ATOMIC_RELEASE);
+    mark(order, key, ALWAYS);
+}
+
+/* ---- Recording ---- */
+
+/* Would an event recorded here tell anything? */
+static bool tells(struct overlap_order *order, struct overlap_stream *stream) {
+    if (!stream || stream->world != &order->eager || overlap_stream_is_unknown(order, stream))
+        return true;
+    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = overlap_world_next(&order->eager, e)) {
+        const uint64_t finished = OVERLAP_LOAD(order->finished.entry[e]);
+        if (overlap_stream_knows(order, stream, e) > finished)
+            return true;
+        if (stream->kind == OVERLAP_STREAM_LEGACY && OVERLAP_LOAD(stream->context->blocking.entry[e]) > finished)
+            return true;
+    }
+    return stream->computation >= 0;
+}
+
+struct overlap_event *overlap_order_recording(struct overlap_order *order, uint64_t key,
+                                              struct overlap_stream *stream) {
+    struct overlap_event *event = find(order, key);
+    if (!event && tells(order, overlap_stream_here(stream)))
+        event = add(order, key);
+    if (!event)
+        return NULL;
+    uint32_t sequence = OVERLAP_LOAD(event->sequence);
+    __atomic_fetch_and(&event->flags, ~(uint32_t)UNKNOWN, __ATOMIC_ACQ_REL);
+    if (sequence % 2 ||
+        !__atomic_compare_exchange_n(&event->sequence, &sequence, sequence + 1, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED)) {
+        __atomic_fetch_or(&event->flags, (uint32_t)UNKNOWN, __ATOMIC_RELEASE); /* two threads: who was last? */
+        return NULL;
+    }
+    return event;
+}
+
+/* Number of the unknown wait that it is behind; 0: none. */
+static uint64_t unknown_of(struct overlap_order *order, const struct overlap_stream *stream) {
+    if (!overlap_stream_is_unknown(order, stream))
+        return 0;
+    if (stream->world != &order->eager)
+        return UINT64_MAX;
+    const struct overlap_stream *legacy =
+        stream->kind == OVERLAP_STREAM_BLOCKING ? OVERLAP_LOAD(stream->context->legacy) : NULL;
+    const uint64_t own = OVERLAP_LOAD(stream->unknown), its = legacy ? OVERLAP_LOAD(legacy->unknown) : 0;
+    return own > its ? own : its;
+}
+
+static void write_clock(struct overlap_order *order, struct overlap_event *event, const struct overlap_stream *stream) {
+    __atomic_store_n(&event->world, stream->world, __ATOMIC_RELAXED);
+    __atomic_store_n(&event->generation, OVERLAP_LOAD(stream->world->generation), __ATOMIC_RELAXED);
+    __atomic_store_n(&event->context, stream->context, __ATOMIC_RELAXED);
+    __atomic_store_n(&event->unknown, unknown_of(order, stream), __ATOMIC_RELAXED);
+    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = overlap_world_next(stream->world, e)) {
+        uint64_t entry = overlap_stream_knows(order, stream, e);
+        if (e >= OVERLAP_CLOCK_COMMUNICATION && stream->computation >= 0 &&
+            (e - OVERLAP_CLOCK_COMMUNICATION) / 2 == (uint32_t)stream->computation)
+            entry = overlap_world_now(stream->world, e);
+        __atomic_store_n(&event->clock.entry[e], entry, __ATOMIC_RELAXED);
+    }
+}
+
+void overlap_order_recorded(struct overlap_order *order, struct overlap_event *event, struct overlap_stream *stream,
+                            bool recorded) {
+    stream = overlap_stream_here(stream);
+    if (recorded)
+        overlap_order_action(order, stream);
+    if (!event)
+        return;
+    if (recorded && stream)
+        write_clock(order, event, stream);
+    else /* on a stream that found no place; or refused, which should change nothing, but who knows */
+        __atomic_fetch_or(&event->flags, (uint32_t)UNKNOWN, __ATOMIC_RELEASE);
+    if (OVERLAP_LOAD(event->flags) & IMPORTED) /* others may wait for it */
+        __atomic_store_n(&order->exported, 1, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&event->sequence, 1, __ATOMIC_RELEASE);
+}
+
+/* ---- Waiting ---- */
+
+enum knowledge { NOTHING, A_CLOCK, EVERYTHING, NO_ONE_KNOWS };
+
+/* What waiting for an event tells; a clock is copied. */
+static enum knowledge read_event(struct overlap_order *order, uint64_t key, struct overlap_event *copy) {
+    const struct overlap_event *event = find(order, key);
+    if (!event)
+        return OVERLAP_LOAD(order->lost) ? EVERYTHING : NOTHING;
+    const uint32_t sequence = OVERLAP_LOAD(event->sequence), flags = OVERLAP_LOAD(event->flags);
+    if (sequence % 2 || flags & (UNKNOWN | ALWAYS))
+        return EVERYTHING;
+    if (flags & IMPORTED)
+        return OVERLAP_LOAD(order->exported) ? EVERYTHING : NOTHING;
+    copy->world = __atomic_load_n(&event->world, __ATOMIC_RELAXED);
+    copy->generation = __atomic_load_n(&event->generation, __ATOMIC_RELAXED);
+    copy->context = __atomic_load_n(&event->context, __ATOMIC_RELAXED);
+    copy->unknown = __atomic_load_n(&event->unknown, __ATOMIC_RELAXED);
+    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e++)
+        copy->clock.entry[e] = __atomic_load_n(&event->clock.entry[e], __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    if (__atomic_load_n(&event->sequence, __ATOMIC_RELAXED) != sequence || OVERLAP_LOAD(event->key) != key)
+        return EVERYTHING; /* torn */
+    return copy->unknown && (copy->unknown == UINT64_MAX || copy->unknown > OVERLAP_LOAD(copy->context->settled))
+               ? NO_ONE_KNOWS
+               : A_CLOCK;
+}
+
+static void finish(struct overlap_order *order, uint32_t entry, uint64_t value) {
+    if (overlap_clock_raise(&order->finished.entry[entry], value))
+        overlap_order_changed(order);
+}
+
+static void finish_all(struct overlap_order *order) {
+    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = overlap_world_next(&order->eager, e))
+        finish(order, e, overlap_world_now(&order->eager, e));
+}
+
+/* Every stream there is waits, and any that will be. */
+static void all_wait(struct overlap_order *order, enum knowledge knows, const struct overlap_event *event) {
+    if (knows == A_CLOCK && event->world == &order->eager)
+        for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = overlap_world_next(&order->eager, e))
+            finish(order, e, event->clock.entry[e]);
+    else if (knows != NOTHING)
+        finish_all(order);
+    if (knows == NO_ONE_KNOWS)
+        __atomic_store_n(&order->eager.doubted, 1, __ATOMIC_RELEASE);
+}
+
+void overlap_order_waits(struct overlap_order *order, struct overlap_stream *stream, uint64_t key) {
+    struct overlap_event event;
+    enum knowledge knows = read_event(order, key, &event);
+    if (!stream) {
+        all_wait(order, knows, &event);
+        return;
+    }
+    struct overlap_stream *here = overlap_stream_here(stream);
+    overlap_order_action(order, here);
+    if (knows == EVERYTHING)
+        overlap_order_behind_all(order, stream);
+    if (knows == NOTHING || knows == EVERYTHING)
+        return;
+    if (event.world != &order->eager && here->world == &order->eager) {
+        overlap_order_join_capture(order, stream, event.world, event.generation);
+        here = overlap_stream_here(stream);
+    }
+    if (event.world != here->world || event.generation != OVERLAP_LOAD(here->world->generation)) {
+        if (event.world == &order->eager) /* a node of the graph waits, for whatever is recorded then */
+            overlap_order_unknown(order, stream);
+        return;
+    }
+    if (knows == NO_ONE_KNOWS)
+        overlap_order_unknown(order, stream);
+    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = overlap_world_next(here->world, e))
+        overlap_stream_learns(order, here, e, event.clock.entry[e]);
+}
+
+/* ---- The host ---- */
+
+static const struct overlap_seen nothing;
+
+void overlap_order_see_stream(struct overlap_order *order, struct overlap_stream *stream, struct overlap_seen *seen) {
+    *seen = nothing;
+    if (!stream) {
+        seen->all = OVERLAP_LOAD(order->lost);
+        return;
+    }
+    if (OVERLAP_LOAD(stream->captured))
+        return;
+    seen->all = overlap_stream_is_unknown(order, stream) ||
+                (stream->kind == OVERLAP_STREAM_LEGACY &&
+                 OVERLAP_LOAD(stream->context->blocking_unknown) > OVERLAP_LOAD(stream->context->settled));
+    seen->stream = stream;
+    seen->unknown = OVERLAP_LOAD(stream->unknown);
+    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = overlap_world_next(&order->eager, e)) {
+        seen->clock.entry[e] = overlap_stream_knows(order, stream, e);
+        if (stream->kind == OVERLAP_STREAM_LEGACY) {
+            const uint64_t blocking = OVERLAP_LOAD(stream->context->blocking.entry[e]);
+            seen->clock.entry[e] = blocking > seen->clock.entry[e] ? blocking : seen->clock.entry[e];
+        }
+    }
+}
+
+void overlap_order_see_event(struct overlap_order *order, uint64_t key, struct overlap_seen *seen) {
+    struct overlap_event event;
+    const enum knowledge knows = read_event(order, key, &event);
+    *seen = nothing;
+    seen->all = knows == EVERYTHING || knows == NO_ONE_KNOWS;
+    if (knows == A_CLOCK && event.world == &order->eager)
+        seen->clock = event.clock;
+}
+
+void overlap_order_see_context(struct overlap_order *order, uint64_t key, struct overlap_seen *seen) {
+    *seen = nothing;
+    for (int i = 0; i < OVERLAP_ORDER_CONTEXTS; i++)
+        if (OVERLAP_LOAD(order->contexts[i].key) == key)
+            seen->context = &order->contexts[i];
+    if (!seen->context) {
+        seen->all = OVERLAP_LOAD(order->lost);
+        return;
+    }
+    seen->settled = OVERLAP_LOAD(order->waits);
+    seen->all = seen->settled > OVERLAP_LOAD(seen->context->settled);
+    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = overlap_world_next(&order->eager, e))
+        seen->clock.entry[e] = OVERLAP_LOAD(seen->context->known.entry[e]);
+}
+
+void overlap_order_saw(struct overlap_order *order, const struct overlap_seen *seen) {
+    if (seen->all)
+        finish_all(order);
+    for (uint32_t e = 0; !seen->all && e < OVERLAP_CLOCK_ENTRIES; e = overlap_world_next(&order->eager, e))
+        finish(order, e, seen->clock.entry[e]);
+    if (seen->context && overlap_clock_raise(&seen->context->settled, seen->settled))
+        overlap_order_changed(order);
+    if (!seen->stream || !seen->unknown || seen->unknown == UINT64_MAX)
+        return;
+    uint64_t own = seen->unknown, last = seen->unknown;
+    __atomic_compare_exchange_n(&seen->stream->unknown, &own, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    __atomic_compare_exchange_n(&seen->stream->context->blocking_unknown, &last, 0, false, __ATOMIC_ACQ_REL,
+                                __ATOMIC_RELAXED);
+    overlap_order_changed(order);
+}

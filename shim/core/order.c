@@ -1,0 +1,319 @@
+/* What orders what: streams, contexts, captures and what the host knows, as clocks. Events are in event.c, launches in
+ * window.c; WINDOWS.md says what each call means. */
+#include <string.h>
+
+#include "window.h"
+
+#define DEAD UINT64_MAX /* key of a place whose stream is gone */
+enum { PROBES = 64, PATIENCE = 100000 };
+
+bool overlap_order_locked(struct overlap_order *order) {
+    for (int i = 0; i < PATIENCE; i++) {
+        uint32_t none = 0;
+        if (!OVERLAP_LOAD(order->lock) &&
+            __atomic_compare_exchange_n(&order->lock, &none, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            return true;
+    }
+    __atomic_store_n(&order->lost, 1, __ATOMIC_RELEASE); /* a signal handler that interrupted its holder, perhaps */
+    return false;
+}
+
+void overlap_order_unlock(struct overlap_order *order) {
+    __atomic_store_n(&order->lock, 0, __ATOMIC_RELEASE);
+}
+
+/* ---- Clocks ---- */
+
+uint64_t overlap_world_now(const struct overlap_world *world, uint32_t entry) {
+    if (entry < OVERLAP_CLOCK_COMMUNICATION)
+        return OVERLAP_LOAD(world->now.entry[entry]);
+    const uint32_t i = (entry - OVERLAP_CLOCK_COMMUNICATION) / 2, filling = entry % 2;
+    const struct overlap_stream *owner = OVERLAP_LOAD(world->computation[i].owner);
+    return OVERLAP_LOAD(world->computation[i].base[filling]) +
+           (owner ? OVERLAP_LOAD(*(filling ? &owner->filling : &owner->launched)) : 0);
+}
+
+void overlap_stream_learns(struct overlap_order *order, struct overlap_stream *stream, uint32_t entry, uint64_t value) {
+    if (!overlap_clock_raise(&stream->clock.entry[entry], value))
+        return;
+    if (stream->world == &order->eager) {
+        overlap_clock_raise(&stream->context->known.entry[entry], value);
+        if (stream->kind == OVERLAP_STREAM_BLOCKING && overlap_clock_raise(&stream->context->blocking.entry[entry], value) &&
+            entry < OVERLAP_CLOCK_COMMUNICATION && !OVERLAP_LOAD(order->legacy_matters))
+            __atomic_store_n(&order->legacy_matters, 1, __ATOMIC_RELEASE);
+    }
+    overlap_order_changed(order);
+}
+
+uint64_t overlap_stream_knows(struct overlap_order *order, const struct overlap_stream *stream, uint32_t entry) {
+    uint64_t known = OVERLAP_LOAD(stream->clock.entry[entry]), other;
+    if (stream->world != &order->eager)
+        return known;
+    other = OVERLAP_LOAD(order->finished.entry[entry]);
+    known = other > known ? other : known;
+    const struct overlap_stream *legacy =
+        stream->kind == OVERLAP_STREAM_BLOCKING ? OVERLAP_LOAD(stream->context->legacy) : NULL;
+    other = legacy ? OVERLAP_LOAD(legacy->clock.entry[entry]) : 0;
+    return other > known ? other : known;
+}
+
+static uint64_t number_of_wait(struct overlap_order *order) {
+    return __atomic_add_fetch(&order->waits, 1, __ATOMIC_RELAXED);
+}
+
+bool overlap_stream_is_unknown(struct overlap_order *order, const struct overlap_stream *stream) {
+    if (stream->world != &order->eager)
+        return OVERLAP_LOAD(stream->world->doubted) || OVERLAP_LOAD(stream->unknown);
+    const uint64_t settled = OVERLAP_LOAD(stream->context->settled);
+    const struct overlap_stream *legacy =
+        stream->kind == OVERLAP_STREAM_BLOCKING ? OVERLAP_LOAD(stream->context->legacy) : NULL;
+    return OVERLAP_LOAD(order->eager.doubted) || OVERLAP_LOAD(stream->unknown) > settled || (legacy && OVERLAP_LOAD(legacy->unknown) > settled);
+}
+
+/* The legacy default stream waits for all blocking ones before it does anything. That these wait for it afterwards is in
+ * overlap_stream_knows(). */
+void overlap_order_action(struct overlap_order *order, struct overlap_stream *stream) {
+    if (!stream || stream->kind != OVERLAP_STREAM_LEGACY)
+        return;
+    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = overlap_world_next(&order->eager, e))
+        overlap_stream_learns(order, stream, e, OVERLAP_LOAD(stream->context->blocking.entry[e]));
+    const uint64_t unknown = OVERLAP_LOAD(stream->context->blocking_unknown);
+    if (unknown > OVERLAP_LOAD(stream->context->settled) && overlap_clock_raise(&stream->unknown, unknown))
+        overlap_order_changed(order);
+}
+
+void overlap_order_behind_all(struct overlap_order *order, struct overlap_stream *stream) {
+    stream = overlap_stream_here(stream);
+    if (!stream)
+        return;
+    overlap_order_action(order, stream);
+    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = overlap_world_next(stream->world, e))
+        overlap_stream_learns(order, stream, e, overlap_world_now(stream->world, e));
+}
+
+void overlap_order_unknown(struct overlap_order *order, struct overlap_stream *stream) {
+    stream = overlap_stream_here(stream);
+    if (!stream)
+        return;
+    const uint64_t number = number_of_wait(order);
+    overlap_clock_raise(&stream->unknown, number);
+    if (stream->kind == OVERLAP_STREAM_BLOCKING && stream->world == &order->eager)
+        overlap_clock_raise(&stream->context->blocking_unknown, number);
+    overlap_order_action(order, stream);
+    overlap_order_changed(order);
+}
+
+/* ---- Streams ---- */
+
+static struct overlap_stream *place(struct overlap_order *order, uint64_t key, uint64_t probe) {
+    return &order->streams[((overlap_order_hash(key) >> 40) + probe) & (OVERLAP_ORDER_STREAMS - 1)];
+}
+
+struct overlap_stream *overlap_order_find(struct overlap_order *order, uint64_t key) {
+    for (uint64_t probe = 0; probe < PROBES; probe++) {
+        struct overlap_stream *stream = place(order, key, probe);
+        const uint64_t owner = OVERLAP_LOAD(stream->key);
+        if (owner == key)
+            return OVERLAP_LOAD(stream->ready) ? stream : NULL;
+        if (owner == 0)
+            return NULL;
+    }
+    return NULL;
+}
+
+/* A free place for a key; the lock is held. */
+static struct overlap_stream *take_place(struct overlap_order *order, uint64_t key) {
+    for (uint64_t probe = 0; probe < PROBES; probe++) {
+        struct overlap_stream *stream = place(order, key, probe);
+        const uint64_t owner = stream->key;
+        if (owner != 0 && owner != DEAD)
+            continue;
+        if (owner == 0)
+            order->used[order->used_count++] = (uint32_t)(stream - order->streams);
+        memset((char *)stream + sizeof stream->key, 0, sizeof *stream - sizeof stream->key);
+        stream->communication = stream->computation = -1;
+        __atomic_store_n(&stream->key, key, __ATOMIC_RELEASE);
+        return stream;
+    }
+    __atomic_store_n(&order->lost, 1, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+static struct overlap_context *context_of(struct overlap_order *order, uint64_t key) {
+    struct overlap_context *free = NULL;
+    for (int i = 0; i < OVERLAP_ORDER_CONTEXTS; i++) {
+        if (order->contexts[i].key == key)
+            return &order->contexts[i];
+        if (!free && order->contexts[i].key == 0)
+            free = &order->contexts[i];
+    }
+    if (free)
+        __atomic_store_n(&free->key, key, __ATOMIC_RELEASE);
+    return free;
+}
+
+struct overlap_stream *overlap_order_stream(struct overlap_order *order, uint64_t key, uint64_t context,
+                                            enum overlap_stream_kind kind) {
+    struct overlap_stream *stream = overlap_order_find(order, key);
+    if (stream || !overlap_order_locked(order))
+        return stream;
+    stream = overlap_order_find(order, key);
+    struct overlap_context *const its = stream ? NULL : context_of(order, context);
+    if (its)
+        stream = take_place(order, key);
+    if (its && stream) {
+        stream->world = &order->eager;
+        stream->context = its;
+        stream->kind = kind;
+        if (kind == OVERLAP_STREAM_LEGACY)
+            __atomic_store_n(&its->legacy, stream, __ATOMIC_RELEASE);
+        if (order->lost) /* what it has waited for may be lost */
+            overlap_order_behind_all(order, stream);
+        __atomic_store_n(&stream->ready, 1, __ATOMIC_RELEASE);
+        overlap_order_changed(order);
+    }
+    overlap_order_unlock(order);
+    return stream;
+}
+
+/* The stream's entries are free for others; the lock is held. */
+static void release_entries(struct overlap_world *world, struct overlap_stream *stream) {
+    for (uint32_t i = 0; i < OVERLAP_CLOCK_COMMUNICATION; i++)
+        if (world->communication[i].owner == stream)
+            __atomic_store_n(&world->communication[i].owner, NULL, __ATOMIC_RELEASE);
+    for (uint32_t i = 0; i < OVERLAP_CLOCK_COMPUTATION; i++)
+        if (world->computation[i].owner == stream) {
+            world->computation[i].base[0] += stream->launched;
+            world->computation[i].base[1] += stream->filling;
+            __atomic_store_n(&world->computation[i].owner, NULL, __ATOMIC_RELEASE);
+        }
+}
+
+static void remove_stream(struct overlap_stream *stream) {
+    release_entries(stream->world, stream);
+    __atomic_store_n(&stream->ready, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&stream->key, DEAD, __ATOMIC_RELEASE);
+}
+
+/* One that stands for a capturing stream goes; its capture ends with the last one. */
+static void remove_member(struct overlap_stream *member) {
+    struct overlap_world *const world = member->world;
+    __atomic_store_n(&member->of->captured, NULL, __ATOMIC_RELEASE);
+    for (struct overlap_stream **at = &world->members; *at; at = &(*at)->next)
+        if (*at == member) {
+            *at = member->next;
+            break;
+        }
+    remove_stream(member);
+    if (!world->members)
+        __atomic_store_n(&world->generation, 0, __ATOMIC_RELEASE);
+}
+
+static void remove_with_member(struct overlap_stream *stream) {
+    if (stream->captured)
+        remove_member(stream->captured);
+    if (stream->context->legacy == stream)
+        __atomic_store_n(&stream->context->legacy, NULL, __ATOMIC_RELEASE);
+    remove_stream(stream);
+}
+
+void overlap_order_stream_gone(struct overlap_order *order, uint64_t key) {
+    struct overlap_stream *stream = overlap_order_find(order, key);
+    if (!stream || !overlap_order_locked(order))
+        return;
+    remove_with_member(stream);
+    overlap_order_changed(order);
+    overlap_order_unlock(order);
+}
+
+void overlap_order_context_gone(struct overlap_order *order, uint64_t key) {
+    if (!overlap_order_locked(order))
+        return;
+    for (int i = 0; i < OVERLAP_ORDER_CONTEXTS; i++) {
+        struct overlap_context *const context = &order->contexts[i];
+        if (context->key != key)
+            continue;
+        for (uint32_t u = 0; u < order->used_count; u++) {
+            struct overlap_stream *const stream = &order->streams[order->used[u]];
+            if (stream->ready && stream->context == context && !stream->of)
+                remove_with_member(stream);
+        }
+        for (uint32_t c = 0; c < OVERLAP_CLOCK_COMMUNICATION; c++)
+            if (order->eager.communication[c].context == context)
+                overlap_clock_raise(&order->finished.entry[c], order->eager.now.entry[c]);
+        memset(context, 0, sizeof *context);
+    }
+    overlap_order_changed(order);
+    overlap_order_unlock(order);
+}
+
+/* ---- Captures ---- */
+
+/* The stream is captured into this world; the lock is held. Without a place for it nothing is known of it any more. */
+static void add_member(struct overlap_order *order, struct overlap_world *world, struct overlap_stream *stream) {
+    /* No address has the topmost bit set. */
+    struct overlap_stream *member = take_place(order, (stream->key ^ (++order->generation << 48)) | UINT64_C(1) << 63);
+    if (!member) {
+        __atomic_store_n(&stream->unknown, UINT64_MAX, __ATOMIC_RELEASE);
+        return;
+    }
+    member->world = world;
+    member->context = stream->context;
+    member->kind = OVERLAP_STREAM_NON_BLOCKING;
+    member->of = stream;
+    member->next = world->members;
+    world->members = member;
+    __atomic_store_n(&member->ready, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&stream->captured, member, __ATOMIC_RELEASE);
+}
+
+/* A free one, or the one for all surplus, in which nothing is known. */
+static struct overlap_world *new_world(struct overlap_order *order) {
+    struct overlap_world *world = order->captures, *const surplus = &order->captures[OVERLAP_ORDER_CAPTURES];
+    while (world < surplus && world->generation)
+        world++;
+    if (!world->generation) {
+        memset(world, 0, sizeof *world);
+        world->doubted = world == surplus;
+        __atomic_store_n(&world->generation, ++order->generation, __ATOMIC_RELEASE);
+    }
+    return world;
+}
+
+void overlap_order_capture(struct overlap_order *order, struct overlap_stream *stream) {
+    if (!stream || OVERLAP_LOAD(stream->captured) || !overlap_order_locked(order))
+        return;
+    struct overlap_world *const world = new_world(order);
+    world->begun++;
+    add_member(order, world, stream);
+    overlap_order_changed(order);
+    overlap_order_unlock(order);
+}
+
+void overlap_order_capture_ended(struct overlap_order *order, struct overlap_stream *stream) {
+    if (!stream || !OVERLAP_LOAD(stream->captured) || !overlap_order_locked(order))
+        return;
+    struct overlap_world *const world = stream->captured ? stream->captured->world : NULL;
+    if (world && --world->begun == 0)
+        while (world->members)
+            remove_member(world->members);
+    overlap_order_changed(order);
+    overlap_order_unlock(order);
+}
+
+void overlap_order_join_capture(struct overlap_order *order, struct overlap_stream *stream,
+                                struct overlap_world *world, uint64_t generation) {
+    if (!overlap_order_locked(order))
+        return;
+    if (!stream->captured && world->generation == generation)
+        add_member(order, world, stream);
+    overlap_order_changed(order);
+    overlap_order_unlock(order);
+}
+
+void overlap_order_captures_doubted(struct overlap_order *order) {
+    for (int i = 0; i <= OVERLAP_ORDER_CAPTURES; i++)
+        if (OVERLAP_LOAD(order->captures[i].generation))
+            __atomic_store_n(&order->captures[i].doubted, 1, __ATOMIC_RELEASE);
+    overlap_order_changed(order);
+}

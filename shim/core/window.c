@@ -1,0 +1,173 @@
+/* Launches: communication opens windows, and computation asks whether it is in one. */
+#include "window.h"
+
+enum { CHUNK = 32 }; /* launches that one question answers */
+
+static bool is_context(const struct overlap_world *world, uint32_t slot, const struct overlap_context *context) {
+    return OVERLAP_LOAD(world->communication[slot].context) == context;
+}
+
+/* An entry for a stream's communication. The lock is held. Entries are taken over from streams that are gone: their clocks
+ * go on, so nobody knows too little. Where all have owners, one is shared: whoever waits for one waits for both. */
+static int32_t entry_for(struct overlap_stream *stream) {
+    struct overlap_world *const world = stream->world;
+    int32_t best = -1, shared = (int32_t)(overlap_order_hash(stream->key) % OVERLAP_CLOCK_COMMUNICATION);
+    for (int32_t c = 0; c < OVERLAP_CLOCK_COMMUNICATION; c++) {
+        const bool unused = (uint32_t)c >= world->communications;
+        if (!unused && world->communication[c].owner)
+            continue;
+        best = c;
+        if (unused || is_context(world, (uint32_t)c, stream->context))
+            break;
+    }
+    if (best < 0) {
+        if (!is_context(world, (uint32_t)shared, stream->context))
+            __atomic_store_n(&world->communication[shared].context, NULL, __ATOMIC_RELEASE);
+        return shared;
+    }
+    if ((uint32_t)best < world->communications && !is_context(world, (uint32_t)best, stream->context))
+        __atomic_store_n(&world->communication[best].base, world->now.entry[best], __ATOMIC_RELEASE);
+    __atomic_store_n(&world->communication[best].owner, stream, __ATOMIC_RELEASE);
+    __atomic_store_n(&world->communication[best].context, stream->context, __ATOMIC_RELEASE);
+    if ((uint32_t)best >= world->communications)
+        __atomic_store_n(&world->communications, (uint32_t)best + 1, __ATOMIC_RELEASE);
+    return best;
+}
+
+/* The legacy default stream and a blocking one: neither ever runs beside the other. */
+static bool ordered_by_kind(const struct overlap_stream *one, const struct overlap_stream *other) {
+    return one->kind == OVERLAP_STREAM_LEGACY && other->kind == OVERLAP_STREAM_BLOCKING;
+}
+
+/* What was launched before, on other streams, and is not known to be over when this launch begins. */
+static struct overlap_before before(struct overlap_order *order, struct overlap_stream *stream) {
+    struct overlap_before found = {0, false};
+    struct overlap_world *const world = stream->world;
+    for (uint32_t i = 0; i < OVERLAP_LOAD(world->computations); i++) {
+        const struct overlap_stream *const owner = OVERLAP_LOAD(world->computation[i].owner);
+        if (!owner || owner == stream || owner->context != stream->context)
+            continue;
+        for (uint32_t filling = 0; filling < 2; filling++) {
+            const uint32_t entry = OVERLAP_CLOCK_COMMUNICATION + 2 * i + filling;
+            uint64_t *const counted = &world->computation[i].counted[filling];
+            const uint64_t now = overlap_world_now(world, entry);
+            uint64_t from = overlap_stream_knows(order, stream, entry);
+            from = OVERLAP_LOAD(*counted) > from ? OVERLAP_LOAD(*counted) : from;
+            if (ordered_by_kind(stream, owner) || ordered_by_kind(owner, stream))
+                from = now;
+            overlap_clock_raise(counted, now);
+            const uint64_t many = now > from ? now - from : 0;
+            if (filling)
+                found.filling |= many != 0;
+            else
+                found.launched += many < OVERLAP_WINDOW_LAUNCHES ? many : OVERLAP_WINDOW_LAUNCHES;
+        }
+    }
+    return found;
+}
+
+struct overlap_before overlap_window_communicates(struct overlap_order *order, struct overlap_stream *stream) {
+    struct overlap_before found = {0, false};
+    stream = overlap_stream_here(stream);
+    if (!stream || overlap_stream_is_unknown(order, stream))
+        return found;
+    overlap_order_action(order, stream);
+    found = before(order, stream);
+    if (stream->communication < 0) {
+        if (!overlap_order_locked(order))
+            return found;
+        if (stream->communication < 0)
+            stream->communication = entry_for(stream);
+        overlap_order_unlock(order);
+    }
+    const uint32_t entry = (uint32_t)stream->communication;
+    const uint64_t ordinal = __atomic_add_fetch(&order->ordinal, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&stream->world->communication[entry].sequence, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&stream->world->communication[entry].ordinal, ordinal, __ATOMIC_RELAXED);
+    const uint64_t now = __atomic_add_fetch(&stream->world->now.entry[entry], 1, __ATOMIC_RELEASE);
+    overlap_stream_learns(order, stream, entry, now);
+    return found;
+}
+
+void overlap_window_numbered(struct overlap_stream *stream, uint64_t sequence) {
+    stream = overlap_stream_here(stream);
+    if (stream && stream->communication >= 0)
+        __atomic_store_n(&stream->world->communication[stream->communication].sequence, sequence + 1,
+                         __ATOMIC_RELAXED);
+}
+
+/* So many of the launches that a window may still take. */
+static uint32_t grant(struct overlap_stream *stream, uint64_t newest, uint32_t wanted) {
+    if (__atomic_load_n(&stream->newest, __ATOMIC_RELAXED) != newest) {
+        __atomic_store_n(&stream->newest, newest, __ATOMIC_RELAXED);
+        __atomic_store_n(&stream->inside, 0, __ATOMIC_RELAXED);
+    }
+    const uint64_t inside = __atomic_load_n(&stream->inside, __ATOMIC_RELAXED);
+    if (inside >= OVERLAP_WINDOW_LAUNCHES)
+        return 0;
+    if (!wanted)
+        return 1;
+    wanted = wanted > CHUNK ? CHUNK : wanted;
+    const uint32_t most = (uint32_t)(OVERLAP_WINDOW_LAUNCHES - inside), granted = wanted < most ? wanted : most;
+    __atomic_fetch_add(&stream->inside, granted, __ATOMIC_RELAXED);
+    return granted;
+}
+
+void overlap_window_return(struct overlap_stream *stream, uint64_t newest, uint32_t left) {
+    if (left && __atomic_load_n(&stream->newest, __ATOMIC_RELAXED) == newest)
+        __atomic_fetch_sub(&stream->inside, left, __ATOMIC_RELAXED);
+}
+
+struct overlap_found overlap_window_find(struct overlap_order *order, struct overlap_stream *stream, uint32_t wanted) {
+    struct overlap_found found = {.where = OVERLAP_WHERE_OUTSIDE, .granted = UINT32_MAX};
+    uint64_t own = 0, last = 0;
+    stream = overlap_stream_here(stream);
+    if (!stream)
+        return found;
+    overlap_order_action(order, stream);
+    const struct overlap_world *const world = stream->world;
+    const bool unknown = overlap_stream_is_unknown(order, stream);
+    for (uint32_t c = 0; c < OVERLAP_LOAD(world->communications); c++) {
+        const uint64_t now = OVERLAP_LOAD(world->now.entry[c]), known = overlap_stream_knows(order, stream, c);
+        const uint64_t ordinal = __atomic_load_n(&world->communication[c].ordinal, __ATOMIC_RELAXED);
+        if (!is_context(world, c, stream->context))
+            continue;
+        last = ordinal > last ? ordinal : last;
+        if (stream->communication == (int32_t)c) {
+            own = ordinal;
+            continue;
+        }
+        const uint64_t base = OVERLAP_LOAD(world->communication[c].base);
+        if (unknown || now <= known || now <= base || ordinal <= found.newest)
+            continue;
+        found.newest = ordinal;
+        found.sequence = __atomic_load_n(&world->communication[c].sequence, __ATOMIC_RELAXED);
+    }
+    if (found.newest) {
+        found.where = OVERLAP_WHERE_INSIDE;
+        found.granted = grant(stream, found.newest, wanted);
+        if (!found.granted)
+            found = (struct overlap_found){.where = OVERLAP_WHERE_EXPIRED, .granted = UINT32_MAX};
+    } else if (own && own == last)
+        found.where = OVERLAP_WHERE_SAME_STREAM;
+    return found;
+}
+
+uint64_t *overlap_window_outside(struct overlap_order *order, struct overlap_stream *stream, bool filling) {
+    stream = overlap_stream_here(stream);
+    if (!stream)
+        return NULL;
+    struct overlap_world *const world = stream->world;
+    if (stream->computation < 0 && overlap_order_locked(order)) {
+        for (int32_t i = 0; stream->computation < 0 && i < OVERLAP_CLOCK_COMPUTATION; i++) {
+            if ((uint32_t)i < world->computations && world->computation[i].owner)
+                continue;
+            __atomic_store_n(&world->computation[i].owner, stream, __ATOMIC_RELEASE);
+            if ((uint32_t)i >= world->computations)
+                __atomic_store_n(&world->computations, (uint32_t)i + 1, __ATOMIC_RELEASE);
+            __atomic_store_n(&stream->computation, i, __ATOMIC_RELEASE);
+        }
+        overlap_order_unlock(order);
+    }
+    return stream->computation < 0 ? NULL : filling ? &stream->filling : &stream->launched;
+}

@@ -1,0 +1,263 @@
+/* Overlap windows: can a launch overlap a communication launch? See WINDOWS.md for what orders what, and for the cases in
+ * which the answer is no because nobody can know.
+ *
+ * Fed with calls in program order, per stream and event; asks nobody. All state is in one struct overlap_order of zeroed
+ * memory, which the caller brings. Any thread may call anything at any time: clocks only grow, entry by entry; events carry
+ * a sequence lock; a lock is taken only where a stream or event is seen for the first time, or goes.
+ */
+#pragma once
+
+#include "core.h"
+
+enum {
+    OVERLAP_CLOCK_COMMUNICATION = 16, /* streams of communication that are told apart; more share entries */
+    OVERLAP_CLOCK_COMPUTATION = 8,    /* streams of computation of which launches are counted as launched_before */
+    OVERLAP_CLOCK_ENTRIES = OVERLAP_CLOCK_COMMUNICATION + 2 * OVERLAP_CLOCK_COMPUTATION,
+    OVERLAP_ORDER_STREAMS = 1 << 15, /* places: half of them can be counted on */
+    OVERLAP_ORDER_EVENTS = 1 << 16,
+    OVERLAP_ORDER_CONTEXTS = 16,
+    OVERLAP_ORDER_CAPTURES = 32,
+    OVERLAP_WINDOW_LAUNCHES = 512, /* that would be shaped, on one stream, after which an open window closes */
+};
+
+/* How far one knows each stream: first those of communication (launches on it), then for each of computation two entries,
+ * for launches outside windows that would have been shaped, and for grids that fill the GPU in one wave. 64 bits: a counter
+ * of launches does not wrap in the life of a process. */
+struct overlap_clock {
+    uint64_t entry[OVERLAP_CLOCK_ENTRIES];
+};
+
+enum overlap_stream_kind {
+    OVERLAP_STREAM_NON_BLOCKING,
+    OVERLAP_STREAM_BLOCKING, /* ordered by the legacy default stream; those of threads, too */
+    OVERLAP_STREAM_LEGACY,
+};
+
+struct overlap_stream {
+    uint64_t key; /* of the caller's; 0: free */
+    uint32_t ready;
+    uint32_t kind; /* enum overlap_stream_kind */
+    struct overlap_world *world;
+    struct overlap_context *context;
+    struct overlap_stream *captured; /* stands for it while it captures */
+    struct overlap_stream *of, *next; /* of such a one: for whom, and the next one of its capture */
+    int32_t communication, computation; /* which of the world's; -1: none yet */
+    uint64_t unknown; /* number of the wait that nobody knows the end of; 0: none */
+    uint64_t newest;  /* the communication of the window that it is in... */
+    uint64_t inside;  /* ...and how many launches were in it */
+    uint64_t launched, filling; /* what the two entries of computation count */
+    struct overlap_clock clock;
+} __attribute__((aligned(64)));
+
+struct overlap_event {
+    uint64_t key;
+    uint32_t sequence; /* odd: being recorded */
+    uint32_t flags;    /* enum in event.c */
+    struct overlap_world *world;
+    uint64_t generation; /* of that world */
+    struct overlap_context *context;
+    uint64_t unknown; /* as of the stream */
+    struct overlap_clock clock;
+};
+
+struct overlap_context {
+    uint64_t key;
+    uint64_t settled;              /* waits up to this number have ended */
+    struct overlap_stream *legacy; /* its clock is what every blocking stream includes */
+    uint64_t blocking_unknown;     /* the last unknown wait of a blocking stream */
+    struct overlap_clock blocking; /* what any blocking stream knows */
+    struct overlap_clock known;    /* what any stream knows */
+};
+
+/* Where launches can overlap each other: all that runs as it is launched, or one capture. */
+struct overlap_world {
+    uint64_t generation;         /* of a capture: a number of its own; 0: free */
+    uint32_t communications, computations; /* entries in use */
+    uint32_t doubted;            /* nothing is known in it any more */
+    uint32_t begun;              /* of the world of surplus captures: how many there are */
+    struct overlap_stream *members; /* of a capture */
+    struct {
+        struct overlap_stream *owner; /* NULL: gone */
+        struct overlap_context *context; /* NULL: of several */
+        uint64_t base;     /* launches before this one are not its own */
+        uint64_t ordinal;  /* of the last launch among all of communication */
+        uint64_t sequence; /* that the caller gave it, + 1 */
+    } communication[OVERLAP_CLOCK_COMMUNICATION];
+    struct {
+        struct overlap_stream *owner;
+        uint64_t base[2];    /* of owners before */
+        uint64_t counted[2]; /* as launched before communication */
+    } computation[OVERLAP_CLOCK_COMPUTATION];
+    struct overlap_clock now; /* the last launch of every entry of communication */
+};
+
+struct overlap_order {
+    uint64_t version; /* another one whenever an answer may be another one */
+    uint32_t lock;
+    uint32_t legacy_matters; /* blocking streams know of communication: launches on the legacy stream pass it on */
+    uint32_t lost;           /* a stream or event found no place: the unknown may know everything */
+    uint32_t exported;       /* other processes wait for events of this one */
+    uint64_t ordinal, generation, waits;
+    struct overlap_clock finished; /* what the host has seen to be over */
+    struct overlap_world eager, captures[OVERLAP_ORDER_CAPTURES + 1]; /* the last one: for all surplus */
+    struct overlap_context contexts[OVERLAP_ORDER_CONTEXTS];
+    uint32_t used[OVERLAP_ORDER_STREAMS], used_count; /* places of streams in the order of their first use */
+    struct overlap_stream streams[OVERLAP_ORDER_STREAMS];
+    struct overlap_event events[OVERLAP_ORDER_EVENTS];
+};
+
+/* ---- Streams and captures: order.c ---- */
+
+/* The stream of this key (not 0), or NULL: never seen, or there was no place. */
+struct overlap_stream *overlap_order_find(struct overlap_order *order, uint64_t key);
+
+/* The same, made if need be. context: its key, not 0. */
+struct overlap_stream *overlap_order_stream(struct overlap_order *order, uint64_t key, uint64_t context,
+                                            enum overlap_stream_kind kind);
+void overlap_order_stream_gone(struct overlap_order *order, uint64_t key);
+void overlap_order_context_gone(struct overlap_order *order, uint64_t context);
+
+/* A call on the stream that orders nothing by itself, such as a copy; matters for the legacy default stream. */
+void overlap_order_action(struct overlap_order *order, struct overlap_stream *stream);
+
+/* From now on the stream may be behind anything, also behind what comes later; or behind all that came before. */
+void overlap_order_unknown(struct overlap_order *order, struct overlap_stream *stream);
+void overlap_order_behind_all(struct overlap_order *order, struct overlap_stream *stream);
+
+/* ---- Captures ---- */
+
+void overlap_order_capture(struct overlap_order *order, struct overlap_stream *stream);
+void overlap_order_capture_ended(struct overlap_order *order, struct overlap_stream *stream);
+/* Somebody has added dependencies to a graph: what is being captured may be behind anything. */
+void overlap_order_captures_doubted(struct overlap_order *order);
+
+/* ---- Events, and what the host sees: event.c ---- */
+
+/* Around the call that records an event; what the first returns is for the second, whatever it is. stream: NULL where it is
+ * not known. recorded: the call has succeeded. */
+struct overlap_event *overlap_order_recording(struct overlap_order *order, uint64_t event,
+                                              struct overlap_stream *stream);
+void overlap_order_recorded(struct overlap_order *order, struct overlap_event *event, struct overlap_stream *stream,
+                            bool recorded);
+
+/* The stream waits for the event from now on; stream NULL: everything does. */
+void overlap_order_waits(struct overlap_order *order, struct overlap_stream *stream, uint64_t event);
+
+/* Who waits for this event, from now on, may be behind all that came before (graphs, other processes record it). */
+void overlap_order_event_unknown(struct overlap_order *order, uint64_t event);
+/* It is another process's; this process gives one of its own away. */
+void overlap_order_event_imported(struct overlap_order *order, uint64_t event);
+void overlap_order_event_exported(struct overlap_order *order, uint64_t event);
+void overlap_order_event_gone(struct overlap_order *order, uint64_t event);
+
+/* ---- The host: what it will have seen to be over when the call that it makes now succeeds ---- */
+
+struct overlap_seen {
+    bool all; /* everything launched so far */
+    struct overlap_clock clock;
+    struct overlap_stream *stream; /* whose unknown wait this was... */
+    uint64_t unknown;
+    struct overlap_context *context; /* ...or in which all ended, up to this number */
+    uint64_t settled;
+};
+/* stream: NULL where it is not known. context: key. */
+void overlap_order_see_stream(struct overlap_order *order, struct overlap_stream *stream, struct overlap_seen *seen);
+void overlap_order_see_event(struct overlap_order *order, uint64_t event, struct overlap_seen *seen);
+void overlap_order_see_context(struct overlap_order *order, uint64_t context, struct overlap_seen *seen);
+void overlap_order_saw(struct overlap_order *order, const struct overlap_seen *seen);
+
+/* ---- Launches: window.c ---- */
+
+/* What runs beside a communication launch although it was launched before. */
+struct overlap_before {
+    uint64_t launched; /* launches that would have been shaped, none of them counted twice */
+    bool filling;      /* a grid that fills the GPU in one wave */
+};
+
+/* Communication was launched on the stream. */
+struct overlap_before overlap_window_communicates(struct overlap_order *order, struct overlap_stream *stream);
+
+/* ...under this number in the caller's log. */
+void overlap_window_numbered(struct overlap_stream *stream, uint64_t sequence);
+
+enum overlap_where {
+    OVERLAP_WHERE_OUTSIDE,
+    OVERLAP_WHERE_INSIDE,
+    OVERLAP_WHERE_EXPIRED,
+    OVERLAP_WHERE_SAME_STREAM, /* outside, and communication is on this very stream */
+};
+
+struct overlap_found {
+    uint32_t where;    /* enum overlap_where */
+    uint32_t granted;  /* launches that may take the same answer while the version is the same */
+    uint64_t newest;   /* for overlap_window_return() */
+    uint64_t sequence; /* INSIDE: number of the newest communication launch that it could overlap, + 1; 0: none given */
+};
+
+/* Is a launch on this stream (NULL: not known) in a window now? wanted: how many launches ask; 0: just looking. */
+struct overlap_found overlap_window_find(struct overlap_order *order, struct overlap_stream *stream, uint32_t wanted);
+
+/* Gives back what was granted and not taken. */
+void overlap_window_return(struct overlap_stream *stream, uint64_t newest, uint32_t left);
+
+/* A place to count launches on a stream that are outside: would have been shaped, or fill the GPU in one wave. NULL: none
+ * is left. Only the launching thread adds to it. */
+uint64_t *overlap_window_outside(struct overlap_order *order, struct overlap_stream *stream, bool filling);
+
+/* ---- Between order.c, event.c and window.c ---- */
+
+#define OVERLAP_LOAD(field) __atomic_load_n(&(field), __ATOMIC_ACQUIRE)
+
+/* The stream, or what stands for it while it captures. */
+static inline struct overlap_stream *overlap_stream_here(struct overlap_stream *stream) {
+    struct overlap_stream *captured = stream ? OVERLAP_LOAD(stream->captured) : NULL;
+    return captured ? captured : stream;
+}
+
+/* Is it behind something that nobody knows? */
+bool overlap_stream_is_unknown(struct overlap_order *order, const struct overlap_stream *stream);
+
+/* What it knows of an entry, by itself and by what orders all streams of its kind. */
+uint64_t overlap_stream_knows(struct overlap_order *order, const struct overlap_stream *stream, uint32_t entry);
+
+/* All entries in use: for (e = 0; e < OVERLAP_CLOCK_ENTRIES; e = overlap_world_next(world, e)), 0 always being one. */
+static inline uint32_t overlap_world_next(const struct overlap_world *world, uint32_t entry) {
+    entry++;
+    if (entry < OVERLAP_CLOCK_COMMUNICATION && entry >= OVERLAP_LOAD(world->communications))
+        entry = OVERLAP_CLOCK_COMMUNICATION;
+    if (entry < OVERLAP_CLOCK_COMMUNICATION)
+        return entry;
+    return entry - OVERLAP_CLOCK_COMMUNICATION < 2 * OVERLAP_LOAD(world->computations) ? entry : OVERLAP_CLOCK_ENTRIES;
+}
+
+/* The last launch of an entry. */
+uint64_t overlap_world_now(const struct overlap_world *world, uint32_t entry);
+
+/* Its clock includes this from now on, and that of everything that follows from it. */
+void overlap_stream_learns(struct overlap_order *order, struct overlap_stream *stream, uint32_t entry, uint64_t value);
+
+/* The stream is captured with the one of which an event has been recorded. */
+void overlap_order_join_capture(struct overlap_order *order, struct overlap_stream *stream, struct overlap_world *world,
+                                uint64_t generation);
+
+/* Answers may be others from now on. */
+static inline void overlap_order_changed(struct overlap_order *order) {
+    __atomic_fetch_add(&order->version, 1, __ATOMIC_RELEASE);
+}
+
+/* Makes an entry at least this; false: it was. */
+static inline bool overlap_clock_raise(uint64_t *entry, uint64_t value) {
+    uint64_t known = __atomic_load_n(entry, __ATOMIC_RELAXED);
+    while (known < value)
+        if (__atomic_compare_exchange_n(entry, &known, value, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+            return true;
+    return false;
+}
+
+static inline uint64_t overlap_order_hash(uint64_t key) {
+    return (key ^ key >> 32) * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+/* Takes the lock; false: not to be had, which is said in `lost`. */
+bool overlap_order_locked(struct overlap_order *order);
+void overlap_order_unlock(struct overlap_order *order);

@@ -1,0 +1,71 @@
+/* Graphs that hold communication: launching one is launching communication. And graphs that wait for events, for memory or
+ * for other processes: what is launched behind them is behind all of that. Looked into when they are instantiated, once
+ * anything of the kind was seen; the bodies of conditional nodes are not. */
+#include "windows.h"
+
+uint32_t exec_may_communicate, exec_may_wait;
+
+enum { EXECS = 1 << 12, PROBES = 16 };
+static struct {
+    uint64_t exec; /* 0: free; of a place that was given up it stays, with no flags */
+    uint32_t flags;
+} execs[EXECS];
+static uint32_t lost; /* flags of those that found no place */
+
+void exec_forked(void) {
+    for (size_t i = 0; i < EXECS; i++)
+        execs[i].flags = 0;
+}
+
+static uint32_t flags_of_node(CUgraphNode node, int type) {
+    switch (type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+        return graph_is_communication(node) ? EXEC_COMMUNICATES : 0;
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+        return EXEC_WAITS;
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+        return EXEC_UNKNOWN;
+    default:
+        return 0;
+    }
+}
+
+static size_t place(uint64_t key, uint64_t probe) {
+    return ((overlap_order_hash(key) >> 40) + probe) & (EXECS - 1);
+}
+
+/* The flags of an instance, or NULL. */
+static uint32_t *find(uint64_t key) {
+    for (uint64_t probe = 0; probe < PROBES; probe++)
+        if (__atomic_load_n(&execs[place(key, probe)].exec, __ATOMIC_ACQUIRE) == key)
+            return &execs[place(key, probe)].flags;
+    return NULL;
+}
+
+void exec_made(const void *exec, CUgraph graph) {
+    const uint64_t key = (uint64_t)(uintptr_t)exec;
+    if (!windows() || !(__atomic_load_n(&exec_may_communicate, __ATOMIC_RELAXED) ||
+                        __atomic_load_n(&exec_may_wait, __ATOMIC_RELAXED)))
+        return;
+    const uint32_t flags = graph_flags(graph, flags_of_node);
+    uint32_t *known = find(key);
+    if (known) /* of another instance that had this address, perhaps */
+        __atomic_store_n(known, flags, __ATOMIC_RELEASE);
+    for (uint64_t probe = 0; flags && !known && probe < PROBES; probe++) {
+        const size_t at = place(key, probe);
+        uint64_t owner = __atomic_load_n(&execs[at].exec, __ATOMIC_ACQUIRE);
+        if (__atomic_load_n(&execs[at].flags, __ATOMIC_ACQUIRE) == 0 &&
+            __atomic_compare_exchange_n(&execs[at].exec, &owner, key, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+            known = &execs[at].flags;
+            __atomic_store_n(known, flags, __ATOMIC_RELEASE);
+        }
+    }
+    if (flags && !known)
+        __atomic_fetch_or(&lost, flags & ~(uint32_t)EXEC_COMMUNICATES, __ATOMIC_RELEASE);
+}
+
+uint32_t exec_flags(const void *exec) {
+    const uint32_t *known = find((uint64_t)(uintptr_t)exec);
+    return known ? __atomic_load_n(known, __ATOMIC_ACQUIRE) : __atomic_load_n(&lost, __ATOMIC_ACQUIRE);
+}

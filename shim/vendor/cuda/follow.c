@@ -1,0 +1,56 @@
+/* Can a communication launch overlap anything at all? Launches that need no look go their way without us, so a thread that
+ * has launched communication is followed for a few launches: its shard is hidden from the hot path, which therefore asks.
+ * What they show is counted once it is clear: computation on the same stream, or only such as waits for it. */
+#include "windows.h"
+
+enum { FOLLOWED = 16 };
+
+static __thread struct {
+    CUstream stream;
+    bool per_thread, same, waited;
+    uint32_t left; /* 0: not following */
+} follow __attribute__((tls_model("initial-exec")));
+
+/* It was followed to its end, and nothing overlapped. */
+static void conclude(void) {
+    if (follow.same && !follow.waited)
+        launch_count(OVERLAP_COUNTER_SAME_STREAM);
+    else if (follow.waited)
+        launch_count(OVERLAP_COUNTER_WAITED_FOR);
+}
+
+static void stop(void) {
+    follow.left = 0;
+    launch_followed(false);
+}
+
+void follow_forget(void) {
+    follow.left = 0;
+}
+
+void follow_begin(CUstream stream, bool per_thread) {
+    if (follow.left)
+        conclude();
+    follow.stream = stream;
+    follow.per_thread = per_thread;
+    follow.same = follow.waited = false;
+    follow.left = FOLLOWED;
+    launch_followed(true);
+}
+
+void follow_launch(CUstream stream, bool per_thread) {
+    if (!follow.left)
+        return;
+    if (stream == follow.stream && per_thread == follow.per_thread)
+        follow.same = true;
+    else if (window_look(stream, per_thread).where == OVERLAP_WHERE_OUTSIDE)
+        follow.waited = true;
+    else { /* inside, or so long inside that it has expired */
+        stop();
+        return;
+    }
+    if (--follow.left == 0) {
+        conclude();
+        stop();
+    }
+}

@@ -1,0 +1,244 @@
+/* Overlap windows for launches: which stream a launch is on, where it is, and what becomes of that.
+ *
+ * Most launches in a row are on the same stream with nothing ordered in between: the thread remembers the last answer, and
+ * it holds as long as the version of the model is the same.
+ */
+#include "windows.h"
+
+enum { ASKED = 64 }; /* launches that one question is asked for */
+
+static struct overlap_order *model;
+static uint32_t state;     /* 0: not looked yet, 1: somebody does, 2: there is none, 3: there is one */
+static uint64_t first;     /* the first context that was seen */
+static uint32_t several;   /* ...and there are others */
+static uint32_t forgotten; /* decisions were made anew because launches on the legacy default stream matter */
+
+/* Does a policy of the table act inside windows, or must we know for the report? Not where all that it does is `always`. */
+static bool wanted(const struct overlap_settings *settings) {
+    const struct overlap_view view = overlap_table_view(settings->table);
+    bool wants = settings->trace;
+    for (uint32_t p = 0; p < view.table->policy_count; p++) {
+        const struct overlap_policy *policy = &view.policies[p];
+        bool shapes = false;
+        for (uint32_t r = policy->first_rule; r < policy->first_rule + policy->rule_count; r++)
+            if (view.rules[r].shape != OVERLAP_SHAPE_LEAVE) {
+                shapes = true;
+                wants |= view.rules[r].when != OVERLAP_WHEN_ALWAYS;
+            }
+        wants |= !shapes || policy->priority == OVERLAP_PRIORITY_AUTO;
+    }
+    return wants;
+}
+
+__attribute__((cold, noinline)) static struct overlap_order *begin(void) {
+    uint32_t none = 0;
+    const struct overlap_settings *settings = overlap_armed();
+    if (!settings || !driver_ready())
+        return NULL; /* not yet */
+    if (__atomic_compare_exchange_n(&state, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        struct overlap_order *order = wanted(settings) ? overlap_map(sizeof *order) : NULL;
+        if (order)
+            order->version = 1; /* 0 is that of no answer */
+        __atomic_store_n(&model, order, __ATOMIC_RELEASE);
+        __atomic_store_n(&state, order ? 3 : 2, __ATOMIC_RELEASE);
+    }
+    return __atomic_load_n(&state, __ATOMIC_ACQUIRE) == 3 ? model : NULL;
+}
+
+struct overlap_order *windows(void) {
+    const uint32_t now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
+    return __builtin_expect(now == 3, 1) ? model : now == 2 ? NULL : begin();
+}
+
+/* ---- Streams ---- */
+
+static void seen_context(uint64_t context) {
+    uint64_t none = 0;
+    if (!__atomic_compare_exchange_n(&first, &none, context, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED) &&
+        none != context)
+        __atomic_store_n(&several, 1, __ATOMIC_RELAXED);
+}
+
+static bool only_one(void) {
+    return !__atomic_load_n(&several, __ATOMIC_RELAXED) && device_only_one();
+}
+
+uint64_t window_context(void) {
+    uint64_t known = __atomic_load_n(&first, __ATOMIC_RELAXED);
+    CUcontext context = NULL;
+    if (known && only_one())
+        return known;
+    if (!driver.cuCtxGetCurrent || driver.cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context)
+        return 0;
+    seen_context((uint64_t)(uintptr_t)context);
+    return (uint64_t)(uintptr_t)context;
+}
+
+static struct overlap_stream *make_stream(struct overlap_order *order, CUstream stream, uint64_t key) {
+    CUcontext context = NULL;
+    uint32_t flags = 0;
+    int mode = capture_relax();
+    bool known = driver.cuStreamGetCtx && driver.cuStreamGetCtx(stream, &context) == CUDA_SUCCESS && context;
+    /* Where the driver does not say, the stream is one that the default stream orders. */
+    if (!driver.cuStreamGetFlags || driver.cuStreamGetFlags(stream, &flags) != CUDA_SUCCESS)
+        flags = 0;
+    capture_restore(mode);
+    if (!known)
+        return NULL;
+    seen_context((uint64_t)(uintptr_t)context);
+    return overlap_order_stream(order, key, (uint64_t)(uintptr_t)context,
+                                flags & CU_STREAM_NON_BLOCKING ? OVERLAP_STREAM_NON_BLOCKING : OVERLAP_STREAM_BLOCKING);
+}
+
+struct overlap_stream *window_stream(struct overlap_order *order, CUstream stream, bool per_thread) {
+    uint64_t key = (uint64_t)(uintptr_t)stream;
+    if (key > CU_STREAM_PER_THREAD) {
+        struct overlap_stream *found = overlap_order_find(order, key);
+        return __builtin_expect(found != NULL, 1) ? found : make_stream(order, stream, key);
+    }
+    const uint64_t context = window_context();
+    if (!context)
+        return NULL;
+    if (window_is_legacy(stream, per_thread))
+        return overlap_order_stream(order, context | 1, context, OVERLAP_STREAM_LEGACY);
+    key = (context | 2) ^ (uint64_t)overlap_thread_id() << 42; /* addresses are even and have 47 bits */
+    return overlap_order_stream(order, key, context, OVERLAP_STREAM_BLOCKING);
+}
+
+/* ---- Computation ---- */
+
+/* The last answer of this thread. */
+struct answer {
+    uint64_t version; /* of the model; 0: none */
+    CUstream stream;
+    bool per_thread;
+    uint32_t where, left;
+    uint64_t newest;
+    struct overlap_stream *of;
+    uint64_t *outside[2]; /* where launches outside are counted, once asked for */
+};
+static __thread struct answer answer __attribute__((tls_model("initial-exec")));
+
+__attribute__((noinline)) static void ask(struct overlap_order *order, CUstream stream, bool per_thread) {
+    if (answer.of && answer.where == OVERLAP_WHERE_INSIDE)
+        overlap_window_return(answer.of, answer.newest, answer.left);
+    const uint64_t version = __atomic_load_n(&order->version, __ATOMIC_ACQUIRE);
+    struct overlap_stream *of = window_stream(order, stream, per_thread);
+    const struct overlap_found found = overlap_window_find(order, of, ASKED);
+    answer = (struct answer){.version = version,
+                             .stream = stream,
+                             .per_thread = per_thread,
+                             .where = found.where,
+                             .left = found.granted,
+                             .newest = found.newest,
+                             .of = overlap_stream_here(of)};
+    /* Which default stream it is can change without us. */
+    if ((uintptr_t)stream <= CU_STREAM_PER_THREAD && !only_one())
+        answer.version = 0;
+}
+
+static inline void count_outside(struct overlap_order *order, bool filling) {
+    if (__builtin_expect(!answer.outside[filling], 0))
+        answer.outside[filling] = overlap_window_outside(order, answer.of, filling);
+    if (answer.outside[filling])
+        __atomic_store_n(answer.outside[filling], *answer.outside[filling] + 1, __ATOMIC_RELEASE);
+}
+
+enum overlap_where window_asks(CUstream stream, bool per_thread, uint64_t word) {
+    struct overlap_order *order = windows();
+    if (!order)
+        return OVERLAP_WHERE_OUTSIDE;
+    if (__builtin_expect(answer.version != __atomic_load_n(&order->version, __ATOMIC_ACQUIRE) ||
+                             answer.stream != stream || answer.per_thread != per_thread || !answer.left,
+                         0))
+        ask(order, stream, per_thread);
+    /* A launch that does not want the window does not use it up. */
+    if (answer.where != OVERLAP_WHERE_INSIDE) {
+        if (word & OVERLAP_WORD_WINDOWED)
+            count_outside(order, false);
+        if (word & OVERLAP_WORD_WATCHED)
+            count_outside(order, true);
+    } else if (word & OVERLAP_WORD_WINDOWED)
+        answer.left--;
+    return answer.where;
+}
+
+struct overlap_found window_look(CUstream stream, bool per_thread) {
+    struct overlap_order *order = windows();
+    if (!order)
+        return (struct overlap_found){0};
+    return overlap_window_find(order, window_stream(order, stream, per_thread), 0);
+}
+
+/* ---- Communication ---- */
+
+/* Launches that were counted as outside a window turn out to run beside communication. Of which way is not known any more;
+ * sums over reasons and over ways come out right all the same, modulo 2^64 in each cell. */
+static void move_to_launched_before(enum overlap_way way, uint64_t count) {
+    launch_move_reason(way, OVERLAP_REASON_not_overlapping, OVERLAP_REASON_launched_before, count);
+}
+
+void window_after(struct overlap_order *order) {
+    if (__builtin_expect(__atomic_load_n(&order->legacy_matters, __ATOMIC_RELAXED) &&
+                             !__atomic_load_n(&forgotten, __ATOMIC_RELAXED),
+                         0) &&
+        !__atomic_exchange_n(&forgotten, 1, __ATOMIC_RELAXED)) {
+        facts_changed();
+        overlap_cache_forget_all(&launch_cache);
+    }
+}
+
+bool window_legacy_matters(void) {
+    return __atomic_load_n(&forgotten, __ATOMIC_RELAXED);
+}
+
+void window_communicates(CUstream stream, bool per_thread, enum overlap_way way) {
+    struct overlap_order *order = windows();
+    if (!order)
+        return;
+    struct overlap_stream *its = window_stream(order, stream, per_thread);
+    const struct overlap_before before = overlap_window_communicates(order, its);
+    if (overlap_stream_here(its) != its)
+        __atomic_store_n(&exec_may_communicate, 1, __ATOMIC_RELAXED);
+    if (before.launched)
+        move_to_launched_before(way, before.launched);
+    if (before.filling)
+        priority_one_wave_beside();
+    window_after(order);
+    follow_begin(stream, per_thread);
+}
+
+void window_numbered(CUstream stream, bool per_thread, uint64_t sequence) {
+    struct overlap_order *order = windows();
+    if (order)
+        overlap_window_numbered(window_stream(order, stream, per_thread), sequence);
+}
+
+void window_context_gone(const void *context) {
+    struct overlap_order *order = model;
+    uint64_t its = (uint64_t)(uintptr_t)context;
+    if (!order || !its)
+        return;
+    overlap_order_context_gone(order, its);
+    __atomic_compare_exchange_n(&first, &its, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+/* Which context that was is not known any more: what was launched is over; its streams are forgotten when others get
+ * their addresses. */
+void window_device_over(void) {
+    struct overlap_order *order = windows();
+    if (order)
+        overlap_order_saw(order, &(struct overlap_seen){.all = true});
+}
+
+/* In a forked child there are no other threads. */
+void window_forked(void) {
+    if (model)
+        overlap_unmap(model, sizeof *model);
+    model = NULL;
+    state = several = forgotten = 0;
+    first = 0;
+    answer = (struct answer){0};
+    follow_forget();
+    exec_forked();
+}

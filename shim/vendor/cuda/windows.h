@@ -1,0 +1,90 @@
+/* Overlap windows on NVIDIA: which calls order what is core's (window.h, WINDOWS.md); here is who calls it. windows.c knows
+ * streams and asks for launches, order.c, capture.c and copy.c have the bodies
+ * of calls that order.
+ */
+#pragma once
+
+#include "../../core/window.h"
+#include "cuda.h"
+
+#pragma GCC visibility push(hidden)
+
+/* ---- windows.c ---- */
+
+/* The model of this process; NULL: nobody here asks for windows, or there is no memory for it. */
+struct overlap_order *windows(void);
+
+/* The stream that a call means; NULL: nothing is known of it. per_thread: what the default stream is to that call. */
+struct overlap_stream *window_stream(struct overlap_order *order, CUstream stream, bool per_thread);
+
+/* Is it the legacy default stream? */
+static inline bool window_is_legacy(CUstream stream, bool per_thread) {
+    return (uintptr_t)stream == CU_STREAM_LEGACY || (stream == NULL && !per_thread);
+}
+
+/* The current context, or 0. */
+uint64_t window_context(void);
+
+/* A call has ended that may have made launches on the legacy default stream matter: from then on all are looked at. */
+void window_after(struct overlap_order *order);
+
+/* A computation launch whose word has one of WINDOW_BITS is made now: where, and may the window be taken for it? Counts what
+ * is outside. */
+enum overlap_where window_asks(CUstream stream, bool per_thread, uint64_t word);
+
+/* Why a launch outside is left alone. */
+static inline uint32_t window_reason(enum overlap_where where) {
+    return where == OVERLAP_WHERE_EXPIRED       ? OVERLAP_REASON_window_expired
+           : where == OVERLAP_WHERE_SAME_STREAM ? OVERLAP_REASON_same_stream
+                                                : OVERLAP_REASON_not_overlapping;
+}
+
+/* For --trace: where a launch is. */
+struct overlap_found window_look(CUstream stream, bool per_thread);
+
+/* A communication launch, or one of a graph that holds some, has been made. Under which way it was counted. */
+void window_communicates(CUstream stream, bool per_thread, enum overlap_way way);
+
+/* ...it has this number in the trace. */
+void window_numbered(CUstream stream, bool per_thread, uint64_t sequence);
+
+/* Have launches on the legacy default stream turned out to matter? */
+bool window_legacy_matters(void);
+
+/* A context is gone; the primary one of some device; everything, in a forked child. */
+void window_context_gone(const void *context);
+void window_device_over(void);
+void window_forked(void);
+
+/* ---- follow.c: can a communication launch overlap anything at all? ---- */
+
+/* The thread has launched communication: its next launches tell. */
+void follow_begin(CUstream stream, bool per_thread);
+/* The thread launches computation; only called while it follows. */
+void follow_launch(CUstream stream, bool per_thread);
+void follow_forget(void);
+
+/* ---- order.c, copy.c, capture.c ---- */
+
+/* A launch records this event by itself. */
+void order_event_of_launch(CUevent event);
+/* Something was done on a stream. */
+void copy_made(CUstream stream, bool per_thread);
+/* A node that is not a kernel was added by the general call; dependencies were. */
+void capture_node_added(const CUgraphNodeParams *params);
+void capture_dependencies_added(void);
+
+/* ---- exec.c: graphs that hold communication ---- */
+
+/* Communication was captured or added: graphs are looked into from now on. */
+extern uint32_t exec_may_communicate;
+/* Somebody makes nodes that wait for something: likewise. */
+extern uint32_t exec_may_wait;
+/* A graph was instantiated. */
+void exec_made(const void *exec, CUgraph graph);
+/* An instance is launched: what it holds. */
+enum exec_flag { EXEC_COMMUNICATES = 1, EXEC_WAITS = 2, EXEC_UNKNOWN = 4 };
+uint32_t exec_flags(const void *exec);
+void exec_forked(void);
+
+#pragma GCC visibility pop

@@ -265,7 +265,8 @@ class Model:
             stream.heads |= event.heads
         elif stream.capture:
             event.in_graph = True
-            self.captured(stream, Part((), waits=event))
+            # What the node will wait for when the graph is launched, nobody knows.
+            self.unknown_waits |= self.captured(stream, Part((), waits=event))
         elif event.record:
             node = self.act(stream, event.record)
             if event.in_graph:
@@ -281,7 +282,7 @@ class Model:
         stream = self.stream(op.stream, op.thread)
         node = self.see(stream.tail)
         if stream.legacy:
-            self.allow("3", node, self.blocking(stream.device))
+            self.allow("3", node, self.blocking(stream.device) | self.blocking(stream.device, self.gone))
         elif stream.blocking:
             self.allow("3", node, self.legacy(stream.device).tail)
 

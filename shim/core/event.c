@@ -204,7 +204,8 @@ static enum knowledge read_event(struct overlap_order *order, uint64_t key, stru
         OVERLAP_LOAD(event->key) != key)
         return EVERYTHING; /* torn */
     copy->world = world;
-    if (flags & (UNKNOWN | ALWAYS | TWICE))
+    /* What a wait means in a capture is what was recorded in that capture, whoever else records the event. */
+    if (flags & (UNKNOWN | TWICE) || (flags & ALWAYS && world == &order->eager))
         return EVERYTHING;
     if (flags & IMPORTED)
         return OVERLAP_LOAD(order->exported) ? EVERYTHING : NOTHING;
@@ -307,7 +308,7 @@ void overlap_order_see_context(struct overlap_order *order, uint64_t key, struct
         seen->all = OVERLAP_LOAD(order->lost);
         return;
     }
-    seen->settled = OVERLAP_LOAD(order->waits);
+    seen->settled = OVERLAP_LOAD(seen->context->unknown);
     seen->all = seen->settled > OVERLAP_LOAD(seen->context->settled);
     for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = overlap_world_next(&order->eager, e))
         seen->clock.entry[e] = e < OVERLAP_CLOCK_COMMUNICATION &&

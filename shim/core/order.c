@@ -99,6 +99,7 @@ void overlap_order_unknown(struct overlap_order *order, struct overlap_stream *s
         return;
     const uint64_t number = number_of_wait(order);
     overlap_clock_raise(&stream->unknown, number);
+    overlap_clock_raise(&stream->context->unknown, number);
     if (stream->kind == OVERLAP_STREAM_BLOCKING && stream->world == &order->eager)
         overlap_clock_raise(&stream->context->blocking_unknown, number);
     overlap_order_action(order, stream);

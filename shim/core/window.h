@@ -68,7 +68,8 @@ struct overlap_context {
     uint64_t key;
     uint64_t settled;              /* waits up to this number have ended */
     struct overlap_stream *legacy; /* its clock is what every blocking stream includes */
-    uint64_t blocking_unknown;     /* the last unknown wait of a blocking stream */
+    uint64_t unknown;              /* the last unknown wait of any of its streams... */
+    uint64_t blocking_unknown;     /* ...and of a blocking one */
     struct overlap_clock blocking; /* what any blocking stream knows */
     struct overlap_clock known;    /* what any stream knows of others */
 };

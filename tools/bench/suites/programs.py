@@ -123,7 +123,8 @@ SHAPES = (
         "not-needed-yet",
         "collectives that computation waits for much later: to get in sooner gains nothing",
         {
-            "simt": "simt_gemm:2.7w +all_reduce_100:24 simt_gemm:2.3w simt_gemm:2.3w",
+            "attention": "persistent_pair:2m wide_gemm:0.6w +all_reduce_200:16 attention:2.9w tiled:1.6w "
+            "+send_receive_200:16",
             "prefetch": "simt_gemm:2.7w +all_reduce_400:24 | simt_gemm:2.9w gemm:1.7w ~all_reduce_100:24",
             "persistent": "gemm:1.3w attention:1.9w +all_reduce_100:24 gemm:3.7w persistent:1m gemm:5.3w "
             "~all_reduce_400:32 | optimizer:0.8w",

@@ -21,7 +21,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+
+import driver_table  # noqa: E402
 
 from pyshim.launch import plan  # noqa: E402
 from pyshim.launch.environment import environment  # noqa: E402
@@ -114,8 +116,7 @@ class Seen:
 
 
 def rows() -> list[str]:
-    text = (ROOT / "shim/vendor/cuda/driver.def").read_text(encoding="utf-8")
-    return re.findall(r"^DRIVER(?:_LAUNCH)?\((\w+),", text, re.M)
+    return [row.name for row in driver_table.rows()]
 
 
 def effect_of(row: str) -> Effect | None:

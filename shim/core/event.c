@@ -29,11 +29,16 @@ static struct overlap_event *find(struct overlap_order *order, uint64_t key) {
     return NULL;
 }
 
+static uint32_t next_of(const struct overlap_event *event, uint32_t entry) {
+    return overlap_clock_next(__atomic_load_n(&event->communications, __ATOMIC_RELAXED),
+                              __atomic_load_n(&event->computations, __ATOMIC_RELAXED), entry);
+}
+
 /* Does it tell anything that the host has not seen? */
 static bool means_nothing(struct overlap_order *order, const struct overlap_event *event) {
     if (event->flags || event->world != &order->eager || event->unknown || event->sequence % 2)
         return false;
-    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = overlap_world_next(&order->eager, e))
+    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = next_of(event, e))
         if (OVERLAP_LOAD(event->clock.entry[e]) > OVERLAP_LOAD(order->finished.entry[e]))
             return false;
     return true;
@@ -143,7 +148,9 @@ static void write_clock(struct overlap_order *order, struct overlap_event *event
     __atomic_store_n(&event->generation, OVERLAP_LOAD(stream->world->generation), __ATOMIC_RELAXED);
     __atomic_store_n(&event->context, stream->context, __ATOMIC_RELAXED);
     __atomic_store_n(&event->unknown, unknown_of(order, stream), __ATOMIC_RELAXED);
-    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = overlap_world_next(stream->world, e)) {
+    __atomic_store_n(&event->communications, OVERLAP_LOAD(stream->world->communications), __ATOMIC_RELAXED);
+    __atomic_store_n(&event->computations, OVERLAP_LOAD(stream->world->computations), __ATOMIC_RELAXED);
+    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = next_of(event, e)) {
         uint64_t entry = overlap_stream_knows(order, stream, e);
         if (e >= OVERLAP_CLOCK_COMMUNICATION && stream->computation >= 0 &&
             (e - OVERLAP_CLOCK_COMMUNICATION) / 2 == (uint32_t)stream->computation)
@@ -186,7 +193,9 @@ static enum knowledge read_event(struct overlap_order *order, uint64_t key, stru
     copy->generation = __atomic_load_n(&event->generation, __ATOMIC_RELAXED);
     copy->context = __atomic_load_n(&event->context, __ATOMIC_RELAXED);
     copy->unknown = __atomic_load_n(&event->unknown, __ATOMIC_RELAXED);
-    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e++)
+    copy->communications = __atomic_load_n(&event->communications, __ATOMIC_RELAXED);
+    copy->computations = __atomic_load_n(&event->computations, __ATOMIC_RELAXED);
+    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = next_of(copy, e))
         copy->clock.entry[e] = __atomic_load_n(&event->clock.entry[e], __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     if (__atomic_load_n(&event->sequence, __ATOMIC_RELAXED) != sequence || OVERLAP_LOAD(event->key) != key)
@@ -209,7 +218,7 @@ static void finish_all(struct overlap_order *order) {
 /* Every stream there is waits, and any that will be. */
 static void all_wait(struct overlap_order *order, enum knowledge knows, const struct overlap_event *event) {
     if (knows == A_CLOCK && event->world == &order->eager)
-        for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = overlap_world_next(&order->eager, e))
+        for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = next_of(event, e))
             finish(order, e, event->clock.entry[e]);
     else if (knows != NOTHING)
         finish_all(order);
@@ -241,7 +250,7 @@ void overlap_order_waits(struct overlap_order *order, struct overlap_stream *str
     }
     if (knows == NO_ONE_KNOWS)
         overlap_order_unknown(order, stream);
-    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = overlap_world_next(here->world, e))
+    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = next_of(&event, e))
         overlap_stream_learns(order, here, e, event.clock.entry[e]);
 }
 
@@ -276,8 +285,9 @@ void overlap_order_see_event(struct overlap_order *order, uint64_t key, struct o
     const enum knowledge knows = read_event(order, key, &event);
     *seen = nothing;
     seen->all = knows == EVERYTHING || knows == NO_ONE_KNOWS;
-    if (knows == A_CLOCK && event.world == &order->eager)
-        seen->clock = event.clock;
+    for (uint32_t e = 0; knows == A_CLOCK && event.world == &order->eager && e < OVERLAP_CLOCK_ENTRIES;
+         e = next_of(&event, e))
+        seen->clock.entry[e] = event.clock.entry[e];
 }
 
 void overlap_order_see_context(struct overlap_order *order, uint64_t key, struct overlap_seen *seen) {
@@ -292,7 +302,10 @@ void overlap_order_see_context(struct overlap_order *order, uint64_t key, struct
     seen->settled = OVERLAP_LOAD(order->waits);
     seen->all = seen->settled > OVERLAP_LOAD(seen->context->settled);
     for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = overlap_world_next(&order->eager, e))
-        seen->clock.entry[e] = OVERLAP_LOAD(seen->context->known.entry[e]);
+        seen->clock.entry[e] = e < OVERLAP_CLOCK_COMMUNICATION &&
+                                       OVERLAP_LOAD(order->eager.communication[e].context) == seen->context
+                                   ? OVERLAP_LOAD(order->eager.now.entry[e])
+                                   : OVERLAP_LOAD(seen->context->known.entry[e]);
 }
 
 void overlap_order_saw(struct overlap_order *order, const struct overlap_seen *seen) {

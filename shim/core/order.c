@@ -47,6 +47,8 @@ void overlap_stream_learns(struct overlap_order *order, struct overlap_stream *s
 
 uint64_t overlap_stream_knows(struct overlap_order *order, const struct overlap_stream *stream, uint32_t entry) {
     uint64_t known = OVERLAP_LOAD(stream->clock.entry[entry]), other;
+    if (stream->communication == (int32_t)entry)
+        return OVERLAP_LOAD(stream->world->now.entry[entry]);
     if (stream->world != &order->eager)
         return known;
     other = OVERLAP_LOAD(order->finished.entry[entry]);

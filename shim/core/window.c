@@ -81,11 +81,15 @@ struct overlap_before overlap_window_communicates(struct overlap_order *order, s
         overlap_order_unlock(order);
     }
     const uint32_t entry = (uint32_t)stream->communication;
-    const uint64_t ordinal = __atomic_add_fetch(&order->ordinal, 1, __ATOMIC_RELAXED);
+    /* Two threads that launch on one stream at once may count as one launch: then both are known together. The stream
+     * itself always knows all of its own entry. */
+    const uint64_t now = OVERLAP_LOAD(stream->world->now.entry[entry]) + 1;
     __atomic_store_n(&stream->world->communication[entry].sequence, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&stream->world->communication[entry].ordinal, ordinal, __ATOMIC_RELAXED);
-    const uint64_t now = __atomic_add_fetch(&stream->world->now.entry[entry], 1, __ATOMIC_RELEASE);
-    overlap_stream_learns(order, stream, entry, now);
+    __atomic_store_n(&stream->world->communication[entry].ordinal, OVERLAP_LOAD(order->version), __ATOMIC_RELAXED);
+    __atomic_store_n(&stream->world->now.entry[entry], now, __ATOMIC_RELEASE);
+    if (stream->kind != OVERLAP_STREAM_NON_BLOCKING)
+        overlap_stream_learns(order, stream, entry, now);
+    overlap_order_changed(order);
     return found;
 }
 

@@ -56,7 +56,8 @@ struct overlap_event {
     struct overlap_world *world;
     uint64_t generation; /* of that world */
     struct overlap_context *context;
-    uint64_t unknown; /* as of the stream */
+    uint64_t unknown;                      /* as of the stream */
+    uint32_t communications, computations; /* entries of the clock that mean something */
     struct overlap_clock clock;
 };
 
@@ -66,7 +67,7 @@ struct overlap_context {
     struct overlap_stream *legacy; /* its clock is what every blocking stream includes */
     uint64_t blocking_unknown;     /* the last unknown wait of a blocking stream */
     struct overlap_clock blocking; /* what any blocking stream knows */
-    struct overlap_clock known;    /* what any stream knows */
+    struct overlap_clock known;    /* what any stream knows of others */
 };
 
 /* Where launches can overlap each other: all that runs as it is launched, or one capture. */
@@ -80,7 +81,7 @@ struct overlap_world {
         struct overlap_stream *owner; /* NULL: gone */
         struct overlap_context *context; /* NULL: of several */
         uint64_t base;     /* launches before this one are not its own */
-        uint64_t ordinal;  /* of the last launch among all of communication */
+        uint64_t ordinal;  /* when the last launch was: the version then */
         uint64_t sequence; /* that the caller gave it, + 1 */
     } communication[OVERLAP_CLOCK_COMMUNICATION];
     struct {
@@ -92,12 +93,12 @@ struct overlap_world {
 };
 
 struct overlap_order {
-    uint64_t version; /* another one whenever an answer may be another one */
+    uint64_t version; /* another one whenever an answer may be another one; only grows */
     uint32_t lock;
     uint32_t legacy_matters; /* blocking streams know of communication: launches on the legacy stream pass it on */
     uint32_t lost;           /* a stream or event found no place: the unknown may know everything */
     uint32_t exported;       /* other processes wait for events of this one */
-    uint64_t ordinal, generation, waits;
+    uint64_t generation, waits;
     struct overlap_clock finished; /* what the host has seen to be over */
     struct overlap_world eager, captures[OVERLAP_ORDER_CAPTURES + 1]; /* the last one: for all surplus */
     struct overlap_context contexts[OVERLAP_ORDER_CONTEXTS];
@@ -221,13 +222,16 @@ bool overlap_stream_is_unknown(struct overlap_order *order, const struct overlap
 uint64_t overlap_stream_knows(struct overlap_order *order, const struct overlap_stream *stream, uint32_t entry);
 
 /* All entries in use: for (e = 0; e < OVERLAP_CLOCK_ENTRIES; e = overlap_world_next(world, e)), 0 always being one. */
-static inline uint32_t overlap_world_next(const struct overlap_world *world, uint32_t entry) {
+static inline uint32_t overlap_clock_next(uint32_t communications, uint32_t computations, uint32_t entry) {
     entry++;
-    if (entry < OVERLAP_CLOCK_COMMUNICATION && entry >= OVERLAP_LOAD(world->communications))
-        entry = OVERLAP_CLOCK_COMMUNICATION;
-    if (entry < OVERLAP_CLOCK_COMMUNICATION)
+    if (entry < communications)
         return entry;
-    return entry - OVERLAP_CLOCK_COMMUNICATION < 2 * OVERLAP_LOAD(world->computations) ? entry : OVERLAP_CLOCK_ENTRIES;
+    if (entry < OVERLAP_CLOCK_COMMUNICATION)
+        entry = OVERLAP_CLOCK_COMMUNICATION;
+    return entry - OVERLAP_CLOCK_COMMUNICATION < 2 * computations ? entry : OVERLAP_CLOCK_ENTRIES;
+}
+static inline uint32_t overlap_world_next(const struct overlap_world *world, uint32_t entry) {
+    return overlap_clock_next(OVERLAP_LOAD(world->communications), OVERLAP_LOAD(world->computations), entry);
 }
 
 /* The last launch of an entry. */

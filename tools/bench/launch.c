@@ -1,9 +1,12 @@
-/* What one launch costs the calling thread, in nanoseconds of its own processor time.
+/* What one call costs the calling thread, in nanoseconds of its own processor time.
  *
- *   launch WAY CALL KERNEL THREADS LAUNCHES
+ *   launch WAY CALL KERNEL THREADS CALLS [EVERY]
  *     WAY     symbol | dlsym | proc_address: how the program reaches the driver
- *     CALL    kernel | ex: cuLaunchKernel or cuLaunchKernelEx; cukernel: cuLaunchKernel with a CUkernel
+ *     CALL    kernel | ex: cuLaunchKernel or cuLaunchKernelEx; cukernel: cuLaunchKernel with a CUkernel;
+ *             record: cuEventRecord; wait: cuStreamWaitEvent
  *     KERNEL  name of the kernels, 64 of them, launched in turn with 8192 blocks of 128 threads
+ *     EVERY   so many calls a communication kernel is launched on another stream, and an event recorded behind it; each
+ *             thread has two streams of its own
  *
  * Prints the median over chunks, averaged over threads. Linked to the do-nothing driver (null_driver.c).
  */
@@ -25,6 +28,8 @@ typedef int launch_type(void *, unsigned, unsigned, unsigned, unsigned, unsigned
 typedef int launch_ex_type(const struct config *, void *, void **, void **);
 launch_type cuLaunchKernel;
 launch_ex_type cuLaunchKernelEx;
+typedef int record_type(void *, void *);
+typedef int wait_type(void *, void *, unsigned);
 int cuInit(unsigned);
 int cuModuleGetFunction(void **, void *, const char *);
 int cuLibraryGetKernel(void **, void *, const char *);
@@ -35,7 +40,11 @@ static launch_type *volatile launch; /* reloaded for each launch, as a client do
 static launch_ex_type *volatile launch_ex;
 static void *functions[FUNCTIONS];
 static long launches;
-static int way_symbol, call_ex;
+static record_type *volatile record;
+static wait_type *volatile wait_event;
+static void *communication;
+static long every;
+static int way_symbol, call_ex, call_record, call_wait;
 
 static double now(void) {
     struct timespec t;
@@ -43,12 +52,26 @@ static double now(void) {
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-/* A stream that the program made: of the default stream the library knows the priority without asking. */
-#define STREAM ((void *)0x1000)
+/* Streams that the program made: of the default stream the library knows the priority without asking. */
+enum { STREAM = 0x1000, OTHER_STREAM = 0x800, EVENT = 0x1000000 };
 
-static void run(long count) {
-    static const struct config config = {.grid = {8192, 1, 1}, .block = {128, 1, 1}, .stream = STREAM};
-    if (call_ex && way_symbol)
+/* A window is open for the calls that follow. */
+static void communicate(char *stream) {
+    if (communication) {
+        launch(communication, 16, 1, 1, 512, 1, 1, 0, stream + OTHER_STREAM, NULL, NULL);
+        record(stream + EVENT, stream + OTHER_STREAM);
+    }
+}
+
+static void run_some(long count, char *stream) {
+    const struct config config = {.grid = {8192, 1, 1}, .block = {128, 1, 1}, .stream = stream};
+    if (call_record)
+        for (long i = 0; i < count; i++)
+            record(stream + EVENT + i % FUNCTIONS * 64, stream);
+    else if (call_wait)
+        for (long i = 0; i < count; i++)
+            wait_event(stream, stream + EVENT, 0);
+    else if (call_ex && way_symbol)
         for (long i = 0; i < count; i++)
             cuLaunchKernelEx(&config, functions[i % FUNCTIONS], NULL, NULL);
     else if (call_ex)
@@ -56,10 +79,17 @@ static void run(long count) {
             launch_ex(&config, functions[i % FUNCTIONS], NULL, NULL);
     else if (way_symbol)
         for (long i = 0; i < count; i++)
-            cuLaunchKernel(functions[i % FUNCTIONS], 8192, 1, 1, 128, 1, 1, 0, STREAM, NULL, NULL);
+            cuLaunchKernel(functions[i % FUNCTIONS], 8192, 1, 1, 128, 1, 1, 0, stream, NULL, NULL);
     else
         for (long i = 0; i < count; i++)
-            launch(functions[i % FUNCTIONS], 8192, 1, 1, 128, 1, 1, 0, STREAM, NULL, NULL);
+            launch(functions[i % FUNCTIONS], 8192, 1, 1, 128, 1, 1, 0, stream, NULL, NULL);
+}
+
+static void run(long count, char *stream) {
+    for (long done = 0; done < count; done += every) {
+        communicate(stream);
+        run_some(count - done < every ? count - done : every, stream);
+    }
 }
 
 static int compare(const void *a, const void *b) {
@@ -67,12 +97,15 @@ static int compare(const void *a, const void *b) {
     return (difference > 0) - (difference < 0);
 }
 
+static double results[64];
+
 static void *measure(void *result) {
+    char *stream = (char *)(uintptr_t)(STREAM * ((double *)result - results + 1));
     double chunk[CHUNKS];
-    run(FUNCTIONS * 4);
+    run(FUNCTIONS * 4, stream);
     for (int i = 0; i < CHUNKS; i++) {
         double start = now();
-        run(launches / CHUNKS);
+        run(launches / CHUNKS, stream);
         chunk[i] = (now() - start) / (double)(launches / CHUNKS);
     }
     qsort(chunk, CHUNKS, sizeof *chunk, compare);
@@ -81,12 +114,15 @@ static void *measure(void *result) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 6)
-        return fprintf(stderr, "usage: launch WAY CALL KERNEL THREADS LAUNCHES\n"), 2;
+    if (argc != 6 && argc != 7)
+        return fprintf(stderr, "usage: launch WAY CALL KERNEL THREADS CALLS [EVERY]\n"), 2;
     int threads = atoi(argv[4]);
     launches = atol(argv[5]);
     way_symbol = strcmp(argv[1], "symbol") == 0;
+    every = argc > 6 ? atol(argv[6]) : launches + FUNCTIONS * 4;
     call_ex = strcmp(argv[2], "ex") == 0;
+    call_record = strcmp(argv[2], "record") == 0;
+    call_wait = strcmp(argv[2], "wait") == 0;
     cuInit(0);
     for (int i = 0; i < FUNCTIONS; i++) {
         if (strcmp(argv[2], "cukernel") == 0)
@@ -102,8 +138,12 @@ int main(int argc, char **argv) {
         cuGetProcAddress_v2("cuLaunchKernel", (void **)&launch, 4000, 0, NULL);
         cuGetProcAddress_v2("cuLaunchKernelEx", (void **)&launch_ex, 11060, 0, NULL);
     }
+    cuGetProcAddress_v2("cuEventRecord", (void **)&record, 2000, 0, NULL);
+    cuGetProcAddress_v2("cuStreamWaitEvent", (void **)&wait_event, 3020, 0, NULL);
+    if (argc > 6)
+        cuModuleGetFunction(&communication, NULL, "ncclDevKernel");
     pthread_t ids[64];
-    double results[64], sum = 0;
+    double sum = 0;
     for (int i = 0; i < threads && i < 64; i++)
         pthread_create(&ids[i], NULL, measure, &results[i]);
     for (int i = 0; i < threads && i < 64; i++) {

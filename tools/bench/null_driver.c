@@ -65,6 +65,25 @@ API int cuStreamIsCapturing(void *stream, int *status) {
     (void)stream;
     return *status = capturing, 0;
 }
+API int cuStreamGetFlags(void *stream, unsigned *flags) {
+    (void)stream;
+    return *flags = 1, 0;
+}
+API int cuStreamGetCtx(void *stream, void **context) {
+    (void)stream;
+    return *context = kernels, 0;
+}
+API int cuCtxGetCurrent(void **context) {
+    return *context = kernels, 0;
+}
+API int cuEventRecord(void *event, void *stream) {
+    (void)event, (void)stream;
+    return 0;
+}
+API int cuStreamWaitEvent(void *stream, void *event, unsigned flags) {
+    (void)stream, (void)event, (void)flags;
+    return 0;
+}
 API int cuModuleGetFunction(void **function, void *module, const char *name) {
     (void)module;
     uint32_t index = used++ % KERNELS;
@@ -103,9 +122,11 @@ API int cuLaunchKernelEx(const void *config, void *f, void **parameters, void **
 }
 API int cuGetProcAddress_v2(const char *symbol, void **pfn, int version, uint64_t flags, int *status) {
     (void)version, (void)flags;
-    *pfn = strcmp(symbol, "cuLaunchKernel") == 0     ? (void *)cuLaunchKernel
-           : strcmp(symbol, "cuLaunchKernelEx") == 0 ? (void *)cuLaunchKernelEx
-                                                     : NULL;
+    *pfn = strcmp(symbol, "cuLaunchKernel") == 0      ? (void *)cuLaunchKernel
+           : strcmp(symbol, "cuLaunchKernelEx") == 0  ? (void *)cuLaunchKernelEx
+           : strcmp(symbol, "cuEventRecord") == 0     ? (void *)cuEventRecord
+           : strcmp(symbol, "cuStreamWaitEvent") == 0 ? (void *)cuStreamWaitEvent
+                                                      : NULL;
     if (status)
         *status = *pfn ? 0 : 1;
     return *pfn ? 0 : 500;

@@ -36,6 +36,8 @@ compute:
   - match: {kernel: "shaped*"}
     shape: {blocks_per_sm: 1}
 """
+# With overlap windows.
+WINDOWS = POLICY.replace("when: always", "when: overlapping")
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class Case:
     nanoseconds: float | None
     instructions: int | None
     driver: tuple[tuple[str, str], ...] = ()
+    every: int = 0  # calls between two launches of communication on another stream; 0: none
+    windows: bool = False
 
 
 CASES = (
@@ -70,6 +74,14 @@ CASES = (
         (("NULL_CAPTURING", "1"),),
     ),
     Case("several devices, CUkernel", "proc_address", "cukernel", "plain", None, None, (("NULL_DEVICES", "2"),)),
+    Case("windows: left alone", "proc_address", "kernel", "plain", 6, None, (), 256, True),
+    Case("windows: outside", "proc_address", "kernel", "shaped", 6, None, (), 0, True),
+    Case("windows: inside", "proc_address", "kernel", "shaped", 6, None, (), 256, True),
+    Case("windows: inside, cuLaunchKernelEx", "proc_address", "ex", "shaped", 10, None, (), 256, True),
+    Case("windows: outside, cuLaunchKernelEx", "proc_address", "ex", "shaped", 6, None, (), 0, True),
+    Case("windows: communication, raised", "proc_address", "kernel", "ncclDevKernel", None, None, (), 0, True),
+    Case("windows: event record", "proc_address", "record", "plain", None, None, (), 256, True),
+    Case("windows: stream wait", "proc_address", "wait", "plain", None, None, (), 256, True),
 )
 
 
@@ -111,10 +123,10 @@ def compile_all(folder: Path) -> None:
     subprocess.run([*common, "-shared", "-fPIC", str(empty), "-o", str(folder / "empty.so")], check=True)
 
 
-def armed(folder: Path) -> dict[str, str]:
+def armed(folder: Path, policy: str = POLICY) -> dict[str, str]:
     """The variables that overlap-run would set."""
     file = folder / "bench.yaml"
-    file.write_text(POLICY)
+    file.write_text(policy)
     return {"OVERLAP_TABLE": encode(compile_table(load(str(file), {}))), "OVERLAP_QUIET": "1"}
 
 
@@ -152,6 +164,7 @@ def instructions(folder: Path, case: Case, extra: dict[str, str]) -> float:
                 case.kernel,
                 "1",
                 str(launches),
+                *([str(case.every)] if case.every else []),
             ],
             env={**environment, **extra},
             check=True,
@@ -164,8 +177,9 @@ def instructions(folder: Path, case: Case, extra: dict[str, str]) -> float:
 
 def launches(folder: Path, rounds: int, threads: list[int], variables: dict[str, str]) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
-    shim = {**variables, "LD_PRELOAD": str(_native.SHIM)}
+    windows = armed(folder, WINDOWS)
     for case in CASES:
+        shim = {**(windows if case.windows else variables), "LD_PRELOAD": str(_native.SHIM)}
         row: dict[str, object] = {
             "case": case.name,
             "budget_ns": case.nanoseconds,
@@ -173,6 +187,7 @@ def launches(folder: Path, rounds: int, threads: list[int], variables: dict[str,
         }
         for count in threads:
             command = [str(folder / "launch"), case.way, case.call, case.kernel, str(count), "2000000"]
+            command += [str(case.every)] if case.every else []
             found = interleaved(
                 {"bare": (command, dict(case.driver)), "shim": (command, {**dict(case.driver), **shim})}, rounds
             )

@@ -271,7 +271,18 @@ extern struct overlap_cache launch_cache;
 struct this_thread {
     struct overlap_shard *shard; /* NULL: none of its own yet */
     uintptr_t outer;             /* return address of the call of NVIDIA's runtime that it is in, or 0 */
+    /* The last answer about overlap windows: holds for this stream as long as *window_version is the same. */
+    uint64_t version; /* 0: none */
+    CUstream stream;
+    uint32_t per_thread;     /* what the default stream was */
+    uint32_t where;          /* enum overlap_where */
+    uint32_t left;           /* launches that may still take it */
+    uint32_t reason;         /* outside: why */
+    uint64_t *outside[2];    /* where launches outside are counted: those that would be shaped, grids of one wave; or NULL */
+    uint64_t newest;
+    struct overlap_stream *of;
 };
+extern const uint64_t *window_version;
 extern __thread struct this_thread this_thread __attribute__((tls_model("initial-exec")));
 
 /* Who calls, and which way in counts: the outermost of our wrappers says so. */

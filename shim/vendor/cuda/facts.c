@@ -161,6 +161,7 @@ static void gather(struct facts *facts, const struct request *request, struct ha
 static uint64_t communicate(const struct facts *facts, struct overlap_decision *decision, uint32_t *epoch) {
     uint64_t flags = OVERLAP_WORD_COMMUNICATION;
     int priority = 0;
+    windows(); /* there from the first launch on */
     if (facts->handle)
         __atomic_fetch_or(&facts->handle->marks, (uint32_t)HANDLE_COMMUNICATES, __ATOMIC_RELAXED);
     if (priority_for(facts->policy, &priority, &decision->reason)) {

@@ -275,7 +275,7 @@ CUresult launch_raised(struct request *request, uint64_t word) {
     bool raised;
     uint32_t reason = OVERLAP_REASON_communication;
     CUresult result = launch_communication(request, word, &reason, &raised);
-    if (result == CUDA_SUCCESS)
+    if (window_model && result == CUDA_SUCCESS)
         window_communicates(request->config.hStream, is_per_thread(request->hook), request->counted);
     launch_count(OVERLAP_COUNTER_COMMUNICATION);
     if (raised)

@@ -29,19 +29,22 @@ static inline __attribute__((always_inline)) void count_direct(struct overlap_sh
 }
 
 /* The word of a launch that depends on where it is, made for here; 0: not to be had so quickly. */
-static inline uint64_t word_here(uint64_t word, CUstream stream, enum hook hook) {
-    const bool quick = (word & WINDOW_BITS) && !(word & (OVERLAP_WORD_TRACED | OVERLAP_WORD_CLUSTER)) &&
-                       (word & (OVERLAP_WORD_PROVEN | OVERLAP_WORD_CHANGED)) != OVERLAP_WORD_CHANGED;
-    if (!quick)
+static inline __attribute__((always_inline)) uint64_t word_here(uint64_t word, CUstream stream, enum hook hook) {
+    const uint32_t per_thread = hook == HOOK_cuLaunchKernel_ptsz || hook == HOOK_cuLaunchKernelEx_ptsz;
+    if (!(word & OVERLAP_WORD_WINDOWED) || word & (OVERLAP_WORD_TRACED | OVERLAP_WORD_CLUSTER) ||
+        !window_told(stream, per_thread))
         return 0;
-    const enum overlap_where where =
-        window_asks(stream, hook == HOOK_cuLaunchKernel_ptsz || hook == HOOK_cuLaunchKernelEx_ptsz, word);
-    if (where == OVERLAP_WHERE_INSIDE)
-        return word & OVERLAP_WORD_WATCHED ? 0 : word;
-    if (!(word & OVERLAP_WORD_WINDOWED))
+    if (this_thread.where == OVERLAP_WHERE_INSIDE) {
+        if (!(word & OVERLAP_WORD_PROVEN))
+            return 0;
+        this_thread.left--;
         return word;
+    }
+    if (!this_thread.outside[0])
+        return 0;
+    ++*this_thread.outside[0];
     return (word & ~(OVERLAP_WORD_CHANGED | (uint64_t)63 << OVERLAP_WORD_REASON_SHIFT)) |
-           (uint64_t)window_reason(where) << OVERLAP_WORD_REASON_SHIFT;
+           (uint64_t)this_thread.reason << OVERLAP_WORD_REASON_SHIFT;
 }
 
 /* Every field is set by hand: a designated initialiser would zero the whole record first. */
@@ -49,15 +52,6 @@ DRIVER_BODY launch_found(enum overlap_way way, enum hook hook, uintptr_t site, C
                          uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y, uint32_t block_z,
                          uint32_t shared, CUstream stream, void **parameters, void **extra, uint32_t flags,
                          uint64_t word) {
-    struct overlap_shard *const shard = this_thread.shard;
-    const uint64_t here = shard && !(flags & OVERLAP_LAUNCH_COOPERATIVE) ? word_here(word, stream, hook) : 0;
-    if (here) {
-        type_cuLaunchKernel *real = real_functions[hook][way];
-        count_direct(shard, outer_way(way), here);
-        return real(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
-                    here & OVERLAP_WORD_CHANGED ? (uint32_t)(here & OVERLAP_WORD_SIZE_MASK) : shared, stream,
-                    parameters, extra);
-    }
     struct request request;
     request.way = way;
     request.counted = outer_way(way);

@@ -13,10 +13,14 @@ DRIVER_BODY launch_body(enum overlap_way way, enum hook hook, uintptr_t site, ty
     struct overlap_shard *shard = this_thread.shard;
     uint64_t word = direct_word(function, 0, block_x * block_y * block_z, (uint64_t)grid_x * grid_y * grid_z, shared,
                                 outer_site(site));
-    if (__builtin_expect(!(word & OVERLAP_WORD_DIRECT) || !shard || !real, 0))
+    if (__builtin_expect(shard && real && !(word & OVERLAP_WORD_DIRECT), 0))
+        word = word_here(word, stream, hook);
+    else if (__builtin_expect(!shard || !real, 0))
+        word = 0;
+    if (__builtin_expect(!word, 0))
         return slow(LAUNCH_ARGUMENTS);
     count_direct(shard, outer_way(way), word);
-    shared = (uint32_t)(word & OVERLAP_WORD_SIZE_MASK);
+    shared = word & OVERLAP_WORD_CHANGED ? (uint32_t)(word & OVERLAP_WORD_SIZE_MASK) : shared;
     return real(LAUNCH_ARGUMENTS);
 }
 

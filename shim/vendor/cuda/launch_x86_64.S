@@ -63,6 +63,51 @@
     incq 64 + 320 * \way(%r10, %r11, 8)
     .endm
 
+/* Goes on where the word's launch depends on overlap windows and the thread knows where it is, at place r: else to `miss`. Changes r10. */
+    .macro window_known word, r, stream, hook, miss
+    mov \word, %r10                     /* windowed, and not one of those clusters that were checked */
+    shr $49, %r10
+    and $5, %r10d
+    cmp $4, %r10d
+    jne \miss
+    bt $29, \word                       /* traced */
+    jc \miss
+    mov window_version(%rip), %r10
+    mov (%r10), %r10
+    cmp %r10, %fs:16(\r)
+    jne \miss
+    mov \stream, %r10
+    cmp %r10, %fs:24(\r)
+    jne \miss
+    cmpl $\hook & 1, %fs:32(\r)
+    jne \miss
+    cmpl $0, %fs:40(\r)
+    je \miss
+    .endm
+
+/* r10 = the row of the shard's counters for the way in, or else to `miss`. */
+    .macro row way, r, miss
+    mov %fs:(\r), %r10
+    test %r10, %r10
+    je \miss
+    lea 64 + 320 * \way(%r10), %r10
+    cmpq $0, %fs:8(\r)
+    je 6f
+    add $320 * (3 - \way), %r10
+6:
+    .endm
+
+/* Outside a window: the launch is counted twice, with its reason, and goes on as asked. Changes rax. */
+    .macro outside r, hook, way, miss
+    cmpq $0, %fs:48(\r)
+    je \miss
+    mov %fs:48(\r), %rax
+    incq (%rax)
+    mov %fs:44(\r), %eax
+    incq (%r10, %rax, 8)
+    jmp *real_functions + 32 * \hook + 8 * \way(%rip)
+    .endm
+
 /* The rest of cuLaunchKernel, r11 being the caller's address. counted: the way in under which it is counted */
     .macro kernel_from symbol, hook, way, counted
     mov 8(%rsp), %eax                   /* key: threads << 18 + bytes + the page */
@@ -107,7 +152,25 @@
 .Louter_\symbol:
     mov %fs:8(%r11), %r11
     kernel_from \symbol, \hook, \way, 3
-.Lfound_\symbol:                        /* the word goes where 32-bit arguments leave room on the stack */
+.Lfound_\symbol:
+    mov this_thread@gottpoff(%rip), %r11
+    window_known %rax, %r11, 24(%rsp), \hook, .Lgiven_\symbol
+    row \way, %r11, .Lgiven_\symbol
+    cmpl $1, %fs:36(%r11)
+    jne .Loutside_\symbol
+    bt $53, %rax                        /* inside, and proven */
+    jnc .Lgiven_\symbol
+    decl %fs:40(%r11)
+    mov %eax, %r11d
+    shr $18, %r11d
+    and $63, %r11d
+    incq (%r10, %r11, 8)
+    and $0x3ffff, %eax
+    mov %eax, 16(%rsp)
+    jmp *real_functions + 32 * \hook + 8 * \way(%rip)
+.Loutside_\symbol:
+    outside %r11, \hook, \way, .Lgiven_\symbol
+.Lgiven_\symbol:                        /* the word goes where 32-bit arguments leave room on the stack */
     .hidden \found
     mov %eax, 12(%rsp)
     shr $32, %rax
@@ -183,7 +246,13 @@
     dec %r10d
     jne 4b
     jmp .Lplain_\symbol
-.Lfound_\symbol:                        /* the word is the fifth argument: r8 */
+.Lfound_\symbol:                        /* inside a window it needs a frame: for C */
+    window_known %r8, %r9, 32(%rdi), \hook, .Lgiven_\symbol
+    row \way, %r9, .Lgiven_\symbol
+    cmpl $1, %fs:36(%r9)
+    je .Lgiven_\symbol
+    outside %r9, \hook, \way, .Lgiven_\symbol
+.Lgiven_\symbol:                        /* the word is the fifth argument: r8 */
     .hidden \found
     jmp \found
 .Lslow_\symbol:
@@ -192,7 +261,7 @@
     .size \symbol, . - \symbol
     .endm
 
-    .hidden launch_cache, this_thread, real_functions
+    .hidden launch_cache, this_thread, real_functions, window_version
     .macro thunk kind, prefix, name, hook, way, number
     .globl \prefix\name
     .hidden slow_\way\()_\name

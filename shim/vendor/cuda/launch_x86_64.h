@@ -39,6 +39,15 @@ _Static_assert(OVERLAP_WAY_symbol == 0 && OVERLAP_WAY_dlsym == 1 && OVERLAP_WAY_
                    OVERLAP_WAY_runtime == 3,
                "WAY of the thunks");
 _Static_assert(offsetof(struct this_thread, shard) == 0 && offsetof(struct this_thread, outer) == 8, "this_thread");
+_Static_assert(offsetof(struct this_thread, version) == 16 && offsetof(struct this_thread, stream) == 24 &&
+                   offsetof(struct this_thread, per_thread) == 32 && offsetof(struct this_thread, where) == 36 &&
+                   offsetof(struct this_thread, left) == 40 && offsetof(struct this_thread, reason) == 44 &&
+                   offsetof(struct this_thread, outside) == 48,
+               "the last answer about windows");
+_Static_assert(OVERLAP_WORD_CLUSTER == UINT64_C(1) << 49 && OVERLAP_WORD_WINDOWED == UINT64_C(1) << 51 &&
+                   OVERLAP_WORD_PROVEN == UINT64_C(1) << 53 && OVERLAP_WORD_TRACED == 1 << 29,
+               "flags of words that depend on windows");
+_Static_assert(OVERLAP_WHERE_INSIDE == 1, "enum overlap_where");
 _Static_assert(OVERLAP_CACHE_BITS == 15 && sizeof(struct overlap_cache_line) == 64, "place in launch_cache");
 _Static_assert(offsetof(struct overlap_cache_line, answers[0].key) == 8 && sizeof(struct overlap_answer) == 24,
                "answers");

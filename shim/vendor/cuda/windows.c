@@ -7,7 +7,9 @@
 
 enum { ASKED = 64 }; /* launches that one question is asked for */
 
-static struct overlap_order *model;
+struct overlap_order *window_model;
+static const uint64_t no_version = 1;
+const uint64_t *window_version = &no_version; /* never that of a thread that has not asked */
 static uint32_t state;     /* 0: not looked yet, 1: somebody does, 2: there is none, 3: there is one */
 static uint64_t first;     /* the first context that was seen */
 static uint32_t several;   /* ...and there are others */
@@ -38,16 +40,17 @@ __attribute__((cold, noinline)) static struct overlap_order *begin(void) {
     if (__atomic_compare_exchange_n(&state, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
         struct overlap_order *order = wanted(settings) ? overlap_map(sizeof *order) : NULL;
         if (order)
-            order->version = 1; /* 0 is that of no answer */
-        __atomic_store_n(&model, order, __ATOMIC_RELEASE);
+            order->version = 2; /* 0 is that of no answer */
+        __atomic_store_n(&window_model, order, __ATOMIC_RELEASE);
+        __atomic_store_n(&window_version, order ? &order->version : &no_version, __ATOMIC_RELEASE);
         __atomic_store_n(&state, order ? 3 : 2, __ATOMIC_RELEASE);
     }
-    return __atomic_load_n(&state, __ATOMIC_ACQUIRE) == 3 ? model : NULL;
+    return __atomic_load_n(&state, __ATOMIC_ACQUIRE) == 3 ? window_model : NULL;
 }
 
 struct overlap_order *windows(void) {
     const uint32_t now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
-    return __builtin_expect(now == 3, 1) ? model : now == 2 ? NULL : begin();
+    return __builtin_expect(now == 3, 1) ? window_model : now == 2 ? NULL : begin();
 }
 
 /* ---- Streams ---- */
@@ -107,60 +110,48 @@ struct overlap_stream *window_stream(struct overlap_order *order, CUstream strea
 
 /* ---- Computation ---- */
 
-/* The last answer of this thread. */
-struct answer {
-    uint64_t version; /* of the model; 0: none */
-    CUstream stream;
-    bool per_thread;
-    uint32_t where, left;
-    uint64_t newest;
-    struct overlap_stream *of;
-    uint64_t *outside[2]; /* where launches outside are counted, once asked for */
-};
-static __thread struct answer answer __attribute__((tls_model("initial-exec")));
-
 __attribute__((noinline)) static void ask(struct overlap_order *order, CUstream stream, bool per_thread) {
-    if (answer.of && answer.where == OVERLAP_WHERE_INSIDE)
-        overlap_window_return(answer.of, answer.newest, answer.left);
+    struct this_thread *const thread = &this_thread;
+    if (thread->of && thread->where == OVERLAP_WHERE_INSIDE)
+        overlap_window_return(thread->of, thread->newest, thread->left);
     const uint64_t version = __atomic_load_n(&order->version, __ATOMIC_ACQUIRE);
     struct overlap_stream *of = window_stream(order, stream, per_thread);
     const struct overlap_found found = overlap_window_find(order, of, ASKED);
-    answer = (struct answer){.version = version,
-                             .stream = stream,
-                             .per_thread = per_thread,
-                             .where = found.where,
-                             .left = found.granted,
-                             .newest = found.newest,
-                             .of = overlap_stream_here(of)};
     /* Which default stream it is can change without us. */
-    if ((uintptr_t)stream <= CU_STREAM_PER_THREAD && !only_one())
-        answer.version = 0;
+    thread->version = (uintptr_t)stream <= CU_STREAM_PER_THREAD && !only_one() ? 0 : version;
+    thread->stream = stream;
+    thread->per_thread = per_thread;
+    thread->where = found.where;
+    thread->left = found.granted;
+    thread->reason = window_reason(found.where);
+    thread->outside[0] = thread->outside[1] = NULL;
+    thread->newest = found.newest;
+    thread->of = overlap_stream_here(of);
 }
 
-static inline void count_outside(struct overlap_order *order, bool filling) {
-    if (__builtin_expect(!answer.outside[filling], 0))
-        answer.outside[filling] = overlap_window_outside(order, answer.of, filling);
-    if (answer.outside[filling])
-        __atomic_store_n(answer.outside[filling], *answer.outside[filling] + 1, __ATOMIC_RELEASE);
+static void count_outside(struct overlap_order *order, bool filling) {
+    uint64_t **counter = &this_thread.outside[filling];
+    if (!*counter)
+        *counter = overlap_window_outside(order, this_thread.of, filling);
+    if (*counter)
+        __atomic_store_n(*counter, **counter + 1, __ATOMIC_RELEASE);
 }
 
 enum overlap_where window_asks(CUstream stream, bool per_thread, uint64_t word) {
     struct overlap_order *order = windows();
     if (!order)
         return OVERLAP_WHERE_OUTSIDE;
-    if (__builtin_expect(answer.version != __atomic_load_n(&order->version, __ATOMIC_ACQUIRE) ||
-                             answer.stream != stream || answer.per_thread != per_thread || !answer.left,
-                         0))
+    if (!window_told(stream, per_thread))
         ask(order, stream, per_thread);
     /* A launch that does not want the window does not use it up. */
-    if (answer.where != OVERLAP_WHERE_INSIDE) {
+    if (this_thread.where != OVERLAP_WHERE_INSIDE) {
         if (word & OVERLAP_WORD_WINDOWED)
             count_outside(order, false);
         if (word & OVERLAP_WORD_WATCHED)
             count_outside(order, true);
     } else if (word & OVERLAP_WORD_WINDOWED)
-        answer.left--;
-    return answer.where;
+        this_thread.left--;
+    return this_thread.where;
 }
 
 struct overlap_found window_look(CUstream stream, bool per_thread) {
@@ -215,7 +206,7 @@ void window_numbered(CUstream stream, bool per_thread, uint64_t sequence) {
 }
 
 void window_context_gone(const void *context) {
-    struct overlap_order *order = model;
+    struct overlap_order *order = window_model;
     uint64_t its = (uint64_t)(uintptr_t)context;
     if (!order || !its)
         return;
@@ -233,12 +224,14 @@ void window_device_over(void) {
 
 /* In a forked child there are no other threads. */
 void window_forked(void) {
-    if (model)
-        overlap_unmap(model, sizeof *model);
-    model = NULL;
+    window_version = &no_version;
+    if (window_model)
+        overlap_unmap(window_model, sizeof *window_model);
+    window_model = NULL;
     state = several = forgotten = 0;
     first = 0;
-    answer = (struct answer){0};
+    this_thread.version = 0;
+    this_thread.of = NULL;
     follow_forget();
     exec_forked();
 }

@@ -13,6 +13,7 @@
 
 /* The model of this process; NULL: nobody here asks for windows, or there is no memory for it. */
 struct overlap_order *windows(void);
+extern struct overlap_order *window_model; /* the same, once anybody has asked */
 
 /* The stream that a call means; NULL: nothing is known of it. per_thread: what the default stream is to that call. */
 struct overlap_stream *window_stream(struct overlap_order *order, CUstream stream, bool per_thread);
@@ -31,6 +32,12 @@ void window_after(struct overlap_order *order);
 /* A computation launch whose word has one of WINDOW_BITS is made now: where, and may the window be taken for it? Counts what
  * is outside. */
 enum overlap_where window_asks(CUstream stream, bool per_thread, uint64_t word);
+
+/* Is what the thread has been told last still true for this stream? */
+static inline bool window_told(CUstream stream, uint32_t per_thread) {
+    return this_thread.version == __atomic_load_n(window_version, __ATOMIC_ACQUIRE) && this_thread.stream == stream &&
+           this_thread.per_thread == per_thread && this_thread.left;
+}
 
 /* Why a launch outside is left alone. */
 static inline uint32_t window_reason(enum overlap_where where) {

@@ -19,8 +19,7 @@
 #define NAMED(type, ours, theirs)                                                                                      \
     printf(#type "." #ours " %zu %zu\n", offsetof(type, theirs), sizeof(((type *)0)->theirs));
 #else
-#define NAMED(type, ours, theirs)                                                                                      \
-    printf(#type "." #ours " %zu %zu\n", offsetof(type, ours), sizeof(((type *)0)->ours));
+#define NAMED(type, ours, theirs) printf(#type "." #ours " %zu %zu\n", offsetof(type, ours), sizeof(((type *)0)->ours));
 #endif
 #define VALUE(ours, theirs) NAMED(CUlaunchAttribute, ours, theirs)
 

@@ -52,6 +52,7 @@ test: loadable setup
 lint: setup
 	$(BIN)/python tools/lint.py
 
+# What the library costs. What policies gain and lose on simulated GPUs takes longer: tools/bench/suite.
 bench: loadable setup
 	$(BIN)/python tools/bench/run.py $(ARGS)
 

@@ -35,10 +35,13 @@ def _unseen(collected: Collected) -> Iterator[str]:
 
 
 def _ranks(collected: Collected) -> Iterator[str]:
+    """Every rank may have been started by an overlap-run of its own: then their runs are one."""
+    together: dict[tuple[int | None, tuple[str, ...]], set[str]] = defaultdict(set)
     for run in collected.runs:
-        pages = [page for page in collected.pages if page.run == run.id]
+        together[run.expected_world_size, tuple(run.command)].add(run.id)
+    for (expected, _), ids in together.items():
+        pages = [page for page in collected.pages if page.run in ids]
         seen = {page.rank for page in pages if page.rank is not None}
-        expected = run.expected_world_size
         if expected and pages and seen and len(seen) < expected:
             missing = sorted(set(range(expected)) - seen)
             some = ", ".join(map(str, missing[:8])) + (", ..." if len(missing) > 8 else "")

@@ -11,6 +11,7 @@ enum {
     UNKNOWN = 1,  /* its last record is not known: behind all that came before */
     ALWAYS = 2,   /* graphs or other processes record it: likewise, whatever we record */
     IMPORTED = 4, /* another process's: tells of this process only if that waits for events of ours */
+    TWICE = 8,    /* two threads recorded it at the same time: who was last? */
 };
 
 static struct overlap_event *place(struct overlap_order *order, uint64_t key, uint64_t probe) {
@@ -121,13 +122,14 @@ struct overlap_event *overlap_order_recording(struct overlap_order *order, uint6
     if (!event)
         return NULL;
     uint32_t sequence = OVERLAP_LOAD(event->sequence);
-    __atomic_fetch_and(&event->flags, ~(uint32_t)UNKNOWN, __ATOMIC_ACQ_REL);
+    const uint32_t before = __atomic_fetch_and(&event->flags, ~(uint32_t)TWICE, __ATOMIC_ACQ_REL);
     if (sequence % 2 ||
         !__atomic_compare_exchange_n(&event->sequence, &sequence, sequence + 1, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_RELAXED)) {
-        __atomic_fetch_or(&event->flags, (uint32_t)UNKNOWN, __ATOMIC_RELEASE); /* two threads: who was last? */
+        __atomic_fetch_or(&event->flags, (uint32_t)TWICE, __ATOMIC_RELEASE);
         return NULL;
     }
+    event->before = before;
     return event;
 }
 
@@ -166,10 +168,13 @@ void overlap_order_recorded(struct overlap_order *order, struct overlap_event *e
         overlap_order_action(order, stream);
     if (!event)
         return;
-    if (recorded && stream)
+    if (recorded && stream) {
         write_clock(order, event, stream);
-    else /* on a stream that found no place; or refused, which should change nothing, but who knows */
+        __atomic_fetch_and(&event->flags, ~(uint32_t)UNKNOWN, __ATOMIC_RELEASE);
+    } else if (recorded) /* on a stream that found no place */
         __atomic_fetch_or(&event->flags, (uint32_t)UNKNOWN, __ATOMIC_RELEASE);
+    else
+        __atomic_fetch_or(&event->flags, event->before & TWICE, __ATOMIC_RELEASE);
     if (OVERLAP_LOAD(event->flags) & IMPORTED) /* others may wait for it */
         __atomic_store_n(&order->exported, 1, __ATOMIC_RELEASE);
     __atomic_fetch_add(&event->sequence, 1, __ATOMIC_RELEASE);
@@ -179,17 +184,14 @@ void overlap_order_recorded(struct overlap_order *order, struct overlap_event *e
 
 enum knowledge { NOTHING, A_CLOCK, EVERYTHING, NO_ONE_KNOWS };
 
-/* What waiting for an event tells; a clock is copied. */
+/* What waiting for an event tells. The event is copied, as far as it is not torn (world NULL). */
 static enum knowledge read_event(struct overlap_order *order, uint64_t key, struct overlap_event *copy) {
     const struct overlap_event *event = find(order, key);
+    copy->world = NULL;
     if (!event)
         return OVERLAP_LOAD(order->lost) ? EVERYTHING : NOTHING;
     const uint32_t sequence = OVERLAP_LOAD(event->sequence), flags = OVERLAP_LOAD(event->flags);
-    if (sequence % 2 || flags & (UNKNOWN | ALWAYS))
-        return EVERYTHING;
-    if (flags & IMPORTED)
-        return OVERLAP_LOAD(order->exported) ? EVERYTHING : NOTHING;
-    copy->world = __atomic_load_n(&event->world, __ATOMIC_RELAXED);
+    struct overlap_world *const world = __atomic_load_n(&event->world, __ATOMIC_RELAXED);
     copy->generation = __atomic_load_n(&event->generation, __ATOMIC_RELAXED);
     copy->context = __atomic_load_n(&event->context, __ATOMIC_RELAXED);
     copy->unknown = __atomic_load_n(&event->unknown, __ATOMIC_RELAXED);
@@ -198,8 +200,15 @@ static enum knowledge read_event(struct overlap_order *order, uint64_t key, stru
     for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = next_of(copy, e))
         copy->clock.entry[e] = __atomic_load_n(&event->clock.entry[e], __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    if (__atomic_load_n(&event->sequence, __ATOMIC_RELAXED) != sequence || OVERLAP_LOAD(event->key) != key)
+    if (sequence % 2 || __atomic_load_n(&event->sequence, __ATOMIC_RELAXED) != sequence ||
+        OVERLAP_LOAD(event->key) != key)
         return EVERYTHING; /* torn */
+    copy->world = world;
+    /* What a wait means in a capture is what was recorded in that capture, whoever else records the event. */
+    if (flags & (UNKNOWN | TWICE) || (flags & ALWAYS && world == &order->eager))
+        return EVERYTHING;
+    if (flags & IMPORTED)
+        return OVERLAP_LOAD(order->exported) ? EVERYTHING : NOTHING;
     return copy->unknown && (copy->unknown == UINT64_MAX || copy->unknown > OVERLAP_LOAD(copy->context->settled))
                ? NO_ONE_KNOWS
                : A_CLOCK;
@@ -235,14 +244,14 @@ void overlap_order_waits(struct overlap_order *order, struct overlap_stream *str
     }
     struct overlap_stream *here = overlap_stream_here(stream);
     overlap_order_action(order, here);
+    if (event.world && event.world != &order->eager && here->world == &order->eager) {
+        overlap_order_join_capture(order, stream, event.world, event.generation);
+        here = overlap_stream_here(stream);
+    }
     if (knows == EVERYTHING)
         overlap_order_behind_all(order, stream);
     if (knows == NOTHING || knows == EVERYTHING)
         return;
-    if (event.world != &order->eager && here->world == &order->eager) {
-        overlap_order_join_capture(order, stream, event.world, event.generation);
-        here = overlap_stream_here(stream);
-    }
     if (event.world != here->world || event.generation != OVERLAP_LOAD(here->world->generation)) {
         if (event.world == &order->eager) /* a node of the graph waits, for whatever is recorded then */
             overlap_order_unknown(order, stream);
@@ -299,7 +308,7 @@ void overlap_order_see_context(struct overlap_order *order, uint64_t key, struct
         seen->all = OVERLAP_LOAD(order->lost);
         return;
     }
-    seen->settled = OVERLAP_LOAD(order->waits);
+    seen->settled = OVERLAP_LOAD(seen->context->unknown);
     seen->all = seen->settled > OVERLAP_LOAD(seen->context->settled);
     for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = overlap_world_next(&order->eager, e))
         seen->clock.entry[e] = e < OVERLAP_CLOCK_COMMUNICATION &&

@@ -99,6 +99,7 @@ void overlap_order_unknown(struct overlap_order *order, struct overlap_stream *s
         return;
     const uint64_t number = number_of_wait(order);
     overlap_clock_raise(&stream->unknown, number);
+    overlap_clock_raise(&stream->context->unknown, number);
     if (stream->kind == OVERLAP_STREAM_BLOCKING && stream->world == &order->eager)
         overlap_clock_raise(&stream->context->blocking_unknown, number);
     overlap_order_action(order, stream);
@@ -134,6 +135,7 @@ static struct overlap_stream *take_place(struct overlap_order *order, uint64_t k
             order->used[order->used_count++] = (uint32_t)(stream - order->streams);
         memset((char *)stream + sizeof stream->key, 0, sizeof *stream - sizeof stream->key);
         stream->communication = stream->computation = -1;
+        stream->serial = ++order->serials;
         __atomic_store_n(&stream->key, key, __ATOMIC_RELEASE);
         return stream;
     }

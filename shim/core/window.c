@@ -93,16 +93,18 @@ struct overlap_before overlap_window_communicates(struct overlap_order *order, s
     return found;
 }
 
-void overlap_window_numbered(struct overlap_stream *stream, uint64_t sequence) {
+void overlap_window_numbered(struct overlap_order *order, struct overlap_stream *stream, uint64_t sequence) {
     stream = overlap_stream_here(stream);
-    if (stream && stream->communication >= 0)
+    if (stream && stream->communication >= 0 && !overlap_stream_is_unknown(order, stream))
         __atomic_store_n(&stream->world->communication[stream->communication].sequence, sequence + 1,
                          __ATOMIC_RELAXED);
 }
 
-/* So many of the launches that a window may still take. */
+/* So many of the launches that a window may still take; 0: it has expired. */
 static uint32_t grant(struct overlap_stream *stream, uint64_t newest, uint32_t wanted) {
     if (__atomic_load_n(&stream->newest, __ATOMIC_RELAXED) != newest) {
+        if (!wanted)
+            return 1;
         __atomic_store_n(&stream->newest, newest, __ATOMIC_RELAXED);
         __atomic_store_n(&stream->inside, 0, __ATOMIC_RELAXED);
     }
@@ -117,8 +119,9 @@ static uint32_t grant(struct overlap_stream *stream, uint64_t newest, uint32_t w
     return granted;
 }
 
-void overlap_window_return(struct overlap_stream *stream, uint64_t newest, uint32_t left) {
-    if (left && __atomic_load_n(&stream->newest, __ATOMIC_RELAXED) == newest)
+void overlap_window_return(struct overlap_stream *stream, uint64_t serial, uint64_t newest, uint32_t left) {
+    if (left && __atomic_load_n(&stream->serial, __ATOMIC_RELAXED) == serial &&
+        __atomic_load_n(&stream->newest, __ATOMIC_RELAXED) == newest)
         __atomic_fetch_sub(&stream->inside, left, __ATOMIC_RELAXED);
 }
 
@@ -128,6 +131,7 @@ struct overlap_found overlap_window_find(struct overlap_order *order, struct ove
     stream = overlap_stream_here(stream);
     if (!stream)
         return found;
+    found.serial = stream->serial;
     overlap_order_action(order, stream);
     const struct overlap_world *const world = stream->world;
     const bool unknown = overlap_stream_is_unknown(order, stream);

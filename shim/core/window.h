@@ -43,6 +43,7 @@ struct overlap_stream {
     struct overlap_stream *of, *next; /* of such a one: for whom, and the next one of its capture */
     int32_t communication, computation; /* which of the world's; -1: none yet */
     uint64_t unknown; /* number of the wait that nobody knows the end of; 0: none */
+    uint64_t serial;  /* no other stream ever had this number */
     uint64_t newest;  /* the communication of the window that it is in... */
     uint64_t inside;  /* ...and how many launches were in it */
     uint64_t launched, filling; /* what the two entries of computation count */
@@ -53,6 +54,8 @@ struct overlap_event {
     uint64_t key;
     uint32_t sequence; /* odd: being recorded */
     uint32_t flags;    /* enum in event.c */
+    uint32_t before;   /* flags when the record that is being made began */
+    uint32_t padding;
     struct overlap_world *world;
     uint64_t generation; /* of that world */
     struct overlap_context *context;
@@ -65,7 +68,8 @@ struct overlap_context {
     uint64_t key;
     uint64_t settled;              /* waits up to this number have ended */
     struct overlap_stream *legacy; /* its clock is what every blocking stream includes */
-    uint64_t blocking_unknown;     /* the last unknown wait of a blocking stream */
+    uint64_t unknown;              /* the last unknown wait of any of its streams... */
+    uint64_t blocking_unknown;     /* ...and of a blocking one */
     struct overlap_clock blocking; /* what any blocking stream knows */
     struct overlap_clock known;    /* what any stream knows of others */
 };
@@ -98,7 +102,7 @@ struct overlap_order {
     uint32_t legacy_matters; /* blocking streams know of communication: launches on the legacy stream pass it on */
     uint32_t lost;           /* a stream or event found no place: the unknown may know everything */
     uint32_t exported;       /* other processes wait for events of this one */
-    uint64_t generation, waits;
+    uint64_t generation, waits, serials;
     struct overlap_clock finished; /* what the host has seen to be over */
     struct overlap_world eager, captures[OVERLAP_ORDER_CAPTURES + 1]; /* the last one: for all surplus */
     struct overlap_context contexts[OVERLAP_ORDER_CONTEXTS];
@@ -141,7 +145,8 @@ struct overlap_event *overlap_order_recording(struct overlap_order *order, uint6
 void overlap_order_recorded(struct overlap_order *order, struct overlap_event *event, struct overlap_stream *stream,
                             bool recorded);
 
-/* The stream waits for the event from now on; stream NULL: everything does. */
+/* The stream waits for the event from now on; stream NULL: everything does. Anything else that is launched again and again
+ * and waits for its last launch, such as a graph, is an event, too. */
 void overlap_order_waits(struct overlap_order *order, struct overlap_stream *stream, uint64_t event);
 
 /* Who waits for this event, from now on, may be behind all that came before (graphs, other processes record it). */
@@ -179,7 +184,7 @@ struct overlap_before {
 struct overlap_before overlap_window_communicates(struct overlap_order *order, struct overlap_stream *stream);
 
 /* ...under this number in the caller's log. */
-void overlap_window_numbered(struct overlap_stream *stream, uint64_t sequence);
+void overlap_window_numbered(struct overlap_order *order, struct overlap_stream *stream, uint64_t sequence);
 
 enum overlap_where {
     OVERLAP_WHERE_OUTSIDE,
@@ -191,7 +196,7 @@ enum overlap_where {
 struct overlap_found {
     uint32_t where;    /* enum overlap_where */
     uint32_t granted;  /* launches that may take the same answer while the version is the same */
-    uint64_t newest;   /* for overlap_window_return() */
+    uint64_t newest, serial; /* for overlap_window_return() */
     uint64_t sequence; /* INSIDE: number of the newest communication launch that it could overlap, + 1; 0: none given */
 };
 
@@ -199,7 +204,7 @@ struct overlap_found {
 struct overlap_found overlap_window_find(struct overlap_order *order, struct overlap_stream *stream, uint32_t wanted);
 
 /* Gives back what was granted and not taken. */
-void overlap_window_return(struct overlap_stream *stream, uint64_t newest, uint32_t left);
+void overlap_window_return(struct overlap_stream *stream, uint64_t serial, uint64_t newest, uint32_t left);
 
 /* A place to count launches on a stream that are outside: would have been shaped, or fill the GPU in one wave. NULL: none
  * is left. Only the launching thread adds to it. */

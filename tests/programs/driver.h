@@ -4,7 +4,7 @@
  *   WAY_PROC    by cuGetProcAddress, four arguments, as programs for CUDA 11.3 do
  *   WAY_PROC2   by cuGetProcAddress_v2, no status, as the CUDA runtime does
  * CU(name)(arguments) calls; NULL stands for what an old driver has not (not WAY_LINKED). DRIVER_MORE: with
- * driver_more.h.
+ * driver_more.h; DRIVER_MORE_FILE: with that.
  */
 #pragma once
 
@@ -35,7 +35,9 @@ typedef struct {
 #define COOPERATIVE_ARGUMENTS                                                                                          \
     (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **)
 
-#ifdef DRIVER_MORE
+#if defined DRIVER_MORE_FILE
+#include DRIVER_MORE_FILE
+#elif defined DRIVER_MORE
 #include "driver_more.h"
 #else
 #define MORE_ENTRIES(X)

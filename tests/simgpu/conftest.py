@@ -102,7 +102,7 @@ def simulate(libcuda: Path, tmp_path: Path) -> Callable[..., Run]:
             "SIMGPU_TIMELINE": str(timeline),
             "SIMGPU_LAUNCHES": str(launches),
             "SIMGPU_LIBRARY": str(libcuda),
-            "PYTHONPATH": str(HERE),
+            "PYTHONPATH": os.pathsep.join((str(HERE), str(ROOT / "tools/simgpu"))),  # simgpu_cubin
             **environment,
         }
         if costs is not None:

@@ -96,6 +96,22 @@ def test_rules_for_a_pending_block_that_fits_nowhere(simulate: Any, rule: Any, u
     assert round(run.kernel("filler")["start_us"] - start, 3) == filler
 
 
+def test_a_drain_goes_on_for_the_blocks_that_are_left(simulate: Any) -> None:
+    """24 multiprocessors drain at once, each of two blocks with ends of their own: in the time of one all is placed,
+    and those that the first have filled do not count for the others."""
+    run = simulate(
+        KERNELS
+        + """
+d.launch(f["long"], 132 * 40, 1024, stream=d.stream())
+d.launch(f["urgent"], 24, 1024, stream=d.stream(-5))
+d.cuCtxSynchronize()
+""",
+        gpu="h100:drain",
+        costs=COSTS.replace('"long", block_us: 20, spread: 0,', '"long", block_us: 20, spread: 0.3,'),
+    )
+    assert run.kernel("urgent")["end_us"] - run.kernel("long")["start_us"] < 20 * 1.3 + 5
+
+
 def test_a_head_that_does_not_fit_holds_up_equals_behind_it(simulate: Any) -> None:
     run = simulate(
         KERNELS

@@ -291,6 +291,7 @@ def main() -> int:
     show("Start of a process: microseconds", result["start"])
     show("Added to a look-up: nanoseconds", result["lookup"])
     show("Answers about kernels: seconds", result["explain"])
+    print("\nWhat policies gain and lose, simulated: tools/bench/suite")
     return 0
 
 

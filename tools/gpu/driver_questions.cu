@@ -5,100 +5,16 @@
 //   ./driver_questions QUESTION question_kernels.cubin [NAME ...]
 //
 // Each question is asked in a process of its own: some of them may end it. NAMEs are entry points, for `names` alone.
-#include <cuda.h>
+#include "questions.h"
+
 #include <dlfcn.h>
 
 #include <atomic>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
-#include <string>
 #include <thread>
-#include <vector>
-
-static std::string question;
-static std::vector<char> image;
-static CUdevice device;
-static CUcontext context;
-static int optin, multiprocessors;
-
-static std::string name_of(CUresult result) {
-    const char *name = nullptr;
-    cuGetErrorName(result, &name);
-    return name ? name : std::to_string((int)result);
-}
-
-static void answer(const std::string &what, CUresult result, const std::string &more = "") {
-    printf("{\"question\":\"%s\",\"case\":\"%s\",\"code\":%d,\"result\":\"%s\"%s%s}\n", question.c_str(), what.c_str(),
-           (int)result, name_of(result).c_str(), more.empty() ? "" : ",", more.c_str());
-    fflush(stdout);
-}
-
-static void must(CUresult result, const char *what) {
-    if (result != CUDA_SUCCESS) {
-        answer(std::string("preparation: ") + what, result);
-        exit(1);
-    }
-}
-#define MUST(call) must((call), #call)
-
-static std::string number(const char *key, long long value) {
-    return "\"" + std::string(key) + "\":" + std::to_string(value);
-}
-
-static CUmodule load() {
-    CUmodule module;
-    MUST(cuModuleLoadData(&module, image.data()));
-    return module;
-}
-
-static CUfunction function_of(CUmodule module, const char *name) {
-    CUfunction function;
-    MUST(cuModuleGetFunction(&function, module, name));
-    return function;
-}
-
-static CUresult launch(CUfunction function, unsigned blocks, unsigned threads, unsigned dynamic, CUstream stream,
-                       std::vector<CUlaunchAttribute> attributes = {}) {
-    void *null = nullptr, *parameters[] = {&null};
-    CUlaunchConfig config = {};
-    config.gridDimX = blocks;
-    config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
-    config.blockDimX = threads;
-    config.sharedMemBytes = dynamic;
-    config.hStream = stream;
-    config.attrs = attributes.data();
-    config.numAttrs = (unsigned)attributes.size();
-    return cuLaunchKernelEx(&config, function, parameters, nullptr);
-}
-
-static CUlaunchAttribute cluster_of(unsigned size) {
-    CUlaunchAttribute attribute = {};
-    attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-    attribute.value.clusterDim.x = size;
-    attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
-    return attribute;
-}
-
-static CUlaunchAttribute priority_of(int value) {
-    CUlaunchAttribute attribute = {};
-    attribute.id = CU_LAUNCH_ATTRIBUTE_PRIORITY;
-    attribute.value.priority = value;
-    return attribute;
-}
-
-static CUlaunchAttribute cooperative() {
-    CUlaunchAttribute attribute = {};
-    attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
-    attribute.value.cooperative = 1;
-    return attribute;
-}
 
 /* ---- names: does cuGetProcAddress give what dlsym gives? ---- */
 
@@ -175,8 +91,26 @@ static void ask_capture() {
     MUST(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
     CUstream other;
     MUST(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    CUevent outside, recorded;
+    MUST(cuEventCreate(&outside, CU_EVENT_DISABLE_TIMING));
+    MUST(cuEventCreate(&recorded, CU_EVENT_DISABLE_TIMING));
+    MUST(cuEventRecord(outside, other));
     int value;
+    unsigned flags;
+    unsigned long long id;
+    CUcontext owner;
+    CUdevice of_stream;
     const char *name;
+    auto get_v2 = (CaptureInfo2)dlsym(RTLD_DEFAULT, "cuStreamGetCaptureInfo_v2");
+    auto get_v3 = (CaptureInfo3)dlsym(RTLD_DEFAULT, "cuStreamGetCaptureInfo_v3");
+    CUstreamCaptureStatus of_capture;
+    auto info_v2 = [&](CUstream s) { return get_v2(s, &of_capture, &id, nullptr, nullptr, nullptr); };
+    auto info_v3 = [&](CUstream s) { return get_v3(s, &of_capture, &id, nullptr, nullptr, nullptr, nullptr); };
+    auto raise = [](CUstream s) {
+        CUstreamAttrValue asked = {};
+        asked.priority = -1;
+        return cuStreamSetAttribute(s, CU_LAUNCH_ATTRIBUTE_PRIORITY, &asked);
+    };
     auto modules = std::make_shared<std::vector<CUmodule>>();
     for (int i = 0; i < 32; i++)
         modules->push_back(load()); // functions of these are not loaded yet
@@ -317,6 +251,46 @@ static void ask_capture() {
              CUmodule m;
              return cuModuleLoadData(&m, image.data());
          }},
+        {"cuStreamGetFlags of the captured stream", [&](CUstream s) { return cuStreamGetFlags(s, &flags); }},
+        {"cuStreamGetFlags of another stream", [&](CUstream) { return cuStreamGetFlags(other, &flags); }},
+        {"cuStreamGetFlags of the legacy stream", [&](CUstream) { return cuStreamGetFlags(nullptr, &flags); }},
+        {"cuStreamGetCtx of the captured stream", [&](CUstream s) { return cuStreamGetCtx(s, &owner); }},
+        {"cuStreamGetCtx of another stream", [&](CUstream) { return cuStreamGetCtx(other, &owner); }},
+        {"cuStreamGetCtx of the legacy stream", [&](CUstream) { return cuStreamGetCtx(nullptr, &owner); }},
+        {"cuStreamGetId of the captured stream", [&](CUstream s) { return cuStreamGetId(s, &id); }},
+        {"cuStreamGetId of another stream", [&](CUstream) { return cuStreamGetId(other, &id); }},
+        {"cuStreamGetId of the legacy stream", [&](CUstream) { return cuStreamGetId(nullptr, &id); }},
+        {"cuStreamGetDevice of the captured stream", [&](CUstream s) { return cuStreamGetDevice(s, &of_stream); }},
+        {"cuStreamGetDevice of the legacy stream", [&](CUstream) { return cuStreamGetDevice(nullptr, &of_stream); }},
+        {"cuStreamGetCaptureInfo_v2 of the captured stream", [&](CUstream s) { return info_v2(s); }},
+        {"cuStreamGetCaptureInfo_v2 of another stream", [&](CUstream) { return info_v2(other); }},
+        {"cuStreamGetCaptureInfo_v2 of the legacy stream", [&](CUstream) { return info_v2(nullptr); }},
+        {"cuStreamGetCaptureInfo_v3 of the captured stream", [&](CUstream s) { return info_v3(s); }},
+        {"cuStreamGetCaptureInfo_v3 of another stream", [&](CUstream) { return info_v3(other); }},
+        {"cuStreamGetCaptureInfo_v3 of the legacy stream", [&](CUstream) { return info_v3(nullptr); }},
+        {"cuStreamSetAttribute PRIORITY of the captured stream", [&](CUstream s) { return raise(s); }},
+        {"cuStreamSetAttribute PRIORITY of another stream", [&](CUstream) { return raise(other); }},
+        {"cuStreamSetAttribute PRIORITY of the legacy stream", [&](CUstream) { return raise(nullptr); }},
+        {"cuStreamQuery of the captured stream", [&](CUstream s) { return cuStreamQuery(s); }},
+        {"cuStreamQuery of another stream", [&](CUstream) { return cuStreamQuery(other); }},
+        {"cuEventRecord on the captured stream", [&](CUstream s) { return cuEventRecord(recorded, s); }},
+        {"cuEventRecord on another stream", [&](CUstream) { return cuEventRecord(recorded, other); }},
+        {"cuEventRecord on the legacy stream", [&](CUstream) { return cuEventRecord(recorded, nullptr); }},
+        {"cuStreamWaitEvent of the captured stream, event from outside",
+         [&](CUstream s) { return cuStreamWaitEvent(s, outside, 0); }},
+        {"cuStreamWaitEvent of another stream, event from outside",
+         [&](CUstream) { return cuStreamWaitEvent(other, outside, 0); }},
+        {"cuStreamWaitEvent of the legacy stream, event from outside",
+         [&](CUstream) { return cuStreamWaitEvent(nullptr, outside, 0); }},
+        {"cuEventCreate and cuEventDestroy",
+         [](CUstream) {
+             CUevent e;
+             CUresult r = cuEventCreate(&e, CU_EVENT_DISABLE_TIMING);
+             return r ? r : cuEventDestroy(e);
+         }},
+        {"cuEventSynchronize", [&](CUstream) { return cuEventSynchronize(outside); }},
+        {"cuStreamSynchronize of another stream", [&](CUstream) { return cuStreamSynchronize(other); }},
+        {"cuCtxSynchronize", [](CUstream) { return cuCtxSynchronize(); }},
         {"launch beyond the limit", [&](CUstream s) { return launch(function, 1, 32, 200000, s); }},
         {"launch beyond any limit", [&](CUstream s) { return launch(function, 1, 32, 400000, s); }},
         {"launch too large to be cooperative",
@@ -1001,16 +975,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: driver_questions QUESTION CUBIN [NAME ...]\n");
         return 2;
     }
-    question = argv[1];
-    std::ifstream file(argv[2], std::ios::binary);
-    image.assign(std::istreambuf_iterator<char>(file), {});
-    image.push_back(0);
-    MUST(cuInit(0));
-    MUST(cuDeviceGet(&device, 0));
-    MUST(cuDevicePrimaryCtxRetain(&context, device));
-    MUST(cuCtxSetCurrent(context));
-    MUST(cuDeviceGetAttribute(&optin, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device));
-    MUST(cuDeviceGetAttribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device));
+    begin(argv[1], argv[2]);
     if (question == "names")
         ask_names({argv + 3, argv + argc});
     else if (question == "capture")

@@ -49,3 +49,34 @@ extern "C" __global__ void hold_place(unsigned long long nanoseconds) {
         asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
     } while (time - start < nanoseconds);
 }
+
+// When it began and when it ended, each when it happens. out: pinned memory.
+extern "C" __global__ void mark_time(unsigned long long nanoseconds, volatile unsigned long long *out) {
+    unsigned long long start, time;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
+    out[0] = start;
+    do {
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
+    } while (time - start < nanoseconds);
+    out[1] = time;
+}
+
+// When it began, when it ended, how often it did not run for more than 20 us in between, the longest and the sum.
+extern "C" __global__ void watch_gaps(unsigned long long nanoseconds, volatile unsigned long long *out) {
+    unsigned long long start, time, last, gaps = 0, longest = 0, sum = 0;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
+    out[0] = last = start;
+    do {
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
+        if (time - last > 20000) {
+            gaps++;
+            sum += time - last;
+            longest = time - last > longest ? time - last : longest;
+        }
+        last = time;
+    } while (time - start < nanoseconds);
+    out[1] = time;
+    out[2] = gaps;
+    out[3] = longest;
+    out[4] = sum;
+}

@@ -10,8 +10,13 @@ static CUresult begun(enum hook hook, CUstream stream, CUresult result) {
     return result;
 }
 
-CUresult capture_begin_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream stream, int mode) {
+CUresult capture_begin_v1_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream stream) {
     REAL_OR_RETURN(cuStreamBeginCapture);
+    return begun(hook, stream, real(stream));
+}
+
+CUresult capture_begin_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream stream, int mode) {
+    REAL_OR_RETURN(cuStreamBeginCapture_v2);
     return begun(hook, stream, real(stream, mode));
 }
 

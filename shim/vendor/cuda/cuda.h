@@ -279,7 +279,7 @@ struct this_thread {
     uint32_t left;           /* launches that may still take it */
     uint32_t reason;         /* outside: why */
     uint64_t *outside[2];    /* where launches outside are counted: those that would be shaped, grids of one wave; or NULL */
-    uint64_t newest;
+    uint64_t newest, serial;
     struct overlap_stream *of;
 };
 extern const uint64_t *window_version;

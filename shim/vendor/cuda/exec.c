@@ -43,8 +43,35 @@ static uint32_t *find(uint64_t key) {
     return NULL;
 }
 
+/* Launches of one instance follow each other, on whatever streams (cuGraphLaunch): each waits for an event that the one
+ * before recorded. Addresses of events are even. */
+static uint64_t event_of(const void *exec) {
+    return (uint64_t)(uintptr_t)exec | 1;
+}
+
+void exec_launched(struct overlap_order *order, const void *exec, struct overlap_stream *stream, uint32_t flags) {
+    if (overlap_stream_here(stream) != stream) { /* part of another graph now */
+        if (flags & (EXEC_WAITS | EXEC_UNKNOWN))
+            __atomic_store_n(&exec_may_wait, 1, __ATOMIC_RELAXED);
+    } else if (stream)
+        overlap_order_waits(order, stream, event_of(exec));
+    overlap_order_action(order, overlap_stream_here(stream));
+    if (flags & EXEC_UNKNOWN)
+        overlap_order_unknown(order, stream);
+    if (flags & (EXEC_WAITS | EXEC_UNKNOWN))
+        overlap_order_behind_all(order, stream);
+}
+
+void exec_ends(struct overlap_order *order, const void *exec, struct overlap_stream *stream) {
+    if (overlap_stream_here(stream) == stream)
+        overlap_order_recorded(order, overlap_order_recording(order, event_of(exec), stream), stream, true);
+    window_after(order);
+}
+
 void exec_made(const void *exec, CUgraph graph) {
     const uint64_t key = (uint64_t)(uintptr_t)exec;
+    if (windows())
+        overlap_order_event_gone(windows(), event_of(exec));
     if (!windows() || !(__atomic_load_n(&exec_may_communicate, __ATOMIC_RELAXED) ||
                         __atomic_load_n(&exec_may_wait, __ATOMIC_RELAXED)))
         return;

@@ -97,19 +97,12 @@ CUresult graph_launch_body(enum overlap_way way, enum hook hook, uintptr_t site,
     if (overlap_armed())
         launch_count(OVERLAP_COUNTER_GRAPH_LAUNCHES);
     CUresult result = real(graph, stream);
-    if (!order || result != CUDA_SUCCESS)
-        return result;
-    copy_made(stream, per_thread);
-    if (flags & (EXEC_WAITS | EXEC_UNKNOWN)) {
-        struct overlap_stream *its = window_stream(order, stream, per_thread);
-        if (overlap_stream_here(its) != its) /* part of another graph now */
-            __atomic_store_n(&exec_may_wait, 1, __ATOMIC_RELAXED);
-        if (flags & EXEC_UNKNOWN)
-            overlap_order_unknown(order, its);
-        overlap_order_behind_all(order, its);
-    }
-    if (flags & EXEC_COMMUNICATES)
+    if (order && result == CUDA_SUCCESS)
+        exec_launched(order, graph, window_stream(order, stream, per_thread), flags);
+    if (order && result == CUDA_SUCCESS && flags & EXEC_COMMUNICATES)
         window_communicates(stream, per_thread, way);
+    if (order && result == CUDA_SUCCESS)
+        exec_ends(order, graph, window_stream(order, stream, per_thread));
     return result;
 }
 

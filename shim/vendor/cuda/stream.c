@@ -90,11 +90,9 @@ static void forget(CUstream stream) {
 
 /* ---- Calls ---- */
 
-/* It may have the address of one that went with its context. */
-static CUresult created(const CUstream *stream, CUresult result) {
-    struct overlap_order *order = windows();
-    if (order && result == CUDA_SUCCESS && stream)
-        overlap_order_stream_gone(order, (uint64_t)(uintptr_t)*stream);
+static CUresult created(const CUstream *stream, uint32_t flags, CUresult result) {
+    if (result == CUDA_SUCCESS && stream)
+        window_stream_made(*stream, flags);
     return result;
 }
 
@@ -104,9 +102,9 @@ CUresult stream_create_body(enum overlap_way way, enum hook hook, uintptr_t site
     int raised = 0;
     if (create && wanted(site, &raised) && raised != 0 && create(stream, flags, raised) == CUDA_SUCCESS) {
         note_raised(*stream);
-        return created(stream, CUDA_SUCCESS);
+        return created(stream, flags, CUDA_SUCCESS);
     }
-    return created(stream, real(stream, flags));
+    return created(stream, flags, real(stream, flags));
 }
 
 CUresult stream_create_priority_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream *stream,
@@ -115,9 +113,9 @@ CUresult stream_create_priority_body(enum overlap_way way, enum hook hook, uintp
     int raised = priority;
     if (wanted(site, &raised) && raised != priority && real(stream, flags, raised) == CUDA_SUCCESS) {
         note_raised(*stream);
-        return created(stream, CUDA_SUCCESS);
+        return created(stream, flags, CUDA_SUCCESS);
     }
-    return created(stream, real(stream, flags, priority));
+    return created(stream, flags, real(stream, flags, priority));
 }
 
 CUresult stream_create_green_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream *stream,
@@ -126,9 +124,9 @@ CUresult stream_create_green_body(enum overlap_way way, enum hook hook, uintptr_
     int raised = priority;
     if (wanted(site, &raised) && raised != priority && real(stream, context, flags, raised) == CUDA_SUCCESS) {
         note_raised(*stream);
-        return created(stream, CUDA_SUCCESS);
+        return created(stream, flags, CUDA_SUCCESS);
     }
-    return created(stream, real(stream, context, flags, priority));
+    return created(stream, flags, real(stream, context, flags, priority));
 }
 
 /* Its address may be another stream's at once. */

@@ -77,20 +77,38 @@ uint64_t window_context(void) {
     return (uint64_t)(uintptr_t)context;
 }
 
+static enum overlap_stream_kind kind_of(uint32_t flags) {
+    return flags & CU_STREAM_NON_BLOCKING ? OVERLAP_STREAM_NON_BLOCKING : OVERLAP_STREAM_BLOCKING;
+}
+
+void window_stream_made(CUstream stream, uint32_t flags) {
+    struct overlap_order *order = windows();
+    const uint64_t key = (uint64_t)(uintptr_t)stream;
+    CUcontext context = NULL;
+    if (!order)
+        return;
+    overlap_order_stream_gone(order, key); /* it may have the address of one that went with its context */
+    if (driver.cuStreamGetCtx && driver.cuStreamGetCtx(stream, &context) == CUDA_SUCCESS && context) {
+        seen_context((uint64_t)(uintptr_t)context);
+        overlap_order_stream(order, key, (uint64_t)(uintptr_t)context, kind_of(flags));
+    }
+}
+
+/* A stream that was not made through us. While it captures nobody may ask for its flags: that would spoil the capture,
+ * whatever its mode (seen on driver 580). */
 static struct overlap_stream *make_stream(struct overlap_order *order, CUstream stream, uint64_t key) {
     CUcontext context = NULL;
     uint32_t flags = 0;
-    int mode = capture_relax();
-    bool known = driver.cuStreamGetCtx && driver.cuStreamGetCtx(stream, &context) == CUDA_SUCCESS && context;
-    /* Where the driver does not say, the stream is one that the default stream orders. */
-    if (!driver.cuStreamGetFlags || driver.cuStreamGetFlags(stream, &flags) != CUDA_SUCCESS)
-        flags = 0;
+    int capturing = 1, mode = capture_relax();
+    const bool known = driver.cuStreamIsCapturing && driver.cuStreamIsCapturing(stream, &capturing) == CUDA_SUCCESS &&
+                       capturing == CU_STREAM_CAPTURE_STATUS_NONE && driver.cuStreamGetCtx &&
+                       driver.cuStreamGetCtx(stream, &context) == CUDA_SUCCESS && context && driver.cuStreamGetFlags &&
+                       driver.cuStreamGetFlags(stream, &flags) == CUDA_SUCCESS;
     capture_restore(mode);
     if (!known)
         return NULL;
     seen_context((uint64_t)(uintptr_t)context);
-    return overlap_order_stream(order, key, (uint64_t)(uintptr_t)context,
-                                flags & CU_STREAM_NON_BLOCKING ? OVERLAP_STREAM_NON_BLOCKING : OVERLAP_STREAM_BLOCKING);
+    return overlap_order_stream(order, key, (uint64_t)(uintptr_t)context, kind_of(flags));
 }
 
 struct overlap_stream *window_stream(struct overlap_order *order, CUstream stream, bool per_thread) {
@@ -113,10 +131,10 @@ struct overlap_stream *window_stream(struct overlap_order *order, CUstream strea
 __attribute__((noinline)) static void ask(struct overlap_order *order, CUstream stream, bool per_thread) {
     struct this_thread *const thread = &this_thread;
     if (thread->of && thread->where == OVERLAP_WHERE_INSIDE)
-        overlap_window_return(thread->of, thread->newest, thread->left);
+        overlap_window_return(thread->of, thread->serial, thread->newest, thread->left);
     const uint64_t version = __atomic_load_n(&order->version, __ATOMIC_ACQUIRE);
     struct overlap_stream *of = window_stream(order, stream, per_thread);
-    const struct overlap_found found = overlap_window_find(order, of, ASKED);
+    const struct overlap_found found = overlap_window_find(order, of, overlap_armed()->trace ? 1 : ASKED);
     /* Which default stream it is can change without us. */
     thread->version = (uintptr_t)stream <= CU_STREAM_PER_THREAD && !only_one() ? 0 : version;
     thread->stream = stream;
@@ -126,6 +144,7 @@ __attribute__((noinline)) static void ask(struct overlap_order *order, CUstream 
     thread->reason = window_reason(found.where);
     thread->outside[0] = thread->outside[1] = NULL;
     thread->newest = found.newest;
+    thread->serial = found.serial;
     thread->of = overlap_stream_here(of);
 }
 
@@ -202,7 +221,7 @@ void window_communicates(CUstream stream, bool per_thread, enum overlap_way way)
 void window_numbered(CUstream stream, bool per_thread, uint64_t sequence) {
     struct overlap_order *order = windows();
     if (order)
-        overlap_window_numbered(window_stream(order, stream, per_thread), sequence);
+        overlap_window_numbered(order, window_stream(order, stream, per_thread), sequence);
 }
 
 void window_context_gone(const void *context) {

@@ -18,6 +18,9 @@ extern struct overlap_order *window_model; /* the same, once anybody has asked *
 /* The stream that a call means; NULL: nothing is known of it. per_thread: what the default stream is to that call. */
 struct overlap_stream *window_stream(struct overlap_order *order, CUstream stream, bool per_thread);
 
+/* The program has made a stream. */
+void window_stream_made(CUstream stream, uint32_t flags);
+
 /* Is it the legacy default stream? */
 static inline bool window_is_legacy(CUstream stream, bool per_thread) {
     return (uintptr_t)stream == CU_STREAM_LEGACY || (stream == NULL && !per_thread);
@@ -92,6 +95,9 @@ void exec_made(const void *exec, CUgraph graph);
 /* An instance is launched: what it holds. */
 enum exec_flag { EXEC_COMMUNICATES = 1, EXEC_WAITS = 2, EXEC_UNKNOWN = 4 };
 uint32_t exec_flags(const void *exec);
+/* It was launched on the stream: what that waits for now; and what waits for it (after its communication was launched). */
+void exec_launched(struct overlap_order *order, const void *exec, struct overlap_stream *stream, uint32_t flags);
+void exec_ends(struct overlap_order *order, const void *exec, struct overlap_stream *stream);
 void exec_forked(void);
 
 #pragma GCC visibility pop

@@ -1,0 +1,101 @@
+"""Programs as lists of operations, and as the lines that the interpreter (tests/programs/windows.c) reads.
+
+A stream is two characters. The first says how it is named in the call, the second is a slot or a device:
+  s3 t3        the stream in slot 3, by the plain entry point or by the per-thread one (_ptsz)
+  l0 L0 M0     the legacy stream of device 0: NULL, plain; handle 1, plain; handle 1, per-thread entry point
+  p0 P0 Q0     the per-thread default stream on device 0: NULL, per-thread entry point; handle 2, plain; the
+               same, per-thread entry point
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple, Union
+
+NO_STREAM = "--"
+PLAIN, BLOCKING, NON_BLOCKING = 0, 0, 1
+EXTERNAL = 2  # of a record: with flags, external; of a wait: 1
+NOT_READY = 600
+
+
+class Op(NamedTuple):
+    kind: str
+    stream: str = NO_STREAM
+    which: int = 0
+    other: int = 0
+    thread: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.kind}{self.stream},{self.which},{self.other},{self.thread}"
+
+
+Program = tuple[Op, ...]
+Key = Union[int, tuple[str, int], tuple[str, int, int]]
+
+WORDS = {
+    "n": "create stream (which: 1 non-blocking; other: device)",
+    "x": "destroy stream",
+    "e": "create event which on device other",
+    "z": "destroy event which",
+    "k": "launch computation (other 1: cuLaunchKernelEx)",
+    "c": "launch communication (other 1: cuLaunchKernelEx)",
+    "r": "record event which (other 1: with flags; 2: external)",
+    "w": "wait for event which (other 1: external)",
+    "y": "synchronize stream",
+    "q": "query stream",
+    "Y": "synchronize event which",
+    "Q": "query event which",
+    "T": "elapsed time between events which and other",
+    "S": "synchronize the context of device which",
+    "h": "copy host to device, synchronous",
+    "d": "copy device to host, synchronous",
+    "D": "copy device to device, synchronous",
+    "m": "fill, synchronous",
+    "a": "copy device to device, asynchronous",
+    "f": "fill, asynchronous",
+    "H": "host function",
+    "b": "begin capture",
+    "E": "end capture, instantiate as graph which",
+    "g": "launch graph which",
+    "G": "destroy graph which",
+    "B": "graph which with graph other as a child, added by hand",
+    "N": "graph which with one kernel node, added by hand (other 1: communication)",
+    "v": "wait for the value at address which",
+    "V": "write the value at address which",
+    "u": "make the heads of slot which dependencies of a capturing stream (other 1: its only ones)",
+}
+
+
+def line_of(program: Iterable[Op]) -> str:
+    return " ".join(map(str, program))
+
+
+def program_of(line: str) -> Program:
+    ops = []
+    for word in line.split():
+        which, other, thread = map(int, word[3:].lstrip(",").split(","))
+        ops.append(Op(word[0], word[1:3], which, other, thread))
+    return tuple(ops)
+
+
+def device_of_default(stream: str) -> int:
+    return int(stream[1])
+
+
+def key_of(stream: str, thread: int) -> Key:
+    """Which stream it is, however it is named."""
+    if stream[0] in "st":
+        return int(stream[1])
+    if stream[0] in "lLM":
+        return "legacy", int(stream[1])
+    return "thread", int(stream[1]), thread
+
+
+def describe(program: Iterable[Op]) -> str:
+    """For people: one operation a line."""
+    lines = []
+    for number, op in enumerate(program):
+        stream = "" if op.stream == NO_STREAM else f" on {op.stream}"
+        thread = f" by thread {op.thread}" if op.thread else ""
+        lines.append(f"{number:3} {op}  {WORDS[op.kind]}{stream}{thread}")
+    return "\n".join(lines)

@@ -1,0 +1,84 @@
+"""What a program has: streams, events, captures, graphs; and what the model makes of its operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from operations import Key
+
+EAGER = 0
+
+
+def bits(mask: int) -> Iterator[int]:
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+class Node(NamedTuple):
+    operation: int  # its place in the program
+    world: int  # EAGER, or the number of a capture
+    device: int
+    communication: bool = False
+
+
+@dataclass
+class Event:
+    device: int
+    record: int = 0  # node of the latest record outside of captures, as a bit; 0: never recorded
+    capture: Capture | None = None  # the capture that it was recorded in last
+    heads: int = 0
+    in_graph: bool = False  # a graph records it or waits for it
+
+
+@dataclass
+class Stream:
+    device: int
+    blocking: bool
+    legacy: bool = False
+    tail: int = 0  # its latest node, as a bit
+    capture: Capture | None = None
+    heads: int = 0  # in that capture
+
+
+@dataclass
+class Capture:
+    number: int
+    origin: Key
+    device: int
+    members: list[Key]
+    nodes: int = 0
+    active: bool = True
+
+
+class Part(NamedTuple):
+    """A node of a graph."""
+
+    before: tuple[int, ...]
+    communication: bool = False
+    records: Event | None = None
+    waits: Event | None = None
+
+
+@dataclass
+class Graph:
+    device: int
+    parts: list[Part]
+    latest: int = 0  # its latest launch: launches of one executable graph follow each other
+    by_hand: bool = False
+
+    @property
+    def has_communication(self) -> bool:
+        return any(part.communication for part in self.parts)
+
+
+class Launch(NamedTuple):
+    """A computation launch, and the communication that was launched before it in its context and world."""
+
+    operation: int
+    node: int
+    stream: Key
+    earlier: int

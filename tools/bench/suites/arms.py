@@ -1,0 +1,131 @@
+"""One run of one program: a process of its own, so that nothing of an earlier one is known to the library."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import secrets
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+
+from pyshim import _native
+from pyshim.demo.arms import clean
+from pyshim.demo.counters import read_counters
+from pyshim.errors import OverlapError
+from pyshim.launch import plan
+from pyshim.launch.environment import Settings, environment
+from pyshim.policy.gpus import KnownGpu
+from suites import kernels
+from suites.programs import Program, words
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+# The first steps are reported apart: the library asks about kernels, which takes virtual host time, and what it has not
+# learnt yet may be wrong: `priority: auto` may end.
+FIRST, STEADY = 3, 3
+BARE = ("sequential", "plain", "compute", "communication")  # one priority: no dispatch rule ever acts in them
+TIME_LIMIT = 120
+
+
+@dataclass(frozen=True)
+class Outcome:
+    first_ms: float  # mean of the first steps
+    steady_ms: float  # of the others
+    launches: int = 0
+    shaped: int = 0
+    raised: int = 0
+    reasons: Mapping[str, int] = field(default_factory=dict)
+
+
+class Bench:
+    """The program built once, a cubin for each GPU, an environment for each policy. `folder` is ours."""
+
+    def __init__(self, folder: Path, base: Mapping[str, str], timelines: Path | None = None) -> None:
+        self.folder = folder
+        self.timelines = timelines
+        # What the user has set for NCCL is about other runs: the programs here read it.
+        kept = {name: value for name, value in clean(base).items() if not name.startswith(("NCCL_", "CUDA_"))}
+        self.base = kept
+        self._settings: dict[tuple[str, str, str], Settings] = {}
+        for path in (_native.SHIM, _native.SIMULATED_DRIVER):
+            if not path.exists():
+                raise OverlapError(f"{path.name} was not built", "make setup")
+        _compile(self._program)
+
+    @property
+    def _program(self) -> Path:
+        return self.folder / "suite-program"
+
+    def prepare(self, gpu: KnownGpu) -> None:
+        kernels.write_cubin(self._cubin(gpu), gpu)
+        # The first row that matches a kernel wins.
+        files = [HERE / "costs_pcie.yaml"] * (gpu.key in kernels.PCIE) + [HERE / "costs.yaml"]
+        self._costs(gpu).write_text("".join(file.read_text(encoding="utf-8") for file in files), encoding="utf-8")
+
+    def _costs(self, gpu: KnownGpu) -> Path:
+        return self.folder / f"{gpu.key}.yaml"
+
+    def _cubin(self, gpu: KnownGpu) -> Path:
+        return self.folder / f"{gpu.key}.cubin"
+
+    def settings(self, policy: str, gpu: KnownGpu, rule: str) -> Settings:
+        """As overlap-run --policy POLICY --simulate GPU:RULE --all-ranks has them."""
+        key = (policy, gpu.key, rule)
+        if key not in self._settings:
+            asked = plan.Request(policy=policy, simulate=f"{gpu.key}:{rule}", all_ranks=True, quiet=True)
+            self._settings[key] = plan.make(asked, self.base).settings
+        return self._settings[key]
+
+    def bare(self, program: Program, gpu: KnownGpu, rule: str, arm: str) -> Outcome:
+        settings = Settings(simulated_driver=str(_native.SIMULATED_DRIVER.parent), simulated_gpu=f"{gpu.key}:{rule},1")
+        return self._run(program, gpu, rule, arm, arm, settings)
+
+    def under(self, policy: str, program: Program, gpu: KnownGpu, rule: str) -> Outcome:
+        """The arm `plain`, with the library in front of the driver."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as report:
+            settings = self.settings(policy, gpu, rule)._replace(report=report, run_id=secrets.token_hex(8))
+            outcome = self._run(program, gpu, rule, "plain", Path(policy).stem, settings)
+            page = read_counters(Path(report))
+        return Outcome(outcome.first_ms, outcome.steady_ms, page.launches, page.shaped, page.raised, dict(page.reasons))
+
+    def _run(self, program: Program, gpu: KnownGpu, rule: str, arm: str, name: str, settings: Settings) -> Outcome:
+        names = {**environment(self.base, settings), "SIMGPU_COSTS": str(self._costs(gpu))}
+        if self.timelines:
+            trace = self.timelines / f"{program.name.replace('/', '-')}-{gpu.key}-{rule}-{name}.json"
+            trace.unlink(missing_ok=True)  # the simulated GPU appends
+            names["SIMGPU_TRACE"] = str(trace)
+        kind = "graph" if program.captured else "stream"
+        command = [str(self._program), str(self._cubin(gpu)), arm, str(FIRST + STEADY), kind, *words(program, gpu)]
+        try:
+            done = subprocess.run(
+                command, env=names, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIME_LIMIT
+            )
+        except subprocess.TimeoutExpired as error:
+            raise OverlapError(f"{program.name} on {gpu.key}, {name}: no end within {TIME_LIMIT} seconds") from error
+        if done.returncode:
+            said = done.stderr.strip().splitlines()
+            raise OverlapError(f"{program.name} on {gpu.key}, {name}: {said[-1] if said else done.returncode}")
+        steps = [float(json.loads(line)["milliseconds"]) for line in done.stdout.splitlines()]
+        return Outcome(_mean(steps[:FIRST]), _mean(steps[FIRST:]))
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _compile(target: Path) -> None:
+    command = [*_builder().compiler(), "-std=c11", "-D_GNU_SOURCE", "-O2", str(HERE / "program.c")]
+    if subprocess.run([*command, "-o", str(target), "-ldl"], check=False).returncode:
+        raise OverlapError("the program of the suite does not compile", "make setup")
+
+
+def _builder() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("shim_build", ROOT / "shim" / "build.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

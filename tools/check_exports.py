@@ -17,6 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+import driver_table  # noqa: E402
+
 LIBRARY = ROOT / "pyshim" / "_lib" / "liboverlap.so"
 MACHINES = {62: "x86_64", 183: "aarch64"}
 OLDEST_NODE = {"x86_64": "GLIBC_2.2.5", "aarch64": "GLIBC_2.17"}
@@ -142,7 +146,7 @@ class Reader:
 def vendor_names(root: Path = ROOT) -> set[str]:
     rows: set[str] = set()
     for path in (root / "shim" / "vendor").glob("*/driver.def"):
-        rows |= set(re.findall(r"^DRIVER(?:_LAUNCH)?\((\w+),", path.read_text(encoding="utf-8"), re.M))
+        rows |= {row.name for row in driver_table.rows(path)}
     for path in (root / "shim" / "vendor").glob("*/runtime.def"):
         rows |= set(re.findall(r"^RUNTIME\((\w+),", path.read_text(encoding="utf-8"), re.M))
     return rows

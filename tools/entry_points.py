@@ -21,7 +21,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+
+import driver_table  # noqa: E402
 
 from pyshim.launch import plan  # noqa: E402
 from pyshim.launch.environment import environment  # noqa: E402
@@ -31,6 +33,7 @@ PROGRAMS = ROOT / "tests/programs"
 WAYS = ("symbol", "dlsym", "proc_address")
 FLAGS = ("-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-fPIE", "-Wall", "-Werror")
 OURS, DRIVERS, NOBODYS = "liboverlap.so", "libcuda.so.1", "none"
+NOT_SUPPORTED = "801"
 POLICY = """policy: 1
 name: entry_points
 gpu: ["NVIDIA *"]
@@ -38,6 +41,7 @@ when: always
 communication: {priority: highest, streams: {created_by: ["*"], priority: highest}}
 compute:
   - {match: {kernel: leave}, shape: leave}
+  - {match: {kernel: inside}, when: overlapping, shape: {blocks_per_sm: 1}}
   - {match: {kernel: "*"}, shape: {blocks_per_sm: 1}}
 """
 SIZE = "dynamic_shared 115713"  # one block of k on a multiprocessor
@@ -45,10 +49,16 @@ SIZE = "dynamic_shared 115713"  # one block of k on a multiprocessor
 
 @dataclass(frozen=True)
 class Effect:
-    """what: for the table. shown: what the driver has only with the library preloaded, and how often (0: at all)."""
+    """what: for the table. shown: what the driver has only with the library preloaded, and how often (0: at all);
+    unsimulated: likewise where the simulated driver does not know the call."""
 
     what: str
     shown: Mapping[str, int] = field(default_factory=dict)
+    unsimulated: Mapping[str, int] | None = None
+
+    def of(self, seen: Seen) -> Mapping[str, int]:
+        known = not any(line.split()[0] == NOT_SUPPORTED for line in seen.program)
+        return self.shown if known or self.unsimulated is None else self.unsimulated
 
 
 LAUNCH = Effect("dynamic size; priority of communication", {f"{SIZE} priority 0 cluster 1": 3, "priority -5": 1})
@@ -73,6 +83,17 @@ LIMIT = Effect("the limit of dynamic memory stays as high as our sizes need", {"
 OWN = Effect("limit and carve-out that are told are the program's own", {"8 is 232448": 1, "9 is 100": 1})
 CACHE = Effect("our carve-out is taken back", {"attribute 9 is 100": 1})
 ASKED = Effect("nothing, our limit and carve-out do not show; the kernel is left alone from then on", {SIZE: 3})
+# What is ordered shows in launches that are shaped in overlap windows only: how many are.
+CARRIED = Effect("nothing; what the stream knows goes with the event", {SIZE: 1})
+SEEN = Effect("nothing; what the host has seen to be over is over", {SIZE: 2})
+WAITS = Effect("nothing; the stream is behind what the event is behind", {SIZE: 2})
+UNSEEN = Effect("nothing; the stream may be behind anything from then on", {SIZE: 1}, {SIZE: 2})
+CAPTURES = Effect("nothing; no launch of a capture is beside what runs now", {SIZE: 2})
+BEHIND_ALL = Effect("nothing; the stream is behind all that was captured", {SIZE: 1})
+ANYTHING = Effect("nothing; who waits for the event may be behind anything", {SIZE: 1}, {SIZE: 2})
+ON_LEGACY = Effect("nothing; on the legacy default stream it orders the blocking ones", {SIZE: 1})
+ON_THREADS = Effect("nothing; on the default stream of the thread it orders no other", {SIZE: 2})
+BY_HOST = Effect("nothing; what the host has waited for is over", {SIZE: 1}, {SIZE: 2})
 
 EFFECTS = {
     "cuLaunchKernel(Ex)?(_ptsz)?": LAUNCH,
@@ -101,6 +122,27 @@ EFFECTS = {
     "cu(Func|Kernel)GetAttribute": OWN,
     "cu(Func|Kernel)SetCacheConfig": CACHE,
     "cuOccupancy.*": ASKED,
+    "cuEventCreate": Effect("nothing; what had its address is forgotten", {SIZE: 2}),
+    "cuEventRecord(WithFlags)?(_ptsz)?": CARRIED,
+    "cuEvent(Query|Synchronize|ElapsedTime)(_v2)?": SEEN,
+    "cuEventDestroy(_v2)?": Effect("nothing; what the event knows is forgotten", {SIZE: 2}),
+    "cuIpcGetEventHandle": Effect("nothing; who waits for the event may be behind anything", {SIZE: 2}),
+    "cuIpcOpenEventHandle": Effect("nothing; likewise, once this process has given one away", {SIZE: 2}),
+    "cuStreamWaitEvent(_ptsz)?": WAITS,
+    "cuStream(Synchronize|Query)(_ptsz)?": SEEN,
+    "cuStream(WaitValue(32|64)|BatchMemOp)(_v2)?(_ptsz)?": UNSEEN,
+    "cuWaitExternalSemaphoresAsync(_ptsz)?": UNSEEN,
+    "cuStreamBeginCapture(_v2|ToGraph)?(_ptsz)?|cuStreamEndCapture(_ptsz)?": CAPTURES,
+    "cuStreamUpdateCaptureDependencies(_v2)?(_ptsz)?": BEHIND_ALL,
+    "cuCtxSynchronize(_v2)?": BY_HOST,
+    "cu(Green)?CtxRecordEvent": ANYTHING,
+    "cu(Green)?CtxWaitEvent": WAITS,
+    "cuGraphAddEventRecordNode|cuGraph(Exec)?EventRecordNodeSetEvent": ANYTHING,
+    "cuGraphAdd(EventWait|ExternalSemaphoresWait|BatchMemOp)Node": UNSEEN,
+    "cuGraphAddDependencies": Effect("nothing; what is being captured may be behind anything", {SIZE: 1}),
+    r"cu(Mem|LaunchHostFunc|Signal|StreamA|StreamWrite)\w*_ptsz": ON_THREADS,
+    r"cu(Mem\w*Async|LaunchHostFunc|Signal|StreamA|StreamWrite)\w*(?<!_ptsz)": ON_LEGACY,
+    r"cuMem(cpy|set)(?!\w*Async)\w*": BY_HOST,
 }
 
 
@@ -114,8 +156,7 @@ class Seen:
 
 
 def rows() -> list[str]:
-    text = (ROOT / "shim/vendor/cuda/driver.def").read_text(encoding="utf-8")
-    return re.findall(r"^DRIVER(?:_LAUNCH)?\((\w+),", text, re.M)
+    return [row.name for row in driver_table.rows()]
 
 
 def effect_of(row: str) -> Effect | None:
@@ -186,7 +227,7 @@ def mistakes(row: str, ours: Seen, bare: Seen, effect: Effect | None) -> list[st
         found.append(f"the program sees {ours.program}, without us {bare.program}")
     if bare.address == NOBODYS:
         return found
-    for text, count in effect.shown.items():
+    for text, count in effect.of(bare).items():
         number = sum(text in line for line in ours.driver)
         if any(text in line for line in bare.driver):
             count = -2 if text != "graph:" else count

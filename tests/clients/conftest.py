@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "programs"), str(HERE)]
+sys.path[:0] = [str(HERE.parent / "programs"), str(HERE), str(HERE.parent.parent / "tools")]
 pytest.register_assert_rewrite("interposing")
 
 from interposing import bare, build, library, preloaded, simulated, table_of  # noqa: E402

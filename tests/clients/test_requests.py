@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import driver_table
 import pytest
 from interposing import ONE, Build
 from nvidia_packages import file_of, runtime_folder, runtime_library
@@ -95,8 +96,7 @@ def functions(library: Path) -> dict[int, set[str]]:
 
 def rows() -> set[str]:
     """The driver's functions that the library stands in front of."""
-    text = (ROOT / "shim" / "vendor" / "cuda" / "driver.def").read_text()
-    return set(re.findall(r"^DRIVER\w*\((\w+),", text, re.M))
+    return {row.name for row in driver_table.rows()}
 
 
 class Proc(NamedTuple):
@@ -110,6 +110,13 @@ def procs() -> list[Proc]:
     text = (ROOT / "tools" / "simgpu" / "api.def").read_text()
     found = re.findall(r"^PROC\((\w+), (\d+), (\d), \w+\)", text, re.M)
     return [Proc(base, int(version), int(per_thread)) for base, version, per_thread in found]
+
+
+def bases(symbols: set[str]) -> set[str]:
+    """What cuGetProcAddress is asked for to get them."""
+    text = (ROOT / "tools" / "simgpu" / "api.def").read_text()
+    found = re.findall(r"^PROC\((\w+), \d+, \d, (\w+)\)", text, re.M)
+    return {base for base, symbol in found if symbol in symbols}
 
 
 @pytest.fixture(scope="session")
@@ -249,7 +256,7 @@ def test_the_recorded_requests_are_those_of_the_library(
 @pytest.fixture(scope="session")
 def inner_driver(build: Build) -> Path:
     """A libcuda.so.1 that gives out functions which it does not export, so that only the request says what they are."""
-    own = {"cuGetProcAddress", "cuGetProcAddress_v2"}
+    own = {"cuGetProcAddress", "cuGetProcAddress_v2", "cuDriverGetVersion"}
     symbols = re.findall(r"^STUB\((\w+)\)", (ROOT / "tools" / "simgpu" / "api.def").read_text(), re.M)
     table = build.folder / "functions.def"
     table.write_text("".join(f"FUNCTION({symbol})\n" for symbol in symbols if symbol not in own))
@@ -257,29 +264,31 @@ def inner_driver(build: Build) -> Path:
     return build.library("inner/libcuda.so.1", source, "-fvisibility=hidden", f'-DFUNCTIONS="{table}"')
 
 
-def with_inner_driver(
-    inner_driver: Path,
-    build: Build,
-    table_of: Callable[[str], Mapping[str, str]],
-    simulated: Mapping[str, str],
-    folder: Path,
-) -> tuple[Log, Log]:
-    """Asked as runtimes do: each function at each of its versions, with flag 2 where it is the per-thread form."""
-    requests = folder / "requests"
-    requests.write_text("- 0 0\n" + "".join(f"{row.base} {row.version} {2 * row.per_thread}\n" for row in procs()))
-    command = [str(build("asked", str(SOURCE), "-rdynamic")), "--replay", str(requests)]
-    here = {"LD_LIBRARY_PATH": str(inner_driver.parent)}
-    alone = run(command, {**simulated, **here}, folder / "alone")
-    return alone, run(command, {**table_of(ONE), **here}, folder / "with")
+@pytest.fixture(scope="session")
+def requests_of_rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of our functions, at every version at which the driver got any function, and just before."""
+    by_symbol = {row.name for row in driver_table.rows()}
+    versions = {at for row in procs() for at in (row.version - 1, row.version)}
+    asked = {(base, at, flags) for base in bases(by_symbol) for at in versions for flags in (0, 1, 2)}
+    path = tmp_path_factory.mktemp("requests") / "rows"
+    path.write_text("- 0 0\n" + "".join(f"{name} {version} {flags}\n" for name, version, flags in sorted(asked)))
+    return path
 
 
+@pytest.mark.parametrize("older", [None, "12080", "12020", "11070", "11030"])
 def test_functions_that_the_driver_does_not_export(
+    older: str | None,
     inner_driver: Path,
+    requests_of_rows: Path,
     build: Build,
     table_of: Callable[[str], Mapping[str, str]],
     simulated: Mapping[str, str],
     tmp_path: Path,
 ) -> None:
     """Only the request tells which version is meant: real.c knows from which one on it is another function."""
-    alone, with_library = with_inner_driver(inner_driver, build, table_of, simulated, tmp_path)
-    assert check(alone, with_library, inner_driver) == rows()
+    command = [str(build("asked", str(SOURCE), "-rdynamic")), "--replay", str(requests_of_rows)]
+    here = {"LD_LIBRARY_PATH": str(inner_driver.parent), **({"INNER_VERSION": older} if older else {})}
+    alone = run(command, {**simulated, **here}, tmp_path / "alone")
+    with_library = run(command, {**table_of(ONE), **here}, tmp_path / "with")
+    replaced = check(alone, with_library, inner_driver)
+    assert replaced == rows() if older is None else replaced < rows()

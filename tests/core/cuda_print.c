@@ -14,15 +14,14 @@
 #define SIZE(type) printf(#type " %zu\n", sizeof(type));
 #define FIELD(type, field) printf(#type "." #field " %zu %zu\n", offsetof(type, field), sizeof(((type *)0)->field));
 
+/* What has another name there. */
 #ifdef THEIRS
-#define VALUE(ours, theirs)                                                                                            \
-    printf("CUlaunchAttribute." #ours " %zu %zu\n", offsetof(CUlaunchAttribute, theirs),                               \
-           sizeof(((CUlaunchAttribute *)0)->theirs));
+#define NAMED(type, ours, theirs)                                                                                      \
+    printf(#type "." #ours " %zu %zu\n", offsetof(type, theirs), sizeof(((type *)0)->theirs));
 #else
-#define VALUE(ours, theirs)                                                                                            \
-    printf("CUlaunchAttribute." #ours " %zu %zu\n", offsetof(CUlaunchAttribute, ours),                                 \
-           sizeof(((CUlaunchAttribute *)0)->ours));
+#define NAMED(type, ours, theirs) printf(#type "." #ours " %zu %zu\n", offsetof(type, ours), sizeof(((type *)0)->ours));
 #endif
+#define VALUE(ours, theirs) NAMED(CUlaunchAttribute, ours, theirs)
 
 int main(void) {
 #ifdef CUDA_NAMES
@@ -74,5 +73,16 @@ int main(void) {
     FIELD(CUDA_GRAPH_INSTANTIATE_PARAMS, hUploadStream)
     FIELD(CUDA_GRAPH_INSTANTIATE_PARAMS, hErrNode_out)
     FIELD(CUDA_GRAPH_INSTANTIATE_PARAMS, result_out)
+    SIZE(CUevent)
+    SIZE(CUipcEventHandle)
+    SIZE(CUgraphEdgeData)
+    FIELD(CUgraphEdgeData, from_port)
+    FIELD(CUgraphEdgeData, type)
+    SIZE(CUstreamBatchMemOpParams)
+    FIELD(CUstreamBatchMemOpParams, operation)
+    VALUE(value.event, value.programmaticEvent.event)
+    VALUE(value.event, value.launchCompletionEvent.event)
+    NAMED(CUgraphNodeParams, event, eventRecord.event)
+    NAMED(CUgraphNodeParams, event, eventWait.event)
     return 0;
 }

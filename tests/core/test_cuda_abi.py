@@ -5,10 +5,14 @@ The prototypes of driver.def and api.def are compared too: a hook with one argum
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import subprocess
 from pathlib import Path
 from typing import Any, Callable
 
+import driver_table
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,54 +49,96 @@ def test_as_the_installed_header_says(
 
 # Where ours says less: handles are void *, enums are int; both sides are brought to these words and then compared.
 PLAIN = [
-    (r"\bconst\b|\brestrict\b", ""),
+    (r"\bconst\b|\brestrict\b|\bstruct\b|\benum\b", ""),
     (r"\bunsigned int\b|\bcuuint32_t\b", "uint32_t"),
     (r"\bcuuint64_t\b|\bunsigned long long\b", "uint64_t"),
+    (r"\bunsigned char\b", "uint8_t"),
+    (r"\bunsigned short\b", "uint16_t"),
     (r"\b(CUdevice|CUresult|int32_t|CUjit_option|CUfunction_attribute|CUdevice_attribute)\b", "int"),
     (r"\b(CUstreamAttrID|CUkernelNodeAttrID|CUfunc_cache|CUgraphNodeType)\b", "int"),
-    (r"\b(CUkernelNodeAttrValue|CUstreamAttrValue|CUlaunchAttributeValue)\b", "CUlaunchAttributeValue"),
-    (r"\bCUDA_KERNEL_NODE_PARAMS_v1\b", "CUDA_KERNEL_NODE_PARAMS"),  # a prefix of the second
+    (r"\b(CUkernelNodeAttrValue|CUstreamAttrValue|CUlaunchAttributeValue)(_v1)?\b", "CUlaunchAttributeValue"),
+    (r"\bCUDA_KERNEL_NODE_PARAMS_v[12]\b", "CUDA_KERNEL_NODE_PARAMS"),  # the first is a prefix of the second
     (r"\b(CUstreamCaptureStatus|CUstreamCaptureMode|CUdriverProcAddressQueryResult)\b", "int"),
-    (r"\bstruct\b|\benum\b", ""),
+]
+# Theirs alone, where ours passes on what it does not look at: in the same registers, or as a pointer to whatever it is.
+PASSED_ON = [
+    (r"\bCUdeviceptr(_v2)?\b", "uint64_t"),
+    (r"\bCUmemLocation(_v1)?\b", "uint64_t"),  # by value: two ints in one register
+    (r"\b(CUhostFn|CUstreamCallback|CUarray|CUmemoryPool)\b", "void *"),
+    (r"\bCUexternalSemaphore\b(?= *\*)", "void"),  # arrays of them
+    (r"\bCUDA_EXTERNAL_SEMAPHORE_(WAIT|SIGNAL)_PARAMS(_v1)?\b", "void"),
+    (r"\bCUDA_(MEMCPY2D|MEMCPY3D|MEMCPY3D_PEER|MEMCPY3D_BATCH_OP)(_v[12])?\b", "void"),
+    (r"\bCUDA_(EXT_SEM_WAIT|BATCH_MEM_OP)_NODE_PARAMS(_v1)?\b", "void"),
+    (r"\bCUmemcpyAttributes(_v1)?\b", "void"),
+    (r"\bCUipcEventHandle(_v1)?\b(?= *\*)", "void"),
 ]
 
 
-def plain(parameters: str) -> list[str]:
-    for pattern, word in PLAIN:
+def plain(parameters: str, more: list[tuple[str, str]] | None = None) -> list[str]:
+    for pattern, word in PLAIN + (more or []):
         parameters = re.sub(pattern, word, parameters)
     kinds = []
     for parameter in parameters.split(","):
         stars = parameter.count("*") + parameter.count("[")
-        words = re.findall(r"\w+", parameter)
-        kind = words[0] if len(words) < 2 or words[0] != "unsigned" else " ".join(words[:2])
-        kinds.append(kind + "*" * stars)
+        kinds.append(re.findall(r"\w+", parameter)[0] + "*" * stars)
     return kinds
 
 
-def rows() -> list[tuple[str, str]]:
-    text = (ROOT / "shim/vendor/cuda/driver.def").read_text()
-    shared = {
-        name: re.sub(r"\\\n", " ", body)
-        for name, body in re.findall(r"#define (\w+_PARAMETERS)((?:.*\\\n)*.*)\n", text)
-    }
-    found = re.findall(r"^DRIVER(?:_LAUNCH)?\((\w+), \w+, (\w+_PARAMETERS|\(.*?\)), ", text, re.M)
-    found = [(name, shared.get(parameters, parameters)) for name, parameters in found]
-    text = (ROOT / "shim/vendor/cuda/api.def").read_text()
-    return found + re.findall(r"^CALL\((\w+), (\(.*\))\)$", text, re.M)
+@pytest.fixture(scope="module")
+def declared(cuda_headers: Path) -> dict[str, set[str]]:
+    """Name -> its parameters, of every form of every function: cuda.h renames them by what a program defines."""
+    found: dict[str, set[str]] = {}
+    compiler = shlex.split(os.environ.get("CC", "cc"))
+    for form in ((), ("-D__CUDA_API_VERSION_INTERNAL",), ("-DCUDA_API_PER_THREAD_DEFAULT_STREAM",)):
+        command = [*compiler, "-E", "-P", *form, "-x", "c", str(cuda_headers / "cuda.h")]
+        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        for name, parameters in re.findall(r"CUresult\s+(\w+)\s*\(([^;]*?)\)\s*;", text, re.S):
+            found.setdefault(name, set()).add(parameters)
+    return found
 
 
-def test_prototypes_are_those_of_the_installed_header(cuda_headers: Path) -> None:
-    header = re.sub(r"/\*.*?\*/", "", (cuda_headers / "cuda.h").read_text(errors="replace"), flags=re.S)
-    pairs = re.findall(r"CUresult CUDAAPI (\w+)\s*\(([^;]*?)\);", header, re.S)
-    theirs: dict[str, list[str]] = {}
-    for name, parameters in pairs:
-        theirs.setdefault(name, []).append(parameters)
-    compared = 0
-    for name, parameters in rows():
-        declared = theirs.get(name) or theirs.get(re.sub(r"(_ptsz|_v2|WithFlags)$", "", name))
-        if not declared:
-            assert name in ("cuGetProcAddress", "cuDeviceGetUuid"), f"{name} is not in cuda.h"
-            continue
-        assert plain(parameters.strip("() ")) in [plain(text) for text in declared], name
-        compared += 1
-    assert compared >= 35
+def test_prototypes_are_those_of_the_installed_header(declared: dict[str, set[str]]) -> None:
+    """Of each name by itself: a form for per-thread default streams is not taken for another form."""
+    api = (ROOT / "shim/vendor/cuda/api.def").read_text()
+    rows = [(row.name, row.parameters) for row in driver_table.rows()]
+    assert len(rows) > 240
+    for name, parameters in rows + re.findall(r"^CALL\((\w+), (\(.*\))\)$", api, re.M):
+        assert name in declared, f"{name} is not in cuda.h"
+        for theirs in declared[name]:
+            assert plain(parameters.strip("() ")) == plain(theirs, PASSED_ON), name
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "same"),
+    [
+        ("uint64_t to, const void *from", "CUdeviceptr a, const CUDA_MEMCPY2D *b", True),
+        ("void *function, uint64_t location", "CUhostFn f, CUmemLocation l", True),
+        ("uint64_t *locations", "CUmemLocation *l", True),
+        ("uint32_t to", "CUdeviceptr a", False),
+        ("uint64_t to", "CUdeviceptr_v1 a", False),
+        ("uint64_t function", "CUhostFn f", False),
+        ("void *location", "CUmemLocation l", False),
+        ("void *handle", "CUipcEventHandle handle", False),
+        ("uint64_t handle", "CUipcEventHandle handle", False),
+        ("CUstream stream", "CUevent event", False),
+        ("uint64_t value", "cuuint32_t value", False),
+        ("uint32_t value", "unsigned short value", False),
+        ("void *stream", "CUstream stream", False),
+        ("uint64_t to, size_t bytes", "CUdeviceptr a", False),
+    ],
+)
+def test_what_counts_as_the_same(ours: str, theirs: str, same: bool) -> None:
+    assert (plain(ours) == plain(theirs, PASSED_ON)) == same
+
+
+def test_what_is_passed_by_value_has_the_size_of_ours(
+    cuda_headers: Path, tmp_path: Path, compile_c: Any, run_program: Callable[..., str]
+) -> None:
+    source = tmp_path / "sizes.c"
+    source.write_text(
+        "#include <cuda.h>\n"
+        '_Static_assert(sizeof(CUmemLocation) == 8 && sizeof(CUdeviceptr) == 8, "in one register");\n'
+        '_Static_assert(sizeof(CUipcEventHandle) == 64, "on the stack");\n'
+        "int main(void) { return 0; }\n"
+    )
+    run_program(compile_c(str(source), flags=("-isystem", str(cuda_headers)), name="sizes"))

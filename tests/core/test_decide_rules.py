@@ -231,7 +231,6 @@ ORDER: list[tuple[str, dict[str, Any]]] = [
     ("refused", {"flags": REFUSED}),
     ("cannot_launch", {"footprint": (2000, 32, 0, 0)}),
     ("dispatch_unknown", {"rule": {"when_dispatch": DISPATCH["hold"]}}),
-    ("not_overlapping", {"rule": {"when": 0}}),
     ("one_wave", {"blocks": 1}),
     ("no_communication_seen", {"communication": None}),
     ("below_keep", {"rule": {"keep_at_least": 51}}),
@@ -308,6 +307,7 @@ def test_every_grid_of_the_interval_gets_the_same_answer(
             decision.rule,
             decision.native_blocks,
             decision.control,
+            decision.windowed,
         )
 
     first = answer(grid)

@@ -22,7 +22,7 @@
 #undef DRIVER
 
 /* What scenes are made of besides. */
-extern CUresult cuDevicePrimaryCtxRetain(CUcontext *, CUdevice), cuCtxSetCurrent(CUcontext), cuCtxSynchronize(void);
+extern CUresult cuDevicePrimaryCtxRetain(CUcontext *, CUdevice), cuCtxSetCurrent(CUcontext);
 extern CUresult cuCtxCreate_v2(CUcontext *, unsigned, CUdevice), cuModuleLoadData(CUmodule *, const void *);
 extern CUresult cuLibraryLoadData(CUlibrary *, const void *, int *, void **, unsigned, int *, void **, unsigned);
 extern CUresult cuGraphCreate(CUgraph *, unsigned), cuFuncSetBlockShape(CUfunction, int, int, int);
@@ -31,6 +31,7 @@ extern CUresult cuDeviceGetDevResource(CUdevice, void *, int),
     cuGreenCtxCreate(CUgreenCtx *, void *, CUdevice, unsigned);
 extern CUresult cuDevSmResourceSplitByCount(void *, unsigned *, const void *, void *, unsigned, unsigned);
 extern CUresult cuDevResourceGenerateDesc(void **, void *, unsigned), cuCtxGetCurrent(CUcontext *);
+extern CUresult cuMemAlloc_v2(uint64_t *, size_t);
 
 static void *(*raw)(const char *name);
 static FILE *launches;

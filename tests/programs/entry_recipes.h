@@ -7,6 +7,7 @@ enum { BIG = 4000, THREADS = 256, BYTES = 8, CARVEOUT = 9, PRIORITY = CU_LAUNCH_
 static const char image[] = ".version 8.0\n.target sm_80\n.address_size 64\n"
                             ".visible .entry k(.param .u64 a, .param .u32 b)\n{\n ret;\n}\n"
                             ".visible .entry leave(.param .u64 a, .param .u32 b)\n{\n ret;\n}\n"
+                            ".visible .entry inside(.param .u64 a, .param .u32 b)\n{\n ret;\n}\n"
                             ".visible .entry ncclDevKernel(.param .u64 a, .param .u32 b)\n{\n ret;\n}\n";
 static uint64_t a = 1;
 static uint32_t b = 2;
@@ -14,7 +15,7 @@ static void *parameters[] = {&a, &b};
 static CUcontext primary;
 static CUmodule module;
 static CUlibrary code;
-static CUfunction k, leave, comm;
+static CUfunction k, leave, inside, comm;
 static CUkernel kernel;
 static CUstream stream; /* made behind our back: the policy wants those of this program raised */
 static CUgraph graph;
@@ -23,7 +24,7 @@ static CUgraph graph;
 static void load(int behind) {
     type_cuModuleGetFunction *get = behind ? RAW(cuModuleGetFunction) : cuModuleGetFunction;
     CUresult bad = cuModuleLoadData(&module, image) + get(&k, module, "k") + get(&leave, module, "leave") +
-                   get(&comm, module, "ncclDevKernel");
+                   get(&inside, module, "inside") + get(&comm, module, "ncclDevKernel");
     if (bad)
         printf("load: %d\n", bad);
 }
@@ -200,6 +201,8 @@ STREAM_ATTRIBUTE(cuStreamSetAttribute)
 STREAM_ATTRIBUTE(cuStreamSetAttribute_ptsz)
 
 #include "entry_graphs.h"
+#include "entry_windows.h"
+#include "entry_copies.h"
 
 /* ---- Where kernels come from: what is not known to us is left alone ---- */
 

@@ -147,7 +147,6 @@ static const struct {
     {"cuGraphAddNode", 12030, HOOK_cuGraphAddNode_v2},
     {"cuGraphExecKernelNodeSetParams", 12000, HOOK_cuGraphExecKernelNodeSetParams_v2},
     {"cuGraphInstantiate", 11000, HOOK_cuGraphInstantiate_v2},
-    {"cuGraphInstantiate", 12000, HOOK_cuGraphInstantiateWithFlags},
     {"cuGraphKernelNodeGetParams", 12000, HOOK_cuGraphKernelNodeGetParams_v2},
     {"cuGraphKernelNodeSetParams", 12000, HOOK_cuGraphKernelNodeSetParams_v2},
     {"cuMemPrefetchAsync", 12020, HOOK_cuMemPrefetchAsync_v2},
@@ -165,15 +164,17 @@ static const struct {
 
 /* The row of a name with an ending, -1: none. */
 static int hook_with(const char *name, const char *ending) {
-    char whole[64];
+    char whole[72];
     strcpy(whole, name);
     strcat(whole, ending);
     return hook_named(whole);
 }
 
+enum { SINCE_64_BIT = 3020, SINCE_PER_THREAD = 7000 }; /* where a request for less is for another function */
+
 /* A driver may return an inner function that it does not export; then the request says which one it is. */
 static int hook_requested(const char *symbol, int version, uint64_t flags) {
-    char name[56];
+    char name[64];
     if (strncmp(symbol, "cu", 2) != 0 || strlen(symbol) > sizeof name - 8)
         return -1;
     strcpy(name, symbol);
@@ -185,9 +186,9 @@ static int hook_requested(const char *symbol, int version, uint64_t flags) {
     for (size_t i = 0; i < sizeof newer / sizeof *newer; i++)
         if (version >= newer[i].since && strcmp(newer[i].name, symbol) == 0)
             strcpy(name, hook_names[newer[i].hook]);
-    if (hook_named(name) < 0) /* of copies only those are here that any 64-bit program calls */
+    if (version >= SINCE_64_BIT && hook_named(name) < 0) /* of copies only those are here that 64-bit programs call */
         strcat(name, "_v2");
-    if (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) {
+    if (version >= SINCE_PER_THREAD && flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) {
         const int stream = hook_with(name, "_ptsz"), own = stream < 0 ? hook_with(name, "_ptds") : stream;
         if (own >= 0)
             return own;

@@ -1,9 +1,11 @@
 /* A driver whose cuGetProcAddress answers functions that it does not export, one for each that it does export.
  *
  * Then an address says nothing to whoever stands in between; only the request does. FUNCTIONS is a file of lines
- * FUNCTION(symbol); which of them a request means is as in the simulated driver (tools/simgpu/api.c).
+ * FUNCTION(symbol); which of them a request means is as in the simulated driver (tools/simgpu/api.c). INNER_VERSION in the
+ * environment: it is older than 13.0.
  */
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define EXPORT __attribute__((visibility("default")))
@@ -11,6 +13,7 @@
 
 enum { NOT_FOUND = 500, NOT_SUPPORTED = 801, VERSION = 13000, PER_THREAD = 2 };
 
+int inner_cuDriverGetVersion(int *version);
 int inner_cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags);
 int inner_cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags, int *status);
 
@@ -40,8 +43,22 @@ static const struct {
     {"", 0, 0, NULL},
 };
 
+int inner_cuDriverGetVersion(int *version) {
+    const char *older = getenv("INNER_VERSION");
+    *version = older ? atoi(older) : VERSION;
+    return 0;
+}
+
+EXPORT int cuDriverGetVersion(int *version);
+int cuDriverGetVersion(int *version) {
+    return inner_cuDriverGetVersion(version);
+}
+
 static int find(const char *name, void **function, int version, uint64_t flags) {
     size_t best = sizeof rows / sizeof *rows;
+    int own;
+    inner_cuDriverGetVersion(&own);
+    version = own < version ? own : version;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].function && strcmp(rows[i].name, name) == 0 && rows[i].version <= version &&
             (!rows[i].per_thread || (flags & PER_THREAD)) &&

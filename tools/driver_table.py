@@ -1,0 +1,43 @@
+"""The rows of a vendor's driver.def as the compiler reads them: with the macros that are two rows, and what it includes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+DRIVER_DEF = ROOT / "shim" / "vendor" / "cuda" / "driver.def"
+# Macro -> the endings of the entry points that one line of it is.
+ENDINGS = {
+    "DRIVER": ("",),
+    "DRIVER_LAUNCH": ("",),
+    "DRIVER_VOID": ("",),
+    "BOTH": ("", "_ptsz"),
+    "COPY_STREAM": ("", "_ptsz"),
+    "COPY_HOST": ("", "_ptds"),
+}
+
+
+class Row(NamedTuple):
+    name: str
+    parameters: str  # with their parentheses
+    kind: str  # the macro
+    base: str  # what the line names
+
+
+def rows(path: Path = DRIVER_DEF) -> list[Row]:
+    text = re.sub(r"\\\n", " ", path.read_text(encoding="utf-8"))
+    shared = dict(re.findall(r"^#define (\w+_PARAMETERS)\s+(\(.*\))\s*$", text, re.M))
+    found = []
+    for line in text.splitlines():
+        include = re.match(r'#include "(\w+\.def)"', line)
+        if include:
+            found += rows(path.with_name(include[1]))
+        row = re.match(r"([A-Z_]+)\((\w+)(?:, \w+)??(?:, (\w+_PARAMETERS|\(.*?\)), .*)?\)$", line)
+        if not row:
+            continue
+        kind, base, parameters = row[1], row[2], row[3] or "(void)"
+        parameters = shared.get(parameters, parameters)
+        found += [Row(base + ending, parameters, kind, base) for ending in ENDINGS[kind]]
+    return found

@@ -1,4 +1,4 @@
-"""The rows of a vendor's driver.def as the compiler reads them: with the macros that are two rows, and what it includes."""
+"""The rows of a vendor's driver.def as the compiler reads them: also macros that are two rows, and what it includes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def rows(path: Path = DRIVER_DEF) -> list[Row]:
         row = re.match(r"([A-Z_]+)\((\w+)(?:, \w+)??(?:, (\w+_PARAMETERS|\(.*?\)), .*)?\)$", line)
         if not row:
             continue
-        kind, base, parameters = row[1], row[2], row[3] or "(void)"
-        parameters = shared.get(parameters, parameters)
+        kind, base, written = str(row[1]), str(row[2]), str(row[3] or "(void)")
+        parameters = shared.get(written, written)
         found += [Row(base + ending, parameters, kind, base) for ending in ENDINGS[kind]]
     return found

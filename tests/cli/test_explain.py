@@ -42,6 +42,7 @@ SCREENS = {
     "cannot-launch": options(threads=2000),
     "nowhere": options(gpu="a40", comm_dynamic_smem=99999),
     "policy": options(policy=GOLDEN / "explain.yaml", kernel="gemm", registers=32, dynamic_smem=0),
+    "in-windows": options(policy=GOLDEN / "explain.yaml", kernel="flash_attention"),
     "no-rule": options(policy=GOLDEN / "explain.yaml", kernel="gemm", blocks=100),
     "amd": options(gpu="mi250x", threads=256, registers=64, static_smem=8192, dynamic_smem=0, comm_threads=256,
                    comm_registers=280, comm_static_smem=19808, comm_dynamic_smem=0, keep_at_least="25%"),

@@ -58,10 +58,12 @@ def test_the_sentence(answer: Answer, changes: dict[str, Any], sentence: str | N
     assert answer(**changes)["help"] == sentence
 
 
-def test_a_rule_that_waits_for_windows(answer: Answer, tmp_path: Any) -> None:
+def test_a_rule_that_waits_for_windows_is_answered_as_inside_one(answer: Answer, tmp_path: Any) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text('policy: 1\nname: mine\ncompute:\n  - match: {kernel: "*"}\n    shape: {blocks_per_sm: 1}\n')
-    assert answer(policy=str(file), kernel="gemm")["help"] == "`when: always` in the rule would: k=1, 115,713 bytes"
+    found = answer(policy=str(file), kernel="gemm")
+    assert (found["help"], found["reason"]) == (None, "shaped")
+    assert (found["dynamic_shared_memory"], found["rule"]["when"]) == (115713, "overlapping")
 
 
 def test_what_is_promised_is_kept(

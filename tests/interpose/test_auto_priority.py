@@ -81,7 +81,10 @@ def test_what_is_no_priority_of_communications_own_does_not(other: str, bare: Ru
         ("launch=k,264,1024,0,1", True),
         ("launch=k,265,1024,0,1", False),
         ("launch=k,0,256,0,1", False),
-        ("begin=1 launch=k,1000,256,0,1 end=1 go=1,1", True),
+        ("begin=1 launch=k,1000,256,0,1 end=1 go=1,1", False),  # no communication of the same capture is beside it
+        ("sync launch=k,1000,256,0,1 sync", False),  # the host has waited before and behind it
+        ("launch=k,1000,256,0,1 sync", True),
+        ("launch=k,4000,256,0,1 sync", False),
     ],
 )
 def test_a_grid_that_fills_the_gpu_in_one_wave_ends_it(
@@ -94,6 +97,16 @@ def test_a_grid_that_fills_the_gpu_in_one_wave_ends_it(
     assert last == ([-5, -5, 0, 0] if ends else [-5] * 4)
     assert done.reasons.get("one_wave_neighbour", 0) == (2 if ends else 0)
     assert done.totals["raised"] == (2 if ends else 4)
+
+
+def test_a_grid_that_was_launched_before_ends_it_once_communication_is_beside_it(
+    bare: Runner, preloaded: Runner
+) -> None:
+    words = f"ptx={NCCL},k stream=0 {COMM} {COMM} sync launch=k,1000,256,0,1 {COMM} {COMM}"
+    done = preloaded(words, AUTO)
+    same(done, bare(words), but=["priority", "entry"])
+    assert [launch["priority"] for launch in done.launches if launch["kernel"] == NCCL] == [-5, -5, -5, 0]
+    assert done.reasons == {"communication": 3, "one_wave_neighbour": 1, "rule_leave": 1}
 
 
 def test_large_and_small_grids_in_turn(bare: Runner, preloaded: Runner) -> None:

@@ -54,6 +54,18 @@ def test_which_kernels_ask(policy: str, launch: str, value: int, bare: Runner, p
     assert done.told == [value], done.reasons
 
 
+def test_in_a_window_they_ask(bare: Runner, preloaded: Runner, build: Build) -> None:
+    """Under a rule for windows, once a launch of theirs is in one."""
+    asked = f"driver={build.deep()},k,9 get=k,9"
+    words = (
+        f"ptx=k,{NCCL} stream=0 stream=0 {BIG},2 {asked} launch={NCCL},16,256,0,1 {BIG},2 {asked} sync {BIG},2 {asked}"
+    )
+    done, without = preloaded(words, rule("{blocks_per_sm: 1}", when="overlapping")), bare(words)
+    same(done, without, but=["dynamic_shared"])
+    assert (without.told, done.told) == ([-1] * 3, [-1, 100, 100])
+    assert done.stdout.count("value -1") == 3
+
+
 @pytest.mark.parametrize("load", ["ptx", "lib"])
 @pytest.mark.parametrize("own", [0, 50, 100, -1])
 def test_what_the_program_has_set_counts(own: int, load: str, bare: Runner, preloaded: Runner, build: Build) -> None:

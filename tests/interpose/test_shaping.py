@@ -73,11 +73,62 @@ def test_a_launch_beyond_the_programs_own_limit_fails_as_it_would_alone(
     same(preloaded(allowed, ONE), bare(allowed), but=["dynamic_shared"])
 
 
-def test_overlapping_shapes_nothing_in_this_version(bare: Runner, preloaded: Runner) -> None:
-    words = f"ptx=k,{NCCL} launch={NCCL},16,256,0 repeat=6 {LAUNCH},0"
-    done = preloaded(words, rule("{blocks_per_sm: 1}", when="overlapping"))
+OVERLAPPING = rule("{blocks_per_sm: 1}", when="overlapping")
+COMM = f"launch={NCCL},16,256,0"
+
+
+def test_overlapping_shapes_in_windows_only(bare: Runner, preloaded: Runner) -> None:
+    """From communication on another stream until the host has waited for it."""
+    words = f"ptx=k,{NCCL} stream=0 stream=0 repeat=2 {LAUNCH},0,2 {COMM},1 repeat=6 {LAUNCH},0,2 "
+    words += f"repeat=3 {LAUNCH},0,1 sync repeat=4 {LAUNCH},0,2"
+    done, without = preloaded(words, OVERLAPPING), bare(words)
+    same(done, without, but=["dynamic_shared"])
+    inside = {"launched_before": 2, "shaped": 6, "same_stream": 3, "not_overlapping": 4}
+    assert done.reasons == {"communication": 1, **inside}
+    changed = [
+        ours["dynamic_shared"] != theirs["dynamic_shared"] for ours, theirs in zip(done.launches, without.launches)
+    ]
+    assert changed == [False] * 3 + [True] * 6 + [False] * 7
+
+
+def test_without_communication_overlapping_shapes_nothing(bare: Runner, preloaded: Runner) -> None:
+    words = f"ptx=k,{NCCL} stream=0 repeat=6 {LAUNCH},0,1 repeat=2 {LAUNCH},0"
+    done = preloaded(words, OVERLAPPING)
     same(done, bare(words))
-    assert done.reasons == {"communication": 1, "not_overlapping": 6}
+    assert done.reasons == {"not_overlapping": 8}
+
+
+def test_a_window_that_nobody_waits_for_expires(bare: Runner, preloaded: Runner) -> None:
+    words = f"ptx=k,{NCCL} stream=0 stream=0 {COMM},1 repeat=600 {LAUNCH},0,2 {COMM},1 repeat=3 {LAUNCH},0,2"
+    done = preloaded(words, OVERLAPPING)
+    same(done, bare(words), but=["dynamic_shared"])
+    assert done.totals["shaped"] == 515
+    assert {"shaped", "window_expired"} <= done.reasons.keys()
+
+
+@pytest.mark.parametrize("before", ["", f"{COMM},1 sync "])
+def test_what_the_host_has_waited_for_was_not_beside_it(before: str, preloaded: Runner) -> None:
+    launches = f"repeat=3 {LAUNCH},0,2"
+    done = preloaded(f"ptx=k,{NCCL} stream=0 stream=0 {before}{launches} {COMM},1", OVERLAPPING)
+    assert done.reasons["launched_before"] == 3
+    done = preloaded(f"ptx=k,{NCCL} stream=0 stream=0 {before}{launches} sync {COMM},1", OVERLAPPING)
+    assert done.reasons == {"communication": 1 + bool(before), "not_overlapping": 3}
+
+
+@pytest.mark.parametrize(
+    ("words", "reasons"),
+    [
+        (f"{COMM},1 repeat=3 {LAUNCH},0,1 {COMM},2", {"launched_before", "same_stream"}),
+        (f"{COMM},1 repeat=600 {LAUNCH},0,2 {COMM},1", {"shaped", "window_expired", "launched_before"}),
+        (f"repeat=3 {LAUNCH},0,2 {COMM},1 sync {COMM},1", {"launched_before"}),
+        (f"repeat=3 {LAUNCH},0,2 {COMM},1 {COMM},1 {COMM},2", {"launched_before"}),
+    ],
+)
+def test_a_launch_has_one_reason(words: str, reasons: set[str], preloaded: Runner) -> None:
+    """Whatever was said of it first, and what turns out later."""
+    done = preloaded(f"ptx=k,{NCCL} stream=0 stream=0 {words}", OVERLAPPING)
+    assert done.reasons.keys() - {"communication"} <= reasons
+    assert sum(done.reasons.values()) == len(done.launches)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pyshim import _native
 from pyshim.stats.file import Unreadable
-from pyshim.stats.page import read_page
+from pyshim.stats.page import names, read_page
 
 
 def test_counts_of_all_shards_are_summed_by_way_and_by_reason(write_page, library):
@@ -24,10 +25,13 @@ def test_counts_of_all_shards_are_summed_by_way_and_by_reason(write_page, librar
         library.OVERLAP_COUNTER_RAISED: 2,
         library.OVERLAP_COUNTER_REFUSED: 1,
         library.OVERLAP_COUNTER_GRAPH_LAUNCHES: 7,
+        library.OVERLAP_COUNTER_SAME_STREAM: 11,
+        library.OVERLAP_COUNTER_WAITED_FOR: 13,
     }
     page = read_page(str(write_page(launches, rank=2, world=4, counters=counters, flags=5)))
     assert (page.launches, page.shaped, page.communication) == (19, 15, 3)
     assert (page.raised, page.refused, page.graph_launches) == (2, 1, 7)
+    assert (page.communication_same_stream, page.communication_waited_for) == (11, 13)
     assert page.reasons == {"shaped": 15, "communication": 3, "one_wave": 1}
     expected = {"symbol": 11, "dlsym": 3, "proc_address": 0, "runtime": 5, "graph_node": 0, "dispatch_table": 0}
     assert page.entry_points == expected
@@ -36,6 +40,23 @@ def test_counts_of_all_shards_are_summed_by_way_and_by_reason(write_page, librar
     (device,) = page.devices
     assert (device.index, device.name, device.policy) == (0, "NVIDIA H100 80GB HBM3", "h100")
     assert device.uuid == "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"
+
+
+def test_launches_that_another_thread_has_moved_to_another_reason(write_page, library):
+    """The cell of the thread that moved them is negative; over all shards nothing is."""
+    path = write_page({("symbol", "communication"): 1})
+    page = _native.ffi.from_buffer("struct overlap_page *", data := bytearray(path.read_bytes()))
+    way = names(library.overlap_way_name).index
+    reason = names(library.overlap_reason_name).index
+    outside, before = reason("not_overlapping"), reason("launched_before")
+    page.shards[3].launches[way("symbol")][outside] = 10  # counted here...
+    page.shards[1].launches[way("runtime")][outside] = 2**64 - 4  # ...and moved there, by the way of the communication
+    page.shards[1].launches[way("runtime")][before] = 4
+    path.write_bytes(data)
+    read = read_page(str(path))
+    assert read.reasons == {"communication": 1, "not_overlapping": 6, "launched_before": 4}
+    assert read.launches == sum(read.entry_points.values()) == 11
+    assert (read.entry_points["symbol"], read.entry_points["runtime"]) == (11, 0)
 
 
 def test_what_is_unknown_is_none(write_page):

@@ -21,6 +21,7 @@ def said(report: Path, waiting: str = "/nonexistent") -> list[str]:
 
 def test_json_is_what_the_contract_says(overlap, report, write_page, library):
     counters = {library.OVERLAP_COUNTER_COMMUNICATION: 2, library.OVERLAP_COUNTER_RAISED: 1}
+    counters[library.OVERLAP_COUNTER_WAITED_FOR] = 1
     write_page({("symbol", "shaped"): 3, ("runtime", "communication"): 2}, pid=7, rank=1, counters=counters)
     write_page({("symbol", "no_rule"): 1}, pid=8, rank=0)
     done = overlap("report", str(report), "--json")
@@ -39,6 +40,8 @@ def test_json_is_what_the_contract_says(overlap, report, write_page, library):
         "raised": 1,
         "refused": 0,
         "graph_launches": 0,
+        "communication_same_stream": 0,
+        "communication_waited_for": 1,
         "reasons": {"shaped": 3, "communication": 2},
     }
     assert {name: first[name] for name in expected} == expected
@@ -48,7 +51,8 @@ def test_json_is_what_the_contract_says(overlap, report, write_page, library):
     totals = answer["totals"]
     assert (totals["launches"], totals["shaped"], totals["communication"], totals["raised"]) == (6, 3, 2, 1)
     assert sum(totals["entry_points"].values()) == sum(totals["reasons"].values()) == 6
-    assert answer["findings"] == []
+    assert (totals["communication_same_stream"], totals["communication_waited_for"]) == (0, 1)
+    assert [sentence.split(":")[0] for sentence in answer["findings"]] == ["waited for at once"]
     assert answer["runs"][0]["command"] == ["python", "train.py"]
 
 
@@ -143,6 +147,26 @@ def test_dropped_launches_are_said(report, write_page, library):
     assert said(report)[0].startswith("1,234 launches are missing in the traces")
 
 
+@pytest.mark.parametrize(
+    ("counter", "begins", "ends"),
+    [
+        ("SAME_STREAM", "same stream: 1,500 of 4,000 communication launches could not overlap", "stream of their own"),
+        ("WAITED_FOR", "waited for at once: 1,500 of 4,000 communication launches could not", "told to wait for them"),
+    ],
+)
+def test_communication_that_could_not_overlap_anything_is_said(report, write_page, library, counter, begins, ends):
+    """Of all processes together, and only if there is any."""
+    index = getattr(library, f"OVERLAP_COUNTER_{counter}")
+    for pid, count in ((7, 1000), (8, 500), (9, 0)):
+        counters = {library.OVERLAP_COUNTER_COMMUNICATION: 1000 + count // 1000 * 1000, index: count}
+        write_page({("symbol", "communication"): 1}, pid=pid, counters=counters)
+    (sentence,) = said(report)
+    assert sentence.startswith(begins) and sentence.endswith(ends)
+    for pid in (7, 8, 9):
+        write_page({("symbol", "communication"): 1}, pid=pid, counters={library.OVERLAP_COUNTER_COMMUNICATION: 1})
+    assert said(report) == []
+
+
 def test_the_run_names_the_policy_until_a_device_was_opened(overlap, report, write_page):
     write_page({}, devices=(), flags=0)
     assert json.loads(overlap("report", str(report), "--json").stdout)["processes"][0]["policy"] == "h100"
@@ -180,7 +204,7 @@ def test_launches_are_json_lines(overlap, report, record, library):
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [(line["pid"], line["sequence"], line["kernel"]) for line in lines] == [(7, 0, "gemm"), (7, 1, "gemm")]
     wanted = {"pid", "sequence", "device", "stream", "kernel", "library", "blocks", "threads", "asked", "launched"}
-    assert set(lines[0]) == wanted | {"priority", "overlapping", "reason", "host"}
+    assert set(lines[0]) == wanted | {"priority", "overlapping", "could_overlap", "reason", "host"}
     assert done.stderr == "overlap: warning: node1.7.0.trace: 4 bytes belong to no whole record\n"
     assert overlap("report", str(report), "--launches").returncode == 2
 

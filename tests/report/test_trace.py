@@ -14,7 +14,7 @@ def test_a_record_says_everything_about_a_launch(report, record, library):
     flags = library.OVERLAP_TRACE_RAISED | library.OVERLAP_TRACE_WINDOWED | library.OVERLAP_TRACE_OVERLAPPING
     numbers = {"blocks": 1 << 40, "threads": 256, "asked": 48, "launched": 4096, "priority": -5, "device": 1}
     path = report / "node.with.dots.7.2.trace"
-    path.write_bytes(record(3, stream=0xABC, flags=flags, reason=shaped, **numbers))
+    path.write_bytes(record(3, stream=0xABC, flags=flags, reason=shaped, overlaps=2, **numbers))
     trace = read_trace(str(path))
     assert (trace.host, trace.skipped) == ("node.with.dots", 0)
     assert trace.launches == (
@@ -31,9 +31,18 @@ def test_a_record_says_everything_about_a_launch(report, record, library):
             launched=4096,
             priority=-5,
             overlapping=True,
+            could_overlap=1,
             reason="shaped",
         ),
     )
+
+
+@pytest.mark.parametrize(("overlaps", "could_overlap"), [(0, None), (1, 0), (77, 76), (2**64 - 1, 2**64 - 2)])
+def test_the_communication_beside_it_has_a_number_or_none(report, record, overlaps, could_overlap):
+    path = report / "node.7.0.trace"
+    path.write_bytes(record(0, flags=6, overlaps=overlaps))
+    (launch,) = read_trace(str(path)).launches
+    assert (launch.overlapping, launch.could_overlap) == (True, could_overlap)
 
 
 @pytest.mark.parametrize(("flags", "priority", "overlapping"), [(0, None, None), (4, None, False), (1, -2, None)])

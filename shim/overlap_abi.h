@@ -257,7 +257,9 @@ enum overlap_counter {
     /* Communication launches that could overlap nothing, as far as the next launches of their thread tell: all
      * computation was on the same stream; or waited for them. */
     OVERLAP_COUNTER_SAME_STREAM = 6,
-    OVERLAP_COUNTER_WAITED_FOR = 7
+    OVERLAP_COUNTER_WAITED_FOR = 7,
+    /* Communication launches that `auto` no longer raises, because computation is in no hurry for communication. */
+    OVERLAP_COUNTER_UNHURRIED = 8
 };
 
 enum overlap_page_flag {

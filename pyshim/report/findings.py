@@ -102,6 +102,13 @@ def _alone(collected: Collected) -> Iterator[str]:
             f"waited for at once: {waited:,} of {total:,} communication launches could not overlap anything, because all "
             "computation behind them was told to wait for them"
         )
+    unhurried = sum(page.communication_unhurried for page in collected.pages)
+    if unhurried:
+        yield (
+            f"in no hurry: `priority: auto` left {unhurried:,} of {total:,} communication launches as they were, because "
+            "computation has several long kernels to run before it waits for communication, or communication comes "
+            "ahead of it; `priority: highest` in the policy raises them all the same"
+        )
 
 
 def _losses(collected: Collected) -> Iterator[str]:

@@ -19,6 +19,7 @@ COUNTERS = (
     "streams_raised",
     "communication_same_stream",
     "communication_waited_for",
+    "communication_unhurried",
     "trace_dropped",
 )
 TABLES = ("entry_points", "reasons")

@@ -46,6 +46,7 @@ class Page:
     streams_raised: int
     communication_same_stream: int  # could overlap nothing: computation was on their own stream
     communication_waited_for: int  # likewise: all computation waited for them
+    communication_unhurried: int  # `priority: auto` raised them no more: nobody waits for communication soon
     entry_points: dict[str, int]  # every way; their sum is launches
     reasons: dict[str, int]  # those that occurred
 
@@ -108,6 +109,7 @@ def _page(page: Any, library: Any) -> Page:
         streams_raised=counters[library.OVERLAP_COUNTER_STREAMS_RAISED],
         communication_same_stream=counters[library.OVERLAP_COUNTER_SAME_STREAM],
         communication_waited_for=counters[library.OVERLAP_COUNTER_WAITED_FOR],
+        communication_unhurried=counters[library.OVERLAP_COUNTER_UNHURRIED],
         entry_points=_named(by_way, ways, "way", keep=len(ways)),
         reasons=_named(by_reason, reasons, "reason"),
     )

@@ -235,12 +235,29 @@ static void all_wait(struct overlap_order *order, enum knowledge knows, const st
         __atomic_store_n(&order->eager.doubted, 1, __ATOMIC_RELEASE);
 }
 
-void overlap_order_waits(struct overlap_order *order, struct overlap_stream *stream, uint64_t key) {
+/* Everything it waits for now: is there communication among it, and did anybody care when it came? */
+static uint32_t patience(const struct overlap_event *event, const struct overlap_stream *here,
+                         const struct overlap_clock *before) {
+    uint32_t found = 0;
+    for (uint32_t c = 0; c < event->communications && c < OVERLAP_CLOCK_COMMUNICATION; c++) {
+        if ((int32_t)c == here->communication || event->clock.entry[c] <= before->entry[c])
+            continue;
+        if (__atomic_load_n(&here->beside, __ATOMIC_RELAXED) > 1)
+            found |= OVERLAP_PATIENCE_BESIDE;
+        if (event->clock.entry[c] == OVERLAP_LOAD(here->world->now.entry[c]) &&
+            __atomic_load_n(&here->world->communication[c].prefetch, __ATOMIC_RELAXED))
+            found |= OVERLAP_PATIENCE_PREFETCH;
+    }
+    return found;
+}
+
+uint32_t overlap_order_waits(struct overlap_order *order, struct overlap_stream *stream, uint64_t key) {
     struct overlap_event event;
+    struct overlap_clock before;
     enum knowledge knows = read_event(order, key, &event);
     if (!stream) {
         all_wait(order, knows, &event);
-        return;
+        return 0;
     }
     struct overlap_stream *here = overlap_stream_here(stream);
     overlap_order_action(order, here);
@@ -248,19 +265,26 @@ void overlap_order_waits(struct overlap_order *order, struct overlap_stream *str
         overlap_order_join_capture(order, stream, event.world, event.generation);
         here = overlap_stream_here(stream);
     }
+    __atomic_store_n(&here->waited, 1, __ATOMIC_RELAXED);
     if (knows == EVERYTHING)
         overlap_order_behind_all(order, stream);
     if (knows == NOTHING || knows == EVERYTHING)
-        return;
+        return 0;
     if (event.world != here->world || event.generation != OVERLAP_LOAD(here->world->generation)) {
         if (event.world == &order->eager) /* a node of the graph waits, for whatever is recorded then */
             overlap_order_unknown(order, stream);
-        return;
+        return 0;
     }
     if (knows == NO_ONE_KNOWS)
         overlap_order_unknown(order, stream);
-    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = next_of(&event, e))
+    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = next_of(&event, e)) {
+        before.entry[e] = overlap_stream_knows(order, here, e);
         overlap_stream_learns(order, here, e, event.clock.entry[e]);
+    }
+    const uint32_t found = patience(&event, here, &before);
+    if (found || overlap_window_find(order, stream, 0).where == OVERLAP_WHERE_OUTSIDE)
+        __atomic_store_n(&here->beside, 0, __ATOMIC_RELAXED);
+    return found;
 }
 
 /* ---- The host ---- */

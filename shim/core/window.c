@@ -66,7 +66,8 @@ static struct overlap_before before(struct overlap_order *order, struct overlap_
     return found;
 }
 
-struct overlap_before overlap_window_communicates(struct overlap_order *order, struct overlap_stream *stream) {
+struct overlap_before overlap_window_communicates(struct overlap_order *order, struct overlap_stream *stream,
+                                                  bool computed) {
     struct overlap_before found = {0, false};
     stream = overlap_stream_here(stream);
     if (!stream || overlap_stream_is_unknown(order, stream))
@@ -84,6 +85,9 @@ struct overlap_before overlap_window_communicates(struct overlap_order *order, s
     /* Two threads that launch on one stream at once may count as one launch: then both are known together. The stream
      * itself always knows all of its own entry. */
     const uint64_t now = OVERLAP_LOAD(stream->world->now.entry[entry]) + 1;
+    __atomic_store_n(&stream->world->communication[entry].prefetch,
+                     computed && !__atomic_load_n(&stream->waited, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+    __atomic_store_n(&stream->waited, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&stream->world->communication[entry].sequence, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&stream->world->communication[entry].ordinal, OVERLAP_LOAD(order->version), __ATOMIC_RELAXED);
     __atomic_store_n(&stream->world->now.entry[entry], now, __ATOMIC_RELEASE);
@@ -98,6 +102,12 @@ void overlap_window_numbered(struct overlap_order *order, struct overlap_stream 
     if (stream && stream->communication >= 0 && !overlap_stream_is_unknown(order, stream))
         __atomic_store_n(&stream->world->communication[stream->communication].sequence, sequence + 1,
                          __ATOMIC_RELAXED);
+}
+
+void overlap_window_beside(struct overlap_stream *stream) {
+    stream = overlap_stream_here(stream);
+    if (stream)
+        __atomic_fetch_add(&stream->beside, 1, __ATOMIC_RELAXED);
 }
 
 /* So many of the launches that a window may still take; 0: it has expired. */

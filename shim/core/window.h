@@ -46,6 +46,8 @@ struct overlap_stream {
     uint64_t serial;  /* no other stream ever had this number */
     uint64_t newest;  /* the communication of the window that it is in... */
     uint64_t inside;  /* ...and how many launches were in it */
+    uint32_t beside;  /* grids of more than one wave that were in a window and have waited for nothing since */
+    uint32_t waited;  /* for an event, since its last communication */
     uint64_t launched, filling; /* what the two entries of computation count */
     struct overlap_clock clock;
 } __attribute__((aligned(64)));
@@ -87,6 +89,8 @@ struct overlap_world {
         uint64_t base;     /* launches before this one are not its own */
         uint64_t ordinal;  /* when the last launch was: the version then */
         uint64_t sequence; /* that the caller gave it, + 1 */
+        uint32_t prefetch; /* the last launch did not wait for the computation that was launched before it */
+        uint32_t padding;
     } communication[OVERLAP_CLOCK_COMMUNICATION];
     struct {
         struct overlap_stream *owner;
@@ -147,7 +151,13 @@ void overlap_order_recorded(struct overlap_order *order, struct overlap_event *e
 
 /* The stream waits for the event from now on; stream NULL: everything does. Anything else that is launched again and again
  * and waits for its last launch, such as a graph, is an event, too. */
-void overlap_order_waits(struct overlap_order *order, struct overlap_stream *stream, uint64_t event);
+uint32_t overlap_order_waits(struct overlap_order *order, struct overlap_stream *stream, uint64_t event);
+
+/* What it returns: communication that nobody has been in a hurry for. */
+enum overlap_patience {
+    OVERLAP_PATIENCE_BESIDE = 1,   /* the stream had two or more grids of more than one wave to run beside it */
+    OVERLAP_PATIENCE_PREFETCH = 2, /* it had not waited for the computation that was launched before it */
+};
 
 /* Who waits for this event, from now on, may be behind all that came before (graphs, other processes record it). */
 void overlap_order_event_unknown(struct overlap_order *order, uint64_t event);
@@ -180,8 +190,12 @@ struct overlap_before {
     bool filling;      /* a grid that fills the GPU in one wave */
 };
 
-/* Communication was launched on the stream. */
-struct overlap_before overlap_window_communicates(struct overlap_order *order, struct overlap_stream *stream);
+/* Communication was launched on the stream. computed: after the communication before, there was computation. */
+struct overlap_before overlap_window_communicates(struct overlap_order *order, struct overlap_stream *stream,
+                                                  bool computed);
+
+/* A grid of more than one wave was launched in a window. */
+void overlap_window_beside(struct overlap_stream *stream);
 
 /* ...under this number in the caller's log. */
 void overlap_window_numbered(struct overlap_order *order, struct overlap_stream *stream, uint64_t sequence);

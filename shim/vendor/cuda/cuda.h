@@ -145,9 +145,13 @@ bool device_priority(uint32_t kind, int32_t value, int *priority);
 bool priority_for(const struct overlap_policy *policy, int *priority, uint32_t *reason);
 
 /* What ends `auto` for good: communication runs at a priority of the program's own; a grid that fills the GPU in one wave
- * runs beside communication. */
+ * runs beside communication; computation is in no hurry for it. */
 void priority_program_sets(void);
 void priority_one_wave_beside(void);
+void priority_unhurried(void);
+
+/* Has it ended because computation is in no hurry for communication? */
+bool priority_is_unhurried(void);
 bool priority_is_auto(const struct overlap_policy *policy);
 
 /* The driver has refused a priority: launches get none from now on. */

@@ -122,6 +122,17 @@ static bool fills_the_gpu(const struct request *request, const struct overlap_gp
     return true;
 }
 
+/* More than one wave. Narrows the grids likewise. */
+static bool is_long(const struct request *request, const struct overlap_gpu *gpu, struct overlap_decision *decision) {
+    const uint64_t most = (uint64_t)gpu->multiprocessors * decision->native_blocks;
+    if (blocks_of(request) <= most) {
+        decision->maximum_blocks = decision->maximum_blocks > most ? most : decision->maximum_blocks;
+        return false;
+    }
+    decision->minimum_blocks = decision->minimum_blocks <= most ? most + 1 : decision->minimum_blocks;
+    return true;
+}
+
 /* Everything that is known about a launch. */
 struct facts {
     const struct request *request;
@@ -222,6 +233,8 @@ static uint64_t compute(struct facts *facts, struct overlap_decision *decision) 
     if (priority_is_auto(facts->policy) && __atomic_load_n(&facts->device->seen, __ATOMIC_ACQUIRE) &&
         decision->native_blocks && fills_the_gpu(request, &facts->device->gpu, decision))
         flags |= OVERLAP_WORD_WATCHED;
+    if (priority_is_auto(facts->policy) && decision->native_blocks && is_long(request, &facts->device->gpu, decision))
+        flags |= OVERLAP_WORD_LONG;
     return flags;
 }
 
@@ -252,8 +265,8 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
             flags |= OVERLAP_WORD_CHANGED;
     } else if (handle && facts.policy && facts.policy->rule_count && !(flags & OVERLAP_WORD_COMMUNICATION))
         size_note(handle, request->config.sharedMemBytes, decision.dynamic_shared);
-    if (!flags)
-        flags = OVERLAP_WORD_DIRECT;
+    if (!(flags & ~OVERLAP_WORD_LONG))
+        flags |= OVERLAP_WORD_DIRECT;
     uint64_t word = word_of(decision.reason, decision.dynamic_shared, flags);
     if (place && !facts.later && overlap_cacheable(threads_of(request), request->config.sharedMemBytes)) {
         overlap_cache_keep(&launch_cache, place, key_of(request), decision.minimum_blocks, decision.maximum_blocks,

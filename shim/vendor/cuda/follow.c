@@ -1,18 +1,21 @@
 /* Can a communication launch overlap anything at all? Launches that need no look go their way without us, so a thread that
  * has launched communication is followed for a few launches: its shard is hidden from the hot path, which therefore asks.
- * What they show is counted once it is clear: computation on the same stream, or only such as waits for it. */
+ * What they show is counted once it is clear: computation on the same stream, or only such as waits for it. And `auto`
+ * learns from them how much computation there is beside communication before anybody waits for it. */
 #include "windows.h"
 
 enum { FOLLOWED = 16 };
 
 static __thread struct {
     CUstream stream;
-    bool per_thread, same, waited;
+    bool per_thread, same, waited, overlapped, computed;
     uint32_t left; /* 0: not following */
 } follow __attribute__((tls_model("initial-exec")));
 
-/* It was followed to its end, and nothing overlapped. */
+/* It was followed to its end. */
 static void conclude(void) {
+    if (follow.overlapped)
+        return;
     if (follow.same && !follow.waited)
         launch_count(OVERLAP_COUNTER_SAME_STREAM);
     else if (follow.waited)
@@ -26,6 +29,7 @@ static void stop(void) {
 
 void follow_forget(void) {
     follow.left = 0;
+    follow.computed = false;
 }
 
 void follow_begin(CUstream stream, bool per_thread) {
@@ -33,21 +37,29 @@ void follow_begin(CUstream stream, bool per_thread) {
         conclude();
     follow.stream = stream;
     follow.per_thread = per_thread;
-    follow.same = follow.waited = false;
+    follow.same = follow.waited = follow.overlapped = follow.computed = false;
     follow.left = FOLLOWED;
     launch_followed(true);
 }
 
-void follow_launch(CUstream stream, bool per_thread) {
+bool follow_computed(void) {
+    return follow.computed;
+}
+
+void follow_launch(CUstream stream, bool per_thread, uint64_t word) {
     if (!follow.left)
         return;
-    if (stream == follow.stream && per_thread == follow.per_thread)
+    if (stream == follow.stream && per_thread == follow.per_thread) {
         follow.same = true;
-    else if (window_look(stream, per_thread).where == OVERLAP_WHERE_OUTSIDE)
-        follow.waited = true;
-    else { /* inside, or so long inside that it has expired */
-        stop();
-        return;
+    } else {
+        follow.computed = true;
+        if (window_look(stream, per_thread).where == OVERLAP_WHERE_OUTSIDE) {
+            follow.waited = true;
+        } else { /* inside, or so long inside that it has expired */
+            follow.overlapped = true;
+            if (word & OVERLAP_WORD_LONG)
+                overlap_window_beside(window_stream(windows(), stream, per_thread));
+        }
     }
     if (--follow.left == 0) {
         conclude();

@@ -398,7 +398,7 @@ CUresult launch_slow(struct request *request, uint64_t word) {
     if (__builtin_expect((word & OVERLAP_WORD_TRACED) != 0, 0))
         found = window_look(request->config.hStream, per_thread);
     if (!(word & OVERLAP_WORD_COMMUNICATION)) {
-        follow_launch(request->config.hStream, per_thread);
+        follow_launch(request->config.hStream, per_thread, word);
         const enum overlap_where where =
             word & WINDOW_BITS ? window_asks(request->config.hStream, per_thread, word) : OVERLAP_WHERE_OUTSIDE;
         if (word & OVERLAP_WORD_WATCHED && where == OVERLAP_WHERE_INSIDE)
@@ -416,6 +416,8 @@ CUresult launch_slow(struct request *request, uint64_t word) {
         launch_count(OVERLAP_COUNTER_COMMUNICATION);
         if (raised)
             launch_count(OVERLAP_COUNTER_RAISED);
+        else if (priority_is_unhurried())
+            launch_count(OVERLAP_COUNTER_UNHURRIED);
     } else if (outside) {
         result = launch_as_asked(request);
     } else if ((word & OVERLAP_WORD_CHANGED) && !(word & (OVERLAP_WORD_DIRECT | OVERLAP_WORD_PROVEN))) {

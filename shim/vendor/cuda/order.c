@@ -134,7 +134,8 @@ CUresult stream_wait_body(enum overlap_way way, enum hook hook, uintptr_t site, 
     struct overlap_stream *its =
         order && result == CUDA_SUCCESS ? window_stream(order, stream, hook_is_per_thread(hook)) : NULL;
     if (its) {
-        overlap_order_waits(order, its, key_of_event(event));
+        if (overlap_order_waits(order, its, key_of_event(event)))
+            priority_unhurried();
         window_after(order);
     }
     return result;

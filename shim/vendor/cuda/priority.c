@@ -54,6 +54,18 @@ void priority_refused(void) {
     overlap_cache_forget_all(&launch_cache);
 }
 
+/* Where blocks of lower priority are held up until communication is placed (an H200 does that), every raised launch costs
+ * about half a block's time on all multiprocessors. That pays where computation waits for it after the one long kernel
+ * beside it. Where there are several, or where communication comes ahead of time, it gets in between kernels anyway
+ * (tools/bench/README.md has the comparison of rules). */
+void priority_unhurried(void) {
+    end(OVERLAP_REASON_communication);
+}
+
+bool priority_is_unhurried(void) {
+    return __atomic_load_n(&ended, __ATOMIC_RELAXED) == OVERLAP_REASON_communication;
+}
+
 void priority_one_wave_beside(void) {
     end(OVERLAP_REASON_one_wave_neighbour);
 }

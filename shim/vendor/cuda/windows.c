@@ -207,7 +207,7 @@ void window_communicates(CUstream stream, bool per_thread, enum overlap_way way)
     if (!order)
         return;
     struct overlap_stream *its = window_stream(order, stream, per_thread);
-    const struct overlap_before before = overlap_window_communicates(order, its);
+    const struct overlap_before before = overlap_window_communicates(order, its, follow_computed());
     if (overlap_stream_here(its) != its)
         __atomic_store_n(&exec_may_communicate, 1, __ATOMIC_RELAXED);
     if (before.launched)

@@ -71,7 +71,9 @@ void window_forked(void);
 /* The thread has launched communication: its next launches tell. */
 void follow_begin(CUstream stream, bool per_thread);
 /* The thread launches computation; only called while it follows. */
-void follow_launch(CUstream stream, bool per_thread);
+void follow_launch(CUstream stream, bool per_thread, uint64_t word);
+/* Has it launched computation on another stream since? */
+bool follow_computed(void);
 void follow_forget(void);
 
 /* ---- order.c, copy.c, capture.c ---- */

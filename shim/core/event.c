@@ -283,7 +283,10 @@ uint32_t overlap_order_waits(struct overlap_order *order, struct overlap_stream 
         before.entry[e] = overlap_stream_knows(order, here, e);
         overlap_stream_learns(order, here, e, event.clock.entry[e]);
     }
-    return patience(&event, here, &before);
+    const uint32_t found = patience(&event, here, &before);
+    if (__atomic_load_n(&here->beside, __ATOMIC_RELAXED))
+        overlap_window_find(order, stream, 0); /* likewise of what is waited for */
+    return found;
 }
 
 /* ---- The host ---- */

@@ -114,6 +114,7 @@ struct overlap_choice overlap_choose(const struct overlap_gpu *gpu, const struct
 #define OVERLAP_WORD_PROVEN (UINT64_C(1) << 53)   /* the driver has taken the size once */
 #define OVERLAP_WORD_ALWAYS (UINT64_C(1) << 54)   /* the rule asks for no windows; matters to the trace */
 #define OVERLAP_WORD_LONG (UINT64_C(1) << 55)     /* more than one wave; matters to `auto` */
+#define OVERLAP_WORD_CARVEOUT (UINT64_C(1) << 56) /* asks for the largest carve-out once it is really changed */
 
 struct overlap_answer {
     uint64_t key;  /* overlap_cache_key(), 0 while free */

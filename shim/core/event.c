@@ -266,6 +266,8 @@ uint32_t overlap_order_waits(struct overlap_order *order, struct overlap_stream 
         here = overlap_stream_here(stream);
     }
     __atomic_store_n(&here->waited, 1, __ATOMIC_RELAXED);
+    if (__atomic_load_n(&here->beside, __ATOMIC_RELAXED))
+        overlap_window_find(order, stream, 0); /* of what is over nothing is left */
     if (knows == EVERYTHING)
         overlap_order_behind_all(order, stream);
     if (knows == NOTHING || knows == EVERYTHING)
@@ -281,15 +283,22 @@ uint32_t overlap_order_waits(struct overlap_order *order, struct overlap_stream 
         before.entry[e] = overlap_stream_knows(order, here, e);
         overlap_stream_learns(order, here, e, event.clock.entry[e]);
     }
-    const uint32_t found = patience(&event, here, &before);
-    if (found || overlap_window_find(order, stream, 0).where == OVERLAP_WHERE_OUTSIDE)
-        __atomic_store_n(&here->beside, 0, __ATOMIC_RELAXED);
-    return found;
+    return patience(&event, here, &before);
 }
 
 /* ---- The host ---- */
 
 static const struct overlap_seen nothing;
+
+/* Of an entry of computation: is its owner this stream, or one that this stream waits for by its kind? A stream's clock
+ * does not hold its own launches. */
+static bool is_seen(const struct overlap_order *order, const struct overlap_stream *stream, uint32_t entry) {
+    const uint32_t i = (entry - OVERLAP_CLOCK_COMMUNICATION) / 2;
+    const struct overlap_stream *owner =
+        entry < OVERLAP_CLOCK_COMMUNICATION ? NULL : OVERLAP_LOAD(order->eager.computation[i].owner);
+    return owner && (owner == stream || (stream->kind == OVERLAP_STREAM_LEGACY && owner->context == stream->context &&
+                                         owner->kind == OVERLAP_STREAM_BLOCKING));
+}
 
 void overlap_order_see_stream(struct overlap_order *order, struct overlap_stream *stream, struct overlap_seen *seen) {
     *seen = nothing;
@@ -310,6 +319,8 @@ void overlap_order_see_stream(struct overlap_order *order, struct overlap_stream
             const uint64_t blocking = OVERLAP_LOAD(stream->context->blocking.entry[e]);
             seen->clock.entry[e] = blocking > seen->clock.entry[e] ? blocking : seen->clock.entry[e];
         }
+        if (is_seen(order, stream, e))
+            seen->clock.entry[e] = overlap_world_now(&order->eager, e);
     }
 }
 
@@ -334,11 +345,16 @@ void overlap_order_see_context(struct overlap_order *order, uint64_t key, struct
     }
     seen->settled = OVERLAP_LOAD(seen->context->unknown);
     seen->all = seen->settled > OVERLAP_LOAD(seen->context->settled);
-    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = overlap_world_next(&order->eager, e))
-        seen->clock.entry[e] = e < OVERLAP_CLOCK_COMMUNICATION &&
-                                       OVERLAP_LOAD(order->eager.communication[e].context) == seen->context
-                                   ? OVERLAP_LOAD(order->eager.now.entry[e])
-                                   : OVERLAP_LOAD(seen->context->known.entry[e]);
+    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = overlap_world_next(&order->eager, e)) {
+        const uint32_t i = (e - OVERLAP_CLOCK_COMMUNICATION) / 2;
+        const struct overlap_stream *owner =
+            e < OVERLAP_CLOCK_COMMUNICATION ? NULL : OVERLAP_LOAD(order->eager.computation[i].owner);
+        const struct overlap_context *its = owner                             ? owner->context
+                                            : e < OVERLAP_CLOCK_COMMUNICATION ? OVERLAP_LOAD(order->eager.communication[e].context)
+                                                                              : NULL;
+        seen->clock.entry[e] =
+            its == seen->context ? overlap_world_now(&order->eager, e) : OVERLAP_LOAD(seen->context->known.entry[e]);
+    }
 }
 
 void overlap_order_saw(struct overlap_order *order, const struct overlap_seen *seen) {

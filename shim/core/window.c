@@ -166,8 +166,12 @@ struct overlap_found overlap_window_find(struct overlap_order *order, struct ove
         found.granted = grant(stream, found.newest, wanted);
         if (!found.granted)
             found = (struct overlap_found){.where = OVERLAP_WHERE_EXPIRED, .granted = UINT32_MAX};
-    } else if (own && own == last)
-        found.where = OVERLAP_WHERE_SAME_STREAM;
+    } else {
+        if (own && own == last)
+            found.where = OVERLAP_WHERE_SAME_STREAM;
+        if (__atomic_load_n(&stream->beside, __ATOMIC_RELAXED)) /* the host has waited for what they were beside */
+            __atomic_store_n(&stream->beside, 0, __ATOMIC_RELAXED);
+    }
     return found;
 }
 

@@ -220,10 +220,12 @@ static uint64_t compute(struct facts *facts, struct overlap_decision *decision) 
      * times as long in it (an H200: tools/gpu/results), so that is for the policy to say. */
     const bool fits =
         decision->control == OVERLAP_CONTROL_ROOM_ALREADY || decision->control == OVERLAP_CONTROL_ENTRY_ALREADY;
-    if (rule &&
-        ((changed && rule->carveout != OVERLAP_CARVEOUT_KEEP) || (fits && rule->carveout == OVERLAP_CARVEOUT_ALWAYS)))
-        carveout_prefer(facts->handle, facts->device->ordinal);
     uint64_t flags = changed ? OVERLAP_WORD_CHANGED : 0;
+    if (rule && changed && decision->windowed && rule->carveout != OVERLAP_CARVEOUT_KEEP)
+        flags |= OVERLAP_WORD_CARVEOUT; /* outside windows it stays as it is */
+    else if (rule && ((changed && rule->carveout != OVERLAP_CARVEOUT_KEEP) ||
+                      (fits && rule->carveout == OVERLAP_CARVEOUT_ALWAYS)))
+        carveout_prefer(facts->handle, facts->device->ordinal);
     if (changed && decision->windowed)
         flags |= OVERLAP_WORD_WINDOWED;
     if (window_legacy_matters())

@@ -290,6 +290,9 @@ __attribute__((cold, noinline)) bool launch_prepare(const struct request *reques
     struct handle *handle = handle_find(request->function);
     if (!handle || !limit_raise(handle, (uint32_t)(*word & OVERLAP_WORD_SIZE_MASK)))
         return false;
+    const struct device *device = *word & OVERLAP_WORD_CARVEOUT ? device_current() : NULL;
+    if (device)
+        carveout_prefer(handle, device->ordinal);
     overlap_cache_replace(&launch_cache, place, key_of(request), *word, *word | OVERLAP_WORD_RAISED_LIMIT);
     *word |= OVERLAP_WORD_RAISED_LIMIT;
     return true;

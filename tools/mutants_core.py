@@ -130,7 +130,7 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {
          "if (rule->when_dispatch && policy->dispatch == OVERLAP_DISPATCH_UNKNOWN)", "if (0)", RULES),
         ("every dispatch rule is the right one", "rule->when_dispatch != policy->dispatch;", "0;", RULES),
         ("no dispatch rule is the right one", "rule->when_dispatch && policy->dispatch && rule", "rule", RULES),
-        ("always is overlapping", "if (rule->when != OVERLAP_WHEN_ALWAYS)", "if (0)", DECIDE),
+        ("always is overlapping", "= rule->when != OVERLAP_WHEN_ALWAYS;", "= 0;", DECIDE),
         ("the control is not told", "        decision->control = choice.control;\n", "", RULES),
     ],
 }  # fmt: skip

@@ -38,14 +38,14 @@ CUDA_MUTANTS = [
     _one(
         "a graph that is not instantiated is not set back",
         "instantiate",
-        "!armed_and_ready() || !each_kernel(graph, graph_set_back, 0))",
+        "!armed_and_ready() || !each_node(graph, set_back, 0))",
         "true)",
         "graph_nodes",
     ),
     _one(
         "graphs inside graphs are not looked at",
         "instantiate",
-        "            any |= each_kernel(inner, act, depth + 1);",
+        "            any |= each_node(inner, act, depth + 1);",
         "            any |= depth > DEEPEST;",
         "graph_nodes",
     ),
@@ -196,15 +196,15 @@ CUDA_MUTANTS = [
     _one(
         "auto goes on beside a grid of one wave",
         "launch",
-        "    if (word & OVERLAP_WORD_WATCHED)\n",
-        "    if (false)\n",
+        "        if (word & OVERLAP_WORD_WATCHED && where == OVERLAP_WHERE_INSIDE)\n",
+        "        if (false)\n",
         "auto_priority",
     ),
     _one(
         "auto ends for a grid on the same stream",
-        "priority",
-        "    if (known && known != stream_key(stream, per_thread))",
-        "    if (known && stream_key(stream, per_thread))",
+        "launch",
+        "        if (word & OVERLAP_WORD_WATCHED && where == OVERLAP_WHERE_INSIDE)\n",
+        "        if (word & OVERLAP_WORD_WATCHED)\n",
         "auto_priority",
     ),
     _one(
@@ -220,14 +220,14 @@ CUDA_MUTANTS = [
     _one(
         "the priorities of nodes are not honoured",
         "instantiate",
-        "each_kernel(graph, is_raised, 0) ? CUDA_GRAPH",
+        "each_node(graph, is_raised, 0) ? CUDA_GRAPH",
         "false ? CUDA_GRAPH",
         "graph_priority",
     ),
     _one(
         "the priorities of all graphs are honoured",
         "instantiate",
-        "each_kernel(graph, is_raised, 0) ? CUDA_GRAPH",
+        "each_node(graph, is_raised, 0) ? CUDA_GRAPH",
         "true ? CUDA_GRAPH",
         "graph_priority",
     ),
@@ -246,7 +246,7 @@ CUDA_MUTANTS = [
         "graph_priority",
     ),
     # ---- Handles ----
-    _one("a destroyed stream is not forgotten", "stream", "    forget(stream);\n    return", "    return", "streams"),
+    _one("a destroyed stream is not forgotten", "stream", "    forget(stream);\n    if", "    if", "streams"),
     _one(
         "functions of a library's module outlive it",
         "module",
@@ -257,8 +257,8 @@ CUDA_MUTANTS = [
     _one(
         "decisions outlive a context",
         "module",
-        "    handle_forget_context(context, NO_DEVICE);\n    return",
-        "    return",
+        "    handle_forget_context(context, NO_DEVICE);\n    if",
+        "    if",
         "entry_points",
     ),
     _one(

@@ -272,7 +272,8 @@ MUTANTS = [
     one(
         "a reason too early in the list",
         f"{CORE}/reason.def",
-        'REASON(window_expired, 0, "the overlap window had been open for too long")\n',
+        'REASON(window_expired, 0, "nothing waited for the communication beside it for 512 launches: '
+        'the overlap window was closed")\n',
         "",
         DECIDE,
     ),

@@ -99,11 +99,55 @@ def test_without_communication_overlapping_shapes_nothing(bare: Runner, preloade
 
 
 def test_a_window_that_nobody_waits_for_expires(bare: Runner, preloaded: Runner) -> None:
-    words = f"ptx=k,{NCCL} stream=0 stream=0 {COMM},1 repeat=600 {LAUNCH},0,2 {COMM},1 repeat=3 {LAUNCH},0,2"
+    words = f"ptx=k,{NCCL} stream=0 stream=0 {COMM},1 repeat=600 {LAUNCH},0,2 repeat=3 {LAUNCH},0"
     done = preloaded(words, OVERLAPPING)
     same(done, bare(words), but=["dynamic_shared"])
-    assert done.totals["shaped"] == 515
-    assert {"shaped", "window_expired"} <= done.reasons.keys()
+    assert done.reasons == {"communication": 1, "shaped": 515, "window_expired": 88}
+
+
+@pytest.mark.parametrize(("in_capture", "shaped"), [(f"{COMM},1", 2), ("launch=other,4000,256,0,1", 0)])
+def test_a_graph_that_holds_communication_opens_a_window(
+    in_capture: str, shaped: int, bare: Runner, preloaded: Runner
+) -> None:
+    words = f"ptx=k,other,{NCCL} stream=0 stream=0 begin=1 {in_capture} end=1 {LAUNCH},0,2 go=1,1 "
+    words += f"repeat=2 {LAUNCH},0,2"
+    done = preloaded(words, rule("{blocks_per_sm: 1}", match='kernel: "k"', when="overlapping"))
+    same(done, bare(words), but=["dynamic_shared"])
+    assert done.totals["shaped"] == shaped
+
+
+@pytest.mark.parametrize("between", [0, 1])
+@pytest.mark.parametrize("kind", ["blocking", "stream"])
+def test_a_launch_on_the_default_stream_orders_the_blocking_ones(
+    kind: str, between: int, bare: Runner, preloaded: Runner
+) -> None:
+    """Also of a kernel of which nothing else matters, once it has been launched often."""
+    other = "launch=other,4000,256,0"
+    words = f"ptx=k,other,{NCCL} repeat=5 {other} {kind}=0 {kind}=0 {COMM},1 {LAUNCH},0,2 "
+    words += f"{other if between else ''} {LAUNCH},0,2"
+    done = preloaded(words, rule("{blocks_per_sm: 1}", match='kernel: "k"', when="overlapping"))
+    same(done, bare(words), but=["dynamic_shared"])
+    assert done.totals["shaped"] == (1 if kind == "blocking" and between else 2)
+
+
+@pytest.mark.parametrize(
+    ("words", "same_stream", "waited_for"),
+    [
+        (f"{COMM},1 repeat=20 {LAUNCH},0,1", 1, 0),
+        (f"{LAUNCH},0,1 {COMM},1 repeat=20 {LAUNCH},0,1", 1, 0),
+        (f"{COMM},1 repeat=20 {LAUNCH},0,1 {COMM},1 repeat=3 {LAUNCH},0,1 {COMM},1", 2, 0),
+        (f"{COMM},1 sync repeat=20 {LAUNCH},0,2", 0, 1),
+        (f"{LAUNCH},0,1 {COMM},1 sync repeat=20 {LAUNCH},0,2", 0, 1),
+        (f"{COMM},1 {LAUNCH},0,2 repeat=20 {LAUNCH},0,1", 0, 0),
+        (f"{COMM},1 repeat=3 {LAUNCH},0,1 {LAUNCH},0,2 sync repeat=20 {LAUNCH},0,2", 0, 0),
+    ],
+)
+def test_communication_that_can_overlap_nothing_is_counted(
+    words: str, same_stream: int, waited_for: int, preloaded: Runner
+) -> None:
+    done = preloaded(f"ptx=k,{NCCL} stream=0 stream=0 {words}", OVERLAPPING)
+    assert done.totals["communication_same_stream"] == same_stream
+    assert done.totals["communication_waited_for"] == waited_for
 
 
 @pytest.mark.parametrize("before", ["", f"{COMM},1 sync "])
@@ -119,7 +163,7 @@ def test_what_the_host_has_waited_for_was_not_beside_it(before: str, preloaded: 
     ("words", "reasons"),
     [
         (f"{COMM},1 repeat=3 {LAUNCH},0,1 {COMM},2", {"launched_before", "same_stream"}),
-        (f"{COMM},1 repeat=600 {LAUNCH},0,2 {COMM},1", {"shaped", "window_expired", "launched_before"}),
+        (f"{COMM},1 repeat=600 {LAUNCH},0,2 {COMM},1 {LAUNCH},0,2", {"shaped", "window_expired", "launched_before"}),
         (f"repeat=3 {LAUNCH},0,2 {COMM},1 sync {COMM},1", {"launched_before"}),
         (f"repeat=3 {LAUNCH},0,2 {COMM},1 {COMM},1 {COMM},2", {"launched_before"}),
     ],

@@ -133,10 +133,8 @@ def test_a_launch_on_the_default_stream_orders_the_blocking_ones(
 @pytest.mark.parametrize(
     ("words", "same_stream", "waited_for"),
     [
-        (f"{COMM},1 repeat=20 {LAUNCH},0,1", 1, 0),
         (f"{LAUNCH},0,1 {COMM},1 repeat=20 {LAUNCH},0,1", 1, 0),
         (f"{COMM},1 repeat=20 {LAUNCH},0,1 {COMM},1 repeat=3 {LAUNCH},0,1 {COMM},1", 2, 0),
-        (f"{COMM},1 sync repeat=20 {LAUNCH},0,2", 0, 1),
         (f"{LAUNCH},0,1 {COMM},1 sync repeat=20 {LAUNCH},0,2", 0, 1),
         (f"{COMM},1 {LAUNCH},0,2 repeat=20 {LAUNCH},0,1", 0, 0),
         (f"{COMM},1 repeat=3 {LAUNCH},0,1 {LAUNCH},0,2 sync repeat=20 {LAUNCH},0,2", 0, 0),
@@ -148,6 +146,12 @@ def test_communication_that_can_overlap_nothing_is_counted(
     done = preloaded(f"ptx=k,{NCCL} stream=0 stream=0 {words}", OVERLAPPING)
     assert done.totals["communication_same_stream"] == same_stream
     assert done.totals["communication_waited_for"] == waited_for
+
+
+def test_also_if_it_is_the_first_launch_of_its_thread(preloaded: Runner) -> None:
+    for words, counter in ((f"repeat=20 {LAUNCH},0,1", "same_stream"), (f"sync repeat=20 {LAUNCH},0,2", "waited_for")):
+        done = preloaded(f"ptx=k,{NCCL} stream=0 stream=0 {COMM},1 {words}", OVERLAPPING)
+        assert done.totals[f"communication_{counter}"] == 1
 
 
 @pytest.mark.parametrize("before", ["", f"{COMM},1 sync "])

@@ -215,6 +215,8 @@ static CUstream forked_capture(void) {
     make_streams(1, 1);
     CUevent fork = make_event(0);
     RAW(cuStreamCreate)(&origin, 1);
+    /* Known before: one that captures is asked nothing. */
+    printf("over: %d %d %d\n", cuStreamQuery(origin), cuStreamQuery(carrier), cuStreamQuery(beside));
     printf("begun: %d", cuStreamBeginCapture_v2(origin, GLOBAL));
     printf(" %d", cuEventRecord(fork, origin));
     printf(" %d", cuStreamWaitEvent(carrier, fork, 0));

@@ -1,0 +1,246 @@
+"""Bugs planted in overlap windows: what orders streams, and what becomes of launches. Read by tools/mutants.py."""
+
+from __future__ import annotations
+
+from mutants_table import Mutant
+
+_CORE, _CUDA = "shim/core", "shim/vendor/cuda"
+_ENTRIES = "tests/interpose/test_entry_points.py"
+_SHAPING = "tests/interpose/test_shaping.py"
+_AUTO = "tests/interpose/test_auto_priority.py"
+_REQUESTS = "tests/clients/test_requests.py::test_functions_that_the_driver_does_not_export"
+
+
+def _one(name: str, file: str, old: str, new: str, *tests: str) -> Mutant:
+    return Mutant(name, ((file, old, new),), tests)
+
+
+WINDOW_MUTANTS = [
+    # ---- Events and waits ----
+    _one(
+        "an event carries no clock",
+        f"{_CORE}/event.c",
+        "        __atomic_store_n(&event->clock.entry[e], entry, __ATOMIC_RELAXED);\n",
+        "        __atomic_store_n(&event->clock.entry[e], 0 * entry, __ATOMIC_RELAXED);\n",
+        _ENTRIES,
+    ),
+    _one(
+        "a wait for an event orders nothing",
+        f"{_CUDA}/order.c",
+        "order && result == CUDA_SUCCESS ? window_stream(order, stream, hook_is_per_thread(hook)) : NULL;",
+        "order && result != CUDA_SUCCESS ? window_stream(order, stream, hook_is_per_thread(hook)) : NULL;",
+        _ENTRIES,
+    ),
+    _one(
+        "a wait for memory is known to end",
+        f"{_CUDA}/order.c",
+        "        overlap_order_unknown(order, its);\n    }\n    return result;",
+        "        ;\n    }\n    return result;",
+        _ENTRIES,
+    ),
+    _one(
+        "waits among other operations are overlooked",
+        f"{_CUDA}/order.c",
+        "        waits |= operations[i].operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ||",
+        "        waits |= operations[i].operation == 99 ||",
+        _ENTRIES,
+    ),
+    _one(
+        "events of other processes tell everything",
+        f"{_CUDA}/order.c",
+        "        overlap_order_event_exported(order, key_of_event(event));\n",
+        "        ;\n",
+        _ENTRIES,
+    ),
+    _one(
+        "what synchronization of a stream shows is not seen",
+        f"{_CUDA}/order.c",
+        "    CUresult result = real(stream);\n    if (result == CUDA_SUCCESS)\n",
+        "    CUresult result = real(stream);\n    if (result != CUDA_SUCCESS)\n",
+        _ENTRIES,
+    ),
+    _one(
+        "what synchronization of a context shows is not seen",
+        f"{_CUDA}/order.c",
+        "    CUresult result = real();\n    if (result == CUDA_SUCCESS)\n",
+        "    CUresult result = real();\n    if (result != CUDA_SUCCESS)\n",
+        _ENTRIES,
+        _SHAPING,
+    ),
+    _one(
+        "the host's wait leaves computation running",
+        f"{_CORE}/event.c",
+        "            its == seen->context ? overlap_world_now(&order->eager, e)",
+        "            its == seen->context && e < OVERLAP_CLOCK_COMMUNICATION ? overlap_world_now(&order->eager, e)",
+        _SHAPING,
+    ),
+    # ---- Default streams ----
+    _one(
+        "blocking streams do not wait for the legacy one",
+        f"{_CORE}/order.c",
+        "    other = legacy ? OVERLAP_LOAD(legacy->clock.entry[entry]) : 0;",
+        "    other = 0;",
+        _ENTRIES,
+    ),
+    _one(
+        "the legacy stream does not wait for blocking ones",
+        f"{_CORE}/order.c",
+        "        overlap_stream_learns(order, stream, e, OVERLAP_LOAD(stream->context->blocking.entry[e]));\n",
+        "        ;\n",
+        _ENTRIES,
+    ),
+    _one(
+        "launches on the legacy stream go unseen",
+        f"{_CUDA}/facts.c",
+        "    if (window_legacy_matters())\n",
+        "    if (false)\n",
+        _SHAPING,
+    ),
+    _one(
+        "a copy on the default stream orders nothing",
+        f"{_CUDA}/copy.c",
+        "        overlap_order_action(order, window_stream(order, stream, per_thread));\n",
+        "        ;\n",
+        _ENTRIES,
+    ),
+    _one(
+        "a thread's default stream is the legacy one",
+        f"{_CUDA}/copy.c",
+        "        copy_made(stream, hook_is_per_thread(hook));",
+        "        copy_made(stream, false);",
+        _ENTRIES,
+    ),
+    _one(
+        "copies tell the host nothing",
+        f"{_CUDA}/copy.c",
+        "            overlap_order_saw(order, &seen);",
+        "            ;",
+        _ENTRIES,
+    ),
+    _one(
+        "endings of names are not looked at", f"{_CUDA}/real.c", "    return is[hook];", "    return is[0];", _ENTRIES
+    ),
+    # ---- Captures and graphs ----
+    _one(
+        "a capture is not seen to begin",
+        f"{_CUDA}/capture.c",
+        "        overlap_order_capture(order, window_stream(order, stream, hook_is_per_thread(hook)));\n",
+        "        ;\n",
+        _ENTRIES,
+    ),
+    _one(
+        "a capture is not seen to end",
+        f"{_CUDA}/capture.c",
+        "        overlap_order_capture_ended(order, window_stream(order, stream, per_thread));\n",
+        "        ;\n",
+        _ENTRIES,
+    ),
+    _one(
+        "new dependencies of a capture order nothing",
+        f"{_CUDA}/capture.c",
+        "        overlap_order_behind_all(order, window_stream(order, stream, hook_is_per_thread(hook)));\n",
+        "        ;\n",
+        _ENTRIES,
+    ),
+    _one(
+        "dependencies added to a graph leave captures alone",
+        f"{_CUDA}/capture.c",
+        "        overlap_order_captures_doubted(order);\n",
+        "        ;\n",
+        _ENTRIES,
+    ),
+    _one(
+        "events that graphs record tell everything",
+        f"{_CUDA}/capture.c",
+        "        overlap_order_event_unknown(order, (uint64_t)(uintptr_t)event);\n",
+        "        ;\n",
+        _ENTRIES,
+    ),
+    _one(
+        "a graph that waits for an event waits for nothing",
+        f"{_CUDA}/exec.c",
+        "        return EXEC_WAITS;\n",
+        "        return 0;\n",
+        _ENTRIES,
+    ),
+    _one(
+        "a graph that waits for memory waits for nothing",
+        f"{_CUDA}/exec.c",
+        "        return EXEC_UNKNOWN;\n",
+        "        return 0;\n",
+        _ENTRIES,
+    ),
+    _one(
+        "graphs of communication open no window",
+        f"{_CUDA}/exec.c",
+        "        return graph_is_communication(node) ? EXEC_COMMUNICATES : 0;",
+        "        return 0;",
+        _SHAPING,
+    ),
+    # ---- Windows ----
+    _one(
+        "outside a window as inside",
+        f"{_CUDA}/launch.c",
+        "        outside = word & OVERLAP_WORD_WINDOWED && where != OVERLAP_WHERE_INSIDE;",
+        "        outside = false;",
+        _SHAPING,
+    ),
+    _one(
+        "a window stays open",
+        f"{_CORE}/window.c",
+        "    if (inside >= OVERLAP_WINDOW_LAUNCHES)\n        return 0;\n",
+        "    if (inside >= OVERLAP_WINDOW_LAUNCHES)\n        return wanted;\n",
+        _SHAPING,
+    ),
+    _one(
+        "the stream of communication is any other",
+        f"{_CORE}/window.c",
+        "        found.where = OVERLAP_WHERE_SAME_STREAM;",
+        "        ;",
+        _SHAPING,
+    ),
+    _one(
+        "what was launched before counts for every communication",
+        f"{_CORE}/window.c",
+        "            overlap_clock_raise(counted, now);\n",
+        "            ;\n",
+        _SHAPING,
+    ),
+    _one(
+        "a grid that was launched before does not end auto",
+        f"{_CUDA}/windows.c",
+        "    if (before.filling)\n",
+        "    if (false)\n",
+        _AUTO,
+    ),
+    _one(
+        "communication on the stream of computation is not told",
+        f"{_CUDA}/follow.c",
+        "        launch_count(OVERLAP_COUNTER_SAME_STREAM);\n",
+        "        ;\n",
+        _SHAPING,
+    ),
+    _one(
+        "communication that is waited for is not told",
+        f"{_CUDA}/follow.c",
+        "        launch_count(OVERLAP_COUNTER_WAITED_FOR);\n",
+        "        ;\n",
+        _SHAPING,
+    ),
+    # ---- Which function a request means ----
+    _one(
+        "a request for 32 bits is for 64",
+        f"{_CUDA}/real.c",
+        "    if (version >= SINCE_64_BIT && hook_named(name) < 0)",
+        "    if (hook_named(name) < 0)",
+        _REQUESTS,
+    ),
+    _one(
+        "there always were default streams of threads",
+        f"{_CUDA}/real.c",
+        "    if (version >= SINCE_PER_THREAD && flags",
+        "    if (flags",
+        _REQUESTS,
+    ),
+    _one("a name may be too long", f"{_CUDA}/real.c", "    char name[64];\n", "    char name[56];\n", _REQUESTS),
+]

@@ -94,8 +94,8 @@ def _alone(collected: Collected) -> Iterator[str]:
     if same:
         yield (
             f"same stream: {same:,} of {total:,} communication launches could not overlap anything, because the "
-            "program launches its computation on the stream of the communication. Collectives that PyTorch 2.8 and newer run "
-            "with async_op=False do that; with async_op=True they have a stream of their own"
+            "program launches its computation on the stream of the communication. Collectives that PyTorch 2.8 and "
+            "newer run with async_op=False do that; with async_op=True they have a stream of their own"
         )
     if waited:
         yield (

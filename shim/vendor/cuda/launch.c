@@ -14,6 +14,7 @@ struct overlap_cache launch_cache;
 __thread struct this_thread this_thread __attribute__((tls_model("initial-exec")));
 /* Its own, also while this_thread.shard is hidden from the hot path, which then asks us about every launch. */
 static __thread struct overlap_shard *own_shard __attribute__((tls_model("initial-exec")));
+static __thread bool hidden __attribute__((tls_model("initial-exec")));
 static __thread bool thread_shares __attribute__((tls_model("initial-exec"))); /* more threads than shards */
 
 enum { ATTRIBUTES = 24 };
@@ -22,7 +23,7 @@ enum { ATTRIBUTES = 24 };
 
 void overlap_vendor_forked(void) {
     this_thread.shard = own_shard = NULL;
-    thread_shares = false;
+    thread_shares = hidden = false;
     window_forked();
     if (driver_ready()) {
         device_forked();
@@ -40,7 +41,8 @@ static struct overlap_shard *shard_of_thread(void) {
     if (made && !thread_shares) { /* else asked again next time, or there are too many of us */
         shard = overlap_shard_claim(page, overlap_thread_id(), overlap_thread_alive);
         thread_shares = overlap_shard_is_shared(page, shard);
-        this_thread.shard = own_shard = thread_shares ? NULL : shard;
+        own_shard = thread_shares ? NULL : shard;
+        this_thread.shard = hidden ? NULL : own_shard;
     }
     errno = saved;
     return shard;
@@ -85,6 +87,7 @@ void launch_move_reason(enum overlap_way way, uint32_t from, uint32_t to, uint64
 }
 
 void launch_followed(bool on) {
+    hidden = on;
     this_thread.shard = on ? NULL : own_shard;
 }
 

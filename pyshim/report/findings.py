@@ -38,7 +38,7 @@ def _ranks(collected: Collected) -> Iterator[str]:
     """Every rank may have been started by an overlap-run of its own: then their runs are one."""
     together: dict[tuple[int | None, tuple[str, ...]], set[str]] = defaultdict(set)
     for run in collected.runs:
-        together[run.expected_world_size, tuple(run.command)].add(run.id)
+        together[run.expected_world_size, tuple(run.command or ())].add(run.id)
     for (expected, _), ids in together.items():
         pages = [page for page in collected.pages if page.run in ids]
         seen = {page.rank for page in pages if page.rank is not None}
@@ -93,21 +93,21 @@ def _alone(collected: Collected) -> Iterator[str]:
     waited = sum(page.communication_waited_for for page in collected.pages)
     if same:
         yield (
-            f"same stream: {same:,} of {total:,} communication launches could not overlap anything, because the program "
-            "launches its computation on the stream of the communication. Collectives that PyTorch 2.8 and newer run "
-            "with async_op=False do that; with async_op=True they have a stream of their own"
+            f"same stream: {same:,} of {total:,} communication launches could not overlap anything, because the "
+            "program launches its computation on the stream of the communication. Collectives that PyTorch 2.8 and "
+            "newer run with async_op=False do that; with async_op=True they have a stream of their own"
         )
     if waited:
         yield (
-            f"waited for at once: {waited:,} of {total:,} communication launches could not overlap anything, because all "
-            "computation behind them was told to wait for them"
+            f"waited for at once: {waited:,} of {total:,} communication launches could not overlap anything, because "
+            "all computation behind them was told to wait for them"
         )
     unhurried = sum(page.communication_unhurried for page in collected.pages)
     if unhurried:
         yield (
-            f"in no hurry: `priority: auto` left {unhurried:,} of {total:,} communication launches as they were, because "
-            "computation has several long kernels to run before it waits for communication, or communication comes "
-            "ahead of it; `priority: highest` in the policy raises them all the same"
+            f"in no hurry: `priority: auto` left {unhurried:,} of {total:,} communication launches as they were, "
+            "because computation has several long kernels to run before it waits for communication, or "
+            "communication comes ahead of it; `priority: highest` in the policy raises them all the same"
         )
 
 

@@ -123,9 +123,8 @@ struct overlap_event *overlap_order_recording(struct overlap_order *order, uint6
         return NULL;
     uint32_t sequence = OVERLAP_LOAD(event->sequence);
     const uint32_t before = __atomic_fetch_and(&event->flags, ~(uint32_t)TWICE, __ATOMIC_ACQ_REL);
-    if (sequence % 2 ||
-        !__atomic_compare_exchange_n(&event->sequence, &sequence, sequence + 1, false, __ATOMIC_ACQ_REL,
-                                     __ATOMIC_RELAXED)) {
+    if (sequence % 2 || !__atomic_compare_exchange_n(&event->sequence, &sequence, sequence + 1, false, __ATOMIC_ACQ_REL,
+                                                     __ATOMIC_RELAXED)) {
         __atomic_fetch_or(&event->flags, (uint32_t)TWICE, __ATOMIC_RELEASE);
         return NULL;
     }
@@ -352,9 +351,10 @@ void overlap_order_see_context(struct overlap_order *order, uint64_t key, struct
         const uint32_t i = (e - OVERLAP_CLOCK_COMMUNICATION) / 2;
         const struct overlap_stream *owner =
             e < OVERLAP_CLOCK_COMMUNICATION ? NULL : OVERLAP_LOAD(order->eager.computation[i].owner);
-        const struct overlap_context *its = owner                             ? owner->context
-                                            : e < OVERLAP_CLOCK_COMMUNICATION ? OVERLAP_LOAD(order->eager.communication[e].context)
-                                                                              : NULL;
+        const struct overlap_context *its = owner ? owner->context
+                                            : e < OVERLAP_CLOCK_COMMUNICATION
+                                                ? OVERLAP_LOAD(order->eager.communication[e].context)
+                                                : NULL;
         seen->clock.entry[e] =
             its == seen->context ? overlap_world_now(&order->eager, e) : OVERLAP_LOAD(seen->context->known.entry[e]);
     }

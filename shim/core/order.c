@@ -38,7 +38,8 @@ void overlap_stream_learns(struct overlap_order *order, struct overlap_stream *s
         return;
     if (stream->world == &order->eager) {
         overlap_clock_raise(&stream->context->known.entry[entry], value);
-        if (stream->kind == OVERLAP_STREAM_BLOCKING && overlap_clock_raise(&stream->context->blocking.entry[entry], value) &&
+        if (stream->kind == OVERLAP_STREAM_BLOCKING &&
+            overlap_clock_raise(&stream->context->blocking.entry[entry], value) &&
             entry < OVERLAP_CLOCK_COMMUNICATION && !OVERLAP_LOAD(order->legacy_matters))
             __atomic_store_n(&order->legacy_matters, 1, __ATOMIC_RELEASE);
     }
@@ -69,7 +70,8 @@ bool overlap_stream_is_unknown(struct overlap_order *order, const struct overlap
     const uint64_t settled = OVERLAP_LOAD(stream->context->settled);
     const struct overlap_stream *legacy =
         stream->kind == OVERLAP_STREAM_BLOCKING ? OVERLAP_LOAD(stream->context->legacy) : NULL;
-    return OVERLAP_LOAD(order->eager.doubted) || OVERLAP_LOAD(stream->unknown) > settled || (legacy && OVERLAP_LOAD(legacy->unknown) > settled);
+    return OVERLAP_LOAD(order->eager.doubted) || OVERLAP_LOAD(stream->unknown) > settled ||
+           (legacy && OVERLAP_LOAD(legacy->unknown) > settled);
 }
 
 /* The legacy default stream waits for all blocking ones before it does anything. That these wait for it afterwards is in
@@ -305,8 +307,8 @@ void overlap_order_capture_ended(struct overlap_order *order, struct overlap_str
     overlap_order_unlock(order);
 }
 
-void overlap_order_join_capture(struct overlap_order *order, struct overlap_stream *stream,
-                                struct overlap_world *world, uint64_t generation) {
+void overlap_order_join_capture(struct overlap_order *order, struct overlap_stream *stream, struct overlap_world *world,
+                                uint64_t generation) {
     if (!overlap_order_locked(order))
         return;
     if (!stream->captured && world->generation == generation)

@@ -100,8 +100,7 @@ struct overlap_before overlap_window_communicates(struct overlap_order *order, s
 void overlap_window_numbered(struct overlap_order *order, struct overlap_stream *stream, uint64_t sequence) {
     stream = overlap_stream_here(stream);
     if (stream && stream->communication >= 0 && !overlap_stream_is_unknown(order, stream))
-        __atomic_store_n(&stream->world->communication[stream->communication].sequence, sequence + 1,
-                         __ATOMIC_RELAXED);
+        __atomic_store_n(&stream->world->communication[stream->communication].sequence, sequence + 1, __ATOMIC_RELAXED);
 }
 
 void overlap_window_beside(struct overlap_stream *stream) {

@@ -39,15 +39,15 @@ struct overlap_stream {
     uint32_t kind; /* enum overlap_stream_kind */
     struct overlap_world *world;
     struct overlap_context *context;
-    struct overlap_stream *captured; /* stands for it while it captures */
-    struct overlap_stream *of, *next; /* of such a one: for whom, and the next one of its capture */
+    struct overlap_stream *captured;    /* stands for it while it captures */
+    struct overlap_stream *of, *next;   /* of such a one: for whom, and the next one of its capture */
     int32_t communication, computation; /* which of the world's; -1: none yet */
-    uint64_t unknown; /* number of the wait that nobody knows the end of; 0: none */
-    uint64_t serial;  /* no other stream ever had this number */
-    uint64_t newest;  /* the communication of the window that it is in... */
-    uint64_t inside;  /* ...and how many launches were in it */
-    uint32_t beside;  /* grids of more than one wave that were in a window and have waited for nothing since */
-    uint32_t waited;  /* for an event, since its last communication */
+    uint64_t unknown;                   /* number of the wait that nobody knows the end of; 0: none */
+    uint64_t serial;                    /* no other stream ever had this number */
+    uint64_t newest;                    /* the communication of the window that it is in... */
+    uint64_t inside;                    /* ...and how many launches were in it */
+    uint32_t beside; /* grids of more than one wave that were in a window and have waited for nothing since */
+    uint32_t waited; /* for an event, since its last communication */
     uint64_t launched, filling; /* what the two entries of computation count */
     struct overlap_clock clock;
 } __attribute__((aligned(64)));
@@ -78,17 +78,17 @@ struct overlap_context {
 
 /* Where launches can overlap each other: all that runs as it is launched, or one capture. */
 struct overlap_world {
-    uint64_t generation;         /* of a capture: a number of its own; 0: free */
+    uint64_t generation;                   /* of a capture: a number of its own; 0: free */
     uint32_t communications, computations; /* entries in use */
-    uint32_t doubted;            /* nothing is known in it any more */
-    uint32_t begun;              /* of the world of surplus captures: how many there are */
-    struct overlap_stream *members; /* of a capture */
+    uint32_t doubted;                      /* nothing is known in it any more */
+    uint32_t begun;                        /* of the world of surplus captures: how many there are */
+    struct overlap_stream *members;        /* of a capture */
     struct {
-        struct overlap_stream *owner; /* NULL: gone */
+        struct overlap_stream *owner;    /* NULL: gone */
         struct overlap_context *context; /* NULL: of several */
-        uint64_t base;     /* launches before this one are not its own */
-        uint64_t ordinal;  /* when the last launch was: the version then */
-        uint64_t sequence; /* that the caller gave it, + 1 */
+        uint64_t base;                   /* launches before this one are not its own */
+        uint64_t ordinal;                /* when the last launch was: the version then */
+        uint64_t sequence;               /* that the caller gave it, + 1 */
         uint32_t prefetch; /* the last launch did not wait for the computation that was launched before it */
         uint32_t padding;
     } communication[OVERLAP_CLOCK_COMMUNICATION];
@@ -107,7 +107,7 @@ struct overlap_order {
     uint32_t lost;           /* a stream or event found no place: the unknown may know everything */
     uint32_t exported;       /* other processes wait for events of this one */
     uint64_t generation, waits, serials;
-    struct overlap_clock finished; /* what the host has seen to be over */
+    struct overlap_clock finished;                                    /* what the host has seen to be over */
     struct overlap_world eager, captures[OVERLAP_ORDER_CAPTURES + 1]; /* the last one: for all surplus */
     struct overlap_context contexts[OVERLAP_ORDER_CONTEXTS];
     uint32_t used[OVERLAP_ORDER_STREAMS], used_count; /* places of streams in the order of their first use */
@@ -208,8 +208,8 @@ enum overlap_where {
 };
 
 struct overlap_found {
-    uint32_t where;    /* enum overlap_where */
-    uint32_t granted;  /* launches that may take the same answer while the version is the same */
+    uint32_t where;          /* enum overlap_where */
+    uint32_t granted;        /* launches that may take the same answer while the version is the same */
     uint64_t newest, serial; /* for overlap_window_return() */
     uint64_t sequence; /* INSIDE: number of the newest communication launch that it could overlap, + 1; 0: none given */
 };

@@ -5,8 +5,8 @@
  *     CALL    kernel | ex: cuLaunchKernel or cuLaunchKernelEx; cukernel: cuLaunchKernel with a CUkernel;
  *             record: cuEventRecord; wait: cuStreamWaitEvent
  *     KERNEL  name of the kernels, 64 of them, launched in turn with 8192 blocks of 128 threads
- *     EVERY   so many calls a communication kernel is launched on another stream, and an event recorded behind it; each
- *             thread has two streams of its own
+ *     EVERY   so many calls the first thread launches a communication kernel on another stream, and records an event
+ *             behind it; each thread has a stream of its own
  *
  * Prints the median over chunks, averaged over threads. Linked to the do-nothing driver (null_driver.c).
  */
@@ -55,11 +55,11 @@ static double now(void) {
 /* Streams that the program made: of the default stream the library knows the priority without asking. */
 enum { STREAM = 0x1000, OTHER_STREAM = 0x800, EVENT = 0x1000000 };
 
-/* A window is open for the calls that follow. */
+/* A window is open for the calls that follow, of all threads. */
 static void communicate(char *stream) {
-    if (communication) {
+    if (communication && (uintptr_t)stream == STREAM) {
         launch(communication, 16, 1, 1, 512, 1, 1, 0, stream + OTHER_STREAM, NULL, NULL);
-        record(stream + EVENT, stream + OTHER_STREAM);
+        record((char *)EVENT, stream + OTHER_STREAM);
     }
 }
 
@@ -70,7 +70,7 @@ static void run_some(long count, char *stream) {
             record(stream + EVENT + i % FUNCTIONS * 64, stream);
     else if (call_wait)
         for (long i = 0; i < count; i++)
-            wait_event(stream, stream + EVENT, 0);
+            wait_event(stream, (char *)EVENT, 0);
     else if (call_ex && way_symbol)
         for (long i = 0; i < count; i++)
             cuLaunchKernelEx(&config, functions[i % FUNCTIONS], NULL, NULL);

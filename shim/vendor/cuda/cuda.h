@@ -278,11 +278,12 @@ struct this_thread {
     /* The last answer about overlap windows: holds for this stream as long as *window_version is the same. */
     uint64_t version; /* 0: none */
     CUstream stream;
-    uint32_t per_thread;     /* what the default stream was */
-    uint32_t where;          /* enum overlap_where */
-    uint32_t left;           /* launches that may still take it */
-    uint32_t reason;         /* outside: why */
-    uint64_t *outside[2];    /* where launches outside are counted: those that would be shaped, grids of one wave; or NULL */
+    uint32_t per_thread; /* what the default stream was */
+    uint32_t where;      /* enum overlap_where */
+    uint32_t left;       /* launches that may still take it */
+    uint32_t reason;     /* outside: why */
+    uint64_t
+        *outside[2]; /* where launches outside are counted: those that would be shaped, grids of one wave; or NULL */
     uint64_t newest, serial;
     struct overlap_stream *of;
 };

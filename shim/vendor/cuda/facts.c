@@ -261,8 +261,9 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
     if (beyond) {
         decision.reason = flags & OVERLAP_WORD_COMMUNICATION ? decision.reason : OVERLAP_REASON_cannot_launch;
         decision.dynamic_shared = beyond;
-        flags = (flags & ~(OVERLAP_WORD_CHANGED | WINDOW_BITS)) | OVERLAP_WORD_DIRECT; /* there is nothing to prove, and... */
-        place = 0;                                                     /* ...the program may set another limit */
+        flags = (flags & ~(OVERLAP_WORD_CHANGED | WINDOW_BITS)) |
+                OVERLAP_WORD_DIRECT; /* there is nothing to prove, and... */
+        place = 0;                   /* ...the program may set another limit */
         if (beyond != request->config.sharedMemBytes)
             flags |= OVERLAP_WORD_CHANGED;
     } else if (handle && facts.policy && facts.policy->rule_count && !(flags & OVERLAP_WORD_COMMUNICATION))

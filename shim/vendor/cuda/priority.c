@@ -3,8 +3,8 @@
  * run beside communication (its blocks that find their place taken would run as a second wave). */
 #include "cuda.h"
 
-static uint32_t ended;                   /* reason, 0: auto goes on (no reason of its own is 0) */
-static uint32_t refused;                 /* launches take no priority of their own */
+static uint32_t ended;   /* reason, 0: auto goes on (no reason of its own is 0) */
+static uint32_t refused; /* launches take no priority of their own */
 _Static_assert(OVERLAP_REASON_shaped == 0, "not among the reasons for which auto ends");
 
 /* Launches take a priority since CUDA 12.0. */

@@ -149,15 +149,14 @@ __attribute__((noinline)) static void ask(struct overlap_order *order, CUstream 
 }
 
 static void count_outside(struct overlap_order *order, bool filling) {
-    /* Launches that were told another reason than not_overlapping keep it. */
     static __thread uint64_t not_counted __attribute__((tls_model("initial-exec")));
     uint64_t **counter = &this_thread.outside[filling];
+    /* Launches that were told another reason than not_overlapping keep it. */
+    if (!*counter && (filling || this_thread.where == OVERLAP_WHERE_OUTSIDE))
+        *counter = overlap_window_outside(order, this_thread.of, filling);
     if (!*counter)
-        *counter = !filling && this_thread.where != OVERLAP_WHERE_OUTSIDE
-                       ? &not_counted
-                       : overlap_window_outside(order, this_thread.of, filling);
-    if (*counter)
-        __atomic_store_n(*counter, **counter + 1, __ATOMIC_RELEASE);
+        *counter = &not_counted;
+    __atomic_store_n(*counter, **counter + 1, __ATOMIC_RELEASE);
 }
 
 enum overlap_where window_asks(CUstream stream, bool per_thread, uint64_t word) {

@@ -272,9 +272,8 @@ MUTANTS = [
     one(
         "a reason too early in the list",
         f"{CORE}/reason.def",
-        'REASON(window_expired, 0, "nothing waited for the communication beside it for 512 launches: '
-        'the overlap window was closed")\n',
-        "",
+        "REASON(graph_priority_ignored,",
+        'REASON(not_yet, 0, "of a later version")\nREASON(graph_priority_ignored,',
         DECIDE,
     ),
 ]

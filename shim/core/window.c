@@ -70,9 +70,9 @@ struct overlap_before overlap_window_communicates(struct overlap_order *order, s
                                                   bool computed) {
     struct overlap_before found = {0, false};
     stream = overlap_stream_here(stream);
+    overlap_order_action(order, stream); /* which may be behind something unknown by that */
     if (!stream || overlap_stream_is_unknown(order, stream))
         return found;
-    overlap_order_action(order, stream);
     found = before(order, stream);
     if (stream->communication < 0) {
         if (!overlap_order_locked(order))

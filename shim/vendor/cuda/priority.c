@@ -4,6 +4,7 @@
 #include "cuda.h"
 
 static uint32_t ended;   /* reason, 0: auto goes on (no reason of its own is 0) */
+static uint32_t asked;   /* some device that was used has a policy that says auto */
 static uint32_t refused; /* launches take no priority of their own */
 _Static_assert(OVERLAP_REASON_shaped == 0, "not among the reasons for which auto ends");
 
@@ -28,7 +29,10 @@ bool priority_is_auto(const struct overlap_policy *policy) {
 bool priority_for(const struct overlap_policy *policy, int *priority, uint32_t *reason) {
     if (!policy)
         return false;
-    uint32_t why = policy->priority == OVERLAP_PRIORITY_AUTO ? __atomic_load_n(&ended, __ATOMIC_ACQUIRE) : 0;
+    const bool is_auto = policy->priority == OVERLAP_PRIORITY_AUTO;
+    uint32_t why = is_auto ? __atomic_load_n(&ended, __ATOMIC_ACQUIRE) : 0;
+    if (is_auto)
+        __atomic_store_n(&asked, 1, __ATOMIC_RELAXED);
     if (why) {
         *reason = why;
         return false;
@@ -59,7 +63,8 @@ void priority_refused(void) {
  * beside it. Where there are several, or where communication comes ahead of time, it gets in between kernels anyway
  * (tools/bench/README.md has the comparison of rules). */
 void priority_unhurried(void) {
-    end(OVERLAP_REASON_communication);
+    if (__atomic_load_n(&asked, __ATOMIC_RELAXED)) /* else there is nothing to end, and nothing to say about it */
+        end(OVERLAP_REASON_communication);
 }
 
 bool priority_is_unhurried(void) {

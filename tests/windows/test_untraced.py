@@ -1,0 +1,46 @@
+"""The checker reads a trace, and a trace asks about every launch. Without one most launches go by what their thread was
+told last, or unseen: that must come to the same."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from conftest import examples
+from generate import random_program
+from interpreter import compile_to, environment_of
+from operations import line_of
+
+from pyshim.report import collect, summary
+
+EACH = 50
+# What a query answers depends on how far the GPU is.
+WITHOUT = "qQT"
+
+
+@pytest.fixture(scope="module", params=["symbol", "proc_address"])
+def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_to(tmp_path_factory.mktemp("untraced"), request.param == "proc_address")
+
+
+def reasons(program: Path, base: Mapping[str, str], folder: Path, lines: Sequence[str], trace: bool) -> dict[str, int]:
+    pages = folder / f"trace-{trace}"
+    pages.mkdir(parents=True)
+    env = {**environment_of(base, folder), "OVERLAP_REPORT": str(pages)}
+    if not trace:
+        del env["OVERLAP_TRACE"]
+    text = "".join(f"{line}\n" for line in lines)
+    done = subprocess.run([str(program)], env=env, input=text, text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return dict(summary.as_json(collect.collect(str(pages)), [])["totals"]["reasons"])
+
+
+def test_a_trace_changes_nothing(program: Path, clean_environment: Mapping[str, str], tmp_path: Path) -> None:
+    for first in range(0, examples(600), EACH):
+        lines = [line_of(random_program(seed, longest=60, without=WITHOUT)) for seed in range(first, first + EACH)]
+        found = [
+            reasons(program, clean_environment, tmp_path / str(first), lines, trace) for trace in (True, False)
+        ]
+        assert found[0] == found[1], f"programs {first} to {first + EACH - 1}"

@@ -102,7 +102,9 @@ struct overlap_world {
 
 struct overlap_order {
     uint64_t version; /* another one whenever an answer may be another one; only grows */
-    uint32_t lock;
+    uint64_t lock;       /* a number of the thread that has it */
+    void (*pause)(void); /* of the caller's, or NULL: lets other threads run */
+    uint32_t stuck;      /* nobody has given it back for long */
     uint32_t legacy_matters; /* blocking streams know of communication: launches on the legacy stream pass it on */
     uint32_t lost;           /* a stream or event found no place: the unknown may know everything */
     uint32_t exported;       /* other processes wait for events of this one */

@@ -5,16 +5,26 @@
 #include "window.h"
 
 #define DEAD UINT64_MAX /* key of a place whose stream is gone */
-enum { PROBES = 64, PATIENCE = 100000 };
+enum { PROBES = 64, SPINS = 1000, PATIENCE = 100000 };
 
+/* A holder that has lost its processor gets it back by our pausing. One that never comes back is not waited for twice. */
 bool overlap_order_locked(struct overlap_order *order) {
-    for (int i = 0; i < PATIENCE; i++) {
-        uint32_t none = 0;
+    static __thread char self __attribute__((tls_model("initial-exec")));
+    const uint64_t me = (uint64_t)(uintptr_t)&self;
+    const int patience = order->pause && !OVERLAP_LOAD(order->stuck) ? PATIENCE : SPINS;
+    for (int i = 0; i < patience && OVERLAP_LOAD(order->lock) != me; i++) { /* ours: a signal interrupted us */
+        uint64_t none = 0;
         if (!OVERLAP_LOAD(order->lock) &&
-            __atomic_compare_exchange_n(&order->lock, &none, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            __atomic_compare_exchange_n(&order->lock, &none, me, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+            __atomic_store_n(&order->stuck, 0, __ATOMIC_RELAXED);
             return true;
+        }
+        if (i >= SPINS)
+            order->pause();
     }
-    __atomic_store_n(&order->lost, 1, __ATOMIC_RELEASE); /* a signal handler that interrupted its holder, perhaps */
+    if (OVERLAP_LOAD(order->lock) != me)
+        __atomic_store_n(&order->stuck, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&order->lost, 1, __ATOMIC_RELEASE);
     return false;
 }
 

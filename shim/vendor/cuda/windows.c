@@ -39,8 +39,10 @@ __attribute__((cold, noinline)) static struct overlap_order *begin(void) {
         return NULL; /* not yet */
     if (__atomic_compare_exchange_n(&state, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
         struct overlap_order *order = wanted(settings) ? overlap_map(sizeof *order) : NULL;
-        if (order)
+        if (order) {
             order->version = 2; /* 0 is that of no answer */
+            order->pause = overlap_pause;
+        }
         __atomic_store_n(&window_model, order, __ATOMIC_RELEASE);
         __atomic_store_n(&window_version, order ? &order->version : &no_version, __ATOMIC_RELEASE);
         __atomic_store_n(&state, order ? 3 : 2, __ATOMIC_RELEASE);

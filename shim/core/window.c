@@ -139,6 +139,38 @@ void overlap_window_return(struct overlap_stream *stream, uint64_t serial, uint6
     }
 }
 
+bool overlap_window_alone(struct overlap_stream *stream, enum overlap_alone why) {
+    stream = overlap_stream_here(stream);
+    if (!stream || stream->communication < 0)
+        return false;
+    struct overlap_world *const world = stream->world;
+    const int32_t c = stream->communication;
+    if (OVERLAP_LOAD(world->communication[c].used) >= OVERLAP_LOAD(world->now.entry[c]))
+        return false;
+    __atomic_fetch_add(&world->communication[c].alone[why], 1, __ATOMIC_RELAXED);
+    return true;
+}
+
+bool overlap_window_is_over(struct overlap_order *order, struct overlap_stream *stream) {
+    return stream && stream->world == &order->eager && stream->communication >= 0 &&
+           OVERLAP_LOAD(order->finished.entry[stream->communication]) >=
+               OVERLAP_LOAD(order->eager.now.entry[stream->communication]);
+}
+
+/* The last launches of an entry, `open` up to `now`, can overlap this stream's after all. */
+static void take_back(struct overlap_stream *stream, uint32_t c, uint64_t now, uint64_t open,
+                      struct overlap_found *found) {
+    if (OVERLAP_LOAD(stream->world->communication[c].used) != now)
+        __atomic_store_n(&stream->world->communication[c].used, now, __ATOMIC_RELEASE);
+    for (int why = 0; why < 2; why++) {
+        uint32_t *const alone = &stream->world->communication[c].alone[why];
+        uint32_t count = __atomic_load_n(alone, __ATOMIC_RELAXED);
+        const uint32_t back = count < open ? count : (uint32_t)open;
+        if (back && __atomic_compare_exchange_n(alone, &count, count - back, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            found->undone[why] += back;
+    }
+}
+
 struct overlap_found overlap_window_find(struct overlap_order *order, struct overlap_stream *stream, uint32_t wanted) {
     struct overlap_found found = {.where = OVERLAP_WHERE_OUTSIDE, .granted = UINT32_MAX};
     uint64_t own = 0, last = 0;
@@ -148,7 +180,7 @@ struct overlap_found overlap_window_find(struct overlap_order *order, struct ove
     found.serial = stream->serial;
     overlap_order_action(order, stream);
     const struct overlap_world *const world = stream->world;
-    const bool unknown = overlap_stream_is_unknown(order, stream);
+    const bool unknown = found.unknown = overlap_stream_is_unknown(order, stream);
     for (uint32_t c = 0; c < OVERLAP_LOAD(world->communications); c++) {
         const uint64_t now = OVERLAP_LOAD(world->now.entry[c]), known = overlap_stream_knows(order, stream, c);
         const uint64_t ordinal = __atomic_load_n(&world->communication[c].ordinal, __ATOMIC_RELAXED);
@@ -160,7 +192,10 @@ struct overlap_found overlap_window_find(struct overlap_order *order, struct ove
             continue;
         }
         const uint64_t base = OVERLAP_LOAD(world->communication[c].base);
-        if (unknown || now <= known || now <= base || ordinal <= found.newest)
+        if (unknown || now <= known || now <= base)
+            continue;
+        take_back(stream, c, now, now - (known > base ? known : base), &found);
+        if (ordinal <= found.newest)
             continue;
         found.newest = ordinal;
         found.sequence = __atomic_load_n(&world->communication[c].sequence, __ATOMIC_RELAXED);

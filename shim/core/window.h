@@ -90,6 +90,8 @@ struct overlap_world {
         uint64_t ordinal;                /* when the last launch was: the version then */
         uint64_t sequence;               /* that the caller gave it, + 1 */
         uint32_t prefetch; /* the last launch did not wait for the computation that was launched before it */
+        uint32_t alone[2]; /* launches that were said to overlap nothing: by enum overlap_alone */
+        uint64_t used;     /* launches up to this one were overlapped by something */
         uint32_t padding;
     } communication[OVERLAP_CLOCK_COMMUNICATION];
     struct {
@@ -212,15 +214,29 @@ enum overlap_where {
     OVERLAP_WHERE_SAME_STREAM, /* outside, and communication is on this very stream */
 };
 
+/* Why communication overlaps nothing. */
+enum overlap_alone {
+    OVERLAP_ALONE_SAME_STREAM, /* what was launched behind it is on its stream */
+    OVERLAP_ALONE_WAITED_FOR,  /* ...waits for it */
+};
+
 struct overlap_found {
     uint32_t where;          /* enum overlap_where */
     uint32_t granted;        /* launches that may take the same answer while the version is the same */
     uint64_t newest, serial; /* for overlap_window_return() */
+    bool unknown;            /* outside, because nobody knows what the stream waits for */
+    uint32_t undone[2];      /* communication that was said to overlap nothing, and does now */
     uint64_t sequence; /* INSIDE: number of the newest communication launch that it could overlap, + 1; 0: none given */
 };
 
 /* Is a launch on this stream (NULL: not known) in a window now? wanted: how many launches ask; 0: just looking. */
 struct overlap_found overlap_window_find(struct overlap_order *order, struct overlap_stream *stream, uint32_t wanted);
+
+/* The last communication launch of the stream seems to overlap nothing; false: something does. */
+bool overlap_window_alone(struct overlap_stream *stream, enum overlap_alone why);
+
+/* Has the host seen all communication of the stream to be over? */
+bool overlap_window_is_over(struct overlap_order *order, struct overlap_stream *stream);
 
 /* Gives back what was granted and not taken. */
 void overlap_window_return(struct overlap_stream *stream, uint64_t serial, uint64_t newest, uint32_t left);

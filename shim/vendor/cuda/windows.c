@@ -130,13 +130,22 @@ struct overlap_stream *window_stream(struct overlap_order *order, CUstream strea
 
 /* ---- Computation ---- */
 
+static struct overlap_found find(struct overlap_order *order, struct overlap_stream *of, uint32_t wanted) {
+    const struct overlap_found found = overlap_window_find(order, of, wanted);
+    if (found.undone[OVERLAP_ALONE_SAME_STREAM])
+        launch_take_back(OVERLAP_COUNTER_SAME_STREAM, found.undone[OVERLAP_ALONE_SAME_STREAM]);
+    if (found.undone[OVERLAP_ALONE_WAITED_FOR])
+        launch_take_back(OVERLAP_COUNTER_WAITED_FOR, found.undone[OVERLAP_ALONE_WAITED_FOR]);
+    return found;
+}
+
 __attribute__((noinline)) static void ask(struct overlap_order *order, CUstream stream, bool per_thread) {
     struct this_thread *const thread = &this_thread;
     if (thread->of && thread->where == OVERLAP_WHERE_INSIDE)
         overlap_window_return(thread->of, thread->serial, thread->newest, thread->left);
     const uint64_t version = __atomic_load_n(&order->version, __ATOMIC_ACQUIRE);
     struct overlap_stream *of = window_stream(order, stream, per_thread);
-    const struct overlap_found found = overlap_window_find(order, of, overlap_armed()->trace ? 1 : ASKED);
+    const struct overlap_found found = find(order, of, overlap_armed()->trace ? 1 : ASKED);
     /* Which default stream it is can change without us. */
     thread->version = (uintptr_t)stream <= CU_STREAM_PER_THREAD && !only_one() ? 0 : version;
     thread->stream = stream;
@@ -182,7 +191,7 @@ struct overlap_found window_look(CUstream stream, bool per_thread) {
     struct overlap_order *order = windows();
     if (!order)
         return (struct overlap_found){0};
-    return overlap_window_find(order, window_stream(order, stream, per_thread), 0);
+    return find(order, window_stream(order, stream, per_thread), 0);
 }
 
 /* ---- Communication ---- */
@@ -220,7 +229,12 @@ void window_communicates(CUstream stream, bool per_thread, enum overlap_way way)
     if (before.filling)
         priority_one_wave_beside();
     window_after(order);
-    follow_begin(stream, per_thread);
+    follow_begin(stream, per_thread, before.launched || before.filling);
+}
+
+void window_saw(struct overlap_order *order, const struct overlap_seen *seen) {
+    overlap_order_saw(order, seen);
+    follow_host();
 }
 
 void window_numbered(CUstream stream, bool per_thread, uint64_t sequence) {

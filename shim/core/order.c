@@ -1,5 +1,6 @@
 /* What orders what: streams, contexts, captures and what the host knows, as clocks. Events are in event.c, launches in
  * window.c; WINDOWS.md says what each call means. */
+#include <stddef.h>
 #include <string.h>
 
 #include "window.h"
@@ -112,8 +113,10 @@ void overlap_order_unknown(struct overlap_order *order, struct overlap_stream *s
     const uint64_t number = number_of_wait(order);
     overlap_clock_raise(&stream->unknown, number);
     overlap_clock_raise(&stream->context->unknown, number);
-    if (stream->kind == OVERLAP_STREAM_BLOCKING && stream->world == &order->eager)
+    if (stream->kind == OVERLAP_STREAM_BLOCKING && stream->world == &order->eager) {
         overlap_clock_raise(&stream->context->blocking_unknown, number);
+        __atomic_store_n(&order->legacy_matters, 1, __ATOMIC_RELEASE);
+    }
     overlap_order_action(order, stream);
     overlap_order_changed(order);
 }
@@ -145,7 +148,9 @@ static struct overlap_stream *take_place(struct overlap_order *order, uint64_t k
             continue;
         if (owner == 0)
             order->used[order->used_count++] = (uint32_t)(stream - order->streams);
-        memset((char *)stream + sizeof stream->key, 0, sizeof *stream - sizeof stream->key);
+        /* World and context stay until they are set: whoever still has the stream that was here may look into them. */
+        __atomic_store_n(&stream->ready, 0, __ATOMIC_RELEASE);
+        memset(&stream->captured, 0, sizeof *stream - offsetof(struct overlap_stream, captured));
         stream->communication = stream->computation = -1;
         stream->serial = ++order->serials;
         __atomic_store_n(&stream->key, key, __ATOMIC_RELEASE);

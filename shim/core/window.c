@@ -130,8 +130,13 @@ static uint32_t grant(struct overlap_stream *stream, uint64_t newest, uint32_t w
 
 void overlap_window_return(struct overlap_stream *stream, uint64_t serial, uint64_t newest, uint32_t left) {
     if (left && __atomic_load_n(&stream->serial, __ATOMIC_RELAXED) == serial &&
-        __atomic_load_n(&stream->newest, __ATOMIC_RELAXED) == newest)
-        __atomic_fetch_sub(&stream->inside, left, __ATOMIC_RELAXED);
+        __atomic_load_n(&stream->newest, __ATOMIC_RELAXED) == newest) {
+        /* Another thread may have begun to count anew meanwhile. */
+        uint64_t inside = __atomic_load_n(&stream->inside, __ATOMIC_RELAXED);
+        while (!__atomic_compare_exchange_n(&stream->inside, &inside, inside > left ? inside - left : 0, false,
+                                            __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            ;
+    }
 }
 
 bool overlap_window_alone(struct overlap_stream *stream, enum overlap_alone why) {
@@ -218,6 +223,8 @@ uint64_t *overlap_window_outside(struct overlap_order *order, struct overlap_str
         for (int32_t i = 0; stream->computation < 0 && i < OVERLAP_CLOCK_COMPUTATION; i++) {
             if ((uint32_t)i < world->computations && world->computation[i].owner)
                 continue;
+            for (int filling = 0; filling < 2; filling++) /* those of the owner before are nobody's any more */
+                overlap_clock_raise(&world->computation[i].counted[filling], world->computation[i].base[filling]);
             __atomic_store_n(&world->computation[i].owner, stream, __ATOMIC_RELEASE);
             if ((uint32_t)i >= world->computations)
                 __atomic_store_n(&world->computations, (uint32_t)i + 1, __ATOMIC_RELEASE);

@@ -171,6 +171,7 @@ static CUresult waits_unseen(enum hook hook, CUstream stream, CUresult result) {
         if (overlap_stream_here(its) != its)
             __atomic_store_n(&exec_may_wait, 1, __ATOMIC_RELAXED);
         overlap_order_unknown(order, its);
+        window_after(order);
     }
     return result;
 }

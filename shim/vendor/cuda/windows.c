@@ -256,6 +256,9 @@ void window_context_gone(const void *context) {
  * their addresses. */
 void window_device_over(void) {
     struct overlap_order *order = windows();
+    const uint64_t only = only_one() ? __atomic_load_n(&first, __ATOMIC_RELAXED) : 0;
+    if (order && only)
+        overlap_order_context_gone(order, only); /* and what its streams wait for with it; it may come back as it was */
     if (order)
         overlap_order_saw(order, &(struct overlap_seen){.all = true});
 }

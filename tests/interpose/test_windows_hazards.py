@@ -125,3 +125,10 @@ def test_streams_that_get_the_address_of_one_that_had_waited(hazard: Hazard) -> 
 def test_nothing_is_lost_while_a_large_context_ends(hazard: Hazard) -> None:
     """The others wait for it as long as that takes."""
     assert answers(hazard("busy", 3)).endswith(WORKS + "ci")
+
+
+def test_streams_and_events_that_all_threads_use_at_once(hazard: Hazard) -> None:
+    """tools/sanitize.py has the same under its sanitizers."""
+    done = hazard("races", 4000)
+    assert answers(done)[-4:] == WORKS
+    assert done.reasons["shaped"] > 100

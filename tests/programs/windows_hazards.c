@@ -23,7 +23,7 @@ static void *parameters[] = {&a, &b};
 static int bad;
 
 static void good(int result) {
-    bad += result != 0;
+    __atomic_fetch_add(&bad, result != 0, __ATOMIC_RELAXED);
 }
 static void load(void) {
     void *module;
@@ -155,7 +155,7 @@ static void forks(int count) {
             _exit(0);
         }
         waitpid(child, &status, 0);
-        bad += status != 0;
+        good(status);
     }
 }
 /* A kernel that no rule is for may go its way unseen, but not where it orders the blocking streams. */
@@ -337,6 +337,73 @@ static void busy(int count) {
     wait_for(x, y); /* an event that tells nothing: nobody has lost one that might */
     launch(k, x);
 }
+/* Everybody uses the same streams and events, all at the same time; and captures, and graphs of its own. */
+static void *shared_streams[4], *shared_events[8];
+static int races_left;
+static void *uses(void *number) {
+    unsigned seed = (unsigned)(uintptr_t)number * 977 + 1;
+    good(CU(cuCtxSetCurrent)(primary));
+    void *own = stream(); /* never a blocking one: others may launch on the legacy stream while it captures */
+    while (__atomic_fetch_sub(&races_left, 1, __ATOMIC_RELAXED) > 0) {
+        void *const one = shared_streams[(seed = seed * 1103515245u + 12345u) >> 16 & 3];
+        void *const it = shared_events[seed >> 20 & 7];
+        switch (seed >> 24 & 7) {
+        case 0:
+            launch(comm, one);
+            break;
+        case 1:
+            good(CU(cuEventRecord)(it, one));
+            break;
+        case 2:
+            good(CU(cuStreamWaitEvent)(own, it, 0));
+            break;
+        case 3:
+            good(CU(cuStreamWaitEvent)(one, it, 0));
+            break;
+        case 4:
+            launch(comm, own);
+            CU(cuEventQuery)(it);
+            break;
+        case 5:
+            launch(k, NULL);
+            good(CU(cuStreamSynchronize)(own));
+            break;
+        case 6: {
+            void *graph, *exec;
+            good(CU(cuStreamBeginCapture_v2)(own, 2));
+            launch(comm, own);
+            launch(k, own);
+            good(CU(cuStreamEndCapture)(own, &graph));
+            good(CU(cuGraphInstantiateWithFlags)(&exec, graph, 0));
+            good(CU(cuGraphLaunch)(exec, one));
+            good(CU(cuGraphExecDestroy)(exec));
+            good(CU(cuGraphDestroy)(graph));
+            break;
+        }
+        default:
+            good(CU(cuStreamDestroy_v2)(own));
+            own = stream();
+        }
+        launch(k, own);
+        launch(k, one);
+    }
+    return NULL;
+}
+static void races(int count) {
+    enum { THREADS = 4 };
+    pthread_t made[THREADS];
+    races_left = count;
+    for (int i = 0; i < 8; i++)
+        shared_events[i] = event();
+    for (int i = 0; i < 4; i++)
+        shared_streams[i] = stream_of(i != 3);
+    for (int i = 0; i < THREADS; i++)
+        good(pthread_create(&made[i], NULL, uses, (void *)(uintptr_t)i));
+    for (int i = 0; i < THREADS; i++)
+        good(pthread_join(made[i], NULL));
+    good(CU(cuCtxSynchronize)());
+    probe();
+}
 static void forks_busy(int count) {
     enum { THREADS = 2 };
     pthread_t made[THREADS];
@@ -375,6 +442,7 @@ int main(int argc, char **argv) {
     CASE(imported)
     CASE(again)
     CASE(busy)
+    CASE(races)
     printf("bad: %d\n", bad);
     return bad != 0;
 }

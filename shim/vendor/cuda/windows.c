@@ -171,7 +171,7 @@ static void count_outside(struct overlap_order *order, bool filling) {
         *counter = overlap_window_outside(order, this_thread.of, filling);
     if (!*counter)
         *counter = &not_counted;
-    __atomic_store_n(*counter, **counter + 1, __ATOMIC_RELEASE);
+    __atomic_store_n(*counter, __atomic_load_n(*counter, __ATOMIC_RELAXED) + 1, __ATOMIC_RELEASE);
 }
 
 enum overlap_where window_asks(CUstream stream, bool per_thread, uint64_t word) {

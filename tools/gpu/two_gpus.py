@@ -1,6 +1,6 @@
 """Real collectives of two GPUs beside real computation: what each arm's step takes, and whether it computes the same.
 
-    python two_gpus.py OUTPUT.json [--rounds N] [--profile] --arm 'NAME: [VARIABLE=VALUE ...] [COMMAND ...]' ...
+    python two_gpus.py OUTPUT.json [--rounds N] [--profile [--launches]] --arm 'NAME: [VARIABLE=VALUE ...] [COMMAND]'
     python two_gpus.py two_gpus.json --arm 'bare:' --arm 'h200: overlap-run --policy h200 --report DIR'
 
 An arm is two processes, one a GPU, with the command in front of them and the variables set. All arms are started at
@@ -8,8 +8,9 @@ once, wait, and take turns (A B C C B A ...), so that what drifts hits all alike
 stream of computation; the host runs ahead, as in training. Sizes are chosen once, by the first arm, so that computation
 to communication is about the ratio that the name of a case says.
 
-Variables of this program, for an arm: TWO_GPUS_BLAS=cublaslt: that library for products; TWO_GPUS_LEAVE=N: its products
-leave N multiprocessors to others; TWO_GPUS_COUNT=1: the profiler counts all kernels of the process.
+Variables of this program, for an arm: TWO_GPUS_KINDS=A,B: takes part in these kinds of cases only, so that what its
+processes have seen of others does not matter; TWO_GPUS_BLAS=cublaslt: that library for products; TWO_GPUS_LEAVE=N: its
+products leave N multiprocessors to others; TWO_GPUS_COUNT=1: the profiler counts all kernels of the process.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ CASES = {
     "backward": RATIOS,
     "pairs": {"8:1": 8.0, **RATIOS},
     "synchronous": {"1:1": 1.0},
+    "blocking_calls": {"1:1": 1.0},
+    "sharded": {"2:1": 2.0, "1:1": 1.0},
     "forward_attention": RATIOS,
     "simt_products": RATIOS,
 }
@@ -57,14 +60,14 @@ class Case:
         self.step, self.reduce_all = getattr(self, kind)(made)
 
     def reduce(self, tensor: Any) -> Any:
-        return self.dist.all_reduce(tensor, async_op=True) if self.communicates else None
+        return self.dist.all_reduce(tensor, async_op=self.asynchronous) if self.communicates else None
 
     def wait(self, works: list[Any]) -> None:
         for work in works:
             if work is not None:
                 work.wait()
 
-    communicates = True
+    communicates = asynchronous = True
 
     def backward(self, made: dict[str, Any]) -> tuple[Callable[[], None], Callable[[], None]]:
         """DDP, size: tokens. A layer's two products, an elementwise kernel; its gradient is reduced beside the next."""
@@ -170,6 +173,76 @@ class Case:
         """Tensor-parallel layers whose sum is waited for at once: nothing overlaps."""
         return self.pairs(made, halves=1)
 
+    def blocking_calls(self, made: dict[str, Any]) -> tuple[Callable[[], None], Callable[[], None]]:
+        """The same with async_op=False: since PyTorch 2.8 on the stream of computation itself."""
+        self.asynchronous = False
+        return self.pairs(made, halves=1)
+
+    def sharded(self, made: dict[str, Any]) -> tuple[Callable[[], None], Callable[[], None]]:
+        """As FSDP2: weights gathered a layer ahead on one stream, gradients scattered on another. size: tokens."""
+        torch, dist = self.torch, self.dist
+        rank, rows = dist.get_rank(), WIDTH // 2
+        shards = [torch.randn(WIDTH, WIDTH, **made)[rank * rows :][:rows] * WIDTH**-0.5 for _ in range(LAYERS)]
+        whole = [torch.zeros(WIDTH, WIDTH, **made) for _ in range(2)]
+        gradients = [torch.empty(WIDTH, WIDTH, **made) for _ in range(2)]
+        scattered = [torch.empty(rows, WIDTH, **made) for _ in range(LAYERS)]
+        flows = [torch.randn(self.size, WIDTH, **made) for _ in range(LAYERS + 1)]
+        errors = [torch.randn(self.size, WIDTH, **made) for _ in range(2)]
+        seed = torch.randn(self.size, WIDTH, **made)
+        self.results = [*scattered, flows[LAYERS], errors[LAYERS % 2]]
+        gathers, scatters = torch.cuda.Stream(), torch.cuda.Stream()
+        gathered = [torch.cuda.Event() for _ in range(2)]
+        used = [torch.cuda.Event() for _ in range(2)]
+        sent = [torch.cuda.Event() for _ in range(2)]
+
+        def gather(layer: int) -> None:
+            with torch.cuda.stream(gathers):
+                gathers.wait_event(used[layer % 2])
+                if self.communicates:
+                    dist.all_gather_into_tensor(whole[layer % 2], shards[layer])
+                gathered[layer % 2].record()
+
+        def scatter(layer: int) -> None:
+            scatters.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(scatters):
+                if self.communicates:
+                    dist.reduce_scatter_tensor(scattered[layer], gradients[layer % 2])
+                sent[layer % 2].record()
+
+        def over(order: list[int], body: Callable[[int], None]) -> None:
+            gather(order[0])
+            for place, layer in enumerate(order):
+                if place + 1 < len(order):
+                    gather(order[place + 1])
+                torch.cuda.current_stream().wait_event(gathered[layer % 2])
+                body(layer)
+
+        def forward(layer: int) -> None:
+            torch.mm(flows[layer], whole[layer % 2], out=flows[layer + 1])
+            used[layer % 2].record()
+            torch.nn.functional.relu_(flows[layer + 1])
+
+        def backward(layer: int) -> None:
+            torch.mm(errors[layer % 2], whole[layer % 2].t(), out=errors[1 - layer % 2])
+            used[layer % 2].record()
+            torch.cuda.current_stream().wait_event(sent[layer % 2])
+            torch.mm(flows[layer].t(), errors[layer % 2], out=gradients[layer % 2])
+            scatter(layer)
+
+        def step() -> None:
+            over(list(range(LAYERS)), forward)
+            errors[(LAYERS - 1) % 2].copy_(seed)
+            over(list(reversed(range(LAYERS))), backward)
+            torch.cuda.current_stream().wait_stream(scatters)
+
+        def reduce_all() -> None:
+            for layer in range(LAYERS):
+                dist.all_gather_into_tensor(whole[layer % 2], shards[layer])
+                dist.all_gather_into_tensor(whole[layer % 2], shards[layer])
+                dist.reduce_scatter_tensor(scattered[layer], gradients[layer % 2])
+
+        return step, reduce_all
+
     def timed(self, body: Callable[[], None], count: int) -> list[float]:
         """Milliseconds of each call, by events on the stream of computation; the host runs ahead."""
         torch = self.torch
@@ -192,11 +265,32 @@ class Case:
         return f"{total:016x}"
 
 
-def kernels_of(profiler: Any) -> list[dict[str, Any]]:
+def events_of(profiler: Any) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "trace.json")
         profiler.export_chrome_trace(path)
-        return [event for event in json.loads(Path(path).read_text())["traceEvents"] if event.get("cat") == "kernel"]
+        made: list[dict[str, Any]] = json.loads(Path(path).read_text())["traceEvents"]
+        return made
+
+
+def kernels_of(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [event for event in events if event.get("cat") == "kernel"]
+
+
+def launches_of(events: list[dict[str, Any]]) -> list[list[Any]]:
+    """In the order in which they were launched: name, start, microseconds, stream, blocks, threads."""
+    called = {
+        event["args"]["correlation"]: event["ts"]
+        for event in events
+        if event.get("cat") in ("cuda_runtime", "cuda_driver") and "correlation" in event.get("args", {})
+    }
+    found = []
+    for event in sorted(kernels_of(events), key=lambda event: called.get(event["args"]["correlation"], 0)):
+        arguments = event["args"]
+        sizes = (arguments["grid"], arguments["block"])
+        blocks, threads = (size[0] * size[1] * size[2] for size in sizes)
+        found.append([event["name"][:80], event["ts"], event["dur"], arguments["stream"], blocks, threads])
+    return found
 
 
 def concurrency(events: list[dict[str, Any]]) -> dict[str, Any]:
@@ -270,7 +364,10 @@ def rank_main() -> int:
             kinds = [torch.profiler.ProfilerActivity.CUDA]
             with torch.profiler.profile(activities=kinds) as profiler:
                 case.timed(case.step, 3)
-            answer["profile"] = concurrency(kernels_of(profiler))
+            events = events_of(profiler)
+            answer["profile"] = concurrency(kernels_of(events))
+            if request.get("launches"):
+                answer["profile"]["launches"] = launches_of(events)
         torch.cuda.synchronize()
         return answer
 
@@ -285,7 +382,7 @@ def rank_main() -> int:
     torch.cuda.synchronize()
     if counting:
         counted.stop()
-        print(SERVED + json.dumps({"kernels": len(kernels_of(counted))}), flush=True)
+        print(SERVED + json.dumps({"kernels": len(kernels_of(events_of(counted)))}), flush=True)
     dist.destroy_process_group()
     return 0
 
@@ -301,6 +398,7 @@ class Arm:
         while words and "=" in words[0] and not words[0].startswith("-"):
             key, _, value = words.pop(0).partition("=")
             variables[key] = value
+        self.kinds = [kind for kind in variables.get("TWO_GPUS_KINDS", "").split(",") if kind]
         self.said: list[Queue[str]] = []
         self.errors: list[list[str]] = [[], []]
         self.processes = []
@@ -402,6 +500,7 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=120, help="seconds after which no further case is begun")
     parser.add_argument("--only", action="append", choices=list(CASES), help="kinds of cases")
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--launches", action="store_true", help="with --profile: every launch of it")
     parser.add_argument("--arm", action="append", required=True)
     options = parser.parse_args()
     begun = time.monotonic()
@@ -416,8 +515,9 @@ def main() -> int:
             print("no time for", kind, ratio, file=sys.stderr)
             continue
         case: dict[str, Any] = {"kind": kind, "ratio": ratio, "size": size, "arms": {}}
+        taking_part = [arm for arm in arms if not arm.kinds or kind in arm.kinds]
         for number in range(options.rounds):
-            for arm in arms if number % 2 == 0 else reversed(arms):
+            for arm in taking_part if number % 2 == 0 else reversed(taking_part):
                 last = number == options.rounds - 1
                 request = {"kind": kind, "size": size, "digest": number == 0 or last, "alone": number < 2}
                 kept = case["arms"].setdefault(arm.name, {"ranks": [{}, {}]})
@@ -441,8 +541,10 @@ def main() -> int:
     for case in result["cases"] if options.profile else ():
         if case["ratio"] == "1:1":
             for arm in arms:
+                if arm.kinds and case["kind"] not in arm.kinds:
+                    continue
                 request = {"kind": case["kind"], "size": case["size"], "steps": 1, "profile": True}
-                answer = arm.ask(request)[0]
+                answer = arm.ask({**request, "launches": options.launches})[0]
                 if answer:
                     case["arms"][arm.name]["profile"] = answer["profile"]
     print(f"[{time.monotonic() - begun:.0f}s] profiled", file=sys.stderr, flush=True)

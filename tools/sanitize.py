@@ -8,7 +8,8 @@
     analyzer  gcc -fanalyzer over the library's sources
 
 The stress program runs twice, with and without a trace; every launch that it made must be in the report's pages. Then
-tests/programs/churn.c: threads that launch while modules, streams, contexts and graphs come and go.
+tests/programs/churn.c: threads that launch while modules, streams, contexts and graphs come and go; and
+tests/programs/windows_hazards.c: the same for overlap windows, on streams and events that all threads use.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ RUNTIME = {"address": "libasan.so", "thread": "libtsan.so"}
 BEFORE_ANYTHING = {"object.c", "dlsym.c"}
 FINDING = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:|SUMMARY: \w+Sanitizer")
 CHURNING = 64  # threads
+RACES = 4000  # calls on streams and events that all threads use
 CORE = ("table.c", "match.c", "decide.c", "planner.c", "occupancy.c", "gpu.c")
 POLICY = """policy: 1
 name: stress
@@ -46,6 +48,11 @@ compute:
   - {match: {kernel: "*gemm"}, shape: {blocks_per_sm: 1}, when: always}
   - {match: {kernel: "elementwise*"}, shape: {blocks_per_sm: 50%}, when: always}
   - {match: {kernel: "shape_*"}, shape: {blocks_per_sm: 2}, when: always}
+"""
+WINDOWS = """policy: 1
+name: windows
+communication: {priority: auto}
+compute: [{match: {kernel: k}, shape: {blocks_per_sm: 1}, when: overlapping}]
 """
 
 
@@ -101,17 +108,18 @@ def build(kind: str, folder: Path) -> tuple[Path, Path, Path]:
     simulated = sorted((ROOT / "tools" / "simgpu").glob("*.c"))
     shared = ["-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic"]
     run([*compiler(), *FLAGS, *SANITIZE[kind], *shared, *includes, *simulated, "-o", driver, "-lm", "-pthread"])
-    for source in (ROOT / "tests" / "fuzz" / "stress.c", ROOT / "tests" / "programs" / "churn.c"):
+    programs = ROOT / "tests" / "programs"
+    for source in (ROOT / "tests" / "fuzz" / "stress.c", programs / "churn.c", programs / "windows_hazards.c"):
         made = [*compiler(), *FLAGS, *SANITIZE[kind], source, driver, f"-Wl,-rpath,{folder}"]
         run([*made, "-o", folder / source.stem, "-ldl", "-pthread"])
     return library, driver, program
 
 
-def table() -> str:
+def table(policy_text: str = POLICY) -> str:
     from pyshim.policy import reader
     from pyshim.policy.table import compile_table, encode
 
-    policy = reader.read_bytes(POLICY.encode(), "stress.yaml").policy
+    policy = reader.read_bytes(policy_text.encode(), "stress.yaml").policy
     assert policy is not None
     return encode(compile_table([policy]))
 
@@ -154,6 +162,11 @@ def stress(kind: str, folder: Path, threads: int, rounds: int) -> str:
     output = run([*fixed, folder / "churn", CHURNING, 4], env=env, timeout=600)
     if "failed: 0\n" not in output:
         raise Failed(f"churn: {output}")
+    for case in (("races", RACES), ("busy", 1), ("forks_busy", 3)):
+        report = folder / f"report-{case[0]}"
+        report.mkdir()
+        env = {**environment(kind, library, report, False), "SIMGPU_MULTIPROCESSORS": "2"}
+        run([*fixed, folder / "windows_hazards", *case], env={**env, "OVERLAP_TABLE": table(WINDOWS)}, timeout=600)
     return "; traced: ".join(said) + f"; {CHURNING} threads while everything came and went"
 
 

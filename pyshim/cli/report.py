@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 HEADS = ("process", "rank", "program", "policy", "launches", "shaped", "comm", "raised", "refused")
 EPILOG = (
-    "exit status: 0, or 1 without anything to report and, with --check, where something is said to be wrong; 2 usage"
+    "The report goes to stderr, --json to stdout. "
+    "exit status: 0, or 1 without anything to report and, with --check, where there is a warning; 2 usage"
 )
 
 
@@ -34,7 +35,7 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 def _run(options: argparse.Namespace) -> int:
     from pyshim.cli import ui
     from pyshim.report.collect import collect
-    from pyshim.report.findings import findings
+    from pyshim.report.findings import findings, remarks
     from pyshim.report.summary import as_json
 
     if options.launches:
@@ -46,11 +47,11 @@ def _run(options: argparse.Namespace) -> int:
         raise OverlapError(*_nothing(collected))
     found = findings(collected)
     if options.json:
-        ui.answer(json.dumps(as_json(collected, found), indent=2))
+        ui.answer(json.dumps(as_json(collected, found, remarks(collected)), indent=2))
         for sentence in collected.skipped:
             ui.say(f"warning: {sentence}")
     else:
-        _show(collected, found)
+        _show(collected, found, remarks(collected))
     return FINDINGS if options.check and found else 0
 
 
@@ -91,7 +92,7 @@ def _launches(options: argparse.Namespace) -> int:
     return 0
 
 
-def _show(collected: Collected, found: list[str]) -> None:
+def _show(collected: Collected, found: list[str], about: list[str]) -> None:
     from pyshim.cli import ui
     from pyshim.report import text
 
@@ -108,5 +109,7 @@ def _show(collected: Collected, found: list[str]) -> None:
         ui.table(("launches", "share", "reason", "meaning"), reasons, left=(2, 3))
         ui.show()
         ui.table(("launches", "way in"), text.ways(collected), left=(1,))
+    for sentence in about:
+        ui.say(f"note: {sentence}")
     for sentence in found:
         ui.say(f"warning: {sentence}")

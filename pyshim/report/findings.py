@@ -20,7 +20,6 @@ def findings(collected: Collected) -> list[str]:
         *_ranks(collected),
         *_started(collected),
         *_differing(collected),
-        *_alone(collected),
         *_losses(collected),
     ]
 
@@ -86,29 +85,31 @@ def _differing(collected: Collected) -> Iterator[str]:
         yield f"no policy is for {', '.join(names)}: {_listed(idle)} only counted"
 
 
-def _alone(collected: Collected) -> Iterator[str]:
-    """About the program, not about us: nothing that we could do overlaps what the program puts in a row."""
+def remarks(collected: Collected) -> list[str]:
+    """About the program, and not wrong: nothing that we could do overlaps what the program puts in a row."""
     total = sum(page.communication for page in collected.pages)
     same = sum(page.communication_same_stream for page in collected.pages)
     waited = sum(page.communication_waited_for for page in collected.pages)
+    unhurried = sum(page.communication_unhurried for page in collected.pages)
+    said = []
     if same:
-        yield (
-            f"same stream: {same:,} of {total:,} communication launches could not overlap anything, because the "
-            "program launches its computation on the stream of the communication. Collectives that PyTorch 2.8 and "
-            "newer run with async_op=False do that; with async_op=True they have a stream of their own"
+        said.append(
+            f"same stream: {same:,} of {total:,} communication launches could not overlap anything that their thread "
+            "launched behind them, because it was on their own stream. Collectives that PyTorch 2.8 and newer run with "
+            "async_op=False are on the stream of the computation; with async_op=True they have one of their own"
         )
     if waited:
-        yield (
-            f"waited for at once: {waited:,} of {total:,} communication launches could not overlap anything, because "
-            "all computation behind them was told to wait for them"
+        said.append(
+            f"waited for at once: {waited:,} of {total:,} communication launches could not overlap anything that their "
+            "thread launched behind them, because all of it was told to wait for them, or the host waited first"
         )
-    unhurried = sum(page.communication_unhurried for page in collected.pages)
     if unhurried:
-        yield (
+        said.append(
             f"in no hurry: `priority: auto` left {unhurried:,} of {total:,} communication launches as they were, "
             "because computation has several long kernels to run before it waits for communication, or "
             "communication comes ahead of it; `priority: highest` in the policy raises them all the same"
         )
+    return said
 
 
 def _losses(collected: Collected) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -43,12 +44,13 @@ def totals(pages: tuple[Page, ...]) -> dict[str, Any]:
     return result
 
 
-def as_json(collected: Collected, findings: list[str]) -> dict[str, Any]:
+def as_json(collected: Collected, findings: list[str], remarks: Sequence[str] = ()) -> dict[str, Any]:
     return {
         "processes": [_process(page, collected) for page in collected.pages],
         "totals": totals(collected.pages),
         "runs": [run._asdict() for run in collected.runs],
         "findings": findings,
+        "remarks": list(remarks),
     }
 
 

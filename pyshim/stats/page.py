@@ -84,6 +84,7 @@ def _page(page: Any, library: Any) -> Page:
     # A launch may be moved to another reason by another thread: a cell may be negative, its sum over the shards is not.
     by_way = [count % _WRAP for count in by_way]
     by_reason = [count % _WRAP for count in by_reason]
+    counters = [count % _WRAP for count in counters]
     if sum(by_way) != sum(by_reason):
         raise Unreadable("damaged: its counts do not add up")
     return Page(

@@ -1,5 +1,6 @@
 /* Events carry clocks from stream to stream, and to the host. An event that is not in the table was never recorded, or
- * with nothing to tell; unless one was lost for want of a place: then what is not there may know everything. */
+ * with nothing to tell; unless one was lost for want of a place: then what is not there may know everything that was
+ * launched when that happened last. */
 #include <string.h>
 
 #include "window.h"
@@ -37,7 +38,7 @@ static uint32_t next_of(const struct overlap_event *event, uint32_t entry) {
 
 /* Does it tell anything that the host has not seen? */
 static bool means_nothing(struct overlap_order *order, const struct overlap_event *event) {
-    if (event->flags || event->world != &order->eager || event->unknown || event->sequence % 2)
+    if (OVERLAP_LOAD(event->flags) || OVERLAP_LOAD(event->world) != &order->eager || OVERLAP_LOAD(event->unknown))
         return false;
     for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = next_of(event, e))
         if (OVERLAP_LOAD(event->clock.entry[e]) > OVERLAP_LOAD(order->finished.entry[e]))
@@ -45,29 +46,59 @@ static bool means_nothing(struct overlap_order *order, const struct overlap_even
     return true;
 }
 
+/* Begins to write it; false: somebody else does, or it is another event by now. */
+static bool begin(struct overlap_event *event, uint64_t key) {
+    uint32_t sequence = OVERLAP_LOAD(event->sequence);
+    if (sequence % 2 || !__atomic_compare_exchange_n(&event->sequence, &sequence, sequence + 1, false, __ATOMIC_ACQ_REL,
+                                                     __ATOMIC_RELAXED))
+        return false;
+    __atomic_thread_fence(__ATOMIC_RELEASE); /* who reads any of what is written now finds the number odd */
+    if (OVERLAP_LOAD(event->key) == key)
+        return true;
+    __atomic_fetch_add(&event->sequence, 1, __ATOMIC_RELEASE);
+    return false;
+}
+
+/* Takes the place for another event, if nobody is writing there and it is free or (used) means nothing; the lock is
+ * held. */
+static bool take(struct overlap_order *order, struct overlap_event *event, uint64_t key, bool used) {
+    const uint64_t owner = OVERLAP_LOAD(event->key);
+    const bool free = owner == 0 || owner == DEAD;
+    if (!(free || (used && means_nothing(order, event))) || !begin(event, owner))
+        return false;
+    if (free || means_nothing(order, event)) { /* still, where nobody else writes */
+        __atomic_store_n(&event->key, DEAD, __ATOMIC_RELEASE);
+        __atomic_store_n(&event->flags, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&event->world, &order->eager, __ATOMIC_RELAXED);
+        __atomic_store_n(&event->unknown, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&event->communications, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&event->computations, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&event->clock.entry[0], 0, __ATOMIC_RELAXED); /* is read even if no entry means something */
+        __atomic_store_n(&event->key, key, __ATOMIC_RELEASE);
+    }
+    __atomic_fetch_add(&event->sequence, 1, __ATOMIC_RELEASE);
+    return OVERLAP_LOAD(event->key) == key;
+}
+
 static struct overlap_event *add(struct overlap_order *order, uint64_t key) {
-    struct overlap_event *event = find(order, key), *free = NULL;
+    struct overlap_event *event = find(order, key);
     if (event || !overlap_order_locked(order))
         return event;
     event = find(order, key);
-    for (uint64_t probe = 0; !event && !free && probe < PROBES; probe++) {
-        struct overlap_event *candidate = place(order, key, probe);
-        if (candidate->key == 0 || candidate->key == DEAD)
-            free = candidate;
-    }
-    for (uint64_t probe = 0; !event && !free && probe < PROBES; probe++)
-        if (means_nothing(order, place(order, key, probe)))
-            free = place(order, key, probe);
-    if (free) {
-        __atomic_store_n(&free->key, DEAD, __ATOMIC_RELEASE);
-        memset((char *)free + sizeof free->key, 0, sizeof *free - sizeof free->key);
-        free->world = &order->eager;
-        __atomic_store_n(&free->key, key, __ATOMIC_RELEASE);
-        event = free;
-    } else if (!event)
-        __atomic_store_n(&order->lost, 1, __ATOMIC_RELEASE);
+    for (uint64_t probe = 0; !event && probe < 2 * PROBES; probe++)
+        if (take(order, place(order, key, probe % PROBES), key, probe >= PROBES))
+            event = place(order, key, probe % PROBES);
     overlap_order_unlock(order);
     return event;
+}
+
+/* There was no place for an event that is being recorded: it may tell of all that was launched so far. */
+static void lose(struct overlap_order *order, struct overlap_stream *stream) {
+    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = overlap_world_next(&order->eager, e))
+        overlap_clock_raise(&order->untold.entry[e], overlap_world_now(&order->eager, e));
+    __atomic_store_n(&order->untold_any, 1, __ATOMIC_RELEASE);
+    if (!stream || overlap_stream_is_unknown(order, stream)) /* and of what comes later */
+        __atomic_store_n(&order->vague, 1, __ATOMIC_RELEASE);
 }
 
 void overlap_order_event_gone(struct overlap_order *order, uint64_t key) {
@@ -83,6 +114,8 @@ static void mark(struct overlap_order *order, uint64_t key, uint32_t flag) {
     struct overlap_event *event = add(order, key);
     if (event)
         __atomic_fetch_or(&event->flags, flag, __ATOMIC_RELEASE);
+    else
+        __atomic_store_n(&order->vague, 1, __ATOMIC_RELEASE);
 }
 
 void overlap_order_event_unknown(struct overlap_order *order, uint64_t key) {
@@ -111,21 +144,25 @@ static bool tells(struct overlap_order *order, struct overlap_stream *stream) {
         if (stream->kind == OVERLAP_STREAM_LEGACY && OVERLAP_LOAD(stream->context->blocking.entry[e]) > finished)
             return true;
     }
-    return stream->computation >= 0;
+    return OVERLAP_LOAD(stream->computation) >= 0;
 }
 
 struct overlap_event *overlap_order_recording(struct overlap_order *order, uint64_t key,
                                               struct overlap_stream *stream) {
     struct overlap_event *event = find(order, key);
-    if (!event && tells(order, overlap_stream_here(stream)))
+    if (!event && (tells(order, overlap_stream_here(stream)) || OVERLAP_LOAD(order->untold_any))) {
         event = add(order, key);
+        if (!event)
+            lose(order, overlap_stream_here(stream));
+    }
     if (!event)
         return NULL;
-    uint32_t sequence = OVERLAP_LOAD(event->sequence);
     const uint32_t before = __atomic_fetch_and(&event->flags, ~(uint32_t)TWICE, __ATOMIC_ACQ_REL);
-    if (sequence % 2 || !__atomic_compare_exchange_n(&event->sequence, &sequence, sequence + 1, false, __ATOMIC_ACQ_REL,
-                                                     __ATOMIC_RELAXED)) {
-        __atomic_fetch_or(&event->flags, (uint32_t)TWICE, __ATOMIC_RELEASE);
+    if (!begin(event, key)) {
+        if (OVERLAP_LOAD(event->key) == key)
+            __atomic_fetch_or(&event->flags, (uint32_t)TWICE, __ATOMIC_RELEASE);
+        else /* another one has its place by now */
+            lose(order, overlap_stream_here(stream));
         return NULL;
     }
     event->before = before;
@@ -153,8 +190,8 @@ static void write_clock(struct overlap_order *order, struct overlap_event *event
     __atomic_store_n(&event->computations, OVERLAP_LOAD(stream->world->computations), __ATOMIC_RELAXED);
     for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = next_of(event, e)) {
         uint64_t entry = overlap_stream_knows(order, stream, e);
-        if (e >= OVERLAP_CLOCK_COMMUNICATION && stream->computation >= 0 &&
-            (e - OVERLAP_CLOCK_COMMUNICATION) / 2 == (uint32_t)stream->computation)
+        if (e >= OVERLAP_CLOCK_COMMUNICATION && OVERLAP_LOAD(stream->computation) >= 0 &&
+            (e - OVERLAP_CLOCK_COMMUNICATION) / 2 == (uint32_t)OVERLAP_LOAD(stream->computation))
             entry = overlap_world_now(stream->world, e);
         __atomic_store_n(&event->clock.entry[e], entry, __ATOMIC_RELAXED);
     }
@@ -183,12 +220,26 @@ void overlap_order_recorded(struct overlap_order *order, struct overlap_event *e
 
 enum knowledge { NOTHING, A_CLOCK, EVERYTHING, NO_ONE_KNOWS };
 
+/* Of an event that is not in the table, once one was lost. */
+static enum knowledge untold(struct overlap_order *order, struct overlap_event *copy) {
+    copy->world = &order->eager;
+    copy->generation = OVERLAP_LOAD(order->eager.generation);
+    copy->unknown = 0;
+    copy->communications = OVERLAP_LOAD(order->eager.communications);
+    copy->computations = OVERLAP_LOAD(order->eager.computations);
+    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = next_of(copy, e))
+        copy->clock.entry[e] = OVERLAP_LOAD(order->untold.entry[e]);
+    return A_CLOCK;
+}
+
 /* What waiting for an event tells. The event is copied, as far as it is not torn (world NULL). */
 static enum knowledge read_event(struct overlap_order *order, uint64_t key, struct overlap_event *copy) {
     const struct overlap_event *event = find(order, key);
     copy->world = NULL;
     if (!event)
-        return OVERLAP_LOAD(order->lost) ? EVERYTHING : NOTHING;
+        return OVERLAP_LOAD(order->vague)        ? EVERYTHING
+               : OVERLAP_LOAD(order->untold_any) ? untold(order, copy)
+                                                 : NOTHING;
     const uint32_t sequence = OVERLAP_LOAD(event->sequence), flags = OVERLAP_LOAD(event->flags);
     struct overlap_world *const world = __atomic_load_n(&event->world, __ATOMIC_RELAXED);
     copy->generation = __atomic_load_n(&event->generation, __ATOMIC_RELAXED);
@@ -239,7 +290,7 @@ static uint32_t patience(const struct overlap_event *event, const struct overlap
                          const struct overlap_clock *before) {
     uint32_t found = 0;
     for (uint32_t c = 0; c < event->communications && c < OVERLAP_CLOCK_COMMUNICATION; c++) {
-        if ((int32_t)c == here->communication || event->clock.entry[c] <= before->entry[c])
+        if ((int32_t)c == OVERLAP_LOAD(here->communication) || event->clock.entry[c] <= before->entry[c])
             continue;
         if (__atomic_load_n(&here->beside, __ATOMIC_RELAXED) > 1)
             found |= OVERLAP_PATIENCE_BESIDE;
@@ -264,6 +315,8 @@ uint32_t overlap_order_waits(struct overlap_order *order, struct overlap_stream 
         overlap_order_join_capture(order, stream, event.world, event.generation);
         here = overlap_stream_here(stream);
     }
+    if (knows == A_CLOCK && here->world != &order->eager && event.world == &order->eager && !find(order, key))
+        knows = EVERYTHING; /* lost, perhaps when it was recorded in this capture */
     __atomic_store_n(&here->waited, 1, __ATOMIC_RELAXED);
     if (__atomic_load_n(&here->beside, __ATOMIC_RELAXED))
         overlap_window_find(order, stream, 0); /* of what is over nothing is left */

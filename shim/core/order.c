@@ -1,20 +1,31 @@
 /* What orders what: streams, contexts, captures and what the host knows, as clocks. Events are in event.c, launches in
  * window.c; WINDOWS.md says what each call means. */
+#include <stddef.h>
 #include <string.h>
 
 #include "window.h"
 
 #define DEAD UINT64_MAX /* key of a place whose stream is gone */
-enum { PROBES = 64, PATIENCE = 100000 };
+enum { PROBES = 64, SPINS = 1000, PATIENCE = 100000 };
 
+/* A holder that has lost its processor gets it back by our pausing. One that never comes back is not waited for twice. */
 bool overlap_order_locked(struct overlap_order *order) {
-    for (int i = 0; i < PATIENCE; i++) {
-        uint32_t none = 0;
+    static __thread char self __attribute__((tls_model("initial-exec")));
+    const uint64_t me = (uint64_t)(uintptr_t)&self;
+    const int patience = order->pause && !OVERLAP_LOAD(order->stuck) ? PATIENCE : SPINS;
+    for (int i = 0; i < patience && OVERLAP_LOAD(order->lock) != me; i++) { /* ours: a signal interrupted us */
+        uint64_t none = 0;
         if (!OVERLAP_LOAD(order->lock) &&
-            __atomic_compare_exchange_n(&order->lock, &none, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            __atomic_compare_exchange_n(&order->lock, &none, me, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+            __atomic_store_n(&order->stuck, 0, __ATOMIC_RELAXED);
             return true;
+        }
+        if (i >= SPINS)
+            order->pause();
     }
-    __atomic_store_n(&order->lost, 1, __ATOMIC_RELEASE); /* a signal handler that interrupted its holder, perhaps */
+    if (OVERLAP_LOAD(order->lock) != me)
+        __atomic_store_n(&order->stuck, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&order->lost, 1, __ATOMIC_RELEASE);
     return false;
 }
 
@@ -48,7 +59,7 @@ void overlap_stream_learns(struct overlap_order *order, struct overlap_stream *s
 
 uint64_t overlap_stream_knows(struct overlap_order *order, const struct overlap_stream *stream, uint32_t entry) {
     uint64_t known = OVERLAP_LOAD(stream->clock.entry[entry]), other;
-    if (stream->communication == (int32_t)entry)
+    if (OVERLAP_LOAD(stream->communication) == (int32_t)entry)
         return OVERLAP_LOAD(stream->world->now.entry[entry]);
     if (stream->world != &order->eager)
         return known;
@@ -102,8 +113,10 @@ void overlap_order_unknown(struct overlap_order *order, struct overlap_stream *s
     const uint64_t number = number_of_wait(order);
     overlap_clock_raise(&stream->unknown, number);
     overlap_clock_raise(&stream->context->unknown, number);
-    if (stream->kind == OVERLAP_STREAM_BLOCKING && stream->world == &order->eager)
+    if (stream->kind == OVERLAP_STREAM_BLOCKING && stream->world == &order->eager) {
         overlap_clock_raise(&stream->context->blocking_unknown, number);
+        __atomic_store_n(&order->legacy_matters, 1, __ATOMIC_RELEASE);
+    }
     overlap_order_action(order, stream);
     overlap_order_changed(order);
 }
@@ -135,7 +148,9 @@ static struct overlap_stream *take_place(struct overlap_order *order, uint64_t k
             continue;
         if (owner == 0)
             order->used[order->used_count++] = (uint32_t)(stream - order->streams);
-        memset((char *)stream + sizeof stream->key, 0, sizeof *stream - sizeof stream->key);
+        /* World and context stay until they are set: whoever still has the stream that was here may look into them. */
+        __atomic_store_n(&stream->ready, 0, __ATOMIC_RELEASE);
+        memset(&stream->captured, 0, sizeof *stream - offsetof(struct overlap_stream, captured));
         stream->communication = stream->computation = -1;
         stream->serial = ++order->serials;
         __atomic_store_n(&stream->key, key, __ATOMIC_RELEASE);
@@ -189,8 +204,8 @@ static void release_entries(struct overlap_world *world, struct overlap_stream *
             __atomic_store_n(&world->communication[i].owner, NULL, __ATOMIC_RELEASE);
     for (uint32_t i = 0; i < OVERLAP_CLOCK_COMPUTATION; i++)
         if (world->computation[i].owner == stream) {
-            world->computation[i].base[0] += stream->launched;
-            world->computation[i].base[1] += stream->filling;
+            __atomic_fetch_add(&world->computation[i].base[0], stream->launched, __ATOMIC_RELEASE);
+            __atomic_fetch_add(&world->computation[i].base[1], stream->filling, __ATOMIC_RELEASE);
             __atomic_store_n(&world->computation[i].owner, NULL, __ATOMIC_RELEASE);
         }
 }

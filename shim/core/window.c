@@ -41,7 +41,7 @@ static bool ordered_by_kind(const struct overlap_stream *one, const struct overl
 
 /* What was launched before, on other streams, and is not known to be over when this launch begins. */
 static struct overlap_before before(struct overlap_order *order, struct overlap_stream *stream) {
-    struct overlap_before found = {0, false};
+    struct overlap_before found = {0, 0};
     struct overlap_world *const world = stream->world;
     for (uint32_t i = 0; i < OVERLAP_LOAD(world->computations); i++) {
         const struct overlap_stream *const owner = OVERLAP_LOAD(world->computation[i].owner);
@@ -58,7 +58,7 @@ static struct overlap_before before(struct overlap_order *order, struct overlap_
             overlap_clock_raise(counted, now);
             const uint64_t many = now > from ? now - from : 0;
             if (filling)
-                found.filling |= many != 0;
+                found.filling += many;
             else
                 found.launched += many < OVERLAP_WINDOW_LAUNCHES ? many : OVERLAP_WINDOW_LAUNCHES;
         }
@@ -68,20 +68,20 @@ static struct overlap_before before(struct overlap_order *order, struct overlap_
 
 struct overlap_before overlap_window_communicates(struct overlap_order *order, struct overlap_stream *stream,
                                                   bool computed) {
-    struct overlap_before found = {0, false};
+    struct overlap_before found = {0, 0};
     stream = overlap_stream_here(stream);
     overlap_order_action(order, stream); /* which may be behind something unknown by that */
     if (!stream || overlap_stream_is_unknown(order, stream))
         return found;
     found = before(order, stream);
-    if (stream->communication < 0) {
+    if (OVERLAP_LOAD(stream->communication) < 0) {
         if (!overlap_order_locked(order))
             return found;
-        if (stream->communication < 0)
-            stream->communication = entry_for(stream);
+        if (OVERLAP_LOAD(stream->communication) < 0)
+            __atomic_store_n(&stream->communication, entry_for(stream), __ATOMIC_RELEASE);
         overlap_order_unlock(order);
     }
-    const uint32_t entry = (uint32_t)stream->communication;
+    const uint32_t entry = (uint32_t)OVERLAP_LOAD(stream->communication);
     /* Two threads that launch on one stream at once may count as one launch: then both are known together. The stream
      * itself always knows all of its own entry. */
     const uint64_t now = OVERLAP_LOAD(stream->world->now.entry[entry]) + 1;
@@ -99,8 +99,9 @@ struct overlap_before overlap_window_communicates(struct overlap_order *order, s
 
 void overlap_window_numbered(struct overlap_order *order, struct overlap_stream *stream, uint64_t sequence) {
     stream = overlap_stream_here(stream);
-    if (stream && stream->communication >= 0 && !overlap_stream_is_unknown(order, stream))
-        __atomic_store_n(&stream->world->communication[stream->communication].sequence, sequence + 1, __ATOMIC_RELAXED);
+    if (stream && OVERLAP_LOAD(stream->communication) >= 0 && !overlap_stream_is_unknown(order, stream))
+        __atomic_store_n(&stream->world->communication[OVERLAP_LOAD(stream->communication)].sequence, sequence + 1,
+                         __ATOMIC_RELAXED);
 }
 
 void overlap_window_beside(struct overlap_stream *stream) {
@@ -130,8 +131,45 @@ static uint32_t grant(struct overlap_stream *stream, uint64_t newest, uint32_t w
 
 void overlap_window_return(struct overlap_stream *stream, uint64_t serial, uint64_t newest, uint32_t left) {
     if (left && __atomic_load_n(&stream->serial, __ATOMIC_RELAXED) == serial &&
-        __atomic_load_n(&stream->newest, __ATOMIC_RELAXED) == newest)
-        __atomic_fetch_sub(&stream->inside, left, __ATOMIC_RELAXED);
+        __atomic_load_n(&stream->newest, __ATOMIC_RELAXED) == newest) {
+        /* Another thread may have begun to count anew meanwhile. */
+        uint64_t inside = __atomic_load_n(&stream->inside, __ATOMIC_RELAXED);
+        while (!__atomic_compare_exchange_n(&stream->inside, &inside, inside > left ? inside - left : 0, false,
+                                            __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            ;
+    }
+}
+
+bool overlap_window_alone(struct overlap_stream *stream, enum overlap_alone why) {
+    stream = overlap_stream_here(stream);
+    if (!stream || OVERLAP_LOAD(stream->communication) < 0)
+        return false;
+    struct overlap_world *const world = stream->world;
+    const int32_t c = OVERLAP_LOAD(stream->communication);
+    if (OVERLAP_LOAD(world->communication[c].used) >= OVERLAP_LOAD(world->now.entry[c]))
+        return false;
+    __atomic_fetch_add(&world->communication[c].alone[why], 1, __ATOMIC_RELAXED);
+    return true;
+}
+
+bool overlap_window_is_over(struct overlap_order *order, struct overlap_stream *stream) {
+    return stream && stream->world == &order->eager && OVERLAP_LOAD(stream->communication) >= 0 &&
+           OVERLAP_LOAD(order->finished.entry[OVERLAP_LOAD(stream->communication)]) >=
+               OVERLAP_LOAD(order->eager.now.entry[OVERLAP_LOAD(stream->communication)]);
+}
+
+/* The last launches of an entry, `open` up to `now`, can overlap this stream's after all. */
+static void take_back(struct overlap_stream *stream, uint32_t c, uint64_t now, uint64_t open,
+                      struct overlap_found *found) {
+    if (OVERLAP_LOAD(stream->world->communication[c].used) != now)
+        __atomic_store_n(&stream->world->communication[c].used, now, __ATOMIC_RELEASE);
+    for (int why = 0; why < 2; why++) {
+        uint32_t *const alone = &stream->world->communication[c].alone[why];
+        uint32_t count = __atomic_load_n(alone, __ATOMIC_RELAXED);
+        const uint32_t back = count < open ? count : (uint32_t)open;
+        if (back && __atomic_compare_exchange_n(alone, &count, count - back, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            found->undone[why] += back;
+    }
 }
 
 struct overlap_found overlap_window_find(struct overlap_order *order, struct overlap_stream *stream, uint32_t wanted) {
@@ -143,19 +181,22 @@ struct overlap_found overlap_window_find(struct overlap_order *order, struct ove
     found.serial = stream->serial;
     overlap_order_action(order, stream);
     const struct overlap_world *const world = stream->world;
-    const bool unknown = overlap_stream_is_unknown(order, stream);
+    const bool unknown = found.unknown = overlap_stream_is_unknown(order, stream);
     for (uint32_t c = 0; c < OVERLAP_LOAD(world->communications); c++) {
         const uint64_t now = OVERLAP_LOAD(world->now.entry[c]), known = overlap_stream_knows(order, stream, c);
         const uint64_t ordinal = __atomic_load_n(&world->communication[c].ordinal, __ATOMIC_RELAXED);
         if (!is_context(world, c, stream->context))
             continue;
         last = ordinal > last ? ordinal : last;
-        if (stream->communication == (int32_t)c) {
+        if (OVERLAP_LOAD(stream->communication) == (int32_t)c) {
             own = ordinal;
             continue;
         }
         const uint64_t base = OVERLAP_LOAD(world->communication[c].base);
-        if (unknown || now <= known || now <= base || ordinal <= found.newest)
+        if (unknown || now <= known || now <= base)
+            continue;
+        take_back(stream, c, now, now - (known > base ? known : base), &found);
+        if (ordinal <= found.newest)
             continue;
         found.newest = ordinal;
         found.sequence = __atomic_load_n(&world->communication[c].sequence, __ATOMIC_RELAXED);
@@ -179,10 +220,12 @@ uint64_t *overlap_window_outside(struct overlap_order *order, struct overlap_str
     if (!stream)
         return NULL;
     struct overlap_world *const world = stream->world;
-    if (stream->computation < 0 && overlap_order_locked(order)) {
-        for (int32_t i = 0; stream->computation < 0 && i < OVERLAP_CLOCK_COMPUTATION; i++) {
+    if (OVERLAP_LOAD(stream->computation) < 0 && overlap_order_locked(order)) {
+        for (int32_t i = 0; OVERLAP_LOAD(stream->computation) < 0 && i < OVERLAP_CLOCK_COMPUTATION; i++) {
             if ((uint32_t)i < world->computations && world->computation[i].owner)
                 continue;
+            for (int filling = 0; filling < 2; filling++) /* those of the owner before are nobody's any more */
+                overlap_clock_raise(&world->computation[i].counted[filling], world->computation[i].base[filling]);
             __atomic_store_n(&world->computation[i].owner, stream, __ATOMIC_RELEASE);
             if ((uint32_t)i >= world->computations)
                 __atomic_store_n(&world->computations, (uint32_t)i + 1, __ATOMIC_RELEASE);
@@ -190,5 +233,5 @@ uint64_t *overlap_window_outside(struct overlap_order *order, struct overlap_str
         }
         overlap_order_unlock(order);
     }
-    return stream->computation < 0 ? NULL : filling ? &stream->filling : &stream->launched;
+    return OVERLAP_LOAD(stream->computation) < 0 ? NULL : filling ? &stream->filling : &stream->launched;
 }

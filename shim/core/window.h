@@ -90,6 +90,8 @@ struct overlap_world {
         uint64_t ordinal;                /* when the last launch was: the version then */
         uint64_t sequence;               /* that the caller gave it, + 1 */
         uint32_t prefetch; /* the last launch did not wait for the computation that was launched before it */
+        uint32_t alone[2]; /* launches that were said to overlap nothing: by enum overlap_alone */
+        uint64_t used;     /* launches up to this one were overlapped by something */
         uint32_t padding;
     } communication[OVERLAP_CLOCK_COMMUNICATION];
     struct {
@@ -102,12 +104,17 @@ struct overlap_world {
 
 struct overlap_order {
     uint64_t version; /* another one whenever an answer may be another one; only grows */
-    uint32_t lock;
+    uint64_t lock;       /* a number of the thread that has it */
+    void (*pause)(void); /* of the caller's, or NULL: lets other threads run */
+    uint32_t stuck;      /* nobody has given it back for long */
     uint32_t legacy_matters; /* blocking streams know of communication: launches on the legacy stream pass it on */
-    uint32_t lost;           /* a stream or event found no place: the unknown may know everything */
+    uint32_t lost;           /* a stream found no place: the unknown may know everything */
+    uint32_t untold_any; /* an event found no place: any that is not in the table may carry what is in `untold` */
+    uint32_t vague;      /* ...or anything, whatever is launched later */
     uint32_t exported;       /* other processes wait for events of this one */
     uint64_t generation, waits, serials;
     struct overlap_clock finished;                                    /* what the host has seen to be over */
+    struct overlap_clock untold; /* everything launched when an event found no place, the last time */
     struct overlap_world eager, captures[OVERLAP_ORDER_CAPTURES + 1]; /* the last one: for all surplus */
     struct overlap_context contexts[OVERLAP_ORDER_CONTEXTS];
     uint32_t used[OVERLAP_ORDER_STREAMS], used_count; /* places of streams in the order of their first use */
@@ -187,7 +194,7 @@ void overlap_order_saw(struct overlap_order *order, const struct overlap_seen *s
 /* What runs beside a communication launch although it was launched before. */
 struct overlap_before {
     uint64_t launched; /* launches that would have been shaped, none of them counted twice */
-    bool filling;      /* a grid that fills the GPU in one wave */
+    uint64_t filling;  /* grids that fill the GPU in one wave */
 };
 
 /* Communication was launched on the stream. computed: after the communication before, there was computation. */
@@ -207,15 +214,29 @@ enum overlap_where {
     OVERLAP_WHERE_SAME_STREAM, /* outside, and communication is on this very stream */
 };
 
+/* Why communication overlaps nothing. */
+enum overlap_alone {
+    OVERLAP_ALONE_SAME_STREAM, /* what was launched behind it is on its stream */
+    OVERLAP_ALONE_WAITED_FOR,  /* ...waits for it */
+};
+
 struct overlap_found {
     uint32_t where;          /* enum overlap_where */
     uint32_t granted;        /* launches that may take the same answer while the version is the same */
     uint64_t newest, serial; /* for overlap_window_return() */
+    bool unknown;            /* outside, because nobody knows what the stream waits for */
+    uint32_t undone[2];      /* communication that was said to overlap nothing, and does now */
     uint64_t sequence; /* INSIDE: number of the newest communication launch that it could overlap, + 1; 0: none given */
 };
 
 /* Is a launch on this stream (NULL: not known) in a window now? wanted: how many launches ask; 0: just looking. */
 struct overlap_found overlap_window_find(struct overlap_order *order, struct overlap_stream *stream, uint32_t wanted);
+
+/* The last communication launch of the stream seems to overlap nothing; false: something does. */
+bool overlap_window_alone(struct overlap_stream *stream, enum overlap_alone why);
+
+/* Has the host seen all communication of the stream to be over? */
+bool overlap_window_is_over(struct overlap_order *order, struct overlap_stream *stream);
 
 /* Gives back what was granted and not taken. */
 void overlap_window_return(struct overlap_stream *stream, uint64_t serial, uint64_t newest, uint32_t left);

@@ -219,11 +219,15 @@ uint32_t overlap_thread_id(void) {
     return (uint32_t)syscall(SYS_gettid);
 }
 
+void overlap_pause(void) {
+    syscall(SYS_sched_yield);
+}
+
 bool overlap_wait(const uint32_t *waited, uint32_t value) {
     for (int i = 0; i < 20000; i++) {
         if (__atomic_load_n(waited, __ATOMIC_ACQUIRE) == value)
             return true;
-        syscall(SYS_sched_yield);
+        overlap_pause();
     }
     return false;
 }

@@ -97,6 +97,9 @@ void overlap_page_opened(void);
  * thread. */
 bool overlap_wait(const uint32_t *state, uint32_t value);
 
+/* Lets other threads run. */
+void overlap_pause(void);
+
 /* Is a thread of this process still there? */
 bool overlap_thread_alive(uint32_t tid);
 uint32_t overlap_thread_id(void);

@@ -121,10 +121,10 @@ def test_a_graph_that_holds_communication_opens_a_window(
 def test_a_launch_on_the_default_stream_orders_the_blocking_ones(
     kind: str, between: int, bare: Runner, preloaded: Runner
 ) -> None:
-    """Also of a kernel of which nothing else matters, once it has been launched often."""
+    """Also of a kernel of which nothing else matters, and when launches are not looked at one by one any more."""
     other = "launch=other,4000,256,0"
-    words = f"ptx=k,other,{NCCL} repeat=5 {other} {kind}=0 {kind}=0 {COMM},1 {LAUNCH},0,2 "
-    words += f"{other if between else ''} {LAUNCH},0,2"
+    words = f"ptx=k,other,{NCCL} repeat=5 {other} {kind}=0 {kind}=0 stream=0 {COMM},1 repeat=30 {other},3 "
+    words += f"{LAUNCH},0,2 {other if between else ''} {LAUNCH},0,2"
     done = preloaded(words, rule("{blocks_per_sm: 1}", match='kernel: "k"', when="overlapping"))
     same(done, bare(words), but=["dynamic_shared"])
     assert done.totals["shaped"] == (1 if kind == "blocking" and between else 2)

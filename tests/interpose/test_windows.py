@@ -109,7 +109,8 @@ def test_what_is_in_a_window(name: str, trace: bool, windowed: Windowed) -> None
 
 def test_several_devices(windowed: Windowed) -> None:
     """They take turns on the GPU, or have none in common."""
-    program = STREAMS + "ns5,1,1,0 ns6,1,1,0 " + C + "ks5,0,0,0 cs5,0,0,0 ks6,0,0,0 kl1,0,0,0 ks1,0,0,0 S--,1,0,0 ks6,0,0,0 ks1,0,0,0"
+    launches = "ks5,0,0,0 cs5,0,0,0 ks6,0,0,0 kl1,0,0,0 ks1,0,0,0 S--,1,0,0 ks6,0,0,0 ks1,0,0,0"
+    program = STREAMS + "ns5,1,1,0 ns6,1,1,0 " + C + launches
     ran = windowed(program, trace=True, env={"SIMGPU": "h100,2"})
     assert ran.answers == "oiiioi"
     again = windowed(program, env={"SIMGPU": "h100,2"})
@@ -128,7 +129,7 @@ PREFETCH = "cs0,0,0,0 rs0,1,0,0 ks1,0,0,0 ws1,1,0,0 " * 12
 def test_auto_stays_where_communication_is_waited_for(trace: bool, windowed: Windowed) -> None:
     ran = windowed(STREAMS + TENSOR, AUTO, trace=trace)
     assert (ran.done.totals["communication"], ran.done.totals["raised"]) == (12, 12)
-    assert not ran.findings
+    assert not ran.remarks
 
 
 @pytest.mark.parametrize("trace", [False, True], ids=["", "traced"])
@@ -138,7 +139,8 @@ def test_auto_ends_where_nobody_is_in_a_hurry(program: str, trace: bool, windowe
     raised = ran.done.totals["raised"]
     assert 1 <= raised <= 3
     assert ran.done.totals["communication_unhurried"] == 12 - raised
-    assert [finding for finding in ran.findings if finding.startswith(f"in no hurry: `priority: auto` left {12 - raised} of 12")]
+    begin = f"in no hurry: `priority: auto` left {12 - raised} of 12"
+    assert [said for said in ran.remarks if said.startswith(begin)]
 
 
 def test_two_long_kernels_that_wait_first_do_not_end_it(windowed: Windowed) -> None:
@@ -153,19 +155,19 @@ def test_two_long_kernels_that_wait_first_do_not_end_it(windowed: Windowed) -> N
 def test_same_stream(windowed: Windowed) -> None:
     ran = windowed(STREAMS + ("cs0,0,0,0 " + "ks0,0,0,0 " * 4) * 10)
     assert ran.done.totals["communication_same_stream"] == 10 or ran.done.totals["communication_same_stream"] == 9
-    assert ran.findings[0].startswith("same stream: ")
-    assert "of 10 communication launches could not overlap anything" in ran.findings[0]
+    assert ran.remarks[0].startswith("same stream: ")
+    assert "of 10 communication launches could not overlap anything" in ran.remarks[0]
 
 
 def test_waited_for_at_once(windowed: Windowed) -> None:
-    ran = windowed(STREAMS + (C + WAIT + K * 4) * 10)
+    ran = windowed(STREAMS + (C + WAIT + K * 4 + BACK) * 10)
     assert ran.done.totals["communication_waited_for"] in (9, 10)
-    assert [finding for finding in ran.findings if finding.startswith("waited for at once: ")]
+    assert [said for said in ran.remarks if said.startswith("waited for at once: ")]
 
 
 def test_what_overlaps_is_not_found(windowed: Windowed) -> None:
     ran = windowed(STREAMS + (C + K * 4 + WAIT + K) * 10)
-    assert not ran.findings, "nothing here is under `auto`"
+    assert not ran.remarks, "nothing here is under `auto`"
     assert ran.done.totals["communication_same_stream"] == ran.done.totals["communication_waited_for"] == 0
 
 

@@ -27,7 +27,7 @@ STREAMS = "ns0,1,0,0 ns1,1,0,0 ns2,1,0,0 ns3,0,0,0 ns4,0,0,0 " + " ".join(f"e--,
 class Ran(NamedTuple):
     done: Done
     launches: list[Launch]  # of the trace, where there is one
-    findings: list[str]
+    remarks: list[str]
 
     @property
     def reasons(self) -> dict[str, int]:
@@ -72,6 +72,6 @@ def windowed(build: Build, preloaded: Runner, tmp_path: Path) -> Windowed:
         for _, read in collect.traces(str(folder / "pages")):
             assert hasattr(read, "launches"), read
             launches += read.launches
-        return Ran(done, launches, findings.findings(collect.collect(str(folder / "pages"))))
+        return Ran(done, launches, findings.remarks(collect.collect(str(folder / "pages"))))
 
     return run

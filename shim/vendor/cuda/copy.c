@@ -28,7 +28,7 @@ static struct overlap_order *begin(enum hook hook, struct overlap_seen *seen) {
         struct overlap_order *order = begin(hook, &seen);                                                              \
         CUresult result = real(__VA_ARGS__);                                                                           \
         if (order && result == CUDA_SUCCESS)                                                                           \
-            overlap_order_saw(order, &seen);                                                                           \
+            window_saw(order, &seen);                                                                                  \
         return result;                                                                                                 \
     }
 #define COPY_STREAM(name, parameters, ...)                                                                             \

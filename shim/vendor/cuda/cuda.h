@@ -355,8 +355,9 @@ static inline CUresult launch_not_direct(struct request *request, uint64_t word)
                                           : launch_slow(request, word);
 }
 
-/* Adds one to a counter of the calling thread. */
+/* Adds one to a counter of the calling thread; takes some away that any thread has added. */
 void launch_count(enum overlap_counter counter);
+void launch_take_back(enum overlap_counter counter, uint64_t count);
 
 static inline uint64_t threads_of(const struct request *request) {
     return (uint64_t)request->config.blockDimX * request->config.blockDimY * request->config.blockDimZ;

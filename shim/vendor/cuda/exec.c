@@ -5,7 +5,8 @@
 
 uint32_t exec_may_communicate, exec_may_wait;
 
-enum { EXECS = 1 << 12, PROBES = 16 };
+enum { EXECS = 1 << 14, PROBES = 16 };
+#define CLAIMED (UINT32_C(1) << 31) /* of flags: a thread fills the place */
 static struct {
     uint64_t exec; /* 0: free; of a place that was given up it stays, with no flags */
     uint32_t flags;
@@ -33,6 +34,29 @@ static uint32_t flags_of_node(CUgraphNode node, int type) {
 
 static size_t place(uint64_t key, uint64_t probe) {
     return ((overlap_order_hash(key) >> 40) + probe) & (EXECS - 1);
+}
+
+/* Fills a place that had these flags; false: another thread has taken it. */
+static bool fill(size_t at, uint32_t before, uint64_t key, uint32_t flags) {
+    if (before & CLAIMED || !__atomic_compare_exchange_n(&execs[at].flags, &before, CLAIMED, false, __ATOMIC_ACQ_REL,
+                                                         __ATOMIC_RELAXED))
+        return false;
+    __atomic_store_n(&execs[at].exec, key, __ATOMIC_RELEASE);
+    __atomic_store_n(&execs[at].flags, flags, __ATOMIC_RELEASE);
+    return true;
+}
+
+/* An instance with flags gets a place. Nobody tells us that one has gone, so where there is none free it gets that of
+ * another: of those that wait it stays known that there are some. */
+static bool keep(uint64_t key, uint32_t flags) {
+    static uint32_t next;
+    for (uint64_t probe = 0; probe < PROBES; probe++)
+        if (fill(place(key, probe), 0, key, flags))
+            return true;
+    const size_t at = place(key, __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED) % PROBES);
+    const uint32_t before = __atomic_load_n(&execs[at].flags, __ATOMIC_ACQUIRE);
+    __atomic_fetch_or(&lost, before & (EXEC_WAITS | EXEC_UNKNOWN), __ATOMIC_RELEASE);
+    return fill(at, before, key, flags);
 }
 
 /* The flags of an instance, or NULL. */
@@ -79,16 +103,7 @@ void exec_made(const void *exec, CUgraph graph) {
     uint32_t *known = find(key);
     if (known) /* of another instance that had this address, perhaps */
         __atomic_store_n(known, flags, __ATOMIC_RELEASE);
-    for (uint64_t probe = 0; flags && !known && probe < PROBES; probe++) {
-        const size_t at = place(key, probe);
-        uint64_t owner = __atomic_load_n(&execs[at].exec, __ATOMIC_ACQUIRE);
-        if (__atomic_load_n(&execs[at].flags, __ATOMIC_ACQUIRE) == 0 &&
-            __atomic_compare_exchange_n(&execs[at].exec, &owner, key, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-            known = &execs[at].flags;
-            __atomic_store_n(known, flags, __ATOMIC_RELEASE);
-        }
-    }
-    if (flags && !known)
+    else if (flags && !keep(key, flags))
         __atomic_fetch_or(&lost, flags & ~(uint32_t)EXEC_COMMUNICATES, __ATOMIC_RELEASE);
 }
 

@@ -12,14 +12,15 @@ static __thread struct {
     uint32_t left; /* 0: not following */
 } follow __attribute__((tls_model("initial-exec")));
 
-/* It was followed to its end. */
+/* It was followed to its end. A later launch, perhaps of another thread, may still show that something overlaps it: then it is
+ * taken back (windows.c). */
 static void conclude(void) {
-    if (follow.overlapped)
+    struct overlap_order *order = follow.overlapped || !(follow.same || follow.waited) ? NULL : windows();
+    struct overlap_stream *its = order ? window_stream(order, follow.stream, follow.per_thread) : NULL;
+    if (!its)
         return;
-    if (follow.same && !follow.waited)
-        launch_count(OVERLAP_COUNTER_SAME_STREAM);
-    else if (follow.waited)
-        launch_count(OVERLAP_COUNTER_WAITED_FOR);
+    if (overlap_window_alone(its, follow.waited ? OVERLAP_ALONE_WAITED_FOR : OVERLAP_ALONE_SAME_STREAM))
+        launch_count(follow.waited ? OVERLAP_COUNTER_WAITED_FOR : OVERLAP_COUNTER_SAME_STREAM);
 }
 
 static void stop(void) {
@@ -32,12 +33,13 @@ void follow_forget(void) {
     follow.computed = false;
 }
 
-void follow_begin(CUstream stream, bool per_thread) {
+void follow_begin(CUstream stream, bool per_thread, bool overlapped) {
     if (follow.left)
         conclude();
     follow.stream = stream;
     follow.per_thread = per_thread;
-    follow.same = follow.waited = follow.overlapped = follow.computed = false;
+    follow.same = follow.waited = follow.computed = false;
+    follow.overlapped = overlapped;
     follow.left = FOLLOWED;
     launch_followed(true);
 }
@@ -53,16 +55,25 @@ void follow_launch(CUstream stream, bool per_thread, uint64_t word) {
         follow.same = true;
     } else {
         follow.computed = true;
-        if (window_look(stream, per_thread).where == OVERLAP_WHERE_OUTSIDE) {
-            follow.waited = true;
-        } else { /* inside, or so long inside that it has expired */
+        const struct overlap_found found = window_look(stream, per_thread);
+        if (found.where != OVERLAP_WHERE_OUTSIDE) { /* inside, or so long inside that it has expired */
             follow.overlapped = true;
             if (word & OVERLAP_WORD_LONG)
                 overlap_window_beside(window_stream(windows(), stream, per_thread));
-        }
+        } else if (!found.unknown)
+            follow.waited = true;
     }
     if (--follow.left == 0) {
         conclude();
         stop();
     }
+}
+
+void follow_host(void) {
+    struct overlap_order *order = follow.left ? windows() : NULL;
+    if (!order || !overlap_window_is_over(order, window_stream(order, follow.stream, follow.per_thread)))
+        return;
+    follow.waited |= !follow.same;
+    conclude();
+    stop();
 }

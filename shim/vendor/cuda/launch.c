@@ -73,17 +73,24 @@ void launch_count_reason(enum overlap_way way, uint32_t reason) {
     count_launch(way, reason);
 }
 
+/* A cell may become negative: the sum over all shards does not. */
+static void change_cell(struct overlap_shard *shard, uint64_t *cell, uint64_t change) {
+    if (overlap_shard_is_shared(overlap_current_page, shard))
+        __atomic_fetch_add(cell, change, __ATOMIC_RELAXED);
+    else
+        __atomic_store_n(cell, __atomic_load_n(cell, __ATOMIC_RELAXED) + change, __ATOMIC_RELAXED);
+}
+
 void launch_move_reason(enum overlap_way way, uint32_t from, uint32_t to, uint64_t count) {
     struct overlap_shard *shard = shard_of_thread();
-    const bool shared = overlap_shard_is_shared(overlap_current_page, shard);
-    uint64_t *cells[2] = {&shard->launches[way][to], &shard->launches[way][from]};
-    for (int i = 0; i < 2; i++) { /* first more, then less: a reader in between finds too many, not too few */
-        const uint64_t change = i ? 0 - count : count;
-        if (shared)
-            __atomic_fetch_add(cells[i], change, __ATOMIC_RELAXED);
-        else
-            __atomic_store_n(cells[i], __atomic_load_n(cells[i], __ATOMIC_RELAXED) + change, __ATOMIC_RELAXED);
-    }
+    /* First more, then less: a reader in between finds too many, not too few. */
+    change_cell(shard, &shard->launches[way][to], count);
+    change_cell(shard, &shard->launches[way][from], 0 - count);
+}
+
+void launch_take_back(enum overlap_counter counter, uint64_t count) {
+    struct overlap_shard *shard = shard_of_thread();
+    change_cell(shard, &shard->counters[counter], 0 - count);
 }
 
 void launch_followed(bool on) {

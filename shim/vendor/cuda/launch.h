@@ -42,7 +42,9 @@ static inline __attribute__((always_inline)) uint64_t word_here(uint64_t word, C
     }
     if (!this_thread.outside[0])
         return 0;
-    ++*this_thread.outside[0];
+    /* Another thread may launch on the stream, too: then one of the two may not be counted. */
+    __atomic_store_n(this_thread.outside[0], __atomic_load_n(this_thread.outside[0], __ATOMIC_RELAXED) + 1,
+                     __ATOMIC_RELAXED);
     return (word & ~(OVERLAP_WORD_CHANGED | (uint64_t)63 << OVERLAP_WORD_REASON_SHIFT)) |
            (uint64_t)this_thread.reason << OVERLAP_WORD_REASON_SHIFT;
 }

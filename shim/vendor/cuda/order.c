@@ -67,7 +67,7 @@ CUresult event_query_body(enum overlap_way way, enum hook hook, uintptr_t site, 
     overlap_order_see_event(order, key_of_event(event), &seen);
     CUresult result = real(event);
     if (result == CUDA_SUCCESS)
-        overlap_order_saw(order, &seen);
+        window_saw(order, &seen);
     return result;
 }
 
@@ -80,7 +80,7 @@ CUresult event_synchronize_body(enum overlap_way way, enum hook hook, uintptr_t 
     overlap_order_see_event(order, key_of_event(event), &seen);
     CUresult result = real(event);
     if (result == CUDA_SUCCESS)
-        overlap_order_saw(order, &seen);
+        window_saw(order, &seen);
     return result;
 }
 
@@ -94,7 +94,7 @@ CUresult event_elapsed_body(enum overlap_way way, enum hook hook, uintptr_t site
     overlap_order_see_event(order, key_of_event(to), &seen[1]);
     CUresult result = real(ms, from, to);
     for (int i = 0; result == CUDA_SUCCESS && i < 2; i++)
-        overlap_order_saw(order, &seen[i]);
+        window_saw(order, &seen[i]);
     return result;
 }
 
@@ -147,7 +147,7 @@ static CUresult saw_stream(struct overlap_order *order, CUstream stream, bool pe
     overlap_order_see_stream(order, window_stream(order, stream, per_thread), &seen);
     CUresult result = real(stream);
     if (result == CUDA_SUCCESS)
-        overlap_order_saw(order, &seen);
+        window_saw(order, &seen);
     return result;
 }
 
@@ -171,6 +171,7 @@ static CUresult waits_unseen(enum hook hook, CUstream stream, CUresult result) {
         if (overlap_stream_here(its) != its)
             __atomic_store_n(&exec_may_wait, 1, __ATOMIC_RELAXED);
         overlap_order_unknown(order, its);
+        window_after(order);
     }
     return result;
 }
@@ -218,7 +219,7 @@ CUresult context_synchronize_body(enum overlap_way way, enum hook hook, uintptr_
     overlap_order_see_context(order, window_context(), &seen);
     CUresult result = real();
     if (result == CUDA_SUCCESS)
-        overlap_order_saw(order, &seen);
+        window_saw(order, &seen);
     return result;
 }
 
@@ -231,7 +232,7 @@ CUresult context_synchronize_v2_body(enum overlap_way way, enum hook hook, uintp
     overlap_order_see_context(order, context ? (uint64_t)(uintptr_t)context : window_context(), &seen);
     CUresult result = real(context);
     if (result == CUDA_SUCCESS)
-        overlap_order_saw(order, &seen);
+        window_saw(order, &seen);
     return result;
 }
 

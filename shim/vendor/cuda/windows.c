@@ -38,9 +38,15 @@ __attribute__((cold, noinline)) static struct overlap_order *begin(void) {
     if (!settings || !driver_ready())
         return NULL; /* not yet */
     if (__atomic_compare_exchange_n(&state, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-        struct overlap_order *order = wanted(settings) ? overlap_map(sizeof *order) : NULL;
-        if (order)
+        const bool wants = wanted(settings);
+        struct overlap_order *order = wants ? overlap_map(sizeof *order) : NULL;
+        if (wants && !order)
+            overlap_say("there is no memory for overlap windows: rules with `when: overlapping` shape nothing here", NULL,
+                        NULL);
+        if (order) {
             order->version = 2; /* 0 is that of no answer */
+            order->pause = overlap_pause;
+        }
         __atomic_store_n(&window_model, order, __ATOMIC_RELEASE);
         __atomic_store_n(&window_version, order ? &order->version : &no_version, __ATOMIC_RELEASE);
         __atomic_store_n(&state, order ? 3 : 2, __ATOMIC_RELEASE);
@@ -128,13 +134,22 @@ struct overlap_stream *window_stream(struct overlap_order *order, CUstream strea
 
 /* ---- Computation ---- */
 
+static struct overlap_found find(struct overlap_order *order, struct overlap_stream *of, uint32_t wanted) {
+    const struct overlap_found found = overlap_window_find(order, of, wanted);
+    if (found.undone[OVERLAP_ALONE_SAME_STREAM])
+        launch_take_back(OVERLAP_COUNTER_SAME_STREAM, found.undone[OVERLAP_ALONE_SAME_STREAM]);
+    if (found.undone[OVERLAP_ALONE_WAITED_FOR])
+        launch_take_back(OVERLAP_COUNTER_WAITED_FOR, found.undone[OVERLAP_ALONE_WAITED_FOR]);
+    return found;
+}
+
 __attribute__((noinline)) static void ask(struct overlap_order *order, CUstream stream, bool per_thread) {
     struct this_thread *const thread = &this_thread;
     if (thread->of && thread->where == OVERLAP_WHERE_INSIDE)
         overlap_window_return(thread->of, thread->serial, thread->newest, thread->left);
     const uint64_t version = __atomic_load_n(&order->version, __ATOMIC_ACQUIRE);
     struct overlap_stream *of = window_stream(order, stream, per_thread);
-    const struct overlap_found found = overlap_window_find(order, of, overlap_armed()->trace ? 1 : ASKED);
+    const struct overlap_found found = find(order, of, overlap_armed()->trace ? 1 : ASKED);
     /* Which default stream it is can change without us. */
     thread->version = (uintptr_t)stream <= CU_STREAM_PER_THREAD && !only_one() ? 0 : version;
     thread->stream = stream;
@@ -156,7 +171,7 @@ static void count_outside(struct overlap_order *order, bool filling) {
         *counter = overlap_window_outside(order, this_thread.of, filling);
     if (!*counter)
         *counter = &not_counted;
-    __atomic_store_n(*counter, **counter + 1, __ATOMIC_RELEASE);
+    __atomic_store_n(*counter, __atomic_load_n(*counter, __ATOMIC_RELAXED) + 1, __ATOMIC_RELEASE);
 }
 
 enum overlap_where window_asks(CUstream stream, bool per_thread, uint64_t word) {
@@ -180,7 +195,7 @@ struct overlap_found window_look(CUstream stream, bool per_thread) {
     struct overlap_order *order = windows();
     if (!order)
         return (struct overlap_found){0};
-    return overlap_window_find(order, window_stream(order, stream, per_thread), 0);
+    return find(order, window_stream(order, stream, per_thread), 0);
 }
 
 /* ---- Communication ---- */
@@ -218,7 +233,12 @@ void window_communicates(CUstream stream, bool per_thread, enum overlap_way way)
     if (before.filling)
         priority_one_wave_beside();
     window_after(order);
-    follow_begin(stream, per_thread);
+    follow_begin(stream, per_thread, before.launched || before.filling);
+}
+
+void window_saw(struct overlap_order *order, const struct overlap_seen *seen) {
+    overlap_order_saw(order, seen);
+    follow_host();
 }
 
 void window_numbered(CUstream stream, bool per_thread, uint64_t sequence) {
@@ -240,6 +260,9 @@ void window_context_gone(const void *context) {
  * their addresses. */
 void window_device_over(void) {
     struct overlap_order *order = windows();
+    const uint64_t only = only_one() ? __atomic_load_n(&first, __ATOMIC_RELAXED) : 0;
+    if (order && only)
+        overlap_order_context_gone(order, only); /* and what its streams wait for with it; it may come back as it was */
     if (order)
         overlap_order_saw(order, &(struct overlap_seen){.all = true});
 }

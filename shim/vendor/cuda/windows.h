@@ -49,8 +49,11 @@ static inline uint32_t window_reason(enum overlap_where where) {
                                                 : OVERLAP_REASON_not_overlapping;
 }
 
-/* For --trace: where a launch is. */
+/* Where a launch is, for those who use up nothing. */
 struct overlap_found window_look(CUstream stream, bool per_thread);
+
+/* The host has seen something to be over. */
+void window_saw(struct overlap_order *order, const struct overlap_seen *seen);
 
 /* A communication launch, or one of a graph that holds some, has been made. Under which way it was counted. */
 void window_communicates(CUstream stream, bool per_thread, enum overlap_way way);
@@ -68,10 +71,12 @@ void window_forked(void);
 
 /* ---- follow.c: can a communication launch overlap anything at all? ---- */
 
-/* The thread has launched communication: its next launches tell. */
-void follow_begin(CUstream stream, bool per_thread);
+/* The thread has launched communication: its next launches tell. overlapped: what was launched before has told already. */
+void follow_begin(CUstream stream, bool per_thread, bool overlapped);
 /* The thread launches computation; only called while it follows. */
 void follow_launch(CUstream stream, bool per_thread, uint64_t word);
+/* The host has waited for something: nothing more can come beside communication that is over. */
+void follow_host(void);
 /* Has it launched computation on another stream since? */
 bool follow_computed(void);
 void follow_forget(void);

@@ -1,0 +1,192 @@
+/* Corners of overlap windows that no program comes to by itself: windows_corners CASE. Prints what is asked for. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/window.h"
+
+enum { CONTEXT = 0x1000, C = 0x2000, X = 0x3000, Y = 0x4000, B = 0x5000, E = 0x6000 };
+static struct overlap_order *order;
+static struct overlap_stream *c, *x, *y;
+
+static void let_others(void) {
+    sched_yield();
+}
+static struct overlap_stream *stream(uint64_t key) {
+    return overlap_order_stream(order, key, CONTEXT, OVERLAP_STREAM_NON_BLOCKING);
+}
+static void start(void) {
+    order = calloc(1, sizeof *order);
+    if (!order)
+        exit(2);
+    order->version = 2;
+    order->pause = let_others;
+    c = stream(C);
+    x = stream(X);
+    y = stream(Y);
+}
+static void records(uint64_t event, struct overlap_stream *on) {
+    overlap_order_recorded(order, overlap_order_recording(order, event, on), on, true);
+}
+static char where(struct overlap_stream *of, uint32_t wanted) {
+    return "oies"[overlap_window_find(order, of, wanted).where];
+}
+
+/* ---- A lock that is held for long, or for ever ---- */
+
+static int holding;
+static void *holds(void *argument) {
+    const struct timespec time = {.tv_nsec = 20000000};
+    if (!overlap_order_locked(order))
+        return argument;
+    __atomic_store_n(&holding, 1, __ATOMIC_RELEASE);
+    nanosleep(&time, NULL);
+    if (!argument)
+        overlap_order_unlock(order);
+    return NULL;
+}
+static void held(void *for_ever) {
+    pthread_t made;
+    pthread_create(&made, NULL, holds, for_ever);
+    while (!__atomic_load_n(&holding, __ATOMIC_ACQUIRE))
+        sched_yield();
+    printf("%s ", stream(B) ? "made" : "none");
+    pthread_join(made, NULL);
+    printf("%u %s\n", order->lost, stream(B) ? "made" : "none");
+}
+/* As a signal handler that has interrupted the holder. */
+static void inside(void) {
+    printf("%d", overlap_order_locked(order));
+    printf("%d", overlap_order_locked(order));
+    printf("%s", stream(B) ? "made" : "none");
+    overlap_order_unlock(order);
+    printf("%s\n", stream(B) ? "made" : "none");
+}
+
+/* ---- Numbers that wrap ---- */
+
+static void wraps(void) {
+    overlap_window_communicates(order, c, false);
+    records(E, c);
+    for (uint32_t e = 0; e < OVERLAP_ORDER_EVENTS; e++)
+        if (order->events[e].key == E)
+            order->events[e].sequence = UINT32_MAX - 5;
+    for (int i = 0; i < 6; i++) { /* the number of its records */
+        overlap_window_communicates(order, c, false);
+        putchar(where(x, 1));
+        records(E, c);
+        overlap_order_waits(order, x, E);
+        putchar(where(x, 1));
+    }
+    putchar(' ');
+    order->version = UINT64_MAX - 3; /* the number of changes */
+    for (int i = 0; i < 4; i++) {
+        overlap_window_communicates(order, c, false);
+        putchar(where(y, 1));
+        records(E, c);
+        overlap_order_waits(order, y, E);
+        putchar(where(y, 1));
+    }
+    putchar(' ');
+    order->eager.now.entry[0] = x->clock.entry[0] = UINT64_MAX - 2; /* launches: not in the life of a process */
+    order->serials = order->generation = order->waits = UINT64_MAX - 1;
+    for (int i = 0; i < 6; i++) {
+        overlap_window_communicates(order, c, false);
+        records(E, c);
+        overlap_order_waits(order, x, E);
+        putchar(where(x, 1));
+    }
+    putchar(' ');
+    uint64_t *outside = overlap_window_outside(order, x, false);
+    *outside = UINT64_MAX - 1;
+    for (int i = 0; i < 6; i++) {
+        ++*outside;
+        printf("%u,", (unsigned)overlap_window_communicates(order, c, false).launched);
+    }
+    putchar('\n');
+}
+
+/* ---- What is given back ---- */
+
+static void returns(void) {
+    overlap_window_communicates(order, c, false);
+    struct overlap_found first = overlap_window_find(order, x, 64);
+    x->inside = 0; /* another thread was in another window of the stream meanwhile, and is back */
+    overlap_window_return(x, first.serial, first.newest, first.granted);
+    printf("%c ", where(x, 64));
+    uint32_t all = 32;
+    for (struct overlap_found more; (more = overlap_window_find(order, x, 64)).where == OVERLAP_WHERE_INSIDE;)
+        all += more.granted;
+    printf("%u\n", all);
+}
+
+/* ---- Recorded by one thread, waited for by another ---- */
+
+static uint64_t published, wrong, waited;
+static int stop;
+static void *recorder(void *argument) {
+    while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
+        overlap_window_communicates(order, c, false);
+        records(E, c);
+        __atomic_store_n(&published, order->eager.now.entry[0], __ATOMIC_RELEASE);
+    }
+    return argument;
+}
+static void *comes_and_goes(void *argument) {
+    for (uint64_t key = 0x100000 * (1 + (uint64_t)(uintptr_t)argument); !__atomic_load_n(&stop, __ATOMIC_ACQUIRE); key += 16) {
+        struct overlap_stream *own = stream(key);
+        records(key + 8, own);
+        overlap_order_waits(order, own, E);
+        (void)where(own, 8);
+        overlap_order_event_gone(order, key + 8);
+        overlap_order_stream_gone(order, key);
+    }
+    return NULL;
+}
+static void *waiter(void *argument) {
+    struct overlap_stream *mine = argument;
+    for (int i = 0; i < 20000; i++) {
+        const uint64_t least = __atomic_load_n(&published, __ATOMIC_ACQUIRE);
+        overlap_order_waits(order, mine, E);
+        if (overlap_stream_knows(order, mine, 0) < least)
+            __atomic_fetch_add(&wrong, 1, __ATOMIC_RELAXED);
+        (void)where(mine, 32);
+        __atomic_fetch_add(&waited, 1, __ATOMIC_RELAXED);
+    }
+    return NULL;
+}
+static void races(void) {
+    pthread_t made[4];
+    overlap_window_communicates(order, c, false);
+    pthread_create(&made[0], NULL, recorder, NULL);
+    pthread_create(&made[1], NULL, comes_and_goes, (void *)1);
+    pthread_create(&made[2], NULL, waiter, x);
+    pthread_create(&made[3], NULL, waiter, y);
+    pthread_join(made[2], NULL);
+    pthread_join(made[3], NULL);
+    __atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
+    pthread_join(made[0], NULL);
+    pthread_join(made[1], NULL);
+    printf("%d %d %u\n", (int)waited, (int)wrong, order->lost);
+}
+
+int main(int argc, char **argv) {
+    const char *what = argc > 1 ? argv[1] : "";
+    start();
+    if (strcmp(what, "held") == 0)
+        held(NULL);
+    else if (strcmp(what, "stuck") == 0)
+        held(order);
+    else if (strcmp(what, "inside") == 0)
+        inside();
+    else if (strcmp(what, "wraps") == 0)
+        wraps();
+    else if (strcmp(what, "returns") == 0)
+        returns();
+    else
+        races();
+    return 0;
+}

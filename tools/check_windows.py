@@ -1,12 +1,10 @@
-"""Many random programs on the simulated GPU: is what the library says about each launch true?
+"""Many random programs on the simulated GPU: is what the library says of each true?
 
-python tools/check_windows.py [--programs 100000] [--seed N] [--jobs 2] [--json]
-python tools/check_windows.py --line 'ns0,1,0,0 ...'     one program, told in words
-
-Each program is run with the library preloaded. What may run beside what is worked out from the whole program, apart
-from the library (tests/windows/model.py). A launch said to be in a window that is ordered behind all communication is
-a wrong claim. A launch said to be outside that could overlap must be one of the cases of shim/core/WINDOWS.md.
-Status 1: a wrong claim, an unexplained answer, or a launch whose size does not fit its answer.
+Each program is run with the library preloaded. What may run beside what is
+worked out from the whole program, apart from the library
+(tests/windows/model.py). A launch said to be in a window that is ordered behind
+all communication is a wrong claim. A launch said to be outside that could
+overlap must be one of the cases of shim/core/WINDOWS.md. Both rates are printed.
 """
 
 from __future__ import annotations
@@ -15,19 +13,37 @@ import argparse
 import json
 import multiprocessing
 import os
+import re
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "windows")]
 
-from compare import Counts, check, compare, story  # noqa: E402
-from generate import random_program, smallest  # noqa: E402
-from interpreter import Interpreter, compile_to, environment_of  # noqa: E402
-from operations import Program, program_of  # noqa: E402
+try:
+    from compare import Counts, check, compare, story
+    from conservative import CASES
+    from generate import random_program, smallest
+    from interpreter import Interpreter, compile_to, environment_of
+    from legal import ended
+    from operations import NotAProgram, Program, program_of
 
+    from pyshim import _native
+except ModuleNotFoundError as error:
+    print(f"check_windows.py: error: {error.name} is not installed: make setup, then .venv/bin/python", file=sys.stderr)
+    sys.exit(2)
+
+SHORTEST = 5  # operations of a random program, besides those that make streams and events
+END = """example: two streams, communication on the first, computation on the second
+  python tools/check_windows.py --line 'ns0,1,0,0 ns1,1,0,0 cs0,0,0,0 ks1,0,0,0'
+The words of a program are explained in tests/windows/operations.py. It needs
+make setup, whose Python is .venv/bin/python, and a C compiler.
+
+exit status: 0 all is true; 1 a wrong claim, an unexplained answer, or a launch
+whose size does not fit its answer; 2 the options are wrong, or no make setup"""
 BATCH = 200
 FOREIGN = ("OVERLAP_", "SIMGPU", "LD_")
 
@@ -63,8 +79,7 @@ def smaller(interpreter: Interpreter, program: Program, found: list[str]) -> tup
     return program, compare(program, interpreter.run([program])[0], Counts())
 
 
-def one(line: str, proc_address: bool) -> int:
-    program = program_of(line)
+def one(program: Program, proc_address: bool) -> int:
     with tempfile.TemporaryDirectory(prefix="check-windows-") as folder:
         interpreter = made(Path(folder), proc_address)
         outcome = interpreter.run([program])[0]
@@ -77,6 +92,16 @@ def one(line: str, proc_address: bool) -> int:
     return 1 if found else 0
 
 
+def by_number(item: tuple[str, int]) -> tuple[int, str]:
+    case = item[0]
+    return int(case) if case.isdigit() else 99, case
+
+
+def named(case: str) -> str:
+    """By its number in shim/core/WINDOWS.md, where it has one."""
+    return f"case {case} ({CASES[case]})" if case.isdigit() else f"{case} ({CASES.get(case, 'no case says so')})"
+
+
 def told(counts: Counts, failed: list[tuple[Program, list[str]]], seconds: float) -> str:
     share = 100 * counts.exact / max(counts.launches, 1)
     lines = [
@@ -86,30 +111,68 @@ def told(counts: Counts, failed: list[tuple[Program, list[str]]], seconds: float
         f"exact: {counts.exact} ({share:.1f} %)",
         f"outside although possible: {sum(counts.conservative.values())}, unexplained: {counts.unexplained}",
     ]
-    lines += [f"  case {case}: {number}" for case, number in sorted(counts.conservative.items())]
+    lines += [f"  {named(case)}: {number}" for case, number in sorted(counts.conservative.items(), key=by_number)]
     return "\n".join([*lines, f"programs with a finding: {len(failed)}"])
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--programs", type=int, default=100_000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--longest", type=int, default=40, help="operations of a program")
+def parsed() -> tuple[argparse.Namespace, Program | None]:
+    """Ends with status 2 and one sentence where something is wrong."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        epilog=END,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="%(prog)s [options]",
+    )
+    for name, default, least, what in (
+        ("--programs", 100_000, 1, "how many"),
+        ("--seed", 0, 0, "which ones: the same seed makes the same programs"),
+        ("--jobs", 2, 1, "processes side by side"),
+        ("--longest", 40, SHORTEST, "operations of a program at most, besides those that make streams"),
+    ):
+        parser.add_argument(
+            name,
+            type=number_from(least),
+            default=default,
+            metavar="N",
+            help=f"{what}; from {least} (default: {default})",
+        )
     parser.add_argument("--proc-address", action="store_true", help="reach the driver through cuGetProcAddress")
-    parser.add_argument("--line", help="run one program instead")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--line", metavar="PROGRAM", help="run this one program instead, and tell what was said of it")
+    parser.add_argument("--json", action="store_true", help="the counts as one object on stdout")
     asked = parser.parse_args()
-    if asked.line:
-        return one(asked.line, asked.proc_address)
+    program = None
+    if asked.line is not None:
+        try:
+            program = ended(program_of(asked.line))
+        except NotAProgram as error:
+            parser.exit(2, f"check_windows.py: error: --line: {error}; see tests/windows/operations.py\n")
+    if not (_native.SHIM.exists() and _native.SIMULATED_DRIVER.exists()):
+        parser.exit(2, "check_windows.py: error: the library was not built: make setup\n")
+    return asked, program
+
+
+def number_from(least: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,12}", text) or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number from {least}")
+        return int(text)
+
+    return number
+
+
+def main() -> int:
+    asked, program = parsed()
+    if program is not None:
+        return one(program, asked.proc_address)
     start = time.monotonic()
-    step = -(-asked.programs // asked.jobs)
+    side_by_side = min(asked.jobs, asked.programs)
+    step = -(-asked.programs // side_by_side)
     first = asked.seed * 1_000_000_000
-    ends = [min((job + 1) * step, asked.programs) for job in range(asked.jobs)]
+    ends = [min((job + 1) * step, asked.programs) for job in range(side_by_side)]
     jobs = [(first + job * step, first + end, asked.proc_address, asked.longest) for job, end in enumerate(ends)]
     counts = Counts()
     failed: list[tuple[Program, list[str]]] = []
-    with multiprocessing.Pool(asked.jobs) as pool:
+    with multiprocessing.Pool(side_by_side) as pool:
         for part, found in pool.imap_unordered(work, jobs):
             counts.add(part)
             failed += found

@@ -25,7 +25,8 @@ shapes: leave, make_room, quick_entry, blocks_per_sm=1, blocks_per_sm=50%,
 
 Bytes are numbers or sizes (96KiB). On AMD, registers are VGPRs and AGPRs
 together. Without --policy the rule is make_room for every launch; without
---blocks the grid has many waves.
+--blocks the grid has many waves. The launch is taken to be in an overlap
+window; outside, a rule with `when: overlapping` leaves it alone.
 
 example: what NCCL 2.27 leaves of an H100 to a GEMM of 128x128 tiles
   overlap explain --gpu h100 --threads 128 --registers 224 \\

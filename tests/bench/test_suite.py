@@ -96,9 +96,7 @@ def test_the_same_row_twice(suite: Suite, rows: list[dict[str, Any]]) -> None:
 def test_it_sees_harm(suite: Suite, tmp_path: Path) -> None:
     policy = tmp_path / "bad.yaml"
     policy.write_text(BAD)
-    found = _rows(
-        suite("--json", "--gpu", "h100", "--policy", str(policy), "--program", "no-communication/gemm", "--check")
-    )
+    found = _rows(suite("--json", "--gpu", "h100", "--policy", str(policy), "--program", "no-communication/gemm"))
     assert {row["rule"] for row in found} == {"hold", "backfill"}
     for row in found:
         assert row["change_percent"] > 10, row
@@ -116,7 +114,7 @@ def test_the_table_puts_policies_side_by_side(suite: Suite) -> None:
     done = suite("--gpu", "a40", "--rule", "backfill", "--program", "one-long-kernel/wide", "--check")
     assert done.returncode == 0, done.stdout
     head = next(line for line in done.stdout.splitlines() if line.startswith("program"))
-    for name in ("plain ms", "ideal ms", "sequential", "priority", "a40", "a40-paper", "observe", "of ideal"):
+    for name in ("plain ms", "ideal ms", "sequential", "priority", "a40", "a40-paper", "a40-paper-windows", "of ideal"):
         assert name in head
     assert "simulated a40, dispatch rule backfill" in done.stdout
     assert "no default policy loses more than 1 %" in done.stdout
@@ -163,6 +161,14 @@ def test_a_trace_of_every_run(suite: Suite, tmp_path: Path) -> None:
         ("--program", "one-long-kernel/nothing", "did you mean one-long-kernel/"),
         ("--jobs", "0", "a number from 1"),
         ("--invent", "0", "a number from 1"),
+        *((option, "", f"{option} has an empty name") for option in ("--gpu", "--rule", "--policy", "--program")),
+        ("--gpu", "h100,", "--gpu has an empty name"),
+        ("--timeline", "", "--timeline has an empty name"),
+        ("--seed", "3", "--invent 100 --seed 1"),
+        ("--picture", "suite.png", "does not end in .svg"),
+        ("--picture", "", "does not end in .svg"),
+        ("--picture", "nowhere/suite.svg", "there is no folder nowhere"),
+        ("--policy", "h100-paper-window", "did you mean h100-paper-windows?"),
     ],
 )
 def test_unknown_names_are_refused_with_a_next_step(suite: Suite, option: str, word: str, says: str) -> None:

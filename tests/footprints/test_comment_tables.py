@@ -16,7 +16,7 @@ GPUS = ("a40", "a100", "l40s", "h100", "h200", "b200", "mi250x", "mi300x")
 def test_every_gpu_has_one(library: Any, gpu: str) -> None:
     made = tables.table(gpu)
     lines = made.splitlines()
-    assert lines[0].endswith(f"tables.py {gpu} ---")
+    assert lines[0] == f"# --- table for {gpu}: .venv/bin/python tools/policy_tables.py --write ---"
     assert lines[-1] == "# --- end of table ---"
     assert all(line.startswith("# ") and len(line) <= 120 for line in lines)
     heads = [line for line in lines if "threads of" in line]
@@ -74,7 +74,7 @@ def test_write_and_check(library: Any, tmp_path: Path, monkeypatch: pytest.Monke
     assert run("h100", "--write", str(policy)) == 0
     assert policy.read_text(encoding="utf-8") == f"# before\n{printed}policy: 1\n"
     assert run("h100", "--check", str(policy)) == 0
-    with pytest.raises(SystemExit, match=re.escape("tables.py a100 ---`")):
+    with pytest.raises(SystemExit, match=re.escape("`# --- table for a100: ")):
         run("a100", "--check", str(policy))
     with pytest.raises(SystemExit, match="no GPU is called h1000"):
         run("h1000")

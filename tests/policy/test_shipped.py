@@ -77,7 +77,7 @@ def test_a_default_policy_changes_no_launch_before_a_probe_has_spoken(library: A
 @pytest.mark.parametrize("name", [name for name in places.names({}) if name != "observe"])
 def test_each_file_carries_the_sizes_of_its_gpu(name: str) -> None:
     text = places.find(name, {}).read_text(encoding="utf-8")
-    begin = f"\n# --- table: python tools/footprints/tables.py {name.split('-')[0]} ---\n"
+    begin = f"\n# --- table for {name.split('-')[0]}: .venv/bin/python tools/policy_tables.py --write ---\n"
     assert text.count(begin) == 1
     assert text.index(begin) < text.index("\n# --- end of table ---\n") < text.index("\npolicy: 1\n")
 

@@ -19,8 +19,8 @@ CASES = {
     "5": "many streams or events",
     "7": "graphs",
     "8": "expiry",
-    "undocumented": "order that no document speaks of",
-    "several": "more than one case",
+    "10": "what no document settles",
+    "several": "no one of these alone, but the order of more than one of them together",
 }
 ENTRIES, EXPIRES, CAPTURES, STREAMS, EVENTS = 16, 512, 32, 16384, 65536
 
@@ -50,7 +50,7 @@ def eager_before(model: Model, number: int) -> int:
 
 def explain(model: Model, launch: Launch, possible: int) -> str | None:
     """The case that allows to say outside, or None."""
-    for case in ("2", "3", "4", "7", "undocumented"):
+    for case in ("2", "3", "4", "7", "10"):
         if case in model.allowed and not model.possible(launch, model.closure(model.allowed[case])):
             return case
     if by_unknown_waits(model, launch, possible, []):

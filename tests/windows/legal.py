@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 from model import Model
-from operations import EXTERNAL, NO_STREAM, Op, Program, key_of
+from operations import EXTERNAL, NO_STREAM, NotAProgram, Op, Program, key_of
+from operations import WORDS as MEANING
 from things import Capture, Stream, bits
 
 DEVICES = 2
+EVENTS, GRAPHS, VALUES = 11, 10, 16  # that a program has, in tests/programs/windows.c
 
 
 class Legal(Model):
@@ -242,6 +244,17 @@ def name_of(key: object) -> tuple[str, int]:
         return f"s{key}", 0
     assert isinstance(key, tuple)
     return f"p{key[1]}", key[2]
+
+
+def ended(program: Program, devices: int = DEVICES) -> Program:
+    """The program and what it needs to end. Raises NotAProgram where it does what it may not."""
+    state = Legal(devices)
+    for number, op in enumerate(program):
+        places = GRAPHS if op.kind in "EgGBN" else VALUES if op.kind in "vV" else EVENTS
+        if op.which >= places or not state.try_(op):
+            raise NotAProgram(f"operation {number}, '{op}', cannot be done there: {MEANING[op.kind]}")
+    state.finish()
+    return tuple(state.program)
 
 
 def legal(program: Program, devices: int = DEVICES) -> Program:

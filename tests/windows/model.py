@@ -93,7 +93,7 @@ class Model:
         stream.tail = self.add(before, EAGER, stream.device, communication)
         if stream.legacy and self.gone:
             # Not documented: whether the default stream waits for the work of a stream that was destroyed meanwhile.
-            self.allow("undocumented", stream.tail, self.blocking(stream.device, self.gone))
+            self.allow("10", stream.tail, self.blocking(stream.device, self.gone))
         if communication:
             self.allow("4", stream.tail, self.left_behind)
         return stream.tail
@@ -275,7 +275,7 @@ class Model:
             # Documented as doing nothing, even for the default stream; the library may think otherwise.
             node = stream.tail = self.add(self.host | stream.tail, EAGER, stream.device)
             tails = self.blocking(stream.device) | self.blocking(stream.device, self.gone)
-            self.allow("undocumented", node, tails & ~node if stream.legacy else 0)
+            self.allow("10", node, tails & ~node if stream.legacy else 0)
             self.allow("2", node, self.everything() & ~node if event.in_graph else 0)
 
     def _y(self, op: Op) -> None:

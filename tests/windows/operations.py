@@ -9,6 +9,7 @@ A stream is two characters. The first says how it is named in the call, the seco
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import NamedTuple, Union
 
@@ -70,11 +71,27 @@ def line_of(program: Iterable[Op]) -> str:
     return " ".join(map(str, program))
 
 
+class NotAProgram(ValueError):
+    """A line that is none: one sentence."""
+
+
+_WORD = re.compile(r"([a-zA-Z])(--|[st][0-9]|[lLMpPQ][01]),([0-9]{1,2}),([0-9]{1,2}),([01])")
+_NO_STREAM_KINDS = "ezYQTSGBN"
+
+
 def program_of(line: str) -> Program:
     ops = []
-    for word in line.split():
-        which, other, thread = map(int, word[3:].lstrip(",").split(","))
-        ops.append(Op(word[0], word[1:3], which, other, thread))
+    for number, word in enumerate(line.split()):
+        found = _WORD.fullmatch(word)
+        if not found or found[1] not in WORDS:
+            raise NotAProgram(f"operation {number}, {word!r}: kind, stream, which, other and thread, as in ks1,0,0,0")
+        op = Op(found[1], found[2], int(found[3]), int(found[4]), int(found[5]))
+        if (op.stream == NO_STREAM) != (op.kind in _NO_STREAM_KINDS):
+            needs = "takes no stream (--)" if op.kind in _NO_STREAM_KINDS else "needs a stream"
+            raise NotAProgram(f"operation {number}, {word!r}: {WORDS[op.kind]}: {needs}")
+        ops.append(op)
+    if not ops:
+        raise NotAProgram("a program has at least one operation")
     return tuple(ops)
 
 

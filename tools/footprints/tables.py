@@ -25,7 +25,8 @@ sys.path.insert(0, str(HERE.parent.parent))  # as a script, this has only its ow
 
 from pyshim import _native  # noqa: E402
 
-BEGIN, END = "# --- table: python tools/footprints/tables.py {gpu} ---", "# --- end of table ---"
+BEGIN = "# --- table for {gpu}: .venv/bin/python tools/policy_tables.py --write ---"  # after make setup
+END = "# --- end of table ---"
 WIDTH = 118
 OLDEST = (2, 21)  # of NCCL: older ones are not what programs of today run
 

@@ -15,11 +15,11 @@ from types import ModuleType
 from pyshim import _native
 from pyshim.demo.arms import clean
 from pyshim.demo.counters import read_counters
-from pyshim.errors import OverlapError
+from pyshim.errors import USAGE, OverlapError
 from pyshim.launch import plan
 from pyshim.launch.environment import Settings, environment
 from pyshim.policy.gpus import KnownGpu
-from suites import kernels
+from suites import kernels, variants
 from suites.programs import Program, words
 
 HERE = Path(__file__).resolve().parent
@@ -41,6 +41,13 @@ class Outcome:
     reasons: Mapping[str, int] = field(default_factory=dict)
 
 
+def built() -> None:
+    """Raises OverlapError where the library is not there to be measured."""
+    for path in (_native.SHIM, _native.SIMULATED_DRIVER):
+        if not path.exists():
+            raise OverlapError(f"{path.name} was not built", "make setup", USAGE)
+
+
 class Bench:
     """The program built once, a cubin for each GPU, an environment for each policy. `folder` is ours."""
 
@@ -51,9 +58,7 @@ class Bench:
         kept = {name: value for name, value in clean(base).items() if not name.startswith(("NCCL_", "CUDA_"))}
         self.base = kept
         self._settings: dict[tuple[str, str, str], Settings] = {}
-        for path in (_native.SHIM, _native.SIMULATED_DRIVER):
-            if not path.exists():
-                raise OverlapError(f"{path.name} was not built", "make setup")
+        built()
         _compile(self._program)
 
     @property
@@ -76,9 +81,18 @@ class Bench:
         """As overlap-run --policy POLICY --simulate GPU:RULE --all-ranks has them."""
         key = (policy, gpu.key, rule)
         if key not in self._settings:
-            asked = plan.Request(policy=policy, simulate=f"{gpu.key}:{rule}", all_ranks=True, quiet=True)
+            asked = plan.Request(policy=self._found(policy), simulate=f"{gpu.key}:{rule}", all_ranks=True, quiet=True)
             self._settings[key] = plan.make(asked, self.base).settings
         return self._settings[key]
+
+    def _found(self, policy: str) -> str:
+        """A derived policy as a file in our folder; any other as it was named."""
+        base = variants.base_of(policy)
+        if base is None:
+            return policy
+        file = self.folder / f"{policy}.yaml"
+        file.write_text(variants.text(base), encoding="utf-8")
+        return str(file)
 
     def bare(self, program: Program, gpu: KnownGpu, rule: str, arm: str) -> Outcome:
         settings = Settings(simulated_driver=str(_native.SIMULATED_DRIVER.parent), simulated_gpu=f"{gpu.key}:{rule},1")

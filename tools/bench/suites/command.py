@@ -1,6 +1,8 @@
-"""Programs by shape on simulated GPUs, bare and under every shipped policy: the table of gains and losses.
+"""Programs by shape on simulated GPUs, bare and under every shipped policy: the
+table of gains and losses.
 
-Everything that it prints is simulated: it shows where a policy would gain or harm, and never by how much on a real GPU.
+Everything that it prints is simulated: it shows where a policy would gain or
+harm, and never by how much on a real GPU.
 """
 
 from __future__ import annotations
@@ -19,21 +21,27 @@ from pyshim.cli import ui
 from pyshim.errors import FINDINGS, USAGE, OverlapError
 from pyshim.policy import library
 from pyshim.policy.gpus import known
-from suites import text
-from suites.arms import Bench
+from suites import text, variants
+from suites.arms import Bench, built
 from suites.invented import invented
 from suites.picture import picture
 from suites.programs import PROGRAMS, Program
 from suites.rows import Case, harmed, measure
 
 RULES = ("hold", "backfill")  # what a default policy must be safe under
+SEED = 1
 ALL_RULES = ("hold", "drain", "backfill")
 OBSERVE = "observe"
+END = """exit status: 0 measured, and with --check no default policy loses more than 1 %;
+1 with --check: one does; or a run failed; 2 the options are wrong, or make
+setup was not run. NAME-paper-windows is NAME-paper with `when: overlapping`.
+Options take several names and may be repeated. All of it takes two to four
+minutes on 2 cores."""
 
 
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
-        prog="suite", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="suite", description=__doc__, epilog=END, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     for option, what in (
         ("--gpu", "simulated GPUs (default: all)"),
@@ -43,11 +51,13 @@ def parser() -> argparse.ArgumentParser:
     ):
         made.add_argument(option, action="append", default=[], metavar="NAME[,...]", help=what)
     made.add_argument("--invent", type=int, metavar="N", help="N programs made at random instead of those of the table")
-    made.add_argument("--seed", type=int, default=1, help="which ones (default: %(default)s)")
-    made.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="runs side by side (default: %(default)s)")
+    made.add_argument("--seed", type=int, metavar="N", help=f"with --invent: which ones (default: {SEED})")
+    made.add_argument(
+        "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="runs side by side (default: %(default)s)"
+    )
     made.add_argument("--json", action="store_true", help="on stdout: a list of rows instead of the table")
-    made.add_argument("--picture", type=Path, metavar="FILE.svg", help="draw a bar for each program, sorted by change")
-    made.add_argument("--timeline", type=Path, metavar="DIR", help="keep a trace of every run, for chrome://tracing")
+    made.add_argument("--picture", metavar="FILE.svg", help="draw, as SVG, a bar for each program, sorted by change")
+    made.add_argument("--timeline", metavar="DIR", help="keep a trace of every run, for chrome://tracing")
     made.add_argument("--check", action="store_true", help="exit status 1 if a default policy loses more than 1 %%")
     return made
 
@@ -65,19 +75,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    programs = _programs(options)
-    rules = _chosen("dispatch rule", _listed(options.rule), ALL_RULES) or RULES
-    cases = chosen_cases(_listed(options.gpu), _listed(options.policy))
+    named = {name: _listed(f"--{name}", getattr(options, name)) for name in ("gpu", "rule", "policy", "program")}
+    drawn, timelines = _drawn(options.picture), _timelines(options.timeline)
     if options.jobs < 1:
         raise OverlapError("--jobs is a number from 1", None, USAGE)
-    if options.timeline:
-        options.timeline.mkdir(parents=True, exist_ok=True)
+    if options.seed is not None and options.invent is None:
+        raise OverlapError("--seed says which programs --invent makes", "--invent 100 --seed 1", USAGE)
+    built()
+    programs = _programs(options, named["program"])
+    rules = _chosen("dispatch rule", named["rule"], ALL_RULES) or RULES
+    cases = chosen_cases(named["gpu"], named["policy"])
+    if options.check and not any(case.gpu.key in case.policies for case in cases):
+        gpus = " or ".join(case.gpu.key for case in cases)
+        raise OverlapError("--check looks at default policies, and none is among these", f"--policy {gpus}", USAGE)
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="overlap-suite-") as folder:
-        bench = Bench(Path(folder), os.environ, options.timeline and options.timeline.resolve())
+        bench = Bench(Path(folder), os.environ, timelines)
         rows = measure(bench, cases, rules, programs, options.jobs)
-    if options.picture:
-        options.picture.write_text(picture(rows), encoding="utf-8")
+    if drawn:
+        drawn.write_text(picture(rows), encoding="utf-8")
     if options.json:
         sys.stdout.write("[" + ",\n ".join(json.dumps(row.as_dict()) for row in rows) + "]\n")
     else:
@@ -90,16 +106,42 @@ def _run(options: argparse.Namespace) -> int:
     return FINDINGS if lost else 0
 
 
-def _programs(options: argparse.Namespace) -> tuple[Program, ...]:
+def _drawn(name: str | None) -> Path | None:
+    """Minutes go by before the picture is written: what is wrong with its name is said now."""
+    if name is None:
+        return None
+    path = Path(name)
+    if path.suffix != ".svg":
+        raise OverlapError(f"--picture draws SVG, and {name!r} does not end in .svg", "--picture suite.svg", USAGE)
+    if not path.parent.is_dir():
+        raise OverlapError(f"--picture {name}: there is no folder {path.parent}", None, USAGE)
+    return path
+
+
+def _timelines(name: str | None) -> Path | None:
+    if name is None:
+        return None
+    if not name:
+        raise OverlapError("--timeline has an empty name", "--timeline traces", USAGE)
+    path = Path(name)
+    path.mkdir(parents=True, exist_ok=True)
+    return path.resolve()
+
+
+def _programs(options: argparse.Namespace, named: Sequence[str]) -> tuple[Program, ...]:
     if options.invent is None:
-        return chosen_programs(_listed(options.program))
-    if options.invent < 1 or options.program:
+        return chosen_programs(named)
+    if options.invent < 1 or named:
         raise OverlapError("--invent is a number from 1, without --program", "--invent 100 --seed 1", USAGE)
-    return invented(options.invent, options.seed)
+    return invented(options.invent, SEED if options.seed is None else options.seed)
 
 
-def _listed(values: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(item.strip() for value in values for item in value.split(",") if item.strip()))
+def _listed(option: str, values: Sequence[str]) -> list[str]:
+    """Of lists with commas; an empty name is a variable of a script that nobody set."""
+    items = [item.strip() for value in values for item in value.split(",")]
+    if not all(items):
+        raise OverlapError(f"{option} has an empty name", "leave the option away for all", USAGE)
+    return list(dict.fromkeys(items))
 
 
 def chosen_programs(wanted: Sequence[str]) -> tuple[Program, ...]:
@@ -127,9 +169,11 @@ def chosen_cases(gpus: Sequence[str], policies: Sequence[str]) -> list[Case]:
 
 
 def policies_of(key: str) -> list[str]:
-    """The default of a GPU first, then its variants, then what changes nothing."""
-    variants = [name for name in sorted(library.names({})) if name.startswith(f"{key}-")]
-    return [key, *variants, OBSERVE]
+    """The default of a GPU first, then its variants, each with windows where that is another policy, then what changes
+    nothing."""
+    shipped = [name for name in sorted(library.names({})) if name.startswith(f"{key}-")]
+    pairs = [(name, variants.with_windows(name)) for name in shipped]
+    return [key, *(name for pair in pairs for name in pair if name), OBSERVE]
 
 
 def _chosen(what: str, wanted: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from suites import variants
 from suites.rows import LIMIT_PERCENT, Row, harmed
 
 
@@ -13,6 +14,8 @@ def table(rows: Sequence[Row]) -> str:
         "Changes are against plain (the program as written); negative is faster. ideal: the larger of computation and",
         "communication alone. shaped: share of the launches; of ideal: ideal time over time under the policy.",
     ]
+    if any(variants.base_of(row.policy) for row in rows):
+        parts.append("NAME-paper-windows: NAME-paper with `when: overlapping`, made by this suite.")
     groups = dict.fromkeys((row.gpu, row.rule) for row in rows)
     for gpu, rule in groups:
         chosen = [row for row in rows if (row.gpu, row.rule) == (gpu, rule)]

@@ -1,0 +1,134 @@
+"""tools/check_windows.py as a command."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from conservative import CASES
+from legal import ended
+from operations import NotAProgram, line_of, program_of
+from test_checker import CASES as LINES
+from test_checker import ROWS, STREAMS
+
+from pyshim import _native
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def command(clean_environment: Mapping[str, str]):
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, str(ROOT / "tools" / "check_windows.py"), *arguments],
+            env={**clean_environment, "COLUMNS": "80"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.fixture(autouse=True)
+def built() -> None:
+    for path in (_native.SHIM, _native.SIMULATED_DRIVER):
+        if not path.exists():
+            pytest.skip(f"{path.name} was not built")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--line", "garbage"), "operation 0, 'garbage'"),
+        (("--line", ""), "at least one operation"),
+        (("--line", "ns0,1,0,0 o--,0,0,0"), "operation 1, 'o--,0,0,0'"),
+        (("--line", "ks0,0,0,0"), "'ks0,0,0,0', cannot be done there"),
+        (("--line", "n--,0,0,0"), "needs a stream"),
+        (("--line", "es0,0,0,0"), "takes no stream"),
+        (("--line", "e--,11,0,0"), "cannot be done there"),
+        (("--line", "ns0,1,2,0"), "cannot be done there"),
+        *(((option, value), f"'{value}' is not a number from 1") for option in ("--jobs", "--programs")
+          for value in ("0", "-5", "x")),
+        (("--longest", "0"), "'0' is not a number from 5"),
+        (("--longest", "4"), "'4' is not a number from 5"),
+        (("--seed", "-1"), "'-1' is not a number from 0"),
+    ],
+)  # fmt: skip
+def test_wrong_options_are_one_error(command, arguments: tuple[str, ...], says: str) -> None:
+    done = command(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+    assert done.stderr.count("error: ") == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_one_program_by_its_line(command) -> None:
+    done = command("--line", "ns0,1,0,0 ns1,1,0,0 cs0,0,0,0 ks1,0,0,0")
+    assert done.returncode == 0, done.stderr
+    assert "launch communication" in done.stdout
+    assert "overlapping=True" in done.stdout
+
+
+def test_what_a_program_needs_to_end_is_added(command) -> None:
+    done = command("--line", "ns0,1,0,0 bs0,0,0,0 cs0,0,0,0")
+    assert done.returncode == 0, done.stderr
+    assert "end capture" in done.stdout
+
+
+def test_programs_of_the_other_tests_are_programs() -> None:
+    for line in [line for line, _ in ROWS.values()] + [line for lines in LINES.values() for line in lines]:
+        program = program_of(STREAMS + line)
+        assert ended(program)[: len(program)] == program
+        assert line_of(program_of(line_of(program))) == line_of(program)
+
+
+@pytest.mark.parametrize(
+    "line", ["", " ", "k", "ks0", "ks0,0,0", "ks0,0,0,0,0", "ks0,-1,0,0", "sk0,0,0,0", "k?0,0,0,0"]
+)
+def test_other_lines_are_none(line: str) -> None:
+    with pytest.raises(NotAProgram):
+        program_of(line)
+
+
+def test_cases_are_named_as_in_the_documentation(command) -> None:
+    done = command("--programs", "3000", "--seed", "1")
+    assert done.returncode == 0, done.stdout
+    assert "of these wrong: 0" in done.stdout
+    assert "unexplained: 0" in done.stdout
+    assert f"  case 10 ({CASES['10']}): " in done.stdout
+    numbers = [int(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("  case ")]
+    assert numbers == sorted(numbers)
+    documented = (ROOT / "shim" / "core" / "WINDOWS.md").read_text(encoding="utf-8")
+    for case in CASES:
+        assert case == "several" or f"\n{case}. **" in documented
+
+
+def test_several_is_explained() -> None:
+    sys.path.insert(0, str(ROOT / "tools"))
+    import check_windows
+    from compare import Counts
+
+    counts = Counts(programs=1, launches=3)
+    counts.conservative.update({"several": 1, "10": 1, "2": 1})
+    said = check_windows.told(counts, [], 0).splitlines()
+    assert [line.split(" (")[0] for line in said if line.startswith("  ")] == ["  case 2", "  case 10", "  several"]
+    assert "more than one of them together" in check_windows.told(counts, [], 0)
+
+
+def test_more_jobs_than_programs(command) -> None:
+    done = command("--programs", "2", "--jobs", "9", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["programs"] == 2
+
+
+def test_help_has_defaults_statuses_and_an_example(command) -> None:
+    said = command("--help").stdout
+    for words in ("default: 100000", "default: 40", "exit status: 0", "--line 'ns0", "tests/windows/operations.py"):
+        assert words in said, words
+    assert max(map(len, said.splitlines())) <= 82

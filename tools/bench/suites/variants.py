@@ -1,0 +1,19 @@
+"""Policies that only the suite has: each published one with overlap windows, to show what windows change."""
+
+from __future__ import annotations
+
+PAPER, WINDOWS = "-paper", "-windows"
+
+
+def with_windows(name: str) -> str | None:
+    """The derived policy of a shipped one, where the suite makes one: h100-paper-windows."""
+    return name + WINDOWS if name.endswith(PAPER) else None
+
+
+def base_of(name: str) -> str | None:
+    """The shipped policy that a derived one extends; None for any other policy."""
+    return name[: -len(WINDOWS)] if name.endswith(PAPER + WINDOWS) and "/" not in name else None
+
+
+def text(base: str) -> str:
+    return f"policy: 1\nname: {base}{WINDOWS}\nextends: {base}\nwhen: overlapping\n"

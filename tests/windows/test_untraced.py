@@ -40,7 +40,5 @@ def reasons(program: Path, base: Mapping[str, str], folder: Path, lines: Sequenc
 def test_a_trace_changes_nothing(program: Path, clean_environment: Mapping[str, str], tmp_path: Path) -> None:
     for first in range(0, examples(600), EACH):
         lines = [line_of(random_program(seed, longest=60, without=WITHOUT)) for seed in range(first, first + EACH)]
-        found = [
-            reasons(program, clean_environment, tmp_path / str(first), lines, trace) for trace in (True, False)
-        ]
+        found = [reasons(program, clean_environment, tmp_path / str(first), lines, trace) for trace in (True, False)]
         assert found[0] == found[1], f"programs {first} to {first + EACH - 1}"

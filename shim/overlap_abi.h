@@ -208,8 +208,8 @@ struct overlap_decision {
     uint32_t dynamic_shared; /* bytes to launch with */
     uint32_t rule;           /* index of the rule, UINT32_MAX: none */
     uint32_t native_blocks;
-    uint32_t control;  /* enum overlap_control */
-    uint32_t windowed; /* 1: holds in overlap windows; outside, the launch is left as asked (not_overlapping) */
+    uint32_t control;        /* enum overlap_control */
+    uint32_t windowed;       /* 1: holds in overlap windows; outside, the launch is left as asked (not_overlapping) */
     uint64_t minimum_blocks; /* of the grid */
     uint64_t maximum_blocks;
 };
@@ -252,7 +252,7 @@ enum overlap_counter {
     OVERLAP_COUNTER_RAISED = 1,        /* of them: launched with another priority than their stream's */
     OVERLAP_COUNTER_REFUSED = 2, /* changed launches that the driver refused and that were launched again as asked */
     OVERLAP_COUNTER_GRAPH_LAUNCHES = 3,
-    OVERLAP_COUNTER_TRACE_DROPPED = 4, /* launches that --trace could not keep */
+    OVERLAP_COUNTER_TRACE_DROPPED = 4,  /* launches that --trace could not keep */
     OVERLAP_COUNTER_STREAMS_RAISED = 5, /* streams of communication libraries created with another priority */
     /* Communication launches that could overlap nothing, as far as the next launches of their thread tell: all
      * computation was on the same stream; or waited for them. */

@@ -140,8 +140,8 @@ EFFECTS = {
     "cuGraphAddEventRecordNode|cuGraph(Exec)?EventRecordNodeSetEvent": ANYTHING,
     "cuGraphAdd(EventWait|ExternalSemaphoresWait|BatchMemOp)Node": UNSEEN,
     "cuGraphAddDependencies": Effect("nothing; what is being captured may be behind anything", {SIZE: 1}),
-    r"cu(Mem|LaunchHostFunc|Signal|StreamA|StreamWrite)\w*_ptsz": ON_THREADS,
-    r"cu(Mem\w*Async|LaunchHostFunc|Signal|StreamA|StreamWrite)\w*(?<!_ptsz)": ON_LEGACY,
+    r"cu(Mem|Graphics|LaunchHostFunc|Signal|StreamA|StreamWrite)\w*_ptsz": ON_THREADS,
+    r"cu(Mem\w*Async|Graphics\w*|LaunchHostFunc|Signal|StreamA|StreamWrite)\w*(?<!_ptsz)": ON_LEGACY,
     r"cuMem(cpy|set)(?!\w*Async)\w*": BY_HOST,
 }
 

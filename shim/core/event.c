@@ -144,7 +144,7 @@ static bool tells(struct overlap_order *order, struct overlap_stream *stream) {
         if (stream->kind == OVERLAP_STREAM_LEGACY && OVERLAP_LOAD(stream->context->blocking.entry[e]) > finished)
             return true;
     }
-    return stream->computation >= 0;
+    return OVERLAP_LOAD(stream->computation) >= 0;
 }
 
 struct overlap_event *overlap_order_recording(struct overlap_order *order, uint64_t key,
@@ -190,8 +190,8 @@ static void write_clock(struct overlap_order *order, struct overlap_event *event
     __atomic_store_n(&event->computations, OVERLAP_LOAD(stream->world->computations), __ATOMIC_RELAXED);
     for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = next_of(event, e)) {
         uint64_t entry = overlap_stream_knows(order, stream, e);
-        if (e >= OVERLAP_CLOCK_COMMUNICATION && stream->computation >= 0 &&
-            (e - OVERLAP_CLOCK_COMMUNICATION) / 2 == (uint32_t)stream->computation)
+        if (e >= OVERLAP_CLOCK_COMMUNICATION && OVERLAP_LOAD(stream->computation) >= 0 &&
+            (e - OVERLAP_CLOCK_COMMUNICATION) / 2 == (uint32_t)OVERLAP_LOAD(stream->computation))
             entry = overlap_world_now(stream->world, e);
         __atomic_store_n(&event->clock.entry[e], entry, __ATOMIC_RELAXED);
     }
@@ -290,7 +290,7 @@ static uint32_t patience(const struct overlap_event *event, const struct overlap
                          const struct overlap_clock *before) {
     uint32_t found = 0;
     for (uint32_t c = 0; c < event->communications && c < OVERLAP_CLOCK_COMMUNICATION; c++) {
-        if ((int32_t)c == here->communication || event->clock.entry[c] <= before->entry[c])
+        if ((int32_t)c == OVERLAP_LOAD(here->communication) || event->clock.entry[c] <= before->entry[c])
             continue;
         if (__atomic_load_n(&here->beside, __ATOMIC_RELAXED) > 1)
             found |= OVERLAP_PATIENCE_BESIDE;

@@ -59,7 +59,7 @@ void overlap_stream_learns(struct overlap_order *order, struct overlap_stream *s
 
 uint64_t overlap_stream_knows(struct overlap_order *order, const struct overlap_stream *stream, uint32_t entry) {
     uint64_t known = OVERLAP_LOAD(stream->clock.entry[entry]), other;
-    if (stream->communication == (int32_t)entry)
+    if (OVERLAP_LOAD(stream->communication) == (int32_t)entry)
         return OVERLAP_LOAD(stream->world->now.entry[entry]);
     if (stream->world != &order->eager)
         return known;
@@ -204,8 +204,8 @@ static void release_entries(struct overlap_world *world, struct overlap_stream *
             __atomic_store_n(&world->communication[i].owner, NULL, __ATOMIC_RELEASE);
     for (uint32_t i = 0; i < OVERLAP_CLOCK_COMPUTATION; i++)
         if (world->computation[i].owner == stream) {
-            world->computation[i].base[0] += stream->launched;
-            world->computation[i].base[1] += stream->filling;
+            __atomic_fetch_add(&world->computation[i].base[0], stream->launched, __ATOMIC_RELEASE);
+            __atomic_fetch_add(&world->computation[i].base[1], stream->filling, __ATOMIC_RELEASE);
             __atomic_store_n(&world->computation[i].owner, NULL, __ATOMIC_RELEASE);
         }
 }

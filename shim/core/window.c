@@ -41,7 +41,7 @@ static bool ordered_by_kind(const struct overlap_stream *one, const struct overl
 
 /* What was launched before, on other streams, and is not known to be over when this launch begins. */
 static struct overlap_before before(struct overlap_order *order, struct overlap_stream *stream) {
-    struct overlap_before found = {0, false};
+    struct overlap_before found = {0, 0};
     struct overlap_world *const world = stream->world;
     for (uint32_t i = 0; i < OVERLAP_LOAD(world->computations); i++) {
         const struct overlap_stream *const owner = OVERLAP_LOAD(world->computation[i].owner);
@@ -58,7 +58,7 @@ static struct overlap_before before(struct overlap_order *order, struct overlap_
             overlap_clock_raise(counted, now);
             const uint64_t many = now > from ? now - from : 0;
             if (filling)
-                found.filling |= many != 0;
+                found.filling += many;
             else
                 found.launched += many < OVERLAP_WINDOW_LAUNCHES ? many : OVERLAP_WINDOW_LAUNCHES;
         }
@@ -68,20 +68,20 @@ static struct overlap_before before(struct overlap_order *order, struct overlap_
 
 struct overlap_before overlap_window_communicates(struct overlap_order *order, struct overlap_stream *stream,
                                                   bool computed) {
-    struct overlap_before found = {0, false};
+    struct overlap_before found = {0, 0};
     stream = overlap_stream_here(stream);
     overlap_order_action(order, stream); /* which may be behind something unknown by that */
     if (!stream || overlap_stream_is_unknown(order, stream))
         return found;
     found = before(order, stream);
-    if (stream->communication < 0) {
+    if (OVERLAP_LOAD(stream->communication) < 0) {
         if (!overlap_order_locked(order))
             return found;
-        if (stream->communication < 0)
-            stream->communication = entry_for(stream);
+        if (OVERLAP_LOAD(stream->communication) < 0)
+            __atomic_store_n(&stream->communication, entry_for(stream), __ATOMIC_RELEASE);
         overlap_order_unlock(order);
     }
-    const uint32_t entry = (uint32_t)stream->communication;
+    const uint32_t entry = (uint32_t)OVERLAP_LOAD(stream->communication);
     /* Two threads that launch on one stream at once may count as one launch: then both are known together. The stream
      * itself always knows all of its own entry. */
     const uint64_t now = OVERLAP_LOAD(stream->world->now.entry[entry]) + 1;
@@ -99,8 +99,9 @@ struct overlap_before overlap_window_communicates(struct overlap_order *order, s
 
 void overlap_window_numbered(struct overlap_order *order, struct overlap_stream *stream, uint64_t sequence) {
     stream = overlap_stream_here(stream);
-    if (stream && stream->communication >= 0 && !overlap_stream_is_unknown(order, stream))
-        __atomic_store_n(&stream->world->communication[stream->communication].sequence, sequence + 1, __ATOMIC_RELAXED);
+    if (stream && OVERLAP_LOAD(stream->communication) >= 0 && !overlap_stream_is_unknown(order, stream))
+        __atomic_store_n(&stream->world->communication[OVERLAP_LOAD(stream->communication)].sequence, sequence + 1,
+                         __ATOMIC_RELAXED);
 }
 
 void overlap_window_beside(struct overlap_stream *stream) {
@@ -141,10 +142,10 @@ void overlap_window_return(struct overlap_stream *stream, uint64_t serial, uint6
 
 bool overlap_window_alone(struct overlap_stream *stream, enum overlap_alone why) {
     stream = overlap_stream_here(stream);
-    if (!stream || stream->communication < 0)
+    if (!stream || OVERLAP_LOAD(stream->communication) < 0)
         return false;
     struct overlap_world *const world = stream->world;
-    const int32_t c = stream->communication;
+    const int32_t c = OVERLAP_LOAD(stream->communication);
     if (OVERLAP_LOAD(world->communication[c].used) >= OVERLAP_LOAD(world->now.entry[c]))
         return false;
     __atomic_fetch_add(&world->communication[c].alone[why], 1, __ATOMIC_RELAXED);
@@ -152,9 +153,9 @@ bool overlap_window_alone(struct overlap_stream *stream, enum overlap_alone why)
 }
 
 bool overlap_window_is_over(struct overlap_order *order, struct overlap_stream *stream) {
-    return stream && stream->world == &order->eager && stream->communication >= 0 &&
-           OVERLAP_LOAD(order->finished.entry[stream->communication]) >=
-               OVERLAP_LOAD(order->eager.now.entry[stream->communication]);
+    return stream && stream->world == &order->eager && OVERLAP_LOAD(stream->communication) >= 0 &&
+           OVERLAP_LOAD(order->finished.entry[OVERLAP_LOAD(stream->communication)]) >=
+               OVERLAP_LOAD(order->eager.now.entry[OVERLAP_LOAD(stream->communication)]);
 }
 
 /* The last launches of an entry, `open` up to `now`, can overlap this stream's after all. */
@@ -187,7 +188,7 @@ struct overlap_found overlap_window_find(struct overlap_order *order, struct ove
         if (!is_context(world, c, stream->context))
             continue;
         last = ordinal > last ? ordinal : last;
-        if (stream->communication == (int32_t)c) {
+        if (OVERLAP_LOAD(stream->communication) == (int32_t)c) {
             own = ordinal;
             continue;
         }
@@ -219,8 +220,8 @@ uint64_t *overlap_window_outside(struct overlap_order *order, struct overlap_str
     if (!stream)
         return NULL;
     struct overlap_world *const world = stream->world;
-    if (stream->computation < 0 && overlap_order_locked(order)) {
-        for (int32_t i = 0; stream->computation < 0 && i < OVERLAP_CLOCK_COMPUTATION; i++) {
+    if (OVERLAP_LOAD(stream->computation) < 0 && overlap_order_locked(order)) {
+        for (int32_t i = 0; OVERLAP_LOAD(stream->computation) < 0 && i < OVERLAP_CLOCK_COMPUTATION; i++) {
             if ((uint32_t)i < world->computations && world->computation[i].owner)
                 continue;
             for (int filling = 0; filling < 2; filling++) /* those of the owner before are nobody's any more */
@@ -232,5 +233,5 @@ uint64_t *overlap_window_outside(struct overlap_order *order, struct overlap_str
         }
         overlap_order_unlock(order);
     }
-    return stream->computation < 0 ? NULL : filling ? &stream->filling : &stream->launched;
+    return OVERLAP_LOAD(stream->computation) < 0 ? NULL : filling ? &stream->filling : &stream->launched;
 }

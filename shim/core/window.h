@@ -194,7 +194,7 @@ void overlap_order_saw(struct overlap_order *order, const struct overlap_seen *s
 /* What runs beside a communication launch although it was launched before. */
 struct overlap_before {
     uint64_t launched; /* launches that would have been shaped, none of them counted twice */
-    bool filling;      /* a grid that fills the GPU in one wave */
+    uint64_t filling;  /* grids that fill the GPU in one wave */
 };
 
 /* Communication was launched on the stream. computed: after the communication before, there was computation. */

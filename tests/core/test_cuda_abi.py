@@ -70,6 +70,7 @@ PASSED_ON = [
     (r"\bCUDA_(MEMCPY2D|MEMCPY3D|MEMCPY3D_PEER|MEMCPY3D_BATCH_OP)(_v[12])?\b", "void"),
     (r"\bCUDA_(EXT_SEM_WAIT|BATCH_MEM_OP)_NODE_PARAMS(_v1)?\b", "void"),
     (r"\bCUmemcpyAttributes(_v1)?\b", "void"),
+    (r"\b(CUgraphicsResource|CUarrayMapInfo(_v1)?|CUmemDecompressParams)\b(?= *\*)", "void"),
     (r"\bCUipcEventHandle(_v1)?\b(?= *\*)", "void"),
 ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Callable
 
 import pytest
-from interposing import Build, Done, Runner
+from interposing import NCCL, Build, Done, Runner, rule
 from windowing import POLICY
 
 from pyshim.launch import plan
@@ -125,6 +125,14 @@ def test_streams_that_get_the_address_of_one_that_had_waited(hazard: Hazard) -> 
 def test_nothing_is_lost_while_a_large_context_ends(hazard: Hazard) -> None:
     """The others wait for it as long as that takes."""
     assert answers(hazard("busy", 3)).endswith(WORKS + "ci")
+
+
+def test_without_memory_for_it_nothing_is_shaped_and_that_is_said(build: Build, preloaded: Runner) -> None:
+    little = build.library("liblittle.so", "little_memory.c")
+    words = f"ptx=k,{NCCL} stream=0 stream=0 launch={NCCL},16,256,0,1 repeat=3 launch=k,4000,256,0,2"
+    done = preloaded(words, rule("{blocks_per_sm: 1}", when="overlapping"), preload=f"{{}}:{little}")
+    assert done.status == 0 and done.reasons == {"communication": 1, "not_overlapping": 3}
+    assert done.stderr.count("there is no memory for overlap windows") == 1
 
 
 def test_streams_and_events_that_all_threads_use_at_once(hazard: Hazard) -> None:

@@ -38,7 +38,11 @@ __attribute__((cold, noinline)) static struct overlap_order *begin(void) {
     if (!settings || !driver_ready())
         return NULL; /* not yet */
     if (__atomic_compare_exchange_n(&state, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-        struct overlap_order *order = wanted(settings) ? overlap_map(sizeof *order) : NULL;
+        const bool wants = wanted(settings);
+        struct overlap_order *order = wants ? overlap_map(sizeof *order) : NULL;
+        if (wants && !order)
+            overlap_say("there is no memory for overlap windows: rules with `when: overlapping` shape nothing here", NULL,
+                        NULL);
         if (order) {
             order->version = 2; /* 0 is that of no answer */
             order->pause = overlap_pause;

@@ -54,8 +54,9 @@ def test_the_trace_names_what_it_could_overlap(windowed: Windowed) -> None:
     named = [launch.could_overlap for launch in of(ran.launches, "k")]
     assert named == [None, first, second, second, None]
     # What was launched before is found out later: the trace says what was done then.
-    outside = ["not_overlapping"]
-    assert [launch.reason for launch in of(ran.launches, "k")] == outside + ["shaped"] * 3 + outside
+    assert [launch.reason for launch in of(ran.launches, "k")] == ["not_overlapping"] + ["shaped"] * 3 + [
+        "not_overlapping"
+    ]
 
 
 def test_always_is_not_asked(windowed: Windowed) -> None:
@@ -112,8 +113,13 @@ def test_what_is_in_a_window(name: str, trace: bool, windowed: Windowed) -> None
 
 def test_several_devices(windowed: Windowed) -> None:
     """They take turns on the GPU, or have none in common."""
+<<<<<<< HEAD
     program = STREAMS + "ns5,1,1,0 ns6,1,1,0 " + C + "ks5,0,0,0 cs5,0,0,0 ks6,0,0,0 kl1,0,0,0 ks1,0,0,0 "
     program += "S--,1,0,0 ks6,0,0,0 ks1,0,0,0"
+=======
+    launches = "ks5,0,0,0 cs5,0,0,0 ks6,0,0,0 kl1,0,0,0 ks1,0,0,0 S--,1,0,0 ks6,0,0,0 ks1,0,0,0"
+    program = STREAMS + "ns5,1,1,0 ns6,1,1,0 " + C + launches
+>>>>>>> review
     ran = windowed(program, trace=True, env={"SIMGPU": "h100,2"})
     assert ran.answers == "oiiioi"
     again = windowed(program, env={"SIMGPU": "h100,2"})

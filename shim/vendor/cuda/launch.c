@@ -375,7 +375,7 @@ __attribute__((cold, noinline)) void launch_trace(const struct request *request,
                                             (word & OVERLAP_WORD_ALWAYS ? 0 : OVERLAP_TRACE_WINDOWED),
                                    .reason = reason,
                                    .device = device ? (uint32_t)device->ordinal : 0};
-    if (found->where == OVERLAP_WHERE_INSIDE) {
+    if (found->where == OVERLAP_WHERE_INSIDE && !(word & OVERLAP_WORD_ALWAYS)) {
         record.flags |= OVERLAP_TRACE_OVERLAPPING;
         record.overlaps = found->sequence;
     }

@@ -113,13 +113,8 @@ def test_what_is_in_a_window(name: str, trace: bool, windowed: Windowed) -> None
 
 def test_several_devices(windowed: Windowed) -> None:
     """They take turns on the GPU, or have none in common."""
-<<<<<<< HEAD
     program = STREAMS + "ns5,1,1,0 ns6,1,1,0 " + C + "ks5,0,0,0 cs5,0,0,0 ks6,0,0,0 kl1,0,0,0 ks1,0,0,0 "
     program += "S--,1,0,0 ks6,0,0,0 ks1,0,0,0"
-=======
-    launches = "ks5,0,0,0 cs5,0,0,0 ks6,0,0,0 kl1,0,0,0 ks1,0,0,0 S--,1,0,0 ks6,0,0,0 ks1,0,0,0"
-    program = STREAMS + "ns5,1,1,0 ns6,1,1,0 " + C + launches
->>>>>>> review
     ran = windowed(program, trace=True, env={"SIMGPU": "h100,2"})
     assert ran.answers == "oiiioi"
     again = windowed(program, env={"SIMGPU": "h100,2"})

@@ -103,18 +103,18 @@ struct overlap_world {
 };
 
 struct overlap_order {
-    uint64_t version; /* another one whenever an answer may be another one; only grows */
-    uint64_t lock;       /* a number of the thread that has it */
-    void (*pause)(void); /* of the caller's, or NULL: lets other threads run */
-    uint32_t stuck;      /* nobody has given it back for long */
+    uint64_t version;        /* another one whenever an answer may be another one; only grows */
+    uint64_t lock;           /* a number of the thread that has it */
+    void (*pause)(void);     /* of the caller's, or NULL: lets other threads run */
+    uint32_t stuck;          /* nobody has given it back for long */
     uint32_t legacy_matters; /* blocking streams know of communication: launches on the legacy stream pass it on */
     uint32_t lost;           /* a stream found no place: the unknown may know everything */
-    uint32_t untold_any; /* an event found no place: any that is not in the table may carry what is in `untold` */
-    uint32_t vague;      /* ...or anything, whatever is launched later */
+    uint32_t untold_any;     /* an event found no place: any that is not in the table may carry what is in `untold` */
+    uint32_t vague;          /* ...or anything, whatever is launched later */
     uint32_t exported;       /* other processes wait for events of this one */
     uint64_t generation, waits, serials;
-    struct overlap_clock finished;                                    /* what the host has seen to be over */
-    struct overlap_clock untold; /* everything launched when an event found no place, the last time */
+    struct overlap_clock finished; /* what the host has seen to be over */
+    struct overlap_clock untold;   /* everything launched when an event found no place, the last time */
     struct overlap_world eager, captures[OVERLAP_ORDER_CAPTURES + 1]; /* the last one: for all surplus */
     struct overlap_context contexts[OVERLAP_ORDER_CONTEXTS];
     uint32_t used[OVERLAP_ORDER_STREAMS], used_count; /* places of streams in the order of their first use */

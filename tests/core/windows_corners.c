@@ -136,7 +136,8 @@ static void *recorder(void *argument) {
     return argument;
 }
 static void *comes_and_goes(void *argument) {
-    for (uint64_t key = 0x100000 * (1 + (uint64_t)(uintptr_t)argument); !__atomic_load_n(&stop, __ATOMIC_ACQUIRE); key += 16) {
+    for (uint64_t key = 0x100000 * (1 + (uint64_t)(uintptr_t)argument); !__atomic_load_n(&stop, __ATOMIC_ACQUIRE);
+         key += 16) {
         struct overlap_stream *own = stream(key);
         records(key + 8, own);
         overlap_order_waits(order, own, E);

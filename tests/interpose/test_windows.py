@@ -54,7 +54,8 @@ def test_the_trace_names_what_it_could_overlap(windowed: Windowed) -> None:
     named = [launch.could_overlap for launch in of(ran.launches, "k")]
     assert named == [None, first, second, second, None]
     # What was launched before is found out later: the trace says what was done then.
-    assert [launch.reason for launch in of(ran.launches, "k")] == ["not_overlapping"] + ["shaped"] * 3 + ["not_overlapping"]
+    outside = ["not_overlapping"]
+    assert [launch.reason for launch in of(ran.launches, "k")] == outside + ["shaped"] * 3 + outside
 
 
 def test_always_is_not_asked(windowed: Windowed) -> None:
@@ -72,9 +73,13 @@ PROGRAMS = {
     "stream destroyed that had waited": (C + WAIT + "xs1,0,0,0 ns1,1,0,0 " + K, "i"),
     "event destroyed": (C + "rs0,0,0,0 z--,0,0,0 e--,0,0,0 ws1,0,0,0 " + K, "i"),
     "event destroyed, recorded again": (C + "rs1,0,0,0 z--,0,0,0 e--,0,0,0 rs0,0,0,0 ws1,0,0,0 " + K, "o"),
-    "graph with communication": ("bs0,0,0,0 cs0,0,0,0 Es0,0,0,0 " + K + "gs2,0,0,0 " + K + "rs2,0,0,0 ws1,0,0,0 " + K, "oio"),
+    "graph with communication": (
+        "bs0,0,0,0 cs0,0,0,0 Es0,0,0,0 " + K + "gs2,0,0,0 " + K + "rs2,0,0,0 ws1,0,0,0 " + K,
+        "oio",
+    ),
     "child graph with communication": (
-        "bs0,0,0,0 cs0,0,0,0 Es0,0,0,0 B--,1,0,0 gs2,1,0,0 " + K + "rs2,0,0,0 ws1,0,0,0 " + K, "io"
+        "bs0,0,0,0 cs0,0,0,0 Es0,0,0,0 B--,1,0,0 gs2,1,0,0 " + K + "rs2,0,0,0 ws1,0,0,0 " + K,
+        "io",
     ),
     "grandchild": ("bs0,0,0,0 cs0,0,0,0 Es0,0,0,0 B--,1,0,0 B--,2,1,0 gs2,2,0,0 " + K, "i"),
     "added by hand": ("N--,0,1,0 " + "gs2,0,0,0 " + K, "i"),
@@ -89,9 +94,7 @@ PROGRAMS = {
     "recorded by one thread, waited for by another": (C + "rs0,0,0,0 ws1,0,0,1 ks1,0,0,1 ks2,0,0,1 ", "oi"),
     "synchronised by another": (C + "ys0,0,0,1 " + K, "o"),
     "default streams of threads": ("cp0,0,0,1 kp0,0,0,0 kp0,0,0,1 dp0,0,0,1 kp0,0,0,0 ", "ioo"),
-    "the legacy stream behind something unknown": (
-        "vs3,0,0,0 cl0,0,0,0 " + K + "rs1,0,0,0 ws2,0,0,0 Vs2,0,0,0 ", "o"
-    ),
+    "the legacy stream behind something unknown": ("vs3,0,0,0 cl0,0,0,0 " + K + "rs1,0,0,0 ws2,0,0,0 Vs2,0,0,0 ", "o"),
 }
 
 
@@ -109,8 +112,8 @@ def test_what_is_in_a_window(name: str, trace: bool, windowed: Windowed) -> None
 
 def test_several_devices(windowed: Windowed) -> None:
     """They take turns on the GPU, or have none in common."""
-    launches = "ks5,0,0,0 cs5,0,0,0 ks6,0,0,0 kl1,0,0,0 ks1,0,0,0 S--,1,0,0 ks6,0,0,0 ks1,0,0,0"
-    program = STREAMS + "ns5,1,1,0 ns6,1,1,0 " + C + launches
+    program = STREAMS + "ns5,1,1,0 ns6,1,1,0 " + C + "ks5,0,0,0 cs5,0,0,0 ks6,0,0,0 kl1,0,0,0 ks1,0,0,0 "
+    program += "S--,1,0,0 ks6,0,0,0 ks1,0,0,0"
     ran = windowed(program, trace=True, env={"SIMGPU": "h100,2"})
     assert ran.answers == "oiiioi"
     again = windowed(program, env={"SIMGPU": "h100,2"})

@@ -127,17 +127,16 @@ def test_nothing_is_lost_while_a_large_context_ends(hazard: Hazard) -> None:
     assert answers(hazard("busy", 3)).endswith(WORKS + "ci")
 
 
-<<<<<<< HEAD
 def test_without_memory_for_it_nothing_is_shaped_and_that_is_said(build: Build, preloaded: Runner) -> None:
     little = build.library("liblittle.so", "little_memory.c")
     words = f"ptx=k,{NCCL} stream=0 stream=0 launch={NCCL},16,256,0,1 repeat=3 launch=k,4000,256,0,2"
     done = preloaded(words, rule("{blocks_per_sm: 1}", when="overlapping"), preload=f"{{}}:{little}")
     assert done.status == 0 and done.reasons == {"communication": 1, "not_overlapping": 3}
     assert done.stderr.count("there is no memory for overlap windows") == 1
-=======
+
+
 def test_streams_and_events_that_all_threads_use_at_once(hazard: Hazard) -> None:
     """tools/sanitize.py has the same under its sanitizers."""
     done = hazard("races", 4000)
     assert answers(done)[-4:] == WORKS
     assert done.reasons["shaped"] > 100
->>>>>>> review

@@ -9,7 +9,8 @@
 enum { LARGE = 16 << 20, LARGEST = 128 << 20 };
 
 void *mmap(void *address, size_t length, int protection, int flags, int file, off_t offset) {
-    if (length >= LARGE && length <= LARGEST && flags & MAP_ANONYMOUS && file == -1 && protection == (PROT_READ | PROT_WRITE)) {
+    if (length >= LARGE && length <= LARGEST && flags & MAP_ANONYMOUS && file == -1 &&
+        protection == (PROT_READ | PROT_WRITE)) {
         errno = ENOMEM;
         return MAP_FAILED;
     }

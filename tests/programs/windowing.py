@@ -17,9 +17,7 @@ from pyshim.stats.trace import Launch
 
 POLICY = rule("{blocks_per_sm: 1}", when="overlapping", match="kernel: k")
 ALWAYS = rule("{blocks_per_sm: 1}", when="always", match="kernel: k")
-AUTO = rule(
-    "{blocks_per_sm: 1}", when="overlapping", match="kernel: k", more="communication: {priority: auto}"
-)
+AUTO = rule("{blocks_per_sm: 1}", when="overlapping", match="kernel: k", more="communication: {priority: auto}")
 # Streams 0 to 2 are like those of torch, 3 and 4 blocking ones.
 STREAMS = "ns0,1,0,0 ns1,1,0,0 ns2,1,0,0 ns3,0,0,0 ns4,0,0,0 " + " ".join(f"e--,{n},0,0" for n in range(8)) + " "
 

@@ -33,12 +33,18 @@ static long now() {
     return (long)std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
 }
 
-static void measure(const char *name, int launches, const std::function<CUresult()> &launch) {
+// before: what is called before each launch, and not timed.
+static void measure(
+    const char *name, int launches, const std::function<CUresult()> &launch,
+    const std::function<void()> &before = [] {}) {
     std::vector<long> times;
-    for (int i = 0; i < 400; i++)
+    for (int i = 0; i < 400; i++) {
+        before();
         MUST(launch());
+    }
     MUST(cuCtxSynchronize());
     for (int i = 0; i < launches; i++) {
+        before();
         long start = now();
         CUresult result = launch();
         times.push_back(now() - start);
@@ -63,7 +69,9 @@ int main(int argc, char **argv) {
     CUcontext context;
     CUmodule module;
     CUfunction empty, communication;
-    CUstream stream;
+    CUstream stream, beside, idle;
+    CUevent event, before;
+    CUdeviceptr memory;
     MUST(cuInit(0));
     MUST(cuDeviceGet(&device, 0));
     MUST(cuDevicePrimaryCtxRetain(&context, device));
@@ -72,6 +80,12 @@ int main(int argc, char **argv) {
     MUST(cuModuleGetFunction(&empty, module, "empty"));
     MUST(cuModuleGetFunction(&communication, module, "ncclDevKernel_empty"));
     MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    MUST(cuStreamCreate(&beside, CU_STREAM_NON_BLOCKING));
+    MUST(cuStreamCreate(&idle, CU_STREAM_NON_BLOCKING));
+    MUST(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    MUST(cuEventCreate(&before, CU_EVENT_DISABLE_TIMING));
+    MUST(cuEventRecord(before, stream));
+    MUST(cuMemAlloc(&memory, 4));
     if (bytes)
         MUST(cuFuncSetAttribute(empty, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)bytes));
     CUlaunchConfig config = {};
@@ -98,6 +112,22 @@ int main(int argc, char **argv) {
         measure("<<<>>>", launches, [&] { return of_the_runtime<<<8448, 128, 0, stream>>>(), taken(); });
         measure("<<<>>>, communication", launches,
                 [&] { return ncclDevKernel_of_the_runtime<<<8448, 128, 0, stream>>>(), taken(); });
+        auto communicate = [&] {
+            MUST(cuLaunchKernel(communication, 32, 1, 1, 128, 1, 1, 0, beside, nullptr, nullptr));
+        };
+        measure(
+            "cuLaunchKernel, beside communication", launches,
+            [&] { return cuLaunchKernel(empty, 8448, 1, 1, 128, 1, 1, bytes, stream, nullptr, nullptr); }, communicate);
+        measure("cuEventRecord", launches, [&] { return cuEventRecord(event, stream); });
+        measure(
+            "cuEventRecord, behind communication", launches, [&] { return cuEventRecord(event, beside); }, communicate);
+        measure("cuStreamWaitEvent", launches, [&] { return cuStreamWaitEvent(stream, before, 0); });
+        measure(
+            "cuStreamWaitEvent, for communication", launches, [&] { return cuStreamWaitEvent(stream, event, 0); },
+            [&] { communicate(), MUST(cuEventRecord(event, beside)); });
+        measure("cuEventQuery", launches, [&] { return cuEventQuery(before); });
+        measure("cuStreamSynchronize", launches, [&] { return cuStreamSynchronize(idle); });
+        measure("cuMemsetD32Async", launches, [&] { return cuMemsetD32Async(memory, 0, 1, stream); });
     }
     return 0;
 }

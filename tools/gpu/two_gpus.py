@@ -1,6 +1,6 @@
 """Real collectives of two GPUs beside real computation: what each arm's step takes, and whether it computes the same.
 
-    python two_gpus.py OUTPUT.json [--rounds N] [--profile] --arm 'NAME: [VARIABLE=VALUE ...] [COMMAND ...]' ...
+    python two_gpus.py OUTPUT.json [--rounds N] [--profile [--launches]] --arm 'NAME: [VARIABLE=VALUE ...] [COMMAND]'
     python two_gpus.py two_gpus.json --arm 'bare:' --arm 'h200: overlap-run --policy h200 --report DIR'
 
 An arm is two processes, one a GPU, with the command in front of them and the variables set. All arms are started at
@@ -8,8 +8,9 @@ once, wait, and take turns (A B C C B A ...), so that what drifts hits all alike
 stream of computation; the host runs ahead, as in training. Sizes are chosen once, by the first arm, so that computation
 to communication is about the ratio that the name of a case says.
 
-Variables of this program, for an arm: TWO_GPUS_BLAS=cublaslt: that library for products; TWO_GPUS_LEAVE=N: its products
-leave N multiprocessors to others; TWO_GPUS_COUNT=1: the profiler counts all kernels of the process.
+Variables of this program, for an arm: TWO_GPUS_KINDS=A,B: takes part in these kinds of cases only, so that what its
+processes have seen of others does not matter; TWO_GPUS_BLAS=cublaslt: that library for products; TWO_GPUS_LEAVE=N: its
+products leave N multiprocessors to others; TWO_GPUS_COUNT=1: the profiler counts all kernels of the process.
 """
 
 from __future__ import annotations
@@ -20,209 +21,30 @@ import os
 import shlex
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Thread
 from typing import Any
 
-WIDTH, LAYERS, BATCH, WARM, STEPS, ALONE = 8192, 8, 4096, 3, 8, 5
-RATIOS = {"2:1": 2.0, "1:1": 1.0, "1:2": 0.5}
-CASES = {
-    "backward": RATIOS,
-    "pairs": {"8:1": 8.0, **RATIOS},
-    "synchronous": {"1:1": 1.0},
-    "forward_attention": RATIOS,
-    "simt_products": RATIOS,
-}
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from two_gpus_cases import (
+    ALONE,
+    CASES,
+    STEPS,
+    WARM,
+    Case,
+    concurrency,
+    events_of,
+    kernels_of,
+    launches_of,
+)
+
 SERVED = "answer "  # what a rank prints before an answer; all else on its output is somebody else's
 
 
 # ---- a rank ----
-
-
-class Case:
-    """Matrices of one case, its step, and the step without communication."""
-
-    def __init__(self, kind: str, size: int) -> None:
-        import torch
-        import torch.distributed as dist
-
-        self.torch, self.dist, self.size = torch, dist, size
-        torch.manual_seed(20 + dist.get_rank())
-        made = {"device": "cuda", "dtype": torch.bfloat16}
-        self.results: list[Any] = []
-        self.step, self.reduce_all = getattr(self, kind)(made)
-
-    def reduce(self, tensor: Any) -> Any:
-        return self.dist.all_reduce(tensor, async_op=True) if self.communicates else None
-
-    def wait(self, works: list[Any]) -> None:
-        for work in works:
-            if work is not None:
-                work.wait()
-
-    communicates = True
-
-    def backward(self, made: dict[str, Any]) -> tuple[Callable[[], None], Callable[[], None]]:
-        """DDP, size: tokens. A layer's two products, an elementwise kernel; its gradient is reduced beside the next."""
-        torch = self.torch
-        activations = torch.randn(self.size, WIDTH, **made)
-        mask = torch.rand(self.size, WIDTH, **made)
-        weights = [torch.randn(WIDTH, WIDTH, **made) * WIDTH**-0.5 for _ in range(LAYERS)]
-        buckets = [torch.empty(WIDTH, WIDTH, **made) for _ in range(LAYERS)]
-        flows = [torch.randn(self.size, WIDTH, **made) for _ in range(2)]
-        seed = torch.randn(self.size, WIDTH, **made)
-        self.results = buckets
-
-        def step() -> None:
-            works = []
-            flows[0].copy_(seed)
-            for layer in range(LAYERS):
-                flow, following = flows[layer % 2], flows[1 - layer % 2]
-                flow.mul_(mask)
-                torch.mm(flow.t(), activations, out=buckets[layer])
-                works.append(self.reduce(buckets[layer]))
-                torch.mm(flow, weights[layer], out=following)
-            self.wait(works)
-
-        return step, lambda: self.wait([self.reduce(bucket) for bucket in buckets])
-
-    def forward_attention(self, made: dict[str, Any]) -> tuple[Callable[[], None], Callable[[], None]]:
-        """Grids of many waves beside sums: attention and elementwise kernels. size: tokens."""
-        torch = self.torch
-        heads = 64
-        length = max(256, self.size)
-        q, k, v = (torch.randn(1, heads, length, 64, **made) for _ in range(3))
-        outputs = [torch.empty_like(q) for _ in range(LAYERS)]
-        sources = [torch.randn(WIDTH, WIDTH, **made) for _ in range(LAYERS)]
-        buckets = [torch.empty(WIDTH, WIDTH, **made) for _ in range(LAYERS)]
-        self.results = [*buckets, *outputs]
-
-        def step() -> None:
-            works = []
-            for layer in range(LAYERS):
-                buckets[layer].copy_(sources[layer])
-                works.append(self.reduce(buckets[layer]))
-                made_now = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-                torch.add(made_now, q, out=outputs[layer])
-            self.wait(works)
-
-        return step, lambda: self.wait([self.reduce(bucket) for bucket in buckets])
-
-    def simt_products(self, made: dict[str, Any]) -> tuple[Callable[[], None], Callable[[], None]]:
-        """Grids of many waves beside sums: products in float32 without tensor cores. size: tokens."""
-        torch = self.torch
-        made = {**made, "dtype": torch.float32}
-        inner = 1024
-        a = torch.randn(self.size, inner, **made)
-        weight = torch.randn(inner, WIDTH, **made)
-        outputs = [torch.empty(self.size, WIDTH, **made) for _ in range(2)]
-        sources = [torch.randn(WIDTH // 2, WIDTH, **made) for _ in range(LAYERS)]
-        buckets = [torch.empty(WIDTH // 2, WIDTH, **made) for _ in range(LAYERS)]
-        self.results = [*buckets, *outputs]
-
-        def step() -> None:
-            works = []
-            for layer in range(LAYERS):
-                buckets[layer].copy_(sources[layer])
-                works.append(self.reduce(buckets[layer]))
-                torch.mm(a, weight, out=outputs[layer % 2])
-            self.wait(works)
-
-        return step, lambda: self.wait([self.reduce(bucket) for bucket in buckets])
-
-    def pairs(self, made: dict[str, Any], halves: int = 2) -> tuple[Callable[[], None], Callable[[], None]]:
-        """Tensor-parallel layers of two halves of a batch: a half's sum beside the other's products. size: hidden."""
-        torch = self.torch
-        hidden = self.size  # this rank's half
-        up = [torch.randn(WIDTH, hidden, **made) * WIDTH**-0.5 for _ in range(LAYERS // 2)]
-        down = [torch.randn(hidden, WIDTH, **made) * hidden**-0.5 for _ in range(LAYERS // 2)]
-        inputs = [torch.randn(BATCH, WIDTH, **made) for _ in range(halves)]
-        flows = [[torch.empty(BATCH, WIDTH, **made) for _ in range(2)] for _ in range(halves)]
-        inner = [torch.empty(BATCH, hidden, **made) for _ in range(halves)]
-        self.results = [flow for pair in flows for flow in pair]
-
-        def step() -> None:
-            works: list[Any] = [None] * halves
-            for half in range(halves):
-                flows[half][0].copy_(inputs[half])
-            for layer in range(LAYERS // 2):
-                for half in range(halves):
-                    self.wait([works[half]])
-                    source, target = flows[half][layer % 2], flows[half][1 - layer % 2]
-                    torch.mm(source, up[layer], out=inner[half])
-                    torch.nn.functional.relu_(inner[half])
-                    torch.mm(inner[half], down[layer], out=target)
-                    works[half] = self.reduce(target)
-                    if halves == 1:
-                        self.wait(works)
-            self.wait(works)
-
-        def reduce_all() -> None:
-            self.wait([self.reduce(flows[half][1]) for _ in range(LAYERS // 2) for half in range(halves)])
-
-        return step, reduce_all
-
-    def synchronous(self, made: dict[str, Any]) -> tuple[Callable[[], None], Callable[[], None]]:
-        """Tensor-parallel layers whose sum is waited for at once: nothing overlaps."""
-        return self.pairs(made, halves=1)
-
-    def timed(self, body: Callable[[], None], count: int) -> list[float]:
-        """Milliseconds of each call, by events on the stream of computation; the host runs ahead."""
-        torch = self.torch
-        events = [torch.cuda.Event(enable_timing=True) for _ in range(count + 1)]
-        events[0].record()
-        for event in events[1:]:
-            body()
-            event.record()
-        torch.cuda.synchronize()
-        return [before.elapsed_time(after) for before, after in zip(events, events[1:])]
-
-    def digest(self) -> str:
-        torch = self.torch
-        total = 0
-        for index, result in enumerate(self.results):
-            words = result.view(-1).view(torch.int32)
-            for part in words.split(1 << 24):
-                places = torch.arange(part.numel(), device="cuda", dtype=torch.int32) * -1640531527 + index
-                total = (total * 31 + int((part ^ places).sum(dtype=torch.int64).item())) % (1 << 64)
-        return f"{total:016x}"
-
-
-def kernels_of(profiler: Any) -> list[dict[str, Any]]:
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "trace.json")
-        profiler.export_chrome_trace(path)
-        return [event for event in json.loads(Path(path).read_text())["traceEvents"] if event.get("cat") == "kernel"]
-
-
-def concurrency(events: list[dict[str, Any]]) -> dict[str, Any]:
-    """From a profile: how long NCCL's kernels ran, and how long while computation ran."""
-    communication = [e for e in events if "nccl" in str(e["name"])]
-    computation = sorted((e["ts"], e["ts"] + e["dur"]) for e in events if "nccl" not in str(e["name"]))
-    beside = []
-    for kernel in communication:
-        start, end = kernel["ts"], kernel["ts"] + kernel["dur"]
-        beside.append(sum(max(0.0, min(end, stop) - max(start, begin)) for begin, stop in computation))
-    kernels: dict[str, dict[str, Any]] = {}
-    for event in events:
-        arguments = event["args"]
-        kept = kernels.setdefault(str(event["name"])[:90], {"count": 0, "us": []})
-        kept["count"] += 1
-        kept["us"].append(round(event["dur"], 1))
-        kept.update(
-            {k: arguments[k] for k in ("grid", "block", "registers per thread", "shared memory") if k in arguments}
-        )
-    for kept in kernels.values():
-        kept["us"] = sorted(kept["us"])[len(kept["us"]) // 2]
-    return {
-        "communication_us": [round(e["dur"], 1) for e in communication],
-        "beside_computation_us": [round(value, 1) for value in beside],
-        "kernels": kernels,
-    }
 
 
 def rank_main() -> int:
@@ -270,7 +92,10 @@ def rank_main() -> int:
             kinds = [torch.profiler.ProfilerActivity.CUDA]
             with torch.profiler.profile(activities=kinds) as profiler:
                 case.timed(case.step, 3)
-            answer["profile"] = concurrency(kernels_of(profiler))
+            events = events_of(profiler)
+            answer["profile"] = concurrency(kernels_of(events))
+            if request.get("launches"):
+                answer["profile"]["launches"] = launches_of(events)
         torch.cuda.synchronize()
         return answer
 
@@ -285,7 +110,7 @@ def rank_main() -> int:
     torch.cuda.synchronize()
     if counting:
         counted.stop()
-        print(SERVED + json.dumps({"kernels": len(kernels_of(counted))}), flush=True)
+        print(SERVED + json.dumps({"kernels": len(kernels_of(events_of(counted)))}), flush=True)
     dist.destroy_process_group()
     return 0
 
@@ -301,6 +126,7 @@ class Arm:
         while words and "=" in words[0] and not words[0].startswith("-"):
             key, _, value = words.pop(0).partition("=")
             variables[key] = value
+        self.kinds = [kind for kind in variables.get("TWO_GPUS_KINDS", "").split(",") if kind]
         self.said: list[Queue[str]] = []
         self.errors: list[list[str]] = [[], []]
         self.processes = []
@@ -402,6 +228,7 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=120, help="seconds after which no further case is begun")
     parser.add_argument("--only", action="append", choices=list(CASES), help="kinds of cases")
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--launches", action="store_true", help="with --profile: every launch of it")
     parser.add_argument("--arm", action="append", required=True)
     options = parser.parse_args()
     begun = time.monotonic()
@@ -416,8 +243,9 @@ def main() -> int:
             print("no time for", kind, ratio, file=sys.stderr)
             continue
         case: dict[str, Any] = {"kind": kind, "ratio": ratio, "size": size, "arms": {}}
+        taking_part = [arm for arm in arms if not arm.kinds or kind in arm.kinds]
         for number in range(options.rounds):
-            for arm in arms if number % 2 == 0 else reversed(arms):
+            for arm in taking_part if number % 2 == 0 else reversed(taking_part):
                 last = number == options.rounds - 1
                 request = {"kind": kind, "size": size, "digest": number == 0 or last, "alone": number < 2}
                 kept = case["arms"].setdefault(arm.name, {"ranks": [{}, {}]})
@@ -441,8 +269,10 @@ def main() -> int:
     for case in result["cases"] if options.profile else ():
         if case["ratio"] == "1:1":
             for arm in arms:
+                if arm.kinds and case["kind"] not in arm.kinds:
+                    continue
                 request = {"kind": case["kind"], "size": case["size"], "steps": 1, "profile": True}
-                answer = arm.ask(request)[0]
+                answer = arm.ask({**request, "launches": options.launches})[0]
                 if answer:
                     case["arms"][arm.name]["profile"] = answer["profile"]
     print(f"[{time.monotonic() - begun:.0f}s] profiled", file=sys.stderr, flush=True)

@@ -38,8 +38,8 @@ static size_t place(uint64_t key, uint64_t probe) {
 
 /* Fills a place that had these flags; false: another thread has taken it. */
 static bool fill(size_t at, uint32_t before, uint64_t key, uint32_t flags) {
-    if (before & CLAIMED || !__atomic_compare_exchange_n(&execs[at].flags, &before, CLAIMED, false, __ATOMIC_ACQ_REL,
-                                                         __ATOMIC_RELAXED))
+    if (before & CLAIMED ||
+        !__atomic_compare_exchange_n(&execs[at].flags, &before, CLAIMED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         return false;
     __atomic_store_n(&execs[at].exec, key, __ATOMIC_RELEASE);
     __atomic_store_n(&execs[at].flags, flags, __ATOMIC_RELEASE);

@@ -41,8 +41,8 @@ __attribute__((cold, noinline)) static struct overlap_order *begin(void) {
         const bool wants = wanted(settings);
         struct overlap_order *order = wants ? overlap_map(sizeof *order) : NULL;
         if (wants && !order)
-            overlap_say("there is no memory for overlap windows: rules with `when: overlapping` shape nothing here", NULL,
-                        NULL);
+            overlap_say("there is no memory for overlap windows: rules with `when: overlapping` shape nothing here",
+                        NULL, NULL);
         if (order) {
             order->version = 2; /* 0 is that of no answer */
             order->pause = overlap_pause;

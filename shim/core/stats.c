@@ -58,7 +58,7 @@ void overlap_shard_add(const struct overlap_page *page, struct overlap_shard *sh
     if (overlap_shard_is_shared(page, shard))
         __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
     else
-        __atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
+        overlap_add_own(counter, 1);
 }
 
 void overlap_page_totals(const struct overlap_page *page, struct overlap_totals *totals) {

@@ -56,7 +56,7 @@ __attribute__((cold, noinline)) static void count_first(size_t offset) {
 /* offset: of the counter in a shard. A thread with a shard of its own needs no atomic operation. */
 static inline void count_at(size_t offset) {
     if (__builtin_expect(own_shard != NULL, 1))
-        ++*(uint64_t *)((char *)own_shard + offset);
+        overlap_add_own((uint64_t *)((char *)own_shard + offset), 1);
     else
         count_first(offset);
 }
@@ -78,7 +78,7 @@ static void change_cell(struct overlap_shard *shard, uint64_t *cell, uint64_t ch
     if (overlap_shard_is_shared(overlap_current_page, shard))
         __atomic_fetch_add(cell, change, __ATOMIC_RELAXED);
     else
-        __atomic_store_n(cell, __atomic_load_n(cell, __ATOMIC_RELAXED) + change, __ATOMIC_RELAXED);
+        overlap_add_own(cell, change);
 }
 
 void launch_move_reason(enum overlap_way way, uint32_t from, uint32_t to, uint64_t count) {

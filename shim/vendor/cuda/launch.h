@@ -25,7 +25,7 @@ static inline __attribute__((always_inline)) uint64_t direct_word(CUfunction fun
 static inline __attribute__((always_inline)) void count_direct(struct overlap_shard *shard, enum overlap_way way,
                                                                uint64_t word) {
     /* Only this thread writes here, and readers in other processes take what they find: no atomic operation needed. */
-    shard->launches[way][word >> OVERLAP_WORD_REASON_SHIFT & 63]++;
+    overlap_add_own(&shard->launches[way][word >> OVERLAP_WORD_REASON_SHIFT & 63], 1);
 }
 
 /* The word of a launch that depends on where it is, made for here; 0: not to be had so quickly. */

@@ -37,6 +37,7 @@ CUresult proc_address_v2_body(enum overlap_way way, enum hook hook, uintptr_t si
 /* ---- The thunks ---- */
 
 #define SITE ((uintptr_t)__builtin_return_address(0))
+#define USED static __attribute__((used)) /* by the assembler below */
 
 /* Exported, and two that others hand out. */
 #define DRIVER(name, body, parameters, ...)                                                                            \
@@ -44,10 +45,10 @@ CUresult proc_address_v2_body(enum overlap_way way, enum hook hook, uintptr_t si
     OVERLAP_EXPORT CUresult name parameters {                                                                          \
         return body(OVERLAP_WAY_symbol, HOOK_##name, SITE, __VA_ARGS__);                                               \
     }                                                                                                                  \
-    static CUresult dlsym_##name parameters {                                                                          \
+    USED CUresult dlsym_##name parameters {                                                                            \
         return body(OVERLAP_WAY_dlsym, HOOK_##name, SITE, __VA_ARGS__);                                                \
     }                                                                                                                  \
-    static CUresult proc_##name parameters {                                                                           \
+    USED CUresult proc_##name parameters {                                                                             \
         return body(OVERLAP_WAY_proc_address, HOOK_##name, SITE, __VA_ARGS__);                                         \
     }
 
@@ -56,10 +57,10 @@ CUresult proc_address_v2_body(enum overlap_way way, enum hook hook, uintptr_t si
     OVERLAP_EXPORT CUresult name(void) {                                                                               \
         return body(OVERLAP_WAY_symbol, HOOK_##name, SITE);                                                            \
     }                                                                                                                  \
-    static CUresult dlsym_##name(void) {                                                                               \
+    USED CUresult dlsym_##name(void) {                                                                                 \
         return body(OVERLAP_WAY_dlsym, HOOK_##name, SITE);                                                             \
     }                                                                                                                  \
-    static CUresult proc_##name(void) {                                                                                \
+    USED CUresult proc_##name(void) {                                                                                  \
         return body(OVERLAP_WAY_proc_address, HOOK_##name, SITE);                                                      \
     }
 
@@ -79,18 +80,17 @@ CUresult proc_address_v2_body(enum overlap_way way, enum hook hook, uintptr_t si
 #include "driver.def"
 #undef DRIVER
 
+/* Where the thunks are, as distances: addresses would have to be filled in by the loader at the start of every process. */
+extern const int32_t entry_offsets[][HOOK_COUNT] __attribute__((visibility("hidden")));
+__asm__(".pushsection .rodata\n.balign 4\n.globl entry_offsets\n.hidden entry_offsets\nentry_offsets:\n"
+#define DRIVER(name, body, parameters, ...) ".long dlsym_" #name " - entry_offsets\n"
+#include "driver.def"
+#undef DRIVER
+#define DRIVER(name, body, parameters, ...) ".long proc_" #name " - entry_offsets\n"
+#include "driver.def"
+#undef DRIVER
+        ".popsection");
+
 void *entry_thunk(enum overlap_way way, enum hook hook) {
-    static void *const thunks[][HOOK_COUNT] = {
-#define DRIVER(name, body, parameters, ...) (void *)dlsym_##name,
-        {
-#include "driver.def"
-        },
-#undef DRIVER
-#define DRIVER(name, body, parameters, ...) (void *)proc_##name,
-        {
-#include "driver.def"
-        },
-#undef DRIVER
-    };
-    return thunks[way - OVERLAP_WAY_dlsym][hook];
+    return (void *)((uintptr_t)entry_offsets + (uintptr_t)(intptr_t)entry_offsets[way - OVERLAP_WAY_dlsym][hook]);
 }

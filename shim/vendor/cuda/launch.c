@@ -280,6 +280,14 @@ CUresult launch_raised(struct request *request, uint64_t word) {
     CUresult result = launch_communication(request, word, &reason, &raised);
     if (window_model && result == CUDA_SUCCESS)
         window_communicates(request->config.hStream, is_per_thread(request->hook), request->counted);
+    struct overlap_shard *const shard = own_shard;
+    if (__builtin_expect(shard != NULL, 1)) { /* looked up once, and not for each */
+        overlap_add_own(&shard->counters[OVERLAP_COUNTER_COMMUNICATION], 1);
+        if (raised)
+            overlap_add_own(&shard->counters[OVERLAP_COUNTER_RAISED], 1);
+        overlap_add_own(&shard->launches[request->counted][reason], 1);
+        return result;
+    }
     launch_count(OVERLAP_COUNTER_COMMUNICATION);
     if (raised)
         launch_count(OVERLAP_COUNTER_RAISED);

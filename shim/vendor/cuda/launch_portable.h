@@ -27,14 +27,14 @@ DRIVER_BODY launch_body(enum overlap_way way, enum hook hook, uintptr_t site, ty
 #define HOT_launch_body(name, parameters)                                                                              \
     OVERLAP_EXPORT CUresult name parameters;                                                                           \
     HOT(OVERLAP_EXPORT, , symbol, name, launch_body, parameters, LAUNCH_ARGUMENTS)                                     \
-    HOT(static, dlsym_, dlsym, name, launch_body, parameters, LAUNCH_ARGUMENTS)                                        \
-    HOT(static, proc_, proc_address, name, launch_body, parameters, LAUNCH_ARGUMENTS)
+    HOT(USED, dlsym_, dlsym, name, launch_body, parameters, LAUNCH_ARGUMENTS)                                        \
+    HOT(USED, proc_, proc_address, name, launch_body, parameters, LAUNCH_ARGUMENTS)
 
 #define HOT_launch_ex_body(name, prototype)                                                                            \
     OVERLAP_EXPORT CUresult name prototype;                                                                            \
     EX(OVERLAP_EXPORT, , symbol, name, prototype)                                                                      \
-    EX(static, dlsym_, dlsym, name, prototype)                                                                         \
-    EX(static, proc_, proc_address, name, prototype)
+    EX(USED, dlsym_, dlsym, name, prototype)                                                                         \
+    EX(USED, proc_, proc_address, name, prototype)
 #define EX(linkage, prefix, way, name, prototype)                                                                      \
     linkage CUresult prefix##name prototype {                                                                          \
         return launch_ex_body(OVERLAP_WAY_##way, HOOK_##name, SITE, config, function, parameters, extra);              \

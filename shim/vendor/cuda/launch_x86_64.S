@@ -63,13 +63,11 @@
     incq 64 + 320 * \way(%r10, %r11, 8)
     .endm
 
-/* Goes on where the word's launch depends on overlap windows and the thread knows where it is, at place r: else to `miss`. Changes r10. */
+/* For a windowed word: goes on where the thread knows where the launch is, r being the place of this_thread; else to `miss`.
+ * Changes r10. */
     .macro window_known word, r, stream, hook, miss
-    mov \word, %r10                     /* windowed, and not one of those clusters that were checked */
-    shr $49, %r10
-    and $5, %r10d
-    cmp $4, %r10d
-    jne \miss
+    bt $49, \word                       /* one of those clusters that were checked */
+    jc \miss
     bt $29, \word                       /* traced */
     jc \miss
     mov window_version(%rip), %r10
@@ -153,6 +151,8 @@
     mov %fs:8(%r11), %r11
     kernel_from \symbol, \hook, \way, 3
 .Lfound_\symbol:
+    bt $51, %rax                        /* windowed */
+    jnc .Lgiven_\symbol
     mov this_thread@gottpoff(%rip), %r11
     window_known %rax, %r11, 24(%rsp), \hook, .Lgiven_\symbol
     row \way, %r11, .Lgiven_\symbol
@@ -247,6 +247,8 @@
     jne 4b
     jmp .Lplain_\symbol
 .Lfound_\symbol:                        /* inside a window it needs a frame: for C */
+    bt $51, %r8                         /* windowed */
+    jnc .Lgiven_\symbol
     window_known %r8, %r9, 32(%rdi), \hook, .Lgiven_\symbol
     row \way, %r9, .Lgiven_\symbol
     cmpl $1, %fs:36(%r9)

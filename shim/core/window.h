@@ -255,6 +255,11 @@ static inline struct overlap_stream *overlap_stream_here(struct overlap_stream *
     return captured ? captured : stream;
 }
 
+/* Is this place still that stream's? */
+static inline bool overlap_stream_is(const struct overlap_stream *stream, uint64_t serial) {
+    return OVERLAP_LOAD(stream->ready) && OVERLAP_LOAD(stream->serial) == serial;
+}
+
 /* Is it behind something that nobody knows? */
 bool overlap_stream_is_unknown(struct overlap_order *order, const struct overlap_stream *stream);
 

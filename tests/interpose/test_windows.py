@@ -111,6 +111,14 @@ def test_what_is_in_a_window(name: str, trace: bool, windowed: Windowed) -> None
         assert ran.answers == expected
 
 
+@pytest.mark.parametrize("then", ["S--,0,0,0 ", "ys1,0,0,0 ", "d--,0,0,0 ", "cs2,0,0,0 ", "ks1,0,0,0 " * 20])
+def test_a_stream_that_is_gone_is_asked_nothing(then: str, windowed: Windowed) -> None:
+    """Its communication is still followed. The real driver may crash; so does this one here."""
+    then = then.replace("d--", "dl0")
+    ran = windowed(STREAMS + "ns7,1,0,0 cs7,0,0,0 ks1,0,0,0 rs7,0,0,0 ws1,0,0,0 xs7,0,0,0 " + then)
+    assert ran.done.totals["communication"] == 1 + then.count("c")
+
+
 def test_several_devices(windowed: Windowed) -> None:
     """They take turns on the GPU, or have none in common."""
     program = STREAMS + "ns5,1,1,0 ns6,1,1,0 " + C + "ks5,0,0,0 cs5,0,0,0 ks6,0,0,0 kl1,0,0,0 ks1,0,0,0 "

@@ -19,7 +19,7 @@ WORKS = ".ci."
 def hazard(build: Build, preloaded: Runner, bare: Runner) -> Hazard:
     """hazard(case, number): the process, which must see what it sees without us."""
     program = build("windows-hazards", "windows_hazards.c", link=[plan.SIMULATED_DRIVER])
-    env = {"SIMGPU_MULTIPROCESSORS": "2"}
+    env = {"SIMGPU_MULTIPROCESSORS": "2", "SIMGPU_INVALID": "crashes"}
 
     def run(case: str, number: int = 0) -> Done:
         words = [case, str(number)]

@@ -62,7 +62,7 @@ def windowed(build: Build, preloaded: Runner, tmp_path: Path) -> Windowed:
                 program=made,
                 stdin=text,
                 report=folder / "pages",
-                env={"SIMGPU_MULTIPROCESSORS": "2", **more, **(env or {})},
+                env={"SIMGPU_MULTIPROCESSORS": "2", "SIMGPU_INVALID": "crashes", **more, **(env or {})},
             )
         assert done.status == 0, done.stderr
         assert not {*done.stdout.split()} - {"0"}, f"a call failed: {lines} {done.stdout}"

@@ -69,7 +69,8 @@ def environment_of(base: Mapping[str, str], folder: Path, policy: str = POLICY) 
     table = plan.make(plan.Request(policy=str(file)), base).settings.table
     settings = plan.make(plan.Request(policy="observe", simulate="h100,2", trace=True), base).settings
     settings = settings._replace(table=table, report=str(folder), run_id="0123456789abcdef")
-    return {**environment(base, settings), "SIMGPU_MULTIPROCESSORS": str(MULTIPROCESSORS)}
+    simulated = {"SIMGPU_MULTIPROCESSORS": str(MULTIPROCESSORS), "SIMGPU_INVALID": "crashes"}
+    return {**environment(base, settings), **simulated}
 
 
 class _Layout:

@@ -192,11 +192,22 @@ static const char *path_of(const char *variable) {
     return path != NULL && *path != '\0' ? path : NULL;
 }
 
+static CUresult read_invalid(void) {
+    const char *const text = path_of("SIMGPU_INVALID");
+    sim_config.crashes = text != NULL && strcmp(text, "crashes") == 0;
+    if (text == NULL || sim_config.crashes)
+        return CUDA_SUCCESS;
+    fprintf(stderr, "simgpu: SIMGPU_INVALID=%s: not crashes\n", text);
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult sim_config_read(void) {
     const char *const gpu = path_of("SIMGPU");
     CUresult result = read_gpu(gpu != NULL ? gpu : "h100");
     if (result == CUDA_SUCCESS)
         result = read_multiprocessors();
+    if (result == CUDA_SUCCESS)
+        result = read_invalid();
     if (result == CUDA_SUCCESS)
         read_mps();
     if (result == CUDA_SUCCESS)

@@ -61,6 +61,7 @@ struct config {
     int devices;
     int driver_version;
     bool divides; /* SIMGPU_CARVEOUT */
+    bool crashes; /* SIMGPU_INVALID */
     const char *timeline, *launches, *trace;
     struct limit refuse, refuse_instantiate, no_attributes;
 };

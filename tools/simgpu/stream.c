@@ -5,6 +5,7 @@
  * after that the host waits, as with the real driver.
  */
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "sim.h"
@@ -106,6 +107,10 @@ CUresult sim_stream_of(CUstream handle, bool per_thread, struct context *context
     *out = number > STREAM_LEGACY ? sim_handle_get(handle, KIND_STREAM)
            : green != NULL        ? green->stream
                                   : context->legacy;
+    if (*out == NULL && sim_config.crashes) {
+        fprintf(stderr, "simgpu: a call names a stream that is not there: %p\n", (void *)handle);
+        abort();
+    }
     return *out != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 

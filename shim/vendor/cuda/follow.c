@@ -7,16 +7,23 @@
 enum { FOLLOWED = 16 };
 
 static __thread struct {
+    /* Not by its handle: the program may have destroyed it meanwhile, and then its place has another number. */
+    struct overlap_stream *its;
+    uint64_t serial;
     CUstream stream;
     bool per_thread, same, waited, overlapped, computed;
     uint32_t left; /* 0: not following */
 } follow __attribute__((tls_model("initial-exec")));
 
+/* The stream of the communication; NULL: it is gone. The driver must not be asked about it any more (driver 580 crashes). */
+static struct overlap_stream *still(void) {
+    return follow.its && overlap_stream_is(follow.its, follow.serial) ? follow.its : NULL;
+}
+
 /* It was followed to its end. A later launch, perhaps of another thread, may still show that something overlaps it: then it is
  * taken back (windows.c). */
 static void conclude(void) {
-    struct overlap_order *order = follow.overlapped || !(follow.same || follow.waited) ? NULL : windows();
-    struct overlap_stream *its = order ? window_stream(order, follow.stream, follow.per_thread) : NULL;
+    struct overlap_stream *its = follow.overlapped || !(follow.same || follow.waited) ? NULL : still();
     if (!its)
         return;
     if (overlap_window_alone(its, follow.waited ? OVERLAP_ALONE_WAITED_FOR : OVERLAP_ALONE_SAME_STREAM))
@@ -30,12 +37,15 @@ static void stop(void) {
 
 void follow_forget(void) {
     follow.left = 0;
+    follow.its = NULL;
     follow.computed = false;
 }
 
-void follow_begin(CUstream stream, bool per_thread, bool overlapped) {
+void follow_begin(struct overlap_stream *its, CUstream stream, bool per_thread, bool overlapped) {
     if (follow.left)
         conclude();
+    follow.its = its;
+    follow.serial = its ? OVERLAP_LOAD(its->serial) : 0;
     follow.stream = stream;
     follow.per_thread = per_thread;
     follow.same = follow.waited = follow.computed = false;
@@ -71,7 +81,7 @@ void follow_launch(CUstream stream, bool per_thread, uint64_t word) {
 
 void follow_host(void) {
     struct overlap_order *order = follow.left ? windows() : NULL;
-    if (!order || !overlap_window_is_over(order, window_stream(order, follow.stream, follow.per_thread)))
+    if (!order || !overlap_window_is_over(order, still()))
         return;
     follow.waited |= !follow.same;
     conclude();

@@ -27,13 +27,13 @@ DRIVER_BODY launch_body(enum overlap_way way, enum hook hook, uintptr_t site, ty
 #define HOT_launch_body(name, parameters)                                                                              \
     OVERLAP_EXPORT CUresult name parameters;                                                                           \
     HOT(OVERLAP_EXPORT, , symbol, name, launch_body, parameters, LAUNCH_ARGUMENTS)                                     \
-    HOT(USED, dlsym_, dlsym, name, launch_body, parameters, LAUNCH_ARGUMENTS)                                        \
+    HOT(USED, dlsym_, dlsym, name, launch_body, parameters, LAUNCH_ARGUMENTS)                                          \
     HOT(USED, proc_, proc_address, name, launch_body, parameters, LAUNCH_ARGUMENTS)
 
 #define HOT_launch_ex_body(name, prototype)                                                                            \
     OVERLAP_EXPORT CUresult name prototype;                                                                            \
     EX(OVERLAP_EXPORT, , symbol, name, prototype)                                                                      \
-    EX(USED, dlsym_, dlsym, name, prototype)                                                                         \
+    EX(USED, dlsym_, dlsym, name, prototype)                                                                           \
     EX(USED, proc_, proc_address, name, prototype)
 #define EX(linkage, prefix, way, name, prototype)                                                                      \
     linkage CUresult prefix##name prototype {                                                                          \

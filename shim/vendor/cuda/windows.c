@@ -233,7 +233,7 @@ void window_communicates(CUstream stream, bool per_thread, enum overlap_way way)
     if (before.filling)
         priority_one_wave_beside();
     window_after(order);
-    follow_begin(stream, per_thread, before.launched || before.filling);
+    follow_begin(its, stream, per_thread, before.launched || before.filling);
 }
 
 void window_saw(struct overlap_order *order, const struct overlap_seen *seen) {

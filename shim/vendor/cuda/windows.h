@@ -72,7 +72,7 @@ void window_forked(void);
 /* ---- follow.c: can a communication launch overlap anything at all? ---- */
 
 /* The thread has launched communication: its next launches tell. overlapped: what was launched before has told already. */
-void follow_begin(CUstream stream, bool per_thread, bool overlapped);
+void follow_begin(struct overlap_stream *its, CUstream stream, bool per_thread, bool overlapped);
 /* The thread launches computation; only called while it follows. */
 void follow_launch(CUstream stream, bool per_thread, uint64_t word);
 /* The host has waited for something: nothing more can come beside communication that is over. */

@@ -5,6 +5,7 @@
  *   launch.h  the hot path: one look into the cache, one jump; for x86-64 in assembler (launch_x86_64.S)
  *   launch.c  launches that are not a direct hit: to be rebuilt, not proven yet, or traced
  *   legacy.c  launches that are only counted
+ *   traced.c  launches that --trace writes down
  *   facts.c   launches that the cache does not know: facts, decision, keeping it
  *   graph.c   nodes of graphs that the program builds itself
  *   instantiate.c  graphs become executable: priorities of nodes, and sizes that are taken back

@@ -111,3 +111,21 @@ uint32_t exec_flags(const void *exec) {
     const uint32_t *known = find((uint64_t)(uintptr_t)exec);
     return known ? __atomic_load_n(known, __ATOMIC_ACQUIRE) : __atomic_load_n(&lost, __ATOMIC_ACQUIRE);
 }
+
+/* Its kernels are not seen one by one; how often graphs run is at least said. */
+CUresult graph_launch_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphExec graph, CUstream stream) {
+    REAL_OR_RETURN(cuGraphLaunch);
+    const bool per_thread = hook == HOOK_cuGraphLaunch_ptsz;
+    struct overlap_order *order = windows();
+    const uint32_t flags = order ? exec_flags(graph) : 0;
+    if (overlap_armed())
+        launch_count(OVERLAP_COUNTER_GRAPH_LAUNCHES);
+    CUresult result = real(graph, stream);
+    if (order && result == CUDA_SUCCESS)
+        exec_launched(order, graph, window_stream(order, stream, per_thread), flags);
+    if (order && result == CUDA_SUCCESS && flags & EXEC_COMMUNICATES)
+        window_communicates(stream, per_thread, way);
+    if (order && result == CUDA_SUCCESS)
+        exec_ends(order, graph, window_stream(order, stream, per_thread));
+    return result;
+}

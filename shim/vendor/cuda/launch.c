@@ -98,24 +98,6 @@ void launch_followed(bool on) {
     this_thread.shard = on ? NULL : own_shard;
 }
 
-/* Its kernels are not seen one by one; how often graphs run is at least said. */
-CUresult graph_launch_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphExec graph, CUstream stream) {
-    REAL_OR_RETURN(cuGraphLaunch);
-    const bool per_thread = hook == HOOK_cuGraphLaunch_ptsz;
-    struct overlap_order *order = windows();
-    const uint32_t flags = order ? exec_flags(graph) : 0;
-    if (overlap_armed())
-        launch_count(OVERLAP_COUNTER_GRAPH_LAUNCHES);
-    CUresult result = real(graph, stream);
-    if (order && result == CUDA_SUCCESS)
-        exec_launched(order, graph, window_stream(order, stream, per_thread), flags);
-    if (order && result == CUDA_SUCCESS && flags & EXEC_COMMUNICATES)
-        window_communicates(stream, per_thread, way);
-    if (order && result == CUDA_SUCCESS)
-        exec_ends(order, graph, window_stream(order, stream, per_thread));
-    return result;
-}
-
 CUresult launch_cooperative_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function,
                                  uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y,
                                  uint32_t block_z, uint32_t shared, CUstream stream, void **parameters) {
@@ -365,32 +347,6 @@ CUresult launch_changed(struct request *request, uint64_t word) {
     CUresult result = launch_unproven(request, word, place_of(request), &reason, &launched);
     count_launch(request->counted, reason);
     return result;
-}
-
-__attribute__((cold, noinline)) void launch_trace(const struct request *request, uint32_t reason, uint32_t launched,
-                                                  bool raised, uint64_t word, const struct overlap_found *found) {
-    struct handle *handle = handle_find(request->function);
-    struct device *device = device_current();
-    char library[256];
-    library_of(request->site, library, sizeof library);
-    struct overlap_trace record = {.stream = (uint64_t)(uintptr_t)request->config.hStream,
-                                   .blocks = blocks_of(request),
-                                   .threads = (uint32_t)threads_of(request),
-                                   .asked = request->config.sharedMemBytes,
-                                   .launched = launched,
-                                   .priority = (int16_t)(word >> OVERLAP_WORD_PRIORITY_SHIFT),
-                                   .flags = (raised ? OVERLAP_TRACE_RAISED : 0) |
-                                            (word & OVERLAP_WORD_ALWAYS ? 0 : OVERLAP_TRACE_WINDOWED),
-                                   .reason = reason,
-                                   .device = device ? (uint32_t)device->ordinal : 0};
-    if (found->where == OVERLAP_WHERE_INSIDE && !(word & OVERLAP_WORD_ALWAYS)) {
-        record.flags |= OVERLAP_TRACE_OVERLAPPING;
-        record.overlaps = found->sequence;
-    }
-    if (!overlap_trace_write(&record, handle ? handle_name(handle) : NULL, library))
-        launch_count(OVERLAP_COUNTER_TRACE_DROPPED);
-    if (word & OVERLAP_WORD_COMMUNICATION && request->counted != OVERLAP_WAY_graph_node)
-        window_numbered(request->config.hStream, is_per_thread(request->hook), record.sequence);
 }
 
 uint64_t launch_word(const struct request *request, uint64_t *place) {

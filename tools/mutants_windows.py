@@ -34,7 +34,7 @@ WINDOW_MUTANTS = [
     _one(
         "a wait for memory is known to end",
         f"{_CUDA}/order.c",
-        "        overlap_order_unknown(order, its);\n    }\n    return result;",
+        "        overlap_order_unknown(order, its);\n        window_after(order);\n    }\n    return result;",
         "        ;\n    }\n    return result;",
         _ENTRIES,
     ),
@@ -113,8 +113,8 @@ WINDOW_MUTANTS = [
     _one(
         "copies tell the host nothing",
         f"{_CUDA}/copy.c",
-        "            overlap_order_saw(order, &seen);",
-        "            ;",
+        "            window_saw(order, &seen);",
+        "            (void)seen;",
         _ENTRIES,
     ),
     _one(
@@ -216,16 +216,23 @@ WINDOW_MUTANTS = [
     _one(
         "communication on the stream of computation is not told",
         f"{_CUDA}/follow.c",
-        "        launch_count(OVERLAP_COUNTER_SAME_STREAM);\n",
-        "        ;\n",
+        "    } else {\n        follow.computed = true;",
+        "        follow.same = false;\n    } else {\n        follow.computed = true;",
         _SHAPING,
     ),
     _one(
         "communication that is waited for is not told",
         f"{_CUDA}/follow.c",
-        "        launch_count(OVERLAP_COUNTER_WAITED_FOR);\n",
-        "        ;\n",
-        _SHAPING,
+        "            follow.waited = true;",
+        "            ;",
+        "tests/interpose/test_windows.py",
+    ),
+    _one(
+        "the driver is asked about a stream that is gone",
+        f"{_CUDA}/follow.c",
+        "!overlap_window_is_over(order, still())",
+        "!overlap_window_is_over(order, window_stream(order, follow.stream, follow.per_thread))",
+        "tests/interpose/test_windows.py",
     ),
     # ---- Which function a request means ----
     _one(

@@ -118,7 +118,11 @@ WINDOW_MUTANTS = [
         _ENTRIES,
     ),
     _one(
-        "endings of names are not looked at", f"{_CUDA}/real.c", "    return is[hook];", "    return is[0];", _ENTRIES
+        "endings of names are not looked at",
+        f"{_CUDA}/cuda.h",
+        "    return hook_per_thread[hook];",
+        "    return hook_per_thread[0];",
+        _ENTRIES,
     ),
     # ---- Captures and graphs ----
     _one(

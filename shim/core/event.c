@@ -318,8 +318,7 @@ uint32_t overlap_order_waits(struct overlap_order *order, struct overlap_stream 
     if (knows == A_CLOCK && here->world != &order->eager && event.world == &order->eager && !find(order, key))
         knows = EVERYTHING; /* lost, perhaps when it was recorded in this capture */
     __atomic_store_n(&here->waited, 1, __ATOMIC_RELAXED);
-    if (__atomic_load_n(&here->beside, __ATOMIC_RELAXED))
-        overlap_window_find(order, stream, 0); /* of what is over nothing is left */
+    overlap_window_left(order, here); /* of what is over nothing is left... */
     if (knows == EVERYTHING)
         overlap_order_behind_all(order, stream);
     if (knows == NOTHING || knows == EVERYTHING)
@@ -336,8 +335,7 @@ uint32_t overlap_order_waits(struct overlap_order *order, struct overlap_stream 
         overlap_stream_learns(order, here, e, event.clock.entry[e]);
     }
     const uint32_t found = patience(&event, here, &before);
-    if (__atomic_load_n(&here->beside, __ATOMIC_RELAXED))
-        overlap_window_find(order, stream, 0); /* likewise of what is waited for */
+    overlap_window_left(order, here); /* ...nor of what is waited for now */
     return found;
 }
 

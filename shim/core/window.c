@@ -172,6 +172,25 @@ static void take_back(struct overlap_stream *stream, uint32_t c, uint64_t now, u
     }
 }
 
+/* How many launches of an entry are newer than the stream knows; 0: none, or of its own, or of another context. */
+static uint64_t open_launches(struct overlap_order *order, const struct overlap_stream *stream, uint32_t c) {
+    const uint64_t now = OVERLAP_LOAD(stream->world->now.entry[c]), known = overlap_stream_knows(order, stream, c);
+    const uint64_t base = OVERLAP_LOAD(stream->world->communication[c].base), from = known > base ? known : base;
+    return is_context(stream->world, c, stream->context) && OVERLAP_LOAD(stream->communication) != (int32_t)c &&
+                   now > from
+               ? now - from
+               : 0;
+}
+
+void overlap_window_left(struct overlap_order *order, struct overlap_stream *stream) {
+    if (!__atomic_load_n(&stream->beside, __ATOMIC_RELAXED))
+        return;
+    for (uint32_t c = 0; c < OVERLAP_LOAD(stream->world->communications); c++)
+        if (open_launches(order, stream, c) && !overlap_stream_is_unknown(order, stream))
+            return;
+    __atomic_store_n(&stream->beside, 0, __ATOMIC_RELAXED);
+}
+
 struct overlap_found overlap_window_find(struct overlap_order *order, struct overlap_stream *stream, uint32_t wanted) {
     struct overlap_found found = {.where = OVERLAP_WHERE_OUTSIDE, .granted = UINT32_MAX};
     uint64_t own = 0, last = 0;
@@ -183,19 +202,16 @@ struct overlap_found overlap_window_find(struct overlap_order *order, struct ove
     const struct overlap_world *const world = stream->world;
     const bool unknown = found.unknown = overlap_stream_is_unknown(order, stream);
     for (uint32_t c = 0; c < OVERLAP_LOAD(world->communications); c++) {
-        const uint64_t now = OVERLAP_LOAD(world->now.entry[c]), known = overlap_stream_knows(order, stream, c);
         const uint64_t ordinal = __atomic_load_n(&world->communication[c].ordinal, __ATOMIC_RELAXED);
         if (!is_context(world, c, stream->context))
             continue;
         last = ordinal > last ? ordinal : last;
-        if (OVERLAP_LOAD(stream->communication) == (int32_t)c) {
+        if (OVERLAP_LOAD(stream->communication) == (int32_t)c)
             own = ordinal;
+        const uint64_t open = unknown ? 0 : open_launches(order, stream, c);
+        if (!open)
             continue;
-        }
-        const uint64_t base = OVERLAP_LOAD(world->communication[c].base);
-        if (unknown || now <= known || now <= base)
-            continue;
-        take_back(stream, c, now, now - (known > base ? known : base), &found);
+        take_back(stream, c, OVERLAP_LOAD(world->now.entry[c]), open, &found);
         if (ordinal <= found.newest)
             continue;
         found.newest = ordinal;
@@ -204,13 +220,15 @@ struct overlap_found overlap_window_find(struct overlap_order *order, struct ove
     if (found.newest) {
         found.where = OVERLAP_WHERE_INSIDE;
         found.granted = grant(stream, found.newest, wanted);
-        if (!found.granted)
-            found = (struct overlap_found){.where = OVERLAP_WHERE_EXPIRED, .granted = UINT32_MAX};
+        if (!found.granted) {
+            found.where = OVERLAP_WHERE_EXPIRED;
+            found.granted = UINT32_MAX;
+            found.sequence = 0;
+        }
     } else {
         if (own && own == last)
             found.where = OVERLAP_WHERE_SAME_STREAM;
-        if (__atomic_load_n(&stream->beside, __ATOMIC_RELAXED)) /* the host has waited for what they were beside */
-            __atomic_store_n(&stream->beside, 0, __ATOMIC_RELAXED);
+        overlap_window_left(order, stream); /* the host has waited for what they were beside */
     }
     return found;
 }

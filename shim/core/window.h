@@ -89,9 +89,9 @@ struct overlap_world {
         uint64_t base;                   /* launches before this one are not its own */
         uint64_t ordinal;                /* when the last launch was: the version then */
         uint64_t sequence;               /* that the caller gave it, + 1 */
+        uint64_t used;                   /* launches up to this one were overlapped by something */
         uint32_t prefetch; /* the last launch did not wait for the computation that was launched before it */
         uint32_t alone[2]; /* launches that were said to overlap nothing: by enum overlap_alone */
-        uint64_t used;     /* launches up to this one were overlapped by something */
         uint32_t padding;
     } communication[OVERLAP_CLOCK_COMMUNICATION];
     struct {
@@ -204,7 +204,10 @@ struct overlap_before overlap_window_communicates(struct overlap_order *order, s
 /* A grid of more than one wave was launched in a window. */
 void overlap_window_beside(struct overlap_stream *stream);
 
-/* ...under this number in the caller's log. */
+/* The stream waits for something now, or has waited: where it is in no window any more, what was beside is forgotten. */
+void overlap_window_left(struct overlap_order *order, struct overlap_stream *stream);
+
+/* Its last communication launch has this number in the caller's log. */
 void overlap_window_numbered(struct overlap_order *order, struct overlap_stream *stream, uint64_t sequence);
 
 enum overlap_where {

@@ -54,7 +54,10 @@ enum hook {
 #undef DRIVER
 
 /* Is the default stream of this call the thread's own? By the name of the entry point. */
-bool hook_is_per_thread(enum hook hook);
+extern const bool hook_per_thread[HOOK_COUNT];
+static inline bool hook_is_per_thread(enum hook hook) {
+    return hook_per_thread[hook];
+}
 
 #define DRIVER_WAYS 3 /* symbol, dlsym, proc_address: the first of enum overlap_way */
 

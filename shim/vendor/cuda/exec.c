@@ -73,7 +73,8 @@ static uint64_t event_of(const void *exec) {
     return (uint64_t)(uintptr_t)exec | 1;
 }
 
-void exec_launched(struct overlap_order *order, const void *exec, struct overlap_stream *stream, uint32_t flags) {
+static void exec_launched(struct overlap_order *order, const void *exec, struct overlap_stream *stream,
+                          uint32_t flags) {
     if (overlap_stream_here(stream) != stream) { /* part of another graph now */
         if (flags & (EXEC_WAITS | EXEC_UNKNOWN))
             __atomic_store_n(&exec_may_wait, 1, __ATOMIC_RELAXED);
@@ -86,7 +87,7 @@ void exec_launched(struct overlap_order *order, const void *exec, struct overlap
         overlap_order_behind_all(order, stream);
 }
 
-void exec_ends(struct overlap_order *order, const void *exec, struct overlap_stream *stream) {
+static void exec_ends(struct overlap_order *order, const void *exec, struct overlap_stream *stream) {
     if (overlap_stream_here(stream) == stream)
         overlap_order_recorded(order, overlap_order_recording(order, event_of(exec), stream), stream, true);
     window_after(order);
@@ -115,17 +116,18 @@ uint32_t exec_flags(const void *exec) {
 /* Its kernels are not seen one by one; how often graphs run is at least said. */
 CUresult graph_launch_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphExec graph, CUstream stream) {
     REAL_OR_RETURN(cuGraphLaunch);
-    const bool per_thread = hook == HOOK_cuGraphLaunch_ptsz;
+    const bool per_thread = hook_is_per_thread(hook);
     struct overlap_order *order = windows();
     const uint32_t flags = order ? exec_flags(graph) : 0;
     if (overlap_armed())
         launch_count(OVERLAP_COUNTER_GRAPH_LAUNCHES);
     CUresult result = real(graph, stream);
-    if (order && result == CUDA_SUCCESS)
-        exec_launched(order, graph, window_stream(order, stream, per_thread), flags);
-    if (order && result == CUDA_SUCCESS && flags & EXEC_COMMUNICATES)
+    if (!order || result != CUDA_SUCCESS)
+        return result;
+    struct overlap_stream *its = window_stream(order, stream, per_thread);
+    exec_launched(order, graph, its, flags);
+    if (flags & EXEC_COMMUNICATES)
         window_communicates(stream, per_thread, way);
-    if (order && result == CUDA_SUCCESS)
-        exec_ends(order, graph, window_stream(order, stream, per_thread));
+    exec_ends(order, graph, its);
     return result;
 }

@@ -107,11 +107,6 @@ CUresult launch_cooperative_body(enum overlap_way way, enum hook hook, uintptr_t
 
 /* ---- Making launches ---- */
 
-static bool is_per_thread(enum hook hook) {
-    return hook == HOOK_cuLaunchKernel_ptsz || hook == HOOK_cuLaunchKernelEx_ptsz ||
-           hook == HOOK_cuLaunchCooperativeKernel_ptsz;
-}
-
 /* The call that the program made, with another size; NOT_INITIALIZED where there is no driver. */
 static CUresult launch_with(struct request *request, uint32_t dynamic) {
     const CUlaunchConfig *c = &request->config;
@@ -152,7 +147,7 @@ static inline __attribute__((always_inline)) bool launch_at_priority(struct requ
     if (request->hook == HOOK_cuLaunchKernelEx || request->hook == HOOK_cuLaunchKernelEx_ptsz)
         real = real_function(request->way, request->hook, request->site);
     else
-        real = real_own(is_per_thread(request->hook) ? HOOK_cuLaunchKernelEx_ptsz : HOOK_cuLaunchKernelEx);
+        real = real_own(hook_is_per_thread(request->hook) ? HOOK_cuLaunchKernelEx_ptsz : HOOK_cuLaunchKernelEx);
     CUlaunchAttribute attributes[ATTRIBUTES], *const asked = request->config.attrs;
     const uint32_t asked_count = request->config.numAttrs;
     uint32_t count = 0;
@@ -183,7 +178,7 @@ bool launch_is_refusal(CUresult result) {
 /* When in doubt, the stream captures: then a success proves nothing, because the driver looks at it later. */
 static bool is_capturing(const struct request *request) {
     CUresult (*ask)(CUstream, int *) =
-        is_per_thread(request->hook) ? driver.cuStreamIsCapturing_ptsz : driver.cuStreamIsCapturing;
+        hook_is_per_thread(request->hook) ? driver.cuStreamIsCapturing_ptsz : driver.cuStreamIsCapturing;
     int status = CU_STREAM_CAPTURE_STATUS_NONE;
     return !ask || ask(request->config.hStream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
@@ -211,7 +206,7 @@ static inline int priority_of(const struct request *request, int stream) {
 static bool is_programs(const struct request *request, uint64_t word, int own, uint32_t *reason) {
     /* 0 is the least, and that of streams that nobody cared about. */
     if (!(word & OVERLAP_WORD_AUTO) || own >= 0 ||
-        stream_is_raised(request->config.hStream, is_per_thread(request->hook)))
+        stream_is_raised(request->config.hStream, hook_is_per_thread(request->hook)))
         return false;
     priority_program_sets();
     *reason = OVERLAP_REASON_program_sets_priority;
@@ -221,7 +216,7 @@ static bool is_programs(const struct request *request, uint64_t word, int own, u
 /* The priority of the launch's stream; false: better not asked, or not told. While a blocking stream captures, asking the
  * legacy stream ends the capture (seen on driver 580); asking whether it captures does not, and fails. */
 static inline bool stream_priority(const struct request *request, int *priority) {
-    const bool per_thread = is_per_thread(request->hook);
+    const bool per_thread = hook_is_per_thread(request->hook);
     const uintptr_t stream = (uintptr_t)request->config.hStream;
     CUresult (*ask)(CUstream, int *) = per_thread ? driver.cuStreamGetPriority_ptsz : driver.cuStreamGetPriority;
     int status;
@@ -261,7 +256,7 @@ CUresult launch_raised(struct request *request, uint64_t word) {
     uint32_t reason = OVERLAP_REASON_communication;
     CUresult result = launch_communication(request, word, &reason, &raised);
     if (window_model && result == CUDA_SUCCESS)
-        window_communicates(request->config.hStream, is_per_thread(request->hook), request->counted);
+        window_communicates(request->config.hStream, hook_is_per_thread(request->hook), request->counted);
     struct overlap_shard *const shard = own_shard;
     if (__builtin_expect(shard != NULL, 1)) { /* looked up once, and not for each */
         overlap_add_own(&shard->counters[OVERLAP_COUNTER_COMMUNICATION], 1);
@@ -366,7 +361,7 @@ CUresult launch_slow(struct request *request, uint64_t word) {
         if (!word)
             return launch_as_asked(request);
     }
-    const bool per_thread = is_per_thread(request->hook);
+    const bool per_thread = hook_is_per_thread(request->hook);
     uint32_t reason = (uint32_t)(word >> OVERLAP_WORD_REASON_SHIFT & 63);
     uint32_t launched = request->config.sharedMemBytes;
     bool raised = false, outside = false;

@@ -58,12 +58,8 @@ CUresult event_record_flags_body(enum overlap_way way, enum hook hook, uintptr_t
     return result;
 }
 
-CUresult event_query_body(enum overlap_way way, enum hook hook, uintptr_t site, CUevent event) {
-    REAL_OR_RETURN(cuEventQuery);
-    struct overlap_order *order = windows();
+static CUresult saw_event(struct overlap_order *order, CUevent event, CUresult (*real)(CUevent event)) {
     struct overlap_seen seen;
-    if (!order)
-        return real(event);
     overlap_order_see_event(order, key_of_event(event), &seen);
     CUresult result = real(event);
     if (result == CUDA_SUCCESS)
@@ -71,17 +67,16 @@ CUresult event_query_body(enum overlap_way way, enum hook hook, uintptr_t site, 
     return result;
 }
 
+CUresult event_query_body(enum overlap_way way, enum hook hook, uintptr_t site, CUevent event) {
+    REAL_OR_RETURN(cuEventQuery);
+    struct overlap_order *order = windows();
+    return order ? saw_event(order, event, real) : real(event);
+}
+
 CUresult event_synchronize_body(enum overlap_way way, enum hook hook, uintptr_t site, CUevent event) {
     REAL_OR_RETURN(cuEventSynchronize);
     struct overlap_order *order = windows();
-    struct overlap_seen seen;
-    if (!order)
-        return real(event);
-    overlap_order_see_event(order, key_of_event(event), &seen);
-    CUresult result = real(event);
-    if (result == CUDA_SUCCESS)
-        window_saw(order, &seen);
-    return result;
+    return order ? saw_event(order, event, real) : real(event);
 }
 
 CUresult event_elapsed_body(enum overlap_way way, enum hook hook, uintptr_t site, float *ms, CUevent from, CUevent to) {

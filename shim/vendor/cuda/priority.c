@@ -1,6 +1,7 @@
 /* Which priority communication gets. `auto` begins with the greatest and ends for good, downwards only, once the process
- * has shown that it should not: it sets priorities of communication itself, or a grid that fills the GPU in one wave may
- * run beside communication (its blocks that find their place taken would run as a second wave). */
+ * has shown that it should not: it sets priorities of communication itself; a grid that fills the GPU in one wave may run
+ * beside communication (its blocks that find their place taken would run as a second wave); or nobody is in a hurry for
+ * communication. */
 #include "cuda.h"
 
 static uint32_t ended;   /* reason, 0: auto goes on (no reason of its own is 0) */

@@ -21,16 +21,13 @@ static const char hook_names[HOOK_COUNT][56] = {
 #undef DRIVER
 };
 
-bool hook_is_per_thread(enum hook hook) {
-    static const bool is[HOOK_COUNT] = {
+const bool hook_per_thread[HOOK_COUNT] = {
 #define DRIVER(name, body, parameters, ...)                                                                            \
     sizeof #name > 6 && #name[sizeof #name - 6] == '_' && #name[sizeof #name - 5] == 'p' &&                            \
         #name[sizeof #name - 4] == 't', /* _ptsz, _ptds */
 #include "driver.def"
 #undef DRIVER
-    };
-    return is[hook];
-}
+};
 
 /* The driver of this process: the first that anybody used through us. Written once, by whoever comes first, then read
  * only. */

@@ -147,7 +147,7 @@ CUresult stream_set_attribute_body(enum overlap_way way, enum hook hook, uintptr
         __atomic_store_n(&stream_legacy_changed, 1, __ATOMIC_RELAXED);
     result = real(stream, attribute, value);
     struct tried *place = result == CUDA_SUCCESS && attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY
-                              ? tried_find(stream_key(stream, hook == HOOK_cuStreamSetAttribute_ptsz))
+                              ? tried_find(stream_key(stream, hook_is_per_thread(hook)))
                               : NULL;
     if (place) /* the program's now */
         __atomic_store_n(&place->raised, 0, __ATOMIC_RELEASE);

@@ -128,7 +128,10 @@ struct overlap_stream *window_stream(struct overlap_order *order, CUstream strea
         return NULL;
     if (window_is_legacy(stream, per_thread))
         return overlap_order_stream(order, context | 1, context, OVERLAP_STREAM_LEGACY);
-    key = (context | 2) ^ (uint64_t)overlap_thread_id() << 42; /* addresses are even and have 47 bits */
+    static __thread uint32_t thread __attribute__((tls_model("initial-exec"))); /* in a forked child only a number */
+    if (!thread)
+        thread = overlap_thread_id();
+    key = (context | 2) ^ (uint64_t)thread << 42; /* addresses are even and have 47 bits */
     return overlap_order_stream(order, key, context, OVERLAP_STREAM_BLOCKING);
 }
 

@@ -1,6 +1,5 @@
 /* Overlap windows on NVIDIA: which calls order what is core's (window.h, WINDOWS.md); here is who calls it. windows.c knows
- * streams and asks for launches, order.c, capture.c and copy.c have the bodies
- * of calls that order.
+ * streams and asks for launches; order.c, capture.c and copy.c have the bodies of calls that order.
  */
 #pragma once
 
@@ -102,9 +101,6 @@ void exec_made(const void *exec, CUgraph graph);
 /* An instance is launched: what it holds. */
 enum exec_flag { EXEC_COMMUNICATES = 1, EXEC_WAITS = 2, EXEC_UNKNOWN = 4 };
 uint32_t exec_flags(const void *exec);
-/* It was launched on the stream: what that waits for now; and what waits for it (after its communication was launched). */
-void exec_launched(struct overlap_order *order, const void *exec, struct overlap_stream *stream, uint32_t flags);
-void exec_ends(struct overlap_order *order, const void *exec, struct overlap_stream *stream);
 void exec_forked(void);
 
 #pragma GCC visibility pop

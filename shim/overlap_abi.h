@@ -7,7 +7,7 @@
  * Both sides are little-endian 64-bit machines.
  */
 
-#define OVERLAP_ABI_VERSION 3
+#define OVERLAP_ABI_VERSION 4
 
 /* ---- Policy table: what the launcher hands to the library, by value, in OVERLAP_TABLE (base64) ----
  *
@@ -103,6 +103,8 @@ struct overlap_policy {
     struct overlap_span fixed_size;  /* kernels that read their own dynamic size: never shaped */
     uint32_t raise_carrying_streams; /* 1: streams that turn out to carry communication get stream_priority */
     uint32_t carveout;               /* enum overlap_carveout, of communication */
+    uint32_t reserve_cus; /* AMD: compute units that streams created with a mask leave to communication; 0: none */
+    uint32_t reserved2;
     struct overlap_footprint footprint;
 };
 

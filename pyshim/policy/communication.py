@@ -6,12 +6,15 @@ from dataclasses import replace
 
 import yaml
 
-from pyshim.policy import values, variables
+from pyshim.policy import gpus, values, variables
 from pyshim.policy.draft import MEASURED, Draft, Streams
 from pyshim.policy.finding import closest, quote
 from pyshim.policy.model import Carveout, Footprint, Priority
 from pyshim.policy.nodes import Keys, Nodes
 from pyshim.policy.parts import MAX_REGISTERS, MAX_THREADS, PRIORITIES, PartsReader, items
+
+# More than any GPU has; one that is not known by name is not compared with its own number.
+MAX_COMPUTE_UNITS = 1024
 
 FAMILIES = ("all", "nccl", "rccl", "ncclx", "torch", "nvshmem", "deep_ep", "mscclpp", "vllm", "flashinfer", "ucc")
 
@@ -23,6 +26,7 @@ KEYS = Keys(
         "streams",
         "footprint",
         "carveout",
+        "reserve_cus",
         variables.ENVIRONMENT,
         variables.ALL_RANKS,
     ),
@@ -42,6 +46,7 @@ class CommunicationReader(PartsReader):
         own, all_ranks = ({name: value for name, (_, value) in found.items()} for found in both)
         none: Priority | None = None
         no_carveout: Carveout | None = None
+        no_units: int | None = None
         return replace(
             draft,
             kernels=self.optional(keys, "kernels", self._communication_kernels, ()),
@@ -50,6 +55,7 @@ class CommunicationReader(PartsReader):
             streams=self._streams(keys["streams"]) if "streams" in keys else None,
             footprint=self._footprint(keys["footprint"]) if "footprint" in keys else None,
             carveout=self.optional(keys, "carveout", self.carveout, no_carveout),
+            reserve_cus=self.optional(keys, "reserve_cus", self._reserve_cus, no_units),
             environment=own,
             all_ranks_environment=all_ranks,
         )
@@ -99,6 +105,23 @@ class CommunicationReader(PartsReader):
             self.optional(keys, "static_shared_memory", self.size, 0),
             self.optional(keys, "dynamic_shared_memory", self.size, 0),
         )
+
+    def _reserve_cus(self, node: yaml.Node) -> int | None:
+        """Fewer than the largest of the policy's GPUs has: at least one compute unit is left to computation."""
+        found = self.value(node, "`reserve_cus`", lambda text: values.number(text, 0, MAX_COMPUTE_UNITS))
+        if not found:
+            return found
+        if gpus.vendors(self.gpus) == {gpus.NVIDIA}:
+            sentence = "only GPUs of AMD have streams with a mask of compute units, and this policy is for none of them"
+            self.note(node, "reserve-cus", sentence, "leave the key out", "warning")
+            return found
+        amd = [gpu for gpu in gpus.matching(self.gpus) if gpu.vendor == gpus.AMD]
+        most = max(amd, key=lambda gpu: gpu.multiprocessors, default=None)
+        if most is None or found < most.multiprocessors:
+            return found
+        sentence = f"{found:,} compute units leave none to computation: {most.name} has {most.multiprocessors}"
+        self.note(node, "reserve-cus", sentence, f"write at most {most.multiprocessors - 1}")
+        return None
 
     def _count(self, keys: Nodes, key: str, highest: int) -> int:
         return self.optional(

@@ -32,6 +32,7 @@ class Draft:
     streams: Streams | None = None
     footprint: Footprint | None = None
     carveout: Carveout | None = None  # of communication
+    reserve_cus: int | None = None
     fixed_size: tuple[str, ...] = ()
     rules: tuple[tuple[Rule, bool], ...] = ()  # whether the rule has its own `when`
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -53,6 +54,7 @@ def extended(own: Draft, base: Draft) -> Draft:
         streams=own.streams or base.streams,
         footprint=own.footprint or base.footprint,
         carveout=own.carveout or base.carveout,
+        reserve_cus=base.reserve_cus if own.reserve_cus is None else own.reserve_cus,
         fixed_size=_both(own.fixed_size, base.fixed_size),
         rules=own.rules + base.rules,
         environment=_over(own.environment, base.environment, said),
@@ -76,6 +78,7 @@ def resolved(draft: Draft) -> Policy:
         raise_carrying_streams=streams.carrying_communication,
         footprint=None if draft.footprint == MEASURED else draft.footprint,
         communication_carveout=draft.carveout or "keep",
+        reserve_cus=draft.reserve_cus or 0,
         fixed_size=draft.fixed_size,
         rules=tuple(rule if own else replace(rule, when=when) for rule, own in draft.rules),
         environment=dict(draft.environment),

@@ -91,6 +91,7 @@ class Policy:
     raise_carrying_streams: bool = False
     footprint: Footprint | None = None  # None: measured
     communication_carveout: Carveout = "keep"
+    reserve_cus: int = 0  # AMD: compute units that streams created with a mask leave to communication
     fixed_size: tuple[str, ...] = ()  # kernels that read their own dynamic size
     rules: tuple[Rule, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)  # each set only where the user has not

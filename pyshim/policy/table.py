@@ -129,6 +129,7 @@ def _policy(policy: Policy, digest: str, sections: _Sections) -> dict[str, objec
         "fixed_size": sections.span(policy.fixed_size),
         "raise_carrying_streams": int(policy.raise_carrying_streams),
         "carveout": _member("carveout", policy.communication_carveout),
+        "reserve_cus": policy.reserve_cus,
         "footprint_given": 1 if policy.footprint else 0,
         "footprint": (footprint.threads, footprint.registers, footprint.static_shared, footprint.dynamic_shared, 0, 0),
     }

@@ -23,6 +23,7 @@ FINE = {
     "family_misspelt",
     "impossible_size_on_this_gpu",
     "not_shadowed",
+    "reserve_cus_on_nvidia",
     "set_misspelt",
     "shadowed_by_a_wider_one",
     "shadowed_by_everything",

@@ -104,6 +104,13 @@ compute:
     assert child.all_ranks_environment == {"NCCL_ALGO": "Ring", "NCCL_PROTO": "LL", "MOVED": "child"}
 
 
+@pytest.mark.parametrize(("own", "expected"), [("{}", 8), ("{reserve_cus: 4}", 4), ("{reserve_cus: 0}", 0)])
+def test_reserved_compute_units_can_be_taken_back(tmp_path: Path, own: str, expected: int) -> None:
+    write(tmp_path, "base", "gpu: [gfx90a]\ncommunication: {reserve_cus: 8}\n")
+    key = "" if own == "{}" else f"communication: {own}\n"
+    assert read(write(tmp_path, "child", f"extends: base\n{key}")).reserve_cus == expected
+
+
 def test_what_the_other_says_stands_where_the_policy_is_silent(tmp_path: Path) -> None:
     write(tmp_path, "base", BASE)
     child = read(write(tmp_path, "child", "extends: base\nwhen: overlapping\n"))

@@ -25,6 +25,7 @@ FIRST = Policy(
     footprint=Footprint(288, 96, 21568, 82240),
     dispatch="hold",
     raise_carrying_streams=True,
+    reserve_cus=24,
     fixed_size=("*staged*",),
     rules=(
         Rule(
@@ -114,6 +115,7 @@ def test_a_policy_arrives_whole() -> None:
     assert (first.raise_carrying_streams, second.raise_carrying_streams) == (1, 0)
     footprint = first.footprint
     assert first.footprint_given == 1
+    assert (first.reserve_cus, second.reserve_cus) == (24, 0)
     assert (footprint.threads, footprint.registers) == (288, 96)
     assert (footprint.static_shared, footprint.dynamic_shared) == (21568, 82240)
     assert second.footprint_given == second.footprint.threads == 0

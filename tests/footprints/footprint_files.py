@@ -114,5 +114,7 @@ def bundle(images: Mapping[str, bytes]) -> bytes:
 def compressed(data: bytes, version: int = 3) -> bytes:
     """With zlib, which the standard library has."""
     packed = zlib.compress(data)
-    sizes = {1: ("<I", [len(data)]), 2: ("<II", [0, len(data)]), 3: ("<QQ", [0, len(data)])}[version]
-    return b"CCOB" + struct.pack("<HH", version, 0) + struct.pack(sizes[0], *sizes[1]) + b"\0" * 8 + packed
+    form = {1: "<I", 2: "<II", 3: "<QQ"}[version]
+    size = 16 + struct.calcsize(form) + len(packed)
+    sizes = [size, len(data)] if version > 1 else [len(data)]
+    return b"CCOB" + struct.pack("<HH", version, 0) + struct.pack(form, *sizes) + b"\0" * 8 + packed

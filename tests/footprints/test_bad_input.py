@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
+import struct
 from pathlib import Path
 
 import pytest
-from footprint import Unreadable
 from footprint_files import GEMM, RCCL, bundle, code_object, compressed, elf
-from read import read, read_bytes
+
+from pyshim.footprints.footprint import Unreadable
+from pyshim.footprints.read import read, read_bytes
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DATA = ROOT / "tests" / "simgpu" / "data"
@@ -18,6 +18,21 @@ CUBIN = (DATA / "kernels.sm_90.cubin").read_bytes()
 FATBIN = (DATA / "kernels.fatbin").read_bytes()
 AMD = code_object([RCCL, GEMM])
 DEVICE = "hipv4-amdgcn-amd-amdhsa--gfx90a"
+PACKED = compressed(bundle({DEVICE: AMD}))
+_FIRST_SIZE = 32 + 8  # in a bundle: behind its magic, the number of entries and the first place
+
+
+def announcing(size: int) -> bytes:
+    data = bundle({DEVICE: AMD})
+    return compressed(data[:_FIRST_SIZE] + struct.pack("<Q", size) + data[_FIRST_SIZE + 8 :])
+
+
+def backwards() -> bytes:
+    """Two images at one place."""
+    data = bytearray(bundle({DEVICE: AMD, DEVICE + ":xnack-": AMD}))
+    at = 32 + 24 + len(DEVICE)
+    data[at : at + 8] = data[32:40]
+    return compressed(bytes(data))
 
 
 @pytest.mark.parametrize(
@@ -25,7 +40,7 @@ DEVICE = "hipv4-amdgcn-amd-amdhsa--gfx90a"
     [
         pytest.param(b"nonsense", "neither an ELF file nor a fat binary nor a code object", id="not ELF"),
         pytest.param(b"", "cannot be read: cannot mmap an empty file", id="nothing"),
-        pytest.param(elf([(".text", 1, b"x", 0, 0)]), "no section holds a fat binary", id="no fat binary"),
+        pytest.param(elf([(".text", 1, b"x", 0, 0)]), "no GPU code in it", id="no fat binary"),
         pytest.param(b"\x7fELF\x01\x01" + b"\0" * 60, "not one of 64 bits", id="32 bits"),
         pytest.param(elf([(".text", 1, b"x", 0, 0)])[:-70], "ends before its table of sections", id="a cut ELF file"),
         pytest.param(CUBIN[:7000], "a broken cubin: it ends before", id="a cut cubin"),
@@ -33,9 +48,14 @@ DEVICE = "hipv4-amdgcn-amd-amdhsa--gfx90a"
         pytest.param(FATBIN[:10], "a broken fat binary: it ends inside a header", id="a cut header"),
         pytest.param(AMD[:300], "a broken code object: it ends before", id="a cut code object"),
         pytest.param(bundle({DEVICE: AMD})[:-9], "a broken bundle: it ends inside", id="a cut bundle"),
-        pytest.param(compressed(AMD)[:-9], "a broken compressed code object", id="cut in compressed data"),
+        pytest.param(PACKED[:-9], "a broken compressed code object: it ends before", id="cut in compressed data"),
+        pytest.param(compressed(AMD), "it holds no bundle", id="something else compressed"),
+        pytest.param(PACKED + b"rest", "an image in it is not for AMD GPUs", id="something behind"),
+        pytest.param(backwards(), "overlap", id="images that overlap"),
+        pytest.param(announcing(1 << 40), "it announces 1099511627776 bytes for gfx90a", id="a size beyond all memory"),
+        pytest.param(announcing(1 << 31), "it ends before what it announces", id="a size beyond the file"),
         pytest.param(
-            b"CCOB\x09\0\0\0" + b"\0" * 30, "of version 9, which this tool does not know", id="a newer version"
+            b"CCOB\x09\0\0\0" + b"\0" * 30, "of version 9, which overlap-run does not know", id="a newer version"
         ),
         pytest.param(elf([(".text", 1, b"x", 0, 0)], 224), "without the note", id="a code object without metadata"),
     ],
@@ -43,24 +63,16 @@ DEVICE = "hipv4-amdgcn-amd-amdhsa--gfx90a"
 def test_one_clear_error(tmp_path: Path, data: bytes, message: str) -> None:
     path = tmp_path / "file"
     path.write_bytes(data)
-    tool = [sys.executable, str(ROOT / "tools" / "footprints" / "read.py"), str(path)]
-    done = subprocess.run(tool, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"read.py: {path}: ")
-    assert message in done.stderr
-    assert done.stderr.count("\n") == 1
+    with pytest.raises(Unreadable) as caught:
+        list(read(path))
+    assert message in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
 
 
 def test_no_file_and_a_folder(tmp_path: Path) -> None:
     for path in (tmp_path / "nothing", tmp_path):
         with pytest.raises(Unreadable, match=r"^cannot be read: "):
             list(read(path))
-
-
-def test_no_kernel_that_matches_is_an_error() -> None:
-    tool = [sys.executable, str(ROOT / "tools" / "footprints" / "read.py"), str(DATA / "kernels.fatbin")]
-    done = subprocess.run([*tool, "--kernel", "x*"], stderr=subprocess.PIPE, text=True, check=False)
-    assert (done.returncode, done.stderr) == (1, f"read.py: {DATA / 'kernels.fatbin'}: no kernel of it matches\n")
 
 
 @pytest.mark.parametrize(
@@ -70,6 +82,7 @@ def test_no_kernel_that_matches_is_an_error() -> None:
         pytest.param(FATBIN, id="fat binary"),
         pytest.param(AMD, id="code object"),
         pytest.param(bundle({DEVICE: AMD}), id="bundle"),
+        pytest.param(PACKED, id="compressed bundle"),
         pytest.param(elf([(".nv_fatbin", 1, FATBIN, 0, 0)]), id="shared object"),
     ],
 )

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import tables
 
+from pyshim.footprints import collectives
+
 GPUS = ("a40", "a100", "l40s", "h100", "h200", "b200", "mi250x", "mi300x")
 
 
@@ -50,13 +52,13 @@ def test_what_priority_alone_can_do(library: Any) -> None:
         ("sm_80", "sm_80"),
         ("sm_86", "sm_80"),
         ("sm_90", "sm_90"),
-        ("sm_100", "sm_100"),
+        ("sm_100", "sm_100f"),
         ("sm_70", None),
         ("gfx90a", None),
     ],
 )
 def test_the_image_that_a_gpu_runs(architecture: str, image: str | None) -> None:
-    assert tables.image_for(architecture, {"sm_80", "sm_89", "sm_90", "sm_100", "sm_100f"}) == image
+    assert collectives.image_for(architecture, {"sm_80", "sm_89", "sm_90", "sm_100", "sm_100f"}) == image
 
 
 def test_write_and_check(library: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

@@ -9,12 +9,13 @@ import re
 from pathlib import Path
 
 import pytest
-from families import LIBRARIES
-from read import read
-from summary import rows
 
-FOLDER = Path(__file__).resolve().parent.parent.parent / "tools" / "footprints"
-TABLES = [path for name in ("nccl", "cublaslt", "torch") for path in sorted(FOLDER.glob(f"{name}-*.json"))]
+from pyshim.footprints.collectives import LIBRARIES as LIBRARY_TABLES
+from pyshim.footprints.families import LIBRARIES
+from pyshim.footprints.read import read
+from pyshim.footprints.summary import rows
+
+TABLES = [path for name in ("nccl", "cublaslt", "torch") for path in sorted(LIBRARY_TABLES.glob(f"{name}-*.json"))]
 
 
 @pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)

@@ -11,17 +11,18 @@ import sys
 from pathlib import Path
 
 import pytest
-from codeobject import read_code_objects
-from footprint import Footprint, Unreadable
 from footprint_files import GEMM, RCCL, bundle, code_object, compressed, cubin, elf, fatbin, messagepack
-from messagepack import decode
-from read import read, read_bytes
+
+from pyshim.footprints.footprint import Footprint, Unreadable, Wanted
+from pyshim.footprints.messagepack import decode
+from pyshim.footprints.read import read, read_bytes
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DATA = ROOT / "tests" / "simgpu" / "data"
 DEMO = ROOT / "tools" / "demo"
 SM_90 = (DATA / "kernels.sm_90.cubin").read_bytes()
 SM_80 = (DATA / "kernels.sm_80.cubin").read_bytes()
+SM_8X: Wanted = frozenset({"sm_80", "sm_86"}).__contains__
 
 
 def test_kernels_of_a_cubin() -> None:
@@ -98,9 +99,9 @@ def test_a_fat_binary() -> None:
     assert list(read(DATA / "kernels.fatbin")) == [*read_bytes(SM_80), *read_bytes(SM_90)]
 
 
-def test_an_architecture_is_a_glob() -> None:
-    assert {kernel.architecture for kernel in read(DATA / "kernels.fatbin", "sm_8?")} == {"sm_80"}
-    assert list(read(DATA / "kernels.sm_90.cubin", "sm_8?")) == []
+def test_only_the_architectures_that_are_wanted() -> None:
+    assert {kernel.architecture for kernel in read(DATA / "kernels.fatbin", SM_8X)} == {"sm_80"}
+    assert list(read(DATA / "kernels.sm_90.cubin", SM_8X)) == []
 
 
 def test_a_shared_object() -> None:
@@ -181,4 +182,25 @@ def test_a_compressed_bundle(version: int) -> None:
     file = compressed(bundle({host: b"", device: code_object([RCCL, GEMM])}), version)
     assert list(read_bytes(file)) == AMD
     assert list(read_bytes(elf([(".hip_fatbin", 1, file, 0, 0)]))) == AMD
-    assert list(read_code_objects(file, "gfx942")) == []
+    assert list(read_bytes(file, frozenset({"gfx942"}).__contains__)) == []
+
+
+def test_bundles_one_after_the_other() -> None:
+    """As a linker leaves them, at the beginning of pages; the first version does not say where it ends, so comes last."""
+    device = "hipv4-amdgcn-amd-amdhsa--gfx90a"
+    parts = [
+        compressed(bundle({device: code_object([RCCL])}), 3),
+        bundle({"host-x86_64-unknown-linux--": b"", device: code_object([GEMM])}),
+        compressed(bundle({device: code_object([RCCL, GEMM])}), 1),
+    ]
+    chain = b"".join(part + b"\0" * (-len(part) % 4096) for part in parts)
+    found = list(read_bytes(elf([(".hip_fatbin", 1, chain, 0, 0)])))
+    assert found == [*AMD, *AMD]
+
+
+def test_images_for_another_mode_are_told_apart() -> None:
+    device = "hipv4-amdgcn-amd-amdhsa--gfx90a:sramecc+"
+    both = bundle({f"{device}:xnack-": code_object([RCCL]), f"{device}:xnack+": code_object([RCCL])})
+    assert [kernel.architecture for kernel in read_bytes(both)] == ["gfx90a", "gfx90a:xnack+"]
+    (alone,) = read_bytes(code_object([RCCL], target="gfx90a:xnack+"))
+    assert alone.architecture == "gfx90a:xnack+"

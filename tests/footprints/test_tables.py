@@ -9,17 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from families import LIBRARIES, NCCL
-from footprint import Footprint
-from read import read
 from renew import Source, table, written
-from summary import rows
+
+from pyshim.footprints.families import LIBRARIES, NCCL
+from pyshim.footprints.footprint import Footprint
+from pyshim.footprints.read import read
+from pyshim.footprints.summary import rows
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-FOLDER = ROOT / "tools" / "footprints"
-FILES = sorted(path for path in FOLDER.glob("*.json") if path.name != "compute.json")
+FOLDER = ROOT / "pyshim" / "footprints" / "libraries"
+FILES = sorted(FOLDER.glob("*.json"))
 TABLES: dict[str, dict[str, Any]] = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in FILES}
-COMPUTE = json.loads((FOLDER / "compute.json").read_text(encoding="utf-8"))
+COMPUTE = json.loads((ROOT / "tools" / "footprints" / "compute.json").read_text(encoding="utf-8"))
 RESERVED = 1024  # of shared memory, for each block
 STATIC = {  # NCCL's ncclDevKernel: up to sm_89, and from sm_90 on
     "2.18.3": (5232, 5232),

@@ -3,8 +3,8 @@
     python tools/footprints/renew.py LIBRARY FILE [FILE ...] [--package NAME --version VERSION] [--output FILE]
 
 LIBRARY is nccl, cublaslt, torch, rccl, rocblas or hipblaslt. FILE is a wheel (which says package and version
-itself), or files of an unpacked package. Needs `pip install lz4 zstandard`. Writes LIBRARY-VERSION.json beside this
-file.
+itself), or files of an unpacked package. Needs `pip install lz4 zstandard`. Writes LIBRARY-VERSION.json into
+pyshim/footprints/libraries.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from families import LIBRARIES, Library
-from footprint import Footprint, Unreadable
-from read import read, read_bytes
-from summary import rows
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # as a script, this has only its own folder to import from
 
-HERE = Path(__file__).resolve().parent
+from pyshim.footprints import collectives
+from pyshim.footprints.families import LIBRARIES, Library
+from pyshim.footprints.footprint import Footprint, Unreadable
+from pyshim.footprints.read import read, read_bytes
+from pyshim.footprints.summary import rows
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def main() -> int:
     except Unreadable as error:
         print(f"renew.py: {first}: {error}", file=sys.stderr)
         return 1
-    output = options.output or HERE / f"{options.library}-{source.version}.json"
+    output = options.output or collectives.LIBRARIES / f"{options.library}-{source.version}.json"
     output.write_text(written(made), encoding="utf-8")
     print(f"{output.name}: {len(made['rows'])} rows of {len(found)} kernels")
     return 0

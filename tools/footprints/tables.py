@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent))  # as a script, this has only its own folder to import from
 
 from pyshim import _native  # noqa: E402
+from pyshim.footprints import collectives  # noqa: E402
 
 BEGIN = "# --- table for {gpu}: .venv/bin/python tools/policy_tables.py --write ---"  # after make setup
 END = "# --- end of table ---"
@@ -38,6 +38,7 @@ class Kernel:
     registers: int
     static: int
     dynamic: int | None
+    label: str = ""  # of communication: what those of one name differ in
 
 
 def architecture_of(gpu: Any) -> str:
@@ -54,16 +55,6 @@ def known_gpu(key: str) -> Any:
     raise SystemExit(f"tables.py: no GPU is called {key}; `overlap gpus` lists them")
 
 
-def image_for(architecture: str, images: set[str]) -> str | None:
-    """Which image runs: the same major number, the largest minor that is not above; on AMD, the very same."""
-    if not architecture.startswith("sm_"):
-        return architecture if architecture in images else None
-    number = int(architecture[3:])
-    fitting = [int(image[3:]) for image in images if re.fullmatch(r"sm_\d+", image)]
-    fitting = [image for image in fitting if image // 10 == number // 10 and image <= number]
-    return f"sm_{max(fitting)}" if fitting else None
-
-
 def computation(architecture: str) -> list[Kernel]:
     rows = json.loads((HERE / "compute.json").read_text(encoding="utf-8"))["rows"]
     numbers = ("threads", "registers", "static_shared_memory", "dynamic_shared_memory")
@@ -71,22 +62,18 @@ def computation(architecture: str) -> list[Kernel]:
 
 
 def communication(architecture: str) -> Iterator[Kernel]:
-    library = "nccl" if architecture.startswith("sm_") else "rccl"
-    for path in sorted(HERE.glob(f"{library}-*.json")):
-        table = json.loads(path.read_text(encoding="utf-8"))
-        rows = [row for row in table["rows"] if row["family"] == "ncclDevKernel"]
-        image = image_for(architecture, {row["architecture"] for row in rows})
+    for table in collectives.tables(collectives.library_of(architecture).name.lower()):
         version = table["version"].rsplit(".", 1)[0]
-        if library == "nccl" and tuple(map(int, version.split("."))) < OLDEST:
+        if table["library"] == "NCCL" and tuple(map(int, version.split("."))) < OLDEST:
             continue
-        for row in (row for row in rows if row["architecture"] == image):
-            registers, static = row["registers"]["most"], row["static_shared_memory"]["most"]
-            if library == "rccl":
-                yield Kernel(f"{version} unroll {row['shape']}", row["threads"], registers, static, 0)
-                continue
-            outside = {fact["what"]: fact for fact in table["not_in_the_binary"] if fact["family"] == row["family"]}
-            for threads in sorted(set(outside["threads"]["values"].values()), reverse=True):
-                yield Kernel(version, threads, registers, static, outside["dynamic_shared_memory"]["bytes"])
+        found = list(collectives.of_table(table, architecture))
+        if table["library"] == "NCCL":
+            found.sort(key=lambda one: -one.threads)
+        for one in found:
+            label, name = f"with {one.threads} threads", version
+            if one.path:
+                label, name = f"{version} by {one.path} ({one.static + one.dynamic:,} bytes)", one.variant
+            yield Kernel(name, one.threads, one.registers, one.static, one.dynamic, label)
 
 
 def plan(gpu: Any, kernel: Kernel, beside: Kernel) -> Any:
@@ -139,24 +126,30 @@ def lines(gpu: Any) -> Iterator[str]:
         size = f"{kernel.static:,} bytes static, {dynamic}"
         head = f"{kernel.name} ({kernel.threads} threads of {kernel.registers} registers, {size}; {occupancy} resident)"
         yield from textwrap.wrap(head, WIDTH, subsequent_indent="    ")
-        said: dict[str, dict[int, list[str]]] = {}
+        said: dict[str, dict[str, list[str]]] = {}
         for other in others:
-            answer = verdict(gpu, kernel, other)
-            said.setdefault(answer, {}).setdefault(other.threads, []).append(other.name)
-        for answer, threads in said.items():
+            said.setdefault(verdict(gpu, kernel, other), {}).setdefault(other.label, []).append(other.name)
+        for answer, labels in said.items():
             yield from textwrap.wrap(
-                f"{answer}: {library} {named(threads)}", WIDTH - 4, initial_indent="  ", subsequent_indent="    "
+                f"{answer}: {library} {named(labels)}", WIDTH - 4, initial_indent="  ", subsequent_indent="    "
             )
 
 
-def named(threads: dict[int, list[str]]) -> str:
-    """Versions by their threads; the same versions are said once."""
-    groups: dict[tuple[str, ...], list[int]] = {}
-    for count, versions in threads.items():
-        groups.setdefault(tuple(versions), []).append(count)
-    return "; ".join(
-        f"{', '.join(versions)} with {', '.join(map(str, counts))} threads" for versions, counts in groups.items()
-    )
+def named(labels: dict[str, list[str]]) -> str:
+    """On NVIDIA versions by their threads, the same versions said once; on AMD the way of the launch, then what was
+    unrolled how often."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for label, names in labels.items():
+        groups.setdefault(tuple(names), []).append(label)
+    said = []
+    for names, which in groups.items():
+        if which[0].startswith("with "):
+            counts = ", ".join(label.split()[1] for label in which)
+            said.append(f"{', '.join(names)} with {counts} threads")
+        else:
+            unrolls = ", ".join(name.split()[-1] for name in names)
+            said += [f"{label}, unroll {unrolls}" for label in which]
+    return "; ".join(said)
 
 
 def table(key: str) -> str:

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Optional
 
-from families import EMPTY, Family, Library
-from footprint import Footprint
+from pyshim.footprints.families import EMPTY, Family, Library
+from pyshim.footprints.footprint import Footprint
 
 _Key = tuple[str, str, Optional[str], Optional[int]]
 

@@ -1,12 +1,21 @@
-"""What one kernel takes of a multiprocessor, as far as its binary says, and the error of all that reads it."""
+"""What one kernel takes of a multiprocessor, as far as its binary says, and the error of all that read it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
 class Unreadable(Exception):
     """A file that is no GPU binary, or a broken one. Its text is one sentence for the user."""
+
+
+# Whether kernels of an architecture are asked for.
+Wanted = Callable[[str], bool]
+
+
+def every(architecture: str) -> bool:
+    return True
 
 
 @dataclass(frozen=True)
@@ -18,7 +27,7 @@ class Footprint:
     """
 
     kernel: str  # as the binary says, so mangled
-    architecture: str  # sm_90, gfx90a
+    architecture: str  # sm_90, sm_90a, gfx90a; gfx90a:xnack+ where the image is for GPUs in that mode only
     registers: int
     static_shared_memory: int
     max_threads: int | None = None  # the launch bound; None where the binary has none

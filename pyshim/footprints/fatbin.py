@@ -9,13 +9,12 @@ those are the objects before linking.
 
 from __future__ import annotations
 
-import fnmatch
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from footprint import Unreadable
-from unpack import unpack_lz4, unpack_zstd
+from pyshim.footprints.footprint import Unreadable, Wanted, every
+from pyshim.footprints.unpack import unpack_lz4, unpack_zstd
 
 MAGIC = struct.pack("<I", 0xBA55ED50)
 MAGIC_VERSION = 1
@@ -49,31 +48,26 @@ def is_fatbin(data: bytes) -> bool:
     return data[:4] == MAGIC
 
 
-def images(data: bytes, architecture: str = "*") -> Iterator[Image]:
-    """Of a fat binary, or of a shared object that holds some; architecture is a glob."""
+def images(data: bytes, wanted: Wanted = every) -> Iterator[Image]:
+    """Of a fat binary, or of a shared object that holds some."""
     if is_fatbin(data):
         places = [("", 0, len(data))]
     else:
         places = [
             (name, start, end)
-            for name, (start, end) in _sections(data)
+            for name, (start, end) in sections(data)
             if name != NOT_LOADED and data[start : start + 4] == MAGIC
         ]
         if not places:
-            raise Unreadable("no GPU code for NVIDIA in it: no section holds a fat binary")
+            raise Unreadable("no GPU code in it: it has no section .hip_fatbin, and none that holds a fat binary")
     for name, start, end in places:
         for image in _chain(data, start, end, mixed=name == MIXED):
-            if fnmatch.fnmatchcase(image.architecture, architecture):
+            if wanted(image.architecture):
                 yield image
 
 
-def section(data: bytes, name: str) -> tuple[int, int] | None:
-    """Where a section of an ELF file starts and ends; None where there is none."""
-    return dict(_sections(data)).get(name)
-
-
-def _sections(data: bytes) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Those with bytes in the file: name, start, end."""
+def sections(data: bytes) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Of an ELF file, those with bytes in it: name, start, end."""
     if data[:4] != b"\x7fELF":
         raise Unreadable("neither an ELF file nor a fat binary nor a code object")
     if data[4:6] != b"\x02\x01":

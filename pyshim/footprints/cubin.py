@@ -13,7 +13,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from footprint import Footprint, Unreadable
+from pyshim.footprints.footprint import Footprint, Unreadable
 
 RESERVED = 1024  # what the system keeps of shared memory for each block; the driver leaves it out of the static size
 MACHINE_CUDA = 190

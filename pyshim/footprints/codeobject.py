@@ -1,0 +1,208 @@
+"""Kernels of AMD code objects: alone in a file, bundled, compressed, or in section .hip_fatbin of a shared object.
+
+The formats are those of LLVM: ClangOffloadBundler.rst (bundles, and their compressed form CCOB) and AMDGPUUsage.rst
+("Code Object V3 and Above Metadata": a MessagePack map in an ELF note).
+
+Registers are not taken from there but from the kernel descriptor, which the hardware obeys: the assembler that makes
+the GEMMs of rocBLAS and hipBLASLt writes .vgpr_count without the AGPRs, and no .agpr_count (128 where a wave takes
+256), while compilers write the total. So only gfx90a, gfx942 and gfx950 are read, whose descriptors are alike: VGPRs
+and AGPRs come out of one file of 512 in steps of 8, AGPRs behind the VGPRs.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Any, Union
+
+from pyshim.footprints.footprint import Footprint, Unreadable, Wanted, every
+from pyshim.footprints.messagepack import decode
+from pyshim.footprints.unpack import MOST, Forward
+
+COMPRESSED, BUNDLE = b"CCOB", b"__CLANG_OFFLOAD_BUNDLE__"
+SECTION = ".hip_fatbin"  # of a shared object: bundles one after the other, from each of its source files
+MACHINE_AMDGPU = 224
+NOTE_SECTION, NOTE_METADATA = 7, 32
+SECTION_SYMBOLS = 2
+DESCRIPTOR_REGISTERS = 44  # compute_pgm_rsrc3 with ACCUM_OFFSET, then compute_pgm_rsrc1 with the steps of registers
+UNIFIED = ("gfx90a", "gfx942", "gfx950")
+MACHINES = {0x3F: "gfx90a", 0x4C: "gfx942", 0x4F: "gfx950"}  # EF_AMDGPU_MACH_AMDGCN_...
+XNACK = "xnack+"  # retrying page faults, which GPUs do only where HSA_XNACK=1 asks for it; xnack- is the usual mode
+# Of CCOB, by version: size of the file (from version 2 on) and of what it holds.
+_SIZES = {1: "<I", 2: "<II", 3: "<QQ"}
+_HASH = 8
+_ENTRY = struct.Struct("<QQQ")
+_MOST_ENTRIES, _LONGEST_NAME = 1000, 1000  # of a bundle; more is damage
+
+
+Image = Union[bytes, bytearray]
+Images = Iterator[tuple[str, Image]]
+
+
+def is_code_object(data: bytes) -> bool:
+    return data[:4] == COMPRESSED or data[: len(BUNDLE)] == BUNDLE or _is_amdgpu(data)
+
+
+def _is_amdgpu(data: Image) -> bool:
+    return data[:5] == b"\x7fELF\x02" and len(data) >= 20 and struct.unpack_from("<H", data, 18)[0] == MACHINE_AMDGPU
+
+
+def read_code_objects(data: bytes, at: int, end: int, wanted: Wanted = every) -> Iterator[Footprint]:
+    """Of a code object, or of any wrapping of it, between two places of a file."""
+    if end > len(data):
+        raise Unreadable("a broken file: it ends inside its code objects")
+    try:
+        while at < end:
+            if data[at : at + 4] == COMPRESSED:
+                size, images = _compressed(data, at, end, wanted)
+            elif data[at : at + len(BUNDLE)] == BUNDLE:
+                size, images = _bundled(_Plain(data, at, end), wanted)
+            else:
+                yield from (kernel for kernel in _kernels(data[at:end]) if wanted(kernel.architecture))
+                return
+            for architecture, image in images:
+                yield from _kernels(image, architecture)
+            at += size
+            while at < end and not data[at]:  # filling, up to the next page
+                at += 1
+    except KeyError as error:
+        raise Unreadable(f"a code object whose description lacks {error}") from error
+    except (struct.error, IndexError, OverflowError, TypeError, ValueError) as error:
+        raise Unreadable("a broken code object: it ends before what it announces") from error
+
+
+class _Plain:
+    """A part of a file, read as what is compressed is."""
+
+    def __init__(self, data: bytes, start: int, end: int) -> None:
+        self._data, self._start, self._end = data, start, end
+        self.at = 0
+
+    def read(self, size: int) -> bytes:
+        start = self._start + self.at
+        if start + size > self._end:
+            raise Unreadable("a broken bundle: it ends inside one of its code objects")
+        self.at += size
+        return self._data[start : start + size]
+
+    def skip(self, to: int) -> None:
+        self.at = to
+
+
+def _compressed(data: bytes, at: int, end: int, wanted: Wanted) -> tuple[int, Images]:
+    version, method = struct.unpack_from("<HH", data, at + 4)
+    if version not in _SIZES:
+        raise Unreadable(f"a compressed code object of version {version}, which overlap-run does not know")
+    sizes = struct.unpack_from(_SIZES[version], data, at + 8)
+    size = sizes[0] if version > 1 else end - at
+    head = 8 + struct.calcsize(_SIZES[version]) + _HASH
+    if not head < size <= end - at:
+        raise Unreadable("a broken compressed code object: it ends before what it announces")
+    packed = Forward(data, at + head, at + size, "zstd" if method else "zlib")
+    return size, _bundled(packed, wanted)[1]
+
+
+def _bundled(bundle: _Plain | Forward, wanted: Wanted) -> tuple[int, Images]:
+    """Its size, and its images for GPUs of AMD that are wanted."""
+    if bundle.read(len(BUNDLE)) != BUNDLE:
+        raise Unreadable("a broken compressed code object: it holds no bundle")
+    (count,) = struct.unpack("<Q", bundle.read(8))
+    if count > _MOST_ENTRIES:
+        raise Unreadable(f"a broken bundle: it announces {count} code objects")
+    entries = []
+    for _ in range(count):
+        start, size, length = _ENTRY.unpack(bundle.read(_ENTRY.size))
+        triple = bundle.read(min(length, _LONGEST_NAME)).decode()
+        entries.append((start, size, triple))
+    return max((start + size for start, size, _ in entries), default=bundle.at), _images(bundle, entries, wanted)
+
+
+def _images(bundle: _Plain | Forward, entries: list[tuple[int, int, str]], wanted: Wanted) -> Images:
+    for start, size, triple in sorted(entries):
+        # hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-; the others are for the host
+        if "amdgcn" not in triple or not size:
+            continue
+        architecture = _mode(triple)
+        if architecture.split(":")[0] in UNIFIED and wanted(architecture):
+            if start < bundle.at:
+                raise Unreadable(f"a broken bundle: its code objects for {architecture} and another overlap")
+            bundle.skip(start)
+            if size > MOST:
+                raise Unreadable(f"a broken bundle: it announces {size} bytes for {architecture}")
+            yield architecture, bundle.read(size)
+
+
+def _mode(target: str) -> str:
+    """gfx90a, or gfx90a:xnack+; other modes take no other registers, and what is for any mode is not told apart."""
+    architecture, *modes = target.split("--")[-1].split(":")
+    return f"{architecture}:{XNACK}" if XNACK in modes else architecture
+
+
+def _kernels(data: Image, architecture: str = "") -> Iterator[Footprint]:
+    """architecture: where the bundle says it."""
+    if not _is_amdgpu(data):
+        raise Unreadable("a broken bundle: an image in it is not for AMD GPUs")
+    metadata = _metadata(data)
+    architecture = architecture or _architecture(data, metadata)
+    if architecture.split(":")[0] not in UNIFIED:
+        return
+    descriptors = dict(_descriptors(data))
+    for kernel in metadata.get("amdhsa.kernels", ()):
+        required: int | None = None
+        if ".reqd_workgroup_size" in kernel:
+            x, y, z = kernel[".reqd_workgroup_size"]
+            required = x * y * z
+        registers, before = descriptors[kernel[".symbol"]]
+        yield Footprint(
+            kernel=kernel[".name"],
+            architecture=architecture,
+            registers=registers,
+            static_shared_memory=kernel[".group_segment_fixed_size"],
+            max_threads=kernel[".max_flat_workgroup_size"],
+            required_threads=required,
+            accumulators=max(0, registers - before),
+            scalars=kernel[".sgpr_count"],
+        )
+
+
+def _descriptors(data: Image) -> Iterator[tuple[str, tuple[int, int]]]:
+    """By symbol (KERNEL.kd): registers of a wave, and how many of them are before the first AGPR."""
+    (at,) = struct.unpack_from("<Q", data, 40)
+    size, count = struct.unpack_from("<HH", data, 58)
+    sections = [struct.unpack_from("<IIQQQQIIQQ", data, at + size * index) for index in range(count)]
+    for _, kind, _, _, start, length, link, *_ in sections:
+        if kind != SECTION_SYMBOLS:
+            continue
+        strings = sections[link][4]
+        for name, _, _, home, value, _ in struct.iter_unpack("<IBBHQQ", data[start : start + length]):
+            first = strings + name
+            text = data[first : data.index(b"\0", first)].decode()
+            if text.endswith(".kd") and 0 < home < count:
+                place = sections[home][4] + value - sections[home][3]
+                third, second = struct.unpack_from("<II", data, place + DESCRIPTOR_REGISTERS)
+                yield text, ((second & 0x3F) * 8 + 8, (third & 0x3F) * 4 + 4)
+
+
+def _architecture(data: Image, metadata: dict[str, Any]) -> str:
+    """From the flags of the ELF file where the metadata, as that of hipBLASLt's own assembler, does not say it."""
+    if "amdhsa.target" in metadata:
+        return _mode(str(metadata["amdhsa.target"]))
+    (flags,) = struct.unpack_from("<I", data, 48)
+    return MACHINES.get(flags & 0xFF, f"machine {flags & 0xFF:#x}")
+
+
+def _metadata(data: Image) -> dict[str, Any]:
+    (at,) = struct.unpack_from("<Q", data, 40)
+    size, count = struct.unpack_from("<HH", data, 58)
+    for index in range(count):
+        _, kind, _, _, start, length = struct.unpack_from("<IIQQQQ", data, at + size * index)
+        end = start + length
+        while kind == NOTE_SECTION and start < end:
+            name, described, note = struct.unpack_from("<III", data, start)
+            start += 12 + (name + 3 & ~3)
+            if note == NOTE_METADATA:
+                found = decode(bytes(data[start : start + described]))
+                if isinstance(found, dict):
+                    return found
+            start += described + 3 & ~3
+    raise Unreadable("a code object without the note that describes its kernels")

@@ -1,17 +1,35 @@
 /* The table of handles from inside: what two threads do to it between two statements, one after the other. */
-#include "../../shim/vendor/cuda/handle.c"
+#include "../../shim/vendor/common/handle.c"
 
 #include <stdio.h>
 
 struct overlap_cache launch_cache;
-struct driver_calls driver;
-void *driver_exports[HOOK_COUNT];
-bool driver_ready(void) {
+bool real_ready(enum vendor vendor) {
+    (void)vendor;
     return false;
 }
-void limit_forget(uint64_t value) {
-    (void)value;
-}
+#define ANSWER(vendor)                                                                                                 \
+    uint64_t vendor##_context(void) {                                                                                  \
+        return 0;                                                                                                      \
+    }                                                                                                                  \
+    int vendor##_device(void) {                                                                                        \
+        return NO_DEVICE;                                                                                              \
+    }                                                                                                                  \
+    int vendor##_relax(void) {                                                                                         \
+        return -1;                                                                                                     \
+    }                                                                                                                  \
+    void vendor##_restore(int mode) {                                                                                  \
+        (void)mode;                                                                                                    \
+    }                                                                                                                  \
+    const char *vendor##_kernel_name(const struct handle *handle) {                                                    \
+        (void)handle;                                                                                                  \
+        return NULL;                                                                                                   \
+    }                                                                                                                  \
+    void vendor##_forget(const struct handle *handle) {                                                                \
+        (void)handle;                                                                                                  \
+    }
+ANSWER(cuda)
+ANSWER(hip)
 void size_forget(const struct handle *handle) {
     (void)handle;
 }

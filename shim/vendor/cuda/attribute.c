@@ -8,7 +8,7 @@ static void told_by_program(const void *handle, int device, int attribute, int v
     if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
         carveout_is_programs(handle, device, value);
     struct handle *known = attribute >= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH &&
-                                   attribute <= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH && armed_and_ready()
+                                   attribute <= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH && armed_and_ready(VENDOR_CUDA)
                                ? handle_find(handle)
                                : NULL;
     if (known) /* its launches are in clusters from now on */
@@ -68,7 +68,7 @@ CUresult kernel_get_attribute_body(enum overlap_way way, enum hook hook, uintptr
 
 /* A preference between L1 cache and shared memory is one about the carve-out, and ours would override it. */
 static void prefers_by_program(const void *value) {
-    struct handle *handle = armed_and_ready() ? handle_find(value) : NULL;
+    struct handle *handle = armed_and_ready(VENDOR_CUDA) ? handle_find(value) : NULL;
     if (handle)
         carveout_withdraw(handle);
 }

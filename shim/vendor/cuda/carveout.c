@@ -21,13 +21,13 @@ static bool has(const uint32_t *devices, uint32_t bit) {
     return __atomic_load_n(devices, __ATOMIC_ACQUIRE) & bit;
 }
 
-bool carveout_is_small(const struct handle *handle, int device) {
+bool cuda_prefers_cache(const struct handle *handle, int device) {
     int preferred = BY_DEFAULT;
     return !has(&handle->carveout_ours, bit_of(handle, device)) &&
            handle_get(handle, WHICH, device, &preferred) == CUDA_SUCCESS && preferred >= 0 && preferred < LARGEST;
 }
 
-void carveout_prefer(struct handle *handle, int device) {
+void cuda_prefer_shared(struct handle *handle, int device) {
     const uint32_t bit = bit_of(handle, device);
     int preferred = BY_DEFAULT;
     if (has(&handle->carveout_ours, bit) || has(&handle->carveout_closed, bit))
@@ -58,7 +58,7 @@ void carveout_withdraw(struct handle *handle) {
 }
 
 void carveout_is_programs(const void *value, int device, int set) {
-    struct handle *handle = armed_and_ready() ? handle_find(value) : NULL;
+    struct handle *handle = armed_and_ready(VENDOR_CUDA) ? handle_find(value) : NULL;
     if (!handle)
         return;
     const uint32_t bit = bit_of(handle, device);
@@ -74,7 +74,7 @@ void carveout_is_programs(const void *value, int device, int set) {
 }
 
 void carveout_answer(const void *value, int device, int *answer) {
-    const struct handle *handle = armed_and_ready() ? handle_find(value) : NULL;
+    const struct handle *handle = armed_and_ready(VENDOR_CUDA) ? handle_find(value) : NULL;
     const struct handle *origin = handle ? handle_origin(handle) : NULL;
     if (handle && has(&handle->carveout_ours, bit_of(handle, device)))
         *answer = BY_DEFAULT;

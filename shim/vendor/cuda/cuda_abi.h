@@ -3,21 +3,20 @@
  * header is installed. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
+#include "../common/abi.h"
 
-typedef int CUresult;
+typedef vendor_result CUresult;
 typedef int CUdevice;
 typedef void *CUcontext;
 typedef void *CUfunction; /* or a CUkernel, cast */
 typedef void *CUkernel;
 typedef void *CUmodule;
 typedef void *CUlibrary;
-typedef void *CUstream;
-typedef void *CUevent;
-typedef void *CUgraphExec;
-typedef void *CUgraph;
-typedef void *CUgraphNode;
+typedef vendor_stream CUstream;
+typedef vendor_event CUevent;
+typedef vendor_exec CUgraphExec;
+typedef vendor_graph CUgraph;
+typedef vendor_node CUgraphNode;
 typedef void *CUgreenCtx;
 typedef struct CUDA_LAUNCH_PARAMS CUDA_LAUNCH_PARAMS; /* passed on only */
 typedef size_t (*CUoccupancyB2DSize)(int threads);
@@ -74,36 +73,10 @@ enum {
     CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT = 12, /* 12.3 */
 };
 
-typedef union {
-    char bytes[64];
-    int32_t cooperative;
-    int32_t priority;
-    struct {
-        uint32_t x, y, z;
-    } cluster;
-    int32_t programmatic;
-    CUevent event; /* begins what the two that record one have */
-} CUlaunchAttributeValue;
-typedef CUlaunchAttributeValue CUstreamAttrValue; /* its attributes have the same numbers */
-
-typedef struct {
-    uint32_t id;
-    uint32_t pad;
-    CUlaunchAttributeValue value;
-} CUlaunchAttribute;
-_Static_assert(sizeof(CUlaunchAttribute) == 72, "as in cuda.h");
-
-typedef struct {
-    uint32_t gridDimX, gridDimY, gridDimZ;
-    uint32_t blockDimX, blockDimY, blockDimZ;
-    uint32_t sharedMemBytes;
-    uint32_t pad;
-    CUstream hStream;
-    CUlaunchAttribute *attrs;
-    uint32_t numAttrs;
-    uint32_t pad2;
-} CUlaunchConfig;
-_Static_assert(sizeof(CUlaunchConfig) == 56, "as in cuda.h");
+typedef vendor_attribute_value CUlaunchAttributeValue;
+typedef vendor_attribute_value CUstreamAttrValue; /* its attributes have the same numbers */
+typedef vendor_attribute CUlaunchAttribute;
+typedef vendor_launch CUlaunchConfig;
 
 enum { CU_STREAM_LEGACY = 1, CU_STREAM_PER_THREAD = 2 }; /* handles; NULL is the one or the other, by the call */
 enum { CU_STREAM_CAPTURE_STATUS_NONE = 0 };
@@ -138,7 +111,7 @@ typedef struct {
 _Static_assert(sizeof(CUgraphNodeParams) == 256, "as in cuda.h");
 
 /* 12.3 */
-typedef struct {
+typedef struct vendor_edge {
     unsigned char from_port, to_port, type, reserved[5];
 } CUgraphEdgeData;
 _Static_assert(sizeof(CUgraphEdgeData) == 8, "as in cuda.h");
@@ -169,6 +142,4 @@ typedef union {
 _Static_assert(sizeof(CUstreamBatchMemOpParams) == 48, "as in cuda.h");
 enum { CU_STREAM_MEM_OP_WAIT_VALUE_32 = 1, CU_STREAM_MEM_OP_WAIT_VALUE_64 = 4 };
 
-typedef struct {
-    char reserved[64];
-} CUipcEventHandle; /* passed on by value */
+typedef vendor_ipc_event CUipcEventHandle;

@@ -16,24 +16,6 @@ CUresult init_body(enum overlap_way way, enum hook hook, uintptr_t site, uint32_
     return result;
 }
 
-CUresult proc_address_body(enum overlap_way way, enum hook hook, uintptr_t site, const char *symbol, void **pfn,
-                           int version, uint64_t flags) {
-    REAL_OR_RETURN(cuGetProcAddress);
-    CUresult result = real(symbol, pfn, version, flags);
-    if (result == CUDA_SUCCESS && pfn)
-        *pfn = real_replace(symbol, version, flags, *pfn);
-    return result;
-}
-
-CUresult proc_address_v2_body(enum overlap_way way, enum hook hook, uintptr_t site, const char *symbol, void **pfn,
-                              int version, uint64_t flags, int *status) {
-    REAL_OR_RETURN(cuGetProcAddress_v2);
-    CUresult result = real(symbol, pfn, version, flags, status);
-    if (result == CUDA_SUCCESS && pfn)
-        *pfn = real_replace(symbol, version, flags, *pfn);
-    return result;
-}
-
 /* ---- The thunks ---- */
 
 #define SITE ((uintptr_t)__builtin_return_address(0))
@@ -81,7 +63,7 @@ CUresult proc_address_v2_body(enum overlap_way way, enum hook hook, uintptr_t si
 #undef DRIVER
 
 /* Where the thunks are, as distances: addresses would have to be filled in by the loader at the start of every process. */
-extern const int32_t entry_offsets[][HOOK_COUNT] __attribute__((visibility("hidden")));
+extern const int32_t entry_offsets[][HOOK_CUDA_COUNT] __attribute__((visibility("hidden")));
 __asm__(".pushsection .rodata\n.balign 4\n.globl entry_offsets\n.hidden entry_offsets\nentry_offsets:\n"
 #define DRIVER(name, body, parameters, ...) ".long dlsym_" #name " - entry_offsets\n"
 #include "driver.def"
@@ -91,6 +73,6 @@ __asm__(".pushsection .rodata\n.balign 4\n.globl entry_offsets\n.hidden entry_of
 #undef DRIVER
         ".popsection");
 
-void *entry_thunk(enum overlap_way way, enum hook hook) {
+void *cuda_thunk(enum overlap_way way, enum hook hook) {
     return (void *)((uintptr_t)entry_offsets + (uintptr_t)(intptr_t)entry_offsets[way - OVERLAP_WAY_dlsym][hook]);
 }

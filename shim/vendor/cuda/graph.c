@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "windows.h"
+#include "../common/windows.h"
+#include "cuda.h"
 
 /* A node whose size was given to the driver may become cooperative or a cluster afterwards. */
 static bool forbids_shaping(int attribute) {
@@ -58,12 +59,12 @@ static uint32_t flags_of_node(CUgraphNode node) {
     CUlaunchAttributeValue value;
     uint32_t flags = 0;
     memset(&value, 0, sizeof value);
-    if (!node || !armed_and_ready() || !driver.cuGraphKernelNodeGetAttribute)
+    if (!node || !armed_and_ready(VENDOR_CUDA) || !driver.cuGraphKernelNodeGetAttribute)
         return 0;
     if (driver.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &value) == CUDA_SUCCESS &&
         value.cooperative)
         flags |= OVERLAP_LAUNCH_COOPERATIVE;
-    const struct device *device = device_current();
+    const struct device *device = device_current(VENDOR_CUDA);
     static const int clusters[] = {CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
                                    CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION};
     /* Older GPUs have no preferred clusters, and tools that watch for errors would show one of ours. */
@@ -80,7 +81,7 @@ static uint32_t flags_of_node(CUgraphNode node) {
 /* Decides. second: params have kern and ctx; flags: of the node that gets them. False: nobody decides. */
 static bool plan(struct node *node, uintptr_t site, const CUDA_KERNEL_NODE_PARAMS *params, bool second,
                  uint32_t flags) {
-    if (!params || !armed_and_ready())
+    if (!params || !armed_and_ready(VENDOR_CUDA))
         return false;
     memset(&node->params, 0, sizeof node->params);
     memcpy(&node->params, params, second ? sizeof *params : offsetof(CUDA_KERNEL_NODE_PARAMS, kern));
@@ -100,7 +101,7 @@ static bool plan(struct node *node, uintptr_t site, const CUDA_KERNEL_NODE_PARAM
                    .sharedMemBytes = params->sharedMemBytes},
     };
     const struct handle *handle = handle_find(node->request.function);
-    const struct device *device = device_current();
+    const struct device *device = device_current(VENDOR_CUDA);
     CUcontext context = NULL;
     uint32_t asked = 0;
     node->changed = false;
@@ -146,7 +147,7 @@ static bool plan(struct node *node, uintptr_t site, const CUDA_KERNEL_NODE_PARAM
 
 /* Has the driver refused our size? Then the node is to be made as asked. */
 static bool refused(struct node *node, CUresult result) {
-    if (!node->changed || !launch_is_refusal(result) || node->reason == OVERLAP_REASON_cannot_launch)
+    if (!node->changed || !cuda_is_refusal(result) || node->reason == OVERLAP_REASON_cannot_launch)
         return false;
     node->changed = false;
     node->reason = OVERLAP_REASON_cannot_launch;
@@ -201,7 +202,7 @@ static void added(struct node *node, CUgraphNode made) {
 #define MAKE_NODE(node, result, ours, asked)                                                                           \
     do {                                                                                                               \
         result = (node).changed ? (ours) : (asked);                                                                    \
-        if (refused(&(node), result) && !launch_is_refusal(result = (asked)))                                          \
+        if (refused(&(node), result) && !cuda_is_refusal(result = (asked)))                                            \
             taken_as_asked(&(node));                                                                                   \
     } while (0)
 
@@ -231,8 +232,13 @@ static bool plan_generic(struct node *node, uintptr_t site, const CUgraphNodePar
 
 /* Nodes that record or wait matter to overlap windows. */
 static CUresult other_node(const CUgraphNodeParams *params, CUresult result) {
-    if (result == CUDA_SUCCESS && params)
-        capture_node_added(params);
+    if (result != CUDA_SUCCESS || !params)
+        return result;
+    if (params->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
+        capture_node_records(params->event);
+    else if (params->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT || params->type == CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT ||
+             params->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP)
+        capture_node_waits();
     return result;
 }
 
@@ -315,7 +321,7 @@ CUresult graph_exec_set_body(enum overlap_way way, enum hook hook, uintptr_t sit
 
 /* What the program asked for, where the driver's parameters show our size. */
 static bool asked_for(const CUDA_KERNEL_NODE_PARAMS *params, bool second, uint32_t *asked) {
-    const struct handle *handle = armed_and_ready() ? handle_find(graph_kernel_of(params, second)) : NULL;
+    const struct handle *handle = armed_and_ready(VENDOR_CUDA) ? handle_find(graph_kernel_of(params, second)) : NULL;
     return handle && size_asked(handle, params->sharedMemBytes, asked) && *asked != params->sharedMemBytes;
 }
 
@@ -333,7 +339,7 @@ CUresult graph_get_kernel_body(enum overlap_way way, enum hook hook, uintptr_t s
     /* The older form does not show the CUkernel, which may be all that we know. */
     type_cuGraphKernelNodeGetParams *full = real_own(HOOK_cuGraphKernelNodeGetParams_v2);
     CUDA_KERNEL_NODE_PARAMS shown;
-    bool told = armed_and_ready() && full && params && full(node, &shown) == CUDA_SUCCESS;
+    bool told = armed_and_ready(VENDOR_CUDA) && full && params && full(node, &shown) == CUDA_SUCCESS;
     CUresult result = real(node, params);
     uint32_t asked = 0;
     if (result == CUDA_SUCCESS && told)
@@ -375,7 +381,7 @@ bool graph_is_communication(CUgraphNode node) {
 CUresult graph_set_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphNode node, int attribute,
                                   const CUlaunchAttributeValue *value) {
     REAL_OR_RETURN(cuGraphKernelNodeSetAttribute);
-    if (forbids_shaping(attribute) && armed_and_ready())
+    if (forbids_shaping(attribute) && armed_and_ready(VENDOR_CUDA))
         graph_set_back(node);
     return real(node, attribute, value);
 }
@@ -383,7 +389,7 @@ CUresult graph_set_attribute_body(enum overlap_way way, enum hook hook, uintptr_
 CUresult graph_copy_attributes_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphNode to,
                                     CUgraphNode from) {
     REAL_OR_RETURN(cuGraphKernelNodeCopyAttributes);
-    if (armed_and_ready() && flags_of_node(from))
+    if (armed_and_ready(VENDOR_CUDA) && flags_of_node(from))
         graph_set_back(to);
     return real(to, from);
 }
@@ -394,7 +400,7 @@ CUresult graph_add_dependencies_body(enum overlap_way way, enum hook hook, uintp
     REAL_OR_RETURN(cuGraphAddDependencies_v2);
     capture_dependencies_added();
     CUresult result = real(graph, from, to, edges, count);
-    for (size_t i = 0; result == CUDA_SUCCESS && to && armed_and_ready() && i < count; i++)
+    for (size_t i = 0; result == CUDA_SUCCESS && to && armed_and_ready(VENDOR_CUDA) && i < count; i++)
         if (edges && flags_of_edges(&edges[i], 1))
             graph_set_back(to[i]);
     return result;

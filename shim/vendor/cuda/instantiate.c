@@ -4,7 +4,8 @@
  */
 #include <string.h>
 
-#include "windows.h"
+#include "../common/windows.h"
+#include "cuda.h"
 
 uint32_t graph_may_be_raised;
 
@@ -38,8 +39,22 @@ static uint32_t each_node(CUgraph graph, uint32_t (*act)(CUgraphNode node, int t
     return any;
 }
 
-uint32_t graph_flags(CUgraph graph, uint32_t (*of)(CUgraphNode node, int type)) {
-    return each_node(graph, of, 0);
+static uint32_t holds(CUgraphNode node, int type) {
+    switch (type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+        return graph_is_communication(node) ? EXEC_COMMUNICATES : 0;
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+        return EXEC_WAITS;
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+        return EXEC_UNKNOWN;
+    default:
+        return 0;
+    }
+}
+
+uint32_t cuda_graph_holds(CUgraph graph) {
+    return each_node(graph, holds, 0);
 }
 
 /* A node of a kernel that we raise, at a priority of its own. */
@@ -59,7 +74,7 @@ static uint32_t is_raised(CUgraphNode node, int type) {
 
 /* The flag without which the priorities of nodes count for nothing, 0 if there is none to honour. */
 static uint64_t flag_for(CUgraph graph) {
-    if (!__atomic_load_n(&graph_may_be_raised, __ATOMIC_RELAXED) || !armed_and_ready())
+    if (!__atomic_load_n(&graph_may_be_raised, __ATOMIC_RELAXED) || !armed_and_ready(VENDOR_CUDA))
         return 0;
     return each_node(graph, is_raised, 0) ? CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY : 0;
 }
@@ -70,7 +85,7 @@ static uint32_t set_back(CUgraphNode node, int type) {
 
 /* A graph did not instantiate: is there something to try again without our sizes? */
 static bool try_again(CUgraph graph, CUresult result) {
-    if (!launch_is_refusal(result) || !armed_and_ready() || !each_node(graph, set_back, 0))
+    if (!cuda_is_refusal(result) || !armed_and_ready(VENDOR_CUDA) || !each_node(graph, set_back, 0))
         return false;
     launch_count(OVERLAP_COUNTER_REFUSED);
     return true;
@@ -78,7 +93,7 @@ static bool try_again(CUgraph graph, CUresult result) {
 
 static CUresult made(CUgraphExec *exec, CUgraph graph, CUresult result) {
     if (result == CUDA_SUCCESS && exec)
-        exec_made(*exec, graph);
+        exec_made(VENDOR_CUDA, *exec, graph);
     return result;
 }
 
@@ -99,7 +114,7 @@ CUresult graph_instantiate_flags_body(enum overlap_way way, enum hook hook, uint
     REAL_OR_RETURN(cuGraphInstantiateWithFlags);
     const uint64_t flag = flag_for(graph);
     CUresult result = real(exec, graph, flags | flag);
-    if ((flag & ~flags) && launch_is_refusal(result))
+    if ((flag & ~flags) && cuda_is_refusal(result))
         result = real(exec, graph, flags);
     return made(exec, graph, try_again(graph, result) ? real(exec, graph, flags) : result);
 }
@@ -113,7 +128,7 @@ CUresult graph_instantiate_params_body(enum overlap_way way, enum hook hook, uin
     params->flags = flags | flag; /* in place, because the driver answers there, too */
     CUresult result = real(exec, graph, params);
     params->flags = flags;
-    if ((flag & ~flags) && launch_is_refusal(result))
+    if ((flag & ~flags) && cuda_is_refusal(result))
         result = real(exec, graph, params);
     return made(exec, graph, try_again(graph, result) ? real(exec, graph, params) : result);
 }

@@ -1,52 +1,22 @@
-/* Bodies of the launch calls. Here is the hot path: one look into the decision cache, one counter, one jump; whatever
- * is not a direct hit goes to the slow body, which is a function of its own so that the hot one needs no stack frame.
- *
- * The size is always max(asked, target): a launch may pass two hooks.
- */
+/* Bodies of the launch calls. Whatever is not a direct hit goes to the slow body, which is a function of its own so that the hot
+ * one needs no stack frame. */
 #pragma once
 
+#include "../common/hot.h"
 #include "cuda.h"
-#include "windows.h"
 
-/* The word of a direct hit, or 0. Threads beyond 1024 may hit another launch's line, which does no harm: the driver
- * refuses such a launch whatever its size. A size beyond the key's bits must not, for it is replaced. */
-static inline __attribute__((always_inline)) uint64_t direct_word(CUfunction function, uint32_t flags, uint32_t threads,
-                                                                  uint64_t blocks, uint32_t shared, uintptr_t site) {
-    uint64_t handle = (uint64_t)(uintptr_t)function | (uint64_t)flags << FLAG_SHIFT;
-    const struct overlap_cache_line *line = &launch_cache.lines[overlap_cache_hash(handle)];
-    uint64_t key = overlap_cache_key(threads, shared, site);
-    if (__builtin_expect(__atomic_load_n(&line->handle, __ATOMIC_RELAXED) != handle || shared > OVERLAP_WORD_SIZE_MASK,
-                         0))
-        return 0;
-    uint64_t word = overlap_answer_word(&line->answers[0], key, blocks);
-    return word ? word : overlap_answer_word(&line->answers[1], key, blocks);
+/* hook_default() where the compiler knows the hook. */
+static inline enum default_stream whose_of(enum hook hook) {
+    return hook == HOOK_cuLaunchKernel_ptsz || hook == HOOK_cuLaunchKernelEx_ptsz ? STREAM_OF_THREAD
+                                                                                  : STREAM_OF_CONTEXT;
 }
 
-static inline __attribute__((always_inline)) void count_direct(struct overlap_shard *shard, enum overlap_way way,
-                                                               uint64_t word) {
-    /* Only this thread writes here, and readers in other processes take what they find: no atomic operation needed. */
-    overlap_add_own(&shard->launches[way][word >> OVERLAP_WORD_REASON_SHIFT & 63], 1);
-}
-
-/* The word of a launch that depends on where it is, made for here; 0: not to be had so quickly. */
-static inline __attribute__((always_inline)) uint64_t word_here(uint64_t word, CUstream stream, enum hook hook) {
-    const uint32_t per_thread = hook == HOOK_cuLaunchKernel_ptsz || hook == HOOK_cuLaunchKernelEx_ptsz;
-    if (!(word & OVERLAP_WORD_WINDOWED) || word & (OVERLAP_WORD_TRACED | OVERLAP_WORD_CLUSTER) ||
-        !window_told(stream, per_thread))
-        return 0;
-    if (this_thread.where == OVERLAP_WHERE_INSIDE) {
-        if (!(word & OVERLAP_WORD_PROVEN))
-            return 0;
-        this_thread.left--;
-        return word;
-    }
-    if (!this_thread.outside[0])
-        return 0;
-    /* Another thread may launch on the stream, too: then one of the two may not be counted. */
-    __atomic_store_n(this_thread.outside[0], __atomic_load_n(this_thread.outside[0], __ATOMIC_RELAXED) + 1,
-                     __ATOMIC_RELAXED);
-    return (word & ~(OVERLAP_WORD_CHANGED | (uint64_t)63 << OVERLAP_WORD_REASON_SHIFT)) |
-           (uint64_t)this_thread.reason << OVERLAP_WORD_REASON_SHIFT;
+static inline CUresult launch_not_direct(struct request *request, uint64_t word) {
+    uint64_t kind = word & (OVERLAP_WORD_RAISE | OVERLAP_WORD_CHANGED | OVERLAP_WORD_DIRECT | OVERLAP_WORD_TRACED |
+                            OVERLAP_WORD_CARRIES | WINDOW_BITS);
+    return kind == OVERLAP_WORD_RAISE     ? launch_raised(request, word)
+           : kind == OVERLAP_WORD_CHANGED ? launch_changed(request, word)
+                                          : launch_slow(request, word);
 }
 
 /* Every field is set by hand: a designated initialiser would zero the whole record first. */
@@ -75,6 +45,7 @@ DRIVER_BODY launch_found(enum overlap_way way, enum hook hook, uintptr_t site, C
     request.config.attrs = NULL;
     request.config.numAttrs = 0;
     request.config.pad2 = 0;
+    request.more = NULL;
     return launch_not_direct(&request, word);
 }
 
@@ -123,7 +94,7 @@ DRIVER_BODY launch_ex_found(enum overlap_way way, enum hook hook, uintptr_t site
         changed.sharedMemBytes = (uint32_t)(word & OVERLAP_WORD_SIZE_MASK);
         return real(&changed, function, parameters, extra);
     }
-    const uint64_t here = shard ? word_here(word, config->hStream, hook) : 0;
+    const uint64_t here = shard ? word_here(word, config->hStream, whose_of(hook)) : 0;
     if (here) {
         count_direct(shard, outer_way(way), here);
         if (!(here & OVERLAP_WORD_CHANGED))
@@ -132,7 +103,8 @@ DRIVER_BODY launch_ex_found(enum overlap_way way, enum hook hook, uintptr_t site
         changed.sharedMemBytes = (uint32_t)(here & OVERLAP_WORD_SIZE_MASK);
         return real(&changed, function, parameters, extra);
     }
-    struct request request = {way, outer_way(way), hook, outer_site(site), flags, function, parameters, extra, *config};
+    struct request request = {way,      outer_way(way), hook,  outer_site(site), flags,
+                              function, parameters,     extra, *config,          NULL};
     return launch_not_direct(&request, word);
 }
 

@@ -40,7 +40,7 @@ _Static_assert(OVERLAP_WAY_symbol == 0 && OVERLAP_WAY_dlsym == 1 && OVERLAP_WAY_
                "WAY of the thunks");
 _Static_assert(offsetof(struct this_thread, shard) == 0 && offsetof(struct this_thread, outer) == 8, "this_thread");
 _Static_assert(offsetof(struct this_thread, version) == 16 && offsetof(struct this_thread, stream) == 24 &&
-                   offsetof(struct this_thread, per_thread) == 32 && offsetof(struct this_thread, where) == 36 &&
+                   offsetof(struct this_thread, whose) == 32 && offsetof(struct this_thread, where) == 36 &&
                    offsetof(struct this_thread, left) == 40 && offsetof(struct this_thread, reason) == 44 &&
                    offsetof(struct this_thread, outside) == 48,
                "the last answer about windows");

@@ -1,6 +1,7 @@
 /* Launches whose block or size was set by calls before, and launches on several devices at once: nothing is known about
  * them that could be shaped, so they are counted and passed on. */
-#include "windows.h"
+#include "../common/windows.h"
+#include "cuda.h"
 
 static void count(enum overlap_way way, uint32_t launches, uint32_t reason) {
     for (uint32_t i = 0; overlap_armed() && i < launches; i++)
@@ -10,7 +11,7 @@ static void count(enum overlap_way way, uint32_t launches, uint32_t reason) {
 CUresult launch_legacy_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function) {
     REAL_OR_RETURN(cuLaunch);
     count(way, 1, OVERLAP_REASON_unknown_footprint);
-    copy_made(NULL, false);
+    copy_made(NULL, STREAM_OF_CONTEXT);
     return real(function);
 }
 
@@ -18,7 +19,7 @@ CUresult launch_grid_body(enum overlap_way way, enum hook hook, uintptr_t site, 
                           int height) {
     REAL_OR_RETURN(cuLaunchGrid);
     count(way, 1, OVERLAP_REASON_unknown_footprint);
-    copy_made(NULL, false);
+    copy_made(NULL, STREAM_OF_CONTEXT);
     return real(function, width, height);
 }
 
@@ -26,7 +27,7 @@ CUresult launch_grid_async_body(enum overlap_way way, enum hook hook, uintptr_t 
                                 int height, CUstream stream) {
     REAL_OR_RETURN(cuLaunchGridAsync);
     count(way, 1, OVERLAP_REASON_unknown_footprint);
-    copy_made(stream, false);
+    copy_made(stream, STREAM_OF_CONTEXT);
     return real(function, width, height, stream);
 }
 

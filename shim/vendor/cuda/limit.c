@@ -66,10 +66,10 @@ static uint64_t limits_of(const struct handle *handle, int device) {
 static struct handle *governing(const struct handle *handle, int device) {
     type_cuKernelGetFunction *get = handle->kind == HANDLE_KERNEL ? real_own(HOOK_cuKernelGetFunction) : NULL;
     CUfunction value = NULL;
-    int mode = capture_relax();
+    int mode = cuda_relax();
     struct handle *function =
         get && get(&value, (CUkernel)(uintptr_t)handle->value) == CUDA_SUCCESS ? handle_find(value) : NULL;
-    capture_restore(mode);
+    cuda_restore(mode);
     uint64_t limits = function ? limits_of(function, device) : 0;
     return limits && believed_in(limits) != INHERITED ? function : NULL;
 }
@@ -107,7 +107,7 @@ static bool raise_to(struct handle *handle, int device, uint32_t most) {
 /* Always to all that a block may have: two threads that need different sizes then tell the driver the same. Told again
  * for every launch that asks: another thread may have noted it and not told yet, or its context may be a new one. */
 bool limit_raise(struct handle *handle, uint32_t dynamic) {
-    struct device *device = device_current();
+    struct device *device = device_current(VENDOR_CUDA);
     int fixed = 0;
     if (!device || handle_get(handle, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, device->ordinal, &fixed) != CUDA_SUCCESS ||
         fixed < 0)
@@ -160,7 +160,7 @@ uint32_t limit_own(const void *value, int device) {
     return handle && believed_of(handle, device, &believed) && believed >= 0 ? (uint32_t)believed : UINT32_MAX;
 }
 
-uint32_t limit_beyond(struct handle *handle, int device, uint32_t dynamic) {
+uint32_t cuda_beyond(struct handle *handle, int device, uint32_t dynamic) {
     struct handle *function = governing(handle, device), *counts = function ? function : handle;
     int limit = 0;
     if (handle_get(counts, WHICH, device, &limit) != CUDA_SUCCESS || limit < 0)

@@ -1,6 +1,7 @@
 /* Calls that make kernels and end them. What is known of a kernel is withdrawn before the driver ends it, because the
  * driver may give the same address out again at once. */
-#include "windows.h"
+#include "../common/windows.h"
+#include "cuda.h"
 
 /* The CUkernel of which a library's module has the function, or NULL. */
 static CUkernel kernel_behind(CUmodule module, const char *name) {
@@ -37,7 +38,7 @@ CUresult module_enumerate_body(enum overlap_way way, enum hook hook, uintptr_t s
     REAL_OR_RETURN(cuModuleEnumerateFunctions);
     CUresult result = real(functions, count, module);
     uint32_t there = 0;
-    if (result == CUDA_SUCCESS && functions && armed_and_ready() && driver.cuModuleGetFunctionCount &&
+    if (result == CUDA_SUCCESS && functions && armed_and_ready(VENDOR_CUDA) && driver.cuModuleGetFunctionCount &&
         driver.cuModuleGetFunctionCount(&there, module) == CUDA_SUCCESS)
         for (uint32_t i = 0; i < count && i < there; i++)
             handle_learn(functions[i], HANDLE_FUNCTION, module, NULL, NULL);
@@ -49,7 +50,7 @@ CUresult library_enumerate_body(enum overlap_way way, enum hook hook, uintptr_t 
     REAL_OR_RETURN(cuLibraryEnumerateKernels);
     CUresult result = real(kernels, count, library);
     uint32_t there = 0;
-    if (result == CUDA_SUCCESS && kernels && armed_and_ready() && driver.cuLibraryGetKernelCount &&
+    if (result == CUDA_SUCCESS && kernels && armed_and_ready(VENDOR_CUDA) && driver.cuLibraryGetKernelCount &&
         driver.cuLibraryGetKernelCount(&there, library) == CUDA_SUCCESS)
         for (uint32_t i = 0; i < count && i < there; i++)
             handle_learn(kernels[i], HANDLE_KERNEL, library, NULL, NULL);
@@ -96,11 +97,11 @@ CUresult primary_end_body(enum overlap_way way, enum hook hook, uintptr_t site, 
     uint32_t flags = 0;
     int active = 1;
     const bool reset = hook == HOOK_cuDevicePrimaryCtxReset || hook == HOOK_cuDevicePrimaryCtxReset_v2;
-    if (result == CUDA_SUCCESS && armed_and_ready() &&
+    if (result == CUDA_SUCCESS && armed_and_ready(VENDOR_CUDA) &&
         (reset || (driver.cuDevicePrimaryCtxGetState &&
                    driver.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active))) {
         handle_forget_context(NULL, device);
-        window_device_over();
+        window_device_over(VENDOR_CUDA);
     }
     return result;
 }

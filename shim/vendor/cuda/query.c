@@ -11,7 +11,7 @@
 /* Before the driver answers: a launch that the answer leads to comes after it. Returns the limit of dynamic bytes that
  * the program has to believe in. */
 static uint32_t asked_about(CUfunction function) {
-    struct handle *handle = armed_and_ready() ? handle_find(function) : NULL;
+    struct handle *handle = armed_and_ready(VENDOR_CUDA) ? handle_find(function) : NULL;
     if (!handle)
         return UINT32_MAX;
     if (!handle_is_marked(handle, HANDLE_OCCUPANCY_ASKED)) {
@@ -21,7 +21,7 @@ static uint32_t asked_about(CUfunction function) {
         if (origin)
             carveout_withdraw(origin);
     }
-    const struct device *device = device_current();
+    const struct device *device = device_current(VENDOR_CUDA);
     return device ? limit_own(function, device->ordinal) : UINT32_MAX;
 }
 

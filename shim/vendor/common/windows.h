@@ -1,10 +1,10 @@
-/* Overlap windows on NVIDIA: which calls order what is core's (window.h, WINDOWS.md); here is who calls it. windows.c knows
+/* Overlap windows: which calls order what is core's (window.h, WINDOWS.md); here is who calls it. windows.c knows
  * streams and asks for launches; order.c, capture.c and copy.c have the bodies of calls that order.
  */
 #pragma once
 
 #include "../../core/window.h"
-#include "cuda.h"
+#include "vendor.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -14,31 +14,31 @@
 struct overlap_order *windows(void);
 extern struct overlap_order *window_model; /* the same, once anybody has asked */
 
-/* The stream that a call means; NULL: nothing is known of it. per_thread: what the default stream is to that call. */
-struct overlap_stream *window_stream(struct overlap_order *order, CUstream stream, bool per_thread);
+/* The stream that a call means; NULL: nothing is known of it. whose: what the default stream is to that call. */
+struct overlap_stream *window_stream(struct overlap_order *order, vendor_stream stream, enum default_stream whose);
 
 /* The program has made a stream. */
-void window_stream_made(CUstream stream, uint32_t flags);
+void window_stream_made(enum vendor vendor, vendor_stream stream);
 
 /* Is it the legacy default stream? */
-static inline bool window_is_legacy(CUstream stream, bool per_thread) {
-    return (uintptr_t)stream == CU_STREAM_LEGACY || (stream == NULL && !per_thread);
+static inline bool window_is_legacy(vendor_stream stream, enum default_stream whose) {
+    return (uintptr_t)stream == STREAM_LEGACY || (stream == NULL && !default_is_thread(whose));
 }
 
 /* The current context, or 0. */
-uint64_t window_context(void);
+uint64_t window_context(enum vendor vendor);
 
 /* A call has ended that may have made launches on the legacy default stream matter: from then on all are looked at. */
 void window_after(struct overlap_order *order);
 
 /* A computation launch whose word has one of WINDOW_BITS is made now: where, and may the window be taken for it? Counts what
  * is outside. */
-enum overlap_where window_asks(CUstream stream, bool per_thread, uint64_t word);
+enum overlap_where window_asks(vendor_stream stream, enum default_stream whose, uint64_t word);
 
 /* Is what the thread has been told last still true for this stream? */
-static inline bool window_told(CUstream stream, uint32_t per_thread) {
+static inline bool window_told(vendor_stream stream, uint32_t whose) {
     return this_thread.version == __atomic_load_n(window_version, __ATOMIC_ACQUIRE) && this_thread.stream == stream &&
-           this_thread.per_thread == per_thread && this_thread.left;
+           this_thread.whose == whose && this_thread.left;
 }
 
 /* Why a launch outside is left alone. */
@@ -49,31 +49,31 @@ static inline uint32_t window_reason(enum overlap_where where) {
 }
 
 /* Where a launch is, for those who use up nothing. */
-struct overlap_found window_look(CUstream stream, bool per_thread);
+struct overlap_found window_look(vendor_stream stream, enum default_stream whose);
 
 /* The host has seen something to be over. */
 void window_saw(struct overlap_order *order, const struct overlap_seen *seen);
 
 /* A communication launch, or one of a graph that holds some, has been made. Under which way it was counted. */
-void window_communicates(CUstream stream, bool per_thread, enum overlap_way way);
+void window_communicates(vendor_stream stream, enum default_stream whose, enum overlap_way way);
 
 /* ...it has this number in the trace. */
-void window_numbered(CUstream stream, bool per_thread, uint64_t sequence);
+void window_numbered(vendor_stream stream, enum default_stream whose, uint64_t sequence);
 
 /* Have launches on the legacy default stream turned out to matter? */
 bool window_legacy_matters(void);
 
 /* A context is gone; the primary one of some device; everything, in a forked child. */
 void window_context_gone(const void *context);
-void window_device_over(void);
+void window_device_over(enum vendor vendor);
 void window_forked(void);
 
 /* ---- follow.c: can a communication launch overlap anything at all? ---- */
 
 /* The thread has launched communication: its next launches tell. overlapped: what was launched before has told already. */
-void follow_begin(struct overlap_stream *its, CUstream stream, bool per_thread, bool overlapped);
+void follow_begin(struct overlap_stream *its, vendor_stream stream, enum default_stream whose, bool overlapped);
 /* The thread launches computation; only called while it follows. */
-void follow_launch(CUstream stream, bool per_thread, uint64_t word);
+void follow_launch(vendor_stream stream, enum default_stream whose, uint64_t word);
 /* The host has waited for something: nothing more can come beside communication that is over. */
 void follow_host(void);
 /* Has it launched computation on another stream since? */
@@ -83,12 +83,15 @@ void follow_forget(void);
 /* ---- order.c, copy.c, capture.c ---- */
 
 /* A launch records this event by itself. */
-void order_event_of_launch(CUevent event);
+void order_event_of_launch(vendor_event event);
 /* Something was done on a stream. */
-void copy_made(CUstream stream, bool per_thread);
-/* A node that is not a kernel was added by the general call; dependencies were. */
-void capture_node_added(const CUgraphNodeParams *params);
+void copy_made(vendor_stream stream, enum default_stream whose);
+/* A node was added that records an event; one that waits; dependencies were. */
+void capture_node_records(vendor_event event);
+void capture_node_waits(void);
 void capture_dependencies_added(void);
+/* The stream waits for something that nobody here can see. */
+vendor_result order_waits_unseen(enum hook hook, vendor_stream stream, vendor_result result);
 
 /* ---- exec.c: graphs that hold communication ---- */
 
@@ -97,7 +100,7 @@ extern uint32_t exec_may_communicate;
 /* Somebody makes nodes that wait for something: likewise. */
 extern uint32_t exec_may_wait;
 /* A graph was instantiated. */
-void exec_made(const void *exec, CUgraph graph);
+void exec_made(enum vendor vendor, const void *exec, vendor_graph graph);
 /* An instance is launched: what it holds. */
 enum exec_flag { EXEC_COMMUNICATES = 1, EXEC_WAITS = 2, EXEC_UNKNOWN = 4 };
 uint32_t exec_flags(const void *exec);

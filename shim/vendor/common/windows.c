@@ -35,7 +35,7 @@ static bool wanted(const struct overlap_settings *settings) {
 __attribute__((cold, noinline)) static struct overlap_order *begin(void) {
     uint32_t none = 0;
     const struct overlap_settings *settings = overlap_armed();
-    if (!settings || !driver_ready())
+    if (!settings || !(real_ready(VENDOR_CUDA) || real_ready(VENDOR_HIP)))
         return NULL; /* not yet */
     if (__atomic_compare_exchange_n(&state, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
         const bool wants = wanted(settings);
@@ -68,70 +68,55 @@ static void seen_context(uint64_t context) {
         __atomic_store_n(&several, 1, __ATOMIC_RELAXED);
 }
 
-static bool only_one(void) {
-    return !__atomic_load_n(&several, __ATOMIC_RELAXED) && device_only_one();
+static bool only_one(enum vendor vendor) {
+    return !__atomic_load_n(&several, __ATOMIC_RELAXED) && !(real_ready(VENDOR_CUDA) && real_ready(VENDOR_HIP)) &&
+           device_only_one(vendor);
 }
 
-uint64_t window_context(void) {
-    uint64_t known = __atomic_load_n(&first, __ATOMIC_RELAXED);
-    CUcontext context = NULL;
-    if (known && only_one())
+uint64_t window_context(enum vendor vendor) {
+    const uint64_t known = __atomic_load_n(&first, __ATOMIC_RELAXED);
+    if (known && only_one(vendor))
         return known;
-    if (!driver.cuCtxGetCurrent || driver.cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context)
-        return 0;
-    seen_context((uint64_t)(uintptr_t)context);
-    return (uint64_t)(uintptr_t)context;
+    const uint64_t context = real_ready(vendor) ? vendor_context(vendor) : 0;
+    if (context)
+        seen_context(context);
+    return context;
 }
 
-static enum overlap_stream_kind kind_of(uint32_t flags) {
-    return flags & CU_STREAM_NON_BLOCKING ? OVERLAP_STREAM_NON_BLOCKING : OVERLAP_STREAM_BLOCKING;
+static struct overlap_stream *make_stream(struct overlap_order *order, enum vendor vendor, vendor_stream stream,
+                                          bool unseen) {
+    uint64_t context = 0;
+    uint32_t flags = 0;
+    if (!real_ready(vendor) || !vendor_stream_facts(vendor, stream, unseen, &context, &flags))
+        return NULL;
+    seen_context(context);
+    return overlap_order_stream(order, (uint64_t)(uintptr_t)stream, context,
+                                flags & STREAM_NON_BLOCKING ? OVERLAP_STREAM_NON_BLOCKING : OVERLAP_STREAM_BLOCKING);
 }
 
-void window_stream_made(CUstream stream, uint32_t flags) {
+void window_stream_made(enum vendor vendor, vendor_stream stream) {
     struct overlap_order *order = windows();
-    const uint64_t key = (uint64_t)(uintptr_t)stream;
-    CUcontext context = NULL;
     if (!order)
         return;
-    overlap_order_stream_gone(order, key); /* it may have the address of one that went with its context */
-    if (driver.cuStreamGetCtx && driver.cuStreamGetCtx(stream, &context) == CUDA_SUCCESS && context) {
-        seen_context((uint64_t)(uintptr_t)context);
-        overlap_order_stream(order, key, (uint64_t)(uintptr_t)context, kind_of(flags));
-    }
+    overlap_order_stream_gone(order, (uint64_t)(uintptr_t)stream); /* one that went with its context had its address */
+    make_stream(order, vendor, stream, false);
 }
 
-/* A stream that was not made through us. While it captures nobody may ask for its flags: that would spoil the capture,
- * whatever its mode (seen on driver 580). */
-static struct overlap_stream *make_stream(struct overlap_order *order, CUstream stream, uint64_t key) {
-    CUcontext context = NULL;
-    uint32_t flags = 0;
-    int capturing = 1, mode = capture_relax();
-    const bool known = driver.cuStreamIsCapturing && driver.cuStreamIsCapturing(stream, &capturing) == CUDA_SUCCESS &&
-                       capturing == CU_STREAM_CAPTURE_STATUS_NONE && driver.cuStreamGetCtx &&
-                       driver.cuStreamGetCtx(stream, &context) == CUDA_SUCCESS && context && driver.cuStreamGetFlags &&
-                       driver.cuStreamGetFlags(stream, &flags) == CUDA_SUCCESS;
-    capture_restore(mode);
-    if (!known)
-        return NULL;
-    seen_context((uint64_t)(uintptr_t)context);
-    return overlap_order_stream(order, key, (uint64_t)(uintptr_t)context, kind_of(flags));
-}
-
-struct overlap_stream *window_stream(struct overlap_order *order, CUstream stream, bool per_thread) {
+struct overlap_stream *window_stream(struct overlap_order *order, vendor_stream stream, enum default_stream whose) {
     uint64_t key = (uint64_t)(uintptr_t)stream;
-    if (key > CU_STREAM_PER_THREAD) {
+    if (key > STREAM_PER_THREAD) {
         struct overlap_stream *found = overlap_order_find(order, key);
-        return __builtin_expect(found != NULL, 1) ? found : make_stream(order, stream, key);
+        return __builtin_expect(found != NULL, 1) ? found : make_stream(order, default_vendor(whose), stream, true);
     }
-    const uint64_t context = window_context();
+    const uint64_t context = window_context(default_vendor(whose));
     if (!context)
         return NULL;
-    if (window_is_legacy(stream, per_thread))
+    if (window_is_legacy(stream, whose))
         return overlap_order_stream(order, context | 1, context, OVERLAP_STREAM_LEGACY);
     static __thread uint32_t thread __attribute__((tls_model("initial-exec"))); /* in a forked child only a number */
     if (!thread)
         thread = overlap_thread_id();
-    key = (context | 2) ^ (uint64_t)thread << 42; /* addresses are even and have 47 bits */
+    key = (context | 2) ^ (uint64_t)thread << 42; /* contexts are even and have 42 bits, or are addresses of 47 */
     return overlap_order_stream(order, key, context, OVERLAP_STREAM_BLOCKING);
 }
 
@@ -146,17 +131,18 @@ static struct overlap_found find(struct overlap_order *order, struct overlap_str
     return found;
 }
 
-__attribute__((noinline)) static void ask(struct overlap_order *order, CUstream stream, bool per_thread) {
+__attribute__((noinline)) static void ask(struct overlap_order *order, vendor_stream stream,
+                                          enum default_stream whose) {
     struct this_thread *const thread = &this_thread;
     if (thread->of && thread->where == OVERLAP_WHERE_INSIDE)
         overlap_window_return(thread->of, thread->serial, thread->newest, thread->left);
     const uint64_t version = __atomic_load_n(&order->version, __ATOMIC_ACQUIRE);
-    struct overlap_stream *of = window_stream(order, stream, per_thread);
+    struct overlap_stream *of = window_stream(order, stream, whose);
     const struct overlap_found found = find(order, of, overlap_armed()->trace ? 1 : ASKED);
     /* Which default stream it is can change without us. */
-    thread->version = (uintptr_t)stream <= CU_STREAM_PER_THREAD && !only_one() ? 0 : version;
+    thread->version = (uintptr_t)stream <= STREAM_PER_THREAD && !only_one(default_vendor(whose)) ? 0 : version;
     thread->stream = stream;
-    thread->per_thread = per_thread;
+    thread->whose = whose;
     thread->where = found.where;
     thread->left = found.granted;
     thread->reason = window_reason(found.where);
@@ -177,12 +163,12 @@ static void count_outside(struct overlap_order *order, bool filling) {
     __atomic_store_n(*counter, __atomic_load_n(*counter, __ATOMIC_RELAXED) + 1, __ATOMIC_RELEASE);
 }
 
-enum overlap_where window_asks(CUstream stream, bool per_thread, uint64_t word) {
+enum overlap_where window_asks(vendor_stream stream, enum default_stream whose, uint64_t word) {
     struct overlap_order *order = windows();
     if (!order)
         return OVERLAP_WHERE_OUTSIDE;
-    if (!window_told(stream, per_thread))
-        ask(order, stream, per_thread);
+    if (!window_told(stream, whose))
+        ask(order, stream, whose);
     /* A launch that does not want the window does not use it up. */
     if (this_thread.where != OVERLAP_WHERE_INSIDE) {
         if (word & OVERLAP_WORD_WINDOWED)
@@ -194,11 +180,11 @@ enum overlap_where window_asks(CUstream stream, bool per_thread, uint64_t word) 
     return this_thread.where;
 }
 
-struct overlap_found window_look(CUstream stream, bool per_thread) {
+struct overlap_found window_look(vendor_stream stream, enum default_stream whose) {
     struct overlap_order *order = windows();
     if (!order)
         return (struct overlap_found){0};
-    return find(order, window_stream(order, stream, per_thread), 0);
+    return find(order, window_stream(order, stream, whose), 0);
 }
 
 /* ---- Communication ---- */
@@ -223,11 +209,11 @@ bool window_legacy_matters(void) {
     return __atomic_load_n(&forgotten, __ATOMIC_RELAXED);
 }
 
-void window_communicates(CUstream stream, bool per_thread, enum overlap_way way) {
+void window_communicates(vendor_stream stream, enum default_stream whose, enum overlap_way way) {
     struct overlap_order *order = windows();
     if (!order)
         return;
-    struct overlap_stream *its = window_stream(order, stream, per_thread);
+    struct overlap_stream *its = window_stream(order, stream, whose);
     const struct overlap_before before = overlap_window_communicates(order, its, follow_computed());
     if (overlap_stream_here(its) != its)
         __atomic_store_n(&exec_may_communicate, 1, __ATOMIC_RELAXED);
@@ -236,7 +222,7 @@ void window_communicates(CUstream stream, bool per_thread, enum overlap_way way)
     if (before.filling)
         priority_one_wave_beside();
     window_after(order);
-    follow_begin(its, stream, per_thread, before.launched || before.filling);
+    follow_begin(its, stream, whose, before.launched || before.filling);
 }
 
 void window_saw(struct overlap_order *order, const struct overlap_seen *seen) {
@@ -244,10 +230,10 @@ void window_saw(struct overlap_order *order, const struct overlap_seen *seen) {
     follow_host();
 }
 
-void window_numbered(CUstream stream, bool per_thread, uint64_t sequence) {
+void window_numbered(vendor_stream stream, enum default_stream whose, uint64_t sequence) {
     struct overlap_order *order = windows();
     if (order)
-        overlap_window_numbered(order, window_stream(order, stream, per_thread), sequence);
+        overlap_window_numbered(order, window_stream(order, stream, whose), sequence);
 }
 
 void window_context_gone(const void *context) {
@@ -261,9 +247,9 @@ void window_context_gone(const void *context) {
 
 /* Which context that was is not known any more: what was launched is over; its streams are forgotten when others get
  * their addresses. */
-void window_device_over(void) {
+void window_device_over(enum vendor vendor) {
     struct overlap_order *order = windows();
-    const uint64_t only = only_one() ? __atomic_load_n(&first, __ATOMIC_RELAXED) : 0;
+    const uint64_t only = only_one(vendor) ? __atomic_load_n(&first, __ATOMIC_RELAXED) : 0;
     if (order && only)
         overlap_order_context_gone(order, only); /* and what its streams wait for with it; it may come back as it was */
     if (order)

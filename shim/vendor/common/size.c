@@ -4,7 +4,7 @@
  * One entry per kernel and launched size, written once. Where two different sizes were made into the same, neither can
  * be told: the node then shows what it is launched with, and graph.c changes no node of such a kind.
  */
-#include "cuda.h"
+#include "vendor.h"
 
 enum { ENTRY_BITS = 16, PROBES = 32 };
 #define ENTRIES (1U << ENTRY_BITS)

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "cuda.h"
+#include "vendor.h"
 
 #define SLOT_BITS 18
 #define SLOTS (1U << SLOT_BITS)
@@ -112,14 +112,15 @@ static bool is_known(struct handle *handle, enum handle_kind kind, const void *o
     return !name || (known && strncmp(known, name, NAME_LIMIT) == 0);
 }
 
-static void fill(struct handle *handle, void *owner, const char *name, void *kernel, void *context, int device) {
-    limit_forget(handle->value);
+static void fill(struct handle *handle, void *owner, const char *name, void *kernel, const void *context, int device) {
+    vendor_forget(handle_vendor(handle), handle);
     size_forget(handle);
     __atomic_store_n(&handle->owner, (uint64_t)(uintptr_t)owner, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->context, (uint64_t)(uintptr_t)context, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->kernel, (uint64_t)(uintptr_t)kernel, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->device, device, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->marks, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&handle->registers, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->cluster, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->carveout_ours, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->carveout_closed, 0, __ATOMIC_RELAXED);
@@ -129,13 +130,14 @@ static void fill(struct handle *handle, void *owner, const char *name, void *ker
 }
 
 void handle_learn(void *value, enum handle_kind kind, void *owner, const char *name, void *kernel) {
-    CUcontext context = NULL;
-    CUdevice device = NO_DEVICE;
+    const enum vendor vendor = kind >= HANDLE_HIP_FUNCTION ? VENDOR_HIP : VENDOR_CUDA;
+    const void *context = NULL;
+    int device = NO_DEVICE;
     if (!value)
         return;
-    if (kind == HANDLE_FUNCTION && driver_ready() && driver.cuCtxGetCurrent && driver.cuCtxGetDevice) {
-        driver.cuCtxGetCurrent(&context);
-        driver.cuCtxGetDevice(&device);
+    if ((kind == HANDLE_FUNCTION || kind == HANDLE_HIP_FUNCTION) && real_ready(vendor)) {
+        context = (const void *)(uintptr_t)vendor_context(vendor);
+        device = vendor_device(vendor);
     }
     struct handle *handle = slot_of((uint64_t)(uintptr_t)value);
     if (handle && is_known(handle, kind, owner, name, kernel, context))
@@ -179,74 +181,41 @@ void handle_forget_owner(const void *owner) {
     }
 }
 
+void handle_forget_kind(enum handle_kind kind) {
+    uint32_t count = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < count; i++) {
+        struct handle *handle = learned(i);
+        if (handle && LOAD(handle->kind) == (uint32_t)kind)
+            forget(handle);
+    }
+}
+
 void handle_forget_context(const void *context, int device) {
     uint32_t count = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < count; i++) {
         struct handle *handle = learned(i);
         if (!handle)
             continue;
-        if (LOAD(handle->kind) == HANDLE_KERNEL) /* stays, but what the driver was told about it may be gone */
+        if (handle_is_everywhere(handle)) /* stays, but what the driver was told about it may be gone */
             overlap_cache_forget(&launch_cache, handle->value);
         else if (context ? LOAD(handle->context) == (uint64_t)(uintptr_t)context : LOAD(handle->device) == device)
             forget(handle);
     }
 }
 
-int capture_relax(void) {
-    int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    return driver.cuThreadExchangeStreamCaptureMode && driver.cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS
-               ? mode
-               : -1;
-}
-
-void capture_restore(int mode) {
-    if (mode >= 0)
-        driver.cuThreadExchangeStreamCaptureMode(&mode);
-}
-
 const char *handle_name(struct handle *handle) {
     const char *known = __atomic_load_n(&handle->name, __ATOMIC_ACQUIRE);
-    if (known || !driver_ready())
+    const enum vendor vendor = handle_vendor(handle);
+    if (known || !real_ready(vendor))
         return known;
-    const char *answer = NULL;
-    int mode = capture_relax();
-    CUresult result = CUDA_ERROR_NOT_SUPPORTED;
-    if (LOAD(handle->kind) == HANDLE_FUNCTION && driver.cuFuncGetName)
-        result = driver.cuFuncGetName(&answer, (CUfunction)(uintptr_t)handle->value);
-    else if (LOAD(handle->kind) == HANDLE_KERNEL && driver.cuKernelGetName)
-        result = driver.cuKernelGetName(&answer, (CUkernel)(uintptr_t)handle->value);
-    capture_restore(mode);
-    if (result != CUDA_SUCCESS || !answer)
+    const int mode = vendor_relax(vendor);
+    const char *answer = vendor_kernel_name(vendor, handle);
+    vendor_restore(vendor, mode);
+    if (!answer)
         return NULL;
     known = keep_name(answer);
     __atomic_store_n(&handle->name, known, __ATOMIC_RELEASE);
     return known;
-}
-
-CUresult handle_get(const struct handle *handle, int attribute, int device, int *value) {
-    type_cuFuncGetAttribute *function_get = (type_cuFuncGetAttribute *)real_own(HOOK_cuFuncGetAttribute);
-    type_cuKernelGetAttribute *kernel_get = (type_cuKernelGetAttribute *)real_own(HOOK_cuKernelGetAttribute);
-    CUresult result = CUDA_ERROR_NOT_SUPPORTED;
-    int mode = capture_relax();
-    if (LOAD(handle->kind) == HANDLE_FUNCTION && function_get)
-        result = function_get(value, attribute, (CUfunction)(uintptr_t)handle->value);
-    else if (LOAD(handle->kind) == HANDLE_KERNEL && kernel_get)
-        result = kernel_get(value, attribute, (CUkernel)(uintptr_t)handle->value, device);
-    capture_restore(mode);
-    return result;
-}
-
-CUresult handle_set(const struct handle *handle, int attribute, int device, int value) {
-    type_cuFuncSetAttribute *function_set = (type_cuFuncSetAttribute *)real_own(HOOK_cuFuncSetAttribute);
-    type_cuKernelSetAttribute *kernel_set = (type_cuKernelSetAttribute *)real_own(HOOK_cuKernelSetAttribute);
-    CUresult result = CUDA_ERROR_NOT_SUPPORTED;
-    int mode = capture_relax();
-    if (LOAD(handle->kind) == HANDLE_FUNCTION && function_set)
-        result = function_set((CUfunction)(uintptr_t)handle->value, attribute, value);
-    else if (LOAD(handle->kind) == HANDLE_KERNEL && kernel_set)
-        result = kernel_set(attribute, value, (CUkernel)(uintptr_t)handle->value, device);
-    capture_restore(mode);
-    return result;
 }
 
 struct handle *handle_origin(const struct handle *handle) {
@@ -270,7 +239,7 @@ void handle_mark(struct handle *handle, enum handle_mark mark) {
 void handle_doubted(const struct handle *handle) {
     facts_changed();
     /* All forms of a kernel share their attributes. */
-    uint64_t kernel = LOAD(handle->kind) == HANDLE_KERNEL ? handle->value : LOAD(handle->kernel);
+    uint64_t kernel = handle_is_everywhere(handle) ? handle->value : LOAD(handle->kernel);
     overlap_cache_forget(&launch_cache, handle->value);
     if (!kernel)
         return;

@@ -2,33 +2,25 @@
  * has shown that it should not: it sets priorities of communication itself; a grid that fills the GPU in one wave may run
  * beside communication (its blocks that find their place taken would run as a second wave); or nobody is in a hurry for
  * communication. */
-#include "cuda.h"
+#include "vendor.h"
 
 static uint32_t ended;   /* reason, 0: auto goes on (no reason of its own is 0) */
 static uint32_t asked;   /* some device that was used has a policy that says auto */
 static uint32_t refused; /* launches take no priority of their own */
 _Static_assert(OVERLAP_REASON_shaped == 0, "not among the reasons for which auto ends");
 
-/* Launches take a priority since CUDA 12.0. */
-static bool works(void) {
-    static uint32_t said;
-    int version = 0;
-    if (__atomic_load_n(&refused, __ATOMIC_RELAXED))
-        return false;
-    bool new_enough =
-        driver.cuDriverGetVersion && driver.cuDriverGetVersion(&version) == CUDA_SUCCESS && version >= 12000;
-    if (!new_enough && !__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
-        overlap_say("communication is not raised: the driver is older than CUDA 12.0, where launches have no priority",
-                    NULL, NULL);
-    return new_enough;
+/* Do launches take one? */
+static bool works(enum vendor vendor) {
+    return !__atomic_load_n(&refused, __ATOMIC_RELAXED) && vendor_raises(vendor);
 }
 
-bool priority_is_auto(const struct overlap_policy *policy) {
-    return policy && policy->priority == OVERLAP_PRIORITY_AUTO && !__atomic_load_n(&ended, __ATOMIC_ACQUIRE);
+bool priority_is_auto(enum vendor vendor, const struct overlap_policy *policy) {
+    return vendor == VENDOR_CUDA && policy && policy->priority == OVERLAP_PRIORITY_AUTO &&
+           !__atomic_load_n(&ended, __ATOMIC_ACQUIRE);
 }
 
-bool priority_for(const struct overlap_policy *policy, int *priority, uint32_t *reason) {
-    if (!policy)
+bool priority_for(enum vendor vendor, const struct overlap_policy *policy, int *priority, uint32_t *reason) {
+    if (!policy || vendor == VENDOR_HIP) /* HIP knows no priority of a launch (facts in vendor/hip/README.md) */
         return false;
     const bool is_auto = policy->priority == OVERLAP_PRIORITY_AUTO;
     uint32_t why = is_auto ? __atomic_load_n(&ended, __ATOMIC_ACQUIRE) : 0;
@@ -38,7 +30,7 @@ bool priority_for(const struct overlap_policy *policy, int *priority, uint32_t *
         *reason = why;
         return false;
     }
-    return device_priority(policy->priority, policy->priority_value, priority) && works();
+    return device_priority(vendor, policy->priority, policy->priority_value, priority) && works(vendor);
 }
 
 static void end(uint32_t reason) {

@@ -10,8 +10,9 @@ static __thread struct {
     /* Not by its handle: the program may have destroyed it meanwhile, and then its place has another number. */
     struct overlap_stream *its;
     uint64_t serial;
-    CUstream stream;
-    bool per_thread, same, waited, overlapped, computed;
+    vendor_stream stream;
+    enum default_stream whose;
+    bool same, waited, overlapped, computed;
     uint32_t left; /* 0: not following */
 } follow __attribute__((tls_model("initial-exec")));
 
@@ -41,13 +42,13 @@ void follow_forget(void) {
     follow.computed = false;
 }
 
-void follow_begin(struct overlap_stream *its, CUstream stream, bool per_thread, bool overlapped) {
+void follow_begin(struct overlap_stream *its, vendor_stream stream, enum default_stream whose, bool overlapped) {
     if (follow.left)
         conclude();
     follow.its = its;
     follow.serial = its ? OVERLAP_LOAD(its->serial) : 0;
     follow.stream = stream;
-    follow.per_thread = per_thread;
+    follow.whose = whose;
     follow.same = follow.waited = follow.computed = false;
     follow.overlapped = overlapped;
     follow.left = FOLLOWED;
@@ -58,18 +59,18 @@ bool follow_computed(void) {
     return follow.computed;
 }
 
-void follow_launch(CUstream stream, bool per_thread, uint64_t word) {
+void follow_launch(vendor_stream stream, enum default_stream whose, uint64_t word) {
     if (!follow.left)
         return;
-    if (stream == follow.stream && per_thread == follow.per_thread) {
+    if (stream == follow.stream && whose == follow.whose) {
         follow.same = true;
     } else {
         follow.computed = true;
-        const struct overlap_found found = window_look(stream, per_thread);
+        const struct overlap_found found = window_look(stream, whose);
         if (found.where != OVERLAP_WHERE_OUTSIDE) { /* inside, or so long inside that it has expired */
             follow.overlapped = true;
             if (word & OVERLAP_WORD_LONG)
-                overlap_window_beside(window_stream(windows(), stream, per_thread));
+                overlap_window_beside(window_stream(windows(), stream, whose));
         } else if (!found.unknown)
             follow.waited = true;
     }

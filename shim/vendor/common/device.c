@@ -1,49 +1,30 @@
 /* Devices: what the driver says about them, which policy is theirs, and what communication takes there. */
 #include <string.h>
 
-#include "cuda.h"
+#include "vendor.h"
 
-static struct device devices[OVERLAP_DEVICES];
+static struct device devices[VENDORS][OVERLAP_DEVICES];
 
-static uint32_t attribute(int which, int ordinal) {
-    int value = 0;
-    return driver.cuDeviceGetAttribute(&value, which, ordinal) == CUDA_SUCCESS && value > 0 ? (uint32_t)value : 0;
+/* A place in the page: its own number's, or, where the other vendor's device has that, the last one that is free. */
+static struct overlap_device *place_for(struct device *device) {
+    for (uint32_t i = 0; i <= OVERLAP_DEVICES; i++) {
+        const uint32_t place = i == 0 ? (uint32_t)device->ordinal : OVERLAP_DEVICES - i;
+        struct overlap_device *entry = &overlap_current_page->devices[place];
+        uint32_t free = 0;
+        if (__atomic_compare_exchange_n(&entry->state, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+            device->place = place;
+            return entry;
+        }
+    }
+    device->place = OVERLAP_DEVICES;
+    return NULL;
 }
 
-static void read_limits(struct overlap_gpu *gpu, int ordinal) {
-    if (!driver.cuDeviceGetName || driver.cuDeviceGetName((char *)gpu->name, sizeof gpu->name, ordinal) != CUDA_SUCCESS)
-        gpu->name[0] = 0;
-    gpu->name[sizeof gpu->name - 1] = 0;
-    gpu->major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, ordinal);
-    gpu->minor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, ordinal);
-    gpu->multiprocessors = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, ordinal);
-    gpu->warp_size = attribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE, ordinal);
-    gpu->threads = attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, ordinal);
-    gpu->blocks = attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, ordinal);
-    gpu->registers = attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, ordinal);
-    gpu->registers_per_block = attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, ordinal);
-    gpu->threads_per_block = attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, ordinal);
-    gpu->shared = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, ordinal);
-    gpu->shared_default = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, ordinal);
-    gpu->shared_optin = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, ordinal);
-    gpu->shared_reserved = attribute(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, ordinal);
-    overlap_gpu_units(gpu);
-}
-
-/* Limits that make no sense, from a driver that does not answer: no arithmetic on those. */
-static bool usable(const struct overlap_gpu *gpu) {
-    return gpu->major >= 7 && gpu->multiprocessors && gpu->warp_size == 32 && gpu->threads && gpu->blocks &&
-           gpu->registers && gpu->registers_per_block && gpu->threads_per_block && gpu->shared && gpu->shared_optin;
-}
-
-static void record(const struct device *device, const struct overlap_settings *settings) {
-    struct overlap_device *entry = &overlap_current_page->devices[device->ordinal];
-    CUuuid uuid = {{0}};
-    if (driver.cuDeviceGetUuid_v2)
-        driver.cuDeviceGetUuid_v2(&uuid, device->ordinal);
-    else if (driver.cuDeviceGetUuid)
-        driver.cuDeviceGetUuid(&uuid, device->ordinal);
-    memcpy(entry->uuid, uuid.bytes, sizeof entry->uuid);
+static void record(struct device *device, const struct overlap_settings *settings, const uint8_t *uuid) {
+    struct overlap_device *entry = place_for(device);
+    if (!entry)
+        return;
+    memcpy(entry->uuid, uuid, sizeof entry->uuid);
     memcpy(entry->name, device->gpu.name, sizeof entry->name);
     entry->index = (uint32_t)device->ordinal;
     entry->multiprocessors = device->gpu.multiprocessors;
@@ -55,50 +36,49 @@ static void record(const struct device *device, const struct overlap_settings *s
     __atomic_store_n(&entry->state, 2, __ATOMIC_RELEASE);
 }
 
-static void make(struct device *device, int ordinal, const struct overlap_settings *settings) {
+static void make(struct device *device, const struct overlap_settings *settings) {
+    uint8_t uuid[16] = {0};
     overlap_page_start(); /* the record belongs there */
-    device->ordinal = ordinal;
-    read_limits(&device->gpu, ordinal);
+    const bool usable = vendor_limits(device->vendor, device->ordinal, &device->gpu, uuid);
     device->policy =
         overlap_policy_for(settings->table, (const char *)device->gpu.name, (const char *)device->gpu.architecture);
     /* An empty table asks for observation only: nothing to complain about. */
     if (device->policy == OVERLAP_NO_POLICY && ((const struct overlap_table *)settings->table)->policy_count > 0)
         overlap_say("no policy is for ", (const char *)device->gpu.name, ": its launches are counted and left alone");
-    if (!usable(&device->gpu))
+    if (!usable)
         device->policy = OVERLAP_NO_POLICY;
-    record(device, settings);
+    record(device, settings, uuid);
 }
 
 void device_forked(void) {
     memset(devices, 0, sizeof devices);
 }
 
-struct device *device_at(int ordinal) {
+struct device *device_at(enum vendor vendor, int ordinal) {
     const struct overlap_settings *settings = overlap_armed();
-    if (!settings || !driver_ready() || !driver.cuDeviceGetAttribute || ordinal < 0 || ordinal >= OVERLAP_DEVICES)
+    if (!settings || !real_ready(vendor) || ordinal < 0 || ordinal >= OVERLAP_DEVICES)
         return NULL;
-    struct device *device = &devices[ordinal];
+    struct device *device = &devices[vendor][ordinal];
     uint32_t none = 0;
     if (__atomic_compare_exchange_n(&device->state, &none, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
-        make(device, ordinal, settings);
+        device->vendor = vendor;
+        device->ordinal = ordinal;
+        make(device, settings);
         __atomic_store_n(&device->state, 2, __ATOMIC_RELEASE);
         return device;
     }
     return overlap_wait(&device->state, 2) ? device : NULL;
 }
 
-struct device *device_current(void) {
-    CUdevice ordinal = 0;
-    if (!driver_ready() || !driver.cuCtxGetDevice || driver.cuCtxGetDevice(&ordinal) != CUDA_SUCCESS)
-        return NULL;
-    return device_at(ordinal);
+struct device *device_current(enum vendor vendor) {
+    return real_ready(vendor) ? device_at(vendor, vendor_device(vendor)) : NULL;
 }
 
-bool device_only_one(void) {
-    static int count; /* a driver's answer does not change */
-    int known = __atomic_load_n(&count, __ATOMIC_RELAXED);
-    if (known == 0 && driver_ready() && driver.cuDeviceGetCount && driver.cuDeviceGetCount(&known) == CUDA_SUCCESS)
-        __atomic_store_n(&count, known, __ATOMIC_RELAXED);
+bool device_only_one(enum vendor vendor) {
+    static int counts[VENDORS]; /* a driver's answer does not change */
+    int known = __atomic_load_n(&counts[vendor], __ATOMIC_RELAXED);
+    if (known == 0 && real_ready(vendor) && (known = vendor_device_count(vendor)) > 0)
+        __atomic_store_n(&counts[vendor], known, __ATOMIC_RELAXED);
     return known == 1;
 }
 
@@ -109,12 +89,10 @@ const struct overlap_policy *device_policy(const struct device *device) {
     return &overlap_table_view(settings->table).policies[device->policy];
 }
 
-bool device_priority(uint32_t kind, int32_t value, int *priority) {
+bool device_priority(enum vendor vendor, uint32_t kind, int32_t value, int *priority) {
     int least = 0, greatest = 0;
-    if (kind == OVERLAP_PRIORITY_INHERIT)
-        return false;
-    if (!driver_ready() || !driver.cuCtxGetStreamPriorityRange ||
-        driver.cuCtxGetStreamPriorityRange(&least, &greatest) != CUDA_SUCCESS || greatest == least)
+    if (kind == OVERLAP_PRIORITY_INHERIT || !real_ready(vendor) || !vendor_priorities(vendor, &least, &greatest) ||
+        greatest == least)
         return false;
     if (kind != OVERLAP_PRIORITY_NUMBER || value < greatest)
         value = greatest;

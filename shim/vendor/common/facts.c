@@ -1,7 +1,6 @@
 /* From a launch that the cache does not know to its decision word: gathers the facts, asks core, keeps the answer. */
 #include <string.h>
 
-#include "launch.h"
 #include "windows.h"
 
 /* Raised by one whenever something that decisions depend on has changed: those made before are withdrawn. */
@@ -34,71 +33,6 @@ static bool is_communication(const struct overlap_policy *policy, const char *ke
     struct overlap_view view = overlap_table_view(overlap_armed()->table);
     return overlap_match_any(&view, policy->libraries, library) ||
            (kernel && overlap_match_kernel(&view, policy->kernels, kernel));
-}
-
-/* Asks the driver what one block takes. False: it does not tell; *later: it may when asked again. */
-static bool read_footprint(struct handle *handle, const struct device *device, struct overlap_launch *launch,
-                           bool *later) {
-    int registers = 0, shared = 0;
-    CUresult result = handle_get(handle, CU_FUNC_ATTRIBUTE_NUM_REGS, device->ordinal, &registers);
-    if (result == CUDA_SUCCESS)
-        result = handle_get(handle, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, device->ordinal, &shared);
-    *later = result == CUDA_ERROR_FUNCTION_NOT_LOADED;
-    if (result != CUDA_SUCCESS || registers < 0 || shared < 0)
-        return false;
-    /* Clusters may be compiled in (__cluster_dims__) and then need no launch attribute. */
-    for (int which = CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH; which <= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH;
-         which++) {
-        int size = 0;
-        if (handle_get(handle, which, device->ordinal, &size) == CUDA_SUCCESS && size > 1)
-            launch->flags |= OVERLAP_LAUNCH_CLUSTER;
-    }
-    launch->footprint.registers = (uint32_t)registers;
-    launch->footprint.static_shared = (uint32_t)shared;
-    launch->maximum_dynamic =
-        device->gpu.shared_optin > (uint32_t)shared ? device->gpu.shared_optin - (uint32_t)shared : 0;
-    return true;
-}
-
-uint64_t cluster_of(const CUlaunchConfig *config) {
-    uint64_t required = 0, preferred = 0;
-    for (uint32_t i = 0; config->attrs && i < config->numAttrs; i++) {
-        const CUlaunchAttributeValue *value = &config->attrs[i].value;
-        const uint64_t packed =
-            (value->cluster.x & 255) | (value->cluster.y & 255) << 8 | (value->cluster.z & 255) << 16;
-        if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
-            required = packed;
-        else if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION)
-            preferred = packed;
-    }
-    return preferred << 24 | required;
-}
-
-/* How many clusters of this launch the whole device holds with so many dynamic bytes; -1: the driver does not say. */
-static int clusters_with(const struct request *request, uint32_t dynamic) {
-    type_cuOccupancyMaxActiveClusters *ask = real_own(HOOK_cuOccupancyMaxActiveClusters);
-    CUlaunchConfig config = request->config;
-    int clusters = -1, mode = capture_relax();
-    config.sharedMemBytes = dynamic;
-    if (!ask || ask(&clusters, request->function, &config) != CUDA_SUCCESS)
-        clusters = -1;
-    capture_restore(mode);
-    return clusters;
-}
-
-/* A launch in clusters may be shaped if as many clusters still fit as the rule keeps of the kernel's blocks. */
-static bool clusters_fit(const struct request *request, struct handle *handle, const struct overlap_rule *rule,
-                         uint32_t dynamic) {
-    const uint64_t cluster = cluster_of(&request->config);
-    uint64_t before = 0;
-    /* Answers are kept without the dimensions: those of the first launch count, others are left alone. */
-    if (!__atomic_compare_exchange_n(&handle->cluster, &before, cluster + 1, false, __ATOMIC_RELAXED,
-                                     __ATOMIC_RELAXED) &&
-        before != cluster + 1)
-        return false;
-    const int native = clusters_with(request, request->config.sharedMemBytes);
-    int limit_raised = limit_raise(handle, dynamic) ? clusters_with(request, dynamic) : -1;
-    return native > 0 && limit_raised > 0 && 100 * (int64_t)limit_raised >= (int64_t)rule->keep_at_least * native;
 }
 
 /* A grid of one wave that occupies at least 90 % of the multiprocessors: it may suffer from a neighbour. Narrows the
@@ -156,7 +90,7 @@ static void gather(struct facts *facts, const struct request *request, struct ha
     facts->launch = (struct overlap_launch){.blocks = blocks_of(request), .flags = request->flags};
     facts->launch.footprint.threads = (uint32_t)threads_of(request);
     facts->launch.footprint.dynamic_shared = request->config.sharedMemBytes;
-    if (!handle || !facts->kernel || !read_footprint(handle, device, &facts->launch, &facts->later))
+    if (!handle || !facts->kernel || !vendor_footprint(device->vendor, handle, device, &facts->launch, &facts->later))
         facts->launch.flags |= OVERLAP_LAUNCH_UNKNOWN;
     if (handle && handle_is_marked(handle, HANDLE_REFUSED))
         facts->launch.flags |= OVERLAP_LAUNCH_REFUSED;
@@ -164,7 +98,8 @@ static void gather(struct facts *facts, const struct request *request, struct ha
         facts->launch.flags |= OVERLAP_LAUNCH_OCCUPANCY_ASKED;
     if (is_communication(facts->policy, facts->kernel, facts->library))
         facts->launch.flags |= OVERLAP_LAUNCH_COMMUNICATION;
-    else if (handle && facts->policy && facts->policy->rule_count && carveout_is_small(handle, device->ordinal))
+    else if (handle && facts->policy && facts->policy->rule_count &&
+             vendor_prefers_cache(device->vendor, handle, device->ordinal))
         facts->launch.flags |= OVERLAP_LAUNCH_SMALL_CARVEOUT;
 }
 
@@ -175,9 +110,9 @@ static uint64_t communicate(const struct facts *facts, struct overlap_decision *
     windows(); /* there from the first launch on */
     if (facts->handle)
         __atomic_fetch_or(&facts->handle->marks, (uint32_t)HANDLE_COMMUNICATES, __ATOMIC_RELAXED);
-    if (priority_for(facts->policy, &priority, &decision->reason)) {
+    if (priority_for(facts->device->vendor, facts->policy, &priority, &decision->reason)) {
         flags |= OVERLAP_WORD_RAISE | (uint64_t)(uint16_t)priority << OVERLAP_WORD_PRIORITY_SHIFT;
-        if (priority_is_auto(facts->policy))
+        if (priority_is_auto(facts->device->vendor, facts->policy))
             flags |= OVERLAP_WORD_AUTO;
         if (facts->handle) /* nodes that are captured from it are raised */
             __atomic_fetch_or(&facts->handle->marks, (uint32_t)HANDLE_RAISED, __ATOMIC_RELAXED);
@@ -189,7 +124,7 @@ static uint64_t communicate(const struct facts *facts, struct overlap_decision *
     }
     const bool known = !(facts->launch.flags & OVERLAP_LAUNCH_UNKNOWN);
     if (known && facts->policy && facts->policy->carveout == OVERLAP_CARVEOUT_MAX)
-        carveout_prefer(facts->handle, facts->device->ordinal);
+        vendor_prefer_shared(facts->device->vendor, facts->handle, facts->device->ordinal);
     if (known && device_learn(facts->device, facts->kernel, &facts->launch.footprint)) {
         facts_changed();
         overlap_cache_forget_all(&launch_cache);
@@ -211,7 +146,7 @@ static uint64_t compute(struct facts *facts, struct overlap_decision *decision) 
                    facts->library, &facts->launch, communication, decision);
     const struct overlap_rule *rule = decision->rule == OVERLAP_NO_RULE ? NULL : &view.rules[decision->rule];
     if (cluster && decision->dynamic_shared != request->config.sharedMemBytes &&
-        !clusters_fit(request, facts->handle, rule, decision->dynamic_shared)) {
+        !cluster_fits(request, facts->handle, rule, decision->dynamic_shared)) {
         decision->reason = OVERLAP_REASON_cluster;
         decision->dynamic_shared = request->config.sharedMemBytes;
     }
@@ -225,17 +160,19 @@ static uint64_t compute(struct facts *facts, struct overlap_decision *decision) 
         flags |= OVERLAP_WORD_CARVEOUT; /* outside windows it stays as it is */
     else if (rule && ((changed && rule->carveout != OVERLAP_CARVEOUT_KEEP) ||
                       (fits && rule->carveout == OVERLAP_CARVEOUT_ALWAYS)))
-        carveout_prefer(facts->handle, facts->device->ordinal);
+        vendor_prefer_shared(facts->device->vendor, facts->handle, facts->device->ordinal);
     if (changed && decision->windowed)
         flags |= OVERLAP_WORD_WINDOWED;
     if (window_legacy_matters())
         flags |= OVERLAP_WORD_ORDERS;
     if (changed && cluster)
         flags |= OVERLAP_WORD_CLUSTER;
-    if (priority_is_auto(facts->policy) && __atomic_load_n(&facts->device->seen, __ATOMIC_ACQUIRE) &&
-        decision->native_blocks && fills_the_gpu(request, &facts->device->gpu, decision))
+    if (priority_is_auto(facts->device->vendor, facts->policy) &&
+        __atomic_load_n(&facts->device->seen, __ATOMIC_ACQUIRE) && decision->native_blocks &&
+        fills_the_gpu(request, &facts->device->gpu, decision))
         flags |= OVERLAP_WORD_WATCHED;
-    if (priority_is_auto(facts->policy) && decision->native_blocks && is_long(request, &facts->device->gpu, decision))
+    if (priority_is_auto(facts->device->vendor, facts->policy) && decision->native_blocks &&
+        is_long(request, &facts->device->gpu, decision))
         flags |= OVERLAP_WORD_LONG;
     return flags;
 }
@@ -256,7 +193,7 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
         !(flags & OVERLAP_WORD_COMMUNICATION))
         flags |= OVERLAP_WORD_ALWAYS;
     uint32_t beyond = handle && !size_is_ours(handle, request->config.sharedMemBytes)
-                          ? limit_beyond(handle, device->ordinal, request->config.sharedMemBytes)
+                          ? vendor_beyond(device->vendor, handle, device->ordinal, request->config.sharedMemBytes)
                           : 0;
     if (beyond) {
         decision.reason = flags & OVERLAP_WORD_COMMUNICATION ? decision.reason : OVERLAP_REASON_cannot_launch;
@@ -284,14 +221,15 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
 
 uint64_t facts_word(const struct request *request, uint64_t *place) {
     uint64_t threads = threads_of(request), word = 0;
-    struct handle *handle = handle_find(request->function);
-    struct device *device = device_current();
+    const enum vendor vendor = hook_vendor(request->hook);
+    struct handle *handle = vendor_handle_of(vendor, request);
+    struct device *device = device_current(vendor);
     if (!device) {
         *place = 0;
         return word_of(OVERLAP_REASON_unknown_footprint, request->config.sharedMemBytes, 0);
     }
-    if ((!handle || handle->kind == HANDLE_KERNEL) && !device_only_one()) {
-        /* One CUkernel serves every device, so its answers are kept by device; likewise where we do not know. */
+    if ((!handle || handle_is_everywhere(handle)) && !device_only_one(vendor)) {
+        /* It serves every device, so its answers are kept by device; likewise where we do not know. */
         *place = device->ordinal + 1 < OVERLAP_DEVICES ? *place | (uint64_t)(device->ordinal + 1) << DEVICE_SHIFT : 0;
         if (*place && overlap_cacheable(threads, request->config.sharedMemBytes))
             word = overlap_cache_find(&launch_cache, *place, key_of(request), blocks_of(request));

@@ -4,7 +4,7 @@
 void launch_trace(const struct request *request, uint32_t reason, uint32_t launched, bool raised, uint64_t word,
                   const struct overlap_found *found) {
     struct handle *handle = handle_find(request->function);
-    struct device *device = device_current();
+    struct device *device = device_current(hook_vendor(request->hook));
     char library[256];
     library_of(request->site, library, sizeof library);
     struct overlap_trace record = {.stream = (uint64_t)(uintptr_t)request->config.hStream,
@@ -16,7 +16,7 @@ void launch_trace(const struct request *request, uint32_t reason, uint32_t launc
                                    .flags = (raised ? OVERLAP_TRACE_RAISED : 0) |
                                             (word & OVERLAP_WORD_ALWAYS ? 0 : OVERLAP_TRACE_WINDOWED),
                                    .reason = reason,
-                                   .device = device ? (uint32_t)device->ordinal : 0};
+                                   .device = device ? device->place : 0};
     if (found->where == OVERLAP_WHERE_INSIDE && !(word & OVERLAP_WORD_ALWAYS)) {
         record.flags |= OVERLAP_TRACE_OVERLAPPING;
         record.overlaps = found->sequence;
@@ -24,5 +24,5 @@ void launch_trace(const struct request *request, uint32_t reason, uint32_t launc
     if (!overlap_trace_write(&record, handle ? handle_name(handle) : NULL, library))
         launch_count(OVERLAP_COUNTER_TRACE_DROPPED);
     if (word & OVERLAP_WORD_COMMUNICATION && request->counted != OVERLAP_WAY_graph_node)
-        window_numbered(request->config.hStream, hook_is_per_thread(request->hook), record.sequence);
+        window_numbered(request->config.hStream, hook_default(request->hook), record.sequence);
 }

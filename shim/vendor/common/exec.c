@@ -18,20 +18,6 @@ void exec_forked(void) {
         execs[i].flags = 0;
 }
 
-static uint32_t flags_of_node(CUgraphNode node, int type) {
-    switch (type) {
-    case CU_GRAPH_NODE_TYPE_KERNEL:
-        return graph_is_communication(node) ? EXEC_COMMUNICATES : 0;
-    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-        return EXEC_WAITS;
-    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
-    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
-        return EXEC_UNKNOWN;
-    default:
-        return 0;
-    }
-}
-
 static size_t place(uint64_t key, uint64_t probe) {
     return ((overlap_order_hash(key) >> 40) + probe) & (EXECS - 1);
 }
@@ -67,7 +53,7 @@ static uint32_t *find(uint64_t key) {
     return NULL;
 }
 
-/* Launches of one instance follow each other, on whatever streams (cuGraphLaunch): each waits for an event that the one
+/* Launches of one instance follow each other, on whatever streams (cuGraphLaunch; taken for true on AMD): each waits for an event that the one
  * before recorded. Addresses of events are even. */
 static uint64_t event_of(const void *exec) {
     return (uint64_t)(uintptr_t)exec | 1;
@@ -93,14 +79,14 @@ static void exec_ends(struct overlap_order *order, const void *exec, struct over
     window_after(order);
 }
 
-void exec_made(const void *exec, CUgraph graph) {
+void exec_made(enum vendor vendor, const void *exec, vendor_graph graph) {
     const uint64_t key = (uint64_t)(uintptr_t)exec;
     if (windows())
         overlap_order_event_gone(windows(), event_of(exec));
     if (!windows() || !(__atomic_load_n(&exec_may_communicate, __ATOMIC_RELAXED) ||
                         __atomic_load_n(&exec_may_wait, __ATOMIC_RELAXED)))
         return;
-    const uint32_t flags = graph_flags(graph, flags_of_node);
+    const uint32_t flags = vendor_graph_holds(vendor, graph);
     uint32_t *known = find(key);
     if (known) /* of another instance that had this address, perhaps */
         __atomic_store_n(known, flags, __ATOMIC_RELEASE);
@@ -114,20 +100,21 @@ uint32_t exec_flags(const void *exec) {
 }
 
 /* Its kernels are not seen one by one; how often graphs run is at least said. */
-CUresult graph_launch_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphExec graph, CUstream stream) {
-    REAL_OR_RETURN(cuGraphLaunch);
-    const bool per_thread = hook_is_per_thread(hook);
+vendor_result graph_launch_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_exec graph,
+                                vendor_stream stream) {
+    BEHIND((vendor_exec graph, vendor_stream stream));
+    const enum default_stream whose = hook_default(hook);
     struct overlap_order *order = windows();
     const uint32_t flags = order ? exec_flags(graph) : 0;
     if (overlap_armed())
         launch_count(OVERLAP_COUNTER_GRAPH_LAUNCHES);
-    CUresult result = real(graph, stream);
-    if (!order || result != CUDA_SUCCESS)
+    vendor_result result = real(graph, stream);
+    if (!order || result != VENDOR_SUCCESS)
         return result;
-    struct overlap_stream *its = window_stream(order, stream, per_thread);
+    struct overlap_stream *its = window_stream(order, stream, whose);
     exec_launched(order, graph, its, flags);
     if (flags & EXEC_COMMUNICATES)
-        window_communicates(stream, per_thread, way);
+        window_communicates(stream, whose, way);
     exec_ends(order, graph, its);
     return result;
 }

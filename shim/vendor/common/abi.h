@@ -1,0 +1,75 @@
+/* What the two vendors' interfaces have in common: HIP was made after CUDA's driver API, down to the numbers. Handles are
+ * pointers that nobody looks into. hip_abi.h and cuda_abi.h give them the vendors' names; tests/core compares layouts and
+ * numbers with the vendors' headers. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef int vendor_result;
+typedef void *vendor_stream;
+typedef void *vendor_event;
+typedef void *vendor_graph;
+typedef void *vendor_node;
+typedef void *vendor_exec;
+typedef struct vendor_edge vendor_edge;
+
+enum {
+    VENDOR_SUCCESS = 0,
+    VENDOR_INVALID_VALUE = 1,
+    VENDOR_NOT_INITIALIZED = 3,
+    VENDOR_OUT_OF_RESOURCES = 701,
+    VENDOR_NOT_SUPPORTED = 801,
+};
+
+enum { STREAM_LEGACY = 1, STREAM_PER_THREAD = 2 }; /* handles; NULL is the one or the other, by the call */
+enum { STREAM_CAPTURES_NOT = 0 };
+enum { STREAM_NON_BLOCKING = 1 };
+enum { EVENT_RECORD_EXTERNAL = 1 };
+enum { CAPTURE_MODE_RELAXED = 2 };
+
+/* Attributes of launches; on AMD only COOPERATIVE means anything on the GPUs that the planner knows. */
+enum { LAUNCH_ATTRIBUTE_COOPERATIVE = 2, LAUNCH_ATTRIBUTE_PRIORITY = 8 };
+
+typedef union {
+    char bytes[64];
+    int32_t cooperative;
+    int32_t priority;
+    struct {
+        uint32_t x, y, z;
+    } cluster;
+    int32_t programmatic;
+    vendor_event event; /* begins what the two that record one have */
+} vendor_attribute_value;
+
+typedef struct {
+    uint32_t id;
+    uint32_t pad;
+    vendor_attribute_value value;
+} vendor_attribute;
+_Static_assert(sizeof(vendor_attribute) == 72, "as in cuda.h and hip_runtime_api.h");
+
+/* CUlaunchConfig, HIP_LAUNCH_CONFIG. */
+typedef struct {
+    uint32_t gridDimX, gridDimY, gridDimZ;
+    uint32_t blockDimX, blockDimY, blockDimZ;
+    uint32_t sharedMemBytes;
+    uint32_t pad;
+    vendor_stream hStream;
+    vendor_attribute *attrs;
+    uint32_t numAttrs;
+    uint32_t pad2;
+} vendor_launch;
+_Static_assert(sizeof(vendor_launch) == 56, "as in cuda.h and hip_runtime_api.h");
+
+enum {
+    NODE_KERNEL = 0,
+    NODE_GRAPH = 4,
+    NODE_WAIT_EVENT = 6,
+    NODE_EVENT_RECORD = 7,
+    NODE_EXTERNAL_WAIT = 9,
+};
+
+typedef struct {
+    char reserved[64];
+} vendor_ipc_event; /* passed on by value */

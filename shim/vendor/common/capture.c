@@ -1,0 +1,135 @@
+/* Captures, and nodes of graphs that record events or wait: what they order. */
+#include "windows.h"
+
+/* ---- Captures ---- */
+
+static vendor_result begun(enum hook hook, vendor_stream stream, vendor_result result) {
+    struct overlap_order *order = windows();
+    if (order && result == VENDOR_SUCCESS)
+        overlap_order_capture(order, window_stream(order, stream, hook_default(hook)));
+    return result;
+}
+
+vendor_result capture_begin_v1_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_stream stream) {
+    BEHIND((vendor_stream stream));
+    return begun(hook, stream, real(stream));
+}
+
+vendor_result capture_begin_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_stream stream, int mode) {
+    BEHIND((vendor_stream stream, int mode));
+    return begun(hook, stream, real(stream, mode));
+}
+
+vendor_result capture_begin_graph_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_stream stream,
+                                       vendor_graph graph, const vendor_node *dependencies, const vendor_edge *edges,
+                                       size_t count, int mode) {
+    BEHIND((vendor_stream stream, vendor_graph graph, const vendor_node *dependencies, const vendor_edge *edges,
+            size_t count, int mode));
+    return begun(hook, stream, real(stream, graph, dependencies, edges, count, mode));
+}
+
+/* A capture that was spoiled ends with an error, but it ends; a call on the wrong stream or thread does not end it. */
+vendor_result capture_end_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_stream stream,
+                               vendor_graph *graph) {
+    BEHIND((vendor_stream stream, vendor_graph * graph));
+    struct overlap_order *order = windows();
+    const enum default_stream whose = hook_default(hook);
+    vendor_result result = real(stream, graph);
+    if (order && (result == VENDOR_SUCCESS || !vendor_captures(hook_vendor(hook), stream, whose)))
+        overlap_order_capture_ended(order, window_stream(order, stream, whose));
+    return result;
+}
+
+/* Whatever the stream comes after now: it is behind all that was captured. */
+static vendor_result updated(enum hook hook, vendor_stream stream, vendor_result result) {
+    struct overlap_order *order = windows();
+    if (order && result == VENDOR_SUCCESS)
+        overlap_order_behind_all(order, window_stream(order, stream, hook_default(hook)));
+    return result;
+}
+
+vendor_result capture_update_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_stream stream,
+                                  vendor_node *dependencies, size_t count, uint32_t flags) {
+    BEHIND((vendor_stream stream, vendor_node * dependencies, size_t count, uint32_t flags));
+    return updated(hook, stream, real(stream, dependencies, count, flags));
+}
+
+vendor_result capture_update_v2_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_stream stream,
+                                     vendor_node *dependencies, const vendor_edge *edges, size_t count,
+                                     uint32_t flags) {
+    BEHIND((vendor_stream stream, vendor_node * dependencies, const vendor_edge *edges, size_t count, uint32_t flags));
+    return updated(hook, stream, real(stream, dependencies, edges, count, flags));
+}
+
+/* ---- Nodes ---- */
+
+static vendor_result records(vendor_event event, vendor_result result) {
+    struct overlap_order *order = windows();
+    if (order && result == VENDOR_SUCCESS)
+        overlap_order_event_unknown(order, (uint64_t)(uintptr_t)event);
+    return result;
+}
+
+static vendor_result may_wait(vendor_result result) {
+    if (result == VENDOR_SUCCESS)
+        __atomic_store_n(&exec_may_wait, 1, __ATOMIC_RELAXED);
+    return result;
+}
+
+void capture_node_records(vendor_event event) {
+    records(event, VENDOR_SUCCESS);
+}
+
+void capture_node_waits(void) {
+    may_wait(VENDOR_SUCCESS);
+}
+
+vendor_result graph_record_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_node *node,
+                                vendor_graph graph, const vendor_node *dependencies, size_t count, vendor_event event) {
+    BEHIND((vendor_node * node, vendor_graph graph, const vendor_node *dependencies, size_t count, vendor_event event));
+    return records(event, real(node, graph, dependencies, count, event));
+}
+
+vendor_result graph_record_set_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_node node,
+                                    vendor_event event) {
+    BEHIND((vendor_node node, vendor_event event));
+    return records(event, real(node, event));
+}
+
+vendor_result graph_exec_record_set_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_exec exec,
+                                         vendor_node node, vendor_event event) {
+    BEHIND((vendor_exec exec, vendor_node node, vendor_event event));
+    return records(event, real(exec, node, event));
+}
+
+vendor_result graph_wait_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_node *node,
+                              vendor_graph graph, const vendor_node *dependencies, size_t count, vendor_event event) {
+    BEHIND((vendor_node * node, vendor_graph graph, const vendor_node *dependencies, size_t count, vendor_event event));
+    return may_wait(real(node, graph, dependencies, count, event));
+}
+
+vendor_result graph_wait_external_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_node *node,
+                                       vendor_graph graph, const vendor_node *dependencies, size_t count,
+                                       const void *params) {
+    BEHIND((vendor_node * node, vendor_graph graph, const vendor_node *dependencies, size_t count, const void *params));
+    return may_wait(real(node, graph, dependencies, count, params));
+}
+
+vendor_result graph_batch_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_node *node,
+                               vendor_graph graph, const vendor_node *dependencies, size_t count, const void *params) {
+    BEHIND((vendor_node * node, vendor_graph graph, const vendor_node *dependencies, size_t count, const void *params));
+    return may_wait(real(node, graph, dependencies, count, params));
+}
+
+void capture_dependencies_added(void) {
+    struct overlap_order *order = windows();
+    if (order)
+        overlap_order_captures_doubted(order);
+}
+
+vendor_result graph_add_dependencies_v1_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_graph graph,
+                                             const vendor_node *from, const vendor_node *to, size_t count) {
+    BEHIND((vendor_graph graph, const vendor_node *from, const vendor_node *to, size_t count));
+    capture_dependencies_added();
+    return real(graph, from, to, count);
+}

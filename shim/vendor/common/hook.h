@@ -1,0 +1,39 @@
+/* Every entry point that the library stands in front of, of both vendors: one number for each row of their tables. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum vendor { VENDOR_CUDA, VENDOR_HIP, VENDORS };
+
+enum hook {
+#define DRIVER(name, body, parameters, ...) HOOK_##name,
+#include "../cuda/driver.def"
+    HOOK_CUDA_COUNT, /* is also the number of AMD's first row */
+    HOOK_BEFORE_HIP = HOOK_CUDA_COUNT - 1,
+#include "../hip/driver.def"
+#undef DRIVER
+    HOOK_COUNT
+};
+
+static inline enum vendor hook_vendor(enum hook hook) {
+    return hook < HOOK_CUDA_COUNT ? VENDOR_CUDA : VENDOR_HIP;
+}
+
+/* Whose default stream NULL means in a call, by the name of its entry point: of the context or device, or of the thread. */
+enum default_stream {
+    STREAM_OF_CONTEXT = 0,
+    STREAM_OF_THREAD = 1,
+    STREAM_OF_HIP_DEVICE = 2,
+    STREAM_OF_HIP_THREAD = 3,
+};
+extern const uint8_t hook_defaults[HOOK_COUNT];
+static inline enum default_stream hook_default(enum hook hook) {
+    return (enum default_stream)hook_defaults[hook];
+}
+static inline enum vendor default_vendor(enum default_stream whose) {
+    return whose >= STREAM_OF_HIP_DEVICE ? VENDOR_HIP : VENDOR_CUDA;
+}
+static inline bool default_is_thread(enum default_stream whose) {
+    return whose & 1;
+}

@@ -1,0 +1,50 @@
+/* What bodies of launch calls begin with. Here is the hot path: one look into the decision cache, one counter, one jump; whatever
+ * is not a direct hit goes to the slow body, which is a function of its own so that the hot one needs no stack frame.
+ *
+ * The size is always max(asked, target): a launch may pass two hooks.
+ */
+#pragma once
+
+#include "windows.h"
+
+/* The word of a direct hit, or 0. Threads beyond 1024 may hit another launch's line, which does no harm: the driver
+ * refuses such a launch whatever its size. A size beyond the key's bits must not, for it is replaced. */
+static inline __attribute__((always_inline)) uint64_t direct_word(const void *function, uint32_t flags,
+                                                                  uint32_t threads, uint64_t blocks, uint32_t shared,
+                                                                  uintptr_t site) {
+    uint64_t handle = (uint64_t)(uintptr_t)function | (uint64_t)flags << FLAG_SHIFT;
+    const struct overlap_cache_line *line = &launch_cache.lines[overlap_cache_hash(handle)];
+    uint64_t key = overlap_cache_key(threads, shared, site);
+    if (__builtin_expect(__atomic_load_n(&line->handle, __ATOMIC_RELAXED) != handle || shared > OVERLAP_WORD_SIZE_MASK,
+                         0))
+        return 0;
+    uint64_t word = overlap_answer_word(&line->answers[0], key, blocks);
+    return word ? word : overlap_answer_word(&line->answers[1], key, blocks);
+}
+
+static inline __attribute__((always_inline)) void count_direct(struct overlap_shard *shard, enum overlap_way way,
+                                                               uint64_t word) {
+    /* Only this thread writes here, and readers in other processes take what they find: no atomic operation needed. */
+    overlap_add_own(&shard->launches[way][word >> OVERLAP_WORD_REASON_SHIFT & 63], 1);
+}
+
+/* The word of a launch that depends on where it is, made for here; 0: not to be had so quickly. */
+static inline __attribute__((always_inline)) uint64_t word_here(uint64_t word, vendor_stream stream,
+                                                                enum default_stream whose) {
+    if (!(word & OVERLAP_WORD_WINDOWED) || word & (OVERLAP_WORD_TRACED | OVERLAP_WORD_CLUSTER) ||
+        !window_told(stream, whose))
+        return 0;
+    if (this_thread.where == OVERLAP_WHERE_INSIDE) {
+        if (!(word & OVERLAP_WORD_PROVEN))
+            return 0;
+        this_thread.left--;
+        return word;
+    }
+    if (!this_thread.outside[0])
+        return 0;
+    /* Another thread may launch on the stream, too: then one of the two may not be counted. */
+    __atomic_store_n(this_thread.outside[0], __atomic_load_n(this_thread.outside[0], __ATOMIC_RELAXED) + 1,
+                     __ATOMIC_RELAXED);
+    return (word & ~(OVERLAP_WORD_CHANGED | (uint64_t)63 << OVERLAP_WORD_REASON_SHIFT)) |
+           (uint64_t)this_thread.reason << OVERLAP_WORD_REASON_SHIFT;
+}

@@ -1,0 +1,251 @@
+/* Launches that are not a direct hit: seen for the first time, to be rebuilt, not proven yet, or traced.
+ *
+ * Whatever goes wrong in here, the program's own launch is made exactly as it asked. The one rule about errors: a
+ * changed launch that the driver refuses is made again as asked, at once; any other error is the program's own and is
+ * returned.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "windows.h"
+
+struct overlap_cache launch_cache;
+__thread struct this_thread this_thread __attribute__((tls_model("initial-exec")));
+/* Its own, also while this_thread.shard is hidden from the hot path, which then asks us about every launch. */
+static __thread struct overlap_shard *own_shard __attribute__((tls_model("initial-exec")));
+static __thread bool hidden __attribute__((tls_model("initial-exec")));
+static __thread bool thread_shares __attribute__((tls_model("initial-exec"))); /* more threads than shards */
+
+enum { ATTRIBUTES = 24 };
+
+/* ---- Counting ---- */
+
+void overlap_vendor_forked(void) {
+    this_thread.shard = own_shard = NULL;
+    thread_shares = hidden = false;
+    window_forked();
+    if (real_ready(VENDOR_CUDA) || real_ready(VENDOR_HIP)) {
+        device_forked();
+        overlap_cache_forget_all(&launch_cache);
+    }
+}
+
+static struct overlap_shard *shard_of_thread(void) {
+    const int saved = errno;
+    if (own_shard)
+        return own_shard;
+    bool made = overlap_page_start();
+    struct overlap_page *page = __atomic_load_n(&overlap_current_page, __ATOMIC_ACQUIRE);
+    struct overlap_shard *shard = &page->shards[OVERLAP_SHARDS - 1];
+    if (made && !thread_shares) { /* else asked again next time, or there are too many of us */
+        shard = overlap_shard_claim(page, overlap_thread_id(), overlap_thread_alive);
+        thread_shares = overlap_shard_is_shared(page, shard);
+        own_shard = thread_shares ? NULL : shard;
+        this_thread.shard = hidden ? NULL : own_shard;
+    }
+    errno = saved;
+    return shard;
+}
+
+__attribute__((cold, noinline)) static void count_first(size_t offset) {
+    struct overlap_shard *shard = shard_of_thread();
+    overlap_shard_add(overlap_current_page, shard, (uint64_t *)((char *)shard + offset));
+}
+
+/* offset: of the counter in a shard. A thread with a shard of its own needs no atomic operation. */
+static inline void count_at(size_t offset) {
+    if (__builtin_expect(own_shard != NULL, 1))
+        overlap_add_own((uint64_t *)((char *)own_shard + offset), 1);
+    else
+        count_first(offset);
+}
+
+inline void launch_count(enum overlap_counter counter) {
+    count_at(offsetof(struct overlap_shard, counters) + 8 * (size_t)counter);
+}
+
+static inline void count_launch(enum overlap_way way, uint32_t reason) {
+    count_at(offsetof(struct overlap_shard, launches) + 8 * (OVERLAP_REASONS * (size_t)way + reason));
+}
+
+void launch_count_reason(enum overlap_way way, uint32_t reason) {
+    count_launch(way, reason);
+}
+
+/* A cell may become negative: the sum over all shards does not. */
+static void change_cell(struct overlap_shard *shard, uint64_t *cell, uint64_t change) {
+    if (overlap_shard_is_shared(overlap_current_page, shard))
+        __atomic_fetch_add(cell, change, __ATOMIC_RELAXED);
+    else
+        overlap_add_own(cell, change);
+}
+
+void launch_move_reason(enum overlap_way way, uint32_t from, uint32_t to, uint64_t count) {
+    struct overlap_shard *shard = shard_of_thread();
+    /* First more, then less: a reader in between finds too many, not too few. */
+    change_cell(shard, &shard->launches[way][to], count);
+    change_cell(shard, &shard->launches[way][from], 0 - count);
+}
+
+void launch_take_back(enum overlap_counter counter, uint64_t count) {
+    struct overlap_shard *shard = shard_of_thread();
+    change_cell(shard, &shard->counters[counter], 0 - count);
+}
+
+void launch_followed(bool on) {
+    hidden = on;
+    this_thread.shard = on ? NULL : own_shard;
+}
+
+/* ---- Making launches ---- */
+
+static inline vendor_result with_size(struct request *request, uint32_t dynamic) {
+    return vendor_launch_with(hook_vendor(request->hook), request, dynamic);
+}
+
+static inline vendor_result as_asked(struct request *request) {
+    return with_size(request, request->config.sharedMemBytes);
+}
+
+static bool is_refusal(const struct request *request, vendor_result result) {
+    return vendor_is_refusal(hook_vendor(request->hook), result);
+}
+
+/* While it does, a success proves nothing, because the driver looks at it later. */
+static bool captures(const struct request *request) {
+    return vendor_captures(hook_vendor(request->hook), request->config.hStream, hook_default(request->hook));
+}
+
+void launch_communicated(const struct request *request, uint32_t reason, bool raised) {
+    struct overlap_shard *const shard = own_shard;
+    if (__builtin_expect(shard != NULL, 1)) { /* looked up once, and not for each */
+        overlap_add_own(&shard->counters[OVERLAP_COUNTER_COMMUNICATION], 1);
+        if (raised)
+            overlap_add_own(&shard->counters[OVERLAP_COUNTER_RAISED], 1);
+        overlap_add_own(&shard->launches[request->counted][reason], 1);
+        return;
+    }
+    launch_count(OVERLAP_COUNTER_COMMUNICATION);
+    if (raised)
+        launch_count(OVERLAP_COUNTER_RAISED);
+    count_launch(request->counted, reason);
+}
+
+__attribute__((cold, noinline)) void launch_leave_alone(const struct request *request, uint64_t place, bool launched) {
+    struct handle *handle = handle_find(request->function);
+    if (handle)
+        handle_mark(handle, HANDLE_REFUSED);
+    overlap_cache_forget(&launch_cache, place);
+    if (launched)
+        launch_count(OVERLAP_COUNTER_REFUSED);
+}
+
+__attribute__((cold, noinline)) bool launch_prepare(const struct request *request, uint64_t *word, uint64_t place) {
+    struct handle *handle = handle_find(request->function);
+    if (!handle || !vendor_prepare(hook_vendor(request->hook), handle, *word))
+        return false;
+    overlap_cache_replace(&launch_cache, place, key_of(request), *word, *word | OVERLAP_WORD_RAISED_LIMIT);
+    *word |= OVERLAP_WORD_RAISED_LIMIT;
+    return true;
+}
+
+/* A changed launch was refused, or could not even be tried. It was our doing unless it is refused as asked, too: taken, or
+ * too late for the capture that our launch has spoiled. */
+__attribute__((cold, noinline)) static vendor_result launch_again(struct request *request, uint64_t place, bool tried,
+                                                                  uint32_t *reason) {
+    vendor_result result = as_asked(request);
+    if (!is_refusal(request, result) || !tried)
+        launch_leave_alone(request, place, tried);
+    else
+        *reason = OVERLAP_REASON_cannot_launch; /* wrong by itself, which says nothing about its kernel */
+    return result;
+}
+
+/* A computation launch with another size that the driver has not taken yet. place: where its word is kept, 0: nowhere.
+ */
+static inline vendor_result launch_unproven(struct request *request, uint64_t word, uint64_t place, uint32_t *reason,
+                                            uint32_t *launched) {
+    *launched = (uint32_t)(word & OVERLAP_WORD_SIZE_MASK);
+    if (__builtin_expect((word & OVERLAP_WORD_CLUSTER) && cluster_is_other(request), 0)) {
+        *reason = OVERLAP_REASON_cluster;
+        *launched = request->config.sharedMemBytes;
+        return as_asked(request);
+    }
+    bool possible = word & OVERLAP_WORD_RAISED_LIMIT || launch_prepare(request, &word, place);
+    vendor_result result = possible ? with_size(request, *launched) : VENDOR_INVALID_VALUE;
+    if (__builtin_expect(result == VENDOR_SUCCESS, 1)) {
+        if (!(word & (OVERLAP_WORD_TRACED | OVERLAP_WORD_CLUSTER)) && !captures(request))
+            overlap_cache_replace(&launch_cache, place, key_of(request), word,
+                                  word | (word & WINDOW_BITS ? OVERLAP_WORD_PROVEN : OVERLAP_WORD_DIRECT));
+        return result;
+    }
+    if (!is_refusal(request, result))
+        return result;
+    *reason = OVERLAP_REASON_refused;
+    *launched = request->config.sharedMemBytes;
+    return launch_again(request, place, possible, reason);
+}
+
+vendor_result launch_changed(struct request *request, uint64_t word) {
+    uint32_t reason = (uint32_t)(word >> OVERLAP_WORD_REASON_SHIFT & 63), launched;
+    vendor_result result = launch_unproven(request, word, place_of(request), &reason, &launched);
+    count_launch(request->counted, reason);
+    return result;
+}
+
+uint64_t launch_word(const struct request *request, uint64_t *place) {
+    uint64_t word = 0;
+    *place = place_of(request);
+    if (overlap_cacheable(threads_of(request), request->config.sharedMemBytes))
+        word = overlap_cache_find(&launch_cache, *place, key_of(request), blocks_of(request));
+    return word || !armed_and_ready(hook_vendor(request->hook)) ? word : facts_word(request, place);
+}
+
+vendor_result launch_slow(struct request *request, uint64_t word) {
+    uint64_t place = place_of(request);
+    if (__builtin_expect(!word, 0)) {
+        if (!overlap_armed() || !real_function(request->way, request->hook, request->site))
+            return as_asked(request);
+        word = launch_word(request, &place);
+        if (!word)
+            return as_asked(request);
+    }
+    const enum default_stream whose = hook_default(request->hook);
+    uint32_t reason = (uint32_t)(word >> OVERLAP_WORD_REASON_SHIFT & 63);
+    uint32_t launched = request->config.sharedMemBytes;
+    bool raised = false, outside = false;
+    vendor_result result;
+    struct overlap_found found = {0};
+    if (__builtin_expect((word & OVERLAP_WORD_TRACED) != 0, 0))
+        found = window_look(request->config.hStream, whose);
+    if (!(word & OVERLAP_WORD_COMMUNICATION)) {
+        follow_launch(request->config.hStream, whose, word);
+        const enum overlap_where where =
+            word & WINDOW_BITS ? window_asks(request->config.hStream, whose, word) : OVERLAP_WHERE_OUTSIDE;
+        if (word & OVERLAP_WORD_WATCHED && where == OVERLAP_WHERE_INSIDE)
+            priority_one_wave_beside();
+        outside = word & OVERLAP_WORD_WINDOWED && where != OVERLAP_WHERE_INSIDE;
+        reason = outside ? window_reason(where) : reason;
+    }
+    if (word & OVERLAP_WORD_COMMUNICATION) {
+        result = vendor_communicate(hook_vendor(request->hook), request, word, &reason, &raised);
+        if (result == VENDOR_SUCCESS)
+            window_communicates(request->config.hStream, whose, request->counted);
+        launch_count(OVERLAP_COUNTER_COMMUNICATION);
+        if (raised)
+            launch_count(OVERLAP_COUNTER_RAISED);
+        else if (priority_is_unhurried())
+            launch_count(OVERLAP_COUNTER_UNHURRIED);
+    } else if (outside) {
+        result = as_asked(request);
+    } else if ((word & OVERLAP_WORD_CHANGED) && !(word & (OVERLAP_WORD_DIRECT | OVERLAP_WORD_PROVEN))) {
+        result = launch_unproven(request, word, place, &reason, &launched);
+    } else {
+        launched = word & OVERLAP_WORD_CHANGED ? (uint32_t)(word & OVERLAP_WORD_SIZE_MASK) : launched;
+        result = with_size(request, launched);
+    }
+    count_launch(request->counted, reason);
+    if (__builtin_expect((word & OVERLAP_WORD_TRACED) != 0, 0))
+        launch_trace(request, reason, launched, raised, word, &found);
+    return result;
+}

@@ -1,0 +1,163 @@
+/* The functions of drivers themselves, and who gets ours instead. On AMD the driver is the HIP runtime.
+ *
+ * dlsym: the real function is asked first; its answer is replaced only if it is the driver's function of that very
+ * name. Vendors' own ways to ask (cuda/lookup.c, hip/lookup.c): likewise.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "vendor.h"
+
+void *real_functions[HOOK_COUNT][REAL_WAYS + 1];
+void *real_exports[HOOK_COUNT];
+
+/* In rows and not by pointers, which the loader would have to fill in at the start of every process. */
+static const char hook_names[HOOK_COUNT][104] = {
+#define DRIVER(name, body, parameters, ...) #name,
+#include "../cuda/driver.def"
+#include "../hip/driver.def"
+#undef DRIVER
+};
+
+#define ENDS(name, from_end, letter) (sizeof name > 6 && name[sizeof name - 1 - (from_end)] == (letter))
+const uint8_t hook_defaults[HOOK_COUNT] = {
+/* _ptsz, _ptds */
+#define DRIVER(name, body, parameters, ...)                                                                            \
+    ENDS(#name, 5, '_') && ENDS(#name, 4, 'p') && ENDS(#name, 3, 't') ? STREAM_OF_THREAD : STREAM_OF_CONTEXT,
+#include "../cuda/driver.def"
+#undef DRIVER
+/* _spt */
+#define DRIVER(name, body, parameters, ...)                                                                            \
+    ENDS(#name, 4, '_') && ENDS(#name, 3, 's') && ENDS(#name, 2, 'p') ? STREAM_OF_HIP_THREAD : STREAM_OF_HIP_DEVICE,
+#include "../hip/driver.def"
+#undef DRIVER
+};
+
+static const char *prefix_of(enum vendor vendor) {
+    return vendor == VENDOR_HIP ? "libamdhip64.so" : "libcuda.so";
+}
+static int first_of(enum vendor vendor) {
+    return vendor == VENDOR_HIP ? HOOK_CUDA_COUNT : 0;
+}
+static int end_of(enum vendor vendor) {
+    return vendor == VENDOR_HIP ? HOOK_COUNT : HOOK_CUDA_COUNT;
+}
+
+/* The driver of this process, by vendor: the first that anybody used through us. Written once, by whoever comes first,
+ * then read only. */
+static struct {
+    uint32_t state; /* 0: none yet, 1: being written, 2: ready */
+    struct overlap_object object;
+} known[VENDORS];
+
+static bool adopt(enum vendor vendor, const struct overlap_object *object) {
+    uint32_t none = 0;
+    if (!__atomic_compare_exchange_n(&known[vendor].state, &none, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
+        return overlap_wait(&known[vendor].state, 2) && known[vendor].object.base == object->base;
+    known[vendor].object = *object;
+    for (int hook = first_of(vendor); hook < end_of(vendor); hook++)
+        __atomic_store_n(&real_exports[hook], overlap_object_symbol(object, hook_names[hook]), __ATOMIC_RELEASE);
+    vendor_met(vendor, object);
+    __atomic_store_n(&known[vendor].state, 2, __ATOMIC_RELEASE);
+    return true;
+}
+
+bool real_ready(enum vendor vendor) {
+    return __atomic_load_n(&known[vendor].state, __ATOMIC_ACQUIRE) == 2;
+}
+
+bool real_holds(enum vendor vendor, uintptr_t address) {
+    return real_ready(vendor) && address >= known[vendor].object.start && address < known[vendor].object.end;
+}
+
+bool real_is(enum vendor vendor, const void *address) {
+    struct overlap_object object;
+    const uintptr_t at = (uintptr_t)address;
+    return real_holds(vendor, at) ||
+           (overlap_object_at(at, &object) && strncmp(object.name, prefix_of(vendor), strlen(prefix_of(vendor))) == 0 &&
+            adopt(vendor, &object));
+}
+
+bool real_remember(enum overlap_way way, enum hook hook, void *address) {
+    void *before = NULL;
+    return __atomic_compare_exchange_n(&real_functions[hook][way], &before, address, false, __ATOMIC_RELEASE,
+                                       __ATOMIC_ACQUIRE) ||
+           before == address;
+}
+
+void *real_find(enum hook hook, uintptr_t site) {
+    const int saved = errno;
+    const enum vendor vendor = hook_vendor(hook);
+    struct overlap_object object;
+    void *address = overlap_scope_symbol(site, hook_names[hook]);
+    if (!address) /* a driver that was opened for others only */
+        address = overlap_next_symbol(hook_names[hook], prefix_of(vendor));
+    errno = saved; /* of the loader's own search */
+    if (!address)
+        return NULL;
+    real_is(vendor, address); /* somebody else's wrapper is as good to call, but then we know no driver by it */
+    if (!real_ready(vendor) && overlap_object_named(prefix_of(vendor), &object))
+        adopt(vendor, &object);
+    real_remember(OVERLAP_WAY_symbol, hook, address);
+    overlap_object_pin((uintptr_t)address);
+    errno = saved; /* of the loader's own search */
+    return address;
+}
+
+/* Most names that are asked for are not ours: two letters in their middle tell, before any comparison of strings. */
+int real_named(enum vendor vendor, const char *name) {
+    const size_t at = vendor == VENDOR_HIP ? 3 : 2;
+    for (int hook = first_of(vendor); name[at] && hook < end_of(vendor); hook++)
+        if (hook_names[hook][at] == name[at] && hook_names[hook][at + 1] == name[at + 1] &&
+            strcmp(hook_names[hook], name) == 0)
+            return hook;
+    return -1;
+}
+
+int real_by_address(enum vendor vendor, const void *address) {
+    for (int hook = first_of(vendor); hook < end_of(vendor); hook++)
+        if (real_exports[hook] == address)
+            return hook;
+    return -1;
+}
+
+const char *real_name(enum hook hook) {
+    return hook_names[hook];
+}
+
+/* ---- dlsym ---- */
+
+/* Behind the drivers' names come those of NVIDIA's runtime, and those that AMD's profilers look for. */
+int overlap_vendor_name(const char *name) {
+    if (name[0] == 'c' && name[2] != 'd')
+        return name[2] >= 'A' && name[2] <= 'Z' ? real_named(VENDOR_CUDA, name) : -1;
+    if (name[0] == 'r')
+        return table_named(name);
+    if (name[0] == 'h' || name[1] == 'Z' || name[2] == 'h')
+        return real_named(VENDOR_HIP, name);
+    const int hook = runtime_named(name);
+    return hook < 0 ? hook : HOOK_COUNT + hook;
+}
+
+void *overlap_vendor_symbol(int hook, void *real) {
+    if (hook >= TABLE_NAMES)
+        return overlap_is_ours((uintptr_t)real) ? table_symbol(hook) : NULL;
+    if (hook >= HOOK_COUNT) /* whoever asks a runtime itself gets its own function; it calls the driver all the same */
+        return overlap_is_ours((uintptr_t)real) && !runtime_is_behind(hook - HOOK_COUNT) ? OVERLAP_NO_SYMBOL : NULL;
+    const enum vendor vendor = hook_vendor((enum hook)hook);
+    if (overlap_is_ours((uintptr_t)real)) {
+        /* The global scope holds our wrapper; it counts only if a driver is behind it. */
+        real = overlap_next_symbol(hook_names[hook], prefix_of(vendor));
+        if (!real)
+            return OVERLAP_NO_SYMBOL; /* a machine without a driver must not look equipped */
+    }
+    if (!overlap_armed() || !real_is(vendor, real) || !real_remember(OVERLAP_WAY_dlsym, (enum hook)hook, real))
+        return NULL;
+    return vendor_thunk(vendor, OVERLAP_WAY_dlsym, (enum hook)hook);
+}
+
+bool overlap_vendor_present(void) {
+    struct overlap_object object;
+    return overlap_object_named(prefix_of(VENDOR_CUDA), &object) ||
+           overlap_object_named(prefix_of(VENDOR_HIP), &object);
+}

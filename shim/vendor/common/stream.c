@@ -1,0 +1,107 @@
+/* Streams of communication. Those that communication libraries create for themselves are raised when the policy says
+ * so, as the published method does: no collective runs on those of NCCL and RCCL (they carry copies and events), so this
+ * alone raises no communication launch. */
+#include "windows.h"
+
+bool stream_wanted(enum vendor vendor, uintptr_t site, int *priority) {
+    const struct overlap_settings *settings = overlap_armed();
+    const struct overlap_policy *policy = settings ? device_policy(device_current(vendor)) : NULL;
+    if (!policy || policy->stream_priority == OVERLAP_PRIORITY_INHERIT || policy->stream_creators.count == 0)
+        return false;
+    char library[256];
+    library_of(outer_site(site), library, sizeof library);
+    struct overlap_view view = overlap_table_view(settings->table);
+    return overlap_match_any(&view, policy->stream_creators, library) &&
+           device_priority(vendor, policy->stream_priority, policy->stream_priority_value, priority);
+}
+
+/* ---- Streams that we have raised ---- */
+
+uint64_t stream_key(vendor_stream stream, enum default_stream whose) {
+    const uintptr_t value = (uintptr_t)stream;
+    if (value == STREAM_PER_THREAD || (value == 0 && default_is_thread(whose)))
+        return (uint64_t)overlap_thread_id() << 8 | STREAM_PER_THREAD;
+    return value ? value : STREAM_LEGACY;
+}
+
+/* Streams of which we have set the priority, or tried to, once each. More than these stay as they are. */
+enum { TRIED = 64 };
+static struct tried {
+    uint64_t key;    /* 0: free */
+    uint32_t raised; /* the driver has taken it */
+} tried[TRIED];
+
+static struct tried *tried_find(uint64_t key) {
+    for (int i = 0; i < TRIED; i++)
+        if (__atomic_load_n(&tried[i].key, __ATOMIC_ACQUIRE) == key)
+            return &tried[i];
+    return NULL;
+}
+
+/* A place for a stream that has none; NULL: there is no more. */
+static struct tried *tried_new(uint64_t key) {
+    for (int i = 0; i < TRIED; i++) {
+        uint64_t none = 0;
+        if (__atomic_compare_exchange_n(&tried[i].key, &none, key, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+            __atomic_store_n(&tried[i].raised, 0, __ATOMIC_RELEASE);
+            return &tried[i];
+        }
+    }
+    return NULL;
+}
+
+void stream_note_raised(vendor_stream stream) {
+    struct tried *place = tried_new(stream_key(stream, STREAM_OF_CONTEXT));
+    if (place)
+        __atomic_store_n(&place->raised, 1, __ATOMIC_RELEASE);
+    launch_count(OVERLAP_COUNTER_STREAMS_RAISED);
+}
+
+bool stream_is_raised(vendor_stream stream, enum default_stream whose) {
+    struct tried *place = tried_find(stream_key(stream, whose));
+    return place && __atomic_load_n(&place->raised, __ATOMIC_ACQUIRE);
+}
+
+void stream_is_programs(vendor_stream stream, enum default_stream whose) {
+    struct tried *place = tried_find(stream_key(stream, whose));
+    if (place)
+        __atomic_store_n(&place->raised, 0, __ATOMIC_RELEASE);
+}
+
+uint32_t *stream_try(vendor_stream stream, enum default_stream whose) {
+    const uint64_t key = stream_key(stream, whose);
+    struct tried *place = tried_find(key) ? NULL : tried_new(key);
+    return place ? &place->raised : NULL;
+}
+
+/* ---- Calls that have the same form on both ---- */
+
+vendor_result stream_created(enum vendor vendor, const vendor_stream *stream, vendor_result result) {
+    if (result == VENDOR_SUCCESS && stream)
+        window_stream_made(vendor, *stream);
+    return result;
+}
+
+vendor_result stream_create_priority_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_stream *stream,
+                                          uint32_t flags, int priority) {
+    BEHIND((vendor_stream * stream, uint32_t flags, int priority));
+    int raised = priority;
+    if (stream_wanted(hook_vendor(hook), site, &raised) && raised != priority &&
+        real(stream, flags, raised) == VENDOR_SUCCESS) {
+        stream_note_raised(*stream);
+        return stream_created(hook_vendor(hook), stream, VENDOR_SUCCESS);
+    }
+    return stream_created(hook_vendor(hook), stream, real(stream, flags, priority));
+}
+
+/* Its address may be another stream's at once. */
+vendor_result stream_destroy_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_stream stream) {
+    BEHIND((vendor_stream stream));
+    struct overlap_order *order = windows();
+    struct tried *place = tried_find(stream_key(stream, STREAM_OF_CONTEXT));
+    if (place)
+        __atomic_store_n(&place->key, 0, __ATOMIC_RELEASE);
+    if (order && (uintptr_t)stream > STREAM_PER_THREAD)
+        overlap_order_stream_gone(order, (uint64_t)(uintptr_t)stream);
+    return real(stream);
+}

@@ -1,0 +1,384 @@
+/* What the two frontends share: everything that is the same on both vendors' GPUs. A frontend translates its vendor's words
+ * into launch facts; here core is asked, and the decision kept; the frontend makes one call of it.
+ *   abi.h      what the vendors' interfaces have in common
+ *   hook.h     entry points of both (their .def tables), which row is whose
+ *   question.def  what a frontend answers about its vendor
+ *   entry.h    how a row of a table becomes functions
+ *   real.c     the functions behind the doors, and what dlsym answers
+ *   hot.h      the hot path: one look into the cache, one jump
+ *   launch.c   launches that are not a direct hit: not proven yet, or traced
+ *   traced.c   launches that --trace writes down
+ *   facts.c    launches that the cache does not know: facts, decision, keeping it
+ *   device.c   devices: limits, policy, communication's footprint
+ *   handle.c   kernels: what a handle is, its name
+ *   size.c     which size the program asked for, where a node shows another
+ *   priority.c  which priority communication gets, and when it no longer does
+ *   stream.c   streams of communication libraries
+ *   windows.h  overlap windows: windows.c, order.c, capture.c, copy.c, exec.c, follow.c
+ */
+#pragma once
+
+#include "../../core/core.h"
+#include "../../sys/sys.h"
+#include "abi.h"
+#include "hook.h"
+
+#pragma GCC visibility push(hidden)
+
+struct request;
+struct handle;
+struct device;
+
+/* cuda_NAME and hip_NAME, and vendor_NAME, which asks the one that it is about. */
+#define QUESTION_VOID(result, name)                                                                                    \
+    result cuda_##name(void);                                                                                          \
+    result hip_##name(void);                                                                                           \
+    static inline result vendor_##name(enum vendor vendor) {                                                           \
+        return vendor == VENDOR_HIP ? hip_##name() : cuda_##name();                                                    \
+    }
+#define WITH_VENDOR(...) (enum vendor vendor, __VA_ARGS__)
+#define QUESTION(result, name, parameters, ...)                                                                        \
+    result cuda_##name parameters;                                                                                     \
+    result hip_##name parameters;                                                                                      \
+    static inline result vendor_##name WITH_VENDOR parameters {                                                        \
+        return vendor == VENDOR_HIP ? hip_##name(__VA_ARGS__) : cuda_##name(__VA_ARGS__);                              \
+    }
+#include "question.def"
+#undef QUESTION
+#undef QUESTION_VOID
+#undef WITH_VENDOR
+
+/* ---- real.c ---- */
+
+/* By hook and way in: symbol, dlsym, proc_address; the last one: behind a runtime's own table of functions. NULL until
+ * known. A thunk is given out only after its entry is set. */
+enum { REAL_WAYS = 3, REAL_TABLE = 3 };
+extern void *real_functions[HOOK_COUNT][REAL_WAYS + 1];
+
+/* Looks for what an exported wrapper stands in front of, as seen from `site`; NULL: there is no driver. */
+void *real_find(enum hook hook, uintptr_t site);
+
+static inline void *real_function(enum overlap_way way, enum hook hook, uintptr_t site) {
+    const int behind = way == OVERLAP_WAY_dispatch_table ? REAL_TABLE : (int)way;
+    void *real = __atomic_load_n(&real_functions[hook][behind], __ATOMIC_ACQUIRE);
+    return __builtin_expect(real != NULL, 1) ? real : real_find(hook, site);
+}
+
+/* In a body: the function behind it, or out. */
+#define BEHIND(parameters)                                                                                             \
+    vendor_result(*const real) parameters = (vendor_result(*) parameters)real_function(way, hook, site);               \
+    if (!real)                                                                                                         \
+    return VENDOR_NOT_INITIALIZED
+
+/* Has a driver (AMD: a runtime) been met, so that it may be asked? */
+bool real_ready(enum vendor vendor);
+
+/* May we look, and ask? */
+static inline bool armed_and_ready(enum vendor vendor) {
+    return overlap_armed() && real_ready(vendor);
+}
+
+/* The driver's own function behind a hook, for our calls; NULL before it was met, or where it has none. */
+extern void *real_exports[HOOK_COUNT];
+static inline void *real_own(enum hook hook) {
+    return __atomic_load_n(&real_exports[hook], __ATOMIC_ACQUIRE);
+}
+
+/* Does the address belong to the driver of this process? It is met by that. And where it was met already? */
+bool real_is(enum vendor vendor, const void *address);
+bool real_holds(enum vendor vendor, uintptr_t address);
+
+/* Remembers what is behind a way in; false if it is another function than the one we know. */
+bool real_remember(enum overlap_way way, enum hook hook, void *address);
+
+/* The row of a name; of a function that the driver exports; -1: none. And the name of a row. */
+int real_named(enum vendor vendor, const char *name);
+int real_by_address(enum vendor vendor, const void *address);
+const char *real_name(enum hook hook);
+
+/* Names that are no row of a driver, as numbers from HOOK_COUNT on (cuda/runtime.c): which row of runtime.def, -1: none; and
+ * is there a runtime behind it? And from TABLE_NAMES on (hip/table.c): a number or -1; what dlsym answers for it instead. */
+int runtime_named(const char *name);
+bool runtime_is_behind(int hook);
+enum { TABLE_NAMES = 1 << 16 };
+int table_named(const char *name);
+void *table_symbol(int number);
+
+/* ---- device.c ---- */
+
+#define NO_DEVICE (-1)
+
+struct device {
+    uint32_t state; /* 2: ready */
+    enum vendor vendor;
+    int ordinal;
+    uint32_t place;  /* in the statistics page; OVERLAP_DEVICES: none was left */
+    uint32_t policy; /* index, OVERLAP_NO_POLICY: none fits */
+    struct overlap_gpu gpu;
+    /* Communication: the component-wise maximum of what was seen, one word per component; `seen` is stored last. */
+    uint32_t seen;
+    struct overlap_footprint communication;
+};
+
+/* The device that the calling thread uses now, ready for decisions; NULL: none, or not known. */
+struct device *device_current(enum vendor vendor);
+struct device *device_at(enum vendor vendor, int ordinal);
+bool device_only_one(enum vendor vendor);
+
+/* In a forked child: devices are looked at and recorded anew. */
+void device_forked(void);
+
+/* Takes note of a communication kernel; true if the known footprint has grown. */
+bool device_learn(struct device *device, const char *kernel, const struct overlap_footprint *footprint);
+
+/* Copies communication's footprint; NULL while none is known. */
+const struct overlap_footprint *device_communication(const struct device *device, struct overlap_footprint *copy);
+
+/* The policy of a device, or NULL. */
+const struct overlap_policy *device_policy(const struct device *device);
+
+/* The priority that a policy's word means on the current device. False: leave it as it is. */
+bool device_priority(enum vendor vendor, uint32_t kind, int32_t value, int *priority);
+
+/* ---- priority.c ---- */
+
+/* The priority that communication launches get now, by the policy of the device. False: none, and *reason says why. */
+bool priority_for(enum vendor vendor, const struct overlap_policy *policy, int *priority, uint32_t *reason);
+
+/* What ends `auto` for good: communication runs at a priority of the program's own; a grid that fills the GPU in one wave
+ * runs beside communication; computation is in no hurry for it. */
+void priority_program_sets(void);
+void priority_one_wave_beside(void);
+void priority_unhurried(void);
+
+/* Has it ended because computation is in no hurry for communication? */
+bool priority_is_unhurried(void);
+bool priority_is_auto(enum vendor vendor, const struct overlap_policy *policy);
+
+/* The driver has refused a priority: launches get none from now on. */
+void priority_refused(void);
+
+/* ---- handle.c ---- */
+
+enum handle_kind {
+    HANDLE_FUNCTION = 1,     /* CUfunction: of one context */
+    HANDLE_KERNEL = 2,       /* CUkernel: of every device */
+    HANDLE_MODULE = 3,       /* of a library; owner: the library */
+    HANDLE_CONTEXT = 4,      /* of a green context; owner: that */
+    HANDLE_CLAIMED = 5,      /* a thread fills the slot */
+    HANDLE_HIP_FUNCTION = 6, /* hipFunction_t: of one device */
+    HANDLE_HIP_SYMBOL = 7    /* a function of the program that stands for a kernel: of every device */
+};
+
+enum handle_mark {
+    HANDLE_REFUSED = 1,         /* a changed launch was refused */
+    HANDLE_OCCUPANCY_ASKED = 2, /* the program asked how many of its blocks fit */
+    HANDLE_RAISED = 8,          /* communication that we launch at another priority */
+    HANDLE_SIZES_NOTED = 4,     /* size.c knows some of it */
+    HANDLE_COMMUNICATES = 16    /* launches of it are communication */
+};
+
+struct handle {
+    uint64_t value;           /* 0: free slot */
+    uint64_t owner;           /* module or library */
+    uint64_t context;         /* of a function... */
+    uint64_t kernel;          /* ...and the kernel that it came from, or 0 */
+    int32_t device;           /* of a function */
+    uint32_t kind;            /* enum handle_kind, 0: dead */
+    uint32_t marks;           /* enum handle_mark */
+    uint32_t registers;       /* AMD: of the code object, where it says more than the runtime; 0: nothing */
+    uint64_t cluster;         /* of the launches that were checked in clusters: cluster_of() + 1, 0: none yet */
+    uint32_t carveout_ours;   /* devices, by bit, where we have set the carve-out; a function has bit 0 only */
+    uint32_t carveout_closed; /* ...where we do not, any more */
+    uint32_t carveout_small;  /* ...where the program's is not the largest */
+    int32_t carveout_asked;   /* what the program has set last */
+    const char *name;         /* as given by the program, or by the driver; NULL: not known */
+};
+
+/* A handle that a call of the program has made; a function belongs to what is current. kernel: where a function was made
+ * from one that serves every device. name: may be NULL. */
+void handle_learn(void *value, enum handle_kind kind, void *owner, const char *name, void *kernel);
+struct handle *handle_find(const void *value);
+void handle_forget_owner(const void *owner);
+
+/* All handles of a kind end, or may have. */
+void handle_forget_kind(enum handle_kind kind);
+
+/* A context is gone: this one, or where it is NULL, the primary one of a device. */
+void handle_forget_context(const void *context, int device);
+
+/* The name, asked for once if the program did not give it; NULL: nobody knows. */
+const char *handle_name(struct handle *handle);
+
+static inline enum vendor handle_vendor(const struct handle *handle) {
+    return __atomic_load_n(&handle->kind, __ATOMIC_RELAXED) >= HANDLE_HIP_FUNCTION ? VENDOR_HIP : VENDOR_CUDA;
+}
+/* Does it serve every device? */
+static inline bool handle_is_everywhere(const struct handle *handle) {
+    return handle->kind == HANDLE_KERNEL || handle->kind == HANDLE_HIP_SYMBOL;
+}
+
+/* Decisions about a kernel, in all its forms, are made anew. */
+void handle_doubted(const struct handle *handle);
+
+/* Marks a kernel, in all its forms, for good; decisions about it are made anew. */
+void handle_mark(struct handle *handle, enum handle_mark mark);
+bool handle_is_marked(const struct handle *handle, enum handle_mark mark);
+
+/* The kernel that a function was made from, or NULL. */
+struct handle *handle_origin(const struct handle *handle);
+
+/* ---- size.c ---- */
+
+/* A launch that asks for so many bytes is made with so many, equal ones included. */
+void size_note(struct handle *handle, uint32_t asked, uint32_t launched);
+/* What was asked for where the driver shows so many. False: that, as far as we know, or not one size only. */
+bool size_asked(const struct handle *handle, uint32_t launched, uint32_t *asked);
+/* Is it a size that we launch the kernel with, and nobody has asked for? A program that reads it off a node asks for it. */
+bool size_is_ours(const struct handle *handle, uint32_t bytes);
+/* The handle means another kernel from now on. */
+void size_forget(const struct handle *handle);
+
+/* ---- launch.c ---- */
+
+extern struct overlap_cache launch_cache;
+
+/* Of the calling thread. launch_x86_64.S knows the places. */
+struct this_thread {
+    struct overlap_shard *shard; /* NULL: none of its own yet */
+    uintptr_t outer;             /* return address of the call of NVIDIA's runtime that it is in, or 0 */
+    /* The last answer about overlap windows: holds for this stream as long as *window_version is the same. */
+    uint64_t version; /* 0: none */
+    vendor_stream stream;
+    uint32_t whose;  /* enum default_stream */
+    uint32_t where;  /* enum overlap_where */
+    uint32_t left;   /* launches that may still take it */
+    uint32_t reason; /* outside: why */
+    uint64_t
+        *outside[2]; /* where launches outside are counted: those that would be shaped, grids of one wave; or NULL */
+    uint64_t newest, serial;
+    struct overlap_stream *of;
+    uintptr_t from; /* AMD: who made the call that the runtime passes on to us, or 0 */
+};
+extern const uint64_t *window_version;
+extern __thread struct this_thread this_thread __attribute__((tls_model("initial-exec")));
+
+/* Who calls, and which way in counts: the outermost of our wrappers says so. */
+static inline uintptr_t outer_site(uintptr_t site) {
+    return this_thread.outer ? this_thread.outer : site;
+}
+static inline enum overlap_way outer_way(enum overlap_way way) {
+    return this_thread.outer ? OVERLAP_WAY_runtime : way;
+}
+
+/* A launch, as the program asked for it. */
+struct request {
+    enum overlap_way way;     /* to the function behind the hook */
+    enum overlap_way counted; /* under which it is counted */
+    enum hook hook;
+    uintptr_t site; /* of the outermost call */
+    uint32_t flags; /* enum overlap_launch_flag, of the call itself */
+    void *function;
+    void **parameters;
+    void **extra;
+    vendor_launch config;
+    const void *more; /* AMD: what else the call says (struct hip_more); NULL: nothing */
+};
+
+/* The decision word of a launch from wherever it is kept, made if need be; 0: nobody decides here. *place: where it is
+ * kept, 0: nowhere. */
+uint64_t launch_word(const struct request *request, uint64_t *place);
+
+/* Makes ready what the launch of a changed size needs. False: the driver will not have it. */
+bool launch_prepare(const struct request *request, uint64_t *word, uint64_t place);
+
+/* The driver has refused what we changed, or its limit could not be raised: this kernel is left alone from now on. */
+void launch_leave_alone(const struct request *request, uint64_t place, bool launched);
+
+/* Counts a launch; moves some that were counted to another reason. */
+void launch_count_reason(enum overlap_way way, uint32_t reason);
+void launch_move_reason(enum overlap_way way, uint32_t from, uint32_t to, uint64_t count);
+
+/* Every launch of this thread shall come to launch_slow(), or no longer. */
+void launch_followed(bool on);
+
+/* --trace: writes the launch down. raised: at the word's priority; found: where it is. */
+struct overlap_found;
+void launch_trace(const struct request *request, uint32_t reason, uint32_t launched, bool raised, uint64_t word,
+                  const struct overlap_found *found);
+
+/* Everything that is not a direct hit in the cache. word: what the first look found, or 0. */
+vendor_result launch_slow(struct request *request, uint64_t word);
+
+/* Computation that gets another size which the driver has not taken yet, whose word is known, and that nobody traces. */
+vendor_result launch_changed(struct request *request, uint64_t word);
+
+/* Is this launch in other clusters than those that were checked? (cuda/cluster.c) */
+bool cluster_is_other(const struct request *request);
+/* Do as many clusters of it still fit, with so many dynamic bytes, as the rule keeps of the kernel's blocks? */
+bool cluster_fits(const struct request *request, struct handle *handle, const struct overlap_rule *rule,
+                  uint32_t dynamic);
+
+/* A communication launch was made: counted. */
+void launch_communicated(const struct request *request, uint32_t reason, bool raised);
+
+/* What makes the word of a computation launch depend on overlap windows (windows.h). */
+#define WINDOW_BITS (OVERLAP_WORD_WINDOWED | OVERLAP_WORD_WATCHED | OVERLAP_WORD_ORDERS)
+
+/* Adds one to a counter of the calling thread; takes some away that any thread has added. */
+void launch_count(enum overlap_counter counter);
+void launch_take_back(enum overlap_counter counter, uint64_t count);
+
+static inline uint64_t threads_of(const struct request *request) {
+    return (uint64_t)request->config.blockDimX * request->config.blockDimY * request->config.blockDimZ;
+}
+static inline uint64_t blocks_of(const struct request *request) {
+    return (uint64_t)request->config.gridDimX * request->config.gridDimY * request->config.gridDimZ;
+}
+static inline uint64_t key_of(const struct request *request) {
+    return overlap_cache_key(threads_of(request), request->config.sharedMemBytes, request->site);
+}
+
+/* Flags of the call, or else the device of a kernel of every device, take the top bits of the handle in the cache. */
+#define FLAG_SHIFT 61
+#define DEVICE_SHIFT OVERLAP_CACHE_HANDLE_BITS
+
+/* The handle under which the cache keeps it, unless its answers are kept by device. */
+static inline uint64_t place_of(const struct request *request) {
+    return (uint64_t)(uintptr_t)request->function | (uint64_t)request->flags << FLAG_SHIFT;
+}
+
+/* ---- facts.c ---- */
+
+/* The decision word of a launch that the cache does not hold under its plain handle. *place: where it is kept, 0:
+ * nowhere. */
+uint64_t facts_word(const struct request *request, uint64_t *place);
+
+/* Decisions that are being made meanwhile are not kept; whoever withdraws answers says so first. */
+void facts_changed(void);
+
+/* The basename of the library that holds an address, into name; "" if none does. */
+void library_of(uintptr_t site, char *name, size_t size);
+
+/* ---- stream.c ---- */
+
+/* A number for every stream, never 0. Of the default stream of a thread: another one for each. */
+uint64_t stream_key(vendor_stream stream, enum default_stream whose);
+
+/* The priority for a stream that this caller creates; false: leave it. */
+bool stream_wanted(enum vendor vendor, uintptr_t site, int *priority);
+
+/* We have given a new stream its priority. Have we? It is the program's own from now on. */
+void stream_note_raised(vendor_stream stream);
+bool stream_is_raised(vendor_stream stream, enum default_stream whose);
+void stream_is_programs(vendor_stream stream, enum default_stream whose);
+
+/* A stream was made, if the call has succeeded. Returns its result. */
+vendor_result stream_created(enum vendor vendor, const vendor_stream *stream, vendor_result result);
+
+/* A place to note whether a stream was raised that is tried once; NULL: it was tried, or there is none. */
+uint32_t *stream_try(vendor_stream stream, enum default_stream whose);
+
+#define DRIVER_BODY static inline __attribute__((always_inline)) vendor_result
+
+#pragma GCC visibility pop

@@ -1,0 +1,101 @@
+/* What cuGetProcAddress hands out: the driver is asked first, and its answer is replaced by the address that it returned, which is
+ * right for every version and every kind of default stream. */
+#include <string.h>
+
+#include "cuda.h"
+
+/* Names of which cuGetProcAddress gives out another function from some version on (cudaTypedefs.h 13.0). */
+static const struct {
+    char name[40];
+    int since;
+    enum hook hook;
+} newer[] = {
+    {"cuCtxDestroy", 4000, HOOK_cuCtxDestroy_v2},
+    {"cuCtxSynchronize", 13000, HOOK_cuCtxSynchronize_v2},
+    {"cuDevicePrimaryCtxRelease", 11000, HOOK_cuDevicePrimaryCtxRelease_v2},
+    {"cuDevicePrimaryCtxReset", 11000, HOOK_cuDevicePrimaryCtxReset_v2},
+    {"cuEventDestroy", 4000, HOOK_cuEventDestroy_v2},
+    {"cuEventElapsedTime", 12080, HOOK_cuEventElapsedTime_v2},
+    {"cuGetProcAddress", 12000, HOOK_cuGetProcAddress_v2},
+    {"cuGraphAddDependencies", 12030, HOOK_cuGraphAddDependencies_v2},
+    {"cuGraphAddKernelNode", 12000, HOOK_cuGraphAddKernelNode_v2},
+    {"cuGraphAddNode", 12030, HOOK_cuGraphAddNode_v2},
+    {"cuGraphExecKernelNodeSetParams", 12000, HOOK_cuGraphExecKernelNodeSetParams_v2},
+    {"cuGraphInstantiate", 11000, HOOK_cuGraphInstantiate_v2},
+    {"cuGraphKernelNodeGetParams", 12000, HOOK_cuGraphKernelNodeGetParams_v2},
+    {"cuGraphKernelNodeSetParams", 12000, HOOK_cuGraphKernelNodeSetParams_v2},
+    {"cuMemPrefetchAsync", 12020, HOOK_cuMemPrefetchAsync_v2},
+    {"cuMemcpy3DBatchAsync", 13000, HOOK_cuMemcpy3DBatchAsync_v2},
+    {"cuMemcpyBatchAsync", 13000, HOOK_cuMemcpyBatchAsync_v2},
+    {"cuStreamBatchMemOp", 11070, HOOK_cuStreamBatchMemOp_v2},
+    {"cuStreamBeginCapture", 10010, HOOK_cuStreamBeginCapture_v2},
+    {"cuStreamDestroy", 4000, HOOK_cuStreamDestroy_v2},
+    {"cuStreamUpdateCaptureDependencies", 12030, HOOK_cuStreamUpdateCaptureDependencies_v2},
+    {"cuStreamWaitValue32", 11070, HOOK_cuStreamWaitValue32_v2},
+    {"cuStreamWaitValue64", 11070, HOOK_cuStreamWaitValue64_v2},
+    {"cuStreamWriteValue32", 11070, HOOK_cuStreamWriteValue32_v2},
+    {"cuStreamWriteValue64", 11070, HOOK_cuStreamWriteValue64_v2},
+};
+
+/* The row of a name with an ending, -1: none. */
+static int hook_with(const char *name, const char *ending) {
+    char whole[72];
+    strcpy(whole, name);
+    strcat(whole, ending);
+    return real_named(VENDOR_CUDA, whole);
+}
+
+enum { SINCE_64_BIT = 3020, SINCE_PER_THREAD = 7000 }; /* where a request for less is for another function */
+
+/* A driver may return an inner function that it does not export; then the request says which one it is. */
+static int hook_requested(const char *symbol, int version, uint64_t flags) {
+    char name[64];
+    if (strncmp(symbol, "cu", 2) != 0 || strlen(symbol) > sizeof name - 8)
+        return -1;
+    strcpy(name, symbol);
+    int newest = version;
+    /* An older driver gives out what it has, whatever is asked for. */
+    if (driver.cuDriverGetVersion && driver.cuDriverGetVersion(&newest) == CUDA_SUCCESS && newest < version)
+        version = newest;
+    for (size_t i = 0; i < sizeof newer / sizeof *newer; i++)
+        if (version >= newer[i].since && strcmp(newer[i].name, symbol) == 0)
+            strcpy(name, real_name(newer[i].hook));
+    if (version >= SINCE_64_BIT &&
+        real_named(VENDOR_CUDA, name) < 0) /* of copies only those are here that 64-bit programs call */
+        strcat(name, "_v2");
+    if (version >= SINCE_PER_THREAD && flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) {
+        const int stream = hook_with(name, "_ptsz"), own = stream < 0 ? hook_with(name, "_ptds") : stream;
+        if (own >= 0)
+            return own;
+    }
+    return real_named(VENDOR_CUDA, name);
+}
+
+static void *replace(const char *symbol, int version, uint64_t flags, void *address) {
+    if (!symbol || !address || !overlap_armed() || !real_is(VENDOR_CUDA, address))
+        return address;
+    int hook = real_by_address(VENDOR_CUDA, address);
+    if (hook < 0)
+        hook = hook_requested(symbol, version, flags);
+    if (hook < 0 || !real_remember(OVERLAP_WAY_proc_address, (enum hook)hook, address))
+        return address;
+    return cuda_thunk(OVERLAP_WAY_proc_address, (enum hook)hook);
+}
+
+CUresult proc_address_body(enum overlap_way way, enum hook hook, uintptr_t site, const char *symbol, void **pfn,
+                           int version, uint64_t flags) {
+    REAL_OR_RETURN(cuGetProcAddress);
+    CUresult result = real(symbol, pfn, version, flags);
+    if (result == CUDA_SUCCESS && pfn)
+        *pfn = replace(symbol, version, flags, *pfn);
+    return result;
+}
+
+CUresult proc_address_v2_body(enum overlap_way way, enum hook hook, uintptr_t site, const char *symbol, void **pfn,
+                              int version, uint64_t flags, int *status) {
+    REAL_OR_RETURN(cuGetProcAddress_v2);
+    CUresult result = real(symbol, pfn, version, flags, status);
+    if (result == CUDA_SUCCESS && pfn)
+        *pfn = replace(symbol, version, flags, *pfn);
+    return result;
+}

@@ -1,0 +1,87 @@
+/* Calls that order streams and that only NVIDIA has: waits for memory and for other processes; contexts as a whole. */
+#include "../common/windows.h"
+#include "cuda.h"
+
+static uint64_t key_of_event(CUevent event) {
+    return (uint64_t)(uintptr_t)event;
+}
+
+CUresult stream_wait_value32_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream stream,
+                                  uint64_t address, uint32_t value, uint32_t flags) {
+    REAL_OR_RETURN(cuStreamWaitValue32);
+    return order_waits_unseen(hook, stream, real(stream, address, value, flags));
+}
+
+CUresult stream_wait_value64_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream stream,
+                                  uint64_t address, uint64_t value, uint32_t flags) {
+    REAL_OR_RETURN(cuStreamWaitValue64);
+    return order_waits_unseen(hook, stream, real(stream, address, value, flags));
+}
+
+CUresult stream_batch_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream stream, uint32_t count,
+                           CUstreamBatchMemOpParams *operations, uint32_t flags) {
+    REAL_OR_RETURN(cuStreamBatchMemOp);
+    bool waits = false;
+    for (uint32_t i = 0; operations && i < count && windows(); i++)
+        waits |= operations[i].operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ||
+                 operations[i].operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
+    CUresult result = real(stream, count, operations, flags);
+    if (waits)
+        return order_waits_unseen(hook, stream, result);
+    copy_made(stream, hook_default(hook));
+    return result;
+}
+
+CUresult stream_wait_external_body(enum overlap_way way, enum hook hook, uintptr_t site, const void *semaphores,
+                                   const void *params, uint32_t count, CUstream stream) {
+    REAL_OR_RETURN(cuWaitExternalSemaphoresAsync);
+    return order_waits_unseen(hook, stream, real(semaphores, params, count, stream));
+}
+
+CUresult context_synchronize_v2_body(enum overlap_way way, enum hook hook, uintptr_t site, CUcontext context) {
+    REAL_OR_RETURN(cuCtxSynchronize_v2);
+    struct overlap_order *order = windows();
+    struct overlap_seen seen;
+    if (!order)
+        return real(context);
+    overlap_order_see_context(order, context ? (uint64_t)(uintptr_t)context : window_context(VENDOR_CUDA), &seen);
+    CUresult result = real(context);
+    if (result == CUDA_SUCCESS)
+        window_saw(order, &seen);
+    return result;
+}
+
+/* An event for all of a context; and all of a context waits for one: then everything does. */
+static CUresult recorded_for_all(CUevent event, CUresult result) {
+    struct overlap_order *order = windows();
+    if (order && result == CUDA_SUCCESS)
+        overlap_order_event_unknown(order, key_of_event(event));
+    return result;
+}
+
+static CUresult all_wait(CUevent event, CUresult result) {
+    struct overlap_order *order = windows();
+    if (order && result == CUDA_SUCCESS)
+        overlap_order_waits(order, NULL, key_of_event(event));
+    return result;
+}
+
+CUresult context_record_body(enum overlap_way way, enum hook hook, uintptr_t site, CUcontext context, CUevent event) {
+    REAL_OR_RETURN(cuCtxRecordEvent);
+    return recorded_for_all(event, real(context, event));
+}
+
+CUresult context_wait_body(enum overlap_way way, enum hook hook, uintptr_t site, CUcontext context, CUevent event) {
+    REAL_OR_RETURN(cuCtxWaitEvent);
+    return all_wait(event, real(context, event));
+}
+
+CUresult green_record_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgreenCtx context, CUevent event) {
+    REAL_OR_RETURN(cuGreenCtxRecordEvent);
+    return recorded_for_all(event, real(context, event));
+}
+
+CUresult green_wait_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgreenCtx context, CUevent event) {
+    REAL_OR_RETURN(cuGreenCtxWaitEvent);
+    return all_wait(event, real(context, event));
+}

@@ -16,6 +16,10 @@ ENDINGS = {
     "BOTH": ("", "_ptsz"),
     "COPY_STREAM": ("", "_ptsz"),
     "COPY_HOST": ("", "_ptds"),
+    # AMD's
+    "COPY_ON": ("",),
+    "COPY_WAITS": ("",),
+    "COPY_WAITS_ON": ("",),
 }
 
 

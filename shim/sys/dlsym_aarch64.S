@@ -17,7 +17,7 @@
     cbz x1, .Lreal_\name
     ldrb w17, [x1]
     cmp w17, #'c'
-    b.ne .Lunderscore_\name
+    b.ne .Lother_\name
     ldrb w17, [x1, #1]
     cmp w17, #'u'
     b.ne .Lreal_\name
@@ -55,17 +55,46 @@
     cmp w17, #'S'
     b.eq .Lours_\name
     br x16
-.Lunderscore_\name:
+.Lother_\name:                          // hip..., __c..., __h..., _Z2..., rocp...
+    cmp w17, #'h'
+    b.eq .Lhip_\name
     cmp w17, #'_'
+    b.eq .Lunderscore_\name
+    cmp w17, #'r'
     b.ne .Lreal_\name
     ldrb w17, [x1, #1]
-    cmp w17, #'_'
+    cmp w17, #'o'
     b.ne .Lreal_\name
     ldrb w17, [x1, #2]
     cmp w17, #'c'
     b.ne .Lreal_\name
     ldrb w17, [x1, #3]
-    cmp w17, #'u'
+    cmp w17, #'p'
+    b.eq .Lours_\name
+    br x16
+.Lhip_\name:
+    ldrb w17, [x1, #1]
+    cmp w17, #'i'
+    b.ne .Lreal_\name
+    ldrb w17, [x1, #2]
+    cmp w17, #'p'
+    b.eq .Lours_\name
+    br x16
+.Lunderscore_\name:
+    ldrb w17, [x1, #1]
+    cmp w17, #'_'
+    b.eq .Lreserved_\name
+    cmp w17, #'Z'
+    b.ne .Lreal_\name
+    ldrb w17, [x1, #2]
+    cmp w17, #'2'
+    b.eq .Lours_\name
+    br x16
+.Lreserved_\name:
+    ldrb w17, [x1, #2]
+    cmp w17, #'c'
+    b.eq .Lours_\name
+    cmp w17, #'h'
     b.eq .Lours_\name
     br x16
 .Lanswer_\name:

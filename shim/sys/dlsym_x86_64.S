@@ -27,7 +27,7 @@
     test %rsi, %rsi
     je .Lreal_\name
     cmpb $'c', (%rsi)
-    jne .Lunderscore_\name
+    jne .Lother_\name
     cmpb $'u', 1(%rsi)
     jne .Lreal_\name
     movzbl 2(%rsi), %r11d               /* names of the driver go on with a capital, of its runtime with `da` and one */
@@ -63,14 +63,38 @@
     cmpb $'S', 4(%rsi)
     je .Lours_\name
     jmp *%rax
-.Lunderscore_\name:                     /* __cuda... */
+.Lother_\name:                          /* hip..., __c..., __h..., _Z2..., rocp... */
+    cmpb $'h', (%rsi)
+    je .Lhip_\name
     cmpb $'_', (%rsi)
+    je .Lunderscore_\name
+    cmpb $'r', (%rsi)
     jne .Lreal_\name
-    cmpb $'_', 1(%rsi)
+    cmpb $'o', 1(%rsi)
     jne .Lreal_\name
     cmpb $'c', 2(%rsi)
     jne .Lreal_\name
-    cmpb $'u', 3(%rsi)
+    cmpb $'p', 3(%rsi)
+    je .Lours_\name
+    jmp *%rax
+.Lhip_\name:
+    cmpb $'i', 1(%rsi)
+    jne .Lreal_\name
+    cmpb $'p', 2(%rsi)
+    je .Lours_\name
+    jmp *%rax
+.Lunderscore_\name:
+    cmpb $'_', 1(%rsi)
+    je .Lreserved_\name
+    cmpb $'Z', 1(%rsi)
+    jne .Lreal_\name
+    cmpb $'2', 2(%rsi)
+    je .Lours_\name
+    jmp *%rax
+.Lreserved_\name:
+    cmpb $'c', 2(%rsi)
+    je .Lours_\name
+    cmpb $'h', 2(%rsi)
     je .Lours_\name
     jmp *%rax
 .Lanswer_\name: /* OVERLAP_NO_SYMBOL is 1 */

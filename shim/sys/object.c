@@ -326,6 +326,14 @@ void overlap_object_pin(uintptr_t address) {
         open(search.path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
+bool overlap_open(const char *name) {
+    void *(*open)(const char *, int) = (void *(*)(const char *, int))overlap_dlsym(RTLD_NEXT, "dlopen");
+    const bool opened = open && open(name, RTLD_LAZY | RTLD_GLOBAL);
+    if (!opened)
+        forget_error();
+    return opened;
+}
+
 static bool defines_versions(const struct overlap_object *object) {
     const ElfW(Dyn) *dynamic = object->dynamic;
     while (dynamic && dynamic->d_tag != DT_NULL && dynamic->d_tag != DT_VERDEF)

@@ -50,8 +50,7 @@ static void read_variables(struct variables *found) {
     }
 }
 
-/* The value of a variable of somebody else, or NULL. */
-static const char *variable(const char *name) {
+const char *overlap_variable(const char *name) {
     size_t length = strlen(name);
     for (char **entry = environ; entry && *entry; entry++)
         if (strncmp(*entry, name, length) == 0 && (*entry)[length] == '=')
@@ -76,7 +75,7 @@ static int64_t number(const char *text) {
  * pyshim/launch/rank.py. */
 static int64_t first_number(const char *const *names) {
     for (; *names; names++) {
-        int64_t value = number(variable(*names));
+        int64_t value = number(overlap_variable(*names));
         if (value >= 0)
             return value;
     }

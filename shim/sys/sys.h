@@ -63,6 +63,12 @@ extern uint32_t overlap_closed;
 /* Does an address lie in this library? */
 bool overlap_is_ours(uintptr_t address);
 
+/* Opens a library for everybody; false: it is not there. */
+bool overlap_open(const char *name);
+
+/* The value of a variable now, or NULL. */
+const char *overlap_variable(const char *name);
+
 /* Keeps an object mapped that is used by address from now on, even if the program closes it. */
 void overlap_object_pin(uintptr_t address);
 

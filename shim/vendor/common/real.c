@@ -133,7 +133,7 @@ int overlap_vendor_name(const char *name) {
         return name[2] >= 'A' && name[2] <= 'Z' ? real_named(VENDOR_CUDA, name) : -1;
     if (name[0] == 'r')
         return table_named(name);
-    if (name[0] == 'h' || name[1] == 'Z' || name[2] == 'h')
+    if (name[0] == 'h' || name[1] == 'Z' || (name[0] == '_' && name[2] == 'h'))
         return real_named(VENDOR_HIP, name);
     const int hook = runtime_named(name);
     return hook < 0 ? hook : HOOK_COUNT + hook;

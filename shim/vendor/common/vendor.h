@@ -201,8 +201,8 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, const char *n
 struct handle *handle_find(const void *value);
 void handle_forget_owner(const void *owner);
 
-/* All handles of a kind end, or may have. */
-void handle_forget_kind(enum handle_kind kind);
+/* Handles of a kind of which we know no owner may end. */
+void handle_forget_unowned(enum handle_kind kind);
 
 /* A context is gone: this one, or where it is NULL, the primary one of a device. */
 void handle_forget_context(const void *context, int device);
@@ -258,7 +258,8 @@ struct this_thread {
         *outside[2]; /* where launches outside are counted: those that would be shaped, grids of one wave; or NULL */
     uint64_t newest, serial;
     struct overlap_stream *of;
-    uintptr_t from; /* AMD: who made the call that the runtime passes on to us, or 0 */
+    uintptr_t from;  /* AMD: who made the call that the runtime passes on to us, or 0 */
+    uint32_t inside; /* AMD: launches that are being made by us, and may come by again */
 };
 extern const uint64_t *window_version;
 extern __thread struct this_thread this_thread __attribute__((tls_model("initial-exec")));

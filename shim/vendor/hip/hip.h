@@ -1,0 +1,82 @@
+/* What the files of vendor/hip share, besides what both vendors' do (common/vendor.h). Which file does what:
+ *   entry.c   the doors: one thunk per entry point and way in, made from driver.def
+ *   table.c   the runtime's own table of functions, where it hands one out
+ *   lookup.c  what hipGetProcAddress and hipGetDriverEntryPoint hand out
+ *   answers.c what the shared half asks about HIP
+ *   launch.c  launches: from a call to a request, and back to a call
+ *   graph.c   nodes of graphs that the program builds itself; graphs become executable
+ *   module.c  calls that make and end kernels; code.c: registers that the runtime does not tell
+ *   query.c   what the program asks about occupancy
+ *   stream.c  streams, and the compute units that they may use
+ *   waits.c   calls that order streams and are not the same on NVIDIA
+ */
+#pragma once
+
+#include "../common/windows.h"
+#include "hip_abi.h"
+
+#pragma GCC visibility push(hidden)
+
+/* Types of the entry points: type_hipInit and so on. */
+#define DRIVER(name, body, parameters, ...) typedef hipError_t type_##name parameters;
+#include "driver.def"
+#undef DRIVER
+
+/* Bodies, one per row, or several rows' one. */
+#define PARAMETERS_OF(...) __VA_ARGS__
+#define DRIVER(name, body, parameters, ...)                                                                            \
+    hipError_t body(enum overlap_way way, enum hook hook, uintptr_t site, PARAMETERS_OF parameters);
+#define DRIVER_VOID(name, body) hipError_t body(enum overlap_way way, enum hook hook, uintptr_t site);
+#define DRIVER_LAUNCH(name, body, parameters, ...)
+#include "driver.def"
+#undef DRIVER
+
+/* In a body: the runtime's function, or out. */
+#define REAL_OR_RETURN(name)                                                                                           \
+    type_##name *real = (type_##name *)real_function(way, hook, site);                                                 \
+    if (!real)                                                                                                         \
+    return VENDOR_NOT_INITIALIZED
+
+/* Our own calls. Valid after real_ready(VENDOR_HIP) said true. */
+struct hip_calls {
+#define CALL(result, name, parameters) result(*name) parameters;
+#include "api.def"
+#undef CALL
+};
+extern struct hip_calls hip;
+
+/* ---- launch.c ---- */
+
+/* What a launch call says besides what every launch says. */
+struct hip_more {
+    uint32_t items[3]; /* of calls that give work-items and not workgroups */
+    uint32_t flags;
+    hipEvent_t start, stop; /* recorded before and behind the kernel; or NULL */
+    const hipLaunchConfig_t *config;
+};
+
+/* Everything that is not a direct hit in the cache. The request is whole but for site and counted. */
+hipError_t hip_launch(struct request *request, uintptr_t site);
+
+/* Is the function of such a call a hipFunction_t? Else it is a function of the program that stands for a kernel. */
+bool hip_launches_function(enum hook hook);
+
+/* ---- table.c ---- */
+
+/* Who has called, for a call that comes by the table. */
+static inline uintptr_t hip_table_site(uintptr_t site) {
+    const uintptr_t from = this_thread.from;
+    this_thread.from = 0;
+    return from ? from : site;
+}
+
+/* ---- code.c ---- */
+
+/* The kernels of an image that was loaded as this module, for this architecture (gfx90a). size: UINT64_MAX where the image
+ * says itself how long it is. */
+void code_learn(hipModule_t module, const void *image, uint64_t size, const char *architecture);
+void code_forget(hipModule_t module);
+/* Registers of a kernel of a module, by its descriptor; 0: not known. */
+uint32_t code_registers(hipModule_t module, const char *kernel);
+
+#pragma GCC visibility pop

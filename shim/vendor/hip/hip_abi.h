@@ -1,0 +1,109 @@
+/* The few declarations of AMD's HIP that the library needs, so that no toolkit is needed to build it. Layouts and values are
+ * those of hip_runtime_api.h 5.2 to 7.2, which agree on everything here but the properties of devices; tests/hip compares them
+ * where the header is installed. */
+#pragma once
+
+#include "../common/abi.h"
+
+typedef vendor_result hipError_t;
+typedef vendor_stream hipStream_t;
+typedef vendor_event hipEvent_t;
+typedef vendor_graph hipGraph_t;
+typedef vendor_node hipGraphNode_t;
+typedef vendor_exec hipGraphExec_t;
+typedef vendor_edge hipGraphEdgeData;
+typedef vendor_launch HIP_LAUNCH_CONFIG;
+typedef vendor_ipc_event hipIpcEventHandle_t;
+typedef void *hipFunction_t;
+typedef void *hipModule_t;
+typedef void *hipLibrary_t;
+typedef void *hipKernel_t;
+typedef void *hipCtx_t;
+typedef struct hipLaunchParams hipLaunchParams;                 /* passed on only */
+typedef struct hipFunctionLaunchParams hipFunctionLaunchParams; /* likewise */
+
+enum {
+    hipErrorOutOfMemory = 2,
+    hipErrorInvalidConfiguration = 9,
+};
+
+#ifndef OVERLAP_DIM3
+#define OVERLAP_DIM3
+typedef struct {
+    uint32_t x, y, z;
+} dim3;
+#endif
+
+/* By value. */
+typedef struct {
+    void *ptr;
+    size_t pitch, xsize, ysize;
+} hipPitchedPtr;
+typedef struct {
+    size_t width, height, depth;
+} hipExtent;
+
+/* 7.0 (node hip_6.5) */
+typedef struct {
+    dim3 gridDim, blockDim;
+    size_t dynamicSmemBytes;
+    hipStream_t stream;
+    vendor_attribute *attrs;
+    uint32_t numAttrs;
+} hipLaunchConfig_t;
+_Static_assert(sizeof(hipLaunchConfig_t) == 56, "as in hip_runtime_api.h");
+
+typedef struct {
+    dim3 blockDim;
+    void **extra;
+    const void *func; /* a function of the program that stands for a kernel */
+    dim3 gridDim;
+    void **kernelParams;
+    uint32_t sharedMemBytes;
+} hipKernelNodeParams;
+_Static_assert(sizeof(hipKernelNodeParams) == 64 && offsetof(hipKernelNodeParams, sharedMemBytes) == 56,
+               "as in hip_runtime_api.h");
+
+/* 6.1 */
+typedef struct {
+    int type;
+    int reserved0[3];
+    union {
+        int64_t reserved1[29];
+        hipKernelNodeParams kernel;
+        hipEvent_t event;
+    };
+    int64_t reserved2;
+} hipGraphNodeParams;
+_Static_assert(sizeof(hipGraphNodeParams) == 256, "as in hip_runtime_api.h");
+
+enum { hipGraphNodeTypeBatchMemOp = 14 };
+
+struct hipFuncAttributes {
+    int binaryVersion, cacheModeCA;
+    size_t constSizeBytes, localSizeBytes;
+    int maxDynamicSharedSizeBytes, maxThreadsPerBlock, numRegs, preferredShmemCarveout, ptxVersion;
+    size_t sharedSizeBytes;
+};
+_Static_assert(sizeof(struct hipFuncAttributes) == 56 && offsetof(struct hipFuncAttributes, sharedSizeBytes) == 48,
+               "as in hip_runtime_api.h");
+
+enum { HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 1, HIP_FUNC_ATTRIBUTE_NUM_REGS = 4 };
+
+/* hipDeviceProp_t, of which only these places are looked at: before 6.0, and since (hipGetDevicePropertiesR0600). */
+struct hip_properties {
+    uint32_t size, name, shared, threads_per_block, multiprocessors, threads, architecture, shared_per_multiprocessor;
+};
+#define HIP_PROPERTIES_R0000 {792, 0, 264, 280, 336, 344, 396, 376}
+#define HIP_PROPERTIES_R0600 {1472, 0, 296, 320, 388, 624, 1160, 1416}
+
+typedef struct {
+    char bytes[16];
+} hipUUID;
+
+/* Operations on memory in a stream, 6.4: of 48 bytes each, the kind first. */
+typedef union {
+    int operation;
+    uint64_t pad[6];
+} hipStreamBatchMemOpParams;
+enum { hipStreamMemOpWaitValue32 = 1, hipStreamMemOpWaitValue64 = 4 };

@@ -1,0 +1,303 @@
+/* Launches on AMD: from a call to a request, and from the request back to the call, with the size that was decided.
+ *
+ * One program calls one of many functions, and inside the runtime one of them may reach another through the procedure linkage
+ * table, where we stand as well. Every launch is decided once: by the call of the program, or, where that one could not be
+ * decided (hipLaunchByPtr), by the one that it reaches.
+ */
+#include "hot.h"
+
+/* ---- The call that the program made, with another size ---- */
+
+static dim3 grid_of(const vendor_launch *c) {
+    return (dim3){c->gridDimX, c->gridDimY, c->gridDimZ};
+}
+static dim3 block_of(const vendor_launch *c) {
+    return (dim3){c->blockDimX, c->blockDimY, c->blockDimZ};
+}
+/* x and y, as a dim3 is passed. */
+static uint64_t both(uint32_t x, uint32_t y) {
+    return (uint64_t)y << 32 | x;
+}
+
+static hipError_t launch_items(const struct request *request, void *real, uint32_t dynamic) {
+    const vendor_launch *c = &request->config;
+    const struct hip_more *more = request->more;
+    if (request->hook == HOOK_hipHccModuleLaunchKernel ||
+        request->hook ==
+            HOOK__Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_)
+        return ((type_hipHccModuleLaunchKernel *)real)(
+            request->function, more->items[0], more->items[1], more->items[2], c->blockDimX, c->blockDimY, c->blockDimZ,
+            dynamic, c->hStream, request->parameters, request->extra, more->start, more->stop);
+    return ((type_hipExtModuleLaunchKernel *)real)(
+        request->function, more->items[0], more->items[1], more->items[2], c->blockDimX, c->blockDimY, c->blockDimZ,
+        dynamic, c->hStream, request->parameters, request->extra, more->start, more->stop, more->flags);
+}
+
+static hipError_t launch_exc(const struct request *request, void *real, uint32_t dynamic) {
+    const struct hip_more *more = request->more;
+    hipLaunchConfig_t config = *more->config;
+    if (dynamic == request->config.sharedMemBytes)
+        return ((type_hipLaunchKernelExC *)real)(more->config, request->function, request->parameters);
+    config.dynamicSmemBytes = dynamic;
+    return ((type_hipLaunchKernelExC *)real)(&config, request->function, request->parameters);
+}
+
+static hipError_t launch(const struct request *request, void *real, uint32_t dynamic) {
+    const vendor_launch *c = &request->config;
+    const struct hip_more *more = request->more;
+    vendor_launch changed;
+    switch ((int)request->hook) {
+    case HOOK_hipLaunchKernel:
+    case HOOK_hipLaunchKernel_spt:
+        return ((type_hipLaunchKernel *)real)(request->function, both(c->gridDimX, c->gridDimY), c->gridDimZ,
+                                              both(c->blockDimX, c->blockDimY), c->blockDimZ, request->parameters,
+                                              dynamic, c->hStream);
+    case HOOK_hipModuleLaunchKernel:
+        return ((type_hipModuleLaunchKernel *)real)(request->function, c->gridDimX, c->gridDimY, c->gridDimZ,
+                                                    c->blockDimX, c->blockDimY, c->blockDimZ, dynamic, c->hStream,
+                                                    request->parameters, request->extra);
+    case HOOK_hipExtLaunchKernel:
+        return ((type_hipExtLaunchKernel *)real)(request->function, both(c->gridDimX, c->gridDimY), c->gridDimZ,
+                                                 both(c->blockDimX, c->blockDimY), c->blockDimZ, request->parameters,
+                                                 dynamic, c->hStream, more->start, more->stop, (int)more->flags);
+    case HOOK_hipLaunchKernelExC:
+        return launch_exc(request, real, dynamic);
+    case HOOK_hipDrvLaunchKernelEx:
+        changed = *c;
+        changed.sharedMemBytes = dynamic;
+        return ((type_hipDrvLaunchKernelEx *)real)(&changed, request->function, request->parameters, request->extra);
+    case HOOK_hipLaunchCooperativeKernel:
+    case HOOK_hipLaunchCooperativeKernel_spt:
+        return ((type_hipLaunchCooperativeKernel *)real)(request->function, grid_of(c), block_of(c),
+                                                         request->parameters, dynamic, c->hStream);
+    case HOOK_hipModuleLaunchCooperativeKernel:
+        return ((type_hipModuleLaunchCooperativeKernel *)real)(request->function, c->gridDimX, c->gridDimY, c->gridDimZ,
+                                                               c->blockDimX, c->blockDimY, c->blockDimZ, dynamic,
+                                                               c->hStream, request->parameters);
+    default:
+        return launch_items(request, real, dynamic);
+    }
+}
+
+/* What the runtime calls itself meanwhile is this launch. */
+hipError_t hip_launch_with(struct request *request, uint32_t dynamic) {
+    void *real = real_function(request->way, request->hook, request->site);
+    if (!real)
+        return VENDOR_NOT_INITIALIZED;
+    this_thread.inside++;
+    const hipError_t result = launch(request, real, dynamic);
+    this_thread.inside--;
+    return result;
+}
+
+bool hip_is_refusal(hipError_t result) {
+    return result == VENDOR_INVALID_VALUE || result == hipErrorOutOfMemory || result == hipErrorInvalidConfiguration ||
+           result == VENDOR_OUT_OF_RESOURCES || result == VENDOR_NOT_SUPPORTED;
+}
+
+hipError_t hip_communicate(struct request *request, uint64_t word, uint32_t *reason, bool *raised) {
+    (void)word, (void)reason;
+    *raised = false;
+    return hip_launch_with(request, request->config.sharedMemBytes);
+}
+
+bool hip_launches_function(enum hook hook) {
+    return !(hook == HOOK_hipLaunchKernel || hook == HOOK_hipLaunchKernel_spt || hook == HOOK_hipExtLaunchKernel ||
+             hook == HOOK_hipLaunchKernelExC || hook == HOOK_hipLaunchCooperativeKernel ||
+             hook == HOOK_hipLaunchCooperativeKernel_spt || hook == HOOK_hipGraphAddKernelNode);
+}
+
+/* ---- From a call to a request ---- */
+
+/* A launch that records an event behind its kernel. */
+static hipError_t launch_and_record(struct request *request, const struct hip_more *more) {
+    struct overlap_order *order = more && more->stop ? windows() : NULL;
+    struct overlap_stream *its =
+        order ? window_stream(order, request->config.hStream, hook_default(request->hook)) : NULL;
+    struct overlap_event *recording =
+        order ? overlap_order_recording(order, (uint64_t)(uintptr_t)more->stop, its) : NULL;
+    if (more && more->start) /* before the kernel: nobody who waits for it waits for more */
+        order_event_of_launch(more->start);
+    const hipError_t result = launch_slow(request, 0);
+    if (order) {
+        overlap_order_recorded(order, recording, its, result == VENDOR_SUCCESS);
+        window_after(order);
+    }
+    return result;
+}
+
+hipError_t hip_launch(struct request *request, uintptr_t site) {
+    const struct hip_more *more = request->more;
+    request->counted = request->way;
+    request->site = site;
+    if (this_thread.inside) /* part of a launch that was decided */
+        return hip_launch_with(request, request->config.sharedMemBytes);
+    if (this_thread.from && real_holds(VENDOR_HIP, site))
+        request->site = hip_table_site(site);
+    return launch_and_record(request, more);
+}
+
+#define NO_MORE NULL
+#define CONFIG(gx, gy, gz, bx, by, bz, bytes, on)                                                                      \
+    {.gridDimX = gx,                                                                                                   \
+     .gridDimY = gy,                                                                                                   \
+     .gridDimZ = gz,                                                                                                   \
+     .blockDimX = bx,                                                                                                  \
+     .blockDimY = by,                                                                                                  \
+     .blockDimZ = bz,                                                                                                  \
+     .sharedMemBytes = (uint32_t)(bytes),                                                                              \
+     .hStream = on}
+#define REQUEST(flags_, parameters_, extra_, more_, ...)                                                               \
+    struct request request = {.way = way,                                                                              \
+                              .hook = hook,                                                                            \
+                              .flags = flags_,                                                                         \
+                              .function = (void *)(uintptr_t)function,                                                 \
+                              .parameters = parameters_,                                                               \
+                              .extra = extra_,                                                                         \
+                              .more = more_,                                                                           \
+                              .config = CONFIG(__VA_ARGS__)}
+
+/* x and y of a dim3 as it is passed. */
+#define LOW(xy) ((uint32_t)(xy))
+#define HIGH(xy) ((uint32_t)((xy) >> 32))
+
+/* Sizes that do not fit are the runtime's to refuse, whatever they are. */
+static inline uint32_t bytes_of(size_t shared) {
+    return shared > UINT32_MAX ? UINT32_MAX : (uint32_t)shared;
+}
+
+hipError_t hip_host_body_slow(enum overlap_way way, enum hook hook, uintptr_t site, const void *function,
+                              uint64_t grid_xy, uint32_t grid_z, uint64_t block_xy, uint32_t block_z, void **arguments,
+                              size_t shared, hipStream_t stream) {
+    REQUEST(0, arguments, NULL, NO_MORE, LOW(grid_xy), HIGH(grid_xy), grid_z, LOW(block_xy), HIGH(block_xy), block_z,
+            bytes_of(shared), stream);
+    return hip_launch(&request, site);
+}
+
+hipError_t hip_module_body_slow(enum overlap_way way, enum hook hook, uintptr_t site, hipFunction_t function,
+                                uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y,
+                                uint32_t block_z, uint32_t shared, hipStream_t stream, void **parameters,
+                                void **extra) {
+    REQUEST(0, parameters, extra, NO_MORE, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream);
+    return hip_launch(&request, site);
+}
+
+hipError_t hip_ext_body_slow(enum overlap_way way, enum hook hook, uintptr_t site, const void *function,
+                             uint64_t grid_xy, uint32_t grid_z, uint64_t block_xy, uint32_t block_z, void **arguments,
+                             size_t shared, hipStream_t stream, hipEvent_t start, hipEvent_t stop, int flags) {
+    const struct hip_more more = {.start = start, .stop = stop, .flags = (uint32_t)flags};
+    REQUEST(0, arguments, NULL, &more, LOW(grid_xy), HIGH(grid_xy), grid_z, LOW(block_xy), HIGH(block_xy), block_z,
+            bytes_of(shared), stream);
+    return hip_launch(&request, site);
+}
+
+hipError_t hip_items_body_slow(enum overlap_way way, enum hook hook, uintptr_t site, hipFunction_t function,
+                               uint32_t items_x, uint32_t items_y, uint32_t items_z, uint32_t block_x, uint32_t block_y,
+                               uint32_t block_z, size_t shared, hipStream_t stream, void **parameters, void **extra,
+                               hipEvent_t start, hipEvent_t stop, uint32_t flags) {
+    const struct hip_more more = {.items = {items_x, items_y, items_z}, .start = start, .stop = stop, .flags = flags};
+    REQUEST(0, parameters, extra, &more, hip_groups(items_x, block_x), hip_groups(items_y, block_y),
+            hip_groups(items_z, block_z), block_x, block_y, block_z, bytes_of(shared), stream);
+    return hip_launch(&request, site);
+}
+
+hipError_t hip_items_old_body(enum overlap_way way, enum hook hook, uintptr_t site, hipFunction_t function,
+                              uint32_t items_x, uint32_t items_y, uint32_t items_z, uint32_t block_x, uint32_t block_y,
+                              uint32_t block_z, size_t shared, hipStream_t stream, void **parameters, void **extra,
+                              hipEvent_t start, hipEvent_t stop) {
+    return hip_items_body_slow(way, hook, site, function, items_x, items_y, items_z, block_x, block_y, block_z, shared,
+                               stream, parameters, extra, start, stop, 0);
+}
+
+static uint32_t flags_of(const vendor_attribute *attributes, uint32_t count) {
+    for (uint32_t i = 0; attributes && i < count; i++)
+        if (attributes[i].id == LAUNCH_ATTRIBUTE_COOPERATIVE && attributes[i].value.cooperative)
+            return OVERLAP_LAUNCH_COOPERATIVE;
+    return 0;
+}
+
+hipError_t hip_exc_body(enum overlap_way way, enum hook hook, uintptr_t site, const hipLaunchConfig_t *config,
+                        const void *function, void **arguments) {
+    REAL_OR_RETURN(hipLaunchKernelExC);
+    if (!config) /* the runtime's to refuse */
+        return real(config, function, arguments);
+    const struct hip_more more = {.config = config};
+    const dim3 grid = config->gridDim, block = config->blockDim;
+    REQUEST(flags_of(config->attrs, config->numAttrs), arguments, NULL, &more, grid.x, grid.y, grid.z, block.x, block.y,
+            block.z, bytes_of(config->dynamicSmemBytes), config->stream);
+    return hip_launch(&request, site);
+}
+
+hipError_t hip_drv_ex_body(enum overlap_way way, enum hook hook, uintptr_t site, const HIP_LAUNCH_CONFIG *config,
+                           hipFunction_t function, void **parameters, void **extra) {
+    REAL_OR_RETURN(hipDrvLaunchKernelEx);
+    if (!config)
+        return real(config, function, parameters, extra);
+    struct request request = {.way = way,
+                              .hook = hook,
+                              .flags = flags_of(config->attrs, config->numAttrs),
+                              .function = function,
+                              .parameters = parameters,
+                              .extra = extra,
+                              .config = *config};
+    return hip_launch(&request, site);
+}
+
+hipError_t hip_cooperative_body(enum overlap_way way, enum hook hook, uintptr_t site, const void *function, dim3 grid,
+                                dim3 block, void **arguments, uint32_t shared, hipStream_t stream) {
+    REQUEST(OVERLAP_LAUNCH_COOPERATIVE, arguments, NULL, NO_MORE, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+            shared, stream);
+    return hip_launch(&request, site);
+}
+
+hipError_t hip_module_cooperative_body(enum overlap_way way, enum hook hook, uintptr_t site, hipFunction_t function,
+                                       uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x,
+                                       uint32_t block_y, uint32_t block_z, uint32_t shared, hipStream_t stream,
+                                       void **parameters) {
+    REQUEST(OVERLAP_LAUNCH_COOPERATIVE, parameters, NULL, NO_MORE, grid_x, grid_y, grid_z, block_x, block_y, block_z,
+            shared, stream);
+    return hip_launch(&request, site);
+}
+
+/* ---- Launches that are counted and passed on ---- */
+
+/* Of one kernel for each of several devices. A count beyond all devices is the runtime's to refuse. */
+static void count_several(enum overlap_way way, uint32_t count, uint32_t reason) {
+    for (uint32_t i = 0; overlap_armed() && !this_thread.inside && count <= OVERLAP_DEVICES && i < count; i++)
+        launch_count_reason(way, reason);
+    copy_made(NULL, STREAM_OF_HIP_DEVICE);
+}
+
+hipError_t hip_multi_body(enum overlap_way way, enum hook hook, uintptr_t site, hipLaunchParams *launches, int count,
+                          uint32_t flags) {
+    REAL_OR_RETURN(hipLaunchCooperativeKernelMultiDevice);
+    count_several(way, (uint32_t)count,
+                  hook == HOOK_hipExtLaunchMultiKernelMultiDevice ? OVERLAP_REASON_unknown_footprint
+                                                                  : OVERLAP_REASON_cooperative);
+    this_thread.inside++;
+    const hipError_t result = real(launches, count, flags);
+    this_thread.inside--;
+    return result;
+}
+
+hipError_t hip_module_multi_body(enum overlap_way way, enum hook hook, uintptr_t site,
+                                 hipFunctionLaunchParams *launches, uint32_t count, uint32_t flags) {
+    REAL_OR_RETURN(hipModuleLaunchCooperativeKernelMultiDevice);
+    count_several(way, count, OVERLAP_REASON_cooperative);
+    this_thread.inside++;
+    const hipError_t result = real(launches, count, flags);
+    this_thread.inside--;
+    return result;
+}
+
+/* What was set up by hipConfigureCall is only known to the runtime, which calls hipModuleLaunchKernel: there it is decided, for
+ * the caller of this one. A runtime that does so out of our sight leaves the note where it is. */
+hipError_t hip_by_pointer_body(enum overlap_way way, enum hook hook, uintptr_t site, const void *function) {
+    REAL_OR_RETURN(hipLaunchByPtr);
+    this_thread.from = site;
+    const hipError_t result = real(function);
+    if (this_thread.from && overlap_armed() && result == VENDOR_SUCCESS)
+        launch_count_reason(way, OVERLAP_REASON_unknown_footprint);
+    this_thread.from = 0;
+    return result;
+}

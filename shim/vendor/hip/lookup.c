@@ -1,0 +1,53 @@
+/* What hipGetProcAddress and hipGetDriverEntryPoint hand out: the runtime is asked first; it answers with a symbol of its own
+ * (hip_device.cpp of ROCm's clr), so the address says which. */
+#include "hip.h"
+
+static void replace(void **function) {
+    void *const address = *function;
+    if (!address || !overlap_armed() || !real_is(VENDOR_HIP, address))
+        return;
+    const int hook = real_by_address(VENDOR_HIP, address);
+    if (hook >= 0 && real_remember(OVERLAP_WAY_proc_address, (enum hook)hook, address))
+        *function = hip_thunk(OVERLAP_WAY_proc_address, (enum hook)hook);
+}
+
+hipError_t hip_proc_address_body(enum overlap_way way, enum hook hook, uintptr_t site, const char *symbol, void **pfn,
+                                 int version, uint64_t flags, int *status) {
+    REAL_OR_RETURN(hipGetProcAddress);
+    hipError_t result = real(symbol, pfn, version, flags, status);
+    if (result == VENDOR_SUCCESS && pfn)
+        replace(pfn);
+    return result;
+}
+
+hipError_t hip_entry_point_body(enum overlap_way way, enum hook hook, uintptr_t site, const char *symbol,
+                                void **function, uint64_t flags, int *status) {
+    REAL_OR_RETURN(hipGetDriverEntryPoint);
+    hipError_t result = real(symbol, function, flags, status);
+    if (result == VENDOR_SUCCESS && function)
+        replace(function);
+    return result;
+}
+
+/* ---- The GPU is used ---- */
+
+static hipError_t opened(hipError_t result) {
+    if (result == VENDOR_SUCCESS)
+        overlap_page_opened();
+    return result;
+}
+
+hipError_t hip_init_body(enum overlap_way way, enum hook hook, uintptr_t site, uint32_t flags) {
+    REAL_OR_RETURN(hipInit);
+    return opened(real(flags));
+}
+
+hipError_t hip_set_device_body(enum overlap_way way, enum hook hook, uintptr_t site, int device) {
+    REAL_OR_RETURN(hipSetDevice);
+    return opened(real(device));
+}
+
+hipError_t hip_malloc_body(enum overlap_way way, enum hook hook, uintptr_t site, void **address, size_t bytes) {
+    REAL_OR_RETURN(hipMalloc);
+    return opened(real(address, bytes));
+}

@@ -1,0 +1,127 @@
+/* Calls that make kernels and end them. What is known of a kernel is withdrawn before the runtime ends it, because it may give
+ * the same address out again at once. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "hip.h"
+
+/* ---- Modules: their images say more than the runtime does ---- */
+
+static const char *architecture(void) {
+    const struct device *device = overlap_armed() ? device_current(VENDOR_HIP) : NULL;
+    return device && device_policy(device) ? (const char *)device->gpu.architecture : NULL;
+}
+
+static hipError_t loaded(const hipModule_t *module, const void *image, hipError_t result) {
+    const char *its = result == VENDOR_SUCCESS && module && image ? architecture() : NULL;
+    if (its)
+        code_learn(*module, image, UINT64_MAX, its);
+    return result;
+}
+
+/* Read again, from where the runtime has just read it. */
+hipError_t hip_module_load_body(enum overlap_way way, enum hook hook, uintptr_t site, hipModule_t *module,
+                                const char *file) {
+    REAL_OR_RETURN(hipModuleLoad);
+    const hipError_t result = real(module, file);
+    const int saved = errno;
+    const char *its = result == VENDOR_SUCCESS && module && file ? architecture() : NULL;
+    const int opened = its ? open(file, O_RDONLY | O_CLOEXEC) : -1;
+    struct stat about;
+    if (opened >= 0 && fstat(opened, &about) == 0 && about.st_size > 0) {
+        void *image = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, opened, 0);
+        if (image != MAP_FAILED) {
+            code_learn(*module, image, (uint64_t)about.st_size, its);
+            munmap(image, (size_t)about.st_size);
+        }
+    }
+    if (opened >= 0)
+        close(opened);
+    errno = saved;
+    return result;
+}
+
+hipError_t hip_module_data_body(enum overlap_way way, enum hook hook, uintptr_t site, hipModule_t *module,
+                                const void *image) {
+    REAL_OR_RETURN(hipModuleLoadData);
+    return loaded(module, image, real(module, image));
+}
+
+hipError_t hip_module_data_ex_body(enum overlap_way way, enum hook hook, uintptr_t site, hipModule_t *module,
+                                   const void *image, uint32_t count, void *options, void **values) {
+    REAL_OR_RETURN(hipModuleLoadDataEx);
+    return loaded(module, image, real(module, image, count, options, values));
+}
+
+hipError_t hip_module_function_body(enum overlap_way way, enum hook hook, uintptr_t site, hipFunction_t *function,
+                                    hipModule_t module, const char *name) {
+    REAL_OR_RETURN(hipModuleGetFunction);
+    const hipError_t result = real(function, module, name);
+    if (result != VENDOR_SUCCESS || !function || !overlap_armed())
+        return result;
+    handle_learn(*function, HANDLE_HIP_FUNCTION, module, name, NULL);
+    struct handle *handle = handle_find(*function);
+    if (handle && name)
+        __atomic_store_n(&handle->registers, code_registers(module, name), __ATOMIC_RELAXED);
+    return result;
+}
+
+/* Functions that we have met by their launches only may be of any module. */
+hipError_t hip_module_unload_body(enum overlap_way way, enum hook hook, uintptr_t site, hipModule_t module) {
+    REAL_OR_RETURN(hipModuleUnload);
+    handle_forget_owner(module);
+    handle_forget_unowned(HANDLE_HIP_FUNCTION);
+    code_forget(module);
+    return real(module);
+}
+
+/* ---- Libraries (7.2), symbols ---- */
+
+hipError_t hip_library_kernel_body(enum overlap_way way, enum hook hook, uintptr_t site, hipKernel_t *kernel,
+                                   hipLibrary_t library, const char *name) {
+    REAL_OR_RETURN(hipLibraryGetKernel);
+    const hipError_t result = real(kernel, library, name);
+    if (result == VENDOR_SUCCESS && kernel && overlap_armed())
+        handle_learn(*kernel, HANDLE_HIP_FUNCTION, library, name, NULL);
+    return result;
+}
+
+hipError_t hip_library_unload_body(enum overlap_way way, enum hook hook, uintptr_t site, hipLibrary_t library) {
+    REAL_OR_RETURN(hipLibraryUnload);
+    handle_forget_owner(library);
+    return real(library);
+}
+
+/* Both are the same kernel from then on. */
+hipError_t hip_function_of_symbol_body(enum overlap_way way, enum hook hook, uintptr_t site, hipFunction_t *function,
+                                       const void *symbol) {
+    REAL_OR_RETURN(hipGetFuncBySymbol);
+    const hipError_t result = real(function, symbol);
+    if (result != VENDOR_SUCCESS || !function || !armed_and_ready(VENDOR_HIP))
+        return result;
+    if (!handle_find(symbol))
+        handle_learn((void *)(uintptr_t)symbol, HANDLE_HIP_SYMBOL, NULL, NULL, NULL);
+    handle_learn(*function, HANDLE_HIP_FUNCTION, NULL, NULL, (void *)(uintptr_t)symbol);
+    return result;
+}
+
+/* A library of the program goes, and its kernels with it. Which they are was not noted (answers.c): all are met anew. */
+hipError_t hip_unregister_body(enum overlap_way way, enum hook hook, uintptr_t site, void **modules) {
+    REAL_OR_RETURN(__hipUnregisterFatBinary);
+    handle_forget_unowned(HANDLE_HIP_SYMBOL);
+    handle_forget_unowned(HANDLE_HIP_FUNCTION);
+    return real(modules);
+}
+
+hipError_t hip_device_reset_body(enum overlap_way way, enum hook hook, uintptr_t site) {
+    REAL_OR_RETURN(hipDeviceReset);
+    if (armed_and_ready(VENDOR_HIP))
+        handle_forget_context((const void *)(uintptr_t)hip_context(), NO_DEVICE);
+    const hipError_t result = real();
+    if (result == VENDOR_SUCCESS)
+        window_device_over(VENDOR_HIP);
+    return result;
+}

@@ -1,0 +1,107 @@
+/* The runtime's own table of functions, which every exported function of it calls (ROCm 6.1 and newer). librocprofiler-register
+ * hands it out once, to whoever defines the two names below in the global scope. We put ourselves into it, and then hand it to
+ * the profiler that we stand in front of, if there is one: it stands in front of us.
+ *
+ * Then calls come that no symbol of ours has seen. What an exported function or dlsym has seen before it comes here still
+ * says who calls (this_thread.from). librocprofiler-register: source/lib/rocprofiler-register/rocprofiler_register.cpp.
+ */
+#include <string.h>
+
+#include "hip.h"
+
+/* Not before the smallest table that was ever handed out ends with a call of ours, and a table is no megabyte long. */
+enum { LEAST = 64 * 8, MOST = 1 << 16 };
+#define PROFILER "librocprofiler-sdk.so"
+
+static const struct {
+    uint16_t hook, place;
+} members[] = {
+#define TABLE(name, place) {HOOK_##name, place},
+#include "table.def"
+#undef TABLE
+};
+
+static bool is_function(const void *address) {
+    struct overlap_object object;
+    const uintptr_t at = (uintptr_t)address;
+    return real_holds(VENDOR_HIP, at) || (address && !overlap_is_ours(at) && overlap_object_at(at, &object));
+}
+
+/* Is it what it should be, as far as can be told? */
+static bool is_table(void *const *table, uint64_t *count) {
+    const uint64_t size = table ? (uint64_t)(uintptr_t)table[0] : 0;
+    *count = size / sizeof *table;
+    if (size < LEAST || size > MOST || size % sizeof *table)
+        return false;
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+        if (members[i].place < *count && !is_function(table[members[i].place]))
+            return false;
+    return true;
+}
+
+static void take(void **table) {
+    uint64_t count = 0;
+    if (!is_table(table, &count)) {
+        overlap_say(
+            "the table of functions that HIP hands out is not one that we know: launches are seen by their names", NULL,
+            NULL);
+        return;
+    }
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        const enum hook hook = (enum hook)members[i].hook;
+        void *none = NULL, *before = members[i].place < count ? table[members[i].place] : NULL;
+        if (!before || !__atomic_compare_exchange_n(&real_functions[hook][REAL_TABLE], &none, before, false,
+                                                    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+            continue;
+        real_is(VENDOR_HIP, before);
+        __atomic_store_n(&table[members[i].place], hip_thunk(OVERLAP_WAY_dispatch_table, hook), __ATOMIC_RELEASE);
+    }
+}
+
+/* ---- The two names ---- */
+
+/* What dlsym answers for them: ours only where we do something. */
+static const char names[2][32] = {"rocprofiler_set_api_table", "rocprofiler_configure"};
+
+int table_named(const char *name) {
+    for (int i = 0; i < 2; i++)
+        if (strcmp(name, names[i]) == 0)
+            return TABLE_NAMES + i;
+    return -1;
+}
+
+void *table_symbol(int number) {
+    if (overlap_armed())
+        return NULL;
+    void *next = overlap_next_symbol(names[number - TABLE_NAMES], PROFILER);
+    return next ? next : OVERLAP_NO_SYMBOL;
+}
+
+typedef int set_table(const char *name, uint64_t version, uint64_t instance, void **tables, uint64_t count);
+typedef void *configure(uint32_t version, const char *runtime, uint32_t priority, void *client);
+
+/* A profiler's tool asks for nothing of ours. */
+OVERLAP_EXPORT configure rocprofiler_configure;
+OVERLAP_EXPORT void *rocprofiler_configure(uint32_t version, const char *runtime, uint32_t priority, void *client) {
+    (void)version, (void)runtime, (void)priority, (void)client;
+    return NULL;
+}
+
+/* The profiler behind us; NULL: there is none. Where a tool waits for it that is loaded already, librocprofiler-register would
+ * have loaded it, had it not found us. */
+static set_table *profiler(void) {
+    void *found = overlap_next_symbol(names[0], PROFILER);
+    const bool wanted = overlap_next_symbol(names[1], PROFILER) || overlap_variable("ROCP_TOOL_LIBRARIES");
+    if (!found && wanted && (overlap_open(PROFILER ".1") || overlap_open(PROFILER ".0") || overlap_open(PROFILER)))
+        found = overlap_next_symbol(names[0], PROFILER);
+    return (set_table *)found;
+}
+
+OVERLAP_EXPORT set_table rocprofiler_set_api_table;
+OVERLAP_EXPORT int rocprofiler_set_api_table(const char *name, uint64_t version, uint64_t instance, void **tables,
+                                             uint64_t count) {
+    if (overlap_armed() && name && strcmp(name, "hip") == 0 && instance == 0 && tables && count > 0)
+        take(tables[0]);
+    set_table *next = profiler();
+    return next ? next(name, version, instance, tables, count) : 0;
+}

@@ -1,0 +1,43 @@
+/* Calls that order streams and have another form than on NVIDIA. */
+#include "hip.h"
+
+hipError_t hip_event_create_body(enum overlap_way way, enum hook hook, uintptr_t site, hipEvent_t *event) {
+    REAL_OR_RETURN(hipEventCreate);
+    struct overlap_order *order = windows();
+    hipError_t result = real(event);
+    if (order && result == VENDOR_SUCCESS && event) /* one that had its address is gone */
+        overlap_order_event_gone(order, (uint64_t)(uintptr_t)*event);
+    return result;
+}
+
+hipError_t hip_wait_value32_body(enum overlap_way way, enum hook hook, uintptr_t site, hipStream_t stream,
+                                 void *address, uint32_t value, uint32_t flags, uint32_t mask) {
+    REAL_OR_RETURN(hipStreamWaitValue32);
+    return order_waits_unseen(hook, stream, real(stream, address, value, flags, mask));
+}
+
+hipError_t hip_wait_value64_body(enum overlap_way way, enum hook hook, uintptr_t site, hipStream_t stream,
+                                 void *address, uint64_t value, uint32_t flags, uint64_t mask) {
+    REAL_OR_RETURN(hipStreamWaitValue64);
+    return order_waits_unseen(hook, stream, real(stream, address, value, flags, mask));
+}
+
+hipError_t hip_batch_body(enum overlap_way way, enum hook hook, uintptr_t site, hipStream_t stream, uint32_t count,
+                          hipStreamBatchMemOpParams *operations, uint32_t flags) {
+    REAL_OR_RETURN(hipStreamBatchMemOp);
+    bool waits = false;
+    for (uint32_t i = 0; operations && i < count && windows(); i++)
+        waits |= operations[i].operation == hipStreamMemOpWaitValue32 ||
+                 operations[i].operation == hipStreamMemOpWaitValue64;
+    hipError_t result = real(stream, count, operations, flags);
+    if (waits)
+        return order_waits_unseen(hook, stream, result);
+    copy_made(stream, hook_default(hook));
+    return result;
+}
+
+hipError_t hip_wait_external_body(enum overlap_way way, enum hook hook, uintptr_t site, const void *semaphores,
+                                  const void *params, uint32_t count, hipStream_t stream) {
+    REAL_OR_RETURN(hipWaitExternalSemaphoresAsync);
+    return order_waits_unseen(hook, stream, real(semaphores, params, count, stream));
+}

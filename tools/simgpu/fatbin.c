@@ -111,4 +111,3 @@ CUresult sim_load(const struct source *source, struct image *image) {
     }
     return load_ptx(source, 0, source->size_known ? source->bytes : LARGEST_IMAGE, image);
 }
-

@@ -91,7 +91,8 @@ static CUresult submit(const struct launch_request *request, struct stream *stre
         return capture(request, stream, config);
     struct op *const op = sim_stream_op(stream, sim_launch_kind(request));
     if (op->kind == OP_KERNEL)
-        sim_launch_fill(op, request, stream, request->has_priority ? request->priority : stream->priority, &stream->usable);
+        sim_launch_fill(op, request, stream, request->has_priority ? request->priority : stream->priority,
+                        &stream->usable);
     sim_stream_submit(stream, op);
     return CUDA_SUCCESS;
 }

@@ -108,7 +108,8 @@ static int barriers_of(const struct launch *launch) {
 
 bool sim_processor_fits(const struct gpu *gpu, const struct multiprocessor *processor, const struct launch *launch,
                         uint8_t *warps) {
-    return processor->count < gpu->blocks && processor->barriers + barriers_of(launch) <= BARRIERS && processor->shared + launch->shared <= room_for(processor, launch) &&
+    return processor->count < gpu->blocks && processor->barriers + barriers_of(launch) <= BARRIERS &&
+           processor->shared + launch->shared <= room_for(processor, launch) &&
            find_warps(gpu, processor, launch, warps);
 }
 

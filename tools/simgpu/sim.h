@@ -68,6 +68,7 @@ static inline const struct gpu *sim_gpu(int device) {
 
 CUresult sim_config_read(void);
 void sim_config_hide(void); /* devices that the environment makes invisible (hip/visible.c) */
+void sim_device_uuid(int device, char text[17]);
 double sim_bandwidth(const struct gpu *gpu); /* of its memory, in bytes a microsecond (device.c) */
 CUresult sim_costs_read(const char *path);
 struct cost sim_cost_of(const char *kernel);
@@ -155,6 +156,7 @@ struct kernel_image {
     int static_shared, max_threads, required_threads, local, constant, cluster[3];
     bool bound_written; /* the source says __launch_bounds__ */
     bool layout_known;
+    bool uniform; /* of AMD's: the grid is made of whole blocks */
     uint32_t parameters, parameter_room;
     struct parameter *parameter;
 };

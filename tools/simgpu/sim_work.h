@@ -167,7 +167,7 @@ struct launch_request {
     unsigned int cluster_size[3], preferred_cluster[3];
     int cluster; /* its blocks, of the launch or of the function; 0: none */
     bool has_cluster, cooperative, has_priority, has_carveout;
-    bool overshoots; /* of AMD's: taken by the runtime, but it ends its queue (hip/check.c) */
+    bool overshoots;              /* of AMD's: taken by the runtime, but it ends its queue (hip/check.c) */
     int carveout;                 /* in percent, stronger than the function's; -1: no preference */
     const struct sm_set *usable;  /* for this check alone; NULL: all of the device */
     int priority, asked_priority; /* in the range of the device, and as given */
@@ -276,7 +276,7 @@ struct footprint sim_launch_footprint(const struct launch_request *request);
 CUresult sim_launch_check(struct launch_request *request);
 CUresult sim_launch_parameters(struct launch_request *request, void **pointers, void **extra);
 CUresult sim_launch_attributes(struct launch_request *request, const CUlaunchAttribute *attributes, unsigned int count);
-bool sim_is_refused(const struct launch_request *request);         /* SIMGPU_REFUSE */
+bool sim_is_refused(const struct launch_request *request);        /* SIMGPU_REFUSE */
 bool sim_refused_in_graphs(const struct launch_request *request); /* SIMGPU_REFUSE_INSTANTIATE */
 enum op_kind sim_launch_kind(const struct launch_request *request);
 void sim_launch_fill(struct op *op, const struct launch_request *request, const struct stream *stream, int priority,

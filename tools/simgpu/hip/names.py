@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes names.def from the lists of names, dispatch-table.txt and api.def, and the version script of one runtime.
 
-    python tools/simgpu/hip/names.py > tools/simgpu/hip/names.def
-    python tools/simgpu/hip/names.py 7 > libamdhip64.so.7.map
+python tools/simgpu/hip/names.py > tools/simgpu/hip/names.def
+python tools/simgpu/hip/names.py 7 > libamdhip64.so.7.map
 """
 
 from __future__ import annotations

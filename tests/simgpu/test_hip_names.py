@@ -48,13 +48,14 @@ def test_only_one_of_its_own_functions_is_reached_by_name(runtimes: dict[int, Pa
 
 
 def test_what_a_newer_runtime_keeps_of_an_older_one() -> None:
-    lists = {
-        release: set((HIP / f"symbols-{release}.txt").read_text().split()) for release in ("5.2", "5.7", "6.4", "7.2")
-    }
-    launches = {name for name in lists["5.2"] if "Launch" in name and "Kernel" in name and "GGL" not in name}
+    def kept(release: str) -> set[str]:
+        """hiprtc has become a library of its own."""
+        lines = (HIP / f"symbols-{release}.txt").read_text().split()
+        return {line for line in lines if not line.startswith("hiprtc")}
+
+    launches = {name for name in kept("5.2") if "Launch" in name and "Kernel" in name and "GGL" not in name}
     assert len(launches) == 10
-    assert launches <= lists["5.7"]
-    assert {name for name in lists["5.7"] if not name.startswith("hiprtc")} <= lists["6.4"] <= lists["7.2"]
+    assert launches <= kept("5.7") <= kept("6.4") <= kept("7.2")
 
 
 def test_a_program_is_linked_with_it_and_runs(runtimes: dict[int, Path], version: int, tmp_path: Path) -> None:
@@ -100,7 +101,8 @@ def asked(call, name, *more):
     return [code, out.value, status.value]
 zero = C.c_uint64(0)
 answer([asked("hipGetProcAddress", "hipMalloc", 702, zero) == [0, address("hipMalloc"), 0],
-        asked("hipGetProcAddress", "hipGetDeviceProperties", 702, zero) == [0, address("hipGetDevicePropertiesR0600"), 0],
+        asked("hipGetProcAddress", "hipGetDeviceProperties", 702, zero)
+            == [0, address("hipGetDevicePropertiesR0600"), 0],
         asked("hipGetProcAddress", "hipGetDeviceProperties", 507, zero) == [0, address("hipGetDeviceProperties"), 0],
         asked("hipGetProcAddress", "hipNoSuch", 702, zero),
         asked("hipGetDriverEntryPoint", "hipLaunchKernel", zero) == [0, address("hipLaunchKernel"), 0],
@@ -129,7 +131,12 @@ REGISTER = """
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-static int mine(void **address, size_t bytes) { (void)address; printf("replaced %zu\\n", bytes); fflush(stdout); return 77; }
+static int mine(void **address, size_t bytes) {
+    (void)address;
+    printf("replaced %zu\\n", bytes);
+    fflush(stdout);
+    return 77;
+}
 int rocprofiler_register_library_api_table(const char *name, uint32_t (*import)(void), uint32_t version, void **tables,
                                            uint64_t count, uint64_t *identifier) {
     void **const table = tables[0];

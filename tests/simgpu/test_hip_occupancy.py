@@ -17,7 +17,8 @@ random.seed(7)
 wrong = []
 def up(value, unit): return -(-value // unit) * unit
 for index in range(40):
-    said, sgprs, static = random.randrange(1, 257), random.randrange(1, 113), random.choice([0, random.randrange(65536)])
+    said, sgprs = random.randrange(1, 257), random.randrange(1, 113)
+    static = random.choice([0, random.randrange(65536)])
     image = code_object([Kernel("k", vgprs=said, sgprs=sgprs, static_shared=static)])
     host, = hip.register(image, "k")
     f = hip.function(image, "k")

@@ -19,7 +19,8 @@ def test_streams_say_what_they_are(on_hip: Any, version: int) -> None:
         """
 least, greatest = C.c_int(), C.c_int()
 hip.hipDeviceGetStreamPriorityRange(C.byref(least), C.byref(greatest))
-s = [hip.new("hipStreamCreateWithPriority", 1, priority) for priority in (-5, -1, 0, 1, 7)] + [hip.new("hipStreamCreate")]
+s = [hip.new("hipStreamCreateWithPriority", 1, priority) for priority in (-5, -1, 0, 1, 7)]
+s.append(hip.new("hipStreamCreate"))
 def of(stream):
     flags, priority = C.c_uint(), C.c_int()
     hip.hipStreamGetFlags(stream, C.byref(flags)); hip.hipStreamGetPriority(stream, C.byref(priority))
@@ -64,7 +65,8 @@ mask, back = words([0, 0x5]), words([0] * 4)
 s = hip.new("hipExtStreamCreateWithCUMask", 2, mask)
 hip.hipExtStreamGetCUMask(s, 4, back)
 hip.launch(wide, 16, 64, 0, s); hip.hipStreamSynchronize(s)
-answer([list(back), hip.code("hipExtStreamCreateWithCUMask", C.byref(P()), 1, words([0])), hip.code("hipExtStreamGetCUMask", s, 3, back)])
+answer([list(back), hip.code("hipExtStreamCreateWithCUMask", C.byref(P()), 1, words([0])),
+        hip.code("hipExtStreamGetCUMask", s, 3, back)])
 """,
         costs=COSTS,
     )
@@ -128,9 +130,11 @@ hip.hipMemcpyAsync(h, d, size, 4, None); hip.hipMemcpyDtoH(back, h, size)
 s = hip.new("hipStreamCreate"); hip.hipMemcpyAsync_spt(m, d, size, 3, None)
 free, total = C.c_size_t(), C.c_size_t(); hip.hipMemGetInfo(C.byref(free), C.byref(total))
 none = hip.new("hipMalloc", C.c_size_t(0))
-codes = [hip.code("hipMemcpy", d, text, size, 9), hip.code("hipMemcpy", d, text, C.c_size_t(17), 1), hip.code("hipFree", None)]
+codes = [hip.code("hipMemcpy", d, text, size, 9), hip.code("hipMemcpy", d, text, C.c_size_t(17), 1),
+         hip.code("hipFree", None)]
 answer([back.value.decode(), attributes(d), attributes(h), attributes(m), attributes(text)[0], none.value, codes,
-        total.value >> 30, total.value - free.value, hip.code("hipFree", d), hip.code("hipHostFree", h), hip.code("hipFree", d)])
+        total.value >> 30, total.value - free.value,
+        hip.code("hipFree", d), hip.code("hipHostFree", h), hip.code("hipFree", d)])
 """,
         version,
     )
@@ -234,7 +238,8 @@ node.kernel.func = other
 two = hip.new("hipGraphAddNode", graph, C.byref(one), C.c_size_t(1), C.byref(node))
 device = hip.new("hipMalloc", C.c_size_t(64))
 class Memset(C.Structure):
-    _fields_ = [("dst", P), ("element", C.c_uint), ("height", C.c_size_t), ("pitch", C.c_size_t), ("value", C.c_uint), ("width", C.c_size_t)]
+    _fields_ = [("dst", P), ("element", C.c_uint), ("height", C.c_size_t), ("pitch", C.c_size_t), ("value", C.c_uint),
+                ("width", C.c_size_t)]
 fill = Memset(device, 1, 1, 0, ord("z"), 4)
 three = hip.new("hipGraphAddMemsetNode", graph, C.byref(two), C.c_size_t(1), C.byref(fill))
 back = C.create_string_buffer(8)

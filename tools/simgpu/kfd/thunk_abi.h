@@ -56,7 +56,7 @@ struct thunk_node {
     uint32_t domain;
     uint64_t unique_id;
     uint32_t vgpr_bytes_per_cu, sgpr_bytes_per_cu;
-    uint8_t reserved[12];
+    uint32_t dies, gpu_id, family; /* reserved before ROCm 6 */
 };
 
 enum thunk_heap { HEAP_SYSTEM = 0, HEAP_VRAM_PUBLIC = 1, HEAP_LDS = 4, HEAP_SCRATCH = 5, HEAP_MMIO_REMAP = 7 };

@@ -165,6 +165,9 @@ static void describe_gpu(struct thunk_node *node, const struct kfd_gpu *gpu, uin
         .unique_id = 0x5100000000000001 + index,
         .vgpr_bytes_per_cu = 512 * 1024,
         .sgpr_bytes_per_cu = 12800,
+        .dies = 1,
+        .gpu_id = 1000 + index,
+        .family = 141, /* AI: Vega and all that followed it in data centres */
     };
     for (size_t i = 0; gpu->name[i] != '\0'; i++)
         node->marketing_name[i] = (uint8_t)gpu->name[i];

@@ -4,9 +4,9 @@
 #include <hip/hip_runtime.h>
 
 // Uses so much LDS that the compiler must keep it.
-#define KEEP_LDS(bytes)                                                                                               \
-    __shared__ volatile int kept[(bytes) / 4];                                                                        \
-    kept[threadIdx.x] = *data;                                                                                        \
+#define KEEP_LDS(bytes)                                                                                                \
+    __shared__ volatile int kept[(bytes) / 4];                                                                         \
+    kept[threadIdx.x] = *data;                                                                                         \
     *data = kept[255 - threadIdx.x]
 
 // 248 vector and 32 accumulation registers, as librccl of ROCm 7.2 on gfx90a.

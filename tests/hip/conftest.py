@@ -26,7 +26,7 @@ def trixie() -> Path:
 
 @pytest.fixture(scope="session", params=["5.2", "5.7"])
 def libraries(request: pytest.FixtureRequest) -> Path | None:
-    """Where programs find their runtime: both must pass every test. None: beside the compiler, with this machine's libc."""
+    """Where programs find their runtime; every test runs with both. None: beside the compiler."""
     return None if request.param == "5.2" else request.getfixturevalue("trixie") / hip_world.LIBRARIES
 
 

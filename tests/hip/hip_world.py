@@ -1,6 +1,6 @@
 """AMD's own HIP runtimes, unmodified, on the simulated GPU: how programs for them are made and run.
 
-The parts are packages of Debian, unpacked (debian.py). Programs find them by their run path, so that the environment of a program
+The parts are packages of Debian, unpacked (debian.py). Programs find them by their run path, so that their environment
 holds nothing but the folder of the simulated thunk, SIMGPU and the log.
 """
 
@@ -65,7 +65,7 @@ TRIXIE = [
     "libzstd1",
     "zlib1g",
 ]
-RCCL = ["librccl1", "librocm-smi64-1"]
+RCCL = ["librccl-dev", "librccl1", "librocm-smi64-1"]  # 125 MB, the only large one
 
 NCCL, SMALL, LARGE, MFMA = (
     "ncclDevKernel_Generic_2",
@@ -117,7 +117,7 @@ def compile_hip(root: Path, source: Path, output: Path, *flags: str, runtime: Pa
 
 
 def link(libraries: Path) -> list[str]:
-    """A run path by old tags, which hold for the libraries of libraries, too; and the loader, if the folder has its own."""
+    """A run path by old tags, which hold for libraries of libraries too; and the loader, if the folder has its own."""
     flags = ["-Wl,--disable-new-dtags", f"-Wl,-rpath,{libraries}", "-Wl,--unresolved-symbols=ignore-in-shared-libs"]
     loader = libraries / "ld-linux-x86-64.so.2"
     return [*flags, f"-Wl,-rpath-link,{THUNK}", *([f"-Wl,--dynamic-linker={loader}"] if loader.exists() else [])]
@@ -129,9 +129,7 @@ def run(command: list[str], env: Mapping[str, str]) -> subprocess.CompletedProce
     return done
 
 
-def start(
-    command: list[str | Path], clean: Mapping[str, str], folder: Path, gpu: str = "mi250x", **more: str
-) -> Done:
+def start(command: list[str | Path], clean: Mapping[str, str], folder: Path, gpu: str = "mi250x", **more: str) -> Done:
     """Runs a program on the simulated GPU and reads the packets that it left."""
     log = folder / "packets.json"
     log.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The simulated thunk below real runtimes: what a program asks for is what arrives in the packets, and data arrives whole."""
+"""The simulated thunk below real runtimes: what a program asks for arrives in the packets, and data arrives whole."""
 
 from __future__ import annotations
 
@@ -59,9 +59,7 @@ def test_the_priority_of_a_stream_arrives_at_its_queue(
 
 
 @pytest.mark.parametrize("gpu", ["mi250x", "mi250x,2"])
-def test_bytes_arrive_by_every_way_of_copying(
-    build: Build, clean_environment: Clean, tmp_path: Path, gpu: str
-) -> None:
+def test_bytes_arrive_by_every_way_of_copying(build: Build, clean_environment: Clean, tmp_path: Path, gpu: str) -> None:
     done = start([build("copies")], clean_environment, tmp_path, gpu)
     assert done.stdout == f"wrong: 0, devices: {gpu[-1] if ',' in gpu else 1}\n", done.stderr
     assert done.packets == []  # the runtimes' own kernels are no launches

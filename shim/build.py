@@ -41,7 +41,10 @@ SOURCES = {
     "kfd": ("tools/simgpu/kfd/*.c",),
     "runtime12": ("tools/simgpu/runtime/*.c",),
     "runtime13": ("tools/simgpu/runtime/*.c",),
+    **dict.fromkeys(("hip5", "hip6", "hip7"), ("tools/simgpu/*.c", "tools/simgpu/hip/*.c")),
 }
+# The engine of the simulated driver without what is NVIDIA's alone.
+LEFT_OUT = {"hip": ("api.c", "lookup.c", "launch_check.c", "elf.c", "ptx.c", "fatbin.c")}
 FILES = {
     "shim": "liboverlap.so",
     "simgpu": "simgpu/libcuda.so.1",
@@ -50,6 +53,8 @@ FILES = {
     # Beside the driver, so that one folder in LD_LIBRARY_PATH is enough.
     "runtime12": "simgpu/libcudart.so.12",
     "runtime13": "simgpu/libcudart.so.13",
+    # A folder for each, so that a real one can take the place of one of them.
+    **{f"hip{version}": f"simgpu/hip{version}/libamdhip64.so.{version}" for version in (5, 6, 7)},
 }
 # glibc 2.17 is the oldest that the product runs on; a system compiler ties the result to its own glibc instead.
 ZIG_TARGET = "{machine}-linux-gnu.2.17"
@@ -102,7 +107,9 @@ def compiler() -> list[str]:
 
 
 def sources(artifact: str) -> list[str]:
-    return sorted(str(path.relative_to(ROOT)) for glob in SOURCES[artifact] for path in ROOT.glob(glob))
+    out = {f"tools/simgpu/{name}" for name in LEFT_OUT.get(artifact.rstrip("567"), ())}
+    found = {str(path.relative_to(ROOT)) for glob in SOURCES[artifact] for path in ROOT.glob(glob)}
+    return sorted(found - out)
 
 
 def arguments(artifact: str) -> list[str]:
@@ -127,6 +134,17 @@ def arguments(artifact: str) -> list[str]:
     return [*COMMON, *INCLUDES[artifact], *sources(artifact), "-ldl"]
 
 
+def hip_arguments(version: str, scratch: Path) -> list[str]:
+    """Of a simulated HIP runtime: with the names and version nodes of the real one. No -Bsymbolic: what is inside is
+    bound by the version script, and the one call by an exported name is meant to be seen."""
+    script = scratch / f"libamdhip64.so.{version}.map"
+    command = [sys.executable, str(ROOT / "tools" / "simgpu" / "hip" / "names.py"), version]
+    script.write_text(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    link = [f"-Wl,-soname,libamdhip64.so.{version}", f"-Wl,--version-script={script}", "-lm", "-ldl", "-pthread"]
+    flags = [*COMMON, *SHARED, *WARNINGS, *INCLUDES["simgpu"], f"-DSIMGPU_HIP={version}"]
+    return [*flags, *sources(f"hip{version}"), *link]
+
+
 def build_one(artifact: str, output: Path, cflags: Iterable[str] = ()) -> Path:
     """Compiles to a temporary name and renames: a running program keeps the file that it has mapped."""
     if not sources(artifact):
@@ -143,7 +161,9 @@ def build_one(artifact: str, output: Path, cflags: Iterable[str] = ()) -> Path:
         chosen = compiler()
         if artifact == "shim" and "ziglang" not in chosen:
             flags.append("-Wl,-z,noseparate-code")  # fewer mappings; zig's linker does not know the flag
-        command = [*chosen, *arguments(artifact), *flags, "-o", str(made)]
+        hip = artifact.startswith("hip")
+        given = hip_arguments(artifact[len("hip") :], Path(scratch)) if hip else arguments(artifact)
+        command = [*chosen, *given, *flags, "-o", str(made)]
         try:
             code = subprocess.run(command, cwd=ROOT, check=False).returncode
         except OSError as error:

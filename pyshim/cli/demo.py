@@ -54,6 +54,7 @@ def _runs(args: argparse.Namespace) -> Sequence[Run]:
     from pyshim.cli import ui
     from pyshim.demo import arms
     from pyshim.launch.simulate import parse
+    from pyshim.policy.gpus import NVIDIA
 
     if not (args.gpu or args.rule):
         missing = arms.real_gpu(os.environ)
@@ -69,6 +70,8 @@ def _runs(args: argparse.Namespace) -> Sequence[Run]:
         gpu = parse((args.gpu or DEFAULT_GPU).lower())
     except OverlapError as error:
         raise OverlapError(error.sentence, error.hint, USAGE) from error
+    if gpu.vendor != NVIDIA:
+        raise OverlapError(f"the demo's kernels are for GPUs of NVIDIA, not for {gpu.name}", "try --gpu h100", USAGE)
     return arms.simulate(gpu.key, os.environ)
 
 

@@ -141,7 +141,11 @@ def clean(base: Mapping[str, str]) -> dict[str, str]:
         kept["LD_PRELOAD"] = ":".join(preloaded)
     if "LD_LIBRARY_PATH" in kept:
         simulated = str(_native.SIMULATED_DRIVER.parent)
-        kept["LD_LIBRARY_PATH"] = ":".join(entry for entry in kept["LD_LIBRARY_PATH"].split(":") if entry != simulated)
+        kept["LD_LIBRARY_PATH"] = ":".join(
+            entry
+            for entry in kept["LD_LIBRARY_PATH"].split(":")
+            if entry != simulated and not entry.startswith(f"{simulated}/")
+        )
     return kept
 
 

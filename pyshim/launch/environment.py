@@ -26,6 +26,7 @@ class Settings(NamedTuple):
     launcher_pid: int | None = None
     simulated_driver: str | None = None  # folder that holds a libcuda.so.1
     simulated_gpu: str | None = None  # GPU:rule,COUNT
+    simulated_runtimes: tuple[str, ...] = ()  # of AMD's: files, the newest last, each in a folder of its own
     defaults: Mapping[str, str] = {}  # of policies: set only where the user has not
     all_ranks: Mapping[str, str] = {}  # likewise; with the library or without it, as ranks must not differ
 
@@ -41,7 +42,11 @@ def environment(base: Mapping[str, str], settings: Settings) -> dict[str, str]:
         for name, value in settings.defaults.items():
             result.setdefault(name, value)
     if settings.simulated_driver is not None and settings.simulated_gpu is not None:
-        result["LD_LIBRARY_PATH"] = _first(base.get("LD_LIBRARY_PATH", ""), settings.simulated_driver)
+        path = _first(base.get("LD_LIBRARY_PATH", ""), settings.simulated_driver)
+        for runtime in settings.simulated_runtimes:
+            path = _first(path, os.path.dirname(runtime))
+            result["TRITON_LIBHIP_PATH"] = runtime
+        result["LD_LIBRARY_PATH"] = path
         result["TRITON_LIBCUDA_PATH"] = settings.simulated_driver
         result["SIMGPU"] = settings.simulated_gpu
     return result

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 _BUILT = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "_lib")
 LIBRARY = os.path.join(_BUILT, "liboverlap.so")
 SIMULATED_DRIVER = os.path.join(_BUILT, "simgpu", "libcuda.so.1")
+SIMULATED_RUNTIMES = tuple(
+    os.path.join(_BUILT, "simgpu", f"hip{version}", f"libamdhip64.so.{version}") for version in (5, 6, 7)
+)
 
 
 class Request(NamedTuple):
@@ -71,7 +74,11 @@ def _simulate(request: Request, plan: Plan) -> Gpu | None:
             "the simulated GPU is not installed", "install the package again: pip install .", LAUNCHER_FAILED
         )
     plan.simulate = gpu.value
-    plan.settings = Settings(simulated_driver=os.path.dirname(SIMULATED_DRIVER), simulated_gpu=gpu.value)
+    plan.settings = Settings(
+        simulated_driver=os.path.dirname(SIMULATED_DRIVER),
+        simulated_gpu=gpu.value,
+        simulated_runtimes=SIMULATED_RUNTIMES if gpu.vendor == "amd" else (),
+    )
     number = f"{gpu.number} simulated " if gpu.number > 1 else "simulated "
     plan.remarks.append(f"{number}{gpu.name}, rule {gpu.rule}")
     return gpu

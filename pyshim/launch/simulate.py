@@ -14,6 +14,7 @@ class Gpu(NamedTuple):
     key: str  # h100
     name: str  # as the driver says it
     architecture: str  # sm_90
+    vendor: str
     rule: str
     number: int
 
@@ -30,10 +31,6 @@ def parse(text: str) -> Gpu:
     front, comma, number = text.partition(",")
     key, colon, rule = front.partition(":")
     gpus = {gpu.key: gpu for gpu in known() if gpu.simulated}
-    real = {gpu.key: gpu.name for gpu in known() if not gpu.simulated}
-    if key.lower() in real:
-        sentence = f"{real[key.lower()]} is known but cannot be simulated: only GPUs of NVIDIA can"
-        raise OverlapError(sentence, f"one of: {', '.join(sorted(gpus))}", LAUNCHER_FAILED)
     if key.lower() not in gpus:
         raise _unknown("simulated GPU", key, sorted(gpus))
     if colon and rule not in RULES:
@@ -42,7 +39,8 @@ def parse(text: str) -> Gpu:
         hint = f"write 1 to {MOST}: --simulate {key},2"
         raise OverlapError(f"{number!r} is not a number of GPUs", hint, LAUNCHER_FAILED)
     gpu = gpus[key.lower()]
-    return Gpu(gpu.key, gpu.name, gpu.architecture, rule or RULES[0], int(number) if comma else 1)
+    count = int(number) if comma else 1
+    return Gpu(gpu.key, gpu.name, gpu.architecture, gpu.vendor, rule or RULES[0], count)
 
 
 def _unknown(what: str, word: str, names: list[str] | tuple[str, ...]) -> OverlapError:

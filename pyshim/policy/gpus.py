@@ -12,6 +12,8 @@ from pyshim.errors import OverlapError
 from pyshim.policy.finding import closest
 
 NVIDIA, AMD = "nvidia", "amd"
+# Whose runtime or driver tools/simgpu has.
+SIMULATED = (NVIDIA, AMD)
 # How the architectures of each are called: sm_90, gfx90a.
 ARCHITECTURES = {NVIDIA: "sm_*", AMD: "gfx*"}
 
@@ -34,7 +36,7 @@ class KnownGpu(NamedTuple):
     @property
     def simulated(self) -> bool:
         """Whether --simulate takes it."""
-        return self.vendor == NVIDIA
+        return self.vendor in SIMULATED
 
 
 @functools.cache

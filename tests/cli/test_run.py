@@ -147,11 +147,6 @@ def test_off_is_off_and_silent(overlap_run, tmp_path):
         pytest.param(["--trace", "true"], "--trace needs --report DIR: that is where it writes", id="trace alone"),
         pytest.param(["--report", "/proc/x", "true"], "cannot be made", id="report that cannot be made"),
         pytest.param(["--simulate", "h10", "true"], "no simulated GPU is called 'h10'", id="unknown GPU"),
-        pytest.param(
-            ["--simulate", "mi250x", "true"],
-            "AMD Instinct MI250X is known but cannot be simulated: only GPUs of NVIDIA can",
-            id="a GPU that is not simulated",
-        ),
         pytest.param(["--simulate", "h100:held", "true"], "no dispatch rule is called 'held'", id="unknown rule"),
         pytest.param(["--simulate", "h100,0", "true"], "'0' is not a number of GPUs", id="no GPUs"),
         pytest.param(["--simulate", "h100,999", "true"], "'999' is not a number of GPUs", id="too many GPUs"),
@@ -253,6 +248,21 @@ def test_a_simulated_gpu(overlap_run, library):
     assert done.stderr == "overlap: 2 simulated NVIDIA H100 80GB HBM3, rule backfill\n"
     assert (seen["SIMGPU"], seen["TRITON_LIBCUDA_PATH"]) == ("h100:backfill,2", folder)
     assert seen["LD_LIBRARY_PATH"].split(":")[0] == folder
+
+
+def test_a_simulated_gpu_of_amd_brings_a_runtime_of_each_version_and_a_driver_without_gpus(overlap_run, library):
+    done = overlap_run("--policy", "observe", "--simulate", "mi250x", *SHOW)
+    seen = json.loads(done.stdout)
+    folder = str(_native.SIMULATED_DRIVER.parent)
+    assert done.stderr == "overlap: simulated AMD Instinct MI250X, rule hold\n"
+    assert seen["SIMGPU"] == "mi250x:hold,1"
+    assert seen["LD_LIBRARY_PATH"].split(":")[:4] == [f"{folder}/hip7", f"{folder}/hip6", f"{folder}/hip5", folder]
+    assert seen["TRITON_LIBHIP_PATH"] == f"{folder}/hip7/libamdhip64.so.7"
+    program = "import ctypes; [ctypes.CDLL(f'libamdhip64.so.{n}') for n in (5, 6, 7)]; c = ctypes.CDLL('libcuda.so.1')"
+    done = overlap_run(
+        "--policy", "observe", "--simulate", "mi250x", sys.executable, "-c", f"{program}; print(c.cuInit(0))"
+    )
+    assert done.stdout == "100\n", done.stderr
 
 
 def test_switched_off_there_is_no_simulated_gpu_either(overlap_run, library):

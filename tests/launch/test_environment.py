@@ -66,6 +66,14 @@ def test_the_simulated_driver_comes_first_and_an_empty_entry_keeps_its_place() -
     assert result["LD_LIBRARY_PATH"] == "/opt/simgpu:/a::/b"
 
 
+def test_simulated_runtimes_come_before_the_driver_and_triton_gets_the_newest() -> None:
+    settings = FULL._replace(simulated_runtimes=("/opt/simgpu/a/lib.5", "/opt/simgpu/b/lib.7"))
+    result = environment({"LD_LIBRARY_PATH": "/opt/simgpu/a:/x"}, settings)
+    assert result["LD_LIBRARY_PATH"] == "/opt/simgpu/b:/opt/simgpu/a:/opt/simgpu:/x"
+    assert result["TRITON_LIBHIP_PATH"] == "/opt/simgpu/b/lib.7"
+    assert environment(result, settings) == result
+
+
 def test_the_base_is_not_touched() -> None:
     base = {"A": "1"}
     environment(base, FULL)

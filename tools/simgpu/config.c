@@ -9,8 +9,10 @@
 #include "sim.h"
 
 #define GPU(key, name, major, minor, multiprocessors, threads, blocks, registers, shared, optin, gib)                  \
-    {#key, name, major, minor, multiprocessors, threads, blocks, registers, shared, optin, gib},
-#define AMD(...) /* not NVIDIA's: no driver of this one */
+    {#key, name, major, minor, multiprocessors, threads, blocks, registers, shared, optin, gib, NULL, 0},
+/* The limits are those of gpu.c; major and minor are in the architecture. */
+#define AMD(key, name, architecture, multiprocessors, shared, gib)                                                     \
+    {#key, name, 0, 0, multiprocessors, 4 * 8 * 64, 32, 4 * 512 * 64, shared, shared, gib, #architecture, 0},
 static const struct gpu gpus[] = {
 #include "gpu.def"
 };
@@ -81,6 +83,33 @@ static int read_kinds(const char *text, const struct gpu **kinds, const char **e
     return count;
 }
 
+/* gfx90a is 9.0, step a. */
+static void version_of(struct gpu *gpu) {
+    const char *const digits = gpu->architecture + 3;
+    const size_t length = strlen(digits);
+    for (size_t i = 0; i + 2 < length; i++)
+        gpu->major = gpu->major * 10 + digits[i] - '0';
+    gpu->minor = digits[length - 2] - '0';
+}
+
+/* Those of the other vendor are devices of the other library: here there are none of them. */
+static void take_ours(const struct gpu *const *kinds, int count) {
+    const int all = sim_config.devices;
+    sim_config.devices = 0;
+    for (int i = 0; i < all; i++) {
+        struct gpu *const gpu = &sim_config.gpus[sim_config.devices];
+        *gpu = *kinds[i % count];
+        if ((gpu->architecture != NULL) != IS_AMD)
+            continue;
+        if (IS_AMD)
+            version_of(gpu);
+        gpu->number = sim_config.devices++;
+    }
+#ifdef SIMGPU_HIP
+    sim_config_hide();
+#endif
+}
+
 /* GPU[+GPU...][:RULE][,COUNT] */
 static CUresult read_gpu(const char *text) {
     const struct gpu *kinds[MAX_DEVICES];
@@ -109,9 +138,8 @@ static CUresult read_gpu(const char *text) {
         }
         sim_config.devices = (int)devices;
     }
-    for (int i = 0; i < sim_config.devices; i++)
-        sim_config.gpus[i] = *kinds[i % count];
-    return CUDA_SUCCESS;
+    take_ours(kinds, count);
+    return sim_config.devices > 0 ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
 }
 
 /* A slice of a GPU (MIG) has fewer multiprocessors than its name says. */
@@ -203,7 +231,7 @@ static CUresult read_invalid(void) {
 
 CUresult sim_config_read(void) {
     const char *const gpu = path_of("SIMGPU");
-    CUresult result = read_gpu(gpu != NULL ? gpu : "h100");
+    CUresult result = read_gpu(gpu != NULL ? gpu : DEFAULT_GPU);
     if (result == CUDA_SUCCESS)
         result = read_multiprocessors();
     if (result == CUDA_SUCCESS)

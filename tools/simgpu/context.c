@@ -48,7 +48,7 @@ static struct context *context_new(CUdevice device, unsigned int flags) {
     context->limits[2] = 8 << 20;
     context->limits[4] = 2048;
     context->limits[5] = 64;
-    context->legacy = sim_stream_new(context, 0, LEAST_PRIORITY);
+    context->legacy = sim_stream_new(context, 0, NORMAL_PRIORITY);
     if (context->handle == NULL || context->legacy == NULL) {
         sim_handle_free(context->handle);
         free(context);

@@ -34,14 +34,22 @@ SIM_API CUresult cuDeviceGetName(char *name, int length, CUdevice device) {
     return CUDA_SUCCESS;
 }
 
+void sim_device_uuid(int device, char text[17]) {
+    char made[32];
+    snprintf(made, sizeof made, "simgpu-%-6.6s-%02u", sim_gpu(device)->key,
+             (unsigned int)sim_gpu(device)->number % 100);
+    memcpy(text, made, 16);
+    text[16] = '\0';
+}
+
 static CUresult get_uuid(CUuuid *uuid, CUdevice device) {
     SIM_CALL();
     if (uuid == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     if (sim_device_check(device) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_DEVICE;
-    char text[32];
-    snprintf(text, sizeof text, "simgpu-%-6.6s-%02u", sim_gpu(device)->key, (unsigned int)device % 100);
+    char text[17];
+    sim_device_uuid(device, text);
     memcpy(uuid->bytes, text, sizeof uuid->bytes);
     return CUDA_SUCCESS;
 }
@@ -81,7 +89,7 @@ SIM_API CUresult cuDeviceGetPCIBusId(char *text, int length, CUdevice device) {
         return CUDA_ERROR_INVALID_VALUE;
     if (sim_device_check(device) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_DEVICE;
-    snprintf(text, (size_t)length, "0000:%02X:00.0", device + 1);
+    snprintf(text, (size_t)length, "0000:%02X:00.0", sim_gpu(device)->number + 1);
     return CUDA_SUCCESS;
 }
 
@@ -90,8 +98,10 @@ SIM_API CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *text) {
     unsigned int domain, bus;
     if (device == NULL || text == NULL || sscanf(text, "%x:%x", &domain, &bus) != 2)
         return CUDA_ERROR_INVALID_VALUE;
-    *device = (int)bus - 1;
-    return domain == 0 ? sim_device_check(*device) : CUDA_ERROR_INVALID_DEVICE;
+    for (*device = 0; *device < sim_config.devices; ++*device)
+        if (domain == 0 && sim_gpu(*device)->number + 1 == (int)bus)
+            return CUDA_SUCCESS;
+    return CUDA_ERROR_INVALID_DEVICE;
 }
 
 /* Attributes that are the same on every GPU of the table; those not listed in either place are 0. */
@@ -107,7 +117,7 @@ static const struct attribute usual[] = {
     {5, 2147483647},
     {6, 65535},
     {7, 65535},
-    {8, 49152},
+    {8, DEFAULT_DYNAMIC},
     {9, 65536},
     {10, WARP},
     {11, 2147483647},
@@ -153,16 +163,17 @@ static const struct attribute usual[] = {
 };
 
 /* clock (kHz), memory clock (kHz), bus width (bits), L2 (bytes), memory bandwidth (GB/s): NVIDIA's data sheets of the
- * A40, L40S, A100 80GB SXM, H100 SXM, H200 and of one GPU of an HGX B200 */
+ * A40, L40S, A100 80GB SXM, H100 SXM, H200 and of one GPU of an HGX B200; AMD's of the MI250X (one die) and MI300X */
 struct speeds {
     const char *key;
     int clock, memory_clock, bus, l2, bandwidth;
 };
 
 static const struct speeds speeds[] = {
-    {"a40", 1740000, 7251000, 384, 6291456, 696},     {"l40s", 2520000, 9001000, 384, 100663296, 864},
-    {"a100", 1410000, 1593000, 5120, 41943040, 2039}, {"h100", 1980000, 2619000, 5120, 52428800, 3350},
-    {"h200", 1980000, 3201000, 6144, 62914560, 4800}, {"b200", 1965000, 3996000, 8192, 132644864, 8000},
+    {"a40", 1740000, 7251000, 384, 6291456, 696},      {"l40s", 2520000, 9001000, 384, 100663296, 864},
+    {"a100", 1410000, 1593000, 5120, 41943040, 2039},  {"h100", 1980000, 2619000, 5120, 52428800, 3350},
+    {"h200", 1980000, 3201000, 6144, 62914560, 4800},  {"b200", 1965000, 3996000, 8192, 132644864, 8000},
+    {"mi250x", 1700000, 1600000, 4096, 8388608, 1638}, {"mi300x", 2100000, 2525000, 8192, 4194304, 5300},
 };
 
 double sim_bandwidth(const struct gpu *gpu) {
@@ -195,7 +206,7 @@ static int attribute_of(int id, CUdevice device) {
     case 16:
         return gpu->multiprocessors;
     case 33:
-        return device + 1;
+        return gpu->number + 1;
     case 39:
         return gpu->threads;
     case 75:

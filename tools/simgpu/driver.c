@@ -16,6 +16,7 @@ static const double API_CALL_US = 2.0;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool initialized, forked, at_fork_installed;
 double sim_host_us;
+bool sim_queue_died;
 
 void sim_lock(void) {
     pthread_mutex_lock(&lock);

@@ -148,17 +148,18 @@ static void log_node(const struct launch_request *request, const struct stream *
 
 static struct op *node_op(const struct node *node, struct stream *stream, bool priorities) {
     const bool transfer = node->transfer != NULL;
-    const enum op_kind kind = node->type == NODE_KERNEL  ? OP_KERNEL
+    const enum op_kind kind = node->type == NODE_KERNEL  ? sim_launch_kind(&node->launch)
                               : node->type == NODE_BATCH ? OP_BATCH
                               : transfer                 ? OP_DELAY
                                                          : OP_NOTHING;
     int device = stream->context->device;
-    if (kind == OP_KERNEL)
+    if (node->type == NODE_KERNEL)
         device = node->launch.function->module->context->device;
     struct op *const op = sim_op_new(kind, device);
-    if (kind == OP_KERNEL) {
+    if (node->type == NODE_KERNEL) {
         const int priority = priorities ? node->launch.priority : stream->priority;
-        sim_launch_fill(op, &node->launch, stream, priority, sim_usable_of(node->context));
+        if (kind == OP_KERNEL)
+            sim_launch_fill(op, &node->launch, stream, priority, sim_usable_of(node->context));
         log_node(&node->launch, stream, priority, CUDA_SUCCESS);
     } else if (transfer)
         op->delay_us = node->transfer->us;

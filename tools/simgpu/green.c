@@ -180,7 +180,7 @@ SIM_API CUresult cuGreenCtxCreate(CUcontext *out, CUdevResourceDesc desc, CUdevi
     *green = (struct green){.handle = sim_handle_new(KIND_GREEN, green),
                             .context = context,
                             .usable = resources->origin.set,
-                            .stream = sim_stream_new(context, STREAM_NON_BLOCKING, LEAST_PRIORITY),
+                            .stream = sim_stream_new(context, STREAM_NON_BLOCKING, NORMAL_PRIORITY),
                             .id = sim_context_next_id(),
                             .next = context->greens};
     if (green->handle == NULL || green->stream == NULL)

@@ -1,4 +1,4 @@
-/* What a program hands over as code: cubin, fat binary or PTX text, from a file or from memory.
+/* What a program hands over as code, from a file or from memory; fatbin.c and hip/bundle.c know what it may be.
  *
  * Memory images come without their size, so their bytes are fetched with process_vm_readv, which stops where the
  * program's memory stops: a broken header is an error, never a crash.
@@ -11,22 +11,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "sim.h"
-
-static const uint32_t FATBIN_MAGIC = 0xba55ed50, WRAPPER_MAGIC = 0x466243b1, ELF_MAGIC = 0x464c457f;
-static const size_t LARGEST_IMAGE = (size_t)1 << 31;
-
-enum { FATBIN_PTX = 1, FATBIN_ELF = 2, FATBIN_COMPRESSED = 0x2000 | 0x8000 };
-
-struct source {
-    const uint8_t *data;
-    size_t bytes;
-    bool size_known;
-    const struct gpu *gpu; /* for which code is wanted */
-};
+#include "image.h"
 
 /* Copies bytes that may not be there. */
-static bool fetch(const struct source *source, size_t at, void *to, size_t bytes) {
+bool sim_fetch(const struct source *source, size_t at, void *to, size_t bytes) {
     if (source->size_known) {
         if (at > source->bytes || bytes > source->bytes - at)
             return false;
@@ -48,40 +36,22 @@ static bool fetch(const struct source *source, size_t at, void *to, size_t bytes
     return true;
 }
 
-static uint32_t read32(const uint8_t *at) {
-    uint32_t value;
-    memcpy(&value, at, sizeof value);
-    return value;
-}
-
-static uint64_t read64(const uint8_t *at) {
-    uint64_t value;
-    memcpy(&value, at, sizeof value);
-    return value;
-}
-
-static uint16_t read16(const uint8_t *at) {
-    uint16_t value;
-    memcpy(&value, at, sizeof value);
-    return value;
-}
-
 /* How long an ELF file is, by its own headers. 0: broken. */
-static size_t elf_extent(const struct source *source, size_t at) {
+size_t sim_elf_extent(const struct source *source, size_t at) {
     enum { HEADER = 64, SECTION = 64, NOBITS = 8 };
     uint8_t header[HEADER], section[SECTION];
-    if (!fetch(source, at, header, sizeof header))
+    if (!sim_fetch(source, at, header, sizeof header))
         return 0;
-    const uint64_t table = read64(header + 40);
-    const uint16_t entry = read16(header + 58), count = read16(header + 60);
+    const uint64_t table = sim_read64(header + 40);
+    const uint16_t entry = sim_read16(header + 58), count = sim_read16(header + 60);
     if (entry != SECTION || table > LARGEST_IMAGE)
         return 0;
     size_t extent = (size_t)table + (size_t)count * SECTION;
     for (uint16_t i = 0; i < count; i++) {
-        if (!fetch(source, at + (size_t)table + (size_t)i * SECTION, section, sizeof section))
+        if (!sim_fetch(source, at + (size_t)table + (size_t)i * SECTION, section, sizeof section))
             return 0;
-        const uint64_t offset = read64(section + 24), size = read64(section + 32);
-        if (read32(section + 4) == NOBITS)
+        const uint64_t offset = sim_read64(section + 24), size = sim_read64(section + 32);
+        if (sim_read32(section + 4) == NOBITS)
             continue;
         if (offset > LARGEST_IMAGE || size > LARGEST_IMAGE)
             return 0;
@@ -91,123 +61,19 @@ static size_t elf_extent(const struct source *source, size_t at) {
     return extent;
 }
 
-static bool runs_on(const struct gpu *gpu, int architecture) {
-    return architecture / 10 == gpu->major && architecture % 10 <= gpu->minor;
-}
-
-static CUresult load_elf(const struct source *source, size_t at, size_t bytes, struct image *image) {
+CUresult sim_load_elf(const struct source *source, size_t at, size_t bytes, struct image *image) {
     if (bytes == 0 || bytes > LARGEST_IMAGE)
         return CUDA_ERROR_INVALID_IMAGE;
     uint8_t *const copy = malloc(bytes);
     if (copy == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = CUDA_ERROR_INVALID_IMAGE;
-    if (fetch(source, at, copy, bytes))
+    if (sim_fetch(source, at, copy, bytes))
         result = sim_elf_read(copy, bytes, image);
     free(copy);
-    if (result == CUDA_SUCCESS && !runs_on(source->gpu, image->architecture))
+    if (result == CUDA_SUCCESS && !sim_runs_on(source->gpu, image->architecture))
         result = CUDA_ERROR_NO_BINARY_FOR_GPU;
     return result;
-}
-
-static CUresult load_ptx(const struct source *source, size_t at, size_t limit, struct image *image) {
-    size_t length = 0, room = 4096;
-    char *text = NULL;
-    for (;;) { /* up to the end of each page, so that no page beyond the text is asked for */
-        const size_t page = 4096 - ((uintptr_t)(source->data + at + length) & 4095);
-        const size_t wanted = limit - length < page ? limit - length : page;
-        if (length + wanted + 1 > room || text == NULL) {
-            room = 2 * (length + wanted + 1);
-            char *const grown = realloc(text, room);
-            if (grown == NULL)
-                break;
-            text = grown;
-        }
-        if (length > LARGEST_IMAGE || (wanted > 0 && !fetch(source, at + length, text + length, wanted)))
-            break;
-        const bool ends = wanted == 0 || memchr(text + length, '\0', wanted) != NULL;
-        length += wanted;
-        text[length] = '\0';
-        if (!ends)
-            continue;
-        const CUresult result = sim_ptx_read(text, image);
-        free(text);
-        return result;
-    }
-    free(text);
-    return CUDA_ERROR_INVALID_IMAGE;
-}
-
-struct candidate {
-    size_t at, bytes;
-    int kind, architecture;
-};
-
-static bool is_better(const struct gpu *gpu, const struct candidate *entry, const struct candidate *best) {
-    const int device = gpu->major * 10 + gpu->minor;
-    const bool fits = entry->kind == FATBIN_ELF ? runs_on(gpu, entry->architecture) : entry->architecture <= device;
-    if (!fits)
-        return false;
-    return entry->kind > best->kind || (entry->kind == best->kind && entry->architecture > best->architecture);
-}
-
-static CUresult load_fatbin(const struct source *source, struct image *image) {
-    enum { HEADER = 16, ENTRY = 48 };
-    uint8_t header[HEADER], entry[ENTRY];
-    if (!fetch(source, 0, header, sizeof header))
-        return CUDA_ERROR_INVALID_IMAGE;
-    size_t at = read16(header + 6);
-    const uint64_t total = read64(header + 8);
-    if (total > LARGEST_IMAGE || at < HEADER)
-        return CUDA_ERROR_INVALID_IMAGE;
-    const size_t end = at + (size_t)total;
-    struct candidate best = {0};
-    bool compressed = false;
-    while (at < end) {
-        if (end - at < ENTRY || !fetch(source, at, entry, sizeof entry))
-            return CUDA_ERROR_INVALID_IMAGE;
-        const uint32_t head = read32(entry + 4);
-        const uint64_t size = read64(entry + 8);
-        if (head < ENTRY || head > end - at || size > end - at - head)
-            return CUDA_ERROR_INVALID_IMAGE;
-        const struct candidate found = {at + head, (size_t)size, read16(entry), (int)read32(entry + 28)};
-        const bool known = found.kind == FATBIN_PTX || found.kind == FATBIN_ELF;
-        if (known && is_better(source->gpu, &found, &best)) {
-            if ((read64(entry + 40) & FATBIN_COMPRESSED) != 0)
-                compressed = true;
-            else
-                best = found;
-        }
-        at += head + (size_t)size;
-    }
-    if (best.kind == 0) {
-        if (compressed)
-            sim_say("this fat binary is compressed, which the simulated GPU does not unpack; "
-                    "build with nvcc -no-compress or load the cubin");
-        return CUDA_ERROR_NO_BINARY_FOR_GPU;
-    }
-    return best.kind == FATBIN_ELF ? load_elf(source, best.at, best.bytes, image)
-                                   : load_ptx(source, best.at, best.bytes, image);
-}
-
-static CUresult load(const struct source *source, struct image *image) {
-    uint8_t start[16];
-    if (!fetch(source, 0, start, 4))
-        return CUDA_ERROR_INVALID_IMAGE;
-    const uint32_t magic = read32(start);
-    if (magic == FATBIN_MAGIC)
-        return load_fatbin(source, image);
-    if (magic == ELF_MAGIC)
-        return load_elf(source, 0, source->size_known ? source->bytes : elf_extent(source, 0), image);
-    if (magic == WRAPPER_MAGIC) {
-        if (!fetch(source, 0, start, sizeof start) || read64(start + 8) == 0)
-            return CUDA_ERROR_INVALID_IMAGE;
-        const struct source inner = {(const uint8_t *)(uintptr_t)read64(start + 8), 0, false, source->gpu};
-        if (!fetch(&inner, 0, start, 4) || read32(start) != FATBIN_MAGIC)
-            return CUDA_ERROR_INVALID_IMAGE;
-        return load_fatbin(&inner, image);
-    }
-    return load_ptx(source, 0, source->size_known ? source->bytes : LARGEST_IMAGE, image);
 }
 
 CUresult sim_image_load(const void *data, size_t bytes, bool size_known, const struct gpu *gpu, struct image **out) {
@@ -216,7 +82,7 @@ CUresult sim_image_load(const void *data, size_t bytes, bool size_known, const s
         return CUDA_ERROR_OUT_OF_MEMORY;
     image->references = 1;
     const struct source source = {data, bytes, size_known, gpu};
-    const CUresult result = load(&source, image);
+    const CUresult result = sim_load(&source, image);
     if (result != CUDA_SUCCESS) {
         sim_image_release(image);
         return result;

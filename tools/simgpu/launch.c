@@ -46,6 +46,7 @@ void sim_launch_fill(struct op *op, const struct launch_request *request, const 
     set_blocks(launch, launch->cluster);
     launch->warps = sim_warps(launch->threads);
     launch->registers_of_warp = sim_registers_of_warp(image->registers);
+    launch->scalars_of_warp = sim_scalars_of_warp(image->scalars);
     launch->dynamic = request->dynamic;
     launch->shared = sim_shared_of_block(image->static_shared, request->dynamic);
     set_division(launch, request);
@@ -88,8 +89,10 @@ static CUresult submit(const struct launch_request *request, struct stream *stre
         return result;
     if (*captured)
         return capture(request, stream, config);
-    struct op *const op = sim_stream_op(stream, OP_KERNEL);
-    sim_launch_fill(op, request, stream, request->has_priority ? request->priority : stream->priority, &stream->usable);
+    struct op *const op = sim_stream_op(stream, sim_launch_kind(request));
+    if (op->kind == OP_KERNEL)
+        sim_launch_fill(op, request, stream, request->has_priority ? request->priority : stream->priority,
+                        &stream->usable);
     sim_stream_submit(stream, op);
     return CUDA_SUCCESS;
 }
@@ -131,7 +134,7 @@ void sim_launch_end(const struct call *call, struct launching *launching, CUresu
     char text[32];
     snprintf(text, sizeof text, "0x%llx",
              stream != NULL ? sim_stream_number(stream) : sim_handle_number(call->config->hStream));
-    const int inherited = stream != NULL ? stream->priority : LEAST_PRIORITY;
+    const int inherited = stream != NULL ? stream->priority : NORMAL_PRIORITY;
     sim_log_launch(&(struct launch_line){
         .entry = call->entry,
         .request = request,

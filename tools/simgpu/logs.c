@@ -12,6 +12,8 @@
 
 enum { BUFFER = 1 << 16, LINE = 8192 };
 
+_Thread_local const char *sim_entry;
+
 static char buffer[BUFFER];
 static size_t buffered;
 static int timeline = -1, launches = -1;
@@ -107,12 +109,14 @@ void sim_log_launch(const struct launch_line *line) {
     const int length = snprintf(
         text, sizeof text,
         "{\"entry\": \"%s\", \"result\": %d, \"kernel\": \"%s\", \"blocks\": %llu, \"threads\": %llu, "
-        "\"dynamic_shared\": %u, \"priority\": %d, \"stream\": \"%s\", \"captured\": %s, \"graph\": %s, "
+        "\"dynamic_shared\": %u, \"static_shared\": %d, \"priority\": %d, \"stream\": \"%s\", \"captured\": %s, "
+        "\"graph\": %s, "
         "\"node\": %s, \"cooperative\": %s, \"cluster\": %d, \"parameters\": \"%016llx\"}\n",
-        line->entry, line->result, sim_log_escaped(kernel, name, sizeof name),
+        sim_entry != NULL ? sim_entry : line->entry, line->result, sim_log_escaped(kernel, name, sizeof name),
         (unsigned long long)request->grid[0] * request->grid[1] * request->grid[2],
-        (unsigned long long)request->block[0] * request->block[1] * request->block[2], request->dynamic, line->priority,
-        line->stream, line->captured ? "true" : "false", line->graph ? "true" : "false", line->node ? "true" : "false",
+        (unsigned long long)request->block[0] * request->block[1] * request->block[2], request->dynamic,
+        request->function != NULL ? request->function->image->static_shared : 0, line->priority, line->stream,
+        line->captured ? "true" : "false", line->graph ? "true" : "false", line->node ? "true" : "false",
         request->cooperative ? "true" : "false", request->cluster > 1 ? request->cluster : 1,
         (unsigned long long)hash_of(request->parameters, request->parameters != NULL ? request->parameter_bytes : 0));
     write_all(launches, text, (size_t)length);

@@ -75,6 +75,10 @@ static bool find_warps(const struct gpu *gpu, const struct multiprocessor *proce
             const int by_registers = (file - processor->registers[i]) / launch->registers_of_warp;
             room[i] = by_registers < room[i] ? by_registers : room[i];
         }
+        if (launch->scalars_of_warp > 0) {
+            const int by_scalars = (SCALAR_FILE - processor->scalars[i]) / launch->scalars_of_warp;
+            room[i] = by_scalars < room[i] ? by_scalars : room[i];
+        }
         total += room[i];
         out[i] = 0;
     }
@@ -98,9 +102,14 @@ static size_t room_for(const struct multiprocessor *processor, const struct laun
     return launch->least <= processor->division && processor->division <= launch->most ? processor->division : 0;
 }
 
+static int barriers_of(const struct launch *launch) {
+    return BARRIERS > 0 && launch->warps > 1;
+}
+
 bool sim_processor_fits(const struct gpu *gpu, const struct multiprocessor *processor, const struct launch *launch,
                         uint8_t *warps) {
-    return processor->count < gpu->blocks && processor->shared + launch->shared <= room_for(processor, launch) &&
+    return processor->count < gpu->blocks && processor->barriers + barriers_of(launch) <= BARRIERS &&
+           processor->shared + launch->shared <= room_for(processor, launch) &&
            find_warps(gpu, processor, launch, warps);
 }
 
@@ -109,7 +118,9 @@ static void take(struct multiprocessor *processor, const struct block *block, in
     for (int i = 0; i < PARTITIONS; i++) {
         processor->warps[i] += sign * block->warps[i];
         processor->registers[i] += sign * block->warps[i] * launch->registers_of_warp;
+        processor->scalars[i] += sign * block->warps[i] * launch->scalars_of_warp;
     }
+    processor->barriers += sign * barriers_of(launch);
     processor->shared = sign > 0 ? processor->shared + launch->shared : processor->shared - launch->shared;
 }
 

@@ -22,7 +22,8 @@ struct block {
 struct multiprocessor {
     struct block blocks[MAX_BLOCKS];
     int count;
-    int warps[PARTITIONS], registers[PARTITIONS];
+    int warps[PARTITIONS], registers[PARTITIONS], scalars[PARTITIONS];
+    int barriers;            /* taken (vendor.h) */
     size_t shared, division; /* taken; all, while anything is resident (SIMGPU_CARVEOUT) */
     struct moment updated;
     struct moment next;        /* when the first block ends, of each clock */

@@ -1,6 +1,8 @@
-/* How many blocks of a kernel are resident on one multiprocessor: the arithmetic of NVIDIA's cuda_occupancy.h.
+/* How many blocks of a kernel are resident on one multiprocessor: the arithmetic of NVIDIA's cuda_occupancy.h, and of
+ * AMD's hardware (vendor.h has its units).
  *
- * Written from the rules, compared by tests/simgpu with that header over hundreds of thousands of configurations.
+ * Written from the rules, compared by tests/simgpu with that header, and for AMD with the planner, over hundreds of
+ * thousands of configurations.
  */
 #include "sim.h"
 
@@ -16,16 +18,24 @@ int sim_registers_of_warp(int registers) {
     return round_up(registers * WARP, REGISTER_GRANULE);
 }
 
+int sim_scalars_of_warp(int scalars) {
+    return round_up(scalars, SCALAR_GRANULE);
+}
+
 size_t sim_shared_of_block(int static_shared, size_t dynamic) {
     const size_t bytes = (size_t)static_shared + dynamic + RESERVED_SHARED;
     return (bytes + SHARED_GRANULE - 1) / SHARED_GRANULE * SHARED_GRANULE;
 }
 
 static int by_registers(const struct gpu *gpu, const struct footprint *footprint, int warps) {
-    if (footprint->registers <= 0)
-        return gpu->blocks;
-    const int of_warp = sim_registers_of_warp(footprint->registers);
-    return gpu->registers / PARTITIONS / of_warp * PARTITIONS / warps;
+    int most = gpu->blocks;
+    if (footprint->registers > 0)
+        most = gpu->registers / PARTITIONS / sim_registers_of_warp(footprint->registers) * PARTITIONS / warps;
+    if (footprint->scalars > 0) {
+        const int by_scalars = SCALAR_FILE / sim_scalars_of_warp(footprint->scalars) * PARTITIONS / warps;
+        most = by_scalars < most ? by_scalars : most;
+    }
+    return most;
 }
 
 /* The smallest division of the L1 cache that has so much shared memory. */
@@ -49,7 +59,7 @@ size_t sim_shared_room(const struct gpu *gpu, const struct footprint *footprint)
 }
 
 int sim_occupancy(const struct gpu *gpu, const struct footprint *footprint) {
-    if (footprint->threads < 1 || footprint->threads > MAX_BLOCK_THREADS || footprint->registers > 255)
+    if (footprint->threads < 1 || footprint->threads > MAX_BLOCK_THREADS || footprint->registers > MOST_REGISTERS)
         return 0;
     if (footprint->dynamic > (size_t)gpu->shared_optin)
         return 0;
@@ -60,7 +70,8 @@ int sim_occupancy(const struct gpu *gpu, const struct footprint *footprint) {
         return 0;
     int blocks = gpu->blocks;
     const int limits[] = {gpu->threads / WARP / warps, by_registers(gpu, footprint, warps),
-                          (int)(sim_shared_room(gpu, footprint) / shared)};
+                          shared > 0 ? (int)(sim_shared_room(gpu, footprint) / shared) : gpu->blocks,
+                          BARRIERS > 0 && warps > 1 ? BARRIERS : gpu->blocks};
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
         blocks = limits[i] < blocks ? limits[i] : blocks;
     return blocks;

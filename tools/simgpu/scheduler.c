@@ -181,9 +181,11 @@ static void unreserve(struct device *device, const struct op *op) {
 static int drained_room(const struct device *device, const struct launch *launch) {
     const struct footprint footprint = {.threads = launch->threads,
                                         .registers = launch->work->registers,
+                                        .scalars = launch->work->scalars,
                                         .static_shared = launch->work->static_shared,
                                         .dynamic = launch->dynamic};
-    const int by_room = (int)(launch->room / launch->shared), by_all = sim_occupancy(device->gpu, &footprint);
+    const int by_room = launch->shared > 0 ? (int)(launch->room / launch->shared) : MAX_BLOCKS;
+    const int by_all = sim_occupancy(device->gpu, &footprint);
     const int each = by_room < by_all ? by_room : by_all;
     return each > 0 ? each : 1;
 }

@@ -13,23 +13,15 @@
 #include <stdint.h>
 
 #include "cuda_abi.h"
+#include "vendor.h"
 
 #define SIM_API __attribute__((visibility("default")))
 #define SIM_PRINTF(text, first) __attribute__((format(printf, text, first)))
 
 enum {
     MAX_DEVICES = 16,
-    MAX_MULTIPROCESSORS = 160,
     MAX_BLOCKS = 32,
     PARTITIONS = 4,
-    LEAST_PRIORITY = 0,
-    GREATEST_PRIORITY = -5,
-    PRIORITIES = 6,
-    DEFAULT_DYNAMIC = 49152,
-    RESERVED_SHARED = 1024,
-    SHARED_GRANULE = 128,
-    REGISTER_GRANULE = 256,
-    WARP = 32,
     FIRST_VERSION_WITH_PRIORITY = 12000,
     FIRST_WITH_CLUSTERS = 9, /* compute capability */
     CLUSTER_SET = 16,        /* multiprocessors among which a cluster is placed */
@@ -43,6 +35,8 @@ enum rule { RULE_HOLD, RULE_DRAIN, RULE_BACKFILL };
 struct gpu {
     const char *key, *name;
     int major, minor, multiprocessors, threads, blocks, registers, shared, shared_optin, memory_gib;
+    const char *architecture; /* gfx90a; NULL: NVIDIA's */
+    int number;               /* among the devices of the machine, whichever of them are visible */
 };
 
 struct cost {
@@ -73,6 +67,8 @@ static inline const struct gpu *sim_gpu(int device) {
 }
 
 CUresult sim_config_read(void);
+void sim_config_hide(void); /* devices that the environment makes invisible (hip/visible.c) */
+void sim_device_uuid(int device, char text[17]);
 double sim_bandwidth(const struct gpu *gpu); /* of its memory, in bytes a microsecond (device.c) */
 CUresult sim_costs_read(const char *path);
 struct cost sim_cost_of(const char *kernel);
@@ -84,6 +80,7 @@ bool sim_is_communication(const char *kernel);
 /* ---- one lock, one clock (driver.c) ---- */
 
 extern double sim_host_us;
+extern bool sim_queue_died; /* of AMD's: of a launch with more shared memory than there is */
 
 CUresult sim_enter(void);
 void sim_leave(const int *guard);
@@ -154,9 +151,12 @@ struct parameter {
 
 struct kernel_image {
     char *name;
-    int registers, static_shared, max_threads, required_threads, local, constant, cluster[3];
+    int registers, scalars; /* scalars: of AMD's, likewise of a warp; 0: they limit nothing */
+    int said_registers;     /* what the runtime answers, where that is another number */
+    int static_shared, max_threads, required_threads, local, constant, cluster[3];
     bool bound_written; /* the source says __launch_bounds__ */
     bool layout_known;
+    bool uniform; /* of AMD's: the grid is made of whole blocks */
     uint32_t parameters, parameter_room;
     struct parameter *parameter;
 };
@@ -298,7 +298,7 @@ int sim_max_threads(const struct kernel_image *image, const struct gpu *gpu);
 /* ---- occupancy (occupancy.c) ---- */
 
 struct footprint {
-    int threads, registers, static_shared;
+    int threads, registers, scalars, static_shared;
     size_t dynamic;
     bool prefers; /* a part of the L1 cache as shared memory, in percent */
     int carveout;
@@ -310,6 +310,7 @@ int sim_active_clusters(const struct sm_set *usable, int blocks, int cluster);
 int sim_occupancy(const struct gpu *gpu, const struct footprint *footprint);
 int sim_warps(int threads);
 int sim_registers_of_warp(int registers);
+int sim_scalars_of_warp(int scalars);
 size_t sim_shared_of_block(int static_shared, size_t dynamic);
 size_t sim_shared_division(const struct gpu *gpu, size_t bytes);
 size_t sim_shared_room(const struct gpu *gpu, const struct footprint *footprint);

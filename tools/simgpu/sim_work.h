@@ -10,7 +10,7 @@ enum op_kind { OP_NOTHING, OP_KERNEL, OP_DELAY, OP_BATCH };
 struct work_class {
     const char *gpu; /* its key */
     char *name;
-    int threads, registers, static_shared, full;
+    int threads, registers, scalars, static_shared, full;
     double block_us, spread, sharing;
     double bytes_per_us;         /* of memory that a block moves at speed 1 */
     double rate[MAX_BLOCKS + 1]; /* speed of a block among n of its class */
@@ -45,7 +45,7 @@ struct launch {
     unsigned int grid[3];
     uint64_t simulated, placed, finished;
     double scale; /* real blocks that one simulated block stands for */
-    int threads, warps, registers_of_warp, cluster;
+    int threads, warps, registers_of_warp, scalars_of_warp, cluster;
     struct sm_set usable;
     size_t dynamic, shared;
     /* Shared memory of a multiprocessor: as its kernel sets up an idle one, and what a busy one must have. */
@@ -167,6 +167,7 @@ struct launch_request {
     unsigned int cluster_size[3], preferred_cluster[3];
     int cluster; /* its blocks, of the launch or of the function; 0: none */
     bool has_cluster, cooperative, has_priority, has_carveout;
+    bool overshoots;              /* of AMD's: taken by the runtime, but it ends its queue (hip/check.c) */
     int carveout;                 /* in percent, stronger than the function's; -1: no preference */
     const struct sm_set *usable;  /* for this check alone; NULL: all of the device */
     int priority, asked_priority; /* in the range of the device, and as given */
@@ -275,7 +276,9 @@ struct footprint sim_launch_footprint(const struct launch_request *request);
 CUresult sim_launch_check(struct launch_request *request);
 CUresult sim_launch_parameters(struct launch_request *request, void **pointers, void **extra);
 CUresult sim_launch_attributes(struct launch_request *request, const CUlaunchAttribute *attributes, unsigned int count);
+bool sim_is_refused(const struct launch_request *request);        /* SIMGPU_REFUSE */
 bool sim_refused_in_graphs(const struct launch_request *request); /* SIMGPU_REFUSE_INSTANTIATE */
+enum op_kind sim_launch_kind(const struct launch_request *request);
 void sim_launch_fill(struct op *op, const struct launch_request *request, const struct stream *stream, int priority,
                      const struct sm_set *usable);
 
@@ -309,6 +312,7 @@ struct launch_line {
     bool captured, graph, node;
 };
 
+extern _Thread_local const char *sim_entry; /* the name for it, where it is not the one of the line */
 void sim_log_launch(const struct launch_line *line);
 void sim_log_timeline(const struct op *op);
 void sim_log_flush(void);

@@ -91,7 +91,7 @@ static struct stream *per_thread_stream(struct context *context) {
     for (struct stream *stream = context->streams; stream != NULL; stream = stream->next)
         if (stream->thread == thread && stream->green == handle)
             return stream;
-    struct stream *const stream = sim_stream_here(context, 0, LEAST_PRIORITY);
+    struct stream *const stream = sim_stream_here(context, 0, NORMAL_PRIORITY);
     if (stream != NULL)
         stream->thread = thread;
     return stream;

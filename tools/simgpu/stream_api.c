@@ -17,7 +17,7 @@ static CUresult create(CUstream *out, unsigned int flags, int priority) {
 }
 
 SIM_API CUresult cuStreamCreate(CUstream *out, unsigned int flags) {
-    return create(out, flags, LEAST_PRIORITY);
+    return create(out, flags, NORMAL_PRIORITY);
 }
 
 SIM_API CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int priority) {

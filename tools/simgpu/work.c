@@ -41,9 +41,12 @@ struct work_class *sim_work_class(const struct gpu *gpu, const struct kernel_ima
     work->gpu = gpu->key;
     work->threads = threads;
     work->registers = image->registers;
+    work->scalars = image->scalars;
     work->static_shared = image->static_shared;
-    const struct footprint footprint = {
-        .threads = threads, .registers = image->registers, .static_shared = image->static_shared};
+    const struct footprint footprint = {.threads = threads,
+                                        .registers = image->registers,
+                                        .scalars = image->scalars,
+                                        .static_shared = image->static_shared};
     work->full = sim_occupancy(gpu, &footprint);
     if (work->full < 1)
         work->full = 1;

@@ -1,0 +1,68 @@
+/* What the parts of the HIP runtime know of each other. The interface itself is api.def; entry.c makes the functions.
+ *
+ * It stands on the engine of the simulated CUDA driver (../sim.h), which is part of the same library: its functions
+ * are called directly, and none of them is exported.
+ */
+#ifndef SIMGPU_HIP_H
+#define SIMGPU_HIP_H
+
+#include "../sim.h"
+#include "engine_api.h"
+#include "hip_abi.h"
+
+#define HIP_API __attribute__((visibility("default")))
+
+/* The functions that api.def names. */
+#define HIP_UNWRAP(...) __VA_ARGS__
+#define HIP(name, parameters, ...) hipError_t hip_##name parameters;
+#define HIP_BOTH(name, parameters, ...) hipError_t hip_##name(bool per_thread, HIP_UNWRAP parameters);
+#define ENGINE(name, parameters, arguments, call)
+#define ENGINE_BOTH(name, parameters, arguments, function, suffix, given)
+#define OTHER(type, name, parameters, ...) type hip_##name parameters;
+#define COMPILER(type, name, parameters, ...) type hip_##name parameters;
+#define OUTSIDE(type, name, parameters, ...) type hip_##name parameters;
+#include "api.def"
+#undef HIP
+#undef HIP_BOTH
+#undef ENGINE
+#undef ENGINE_BOTH
+#undef OTHER
+#undef COMPILER
+#undef OUTSIDE
+
+/* context.c */
+hipError_t hip_start(void); /* there are devices */
+hipError_t hip_ready(void); /* and this thread works on one */
+bool hip_ready_again(void); /* after "no context": somebody took it away, and now there is one again */
+hipError_t hip_context_of(int device, CUcontext *context);
+int hip_device_of(hipStream_t stream); /* of this thread, for a default stream */
+
+/* error.c */
+hipError_t hip_done(hipError_t result);
+hipError_t hip_ended(void); /* what a call that waits answers once a queue has died (check.c) */
+
+/* binary.c: what hipcc's code registers. */
+hipError_t hip_function(const void *host, int device, hipFunction_t *function);
+hipError_t hip_variable(const void *host, void **address, size_t *bytes);
+void *hip_host_of(hipFunction_t function);
+void hip_forget_device(int device);
+
+/* function.c */
+hipError_t hip_image_of(hipFunction_t handle, const struct kernel_image **image, const struct gpu **gpu);
+hipError_t hip_image(const void *host, const struct kernel_image **image, const struct gpu **gpu);
+int hip_static_limit(const struct kernel_image *image, const struct gpu *gpu);
+
+/* occupancy.c */
+struct hip_occupancy {
+    int blocks, grid, threads; /* on a compute unit, on the device, of the best block */
+};
+struct hip_occupancy hip_occupancy(const struct kernel_image *image, const struct gpu *gpu, int threads,
+                                   size_t dynamic);
+
+/* device.c */
+int hip_attribute(int device, int id); /* by the engine's number */
+
+/* table.c */
+void hip_tables_register(void **runtime, void **compiler);
+
+#endif

@@ -1,0 +1,327 @@
+/* Launches: every entry point becomes one kind of launch, in blocks. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "hip.h"
+
+/* What a launch asks for besides its kernel. Work-items: the grid counts them, not blocks. */
+struct launch_of {
+    dim3 grid, block;
+    size_t shared;
+    hipStream_t stream;
+    void **parameters, **extra;
+    hipEvent_t start, stop;
+    bool cooperative, per_thread, work_items;
+};
+
+/* The part that every launch has. */
+#define LAUNCH_OF(grid_, block_, shared_, stream_, parameters_)                                                        \
+    .grid = grid_, .block = block_, .shared = shared_, .stream = stream_, .parameters = parameters_
+#define GRID ((dim3){grid_x, grid_y, grid_z})
+#define BLOCK ((dim3){block_x, block_y, block_z})
+
+static unsigned int blocks_of(unsigned int items, unsigned int block) {
+    return block > 0 ? items / block + (items % block != 0) : items;
+}
+
+/* A block is never larger than the grid, and a kernel that says so has whole ones only. */
+static hipError_t to_blocks(struct launch_of *what, const struct kernel_image *image) {
+    unsigned int *const grid[] = {&what->grid.x, &what->grid.y, &what->grid.z};
+    unsigned int *const block[] = {&what->block.x, &what->block.y, &what->block.z};
+    for (size_t i = 0; i < 3; i++) {
+        if (*grid[i] > 0 && *grid[i] < *block[i])
+            *block[i] = *grid[i];
+        if (image->uniform && *block[i] > 0 && *grid[i] % *block[i] != 0)
+            return hipErrorInvalidValue;
+        *grid[i] = blocks_of(*grid[i], *block[i]);
+    }
+    return hipSuccess;
+}
+
+static hipError_t launch_locked(hipFunction_t function, struct launch_of *what) {
+    SIM_CALL_IN_CONTEXT(current);
+    struct stream *stream;
+    struct function *found;
+    if (sim_stream_of(what->stream, what->per_thread, current, &stream) != CUDA_SUCCESS)
+        return hipErrorInvalidValue;
+    if (sim_function_of(function, stream->context, true, &found) != CUDA_SUCCESS)
+        return hipErrorInvalidHandle;
+    const hipError_t result = what->work_items ? to_blocks(what, found->image) : hipSuccess;
+    if (result != hipSuccess)
+        return result;
+    /* More than fits an unsigned int is refused as too much; the log says as much as there is room for. */
+    const unsigned int shared = what->shared > UINT32_MAX ? UINT32_MAX : (unsigned int)what->shared;
+    const CUlaunchConfig config = {what->grid.x,  what->grid.y, what->grid.z, what->block.x, what->block.y,
+                                   what->block.z, shared,       what->stream, NULL,          0};
+    return sim_launch_locked(&(struct call){.entry = sim_entry,
+                                            .config = &config,
+                                            .handle = function,
+                                            .parameters = what->parameters,
+                                            .extra = what->extra,
+                                            .cooperative = what->cooperative,
+                                            .per_thread = what->per_thread},
+                             stream->context);
+}
+
+static hipError_t record(hipEvent_t event, const struct launch_of *what) {
+    if (event == NULL)
+        return hipSuccess;
+    return what->per_thread ? cuEventRecord_ptsz(event, what->stream) : cuEventRecord(event, what->stream);
+}
+
+static hipError_t launch(hipFunction_t function, struct launch_of what) {
+    hipError_t result = hip_ready();
+    if (result == hipSuccess && function == NULL)
+        result = hipErrorInvalidHandle;
+    if (result == hipSuccess)
+        result = record(what.start, &what);
+    if (result == hipSuccess)
+        result = launch_locked(function, &what);
+    return result != hipSuccess ? result : record(what.stop, &what);
+}
+
+/* By the host's address for a kernel, on the device of the stream. */
+static hipError_t launch_host(const void *host, struct launch_of what) {
+    hipFunction_t function;
+    const hipError_t result = hip_function(host, hip_device_of(what.stream), &function);
+    return result != hipSuccess ? result : launch(function, what);
+}
+
+hipError_t hip_hipLaunchKernel(bool per_thread, const void *function, dim3 grid, dim3 block, void **arguments,
+                               size_t shared, hipStream_t stream) {
+    return launch_host(function,
+                       (struct launch_of){LAUNCH_OF(grid, block, shared, stream, arguments), .per_thread = per_thread});
+}
+
+hipError_t hip_hipLaunchCooperativeKernel(bool per_thread, const void *function, dim3 grid, dim3 block,
+                                          void **arguments, unsigned int shared, hipStream_t stream) {
+    return launch_host(function, (struct launch_of){LAUNCH_OF(grid, block, shared, stream, arguments),
+                                                    .cooperative = true, .per_thread = per_thread});
+}
+
+hipError_t hip_hipExtLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared,
+                                  hipStream_t stream, hipEvent_t start, hipEvent_t stop, int flags) {
+    (void)flags; /* "any order" is a permission */
+    return launch_host(
+        function, (struct launch_of){LAUNCH_OF(grid, block, shared, stream, arguments), .start = start, .stop = stop});
+}
+
+hipError_t hip_hipModuleLaunchKernel(hipFunction_t function, unsigned int grid_x, unsigned int grid_y,
+                                     unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                                     unsigned int block_z, unsigned int shared, hipStream_t stream, void **parameters,
+                                     void **extra) {
+    return launch(function, (struct launch_of){LAUNCH_OF(GRID, BLOCK, shared, stream, parameters), .extra = extra});
+}
+
+hipError_t hip_hipModuleLaunchCooperativeKernel(hipFunction_t function, unsigned int grid_x, unsigned int grid_y,
+                                                unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                                                unsigned int block_z, unsigned int shared, hipStream_t stream,
+                                                void **parameters) {
+    return launch(function,
+                  (struct launch_of){LAUNCH_OF(GRID, BLOCK, shared, stream, parameters), .cooperative = true});
+}
+
+#define WORK_ITEMS                                                                                                     \
+    (struct launch_of) {                                                                                               \
+        LAUNCH_OF(((dim3){items_x, items_y, items_z}), BLOCK, shared, stream, parameters), .extra = extra,             \
+            .start = start, .stop = stop, .work_items = true                                                           \
+    }
+
+hipError_t hip_hipExtModuleLaunchKernel(hipFunction_t function, uint32_t items_x, uint32_t items_y, uint32_t items_z,
+                                        uint32_t block_x, uint32_t block_y, uint32_t block_z, size_t shared,
+                                        hipStream_t stream, void **parameters, void **extra, hipEvent_t start,
+                                        hipEvent_t stop, uint32_t flags) {
+    (void)flags;
+    return launch(function, WORK_ITEMS);
+}
+
+hipError_t hip_hipHccModuleLaunchKernel(hipFunction_t function, uint32_t items_x, uint32_t items_y, uint32_t items_z,
+                                        uint32_t block_x, uint32_t block_y, uint32_t block_z, size_t shared,
+                                        hipStream_t stream, void **parameters, void **extra, hipEvent_t start,
+                                        hipEvent_t stop) {
+    return launch(function, WORK_ITEMS);
+}
+
+/* The same, as C++ names them. */
+hipError_t hip__Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j(
+    hipFunction_t function, uint32_t items_x, uint32_t items_y, uint32_t items_z, uint32_t block_x, uint32_t block_y,
+    uint32_t block_z, size_t shared, hipStream_t stream, void **parameters, void **extra, hipEvent_t start,
+    hipEvent_t stop, uint32_t flags) {
+    (void)flags;
+    return hip_done(launch(function, WORK_ITEMS));
+}
+
+hipError_t hip__Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_(
+    hipFunction_t function, uint32_t items_x, uint32_t items_y, uint32_t items_z, uint32_t block_x, uint32_t block_y,
+    uint32_t block_z, size_t shared, hipStream_t stream, void **parameters, void **extra, hipEvent_t start,
+    hipEvent_t stop) {
+    return hip_done(launch(function, WORK_ITEMS));
+}
+
+/* ---- with attributes ---- */
+
+enum { ATTRIBUTE_COOPERATIVE = 2, ATTRIBUTE_PRIORITY = 8 };
+
+/* The one attribute that counts is that of a cooperative launch. What a priority is answered with differs from release
+ * to release: SIMGPU_HIP_PRIORITY=configuration takes the other of the two. */
+static hipError_t read_attributes(const hipLaunchAttribute *attributes, unsigned int count, bool *cooperative) {
+    if (count > 0 && attributes == NULL)
+        return hipErrorInvalidValue;
+    for (unsigned int i = 0; i < count; i++) {
+        if (attributes[i].id == ATTRIBUTE_COOPERATIVE) {
+            *cooperative = attributes[i].value.integer != 0;
+            continue;
+        }
+        const char *const text = getenv("SIMGPU_HIP_PRIORITY");
+        const bool other = attributes[i].id == ATTRIBUTE_PRIORITY && text != NULL && strcmp(text, "configuration") == 0;
+        return other ? hipErrorInvalidConfiguration : hipErrorInvalidValue;
+    }
+    return hipSuccess;
+}
+
+hipError_t hip_hipLaunchKernelExC(const hipLaunchConfig_t *config, const void *function, void **arguments) {
+    if (config == NULL)
+        return hipErrorInvalidConfiguration;
+    struct launch_of what = {
+        LAUNCH_OF(config->gridDim, config->blockDim, config->dynamicSmemBytes, config->stream, arguments)};
+    const hipError_t result = read_attributes(config->attrs, config->numAttrs, &what.cooperative);
+    return result != hipSuccess ? result : launch_host(function, what);
+}
+
+hipError_t hip_hipDrvLaunchKernelEx(const HIP_LAUNCH_CONFIG *config, hipFunction_t function, void **parameters,
+                                    void **extra) {
+    if (config == NULL)
+        return hipErrorInvalidConfiguration;
+    const dim3 grid = {config->gridDimX, config->gridDimY, config->gridDimZ};
+    const dim3 block = {config->blockDimX, config->blockDimY, config->blockDimZ};
+    struct launch_of what = {LAUNCH_OF(grid, block, config->sharedMemBytes, config->hStream, parameters),
+                             .extra = extra};
+    const hipError_t result = read_attributes(config->attrs, config->numAttrs, &what.cooperative);
+    return result != hipSuccess ? result : launch(function, what);
+}
+
+/* ---- on several devices ---- */
+
+static hipError_t check_list(const hipLaunchParams *list, int count, unsigned int flags) {
+    if (list == NULL || count < 1 || count > sim_config.devices || flags > 3)
+        return hipErrorInvalidValue;
+    for (int i = 0; i < count; i++)
+        if (list[i].stream == NULL)
+            return hipErrorInvalidHandle;
+    return hipSuccess;
+}
+
+hipError_t hip_hipLaunchCooperativeKernelMultiDevice(hipLaunchParams *list, int count, unsigned int flags) {
+    hipFunctionLaunchParams all[MAX_DEVICES];
+    hipError_t result = hip_ready();
+    if (result == hipSuccess)
+        result = check_list(list, count, flags);
+    for (int i = 0; result == hipSuccess && i < count; i++) {
+        const hipLaunchParams *const one = &list[i];
+        hipFunction_t function;
+        result = hip_function(one->func, hip_device_of(one->stream), &function);
+        all[i] =
+            (hipFunctionLaunchParams){function,        one->gridDim.x,  one->gridDim.y,  one->gridDim.z,
+                                      one->blockDim.x, one->blockDim.y, one->blockDim.z, (unsigned int)one->sharedMem,
+                                      one->stream,     one->args};
+    }
+    return result != hipSuccess ? result : cuLaunchCooperativeKernelMultiDevice(all, (unsigned int)count, flags);
+}
+
+hipError_t hip_hipModuleLaunchCooperativeKernelMultiDevice(hipFunctionLaunchParams *list, unsigned int count,
+                                                           unsigned int flags) {
+    const hipError_t result = hip_ready();
+    return result != hipSuccess ? result : cuLaunchCooperativeKernelMultiDevice(list, count, flags);
+}
+
+/* Not cooperative, and each may be another kernel: one launch after the other, which nothing else orders. */
+hipError_t hip_hipExtLaunchMultiKernelMultiDevice(hipLaunchParams *list, int count, unsigned int flags) {
+    hipError_t result = hip_ready();
+    if (result == hipSuccess)
+        result = check_list(list, count, flags);
+    for (int i = 0; result == hipSuccess && i < count; i++)
+        result =
+            launch_host(list[i].func, (struct launch_of){LAUNCH_OF(list[i].gridDim, list[i].blockDim, list[i].sharedMem,
+                                                                   list[i].stream, list[i].args)});
+    return result;
+}
+
+/* ---- configured first, launched then ---- */
+
+enum { STACK = 16, MOST_ARGUMENTS = 4096 };
+
+struct configured {
+    dim3 grid, block;
+    size_t shared, bytes;
+    hipStream_t stream;
+    uint8_t arguments[MOST_ARGUMENTS];
+};
+
+static _Thread_local struct configured *stack;
+static _Thread_local int depth;
+
+static hipError_t push(dim3 grid, dim3 block, size_t shared, hipStream_t stream) {
+    if (stack == NULL)
+        stack = calloc(STACK, sizeof *stack);
+    if (stack == NULL || depth == STACK)
+        return hipErrorOutOfMemory;
+    struct configured *const top = &stack[depth++];
+    top->grid = grid;
+    top->block = block;
+    top->shared = shared;
+    top->stream = stream;
+    top->bytes = 0;
+    return hipSuccess;
+}
+
+hipError_t hip___hipPushCallConfiguration(dim3 grid, dim3 block, size_t shared, hipStream_t stream) {
+    const hipError_t result = hip_start();
+    return hip_done(result != hipSuccess ? result : push(grid, block, shared, stream));
+}
+
+hipError_t hip___hipPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, hipStream_t *stream) {
+    if (depth == 0)
+        return hip_done(hipErrorMissingConfiguration);
+    const struct configured *const top = &stack[--depth];
+    *grid = top->grid;
+    *block = top->block;
+    *shared = top->shared;
+    *stream = top->stream;
+    return hip_done(hipSuccess);
+}
+
+hipError_t hip_hipConfigureCall(dim3 grid, dim3 block, size_t shared, hipStream_t stream) {
+    const hipError_t result = hip_start();
+    return result != hipSuccess ? result : push(grid, block, shared, stream);
+}
+
+hipError_t hip_hipSetupArgument(const void *argument, size_t bytes, size_t offset) {
+    if (depth == 0)
+        return hipErrorMissingConfiguration;
+    if (bytes > MOST_ARGUMENTS || offset > MOST_ARGUMENTS - bytes)
+        return hipErrorInvalidValue;
+    struct configured *const top = &stack[depth - 1];
+    memcpy(top->arguments + offset, argument, bytes);
+    top->bytes = offset + bytes > top->bytes ? offset + bytes : top->bytes;
+    return hipSuccess;
+}
+
+/* The real one calls the exported function by name, so that whoever stands in front of it sees the launch again. */
+HIP_API hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned int grid_x, unsigned int grid_y,
+                                         unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                                         unsigned int block_z, unsigned int shared, hipStream_t stream,
+                                         void **parameters, void **extra);
+
+hipError_t hip_hipLaunchByPtr(const void *host) {
+    if (depth == 0)
+        return hipErrorMissingConfiguration;
+    struct configured *const top = &stack[--depth];
+    hipFunction_t function;
+    const hipError_t result = hip_function(host, hip_device_of(top->stream), &function);
+    if (result != hipSuccess)
+        return hipErrorInvalidDeviceFunction;
+    void *extra[] = {(void *)LAUNCH_PARAM_BUFFER_POINTER, top->arguments, (void *)LAUNCH_PARAM_BUFFER_SIZE, &top->bytes,
+                     (void *)LAUNCH_PARAM_END};
+    return hipModuleLaunchKernel(function, top->grid.x, top->grid.y, top->grid.z, top->block.x, top->block.y,
+                                 top->block.z, (unsigned int)top->shared, top->stream, NULL, extra);
+}

@@ -1,0 +1,247 @@
+/* Memory and copies. The runtime names a direction, which the engine's addresses say by themselves. */
+#include "hip.h"
+
+enum { COPY_DEFAULT = 4, COPY_WITHOUT_CU = 1024 }; /* the directions: 0 to 4, and one for the copy engine */
+
+static hipError_t allocate(void **address, size_t bytes, CUresult (*engine)(CUdeviceptr *, size_t)) {
+    const hipError_t result = hip_ready();
+    if (address == NULL)
+        return hipErrorInvalidValue;
+    if (result != hipSuccess)
+        return result;
+    *address = NULL;
+    return bytes > 0 ? engine((CUdeviceptr *)address, bytes) : hipSuccess;
+}
+
+static CUresult on_host(CUdeviceptr *address, size_t bytes) {
+    return cuMemHostAlloc((void **)address, bytes, 0);
+}
+
+static CUresult managed(CUdeviceptr *address, size_t bytes) {
+    return cuMemAllocManaged(address, bytes, 1);
+}
+
+hipError_t hip_hipMalloc(void **address, size_t bytes) {
+    return allocate(address, bytes, cuMemAlloc_v2);
+}
+
+hipError_t hip_hipExtMallocWithFlags(void **address, size_t bytes, unsigned int flags) {
+    (void)flags; /* how fine its coherence is */
+    return allocate(address, bytes, cuMemAlloc_v2);
+}
+
+hipError_t hip_hipMallocManaged(void **address, size_t bytes, unsigned int flags) {
+    (void)flags;
+    return bytes > 0 ? allocate(address, bytes, managed) : hipErrorInvalidValue;
+}
+
+hipError_t hip_hipHostMalloc(void **address, size_t bytes, unsigned int flags) {
+    (void)flags;
+    return allocate(address, bytes, on_host);
+}
+
+hipError_t hip_hipHostAlloc(void **address, size_t bytes, unsigned int flags) {
+    (void)flags;
+    return allocate(address, bytes, on_host);
+}
+
+hipError_t hip_hipMallocHost(void **address, size_t bytes) {
+    return allocate(address, bytes, on_host);
+}
+
+hipError_t hip_hipMemAllocHost(void **address, size_t bytes) {
+    return allocate(address, bytes, on_host);
+}
+
+hipError_t hip_hipFree(void *address) {
+    hipError_t result = hip_ready();
+    if (result == hipSuccess)
+        result = cuMemFree_v2((CUdeviceptr)address);
+    return result != hipSuccess ? result : hip_ended();
+}
+
+hipError_t hip_hipHostFree(void *address) {
+    return hip_hipFree(address);
+}
+
+hipError_t hip_hipFreeHost(void *address) {
+    return hip_hipFree(address);
+}
+
+hipError_t hip_hipMemPtrGetInfo(void *address, size_t *bytes) {
+    CUdeviceptr start;
+    const hipError_t result = hip_ready();
+    if (bytes == NULL)
+        return hipErrorInvalidValue;
+    return result != hipSuccess ? result : cuMemGetAddressRange_v2(&start, bytes, (CUdeviceptr)address);
+}
+
+/* Types of memory have other numbers since 6. */
+hipError_t hip_hipPointerGetAttributes(hipPointerAttribute_t *attributes, const void *address) {
+    enum { HOST = SIMGPU_HIP < 6 ? 0 : 1, DEVICE = SIMGPU_HIP < 6 ? 1 : 2, MANAGED = SIMGPU_HIP < 6 ? 4 : 3 };
+    enum { TYPE = 2, IS_MANAGED = 8, ORDINAL = 9 };
+    unsigned int type = 0, is_managed = 0;
+    int device = 0;
+    const CUdeviceptr at = (CUdeviceptr)address;
+    const hipError_t result = hip_ready();
+    if (attributes == NULL || address == NULL)
+        return hipErrorInvalidValue;
+    if (result != hipSuccess)
+        return result;
+    if (cuPointerGetAttribute(&type, TYPE, at) != CUDA_SUCCESS) {
+        *attributes = (hipPointerAttribute_t){.device = -2};
+        return SIMGPU_HIP < 6 ? hipErrorInvalidValue : hipSuccess; /* not registered */
+    }
+    cuPointerGetAttribute(&is_managed, IS_MANAGED, at);
+    cuPointerGetAttribute(&device, ORDINAL, at);
+    const bool host = type == MEMORY_HOST;
+    *attributes = (hipPointerAttribute_t){
+        .type = is_managed ? MANAGED
+                : host     ? HOST
+                           : DEVICE,
+        .device = device,
+        .devicePointer = (void *)(uintptr_t)address,
+        .hostPointer = host || is_managed ? (void *)(uintptr_t)address : NULL,
+        .isManaged = (int)is_managed,
+    };
+    return hipSuccess;
+}
+
+hipError_t hip_hipMemAdvise(const void *address, size_t bytes, int advice, int device) {
+    (void)advice, (void)device;
+    return address != NULL && bytes > 0 ? hip_ready() : hipErrorInvalidValue;
+}
+
+hipError_t hip_hipMemPrefetchAsync(const void *address, size_t bytes, int device, hipStream_t stream) {
+    (void)device, (void)stream;
+    return address != NULL && bytes > 0 ? hip_ready() : hipErrorInvalidValue;
+}
+
+/* ---- copies ---- */
+
+static hipError_t may_copy(int kind) {
+    const hipError_t result = hip_ready();
+    if (result != hipSuccess)
+        return result;
+    return kind >= 0 && (kind <= COPY_DEFAULT || kind == COPY_WITHOUT_CU) ? hipSuccess : hipErrorInvalidMemcpyDirection;
+}
+
+hipError_t hip_hipMemcpy(bool per_thread, void *to, const void *from, size_t bytes, int kind) {
+    hipError_t result = may_copy(kind);
+    if (result != hipSuccess || bytes == 0)
+        return result;
+    result = (per_thread ? cuMemcpy_ptds : cuMemcpy)((CUdeviceptr)to, (CUdeviceptr)from, bytes);
+    return result != hipSuccess ? result : hip_ended();
+}
+
+hipError_t hip_hipMemcpyAsync(bool per_thread, void *to, const void *from, size_t bytes, int kind, hipStream_t stream) {
+    const hipError_t result = may_copy(kind);
+    if (result != hipSuccess || bytes == 0)
+        return result;
+    return (per_thread ? cuMemcpyAsync_ptsz : cuMemcpyAsync)((CUdeviceptr)to, (CUdeviceptr)from, bytes, stream);
+}
+
+hipError_t hip_hipMemcpyWithStream(void *to, const void *from, size_t bytes, int kind, hipStream_t stream) {
+    const hipError_t result = hip_hipMemcpyAsync(false, to, from, bytes, kind, stream);
+    return result != hipSuccess ? result : hip_hipStreamSynchronize(false, stream);
+}
+
+static hipError_t peers(int to, int from, CUcontext *to_context, CUcontext *from_context) {
+    hipError_t result = hip_ready();
+    if (result == hipSuccess)
+        result = hip_context_of(to, to_context);
+    return result != hipSuccess ? result : hip_context_of(from, from_context);
+}
+
+hipError_t hip_hipMemcpyPeer(void *to, int to_device, const void *from, int from_device, size_t bytes) {
+    CUcontext there = NULL, here = NULL;
+    const hipError_t result = peers(to_device, from_device, &there, &here);
+    return result != hipSuccess ? result : cuMemcpyPeer((CUdeviceptr)to, there, (CUdeviceptr)from, here, bytes);
+}
+
+hipError_t hip_hipMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes,
+                                  hipStream_t stream) {
+    CUcontext there = NULL, here = NULL;
+    const hipError_t result = peers(to_device, from_device, &there, &here);
+    return result != hipSuccess ? result
+                                : cuMemcpyPeerAsync((CUdeviceptr)to, there, (CUdeviceptr)from, here, bytes, stream);
+}
+
+/* Where in a variable of the device. */
+static hipError_t inside(const void *symbol, size_t bytes, size_t offset, char **at) {
+    void *address = NULL;
+    size_t size = 0;
+    const hipError_t result = hip_variable(symbol, &address, &size);
+    if (result == hipSuccess && (offset > size || bytes > size - offset))
+        return hipErrorInvalidValue;
+    *at = (char *)address + offset;
+    return result;
+}
+
+#define SYMBOL_COPY(call)                                                                                              \
+    char *at = NULL;                                                                                                   \
+    const hipError_t result = inside(symbol, bytes, offset, &at);                                                      \
+    return result != hipSuccess ? result : call
+
+hipError_t hip_hipMemcpyToSymbol(bool per_thread, const void *symbol, const void *from, size_t bytes, size_t offset,
+                                 int kind) {
+    SYMBOL_COPY(hip_hipMemcpy(per_thread, at, from, bytes, kind));
+}
+
+hipError_t hip_hipMemcpyToSymbolAsync(bool per_thread, const void *symbol, const void *from, size_t bytes,
+                                      size_t offset, int kind, hipStream_t stream) {
+    SYMBOL_COPY(hip_hipMemcpyAsync(per_thread, at, from, bytes, kind, stream));
+}
+
+hipError_t hip_hipMemcpyFromSymbol(bool per_thread, void *to, const void *symbol, size_t bytes, size_t offset,
+                                   int kind) {
+    SYMBOL_COPY(hip_hipMemcpy(per_thread, to, at, bytes, kind));
+}
+
+hipError_t hip_hipMemcpyFromSymbolAsync(bool per_thread, void *to, const void *symbol, size_t bytes, size_t offset,
+                                        int kind, hipStream_t stream) {
+    SYMBOL_COPY(hip_hipMemcpyAsync(per_thread, to, at, bytes, kind, stream));
+}
+
+static hipError_t rectangle(CUDA_MEMCPY2D *made, void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                            size_t width, size_t height, int kind) {
+    *made = (CUDA_MEMCPY2D){
+        .srcMemoryType = MEMORY_UNIFIED,
+        .srcDevice = (CUdeviceptr)from,
+        .srcPitch = from_pitch,
+        .dstMemoryType = MEMORY_UNIFIED,
+        .dstDevice = (CUdeviceptr)to,
+        .dstPitch = to_pitch,
+        .WidthInBytes = width,
+        .Height = height,
+    };
+    return may_copy(kind);
+}
+
+hipError_t hip_hipMemcpy2D(bool per_thread, void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                           size_t width, size_t height, int kind) {
+    CUDA_MEMCPY2D what;
+    const hipError_t result = rectangle(&what, to, to_pitch, from, from_pitch, width, height, kind);
+    return result != hipSuccess ? result : (per_thread ? cuMemcpy2D_v2_ptds : cuMemcpy2D_v2)(&what);
+}
+
+hipError_t hip_hipMemcpy2DAsync(bool per_thread, void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                                size_t width, size_t height, int kind, hipStream_t stream) {
+    CUDA_MEMCPY2D what;
+    const hipError_t result = rectangle(&what, to, to_pitch, from, from_pitch, width, height, kind);
+    return result != hipSuccess ? result : (per_thread ? cuMemcpy2DAsync_v2_ptsz : cuMemcpy2DAsync_v2)(&what, stream);
+}
+
+hipError_t hip_hipMemset(bool per_thread, void *to, int value, size_t bytes) {
+    const hipError_t result = hip_ready();
+    if (result != hipSuccess || bytes == 0)
+        return result;
+    return (per_thread ? cuMemsetD8_v2_ptds : cuMemsetD8_v2)((CUdeviceptr)to, (unsigned char)value, bytes);
+}
+
+hipError_t hip_hipMemsetAsync(bool per_thread, void *to, int value, size_t bytes, hipStream_t stream) {
+    const hipError_t result = hip_ready();
+    if (result != hipSuccess || bytes == 0)
+        return result;
+    return (per_thread ? cuMemsetD8Async_ptsz : cuMemsetD8Async)((CUdeviceptr)to, (unsigned char)value, bytes, stream);
+}

@@ -78,10 +78,12 @@ static inline bool armed_and_ready(enum vendor vendor) {
     return overlap_armed() && real_ready(vendor);
 }
 
-/* The driver's own function behind a hook, for our calls; NULL before it was met, or where it has none. */
+/* The driver's own function behind a hook, for our calls; NULL before it was met, or where it has none. Where a runtime has a
+ * table, what it exports would come by our own wrapper there. */
 extern void *real_exports[HOOK_COUNT];
 static inline void *real_own(enum hook hook) {
-    return __atomic_load_n(&real_exports[hook], __ATOMIC_ACQUIRE);
+    void *behind = __atomic_load_n(&real_functions[hook][REAL_TABLE], __ATOMIC_ACQUIRE);
+    return behind ? behind : __atomic_load_n(&real_exports[hook], __ATOMIC_ACQUIRE);
 }
 
 /* Does the address belong to the driver of this process? It is met by that. And where it was met already? */

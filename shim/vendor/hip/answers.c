@@ -120,6 +120,8 @@ bool hip_limits(int ordinal, struct overlap_gpu *gpu, uint8_t *uuid) {
     memcpy(gpu->name, told + at->name, sizeof gpu->name - 1);
     gpu->name[sizeof gpu->name - 1] = 0;
     copy_until_colon(gpu->architecture, sizeof gpu->architecture, told + at->architecture);
+    if (!gpu->name[0]) /* no list of names of products on this machine, as in many containers */
+        memcpy(gpu->name, gpu->architecture, sizeof gpu->architecture);
     gpu->multiprocessors = number_at(told, at->multiprocessors);
     gpu->warp_size = 64;
     gpu->threads = number_at(told, at->threads);

@@ -186,7 +186,7 @@ def test_a_compressed_bundle(version: int) -> None:
 
 
 def test_bundles_one_after_the_other() -> None:
-    """As a linker leaves them, at the beginning of pages; the first version does not say where it ends, so comes last."""
+    """As a linker leaves them, at the beginning of pages. Version 1 does not say where it ends, so comes last."""
     device = "hipv4-amdgcn-amd-amdhsa--gfx90a"
     parts = [
         compressed(bundle({device: code_object([RCCL])}), 3),

@@ -49,7 +49,7 @@ def kernels_of(files: Sequence[Path], gpus: Sequence[KnownGpu]) -> tuple[list[Ke
 
     def wanted(architecture: str) -> bool:
         seen.add(architecture)
-        return any(image_for(gpu.architecture, (architecture,)) for gpu in gpus)
+        return is_run(architecture, gpus)
 
     found: dict[Kernel, None] = {}
     for file in files:
@@ -60,6 +60,11 @@ def kernels_of(files: Sequence[Path], gpus: Sequence[KnownGpu]) -> tuple[list[Ke
             hint = f"pip install {install}" if install else "it takes .so, .cubin, .fatbin, .co and .hsaco files"
             raise OverlapError(f"{file}: {sentence}", hint, USAGE) from None
     return list(found), seen
+
+
+def is_run(image: str, gpus: Iterable[KnownGpu]) -> bool:
+    """Whether one of the GPUs could load an image for this architecture."""
+    return any(image_for(gpu.architecture, (image,)) for gpu in gpus)
 
 
 def run_by(gpu: KnownGpu, kernels: Iterable[Kernel]) -> Iterator[Kernel]:

@@ -102,7 +102,7 @@ def survey(question: Question, explainer: Explainer) -> Survey:
     found = Survey([str(path) for path in paths], _rule(values))
     runnable = {gpu: list(binaries.run_by(gpu, kernels)) for gpu in question.gpus}
     run = {kernel.footprint.architecture for kernels in runnable.values() for kernel in kernels}
-    found.other_images = sorted(image for image in seen if image.split(":")[0] not in run)
+    found.other_images = sorted(image for image in seen if not binaries.is_run(image, question.gpus))
     _check_any(question, run, seen)
     if question.pattern is not None:
         matches = binaries.pattern_of(SETS.get(question.pattern) or (_glob(question.pattern),))
@@ -139,7 +139,7 @@ def _blocks(
         hint = "--comm-kernel PATTERN says which of its kernels communicate"
         sentence = f"{question.comm_file}: no collective of NCCL or RCCL that {gpu.key} runs"
         raise OverlapError(sentence, hint, USAGE)
-    return _named(known, f"{Path(str(question.comm_file)).name}:")
+    return _named(known, Path(str(question.comm_file)).name)
 
 
 def _named(found: Iterable[Collective], source: str = "") -> list[Block]:

@@ -14,20 +14,21 @@ from pyshim.explain.text import WIDTH
 # What reasons are counted as, each in the first column that names it; the last one takes the rest.
 COLUMNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("as is", ("room_already", "entry_already"), "communication fits beside it, or once one block has ended"),
-    ("window", ("shaped", "capped_without_room"), "it is launched with another size, as the rule asks"),
+    ("window", ("shaped",), "with more dynamic shared memory, as the rule asks, communication fits"),
     ("too few", ("below_keep",), "a size would do it, but fewer blocks would stay than keep_at_least"),
     ("later", ("priority",), "no size does it; communication fits after some of its blocks have ended"),
     ("registers", ("no_room_registers",), "never beside communication, because of registers"),
     ("memory", ("no_room_shared_memory",), "likewise, because of shared memory"),
+    ("capped", ("capped_without_room",), "capped as the rule asks, and communication still does not fit"),
     ("rest", (), "warps, block slots, what cannot be launched, what the policy's rule leaves (--json says which)"),
 )
 COMMUNICATION_HEADS = ("", "communication, one block", "threads", "registers", "static", "dynamic")
-SET_HEADS = ("GPU", "beside", "of these", "kernels", "as is", "window", "too few", "later", "never")
+SET_HEADS = ("GPU", "beside", "of these", "kernels", "as is", "window", "too few", "later", "rest")
 KERNEL_HEADS = ("GPU", "beside", "kernel", "threads", "registers", "static", "decision")
 MOST_LINES = 20  # kernels that are told one by one
 _MOST_SETS = 3
-_NEVER = 4  # columns before those that say never
-_LONGEST_NAME = 40
+_FIRST = 4  # columns that stand alone there, too
+_LONGEST_NAME = 26
 
 
 def letters(survey: Survey) -> dict[Block, str]:
@@ -72,7 +73,7 @@ def sets(survey: Survey) -> list[Sequence[str]]:
     for group in (group for group in survey.groups if len(group.sets()) > 1):
         for word, number in group.sets()[:_MOST_SETS]:
             numbers = _numbers(group.reasons(word))
-            said = (number, *numbers[:_NEVER], sum(numbers[_NEVER:]))
+            said = (number, *numbers[:_FIRST], sum(numbers[_FIRST:]))
             rows.append((group.gpu.key, names[group.beside], word, *(f"{count:,}" for count in said)))
     return rows
 
@@ -144,10 +145,10 @@ def _numbers(reasons: Counter[str]) -> list[int]:
 
 def _row(answer: Answer) -> tuple[str, ...]:
     footprint, decision = answer.kernel.footprint, answer.decision
-    said = {COMMUNICATES: "communication: never shaped", NO_THREADS: "no launch bound: say --threads T"}
+    said = {COMMUNICATES: "communication: never shaped", NO_THREADS: "no launch bound: --threads T"}
     if decision.control in ("make_room", "quick_entry", "cap"):
-        kept = f"{decision.blocks} of {decision.native} blocks stay"
-        text = f"{decision.control}: {decision.dynamic:,} dynamic bytes, {kept}"
+        kept = f"{decision.blocks} of {decision.native} stay"
+        text = f"{decision.control}: {decision.dynamic:,} bytes, {kept}"
     else:
         text = said.get(decision.reason, decision.reason)
     threads = f"{answer.threads:,}" if answer.threads else "?"

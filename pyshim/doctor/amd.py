@@ -62,7 +62,7 @@ def hardware_queues(machine: Machine) -> Iterator[Line]:
         yield ok(f"{said}, and {TORCH}=1 gives PyTorch's communication queues of its own")
     else:
         yield warn(
-            f"{said}: streams of one priority share so many hardware queues, and two on one queue never overlap; without "
+            f"{said}: streams of one priority share so many hardware queues, and two on one never overlap; without "
             f"{TORCH}=1 communication may be on one with computation",
             "nothing to do for PyTorch under a default policy for AMD, which sets it where you have not",
         )

@@ -89,7 +89,7 @@ def notes(survey: Survey) -> Iterator[str]:
     """What was not planned."""
     groups = {group.gpu.key: group for group in survey.groups}.values()
     for reason, said in (
-        (COMMUNICATES, "communication themselves, and never shaped"),
+        (COMMUNICATES, "that are communication, and never shaped"),
         (NO_THREADS, "without a launch bound, which --threads T counts, too"),
     ):
         left = [f"{group.left_out(reason):,} on {group.gpu.key}" for group in groups if group.left_out(reason)]

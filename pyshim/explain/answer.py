@@ -84,6 +84,15 @@ class Explainer:
         self.device = self.gpus[self.key_of(values["gpu"])]
         return self.device
 
+    def footprint_of(self, policy: str, gpu: Any) -> tuple[int, ...] | None:
+        """The block of communication that a policy gives for a GPU, as footprint() does; None where it gives none."""
+        compiled = Compiled(policy, self._environment)
+        index = self._lib.overlap_policy_for(compiled.data, gpu.name, gpu.architecture)
+        if index == _NO_INDEX or not compiled.policy(index).footprint_given:
+            return None
+        f = compiled.policy(index).footprint
+        return f.threads, f.registers, f.static_shared, f.dynamic_shared, f.barriers, f.scalar_registers
+
     def key_of(self, name: str) -> str:
         """h100 for H100. Raises Mistake where no GPU has the name."""
         if name.lower() in self.gpus:

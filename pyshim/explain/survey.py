@@ -115,7 +115,8 @@ def survey(question: Question, explainer: Explainer) -> Survey:
         beside, _ = binaries.kernels_of([Path(question.comm_file)], [gpu for gpu, own in runnable.items() if own])
     asked = _Asked(explainer, values)
     for gpu, own in runnable.items():
-        for block in _blocks(gpu, question, values, beside) if own else ():
+        given = _given(gpu, values, explainer) if beside is None else None
+        for block in (given or _blocks(gpu, question, values, beside)) if own else ():
             group = Group(gpu, block)
             found.groups.append(group)
             for kernel in own:
@@ -123,12 +124,18 @@ def survey(question: Question, explainer: Explainer) -> Survey:
     return found
 
 
+def _given(gpu: KnownGpu, values: Mapping[str, Any], explainer: Explainer) -> list[Block]:
+    """As the options say it, or the policy."""
+    if all(name in values for name in COMMUNICATION):
+        return [Block("as told", tuple(values[name] for name in _COMM))]
+    found = explainer.footprint_of(values["policy"], explainer.gpus[gpu.key]) if "policy" in values else None
+    return [Block(f"as {values['policy']} says", found)] if found else []
+
+
 def _blocks(
     gpu: KnownGpu, question: Question, values: Mapping[str, Any], of_file: Sequence[Kernel] | None
 ) -> list[Block]:
-    """The blocks of communication to plan with: of a file, as told, or of the newest library that is known."""
-    if of_file is None and all(name in values for name in COMMUNICATION):
-        return [Block("as told", tuple(values[name] for name in _COMM))]
+    """The blocks of communication to plan with: of a file, or of the newest library that is known."""
     if of_file is None:
         return _named(collectives.newest(gpu.architecture))
     own = [kernel.footprint for kernel in binaries.run_by(gpu, of_file)]

@@ -121,6 +121,16 @@ def test_communication_as_told(ask: Ask, blas: Path) -> None:
     assert (group.beside.name, group.beside.numbers) == ("as told", (64, 8, 0, 0, 0, 0))
 
 
+def test_communication_as_the_policy_says(ask: Ask, blas: Path, tmp_path: Path) -> None:
+    policy = tmp_path / "mine.yaml"
+    footprint = "{threads: 128, registers: 40, static_shared_memory: 5, dynamic_shared_memory: 6}"
+    policy.write_text(f"policy: 1\nname: mine\ngpu: gfx90a\ncommunication: {{footprint: {footprint}}}\n")
+    (group,) = ask(blas, values={"policy": str(policy)}).groups
+    assert (group.beside.name, group.beside.numbers) == (f"as {policy} says", (128, 40, 5, 6, 0, 0))
+    policy.write_text(policy.read_text().replace("gfx90a", "gfx942"))
+    assert len(ask(blas, values={"policy": str(policy)}).groups) == 2, "it is for another GPU"
+
+
 def test_a_pattern_and_a_rule(ask: Ask, blas: Path) -> None:
     assert {a.kernel.footprint.kernel for a in ask(blas, pattern="gemm").groups[0].answers} == {
         "Cijk_window",

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pyshim.launch import driver
+from pyshim.launch import driver, hip
 
-HIP = "libamdhip64.so"
-_RUNTIME = re.compile(re.escape(HIP) + r"\.\d+")
-_CACHED = re.compile(rb"/[^\0]*/" + re.escape(HIP.encode()) + rb"\.\d+(?=\0)")
-_CACHE_SIZE = 16 << 20
+HIP = hip.NAME
 
 
 @dataclass(frozen=True)
@@ -42,35 +38,10 @@ class Machine:
 
     def hip_runtimes(self) -> dict[str, list[str]]:
         """libamdhip64.so.N -> where it is, in the order in which the loader looks; PyTorch's own last."""
-        found: dict[str, list[str]] = {}
-        for path in (*self._listed(), *self._cached(), *self._of_torch()):
-            places = found.setdefault(os.path.basename(path), [])
-            if path not in places:
-                places.append(path)
-        return dict(sorted(found.items()))
-
-    def _listed(self) -> Iterator[str]:
-        folders = self.environment.get("LD_LIBRARY_PATH", "").split(":")
-        for folder in (*filter(None, folders), self.path("opt/rocm/lib")):
-            yield from _runtimes_in(folder)
-
-    def _cached(self) -> Iterator[str]:
-        try:
-            with open(self.path(driver.CACHE), "rb") as file:
-                data = file.read(_CACHE_SIZE)
-        except OSError:
-            return
-        yield from (os.fsdecode(match) for match in _CACHED.findall(data))
-
-    def _of_torch(self) -> Iterator[str]:
+        found = hip.installed(self.environment, self.root)
         for folder in self.packages:
-            yield from _runtimes_in(os.path.join(folder, "torch", "lib"), bundled=True)
-
-
-def _runtimes_in(folder: str, bundled: bool = False) -> Iterator[str]:
-    """bundled: PyTorch's wheels leave the number out of the file's name."""
-    try:
-        names = sorted(os.listdir(folder))
-    except OSError:
-        return
-    yield from (os.path.join(folder, name) for name in names if _RUNTIME.fullmatch(name) or (bundled and name == HIP))
+            for path in hip.in_folder(os.path.join(folder, "torch", "lib"), bundled=True):
+                places = found.setdefault(os.path.basename(path), [])
+                if path not in places:
+                    places.append(path)
+        return dict(sorted(found.items()))

@@ -212,12 +212,15 @@ void handle_forget_context(const void *context, int device);
 /* The name, asked for once if the program did not give it; NULL: nobody knows. */
 const char *handle_name(struct handle *handle);
 
+static inline bool handle_is(const struct handle *handle, enum handle_kind kind) {
+    return __atomic_load_n(&handle->kind, __ATOMIC_RELAXED) == (uint32_t)kind;
+}
 static inline enum vendor handle_vendor(const struct handle *handle) {
     return __atomic_load_n(&handle->kind, __ATOMIC_RELAXED) >= HANDLE_HIP_FUNCTION ? VENDOR_HIP : VENDOR_CUDA;
 }
 /* Does it serve every device? */
 static inline bool handle_is_everywhere(const struct handle *handle) {
-    return handle->kind == HANDLE_KERNEL || handle->kind == HANDLE_HIP_SYMBOL;
+    return handle_is(handle, HANDLE_KERNEL) || handle_is(handle, HANDLE_HIP_SYMBOL);
 }
 
 /* Decisions about a kernel, in all its forms, are made anew. */

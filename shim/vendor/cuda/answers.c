@@ -134,9 +134,9 @@ void cuda_forget(const struct handle *handle) {
 const char *cuda_kernel_name(const struct handle *handle) {
     const char *answer = NULL;
     CUresult result = CUDA_ERROR_NOT_SUPPORTED;
-    if (handle->kind == HANDLE_FUNCTION && driver.cuFuncGetName)
+    if (handle_is(handle, HANDLE_FUNCTION) && driver.cuFuncGetName)
         result = driver.cuFuncGetName(&answer, (CUfunction)(uintptr_t)handle->value);
-    else if (handle->kind == HANDLE_KERNEL && driver.cuKernelGetName)
+    else if (handle_is(handle, HANDLE_KERNEL) && driver.cuKernelGetName)
         result = driver.cuKernelGetName(&answer, (CUkernel)(uintptr_t)handle->value);
     return result == CUDA_SUCCESS ? answer : NULL;
 }
@@ -146,9 +146,9 @@ CUresult handle_get(const struct handle *handle, int attribute, int device, int 
     type_cuKernelGetAttribute *kernel_get = (type_cuKernelGetAttribute *)real_own(HOOK_cuKernelGetAttribute);
     CUresult result = CUDA_ERROR_NOT_SUPPORTED;
     int mode = cuda_relax();
-    if (handle->kind == HANDLE_FUNCTION && function_get)
+    if (handle_is(handle, HANDLE_FUNCTION) && function_get)
         result = function_get(value, attribute, (CUfunction)(uintptr_t)handle->value);
-    else if (handle->kind == HANDLE_KERNEL && kernel_get)
+    else if (handle_is(handle, HANDLE_KERNEL) && kernel_get)
         result = kernel_get(value, attribute, (CUkernel)(uintptr_t)handle->value, device);
     cuda_restore(mode);
     return result;
@@ -159,9 +159,9 @@ CUresult handle_set(const struct handle *handle, int attribute, int device, int 
     type_cuKernelSetAttribute *kernel_set = (type_cuKernelSetAttribute *)real_own(HOOK_cuKernelSetAttribute);
     CUresult result = CUDA_ERROR_NOT_SUPPORTED;
     int mode = cuda_relax();
-    if (handle->kind == HANDLE_FUNCTION && function_set)
+    if (handle_is(handle, HANDLE_FUNCTION) && function_set)
         result = function_set((CUfunction)(uintptr_t)handle->value, attribute, value);
-    else if (handle->kind == HANDLE_KERNEL && kernel_set)
+    else if (handle_is(handle, HANDLE_KERNEL) && kernel_set)
         result = kernel_set(attribute, value, (CUkernel)(uintptr_t)handle->value, device);
     cuda_restore(mode);
     return result;

@@ -157,7 +157,7 @@ void hip_forget(const struct handle *handle) {
 }
 
 const char *hip_kernel_name(const struct handle *handle) {
-    if (handle->kind == HANDLE_HIP_SYMBOL)
+    if (handle_is(handle, HANDLE_HIP_SYMBOL))
         return hip.hipKernelNameRefByPtr ? hip.hipKernelNameRefByPtr((const void *)(uintptr_t)handle->value, NULL)
                                          : NULL;
     return hip.hipKernelNameRef ? hip.hipKernelNameRef((hipFunction_t)(uintptr_t)handle->value) : NULL;
@@ -171,11 +171,11 @@ bool hip_footprint(struct handle *handle, const struct device *device, struct ov
     bool known = false;
     *later = false;
     memset(&told, 0, sizeof told);
-    if (handle->kind == HANDLE_HIP_SYMBOL && hip.hipFuncGetAttributes) {
+    if (handle_is(handle, HANDLE_HIP_SYMBOL) && hip.hipFuncGetAttributes) {
         known = hip.hipFuncGetAttributes(&told, (const void *)(uintptr_t)handle->value) == VENDOR_SUCCESS;
         registers = told.numRegs;
         shared = told.sharedSizeBytes <= INT32_MAX ? (int)told.sharedSizeBytes : -1;
-    } else if (handle->kind == HANDLE_HIP_FUNCTION && hip.hipFuncGetAttribute) {
+    } else if (handle_is(handle, HANDLE_HIP_FUNCTION) && hip.hipFuncGetAttribute) {
         const hipFunction_t function = (hipFunction_t)(uintptr_t)handle->value;
         known = hip.hipFuncGetAttribute(&registers, HIP_FUNC_ATTRIBUTE_NUM_REGS, function) == VENDOR_SUCCESS &&
                 hip.hipFuncGetAttribute(&shared, HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function) == VENDOR_SUCCESS;

@@ -58,6 +58,29 @@ def test_the_priority_of_a_stream_arrives_at_its_queue(
     assert len({packet["queue"] for packet in arrived}) == 3
 
 
+MI250X = ("AMD Instinct MI250X", "gfx90a", 110, 65536, 64, 64)
+MI300X = ("AMD Instinct MI300X", "gfx942", 304, 65536, 192, 64)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "devices"),
+    [("mi250x", [MI250X]), ("mi250x:hold,3", [MI250X] * 3), ("mi300x+mi250x,3", [MI300X, MI250X, MI300X])],
+)
+def test_devices_are_those_that_simgpu_names(
+    build: Build,
+    libraries: Path | None,
+    clean_environment: Clean,
+    tmp_path: Path,
+    gpu: str,
+    devices: list[tuple[object, ...]],
+) -> None:
+    known = devices if libraries else [device for device in devices if device != MI300X]  # 5.2 knows no gfx942
+    done = start([build("devices")], clean_environment, tmp_path, gpu)
+    assert done.status == 0, done.stderr
+    said = [(*line.values(),) for line in done.lines]
+    assert [(name, architecture.split(":")[0], *rest) for name, architecture, *rest in said] == known
+
+
 @pytest.mark.parametrize("gpu", ["mi250x", "mi250x,2"])
 def test_bytes_arrive_by_every_way_of_copying(build: Build, clean_environment: Clean, tmp_path: Path, gpu: str) -> None:
     done = start([build("copies")], clean_environment, tmp_path, gpu)

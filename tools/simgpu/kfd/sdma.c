@@ -4,17 +4,7 @@
 
 #include "kfd.h"
 
-enum operation {
-    NOTHING = 0,
-    COPY = 1,
-    FENCE = 5,
-    TRAP = 6,
-    POLL = 8,
-    ATOMIC = 10,
-    FILL = 11,
-    TIMESTAMP = 13,
-    CACHES = 17
-};
+enum operation { NOTHING = 0, COPY = 1, FENCE = 5, TRAP = 6, POLL = 8, ATOMIC = 10, TIMESTAMP = 13 };
 enum { COPY_LINEAR = 0, COPY_RECTANGLE = 4, ADD_64 = 47 };
 enum { ALWAYS = 0, EQUAL = 3, BLOCKED = 0, UNKNOWN = -1 };
 

@@ -66,6 +66,8 @@ def parts(suite: str, packages: str) -> Path:
     """The unpacked packages, or a skipped test with the reason."""
     if platform.machine() != "x86_64":
         pytest.skip("the packages of AMD's runtimes are for x86-64")
+    if not shutil.which("g++"):
+        pytest.skip("needs the headers of C++ and a linker: apt-get install g++")
     if not (THUNK / "libhsakmt.so.1").exists():
         pytest.fail("the simulated thunk is not built: make setup")
     try:
@@ -76,8 +78,6 @@ def parts(suite: str, packages: str) -> Path:
 
 def compile_hip(root: Path, source: Path, output: Path, *flags: str, runtime: Path | None = None) -> Path:
     """What hipcc would run, for gfx90a. `runtime`: where the program finds its libraries, and then its loader too."""
-    if not shutil.which("g++"):
-        pytest.skip("needs the headers of C++: apt-get install g++")
     llvm, libraries = root / "usr/lib/llvm-15", root / LIBRARIES
     command = [str(llvm / "bin/clang++"), "-x", "hip", "--offload-arch=gfx90a", "-D__HIP_PLATFORM_AMD__", "-O2"]
     command += [f"--rocm-path={root}/usr", f"--rocm-device-lib-path={libraries}/amdgcn/bitcode", "-nogpuinc"]

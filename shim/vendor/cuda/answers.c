@@ -40,6 +40,21 @@ int cuda_captures(CUstream stream, enum default_stream whose) {
     return !ask || ask(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+/* The driver keeps no last error. */
+CUresult cuda_pending(void) {
+    return CUDA_SUCCESS;
+}
+
+CUresult cuda_settle(CUresult pending, CUresult answer) {
+    (void)pending;
+    return answer;
+}
+
+bool cuda_capture_ended(CUstream stream, enum default_stream whose, CUresult result) {
+    (void)result;
+    return !cuda_captures(stream, whose);
+}
+
 int cuda_relax(void) {
     int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     return driver.cuThreadExchangeStreamCaptureMode && driver.cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS

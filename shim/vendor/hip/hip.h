@@ -45,6 +45,15 @@ struct hip_calls {
 };
 extern struct hip_calls hip;
 
+/* Calls of ours, and tries that are made again as the program asked, leave no error behind for hipGetLastError(): up to HIP 6
+ * that is what the last call has answered, from 7 on the last one that failed. Nothing of ours comes behind a call of the
+ * program that has failed. */
+#define HIP_ASK(call)                                                                                                  \
+    __extension__({                                                                                                    \
+        const hipError_t pending_ = hip_pending();                                                                     \
+        hip_settle(pending_, call);                                                                                    \
+    })
+
 /* ---- launch.c ---- */
 
 /* What a launch call says besides what every launch says. */

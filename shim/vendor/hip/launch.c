@@ -84,10 +84,12 @@ hipError_t hip_launch_with(struct request *request, uint32_t dynamic) {
     void *real = real_function(request->way, request->hook, request->site);
     if (!real)
         return VENDOR_NOT_INITIALIZED;
+    const bool ours = dynamic != request->config.sharedMemBytes;
+    const hipError_t pending = ours ? hip_pending() : VENDOR_SUCCESS;
     this_thread.inside++;
     const hipError_t result = launch(request, real, dynamic);
     this_thread.inside--;
-    return result;
+    return ours && hip_is_refusal(result) ? hip_settle(pending, result) : result; /* it is made again as asked */
 }
 
 bool hip_is_refusal(hipError_t result) {

@@ -4,7 +4,7 @@
 
     address   AddressSanitizer and UndefinedBehaviorSanitizer: library, simulated driver, tests/fuzz/stress.c
     thread    ThreadSanitizer, likewise, with the hot path in C: a sanitizer does not see what assembler reads
-    fuzz      tests/fuzz/table_fuzz.c for N seconds: by libFuzzer where the compiler has it, else by its own mutations
+    fuzz      tests/fuzz/*_fuzz.c for N seconds each: by libFuzzer where the compiler has it, else by own mutations
     analyzer  gcc -fanalyzer over the library's sources
 
 The stress program runs twice, with and without a trace; every launch that it made must be in the report's pages. Then
@@ -41,7 +41,11 @@ BEFORE_ANYTHING = {"object.c", "dlsym.c"}
 FINDING = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:|SUMMARY: \w+Sanitizer")
 CHURNING = 64  # threads
 RACES = 4000  # calls on streams and events that all threads use
-CORE = ("table.c", "match.c", "decide.c", "planner.c", "occupancy.c", "gpu.c")
+# Programs of tests/fuzz, with what of core/ they need.
+FUZZED = {
+    "table_fuzz": ("table.c", "match.c", "decide.c", "planner.c", "occupancy.c", "gpu.c"),
+    "code_fuzz": ("codeobject.c",),
+}
 POLICY = """policy: 1
 name: stress
 communication: {priority: highest}
@@ -235,23 +239,31 @@ def totals(report: Path, expected: int = 3) -> dict[str, int]:
     return counts
 
 
-def seeds(folder: Path) -> list[Path]:
+def tables() -> dict[str, bytes]:
     from pyshim.policy import library, reader
     from pyshim.policy.table import compile_table
 
     policy = reader.read_bytes(POLICY.encode(), "stress.yaml").policy
     assert policy is not None
-    paths = []
-    for name, policies in (("stress", [policy]), ("auto", list(library.load("auto", {}))), ("empty", [])):
-        paths.append(folder / "seeds" / name)
-        paths[-1].parent.mkdir(exist_ok=True)
-        paths[-1].write_bytes(compile_table(policies))
-    return paths
+    policies = {"stress": [policy], "auto": list(library.load("auto", {})), "empty": []}
+    return {name: compile_table(chosen) for name, chosen in policies.items()}
 
 
-def fuzz(folder: Path, seconds: int) -> str:
-    sources = [ROOT / "tests/fuzz/table_fuzz.c", *(ROOT / "shim/core" / name for name in CORE)]
-    program, given = folder / "table_fuzz", seeds(folder)
+def code_objects() -> dict[str, bytes]:
+    sys.path.append(str(ROOT / "tools" / "simgpu" / "hip"))
+    from code_object import Kernel, bundle, code_object
+
+    kernels = [Kernel("gemm", vgprs=128, agprs=128), Kernel("_Z4copyPfS_", vgprs=24)]
+    one, other = code_object(kernels), code_object(kernels[:1], "gfx942")
+    return {"one": one, "bundle": bundle({"gfx942": other, "gfx90a:xnack+": one, "gfx90a:xnack-": one})}
+
+
+def fuzz_one(name: str, seeds: dict[str, bytes], folder: Path, seconds: int) -> str:
+    sources = [ROOT / f"tests/fuzz/{name}.c", *(ROOT / "shim/core" / source for source in FUZZED[name])]
+    program, given = folder / name, folder / f"{name}-seeds"
+    given.mkdir()
+    for seed, data in seeds.items():
+        (given / seed).write_bytes(data)
     flags = [*FLAGS, *SANITIZE["address"], f"-I{ROOT / 'shim'}", "-o", program]
     clang = shutil.which("clang")
     if clang:
@@ -260,11 +272,17 @@ def fuzz(folder: Path, seconds: int) -> str:
         except Failed:
             clang = None  # without compiler-rt
     if clang:
-        run([program, f"-max_total_time={seconds}", "-max_len=65536", folder / "seeds"], timeout=seconds + 120)
-        return "libFuzzer found nothing"
+        run([program, f"-max_total_time={seconds}", "-max_len=65536", given], timeout=seconds + 120)
+        return f"{name}: libFuzzer found nothing"
     run([*compiler(), *flags, *sources])
-    tried, accepted = map(int, run([program, "mutate", seconds, *given], timeout=seconds + 120).split())
-    return f"own mutations, {tried:,} inputs, {accepted:,} accepted tables"
+    output = run([program, "mutate", seconds, *sorted(given.iterdir())], timeout=seconds + 120)
+    tried, accepted = map(int, output.split())
+    return f"{name}: own mutations, {tried:,} inputs, {accepted:,} accepted"
+
+
+def fuzz(folder: Path, seconds: int) -> str:
+    seeds = {"table_fuzz": tables, "code_fuzz": code_objects}
+    return "; ".join(fuzz_one(name, made(), folder, seconds) for name, made in seeds.items())
 
 
 def analyzer(folder: Path) -> str:

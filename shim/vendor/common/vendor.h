@@ -15,6 +15,7 @@
  *   priority.c  which priority communication gets, and when it no longer does
  *   stream.c   streams of communication libraries
  *   windows.h  overlap windows: windows.c, order.c, capture.c, copy.c, exec.c, follow.c
+ *   node.h     kernel nodes of graphs that the program builds itself: node.c
  */
 #pragma once
 
@@ -177,7 +178,8 @@ enum handle_mark {
     HANDLE_OCCUPANCY_ASKED = 2, /* the program asked how many of its blocks fit */
     HANDLE_RAISED = 8,          /* communication that we launch at another priority */
     HANDLE_SIZES_NOTED = 4,     /* size.c knows some of it */
-    HANDLE_COMMUNICATES = 16    /* launches of it are communication */
+    HANDLE_COMMUNICATES = 16,   /* launches of it are communication */
+    HANDLE_COOPERATES = 32      /* it was launched as a cooperative one */
 };
 
 struct handle {

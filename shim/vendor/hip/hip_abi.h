@@ -80,8 +80,6 @@ typedef struct {
 } hipGraphNodeParams;
 _Static_assert(sizeof(hipGraphNodeParams) == 256, "as in hip_runtime_api.h");
 
-enum { hipGraphNodeTypeBatchMemOp = 14 };
-
 struct hipFuncAttributes {
     int binaryVersion, cacheModeCA;
     size_t constSizeBytes, localSizeBytes;

@@ -64,8 +64,8 @@ struct hip_more {
     const hipLaunchConfig_t *config;
 };
 
-/* Everything that is not a direct hit in the cache. The request is whole but for site and counted. */
-hipError_t hip_launch(struct request *request, uintptr_t site);
+/* Everything that is not a direct hit in the cache. */
+hipError_t hip_launch(struct request *request);
 
 /* Is the function of such a call a hipFunction_t? Else it is a function of the program that stands for a kernel. */
 bool hip_launches_function(enum hook hook);

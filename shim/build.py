@@ -38,6 +38,7 @@ SOURCES = {
     "shim": ("shim/core/*.c", "shim/sys/*.c", "shim/vendor/*/*.c", "shim/sys/*.S", "shim/vendor/*/*.S"),
     "simgpu": ("tools/simgpu/*.c",),
     "demo": ("tools/demo/*.c",),
+    "kfd": ("tools/simgpu/kfd/*.c",),
     "runtime12": ("tools/simgpu/runtime/*.c",),
     "runtime13": ("tools/simgpu/runtime/*.c",),
     **dict.fromkeys(("hip5", "hip6", "hip7"), ("tools/simgpu/*.c", "tools/simgpu/hip/*.c")),
@@ -48,6 +49,7 @@ FILES = {
     "shim": "liboverlap.so",
     "simgpu": "simgpu/libcuda.so.1",
     "demo": "demo/overlap-demo",
+    "kfd": "simgpu/kfd/libhsakmt.so.1",
     # Beside the driver, so that one folder in LD_LIBRARY_PATH is enough.
     "runtime12": "simgpu/libcudart.so.12",
     "runtime13": "simgpu/libcudart.so.13",
@@ -121,6 +123,9 @@ def arguments(artifact: str) -> list[str]:
     if artifact == "simgpu":
         link = ["-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic", "-lm", "-pthread"]
         return [*COMMON, *SHARED, *INCLUDES[artifact], *sources(artifact), *link]
+    if artifact == "kfd":
+        link = ["-Wl,-soname,libhsakmt.so.1", "-Wl,--version-script=tools/simgpu/kfd/libhsakmt.map", "-pthread"]
+        return [*COMMON, *SHARED, *WARNINGS, *INCLUDES["simgpu"], *sources(artifact), *link]
     if artifact.startswith("runtime"):
         version = artifact[len("runtime") :]
         link = [f"-Wl,-soname,libcudart.so.{version}", "-Wl,-Bsymbolic", "-ldl", "-pthread"]

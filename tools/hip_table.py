@@ -2,7 +2,8 @@
 
     python tools/hip_table.py [--check]
 
-The order is that of tools/simgpu/hip/dispatch-table.txt, the rows are those of driver.def. --check: 1 where the file differs.
+The order is that of tools/simgpu/hip/dispatch-table.txt, the rows are those of driver.def. --check: 1 where the
+file differs.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ ROOT = Path(__file__).resolve().parent.parent
 ORDER = ROOT / "tools/simgpu/hip/dispatch-table.txt"
 HIP = ROOT / "shim/vendor/hip"
 HEAD = """\
-/* Where the entry points of driver.def are in the table of functions that HIP hands out once (ROCm 6.1 and newer): TABLE(name, place),
- * counted in members of 8 bytes from the beginning, where the size of the table stands. Members are only ever appended
- * (hip_api_trace.hpp of ROCm's clr asserts it). Made from tools/simgpu/hip/dispatch-table.txt by tools/hip_table.py.
+/* Where the entry points of driver.def are in the table of functions that HIP hands out once (ROCm 6.1 and newer):
+ * TABLE(name, place), counted in members of 8 bytes from the beginning, where the size of the table stands. Members are
+ * only ever appended (hip_api_trace.hpp of ROCm's clr asserts it). Made from tools/simgpu/hip/dispatch-table.txt by
+ * tools/hip_table.py.
  */
 """
 

@@ -25,6 +25,9 @@ typedef struct hipFunctionLaunchParams hipFunctionLaunchParams; /* likewise */
 enum {
     hipErrorOutOfMemory = 2,
     hipErrorInvalidConfiguration = 9,
+    hipErrorInvalidHandle = 400,
+    hipErrorIllegalState = 401,
+    hipErrorStreamCaptureWrongThread = 908,
 };
 
 #ifndef OVERLAP_DIM3

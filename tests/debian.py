@@ -1,0 +1,124 @@
+"""Packages of a Debian release, unpacked into $XDG_CACHE_HOME/overlap-run/debian: nothing is installed.
+
+Downloaded by the machine's own apt, from the machine's own sources with the name of the release exchanged, so that
+proxies, mirrors and keys are those of the machine. What is missing raises Missing, with the reason to skip a test.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+SOURCES = Path("/etc/apt")
+RELEASE = Path("/etc/os-release")
+
+
+class Missing(Exception):
+    """One sentence: why the packages cannot be had here."""
+
+
+def cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "overlap-run" / "debian"
+
+
+def fetch(suite: str, packages: Iterable[str]) -> Path:
+    """The folder that holds all of these packages of one release, unpacked; `name=version` asks for that version."""
+    folder = cache() / suite
+    root = folder / "root"
+    done = folder / "done"
+    done.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # one at a time, of several test runs
+        wanted = [name for name in packages if not (done / name).exists()]
+        if wanted:
+            download = _download(suite, folder, wanted)
+            for package in sorted(download.glob("*.deb")):
+                _run(["dpkg-deb", "-x", str(package), str(root)], 300)
+            shutil.rmtree(download)
+            for name in wanted:
+                (done / name).touch()
+    return root
+
+
+def _download(suite: str, folder: Path, packages: list[str]) -> Path:
+    for tool in ("apt-get", "dpkg-deb"):
+        if not shutil.which(tool):
+            raise Missing(f"{tool} is needed, which only Debian and its kin have")
+    apt = folder / "apt"
+    download = apt / "download"
+    shutil.rmtree(download, ignore_errors=True)  # what an interrupted run left
+    for name in ("lists/partial", "cache/archives/partial", "download"):
+        (apt / name).mkdir(parents=True, exist_ok=True)
+    (apt / "sources.list").write_text(exchanged(suite), encoding="utf-8")
+    settings = {
+        "Dir::Etc::sourcelist": apt / "sources.list",
+        "Dir::Etc::sourceparts": "-",
+        "Dir::State::lists": apt / "lists",
+        "Dir::State::status": "/dev/null",  # what is installed here does not matter
+        "Dir::Cache": apt / "cache",
+        "APT::Architecture": "amd64",
+        "APT::Sandbox::User": "root",  # the cache may be where no other user may write
+        "Acquire::Languages": "none",
+        "Acquire::Retries": "1",
+        "Acquire::http::Timeout": "20",
+    }
+    options = [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
+    apt_get = ["apt-get", *options, "-qq"]
+    fresh = not any((apt / "lists").glob("*_Packages*"))
+    if fresh:
+        _run([*apt_get, "update"], 180)
+    try:
+        _run([*apt_get, "download", *packages], 900, download)
+    except Missing:
+        if fresh:
+            raise
+        _run([*apt_get, "update"], 180)  # the archive has moved on since
+        _run([*apt_get, "download", *packages], 900, download)
+    return download
+
+
+def _run(command: list[str], seconds: int, folder: Path | None = None) -> None:
+    try:
+        environment = {**os.environ, "LC_ALL": "C"}
+        done = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=seconds
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Missing(f"{command[0]}: {error}") from error
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+        raise Missing(f"{command[0]}: {lines[-1]}")
+
+
+def exchanged(suite: str) -> str:
+    """The machine's source of its own release as lines of another one."""
+    release = dict(line.split("=", 1) for line in RELEASE.read_text(encoding="utf-8").splitlines() if "=" in line)
+    if release.get("ID", "").strip('"') != "debian":
+        raise Missing("needs Debian, whose sources name the place to download from")
+    codename = release.get("VERSION_CODENAME", "").strip('"')
+    for address, options in _sources(codename):
+        return f"deb {options} {address} {suite} main\n"
+    raise Missing(f"no source of {codename} main in {SOURCES}")
+
+
+def _sources(codename: str) -> Iterator[tuple[str, str]]:
+    """(address, options) of the entries of exactly this suite, in both forms in which apt keeps them."""
+    for file in sorted((SOURCES / "sources.list.d").glob("*.sources")):
+        for entry in re.split(r"\n\s*\n", file.read_text(encoding="utf-8")):
+            fields = dict(re.findall(r"^([A-Za-z-]+):[ \t]*(.*)$", entry, re.MULTILINE))
+            if codename in fields.get("Suites", "").split() and "main" in fields.get("Components", "").split():
+                key = fields.get("Signed-By")
+                yield fields["URIs"].split()[0], f"[signed-by={key}]" if key else ""
+    for file in [SOURCES / "sources.list", *sorted((SOURCES / "sources.list.d").glob("*.list"))]:
+        if not file.exists():
+            continue
+        pattern = r"^deb\s+(\[[^]]*\])?\s*(\S+)\s+(\S+)\s+(.*)$"
+        for options, address, name, components in re.findall(pattern, file.read_text(encoding="utf-8"), re.MULTILINE):
+            if name == codename and "main" in components.split():
+                yield address, options

@@ -381,14 +381,3 @@ def test_modules_that_come_and_go(both: Both) -> None:
     done, _ = both(work, shape="{blocks_per_sm: 2}")
     sizes = [one["dynamic_shared"] for one in done.launches if one["kernel"] == "k"]
     assert [size > 0 for size in sizes] == [True, False] * 20
-
-
-def test_what_is_known_of_a_module_goes_with_it(both: Both, runtime: str) -> None:
-    """More kernels than there is room for, but not at a time."""
-    work = MODULE + "say(launch(other))\nfor i in range(75):\n"
-    work += "    many = code_object([Kernel(f'a{i}_{j}', vgprs=8, arguments=[8]) for j in range(2000)])\n"
-    work += "    hip.hipModuleUnload(hip.new('hipModuleLoadData', many))\ntry_it(hip.new('hipModuleLoadData', one))"
-    if not runtime.endswith("7"):
-        pytest.skip("once is enough")
-    done, _ = both(work, shape="{blocks_per_sm: 2}")
-    assert done.launches[-1]["dynamic_shared"] == 0

@@ -245,6 +245,16 @@ def test_a_node_that_was_captured_from_a_cooperative_launch(both: Both) -> None:
     assert SIZE not in [one["dynamic_shared"] for one in done.launches]
 
 
+def test_a_node_of_a_kernel_that_was_launched_cooperatively_may_be_one(both: Both) -> None:
+    """Where it was captured, the runtimes of AMD do not say so (the simulated ones do)."""
+    done, _ = both(
+        "say(hip.code('hipLaunchCooperativeKernel', k, grid(100), grid(256), hip.arguments(7), 0, stream))\n"
+        "g = graph(); n = node(g, k, blocks=100)\n"
+        "say(hip.code('hipGraphKernelNodeSetParams', n, C.byref(params(k))), shown(n)); run(make(g))"
+    )
+    assert done.in_graphs == [("k", 4000, 0)]
+
+
 def test_captured_launches_show_what_was_asked_for(both: Both) -> None:
     done, _ = both(
         "f = hip.function(image, 'k2'); g, nodes, count = P(), (P * 4)(), C.c_size_t(4)\n"

@@ -33,7 +33,6 @@
 /* context.c */
 hipError_t hip_start(void); /* there are devices */
 hipError_t hip_ready(void); /* and this thread works on one */
-bool hip_ready_again(void); /* after "no context": somebody took it away, and now there is one again */
 hipError_t hip_context_of(int device, CUcontext *context);
 int hip_device_of(hipStream_t stream); /* of this thread, for a default stream */
 

@@ -122,6 +122,8 @@ static hipError_t launch_and_record(struct request *request, const struct hip_mo
         order_event_of_launch(more->start);
     const hipError_t result = launch_slow(request, 0);
     if (order) {
+        if (!recording) /* the stream had nothing to tell before, but its kernel may be of communication */
+            recording = overlap_order_recording(order, (uint64_t)(uintptr_t)more->stop, its);
         overlap_order_recorded(order, recording, its, result == VENDOR_SUCCESS);
         window_after(order);
     }

@@ -11,7 +11,7 @@ number of the case in shim/core/WINDOWS.md; see conservative.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from operations import EXTERNAL, Key, Op, device_of_default, key_of
 from things import EAGER, Capture, Event, Graph, Launch, Node, Part, Stream, bits
@@ -242,6 +242,22 @@ class Model:
         self.note_communication(stream, op)
         self.do(stream, True)
 
+    def _K(self, op: Op) -> None:
+        self.launch_recording(op, self._k)
+
+    def _C(self, op: Op) -> None:
+        self.launch_recording(op, self._c)
+
+    def launch_recording(self, op: Op, launch: Callable[[Op], None]) -> None:
+        """A capture makes nodes of its two events; they tell nothing of the capture itself."""
+        stream, start = self.stream(op.stream, op.thread), self.events[op.other]
+        external = EXTERNAL if stream.capture else 0
+        if start is not self.events[op.which]:
+            start.of_start = True
+            self._r(op._replace(which=op.other, other=external))
+        launch(op)
+        self._r(op._replace(other=external))
+
     def note_communication(self, stream: Stream, op: Op) -> None:
         world = stream.capture.number if stream.capture else EAGER
         self.used_streams.setdefault((world, stream.device), set()).add(key_of(op.stream, op.thread))
@@ -269,14 +285,14 @@ class Model:
             self.unknown_waits |= self.captured(stream, Part((), waits=event))
         elif event.record:
             node = self.act(stream, event.record)
-            if event.in_graph:
+            if event.vague:
                 self.allow("2", node, self.everything() & ~node)
-        elif stream.legacy or event.in_graph:
+        elif stream.legacy or event.vague:
             # Documented as doing nothing, even for the default stream; the library may think otherwise.
             node = stream.tail = self.add(self.host | stream.tail, EAGER, stream.device)
             tails = self.blocking(stream.device) | self.blocking(stream.device, self.gone)
             self.allow("10", node, tails & ~node if stream.legacy else 0)
-            self.allow("2", node, self.everything() & ~node if event.in_graph else 0)
+            self.allow("2", node, self.everything() & ~node if event.vague else 0)
 
     def _y(self, op: Op) -> None:
         stream = self.stream(op.stream, op.thread)
@@ -301,7 +317,7 @@ class Model:
         for event in events:
             seen |= event.record
         node = self.see(seen, 0)
-        if any(event.in_graph for event in events):
+        if any(event.vague for event in events):
             self.allow("2", node, self.everything() & ~node)
 
     def _S(self, op: Op) -> None:
@@ -328,6 +344,9 @@ class Model:
         self.do(self.stream(op.stream, op.thread))
 
     _f = _H = _a
+
+    def _A(self, op: Op) -> None:
+        self.see(self.act(self.stream(op.stream, op.thread)))
 
     def _b(self, op: Op) -> None:
         stream, key = self.stream(op.stream, op.thread), key_of(op.stream, op.thread)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from conftest import examples
 from generate import random_program
-from interpreter import compile_to, environment_of
 from operations import line_of
+from targets import compile_to, environment_of
 
 from pyshim.report import collect, summary
 

@@ -32,6 +32,12 @@ class Event:
     capture: Capture | None = None  # the capture that it was recorded in last
     heads: int = 0
     in_graph: bool = False  # a graph records it or waits for it
+    of_start: bool = False  # a launch has recorded it before its kernel
+
+    @property
+    def vague(self) -> bool:
+        """Who waits for it may be taken to wait for everything."""
+        return self.in_graph or self.of_start
 
 
 @dataclass

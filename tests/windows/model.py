@@ -39,6 +39,7 @@ class Model:
         # Nodes of the host -> what it waited for by name. What was merely before that, it does not know by name.
         self.sights: dict[int, int] = {}
         self.used_streams: dict[tuple[int, int], set[Key]] = {}  # of communication
+        self.ran_kernels: set[int] = set()  # operations that did, outside of captures
         self.left_behind = 0  # communication of streams that are gone: whoever takes over their places knows it
         self.at = -1
 
@@ -234,12 +235,14 @@ class Model:
         stream = self.stream(op.stream, op.thread)
         world = stream.capture.number if stream.capture else EAGER
         earlier = self.communication.get((world, stream.device), 0)
+        self.note_kernels(stream)
         node = self.do(stream).bit_length() - 1
         self.launches.append(Launch(self.at, node, key_of(op.stream, op.thread), earlier))
 
     def _c(self, op: Op) -> None:
         stream = self.stream(op.stream, op.thread)
         self.note_communication(stream, op)
+        self.note_kernels(stream)
         self.do(stream, True)
 
     def _K(self, op: Op) -> None:
@@ -257,6 +260,12 @@ class Model:
             self._r(op._replace(which=op.other, other=external))
         launch(op)
         self._r(op._replace(other=external))
+
+    def note_kernels(self, stream: Stream) -> None:
+        if stream.capture:
+            stream.capture.kernels = True
+        else:
+            self.ran_kernels.add(self.at)
 
     def note_communication(self, stream: Stream, op: Op) -> None:
         world = stream.capture.number if stream.capture else EAGER
@@ -356,13 +365,15 @@ class Model:
     def _E(self, op: Op) -> None:
         capture = self.stream(op.stream, op.thread).capture
         assert capture
-        self.graphs[op.which] = Graph(capture.device, self.template(capture.nodes))
+        self.graphs[op.which] = Graph(capture.device, self.template(capture.nodes), kernels=capture.kernels)
         self.leave(op)
 
     def _g(self, op: Op) -> None:
         stream, graph = self.stream(op.stream, op.thread), self.graphs[op.which]
         if graph.has_communication:
             self.note_communication(stream, op)
+        if graph.kernels:
+            self.note_kernels(stream)
         self.launch_graph(graph, stream)
 
     def _G(self, op: Op) -> None:
@@ -370,10 +381,10 @@ class Model:
 
     def _B(self, op: Op) -> None:
         child = self.graphs[op.other]
-        self.graphs[op.which] = Graph(child.device, child.parts, by_hand=True)
+        self.graphs[op.which] = Graph(child.device, child.parts, by_hand=True, kernels=child.kernels)
 
     def _N(self, op: Op) -> None:
-        self.graphs[op.which] = Graph(0, [Part((), op.other == 1)], by_hand=True)
+        self.graphs[op.which] = Graph(0, [Part((), op.other == 1)], by_hand=True, kernels=True)
 
     def _v(self, op: Op) -> None:
         node = self.act(self.stream(op.stream, op.thread), self.writes.get(op.which, 0))

@@ -58,6 +58,7 @@ class Capture:
     members: list[Key]
     nodes: int = 0
     active: bool = True
+    kernels: bool = False  # there are some in it
 
 
 class Part(NamedTuple):
@@ -75,6 +76,7 @@ class Graph:
     parts: list[Part]
     latest: int = 0  # its latest launch: launches of one executable graph follow each other
     by_hand: bool = False
+    kernels: bool = False
 
     @property
     def has_communication(self) -> bool:

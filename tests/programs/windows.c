@@ -63,6 +63,7 @@ static struct named named(const struct op *op) {
         stream.good = stream.handle != NULL;
     } else if (op->how != 'l' && op->how != 'p') {
         stream.handle = op->how == 'L' || op->how == 'M' ? LEGACY : PER_THREAD;
+        stream.per_thread &= stream.handle != NULL; /* a vendor without such a handle: the plain way is the only one */
     }
     return stream;
 }

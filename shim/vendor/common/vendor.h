@@ -15,6 +15,7 @@
  *   priority.c  which priority communication gets, and when it no longer does
  *   stream.c   streams of communication libraries
  *   windows.h  overlap windows: windows.c, order.c, capture.c, copy.c, exec.c, follow.c
+ *   node.h     kernel nodes of graphs that the program builds itself: node.c
  */
 #pragma once
 
@@ -78,10 +79,12 @@ static inline bool armed_and_ready(enum vendor vendor) {
     return overlap_armed() && real_ready(vendor);
 }
 
-/* The driver's own function behind a hook, for our calls; NULL before it was met, or where it has none. */
+/* The driver's own function behind a hook, for our calls; NULL before it was met, or where it has none. Where a runtime has a
+ * table, what it exports would come by our own wrapper there. */
 extern void *real_exports[HOOK_COUNT];
 static inline void *real_own(enum hook hook) {
-    return __atomic_load_n(&real_exports[hook], __ATOMIC_ACQUIRE);
+    void *behind = __atomic_load_n(&real_functions[hook][REAL_TABLE], __ATOMIC_ACQUIRE);
+    return behind ? behind : __atomic_load_n(&real_exports[hook], __ATOMIC_ACQUIRE);
 }
 
 /* Does the address belong to the driver of this process? It is met by that. And where it was met already? */
@@ -175,7 +178,8 @@ enum handle_mark {
     HANDLE_OCCUPANCY_ASKED = 2, /* the program asked how many of its blocks fit */
     HANDLE_RAISED = 8,          /* communication that we launch at another priority */
     HANDLE_SIZES_NOTED = 4,     /* size.c knows some of it */
-    HANDLE_COMMUNICATES = 16    /* launches of it are communication */
+    HANDLE_COMMUNICATES = 16,   /* launches of it are communication */
+    HANDLE_COOPERATES = 32      /* it was launched as a cooperative one */
 };
 
 struct handle {
@@ -210,12 +214,15 @@ void handle_forget_context(const void *context, int device);
 /* The name, asked for once if the program did not give it; NULL: nobody knows. */
 const char *handle_name(struct handle *handle);
 
+static inline bool handle_is(const struct handle *handle, enum handle_kind kind) {
+    return __atomic_load_n(&handle->kind, __ATOMIC_RELAXED) == (uint32_t)kind;
+}
 static inline enum vendor handle_vendor(const struct handle *handle) {
     return __atomic_load_n(&handle->kind, __ATOMIC_RELAXED) >= HANDLE_HIP_FUNCTION ? VENDOR_HIP : VENDOR_CUDA;
 }
 /* Does it serve every device? */
 static inline bool handle_is_everywhere(const struct handle *handle) {
-    return handle->kind == HANDLE_KERNEL || handle->kind == HANDLE_HIP_SYMBOL;
+    return handle_is(handle, HANDLE_KERNEL) || handle_is(handle, HANDLE_HIP_SYMBOL);
 }
 
 /* Decisions about a kernel, in all its forms, are made anew. */

@@ -111,19 +111,24 @@ bool hip_launches_function(enum hook hook) {
 
 /* ---- A request ---- */
 
-/* A launch that records an event before its kernel, behind it, or both. */
+/* A launch that records an event behind its kernel, or one before it: nobody who waits for that waits for more. In a capture
+ * nodes of the graph record them (all versions' hip_graph.cpp), which tells nothing of the capture itself. */
 static hipError_t launch_and_record(struct request *request, const struct hip_more *more) {
-    struct overlap_order *order = more->stop ? windows() : NULL;
-    struct overlap_stream *its =
-        order ? window_stream(order, request->config.hStream, hook_default(request->hook)) : NULL;
-    struct overlap_event *recording =
-        order ? overlap_order_recording(order, (uint64_t)(uintptr_t)more->stop, its) : NULL;
-    if (more->start) /* before the kernel: nobody who waits for it waits for more */
+    struct overlap_order *order = more->start || more->stop ? windows() : NULL;
+    if (!order)
+        return launch_slow(request, 0);
+    const uint64_t stop = (uint64_t)(uintptr_t)more->stop;
+    struct overlap_stream *its = window_stream(order, request->config.hStream, hook_default(request->hook));
+    const bool captured = overlap_stream_here(its) != its;
+    struct overlap_event *recording = stop && !captured ? overlap_order_recording(order, stop, its) : NULL;
+    if (more->start)
         order_event_of_launch(more->start);
+    if (stop && captured)
+        order_event_of_launch(more->stop);
     const hipError_t result = launch_slow(request, 0);
-    if (order) {
-        if (!recording) /* the stream had nothing to tell before, but its kernel may be of communication */
-            recording = overlap_order_recording(order, (uint64_t)(uintptr_t)more->stop, its);
+    if (stop && !captured) {
+        if (!recording && result == VENDOR_SUCCESS) /* until this launch there was nothing to tell */
+            recording = overlap_order_recording(order, stop, its);
         overlap_order_recorded(order, recording, its, result == VENDOR_SUCCESS);
         window_after(order);
     }

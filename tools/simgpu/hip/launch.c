@@ -63,10 +63,19 @@ static hipError_t launch_locked(hipFunction_t function, struct launch_of *what) 
                              stream->context);
 }
 
+static bool captures(const struct launch_of *what) {
+    struct stream *stream;
+    sim_lock();
+    const bool found = sim_stream_of(what->stream, what->per_thread, sim_current_context(), &stream) == CUDA_SUCCESS;
+    const bool is = found && stream->capture != NULL;
+    sim_unlock();
+    return is;
+}
+
+/* In a capture, nodes of the graph record the events of a launch. */
 static hipError_t record(hipEvent_t event, const struct launch_of *what) {
-    if (event == NULL)
-        return hipSuccess;
-    return what->per_thread ? cuEventRecord_ptsz(event, what->stream) : cuEventRecord(event, what->stream);
+    enum { EXTERNAL = 1 };
+    return event != NULL ? cuEventRecordWithFlags(event, what->stream, captures(what) ? EXTERNAL : 0) : hipSuccess;
 }
 
 static hipError_t launch(hipFunction_t function, struct launch_of what) {

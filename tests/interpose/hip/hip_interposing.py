@@ -115,7 +115,7 @@ def runner(world: World, folder: Path) -> Hip:
         way: str = "symbol",
         program: Any = None,
         gpu: str = "mi250x",
-        env: Mapping[str, str] | None = None,
+        env: Mapping[str, str | None] | None = None,
         preload: str = "{}",
     ) -> Done:
         number = next(numbers)
@@ -128,7 +128,9 @@ def runner(world: World, folder: Path) -> Hip:
             pages.mkdir()
             made |= {"OVERLAP_REPORT": str(pages), "OVERLAP_RUN_ID": "0123456789abcdef"}
         made["LD_PRELOAD"] = preload.format(plan.LIBRARY if policy is not None else "")
-        made |= env or {}
+        made |= {name: value for name, value in (env or {}).items() if value is not None}
+        for name in [name for name, value in (env or {}).items() if value is None]:
+            made.pop(name, None)
         command = [str(word) for word in (program or world.client(version, way), *words)]
         ran = subprocess.run(command, env=made, capture_output=True, text=True, timeout=60, check=False)
         lines = log.read_text().splitlines() if log.exists() else []

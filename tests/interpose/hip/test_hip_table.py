@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
-from hip_interposing import BLOCKS, ONE, ROOT, Done, Hip, World, by_kernel, rule, smallest
+from hip_interposing import (
+    BLOCKS,
+    ONE,
+    PLACES,
+    REGISTER,
+    Hip,
+    World,
+    by_kernel,
+    profiler_as,
+    rule,
+    shaped_once,
+    smallest,
+    told,
+)
 
-REGISTER = {"SIMGPU_HIP_TABLE": "register"}
-PLACES = dict(re.findall(r"TABLE\((\w+), (\d+)\)", (ROOT / "shim/vendor/hip/table.def").read_text(encoding="ascii")))
-HOST, MODULE = PLACES["hipLaunchKernel"], PLACES["hipModuleLaunchKernel"]
+HOST = PLACES["hipLaunchKernel"]
 NOT_KNOWN = "the table of functions that HIP hands out is not one that we know"
 
 
@@ -19,36 +29,19 @@ def words(world: World) -> list[str]:
     """Eight launches: two by each form before and after one another, some of them from the cache."""
     world.build.library("librocprofiler-register.so.0", "hip_register.c")
     made = [*world.words("k"), *world.hosts("k"), "stream=0", "repeat=3", f"launch=k,{BLOCKS},256,0,1"]
-    return [*made, f"code={world.code}", "function=k", "repeat=3", f"launch=k,{BLOCKS},256,0,1", f"items=k,{BLOCKS},256"]
+    return [
+        *made,
+        f"code={world.code}",
+        "function=k",
+        "repeat=3",
+        f"launch=k,{BLOCKS},256,0,1",
+        f"items=k,{BLOCKS},256",
+    ]
 
 
 @pytest.fixture
 def profiler(world: World) -> Path:
     return profiler_as(world, "libprofiler.so")
-
-
-def profiler_as(world: World, name: str, *flags: str) -> Path:
-    places = (f"-DPLACE_HOST={HOST}", f"-DPLACE_MODULE={MODULE}")
-    return world.build.library(name, "hip_profiler.c", *places, *flags)
-
-
-def shaped_once(done: Done, bare: Done, way: str, launches: int = 7) -> None:
-    """The program saw the same; every launch was made once, with our size, and counted once."""
-    assert done.status == bare.status == 0, done.stderr
-    assert seen(done) == seen(bare)
-    assert bare.sizes == [0] * launches
-    assert done.sizes == [smallest(1)] * launches
-    assert done.ways == {way: launches}
-    assert (done.totals["shaped"], done.totals["refused"]) == (launches, 0)
-
-
-def seen(done: Done) -> list[str]:
-    return [line for line in done.stdout.splitlines() if not line.startswith(("profiler", "member"))]
-
-
-def told(done: Done) -> str:
-    """What the profiler says."""
-    return next(line for line in done.stdout.splitlines() if line.startswith("profiler"))
 
 
 @pytest.mark.parametrize("version", ["6", "7"])
@@ -68,7 +61,9 @@ def test_version_5_hands_nothing_out(world: World, words: list[str], hip: Hip) -
 
 
 @pytest.mark.parametrize("env", [{"OVERLAP_RUN": "off"}, {"OVERLAP_TABLE": None, "OVERLAP_REPORT": None}])
-def test_not_armed_the_table_is_left_alone(env: dict[str, str | None], words: list[str], profiler: Path, hip: Hip) -> None:
+def test_not_armed_the_table_is_left_alone(
+    env: dict[str, str | None], words: list[str], profiler: Path, hip: Hip
+) -> None:
     bare = hip(words, env=REGISTER, preload=str(profiler))
     for preload in (f"{{}}:{profiler}", f"{profiler}:{{}}"):
         done = hip(words, ONE, env={**REGISTER, **env}, preload=preload)
@@ -79,7 +74,7 @@ def test_not_armed_the_table_is_left_alone(env: dict[str, str | None], words: li
 
 
 def test_the_library_that_calls_is_known(world: World, words: list[str], hip: Hip) -> None:
-    policy = 'when: always\ncommunication: {priority: inherit}\ncompute:\n'
+    policy = "when: always\ncommunication: {priority: inherit}\ncompute:\n"
     policy += '  - {match: {kernel: "*", library: "libmine.so*"}, shape: {blocks_per_sm: 2}}\n'
     policy += '  - {match: {kernel: "*", library: "hip-client*"}, shape: {blocks_per_sm: 4}}\n'
     launches = [*world.hosts("k"), f"library={world.comm('libmine.so.1')}", "stream=0"]
@@ -111,9 +106,7 @@ def test_a_profiler_in_front_of_us_sees_every_launch(words: list[str], profiler:
     assert told(done) == told(bare)
 
 
-def test_a_tool_that_waits_for_the_profilers_library_gets_it(
-    world: World, words: list[str], hip: Hip
-) -> None:
+def test_a_tool_that_waits_for_the_profilers_library_gets_it(world: World, words: list[str], hip: Hip) -> None:
     """The tool is preloaded; librocprofiler-register would load the library, had it not found us."""
     tool = world.build.library("libtool.so", "hip_profiler.c", "-DCONFIGURE_ONLY")
     profiler_as(world, "librocprofiler-sdk.so.1")

@@ -310,7 +310,7 @@ static char **apart(char **words, const char *end, bool forks) {
     return last + 1;
 }
 
-static char *self;
+static char *self = "";
 
 static void do_words(char **words) {
     while (*words) {

@@ -1,4 +1,4 @@
-"""Packages of a Debian release, unpacked into a cache folder: nothing is installed, and no root is needed.
+"""Packages of a Debian release, unpacked into $XDG_CACHE_HOME/overlap-run/debian: nothing is installed.
 
 Downloaded by the machine's own apt, from the machine's own sources with the name of the release exchanged, so that
 proxies, mirrors and keys are those of the machine. What is missing raises Missing, with the reason to skip a test.
@@ -6,6 +6,7 @@ proxies, mirrors and keys are those of the machine. What is missing raises Missi
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
@@ -13,7 +14,8 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-_SOURCES = Path("/etc/apt")
+SOURCES = Path("/etc/apt")
+RELEASE = Path("/etc/os-release")
 
 
 class Missing(Exception):
@@ -31,14 +33,16 @@ def fetch(suite: str, packages: Iterable[str]) -> Path:
     root = folder / "root"
     done = folder / "done"
     done.mkdir(parents=True, exist_ok=True)
-    wanted = [name for name in packages if not (done / name).exists()]
-    if wanted:
-        download = _download(suite, folder, wanted)
-        for package in sorted(download.glob("*.deb")):
-            _run(["dpkg-deb", "-x", str(package), str(root)], 300)
-        shutil.rmtree(download)
-        for name in wanted:
-            (done / name).touch()
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # one at a time, of several test runs
+        wanted = [name for name in packages if not (done / name).exists()]
+        if wanted:
+            download = _download(suite, folder, wanted)
+            for package in sorted(download.glob("*.deb")):
+                _run(["dpkg-deb", "-x", str(package), str(root)], 300)
+            shutil.rmtree(download)
+            for name in wanted:
+                (done / name).touch()
     return root
 
 
@@ -48,9 +52,10 @@ def _download(suite: str, folder: Path, packages: list[str]) -> Path:
             raise Missing(f"{tool} is needed, which only Debian and its kin have")
     apt = folder / "apt"
     download = apt / "download"
+    shutil.rmtree(download, ignore_errors=True)  # what an interrupted run left
     for name in ("lists/partial", "cache/archives/partial", "download"):
         (apt / name).mkdir(parents=True, exist_ok=True)
-    (apt / "sources.list").write_text(_exchanged(suite), encoding="utf-8")
+    (apt / "sources.list").write_text(exchanged(suite), encoding="utf-8")
     settings = {
         "Dir::Etc::sourcelist": apt / "sources.list",
         "Dir::Etc::sourceparts": "-",
@@ -60,13 +65,21 @@ def _download(suite: str, folder: Path, packages: list[str]) -> Path:
         "APT::Architecture": "amd64",
         "APT::Sandbox::User": "root",  # the cache may be where no other user may write
         "Acquire::Languages": "none",
-        "Acquire::Retries": "2",
+        "Acquire::Retries": "1",
         "Acquire::http::Timeout": "20",
     }
     options = [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
-    if not any((apt / "lists").glob("*_Packages*")):
-        _run(["apt-get", *options, "-qq", "update"], 180)
-    _run(["apt-get", *options, "-qq", "download", *packages], 900, download)
+    apt_get = ["apt-get", *options, "-qq"]
+    fresh = not any((apt / "lists").glob("*_Packages*"))
+    if fresh:
+        _run([*apt_get, "update"], 180)
+    try:
+        _run([*apt_get, "download", *packages], 900, download)
+    except Missing:
+        if fresh:
+            raise
+        _run([*apt_get, "update"], 180)  # the archive has moved on since
+        _run([*apt_get, "download", *packages], 900, download)
     return download
 
 
@@ -83,26 +96,26 @@ def _run(command: list[str], seconds: int, folder: Path | None = None) -> None:
         raise Missing(f"{command[0]}: {lines[-1]}")
 
 
-def _exchanged(suite: str) -> str:
+def exchanged(suite: str) -> str:
     """The machine's source of its own release as lines of another one."""
-    release = dict(line.split("=", 1) for line in Path("/etc/os-release").read_text().splitlines() if "=" in line)
+    release = dict(line.split("=", 1) for line in RELEASE.read_text(encoding="utf-8").splitlines() if "=" in line)
     if release.get("ID", "").strip('"') != "debian":
         raise Missing("needs Debian, whose sources name the place to download from")
     codename = release.get("VERSION_CODENAME", "").strip('"')
     for address, options in _sources(codename):
         return f"deb {options} {address} {suite} main\n"
-    raise Missing(f"no source of {codename} main in {_SOURCES}")
+    raise Missing(f"no source of {codename} main in {SOURCES}")
 
 
 def _sources(codename: str) -> Iterator[tuple[str, str]]:
     """(address, options) of the entries of exactly this suite, in both forms in which apt keeps them."""
-    for file in sorted((_SOURCES / "sources.list.d").glob("*.sources")):
+    for file in sorted((SOURCES / "sources.list.d").glob("*.sources")):
         for entry in re.split(r"\n\s*\n", file.read_text(encoding="utf-8")):
             fields = dict(re.findall(r"^([A-Za-z-]+):[ \t]*(.*)$", entry, re.MULTILINE))
             if codename in fields.get("Suites", "").split() and "main" in fields.get("Components", "").split():
                 key = fields.get("Signed-By")
                 yield fields["URIs"].split()[0], f"[signed-by={key}]" if key else ""
-    for file in [_SOURCES / "sources.list", *sorted((_SOURCES / "sources.list.d").glob("*.list"))]:
+    for file in [SOURCES / "sources.list", *sorted((SOURCES / "sources.list.d").glob("*.list"))]:
         if not file.exists():
             continue
         pattern = r"^deb\s+(\[[^]]*\])?\s*(\S+)\s+(\S+)\s+(.*)$"

@@ -4,12 +4,13 @@
 
     address   AddressSanitizer and UndefinedBehaviorSanitizer: library, simulated driver, tests/fuzz/stress.c
     thread    ThreadSanitizer, likewise, with the hot path in C: a sanitizer does not see what assembler reads
-    fuzz      tests/fuzz/table_fuzz.c for N seconds: by libFuzzer where the compiler has it, else by its own mutations
+    fuzz      tests/fuzz/*_fuzz.c for N seconds each: by libFuzzer where the compiler has it, else by own mutations
     analyzer  gcc -fanalyzer over the library's sources
 
 The stress program runs twice, with and without a trace; every launch that it made must be in the report's pages. Then
 tests/programs/churn.c: threads that launch while modules, streams, contexts and graphs come and go; and
-tests/programs/windows_hazards.c: the same for overlap windows, on streams and events that all threads use.
+tests/programs/windows_hazards.c: the same for overlap windows, on streams and events that all threads use. And
+tests/fuzz/stress_hip.c on a simulated HIP runtime, called by its exported functions.
 """
 
 from __future__ import annotations
@@ -40,7 +41,11 @@ BEFORE_ANYTHING = {"object.c", "dlsym.c"}
 FINDING = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:|SUMMARY: \w+Sanitizer")
 CHURNING = 64  # threads
 RACES = 4000  # calls on streams and events that all threads use
-CORE = ("table.c", "match.c", "decide.c", "planner.c", "occupancy.c", "gpu.c")
+# Programs of tests/fuzz, with what of core/ they need.
+FUZZED = {
+    "table_fuzz": ("table.c", "match.c", "decide.c", "planner.c", "occupancy.c", "gpu.c"),
+    "code_fuzz": ("codeobject.c",),
+}
 POLICY = """policy: 1
 name: stress
 communication: {priority: highest}
@@ -49,6 +54,15 @@ compute:
   - {match: {kernel: "elementwise*"}, shape: {blocks_per_sm: 50%}, when: always}
   - {match: {kernel: "shape_*"}, shape: {blocks_per_sm: 2}, when: always}
 """
+HIP = """policy: 1
+name: stress
+communication: {reserve_cus: 8}
+compute:
+  - {match: {kernel: "*gemm"}, shape: {blocks_per_sm: 1}, when: always}
+  - {match: {kernel: "elementwise*"}, shape: make_room, when: overlapping}
+"""
+HIP_KERNELS = ("gemm", "asked_gemm", "elementwise", "ncclDevKernel_Generic_2")
+HIP_VERSION = "7"
 WINDOWS = """policy: 1
 name: windows
 communication: {priority: auto}
@@ -115,6 +129,38 @@ def build(kind: str, folder: Path) -> tuple[Path, Path, Path]:
     return library, driver, program
 
 
+def build_hip(kind: str, folder: Path) -> Path:
+    """The simulated runtime, the code object and the program that uses them."""
+    sys.path[:0] = [str(ROOT / "shim"), str(ROOT / "tools" / "simgpu" / "hip")]
+    import build as artifacts
+    from code_object import Kernel, code_object
+
+    kernels = [Kernel(name, vgprs=128, static_shared=8192, max_threads=256) for name in HIP_KERNELS]
+    (folder / "kernels.co").write_bytes(code_object(kernels, "gfx90a"))
+    runtime = folder / f"libamdhip64.so.{HIP_VERSION}"
+    flags = [flag for flag in FLAGS if flag.startswith(("-O", "-g", "-f"))]
+    given = artifacts.hip_arguments(HIP_VERSION, folder)
+    run([*compiler(), *given, *flags, *SANITIZE[kind], "-o", runtime], cwd=ROOT)
+    program = folder / "stress_hip"
+    made = [*compiler(), *FLAGS, *SANITIZE[kind], f'-DRUNTIME="{runtime.name}"', ROOT / "tests/fuzz/stress_hip.c"]
+    run([*made, runtime, f"-Wl,-rpath,{folder}", "-o", program, "-ldl", "-pthread"])
+    return program
+
+
+def stress_hip(kind: str, folder: Path, fixed: Sequence[str], threads: int, rounds: int) -> str:
+    program = build_hip(kind, folder)
+    report = folder / "report-hip"
+    report.mkdir()
+    env = {**environment(kind, folder / "liboverlap.so", report, False), "SIMGPU": "mi250x"}
+    env = {**env, "OVERLAP_TABLE": table(HIP), "SIMGPU_MULTIPROCESSORS": "4"}
+    output = run([*fixed, program, threads, rounds, folder / "kernels.co"], env=env, timeout=600)
+    made = sum(int(count) for count in re.findall(r"^(?:parent|child) (\d+)$", output, re.M))
+    counted = totals(report, 2)
+    if counted["launches"] != made or not counted["shaped"] or counted["refused"] or counted["raised"]:
+        raise Failed(f"stress_hip made {made} launches, and the pages say {json.dumps(counted)}\n{output}")
+    return f"{made:,} launches of HIP, {counted['shaped']:,} shaped"
+
+
 def table(policy_text: str = POLICY) -> str:
     from pyshim.policy import reader
     from pyshim.policy.table import compile_table, encode
@@ -167,10 +213,11 @@ def stress(kind: str, folder: Path, threads: int, rounds: int) -> str:
         report.mkdir()
         env = {**environment(kind, library, report, False), "SIMGPU_MULTIPROCESSORS": "2"}
         run([*fixed, folder / "windows_hazards", *case], env={**env, "OVERLAP_TABLE": table(WINDOWS)}, timeout=600)
-    return "; traced: ".join(said) + f"; {CHURNING} threads while everything came and went"
+    said_of_hip = stress_hip(kind, folder, fixed, threads, rounds)
+    return "; traced: ".join(said) + f"; {CHURNING} threads while everything came and went; {said_of_hip}"
 
 
-def totals(report: Path) -> dict[str, int]:
+def totals(report: Path, expected: int = 3) -> dict[str, int]:
     """Summed over the pages, read by the header: the command line needs a report that overlap-run has made."""
     from pyshim import _native
 
@@ -187,28 +234,36 @@ def totals(report: Path) -> dict[str, int]:
                     counts["shaped"] += count if lib.overlap_reason_shapes(reason) else 0
             counts["refused"] += shard.counters[lib.OVERLAP_COUNTER_REFUSED]
             counts["raised"] += shard.counters[lib.OVERLAP_COUNTER_RAISED]
-    if len(pages) != 3:
-        raise Failed(f"{len(pages)} pages for a process and its two children")
+    if len(pages) != expected:
+        raise Failed(f"{len(pages)} pages for a process and its children")
     return counts
 
 
-def seeds(folder: Path) -> list[Path]:
+def tables() -> dict[str, bytes]:
     from pyshim.policy import library, reader
     from pyshim.policy.table import compile_table
 
     policy = reader.read_bytes(POLICY.encode(), "stress.yaml").policy
     assert policy is not None
-    paths = []
-    for name, policies in (("stress", [policy]), ("auto", list(library.load("auto", {}))), ("empty", [])):
-        paths.append(folder / "seeds" / name)
-        paths[-1].parent.mkdir(exist_ok=True)
-        paths[-1].write_bytes(compile_table(policies))
-    return paths
+    policies = {"stress": [policy], "auto": list(library.load("auto", {})), "empty": []}
+    return {name: compile_table(chosen) for name, chosen in policies.items()}
 
 
-def fuzz(folder: Path, seconds: int) -> str:
-    sources = [ROOT / "tests/fuzz/table_fuzz.c", *(ROOT / "shim/core" / name for name in CORE)]
-    program, given = folder / "table_fuzz", seeds(folder)
+def code_objects() -> dict[str, bytes]:
+    sys.path.append(str(ROOT / "tools" / "simgpu" / "hip"))
+    from code_object import Kernel, bundle, code_object
+
+    kernels = [Kernel("gemm", vgprs=128, agprs=128), Kernel("_Z4copyPfS_", vgprs=24)]
+    one, other = code_object(kernels), code_object(kernels[:1], "gfx942")
+    return {"one": one, "bundle": bundle({"gfx942": other, "gfx90a:xnack+": one, "gfx90a:xnack-": one})}
+
+
+def fuzz_one(name: str, seeds: dict[str, bytes], folder: Path, seconds: int) -> str:
+    sources = [ROOT / f"tests/fuzz/{name}.c", *(ROOT / "shim/core" / source for source in FUZZED[name])]
+    program, given = folder / name, folder / f"{name}-seeds"
+    given.mkdir()
+    for seed, data in seeds.items():
+        (given / seed).write_bytes(data)
     flags = [*FLAGS, *SANITIZE["address"], f"-I{ROOT / 'shim'}", "-o", program]
     clang = shutil.which("clang")
     if clang:
@@ -217,11 +272,17 @@ def fuzz(folder: Path, seconds: int) -> str:
         except Failed:
             clang = None  # without compiler-rt
     if clang:
-        run([program, f"-max_total_time={seconds}", "-max_len=65536", folder / "seeds"], timeout=seconds + 120)
-        return "libFuzzer found nothing"
+        run([program, f"-max_total_time={seconds}", "-max_len=65536", given], timeout=seconds + 120)
+        return f"{name}: libFuzzer found nothing"
     run([*compiler(), *flags, *sources])
-    tried, accepted = map(int, run([program, "mutate", seconds, *given], timeout=seconds + 120).split())
-    return f"own mutations, {tried:,} inputs, {accepted:,} accepted tables"
+    output = run([program, "mutate", seconds, *sorted(given.iterdir())], timeout=seconds + 120)
+    tried, accepted = map(int, output.split())
+    return f"{name}: own mutations, {tried:,} inputs, {accepted:,} accepted"
+
+
+def fuzz(folder: Path, seconds: int) -> str:
+    seeds = {"table_fuzz": tables, "code_fuzz": code_objects}
+    return "; ".join(fuzz_one(name, made(), folder, seconds) for name, made in seeds.items())
 
 
 def analyzer(folder: Path) -> str:

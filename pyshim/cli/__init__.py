@@ -17,6 +17,7 @@ COMMANDS = {
     "explain": "what would be done with a kernel, and why",
     "gpus": "the GPUs that are known by name",
     "env": "print the environment, for those who cannot wrap a program",
+    "doctor": "what stands in the way on this machine",
     "demo": "see it on a simulated GPU",
 }
 _BUG = 3

@@ -136,8 +136,9 @@ def _look(made: plan.Plan, path: str, base: Mapping[str, str]) -> None:
         made.doubts.append(found.sentence)
         if found.harmful:
             made.settings = made.settings._replace(library=None)
-    if made.simulate is None and not driver.found(base):
-        made.doubts.append(f"no NVIDIA driver on this machine ({driver.NAME}): nothing is done here")
+    if made.simulate is None and not driver.vendors(base):
+        searched = f"NVIDIA's {driver.NAME}, AMD's {driver.AMD_DEVICE}"
+        made.doubts.append(f"no GPU driver on this machine ({searched}): nothing is done here")
 
 
 def _describe(

@@ -81,13 +81,25 @@ class Explainer:
         for name in ("shape", "keep_at_least"):
             if name in values and "policy" in values:
                 raise Mistake(name, "goes without a policy: with one, its rule says it")
-        gpu = self.gpus.get(values["gpu"]) or self.gpus.get(values["gpu"].lower())
-        if gpu is None:
-            close = did_you_mean(values["gpu"], self.gpus)
-            hint = "; ".join(part for part in (close, f"known: {', '.join(sorted(self.gpus))}") if part)
-            raise Mistake("gpu", f"no GPU is called {quote(values['gpu'])}", hint)
-        self.device = gpu
-        return gpu
+        self.device = self.gpus[self.key_of(values["gpu"])]
+        return self.device
+
+    def footprint_of(self, policy: str, gpu: Any) -> tuple[int, ...] | None:
+        """The block of communication that a policy gives for a GPU, as footprint() does; None where it gives none."""
+        compiled = Compiled(policy, self._environment)
+        index = self._lib.overlap_policy_for(compiled.data, gpu.name, gpu.architecture)
+        if index == _NO_INDEX or not compiled.policy(index).footprint_given:
+            return None
+        f = compiled.policy(index).footprint
+        return f.threads, f.registers, f.static_shared, f.dynamic_shared, f.barriers, f.scalar_registers
+
+    def key_of(self, name: str) -> str:
+        """h100 for H100. Raises Mistake where no GPU has the name."""
+        if name.lower() in self.gpus:
+            return name.lower()
+        close = did_you_mean(name, self.gpus)
+        hint = "; ".join(part for part in (close, f"known: {', '.join(sorted(self.gpus))}") if part)
+        raise Mistake("gpu", f"no GPU is called {quote(name)}", hint)
 
     def _compiled(self, value: str | None) -> Compiled | None:
         if value is None:

@@ -1,1 +1,1 @@
-"""What GPU kernels take of a multiprocessor, read out of binaries; and, in libraries/, what usual libraries' kernels do."""
+"""What GPU kernels take of a multiprocessor: read out of binaries, and in libraries/ what usual libraries take."""

@@ -23,7 +23,7 @@ COMPRESSED, BUNDLE = b"CCOB", b"__CLANG_OFFLOAD_BUNDLE__"
 SECTION = ".hip_fatbin"  # of a shared object: bundles one after the other, from each of its source files
 MACHINE_AMDGPU = 224
 NOTE_SECTION, NOTE_METADATA = 7, 32
-SECTION_SYMBOLS = 2
+SECTION_SYMBOLS, SYMBOL_OBJECT = 2, 1
 DESCRIPTOR_REGISTERS = 44  # compute_pgm_rsrc3 with ACCUM_OFFSET, then compute_pgm_rsrc1 with the steps of registers
 UNIFIED = ("gfx90a", "gfx942", "gfx950")
 MACHINES = {0x3F: "gfx90a", 0x4C: "gfx942", 0x4F: "gfx950"}  # EF_AMDGPU_MACH_AMDGCN_...
@@ -123,7 +123,7 @@ def _images(bundle: _Plain | Forward, entries: list[tuple[int, int, str]], wante
         if "amdgcn" not in triple or not size:
             continue
         architecture = _mode(triple)
-        if architecture.split(":")[0] in UNIFIED and wanted(architecture):
+        if wanted(architecture) and architecture.split(":")[0] in UNIFIED:
             if start < bundle.at:
                 raise Unreadable(f"a broken bundle: its code objects for {architecture} and another overlap")
             bundle.skip(start)
@@ -174,7 +174,9 @@ def _descriptors(data: Image) -> Iterator[tuple[str, tuple[int, int]]]:
         if kind != SECTION_SYMBOLS:
             continue
         strings = sections[link][4]
-        for name, _, _, home, value, _ in struct.iter_unpack("<IBBHQQ", data[start : start + length]):
+        for name, about, _, home, value, _ in struct.iter_unpack("<IBBHQQ", data[start : start + length]):
+            if about & 0xF != SYMBOL_OBJECT:  # hand-written kernels have thousands of labels
+                continue
             first = strings + name
             text = data[first : data.index(b"\0", first)].decode()
             if text.endswith(".kd") and 0 < home < count:

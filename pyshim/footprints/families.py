@@ -185,9 +185,9 @@ RCCL = Library(
             "family": "ncclDevKernel",
             "what": "dynamic_shared_memory",
             "values": {"hipExtLaunchKernel": 0, "hipLaunchKernel": 32832},
-            "formula": "of the second: threads / 64 waves x (unroll x 64 + 1) x 16 bytes, unroll 8, whatever the kernel's",
-            "source": "RCCL 2.28.3 src/enqueue.cc, rcclShmemDynamicSize: the first way is the usual one, with one stream "
-            "and no capture; sources of 2026 that link device code in a step of its own ask for 0 on both",
+            "formula": "by hipLaunchKernel: threads / 64 waves x (8 x 64 + 1) x 16 bytes, whatever its own unroll",
+            "source": "RCCL 2.28.3 src/enqueue.cc, rcclShmemDynamicSize: the first way is the usual one, with one "
+            "stream and no capture; sources of 2026 that link device code in a step of its own ask for 0 on both",
             "other_architectures": {"gfx950": 65664},
         },
     ),

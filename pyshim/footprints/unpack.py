@@ -34,24 +34,30 @@ class Forward:
         """method: zstd or zlib."""
         self._data, self._packed_at, self._end = data, start, end
         self._unpack = _zlib() if method == "zlib" else _zstd()
-        self._rest = bytearray()
+        self._rest, self._used = bytearray(), 0  # unpacked, and how much of that was given
         self.at = 0  # bytes given or skipped so far
 
     def read(self, size: int) -> bytearray:
         """So many bytes. Raises Unreadable where there are not so many."""
-        found = self._rest  # images are large: no second copy
-        while len(found) < size:
-            found += self._more()
-        self._rest = found[size:]
-        del found[size:]
+        if size <= len(self._rest) - self._used:
+            found = self._rest[self._used : self._used + size]
+            self._used += size
+        else:
+            found = self._rest  # images are large: no second copy
+            del found[: self._used]
+            while len(found) < size:
+                found += self._more()
+            self._rest, self._used = found[size:], 0
+            del found[size:]
         self.at += size
         return found
 
     def skip(self, to: int) -> None:
-        while self.at + len(self._rest) < to:
-            self.at += len(self._rest)
-            self._rest = bytearray(self._more())
-        del self._rest[: to - self.at]
+        """To a place that is not before this one."""
+        while len(self._rest) - self._used < to - self.at:
+            self.at += len(self._rest) - self._used
+            self._rest, self._used = bytearray(self._more()), 0
+        self._used += to - self.at
         self.at = to
 
     def _more(self) -> bytes:

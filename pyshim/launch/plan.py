@@ -21,6 +21,7 @@ SIMULATED_DRIVER = os.path.join(_BUILT, "simgpu", "libcuda.so.1")
 SIMULATED_RUNTIMES = tuple(
     os.path.join(_BUILT, "simgpu", f"hip{version}", f"libamdhip64.so.{version}") for version in (5, 6, 7)
 )
+SIMULATED_THUNK = os.path.join(_BUILT, "simgpu", "kfd", "libhsakmt.so.1")
 
 
 class Request(NamedTuple):
@@ -57,13 +58,13 @@ def make(request: Request, base: Mapping[str, str], library: str = LIBRARY) -> P
     plan = Plan()
     if switched_off(base):
         return plan
-    gpu = _simulate(request, plan)
+    gpu = _simulate(request, base, plan)
     _policies(request, base, gpu, plan)
     plan.settings = plan.settings._replace(library=_library(library, plan), trace=request.trace, quiet=request.quiet)
     return plan
 
 
-def _simulate(request: Request, plan: Plan) -> Gpu | None:
+def _simulate(request: Request, base: Mapping[str, str], plan: Plan) -> Gpu | None:
     if request.simulate is None:
         return None
     from pyshim.launch import simulate
@@ -77,11 +78,23 @@ def _simulate(request: Request, plan: Plan) -> Gpu | None:
     plan.settings = Settings(
         simulated_driver=os.path.dirname(SIMULATED_DRIVER),
         simulated_gpu=gpu.value,
-        simulated_runtimes=SIMULATED_RUNTIMES if gpu.vendor == "amd" else (),
     )
     number = f"{gpu.number} simulated " if gpu.number > 1 else "simulated "
     plan.remarks.append(f"{number}{gpu.name}, rule {gpu.rule}")
+    if gpu.vendor == "amd":
+        _simulate_amd(base, plan)
     return gpu
+
+
+def _simulate_amd(base: Mapping[str, str], plan: Plan) -> None:
+    """HIP of AMD's own, where this machine has it in a form that runs on a simulated thunk; else simulated HIP."""
+    from pyshim.launch import hip
+
+    real = {name: paths[0] for name, paths in hip.installed(base).items() if hip.runs_on_a_thunk(paths[0], base)}
+    simulated = tuple(path for path in SIMULATED_RUNTIMES if os.path.basename(path) not in real)
+    plan.settings = plan.settings._replace(simulated_runtimes=simulated, simulated_thunk=SIMULATED_THUNK)
+    for name, path in real.items():
+        plan.remarks.append(f"{name} is this machine's own ({path}): kernels take no time on it, and no rule acts")
 
 
 def _library(path: str, plan: Plan) -> str | None:

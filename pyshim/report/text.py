@@ -73,4 +73,5 @@ def reasons(collected: Collected) -> Rows:
 def ways(collected: Collected) -> Rows:
     total = totals(collected.pages)
     rows = [[f"{count:,}", name] for name, count in total["entry_points"].items() if count]
-    return rows + [[f"{total['graph_launches']:,}", "launches of whole graphs"]] * bool(total["graph_launches"])
+    more = {"graph_launches": "launches of whole graphs", "streams_raised": "streams raised when they were created"}
+    return rows + [[f"{total[name]:,}", words] for name, words in more.items() if total[name]]

@@ -218,3 +218,13 @@ struct overlap_totals {
     uint64_t counters[OVERLAP_COUNTERS];
 };
 void overlap_page_totals(const struct overlap_page *page, struct overlap_totals *totals);
+
+/* ---- Code objects of AMD ---- */
+
+/* A kernel: its name, of so many bytes and no more, and the vector registers of a wave, accumulation registers included. */
+typedef void overlap_kernel_found(void *context, const char *name, size_t length, uint32_t registers);
+
+/* The kernels of an image for this architecture (gfx90a): of a code object, or of a bundle of some that is not compressed.
+ * One may be found twice. size: UINT64_MAX where the image says itself how long it is. */
+void overlap_code_kernels(const void *image, uint64_t size, const char *architecture, overlap_kernel_found *found,
+                          void *context);

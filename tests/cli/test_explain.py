@@ -10,6 +10,7 @@ import pytest
 from pyshim.policy.gpus import known
 
 GOLDEN = Path(__file__).parent / "golden"
+ROOT = Path(__file__).resolve().parents[2]
 NCCL = {"comm-threads": 288, "comm-registers": 96, "comm-static-smem": 21568, "comm-dynamic-smem": 82240}
 GEMM = {"gpu": "h100", "threads": 128, "registers": 224, "dynamic-smem": "48KiB", **NCCL}
 
@@ -69,6 +70,55 @@ def test_json_is_one_object_on_stdout(overlap, library):
 def test_the_published_sentence(overlap, library):
     found = json.loads(overlap("explain", *options(comm_threads=640, comm_static_smem=20832), "--json").stdout)
     assert found["help"] == "NCCL_NTHREADS=256 with NCCL_ALGO=Ring would: k=1, 115,713 to 128,256 bytes"
+
+
+FATBIN, DEMO = "tests/simgpu/data/kernels.fatbin", "tools/demo/demo_sm90.cubin"
+SURVEYS = {
+    "from-fatbin": ["--from", FATBIN, "--threads", "128"],
+    "from-demo": ["--from", DEMO, "--gpu", "h100", "--comm-from", DEMO, "--shape", "blocks_per_sm=50%"],
+    "from-sets": ["--from", DEMO, FATBIN, "--gpu", "h100", "--comm-threads", "96", "--comm-registers", "32",
+                  "--comm-static-smem", "60KiB"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SURVEYS)
+def test_a_survey_is_golden(overlap, library, name):
+    done = overlap("explain", *SURVEYS[name], cwd=ROOT)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert done.stderr == (GOLDEN / f"explain-{name}.txt").read_text()
+    assert max(map(len, done.stderr.splitlines())) <= 100
+
+
+def test_a_survey_as_json_is_one_object(overlap, library):
+    done = overlap("explain", "--from", FATBIN, "--gpu", "a40", "--json", cwd=ROOT)
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    assert [answer["kernel"] for answer in found["groups"][0]["answers"]] == ["_Z5empty1SPi", "bounded", "saxpy"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["--from", "README.md"], "README.md: neither an ELF file nor a fat binary nor a code object"),
+        (["--from", "/bin/ls"], "/bin/ls: no GPU code in it"),
+        (["--from", FATBIN, "--gpu", "h10"], "--gpu: no GPU is called `h10`"),
+        (["--from", FATBIN, "--registers", "10"], "--registers goes without --from"),
+        (["--from", FATBIN, "--shape", "x"], "--shape: `x` is not a shape"),
+        (["--from", FATBIN, "--kernel", "a["], "`a[` has a `[` without a `]`"),
+        (["--from", FATBIN, "--comm-threads", "64"], "needed, and not said: --comm-registers"),
+        (["--from", FATBIN, "--comm-kernel", "x"], "--comm-kernel goes with --comm-from FILE"),
+        (["--from", FATBIN, "--comm-from", DEMO, "--comm-threads", "64"], "--comm-threads goes without --comm-from"),
+        (["--from", FATBIN, "--policy", "no-such"], "there is no policy `no-such`"),
+        (["--comm-from", DEMO], "--comm-from and --comm-kernel go with --from"),
+    ],
+    ids=lambda value: " ".join(value[-2:]) if isinstance(value, list) else "",
+)
+def test_a_mistake_about_files_is_one_sentence(overlap, library, arguments, error):
+    done = overlap("explain", *arguments, cwd=ROOT)
+    assert (done.returncode, done.stdout) == (2, "")
+    first, *hints = done.stderr.splitlines()
+    assert first.startswith(f"overlap: error: {error}")
+    assert all(hint.startswith("overlap: help: ") for hint in hints) and len(hints) <= 1
 
 
 @pytest.mark.parametrize(

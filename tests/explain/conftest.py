@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import random
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 
 from pyshim.explain.answer import Explainer
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "footprints"))  # files of GPU code, made by hand
 
 # 128x128 tiles of a GEMM, two of which an H100 holds, beside NCCL 2.21.
 GEMM = {

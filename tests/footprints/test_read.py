@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import random
 import re
 import shutil
 import struct
@@ -185,8 +186,27 @@ def test_a_compressed_bundle(version: int) -> None:
     assert list(read_bytes(file, frozenset({"gfx942"}).__contains__)) == []
 
 
+def test_images_are_taken_out_of_what_is_larger_than_one_piece() -> None:
+    """Noise before, between and behind, which does not compress, and an image that nobody wants."""
+    seeded = random.Random(3)
+    images: dict[str, bytes] = {}
+    for index, architecture in enumerate(("gfx1100", "gfx90a", "gfx908", "gfx942", "gfx950")):
+        images[f"host-{index}"] = seeded.randbytes(900_000 + index)
+        image = code_object([RCCL], target=architecture) + seeded.randbytes(1_300_000)
+        images[f"hipv4-amdgcn-amd-amdhsa--{architecture}"] = image
+    asked: list[str] = []
+
+    def wanted(architecture: str) -> bool:
+        asked.append(architecture)
+        return architecture != "gfx942"
+
+    found = list(read_bytes(compressed(bundle(images)), wanted))
+    assert [(kernel.architecture, kernel.registers) for kernel in found] == [("gfx90a", 280), ("gfx950", 280)]
+    assert asked == ["gfx1100", "gfx90a", "gfx908", "gfx942", "gfx950"]
+
+
 def test_bundles_one_after_the_other() -> None:
-    """As a linker leaves them, at the beginning of pages; the first version does not say where it ends, so comes last."""
+    """As a linker leaves them, at the beginning of pages. Version 1 does not say where it ends, so comes last."""
     device = "hipv4-amdgcn-amd-amdhsa--gfx90a"
     parts = [
         compressed(bundle({device: code_object([RCCL])}), 3),

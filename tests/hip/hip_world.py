@@ -24,48 +24,21 @@ PROGRAMS = Path(__file__).resolve().parent / "programs"
 THUNK = ROOT / "pyshim" / "_lib" / "simgpu" / "kfd"
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 
-# HIP 5.2.3: the compiler, what it links, and the runtimes. Not libhsakmt1: the simulated one takes its place.
-BOOKWORM = [
-    "clang-15",
-    "clang-tools-15",
-    "libclang-common-15-dev",
-    "libclang-cpp15",
-    "libllvm15",
-    "lld-15",
-    "rocm-device-libs",
-    "libamd-comgr-dev",
-    "libamd-comgr2",
-    "libamdhip64-5",
-    "libamdhip64-dev",
-    "libhsa-runtime-dev",
-    "libhsa-runtime64-1",
-    "libhsakmt-dev",
-    "libelf1",
-    "libnuma1",
-]
-# HIP 5.7.1 on the HSA runtime of ROCm 6.1, with the C library that they were built for.
-TRIXIE = [
-    "libamd-comgr2",
-    "libamdhip64-5",
-    "libc6",
-    "libclang-cpp17t64",
-    "libdrm-amdgpu1",
-    "libdrm2",
-    "libedit2",
-    "libelf1t64",
-    "libffi8",
-    "libgcc-s1",
-    "libhsa-runtime64-1",
-    "libhsakmt-dev",
-    "libllvm17t64",
-    "libnuma1",
-    "libstdc++6",
-    "libtinfo6",
-    "libxml2",
-    "libzstd1",
-    "zlib1g",
-]
-RCCL = ["librccl-dev", "librccl1", "librocm-smi64-1"]  # 125 MB, the only large one
+# HIP 5.2.3: the compiler, what it links, and the runtimes, for this machine's C library. 85 MB.
+# Not libhsakmt1: the simulated one takes its place.
+BOOKWORM = """
+    clang-15 clang-tools-15 libclang-common-15-dev libclang-cpp15 libllvm15 lld-15
+    libbsd0 libedit2 libffi8 libicu72 libmd0 libxml2 libz3-4
+    rocm-device-libs libamd-comgr-dev libamdhip64-dev libhsa-runtime-dev libhsakmt-dev
+    libamd-comgr2 libamdhip64-5 libhsa-runtime64-1 libelf1 libnuma1
+"""
+# HIP 5.7.1 on the HSA runtime of ROCm 6.1, with the C library that they were built for. 70 MB.
+TRIXIE = """
+    libc6 libgcc-s1 libstdc++6 libamd-comgr2 libamdhip64-5 libhsa-runtime64-1 libhsakmt-dev
+    libbsd0 libdrm-amdgpu1 libdrm2 libedit2 libelf1t64 libffi8 libicu76 libllvm17t64 liblzma5 libmd0 libnuma1 libtinfo6
+    libxml2 libz3-4 libzstd1 zlib1g
+"""
+RCCL = "librccl-dev librccl1 librocm-smi64-1"  # 125 MB, the only large one
 
 NCCL, SMALL, LARGE, MFMA = (
     "ncclDevKernel_Generic_2",
@@ -89,22 +62,22 @@ class Done:
         return [json.loads(line) for line in self.stdout.splitlines()]
 
 
-def parts(suite: str, packages: list[str]) -> Path:
+def parts(suite: str, packages: str) -> Path:
     """The unpacked packages, or a skipped test with the reason."""
     if platform.machine() != "x86_64":
         pytest.skip("the packages of AMD's runtimes are for x86-64")
+    if not shutil.which("g++"):
+        pytest.skip("needs the headers of C++ and a linker: apt-get install g++")
     if not (THUNK / "libhsakmt.so.1").exists():
         pytest.fail("the simulated thunk is not built: make setup")
     try:
-        return debian.fetch(suite, packages)
+        return debian.fetch(suite, packages.split())
     except debian.Missing as missing:
         pytest.skip(f"needs packages of Debian {suite}: {missing}")
 
 
 def compile_hip(root: Path, source: Path, output: Path, *flags: str, runtime: Path | None = None) -> Path:
     """What hipcc would run, for gfx90a. `runtime`: where the program finds its libraries, and then its loader too."""
-    if not shutil.which("g++"):
-        pytest.skip("needs the headers of C++: apt-get install g++")
     llvm, libraries = root / "usr/lib/llvm-15", root / LIBRARIES
     command = [str(llvm / "bin/clang++"), "-x", "hip", "--offload-arch=gfx90a", "-D__HIP_PLATFORM_AMD__", "-O2"]
     command += [f"--rocm-path={root}/usr", f"--rocm-device-lib-path={libraries}/amdgcn/bitcode", "-nogpuinc"]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hip_world import FOOTPRINTS, NCCL, Done, start
+from hip_world import FOOTPRINTS, LARGE, LIBRARIES, NCCL, PROGRAMS, Done, link, run, start
 
 Build = Callable[..., Path]
 Clean = Mapping[str, str]
@@ -55,8 +57,17 @@ def planned(overlap: Callable[..., Any], policy: Path) -> Planned:
 
 
 def shaped(command: list[str | Path], clean: Clean, folder: Path, policy: str | Path, gpu: str = "mi250x") -> Done:
-    run = [sys.executable, "-m", "pyshim.cli.run", "--policy", str(policy), "--report", str(folder / "report"), "--"]
-    return start([*run, *command], clean, folder, gpu)
+    command_line = [
+        sys.executable,
+        "-m",
+        "pyshim.cli.run",
+        "--policy",
+        str(policy),
+        "--report",
+        str(folder / "report"),
+        "--",
+    ]
+    return start([*command_line, *command], clean, folder, gpu)
 
 
 def totals(overlap: Callable[..., Any], folder: Path) -> dict[str, Any]:
@@ -107,6 +118,43 @@ def test_observe_changes_no_packet(
     done = shaped(program, clean_environment, tmp_path, "observe")
     assert (done.status, done.stdout, done.packets) == (bare.status, bare.stdout, bare.packets)
     assert totals(overlap, tmp_path)["launches"] == len(bare.lines)
+
+
+def test_only_what_can_overlap_communication_is_shaped(
+    build: Build, clean_environment: Clean, policy: Path, planned: Planned, tmp_path: Path
+) -> None:
+    (raised,) = planned([(LARGE, 0)], FOOTPRINTS[NCCL])
+    policy.write_text(POLICY.replace("when: always", "when: overlapping"))
+    done = shaped([build("windows")], clean_environment, tmp_path, policy)
+    assert (done.status, done.stdout) == (0, ""), done.stderr
+    static = FOOTPRINTS[LARGE][0]
+    found = {packet["grid"][0] // 256: packet["group_segment"] for packet in done.packets if packet["kernel"] == LARGE}
+    beside = {2000 + step: static + raised for step in range(4)}
+    assert found == {**beside, **{3000 + step: static for step in range(4)}}
+
+
+def test_launches_by_dlsym_are_shaped_too(
+    libraries: Path | None,
+    bookworm: Path,
+    code_object: Path,
+    clean_environment: Clean,
+    overlap: Callable[..., Any],
+    policy: Path,
+    planned: Planned,
+    tmp_path: Path,
+) -> None:
+    place = libraries or bookworm / LIBRARIES
+    program = tmp_path / "dlsym_launch"
+    command = [*shlex.split(os.environ.get("CC", "cc")), str(PROGRAMS / "dlsym_launch.c"), "-o", str(program), "-ldl"]
+    run([*command, *link(place)], os.environ)
+    words = [program, place / "libamdhip64.so.5", code_object, LARGE, "2000"]
+    (raised,) = planned([(LARGE, 0)], FOOTPRINTS[NCCL])
+    bare = start(words, clean_environment, tmp_path)
+    done = shaped(words, clean_environment, tmp_path, policy)
+    for one, dynamic in ((bare, 0), (done, raised)):
+        assert (one.status, one.stdout) == (0, "0\n0\n"), one.stderr
+        assert [packet["group_segment"] for packet in one.packets] == [19808, FOOTPRINTS[LARGE][0] + dynamic]
+    assert totals(overlap, tmp_path)["entry_points"]["dlsym"] == 2
 
 
 def test_copies_are_not_disturbed(build: Build, clean_environment: Clean, policy: Path, tmp_path: Path) -> None:

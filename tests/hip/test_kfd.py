@@ -58,6 +58,29 @@ def test_the_priority_of_a_stream_arrives_at_its_queue(
     assert len({packet["queue"] for packet in arrived}) == 3
 
 
+MI250X = ("AMD Instinct MI250X", "gfx90a", 110, 65536, 64, 64)
+MI300X = ("AMD Instinct MI300X", "gfx942", 304, 65536, 192, 64)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "devices"),
+    [("", [MI250X]), ("mi250x:hold,3", [MI250X] * 3), ("mi300x+mi250x,3", [MI300X, MI250X, MI300X])],
+)
+def test_devices_are_those_that_simgpu_names(
+    build: Build,
+    libraries: Path | None,
+    clean_environment: Clean,
+    tmp_path: Path,
+    gpu: str,
+    devices: list[tuple[object, ...]],
+) -> None:
+    known = devices if libraries else [device for device in devices if device != MI300X]  # 5.2 knows no gfx942
+    done = start([build("devices")], clean_environment, tmp_path, gpu)
+    assert done.status == 0, done.stderr
+    said = [(*line.values(),) for line in done.lines]
+    assert [(name, architecture.split(":")[0], *rest) for name, architecture, *rest in said] == known
+
+
 @pytest.mark.parametrize("gpu", ["mi250x", "mi250x,2"])
 def test_bytes_arrive_by_every_way_of_copying(build: Build, clean_environment: Clean, tmp_path: Path, gpu: str) -> None:
     done = start([build("copies")], clean_environment, tmp_path, gpu)
@@ -65,23 +88,37 @@ def test_bytes_arrive_by_every_way_of_copying(build: Build, clean_environment: C
     assert done.packets == []  # the runtimes' own kernels are no launches
 
 
-@pytest.fixture(scope="session")
-def queue_error(bookworm: Path, libraries: Path | None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    output = tmp_path_factory.mktemp("hsa") / "queue_error"
-    place = libraries or bookworm / LIBRARIES
-    command = [*shlex.split(os.environ.get("CC", "cc")), "-O1", "-Wall", "-Werror", f"-I{bookworm}/usr/include"]
-    command += [str(PROGRAMS / "queue_error.c"), "-o", str(output), str(place / "libhsa-runtime64.so.1")]
-    run([*command, *link(place)], os.environ)
-    return output
+# The numbers are HSA's: INVALID_ALLOCATION, INVALID_ARGUMENT, INCOMPATIBLE_ARGUMENTS, INVALID_PACKET_FORMAT.
+CASES = """\
+all LDS: done
+more LDS: refused 0x1003
+too many threads: refused 0x1001
+no work-items: refused 0x100d
+another type: refused 0x1009
+and: waits
+or: waits
+equal: waits
+not equal: waits
+less: waits
+greater or equal: waits
+misaligned copy: 0, right
+aligned copy: 0, right
+fill: 0, right
+copy behind a signal: 0, right
+unlock: 0, right
+"""
 
 
-@pytest.mark.parametrize(("size", "told"), [(65536, "0"), (65537, "0x1003")])  # HSA_STATUS_ERROR_INVALID_ALLOCATION
-def test_more_lds_than_there_is_stops_the_queue(
-    queue_error: Path, clean_environment: Clean, tmp_path: Path, size: int, told: str
+def test_packets_that_hip_seldom_writes(
+    bookworm: Path, libraries: Path | None, clean_environment: Clean, tmp_path: Path
 ) -> None:
-    done = start([queue_error, str(size)], clean_environment, tmp_path)
-    assert (done.status, done.stdout.strip()) == (0, told), done.stderr
-    assert [packet["group_segment"] for packet in done.packets] == ([size] if told == "0" else [])
+    program, place = tmp_path / "queue_cases", libraries or bookworm / LIBRARIES
+    command = [*shlex.split(os.environ.get("CC", "cc")), "-O1", "-Wall", "-Werror", f"-I{bookworm}/usr/include"]
+    command += [str(PROGRAMS / "queue_cases.c"), "-o", str(program), str(place / "libhsa-runtime64.so.1")]
+    run([*command, *link(place)], os.environ)
+    done = start([program], clean_environment, tmp_path)
+    assert (done.status, done.stdout) == (0, CASES), done.stderr
+    assert [packet["group_segment"] for packet in done.packets] == [65536]  # no other was taken
 
 
 @pytest.mark.parametrize(

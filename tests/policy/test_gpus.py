@@ -80,3 +80,27 @@ def test_without_the_library_the_rest_of_a_file_is_still_checked(monkeypatch: py
         assert codes(text) == ["unknown-key"]
     finally:
         gpus.known.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("patterns", "number", "expected"),
+    [
+        (["gfx90a"], 109, []),
+        (["gfx90a"], 110, ["reserve-cus"]),
+        (["gfx90a", "gfx942"], 303, []),
+        (["gfx90a", "gfx942"], 304, ["reserve-cus"]),
+        (["sm_90", "gfx90a"], 110, ["reserve-cus"]),
+        (["sm_90", "gfx90a"], 8, []),
+        (["gfx1100"], 1024, []),
+        (["gfx1100"], 1025, ["out-of-range"]),
+        ([], 303, []),
+        ([], 304, ["reserve-cus"]),
+        (["sm_90"], 0, []),
+        (["sm_90"], 1, ["reserve-cus"]),
+    ],
+)
+def test_reserved_compute_units_leave_one_to_computation(
+    library: Any, patterns: list[str], number: int, expected: list[str]
+) -> None:
+    gpu = f"gpu: {patterns}\n" if patterns else ""
+    assert codes(f"{gpu}communication: {{reserve_cus: {number}}}\n") == expected

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
+import itertools
 import json
 import os
 import shlex
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable
@@ -49,6 +52,32 @@ def libcuda(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+VERSIONS = (5, 6, 7)
+
+
+def builder() -> Any:
+    spec = importlib.util.spec_from_file_location("shim_build", ROOT / "shim/build.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def runtimes(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
+    """The simulated HIP runtimes, by version."""
+    build, out = builder(), tmp_path_factory.mktemp("hip")
+    with ThreadPoolExecutor() as pool:
+        made = pool.map(lambda version: build.build_one(f"hip{version}", out, ["-Werror"]), VERSIONS)
+        return dict(zip(VERSIONS, made))
+
+
+@pytest.fixture(params=VERSIONS)
+def version(request: pytest.FixtureRequest) -> int:
+    """Tests that take it run on each."""
+    return int(request.param)
+
+
 @dataclass
 class Run:
     answer: Any
@@ -71,6 +100,15 @@ from simgpu_cubin import Kernel, cubin, fatbin
 def answer(value): print("ANSWER " + json.dumps(value))
 """
 
+HIP_PRELUDE = """
+import ctypes as C, json, os, sys
+from hip_client import *
+from code_object import Kernel, bundle, code_object
+def answer(value): print("ANSWER " + json.dumps(value), flush=True)
+hip = Hip()
+version = int(os.environ["SIMGPU_LIBRARY"][-1])
+"""
+
 GRAPHS = """
 d = Driver()
 m = d.module(cubin([*[Kernel(n, 64) for n in "abc"], Kernel("args", parameters=[4, 8])]))
@@ -90,39 +128,52 @@ def value(*numbers): return (C.c_int * 16)(*numbers)
 @pytest.fixture
 def simulate(libcuda: Path, tmp_path: Path) -> Callable[..., Run]:
     """simulate(snippet, gpu="h100", costs=[...]) -> Run. The snippet ends with `answer(value)`."""
-    count = 0
+    return lambda snippet, gpu="h100", **options: _run(PRELUDE + snippet, gpu, libcuda, tmp_path, **options)
 
-    def run(snippet: str, gpu: str = "h100", costs: str | None = None, status: int = 0, **environment: str) -> Run:
-        nonlocal count
-        count += 1
-        timeline, launches = tmp_path / f"timeline{count}", tmp_path / f"launches{count}"
-        env = {
-            **{k: v for k, v in os.environ.items() if not k.startswith(("SIMGPU", "LD_PRELOAD"))},
-            "SIMGPU": gpu,
-            "SIMGPU_TIMELINE": str(timeline),
-            "SIMGPU_LAUNCHES": str(launches),
-            "SIMGPU_LIBRARY": str(libcuda),
-            "PYTHONPATH": os.pathsep.join((str(HERE), str(ROOT / "tools/simgpu"))),  # simgpu_cubin
-            **environment,
-        }
-        if costs is not None:
-            (tmp_path / "costs.yaml").write_text(costs)
-            env["SIMGPU_COSTS"] = str(tmp_path / "costs.yaml")
-        done = subprocess.run(
-            [sys.executable, "-c", PRELUDE + snippet], env=env, capture_output=True, text=True, timeout=60, check=False
-        )
-        assert done.returncode == status, done.stderr
-        answers = [line[7:] for line in done.stdout.splitlines() if line.startswith("ANSWER ")]
-        return Run(
-            json.loads(answers[-1]) if answers else None,
-            _lines(timeline),
-            _lines(launches),
-            done.stderr,
-            "".join(line for line in done.stdout.splitlines(True) if not line.startswith("ANSWER ")),
-            done.returncode,
-        )
+
+@pytest.fixture
+def on_hip(runtimes: dict[int, Path], tmp_path: Path) -> Callable[..., Run]:
+    """on_hip(snippet, version, gpu="mi250x") -> Run; `hip` is the runtime of that version."""
+
+    def run(snippet: str, version: int = 7, gpu: str = "mi250x", **options: Any) -> Run:
+        return _run(HIP_PRELUDE + snippet, gpu, runtimes[version], tmp_path, **options)
 
     return run
+
+
+_count = itertools.count()
+
+
+def _run(
+    program: str, gpu: str, library: Path, tmp_path: Path, costs: str | None = None, status: int = 0, **environment: str
+) -> Run:
+    count = next(_count)
+    timeline, launches = tmp_path / f"timeline{count}", tmp_path / f"launches{count}"
+    env = {
+        **{k: v for k, v in os.environ.items() if not k.startswith(("SIMGPU", "LD_PRELOAD", "HIP_", "ROCR_"))},
+        "SIMGPU": gpu,
+        "SIMGPU_TIMELINE": str(timeline),
+        "SIMGPU_LAUNCHES": str(launches),
+        "SIMGPU_LIBRARY": str(library),
+        "PYTHONPATH": os.pathsep.join(map(str, (HERE, ROOT / "tools/simgpu", ROOT / "tools/simgpu/hip"))),
+        **environment,
+    }
+    if costs is not None:
+        (tmp_path / "costs.yaml").write_text(costs)
+        env["SIMGPU_COSTS"] = str(tmp_path / "costs.yaml")
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == status, done.stderr
+    answers = [line[7:] for line in done.stdout.splitlines() if line.startswith("ANSWER ")]
+    return Run(
+        json.loads(answers[-1]) if answers else None,
+        _lines(timeline),
+        _lines(launches),
+        done.stderr,
+        "".join(line for line in done.stdout.splitlines(True) if not line.startswith("ANSWER ")),
+        done.returncode,
+    )
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@
 #include "sim.h"
 
 #define GPU(key, name, major, minor, multiprocessors, threads, blocks, registers, shared, optin, gib)                  \
-    {#key, name, major, minor, multiprocessors, threads, blocks, registers, shared, optin, gib},
+    {#key, name, major, minor, multiprocessors, threads, blocks, registers, shared, optin, gib, NULL, 0},
 #define AMD(...) /* NVIDIA's header knows none of them */
 static const struct gpu gpus[] = {
 #include "gpu.def"

@@ -11,12 +11,9 @@
  * Prints the median over chunks, averaged over threads. Linked to the do-nothing driver (null_driver.c).
  */
 #include <dlfcn.h>
-#include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "threads.h"
 
 struct config {
     unsigned grid[3], block[3], shared, pad;
@@ -35,25 +32,14 @@ int cuModuleGetFunction(void **, void *, const char *);
 int cuLibraryGetKernel(void **, void *, const char *);
 int cuGetProcAddress_v2(const char *, void **, int, uint64_t, int *);
 
-enum { FUNCTIONS = 64, CHUNKS = 20 };
 static launch_type *volatile launch; /* reloaded for each launch, as a client does */
 static launch_ex_type *volatile launch_ex;
 static void *functions[FUNCTIONS];
-static long launches;
 static record_type *volatile record;
 static wait_type *volatile wait_event;
 static void *communication;
 static long every;
 static int way_symbol, call_ex, call_record, call_wait;
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-/* Streams that the program made: of the default stream the library knows the priority without asking. */
-enum { STREAM = 0x1000, OTHER_STREAM = 0x800, EVENT = 0x1000000 };
 
 /* A window is open for the calls that follow, of all threads. */
 static void communicate(char *stream) {
@@ -85,39 +71,18 @@ static void run_some(long count, char *stream) {
             launch(functions[i % FUNCTIONS], 8192, 1, 1, 128, 1, 1, 0, stream, NULL, NULL);
 }
 
-static void run(long count, char *stream) {
+static void run(long count, void *stream) {
     for (long done = 0; done < count; done += every) {
         communicate(stream);
         run_some(count - done < every ? count - done : every, stream);
     }
 }
 
-static int compare(const void *a, const void *b) {
-    double difference = *(const double *)a - *(const double *)b;
-    return (difference > 0) - (difference < 0);
-}
-
-static double results[64];
-
-static void *measure(void *result) {
-    char *stream = (char *)(uintptr_t)(STREAM * ((double *)result - results + 1));
-    double chunk[CHUNKS];
-    run(FUNCTIONS * 4, stream);
-    for (int i = 0; i < CHUNKS; i++) {
-        double start = now();
-        run(launches / CHUNKS, stream);
-        chunk[i] = (now() - start) / (double)(launches / CHUNKS);
-    }
-    qsort(chunk, CHUNKS, sizeof *chunk, compare);
-    *(double *)result = (chunk[CHUNKS / 2 - 1] + chunk[CHUNKS / 2]) / 2;
-    return NULL;
-}
-
 int main(int argc, char **argv) {
     if (argc != 6 && argc != 7)
         return fprintf(stderr, "usage: launch WAY CALL KERNEL THREADS CALLS [EVERY]\n"), 2;
     int threads = atoi(argv[4]);
-    launches = atol(argv[5]);
+    long launches = atol(argv[5]);
     way_symbol = strcmp(argv[1], "symbol") == 0;
     every = argc > 6 ? atol(argv[6]) : launches + FUNCTIONS * 4;
     call_ex = strcmp(argv[2], "ex") == 0;
@@ -142,14 +107,6 @@ int main(int argc, char **argv) {
     cuGetProcAddress_v2("cuStreamWaitEvent", (void **)&wait_event, 3020, 0, NULL);
     if (argc > 6)
         cuModuleGetFunction(&communication, NULL, "ncclDevKernel");
-    pthread_t ids[64];
-    double sum = 0;
-    for (int i = 0; i < threads && i < 64; i++)
-        pthread_create(&ids[i], NULL, measure, &results[i]);
-    for (int i = 0; i < threads && i < 64; i++) {
-        pthread_join(ids[i], NULL);
-        sum += results[i];
-    }
-    printf("%.3f\n", sum / threads);
+    measure_threads(threads, run, launches);
     return 0;
 }

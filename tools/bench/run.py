@@ -18,109 +18,34 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 import explain
+from cases import CASES, POLICY, WINDOWS, Case
 
 from pyshim import _native
 from pyshim.policy.library import load
 from pyshim.policy.table import compile_table, encode
 
 HERE = Path(__file__).resolve().parent
-POLICY = """policy: 1
-name: bench
-when: always
-communication: {priority: highest}
-compute:
-  - match: {kernel: "shaped*"}
-    shape: {blocks_per_sm: 1}
-"""
-# With overlap windows.
-WINDOWS = POLICY.replace("when: always", "when: overlapping")
-
-
-@dataclass(frozen=True)
-class Case:
-    """One row: what is launched, and the budget that holds for it (nanoseconds, instructions)."""
-
-    name: str
-    way: str
-    call: str
-    kernel: str
-    nanoseconds: float | None
-    instructions: int | None
-    driver: tuple[tuple[str, str], ...] = ()
-    every: int = 0  # calls between two launches of communication on another stream; 0: none
-    windows: bool = False
-
-
-CASES = (
-    Case("left alone, by symbol", "symbol", "kernel", "plain", 3, 60),
-    Case("left alone, by dlsym", "dlsym", "kernel", "plain", 3, 60),
-    Case("left alone, by cuGetProcAddress", "proc_address", "kernel", "plain", 3, 60),
-    Case("shaped and proven", "proc_address", "kernel", "shaped", 3, 60),
-    Case("left alone, cuLaunchKernelEx", "proc_address", "ex", "plain", 3, 60),
-    Case("rebuilt: shaped, cuLaunchKernelEx", "proc_address", "ex", "shaped", 10, None),
-    Case("rebuilt: priority raised", "proc_address", "kernel", "ncclDevKernel", 10, None),
-    Case("rebuilt: priority raised, cuLaunchKernelEx", "proc_address", "ex", "ncclDevKernel", 10, None),
-    Case(
-        "not yet proven (a stream that captures)",
-        "proc_address",
-        "kernel",
-        "shaped",
-        10,
-        None,
-        (("NULL_CAPTURING", "1"),),
-    ),
-    Case("several devices, CUkernel", "proc_address", "cukernel", "plain", None, None, (("NULL_DEVICES", "2"),)),
-    Case("windows: left alone", "proc_address", "kernel", "plain", 6, None, (), 256, True),
-    Case("windows: outside", "proc_address", "kernel", "shaped", 6, None, (), 0, True),
-    Case("windows: inside", "proc_address", "kernel", "shaped", 6, None, (), 256, True),
-    Case("windows: inside, cuLaunchKernelEx", "proc_address", "ex", "shaped", 10, None, (), 256, True),
-    Case("windows: outside, cuLaunchKernelEx", "proc_address", "ex", "shaped", 6, None, (), 0, True),
-    Case("windows: communication, raised", "proc_address", "kernel", "ncclDevKernel", None, None, (), 0, True),
-    Case("windows: event record", "proc_address", "record", "plain", None, None, (), 256, True),
-    Case("windows: stream wait", "proc_address", "wait", "plain", None, None, (), 256, True),
-)
-
-
 def compile_all(folder: Path) -> None:
-    compiler = os.environ.get("CC", "cc")
-    common = [compiler, "-O2", "-std=c11", "-D_GNU_SOURCE"]
-    driver = str(folder / "libcuda.so.1")
-    subprocess.run(
-        [
-            *common,
-            "-shared",
-            "-fPIC",
-            "-fvisibility=hidden",
-            "-Wl,-soname,libcuda.so.1",
-            "-Wl,-Bsymbolic",
-            str(HERE / "null_driver.c"),
-            "-o",
-            driver,
-        ],
-        check=True,
-    )
-    subprocess.run(
-        [
-            *common,
-            str(HERE / "launch.c"),
-            driver,
-            "-ldl",
-            "-pthread",
-            f"-Wl,-rpath,{folder}",
-            "-o",
-            str(folder / "launch"),
-        ],
-        check=True,
-    )
-    subprocess.run([*common, str(HERE / "symbols.c"), "-ldl", "-o", str(folder / "symbols")], check=True)
-    subprocess.run([*common, str(HERE / "spawn.c"), "-o", str(folder / "spawn")], check=True)
-    empty = folder / "empty.c"
-    empty.write_text("")
-    subprocess.run([*common, "-shared", "-fPIC", str(empty), "-o", str(folder / "empty.so")], check=True)
+    """The programs, and beside them the drivers that do nothing."""
+    common = [os.environ.get("CC", "cc"), "-O2", "-std=c11", "-D_GNU_SOURCE"]
+    shared = ["-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-Bsymbolic"]
+    (folder / "empty.c").write_text("")
+
+    def make(output: str, source: Path, *options: str) -> None:
+        subprocess.run([*common, str(source), *options, "-o", str(folder / output)], check=True)
+
+    for program, driver, source in (
+        ("launch", "libcuda.so.1", "null_driver.c"),
+        ("launch_hip", "libamdhip64.so.6", "null_hip.c"),
+    ):
+        make(driver, HERE / source, *shared, f"-Wl,-soname,{driver}", "-ldl")
+        make(program, HERE / f"{program}.c", str(folder / driver), "-ldl", "-pthread", f"-Wl,-rpath,{folder}")
+    make("symbols", HERE / "symbols.c", "-ldl")
+    make("spawn", HERE / "spawn.c")
+    make("empty.so", folder / "empty.c", "-shared", "-fPIC")
 
 
 def armed(folder: Path, policy: str = POLICY) -> dict[str, str]:
@@ -158,7 +83,7 @@ def instructions(folder: Path, case: Case, extra: dict[str, str]) -> float:
                 "valgrind",
                 "--tool=callgrind",
                 f"--callgrind-out-file={out}",
-                str(folder / "launch"),
+                str(folder / case.program),
                 case.way,
                 case.call,
                 case.kernel,
@@ -186,7 +111,7 @@ def launches(folder: Path, rounds: int, threads: list[int], variables: dict[str,
             "budget_instructions": case.instructions,
         }
         for count in threads:
-            command = [str(folder / "launch"), case.way, case.call, case.kernel, str(count), "2000000"]
+            command = [str(folder / case.program), case.way, case.call, case.kernel, str(count), "2000000"]
             command += [str(case.every)] if case.every else []
             found = interleaved(
                 {"bare": (command, dict(case.driver)), "shim": (command, {**dict(case.driver), **shim})}, rounds

@@ -139,16 +139,16 @@ def named(labels: dict[str, list[str]]) -> str:
     """On NVIDIA versions by their threads, the same versions said once; on AMD the way of the launch, then what was
     unrolled how often."""
     groups: dict[tuple[str, ...], list[str]] = {}
-    for label, names in labels.items():
-        groups.setdefault(tuple(names), []).append(label)
+    for label, found in labels.items():
+        groups.setdefault(tuple(found), []).append(label)
     said = []
     for names, which in groups.items():
         if which[0].startswith("with "):
             counts = ", ".join(label.split()[1] for label in which)
             said.append(f"{', '.join(names)} with {counts} threads")
         else:
-            unrolls = ", ".join(name.split()[-1] for name in names)
-            said += [f"{label}, unroll {unrolls}" for label in which]
+            unrolled = ", ".join(name.split()[-1] for name in names)
+            said += [f"{label}, unroll {unrolled}" for label in which]
     return "; ".join(said)
 
 

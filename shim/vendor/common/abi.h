@@ -68,6 +68,8 @@ enum {
     NODE_WAIT_EVENT = 6,
     NODE_EVENT_RECORD = 7,
     NODE_EXTERNAL_WAIT = 9,
+    NODE_BATCH_CUDA = 12, /* operations on memory, which may wait */
+    NODE_BATCH_HIP = 14,
 };
 
 typedef struct {

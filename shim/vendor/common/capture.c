@@ -35,7 +35,7 @@ vendor_result capture_end_body(enum overlap_way way, enum hook hook, uintptr_t s
     struct overlap_order *order = windows();
     const enum default_stream whose = hook_default(hook);
     vendor_result result = real(stream, graph);
-    if (order && (result == VENDOR_SUCCESS || !vendor_captures(hook_vendor(hook), stream, whose)))
+    if (order && (result == VENDOR_SUCCESS || vendor_capture_ended(hook_vendor(hook), stream, whose, result)))
         overlap_order_capture_ended(order, window_stream(order, stream, whose));
     return result;
 }

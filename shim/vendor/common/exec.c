@@ -1,7 +1,7 @@
 /* Graphs that hold communication: launching one is launching communication. And graphs that wait for events, for memory or
  * for other processes: what is launched behind them is behind all of that. Looked into when they are instantiated, once
  * anything of the kind was seen; the bodies of conditional nodes are not. */
-#include "windows.h"
+#include "node.h"
 
 uint32_t exec_may_communicate, exec_may_wait;
 
@@ -86,7 +86,7 @@ void exec_made(enum vendor vendor, const void *exec, vendor_graph graph) {
     if (!windows() || !(__atomic_load_n(&exec_may_communicate, __ATOMIC_RELAXED) ||
                         __atomic_load_n(&exec_may_wait, __ATOMIC_RELAXED)))
         return;
-    const uint32_t flags = vendor_graph_holds(vendor, graph);
+    const uint32_t flags = node_graph_holds(vendor, graph);
     uint32_t *known = find(key);
     if (known) /* of another instance that had this address, perhaps */
         __atomic_store_n(known, flags, __ATOMIC_RELEASE);

@@ -92,6 +92,8 @@ static void gather(struct facts *facts, const struct request *request, struct ha
     facts->launch.footprint.dynamic_shared = request->config.sharedMemBytes;
     if (!handle || !facts->kernel || !vendor_footprint(device->vendor, handle, device, &facts->launch, &facts->later))
         facts->launch.flags |= OVERLAP_LAUNCH_UNKNOWN;
+    if (handle && request->flags & OVERLAP_LAUNCH_COOPERATIVE)
+        __atomic_fetch_or(&handle->marks, (uint32_t)HANDLE_COOPERATES, __ATOMIC_RELAXED);
     if (handle && handle_is_marked(handle, HANDLE_REFUSED))
         facts->launch.flags |= OVERLAP_LAUNCH_REFUSED;
     if (handle && handle_is_marked(handle, HANDLE_OCCUPANCY_ASKED))

@@ -82,12 +82,20 @@ vendor_result stream_created(enum vendor vendor, const vendor_stream *stream, ve
     return result;
 }
 
+/* A failure is followed by the call that the program has made. */
+static vendor_result try_raised(enum vendor vendor,
+                                vendor_result (*create)(vendor_stream *stream, uint32_t flags, int priority),
+                                vendor_stream *stream, uint32_t flags, int priority) {
+    const vendor_result pending = vendor_pending(vendor);
+    return vendor_settle(vendor, pending, create(stream, flags, priority));
+}
+
 vendor_result stream_create_priority_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_stream *stream,
                                           uint32_t flags, int priority) {
     BEHIND((vendor_stream * stream, uint32_t flags, int priority));
     int raised = priority;
     if (stream_wanted(hook_vendor(hook), site, &raised) && raised != priority &&
-        real(stream, flags, raised) == VENDOR_SUCCESS) {
+        try_raised(hook_vendor(hook), real, stream, flags, raised) == VENDOR_SUCCESS) {
         stream_note_raised(*stream);
         return stream_created(hook_vendor(hook), stream, VENDOR_SUCCESS);
     }

@@ -15,6 +15,7 @@
  *   priority.c  which priority communication gets, and when it no longer does
  *   stream.c   streams of communication libraries
  *   windows.h  overlap windows: windows.c, order.c, capture.c, copy.c, exec.c, follow.c
+ *   node.h     kernel nodes of graphs that the program builds itself: node.c
  */
 #pragma once
 
@@ -78,10 +79,12 @@ static inline bool armed_and_ready(enum vendor vendor) {
     return overlap_armed() && real_ready(vendor);
 }
 
-/* The driver's own function behind a hook, for our calls; NULL before it was met, or where it has none. */
+/* The driver's own function behind a hook, for our calls; NULL before it was met, or where it has none. Where a runtime has a
+ * table, what it exports would come by our own wrapper there. */
 extern void *real_exports[HOOK_COUNT];
 static inline void *real_own(enum hook hook) {
-    return __atomic_load_n(&real_exports[hook], __ATOMIC_ACQUIRE);
+    void *behind = __atomic_load_n(&real_functions[hook][REAL_TABLE], __ATOMIC_ACQUIRE);
+    return behind ? behind : __atomic_load_n(&real_exports[hook], __ATOMIC_ACQUIRE);
 }
 
 /* Does the address belong to the driver of this process? It is met by that. And where it was met already? */
@@ -175,7 +178,8 @@ enum handle_mark {
     HANDLE_OCCUPANCY_ASKED = 2, /* the program asked how many of its blocks fit */
     HANDLE_RAISED = 8,          /* communication that we launch at another priority */
     HANDLE_SIZES_NOTED = 4,     /* size.c knows some of it */
-    HANDLE_COMMUNICATES = 16    /* launches of it are communication */
+    HANDLE_COMMUNICATES = 16,   /* launches of it are communication */
+    HANDLE_COOPERATES = 32      /* it was launched as a cooperative one */
 };
 
 struct handle {
@@ -210,12 +214,15 @@ void handle_forget_context(const void *context, int device);
 /* The name, asked for once if the program did not give it; NULL: nobody knows. */
 const char *handle_name(struct handle *handle);
 
+static inline bool handle_is(const struct handle *handle, enum handle_kind kind) {
+    return __atomic_load_n(&handle->kind, __ATOMIC_RELAXED) == (uint32_t)kind;
+}
 static inline enum vendor handle_vendor(const struct handle *handle) {
     return __atomic_load_n(&handle->kind, __ATOMIC_RELAXED) >= HANDLE_HIP_FUNCTION ? VENDOR_HIP : VENDOR_CUDA;
 }
 /* Does it serve every device? */
 static inline bool handle_is_everywhere(const struct handle *handle) {
-    return handle->kind == HANDLE_KERNEL || handle->kind == HANDLE_HIP_SYMBOL;
+    return handle_is(handle, HANDLE_KERNEL) || handle_is(handle, HANDLE_HIP_SYMBOL);
 }
 
 /* Decisions about a kernel, in all its forms, are made anew. */
@@ -260,6 +267,7 @@ struct this_thread {
     struct overlap_stream *of;
     uintptr_t from;  /* AMD: who made the call that the runtime passes on to us, or 0 */
     uint32_t inside; /* AMD: launches that are being made by us, and may come by again */
+    uint64_t found;  /* AMD: the word that the hot path has found and left to the slow one, or 0 */
 };
 extern const uint64_t *window_version;
 extern __thread struct this_thread this_thread __attribute__((tls_model("initial-exec")));
@@ -320,8 +328,19 @@ bool cluster_is_other(const struct request *request);
 bool cluster_fits(const struct request *request, struct handle *handle, const struct overlap_rule *rule,
                   uint32_t dynamic);
 
-/* A communication launch was made: counted. */
-void launch_communicated(const struct request *request, uint32_t reason, bool raised);
+/* A communication launch was made: counted. The shard of the thread is looked up once, and not for each counter. */
+void launch_communicated_first(const struct request *request, uint32_t reason, bool raised);
+static inline void launch_communicated(const struct request *request, uint32_t reason, bool raised) {
+    struct overlap_shard *const shard = this_thread.shard;
+    if (__builtin_expect(shard == NULL, 0)) {
+        launch_communicated_first(request, reason, raised);
+        return;
+    }
+    overlap_add_own(&shard->counters[OVERLAP_COUNTER_COMMUNICATION], 1);
+    if (raised)
+        overlap_add_own(&shard->counters[OVERLAP_COUNTER_RAISED], 1);
+    overlap_add_own(&shard->launches[request->counted][reason], 1);
+}
 
 /* What makes the word of a computation launch depend on overlap windows (windows.h). */
 #define WINDOW_BITS (OVERLAP_WORD_WINDOWED | OVERLAP_WORD_WATCHED | OVERLAP_WORD_ORDERS)

@@ -40,6 +40,21 @@ int cuda_captures(CUstream stream, enum default_stream whose) {
     return !ask || ask(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+/* The driver keeps no last error. */
+CUresult cuda_pending(void) {
+    return CUDA_SUCCESS;
+}
+
+CUresult cuda_settle(CUresult pending, CUresult answer) {
+    (void)pending;
+    return answer;
+}
+
+bool cuda_capture_ended(CUstream stream, enum default_stream whose, CUresult result) {
+    (void)result;
+    return !cuda_captures(stream, whose);
+}
+
 int cuda_relax(void) {
     int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     return driver.cuThreadExchangeStreamCaptureMode && driver.cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS
@@ -134,9 +149,9 @@ void cuda_forget(const struct handle *handle) {
 const char *cuda_kernel_name(const struct handle *handle) {
     const char *answer = NULL;
     CUresult result = CUDA_ERROR_NOT_SUPPORTED;
-    if (handle->kind == HANDLE_FUNCTION && driver.cuFuncGetName)
+    if (handle_is(handle, HANDLE_FUNCTION) && driver.cuFuncGetName)
         result = driver.cuFuncGetName(&answer, (CUfunction)(uintptr_t)handle->value);
-    else if (handle->kind == HANDLE_KERNEL && driver.cuKernelGetName)
+    else if (handle_is(handle, HANDLE_KERNEL) && driver.cuKernelGetName)
         result = driver.cuKernelGetName(&answer, (CUkernel)(uintptr_t)handle->value);
     return result == CUDA_SUCCESS ? answer : NULL;
 }
@@ -146,9 +161,9 @@ CUresult handle_get(const struct handle *handle, int attribute, int device, int 
     type_cuKernelGetAttribute *kernel_get = (type_cuKernelGetAttribute *)real_own(HOOK_cuKernelGetAttribute);
     CUresult result = CUDA_ERROR_NOT_SUPPORTED;
     int mode = cuda_relax();
-    if (handle->kind == HANDLE_FUNCTION && function_get)
+    if (handle_is(handle, HANDLE_FUNCTION) && function_get)
         result = function_get(value, attribute, (CUfunction)(uintptr_t)handle->value);
-    else if (handle->kind == HANDLE_KERNEL && kernel_get)
+    else if (handle_is(handle, HANDLE_KERNEL) && kernel_get)
         result = kernel_get(value, attribute, (CUkernel)(uintptr_t)handle->value, device);
     cuda_restore(mode);
     return result;
@@ -159,9 +174,9 @@ CUresult handle_set(const struct handle *handle, int attribute, int device, int 
     type_cuKernelSetAttribute *kernel_set = (type_cuKernelSetAttribute *)real_own(HOOK_cuKernelSetAttribute);
     CUresult result = CUDA_ERROR_NOT_SUPPORTED;
     int mode = cuda_relax();
-    if (handle->kind == HANDLE_FUNCTION && function_set)
+    if (handle_is(handle, HANDLE_FUNCTION) && function_set)
         result = function_set((CUfunction)(uintptr_t)handle->value, attribute, value);
-    else if (handle->kind == HANDLE_KERNEL && kernel_set)
+    else if (handle_is(handle, HANDLE_KERNEL) && kernel_set)
         result = kernel_set(attribute, value, (CUkernel)(uintptr_t)handle->value, device);
     cuda_restore(mode);
     return result;

@@ -99,12 +99,6 @@ uint64_t cluster_of(const CUlaunchConfig *config);
 /* The handle that a kernel node launches. second: of the second form, which has kern. */
 const void *graph_kernel_of(const CUDA_KERNEL_NODE_PARAMS *params, bool second);
 
-/* Gives a kernel node the program's own size back; true if it had ours. */
-bool graph_set_back(CUgraphNode node);
-
-/* Does a kernel node launch communication? */
-bool graph_is_communication(CUgraphNode node);
-
 /* ---- instantiate.c ---- */
 
 /* 1: communication was raised in this process, so a graph may hold a raised node. */

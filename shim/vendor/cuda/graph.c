@@ -1,12 +1,8 @@
-/* Nodes of graphs that the program builds itself: kernels get the same answers as launches do.
- *
- * A node that the driver refuses with our size is made again as asked, at once. Only sizes are changed of which size.c
- * can tell what was asked for, so a program reads back what it has set.
- */
+/* Nodes of graphs that the program builds itself (common/node.h), in NVIDIA's words. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "../common/windows.h"
+#include "../common/node.h"
 #include "cuda.h"
 
 /* A node whose size was given to the driver may become cooperative or a cluster afterwards. */
@@ -24,14 +20,6 @@ const void *graph_kernel_of(const CUDA_KERNEL_NODE_PARAMS *params, bool second) 
 }
 
 /* ---- What a node shall get ---- */
-
-struct node {
-    struct request request;
-    uint64_t word, place;
-    uint32_t reason;
-    bool changed;
-    CUDA_KERNEL_NODE_PARAMS params; /* with our size */
-};
 
 /* Flags of a node to come: one that may begin before those that it depends on have ended. */
 static uint32_t flags_of_edges(const CUgraphEdgeData *edges, size_t count) {
@@ -78,16 +66,21 @@ static uint32_t flags_of_node(CUgraphNode node) {
     return flags | flags_of_dependencies(node);
 }
 
-/* Decides. second: params have kern and ctx; flags: of the node that gets them. False: nobody decides. */
-static bool plan(struct node *node, uintptr_t site, const CUDA_KERNEL_NODE_PARAMS *params, bool second,
-                 uint32_t flags) {
+/* Of another context than the current one. */
+static bool is_elsewhere(CUcontext of) {
+    CUcontext current = NULL;
+    return of && driver.cuCtxGetCurrent && driver.cuCtxGetCurrent(&current) == CUDA_SUCCESS && of != current;
+}
+
+/* Decides; ours: the parameters with our size. second: params have kern and ctx; flags: of the node that gets them. False:
+ * nobody decides. */
+static bool plan(struct node *node, uintptr_t site, const CUDA_KERNEL_NODE_PARAMS *params, bool second, uint32_t flags,
+                 CUDA_KERNEL_NODE_PARAMS *ours) {
     if (!params || !armed_and_ready(VENDOR_CUDA))
         return false;
-    memset(&node->params, 0, sizeof node->params);
-    memcpy(&node->params, params, second ? sizeof *params : offsetof(CUDA_KERNEL_NODE_PARAMS, kern));
+    memset(ours, 0, sizeof *ours);
+    memcpy(ours, params, second ? sizeof *params : offsetof(CUDA_KERNEL_NODE_PARAMS, kern));
     node->request = (struct request){
-        .way = OVERLAP_WAY_symbol,
-        .counted = OVERLAP_WAY_graph_node,
         .hook = HOOK_cuLaunchKernel,
         .site = outer_site(site),
         .flags = flags,
@@ -100,64 +93,10 @@ static bool plan(struct node *node, uintptr_t site, const CUDA_KERNEL_NODE_PARAM
                    .blockDimZ = params->blockDimZ,
                    .sharedMemBytes = params->sharedMemBytes},
     };
-    const struct handle *handle = handle_find(node->request.function);
-    const struct device *device = device_current(VENDOR_CUDA);
-    CUcontext context = NULL;
-    uint32_t asked = 0;
-    node->changed = false;
-    node->place = 0;
-    /* Of another device or context than the current one: nothing is known here about its limits. */
-    const bool elsewhere = (second && params->ctx && driver.cuCtxGetCurrent &&
-                            driver.cuCtxGetCurrent(&context) == CUDA_SUCCESS && params->ctx != context) ||
-                           (handle && handle->kind == HANDLE_FUNCTION && device && handle->device != device->ordinal);
-    if (elsewhere) {
-        node->word = OVERLAP_WORD_VALID;
-        node->reason = OVERLAP_REASON_unknown_footprint;
-        return true;
-    }
-    node->word = launch_word(&node->request, &node->place);
-    if (!node->word)
+    if (!node_plan(node, second && is_elsewhere(params->ctx)))
         return false;
-    node->reason = (uint32_t)(node->word >> OVERLAP_WORD_REASON_SHIFT & 63);
-    const uint32_t size = (uint32_t)(node->word & OVERLAP_WORD_SIZE_MASK);
-    node->changed = node->word & OVERLAP_WORD_CHANGED;
-    if (node->changed && node->word & OVERLAP_WORD_WINDOWED) { /* added by hand: what it runs beside is not known */
-        node->changed = false;
-        node->reason = OVERLAP_REASON_not_overlapping;
-    }
-    if (!node->changed || !handle)
-        return true;
-    if (node->reason == OVERLAP_REASON_cannot_launch) { /* beyond the program's own limit: for the driver to refuse */
-        node->params.sharedMemBytes = size;
-        return true;
-    }
-    /* A size that could not be told again is not given. */
-    const bool ready =
-        (node->word & OVERLAP_WORD_CLUSTER) == 0 && size_asked(handle, size, &asked) &&
-        asked == params->sharedMemBytes &&
-        (node->word & OVERLAP_WORD_RAISED_LIMIT || launch_prepare(&node->request, &node->word, node->place));
-    if (!ready) {
-        node->changed = false;
-        node->reason = node->word & OVERLAP_WORD_CLUSTER ? OVERLAP_REASON_cluster : OVERLAP_REASON_unknown_footprint;
-        return true;
-    }
-    node->params.sharedMemBytes = size;
+    ours->sharedMemBytes = node->dynamic;
     return true;
-}
-
-/* Has the driver refused our size? Then the node is to be made as asked. */
-static bool refused(struct node *node, CUresult result) {
-    if (!node->changed || !cuda_is_refusal(result) || node->reason == OVERLAP_REASON_cannot_launch)
-        return false;
-    node->changed = false;
-    node->reason = OVERLAP_REASON_cannot_launch;
-    return true;
-}
-
-/* It was made again as asked, and the driver has taken it: so it was our doing. */
-static void taken_as_asked(struct node *node) {
-    node->reason = OVERLAP_REASON_refused;
-    launch_leave_alone(&node->request, node->place, true);
 }
 
 /* ---- Communication's priority ---- */
@@ -182,38 +121,20 @@ static void added(struct node *node, CUgraphNode made) {
         else
             node->reason = OVERLAP_REASON_graph_priority_ignored;
     }
-    if (node->word & OVERLAP_WORD_COMMUNICATION) {
-        launch_count(OVERLAP_COUNTER_COMMUNICATION);
-        __atomic_store_n(&exec_may_communicate, 1, __ATOMIC_RELAXED);
-    }
-    if (raised)
-        launch_count(OVERLAP_COUNTER_RAISED);
-    launch_count_reason(OVERLAP_WAY_graph_node, node->reason);
-    if (node->word & OVERLAP_WORD_TRACED)
-        launch_trace(&node->request, node->reason,
-                     node->changed ? node->params.sharedMemBytes : node->request.config.sharedMemBytes, raised,
-                     node->word, &(struct overlap_found){0});
+    node_count(node, raised);
 }
 
 /* ---- Nodes ---- */
-
-/* Calls real with our parameters, with the program's where nothing is changed or the driver refuses. PARAMS: the name of
- * the parameter in call. */
-#define MAKE_NODE(node, result, ours, asked)                                                                           \
-    do {                                                                                                               \
-        result = (node).changed ? (ours) : (asked);                                                                    \
-        if (refused(&(node), result) && !cuda_is_refusal(result = (asked)))                                            \
-            taken_as_asked(&(node));                                                                                   \
-    } while (0)
 
 CUresult graph_add_kernel_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphNode *made, CUgraph graph,
                                const CUgraphNode *dependencies, size_t count, const CUDA_KERNEL_NODE_PARAMS *params) {
     REAL_OR_RETURN(cuGraphAddKernelNode);
     struct node node;
+    CUDA_KERNEL_NODE_PARAMS ours;
     CUresult result;
-    if (!plan(&node, site, params, hook == HOOK_cuGraphAddKernelNode_v2, 0))
+    if (!plan(&node, site, params, hook == HOOK_cuGraphAddKernelNode_v2, 0, &ours))
         return real(made, graph, dependencies, count, params);
-    MAKE_NODE(node, result, real(made, graph, dependencies, count, &node.params),
+    NODE_MAKE(node, result, real(made, graph, dependencies, count, &ours),
               real(made, graph, dependencies, count, params));
     added(&node, result == CUDA_SUCCESS && made ? *made : NULL);
     return result;
@@ -223,22 +144,18 @@ CUresult graph_add_kernel_body(enum overlap_way way, enum hook hook, uintptr_t s
  * the driver may write to them. */
 static bool plan_generic(struct node *node, uintptr_t site, const CUgraphNodeParams *params, uint32_t flags,
                          CUgraphNodeParams *ours) {
-    if (!params || params->type != CU_GRAPH_NODE_TYPE_KERNEL || !plan(node, site, &params->kernel, true, flags))
+    CUDA_KERNEL_NODE_PARAMS kernel;
+    if (!params || params->type != CU_GRAPH_NODE_TYPE_KERNEL ||
+        !plan(node, site, &params->kernel, true, flags, &kernel))
         return false;
     *ours = *params;
-    ours->kernel = node->params;
+    ours->kernel = kernel;
     return true;
 }
 
-/* Nodes that record or wait matter to overlap windows. */
 static CUresult other_node(const CUgraphNodeParams *params, CUresult result) {
-    if (result != CUDA_SUCCESS || !params)
-        return result;
-    if (params->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
-        capture_node_records(params->event);
-    else if (params->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT || params->type == CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT ||
-             params->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP)
-        capture_node_waits();
+    if (result == CUDA_SUCCESS && params)
+        node_is_other(VENDOR_CUDA, params->type, params->event);
     return result;
 }
 
@@ -250,7 +167,7 @@ CUresult graph_add_body(enum overlap_way way, enum hook hook, uintptr_t site, CU
     CUresult result;
     if (!plan_generic(&node, site, params, 0, &ours))
         return other_node(params, real(made, graph, dependencies, count, params));
-    MAKE_NODE(node, result, real(made, graph, dependencies, count, &ours),
+    NODE_MAKE(node, result, real(made, graph, dependencies, count, &ours),
               real(made, graph, dependencies, count, params));
     added(&node, result == CUDA_SUCCESS && made ? *made : NULL);
     return result;
@@ -265,7 +182,7 @@ CUresult graph_add_v2_body(enum overlap_way way, enum hook hook, uintptr_t site,
     CUresult result;
     if (!plan_generic(&node, site, params, flags_of_edges(edges, count), &ours))
         return other_node(params, real(made, graph, dependencies, edges, count, params));
-    MAKE_NODE(node, result, real(made, graph, dependencies, edges, count, &ours),
+    NODE_MAKE(node, result, real(made, graph, dependencies, edges, count, &ours),
               real(made, graph, dependencies, edges, count, params));
     added(&node, result == CUDA_SUCCESS && made ? *made : NULL);
     return result;
@@ -275,10 +192,11 @@ CUresult graph_set_kernel_body(enum overlap_way way, enum hook hook, uintptr_t s
                                const CUDA_KERNEL_NODE_PARAMS *params) {
     REAL_OR_RETURN(cuGraphKernelNodeSetParams);
     struct node node;
+    CUDA_KERNEL_NODE_PARAMS ours;
     CUresult result;
-    if (!plan(&node, site, params, hook == HOOK_cuGraphKernelNodeSetParams_v2, flags_of_node(changed)))
+    if (!plan(&node, site, params, hook == HOOK_cuGraphKernelNodeSetParams_v2, flags_of_node(changed), &ours))
         return real(changed, params);
-    MAKE_NODE(node, result, real(changed, &node.params), real(changed, params));
+    NODE_MAKE(node, result, real(changed, &ours), real(changed, params));
     return result;
 }
 
@@ -290,7 +208,7 @@ CUresult graph_set_body(enum overlap_way way, enum hook hook, uintptr_t site, CU
     CUresult result;
     if (!plan_generic(&node, site, params, flags_of_node(changed), &ours))
         return other_node(params, real(changed, params));
-    MAKE_NODE(node, result, real(changed, &ours), real(changed, params));
+    NODE_MAKE(node, result, real(changed, &ours), real(changed, params));
     return result;
 }
 
@@ -298,10 +216,11 @@ CUresult graph_exec_set_kernel_body(enum overlap_way way, enum hook hook, uintpt
                                     CUgraphNode changed, const CUDA_KERNEL_NODE_PARAMS *params) {
     REAL_OR_RETURN(cuGraphExecKernelNodeSetParams);
     struct node node;
+    CUDA_KERNEL_NODE_PARAMS ours;
     CUresult result;
-    if (!plan(&node, site, params, hook == HOOK_cuGraphExecKernelNodeSetParams_v2, flags_of_node(changed)))
+    if (!plan(&node, site, params, hook == HOOK_cuGraphExecKernelNodeSetParams_v2, flags_of_node(changed), &ours))
         return real(exec, changed, params);
-    MAKE_NODE(node, result, real(exec, changed, &node.params), real(exec, changed, params));
+    NODE_MAKE(node, result, real(exec, changed, &ours), real(exec, changed, params));
     return result;
 }
 
@@ -313,17 +232,11 @@ CUresult graph_exec_set_body(enum overlap_way way, enum hook hook, uintptr_t sit
     CUresult result;
     if (!plan_generic(&node, site, params, flags_of_node(changed), &ours))
         return other_node(params, real(exec, changed, params));
-    MAKE_NODE(node, result, real(exec, changed, &ours), real(exec, changed, params));
+    NODE_MAKE(node, result, real(exec, changed, &ours), real(exec, changed, params));
     return result;
 }
 
 /* ---- What the program reads back, and nodes that are set back ---- */
-
-/* What the program asked for, where the driver's parameters show our size. */
-static bool asked_for(const CUDA_KERNEL_NODE_PARAMS *params, bool second, uint32_t *asked) {
-    const struct handle *handle = armed_and_ready(VENDOR_CUDA) ? handle_find(graph_kernel_of(params, second)) : NULL;
-    return handle && size_asked(handle, params->sharedMemBytes, asked) && *asked != params->sharedMemBytes;
-}
 
 /* The function of a CUkernel, which the program has not asked for but is shown now and may use. */
 static void learn_shown(const CUDA_KERNEL_NODE_PARAMS *shown) {
@@ -344,45 +257,48 @@ CUresult graph_get_kernel_body(enum overlap_way way, enum hook hook, uintptr_t s
     uint32_t asked = 0;
     if (result == CUDA_SUCCESS && told)
         learn_shown(&shown);
-    if (result == CUDA_SUCCESS && params && asked_for(told ? &shown : params, told, &asked))
+    if (result == CUDA_SUCCESS && params && armed_and_ready(VENDOR_CUDA) &&
+        node_asked(handle_find(graph_kernel_of(told ? &shown : params, told)), params->sharedMemBytes, &asked))
         params->sharedMemBytes = asked;
     return result;
 }
 
-bool graph_set_back(CUgraphNode node) {
+/* The calls of the newer form, or else of the older one. *second: which. */
+static type_cuGraphKernelNodeGetParams *get_params(bool *second) {
     type_cuGraphKernelNodeGetParams *get = real_own(HOOK_cuGraphKernelNodeGetParams_v2);
-    type_cuGraphKernelNodeSetParams *set = real_own(HOOK_cuGraphKernelNodeSetParams_v2);
-    const bool second = get && set;
-    CUDA_KERNEL_NODE_PARAMS params;
-    uint32_t asked = 0;
-    if (!second) {
-        get = real_own(HOOK_cuGraphKernelNodeGetParams);
-        set = real_own(HOOK_cuGraphKernelNodeSetParams);
-    }
-    memset(&params, 0, sizeof params);
-    if (!get || !set || get(node, &params) != CUDA_SUCCESS || !asked_for(&params, second, &asked))
-        return false;
-    params.sharedMemBytes = asked;
-    return set(node, &params) == CUDA_SUCCESS;
+    *second = get && real_own(HOOK_cuGraphKernelNodeSetParams_v2);
+    return *second ? get : real_own(HOOK_cuGraphKernelNodeGetParams);
 }
 
-bool graph_is_communication(CUgraphNode node) {
-    type_cuGraphKernelNodeGetParams *get = real_own(HOOK_cuGraphKernelNodeGetParams_v2);
-    const bool second = get;
+const struct handle *cuda_node_kernel(CUgraphNode node, uint32_t *shown) {
     CUDA_KERNEL_NODE_PARAMS params;
+    bool second;
+    type_cuGraphKernelNodeGetParams *get = get_params(&second);
     memset(&params, 0, sizeof params);
-    if (!get)
-        get = real_own(HOOK_cuGraphKernelNodeGetParams);
-    const struct handle *handle =
-        get && get(node, &params) == CUDA_SUCCESS ? handle_find(graph_kernel_of(&params, second)) : NULL;
-    return handle && handle_is_marked(handle, HANDLE_COMMUNICATES);
+    if (!get || get(node, &params) != CUDA_SUCCESS)
+        return NULL;
+    *shown = params.sharedMemBytes;
+    return handle_find(graph_kernel_of(&params, second));
+}
+
+bool cuda_node_resize(CUgraphNode node, uint32_t dynamic) {
+    CUDA_KERNEL_NODE_PARAMS params;
+    bool second;
+    type_cuGraphKernelNodeGetParams *get = get_params(&second);
+    type_cuGraphKernelNodeSetParams *set =
+        real_own(second ? HOOK_cuGraphKernelNodeSetParams_v2 : HOOK_cuGraphKernelNodeSetParams);
+    memset(&params, 0, sizeof params);
+    if (!get || !set || get(node, &params) != CUDA_SUCCESS)
+        return false;
+    params.sharedMemBytes = dynamic;
+    return set(node, &params) == CUDA_SUCCESS;
 }
 
 CUresult graph_set_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphNode node, int attribute,
                                   const CUlaunchAttributeValue *value) {
     REAL_OR_RETURN(cuGraphKernelNodeSetAttribute);
     if (forbids_shaping(attribute) && armed_and_ready(VENDOR_CUDA))
-        graph_set_back(node);
+        node_set_back(VENDOR_CUDA, node);
     return real(node, attribute, value);
 }
 
@@ -390,7 +306,7 @@ CUresult graph_copy_attributes_body(enum overlap_way way, enum hook hook, uintpt
                                     CUgraphNode from) {
     REAL_OR_RETURN(cuGraphKernelNodeCopyAttributes);
     if (armed_and_ready(VENDOR_CUDA) && flags_of_node(from))
-        graph_set_back(to);
+        node_set_back(VENDOR_CUDA, to);
     return real(to, from);
 }
 
@@ -402,6 +318,6 @@ CUresult graph_add_dependencies_body(enum overlap_way way, enum hook hook, uintp
     CUresult result = real(graph, from, to, edges, count);
     for (size_t i = 0; result == CUDA_SUCCESS && to && armed_and_ready(VENDOR_CUDA) && i < count; i++)
         if (edges && flags_of_edges(&edges[i], 1))
-            graph_set_back(to[i]);
+            node_set_back(VENDOR_CUDA, to[i]);
     return result;
 }

@@ -1,6 +1,7 @@
 /* The thunks of cuLaunchKernel and cuLaunchKernelEx are in launch_x86_64.S; here is what it assumes. */
 #pragma once
 
+#include "../common/hot_x86_64.h"
 #include "launch.h"
 
 #define HOT_launch_body(name, parameters)                                                                              \
@@ -31,30 +32,6 @@
                                word);                                                                                  \
     }
 
-_Static_assert(HOOK_cuLaunchKernel == 0 && HOOK_cuLaunchKernel_ptsz == 1 && HOOK_cuLaunchKernelEx == 2 &&
-                   HOOK_cuLaunchKernelEx_ptsz == 3,
-               "HOOK of the thunks");
-_Static_assert(sizeof real_functions[0] == 32, "place in real_functions");
-_Static_assert(OVERLAP_WAY_symbol == 0 && OVERLAP_WAY_dlsym == 1 && OVERLAP_WAY_proc_address == 2 &&
-                   OVERLAP_WAY_runtime == 3,
-               "WAY of the thunks");
-_Static_assert(offsetof(struct this_thread, shard) == 0 && offsetof(struct this_thread, outer) == 8, "this_thread");
-_Static_assert(offsetof(struct this_thread, version) == 16 && offsetof(struct this_thread, stream) == 24 &&
-                   offsetof(struct this_thread, whose) == 32 && offsetof(struct this_thread, where) == 36 &&
-                   offsetof(struct this_thread, left) == 40 && offsetof(struct this_thread, reason) == 44 &&
-                   offsetof(struct this_thread, outside) == 48,
-               "the last answer about windows");
-_Static_assert(OVERLAP_WORD_CLUSTER == UINT64_C(1) << 49 && OVERLAP_WORD_WINDOWED == UINT64_C(1) << 51 &&
-                   OVERLAP_WORD_PROVEN == UINT64_C(1) << 53 && OVERLAP_WORD_TRACED == 1 << 29,
-               "flags of words that depend on windows");
-_Static_assert(OVERLAP_WHERE_INSIDE == 1, "enum overlap_where");
-_Static_assert(OVERLAP_CACHE_BITS == 15 && sizeof(struct overlap_cache_line) == 64, "place in launch_cache");
-_Static_assert(offsetof(struct overlap_cache_line, answers[0].key) == 8 && sizeof(struct overlap_answer) == 24,
-               "answers");
-_Static_assert(offsetof(struct overlap_answer, grid) == 8 && offsetof(struct overlap_answer, word) == 16, "answer");
-_Static_assert(OVERLAP_WORD_SIZE_BITS == 18 && OVERLAP_WORD_REASON_SHIFT == 18, "fields of the word");
-_Static_assert(OVERLAP_WORD_DIRECT == 1 << 26 && OVERLAP_WORD_CHANGED == 1 << 25, "flags of the word");
 _Static_assert(offsetof(CUlaunchConfig, blockDimX) == 12 && offsetof(CUlaunchConfig, sharedMemBytes) == 24 &&
                    offsetof(CUlaunchConfig, attrs) == 40 && offsetof(CUlaunchConfig, numAttrs) == 48,
                "configuration");
-_Static_assert(offsetof(struct overlap_shard, launches) == 64 && OVERLAP_REASONS == 40, "place of the counters");

@@ -11,6 +11,16 @@ void hip_met(const struct overlap_object *object) {
 #undef CALL
 }
 
+hipError_t hip_pending(void) {
+    return hip.hipPeekAtLastError ? hip.hipPeekAtLastError() : VENDOR_NOT_INITIALIZED;
+}
+
+hipError_t hip_settle(hipError_t pending, hipError_t answer) {
+    if (answer != VENDOR_SUCCESS && pending == VENDOR_SUCCESS && hip.hipGetLastError)
+        hip.hipGetLastError();
+    return answer;
+}
+
 /* ---- Contexts and streams ---- */
 
 /* Even, and far enough from each other that the numbers of default streams do not meet (common/windows.c). */
@@ -25,7 +35,7 @@ uint64_t hip_context(void) {
 static int device_of(hipStream_t stream) {
     int ordinal = NO_DEVICE;
     if (hip.hipStreamGetDevice) /* 5.6 */
-        return hip.hipStreamGetDevice(stream, &ordinal) == VENDOR_SUCCESS ? ordinal : NO_DEVICE;
+        return HIP_ASK(hip.hipStreamGetDevice(stream, &ordinal)) == VENDOR_SUCCESS ? ordinal : NO_DEVICE;
     return hip.hipGetStreamDeviceId ? hip.hipGetStreamDeviceId(stream) : hip_device();
 }
 
@@ -33,7 +43,7 @@ static int device_of(hipStream_t stream) {
 bool hip_stream_facts(hipStream_t stream, bool unseen, uint64_t *context, uint32_t *flags) {
     const int mode = unseen ? hip_relax() : -1;
     const bool told = !(unseen && hip_captures(stream, STREAM_OF_HIP_DEVICE)) && hip.hipStreamGetFlags &&
-                      hip.hipStreamGetFlags(stream, flags) == VENDOR_SUCCESS;
+                      HIP_ASK(hip.hipStreamGetFlags(stream, flags)) == VENDOR_SUCCESS;
     *context = told ? context_of(device_of(stream)) : 0;
     hip_restore(mode);
     return told && *context;
@@ -44,12 +54,20 @@ int hip_captures(hipStream_t stream, enum default_stream whose) {
                                                 ? hip.hipStreamIsCapturing_spt
                                                 : hip.hipStreamIsCapturing;
     int status = STREAM_CAPTURES_NOT;
-    return !ask || ask(stream, &status) != VENDOR_SUCCESS || status != STREAM_CAPTURES_NOT;
+    return !ask || HIP_ASK(ask(stream, &status)) != VENDOR_SUCCESS || status != STREAM_CAPTURES_NOT;
+}
+
+/* Nothing may be asked behind a failure; but a call on the wrong stream or thread ends no capture, and any other does. */
+bool hip_capture_ended(hipStream_t stream, enum default_stream whose, hipError_t result) {
+    (void)stream, (void)whose;
+    return result != VENDOR_INVALID_VALUE && result != hipErrorInvalidHandle && result != hipErrorIllegalState &&
+           result != hipErrorStreamCaptureWrongThread;
 }
 
 int hip_relax(void) {
     int mode = CAPTURE_MODE_RELAXED;
-    return hip.hipThreadExchangeStreamCaptureMode && hip.hipThreadExchangeStreamCaptureMode(&mode) == VENDOR_SUCCESS
+    return hip.hipThreadExchangeStreamCaptureMode &&
+                   HIP_ASK(hip.hipThreadExchangeStreamCaptureMode(&mode)) == VENDOR_SUCCESS
                ? mode
                : -1;
 }
@@ -63,17 +81,17 @@ void hip_restore(int mode) {
 
 int hip_device(void) {
     int ordinal = NO_DEVICE;
-    return hip.hipGetDevice && hip.hipGetDevice(&ordinal) == VENDOR_SUCCESS ? ordinal : NO_DEVICE;
+    return hip.hipGetDevice && HIP_ASK(hip.hipGetDevice(&ordinal)) == VENDOR_SUCCESS ? ordinal : NO_DEVICE;
 }
 
 int hip_device_count(void) {
     int count = 0;
-    return hip.hipGetDeviceCount && hip.hipGetDeviceCount(&count) == VENDOR_SUCCESS ? count : 0;
+    return hip.hipGetDeviceCount && HIP_ASK(hip.hipGetDeviceCount(&count)) == VENDOR_SUCCESS ? count : 0;
 }
 
 bool hip_priorities(int *least, int *greatest) {
     return hip.hipDeviceGetStreamPriorityRange &&
-           hip.hipDeviceGetStreamPriorityRange(least, greatest) == VENDOR_SUCCESS;
+           HIP_ASK(hip.hipDeviceGetStreamPriorityRange(least, greatest)) == VENDOR_SUCCESS;
 }
 
 static uint32_t number_at(const char *properties, uint32_t place) {
@@ -113,13 +131,15 @@ bool hip_limits(int ordinal, struct overlap_gpu *gpu, uint8_t *uuid) {
     hipUUID its = {{0}};
     memset(told, 0, sizeof told);
     gpu->vendor = OVERLAP_VENDOR_AMD;
-    if (!ask || ask(told, ordinal) != VENDOR_SUCCESS)
+    if (!ask || HIP_ASK(ask(told, ordinal)) != VENDOR_SUCCESS)
         return false;
-    if (hip.hipDeviceGetUuid && hip.hipDeviceGetUuid(&its, ordinal) == VENDOR_SUCCESS)
+    if (hip.hipDeviceGetUuid && HIP_ASK(hip.hipDeviceGetUuid(&its, ordinal)) == VENDOR_SUCCESS)
         memcpy(uuid, its.bytes, sizeof its.bytes);
     memcpy(gpu->name, told + at->name, sizeof gpu->name - 1);
     gpu->name[sizeof gpu->name - 1] = 0;
     copy_until_colon(gpu->architecture, sizeof gpu->architecture, told + at->architecture);
+    if (!gpu->name[0]) /* no list of names of products on this machine, as in many containers */
+        memcpy(gpu->name, gpu->architecture, sizeof gpu->architecture);
     gpu->multiprocessors = number_at(told, at->multiprocessors);
     gpu->warp_size = 64;
     gpu->threads = number_at(told, at->threads);
@@ -155,7 +175,7 @@ void hip_forget(const struct handle *handle) {
 }
 
 const char *hip_kernel_name(const struct handle *handle) {
-    if (handle->kind == HANDLE_HIP_SYMBOL)
+    if (handle_is(handle, HANDLE_HIP_SYMBOL))
         return hip.hipKernelNameRefByPtr ? hip.hipKernelNameRefByPtr((const void *)(uintptr_t)handle->value, NULL)
                                          : NULL;
     return hip.hipKernelNameRef ? hip.hipKernelNameRef((hipFunction_t)(uintptr_t)handle->value) : NULL;
@@ -169,14 +189,15 @@ bool hip_footprint(struct handle *handle, const struct device *device, struct ov
     bool known = false;
     *later = false;
     memset(&told, 0, sizeof told);
-    if (handle->kind == HANDLE_HIP_SYMBOL && hip.hipFuncGetAttributes) {
-        known = hip.hipFuncGetAttributes(&told, (const void *)(uintptr_t)handle->value) == VENDOR_SUCCESS;
+    if (handle_is(handle, HANDLE_HIP_SYMBOL) && hip.hipFuncGetAttributes) {
+        known = HIP_ASK(hip.hipFuncGetAttributes(&told, (const void *)(uintptr_t)handle->value)) == VENDOR_SUCCESS;
         registers = told.numRegs;
         shared = told.sharedSizeBytes <= INT32_MAX ? (int)told.sharedSizeBytes : -1;
-    } else if (handle->kind == HANDLE_HIP_FUNCTION && hip.hipFuncGetAttribute) {
+    } else if (handle_is(handle, HANDLE_HIP_FUNCTION) && hip.hipFuncGetAttribute) {
         const hipFunction_t function = (hipFunction_t)(uintptr_t)handle->value;
-        known = hip.hipFuncGetAttribute(&registers, HIP_FUNC_ATTRIBUTE_NUM_REGS, function) == VENDOR_SUCCESS &&
-                hip.hipFuncGetAttribute(&shared, HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function) == VENDOR_SUCCESS;
+        known =
+            HIP_ASK(hip.hipFuncGetAttribute(&registers, HIP_FUNC_ATTRIBUTE_NUM_REGS, function)) == VENDOR_SUCCESS &&
+            HIP_ASK(hip.hipFuncGetAttribute(&shared, HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function)) == VENDOR_SUCCESS;
     }
     hip_restore(mode);
     if (!known || registers <= 0 || shared < 0)

@@ -3,7 +3,11 @@
  * three only note who calls. (Those of C++ names are in no table; whether their functions call it is the runtime's
  * business, and once there is one, what they reach is part of their launch: launch.c.)
  */
-#include "hot.h"
+#ifdef __x86_64__
+#include "launch_x86_64.h"
+#else
+#include "launch_portable.h"
+#endif
 
 #define SITE ((uintptr_t)__builtin_return_address(0))
 #define USED static __attribute__((used)) /* by the assembler below */
@@ -13,6 +17,7 @@
     if (__builtin_expect(__atomic_load_n(&real_functions[HOOK_##name][REAL_TABLE], __ATOMIC_RELAXED) != NULL, 0)) {    \
         type_##name *real = (type_##name *)real_function(OVERLAP_WAY_##way, HOOK_##name, SITE);                        \
         if (real) {                                                                                                    \
+            this_thread.found = 0;                                                                                     \
             if (!this_thread.from)                                                                                     \
                 this_thread.from = SITE;                                                                               \
             return real(__VA_ARGS__);                                                                                  \
@@ -60,91 +65,18 @@
 
 /* ---- Launches with a hot path ---- */
 
-/* The slow functions are jumped to, so that SITE is the program's return address there too, and the hot ones need no frame. */
-#define SLOW(linkage_way, through, name, body, parameters, ...)                                                        \
-    __attribute__((cold, noinline)) static hipError_t slow_##linkage_way##_##name parameters {                         \
-        through return body##_slow(OVERLAP_WAY_##linkage_way, HOOK_##name, SITE, __VA_ARGS__);                         \
-    }
-#define HOT(linkage, prefix, way, site, name, body, parameters, ...)                                                   \
-    linkage hipError_t prefix##name parameters {                                                                       \
-        return body(OVERLAP_WAY_##way, HOOK_##name, site, slow_##way##_##name, __VA_ARGS__);                           \
+/* The slow functions are jumped to, so that SITE is the program's return address there too. */
+#define SLOW(way, site, through, name, body, parameters, ...)                                                          \
+    hipError_t slow_##way##_##name parameters;                                                                         \
+    __attribute__((cold, noinline)) hipError_t slow_##way##_##name parameters {                                        \
+        through return body##_slow(OVERLAP_WAY_##way, HOOK_##name, site, __VA_ARGS__);                                 \
     }
 #define DRIVER_LAUNCH(name, body, parameters, ...)                                                                     \
-    SLOW(symbol, THROUGH_TABLE(symbol, name, __VA_ARGS__), name, body, parameters, __VA_ARGS__)                        \
-    SLOW(dlsym, THROUGH_TABLE(dlsym, name, __VA_ARGS__), name, body, parameters, __VA_ARGS__)                          \
-    SLOW(proc_address, THROUGH_TABLE(proc_address, name, __VA_ARGS__), name, body, parameters, __VA_ARGS__)            \
-    __attribute__((cold, noinline)) static hipError_t slow_dispatch_table_##name parameters {                          \
-        return body##_slow(OVERLAP_WAY_dispatch_table, HOOK_##name, hip_table_site(SITE), __VA_ARGS__);                \
-    }                                                                                                                  \
-    OVERLAP_EXPORT hipError_t name parameters;                                                                         \
-    HOT(OVERLAP_EXPORT, , symbol, SITE, name, body, parameters, __VA_ARGS__)                                           \
-    HOT(USED, dlsym_, dlsym, SITE, name, body, parameters, __VA_ARGS__)                                                \
-    HOT(USED, proc_, proc_address, SITE, name, body, parameters, __VA_ARGS__)                                          \
-    HOT(USED, table_, dispatch_table, SITE, name, body, parameters, __VA_ARGS__)
-
-/* Of a dim3 as it is passed. */
-#define VOLUME(xy, z) ((uint64_t)(uint32_t)(xy) * ((xy) >> 32) * (z))
-
-DRIVER_BODY hip_host_body(enum overlap_way way, enum hook hook, uintptr_t site, type_hipLaunchKernel *slow,
-                          const void *function, uint64_t grid_xy, uint32_t grid_z, uint64_t block_xy, uint32_t block_z,
-                          void **arguments, size_t shared, hipStream_t stream) {
-    void *real;
-    const uint64_t word = hip_word(way, hook, site, function, (uint32_t)VOLUME(block_xy, block_z),
-                                   VOLUME(grid_xy, grid_z), shared, stream, &real);
-    if (__builtin_expect(!word, 0))
-        return slow(function, grid_xy, grid_z, block_xy, block_z, arguments, shared, stream);
-    return ((type_hipLaunchKernel *)real)(function, grid_xy, grid_z, block_xy, block_z, arguments,
-                                          hip_size(word, shared), stream);
-}
-
-DRIVER_BODY hip_module_body(enum overlap_way way, enum hook hook, uintptr_t site, type_hipModuleLaunchKernel *slow,
-                            hipFunction_t function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x,
-                            uint32_t block_y, uint32_t block_z, uint32_t shared, hipStream_t stream, void **parameters,
-                            void **extra) {
-    void *real;
-    const uint64_t word = hip_word(way, hook, site, function, block_x * block_y * block_z,
-                                   (uint64_t)grid_x * grid_y * grid_z, shared, stream, &real);
-    if (__builtin_expect(!word, 0))
-        return slow(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, parameters, extra);
-    return ((type_hipModuleLaunchKernel *)real)(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
-                                                (uint32_t)hip_size(word, shared), stream, parameters, extra);
-}
-
-/* Events of a launch are looked at by the slow body. */
-DRIVER_BODY hip_ext_body(enum overlap_way way, enum hook hook, uintptr_t site, type_hipExtLaunchKernel *slow,
-                         const void *function, uint64_t grid_xy, uint32_t grid_z, uint64_t block_xy, uint32_t block_z,
-                         void **arguments, size_t shared, hipStream_t stream, hipEvent_t start, hipEvent_t stop,
-                         int flags) {
-    void *real;
-    const uint64_t word = start || stop ? 0
-                                        : hip_word(way, hook, site, function, (uint32_t)VOLUME(block_xy, block_z),
-                                                   VOLUME(grid_xy, grid_z), shared, stream, &real);
-    if (__builtin_expect(!word, 0))
-        return slow(function, grid_xy, grid_z, block_xy, block_z, arguments, shared, stream, start, stop, flags);
-    return ((type_hipExtLaunchKernel *)real)(function, grid_xy, grid_z, block_xy, block_z, arguments,
-                                             hip_size(word, shared), stream, start, stop, flags);
-}
-
-DRIVER_BODY hip_items_body(enum overlap_way way, enum hook hook, uintptr_t site, type_hipExtModuleLaunchKernel *slow,
-                           hipFunction_t function, uint32_t items_x, uint32_t items_y, uint32_t items_z,
-                           uint32_t block_x, uint32_t block_y, uint32_t block_z, size_t shared, hipStream_t stream,
-                           void **parameters, void **extra, hipEvent_t start, hipEvent_t stop, uint32_t flags) {
-    void *real;
-    const bool mangled = hook != HOOK_hipExtModuleLaunchKernel;
-    const uint64_t blocks =
-        (uint64_t)hip_groups(items_x, block_x) * hip_groups(items_y, block_y) * hip_groups(items_z, block_z);
-    const uint64_t word =
-        start || stop || (mangled && real_functions[HOOK_hipExtModuleLaunchKernel][REAL_TABLE])
-            ? 0
-            : hip_word(way, hook, site, function, block_x * block_y * block_z, blocks, shared, stream, &real);
-    if (__builtin_expect(!word, 0))
-        return slow(function, items_x, items_y, items_z, block_x, block_y, block_z, shared, stream, parameters, extra,
-                    start, stop, flags);
-    return ((type_hipExtModuleLaunchKernel *)real)(function, items_x, items_y, items_z, block_x, block_y, block_z,
-                                                   hip_size(word, shared), stream, parameters, extra, start, stop,
-                                                   flags);
-}
-
+    SLOW(symbol, SITE, THROUGH_TABLE(symbol, name, __VA_ARGS__), name, body, parameters, __VA_ARGS__)                  \
+    SLOW(dlsym, SITE, THROUGH_TABLE(dlsym, name, __VA_ARGS__), name, body, parameters, __VA_ARGS__)                    \
+    SLOW(proc_address, SITE, THROUGH_TABLE(proc_address, name, __VA_ARGS__), name, body, parameters, __VA_ARGS__)      \
+    SLOW(dispatch_table, hip_table_site(SITE), , name, body, parameters, __VA_ARGS__)                                  \
+    HOT_WAYS(name, body, parameters, __VA_ARGS__)
 #include "driver.def"
 #undef DRIVER
 

@@ -1,38 +1,283 @@
+/* Nodes of graphs that the program builds itself (common/node.h), in HIP's words: they have no priority here. What the
+ * runtime does with them: hipamd/src/hip_graph_internal.hpp of ROCm's clr.
+ *
+ * What hipGetLastError tells is the program's. Up to 6.x every call sets it, so our questions come before the program's call;
+ * since 7.0 only errors do, and stay: one that we have caused is taken away again, unless another one was there before.
+ */
+#include <string.h>
+
+#include "../common/node.h"
 #include "hip.h"
-#define PASS(body, name, parameters, ...)                                                                              \
-    hipError_t body(enum overlap_way way, enum hook hook, uintptr_t site, PARAMETERS_OF parameters) {                  \
-        REAL_OR_RETURN(name);                                                                                          \
-        return real(__VA_ARGS__);                                                                                      \
-    }
-PASS(hip_graph_add_kernel_body, hipGraphAddKernelNode,
-     (hipGraphNode_t * node, hipGraph_t graph, const hipGraphNode_t *dependencies, size_t count,
-      const hipKernelNodeParams *params),
-     node, graph, dependencies, count, params)
-PASS(hip_graph_add_body, hipGraphAddNode,
-     (hipGraphNode_t * node, hipGraph_t graph, const hipGraphNode_t *dependencies, size_t count,
-      hipGraphNodeParams *params),
-     node, graph, dependencies, count, params)
-PASS(hip_graph_set_kernel_body, hipGraphKernelNodeSetParams, (hipGraphNode_t node, const hipKernelNodeParams *params),
-     node, params)
-PASS(hip_graph_set_body, hipGraphNodeSetParams, (hipGraphNode_t node, hipGraphNodeParams *params), node, params)
-PASS(hip_graph_get_kernel_body, hipGraphKernelNodeGetParams, (hipGraphNode_t node, hipKernelNodeParams *params), node,
-     params)
-PASS(hip_graph_exec_set_kernel_body, hipGraphExecKernelNodeSetParams,
-     (hipGraphExec_t exec, hipGraphNode_t node, const hipKernelNodeParams *params), exec, node, params)
-PASS(hip_graph_exec_set_body, hipGraphExecNodeSetParams,
-     (hipGraphExec_t exec, hipGraphNode_t node, hipGraphNodeParams *params), exec, node, params)
-PASS(hip_graph_set_attribute_body, hipGraphKernelNodeSetAttribute,
-     (hipGraphNode_t node, int attribute, const vendor_attribute_value *value), node, attribute, value)
-PASS(hip_graph_copy_attributes_body, hipGraphKernelNodeCopyAttributes, (hipGraphNode_t from, hipGraphNode_t to), from,
-     to)
-PASS(hip_graph_instantiate_body, hipGraphInstantiate,
-     (hipGraphExec_t * exec, hipGraph_t graph, hipGraphNode_t *error, char *log, size_t size), exec, graph, error, log,
-     size)
-PASS(hip_graph_instantiate_flags_body, hipGraphInstantiateWithFlags,
-     (hipGraphExec_t * exec, hipGraph_t graph, uint64_t flags), exec, graph, flags)
-PASS(hip_graph_instantiate_params_body, hipGraphInstantiateWithParams,
-     (hipGraphExec_t * exec, hipGraph_t graph, void *params), exec, graph, params)
-uint32_t hip_graph_holds(hipGraph_t graph) {
-    (void)graph;
-    return 0;
+
+static bool no_error(void) {
+    return hip.hipPeekAtLastError && hip.hipGetLastError && hip.hipPeekAtLastError() == VENDOR_SUCCESS;
+}
+
+static void forget_error(bool was_none) {
+    if (was_none)
+        hip.hipGetLastError();
+}
+
+/* For our own calls. Where the runtime has a table, its exported functions would come back to us by it. */
+static void *own(enum hook hook) {
+    void *behind = __atomic_load_n(&real_functions[hook][REAL_TABLE], __ATOMIC_ACQUIRE);
+    return behind ? behind : real_own(hook);
+}
+
+/* ---- What the shared half asks ---- */
+
+hipError_t hip_graph_nodes(hipGraph_t graph, hipGraphNode_t *nodes, size_t *count) {
+    return hip.hipGraphGetNodes ? hip.hipGraphGetNodes(graph, nodes, count) : VENDOR_NOT_SUPPORTED;
+}
+
+hipError_t hip_node_type(hipGraphNode_t node, int *type) {
+    return hip.hipGraphNodeGetType ? hip.hipGraphNodeGetType(node, type) : VENDOR_NOT_SUPPORTED;
+}
+
+hipError_t hip_node_inside(hipGraphNode_t node, hipGraph_t *graph) {
+    return hip.hipGraphChildGraphNodeGetGraph ? hip.hipGraphChildGraphNodeGetGraph(node, graph) : VENDOR_NOT_SUPPORTED;
+}
+
+/* Some versions take every node for one of a kernel. */
+static bool is_kernel(hipGraphNode_t node) {
+    int type = -1;
+    return node && hip_node_type(node, &type) == VENDOR_SUCCESS && type == NODE_KERNEL;
+}
+
+static bool params_of(hipGraphNode_t node, hipKernelNodeParams *params) {
+    type_hipGraphKernelNodeGetParams *get = own(HOOK_hipGraphKernelNodeGetParams);
+    memset(params, 0, sizeof *params);
+    return get && is_kernel(node) && get(node, params) == VENDOR_SUCCESS;
+}
+
+const struct handle *hip_node_kernel(hipGraphNode_t node, uint32_t *shown) {
+    hipKernelNodeParams params;
+    if (!params_of(node, &params))
+        return NULL;
+    *shown = params.sharedMemBytes;
+    return handle_find(params.func);
+}
+
+/* The runtime's own arguments are handed back to it, which it knows by their address. */
+bool hip_node_resize(hipGraphNode_t node, uint32_t dynamic) {
+    type_hipGraphKernelNodeSetParams *set = own(HOOK_hipGraphKernelNodeSetParams);
+    hipKernelNodeParams params;
+    if (!set || !params_of(node, &params))
+        return false;
+    params.sharedMemBytes = dynamic;
+    return set(node, &params) == VENDOR_SUCCESS;
+}
+
+/* ---- What a node shall get ---- */
+
+struct planned {
+    struct node node;
+    hipKernelNodeParams ours; /* with our size */
+    bool no_error;            /* ...was there before */
+};
+
+/* Flags of a node that is there. One that was captured from a cooperative launch does not say so, nor one whose attribute was
+ * not the last to be set: then it is in doubt. */
+static uint32_t flags_of_node(hipGraphNode_t node) {
+    vendor_attribute_value value;
+    uint32_t shown;
+    if (!armed_and_ready(VENDOR_HIP))
+        return 0;
+    const bool clean = no_error();
+    const struct handle *handle = hip_node_kernel(node, &shown);
+    memset(&value, 0, sizeof value);
+    const bool cooperates =
+        (handle && handle_is_marked(handle, HANDLE_COOPERATES)) ||
+        (hip.hipGraphKernelNodeGetAttribute && is_kernel(node) &&
+         (hip.hipGraphKernelNodeGetAttribute(node, LAUNCH_ATTRIBUTE_COOPERATIVE, &value) != VENDOR_SUCCESS ||
+          value.cooperative));
+    forget_error(clean);
+    return cooperates ? OVERLAP_LAUNCH_COOPERATIVE : 0;
+}
+
+/* Decides. flags: of the node that gets them. False: nobody decides. */
+static bool plan(struct planned *planned, uintptr_t site, const hipKernelNodeParams *params, uint32_t flags) {
+    if (!params || !armed_and_ready(VENDOR_HIP))
+        return false;
+    planned->ours = *params;
+    planned->no_error = no_error();
+    planned->node.request = (struct request){
+        .hook = HOOK_hipGraphAddKernelNode,
+        .site = site,
+        .flags = flags,
+        .function = (void *)(uintptr_t)params->func,
+        .config = {.gridDimX = params->gridDim.x,
+                   .gridDimY = params->gridDim.y,
+                   .gridDimZ = params->gridDim.z,
+                   .blockDimX = params->blockDim.x,
+                   .blockDimY = params->blockDim.y,
+                   .blockDimZ = params->blockDim.z,
+                   .sharedMemBytes = params->sharedMemBytes},
+    };
+    const bool decided = node_plan(&planned->node, false);
+    forget_error(planned->no_error); /* of a question about a function that is none */
+    planned->ours.sharedMemBytes = planned->node.dynamic;
+    return decided;
+}
+
+/* The program's generic parameters with ours in them; for other kinds of nodes they are passed on as they are. */
+static bool plan_any(struct planned *planned, uintptr_t site, const hipGraphNodeParams *params, uint32_t flags,
+                     hipGraphNodeParams *ours) {
+    if (!params || params->type != NODE_KERNEL || !plan(planned, site, &params->kernel, flags))
+        return false;
+    *ours = *params;
+    ours->kernel = planned->ours;
+    return true;
+}
+
+/* A node was made or changed. Returns the call's result. */
+static hipError_t made(const struct planned *planned, hipError_t result) {
+    if (planned->node.reason == OVERLAP_REASON_refused && result == VENDOR_SUCCESS)
+        forget_error(planned->no_error);
+    return result;
+}
+
+static hipError_t added(struct planned *planned, hipError_t result) {
+    node_count(&planned->node, false);
+    return made(planned, result);
+}
+
+static hipError_t other(const hipGraphNodeParams *params, hipError_t result) {
+    if (result == VENDOR_SUCCESS && params)
+        node_is_other(VENDOR_HIP, params->type, params->event);
+    return result;
+}
+
+/* ---- Nodes ---- */
+
+hipError_t hip_graph_add_kernel_body(enum overlap_way way, enum hook hook, uintptr_t site, hipGraphNode_t *node,
+                                     hipGraph_t graph, const hipGraphNode_t *dependencies, size_t count,
+                                     const hipKernelNodeParams *params) {
+    REAL_OR_RETURN(hipGraphAddKernelNode);
+    struct planned planned;
+    hipError_t result;
+    if (!plan(&planned, site, params, 0))
+        return real(node, graph, dependencies, count, params);
+    NODE_MAKE(planned.node, result, real(node, graph, dependencies, count, &planned.ours),
+              real(node, graph, dependencies, count, params));
+    return added(&planned, result);
+}
+
+hipError_t hip_graph_add_body(enum overlap_way way, enum hook hook, uintptr_t site, hipGraphNode_t *node,
+                              hipGraph_t graph, const hipGraphNode_t *dependencies, size_t count,
+                              hipGraphNodeParams *params) {
+    REAL_OR_RETURN(hipGraphAddNode);
+    struct planned planned;
+    hipGraphNodeParams ours;
+    hipError_t result;
+    if (!plan_any(&planned, site, params, 0, &ours))
+        return other(params, real(node, graph, dependencies, count, params));
+    NODE_MAKE(planned.node, result, real(node, graph, dependencies, count, &ours),
+              real(node, graph, dependencies, count, params));
+    return added(&planned, result);
+}
+
+hipError_t hip_graph_set_kernel_body(enum overlap_way way, enum hook hook, uintptr_t site, hipGraphNode_t node,
+                                     const hipKernelNodeParams *params) {
+    REAL_OR_RETURN(hipGraphKernelNodeSetParams);
+    struct planned planned;
+    hipError_t result;
+    if (!plan(&planned, site, params, flags_of_node(node)))
+        return real(node, params);
+    NODE_MAKE(planned.node, result, real(node, &planned.ours), real(node, params));
+    return made(&planned, result);
+}
+
+hipError_t hip_graph_set_body(enum overlap_way way, enum hook hook, uintptr_t site, hipGraphNode_t node,
+                              hipGraphNodeParams *params) {
+    REAL_OR_RETURN(hipGraphNodeSetParams);
+    struct planned planned;
+    hipGraphNodeParams ours;
+    hipError_t result;
+    if (!plan_any(&planned, site, params, flags_of_node(node), &ours))
+        return other(params, real(node, params));
+    NODE_MAKE(planned.node, result, real(node, &ours), real(node, params));
+    return made(&planned, result);
+}
+
+hipError_t hip_graph_exec_set_kernel_body(enum overlap_way way, enum hook hook, uintptr_t site, hipGraphExec_t exec,
+                                          hipGraphNode_t node, const hipKernelNodeParams *params) {
+    REAL_OR_RETURN(hipGraphExecKernelNodeSetParams);
+    struct planned planned;
+    hipError_t result;
+    if (!plan(&planned, site, params, flags_of_node(node)))
+        return real(exec, node, params);
+    NODE_MAKE(planned.node, result, real(exec, node, &planned.ours), real(exec, node, params));
+    return made(&planned, result);
+}
+
+hipError_t hip_graph_exec_set_body(enum overlap_way way, enum hook hook, uintptr_t site, hipGraphExec_t exec,
+                                   hipGraphNode_t node, hipGraphNodeParams *params) {
+    REAL_OR_RETURN(hipGraphExecNodeSetParams);
+    struct planned planned;
+    hipGraphNodeParams ours;
+    hipError_t result;
+    if (!plan_any(&planned, site, params, flags_of_node(node), &ours))
+        return other(params, real(exec, node, params));
+    NODE_MAKE(planned.node, result, real(exec, node, &ours), real(exec, node, params));
+    return made(&planned, result);
+}
+
+hipError_t hip_graph_get_kernel_body(enum overlap_way way, enum hook hook, uintptr_t site, hipGraphNode_t node,
+                                     hipKernelNodeParams *params) {
+    REAL_OR_RETURN(hipGraphKernelNodeGetParams);
+    const hipError_t result = real(node, params);
+    uint32_t asked = 0;
+    if (result == VENDOR_SUCCESS && params && armed_and_ready(VENDOR_HIP) &&
+        node_asked(handle_find(params->func), params->sharedMemBytes, &asked))
+        params->sharedMemBytes = asked;
+    return result;
+}
+
+hipError_t hip_graph_set_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, hipGraphNode_t node,
+                                        int attribute, const vendor_attribute_value *value) {
+    REAL_OR_RETURN(hipGraphKernelNodeSetAttribute);
+    if (attribute == LAUNCH_ATTRIBUTE_COOPERATIVE && armed_and_ready(VENDOR_HIP))
+        node_set_back(VENDOR_HIP, node);
+    return real(node, attribute, value);
+}
+
+hipError_t hip_graph_copy_attributes_body(enum overlap_way way, enum hook hook, uintptr_t site, hipGraphNode_t from,
+                                          hipGraphNode_t to) {
+    REAL_OR_RETURN(hipGraphKernelNodeCopyAttributes);
+    if (flags_of_node(from))
+        node_set_back(VENDOR_HIP, to);
+    return real(from, to);
+}
+
+/* ---- Graphs become executable ---- */
+
+/* A refused graph is tried a second time also where nothing of ours was in it, so that it is what the program did last. */
+#define INSTANTIATE(...)                                                                                               \
+    const bool clean = armed_and_ready(VENDOR_HIP) && no_error();                                                      \
+    hipError_t result = real(__VA_ARGS__);                                                                             \
+    if (hip_is_refusal(result) && armed_and_ready(VENDOR_HIP)) {                                                       \
+        node_try_again(VENDOR_HIP, graph, result);                                                                     \
+        result = real(__VA_ARGS__);                                                                                    \
+        if (result == VENDOR_SUCCESS)                                                                                  \
+            forget_error(clean);                                                                                       \
+    }                                                                                                                  \
+    return node_instantiated(VENDOR_HIP, exec, graph, result)
+
+hipError_t hip_graph_instantiate_body(enum overlap_way way, enum hook hook, uintptr_t site, hipGraphExec_t *exec,
+                                      hipGraph_t graph, hipGraphNode_t *error, char *log, size_t size) {
+    REAL_OR_RETURN(hipGraphInstantiate);
+    INSTANTIATE(exec, graph, error, log, size);
+}
+
+hipError_t hip_graph_instantiate_flags_body(enum overlap_way way, enum hook hook, uintptr_t site, hipGraphExec_t *exec,
+                                            hipGraph_t graph, uint64_t flags) {
+    REAL_OR_RETURN(hipGraphInstantiateWithFlags);
+    INSTANTIATE(exec, graph, flags);
+}
+
+hipError_t hip_graph_instantiate_params_body(enum overlap_way way, enum hook hook, uintptr_t site, hipGraphExec_t *exec,
+                                             hipGraph_t graph, void *params) {
+    REAL_OR_RETURN(hipGraphInstantiateWithParams);
+    INSTANTIATE(exec, graph, params);
 }

@@ -45,6 +45,15 @@ struct hip_calls {
 };
 extern struct hip_calls hip;
 
+/* Calls of ours, and tries that are made again as the program asked, leave no error behind for hipGetLastError(): up to HIP 6
+ * that is what the last call has answered, from 7 on the last one that failed. Nothing of ours comes behind a call of the
+ * program that has failed. */
+#define HIP_ASK(call)                                                                                                  \
+    __extension__({                                                                                                    \
+        const hipError_t pending_ = hip_pending();                                                                     \
+        hip_settle(pending_, call);                                                                                    \
+    })
+
 /* ---- launch.c ---- */
 
 /* What a launch call says besides what every launch says. */
@@ -55,8 +64,8 @@ struct hip_more {
     const hipLaunchConfig_t *config;
 };
 
-/* Everything that is not a direct hit in the cache. The request is whole but for site and counted. */
-hipError_t hip_launch(struct request *request, uintptr_t site);
+/* Everything that is not a direct hit in the cache. */
+hipError_t hip_launch(struct request *request);
 
 /* Is the function of such a call a hipFunction_t? Else it is a function of the program that stands for a kernel. */
 bool hip_launches_function(enum hook hook);

@@ -25,6 +25,9 @@ typedef struct hipFunctionLaunchParams hipFunctionLaunchParams; /* likewise */
 enum {
     hipErrorOutOfMemory = 2,
     hipErrorInvalidConfiguration = 9,
+    hipErrorInvalidHandle = 400,
+    hipErrorIllegalState = 401,
+    hipErrorStreamCaptureWrongThread = 908,
 };
 
 #ifndef OVERLAP_DIM3
@@ -76,8 +79,6 @@ typedef struct {
     int64_t reserved2;
 } hipGraphNodeParams;
 _Static_assert(sizeof(hipGraphNodeParams) == 256, "as in hip_runtime_api.h");
-
-enum { hipGraphNodeTypeBatchMemOp = 14 };
 
 struct hipFuncAttributes {
     int binaryVersion, cacheModeCA;

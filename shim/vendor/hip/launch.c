@@ -4,7 +4,7 @@
  * table, where we stand as well. Every launch is decided once: by the call of the program, or, where that one could not be
  * decided (hipLaunchByPtr), by the one that it reaches.
  */
-#include "hot.h"
+#include "launch.h"
 
 /* ---- The call that the program made, with another size ---- */
 
@@ -84,10 +84,12 @@ hipError_t hip_launch_with(struct request *request, uint32_t dynamic) {
     void *real = real_function(request->way, request->hook, request->site);
     if (!real)
         return VENDOR_NOT_INITIALIZED;
+    const bool ours = dynamic != request->config.sharedMemBytes;
+    const hipError_t pending = ours ? hip_pending() : VENDOR_SUCCESS;
     this_thread.inside++;
     const hipError_t result = launch(request, real, dynamic);
     this_thread.inside--;
-    return result;
+    return ours && hip_is_refusal(result) ? hip_settle(pending, result) : result; /* it is made again as asked */
 }
 
 bool hip_is_refusal(hipError_t result) {
@@ -107,101 +109,63 @@ bool hip_launches_function(enum hook hook) {
              hook == HOOK_hipLaunchCooperativeKernel_spt || hook == HOOK_hipGraphAddKernelNode);
 }
 
-/* ---- From a call to a request ---- */
+/* ---- A request ---- */
 
-/* A launch that records an event behind its kernel. */
+/* A launch that records an event behind its kernel, or one before it: nobody who waits for that waits for more. In a capture
+ * nodes of the graph record them (all versions' hip_graph.cpp), which tells nothing of the capture itself. */
 static hipError_t launch_and_record(struct request *request, const struct hip_more *more) {
-    struct overlap_order *order = more && more->stop ? windows() : NULL;
-    struct overlap_stream *its =
-        order ? window_stream(order, request->config.hStream, hook_default(request->hook)) : NULL;
-    struct overlap_event *recording =
-        order ? overlap_order_recording(order, (uint64_t)(uintptr_t)more->stop, its) : NULL;
-    if (more && more->start) /* before the kernel: nobody who waits for it waits for more */
+    struct overlap_order *order = more->start || more->stop ? windows() : NULL;
+    if (!order)
+        return launch_slow(request, 0);
+    const uint64_t stop = (uint64_t)(uintptr_t)more->stop;
+    struct overlap_stream *its = window_stream(order, request->config.hStream, hook_default(request->hook));
+    const bool captured = overlap_stream_here(its) != its;
+    struct overlap_event *recording = stop && !captured ? overlap_order_recording(order, stop, its) : NULL;
+    if (more->start)
         order_event_of_launch(more->start);
+    if (stop && captured)
+        order_event_of_launch(more->stop);
     const hipError_t result = launch_slow(request, 0);
-    if (order) {
-        if (!recording) /* the stream had nothing to tell before, but its kernel may be of communication */
-            recording = overlap_order_recording(order, (uint64_t)(uintptr_t)more->stop, its);
+    if (stop && !captured) {
+        if (!recording && result == VENDOR_SUCCESS) /* until this launch there was nothing to tell */
+            recording = overlap_order_recording(order, stop, its);
         overlap_order_recorded(order, recording, its, result == VENDOR_SUCCESS);
         window_after(order);
     }
     return result;
 }
 
-hipError_t hip_launch(struct request *request, uintptr_t site) {
+/* Communication is launched as asked. */
+static hipError_t launch_communication(struct request *request, uint64_t word) {
+    const hipError_t result = hip_launch_with(request, request->config.sharedMemBytes);
+    if (window_model && result == VENDOR_SUCCESS)
+        window_communicates(request->config.hStream, hook_default(request->hook), request->counted);
+    launch_communicated(request, (uint32_t)(word >> OVERLAP_WORD_REASON_SHIFT & 63), false);
+    if (priority_is_unhurried())
+        launch_count(OVERLAP_COUNTER_UNHURRIED);
+    return result;
+}
+
+hipError_t hip_launch(struct request *request) {
     const struct hip_more *more = request->more;
-    request->counted = request->way;
-    request->site = site;
+    uint64_t word = this_thread.found;
+    this_thread.found = 0;
     if (this_thread.inside) /* part of a launch that was decided */
         return hip_launch_with(request, request->config.sharedMemBytes);
-    if (this_thread.from && real_holds(VENDOR_HIP, site))
-        request->site = hip_table_site(site);
-    return launch_and_record(request, more);
+    if (this_thread.from && real_holds(VENDOR_HIP, request->site)) {
+        request->site = hip_table_site(request->site);
+        word = 0; /* of another caller */
+    }
+    if (more && (more->start || more->stop))
+        return launch_and_record(request, more);
+    const uint64_t kind = word & (OVERLAP_WORD_COMMUNICATION | OVERLAP_WORD_CHANGED | OVERLAP_WORD_DIRECT |
+                                  OVERLAP_WORD_TRACED | OVERLAP_WORD_CARRIES | WINDOW_BITS);
+    return kind == OVERLAP_WORD_COMMUNICATION ? launch_communication(request, word)
+           : kind == OVERLAP_WORD_CHANGED     ? launch_changed(request, word)
+                                              : launch_slow(request, word);
 }
 
-#define NO_MORE NULL
-#define CONFIG(gx, gy, gz, bx, by, bz, bytes, on)                                                                      \
-    {.gridDimX = gx,                                                                                                   \
-     .gridDimY = gy,                                                                                                   \
-     .gridDimZ = gz,                                                                                                   \
-     .blockDimX = bx,                                                                                                  \
-     .blockDimY = by,                                                                                                  \
-     .blockDimZ = bz,                                                                                                  \
-     .sharedMemBytes = (uint32_t)(bytes),                                                                              \
-     .hStream = on}
-#define REQUEST(flags_, parameters_, extra_, more_, ...)                                                               \
-    struct request request = {.way = way,                                                                              \
-                              .hook = hook,                                                                            \
-                              .flags = flags_,                                                                         \
-                              .function = (void *)(uintptr_t)function,                                                 \
-                              .parameters = parameters_,                                                               \
-                              .extra = extra_,                                                                         \
-                              .more = more_,                                                                           \
-                              .config = CONFIG(__VA_ARGS__)}
-
-/* x and y of a dim3 as it is passed. */
-#define LOW(xy) ((uint32_t)(xy))
-#define HIGH(xy) ((uint32_t)((xy) >> 32))
-
-/* Sizes that do not fit are the runtime's to refuse, whatever they are. */
-static inline uint32_t bytes_of(size_t shared) {
-    return shared > UINT32_MAX ? UINT32_MAX : (uint32_t)shared;
-}
-
-hipError_t hip_host_body_slow(enum overlap_way way, enum hook hook, uintptr_t site, const void *function,
-                              uint64_t grid_xy, uint32_t grid_z, uint64_t block_xy, uint32_t block_z, void **arguments,
-                              size_t shared, hipStream_t stream) {
-    REQUEST(0, arguments, NULL, NO_MORE, LOW(grid_xy), HIGH(grid_xy), grid_z, LOW(block_xy), HIGH(block_xy), block_z,
-            bytes_of(shared), stream);
-    return hip_launch(&request, site);
-}
-
-hipError_t hip_module_body_slow(enum overlap_way way, enum hook hook, uintptr_t site, hipFunction_t function,
-                                uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y,
-                                uint32_t block_z, uint32_t shared, hipStream_t stream, void **parameters,
-                                void **extra) {
-    REQUEST(0, parameters, extra, NO_MORE, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream);
-    return hip_launch(&request, site);
-}
-
-hipError_t hip_ext_body_slow(enum overlap_way way, enum hook hook, uintptr_t site, const void *function,
-                             uint64_t grid_xy, uint32_t grid_z, uint64_t block_xy, uint32_t block_z, void **arguments,
-                             size_t shared, hipStream_t stream, hipEvent_t start, hipEvent_t stop, int flags) {
-    const struct hip_more more = {.start = start, .stop = stop, .flags = (uint32_t)flags};
-    REQUEST(0, arguments, NULL, &more, LOW(grid_xy), HIGH(grid_xy), grid_z, LOW(block_xy), HIGH(block_xy), block_z,
-            bytes_of(shared), stream);
-    return hip_launch(&request, site);
-}
-
-hipError_t hip_items_body_slow(enum overlap_way way, enum hook hook, uintptr_t site, hipFunction_t function,
-                               uint32_t items_x, uint32_t items_y, uint32_t items_z, uint32_t block_x, uint32_t block_y,
-                               uint32_t block_z, size_t shared, hipStream_t stream, void **parameters, void **extra,
-                               hipEvent_t start, hipEvent_t stop, uint32_t flags) {
-    const struct hip_more more = {.items = {items_x, items_y, items_z}, .start = start, .stop = stop, .flags = flags};
-    REQUEST(0, parameters, extra, &more, hip_groups(items_x, block_x), hip_groups(items_y, block_y),
-            hip_groups(items_z, block_z), block_x, block_y, block_z, bytes_of(shared), stream);
-    return hip_launch(&request, site);
-}
+/* ---- From a call to a request ---- */
 
 hipError_t hip_items_old_body(enum overlap_way way, enum hook hook, uintptr_t site, hipFunction_t function,
                               uint32_t items_x, uint32_t items_y, uint32_t items_z, uint32_t block_x, uint32_t block_y,
@@ -225,9 +189,10 @@ hipError_t hip_exc_body(enum overlap_way way, enum hook hook, uintptr_t site, co
         return real(config, function, arguments);
     const struct hip_more more = {.config = config};
     const dim3 grid = config->gridDim, block = config->blockDim;
-    REQUEST(flags_of(config->attrs, config->numAttrs), arguments, NULL, &more, grid.x, grid.y, grid.z, block.x, block.y,
-            block.z, bytes_of(config->dynamicSmemBytes), config->stream);
-    return hip_launch(&request, site);
+    REQUEST(flags_of(config->attrs, config->numAttrs), arguments, NULL, &more, config->dynamicSmemBytes,
+            config->stream);
+    hip_shape(&request, grid.x, grid.y, grid.z, block.x, block.y, block.z);
+    return hip_launch(&request);
 }
 
 hipError_t hip_drv_ex_body(enum overlap_way way, enum hook hook, uintptr_t site, const HIP_LAUNCH_CONFIG *config,
@@ -236,29 +201,31 @@ hipError_t hip_drv_ex_body(enum overlap_way way, enum hook hook, uintptr_t site,
     if (!config)
         return real(config, function, parameters, extra);
     struct request request = {.way = way,
+                              .counted = way,
                               .hook = hook,
+                              .site = site,
                               .flags = flags_of(config->attrs, config->numAttrs),
                               .function = function,
                               .parameters = parameters,
                               .extra = extra,
                               .config = *config};
-    return hip_launch(&request, site);
+    return hip_launch(&request);
 }
 
 hipError_t hip_cooperative_body(enum overlap_way way, enum hook hook, uintptr_t site, const void *function, dim3 grid,
                                 dim3 block, void **arguments, uint32_t shared, hipStream_t stream) {
-    REQUEST(OVERLAP_LAUNCH_COOPERATIVE, arguments, NULL, NO_MORE, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-            shared, stream);
-    return hip_launch(&request, site);
+    REQUEST(OVERLAP_LAUNCH_COOPERATIVE, arguments, NULL, NO_MORE, shared, stream);
+    hip_shape(&request, grid.x, grid.y, grid.z, block.x, block.y, block.z);
+    return hip_launch(&request);
 }
 
 hipError_t hip_module_cooperative_body(enum overlap_way way, enum hook hook, uintptr_t site, hipFunction_t function,
                                        uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x,
                                        uint32_t block_y, uint32_t block_z, uint32_t shared, hipStream_t stream,
                                        void **parameters) {
-    REQUEST(OVERLAP_LAUNCH_COOPERATIVE, parameters, NULL, NO_MORE, grid_x, grid_y, grid_z, block_x, block_y, block_z,
-            shared, stream);
-    return hip_launch(&request, site);
+    REQUEST(OVERLAP_LAUNCH_COOPERATIVE, parameters, NULL, NO_MORE, shared, stream);
+    hip_shape(&request, grid_x, grid_y, grid_z, block_x, block_y, block_z);
+    return hip_launch(&request);
 }
 
 /* ---- Launches that are counted and passed on ---- */

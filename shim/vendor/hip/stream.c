@@ -9,7 +9,7 @@ static bool created_raised(uintptr_t site, hipStream_t *stream, uint32_t flags) 
     type_hipStreamCreateWithPriority *create = real_own(HOOK_hipStreamCreateWithPriority);
     int raised = 0;
     if (!create || !stream_wanted(VENDOR_HIP, site, &raised) || raised == 0 ||
-        create(stream, flags, raised) != VENDOR_SUCCESS)
+        HIP_ASK(create(stream, flags, raised)) != VENDOR_SUCCESS)
         return false;
     stream_note_raised(*stream);
     stream_created(VENDOR_HIP, stream, VENDOR_SUCCESS);
@@ -61,7 +61,7 @@ hipError_t hip_stream_mask_body(enum overlap_way way, enum hook hook, uintptr_t 
                                 uint32_t words, const uint32_t *mask) {
     REAL_OR_RETURN(hipExtStreamCreateWithCUMask);
     uint32_t less[MASK_WORDS];
-    if (reduced(site, words, mask, less) && real(stream, words, less) == VENDOR_SUCCESS)
+    if (reduced(site, words, mask, less) && HIP_ASK(real(stream, words, less)) == VENDOR_SUCCESS)
         return stream_created(VENDOR_HIP, stream, VENDOR_SUCCESS);
     return stream_created(VENDOR_HIP, stream, real(stream, words, mask));
 }

@@ -87,6 +87,17 @@ int main() {
     memset(pinned, 9, 8192);
     memset(&expected[100], 9, 8192);
     check("pinned", hipMemcpyAsync(device + 100, pinned, 8192, hipMemcpyHostToDevice, stream));
+    for (size_t y = 0; y < 20; y++)
+        memset(&expected[y * 1000 + 12], 0x33, 400);
+    check("memset, 2D", hipMemset2D(device + 12, 1000, 0x33, 400, 20));
+    hipError_t result = hipSuccess; // more copies than a queue has room for at a time
+    for (size_t i = 0; i < 10000 && result == hipSuccess; i++) {
+        ((unsigned char *)pinned)[i % 8192] = expected[i] = (unsigned char)(i * 7);
+        result = hipMemcpyAsync(device + i, (unsigned char *)pinned + i % 8192, 1, hipMemcpyHostToDevice, stream);
+        if (i % 4096 == 4095)
+            hipStreamSynchronize(stream);
+    }
+    check("many", result);
     if (devices > 1) {
         unsigned char *peer;
         hipSetDevice(1);

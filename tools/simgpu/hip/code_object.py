@@ -3,8 +3,8 @@
     image = code_object([Kernel("gemm", vgprs=128, agprs=128, static_shared=32768, arguments=[8, 8, 4])], "gfx90a")
     library = bundle({"gfx90a": image})
 
-The formats are LLVM's (AMDGPUUsage.rst, ClangOffloadBundler.rst). Registers of the descriptor are those of the hardware;
-`said` is what the metadata says, if that is something else.
+The formats are LLVM's (AMDGPUUsage.rst, ClangOffloadBundler.rst). Registers of the descriptor are those of the
+hardware; `said` is what the metadata says, if that is something else.
 """
 
 from __future__ import annotations

@@ -126,8 +126,19 @@ static hipError_t may_copy(int kind) {
     return kind >= 0 && (kind <= COPY_DEFAULT || kind == COPY_WITHOUT_CU) ? hipSuccess : hipErrorInvalidMemcpyDirection;
 }
 
+/* Begins in memory of ours and ends behind it. */
+static bool overruns(const void *address, size_t bytes) {
+    sim_lock();
+    const CUdeviceptr at = (CUdeviceptr)address;
+    const bool found = sim_memory_has(at, 1) && !sim_memory_has(at, bytes);
+    sim_unlock();
+    return found;
+}
+
 hipError_t hip_hipMemcpy(bool per_thread, void *to, const void *from, size_t bytes, int kind) {
     hipError_t result = may_copy(kind);
+    if (result == hipSuccess && (overruns(to, bytes) || overruns(from, bytes)))
+        result = hipErrorInvalidValue;
     if (result != hipSuccess || bytes == 0)
         return result;
     result = (per_thread ? cuMemcpy_ptds : cuMemcpy)((CUdeviceptr)to, (CUdeviceptr)from, bytes);
@@ -135,7 +146,9 @@ hipError_t hip_hipMemcpy(bool per_thread, void *to, const void *from, size_t byt
 }
 
 hipError_t hip_hipMemcpyAsync(bool per_thread, void *to, const void *from, size_t bytes, int kind, hipStream_t stream) {
-    const hipError_t result = may_copy(kind);
+    hipError_t result = may_copy(kind);
+    if (result == hipSuccess && (overruns(to, bytes) || overruns(from, bytes)))
+        result = hipErrorInvalidValue;
     if (result != hipSuccess || bytes == 0)
         return result;
     return (per_thread ? cuMemcpyAsync_ptsz : cuMemcpyAsync)((CUdeviceptr)to, (CUdeviceptr)from, bytes, stream);

@@ -20,9 +20,9 @@ STEP_OR_MEMBER = re.compile(r"STEP_VERSION\s*==?\s*(\d+)|\bt_\w+\s+(\w+?)_fn;")
 # Where the version node of a step's functions does not say it: hip_6.5 was released as 7.0.
 RELEASES = {"6.5": "7.0"}
 HEAD = """\
-# Members of the tables of functions that ROCm hands to profilers, in order; a size_t with the bytes of the table comes first.
-# Written by read_runtime.py from hip_api_trace.hpp. Members are only ever appended: a runtime has a prefix of this list.
-# `step` is HIP_RUNTIME_API_TABLE_STEP_VERSION; `rocm` the first release with the step, by the version nodes of its functions
+# Members of the tables that ROCm hands to profilers, in order, behind a size_t with the bytes of the table.
+# Written by read_runtime.py from hip_api_trace.hpp. Members are only appended: a runtime has a prefix of this list.
+# `step`: HIP_RUNTIME_API_TABLE_STEP_VERSION; `rocm`: the first release with it, by the version nodes of its functions
 # (`after 7.2`: in development then)."""
 
 

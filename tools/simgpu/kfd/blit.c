@@ -63,7 +63,8 @@ bool kfd_run_named_blit(const char *name, const uint64_t *arguments) {
     name += sizeof prefix - 1;
     const uint32_t last = (uint32_t)arguments[5];
     if (strcmp(name, "copyBuffer") == 0)
-        copy(arguments[1] + arguments[3], arguments[0] + arguments[2], 4 * (arguments[4] - 1) + last); /* words, and a rest */
+        copy(arguments[1] + arguments[3], arguments[0] + arguments[2],
+             4 * (arguments[4] - 1) + last); /* words, and a rest */
     else if (strcmp(name, "copyBufferRect") == 0)
         copy_rectangle(arguments, 1);
     else if (strcmp(name, "copyBufferRectAligned") == 0)

@@ -72,13 +72,6 @@ EXPORT int hsaKmtSetEvent(struct thunk_event *shown) {
     return THUNK_SUCCESS;
 }
 
-EXPORT int hsaKmtResetEvent(struct thunk_event *shown) {
-    pthread_mutex_lock(&lock);
-    event_of(shown)->set = false;
-    pthread_mutex_unlock(&lock);
-    return THUNK_SUCCESS;
-}
-
 /* By number: the device knows no addresses of events, and one may be gone by now. */
 void kfd_wake(uint32_t id) {
     pthread_mutex_lock(&lock);

@@ -84,15 +84,6 @@ EXPORT int hsaKmtRegisterMemoryWithFlags(void *address, uint64_t bytes, uint32_t
     return add(POINTER_REGISTERED, 0, address, bytes, flags);
 }
 
-EXPORT int hsaKmtRegisterMemory(void *address, uint64_t bytes) {
-    return add(POINTER_REGISTERED, 0, address, bytes, 0);
-}
-
-EXPORT int hsaKmtRegisterMemoryToNodes(void *address, uint64_t bytes, uint64_t count, uint32_t *nodes) {
-    (void)count, (void)nodes;
-    return add(POINTER_REGISTERED, 0, address, bytes, 0);
-}
-
 EXPORT int hsaKmtDeregisterMemory(void *address) {
     free(take(address, POINTER_REGISTERED));
     return THUNK_SUCCESS;

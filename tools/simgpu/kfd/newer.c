@@ -91,7 +91,8 @@ EXPORT int hsaKmtSPMRelease(uint32_t node) {
     return THUNK_NOT_SUPPORTED;
 }
 
-EXPORT int hsaKmtSPMSetDestBuffer(uint32_t node, uint32_t bytes, uint32_t *wait, uint32_t *copied, void *to, bool *lost) {
+EXPORT int hsaKmtSPMSetDestBuffer(uint32_t node, uint32_t bytes, uint32_t *wait, uint32_t *copied, void *to,
+                                  bool *lost) {
     (void)node, (void)bytes, (void)wait, (void)copied, (void)to, (void)lost;
     return THUNK_NOT_SUPPORTED;
 }

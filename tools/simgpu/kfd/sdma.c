@@ -4,17 +4,7 @@
 
 #include "kfd.h"
 
-enum operation {
-    NOTHING = 0,
-    COPY = 1,
-    FENCE = 5,
-    TRAP = 6,
-    POLL = 8,
-    ATOMIC = 10,
-    FILL = 11,
-    TIMESTAMP = 13,
-    CACHES = 17
-};
+enum operation { NOTHING = 0, COPY = 1, FENCE = 5, TRAP = 6, POLL = 8, ATOMIC = 10, TIMESTAMP = 13 };
 enum { COPY_LINEAR = 0, COPY_RECTANGLE = 4, ADD_64 = 47 };
 enum { ALWAYS = 0, EQUAL = 3, BLOCKED = 0, UNKNOWN = -1 };
 
@@ -40,13 +30,6 @@ static void copy_rectangle(const uint32_t *words) {
     for (uint64_t z = 0; z < slices; z++)
         for (uint64_t y = 0; y < rows; y++)
             memcpy(to + z * to_slice + y * to_pitch, from + z * from_slice + y * from_pitch, width);
-}
-
-static void fill(const uint32_t *words) {
-    const uint64_t count = (words[4] & 0x3fffff) + 1;
-    uint8_t *const to = pointer(words + 1);
-    for (uint64_t i = 0; i + 4 <= count; i += 4)
-        memcpy(to + i, &words[3], 4);
 }
 
 static bool poll_open(const uint32_t *words) {
@@ -85,14 +68,9 @@ static int run(const uint32_t *words) {
             return UNKNOWN;
         atomic_fetch_add((_Atomic uint64_t *)pointer(words + 1), words[3] | (uint64_t)words[4] << 32);
         return 8;
-    case FILL:
-        fill(words);
-        return 5;
     case TIMESTAMP:
         *(uint64_t *)pointer(words + 1) = kfd_now();
         return 3;
-    case CACHES:
-        return 5;
     }
     return UNKNOWN;
 }

@@ -57,6 +57,15 @@ static const struct kfd_gpu *find(const char *key, size_t length) {
     return NULL;
 }
 
+static void say_unknown(const char *text, size_t length) {
+    char names[128] = "";
+    for (size_t i = 0; i < KNOWN; i++) {
+        const size_t at = strlen(names);
+        snprintf(names + at, sizeof names - at, " %s", known[i].key);
+    }
+    kfd_say("SIMGPU: `%.*s` is no GPU of AMD that can be simulated; known:%s", (int)length, text, names);
+}
+
 static void read_environment(void) {
     const char *text = getenv("SIMGPU");
     if (text == NULL || *text == '\0')
@@ -66,8 +75,12 @@ static void read_environment(void) {
     for (;; text++) {
         const size_t length = strcspn(text, "+:,");
         const struct kfd_gpu *const kind = find(text, length);
-        if (kind == NULL || kind_count == MAX_GPUS) {
-            kfd_say("SIMGPU: `%.*s` is no GPU of AMD that can be simulated; known: mi250x mi300x", (int)length, text);
+        if (kind == NULL) {
+            say_unknown(text, length);
+            return;
+        }
+        if (kind_count == MAX_GPUS) {
+            kfd_say("SIMGPU: more than %d GPUs", MAX_GPUS);
             return;
         }
         kinds[kind_count++] = kind;

@@ -1,0 +1,91 @@
+"""Kernels of files: which GPUs run them, and what one block takes."""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from pyshim import _native
+from pyshim.errors import USAGE, OverlapError
+from pyshim.footprints.collectives import image_for
+from pyshim.footprints.footprint import Footprint, Unreadable
+from pyshim.footprints.read import read
+from pyshim.policy.gpus import KnownGpu
+
+# What is looked for in a folder; a file that is named may be called anything.
+ENDINGS = (".co", ".hsaco", ".cubin", ".fatbin")
+
+
+class Kernel(NamedTuple):
+    file: str  # its name without the folder
+    footprint: Footprint
+
+
+def files_of(names: Iterable[str]) -> list[Path]:
+    """The files themselves, and those of folders that look like GPU code. Raises OverlapError."""
+    found: list[Path] = []
+    for name in names:
+        path = Path(name)
+        if path.is_dir():
+            inside = sorted(file for file in path.iterdir() if file.name.endswith(ENDINGS))
+            if not inside:
+                endings = f"*{', *'.join(ENDINGS)}"
+                hint = "name shared objects themselves; folders inside are not looked into"
+                raise OverlapError(f"{name}: this folder has no {endings}", hint, USAGE)
+            found += inside
+        else:
+            found.append(path)
+    return found
+
+
+def kernels_of(files: Sequence[Path], gpus: Sequence[KnownGpu]) -> tuple[list[Kernel], set[str]]:
+    """Every kernel of an architecture that one of the GPUs runs, once; and the architectures of all images that were
+    seen. Raises OverlapError."""
+    seen: set[str] = set()
+
+    def wanted(architecture: str) -> bool:
+        seen.add(architecture)
+        return is_run(architecture, gpus)
+
+    found: dict[Kernel, None] = {}
+    for file in files:
+        try:
+            found.update((Kernel(file.name, footprint), None) for footprint in read(file, wanted))
+        except Unreadable as error:
+            sentence, _, install = str(error).partition(": pip install ")
+            hint = f"pip install {install}" if install else "it takes .so, .cubin, .fatbin, .co and .hsaco files"
+            raise OverlapError(f"{file}: {sentence}", hint, USAGE) from None
+    return list(found), seen
+
+
+def is_run(image: str, gpus: Iterable[KnownGpu]) -> bool:
+    """Whether one of the GPUs could load an image for this architecture."""
+    return any(image_for(gpu.architecture, (image,)) for gpu in gpus)
+
+
+def run_by(gpu: KnownGpu, kernels: Iterable[Kernel]) -> Iterator[Kernel]:
+    """Those that this GPU would load: of each name the image that suits it best."""
+    images: dict[str, set[str]] = {}
+    mine = [kernel for kernel in kernels if image_for(gpu.architecture, (kernel.footprint.architecture,))]
+    for kernel in mine:
+        images.setdefault(kernel.footprint.kernel, set()).add(kernel.footprint.architecture)
+    best = {name: image_for(gpu.architecture, found) for name, found in images.items()}
+    return (kernel for kernel in mine if best[kernel.footprint.kernel] == kernel.footprint.architecture)
+
+
+def pattern_of(texts: Iterable[str]) -> Callable[[str], bool]:
+    """Whether a name, as the binary says it or in its plain form, matches one of these globs."""
+    match = re.compile("|".join(fnmatch.translate(text) for text in texts)).match
+    return lambda name: bool(match(name) or match(plain(name)))
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def plain(name: str) -> str:
+    """_Z4gemmPf is gemm."""
+    text = _native.ffi.new("char[512]")
+    _native.library().overlap_plain_name(name.encode("utf-8", "replace"), text, len(text))
+    return _native.text(text)

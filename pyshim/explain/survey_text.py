@@ -1,0 +1,186 @@
+"""A survey as tables for people, one screen, and as JSON, everything."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from textwrap import wrap
+from typing import Any
+
+from pyshim.explain.binaries import plain
+from pyshim.explain.survey import COMMUNICATES, NO_THREADS, Answer, Block, Survey
+from pyshim.explain.text import WIDTH
+
+# What reasons are counted as, each in the first column that names it; the last one takes the rest.
+COLUMNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("as is", ("room_already", "entry_already"), "communication fits beside it, or once one block has ended"),
+    ("window", ("shaped",), "with more dynamic shared memory, as the rule asks, communication fits"),
+    ("too few", ("below_keep",), "a size would do it, but fewer blocks would stay than keep_at_least"),
+    ("later", ("priority",), "no size does it; communication fits after some of its blocks have ended"),
+    ("registers", ("no_room_registers",), "never beside communication, because of registers"),
+    ("memory", ("no_room_shared_memory",), "likewise, because of shared memory"),
+    ("capped", ("capped_without_room",), "capped as the rule asks, and communication still does not fit"),
+    ("rest", (), "warps, block slots, what cannot be launched, what the policy's rule leaves (--json says which)"),
+)
+COMMUNICATION_HEADS = ("", "communication, one block", "threads", "registers", "static", "dynamic")
+SET_HEADS = ("GPU", "beside", "of these", "kernels", "as is", "window", "too few", "later", "rest")
+KERNEL_HEADS = ("GPU", "beside", "kernel", "threads", "registers", "static", "decision")
+MOST_LINES = 20  # kernels that are told one by one
+_MOST_SETS = 3
+_FIRST = 4  # columns that stand alone there, too
+_LONGEST_NAME = 26
+
+
+def letters(survey: Survey) -> dict[Block, str]:
+    """A short name for each block of communication."""
+    blocks = dict.fromkeys(group.beside for group in survey.groups)
+    return {block: chr(ord("A") + index) for index, block in enumerate(blocks)}
+
+
+def headline(survey: Survey) -> list[str]:
+    files = survey.files[0] if len(survey.files) == 1 else f"{len(survey.files):,} files"
+    waves = "launches of many waves, in an overlap window"
+    return wrap(f"kernels of {files}; rule: {survey.rule}; {waves}", WIDTH, break_long_words=False)
+
+
+def communication(survey: Survey) -> list[Sequence[str]]:
+    """Rows below COMMUNICATION_HEADS."""
+    return [
+        (letter, block.name, *(f"{number:,}" for number in block.numbers[:4]))
+        for block, letter in letters(survey).items()
+    ]
+
+
+def counts(survey: Survey) -> tuple[Sequence[str], list[Sequence[str]]]:
+    """Heads and rows; columns without a kernel are left out."""
+    names = letters(survey)
+    if not _all_reasons(survey):
+        return (), []
+    total = _numbers(_all_reasons(survey))
+    shown = [index for index, (name, _, _) in enumerate(COLUMNS) if total[index] or name == "window"]
+    rows: list[Sequence[str]] = []
+    for group in survey.groups:
+        reasons = group.reasons()
+        numbers = [sum(reasons.values()), *(_numbers(reasons)[index] for index in shown)]
+        rows.append((group.gpu.key, names[group.beside], *(f"{number:,}" for number in numbers)))
+    return ("GPU", "beside", "kernels", *(COLUMNS[index][0] for index in shown)), rows
+
+
+def sets(survey: Survey) -> list[Sequence[str]]:
+    """Rows below SET_HEADS: the commonest kinds of kernels, where there are several."""
+    names = letters(survey)
+    rows: list[Sequence[str]] = []
+    for group in (group for group in survey.groups if len(group.sets()) > 1):
+        for word, number in group.sets()[:_MOST_SETS]:
+            numbers = _numbers(group.reasons(word))
+            said = (number, *numbers[:_FIRST], sum(numbers[_FIRST:]))
+            rows.append((group.gpu.key, names[group.beside], word, *(f"{count:,}" for count in said)))
+    return rows
+
+
+def legend(survey: Survey) -> Iterator[str]:
+    """What the columns that are not empty mean."""
+    for (name, _, meaning), number in zip(COLUMNS, _numbers(_all_reasons(survey))):
+        if number:
+            yield from wrap(meaning, WIDTH, initial_indent=f"{name:<12}", subsequent_indent=" " * 12)
+
+
+def notes(survey: Survey) -> Iterator[str]:
+    """What was not planned."""
+    groups = {group.gpu.key: group for group in survey.groups}.values()
+    for reason, said in (
+        (COMMUNICATES, "that are communication, and never shaped"),
+        (NO_THREADS, "without a launch bound, which --threads T counts, too"),
+    ):
+        left = [f"{group.left_out(reason):,} on {group.gpu.key}" for group in groups if group.left_out(reason)]
+        if left:
+            yield from wrap(f"kernels {said}: {', '.join(left)}", WIDTH)
+    if survey.other_images:
+        yield from wrap(f"no GPU that is asked about runs the images for {', '.join(survey.other_images)}", WIDTH)
+
+
+def kernels(survey: Survey) -> list[Sequence[str]]:
+    """Rows below KERNEL_HEADS, all of them; what is not planned is told once for each GPU."""
+    names = letters(survey)
+    return [
+        (group.gpu.key, names[group.beside], _short(answer.kernel.footprint.kernel), *_row(answer))
+        for index, group in enumerate(survey.groups)
+        for answer in group.answers
+        if answer.planned or group.gpu not in [before.gpu for before in survey.groups[:index]]
+    ]
+
+
+def as_json(survey: Survey) -> dict[str, Any]:
+    names = letters(survey)
+    return {
+        "files": survey.files,
+        "rule": survey.rule,
+        "communication": {letter: _block(block) for block, letter in names.items()},
+        "groups": [
+            {
+                "gpu": group.gpu.key,
+                "architecture": group.gpu.architecture,
+                "beside": names[group.beside],
+                "kernels": sum(group.reasons().values()),
+                "reasons": dict(group.reasons()),
+                "sets": {word: dict(group.reasons(word)) for word, _ in group.sets()},
+                "communication_kernels": group.left_out(COMMUNICATES),
+                "without_threads": group.left_out(NO_THREADS),
+                "answers": [_answer(answer) for answer in group.answers],
+            }
+            for group in survey.groups
+        ],
+        "other_images": survey.other_images,
+    }
+
+
+def _all_reasons(survey: Survey) -> Counter[str]:
+    return sum((group.reasons() for group in survey.groups), Counter())
+
+
+def _numbers(reasons: Counter[str]) -> list[int]:
+    named = [sum(reasons[reason] for reason in own) for _, own, _ in COLUMNS[:-1]]
+    return [*named, sum(reasons.values()) - sum(named)]
+
+
+def _row(answer: Answer) -> tuple[str, ...]:
+    footprint, decision = answer.kernel.footprint, answer.decision
+    said = {COMMUNICATES: "communication: never shaped", NO_THREADS: "no launch bound: --threads T"}
+    if decision.control in ("make_room", "quick_entry", "cap"):
+        kept = f"{decision.blocks} of {decision.native} stay"
+        text = f"{decision.control}: {decision.dynamic:,} bytes, {kept}"
+    else:
+        text = said.get(decision.reason, decision.reason)
+    threads = f"{answer.threads:,}" if answer.threads else "?"
+    return (threads, f"{footprint.registers:,}", f"{footprint.static_shared_memory:,}", text)
+
+
+def _short(name: str) -> str:
+    shown = plain(name)
+    half = _LONGEST_NAME // 2
+    return shown if len(shown) <= _LONGEST_NAME else f"{shown[: half - 1]}...{shown[-half + 2 :]}"
+
+
+def _block(block: Block) -> dict[str, Any]:
+    names = ("threads", "registers", "static_shared_memory", "dynamic_shared_memory", "barriers", "scalar_registers")
+    return {"name": block.name, **dict(zip(names, block.numbers))}
+
+
+def _answer(answer: Answer) -> dict[str, Any]:
+    footprint, decision = answer.kernel.footprint, answer.decision
+    return {
+        "kernel": footprint.kernel,
+        "file": answer.kernel.file,
+        "architecture": footprint.architecture,
+        "set": answer.set,
+        "threads": answer.threads or None,
+        "registers": footprint.registers,
+        "static_shared_memory": footprint.static_shared_memory,
+        "barriers": footprint.barriers,
+        "scalar_registers": footprint.scalars,
+        "control": decision.control,
+        "reason": decision.reason,
+        "dynamic_shared_memory": decision.dynamic,
+        "blocks": decision.blocks,
+        "native_blocks": decision.native,
+    }

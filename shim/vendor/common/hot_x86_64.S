@@ -1,0 +1,178 @@
+/* What the hot paths of both vendors' launch calls are made of on x86-64: macros only. They use rax, r8 to r11 as far as they hold no
+ * argument; a call may change those. What is assumed about layouts is asserted in hot_x86_64.h.
+ */
+#ifdef __x86_64__
+    .text
+
+/* The numbers of hooks (hook.h), from the same tables. */
+    .set .Lnext, 0
+#define DRIVER(name, body, parameters, ...) .set .LHOOK_##name, .Lnext; .set .Lnext, .Lnext + 1;
+#include "../cuda/driver.def"
+#include "../hip/driver.def"
+#undef DRIVER
+
+/* rax += page of the caller << 28, r11 being the caller's address; r11 = line of the handle (its hash, times 64 bytes), or else to
+ * `miss`. */
+    .macro find_line handle, miss
+    shr $12, %r11
+    shl $28, %r11
+    add %r11, %rax
+    movabs $0x9E3779B97F4A7C15, %r11
+    imul \handle, %r11
+    shr $43, %r11
+    and $0x1fffc0, %r11d
+    add launch_cache@GOTPCREL(%rip), %r11
+    cmp \handle, (%r11)
+    jne \miss
+    .endm
+
+/* rax = the word for key rax and grid r10 in line r11, or else to `miss`. */
+    .macro find_word miss
+    cmp %rax, 8(%r11)
+    je 3f
+1:  cmp %rax, 32(%r11)                  /* the same launch with other grids may have the second answer */
+    jne \miss
+    cmpq $0, 48(%r11)
+    je \miss
+    mov 40(%r11), %eax
+    sub %rax, %r10
+    mov 44(%r11), %eax
+    cmp %rax, %r10
+    ja \miss
+    mov 48(%r11), %rax
+    jmp 4f
+2:  mov 16(%r11), %eax
+    add %rax, %r10
+    mov 8(%r11), %rax
+    jmp 1b
+3:  cmpq $0, 24(%r11)                   /* a word that is there was published after its interval */
+    je 1b
+    mov 16(%r11), %eax                  /* blocks - start <= length */
+    sub %rax, %r10
+    mov 20(%r11), %eax
+    cmp %rax, %r10
+    ja 2b
+    mov 24(%r11), %rax
+4:
+    .endm
+
+/* Counts the launch under the reason of word rax in a row of counters, at an offset from r10. Changes r11. */
+    .macro count offset
+    mov %eax, %r11d
+    shr $18, %r11d
+    and $63, %r11d
+    incq \offset(%r10, %r11, 8)
+    .endm
+
+/* The same in the shard of the thread, or else to `miss`. Changes r10 and r11. */
+    .macro count_direct row, miss
+    mov this_thread@gottpoff(%rip), %r10
+    mov %fs:(%r10), %r10
+    test %r10, %r10
+    je \miss
+    count 64+320*\row
+    .endm
+
+/* For a windowed word: goes on where the thread knows where the launch is, r being the place of this_thread; else to `miss`.
+ * Changes r10. */
+    .macro window_known word, r, stream, whose, miss
+    bt $49, \word                       /* one of those clusters that were checked */
+    jc \miss
+    bt $29, \word                       /* traced */
+    jc \miss
+    mov window_version(%rip), %r10
+    mov (%r10), %r10
+    cmp %r10, %fs:16(\r)
+    jne \miss
+    mov \stream, %r10
+    cmp %r10, %fs:24(\r)
+    jne \miss
+    cmpl $\whose, %fs:32(\r)
+    jne \miss
+    cmpl $0, %fs:40(\r)
+    je \miss
+    .endm
+
+/* r10 = a row of the shard's counters, or else to `miss`. */
+    .macro find_row row, r, miss
+    mov %fs:(\r), %r10
+    test %r10, %r10
+    je \miss
+    lea 64 + 320 * \row(%r10), %r10
+    .endm
+
+/* The row of the runtime's callers instead, for a call inside a call of NVIDIA's runtime. */
+    .macro outer_row row, r
+    cmpq $0, %fs:8(\r)
+    je 6f
+    add $320 * (3 - \row), %r10
+6:
+    .endm
+
+/* To what is behind a hook, behind its table for way 3. That call is over whose caller was noted. Changes r11. */
+    .macro go hook, way
+    .if \way == 3
+    mov this_thread@gottpoff(%rip), %r11
+    movq $0, %fs:88(%r11)
+    .endif
+    jmp *real_functions + 32 * \hook + 8 * \way(%rip)
+    .endm
+
+/* The same with the size of word rax. */
+    .macro go_with size, hook, way
+    and $0x3ffff, %eax
+    mov %rax, \size
+    go \hook, \way
+    .endm
+
+/* Outside a window: the launch is counted twice, with its reason, and goes on as asked. Changes rax. */
+    .macro outside r, hook, way, miss
+    cmpq $0, %fs:48(\r)
+    je \miss
+    mov %fs:48(\r), %rax
+    incq (%rax)
+    mov %fs:44(\r), %eax
+    incq (%r10, %rax, 8)
+    go \hook, \way
+    .endm
+
+/* Word rax, windowed, where the thread knows where the launch is: outside, or inside and proven; else to `miss`. r10 is the
+ * row, r11 the place of this_thread. */
+    .macro in_window size, hook, way, miss
+    cmpl $1, %fs:36(%r11)
+    je 7f
+    outside %r11, \hook, \way, \miss
+7:  bt $53, %rax
+    jnc \miss
+    decl %fs:40(%r11)
+    count 0
+    go_with \size, \hook, \way
+    .endm
+
+/* function rdi, grid esi edx ecx, block r8d r9d 8(rsp), dynamic bytes 16(rsp) of 32 bits: cuLaunchKernel, hipModuleLaunchKernel.
+ * rax = key without the page: threads << 18 + bytes. Changes r10. */
+    .macro kernel_key miss
+    mov 8(%rsp), %eax
+    imul %r8d, %eax
+    imul %r9d, %eax
+    shl $18, %rax
+    mov 16(%rsp), %r10d
+    cmp $0x3ffff, %r10d
+    ja \miss
+    add %r10, %rax
+    .endm
+
+/* r10 = blocks of the grid, 64 bits. */
+    .macro kernel_blocks
+    mov %ecx, %r10d
+    mov %edx, %edx
+    imul %rdx, %r10
+    mov %esi, %esi
+    imul %rsi, %r10
+    .endm
+#endif
+
+#ifdef __ELF__
+    .pushsection .note.GNU-stack, "", %progbits
+    .popsection
+#endif

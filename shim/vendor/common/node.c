@@ -1,0 +1,168 @@
+#include "node.h"
+
+/* ---- What a node shall get ---- */
+
+/* A size that could not be told again is not given, nor one that was checked for other clusters. */
+static bool may_have(struct node *node, const struct handle *handle) {
+    uint32_t asked = 0;
+    return !(node->word & OVERLAP_WORD_CLUSTER) && size_asked(handle, node->dynamic, &asked) &&
+           asked == node->request.config.sharedMemBytes &&
+           (node->word & OVERLAP_WORD_RAISED_LIMIT || launch_prepare(&node->request, &node->word, node->place));
+}
+
+static void leave(struct node *node, uint32_t reason) {
+    node->changed = false;
+    node->dynamic = node->request.config.sharedMemBytes;
+    node->reason = reason;
+}
+
+bool node_plan(struct node *node, bool elsewhere) {
+    const enum vendor vendor = hook_vendor(node->request.hook);
+    const struct handle *handle = vendor_handle_of(vendor, &node->request);
+    const struct device *device = device_current(vendor);
+    node->request.way = OVERLAP_WAY_symbol;
+    node->request.counted = OVERLAP_WAY_graph_node;
+    node->place = 0;
+    const bool of_one = handle && (handle->kind == HANDLE_FUNCTION || handle->kind == HANDLE_HIP_FUNCTION);
+    if (elsewhere || (of_one && device && handle->device != device->ordinal)) { /* nothing is known of its limits */
+        node->word = OVERLAP_WORD_VALID;
+        leave(node, OVERLAP_REASON_unknown_footprint);
+        return true;
+    }
+    node->word = launch_word(&node->request, &node->place);
+    if (!node->word)
+        return false;
+    leave(node, (uint32_t)(node->word >> OVERLAP_WORD_REASON_SHIFT & 63));
+    if (!(node->word & OVERLAP_WORD_CHANGED))
+        return true;
+    if (node->word & OVERLAP_WORD_WINDOWED) { /* added by hand: what it runs beside is not known */
+        node->reason = OVERLAP_REASON_not_overlapping;
+        return true;
+    }
+    node->changed = true;
+    node->dynamic = (uint32_t)(node->word & OVERLAP_WORD_SIZE_MASK);
+    /* Beyond the program's own limit is for the driver to refuse. */
+    if (node->reason != OVERLAP_REASON_cannot_launch && !(handle && may_have(node, handle)))
+        leave(node, node->word & OVERLAP_WORD_CLUSTER ? OVERLAP_REASON_cluster : OVERLAP_REASON_unknown_footprint);
+    return true;
+}
+
+static bool is_refusal(const struct node *node, vendor_result result) {
+    return vendor_is_refusal(hook_vendor(node->request.hook), result);
+}
+
+bool node_is_refused(struct node *node, vendor_result result) {
+    if (!node->changed || !is_refusal(node, result) || node->reason == OVERLAP_REASON_cannot_launch)
+        return false;
+    leave(node, OVERLAP_REASON_cannot_launch);
+    return true;
+}
+
+void node_taken_as_asked(struct node *node, vendor_result result) {
+    if (is_refusal(node, result)) /* wrong by itself */
+        return;
+    node->reason = OVERLAP_REASON_refused;
+    launch_leave_alone(&node->request, node->place, true);
+}
+
+void node_count(struct node *node, bool raised) {
+    if (node->word & OVERLAP_WORD_COMMUNICATION) {
+        launch_count(OVERLAP_COUNTER_COMMUNICATION);
+        __atomic_store_n(&exec_may_communicate, 1, __ATOMIC_RELAXED);
+    }
+    if (raised)
+        launch_count(OVERLAP_COUNTER_RAISED);
+    launch_count_reason(OVERLAP_WAY_graph_node, node->reason);
+    if (node->word & OVERLAP_WORD_TRACED)
+        launch_trace(&node->request, node->reason, node->dynamic, raised, node->word, &(struct overlap_found){0});
+}
+
+/* ---- What the program reads back, and nodes that are set back ---- */
+
+bool node_asked(const struct handle *handle, uint32_t shown, uint32_t *asked) {
+    return handle && size_asked(handle, shown, asked) && *asked != shown;
+}
+
+bool node_set_back(enum vendor vendor, vendor_node node) {
+    uint32_t shown = 0, asked = 0;
+    const struct handle *handle = vendor_node_kernel(vendor, node, &shown);
+    return node_asked(handle, shown, &asked) && vendor_node_resize(vendor, node, asked);
+}
+
+/* ---- Whole graphs ---- */
+
+enum { DEEPEST = 8, NODES = 32 }; /* what fits on a small stack */
+
+static uint32_t each(enum vendor vendor, vendor_graph graph,
+                     uint32_t (*act)(enum vendor vendor, vendor_node node, int type), int depth) {
+    vendor_node few[NODES], *nodes = few;
+    size_t count = 0;
+    uint32_t any = 0;
+    if (depth > DEEPEST || vendor_graph_nodes(vendor, graph, NULL, &count) != VENDOR_SUCCESS)
+        return 0;
+    if (count > NODES && !(nodes = overlap_map(count * sizeof *nodes)))
+        return 0;
+    const size_t mapped = count;
+    if (count && vendor_graph_nodes(vendor, graph, nodes, &count) != VENDOR_SUCCESS)
+        count = 0;
+    for (size_t i = 0; i < count && i < mapped; i++) {
+        int type = -1;
+        vendor_graph inner = NULL;
+        if (vendor_node_type(vendor, nodes[i], &type) != VENDOR_SUCCESS)
+            continue;
+        any |= act(vendor, nodes[i], type);
+        if (type == NODE_GRAPH && vendor_node_inside(vendor, nodes[i], &inner) == VENDOR_SUCCESS)
+            any |= each(vendor, inner, act, depth + 1);
+    }
+    if (nodes != few)
+        overlap_unmap(nodes, mapped * sizeof *nodes);
+    return any;
+}
+
+uint32_t node_each(enum vendor vendor, vendor_graph graph,
+                   uint32_t (*act)(enum vendor vendor, vendor_node node, int type)) {
+    return each(vendor, graph, act, 0);
+}
+
+static bool is_batch(enum vendor vendor, int type) {
+    return type == (vendor == VENDOR_HIP ? NODE_BATCH_HIP : NODE_BATCH_CUDA);
+}
+
+static uint32_t holds(enum vendor vendor, vendor_node node, int type) {
+    uint32_t shown;
+    if (type == NODE_KERNEL) {
+        const struct handle *handle = vendor_node_kernel(vendor, node, &shown);
+        return handle && handle_is_marked(handle, HANDLE_COMMUNICATES) ? EXEC_COMMUNICATES : 0;
+    }
+    return type == NODE_WAIT_EVENT                                ? EXEC_WAITS
+           : type == NODE_EXTERNAL_WAIT || is_batch(vendor, type) ? EXEC_UNKNOWN
+                                                                  : 0;
+}
+
+uint32_t node_graph_holds(enum vendor vendor, vendor_graph graph) {
+    return node_each(vendor, graph, holds);
+}
+
+void node_is_other(enum vendor vendor, int type, vendor_event event) {
+    if (type == NODE_EVENT_RECORD)
+        capture_node_records(event);
+    else if (type == NODE_WAIT_EVENT || type == NODE_EXTERNAL_WAIT || is_batch(vendor, type))
+        capture_node_waits();
+}
+
+static uint32_t set_back(enum vendor vendor, vendor_node node, int type) {
+    return type == NODE_KERNEL && node_set_back(vendor, node);
+}
+
+bool node_try_again(enum vendor vendor, vendor_graph graph, vendor_result result) {
+    if (!vendor_is_refusal(vendor, result) || !armed_and_ready(vendor) || !node_each(vendor, graph, set_back))
+        return false;
+    launch_count(OVERLAP_COUNTER_REFUSED);
+    return true;
+}
+
+vendor_result node_instantiated(enum vendor vendor, const vendor_exec *exec, vendor_graph graph, vendor_result result) {
+    if (result == VENDOR_SUCCESS && exec)
+        exec_made(vendor, *exec, graph);
+    return result;
+}

@@ -1,0 +1,110 @@
+/* The hot paths of HIP's launch calls in plain C, for machines without one in assembler. Whatever is not a direct hit goes to the
+ * slow body. */
+#pragma once
+
+#include "launch.h"
+
+/* A word that says what to do here and now, or 0: the slow body's. *real: what is behind the hook. Where the runtime has a
+ * table, the calls that come by it are decided, and all others are passed on by the slow body. */
+static inline __attribute__((always_inline)) uint64_t hip_word(enum overlap_way way, enum hook hook, uintptr_t site,
+                                                               const void *function, uint32_t threads, uint64_t blocks,
+                                                               size_t shared, hipStream_t stream, void **real) {
+    const bool by_table = way == OVERLAP_WAY_dispatch_table;
+    struct overlap_shard *shard = this_thread.shard;
+    void *const table = __atomic_load_n(&real_functions[hook][REAL_TABLE], __ATOMIC_RELAXED);
+    *real = by_table ? table : __atomic_load_n(&real_functions[hook][way], __ATOMIC_RELAXED);
+    if (__builtin_expect(!shard || !*real || (!by_table && table) || shared > OVERLAP_WORD_SIZE_MASK, 0))
+        return 0;
+    if (by_table && this_thread.from)
+        site = this_thread.from;
+    const uint64_t found = direct_word(function, 0, threads, blocks, (uint32_t)shared, site);
+    uint64_t word = found;
+    if (__builtin_expect(!(word & OVERLAP_WORD_DIRECT), 0))
+        word = word_here(word, stream, hook == HOOK_hipLaunchKernel_spt ? STREAM_OF_HIP_THREAD : STREAM_OF_HIP_DEVICE);
+    if (__builtin_expect(!word, 0)) {
+        this_thread.found = found;
+        return 0;
+    }
+    if (by_table)
+        this_thread.from = 0;
+    count_direct(shard, way, word);
+    return word;
+}
+
+static inline size_t hip_size(uint64_t word, size_t asked) {
+    return word & OVERLAP_WORD_CHANGED ? (size_t)(word & OVERLAP_WORD_SIZE_MASK) : asked;
+}
+
+/* Of a dim3 as it is passed. */
+#define VOLUME(xy, z) ((uint64_t)(uint32_t)(xy) * ((xy) >> 32) * (z))
+
+DRIVER_BODY hip_host_body(enum overlap_way way, enum hook hook, uintptr_t site, type_hipLaunchKernel *slow,
+                          const void *function, uint64_t grid_xy, uint32_t grid_z, uint64_t block_xy, uint32_t block_z,
+                          void **arguments, size_t shared, hipStream_t stream) {
+    void *real;
+    const uint64_t word = hip_word(way, hook, site, function, (uint32_t)VOLUME(block_xy, block_z),
+                                   VOLUME(grid_xy, grid_z), shared, stream, &real);
+    if (__builtin_expect(!word, 0))
+        return slow(function, grid_xy, grid_z, block_xy, block_z, arguments, shared, stream);
+    return ((type_hipLaunchKernel *)real)(function, grid_xy, grid_z, block_xy, block_z, arguments,
+                                          hip_size(word, shared), stream);
+}
+
+DRIVER_BODY hip_module_body(enum overlap_way way, enum hook hook, uintptr_t site, type_hipModuleLaunchKernel *slow,
+                            hipFunction_t function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x,
+                            uint32_t block_y, uint32_t block_z, uint32_t shared, hipStream_t stream, void **parameters,
+                            void **extra) {
+    void *real;
+    const uint64_t word = hip_word(way, hook, site, function, block_x * block_y * block_z,
+                                   (uint64_t)grid_x * grid_y * grid_z, shared, stream, &real);
+    if (__builtin_expect(!word, 0))
+        return slow(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, parameters, extra);
+    return ((type_hipModuleLaunchKernel *)real)(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
+                                                (uint32_t)hip_size(word, shared), stream, parameters, extra);
+}
+
+/* Events of a launch are looked at by the slow body. */
+DRIVER_BODY hip_ext_body(enum overlap_way way, enum hook hook, uintptr_t site, type_hipExtLaunchKernel *slow,
+                         const void *function, uint64_t grid_xy, uint32_t grid_z, uint64_t block_xy, uint32_t block_z,
+                         void **arguments, size_t shared, hipStream_t stream, hipEvent_t start, hipEvent_t stop,
+                         int flags) {
+    void *real;
+    const uint64_t word = start || stop ? 0
+                                        : hip_word(way, hook, site, function, (uint32_t)VOLUME(block_xy, block_z),
+                                                   VOLUME(grid_xy, grid_z), shared, stream, &real);
+    if (__builtin_expect(!word, 0))
+        return slow(function, grid_xy, grid_z, block_xy, block_z, arguments, shared, stream, start, stop, flags);
+    return ((type_hipExtLaunchKernel *)real)(function, grid_xy, grid_z, block_xy, block_z, arguments,
+                                             hip_size(word, shared), stream, start, stop, flags);
+}
+
+DRIVER_BODY hip_items_body(enum overlap_way way, enum hook hook, uintptr_t site, type_hipExtModuleLaunchKernel *slow,
+                           hipFunction_t function, uint32_t items_x, uint32_t items_y, uint32_t items_z,
+                           uint32_t block_x, uint32_t block_y, uint32_t block_z, size_t shared, hipStream_t stream,
+                           void **parameters, void **extra, hipEvent_t start, hipEvent_t stop, uint32_t flags) {
+    void *real;
+    const bool mangled = hook != HOOK_hipExtModuleLaunchKernel;
+    const uint64_t blocks =
+        (uint64_t)hip_groups(items_x, block_x) * hip_groups(items_y, block_y) * hip_groups(items_z, block_z);
+    const uint64_t word =
+        start || stop || (mangled && real_functions[HOOK_hipExtModuleLaunchKernel][REAL_TABLE])
+            ? 0
+            : hip_word(way, hook, site, function, block_x * block_y * block_z, blocks, shared, stream, &real);
+    if (__builtin_expect(!word, 0))
+        return slow(function, items_x, items_y, items_z, block_x, block_y, block_z, shared, stream, parameters, extra,
+                    start, stop, flags);
+    return ((type_hipExtModuleLaunchKernel *)real)(function, items_x, items_y, items_z, block_x, block_y, block_z,
+                                                   hip_size(word, shared), stream, parameters, extra, start, stop,
+                                                   flags);
+}
+
+#define HOT(linkage, prefix, way, name, body, parameters, ...)                                                         \
+    linkage hipError_t prefix##name parameters {                                                                       \
+        return body(OVERLAP_WAY_##way, HOOK_##name, SITE, slow_##way##_##name, __VA_ARGS__);                           \
+    }
+#define HOT_WAYS(name, body, parameters, ...)                                                                          \
+    OVERLAP_EXPORT hipError_t name parameters;                                                                         \
+    HOT(OVERLAP_EXPORT, , symbol, name, body, parameters, __VA_ARGS__)                                                 \
+    HOT(USED, dlsym_, dlsym, name, body, parameters, __VA_ARGS__)                                                      \
+    HOT(USED, proc_, proc_address, name, body, parameters, __VA_ARGS__)                                                \
+    HOT(USED, table_, dispatch_table, name, body, parameters, __VA_ARGS__)

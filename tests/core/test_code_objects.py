@@ -1,0 +1,203 @@
+"""Registers of AMD kernels, read from their descriptors: core/codeobject.c."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from code_object import Kernel, bundle, code_object
+
+from pyshim.footprints.codeobject import COMPRESSED, _compressed, _descriptors, read_code_objects
+from pyshim.footprints.footprint import every
+
+SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+# A GEMM as its assembler describes it, the AGPRs left out; a kernel of RCCL; one of less than one step; one that takes
+# all.
+KERNELS = [
+    Kernel("Cijk_MT256x128x16", vgprs=128, agprs=128, said=128),
+    Kernel("_Z23ncclDevKernel_Generic_1v", vgprs=248, agprs=32),
+    Kernel("tiny", vgprs=3),
+    Kernel("greatest", vgprs=256, agprs=256),
+]
+FOUND = {"Cijk_MT256x128x16": 256, "_Z23ncclDevKernel_Generic_1v": 280, "tiny": 8, "greatest": 512}
+
+Run = Callable[..., str]
+Kernels = Callable[..., dict[str, int]]
+
+
+@pytest.fixture(scope="module")
+def kernels(compile_c: Any, run_program: Run, tmp_path_factory: pytest.TempPathFactory) -> Kernels:
+    """kernels(image, architecture) -> registers by name, the same whether or not anybody says how long the image is."""
+    program = compile_c("code_kernels.c", "core/codeobject.c", flags=SANITIZED)
+    file = tmp_path_factory.mktemp("images") / "image"
+
+    def read(image: bytes, architecture: str = "gfx90a", whole: bool = True) -> dict[str, int]:
+        file.write_bytes(image)
+        said = run_program(program, architecture, file)
+        assert not whole or run_program(program, architecture, file, "whole") == said
+        return {name: int(registers) for name, registers in (line.split() for line in said.splitlines())}
+
+    return read
+
+
+@pytest.mark.parametrize("architecture", ["gfx90a", "gfx942", "gfx950"])
+def test_a_code_object(kernels: Kernels, architecture: str) -> None:
+    assert kernels(code_object(KERNELS, architecture), architecture) == FOUND
+
+
+def test_both_readers_agree(kernels: Kernels) -> None:
+    """The one of `overlap footprints`, which also reads the metadata."""
+    image = code_object(KERNELS)
+    read = {kernel.kernel: kernel.registers for kernel in read_code_objects(image, 0, len(image))}
+    assert kernels(image) == read == FOUND
+
+
+def test_of_a_bundle_the_code_object_for_this_gpu(kernels: Kernels) -> None:
+    image = bundle(
+        {
+            "gfx1100": code_object([Kernel("other")], "gfx1100"),
+            "gfx942": code_object([Kernel("k", vgprs=64)], "gfx942"),
+            "gfx90a:sramecc+:xnack-": code_object([Kernel("k", vgprs=128)]),
+        }
+    )
+    assert kernels(image) == {"k": 128}
+    assert kernels(image, "gfx942") == {"k": 64}
+    assert kernels(image, "gfx950") == {}
+
+
+@pytest.mark.parametrize("modes", [(":xnack+", ":xnack-"), (":xnack-", ":xnack+"), (":xnack+", "")])
+def test_the_usual_mode_comes_first(kernels: Kernels, modes: tuple[str, str]) -> None:
+    image = bundle({f"gfx90a{mode}": code_object([Kernel("k", vgprs=136 if "+" in mode else 128)]) for mode in modes})
+    assert kernels(image) == {"k": 128}
+    assert kernels(bundle({"gfx90a:xnack+": code_object([Kernel("k", vgprs=136)])})) == {"k": 136}
+
+
+def test_a_longer_name_is_another_architecture(kernels: Kernels) -> None:
+    assert kernels(bundle({"gfx90a1": code_object(KERNELS)})) == {}
+    assert kernels(bundle({"gfx90": code_object(KERNELS)})) == {}
+
+
+def test_an_architecture_with_other_descriptors(kernels: Kernels) -> None:
+    assert kernels(code_object(KERNELS, "gfx1100"), "gfx1100") == {}
+    assert kernels(code_object(KERNELS, "gfx942")) == {}, "of another GPU"
+
+
+@pytest.mark.parametrize("image", [b"", b"\x7fELF", b"CCOB" + bytes(100), bytes(4096), b"__CLANG_OFFLOAD_BUNDLE__"])
+def test_what_is_no_code_object(kernels: Kernels, image: bytes) -> None:
+    assert kernels(image, whole=False) == {}
+
+
+def test_what_is_for_another_machine(kernels: Kernels) -> None:
+    image = bytearray(code_object(KERNELS))
+    struct.pack_into("<H", image, 18, 62)
+    assert kernels(bytes(image)) == {}
+
+
+def sections(image: bytes) -> list[int]:
+    """Where the headers of the sections are."""
+    (at,) = struct.unpack_from("<Q", image, 40)
+    size, count = struct.unpack_from("<HH", image, 58)
+    return [at + size * index for index in range(count)]
+
+
+ABSURD = [2**64 - 1, 2**64 - 64, 2**63, 2**32, 0xFFFFFFFF]
+
+
+@pytest.mark.parametrize("value", ABSURD)
+@pytest.mark.parametrize("field", [16, 24, 32], ids=["address", "offset", "size"])
+def test_absurd_sections(kernels: Kernels, field: int, value: int) -> None:
+    """Of every section: nothing outside of the image is read."""
+    for header in sections(code_object(KERNELS))[1:]:
+        image = bytearray(code_object(KERNELS))
+        struct.pack_into("<Q", image, header + field, value)
+        assert set(kernels(bytes(image), whole=False).items()) <= set(FOUND.items())
+
+
+@pytest.mark.parametrize("value", ABSURD)
+def test_an_absurd_place_of_the_sections(kernels: Kernels, value: int) -> None:
+    image = bytearray(code_object(KERNELS))
+    struct.pack_into("<Q", image, 40, value)
+    assert kernels(bytes(image), whole=False) == {}
+    image = bytearray(code_object(KERNELS))
+    struct.pack_into("<Q", image, 40, 2**64 - 64)
+    assert kernels(bytes(image)) == {}, "nor does it wrap around, where nobody says how long the image is"
+
+
+@pytest.mark.parametrize("value", ABSURD)
+@pytest.mark.parametrize("field", [24, 32, 40, 48], ids=["count", "offset", "size", "name"])
+def test_absurd_bundles(kernels: Kernels, field: int, value: int) -> None:
+    image = bytearray(bundle({"gfx90a": code_object(KERNELS)}))
+    struct.pack_into("<Q", image, field, value)
+    assert kernels(bytes(image), whole=False) in ({}, FOUND)
+    wrong = bytearray(bundle({"gfx90a": code_object(KERNELS)}))
+    second = 32 + 24 + len("host-x86_64-unknown-linux-gnu-")
+    if field in (32, 40):
+        struct.pack_into("<Q", wrong, second + field - 32, value)
+        assert kernels(bytes(wrong), whole=False) == {}
+
+
+@pytest.fixture(scope="module")
+def seeds(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("seeds")
+    one = code_object(KERNELS[:2])
+    images = {"code_object": one, "bundle": bundle({"gfx942": code_object(KERNELS[:1], "gfx942"), "gfx90a": one})}
+    for name, image in images.items():
+        (folder / name).write_bytes(image)
+    return sorted(folder.iterdir())
+
+
+@pytest.fixture(scope="module")
+def fuzz(compile_c: Any) -> Path:
+    return compile_c("../fuzz/code_fuzz.c", "core/codeobject.c", flags=SANITIZED)
+
+
+@pytest.mark.parametrize("how", ["corrupt", "truncate"])
+def test_nothing_is_read_outside_of_the_bytes(fuzz: Path, seeds: list[Path], run_program: Run, how: str) -> None:
+    tried, found = map(int, run_program(fuzz, how, *seeds).split())
+    total = sum(seed.stat().st_size for seed in seeds)
+    assert tried == total * (10 if how == "corrupt" else 1)
+    # The headers of the sections come last, so no part of a code object is one; of a bundle another one may be whole.
+    assert 0 < found < tried
+
+
+def test_random_changes(fuzz: Path, seeds: list[Path], run_program: Run) -> None:
+    tried, found = map(int, run_program(fuzz, "mutate", 2, *seeds).split())
+    assert tried > 1000 and found > 50
+
+
+def installed() -> list[Path]:
+    named = os.environ.get("OVERLAP_CODE_OBJECTS")
+    if named:
+        return sorted(Path(named).rglob("*gfx90a.co"))
+    folders = [*Path("/opt").glob("rocm*/lib/*blas*/library"), *Path("/usr/lib").glob("*/*blas*/*/library")]
+    return [file for folder in folders for file in sorted(folder.rglob("*gfx90a.co"))[:8]]
+
+
+def unpacked(data: bytes) -> Iterator[bytes]:
+    """The code objects for gfx90a; from 6.3 on libraries of AMD come compressed, which the library does not read."""
+    if data[:4] != COMPRESSED:
+        yield data
+        return
+    pytest.importorskip("zstandard")
+    for architecture, image in _compressed(data, 0, len(data), every)[1]:
+        if architecture == "gfx90a":
+            yield bytes(image)
+
+
+def test_installed_libraries_of_gemms(kernels: Kernels) -> None:
+    """Real code objects of rocBLAS or hipBLASLt, where they are installed or OVERLAP_CODE_OBJECTS names a folder of
+    theirs, read by both readers."""
+    files, more, compared = installed(), 0, 0
+    if not files:
+        pytest.skip("no code object for gfx90a here: install rocBLAS, or name a folder with OVERLAP_CODE_OBJECTS")
+    for file in files:
+        for image in unpacked(file.read_bytes()):
+            read = {name[: -len(".kd")]: registers for name, registers in _descriptors(image)}
+            assert kernels(image) == {name: registers for name, (registers, _) in read.items()}
+            more += sum(registers > vectors for registers, vectors in read.values())
+            compared += len(read)
+    assert compared > more > 0, "some of these take accumulation registers"

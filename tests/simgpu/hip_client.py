@@ -1,0 +1,152 @@
+"""A program that uses HIP, in a few lines: tests run snippets of it in a process of their own."""
+
+from __future__ import annotations
+
+import ctypes as C
+import os
+from collections.abc import Sequence
+from typing import Any
+
+P = C.c_void_p
+
+
+class Dim3(C.Structure):
+    _fields_ = [("x", C.c_uint), ("y", C.c_uint), ("z", C.c_uint)]
+
+
+class LaunchParams(C.Structure):
+    _fields_ = [
+        ("func", P), ("grid", Dim3), ("block", Dim3), ("args", P), ("shared", C.c_size_t), ("stream", P),
+    ]  # fmt: skip
+
+
+class FunctionParams(C.Structure):
+    _fields_ = [
+        ("func", P),
+        *[(name, C.c_uint) for name in ("gx", "gy", "gz", "bx", "by", "bz", "shared")],
+        ("stream", P),
+        ("args", P),
+    ]
+
+
+class KernelParams(C.Structure):
+    _fields_ = [
+        ("block", Dim3), ("extra", P), ("func", P), ("grid", Dim3), ("args", P), ("shared", C.c_uint),
+    ]  # fmt: skip
+
+
+class NodeParams(C.Structure):
+    _fields_ = [("type", C.c_int), ("reserved", C.c_int * 3), ("kernel", KernelParams), ("rest", C.c_char * 200)]
+
+
+class Attribute(C.Structure):
+    _fields_ = [("id", C.c_int), ("pad", C.c_int), ("value", C.c_int * 16)]
+
+
+class LaunchConfig(C.Structure):
+    _fields_ = [
+        ("grid", Dim3), ("block", Dim3), ("shared", C.c_size_t), ("stream", P), ("attributes", P), ("count", C.c_uint),
+    ]  # fmt: skip
+
+
+class DriverConfig(C.Structure):
+    _fields_ = [
+        *[(name, C.c_uint) for name in ("gx", "gy", "gz", "bx", "by", "bz", "shared")],
+        ("stream", P),
+        ("attributes", P),
+        ("count", C.c_uint),
+    ]
+
+
+class FuncAttributes(C.Structure):
+    _fields_ = [
+        ("binaryVersion", C.c_int), ("cacheModeCA", C.c_int), ("constSizeBytes", C.c_size_t),
+        ("localSizeBytes", C.c_size_t), ("maxDynamicSharedSizeBytes", C.c_int), ("maxThreadsPerBlock", C.c_int),
+        ("numRegs", C.c_int), ("preferredShmemCarveout", C.c_int), ("ptxVersion", C.c_int),
+        ("sharedSizeBytes", C.c_size_t),
+    ]  # fmt: skip
+
+
+class Wrapper(C.Structure):
+    _fields_ = [("magic", C.c_uint), ("version", C.c_uint), ("data", P), ("unused", P)]
+
+
+class HipError(Exception):
+    def __init__(self, name: str, code: int) -> None:
+        super().__init__(f"{name} answered {code}")
+        self.code = code
+
+
+class Hip:
+    """hip.hipMalloc(...) raises HipError; hip.code("hipMalloc", ...) is the number."""
+
+    def __init__(self) -> None:
+        self.library = C.CDLL(os.environ["SIMGPU_LIBRARY"])
+        self.kept: list[Any] = []
+
+    def code(self, name: str, *arguments: Any) -> int:
+        return int(getattr(self.library, name)(*arguments))
+
+    def has(self, name: str) -> bool:
+        return hasattr(self.library, name)
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*arguments: Any) -> None:
+            code = self.code(name, *arguments)
+            if code:
+                raise HipError(name, code)
+
+        return call
+
+    def new(self, name: str, *arguments: Any) -> P:
+        made = P()
+        getattr(self, name)(C.byref(made), *arguments)
+        return made
+
+    def number(self, name: str, *arguments: Any) -> int:
+        value = C.c_int()
+        getattr(self, name)(C.byref(value), *arguments)
+        return value.value
+
+    def module(self, image: bytes) -> P:
+        self.kept.append(image)
+        return self.new("hipModuleLoadData", image)
+
+    def function(self, image: bytes, name: str) -> P:
+        return self.new("hipModuleGetFunction", self.module(image), name.encode())
+
+    def register(self, image: bytes, *names: str) -> list[P]:
+        """Host addresses that stand for kernels, as the code that hipcc makes registers them."""
+        wrapper = Wrapper(0x48495046, 1, C.cast(C.c_char_p(image), P), None)
+        # As items: names with two underscores would be those of this class.
+        begin, one = self.library["__hipRegisterFatBinary"], self.library["__hipRegisterFunction"]
+        begin.restype = P
+        binary = P(begin(C.byref(wrapper)))
+        hosts = []
+        for name in names:
+            host, text = C.create_string_buffer(16), C.c_char_p(name.encode())
+            self.kept += [image, wrapper, host, text]
+            one(binary, host, text, text, -1, None, None, None, None, None)
+            hosts.append(P(C.addressof(host)))
+        self.binary = binary
+        return hosts
+
+    def arguments(self, *values: int) -> Any:
+        """Pointers to 64-bit values."""
+        data = (C.c_uint64 * max(1, len(values)))(*values)
+        made = (P * max(1, len(values)))(*[C.addressof(data) + 8 * index for index in range(len(values))])
+        self.kept += [data, made]
+        return made
+
+    def launch(self, function: P, blocks: int, threads: int, shared: int = 0, stream: Any = None) -> int:
+        return self.code(
+            "hipModuleLaunchKernel", function, blocks, 1, 1, threads, 1, 1, shared, stream, self.arguments(), None
+        )
+
+
+def grid(x: int, y: int = 1, z: int = 1) -> Dim3:
+    return Dim3(x, y, z)
+
+
+def words(values: Sequence[int]) -> Any:
+    return (C.c_uint32 * len(values))(*values)

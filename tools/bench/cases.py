@@ -1,0 +1,95 @@
+"""What `make bench` launches: one row each, with its budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+POLICY = """policy: 1
+name: bench
+when: always
+communication: {priority: highest}
+compute:
+  - match: {kernel: "shaped*"}
+    shape: {blocks_per_sm: 1}
+"""
+# With overlap windows.
+WINDOWS = POLICY.replace("when: always", "when: overlapping")
+
+Settings = tuple[tuple[str, str], ...]
+SEVERAL: Settings = (("NULL_DEVICES", "2"),)
+CAPTURING: Settings = (("NULL_CAPTURING", "1"),)
+TABLE: Settings = (("NULL_TABLE", "1"),)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row: what is launched, and the budget that holds for it (nanoseconds, instructions)."""
+
+    name: str
+    way: str
+    call: str
+    kernel: str
+    nanoseconds: float | None
+    instructions: int | None
+    driver: Settings = ()
+    every: int = 0  # calls between two launches of communication on another stream; 0: none
+    windows: bool = False
+    program: str = "launch"
+
+
+def hip(
+    name: str,
+    way: str,
+    call: str,
+    kernel: str,
+    nanoseconds: float | None,
+    instructions: int | None,
+    driver: Settings = (),
+    every: int = 0,
+    windows: bool = False,
+) -> Case:
+    return Case(f"HIP: {name}", way, call, kernel, nanoseconds, instructions, driver, every, windows, "launch_hip")
+
+
+CASES = (
+    Case("left alone, by symbol", "symbol", "kernel", "plain", 3, 60),
+    Case("left alone, by dlsym", "dlsym", "kernel", "plain", 3, 60),
+    Case("left alone, by cuGetProcAddress", "proc_address", "kernel", "plain", 3, 60),
+    Case("shaped and proven", "proc_address", "kernel", "shaped", 3, 60),
+    Case("left alone, cuLaunchKernelEx", "proc_address", "ex", "plain", 3, 60),
+    Case("rebuilt: shaped, cuLaunchKernelEx", "proc_address", "ex", "shaped", 10, None),
+    Case("rebuilt: priority raised", "proc_address", "kernel", "ncclDevKernel", 10, None),
+    Case("rebuilt: priority raised, cuLaunchKernelEx", "proc_address", "ex", "ncclDevKernel", 10, None),
+    Case("not yet proven (a stream that captures)", "proc_address", "kernel", "shaped", 10, None, CAPTURING),
+    Case("several devices, CUkernel", "proc_address", "cukernel", "plain", None, None, SEVERAL),
+    Case("windows: left alone", "proc_address", "kernel", "plain", 6, None, (), 256, True),
+    Case("windows: outside", "proc_address", "kernel", "shaped", 6, None, (), 0, True),
+    Case("windows: inside", "proc_address", "kernel", "shaped", 6, None, (), 256, True),
+    Case("windows: inside, cuLaunchKernelEx", "proc_address", "ex", "shaped", 10, None, (), 256, True),
+    Case("windows: outside, cuLaunchKernelEx", "proc_address", "ex", "shaped", 6, None, (), 0, True),
+    Case("windows: communication, raised", "proc_address", "kernel", "ncclDevKernel", None, None, (), 0, True),
+    Case("windows: event record", "proc_address", "record", "plain", None, None, (), 256, True),
+    Case("windows: stream wait", "proc_address", "wait", "plain", None, None, (), 256, True),
+    hip("left alone, by symbol", "symbol", "launch", "plain", 3, 60),
+    hip("left alone, by dlsym", "dlsym", "launch", "plain", 3, 60),
+    hip("left alone, by hipGetProcAddress", "proc_address", "launch", "plain", 3, 60),
+    hip("left alone, hipModuleLaunchKernel", "proc_address", "module", "plain", 3, 60),
+    hip("left alone, hipExtLaunchKernel", "symbol", "ext", "plain", 3, 60),
+    hip("left alone, hipExtModuleLaunchKernel", "symbol", "ext_module", "plain", 3, 60),
+    hip("shaped and proven", "symbol", "launch", "shaped", 3, 60),
+    hip("shaped and proven, hipModuleLaunchKernel", "proc_address", "module", "shaped", 3, 60),
+    hip("shaped and proven, hipExtModuleLaunchKernel", "symbol", "ext_module", "shaped", 3, 60),
+    hip("by symbol and the runtime's table", "symbol", "launch", "plain", 6, None, TABLE),
+    hip("by symbol and the runtime's table, hipModuleLaunchKernel", "symbol", "module", "plain", 6, None, TABLE),
+    hip("not yet proven (a stream that captures)", "symbol", "launch", "shaped", 10, None, CAPTURING),
+    hip("communication", "symbol", "ext", "ncclDevKernel", 10, None),
+    hip("several devices", "symbol", "launch", "plain", None, None, SEVERAL),
+    hip("several devices, hipModuleLaunchKernel", "proc_address", "module", "plain", None, None, SEVERAL),
+    hip("windows: left alone", "symbol", "launch", "plain", 6, None, (), 256, True),
+    hip("windows: outside", "symbol", "launch", "shaped", 6, None, (), 0, True),
+    hip("windows: inside", "symbol", "launch", "shaped", 6, None, (), 256, True),
+    hip("windows: inside, hipExtModuleLaunchKernel", "symbol", "ext_module", "shaped", 6, None, (), 256, True),
+    hip("windows: communication", "symbol", "ext", "ncclDevKernel", None, None, (), 0, True),
+    hip("windows: event record", "symbol", "record", "plain", None, None, (), 256, True),
+    hip("windows: stream wait", "symbol", "wait", "plain", None, None, (), 256, True),
+)

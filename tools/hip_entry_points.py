@@ -206,7 +206,13 @@ def run(folder: Path, settings: Mapping[str, str], one: Run, library: bool) -> d
     way = "symbol" if one.way == "table" else one.way
     command = [str(folder / f"hip-entry-points-{one.version}"), way, str(folder / "libhip_scene.so")]
     done = subprocess.run(
-        [*command, str(folder / "code")], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120, check=False
+        [*command, str(folder / "code")],
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=120,
+        check=False,
     )
     if done.returncode:
         raise SystemExit(f"hip_entry_points: {shlex.join(one)}: ended with {done.returncode}\n{done.stdout[-2000:]}")

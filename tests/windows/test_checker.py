@@ -48,7 +48,7 @@ HIP_ROWS = {
     "hipExtLaunchKernel, event behind it": ("Cs0,0,0,0 ks2,0,0,0 ws1,0,0,0 ks1,0,0,0", "io"),
     "hipExtLaunchKernel, event behind it, recorded before": ("rs0,0,0,0 cs2,0,0,0 Cs0,0,0,0 ws1,0,0,0 ks1,0,0,0", "i"),
     "hipExtLaunchKernel, event behind it, the host waits": ("Cs0,0,0,0 Y--,0,0,0 ks1,0,0,0", "o"),
-    "hipExtModuleLaunchKernel, event behind it": ("cs0,0,0,0 Ks0,0,0,0 ws1,0,0,0 ks1,0,0,0", "o"),
+    "hipExtModuleLaunchKernel, event behind it": ("cs0,0,0,0 Ks0,0,0,0 ws1,0,0,0 ks1,0,0,0", "oo"),
     "hipExtModuleLaunchKernel in a window": ("cs0,0,0,0 Ks1,0,0,0 ks0,0,0,0", "io"),
     "hipMemcpyWithStream": ("cs0,0,0,0 As1,0,0,0 ks1,0,0,0 As0,0,0,0 ks1,0,0,0", "io"),
     "hipMemcpyWithStream, blocking": ("cs3,0,0,0 As4,0,0,0 ks1,0,0,0 Al0,0,0,0 ks1,0,0,0", "io"),

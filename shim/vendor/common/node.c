@@ -85,8 +85,8 @@ bool node_asked(const struct handle *handle, uint32_t shown, uint32_t *asked) {
 
 bool node_set_back(enum vendor vendor, vendor_node node) {
     uint32_t shown = 0, asked = 0;
-    return node_asked(vendor_node_kernel(vendor, node, &shown), shown, &asked) &&
-           vendor_node_resize(vendor, node, asked);
+    const struct handle *handle = vendor_node_kernel(vendor, node, &shown);
+    return node_asked(handle, shown, &asked) && vendor_node_resize(vendor, node, asked);
 }
 
 /* ---- Whole graphs ---- */

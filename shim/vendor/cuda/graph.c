@@ -145,7 +145,8 @@ CUresult graph_add_kernel_body(enum overlap_way way, enum hook hook, uintptr_t s
 static bool plan_generic(struct node *node, uintptr_t site, const CUgraphNodeParams *params, uint32_t flags,
                          CUgraphNodeParams *ours) {
     CUDA_KERNEL_NODE_PARAMS kernel;
-    if (!params || params->type != NODE_KERNEL || !plan(node, site, &params->kernel, true, flags, &kernel))
+    if (!params || params->type != CU_GRAPH_NODE_TYPE_KERNEL ||
+        !plan(node, site, &params->kernel, true, flags, &kernel))
         return false;
     *ours = *params;
     ours->kernel = kernel;

@@ -30,7 +30,8 @@ static uint32_t is_raised(enum vendor vendor, CUgraphNode node, int type) {
     CUlaunchAttributeValue value;
     memset(&params, 0, sizeof params);
     memset(&value, 0, sizeof value);
-    if (type != NODE_KERNEL || !get || !driver.cuGraphKernelNodeGetAttribute || get(node, &params) != CUDA_SUCCESS ||
+    if (type != CU_GRAPH_NODE_TYPE_KERNEL || !get || !driver.cuGraphKernelNodeGetAttribute ||
+        get(node, &params) != CUDA_SUCCESS ||
         driver.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value) != CUDA_SUCCESS)
         return 0;
     struct handle *handle = value.priority < 0 ? handle_find(graph_kernel_of(&params, true)) : NULL;

@@ -17,6 +17,7 @@
     if (__builtin_expect(__atomic_load_n(&real_functions[HOOK_##name][REAL_TABLE], __ATOMIC_RELAXED) != NULL, 0)) {    \
         type_##name *real = (type_##name *)real_function(OVERLAP_WAY_##way, HOOK_##name, SITE);                        \
         if (real) {                                                                                                    \
+            this_thread.found = 0;                                                                                     \
             if (!this_thread.from)                                                                                     \
                 this_thread.from = SITE;                                                                               \
             return real(__VA_ARGS__);                                                                                  \

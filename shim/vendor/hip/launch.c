@@ -148,14 +148,16 @@ static hipError_t launch_communication(struct request *request, uint64_t word) {
 
 hipError_t hip_launch(struct request *request) {
     const struct hip_more *more = request->more;
+    uint64_t word = this_thread.found;
+    this_thread.found = 0;
     if (this_thread.inside) /* part of a launch that was decided */
         return hip_launch_with(request, request->config.sharedMemBytes);
-    if (this_thread.from && real_holds(VENDOR_HIP, request->site))
+    if (this_thread.from && real_holds(VENDOR_HIP, request->site)) {
         request->site = hip_table_site(request->site);
+        word = 0; /* of another caller */
+    }
     if (more && (more->start || more->stop))
         return launch_and_record(request, more);
-    const uint64_t word = direct_word(request->function, request->flags, (uint32_t)threads_of(request),
-                                      blocks_of(request), request->config.sharedMemBytes, request->site);
     const uint64_t kind = word & (OVERLAP_WORD_COMMUNICATION | OVERLAP_WORD_CHANGED | OVERLAP_WORD_DIRECT |
                                   OVERLAP_WORD_TRACED | OVERLAP_WORD_CARRIES | WINDOW_BITS);
     return kind == OVERLAP_WORD_COMMUNICATION ? launch_communication(request, word)
@@ -187,8 +189,9 @@ hipError_t hip_exc_body(enum overlap_way way, enum hook hook, uintptr_t site, co
         return real(config, function, arguments);
     const struct hip_more more = {.config = config};
     const dim3 grid = config->gridDim, block = config->blockDim;
-    REQUEST(flags_of(config->attrs, config->numAttrs), arguments, NULL, &more, grid.x, grid.y, grid.z, block.x, block.y,
-            block.z, config->dynamicSmemBytes, config->stream);
+    REQUEST(flags_of(config->attrs, config->numAttrs), arguments, NULL, &more, config->dynamicSmemBytes,
+            config->stream);
+    hip_shape(&request, grid.x, grid.y, grid.z, block.x, block.y, block.z);
     return hip_launch(&request);
 }
 
@@ -211,8 +214,8 @@ hipError_t hip_drv_ex_body(enum overlap_way way, enum hook hook, uintptr_t site,
 
 hipError_t hip_cooperative_body(enum overlap_way way, enum hook hook, uintptr_t site, const void *function, dim3 grid,
                                 dim3 block, void **arguments, uint32_t shared, hipStream_t stream) {
-    REQUEST(OVERLAP_LAUNCH_COOPERATIVE, arguments, NULL, NO_MORE, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-            shared, stream);
+    REQUEST(OVERLAP_LAUNCH_COOPERATIVE, arguments, NULL, NO_MORE, shared, stream);
+    hip_shape(&request, grid.x, grid.y, grid.z, block.x, block.y, block.z);
     return hip_launch(&request);
 }
 
@@ -220,8 +223,8 @@ hipError_t hip_module_cooperative_body(enum overlap_way way, enum hook hook, uin
                                        uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x,
                                        uint32_t block_y, uint32_t block_z, uint32_t shared, hipStream_t stream,
                                        void **parameters) {
-    REQUEST(OVERLAP_LAUNCH_COOPERATIVE, parameters, NULL, NO_MORE, grid_x, grid_y, grid_z, block_x, block_y, block_z,
-            shared, stream);
+    REQUEST(OVERLAP_LAUNCH_COOPERATIVE, parameters, NULL, NO_MORE, shared, stream);
+    hip_shape(&request, grid_x, grid_y, grid_z, block_x, block_y, block_z);
     return hip_launch(&request);
 }
 

@@ -172,7 +172,7 @@ hipError_t hip__Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipSt
 enum { ATTRIBUTE_COOPERATIVE = 2, ATTRIBUTE_PRIORITY = 8 };
 
 /* The one attribute that counts is that of a cooperative launch. What a priority is answered with differs from release
- * to release: SIMGPU_HIP_PRIORITY=configuration takes the other of the two. */
+ * to release (SIMGPU_HIP_PRIORITY). */
 static hipError_t read_attributes(const hipLaunchAttribute *attributes, unsigned int count, bool *cooperative) {
     if (count > 0 && attributes == NULL)
         return hipErrorInvalidValue;
@@ -181,9 +181,7 @@ static hipError_t read_attributes(const hipLaunchAttribute *attributes, unsigned
             *cooperative = attributes[i].value.integer != 0;
             continue;
         }
-        const char *const text = getenv("SIMGPU_HIP_PRIORITY");
-        const bool other = attributes[i].id == ATTRIBUTE_PRIORITY && text != NULL && strcmp(text, "configuration") == 0;
-        return other ? hipErrorInvalidConfiguration : hipErrorInvalidValue;
+        return attributes[i].id == ATTRIBUTE_PRIORITY ? hip_priority_error : hipErrorInvalidValue;
     }
     return hipSuccess;
 }

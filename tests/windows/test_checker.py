@@ -56,7 +56,11 @@ HIP_ROWS = {
 
 # Cases: every launch of k is outside although it could overlap, and this case says why.
 CASES = {
-    "1": ["cs0,0,0,0 Vs2,0,0,0 vs1,0,0,0 ks1,0,0,0", "Vs2,0,0,0 vs0,0,0,0 cs0,0,0,0 ks1,0,0,0"],
+    "1": [
+        "cs0,0,0,0 Vs2,0,0,0 vs1,0,0,0 ks1,0,0,0",
+        "Vs2,0,0,0 vs0,0,0,0 cs0,0,0,0 ks1,0,0,0",
+        "Vs0,0,0,0 vs0,0,0,0 rs0,0,0,0 ys0,0,0,0 cs1,0,0,0 ws0,0,0,0 ks0,0,0,0",
+    ],
     "2": [
         "bs0,0,0,0 rs0,0,2,0 as0,0,0,0 Es0,0,0,0 gs0,0,0,0 cs2,0,0,0 ws1,0,0,0 ks1,0,0,0",
         "rs2,0,0,0 bs0,0,0,0 ws0,0,1,0 Es0,0,0,0 cs2,0,0,0 gs1,0,0,0 ks1,0,0,0",

@@ -17,7 +17,9 @@ PROGRAMS, EACH = 400, 200
 
 def interpreter_with_clock(target: Target, base: Mapping[str, str], folder: Path) -> Interpreter:
     costs = folder / "costs.yaml"
-    costs.write_text('- {kernel: "nccl*", block_us: 200}\n', encoding="ascii")  # long enough for others to begin meanwhile
+    costs.write_text(
+        '- {kernel: "nccl*", block_us: 200}\n', encoding="ascii"
+    )  # long enough for others to begin meanwhile
     more = {"SIMGPU_TIMELINE": str(folder / "timeline"), "SIMGPU_COSTS": str(costs)}
     env = {**environment_of(base, folder, target), **more}
     return Interpreter(compile_to(folder, target), env, folder)

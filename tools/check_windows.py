@@ -27,9 +27,10 @@ try:
     from compare import Counts, check, compare, story
     from conservative import CASES
     from generate import random_program, smallest
-    from interpreter import Interpreter, compile_to, environment_of
+    from interpreter import Interpreter
     from legal import ended
     from operations import NotAProgram, Program, program_of
+    from targets import VENDORS, Target, compile_to, environment_of
 
     from pyshim import _native
 except ModuleNotFoundError as error:
@@ -48,21 +49,22 @@ BATCH = 200
 FOREIGN = ("OVERLAP_", "SIMGPU", "LD_")
 
 
-def made(folder: Path, proc_address: bool) -> Interpreter:
+def made(folder: Path, target: Target) -> Interpreter:
     clean = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
-    return Interpreter(compile_to(folder, proc_address), environment_of(clean, folder), folder)
+    return Interpreter(compile_to(folder, target), environment_of(clean, folder, target), folder)
 
 
-def work(job: tuple[int, int, bool, int]) -> tuple[Counts, list[tuple[Program, list[str]]]]:
+def work(job: tuple[int, int, Target, int]) -> tuple[Counts, list[tuple[Program, list[str]]]]:
     """Programs by their numbers, and the first few on which the library is wrong, made small."""
-    first, last, proc_address, longest = job
+    first, last, target, longest = job
     counts, failed = Counts(), []
     with tempfile.TemporaryDirectory(prefix="check-windows-") as folder:
-        interpreter = made(Path(folder), proc_address)
+        interpreter = made(Path(folder), target)
         missing = interpreter.missing()
         for begin in range(first, last, BATCH):
             seeds = range(begin, min(begin + BATCH, last))
-            programs = [random_program(seed, longest=longest, without=missing) for seed in seeds]
+            options = {"longest": longest, "without": missing, "vendor": target.vendor}
+            programs = [random_program(seed, **options) for seed in seeds]
             failed += check(interpreter, programs, counts)
         small = [smaller(interpreter, program, found) for program, found in failed[:5]]
         interpreter.close()
@@ -79,9 +81,9 @@ def smaller(interpreter: Interpreter, program: Program, found: list[str]) -> tup
     return program, compare(program, interpreter.run([program])[0], Counts())
 
 
-def one(program: Program, proc_address: bool) -> int:
+def one(program: Program, target: Target) -> int:
     with tempfile.TemporaryDirectory(prefix="check-windows-") as folder:
-        interpreter = made(Path(folder), proc_address)
+        interpreter = made(Path(folder), target)
         outcome = interpreter.run([program])[0]
         interpreter.close()
     found = compare(program, outcome, Counts())
@@ -115,7 +117,7 @@ def told(counts: Counts, failed: list[tuple[Program, list[str]]], seconds: float
     return "\n".join([*lines, f"programs with a finding: {len(failed)}"])
 
 
-def parsed() -> tuple[argparse.Namespace, Program | None]:
+def parsed() -> tuple[argparse.Namespace, Target, Program | None]:
     """Ends with status 2 and one sentence where something is wrong."""
     parser = argparse.ArgumentParser(
         description=__doc__,
@@ -136,19 +138,30 @@ def parsed() -> tuple[argparse.Namespace, Program | None]:
             metavar="N",
             help=f"{what}; from {least} (default: {default})",
         )
-    parser.add_argument("--proc-address", action="store_true", help="reach the driver through cuGetProcAddress")
+    parser.add_argument("--vendor", choices=VENDORS, default="nvidia", help="whose calls (default: nvidia)")
+    parser.add_argument(
+        "--runtime", type=int, choices=(5, 6, 7), default=7, help="the release of AMD's HIP (default: 7)"
+    )
+    parser.add_argument(
+        "--proc-address",
+        action="store_true",
+        help="reach the driver through cuGetProcAddress, or through hipGetProcAddress (from 6)",
+    )
     parser.add_argument("--line", metavar="PROGRAM", help="run this one program instead, and tell what was said of it")
     parser.add_argument("--json", action="store_true", help="the counts as one object on stdout")
     asked = parser.parse_args()
+    target = Target(asked.vendor, asked.proc_address, asked.runtime)
+    if asked.proc_address and asked.vendor == "amd" and asked.runtime < 6:
+        parser.exit(2, "check_windows.py: error: --proc-address: HIP 5 has no hipGetProcAddress: --runtime 6 or 7\n")
     program = None
     if asked.line is not None:
         try:
             program = ended(program_of(asked.line))
         except NotAProgram as error:
             parser.exit(2, f"check_windows.py: error: --line: {error}; see tests/windows/operations.py\n")
-    if not (_native.SHIM.exists() and _native.SIMULATED_DRIVER.exists()):
+    if not (_native.SHIM.exists() and target.library.exists()):
         parser.exit(2, "check_windows.py: error: the library was not built: make setup\n")
-    return asked, program
+    return asked, target, program
 
 
 def number_from(least: int) -> Callable[[str], int]:
@@ -161,15 +174,15 @@ def number_from(least: int) -> Callable[[str], int]:
 
 
 def main() -> int:
-    asked, program = parsed()
+    asked, target, program = parsed()
     if program is not None:
-        return one(program, asked.proc_address)
+        return one(program, target)
     start = time.monotonic()
     side_by_side = min(asked.jobs, asked.programs)
     step = -(-asked.programs // side_by_side)
     first = asked.seed * 1_000_000_000
     ends = [min((job + 1) * step, asked.programs) for job in range(side_by_side)]
-    jobs = [(first + job * step, first + end, asked.proc_address, asked.longest) for job, end in enumerate(ends)]
+    jobs = [(first + job * step, first + end, target, asked.longest) for job, end in enumerate(ends)]
     counts = Counts()
     failed: list[tuple[Program, list[str]]] = []
     with multiprocessing.Pool(side_by_side) as pool:

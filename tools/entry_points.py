@@ -173,24 +173,27 @@ def asked_as() -> dict[str, str]:
     return found
 
 
+def compiler() -> list[str]:
+    return shlex.split(os.environ.get("CC", "cc"))
+
+
 def build(folder: Path) -> tuple[Path, Path]:
-    compiler = shlex.split(os.environ.get("CC", "cc"))
     program, raw = folder / "entry-points", folder / "libraw.so"
     source = PROGRAMS / "entry_points.c"
-    command = [*compiler, *FLAGS, str(source), "-o", str(program), plan.SIMULATED_DRIVER, "-ldl"]
+    command = [*compiler(), *FLAGS, str(source), "-o", str(program), plan.SIMULATED_DRIVER, "-ldl"]
     subprocess.run(command, check=True)
-    command = [*compiler, "-shared", "-fPIC", str(PROGRAMS / "entry_points_raw.c"), "-o", str(raw), "-ldl"]
+    command = [*compiler(), "-shared", "-fPIC", str(PROGRAMS / "entry_points_raw.c"), "-o", str(raw), "-ldl"]
     subprocess.run(command, check=True)
     return program, raw
 
 
-def settings(folder: Path, library: bool) -> dict[str, str]:
+def settings(folder: Path, library: bool, text: str = POLICY, gpu: str = "h100") -> dict[str, str]:
     """As overlap-run would start it, with the library or without."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("OVERLAP_", "SIMGPU", "LD_"))}
     policy = folder / "policy.yaml"
-    policy.write_text(POLICY, encoding="ascii")
+    policy.write_text(text, encoding="ascii")
     made = plan.make(plan.Request(policy=str(policy)), clean).settings
-    simulated = plan.make(plan.Request(policy="observe", simulate="h100"), clean).settings
+    simulated = plan.make(plan.Request(policy="observe", simulate=gpu), clean).settings
     if not library:
         return environment(clean, simulated._replace(library=None))
     return environment(clean, simulated._replace(table=made.table))
@@ -280,14 +283,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="the table of the driver's entry points, from a run")
     parser.add_argument("--check", action="store_true", help="the committed file must be what this run finds")
     options = parser.parse_args()
-    text, wrong = measure()
+    return finish(TABLE, *measure(), options.check)
+
+
+def finish(file: Path, text: str, wrong: list[str], check: bool) -> int:
+    """Says what is wrong; writes the table, or compares it."""
     for line in wrong:
         print(f"entry_points: {line}", file=sys.stderr)
-    if not options.check:
-        TABLE.write_text(text, encoding="ascii")
-    elif not TABLE.exists() or TABLE.read_text(encoding="ascii") != text:
-        wrong.append("")
-        print(f"entry_points: {TABLE.name} is not what this run found: python tools/entry_points.py", file=sys.stderr)
+    if not check:
+        file.write_text(text, encoding="ascii")
+    elif not file.exists() or file.read_text(encoding="ascii") != text:
+        print(f"entry_points: {file} is not what this run found: run this without --check", file=sys.stderr)
+        return 1
     return 1 if wrong else 0
 
 

@@ -254,8 +254,10 @@ static enum knowledge read_event(struct overlap_order *order, uint64_t key, stru
         OVERLAP_LOAD(event->key) != key)
         return EVERYTHING; /* torn */
     copy->world = world;
-    /* What a wait means in a capture is what was recorded in that capture, whoever else records the event. */
-    if (flags & (UNKNOWN | TWICE) || (flags & ALWAYS && world == &order->eager))
+    /* What a wait means in a capture is what was recorded in that capture, whoever else records the event; once the capture
+     * has ended, it is what a graph records. */
+    if (flags & (UNKNOWN | TWICE) ||
+        (flags & ALWAYS && (world == &order->eager || copy->generation != OVERLAP_LOAD(world->generation))))
         return EVERYTHING;
     if (flags & IMPORTED)
         return OVERLAP_LOAD(order->exported) ? EVERYTHING : NOTHING;

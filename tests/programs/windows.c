@@ -4,29 +4,31 @@
  * A program begins with nothing and leaves nothing behind but the default streams: what it has not destroyed is
  * destroyed, and every context is waited for, in this order and in the other by turns.
  */
-#define DRIVER_MORE_FILE "windows_driver.h"
-#include "driver.h"
+#ifdef VENDOR_AMD
+#include "windows_hip.h"
+#else
+#include "windows_cuda.h"
+#endif
 
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
-enum { DEVICES = 2, STREAMS = 10, EVENTS = 16, GRAPHS = 10, WORDS = 1 << 20, WORDS_EACH = 16, BYTES = 4096 };
-enum { COMPUTATION, COMMUNICATION, KERNELS };
+enum { STREAMS = 10, EVENTS = 16, GRAPHS = 10, WORDS = 1 << 20, WORDS_EACH = 16 };
 enum { RELAXED = 2, EXTERNAL = 2, GEQ = 0, NO_SUCH = -1 };
 
 /* The longest program that is run: one stream of 16,400 operations, say. */
 static char line[1 << 20];
-static const char *const names[KERNELS] = {"k", "ncclDevKernel_AllReduce_Sum_f32_RING_LL"};
-/* Blocks: four waves of a GPU of two multiprocessors; less than one. */
-static const unsigned grids[KERNELS] = {64, 4};
 
-static struct {
-    void *context, *kernels[KERNELS];
-    uint64_t memory;
-} devices[DEVICES];
-static int device_count, current = -1;
+static int current = -1; /* the device of this thread */
+
+struct op {
+    char kind, how, slot;
+    int index, other, thread;
+};
+
 static struct {
     void *handle;
     int device;
@@ -35,53 +37,22 @@ static struct {
     void *graph, *exec;
     int device;
 } graphs[GRAPHS];
-static uint64_t words;
+static uint64_t words; /* that streams wait for */
 static unsigned words_used;
-
-struct op {
-    char kind, how, slot;
-    int index, other, thread;
-};
-
-static void need(int result, const char *what) {
-    if (result) {
-        printf("%s: %d\n", what, result);
-        exit(4);
-    }
-}
 
 static void use(int device) {
     if (device != current)
-        need(CU(cuCtxSetCurrent)(devices[device].context), "context");
+        need(use_device(device), "device");
     current = device;
 }
 
 static void start(void) {
-    char list[128];
-    snprintf(list, sizeof list, "%s,%s", names[0], names[1]);
     driver_open();
-    need(CU(cuInit)(0), "init");
-    char *text = ptx_of(list);
-    for (int i = 0; i < DEVICES && CU(cuDevicePrimaryCtxRetain)(&devices[i].context, i) == 0; i++) {
-        void *module;
-        use(i);
-        need(CU(cuModuleLoadData)(&module, text), "module");
-        for (int k = 0; k < KERNELS; k++)
-            need(CU(cuModuleGetFunction)(&devices[i].kernels[k], module, names[k]), "function");
-        need(CU(cuMemAlloc_v2)(&devices[i].memory, BYTES), "memory");
-        device_count = i + 1;
-    }
+    need(start_devices(), "devices");
     use(0);
-    need(CU(cuMemAlloc_v2)(&words, sizeof(uint32_t) * WORDS), "words");
-    need(CU(cuMemsetD32_v2)(words, 0, WORDS), "words");
-    free(text);
+    need(allocate(&words, sizeof(uint32_t) * WORDS), "words");
+    need(fill(words, WORDS), "words");
 }
-
-/* A stream as the call names it: through the entry point for threads or not. */
-struct named {
-    void *handle;
-    int per_thread, device, good;
-};
 
 static struct named named(const struct op *op) {
     const int slot = op->slot - '0';
@@ -91,29 +62,14 @@ static struct named named(const struct op *op) {
         stream.device = streams[slot].device;
         stream.good = stream.handle != NULL;
     } else if (op->how != 'l' && op->how != 'p') {
-        stream.handle = (void *)(uintptr_t)(op->how == 'L' || op->how == 'M' ? 1 : 2);
+        stream.handle = op->how == 'L' || op->how == 'M' ? LEGACY : PER_THREAD;
+        stream.per_thread &= stream.handle != NULL; /* a vendor without such a handle: the plain way is the only one */
     }
     return stream;
 }
 
-#define WITH_STREAM(name, ...) (stream.per_thread ? CU(name##_ptsz)(__VA_ARGS__) : CU(name)(__VA_ARGS__))
-
-static uint64_t parameter_a = 9;
-static uint32_t parameter_b = 8;
-static void *parameters[] = {&parameter_a, &parameter_b};
-
-static int launch(const struct op *op, struct named stream) {
-    const int kind = op->kind == 'c';
-    void *const kernel = devices[stream.device].kernels[kind];
-    if (op->other) {
-        const Config config = {.grid = {grids[kind], 1, 1}, .block = {256, 1, 1}, .stream = stream.handle};
-        return WITH_STREAM(cuLaunchKernelEx, &config, kernel, parameters, NULL);
-    }
-    return WITH_STREAM(cuLaunchKernel, kernel, grids[kind], 1, 1, 256, 1, 1, 0, stream.handle, parameters, NULL);
-}
-
 static int instantiate(int slot) {
-    const int result = CU(cuGraphInstantiateWithFlags)(&graphs[slot].exec, graphs[slot].graph, 0);
+    const int result = graph_instantiate(&graphs[slot].exec, graphs[slot].graph, 0);
     graphs[slot].device = current;
     return result;
 }
@@ -123,37 +79,19 @@ static int graph_by_hand(const struct op *op) {
     if (op->kind == 'B' && !graphs[op->other].graph)
         return NO_SUCH;
     use(op->kind == 'B' ? graphs[op->other].device : 0);
-    const NodeParams params = {
-        devices[0].kernels[op->other & 1], {grids[op->other & 1], 1, 1}, {256, 1, 1}, 0, parameters, NULL};
-    need(CU(cuGraphCreate)(&graphs[op->index].graph, 0), "graph");
+    need(graph_create(&graphs[op->index].graph, 0), "graph");
     const int result =
-        op->kind == 'B' ? CU(cuGraphAddChildGraphNode)(&node, graphs[op->index].graph, NULL, 0, graphs[op->other].graph)
-                        : CU(cuGraphAddKernelNode)(&node, graphs[op->index].graph, NULL, 0, &params);
+        op->kind == 'B' ? graph_add_child(&node, graphs[op->index].graph, NULL, 0, graphs[op->other].graph)
+                        : add_kernel(&node, graphs[op->index].graph, op->other & 1);
     return result ? result : instantiate(op->index);
 }
 
 static int destroy_graph(int slot) {
     if (graphs[slot].exec)
-        CU(cuGraphExecDestroy)(graphs[slot].exec);
-    const int result = graphs[slot].graph ? CU(cuGraphDestroy)(graphs[slot].graph) : NO_SUCH;
+        exec_destroy(graphs[slot].exec);
+    const int result = graphs[slot].graph ? graph_destroy(graphs[slot].graph) : NO_SUCH;
     graphs[slot].graph = graphs[slot].exec = NULL;
     return result;
-}
-
-static int copy(const struct op *op, int per_thread) {
-    static uint32_t host;
-    const uint64_t memory = devices[op->slot - '0'].memory;
-    switch (op->kind) {
-    case 'h':
-        return per_thread ? CU(cuMemcpyHtoD_v2_ptds)(memory, &host, 4) : CU(cuMemcpyHtoD_v2)(memory, &host, 4);
-    case 'd':
-        return per_thread ? CU(cuMemcpyDtoH_v2_ptds)(&host, memory, 4) : CU(cuMemcpyDtoH_v2)(&host, memory, 4);
-    case 'D':
-        return per_thread ? CU(cuMemcpyDtoD_v2_ptds)(memory, memory + 64, 4)
-                          : CU(cuMemcpyDtoD_v2)(memory, memory + 64, 4);
-    default:
-        return per_thread ? CU(cuMemsetD32_v2_ptds)(memory, 0, 4) : CU(cuMemsetD32_v2)(memory, 0, 4);
-    }
 }
 
 static void nothing(void *argument) {
@@ -165,8 +103,8 @@ static int add_dependencies(const struct op *op, struct named stream) {
     uint64_t id;
     void *const *nodes;
     size_t count;
-    const int result = CU(cuStreamGetCaptureInfo_v2)(streams[op->index].handle, &status, &id, NULL, &nodes, &count);
-    return result ? result : CU(cuStreamUpdateCaptureDependencies)(stream.handle, nodes, count, (unsigned)op->other);
+    const int result = capture_info(streams[op->index].handle, &status, &id, NULL, &nodes, &count);
+    return result ? result : capture_update(stream.handle, nodes, count, (unsigned)op->other);
 }
 
 static int on_stream(const struct op *op) {
@@ -179,36 +117,42 @@ static int on_stream(const struct op *op) {
     switch (op->kind) {
     case 'k':
     case 'c':
-        return launch(op, stream);
+        return launch(stream, op->kind == 'c', op->other);
+    case 'K':
+    case 'C':
+        return launch_recording(stream, op->kind == 'C', op->other == op->index ? NULL : events[op->other].handle,
+                                event);
     case 'r':
-        return op->other ? WITH_STREAM(cuEventRecordWithFlags, event, stream.handle, op->other == EXTERNAL)
-                         : WITH_STREAM(cuEventRecord, event, stream.handle);
+        return op->other ? ON(event_record_flags, event, stream.handle, op->other == EXTERNAL)
+                         : ON(event_record, event, stream.handle);
     case 'w':
-        return WITH_STREAM(cuStreamWaitEvent, stream.handle, event, op->other != 0);
+        return ON(stream_wait, stream.handle, event, op->other != 0);
     case 'y':
-        return WITH_STREAM(cuStreamSynchronize, stream.handle);
+        return ON(stream_synchronize, stream.handle);
     case 'q':
-        return WITH_STREAM(cuStreamQuery, stream.handle);
+        return ON(stream_query, stream.handle);
     case 'a':
-        return WITH_STREAM(cuMemcpyDtoDAsync_v2, memory, memory + 64, 4, stream.handle);
+        return ON(copy_async, memory, memory + 64, 4, stream.handle);
+    case 'A':
+        return copy_and_wait(stream, memory);
     case 'f':
-        return WITH_STREAM(cuMemsetD32Async, memory, 0, 4, stream.handle);
+        return ON(fill_async, memory, 4, stream.handle);
     case 'H':
-        return WITH_STREAM(cuLaunchHostFunc, stream.handle, nothing, NULL);
+        return ON(host_function, stream.handle, nothing, NULL);
     case 'v':
-        return WITH_STREAM(cuStreamWaitValue32_v2, stream.handle, word, 1, GEQ);
+        return ON(wait_value, stream.handle, word, 1, GEQ);
     case 'V':
-        return WITH_STREAM(cuStreamWriteValue32_v2, stream.handle, word, 1, 0);
+        return ON(write_value, stream.handle, word, 1, 0);
     case 'b':
-        return WITH_STREAM(cuStreamBeginCapture_v2, stream.handle, RELAXED);
+        return ON(capture_begin, stream.handle, RELAXED);
     case 'g':
-        return graphs[op->index].exec ? WITH_STREAM(cuGraphLaunch, graphs[op->index].exec, stream.handle) : NO_SUCH;
+        return graphs[op->index].exec ? ON(graph_launch, graphs[op->index].exec, stream.handle) : NO_SUCH;
     case 'u':
         return add_dependencies(op, stream);
     default:
         break;
     }
-    const int result = WITH_STREAM(cuStreamEndCapture, stream.handle, &graphs[op->index].graph);
+    const int result = ON(capture_end, stream.handle, &graphs[op->index].graph);
     return result ? result : instantiate(op->index);
 }
 
@@ -220,33 +164,33 @@ static int one(const struct op *op) {
     case 'n':
         use(op->other);
         streams[slot].device = op->other;
-        return CU(cuStreamCreate)(&streams[slot].handle, (unsigned)op->index);
+        return stream_create(&streams[slot].handle, (unsigned)op->index);
     case 'x':
-        result = CU(cuStreamDestroy_v2)(streams[slot].handle);
+        result = stream_destroy(streams[slot].handle);
         streams[slot].handle = NULL;
         return result;
     case 'e':
         use(op->other);
-        return CU(cuEventCreate)(&events[op->index].handle, 0);
+        return event_create(&events[op->index].handle, 0);
     case 'z':
-        result = CU(cuEventDestroy_v2)(events[op->index].handle);
+        result = event_destroy(events[op->index].handle);
         events[op->index].handle = NULL;
         return result;
     case 'Y':
-        return CU(cuEventSynchronize)(events[op->index].handle);
+        return event_synchronize(events[op->index].handle);
     case 'Q':
-        return CU(cuEventQuery)(events[op->index].handle);
+        return event_query(events[op->index].handle);
     case 'T':
-        return CU(cuEventElapsedTime)(&milliseconds, events[op->index].handle, events[op->other].handle);
+        return event_elapsed(&milliseconds, events[op->index].handle, events[op->other].handle);
     case 'S':
         use(op->index);
-        return CU(cuCtxSynchronize)();
+        return device_synchronize();
     case 'h':
     case 'd':
     case 'D':
     case 'm':
         use(slot);
-        return copy(op, op->how == 'p');
+        return copy(op->kind, op->how == 'p', devices[slot].memory);
     case 'G':
         return destroy_graph(op->index);
     case 'B':
@@ -296,12 +240,12 @@ static int by_thread(const struct op *op) {
 static void destroy_all(void) {
     for (int i = 0; i < STREAMS; i++) {
         if (streams[i].handle)
-            CU(cuStreamDestroy_v2)(streams[i].handle);
+            stream_destroy(streams[i].handle);
         streams[i].handle = NULL;
     }
     for (int i = 0; i < EVENTS; i++) {
         if (events[i].handle)
-            CU(cuEventDestroy_v2)(events[i].handle);
+            event_destroy(events[i].handle);
         events[i].handle = NULL;
     }
     for (int i = 0; i < GRAPHS; i++)
@@ -311,7 +255,7 @@ static void destroy_all(void) {
 static void wait_for_all(void) {
     for (int i = 0; i < device_count; i++) {
         use(i);
-        need(CU(cuCtxSynchronize)(), "end");
+        need(device_synchronize(), "end");
     }
 }
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import subprocess
 from typing import Any
 
 import pytest
+
+CC = shlex.split(os.environ.get("CC", "cc"))
 
 MANGLED = "_Z24hip{}ModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_{}"
 
@@ -80,13 +85,11 @@ answer([hip.code("hipLaunchByPtr", host), hip.code("hipLaunchByPtr", P(8))])
 
 
 def test_whoever_stands_before_it_sees_the_launch_that_launch_by_ptr_makes(on_hip: Any, tmp_path: Any) -> None:
-    import subprocess
-
     (tmp_path / "front.c").write_text(
         '#include <stdio.h>\nint hipModuleLaunchKernel(void) { puts("seen"); fflush(stdout); return 5; }\n'
     )
     front = tmp_path / "front.so"
-    subprocess.run(["cc", "-w", "-shared", "-fPIC", tmp_path / "front.c", "-o", front], check=True)
+    subprocess.run([*CC, "-w", "-shared", "-fPIC", tmp_path / "front.c", "-o", front], check=True)
     run = on_hip(
         EVERY + "hip.hipConfigureCall(g, b, shared, s)\nanswer(hip.code('hipLaunchByPtr', host))", LD_PRELOAD=str(front)
     )
@@ -152,6 +155,34 @@ def test_or_as_the_environment_says(on_hip: Any) -> None:
     assert on_hip(snippet, SIMGPU_HIP_OVERSHOOT="error").answer == [2, 0, 0]
     assert on_hip(snippet, SIMGPU_HIP_OVERSHOOT="sticky").answer == [0, 719, 719]
     on_hip(snippet, 5, SIMGPU_HIP_OVERSHOOT="abort", status=-6)
+
+
+def test_in_a_graph_the_queue_dies_when_it_is_launched(on_hip: Any) -> None:
+    snippet = (
+        SIZES
+        + """
+graph = hip.new("hipGraphCreate", 0)
+params = KernelParams(Dim3(64, 1, 1), None, f, Dim3(1, 1, 1), C.cast(hip.arguments(), P), 65536)
+made = hip.code("hipGraphAddKernelNode", C.byref(P()), graph, None, C.c_size_t(0), C.byref(params))
+if made == 0:
+    exe = P(); hip.hipGraphInstantiate(C.byref(exe), graph, None, None, C.c_size_t(0))
+    before = hip.code("hipDeviceSynchronize")
+    launched = hip.code("hipGraphLaunch", exe, None)
+    answer([before, launched, hip.code("hipDeviceSynchronize")])
+else: answer(made)
+"""
+    )
+    assert on_hip(snippet, SIMGPU_HIP_OVERSHOOT="sticky").answer == [0, 0, 719]
+    assert on_hip(snippet, SIMGPU_HIP_OVERSHOOT="error").answer == 2
+    assert on_hip(snippet, 5).answer == 2
+
+
+@pytest.mark.parametrize("variable", ["SIMGPU_HIP_OVERSHOOT", "SIMGPU_HIP_PRIORITY"])
+def test_a_mistake_in_the_environment_is_one_line(on_hip: Any, variable: str) -> None:
+    run = on_hip("answer([hip.code('hipInit', 0), hip.code('hipDeviceSynchronize')])", **{variable: "perhaps"})
+    assert run.answer == [1, 1]
+    assert set(run.stderr.splitlines()) == {run.stderr.splitlines()[0]}
+    assert run.stderr.startswith(f"simgpu: {variable}: `perhaps` is not ")
 
 
 def test_other_refusals(on_hip: Any, version: int) -> None:

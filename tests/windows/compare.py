@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from conservative import explain
 from interpreter import Answer, Interpreter, Outcome
 from model import Model
-from operations import Op, Program, describe, line_of
+from operations import Program, describe, is_communication, line_of
 from things import bits
 
 
@@ -45,7 +45,7 @@ def compare(program: Program, outcome: Outcome, counts: Counts) -> list[str]:
     model = model_of(program, outcome.results)
     named = {answer.sequence: at for at, answer in outcome.answers.items() if is_communication(program[at])}
     counts.programs += 1
-    counts.communication += sum(op.kind == "c" for op in program)
+    counts.communication += sum(op.kind in "cC" for op in program)
     found = []
     closure = model.closure()
     for launch in model.launches:
@@ -71,10 +71,6 @@ def compare(program: Program, outcome: Outcome, counts: Counts) -> list[str]:
         if words:
             found.append(f"operation {launch.operation}: {words}")
     return found
-
-
-def is_communication(op: Op) -> bool:
-    return op.kind == "c" or (op.kind == "N" and op.other == 1)
 
 
 def wrong_claim(program: Program, model: Model, answer: Answer, possible: int, named: dict[int, int]) -> str | None:

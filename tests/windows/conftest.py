@@ -11,19 +11,35 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from interpreter import Interpreter, compile_to, environment_of
+from interpreter import Interpreter
+from targets import Target, compile_to, environment_of
+
+# Both vendors, and both ways in. HIP 5 cannot do all that the rows need: test_command.py.
+TARGETS = {
+    "symbol": Target(),
+    "proc_address": Target(proc_address=True),
+    "hip6-symbol": Target("amd", runtime=6),
+    "hip7-proc_address": Target("amd", proc_address=True, runtime=7),
+}
 
 
 def examples(default: int) -> int:
     return int(os.environ.get("WINDOWS_EXAMPLES", default))
 
 
-@pytest.fixture(scope="session", params=["symbol", "proc_address"])
+@pytest.fixture(scope="session", params=TARGETS)
+def target(request: pytest.FixtureRequest) -> Target:
+    found = TARGETS[request.param]
+    if not found.library.exists():
+        pytest.fail(f"{found.library.name} was not built: make setup")
+    return found
+
+
+@pytest.fixture(scope="session")
 def interpreter(
-    request: pytest.FixtureRequest, clean_environment: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory
+    target: Target, clean_environment: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Interpreter]:
     folder = tmp_path_factory.mktemp("windows")
-    program = compile_to(folder, request.param == "proc_address")
-    made = Interpreter(program, environment_of(clean_environment, folder), folder)
+    made = Interpreter(compile_to(folder, target), environment_of(clean_environment, folder, target), folder)
     yield made
     made.close()

@@ -25,11 +25,15 @@ FEATURES = {
     "node": "RRRWWW",
     "dependencies": "u",
 }
-OFTEN = ("wait", "copy", "capture")
+# What only HIP has: launches that record events, a copy on a stream that the host waits for.
+OF_VENDOR: dict[str, dict[str, str]] = {"nvidia": {}, "amd": {"recording": "KKKKCCCC", "waiting copy": "AA"}}
+OFTEN = ("wait", "copy", "capture", "recording")
 DEFAULTS = ("l0", "p0", "L0", "P0", "M0", "Q0")
 
 
-def generate(choose: Choose, shortest: int = 5, longest: int = 40, without: str = "") -> Program:
+def generate(
+    choose: Choose, shortest: int = 5, longest: int = 40, without: str = "", vendor: str = "nvidia"
+) -> Program:
     """without: kinds that must not occur, because the driver has not got them, say."""
     devices = 2 if choose(6) == 5 else 1
     state = Legal(devices)
@@ -38,7 +42,7 @@ def generate(choose: Choose, shortest: int = 5, longest: int = 40, without: str 
     for event in range(events):
         state.apply(Op("e", NO_STREAM, event, choose(devices) if devices > 1 else 0))
     kinds = ALWAYS
-    for name, more in FEATURES.items():
+    for name, more in {**FEATURES, **OF_VENDOR[vendor]}.items():
         if choose(2 if name in OFTEN else 5) == 1:
             kinds += more
     kinds = "".join(kind for kind in kinds if kind not in without)
@@ -51,7 +55,7 @@ def generate(choose: Choose, shortest: int = 5, longest: int = 40, without: str 
         if active and op.kind == "E":
             state.end(active[op.which % len(active)])  # as a program would: with what it needs to end well
             continue
-        if active and op.kind in "kcrFu" and choose(3):
+        if active and op.kind in "kcKCrFu" and choose(3):
             members = active[-1].members
             name, thread = name_of(members[choose(len(members))])
             op = op._replace(stream=name, thread=thread)
@@ -86,6 +90,9 @@ def _operation(choose: Choose, kinds: str, streams: list[str], events: int, thre
     stream = streams[choose(len(streams))]
     if kind in "kc":
         return Op(kind, stream, 0, choose(2), thread)
+    if kind in "KC":
+        event = choose(events)
+        return Op(kind, stream, event, choose(events) if choose(4) == 3 else event, thread)
     if kind in "rwF":
         return Op(kind, stream, choose(events), int(kind == "r" and choose(8) == 7), thread)
     if kind == "R":
@@ -122,8 +129,8 @@ def random_program(seed: int, **options: Any) -> Program:
 
 
 @st.composite
-def programs(draw: st.DrawFn, longest: int = 40, without: str = "") -> Program:
-    return generate(lambda count: draw(st.integers(0, count - 1)), longest=longest, without=without)
+def programs(draw: st.DrawFn, **options: Any) -> Program:
+    return generate(lambda count: draw(st.integers(0, count - 1)), **options)
 
 
 def smallest(program: Program, fails: Callable[[Program], bool], devices: int = 2) -> Program:

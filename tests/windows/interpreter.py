@@ -3,29 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import shlex
 import struct
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from operations import Program, line_of, program_of
+from operations import LAUNCHES, Program, is_computation, line_of, program_of
 
 from pyshim import _native
-from pyshim.launch import plan
-from pyshim.launch.environment import environment
 
-SOURCE = Path(__file__).resolve().parent.parent / "programs" / "windows.c"
-# Multiprocessors of the simulated GPU: a wave is few blocks, and simulating it is quick.
-MULTIPROCESSORS = 2
-POLICY = """policy: 1
-name: windows
-gpu: ["NVIDIA *"]
-communication: {priority: inherit}
-compute: [{match: {kernel: k}, shape: {blocks_per_sm: 1}}]
-"""
 NOT_MADE = -1  # a call that the interpreter had no handle for
 # What a driver may be without, and how to ask: kinds of generate.py, a program whose last operation answers it.
 ASKED = {
@@ -49,28 +36,6 @@ class Answer(NamedTuple):
 class Outcome(NamedTuple):
     results: list[int]
     answers: dict[int, Answer]  # by place in the program, for each launch and each kernel node added by hand
-
-
-def compile_to(folder: Path, proc_address: bool = False) -> Path:
-    out = folder / f"windows{'-proc' if proc_address else ''}"
-    way = ["-DWAY_PROC2", "-DQUIET"] if proc_address else ["-DWAY_LINKED"]
-    link = [] if proc_address else [plan.SIMULATED_DRIVER]
-    compiler = shlex.split(os.environ.get("CC", "cc"))
-    flags = ["-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Werror", *way]
-    subprocess.run([*compiler, *flags, str(SOURCE), "-o", str(out), *link, "-ldl", "-pthread"], check=True)
-    return out
-
-
-def environment_of(base: Mapping[str, str], folder: Path, policy: str = POLICY) -> dict[str, str]:
-    """As overlap-run --policy FILE --report FOLDER --trace would set it, on the simulated GPU."""
-    file = folder / "policy.yaml"
-    file.write_text(policy, encoding="ascii")
-    # As on a real GPU, which the launcher does not know: the library finds out whether the policy fits.
-    table = plan.make(plan.Request(policy=str(file)), base).settings.table
-    settings = plan.make(plan.Request(policy="observe", simulate="h100,2", trace=True), base).settings
-    settings = settings._replace(table=table, report=str(folder), run_id="0123456789abcdef")
-    simulated = {"SIMGPU_MULTIPROCESSORS": str(MULTIPROCESSORS), "SIMGPU_INVALID": "crashes"}
-    return {**environment(base, settings), **simulated}
 
 
 class _Layout:
@@ -158,11 +123,11 @@ class Interpreter:
             results = list(map(int, text.split()))
             if len(results) != len(program):
                 raise RuntimeError(f"{len(results)} results of {len(program)} operations: {text}")
-            taken = [at for at, op in enumerate(program) if op.kind in "kcN" and results[at] != NOT_MADE]
+            taken = [at for at, op in enumerate(program) if op.kind in LAUNCHES and results[at] != NOT_MADE]
             mine = dict(zip(taken, answers[at : at + len(taken)]))
             for number, answer in mine.items():
                 op = program[number]
-                if (op.kind == "k" or (op.kind == "N" and op.other == 0)) != (answer.kernel == "k"):
+                if is_computation(op) != (answer.kernel == "k"):
                     raise RuntimeError(
                         f"not in the trace: {line_of(program)}: {results}, {[a.kernel[:1] for a in mine.values()]}"
                     )

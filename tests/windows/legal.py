@@ -107,6 +107,12 @@ class Legal(Model):
 
     may_c = may_a = may_f = may_H = may_k
 
+    def may_K(self, op: Op) -> bool:
+        external = EXTERNAL if self.exists(op) and self.stream(op.stream, op.thread).capture else 0
+        return all(self.may_r(op._replace(which=event, other=external)) for event in (op.which, op.other))
+
+    may_C = may_K
+
     def may_r(self, op: Op) -> bool:
         stream = self.usable(op)
         if not stream or op.which not in self.events or self.events[op.which].device != stream.device:
@@ -131,6 +137,13 @@ class Legal(Model):
             return False
         tails = stream.tail | (self.blocking(stream.device) if stream.legacy else 0)
         return not self.stuck(tails)
+
+    def may_A(self, op: Op) -> bool:
+        stream = self.eager(op)
+        if not stream:
+            return False
+        tails = stream.tail | (self.legacy(stream.device).tail if stream.blocking else 0)
+        return not self.stuck(tails | (self.blocking(stream.device) if stream.legacy else 0))
 
     def may_q(self, op: Op) -> bool:
         return self.eager(op) is not None

@@ -11,7 +11,7 @@ number of the case in shim/core/WINDOWS.md; see conservative.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from operations import EXTERNAL, Key, Op, device_of_default, key_of
 from things import EAGER, Capture, Event, Graph, Launch, Node, Part, Stream, bits
@@ -33,12 +33,15 @@ class Model:
         self.waits: dict[int, int] = {}  # address -> nodes that wait for it, not yet satisfied
         self.writes: dict[int, int] = {}
         self.unknown_waits = 0  # nodes
+        self.by_event: dict[int, int] = {}  # nodes that wait for an event -> where it was recorded
+        self.of_context: set[int] = set()  # sights of a whole context
         self.communication: dict[tuple[int, int], int] = {}  # (world, device) -> nodes
         self.launches: list[Launch] = []
         self.allowed: dict[str, list[tuple[int, int]]] = {}  # case -> (node, further nodes that it may wait for)
         # Nodes of the host -> what it waited for by name. What was merely before that, it does not know by name.
         self.sights: dict[int, int] = {}
         self.used_streams: dict[tuple[int, int], set[Key]] = {}  # of communication
+        self.ran_kernels: set[int] = set()  # operations that did, outside of captures
         self.left_behind = 0  # communication of streams that are gone: whoever takes over their places knows it
         self.at = -1
 
@@ -234,13 +237,37 @@ class Model:
         stream = self.stream(op.stream, op.thread)
         world = stream.capture.number if stream.capture else EAGER
         earlier = self.communication.get((world, stream.device), 0)
+        self.note_kernels(stream)
         node = self.do(stream).bit_length() - 1
         self.launches.append(Launch(self.at, node, key_of(op.stream, op.thread), earlier))
 
     def _c(self, op: Op) -> None:
         stream = self.stream(op.stream, op.thread)
         self.note_communication(stream, op)
+        self.note_kernels(stream)
         self.do(stream, True)
+
+    def _K(self, op: Op) -> None:
+        self.launch_recording(op, self._k)
+
+    def _C(self, op: Op) -> None:
+        self.launch_recording(op, self._c)
+
+    def launch_recording(self, op: Op, launch: Callable[[Op], None]) -> None:
+        """A capture makes nodes of its two events; they tell nothing of the capture itself."""
+        stream, start = self.stream(op.stream, op.thread), self.events[op.other]
+        external = EXTERNAL if stream.capture else 0
+        if start is not self.events[op.which]:
+            start.of_start = True
+            self._r(op._replace(which=op.other, other=external))
+        launch(op)
+        self._r(op._replace(other=external))
+
+    def note_kernels(self, stream: Stream) -> None:
+        if stream.capture:
+            stream.capture.kernels = True
+        else:
+            self.ran_kernels.add(self.at)
 
     def note_communication(self, stream: Stream, op: Op) -> None:
         world = stream.capture.number if stream.capture else EAGER
@@ -269,14 +296,15 @@ class Model:
             self.unknown_waits |= self.captured(stream, Part((), waits=event))
         elif event.record:
             node = self.act(stream, event.record)
-            if event.in_graph:
+            self.by_event[node.bit_length() - 1] = event.record
+            if event.vague:
                 self.allow("2", node, self.everything() & ~node)
-        elif stream.legacy or event.in_graph:
+        elif stream.legacy or event.vague:
             # Documented as doing nothing, even for the default stream; the library may think otherwise.
             node = stream.tail = self.add(self.host | stream.tail, EAGER, stream.device)
             tails = self.blocking(stream.device) | self.blocking(stream.device, self.gone)
             self.allow("10", node, tails & ~node if stream.legacy else 0)
-            self.allow("2", node, self.everything() & ~node if event.in_graph else 0)
+            self.allow("2", node, self.everything() & ~node if event.vague else 0)
 
     def _y(self, op: Op) -> None:
         stream = self.stream(op.stream, op.thread)
@@ -301,10 +329,11 @@ class Model:
         for event in events:
             seen |= event.record
         node = self.see(seen, 0)
-        if any(event.in_graph for event in events):
+        if any(event.vague for event in events):
             self.allow("2", node, self.everything() & ~node)
 
     def _S(self, op: Op) -> None:
+        self.of_context.add(len(self.nodes))
         self.see(sum(1 << i for i, node in enumerate(self.nodes) if node.world == EAGER and node.device == op.which))
 
     def copy(self, op: Op, waits: bool) -> None:
@@ -329,6 +358,9 @@ class Model:
 
     _f = _H = _a
 
+    def _A(self, op: Op) -> None:
+        self.see(self.act(self.stream(op.stream, op.thread)))
+
     def _b(self, op: Op) -> None:
         stream, key = self.stream(op.stream, op.thread), key_of(op.stream, op.thread)
         self.captures.append(Capture(len(self.captures) + 1, key, stream.device, [key]))
@@ -337,13 +369,15 @@ class Model:
     def _E(self, op: Op) -> None:
         capture = self.stream(op.stream, op.thread).capture
         assert capture
-        self.graphs[op.which] = Graph(capture.device, self.template(capture.nodes))
+        self.graphs[op.which] = Graph(capture.device, self.template(capture.nodes), kernels=capture.kernels)
         self.leave(op)
 
     def _g(self, op: Op) -> None:
         stream, graph = self.stream(op.stream, op.thread), self.graphs[op.which]
         if graph.has_communication:
             self.note_communication(stream, op)
+        if graph.kernels:
+            self.note_kernels(stream)
         self.launch_graph(graph, stream)
 
     def _G(self, op: Op) -> None:
@@ -351,10 +385,10 @@ class Model:
 
     def _B(self, op: Op) -> None:
         child = self.graphs[op.other]
-        self.graphs[op.which] = Graph(child.device, child.parts, by_hand=True)
+        self.graphs[op.which] = Graph(child.device, child.parts, by_hand=True, kernels=child.kernels)
 
     def _N(self, op: Op) -> None:
-        self.graphs[op.which] = Graph(0, [Part((), op.other == 1)], by_hand=True)
+        self.graphs[op.which] = Graph(0, [Part((), op.other == 1)], by_hand=True, kernels=True)
 
     def _v(self, op: Op) -> None:
         node = self.act(self.stream(op.stream, op.thread), self.writes.get(op.which, 0))

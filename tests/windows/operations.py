@@ -5,6 +5,7 @@ A stream is two characters. The first says how it is named in the call, the seco
   l0 L0 M0     the legacy stream of device 0: NULL, plain; handle 1, plain; handle 1, per-thread entry point
   p0 P0 Q0     the per-thread default stream on device 0: NULL, per-thread entry point; handle 2, plain; the
                same, per-thread entry point
+Where HIP has no per-thread entry point, the call names the stream by its handle.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import NamedTuple, Union
 
 NO_STREAM = "--"
 PLAIN, BLOCKING, NON_BLOCKING = 0, 0, 1
+LAUNCHES = "kcKCN"
 EXTERNAL = 2  # of a record: with flags, external; of a wait: 1
 NOT_READY = 600
 
@@ -38,8 +40,10 @@ WORDS = {
     "x": "destroy stream",
     "e": "create event which on device other",
     "z": "destroy event which",
-    "k": "launch computation (other 1: cuLaunchKernelEx)",
-    "c": "launch communication (other 1: cuLaunchKernelEx)",
+    "k": "launch computation (other 1: cuLaunchKernelEx, hipModuleLaunchKernel)",
+    "c": "launch communication (other 1: likewise)",
+    "K": "launch computation that records event which behind it, and event other before it if that is another (HIP)",
+    "C": "launch communication, likewise (HIP)",
     "r": "record event which (other 1: with flags; 2: external)",
     "w": "wait for event which (other 1: external)",
     "y": "synchronize stream",
@@ -53,6 +57,7 @@ WORDS = {
     "D": "copy device to device, synchronous",
     "m": "fill, synchronous",
     "a": "copy device to device, asynchronous",
+    "A": "copy device to host on the stream, which the host waits for (HIP)",
     "f": "fill, asynchronous",
     "H": "host function",
     "b": "begin capture",
@@ -93,6 +98,14 @@ def program_of(line: str) -> Program:
     if not ops:
         raise NotAProgram("a program has at least one operation")
     return tuple(ops)
+
+
+def is_communication(op: Op) -> bool:
+    return op.kind in "cC" or (op.kind == "N" and op.other == 1)
+
+
+def is_computation(op: Op) -> bool:
+    return op.kind in LAUNCHES and not is_communication(op)
 
 
 def device_of_default(stream: str) -> int:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 from compare import Counts, check, compare, story
-from conftest import examples
+from conftest import TARGETS, examples
 from generate import programs, random_program, smallest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from interpreter import Interpreter, Outcome
 from operations import Program, program_of
+from targets import Target
 
 STREAMS = "ns0,1,0,0 ns1,1,0,0 ns2,1,0,0 ns3,0,0,0 ns4,0,0,0 ns5,1,1,0 e--,0,0,0 e--,1,0,0 e--,2,1,0 "
 CAPTURE = "bs0,0,0,0 rs0,0,0,0 ws1,0,0,0 cs0,0,0,0 "
@@ -41,9 +43,24 @@ ROWS = {
     "an event of another device": ("cs0,0,0,0 ks5,0,0,0 rs0,0,0,0 ws5,0,0,0 rs5,2,0,0 ws1,2,0,0 ks1,0,0,0", "oo"),
 }
 
+# Of HIP's own calls.
+HIP_ROWS = {
+    "hipExtLaunchKernel, event behind it": ("Cs0,0,0,0 ks2,0,0,0 ws1,0,0,0 ks1,0,0,0", "io"),
+    "hipExtLaunchKernel, event behind it, recorded before": ("rs0,0,0,0 cs2,0,0,0 Cs0,0,0,0 ws1,0,0,0 ks1,0,0,0", "i"),
+    "hipExtLaunchKernel, event behind it, the host waits": ("Cs0,0,0,0 Y--,0,0,0 ks1,0,0,0", "o"),
+    "hipExtModuleLaunchKernel, event behind it": ("cs0,0,0,0 Ks0,0,0,0 ws1,0,0,0 ks1,0,0,0", "oo"),
+    "hipExtModuleLaunchKernel in a window": ("cs0,0,0,0 Ks1,0,0,0 ks0,0,0,0", "io"),
+    "hipMemcpyWithStream": ("cs0,0,0,0 As1,0,0,0 ks1,0,0,0 As0,0,0,0 ks1,0,0,0", "io"),
+    "hipMemcpyWithStream, blocking": ("cs3,0,0,0 As4,0,0,0 ks1,0,0,0 Al0,0,0,0 ks1,0,0,0", "io"),
+}
+
 # Cases: every launch of k is outside although it could overlap, and this case says why.
 CASES = {
-    "1": ["cs0,0,0,0 Vs2,0,0,0 vs1,0,0,0 ks1,0,0,0", "Vs2,0,0,0 vs0,0,0,0 cs0,0,0,0 ks1,0,0,0"],
+    "1": [
+        "cs0,0,0,0 Vs2,0,0,0 vs1,0,0,0 ks1,0,0,0",
+        "Vs2,0,0,0 vs0,0,0,0 cs0,0,0,0 ks1,0,0,0",
+        "Vs0,0,0,0 vs0,0,0,0 rs0,0,0,0 ys0,0,0,0 cs1,0,0,0 ws0,0,0,0 ks0,0,0,0",
+    ],
     "2": [
         "bs0,0,0,0 rs0,0,2,0 as0,0,0,0 Es0,0,0,0 gs0,0,0,0 cs2,0,0,0 ws1,0,0,0 ks1,0,0,0",
         "rs2,0,0,0 bs0,0,0,0 ws0,0,1,0 Es0,0,0,0 cs2,0,0,0 gs1,0,0,0 ks1,0,0,0",
@@ -55,8 +72,22 @@ CASES = {
 }
 
 
+# Only HIP has them.
+HIP_CASES = {
+    "2": [
+        "cs2,0,0,0 Ks0,1,0,0 cs2,0,0,0 ws1,0,0,0 ks1,0,0,0",
+        "bs0,0,0,0 Ks0,0,0,0 Es0,0,0,0 gs0,0,0,0 cs2,0,0,0 ws1,0,0,0 ks1,0,0,0",
+    ]
+}
+
+
+on_hip = pytest.mark.parametrize(
+    "target", [name for name, target in TARGETS.items() if target.vendor == "amd"], indirect=True
+)
+
+
 def answers(outcome: Outcome, program: Program) -> str:
-    return "".join("oi"[outcome.answers[at].shaped] for at, op in enumerate(program) if op.kind == "k")
+    return "".join("oi"[outcome.answers[at].shaped] for at, op in enumerate(program) if op.kind in "kK")
 
 
 def agreed(interpreter: Interpreter, line: str) -> tuple[Outcome, Counts]:
@@ -73,6 +104,28 @@ def test_what_orders(interpreter: Interpreter, name: str) -> None:
     line, expected = ROWS[name]
     outcome, _ = agreed(interpreter, STREAMS + line)
     assert answers(outcome, program_of(STREAMS + line)) == expected
+
+
+@on_hip
+@pytest.mark.parametrize("name", HIP_ROWS)
+def test_what_orders_on_hip(interpreter: Interpreter, name: str) -> None:
+    line, expected = HIP_ROWS[name]
+    outcome, _ = agreed(interpreter, STREAMS + line)
+    assert answers(outcome, program_of(STREAMS + line)) == expected
+
+
+@on_hip
+def test_events_of_a_captured_launch_are_the_graph_s(interpreter: Interpreter) -> None:
+    line = "bs0,0,0,0 Cs0,0,0,0 Es0,0,0,0 gs0,0,0,0 ks2,0,0,0 ws1,0,0,0 ks1,0,0,0"
+    outcome, _ = agreed(interpreter, STREAMS + line)
+    assert answers(outcome, program_of(STREAMS + line)) == "io"
+
+
+@on_hip
+@pytest.mark.parametrize("number", range(2))
+def test_when_the_model_cannot_know_on_hip(interpreter: Interpreter, number: int) -> None:
+    _, counts = agreed(interpreter, STREAMS + HIP_CASES["2"][number])
+    assert set(counts.conservative) == {"2"}
 
 
 @pytest.mark.parametrize(("case", "number"), [(case, n) for case, lines in CASES.items() for n in range(len(lines))])
@@ -103,21 +156,28 @@ def test_another_context_does_not_communicate_at_the_same_time(interpreter: Inte
     assert [answer.overlapping for answer in outcome.answers.values() if answer.kernel == "k"] == [False]
 
 
-@given(data=programs(longest=30))
+@pytest.fixture(scope="session")
+def options(interpreter: Interpreter, target: Target) -> dict[str, str]:
+    """Of random programs."""
+    return {"without": interpreter.missing(), "vendor": target.vendor}
+
+
+@given(data=st.data())
 @settings(
-    max_examples=examples(600),
+    max_examples=examples(300),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large],
 )
-def test_random_programs(interpreter: Interpreter, data: Program) -> None:
-    found = compare(data, interpreter.run([data])[0], Counts())
-    assert not found, story(data, found)
+def test_random_programs(interpreter: Interpreter, options: dict[str, str], data: st.DataObject) -> None:
+    program = data.draw(programs(longest=30, **options))
+    found = compare(program, interpreter.run([program])[0], Counts())
+    assert not found, story(program, found)
 
 
-def test_many_random_programs(interpreter: Interpreter) -> None:
+def test_many_random_programs(interpreter: Interpreter, options: dict[str, str]) -> None:
     counts = Counts()
-    failed = check(interpreter, [random_program(seed) for seed in range(-1, -201, -1)], counts)
+    failed = check(interpreter, [random_program(seed, **options) for seed in range(-1, -201, -1)], counts)
     assert not failed, story(*failed[0])
     assert counts.claims > 100
     assert counts.wrong == counts.unexplained == 0

@@ -6,12 +6,13 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import examples
 from generate import random_program
-from interpreter import compile_to, environment_of
 from operations import line_of
+from targets import Target, compile_to, environment_of
 
 from pyshim.report import collect, summary
 
@@ -20,15 +21,17 @@ EACH = 50
 WITHOUT = "qQT"
 
 
-@pytest.fixture(scope="module", params=["symbol", "proc_address"])
-def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compile_to(tmp_path_factory.mktemp("untraced"), request.param == "proc_address")
+@pytest.fixture(scope="module")
+def program(target: Target, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_to(tmp_path_factory.mktemp("untraced"), target)
 
 
-def reasons(program: Path, base: Mapping[str, str], folder: Path, lines: Sequence[str], trace: bool) -> dict[str, int]:
+def reasons(
+    program: Path, target: Target, base: Mapping[str, str], folder: Path, lines: Sequence[str], trace: bool
+) -> dict[str, int]:
     pages = folder / f"trace-{trace}"
     pages.mkdir(parents=True)
-    env = {**environment_of(base, folder), "OVERLAP_REPORT": str(pages)}
+    env = {**environment_of(base, folder, target), "OVERLAP_REPORT": str(pages)}
     if not trace:
         del env["OVERLAP_TRACE"]
     text = "".join(f"{line}\n" for line in lines)
@@ -37,8 +40,12 @@ def reasons(program: Path, base: Mapping[str, str], folder: Path, lines: Sequenc
     return dict(summary.as_json(collect.collect(str(pages)), [])["totals"]["reasons"])
 
 
-def test_a_trace_changes_nothing(program: Path, clean_environment: Mapping[str, str], tmp_path: Path) -> None:
-    for first in range(0, examples(600), EACH):
-        lines = [line_of(random_program(seed, longest=60, without=WITHOUT)) for seed in range(first, first + EACH)]
-        found = [reasons(program, clean_environment, tmp_path / str(first), lines, trace) for trace in (True, False)]
+def test_a_trace_changes_nothing(
+    program: Path, target: Target, clean_environment: Mapping[str, str], tmp_path: Path
+) -> None:
+    options: dict[str, Any] = {"longest": 60, "without": WITHOUT, "vendor": target.vendor}
+    for first in range(0, examples(300), EACH):
+        lines = [line_of(random_program(seed, **options)) for seed in range(first, first + EACH)]
+        folder = tmp_path / str(first)
+        found = [reasons(program, target, clean_environment, folder, lines, trace) for trace in (True, False)]
         assert found[0] == found[1], f"programs {first} to {first + EACH - 1}"

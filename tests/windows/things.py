@@ -32,6 +32,12 @@ class Event:
     capture: Capture | None = None  # the capture that it was recorded in last
     heads: int = 0
     in_graph: bool = False  # a graph records it or waits for it
+    of_start: bool = False  # a launch has recorded it before its kernel
+
+    @property
+    def vague(self) -> bool:
+        """Who waits for it may be taken to wait for everything."""
+        return self.in_graph or self.of_start
 
 
 @dataclass
@@ -52,6 +58,7 @@ class Capture:
     members: list[Key]
     nodes: int = 0
     active: bool = True
+    kernels: bool = False  # there are some in it
 
 
 class Part(NamedTuple):
@@ -69,6 +76,7 @@ class Graph:
     parts: list[Part]
     latest: int = 0  # its latest launch: launches of one executable graph follow each other
     by_hand: bool = False
+    kernels: bool = False
 
     @property
     def has_communication(self) -> bool:

@@ -118,6 +118,7 @@ SIM_API CUresult cuGraphExecDestroy(CUgraphExec handle) {
     struct exec *const exec = sim_handle_get(handle, KIND_EXEC);
     if (exec == NULL)
         return CUDA_ERROR_INVALID_VALUE;
+    sim_op_release(exec->latest);
     sim_graph_free(exec->graph);
     sim_handle_free(exec->handle);
     free(exec);
@@ -218,14 +219,18 @@ static struct op **submit_nodes(const struct graph *graph, struct stream *stream
     return ops;
 }
 
-static CUresult run(const struct exec *exec, struct stream *stream) {
+static CUresult run(struct exec *exec, struct stream *stream) {
     const CUresult result = check_nodes(exec->graph, stream->context, false, &(struct outcome){0});
     if (result != CUDA_SUCCESS)
         return result;
     struct op *const first = sim_stream_op(stream, OP_NOTHING);
+    sim_op_wait_for(first, exec->latest);
     sim_stream_submit(stream, first);
     struct op **const ops = submit_nodes(exec->graph, stream, first, exec->node_priorities);
     struct op *const last = sim_stream_op(stream, OP_NOTHING);
+    sim_op_hold(last);
+    sim_op_release(exec->latest);
+    exec->latest = last;
     sim_stream_submit(stream, ops != NULL ? joined(last, ops, exec->graph->count) : last);
     return ops != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -241,7 +246,7 @@ static CUresult capture(const struct exec *exec, struct stream *stream) {
 
 static CUresult launch_locked(CUgraphExec exec_handle, CUstream handle, bool per_thread, const struct graph **done) {
     SIM_CALL_WITH_STREAM(stream);
-    const struct exec *const exec = sim_handle_get(exec_handle, KIND_EXEC);
+    struct exec *const exec = sim_handle_get(exec_handle, KIND_EXEC);
     if (exec == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     bool capturing;

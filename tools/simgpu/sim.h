@@ -67,7 +67,8 @@ static inline const struct gpu *sim_gpu(int device) {
 }
 
 CUresult sim_config_read(void);
-void sim_config_hide(void); /* devices that the environment makes invisible (hip/visible.c) */
+void sim_config_hide(void);         /* devices that the environment makes invisible (hip/visible.c) */
+CUresult sim_config_read_hip(void); /* its own variables (hip/check.c) */
 void sim_device_uuid(int device, char text[17]);
 double sim_bandwidth(const struct gpu *gpu); /* of its memory, in bytes a microsecond (device.c) */
 CUresult sim_costs_read(const char *path);

@@ -260,6 +260,7 @@ struct exec {
     struct graph *graph; /* its own copy */
     unsigned long long flags;
     bool node_priorities; /* those of the nodes count, not that of the stream */
+    struct op *latest;    /* the end of its latest launch, which the next one waits for; or NULL */
 };
 
 struct node *sim_exec_node(CUgraphExec exec, CUgraphNode node);

@@ -12,7 +12,7 @@ _Static_assert(STREAM_OF_CONTEXT == 0 && STREAM_OF_THREAD == 1 && STREAM_OF_HIP_
                    STREAM_OF_HIP_THREAD == 3,
                "whose default stream");
 _Static_assert(offsetof(struct this_thread, shard) == 0 && offsetof(struct this_thread, outer) == 8, "this_thread");
-_Static_assert(offsetof(struct this_thread, from) == 88, "who was noted");
+_Static_assert(offsetof(struct this_thread, from) == 88 && offsetof(struct this_thread, found) == 104, "notes");
 _Static_assert(offsetof(struct this_thread, version) == 16 && offsetof(struct this_thread, stream) == 24 &&
                    offsetof(struct this_thread, whose) == 32 && offsetof(struct this_thread, where) == 36 &&
                    offsetof(struct this_thread, left) == 40 && offsetof(struct this_thread, reason) == 44 &&

@@ -116,15 +116,7 @@ static bool captures(const struct request *request) {
     return vendor_captures(hook_vendor(request->hook), request->config.hStream, hook_default(request->hook));
 }
 
-void launch_communicated(const struct request *request, uint32_t reason, bool raised) {
-    struct overlap_shard *const shard = own_shard;
-    if (__builtin_expect(shard != NULL, 1)) { /* looked up once, and not for each */
-        overlap_add_own(&shard->counters[OVERLAP_COUNTER_COMMUNICATION], 1);
-        if (raised)
-            overlap_add_own(&shard->counters[OVERLAP_COUNTER_RAISED], 1);
-        overlap_add_own(&shard->launches[request->counted][reason], 1);
-        return;
-    }
+void launch_communicated_first(const struct request *request, uint32_t reason, bool raised) {
     launch_count(OVERLAP_COUNTER_COMMUNICATION);
     if (raised)
         launch_count(OVERLAP_COUNTER_RAISED);

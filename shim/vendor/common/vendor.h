@@ -267,6 +267,7 @@ struct this_thread {
     struct overlap_stream *of;
     uintptr_t from;  /* AMD: who made the call that the runtime passes on to us, or 0 */
     uint32_t inside; /* AMD: launches that are being made by us, and may come by again */
+    uint64_t found;  /* AMD: the word that the hot path has found and left to the slow one, or 0 */
 };
 extern const uint64_t *window_version;
 extern __thread struct this_thread this_thread __attribute__((tls_model("initial-exec")));
@@ -327,8 +328,19 @@ bool cluster_is_other(const struct request *request);
 bool cluster_fits(const struct request *request, struct handle *handle, const struct overlap_rule *rule,
                   uint32_t dynamic);
 
-/* A communication launch was made: counted. */
-void launch_communicated(const struct request *request, uint32_t reason, bool raised);
+/* A communication launch was made: counted. The shard of the thread is looked up once, and not for each counter. */
+void launch_communicated_first(const struct request *request, uint32_t reason, bool raised);
+static inline void launch_communicated(const struct request *request, uint32_t reason, bool raised) {
+    struct overlap_shard *const shard = this_thread.shard;
+    if (__builtin_expect(shard == NULL, 0)) {
+        launch_communicated_first(request, reason, raised);
+        return;
+    }
+    overlap_add_own(&shard->counters[OVERLAP_COUNTER_COMMUNICATION], 1);
+    if (raised)
+        overlap_add_own(&shard->counters[OVERLAP_COUNTER_RAISED], 1);
+    overlap_add_own(&shard->launches[request->counted][reason], 1);
+}
 
 /* What makes the word of a computation launch depend on overlap windows (windows.h). */
 #define WINDOW_BITS (OVERLAP_WORD_WINDOWED | OVERLAP_WORD_WATCHED | OVERLAP_WORD_ORDERS)

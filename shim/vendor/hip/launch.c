@@ -111,17 +111,24 @@ bool hip_launches_function(enum hook hook) {
 
 /* ---- A request ---- */
 
-/* A launch that records an event before its kernel, behind it, or both. */
+/* A launch that records an event behind its kernel, or one before it: nobody who waits for that waits for more. In a capture
+ * nodes of the graph record them (all versions' hip_graph.cpp), which tells nothing of the capture itself. */
 static hipError_t launch_and_record(struct request *request, const struct hip_more *more) {
-    struct overlap_order *order = more->stop ? windows() : NULL;
-    struct overlap_stream *its =
-        order ? window_stream(order, request->config.hStream, hook_default(request->hook)) : NULL;
-    struct overlap_event *recording =
-        order ? overlap_order_recording(order, (uint64_t)(uintptr_t)more->stop, its) : NULL;
-    if (more->start) /* before the kernel: nobody who waits for it waits for more */
+    struct overlap_order *order = more->start || more->stop ? windows() : NULL;
+    if (!order)
+        return launch_slow(request, 0);
+    const uint64_t stop = (uint64_t)(uintptr_t)more->stop;
+    struct overlap_stream *its = window_stream(order, request->config.hStream, hook_default(request->hook));
+    const bool captured = overlap_stream_here(its) != its;
+    struct overlap_event *recording = stop && !captured ? overlap_order_recording(order, stop, its) : NULL;
+    if (more->start)
         order_event_of_launch(more->start);
+    if (stop && captured)
+        order_event_of_launch(more->stop);
     const hipError_t result = launch_slow(request, 0);
-    if (order) {
+    if (stop && !captured) {
+        if (!recording && result == VENDOR_SUCCESS) /* until this launch there was nothing to tell */
+            recording = overlap_order_recording(order, stop, its);
         overlap_order_recorded(order, recording, its, result == VENDOR_SUCCESS);
         window_after(order);
     }
@@ -141,14 +148,16 @@ static hipError_t launch_communication(struct request *request, uint64_t word) {
 
 hipError_t hip_launch(struct request *request) {
     const struct hip_more *more = request->more;
+    uint64_t word = this_thread.found;
+    this_thread.found = 0;
     if (this_thread.inside) /* part of a launch that was decided */
         return hip_launch_with(request, request->config.sharedMemBytes);
-    if (this_thread.from && real_holds(VENDOR_HIP, request->site))
+    if (this_thread.from && real_holds(VENDOR_HIP, request->site)) {
         request->site = hip_table_site(request->site);
+        word = 0; /* of another caller */
+    }
     if (more && (more->start || more->stop))
         return launch_and_record(request, more);
-    const uint64_t word = direct_word(request->function, request->flags, (uint32_t)threads_of(request),
-                                      blocks_of(request), request->config.sharedMemBytes, request->site);
     const uint64_t kind = word & (OVERLAP_WORD_COMMUNICATION | OVERLAP_WORD_CHANGED | OVERLAP_WORD_DIRECT |
                                   OVERLAP_WORD_TRACED | OVERLAP_WORD_CARRIES | WINDOW_BITS);
     return kind == OVERLAP_WORD_COMMUNICATION ? launch_communication(request, word)
@@ -180,8 +189,9 @@ hipError_t hip_exc_body(enum overlap_way way, enum hook hook, uintptr_t site, co
         return real(config, function, arguments);
     const struct hip_more more = {.config = config};
     const dim3 grid = config->gridDim, block = config->blockDim;
-    REQUEST(flags_of(config->attrs, config->numAttrs), arguments, NULL, &more, grid.x, grid.y, grid.z, block.x, block.y,
-            block.z, config->dynamicSmemBytes, config->stream);
+    REQUEST(flags_of(config->attrs, config->numAttrs), arguments, NULL, &more, config->dynamicSmemBytes,
+            config->stream);
+    hip_shape(&request, grid.x, grid.y, grid.z, block.x, block.y, block.z);
     return hip_launch(&request);
 }
 
@@ -204,8 +214,8 @@ hipError_t hip_drv_ex_body(enum overlap_way way, enum hook hook, uintptr_t site,
 
 hipError_t hip_cooperative_body(enum overlap_way way, enum hook hook, uintptr_t site, const void *function, dim3 grid,
                                 dim3 block, void **arguments, uint32_t shared, hipStream_t stream) {
-    REQUEST(OVERLAP_LAUNCH_COOPERATIVE, arguments, NULL, NO_MORE, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-            shared, stream);
+    REQUEST(OVERLAP_LAUNCH_COOPERATIVE, arguments, NULL, NO_MORE, shared, stream);
+    hip_shape(&request, grid.x, grid.y, grid.z, block.x, block.y, block.z);
     return hip_launch(&request);
 }
 
@@ -213,8 +223,8 @@ hipError_t hip_module_cooperative_body(enum overlap_way way, enum hook hook, uin
                                        uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x,
                                        uint32_t block_y, uint32_t block_z, uint32_t shared, hipStream_t stream,
                                        void **parameters) {
-    REQUEST(OVERLAP_LAUNCH_COOPERATIVE, parameters, NULL, NO_MORE, grid_x, grid_y, grid_z, block_x, block_y, block_z,
-            shared, stream);
+    REQUEST(OVERLAP_LAUNCH_COOPERATIVE, parameters, NULL, NO_MORE, shared, stream);
+    hip_shape(&request, grid_x, grid_y, grid_z, block_x, block_y, block_z);
     return hip_launch(&request);
 }
 

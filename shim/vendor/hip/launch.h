@@ -2,6 +2,8 @@
  * arguments once more. */
 #pragma once
 
+#include <string.h>
+
 #include "../common/hot.h"
 #include "hip.h"
 
@@ -13,7 +15,8 @@ static inline uint32_t hip_groups(uint32_t items, uint32_t group) {
 static inline __attribute__((always_inline)) void hip_request(struct request *request, enum overlap_way way,
                                                               enum hook hook, uintptr_t site, uint32_t flags,
                                                               const void *function, void **parameters, void **extra,
-                                                              const struct hip_more *more) {
+                                                              const struct hip_more *more, size_t shared,
+                                                              hipStream_t stream) {
     request->way = request->counted = way;
     request->hook = hook;
     request->site = site;
@@ -22,41 +25,48 @@ static inline __attribute__((always_inline)) void hip_request(struct request *re
     request->parameters = parameters;
     request->extra = extra;
     request->more = more;
+    /* Sizes that do not fit are the runtime's to refuse, whatever they are. */
+    request->config.sharedMemBytes = shared > UINT32_MAX ? UINT32_MAX : (uint32_t)shared;
     request->config.pad = 0;
+    request->config.hStream = stream;
     request->config.attrs = NULL;
     request->config.numAttrs = 0;
     request->config.pad2 = 0;
 }
-static inline __attribute__((always_inline)) void hip_shape(struct request *request, uint32_t grid_x, uint32_t grid_y,
-                                                            uint32_t grid_z, uint32_t block_x, uint32_t block_y,
-                                                            uint32_t block_z, size_t shared, hipStream_t stream) {
+
+static inline void hip_shape(struct request *request, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,
+                             uint32_t block_x, uint32_t block_y, uint32_t block_z) {
     request->config.gridDimX = grid_x;
     request->config.gridDimY = grid_y;
     request->config.gridDimZ = grid_z;
     request->config.blockDimX = block_x;
     request->config.blockDimY = block_y;
     request->config.blockDimZ = block_z;
-    /* Sizes that do not fit are the runtime's to refuse, whatever they are. */
-    request->config.sharedMemBytes = shared > UINT32_MAX ? UINT32_MAX : (uint32_t)shared;
-    request->config.hStream = stream;
 }
 
-/* In a body: the request. */
-#define NO_MORE NULL
-#define REQUEST(flags, parameters, extra, more, ...)                                                                   \
-    struct request request;                                                                                            \
-    hip_request(&request, way, hook, site, flags, function, parameters, extra, more);                                  \
-    hip_shape(&request, __VA_ARGS__)
+/* Of dim3s as they are passed: x and y at once, because so they will be read, and two stores for one load stall the processor. */
+static inline void hip_shape_pairs(struct request *request, uint64_t grid_xy, uint32_t grid_z, uint64_t block_xy,
+                                   uint32_t block_z) {
+    memcpy(&request->config.gridDimX, &grid_xy, sizeof grid_xy);
+    request->config.gridDimZ = grid_z;
+    memcpy(&request->config.blockDimX, &block_xy, sizeof block_xy);
+    request->config.blockDimZ = block_z;
+}
+_Static_assert(offsetof(vendor_launch, gridDimY) == offsetof(vendor_launch, gridDimX) + 4 &&
+                   offsetof(vendor_launch, blockDimY) == offsetof(vendor_launch, blockDimX) + 4,
+               "pairs");
 
-/* x and y of a dim3 as it is passed. */
-#define LOW(xy) ((uint32_t)(xy))
-#define HIGH(xy) ((uint32_t)((xy) >> 32))
+/* In a body: the request, without its shape. */
+#define NO_MORE NULL
+#define REQUEST(flags, parameters, extra, more, shared, stream)                                                        \
+    struct request request;                                                                                            \
+    hip_request(&request, way, hook, site, flags, function, parameters, extra, more, shared, stream)
 
 DRIVER_BODY hip_host_body_slow(enum overlap_way way, enum hook hook, uintptr_t site, const void *function,
                                uint64_t grid_xy, uint32_t grid_z, uint64_t block_xy, uint32_t block_z, void **arguments,
                                size_t shared, hipStream_t stream) {
-    REQUEST(0, arguments, NULL, NO_MORE, LOW(grid_xy), HIGH(grid_xy), grid_z, LOW(block_xy), HIGH(block_xy), block_z,
-            shared, stream);
+    REQUEST(0, arguments, NULL, NO_MORE, shared, stream);
+    hip_shape_pairs(&request, grid_xy, grid_z, block_xy, block_z);
     return hip_launch(&request);
 }
 
@@ -64,16 +74,17 @@ DRIVER_BODY hip_module_body_slow(enum overlap_way way, enum hook hook, uintptr_t
                                  uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y,
                                  uint32_t block_z, uint32_t shared, hipStream_t stream, void **parameters,
                                  void **extra) {
-    REQUEST(0, parameters, extra, NO_MORE, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream);
+    REQUEST(0, parameters, extra, NO_MORE, shared, stream);
+    hip_shape(&request, grid_x, grid_y, grid_z, block_x, block_y, block_z);
     return hip_launch(&request);
 }
 
 DRIVER_BODY hip_ext_body_slow(enum overlap_way way, enum hook hook, uintptr_t site, const void *function,
                               uint64_t grid_xy, uint32_t grid_z, uint64_t block_xy, uint32_t block_z, void **arguments,
                               size_t shared, hipStream_t stream, hipEvent_t start, hipEvent_t stop, int flags) {
-    const struct hip_more more = {.start = start, .stop = stop, .flags = (uint32_t)flags};
-    REQUEST(0, arguments, NULL, &more, LOW(grid_xy), HIGH(grid_xy), grid_z, LOW(block_xy), HIGH(block_xy), block_z,
-            shared, stream);
+    const struct hip_more more = {{0, 0, 0}, (uint32_t)flags, start, stop, NULL};
+    REQUEST(0, arguments, NULL, &more, shared, stream);
+    hip_shape_pairs(&request, grid_xy, grid_z, block_xy, block_z);
     return hip_launch(&request);
 }
 
@@ -81,8 +92,9 @@ DRIVER_BODY hip_items_body_slow(enum overlap_way way, enum hook hook, uintptr_t 
                                 uint32_t items_x, uint32_t items_y, uint32_t items_z, uint32_t block_x,
                                 uint32_t block_y, uint32_t block_z, size_t shared, hipStream_t stream,
                                 void **parameters, void **extra, hipEvent_t start, hipEvent_t stop, uint32_t flags) {
-    const struct hip_more more = {.items = {items_x, items_y, items_z}, .start = start, .stop = stop, .flags = flags};
-    REQUEST(0, parameters, extra, &more, hip_groups(items_x, block_x), hip_groups(items_y, block_y),
-            hip_groups(items_z, block_z), block_x, block_y, block_z, shared, stream);
+    const struct hip_more more = {{items_x, items_y, items_z}, flags, start, stop, NULL};
+    REQUEST(0, parameters, extra, &more, shared, stream);
+    hip_shape(&request, hip_groups(items_x, block_x), hip_groups(items_y, block_y), hip_groups(items_z, block_z),
+              block_x, block_y, block_z);
     return hip_launch(&request);
 }

@@ -17,11 +17,14 @@ static inline __attribute__((always_inline)) uint64_t hip_word(enum overlap_way 
         return 0;
     if (by_table && this_thread.from)
         site = this_thread.from;
-    uint64_t word = direct_word(function, 0, threads, blocks, (uint32_t)shared, site);
+    const uint64_t found = direct_word(function, 0, threads, blocks, (uint32_t)shared, site);
+    uint64_t word = found;
     if (__builtin_expect(!(word & OVERLAP_WORD_DIRECT), 0))
         word = word_here(word, stream, hook == HOOK_hipLaunchKernel_spt ? STREAM_OF_HIP_THREAD : STREAM_OF_HIP_DEVICE);
-    if (__builtin_expect(!word, 0))
+    if (__builtin_expect(!word, 0)) {
+        this_thread.found = found;
         return 0;
+    }
     if (by_table)
         this_thread.from = 0;
     count_direct(shard, way, word);

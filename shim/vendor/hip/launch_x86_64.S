@@ -7,6 +7,7 @@
 
 #ifdef __x86_64__
     .hidden launch_cache, this_thread, real_functions, window_version
+
 /* Four forms of a call. FORM_call: rax = key without the page, r10 = blocks; changes r11. size_FORM, stream_FORM: where these two
  * arguments lie.
  */
@@ -86,8 +87,8 @@
     jne \miss
     .endm
 
-/* While the runtime has a table (the hook `table` has something behind it), what comes by another way goes to C, and comes again by that (way 3). Its caller is then whoever was
- * noted, if anybody. */
+/* While the runtime has a table (there is something behind the hook `table` in it), what comes by another way is passed on, and comes
+ * again by that (way 3); its caller is then whoever was noted, if anybody. A name that is in no table is for C meanwhile. */
     .macro launch_hip symbol, form, hook, table, way, row, whose, slow
     .type \symbol, @function
     .p2align 5
@@ -96,7 +97,7 @@
     endbr64
     .if \way != 3
     cmpq $0, real_functions + 32 * \table + 8 * 3(%rip)
-    jne .Lslow_\symbol
+    jne .Ltable_\symbol
     .endif
     \form\()_call .Lslow_\symbol
     .if \way == 3
@@ -114,17 +115,34 @@
     .endif
     test $0x4000000, %eax               /* direct */
     je .Lfound_\symbol
-    count_direct \row, .Lslow_\symbol
+    count_direct \row, .Lgiven_\symbol
     go_with .Lsize_\form(%rsp), \hook, \way
 .Lfound_\symbol:
     bt $51, %rax                        /* windowed */
-    jnc .Lslow_\symbol
+    jnc .Lgiven_\symbol
     mov this_thread@gottpoff(%rip), %r11
-    window_known %rax, %r11, .Lstream_\form(%rsp), \whose, .Lslow_\symbol
-    find_row \row, %r11, .Lslow_\symbol
-    in_window .Lsize_\form(%rsp), \hook, \way, .Lslow_\symbol
+    window_known %rax, %r11, .Lstream_\form(%rsp), \whose, .Lgiven_\symbol
+    find_row \row, %r11, .Lgiven_\symbol
+    in_window .Lsize_\form(%rsp), \hook, \way, .Lgiven_\symbol
+.Lgiven_\symbol:
+    mov this_thread@gottpoff(%rip), %r11
+    mov %rax, %fs:104(%r11)
 .Lslow_\symbol:
     jmp \slow
+.Ltable_\symbol:
+    .ifc \hook, \table
+    .if \way != 3
+    cmpq $0, real_functions + 32 * \hook + 8 * \way(%rip)
+    je .Lslow_\symbol
+    mov this_thread@gottpoff(%rip), %r11
+    cmpq $0, %fs:88(%r11)
+    jne 6f
+    mov (%rsp), %rax
+    mov %rax, %fs:88(%r11)
+6:  jmp *real_functions + 32 * \hook + 8 * \way(%rip)
+    .endif
+    .endif
+    jmp .Lslow_\symbol
     .cfi_endproc
     .size \symbol, . - \symbol
     .endm

@@ -1,13 +1,18 @@
 /* What hipGetProcAddress and hipGetDriverEntryPoint hand out: the runtime is asked first; it answers with a symbol of its own
- * (hip_device.cpp of ROCm's clr), so the address says which. */
+ * (hip_device.cpp of ROCm's clr), so the address says which. It finds that by dlsym, where we stand as well: then the answer is
+ * what we give out there. */
 #include "hip.h"
 
+static int row_of(const void *address) {
+    for (int hook = HOOK_CUDA_COUNT; overlap_is_ours((uintptr_t)address) && hook < HOOK_COUNT; hook++)
+        if (hip_thunk(OVERLAP_WAY_dlsym, (enum hook)hook) == address)
+            return hook;
+    return real_is(VENDOR_HIP, address) ? real_by_address(VENDOR_HIP, address) : -1;
+}
+
 static void replace(void **function) {
-    void *const address = *function;
-    if (!address || !overlap_armed() || !real_is(VENDOR_HIP, address))
-        return;
-    const int hook = real_by_address(VENDOR_HIP, address);
-    if (hook >= 0 && real_remember(OVERLAP_WAY_proc_address, (enum hook)hook, address))
+    const int hook = *function && overlap_armed() ? row_of(*function) : -1;
+    if (hook >= 0 && real_remember(OVERLAP_WAY_proc_address, (enum hook)hook, real_own((enum hook)hook)))
         *function = hip_thunk(OVERLAP_WAY_proc_address, (enum hook)hook);
 }
 

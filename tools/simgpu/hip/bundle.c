@@ -21,12 +21,12 @@ bool sim_runs_on(const struct gpu *gpu, int machine) {
     return false;
 }
 
-/* hipv4-amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-; the GPUs have no xnack. */
+/* hipv4-amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-, or with a word between the last two of `-`; the GPUs have no xnack. */
 static bool is_for(const char *target, const struct gpu *gpu) {
-    const char *const name = strstr(target, "--");
+    const char *const name = strstr(target, gpu->architecture);
     const size_t length = strlen(gpu->architecture);
-    return strstr(target, "amdgcn") != NULL && name != NULL && strncmp(name + 2, gpu->architecture, length) == 0 &&
-           (name[2 + length] == '\0' || name[2 + length] == ':') && strstr(name, "xnack+") == NULL;
+    return strstr(target, "amdgcn") != NULL && name != NULL && name > target && name[-1] == '-' &&
+           (name[length] == '\0' || name[length] == ':') && strstr(name, "xnack+") == NULL;
 }
 
 static CUresult load_bundle(const struct source *source, struct image *image) {

@@ -11,22 +11,34 @@
 
 enum overshoot { OVERSHOOT_ERROR, OVERSHOOT_ABORT, OVERSHOOT_STICKY };
 
-static enum overshoot overshoot(void) {
-    const char *const text = getenv("SIMGPU_HIP_OVERSHOOT");
-    if (text != NULL && strcmp(text, "error") == 0)
-        return OVERSHOOT_ERROR;
-    if (text != NULL && strcmp(text, "sticky") == 0)
-        return OVERSHOOT_STICKY;
-    if (text != NULL && strcmp(text, "abort") == 0)
-        return OVERSHOOT_ABORT;
-    return HIP_RELEASE >= 603 ? OVERSHOOT_ABORT : OVERSHOOT_ERROR;
+static enum overshoot overshoot = HIP_RELEASE >= 603 ? OVERSHOOT_ABORT : OVERSHOOT_ERROR;
+hipError_t hip_priority_error = hipErrorInvalidValue;
+
+CUresult sim_config_read_hip(void) {
+    static const char *const kinds[] = {"error", "abort", "sticky"};
+    const char *const text = getenv("SIMGPU_HIP_OVERSHOOT"), *const priority = getenv("SIMGPU_HIP_PRIORITY");
+    bool known = text == NULL || *text == '\0';
+    for (size_t i = 0; !known && i < 3; i++)
+        if ((known = strcmp(text, kinds[i]) == 0))
+            overshoot = (enum overshoot)i;
+    if (!known) {
+        sim_say("SIMGPU_HIP_OVERSHOOT: `%s` is not error, abort or sticky", text);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (priority == NULL || *priority == '\0')
+        return CUDA_SUCCESS;
+    hip_priority_error = hipErrorInvalidConfiguration;
+    if (strcmp(priority, "configuration") == 0)
+        return CUDA_SUCCESS;
+    sim_say("SIMGPU_HIP_PRIORITY: `%s` is not configuration", priority);
+    return CUDA_ERROR_INVALID_VALUE;
 }
 
 hipError_t hip_ended(void) {
     sim_lock();
     const bool died = sim_queue_died;
-    if (died && overshoot() == OVERSHOOT_ABORT) {
-        sim_say("Queue aborting with error : HSA_STATUS_ERROR_INVALID_ALLOCATION: the runtime asked for more group "
+    if (died && overshoot == OVERSHOOT_ABORT) {
+        sim_say("queue aborting with error : HSA_STATUS_ERROR_INVALID_ALLOCATION: the runtime asked for more group "
                 "segment (LDS) than a compute unit has. code: 0x1005 (SIMGPU_HIP_OVERSHOOT)");
         sim_log_flush();
         abort();
@@ -71,7 +83,7 @@ CUresult sim_launch_check(struct launch_request *request) {
         return hipErrorLaunchOutOfResources;
     request->overshoots = (size_t)image->static_shared + request->dynamic > (size_t)gpu->shared;
     if (request->overshoots)
-        return overshoot() == OVERSHOOT_ERROR ? hipErrorOutOfMemory : hipSuccess;
+        return overshoot == OVERSHOOT_ERROR ? hipErrorOutOfMemory : hipSuccess;
     const struct footprint footprint = sim_launch_footprint(request);
     return sim_occupancy(gpu, &footprint) > 0 ? hipSuccess : hipErrorLaunchOutOfResources;
 }

@@ -7,7 +7,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static CUcontext primary[MAX_DEVICES];
 
 static _Thread_local int chosen; /* by hipSetDevice */
-static _Thread_local bool bound;
 
 hipError_t hip_start(void) {
     return sim_is_initialized() ? hipSuccess : cuInit(0);
@@ -33,19 +32,15 @@ hipError_t hip_context_of(int device, CUcontext *context) {
 static hipError_t bind_to(int device) {
     CUcontext context = NULL;
     hipError_t result = hip_context_of(device, &context);
-    if (result == hipSuccess)
-        result = cuCtxSetCurrent(context);
-    bound = result == hipSuccess;
-    return result;
+    return result != hipSuccess ? result : cuCtxSetCurrent(context);
 }
 
+/* Another thread may have reset the device, and the program may have taken the context away. */
 hipError_t hip_ready(void) {
+    sim_lock();
+    const bool bound = sim_is_initialized() && sim_current_context() != NULL;
+    sim_unlock();
     return bound ? hipSuccess : bind_to(chosen);
-}
-
-bool hip_ready_again(void) {
-    bound = false;
-    return hip_ready() == hipSuccess;
 }
 
 static int current(void) {
@@ -110,7 +105,7 @@ hipError_t hip_hipCtxSynchronize(void) {
 
 /* The next call makes everything anew. */
 hipError_t hip_hipDeviceReset(void) {
-    hipError_t result = hip_ready();
+    const hipError_t result = hip_ready();
     if (result != hipSuccess)
         return result;
     const int device = current();
@@ -118,9 +113,7 @@ hipError_t hip_hipDeviceReset(void) {
     primary[device] = NULL;
     pthread_mutex_unlock(&lock);
     hip_forget_device(device);
-    result = cuDevicePrimaryCtxReset_v2(device);
-    bound = false;
-    return result;
+    return cuDevicePrimaryCtxReset_v2(device);
 }
 
 static hipError_t peer_context(int peer, CUcontext *context) {
@@ -154,6 +147,5 @@ hipError_t hip_hipCtxDestroy(hipCtx_t context) {
 
 hipError_t hip_hipCtxSetCurrent(hipCtx_t context) {
     const hipError_t result = hip_start();
-    bound = result == hipSuccess && context != NULL;
     return result != hipSuccess ? result : cuCtxSetCurrent(context);
 }

@@ -38,8 +38,6 @@ static hipError_t unsupported(const char *name, atomic_flag *said) {
         hipError_t result = hip_ready();                                                                               \
         if (result == hipSuccess)                                                                                      \
             result = call;                                                                                             \
-        if (result == hipErrorInvalidContext && hip_ready_again())                                                     \
-            result = call;                                                                                             \
         return hip_done(result);                                                                                       \
     }
 #define HIP(name, parameters, ...) PUT(name, parameters, hip_##name(__VA_ARGS__))

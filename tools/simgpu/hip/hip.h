@@ -33,13 +33,15 @@
 /* context.c */
 hipError_t hip_start(void); /* there are devices */
 hipError_t hip_ready(void); /* and this thread works on one */
-bool hip_ready_again(void); /* after "no context": somebody took it away, and now there is one again */
 hipError_t hip_context_of(int device, CUcontext *context);
 int hip_device_of(hipStream_t stream); /* of this thread, for a default stream */
 
 /* error.c */
 hipError_t hip_done(hipError_t result);
-hipError_t hip_ended(void); /* what a call that waits answers once a queue has died (check.c) */
+
+/* check.c */
+hipError_t hip_ended(void);           /* what a call that waits answers once a queue has died */
+extern hipError_t hip_priority_error; /* the answer to a priority for one launch */
 
 /* binary.c: what hipcc's code registers. */
 hipError_t hip_function(const void *host, int device, hipFunction_t *function);

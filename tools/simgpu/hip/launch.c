@@ -63,10 +63,19 @@ static hipError_t launch_locked(hipFunction_t function, struct launch_of *what) 
                              stream->context);
 }
 
+static bool captures(const struct launch_of *what) {
+    struct stream *stream;
+    sim_lock();
+    const bool found = sim_stream_of(what->stream, what->per_thread, sim_current_context(), &stream) == CUDA_SUCCESS;
+    const bool is = found && stream->capture != NULL;
+    sim_unlock();
+    return is;
+}
+
+/* In a capture, nodes of the graph record the events of a launch. */
 static hipError_t record(hipEvent_t event, const struct launch_of *what) {
-    if (event == NULL)
-        return hipSuccess;
-    return what->per_thread ? cuEventRecord_ptsz(event, what->stream) : cuEventRecord(event, what->stream);
+    enum { EXTERNAL = 1 };
+    return event != NULL ? cuEventRecordWithFlags(event, what->stream, captures(what) ? EXTERNAL : 0) : hipSuccess;
 }
 
 static hipError_t launch(hipFunction_t function, struct launch_of what) {
@@ -163,7 +172,7 @@ hipError_t hip__Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipSt
 enum { ATTRIBUTE_COOPERATIVE = 2, ATTRIBUTE_PRIORITY = 8 };
 
 /* The one attribute that counts is that of a cooperative launch. What a priority is answered with differs from release
- * to release: SIMGPU_HIP_PRIORITY=configuration takes the other of the two. */
+ * to release (SIMGPU_HIP_PRIORITY). */
 static hipError_t read_attributes(const hipLaunchAttribute *attributes, unsigned int count, bool *cooperative) {
     if (count > 0 && attributes == NULL)
         return hipErrorInvalidValue;
@@ -172,9 +181,7 @@ static hipError_t read_attributes(const hipLaunchAttribute *attributes, unsigned
             *cooperative = attributes[i].value.integer != 0;
             continue;
         }
-        const char *const text = getenv("SIMGPU_HIP_PRIORITY");
-        const bool other = attributes[i].id == ATTRIBUTE_PRIORITY && text != NULL && strcmp(text, "configuration") == 0;
-        return other ? hipErrorInvalidConfiguration : hipErrorInvalidValue;
+        return attributes[i].id == ATTRIBUTE_PRIORITY ? hip_priority_error : hipErrorInvalidValue;
     }
     return hipSuccess;
 }

@@ -7,11 +7,9 @@
 
 #include "hip.h"
 
-enum { PATCH = HIP_VERSION % 100000 };
-
 /* What rocprofiler-register wants: 10000 * major + 100 * minor + patch, and who says so. */
 static uint32_t import_version(void) {
-    return 10000 * (HIP_RELEASE / 100) + 100 * (HIP_RELEASE % 100) + PATCH % 100;
+    return 10000 * (HIP_RELEASE / 100) + 100 * (HIP_RELEASE % 100);
 }
 
 typedef int register_table(const char *name, uint32_t (*import)(void), uint32_t version, void **tables, uint64_t count,

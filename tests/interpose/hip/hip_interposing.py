@@ -1,0 +1,183 @@
+"""Small C programs on simulated HIP runtimes, with and without the library preloaded; as ../../programs/interposing.py.
+
+`hip` runs one: hip(words, policy) with the library and a report, hip(words) without it. Every simulated GPU has ten
+compute units, so 80 workgroups of the kernel k are one wave, and BLOCKS of them are several.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from interposing import Build, Done, report_of
+
+from pyshim.launch import plan
+from pyshim.launch.environment import environment
+
+ROOT = Path(__file__).resolve().parent.parent.parent.parent
+sys.path.insert(0, str(ROOT / "tools/simgpu/hip"))
+
+import code_object  # noqa: E402
+
+VERSIONS = ("5", "6", "7")
+WAYS = {"symbol": "LINKED", "dlsym": "DLSYM", "proc_address": "PROC", "driver_entry": "ENTRY"}
+BLOCKS, LDS, GRANULE, UNITS = 400, 65536, 512, 10
+NCCL = "ncclDevKernel_Generic_2"
+STATIC = {"s1": 1, "s40000": 40000, "s65536": 65536}
+KERNELS = [
+    code_object.Kernel(name, arguments=[8, 4], static_shared=STATIC.get(name, 0))
+    for name in ("k", "leave", "reads", *STATIC)
+] + [code_object.Kernel(NCCL, vgprs=248, agprs=32, static_shared=19808, arguments=[8, 4])]
+
+Hip = Callable[..., Done]
+
+
+def rule(
+    shape: str, more: str = "communication: {priority: inherit}", kernel: str = '"*"', when: str = "always"
+) -> str:
+    """A policy of one rule, but for its first lines."""
+    return f"when: {when}\n{more}\ncompute: [{{match: {{kernel: {kernel}}}, shape: {shape}}}]"
+
+
+ONE = rule("{blocks_per_sm: 1}")
+
+
+def smallest(blocks: int, static: int = 0) -> int:
+    """The smallest dynamic size with at most so many workgroups on a compute unit, by LDS alone."""
+    return next(size for size in range(LDS) if LDS // (-(-(size + static) // GRANULE) * GRANULE or 1) <= blocks)
+
+
+def runtime(version: str) -> Path:
+    return Path(plan.SIMULATED_RUNTIMES[int(version) - 5])
+
+
+class World:
+    """Programs, kernels and environments, each made once."""
+
+    def __init__(self, build: Build, clean: Mapping[str, str], folder: Path) -> None:
+        self.build, self.clean, self.folder = build, clean, folder
+        self.tables: dict[str, Mapping[str, str]] = {}
+        images = {arch: code_object.code_object(KERNELS, arch) for arch in ("gfx90a", "gfx942")}
+        self.fat, self.code = folder / "fat", folder / "code"
+        self.fat.write_bytes(code_object.bundle(images))
+        self.code.write_bytes(images["gfx90a"])
+
+    def _flags(self, version: str, way: str) -> list[str]:
+        return [f"-DWAY_{WAYS[way]}", f'-DRUNTIME="{runtime(version).name}"', f"-DVERSION={version}"]
+
+    def client(self, version: str = "7", way: str = "symbol") -> Path:
+        link = [runtime(version)] if way == "symbol" else []
+        return self.build(f"hip-client-{version}-{way}", "hip_client.c", *self._flags(version, way), link=link)
+
+    def plugin(self, version: str = "7", way: str = "symbol") -> Path:
+        link = [runtime(version)] if way == "symbol" else []
+        name = f"plugin-{version}-{way}.so"
+        return self.build.library(name, "hip_client.c", "-DPLUGIN", *self._flags(version, way), link=link)
+
+    def host(self) -> Path:
+        return self.build("hip-host", "hip_host.c")
+
+    def comm(self, name: str = "librccl.so.1") -> Path:
+        return self.build.library(name, "hip_comm.c", link=[runtime("7")])
+
+    def words(self, *kernels: str) -> list[str]:
+        """A module with kernels, as functions."""
+        return [f"code={self.code}", *(f"function={kernel}" for kernel in kernels)]
+
+    def hosts(self, *kernels: str) -> list[str]:
+        """A fat binary with kernels, as functions of the program."""
+        return [f"fat={self.fat}", *(f"host={kernel}" for kernel in kernels)]
+
+    def table(self, policy: str) -> Mapping[str, str]:
+        """policy: a shipped name, or the text of one, perhaps without its first lines."""
+        if policy not in self.tables:
+            asked = policy
+            if "\n" in policy or ":" in policy:
+                head = "" if policy.startswith("policy:") else 'policy: 1\nname: test\ngpu: ["AMD *"]\n'
+                asked = str(self.folder / f"policy{len(self.tables)}.yaml")
+                Path(asked).write_text(f"{head}{policy}\n", encoding="ascii")
+            many = [",".join(asked.split("+"))]
+            settings = plan.make(plan.Request(policy=many[0]), self.clean).settings
+            self.tables[policy] = environment(self.clean, settings)
+        return self.tables[policy]
+
+
+def runner(world: World, folder: Path) -> Hip:
+    numbers = itertools.count()
+
+    def run(
+        words: Sequence[Any] = (),
+        policy: str | None = None,
+        version: str = "7",
+        way: str = "symbol",
+        program: Any = None,
+        gpu: str = "mi250x",
+        env: Mapping[str, str | None] | None = None,
+        preload: str = "{}",
+    ) -> Done:
+        number = next(numbers)
+        log, pages = folder / f"{number}.launches", folder / f"report{number}"
+        made = dict(world.clean if policy is None else world.table(policy))
+        made |= {"SIMGPU": gpu, "SIMGPU_LAUNCHES": str(log), "SIMGPU_MULTIPROCESSORS": str(UNITS)}
+        paths = [str(path.parent) for path in map(runtime, (version, *VERSIONS))]
+        made["LD_LIBRARY_PATH"] = ":".join([*paths, str(world.build.folder)])
+        if policy is not None:
+            pages.mkdir()
+            made |= {"OVERLAP_REPORT": str(pages), "OVERLAP_RUN_ID": "0123456789abcdef"}
+        made["LD_PRELOAD"] = preload.format(plan.LIBRARY if policy is not None else "")
+        made |= {name: value for name, value in (env or {}).items() if value is not None}
+        for name in [name for name, value in (env or {}).items() if value is None]:
+            made.pop(name, None)
+        command = [str(word) for word in (program or world.client(version, way), *words)]
+        ran = subprocess.run(command, env=made, capture_output=True, text=True, timeout=60, check=False)
+        lines = log.read_text().splitlines() if log.exists() else []
+        done = Done(ran.returncode, ran.stdout, ran.stderr, [json.loads(line) for line in lines])
+        if pages.is_dir() and any(pages.glob("*.page")):
+            done.report = report_of(pages)
+        return done
+
+    return run
+
+
+def by_kernel(done: Done) -> dict[str, list[int]]:
+    """The dynamic sizes of a kernel's launches, in order."""
+    found: dict[str, list[int]] = {}
+    for launch in done.launches:
+        found.setdefault(launch["kernel"], []).append(launch["dynamic_shared"])
+    return found
+
+
+# ---- The runtime's table of functions ----
+
+REGISTER = {"SIMGPU_HIP_TABLE": "register"}
+PLACES = dict(re.findall(r"TABLE\((\w+), (\d+)\)", (ROOT / "shim/vendor/hip/table.def").read_text(encoding="ascii")))
+
+
+def profiler_as(world: World, name: str, *flags: str) -> Path:
+    places = (f"-DPLACE_HOST={PLACES['hipLaunchKernel']}", f"-DPLACE_MODULE={PLACES['hipModuleLaunchKernel']}")
+    return world.build.library(name, "hip_profiler.c", *places, *flags)
+
+
+def shaped_once(done: Done, bare: Done, way: str, launches: int = 7) -> None:
+    """The program saw the same; every launch was made once, with our size, and counted once."""
+    assert done.status == bare.status == 0, done.stderr
+    assert seen(done) == seen(bare)
+    assert bare.sizes == [0] * launches
+    assert done.sizes == [smallest(1)] * launches
+    assert done.ways == {way: launches}
+    assert (done.totals["shaped"], done.totals["refused"]) == (launches, 0)
+
+
+def seen(done: Done) -> list[str]:
+    return [line for line in done.stdout.splitlines() if not line.startswith(("profiler", "member"))]
+
+
+def told(done: Done) -> str:
+    """What the profiler says."""
+    return next(line for line in done.stdout.splitlines() if line.startswith("profiler"))

@@ -1,0 +1,352 @@
+/* A program that does to a HIP runtime what its arguments say, one word each, and prints what every call answered.
+ *
+ *   code=FILE function=K  a module, and its kernel K by hipModuleGetFunction
+ *   fat=FILE host=K       a fat binary of the program, and a function of the program that stands for its kernel K
+ *   alias=K               from now on K is what hipGetFuncBySymbol makes of it       first=K  ...what it was at first
+ *   nobody=K none=K       K is a function of the program that is no kernel, or NULL    wild=K  a handle of nothing
+ *   launch ext items coop exc graph = K,blocks,threads,dynamic,stream    repeat=N  of the next launch
+ *   ask=K,threads,dynamic occupancy                   available=K,blocks,threads
+ *   unload                the last module             unregister  the last fat binary
+ *   stream=P              with a priority (0: the default stream)    plain flags=F   without    priority=S  which it has
+ *   mask=HEX:HEX...       a stream with a mask        masked=S,WORDS  its mask
+ *   record=S wait=S       an event behind stream S; stream S waits for the last event
+ *   stops=K,blocks,stream a launch that records an event behind its kernel
+ *   device=N count sync   library=PATH  calls liblaunch=, libstream=F, libpriority=P of that
+ *   fork .. join          the words between them in a child       thread .. end_thread  in a thread
+ *   exec                  the rest in a new program
+ *   default=NAME          what dlsym(RTLD_DEFAULT) answers
+ * Built with -DPLUGIN it is a library whose plugin_main() does it.
+ */
+#include "hip_client.h"
+
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MOST = 64, FIELDS = 8 };
+#if VERSION == 5
+#define ITEMS_LAUNCH                                                                                                   \
+    HIP(_Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j)
+#else
+#define ITEMS_LAUNCH HIP(hipExtModuleLaunchKernel)
+#endif
+
+static struct kernel {
+    char name[128];
+    const void *handle;
+    bool is_host;
+} kernels[MOST];
+static hipStream_t streams[MOST];
+static int kernel_count, stream_count = 1, repeat = 1;
+static hipModule_t module;
+static hipEvent_t event;
+static void **binary, *other;
+static uint64_t a;
+static uint32_t b;
+static void *parameters[] = {&a, &b};
+static long fields[FIELDS];
+static char first[256];
+
+static struct kernel *find_kernel(const char *name) {
+    for (int i = kernel_count - 1; i >= 0; i--)
+        if (strcmp(kernels[i].name, name) == 0)
+            return &kernels[i];
+    printf("no kernel %s\n", name);
+    exit(5);
+}
+
+static void add_kernel(const char *name, const void *handle, bool is_host) {
+    struct kernel *made = &kernels[kernel_count++];
+    snprintf(made->name, sizeof made->name, "%s", name);
+    made->handle = handle;
+    made->is_host = is_host;
+}
+
+static void *read_file(const char *name) {
+    enum { SIZE = 1 << 17 };
+    FILE *file = fopen(name, "rb");
+    char *bytes = calloc(1, SIZE);
+    if (!file || fread(bytes, 1, SIZE, file) == 0)
+        exit(6);
+    fclose(file);
+    return bytes;
+}
+
+static hipError_t register_binary(const char *file) {
+    static struct {
+        uint32_t magic, version;
+        const void *data, *unused;
+    } wrappers[MOST];
+    static int count;
+    wrappers[count].magic = 0x48495046;
+    wrappers[count].version = 1;
+    wrappers[count].data = read_file(file);
+    binary = HIP(__hipRegisterFatBinary)(&wrappers[count++]);
+    return binary ? 0 : 1;
+}
+
+static void register_host(const char *name) {
+    static char hosts[MOST][16];
+    static int count;
+    HIP(__hipRegisterFunction)(binary, hosts[count], strdup(name), strdup(name), 0, NULL, NULL, NULL, NULL, NULL);
+    add_kernel(name, hosts[count++], true);
+}
+
+static hipError_t run_node(const struct kernel *kernel, uint32_t blocks, uint32_t threads, uint32_t dynamic,
+                           hipStream_t stream) {
+    const hipKernelNodeParams params = {.func = kernel->handle,
+                                        .gridDim = {blocks, 1, 1},
+                                        .blockDim = {threads, 1, 1},
+                                        .kernelParams = parameters,
+                                        .sharedMemBytes = dynamic};
+    typedef hipError_t create(hipGraph_t *, unsigned);
+    hipGraph_t graph = NULL;
+    hipGraphNode_t node = NULL;
+    hipGraphExec_t exec = NULL;
+#ifdef WAY_LINKED
+    extern create hipGraphCreate;
+    hipError_t result = hipGraphCreate(&graph, 0);
+#else
+    hipError_t result = ((create *)runtime_symbol("hipGraphCreate"))(&graph, 0);
+#endif
+    if (!result)
+        result = HIP(hipGraphAddKernelNode)(&node, graph, NULL, 0, &params);
+    if (!result)
+        result = HIP(hipGraphInstantiate)(&exec, graph, NULL, NULL, 0);
+    return result ? result : HIP(hipGraphLaunch)(exec, stream);
+}
+
+static hipError_t launch(const char *how, const struct kernel *kernel, uint32_t blocks, uint32_t threads,
+                         uint32_t dynamic, hipStream_t stream) {
+    const dim3 grid = {blocks, 1, 1}, block = {threads, 1, 1};
+    void *function = (void *)kernel->handle;
+    if (strcmp(how, "graph") == 0)
+        return run_node(kernel, blocks, threads, dynamic, stream);
+    if (kernel->is_host && strcmp(how, "coop") == 0)
+        return HIP(hipLaunchCooperativeKernel)(function, grid, block, parameters, dynamic, stream);
+    if (kernel->is_host && strcmp(how, "ext") == 0)
+        return HIP(hipExtLaunchKernel)(function, XY(blocks, 1), 1, XY(threads, 1), 1, parameters, dynamic, stream, NULL,
+                                       NULL, 0);
+    if (kernel->is_host)
+        return HIP(hipLaunchKernel)(function, XY(blocks, 1), 1, XY(threads, 1), 1, parameters, dynamic, stream);
+    if (strcmp(how, "items") == 0)
+        return ITEMS_LAUNCH(function, blocks * threads, 1, 1, threads, 1, 1, dynamic, stream,
+                                             parameters, NULL, NULL, NULL, 0);
+    return HIP(hipModuleLaunchKernel)(function, blocks, 1, 1, threads, 1, 1, dynamic, stream, parameters, NULL);
+}
+
+static void launch_words(const char *how) {
+    const struct kernel *kernel = find_kernel(first);
+    for (; repeat > 0; repeat--)
+        printf("%s %s: %d\n", how, first,
+               launch(how, kernel, (uint32_t)fields[0], (uint32_t)fields[1], (uint32_t)fields[2], streams[fields[3]]));
+    repeat = 1;
+}
+
+static void library_words(const char *word) {
+    typedef int of_function(void *function, unsigned blocks, unsigned dynamic, void *stream);
+    typedef void *of_number(int number);
+    void *call = dlsym(other, word);
+    if (strcmp(word, "liblaunch") == 0)
+        printf("%s: %d\n", word,
+               ((of_function *)call)((void *)find_kernel(first)->handle, (unsigned)fields[0], (unsigned)fields[2],
+                                     streams[fields[3]]));
+    else
+        streams[stream_count++] = ((of_number *)call)(atoi(first));
+}
+
+static hipError_t make_stream(const char *word, char *value) {
+    hipStream_t *made = &streams[stream_count++];
+    uint32_t mask[MOST], words = 0;
+    if (strcmp(word, "stream") == 0)
+        return HIP(hipStreamCreateWithPriority)(made, 1, atoi(value));
+    if (strcmp(word, "plain") == 0)
+        return HIP(hipStreamCreate)(made);
+    if (strcmp(word, "flags") == 0)
+        return HIP(hipStreamCreateWithFlags)(made, (uint32_t)atoi(value));
+    for (char *at = strtok(value, ":"); at; at = strtok(NULL, ":"))
+        mask[words++] = (uint32_t)strtoul(at, NULL, 16);
+    return HIP(hipExtStreamCreateWithCUMask)(made, words, mask);
+}
+
+static hipError_t about_streams(const char *word, char *value, bool *known) {
+    uint32_t mask[MOST] = {0};
+    int number = -9;
+    hipError_t result;
+    if (strcmp(word, "priority") == 0) {
+        result = HIP(hipStreamGetPriority)(streams[atoi(value)], &number);
+        printf("priority %d\n", number);
+    } else if (strcmp(word, "masked") == 0) {
+        result = HIP(hipExtStreamGetCUMask)(streams[atoi(first)], (uint32_t)fields[0], mask);
+        for (long i = 0; i < fields[0]; i++)
+            printf("mask %08x\n", mask[i]);
+    } else if (strcmp(word, "record") == 0) {
+        result = HIP(hipEventCreateWithFlags)(&event, 2);
+        result = result ? result : HIP(hipEventRecord)(event, streams[atoi(value)]);
+    } else if (strcmp(word, "wait") == 0)
+        result = HIP(hipStreamWaitEvent)(streams[atoi(value)], event, 0);
+    else if (strcmp(word, "stops") == 0) {
+        result = HIP(hipEventCreateWithFlags)(&event, 2);
+        result = result ? result
+                        : HIP(hipExtLaunchKernel)(find_kernel(first)->handle, XY(fields[0], 1), 1, XY(256, 1), 1,
+                                                  parameters, 0, streams[fields[1]], NULL, event, 0);
+    } else if (strcmp(word, "stream") == 0 || strcmp(word, "plain") == 0 || strcmp(word, "flags") == 0 ||
+               strcmp(word, "mask") == 0)
+        result = make_stream(word, value);
+    else
+        return *known = false, 0;
+    return result;
+}
+
+static hipError_t about_kernels(const char *word, char *value, bool *known) {
+    hipError_t result = 0;
+    hipFunction_t function = NULL;
+    int blocks = -1;
+    size_t bytes = 0;
+    if (strcmp(word, "code") == 0)
+        result = HIP(hipModuleLoadData)(&module, read_file(value));
+    else if (strcmp(word, "function") == 0) {
+        result = HIP(hipModuleGetFunction)(&function, module, value);
+        add_kernel(value, function, false);
+    } else if (strcmp(word, "fat") == 0)
+        result = register_binary(value);
+    else if (strcmp(word, "host") == 0)
+        register_host(value);
+    else if (strcmp(word, "nobody") == 0 || strcmp(word, "none") == 0)
+        add_kernel(value, word[2] == 'b' ? (const void *)read_file : NULL, true);
+    else if (strcmp(word, "wild") == 0)
+        add_kernel(value, (const void *)0x12340, false);
+    else if (strcmp(word, "first") == 0) {
+        for (int i = kernel_count - 1; i >= 0; i--)
+            if (strcmp(kernels[i].name, value) == 0)
+                kernels[kernel_count] = kernels[i];
+        kernel_count++;
+    }
+#if VERSION >= 7
+    else if (strcmp(word, "alias") == 0) {
+        result = HIP(hipGetFuncBySymbol)(&function, find_kernel(value)->handle);
+        add_kernel(value, function, false);
+    } else if (strcmp(word, "available") == 0) {
+        result = HIP(hipOccupancyAvailableDynamicSMemPerBlock)(&bytes, find_kernel(first)->handle, (int)fields[0],
+                                                               (int)fields[1]);
+        printf("available %zu\n", bytes);
+    }
+#endif
+    else if (strcmp(word, "ask") == 0) {
+        const struct kernel *kernel = find_kernel(first);
+        result = kernel->is_host ? HIP(hipOccupancyMaxActiveBlocksPerMultiprocessor)(
+                                       &blocks, kernel->handle, (int)fields[0], (size_t)fields[1])
+                                 : HIP(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor)(
+                                       &blocks, (void *)kernel->handle, (int)fields[0], (size_t)fields[1]);
+        printf("blocks %d\n", blocks);
+    } else if (strcmp(word, "unload") == 0)
+        result = HIP(hipModuleUnload)(module);
+    else if (strcmp(word, "unregister") == 0)
+        HIP(__hipUnregisterFatBinary)(binary);
+    else
+        *known = false;
+    (void)bytes;
+    return result;
+}
+
+static void do_word(char *word) {
+    char *value = strchr(word, '='), *at = value;
+    static char text[4096];
+    bool known = true;
+    hipError_t result;
+    if (value)
+        *value++ = 0;
+    snprintf(text, sizeof text, "%s", value ? value : "");
+    memset(fields, 0, sizeof fields);
+    snprintf(first, sizeof first, "%.*s", (int)strcspn(text, ","), text);
+    at = strchr(text, ',');
+    for (int i = 0; at && i < FIELDS; i++, at = strchr(at, ','))
+        fields[i] = strtol(at + 1, &at, 0);
+    if (strcmp(word, "repeat") == 0)
+        repeat = atoi(text);
+    else if (strstr("launch ext items coop graph", word))
+        launch_words(word);
+    else if (strncmp(word, "lib", 3) == 0 && other)
+        library_words(word);
+    else if (strcmp(word, "library") == 0)
+        printf("library: %d\n", !(other = dlopen(text, RTLD_NOW | RTLD_LOCAL)));
+    else if (strcmp(word, "default") == 0)
+        printf("%s: %s\n", text, dlsym(RTLD_DEFAULT, text) ? "found" : "none");
+    else if (strcmp(word, "device") == 0)
+        printf("device: %d\n", HIP(hipSetDevice)(atoi(text)));
+    else if (strcmp(word, "sync") == 0)
+        printf("sync: %d\n", HIP(hipDeviceSynchronize)());
+    else if (strcmp(word, "count") == 0) {
+        int count = -1;
+        printf("count: %d", HIP(hipGetDeviceCount)(&count));
+        printf(" %d\n", count);
+    } else {
+        result = about_kernels(word, text, &known);
+        if (!known) {
+            known = true;
+            result = about_streams(word, text, &known);
+        }
+        printf("%s: %d\n", known ? word : "what?", known ? result : 9);
+    }
+}
+
+static void do_words(char **words);
+
+static void *in_thread(void *words) {
+    do_words(words);
+    return NULL;
+}
+
+/* The words up to `end`, by somebody else; where they go on. */
+static char **apart(char **words, const char *end, bool forks) {
+    char **last = words;
+    while (strcmp(*last, end) != 0)
+        last++;
+    *last = NULL;
+    fflush(stdout);
+    if (forks) {
+        const pid_t child = fork();
+        int status = 0;
+        if (child == 0) {
+            do_words(words);
+            exit(0);
+        }
+        waitpid(child, &status, 0);
+        printf("child: %d\n", status);
+    } else {
+        pthread_t thread;
+        pthread_create(&thread, NULL, in_thread, words);
+        pthread_join(thread, NULL);
+    }
+    return last + 1;
+}
+
+static char *self = "";
+
+static void do_words(char **words) {
+    while (*words) {
+        char *word = strdup(*words++);
+        if (strcmp(word, "fork") == 0)
+            words = apart(words, "join", true);
+        else if (strcmp(word, "thread") == 0)
+            words = apart(words, "end_thread", false);
+        else if (strcmp(word, "exec") == 0) {
+            fflush(stdout);
+            *--words = self;
+            execv(self, words);
+        } else
+            do_word(word);
+    }
+}
+
+#ifdef PLUGIN
+__attribute__((visibility("default"))) void plugin_main(char **words) {
+    do_words(words);
+}
+#else
+int main(int argc, char **argv) {
+    self = argv[0];
+    do_words(argv + (argc > 0));
+    return 0;
+}
+#endif

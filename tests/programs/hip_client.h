@@ -1,0 +1,78 @@
+/* HIP's functions, reached in the way that the build says: HIP(name)(arguments).
+ *   WAY_LINKED  by the object's own procedure linkage table; it is linked to a runtime
+ *   WAY_DLSYM   by dlopen (HIP_OPEN: local, global, noload) and dlsym
+ *   WAY_PROC    by hipGetProcAddress
+ *   WAY_ENTRY   by hipGetDriverEntryPoint
+ * RUNTIME: its SONAME; VERSION: the number in it.
+ */
+#pragma once
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../shim/vendor/hip/hip_abi.h"
+
+#define DRIVER(name, body, parameters, ...) typedef hipError_t type_##name parameters;
+#include "../../shim/vendor/hip/driver.def"
+#undef DRIVER
+typedef hipError_t type_hipGetDeviceCount(int *), type_hipStreamGetPriority(hipStream_t, int *);
+typedef hipError_t type_hipExtStreamGetCUMask(hipStream_t, uint32_t, uint32_t *), type_hipGetLastError(void);
+typedef void **type___hipRegisterFatBinary(const void *);
+typedef void type___hipRegisterFunction(void **, const void *, char *, const char *, unsigned, void *, void *, void *,
+                                        void *, int *);
+
+#ifdef WAY_LINKED
+extern type_hipGetDeviceCount hipGetDeviceCount;
+extern type_hipStreamGetPriority hipStreamGetPriority;
+extern type_hipExtStreamGetCUMask hipExtStreamGetCUMask;
+extern type___hipRegisterFatBinary __hipRegisterFatBinary;
+extern type___hipRegisterFunction __hipRegisterFunction;
+#define DRIVER(name, body, parameters, ...) extern type_##name name;
+#include "../../shim/vendor/hip/driver.def"
+#undef DRIVER
+#define HIP(name) name
+#else
+static inline void *runtime_open(void) {
+    static void *opened;
+    const char *how = getenv("HIP_OPEN") ? getenv("HIP_OPEN") : "local";
+    const int flags = strcmp(how, "global") == 0   ? RTLD_GLOBAL
+                      : strcmp(how, "noload") == 0 ? RTLD_LOCAL | RTLD_NOLOAD
+                                                   : RTLD_LOCAL;
+    if (!opened)
+        opened = dlopen(RUNTIME, RTLD_NOW | flags);
+    if (!opened) {
+        printf("no runtime\n");
+        exit(4);
+    }
+    return opened;
+}
+static inline void *found_at(void *address, const char *name) {
+    if (!address) {
+        printf("no %s\n", name);
+        exit(4);
+    }
+    return address;
+}
+static inline void *runtime_symbol(const char *name) {
+    void *address = NULL;
+    int status = 0;
+    (void)status;
+#ifdef WAY_PROC
+    type_hipGetProcAddress *ask = (type_hipGetProcAddress *)dlsym(runtime_open(), "hipGetProcAddress");
+    ask(name, &address, 600, 0, &status);
+#elif defined WAY_ENTRY
+    type_hipGetDriverEntryPoint *ask = (type_hipGetDriverEntryPoint *)dlsym(runtime_open(), "hipGetDriverEntryPoint");
+    ask(name, &address, 0, &status);
+#else
+    address = dlsym(runtime_open(), name);
+#endif
+    return found_at(address, name);
+}
+#define HIP(name) ((type_##name *)runtime_symbol(#name))
+#endif
+
+#define XY(x, y) ((uint64_t)(y) << 32 | (uint32_t)(x)) /* two members of a dim3, as it is passed */

@@ -2,6 +2,7 @@
  * Prints the dynamic bytes that each was made with; fails if anything else is not what was asked for. Upper halves of arguments
  * that have only 32 bits hold garbage, as they may.
  */
+#include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -21,7 +21,7 @@ def one(name: str, file: str, old: str, new: str, *tests: str) -> Mutant:
 CORE, CUDA, SYS, INTERPOSE = "shim/core", "shim/vendor/cuda", "shim/sys", "tests/interpose"
 TABLE, NAMES, DECIDE = (f"tests/core/test_{name}.py" for name in ("table", "names", "decide"))
 THREADS, EXPORTS = "tests/core/test_threads.py", "tests/structure/test_exports.py"
-HOT = f"{CUDA}/launch_x86_64.S"
+HOT = "shim/vendor/common/hot_x86_64.S"
 
 MUTANTS = [
     # ---- Symbols and the dynamic loader ----

@@ -14,11 +14,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from interpreter import Interpreter
 from targets import Target, compile_to, environment_of
 
-# Both vendors, and both ways in; of HIP an old runtime that knows only one, and the newest.
+# Both vendors, and both ways in. HIP 5 cannot do all that the rows need: test_command.py.
 TARGETS = {
     "symbol": Target(),
     "proc_address": Target(proc_address=True),
-    "hip5-symbol": Target("amd", runtime=5),
+    "hip6-symbol": Target("amd", runtime=6),
     "hip7-proc_address": Target("amd", proc_address=True, runtime=7),
 }
 

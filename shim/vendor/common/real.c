@@ -156,6 +156,14 @@ void *overlap_vendor_symbol(int hook, void *real) {
     return vendor_thunk(vendor, OVERLAP_WAY_dlsym, (enum hook)hook);
 }
 
+bool overlap_vendor_behind(int hook) {
+    if (hook >= TABLE_NAMES)
+        return table_symbol(hook) != OVERLAP_NO_SYMBOL;
+    if (hook >= HOOK_COUNT)
+        return runtime_is_behind(hook - HOOK_COUNT);
+    return overlap_next_symbol(hook_names[hook], prefix_of(hook_vendor((enum hook)hook))) != NULL;
+}
+
 bool overlap_vendor_present(void) {
     struct overlap_object object;
     return overlap_object_named(prefix_of(VENDOR_CUDA), &object) ||

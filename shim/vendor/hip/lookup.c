@@ -12,7 +12,8 @@ static int row_of(const void *address) {
 
 static void replace(void **function) {
     const int hook = *function && overlap_armed() ? row_of(*function) : -1;
-    if (hook >= 0 && real_remember(OVERLAP_WAY_proc_address, (enum hook)hook, real_own((enum hook)hook)))
+    /* The exported one, not what is behind it in a table: it has to come by there. */
+    if (hook >= 0 && real_remember(OVERLAP_WAY_proc_address, (enum hook)hook, real_exports[hook]))
         *function = hip_thunk(OVERLAP_WAY_proc_address, (enum hook)hook);
 }
 

@@ -58,6 +58,15 @@ class Target(NamedTuple):
         return ["-DVENDOR_AMD", f"-DRUNTIME={self.runtime}", f'-DCODE="{code}"']
 
 
+# What tests run with. HIP 5 cannot do all that some of them need: test_command.py.
+TARGETS = {
+    "symbol": Target(),
+    "proc_address": Target(proc_address=True),
+    "hip6-symbol": Target("amd", runtime=6),
+    "hip7-proc_address": Target("amd", proc_address=True, runtime=7),
+}
+
+
 def kernels() -> bytes:
     """The two of the program, for HIP: one takes what RCCL's takes."""
     both = [

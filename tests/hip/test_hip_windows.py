@@ -1,4 +1,4 @@
-"""Overlap windows in front of real HIP runtimes: only GEMMs that can overlap communication get more LDS in their packets."""
+"""Overlap windows in front of real HIP runtimes: only GEMMs that can overlap communication get more LDS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Static and dynamic LDS never exceed what there is, whatever the runtime lets pass; its own mistakes stay.
+"""LDS, static and dynamic, never exceeds what there is, whatever the runtime lets pass; a program's own mistakes stay.
 
 The runtime of 7 takes every sum, and its queue dies of one that is too much, which ends the process.
 """

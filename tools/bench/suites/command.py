@@ -20,7 +20,7 @@ from pathlib import Path
 from pyshim.cli import ui
 from pyshim.errors import FINDINGS, USAGE, OverlapError
 from pyshim.policy import library
-from pyshim.policy.gpus import known
+from pyshim.policy.gpus import NVIDIA, known
 from suites import text, variants
 from suites.arms import Bench, built
 from suites.invented import invented
@@ -153,7 +153,7 @@ def chosen_programs(wanted: Sequence[str]) -> tuple[Program, ...]:
 def chosen_cases(gpus: Sequence[str], policies: Sequence[str]) -> list[Case]:
     """The policies of each GPU. One that was named together with a GPU it is not for runs there all the same: it only
     observes."""
-    simulated = {gpu.key: gpu for gpu in known() if gpu.simulated}
+    simulated = {gpu.key: gpu for gpu in known() if gpu.simulated and gpu.vendor == NVIDIA}  # the programs are CUDA's
     chosen = _chosen("simulated GPU", gpus, tuple(simulated)) or tuple(simulated)
     shipped = [name for key in simulated for name in policies_of(key)]
     files = [item for item in policies if "/" in item or Path(item).is_file()]

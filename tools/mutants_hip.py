@@ -44,8 +44,8 @@ HIP_MUTANTS = [
     _one(
         "cooperative launches of HIP are like others",
         f"{_HIP}/launch.c",
-        "    REQUEST(OVERLAP_LAUNCH_COOPERATIVE, ",
-        "    REQUEST(0, ",
+        "    REQUEST(OVERLAP_LAUNCH_COOPERATIVE, arguments",
+        "    REQUEST(0, arguments",
         f"{_TESTS}/test_hip_ways.py::test_cooperative_launches_are_left_alone",
     ),
     _one(

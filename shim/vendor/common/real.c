@@ -54,6 +54,7 @@ static bool adopt(enum vendor vendor, const struct overlap_object *object) {
     uint32_t none = 0;
     if (!__atomic_compare_exchange_n(&known[vendor].state, &none, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
         return overlap_wait(&known[vendor].state, 2) && known[vendor].object.base == object->base;
+    overlap_object_pin(object->start); /* whoever has met it may close it, and we go on calling it */
     known[vendor].object = *object;
     for (int hook = first_of(vendor); hook < end_of(vendor); hook++)
         __atomic_store_n(&real_exports[hook], overlap_object_symbol(object, hook_names[hook]), __ATOMIC_RELEASE);

@@ -12,12 +12,6 @@
         hip_is_refusal(result_) ? hip_settle(before_, result_) : result_;                                              \
     })
 
-/* For our own calls. Where the runtime has a table, its exported functions would come back to us by it. */
-static void *own(enum hook hook) {
-    void *behind = __atomic_load_n(&real_functions[hook][REAL_TABLE], __ATOMIC_ACQUIRE);
-    return behind ? behind : real_own(hook);
-}
-
 /* ---- What the shared half asks ---- */
 
 hipError_t hip_graph_nodes(hipGraph_t graph, hipGraphNode_t *nodes, size_t *count) {
@@ -40,7 +34,7 @@ static bool is_kernel(hipGraphNode_t node) {
 }
 
 static bool params_of(hipGraphNode_t node, hipKernelNodeParams *params) {
-    type_hipGraphKernelNodeGetParams *get = own(HOOK_hipGraphKernelNodeGetParams);
+    type_hipGraphKernelNodeGetParams *get = real_own(HOOK_hipGraphKernelNodeGetParams);
     memset(params, 0, sizeof *params);
     return get && is_kernel(node) && HIP_ASK(get(node, params)) == VENDOR_SUCCESS;
 }
@@ -55,7 +49,7 @@ const struct handle *hip_node_kernel(hipGraphNode_t node, uint32_t *shown) {
 
 /* The runtime's own arguments are handed back to it, which it knows by their address. */
 bool hip_node_resize(hipGraphNode_t node, uint32_t dynamic) {
-    type_hipGraphKernelNodeSetParams *set = own(HOOK_hipGraphKernelNodeSetParams);
+    type_hipGraphKernelNodeSetParams *set = real_own(HOOK_hipGraphKernelNodeSetParams);
     hipKernelNodeParams params;
     if (!set || !params_of(node, &params))
         return false;

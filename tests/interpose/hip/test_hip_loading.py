@@ -59,10 +59,18 @@ def test_closed_and_opened_again(way: str, world: World, hip: Hip) -> None:
     assert done.sizes == [smallest(1)] * 2
 
 
-BY_SYMBOL = pytest.mark.xfail(strict=True, reason="all that is called by symbol goes to the first runtime that was met")
+@pytest.mark.parametrize("way", ["symbol", "dlsym"])
+def test_a_runtime_that_was_closed_after_a_look(way: str, world: World, hip: Hip) -> None:
+    """What was noted of it then must not be called any more, wherever it is by now."""
+    probe = world.build("hip-probe", "hip_probe.c")
+    words = [runtime("7"), world.plugin("7", way), *world.words("k"), LAUNCH, "sync"]
+    bare, done = hip(words, program=probe), hip(words, ONE, program=probe)
+    assert bare.stdout.endswith("launch k: 0\nsync: 0\n")
+    same(done, bare, but=["dynamic_shared"])
+    assert done.sizes == [smallest(1)]
 
 
-@pytest.mark.parametrize("way", [pytest.param("symbol", marks=BY_SYMBOL), "dlsym"])
+@pytest.mark.parametrize("way", ["symbol", "dlsym"])
 @pytest.mark.parametrize("versions", [("6", "7"), ("7", "5")])
 def test_two_runtimes_in_one_process(way: str, versions: tuple[str, str], world: World, hip: Hip) -> None:
     """A program's own and one that a package has brought: each library is served by its own."""

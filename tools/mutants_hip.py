@@ -109,15 +109,26 @@ HIP_MUTANTS = [
         _LOADING,
     ),
     # ---- LDS ----
-    _one(
+    Mutant(
         "static LDS is not counted",
-        f"{_HIP}/answers.c",
-        "device->gpu.shared_optin > (uint32_t)shared ? device->gpu.shared_optin - (uint32_t)shared : 0;",
-        "device->gpu.shared_optin;",
-        _LDS,
+        (
+            (f"{_HIP}/answers.c", "footprint.static_shared = (uint32_t)shared;", "footprint.static_shared = 0;"),
+            (
+                f"{_HIP}/answers.c",
+                "? device->gpu.shared_optin - (uint32_t)shared : 0;",
+                "? device->gpu.shared_optin : 0;",
+            ),
+        ),
+        (_LDS,),
     ),
     # ---- Streams ----
-    _one("masks become empty", f"{_HIP}/stream.c", "    return taken && left;", "    return taken || left;", _STREAMS),
+    _one(
+        "the lowest compute units are reserved",
+        f"{_HIP}/stream.c",
+        "first = device->gpu.multiprocessors - policy->reserve_cus;",
+        "first = policy->reserve_cus;",
+        _STREAMS,
+    ),
     _one("long masks stay", f"{_HIP}/stream.c", "enum { MASK_WORDS = 64 }", "enum { MASK_WORDS = 32 }", _STREAMS),
     _one(
         "masks of communication are reduced", f"{_HIP}/stream.c", " || communicates(policy, site) ||", " ||", _STREAMS
@@ -131,9 +142,9 @@ HIP_MUTANTS = [
     ),
     _one(
         "launches are said to be raised",
-        f"{_HIP}/answers.c",
-        "    return false;\n}\n\n/* ---- Kernels",
-        "    return true;\n}\n\n/* ---- Kernels",
+        f"{_HIP}/launch.c",
+        "(uint32_t)(word >> OVERLAP_WORD_REASON_SHIFT & 63), false);",
+        "(uint32_t)(word >> OVERLAP_WORD_REASON_SHIFT & 63), true);",
         _STREAMS,
     ),
     # ---- Kernels ----
@@ -150,13 +161,5 @@ HIP_MUTANTS = [
         "handle_learn(*function, HANDLE_HIP_FUNCTION, NULL, NULL, (void *)(uintptr_t)symbol);",
         "handle_learn(*function, HANDLE_HIP_FUNCTION, NULL, NULL, NULL);",
         _KERNELS,
-    ),
-    _one(
-        "kernels outlive their module",
-        f"{_HIP}/module.c",
-        "    handle_forget_owner(module);\n    handle_forget_unowned(HANDLE_HIP_FUNCTION);\n",
-        "",
-        _KERNELS,
-        _ENTRIES,
     ),
 ]

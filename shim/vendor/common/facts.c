@@ -230,7 +230,9 @@ uint64_t facts_word(const struct request *request, uint64_t *place) {
         *place = 0;
         return word_of(OVERLAP_REASON_unknown_footprint, request->config.sharedMemBytes, 0);
     }
-    if ((!handle || handle_is_everywhere(handle)) && !device_only_one(vendor)) {
+    if (request->way == OVERLAP_WAY_symbol && real_holds(vendor, request->site))
+        *place = 0; /* the runtime has called itself: what it is part of may be known the next time (hip/launch.c) */
+    if (*place && (!handle || handle_is_everywhere(handle)) && !device_only_one(vendor)) {
         /* It serves every device, so its answers are kept by device; likewise where we do not know. */
         *place = device->ordinal + 1 < OVERLAP_DEVICES ? *place | (uint64_t)(device->ordinal + 1) << DEVICE_SHIFT : 0;
         if (*place && overlap_cacheable(threads, request->config.sharedMemBytes))

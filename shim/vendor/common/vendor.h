@@ -91,6 +91,11 @@ static inline void *real_own(enum hook hook) {
 bool real_is(enum vendor vendor, const void *address);
 bool real_holds(enum vendor vendor, uintptr_t address);
 
+/* Several HIP runtimes may be loaded, each for libraries of its own. Is the library of this caller bound to another one than
+ * that which we know? And that one's function, which nobody here decides about. */
+bool real_is_foreign(uintptr_t site);
+void *real_foreign(enum hook hook, uintptr_t site);
+
 /* Remembers what is behind a way in; false if it is another function than the one we know. */
 bool real_remember(enum overlap_way way, enum hook hook, void *address);
 

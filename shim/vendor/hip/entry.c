@@ -16,20 +16,32 @@
 #define HAS_TABLE(name)                                                                                                \
     __builtin_expect(__atomic_load_n(&real_functions[HOOK_##name][REAL_TABLE], __ATOMIC_RELAXED) != NULL, 0)
 
-/* Passes it on. */
+/* Passes it on. Whoever was noted before us is the caller, and is so after us. */
 #define THROUGH_TABLE(way, name, ...)                                                                                  \
     if (HAS_TABLE(name)) {                                                                                             \
         type_##name *real = (type_##name *)real_function(OVERLAP_WAY_##way, HOOK_##name, SITE);                        \
         if (real) {                                                                                                    \
-            if (!this_thread.from)                                                                                     \
+            const bool first = !this_thread.from;                                                                      \
+            if (first)                                                                                                 \
                 this_thread.from = SITE;                                                                               \
-            return real(__VA_ARGS__);                                                                                  \
+            const hipError_t result = real(__VA_ARGS__);                                                               \
+            if (first) /* it may not have come by */                                                                   \
+                this_thread.from = 0;                                                                                  \
+            return result;                                                                                             \
         }                                                                                                              \
+    }
+
+/* A caller that belongs to another runtime than the one that we know is that one's. */
+#define TO_ANOTHER(name, ...)                                                                                          \
+    if (__builtin_expect(real_is_foreign(SITE), 0)) {                                                                  \
+        type_##name *real = (type_##name *)real_foreign(HOOK_##name, SITE);                                            \
+        return real ? real(__VA_ARGS__) : VENDOR_NOT_INITIALIZED;                                                      \
     }
 
 #define THREE_WAYS(name, body, parameters, ...)                                                                        \
     OVERLAP_EXPORT hipError_t name parameters;                                                                         \
     OVERLAP_EXPORT hipError_t name parameters {                                                                        \
+        TO_ANOTHER(name, __VA_ARGS__)                                                                                  \
         THROUGH_TABLE(symbol, name, __VA_ARGS__)                                                                       \
         return body(OVERLAP_WAY_symbol, HOOK_##name, SITE, __VA_ARGS__);                                               \
     }                                                                                                                  \
@@ -51,6 +63,7 @@
 #define DRIVER_VOID(name, body)                                                                                        \
     OVERLAP_EXPORT hipError_t name(void);                                                                              \
     OVERLAP_EXPORT hipError_t name(void) {                                                                             \
+        TO_ANOTHER(name, )                                                                                             \
         THROUGH_TABLE(symbol, name, )                                                                                  \
         return body(OVERLAP_WAY_symbol, HOOK_##name, SITE);                                                            \
     }                                                                                                                  \
@@ -90,8 +103,19 @@
 #define SLOW_OR_ON(way, name, body, parameters, ...)                                                                   \
     PASSES_ON(way, name, parameters, __VA_ARGS__)                                                                      \
     SLOW(way, SITE, PASS_ON(way, name, __VA_ARGS__), name, body, parameters, __VA_ARGS__)
+#define ELSEWHERE(name, parameters, ...)                                                                               \
+    __attribute__((cold, noinline)) static hipError_t elsewhere_##name parameters {                                    \
+        TO_ANOTHER(name, __VA_ARGS__)                                                                                  \
+        return VENDOR_NOT_INITIALIZED;                                                                                 \
+    }
+#define TO_ELSEWHERE(name, ...)                                                                                        \
+    if (__builtin_expect(real_is_foreign(SITE), 0))                                                                    \
+        return elsewhere_##name(__VA_ARGS__);
 #define DRIVER_LAUNCH(name, body, parameters, ...)                                                                     \
-    SLOW_OR_ON(symbol, name, body, parameters, __VA_ARGS__)                                                            \
+    PASSES_ON(symbol, name, parameters, __VA_ARGS__)                                                                   \
+    ELSEWHERE(name, parameters, __VA_ARGS__)                                                                           \
+    SLOW(symbol, SITE, TO_ELSEWHERE(name, __VA_ARGS__) PASS_ON(symbol, name, __VA_ARGS__), name, body, parameters,     \
+         __VA_ARGS__)                                                                                                  \
     SLOW_OR_ON(dlsym, name, body, parameters, __VA_ARGS__)                                                             \
     SLOW_OR_ON(proc_address, name, body, parameters, __VA_ARGS__)                                                      \
     SLOW(dispatch_table, hip_table_site(SITE), , name, body, parameters, __VA_ARGS__)                                  \

@@ -73,7 +73,7 @@ def test_not_armed_the_table_is_left_alone(
     assert (alone.stdout, alone.launches) == (hip(words, env=REGISTER).stdout, bare.launches)
 
 
-def test_the_library_that_calls_is_known(world: World, words: list[str], hip: Hip) -> None:
+def test_the_library_that_calls_is_known(world: World, profiler: Path, hip: Hip) -> None:
     policy = "when: always\ncommunication: {priority: inherit}\ncompute:\n"
     policy += '  - {match: {kernel: "*", library: "libmine.so*"}, shape: {blocks_per_sm: 2}}\n'
     policy += '  - {match: {kernel: "*", library: "hip-client*"}, shape: {blocks_per_sm: 4}}\n'
@@ -82,9 +82,10 @@ def test_the_library_that_calls_is_known(world: World, words: list[str], hip: Hi
     world.build.library("librocprofiler-register.so.0", "hip_register.c")
     wanted = [smallest(blocks) for blocks in (4, 2, 2, 4, 4)]
     assert hip(launches, policy).sizes == wanted
-    done = hip(launches, policy, env=REGISTER)
-    assert done.sizes == wanted
-    assert done.ways == {"dispatch_table": 5}
+    for preload in ("{}", f"{{}}:{profiler}"):  # the profiler calls on, so that it is what calls us
+        done = hip(launches, policy, env=REGISTER, preload=preload)
+        assert done.sizes == wanted
+        assert done.ways == {"dispatch_table": 5}
 
 
 # ---- Profilers ----

@@ -205,7 +205,7 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, const char *n
 struct handle *handle_find(const void *value);
 void handle_forget_owner(const void *owner);
 
-/* Handles of a kind of which we know no owner may end. */
+/* Handles of a kind of which we know no owner may end, but for those made from a kernel that is still there. */
 void handle_forget_unowned(enum handle_kind kind);
 
 /* A context is gone: this one, or where it is NULL, the primary one of a device. */

@@ -76,8 +76,7 @@ END = Effect("nothing; what is known of the kernels is forgotten", {SIZE: 6})
 ASKED = Effect("nothing; the kernel is left alone from then on", {SIZE: 3})
 STREAM = Effect("priority of streams that the policy's libraries create", {RAISED: 1})
 NODE = Effect("dynamic size", {SIZE: 2}, nodes=4)
-SET = Effect("dynamic size", {SIZE: 2}, nodes=3)
-EXEC_SET = Effect("dynamic size", {SIZE: 2}, nodes=3)
+SET = Effect("dynamic size", {SIZE: 2}, nodes=1)
 CARRIED = Effect("nothing; what the stream knows goes with the event", {SIZE: 1})
 SEEN = Effect("nothing; what the host has seen to be over is over", {SIZE: 2})
 WAITS = Effect("nothing; the stream is behind what the event is behind", {SIZE: 2})
@@ -108,9 +107,10 @@ EFFECTS = {
     "hip(Module)?Occupancy.*": ASKED,
     "hipGraphAdd(Kernel)?Node": NODE,
     "hipGraph(Kernel)?NodeSetParams": SET,
-    "hipGraphExec(Kernel)?NodeSetParams": EXEC_SET,
+    "hipGraphExec(Kernel)?NodeSetParams": SET,
     "hipGraphKernelNodeGetParams": Effect("the size that is shown is the one that was set", {SIZE: 2}, nodes=1),
-    "hipGraphKernelNode(Set|Copy)Attributes?": Effect("a node that becomes cooperative is set back first", {SIZE: 1}),
+    "hipGraphKernelNodeSetAttribute": Effect("a node that becomes cooperative is set back first", {SIZE: 1}, nodes=1),
+    "hipGraphKernelNodeCopyAttributes": Effect("a node that becomes cooperative is set back first", {SIZE: 1}, nodes=2),
     "hipGraphInstantiate(With.*)?": Effect("nothing; what the graph holds is noted", {SIZE: 2}, nodes=2),
     "hipGraphLaunch(_spt)?": ALONE,
     "hipEventCreate(WithFlags)?": Effect("nothing; what had its address is forgotten", {SIZE: 2}),

@@ -22,7 +22,7 @@ CORE, SYS, INTERPOSE = "shim/core", "shim/sys", "tests/interpose"
 CUDA, COMMON = "shim/vendor/cuda", "shim/vendor/common"
 TABLE, NAMES, DECIDE = (f"tests/core/test_{name}.py" for name in ("table", "names", "decide"))
 THREADS, EXPORTS = "tests/core/test_threads.py", "tests/structure/test_exports.py"
-HOT = f"{CUDA}/launch_x86_64.S"
+HOT = "shim/vendor/common/hot_x86_64.S"
 
 MUTANTS = [
     # ---- Symbols and the dynamic loader ----
@@ -71,8 +71,8 @@ MUTANTS = [
     one(
         "RTLD_NEXT gets our answer",
         f"{SYS}/dlsym.c",
-        "_HANDLE ? -1 : overlap_vendor_name(name);\n    void *real = ours < 0 ? NULL : overlap_dlsym",
-        "_HANDLE + 2 ? -1 : overlap_vendor_name(name);\n    void *real = ours < 0 ? NULL : overlap_dlsym",
+        "        return after_caller(ours);\n    void *real = ours < 0 ? NULL : overlap_dlsym",
+        "        ;\n    void *real = ours < 0 ? NULL : overlap_dlsym",
         f"{INTERPOSE}/test_dlsym.py",
         "tests/structure/test_chain.py",
     ),

@@ -135,7 +135,7 @@ WINDOW_MUTANTS = [
     _one(
         "a capture is not seen to end",
         f"{_COMMON}/capture.c",
-        "        overlap_order_capture_ended(order, window_stream(order, stream, whose));\n",
+        "        overlap_order_capture_ended(order, its);\n",
         "        ;\n",
         _ENTRIES,
     ),

@@ -12,7 +12,8 @@ API const struct echo *echo_last(void) {
 }
 
 static int launch(const void *f, dim3 grid, dim3 block, void **parameters, size_t shared, void *stream) {
-    last = (struct echo){f, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, stream, parameters};
+    last = (struct echo){
+        f, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, stream, parameters, NULL, NULL, NULL, 0};
     return 0;
 }
 static int ext(const void *f, dim3 grid, dim3 block, void **parameters, size_t shared, void *stream, void *start,
@@ -23,7 +24,7 @@ static int ext(const void *f, dim3 grid, dim3 block, void **parameters, size_t s
 }
 static int module(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                   unsigned shared, void *stream, void **parameters, void **extra) {
-    last = (struct echo){f, {gx, gy, gz}, {bx, by, bz}, shared, stream, parameters, extra};
+    last = (struct echo){f, {gx, gy, gz}, {bx, by, bz}, shared, stream, parameters, extra, NULL, NULL, 0};
     return 0;
 }
 static int ext_module(void *f, unsigned ix, unsigned iy, unsigned iz, unsigned bx, unsigned by, unsigned bz,

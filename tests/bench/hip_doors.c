@@ -1,7 +1,8 @@
 /* Launches at random, by every way in, from the program and from a library (this file with -DOTHER): hip_doors SEED LAUNCHES.
- * Prints the dynamic bytes that each was made with; fails if anything else is not what was asked for. Upper halves of arguments
+ * Prints kernel, caller, threads, blocks, dynamic bytes asked for and made; fails if anything else is not what was asked for. Upper halves of arguments
  * that have only 32 bits hold garbage, as they may.
  */
+#include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,12 +56,13 @@ ext_type hipExtLaunchKernel;
 module_type hipModuleLaunchKernel;
 ext_module_type hipExtModuleLaunchKernel;
 
-enum { CALLS = 4, WAYS = 3, KERNELS = 4 };
+/* The last kernel is communication. The others have few shapes each, or the hot path would not find them: even ones two that it may
+ * take for each other, and many waves; odd ones one, and grids of about one wave. */
+enum { CALLS = 4, WAYS = 3, KERNELS = 65, COMMUNICATION = KERNELS - 1, UNITS = 104 };
 static const char *const names[CALLS] = {"hipLaunchKernel", "hipExtLaunchKernel", "hipModuleLaunchKernel",
                                          "hipExtModuleLaunchKernel"};
 static void *doors[CALLS][WAYS];
-static char host_kernels[KERNELS][32] = {"plain", "shaped_a", "shaped_b", "ncclDevKernel_Generic"};
-static char module_kernels[KERNELS][32] = {"plain", "shaped_a", "shaped_b", "ncclDevKernel_Generic"};
+static char kernels[2][KERNELS][32]; /* functions of the program, and of modules */
 
 static uint64_t state;
 static uint64_t any(void) { /* xorshift64 */
@@ -80,6 +82,14 @@ int main(int argc, char **argv) {
     void *symbols[CALLS] = {(void *)hipLaunchKernel, (void *)hipExtLaunchKernel, (void *)hipModuleLaunchKernel,
                             (void *)hipExtModuleLaunchKernel};
     hipInit(0);
+    for (int i = 0; i < KERNELS; i++)
+        for (int module = 0; module < 2; module++)
+            snprintf(kernels[module][i], sizeof kernels[module][i], "%s_%d",
+                     i == COMMUNICATION ? "ncclDevKernel_Generic"
+                     : i % 3 == 0       ? "plain"
+                     : i % 3 == 1       ? "shaped_a"
+                                        : "shaped_b",
+                     i);
     for (int i = 0; i < CALLS; i++) {
         doors[i][0] = symbols[i];
         doors[i][1] = dlsym(runtime, names[i]);
@@ -87,33 +97,42 @@ int main(int argc, char **argv) {
     }
     for (long i = 0; i < launches; i++) {
         const unsigned call = (unsigned)(any() % CALLS), module = call >= 2, events = call & 1 && any() % 8 == 0;
-        const unsigned kernel = any() % 64 ? (unsigned)(any() % (KERNELS - 1)) : KERNELS - 1;
+        const unsigned kernel = any() % 64 ? (unsigned)(any() % COMMUNICATION) : COMMUNICATION, wave = kernel & 1;
         char *const mark = (char *)(uintptr_t)(any() << 8);
         struct echo asked = {
-            .function = (module ? module_kernels : host_kernels)[kernel],
-            /* around the waves of 104 compute units, and far beyond */
-            .grid = {any() % 8 ? 104 * ONE_OF(1, 2, 4, 5, 8, 10, 16) / ONE_OF(1, 1, 2) + ONE_OF(0, 0, 1) : 0x80000001,
-                     ONE_OF(1, 1, 2, 3), ONE_OF(1, 1, 2)},
-            .block = {ONE_OF(64, 128, 256, 256), ONE_OF(1, 1, 1, 2), ONE_OF(1, 1, 1, 2)},
-            .shared = ONE_OF(0, 0, 0, 1024, 40000, 0x40400),
-            .stream = (void *)(uintptr_t)(kernel == KERNELS - 1 ? 0x9000 : 0x1000 * ONE_OF(1, 2)),
+            .function = kernels[module][kernel],
+            .block = {64u << (wave ? kernel / 2 % 3 : (unsigned)any() % 2), 1 + kernel / 8 % 2, 1 + kernel / 16 % 2},
+            .grid = {any() % 16 ? 5000 : 0x80000001, ONE_OF(1, 2, 3), ONE_OF(1, 2)},
+            .shared = any() % 32 ? kernel / 4 % 2 * 1024 : 0x40400,
+            .stream = (void *)(uintptr_t)(kernel == COMMUNICATION ? 0x9000 : 0x1000 * ONE_OF(1, 2)),
             .parameters = (void **)(mark + 1),
             .extra = module ? (void **)(mark + 2) : NULL,
             .start = events ? mark + 3 : NULL,
             .stop = events ? mark + 4 : NULL,
             .flags = call & 1 ? (unsigned)any() : 0,
         };
-        if (call == 3) /* work-items, and some that do not fill their block */
-            asked.grid[0] = asked.grid[0] % 100000 * asked.block[0] + ONE_OF(0, 0, 1), asked.grid[1] *= asked.block[1];
-        (any() % 2 ? launch : other_launch)(call, doors[call][any() % WAYS], &asked, any());
+        if (wave) {
+            const unsigned fit = 2048 / (asked.block[0] * asked.block[1] * asked.block[2]);
+            asked.grid[1] = ONE_OF(1, 2), asked.grid[2] = ONE_OF(1, 2);
+            asked.grid[0] = UNITS * (fit < 16 ? fit : 16) / asked.grid[1] / asked.grid[2] + ONE_OF(0, 0, 1);
+        }
+        unsigned long long blocks = 1ull * asked.grid[0] * asked.grid[1] * asked.grid[2];
+        if (call == 3) { /* work-items, and some that do not fill their block */
+            const unsigned rest = ONE_OF(0, 0, 1);
+            blocks = (asked.grid[0] % 100000 + rest) * 1ull * asked.grid[1] * asked.grid[2];
+            asked.grid[0] = asked.grid[0] % 100000 * asked.block[0] + rest;
+            asked.grid[1] *= asked.block[1], asked.grid[2] *= asked.block[2];
+        }
+        (kernel & 2 ? launch : other_launch)(call, doors[call][any() % WAYS], &asked, any());
         struct echo made = *echo_last();
-        printf("%zu\n", made.shared);
+        printf("%s %s %u %llu %zu %zu\n", (const char *)asked.function, kernel & 2 ? "program" : "other",
+               asked.block[0] * asked.block[1] * asked.block[2], blocks, asked.shared, made.shared);
         if (made.shared < asked.shared)
             return fprintf(stderr, "launch %ld: %zu bytes for %zu\n", i, made.shared, asked.shared), 1;
         made.shared = asked.shared;
         if (memcmp(&made, &asked, offsetof(struct echo, flags)) != 0 || made.flags != asked.flags)
             return fprintf(stderr, "launch %ld: not the arguments of %s\n", i, names[call]), 1;
-        if (kernel == KERNELS - 1)
+        if (kernel == COMMUNICATION)
             hipEventRecord((void *)0x1000000, asked.stream);
         if (any() % 100 == 0)
             hipStreamWaitEvent((void *)(uintptr_t)(0x1000 * ONE_OF(1, 2)), (void *)0x1000000, 0);

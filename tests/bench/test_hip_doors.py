@@ -39,6 +39,21 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return program
 
 
+def check(launches: list[str], when: str) -> None:
+    """Each got the size of its own threads, caller and grid: one size for each, and none for grids of one wave."""
+    sizes: dict[tuple[str, str, str], str] = {}
+    for line in launches:
+        kernel, caller, threads, blocks, asked, made = line.split()
+        wave = 104 * min(2048 // int(threads), 32 if threads == "64" else 16)
+        ruled = kernel.startswith("shaped_a") or (kernel.startswith("shaped_b") and caller == "other")
+        if not ruled or int(blocks) <= wave or int(asked) > 65536:
+            assert made == asked, line
+        elif when == "always" or made != asked:
+            assert made != asked, line
+            assert sizes.setdefault((kernel[:8], threads, asked), made) == made, line
+    assert len(sizes) > 8
+
+
 @pytest.mark.parametrize("table", (False, True), ids=("names", "table"))
 @pytest.mark.parametrize("when", ("always", "overlapping"))
 def test_the_hot_path_does_what_the_slow_one_does(
@@ -52,11 +67,12 @@ def test_the_hot_path_does_what_the_slow_one_does(
         command = ["--policy", str(policy), "--quiet", "--report", str(report), *options, str(doors), "7", str(LAUNCHES)]
         done = overlap_run(*command, env={"NULL_TABLE": "1"} if table else {})
         assert (done.returncode, done.stderr) == (0, "")
-        return done.stdout.split(), json.loads(overlap("report", str(report), "--json").stdout)["totals"]
+        return done.stdout.splitlines(), json.loads(overlap("report", str(report), "--json").stdout)["totals"]
 
     hot, counted = run("hot")
     slow, expected = run("slow", "--trace")  # a launch that is written down is never a direct hit
     assert hot == slow
+    check(hot, when)
     assert counted["reasons"] == expected["reasons"]
     assert counted["entry_points"] == expected["entry_points"]
     assert counted["launches"] == LAUNCHES

@@ -1,5 +1,5 @@
-"""Triton's AMD backend, unmodified: its compiler makes real code objects, and its launcher finds the runtime's functions by
-hipGetProcAddress in a library that it opened for itself alone."""
+"""Triton's AMD backend, unmodified: its compiler makes real code objects, and its launcher finds the runtime's
+functions by hipGetProcAddress in a library that it opened for itself alone."""
 
 from __future__ import annotations
 

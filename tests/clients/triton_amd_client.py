@@ -1,7 +1,7 @@
 """Triton's AMD backend as it is: kernels compiled for the GPU that the runtime names, launched by its own launcher.
 
-Of PyTorch its driver wants the current device and stream, and nothing else: they are said here instead. Nothing is computed
-on a simulated GPU, so what is printed is what the program sees of its kernels.
+Of PyTorch its driver wants the current device and stream, and nothing else: they are said here instead. Nothing is
+computed on a simulated GPU, so what is printed is what the program sees of its kernels.
 """
 
 from __future__ import annotations

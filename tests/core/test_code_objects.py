@@ -195,7 +195,7 @@ def installed() -> list[Path]:
 
 
 def unpacked(data: bytes) -> Iterator[bytes]:
-    """The code objects for gfx90a; from 6.3 on libraries of AMD come compressed, which the library does not read."""
+    """The code objects for gfx90a; those of rocBLAS 7.2 come compressed, which the library does not read."""
     if data[:4] != COMPRESSED:
         yield data
         return

@@ -12,15 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from interpreter import Interpreter
-from targets import Target, compile_to, environment_of
-
-# Both vendors, and both ways in. HIP 5 cannot do all that the rows need: test_command.py.
-TARGETS = {
-    "symbol": Target(),
-    "proc_address": Target(proc_address=True),
-    "hip6-symbol": Target("amd", runtime=6),
-    "hip7-proc_address": Target("amd", proc_address=True, runtime=7),
-}
+from targets import TARGETS, Target, compile_to, environment_of
 
 
 def examples(default: int) -> int:

@@ -26,8 +26,8 @@ ENTRIES, EXPIRES, CAPTURES, STREAMS, EVENTS = 16, 512, 32, 16384, 65536
 
 
 class Unknown:
-    """Case 1: what a stream does after a wait for anything, until the host has seen it finished; an event that was recorded in
-    it meanwhile, until the host has seen the whole context."""
+    """Case 1: what a stream does after a wait for anything, until the host has seen it finished; an event that was
+    recorded in it meanwhile, until the host has seen the whole context."""
 
     def __init__(self, model: Model, more: Sequence[tuple[int, int]]) -> None:
         self.tainted = 0

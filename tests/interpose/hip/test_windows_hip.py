@@ -1,5 +1,5 @@
-"""Overlap windows on HIP as programs see them: what is shaped, reasons in the report, fields of the trace, findings. The program
-is the interpreter of ../../programs/windows.c; its operations are those of ../../windows/operations.py."""
+"""Overlap windows on HIP as programs see them: what is shaped, reasons in the report, fields of the trace, findings.
+The program is the interpreter of ../../programs/windows.c; its operations are those of ../../windows/operations.py."""
 
 from __future__ import annotations
 
@@ -104,10 +104,13 @@ PROGRAMS = {
     "two blocking with the null stream between": ("cs3,0,0,0 al0,0,0,0 ks4,0,0,0 ", "o"),
     "hipStreamPerThread": ("cP0,0,0,0 kp0,0,0,0 ks1,0,0,0 ks3,0,0,0 kl0,0,0,0", "oiio"),
     "captured": ("bs0,0,0,0 rs0,0,0,0 ws1,0,0,0 cs0,0,0,0 " + K + BACK + "ks0,0,0,0 Es0,0,0,0", "io"),
-    "a graph with communication": ("bs0,0,0,0 cs0,0,0,0 Es0,0,0,0 " + K + "gs2,0,0,0 " + K + "rs2,0,0,0 ws1,0,0,0 " + K, "oio"),
+    "a graph with communication": (
+        "bs0,0,0,0 cs0,0,0,0 Es0,0,0,0 " + K + "gs2,0,0,0 " + K + "rs2,0,0,0 ws1,0,0,0 " + K,
+        "oio",
+    ),
     "a graph without": ("bs0,0,0,0 as0,0,0,0 Es0,0,0,0 gs2,0,0,0 " + K, "o"),
     "a stream that is gone": (C + "xs0,0,0,0 ns0,1,0,0 " + K, "i"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("trace", [False, True], ids=["", "traced"])

@@ -3,7 +3,6 @@
  *   abi.h      what the vendors' interfaces have in common
  *   hook.h     entry points of both (their .def tables), which row is whose
  *   question.def  what a frontend answers about its vendor
- *   entry.h    how a row of a table becomes functions
  *   real.c     the functions behind the doors, and what dlsym answers
  *   hot.h      the hot path: one look into the cache, one jump
  *   launch.c   launches that are not a direct hit: not proven yet, or traced

@@ -58,9 +58,9 @@ RAISED, FEWER = "stream of priority -1", "mask 00000003"
 
 @dataclass(frozen=True)
 class Effect:
-    """what: for the table. shown: what the runtime has only with the library, and how often; unsimulated: likewise where
-    the simulated runtime does not know the call; nodes: kernel nodes that are counted; refused: launches that the runtime
-    refuses before it logs them."""
+    """what: for the table. shown: what the runtime has only with the library, and how often; unsimulated: likewise
+    where the simulated runtime does not know the call; nodes: kernel nodes that are counted; refused: launches that
+    the runtime refuses before it logs them."""
 
     what: str
     shown: Mapping[str, int] = field(default_factory=dict)
@@ -208,8 +208,7 @@ def run(folder: Path, settings: Mapping[str, str], one: Run, library: bool) -> d
     done = subprocess.run(
         [*command, str(folder / "code")],
         env=env,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         text=True,
         timeout=120,
         check=False,
@@ -300,9 +299,9 @@ def table(found: Mapping[Run, Mapping[str, Seen]]) -> str:
     lines = [
         "# Entry points of AMD's HIP runtime",
         "",
-        "Made by `python tools/hip_entry_points.py` from runs that called each by every way, with simulated runtimes of",
-        f"{', '.join(NAMES)}; the cells say with which of them. What a program sees was the same with the library as",
-        "without; only what the last column says was different, and every launch was counted once, by its way.",
+        "Made by `python tools/hip_entry_points.py` from runs that called each by every way, with simulated runtimes",
+        f"of {', '.join(NAMES)}; the cells say with which of them. What a program sees was the same with the library",
+        "as without; only what the last column says was different, and every launch was counted once, by its way.",
         "",
         f"| entry point | {' | '.join(ways.values())} | what is changed |",
         "|---|---|---|---|---|---|---|",

@@ -1,4 +1,4 @@
-"""Bugs planted in the frontend of AMD's HIP: ways in, the table of functions, sizes, streams, kernels. Read by tools/mutants.py."""
+"""Bugs planted in the frontend of HIP: ways in, its table of functions, sizes, streams, kernels. Read by mutants.py."""
 
 from __future__ import annotations
 

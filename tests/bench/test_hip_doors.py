@@ -64,8 +64,8 @@ def test_the_hot_path_does_what_the_slow_one_does(
 
     def run(name: str, *options: str) -> tuple[list[str], dict[str, Any]]:
         report = tmp_path / name
-        command = ["--policy", str(policy), "--quiet", "--report", str(report), *options, str(doors), "7", str(LAUNCHES)]
-        done = overlap_run(*command, env={"NULL_TABLE": "1"} if table else {})
+        command = ["--policy", str(policy), "--quiet", "--report", str(report), *options]
+        done = overlap_run(*command, str(doors), "7", str(LAUNCHES), env={"NULL_TABLE": "1"} if table else {})
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout.splitlines(), json.loads(overlap("report", str(report), "--json").stdout)["totals"]
 

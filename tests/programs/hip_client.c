@@ -130,8 +130,8 @@ static hipError_t launch(const char *how, const struct kernel *kernel, uint32_t 
     if (kernel->is_host)
         return HIP(hipLaunchKernel)(function, XY(blocks, 1), 1, XY(threads, 1), 1, parameters, dynamic, stream);
     if (strcmp(how, "items") == 0)
-        return ITEMS_LAUNCH(function, blocks * threads, 1, 1, threads, 1, 1, dynamic, stream,
-                                             parameters, NULL, NULL, NULL, 0);
+        return ITEMS_LAUNCH(function, blocks * threads, 1, 1, threads, 1, 1, dynamic, stream, parameters, NULL, NULL,
+                            NULL, 0);
     return HIP(hipModuleLaunchKernel)(function, blocks, 1, 1, threads, 1, 1, dynamic, stream, parameters, NULL);
 }
 
@@ -234,8 +234,8 @@ static hipError_t about_kernels(const char *word, char *value, bool *known) {
 #endif
     else if (strcmp(word, "ask") == 0) {
         const struct kernel *kernel = find_kernel(first);
-        result = kernel->is_host ? HIP(hipOccupancyMaxActiveBlocksPerMultiprocessor)(
-                                       &blocks, kernel->handle, (int)fields[0], (size_t)fields[1])
+        result = kernel->is_host ? HIP(hipOccupancyMaxActiveBlocksPerMultiprocessor)(&blocks, kernel->handle,
+                                                                                     (int)fields[0], (size_t)fields[1])
                                  : HIP(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor)(
                                        &blocks, (void *)kernel->handle, (int)fields[0], (size_t)fields[1]);
         printf("blocks %d\n", blocks);

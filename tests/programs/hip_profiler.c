@@ -31,8 +31,8 @@ static int our_module(void *function, uint32_t grid_x, uint32_t grid_y, uint32_t
                       uint32_t block_y, uint32_t block_z, uint32_t shared, void *stream, void **parameters,
                       void **extra) {
     launches++;
-    int result = next_module(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, parameters,
-                             extra);
+    int result =
+        next_module(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, parameters, extra);
     return result;
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,10 +12,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from interpreter import Interpreter
 from targets import TARGETS, Target, compile_to, environment_of
-
-
-def examples(default: int) -> int:
-    return int(os.environ.get("WINDOWS_EXAMPLES", default))
 
 
 @pytest.fixture(scope="session", params=TARGETS)

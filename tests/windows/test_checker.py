@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 from compare import Counts, check, compare, story
-from conftest import examples
-from generate import programs, random_program, smallest
+from generate import examples, programs, random_program, smallest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from interpreter import Interpreter, Outcome

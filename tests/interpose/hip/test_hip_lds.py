@@ -1,4 +1,4 @@
-"""Static and dynamic LDS never exceed what there is, whatever the runtime lets pass; the program's own mistakes stay its own.
+"""LDS, static and dynamic, never exceeds what there is, whatever the runtime lets pass; a program's own mistakes stay.
 
 The runtime of 7 takes every sum, and its queue dies of one that is too much, which ends the process.
 """
@@ -6,8 +6,8 @@ The runtime of 7 takes every sum, and its queue dies of one that is too much, wh
 from __future__ import annotations
 
 import pytest
-from hip_interposing import BLOCKS, LDS, NCCL, STATIC, Done, Hip, World, by_kernel, rule, smallest
-from interposing import same
+from hip_interposing import BLOCKS, LDS, NCCL, STATIC, Hip, World, by_kernel, rule, smallest
+from interposing import Done, same
 
 KERNELS = ("k", *STATIC)
 ASKED = (0, 100, 20000)

@@ -1,4 +1,4 @@
-"""AMD's own librocprofiler-register, of Debian, hands the table of a simulated runtime to the library, and to profilers."""
+"""AMD's librocprofiler-register, of Debian, hands the table of a simulated runtime to the library, and to profilers."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Streams: raised where the policy names who makes them, with fewer compute units where it reserves some; which policy a
-device has; and that no launch is ever said to be raised."""
+"""Streams: raised where the policy names who makes them, with fewer compute units where it reserves some; the policy of
+each device; and that no launch is ever said to be raised."""
 
 from __future__ import annotations
 

@@ -7,6 +7,12 @@
  */
 #pragma once
 
+#ifndef RUNTIME /* compiled to be checked only */
+#define RUNTIME "libamdhip64.so.7"
+#define VERSION 7
+#define WAY_LINKED
+#endif
+
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdint.h>

@@ -53,8 +53,8 @@ static uint32_t *find(uint64_t key) {
     return NULL;
 }
 
-/* Launches of one instance follow each other, on whatever streams (cuGraphLaunch; taken for true on AMD): each waits for an event that the one
- * before recorded. Addresses of events are even. */
+/* Launches of one instance follow each other, on whatever streams (cuGraphLaunch; taken for true on AMD): each waits for an
+ * event that the one before recorded. Addresses of events are even. */
 static uint64_t event_of(const void *exec) {
     return (uint64_t)(uintptr_t)exec | 1;
 }

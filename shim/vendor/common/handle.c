@@ -185,7 +185,7 @@ void handle_forget_unowned(enum handle_kind kind) {
     uint32_t count = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < count; i++) {
         struct handle *handle = learned(i);
-        if (handle && LOAD(handle->kind) == (uint32_t)kind && LOAD(handle->owner) == 0)
+        if (handle && LOAD(handle->kind) == (uint32_t)kind && LOAD(handle->owner) == 0 && !handle_origin(handle))
             forget(handle);
     }
 }

@@ -16,8 +16,6 @@ static __thread struct overlap_shard *own_shard __attribute__((tls_model("initia
 static __thread bool hidden __attribute__((tls_model("initial-exec")));
 static __thread bool thread_shares __attribute__((tls_model("initial-exec"))); /* more threads than shards */
 
-enum { ATTRIBUTES = 24 };
-
 /* ---- Counting ---- */
 
 void overlap_vendor_forked(void) {

@@ -20,7 +20,7 @@ bool priority_is_auto(enum vendor vendor, const struct overlap_policy *policy) {
 }
 
 bool priority_for(enum vendor vendor, const struct overlap_policy *policy, int *priority, uint32_t *reason) {
-    if (!policy || vendor == VENDOR_HIP) /* HIP knows no priority of a launch (facts in vendor/hip/README.md) */
+    if (!policy || vendor == VENDOR_HIP) /* HIP knows no priority of a launch (hip_raises()) */
         return false;
     const bool is_auto = policy->priority == OVERLAP_PRIORITY_AUTO;
     uint32_t why = is_auto ? __atomic_load_n(&ended, __ATOMIC_ACQUIRE) : 0;

@@ -54,12 +54,13 @@ static bool adopt(enum vendor vendor, const struct overlap_object *object) {
     uint32_t none = 0;
     if (!__atomic_compare_exchange_n(&known[vendor].state, &none, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
         return overlap_wait(&known[vendor].state, 2) && known[vendor].object.base == object->base;
-    overlap_object_pin(object->start); /* whoever has met it may close it, and we go on calling it */
     known[vendor].object = *object;
     for (int hook = first_of(vendor); hook < end_of(vendor); hook++)
         __atomic_store_n(&real_exports[hook], overlap_object_symbol(object, hook_names[hook]), __ATOMIC_RELEASE);
     vendor_met(vendor, object);
     __atomic_store_n(&known[vendor].state, 2, __ATOMIC_RELEASE);
+    /* Whoever has met it may close it, and we go on calling it. Now that nobody waits for us: the loader may be at work. */
+    overlap_object_pin(object->start);
     return true;
 }
 

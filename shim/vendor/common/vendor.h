@@ -3,7 +3,6 @@
  *   abi.h      what the vendors' interfaces have in common
  *   hook.h     entry points of both (their .def tables), which row is whose
  *   question.def  what a frontend answers about its vendor
- *   entry.h    how a row of a table becomes functions
  *   real.c     the functions behind the doors, and what dlsym answers
  *   hot.h      the hot path: one look into the cache, one jump
  *   launch.c   launches that are not a direct hit: not proven yet, or traced
@@ -210,7 +209,7 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, const char *n
 struct handle *handle_find(const void *value);
 void handle_forget_owner(const void *owner);
 
-/* Handles of a kind of which we know no owner may end. */
+/* Handles of a kind of which we know no owner may end, but for those made from a kernel that is still there. */
 void handle_forget_unowned(enum handle_kind kind);
 
 /* A context is gone: this one, or where it is NULL, the primary one of a device. */

@@ -3,6 +3,8 @@
 
 #include "hip.h"
 
+enum { TRIES = 1000 };
+
 struct hip_calls hip;
 
 void hip_met(const struct overlap_object *object) {
@@ -167,7 +169,10 @@ struct handle *hip_handle_of(const struct request *request) {
         return handle;
     handle_learn(request->function, hip_launches_function(request->hook) ? HANDLE_HIP_FUNCTION : HANDLE_HIP_SYMBOL,
                  NULL, NULL, NULL);
-    return handle_find(request->function);
+    /* Another thread may be about it: its kernel must not be kept as an unknown one for that. */
+    for (int tries = 0; !(handle = handle_find(request->function)) && tries < TRIES; tries++)
+        overlap_pause();
+    return handle;
 }
 
 void hip_forget(const struct handle *handle) {

@@ -91,6 +91,7 @@ hipError_t hip_library_kernel_body(enum overlap_way way, enum hook hook, uintptr
 hipError_t hip_library_unload_body(enum overlap_way way, enum hook hook, uintptr_t site, hipLibrary_t library) {
     REAL_OR_RETURN(hipLibraryUnload);
     handle_forget_owner(library);
+    handle_forget_unowned(HANDLE_HIP_FUNCTION); /* hipLibraryEnumerateKernels */
     return real(library);
 }
 
@@ -107,7 +108,8 @@ hipError_t hip_function_of_symbol_body(enum overlap_way way, enum hook hook, uin
     return result;
 }
 
-/* A library of the program goes, and its kernels with it. Which they are was not noted (answers.c): all are met anew. */
+/* A library of the program goes, and its kernels with it. Which they are was not noted (answers.c): all are met anew, and then
+ * the functions that were made from them. */
 hipError_t hip_unregister_body(enum overlap_way way, enum hook hook, uintptr_t site, void **modules) {
     REAL_OR_RETURN(__hipUnregisterFatBinary);
     handle_forget_unowned(HANDLE_HIP_SYMBOL);

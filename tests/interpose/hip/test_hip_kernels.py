@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hip_interposing import BLOCKS, ONE, Hip, World, by_kernel, rule, smallest
+from hip_interposing import BLOCKS, ONE, Hip, World, by_kernel, rule, runtime, smallest
 from interposing import same
 
 LAUNCH = f"launch=k,{BLOCKS},256"
@@ -100,3 +100,18 @@ def test_a_kernel_is_shaped_on_whatever_stream_and_grid(world: World, hip: Hip) 
     for was, now in zip(bare.launches, done.launches):
         wanted = smallest(1, 1 if was["kernel"] == "s1" else 0) if was["blocks"] == BLOCKS else was["dynamic_shared"]
         assert now["dynamic_shared"] == wanted
+
+
+def test_a_module_that_goes_takes_no_answer_with_it(world: World, hip: Hip) -> None:
+    """The function was made from a kernel of the program, and stays what was asked about."""
+    words = [*world.hosts("k"), "alias=k", "ask=k,256,0", LAUNCH, f"code={world.code}", "unload", LAUNCH]
+    bare, done = hip(words), hip(words, ONE)
+    same(done, bare)
+    assert done.reasons == {"occupancy_asked": 2}
+
+
+def test_threads_that_meet_a_kernel_at_the_same_time(world: World, hip: Hip) -> None:
+    build = (f'-DRUNTIME="{runtime("7").name}"', "-DVERSION=7", "-DWAY_LINKED", "-pthread")
+    program = world.build("hip-race", "hip_race.c", *build, link=[runtime("7")])
+    done = hip([world.fat], ONE, program=program, gpu="mi250x,2")
+    assert (done.status, done.reasons) == (0, {"shaped": 6000})

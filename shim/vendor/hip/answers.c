@@ -52,11 +52,11 @@ bool hip_stream_facts(hipStream_t stream, bool unseen, uint64_t *context, uint32
 }
 
 int hip_captures(hipStream_t stream, enum default_stream whose) {
-    hipError_t (*ask)(hipStream_t, int *) = default_is_thread(whose) && hip.hipStreamIsCapturing_spt
-                                                ? hip.hipStreamIsCapturing_spt
-                                                : hip.hipStreamIsCapturing;
     int status = STREAM_CAPTURES_NOT;
-    return !ask || HIP_ASK(ask(stream, &status)) != VENDOR_SUCCESS || status != STREAM_CAPTURES_NOT;
+    if (!stream && default_is_thread(whose))
+        stream = (hipStream_t)STREAM_PER_THREAD;
+    return !hip.hipStreamIsCapturing || HIP_ASK(hip.hipStreamIsCapturing(stream, &status)) != VENDOR_SUCCESS ||
+           status != STREAM_CAPTURES_NOT;
 }
 
 /* Nothing may be asked behind a failure; but a call on the wrong stream or thread ends no capture, and any other does. */

@@ -18,8 +18,31 @@ hipError_t hip_graph_nodes(hipGraph_t graph, hipGraphNode_t *nodes, size_t *coun
     return hip.hipGraphGetNodes ? HIP_ASK(hip.hipGraphGetNodes(graph, nodes, count)) : VENDOR_NOT_SUPPORTED;
 }
 
+/* Types of nodes are numbered from 0, up to HIP 5.2 from 1 (hip_runtime_api.h): an empty node of our own says which. */
+static int first_type(void) {
+    static int known; /* and 1 more */
+    int first = __atomic_load_n(&known, __ATOMIC_RELAXED) - 1, type = NODE_EMPTY;
+    hipGraph_t graph = NULL;
+    hipGraphNode_t node = NULL;
+    if (first >= 0)
+        return first;
+    if (hip.hipGraphCreate && hip.hipGraphAddEmptyNode && hip.hipGraphDestroy &&
+        HIP_ASK(hip.hipGraphCreate(&graph, 0)) == VENDOR_SUCCESS) {
+        if (HIP_ASK(hip.hipGraphAddEmptyNode(&node, graph, NULL, 0)) == VENDOR_SUCCESS)
+            HIP_ASK(hip.hipGraphNodeGetType(node, &type));
+        HIP_ASK(hip.hipGraphDestroy(graph));
+    }
+    first = type == NODE_EMPTY + 1;
+    __atomic_store_n(&known, first + 1, __ATOMIC_RELAXED);
+    return first;
+}
+
 hipError_t hip_node_type(hipGraphNode_t node, int *type) {
-    return hip.hipGraphNodeGetType ? HIP_ASK(hip.hipGraphNodeGetType(node, type)) : VENDOR_NOT_SUPPORTED;
+    const hipError_t result =
+        hip.hipGraphNodeGetType ? HIP_ASK(hip.hipGraphNodeGetType(node, type)) : VENDOR_NOT_SUPPORTED;
+    if (result == VENDOR_SUCCESS)
+        *type -= first_type();
+    return result;
 }
 
 hipError_t hip_node_inside(hipGraphNode_t node, hipGraph_t *graph) {

@@ -70,10 +70,7 @@ def test_a_runtime_that_was_closed_after_a_look(way: str, world: World, hip: Hip
     assert done.sizes == [smallest(1)]
 
 
-BY_SYMBOL = pytest.mark.xfail(strict=True, reason="all that is called by symbol goes to the first runtime that was met")
-
-
-@pytest.mark.parametrize("way", [pytest.param("symbol", marks=BY_SYMBOL), "dlsym"])
+@pytest.mark.parametrize("way", ["symbol", "dlsym"])
 @pytest.mark.parametrize("versions", [("6", "7"), ("7", "5")])
 def test_two_runtimes_in_one_process(way: str, versions: tuple[str, str], world: World, hip: Hip) -> None:
     """A program's own and one that a package has brought: each library is served by its own."""

@@ -14,6 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#ifndef RUNTIME /* the one that it is linked to */
+#define RUNTIME "libamdhip64.so.7"
+#endif
+
 typedef int module_launch(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
                           void **);
 typedef int items_launch(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, size_t, void *, void **,

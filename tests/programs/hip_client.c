@@ -57,7 +57,7 @@ static struct kernel *find_kernel(const char *name) {
 
 static void add_kernel(const char *name, const void *handle, bool is_host) {
     struct kernel *made = &kernels[kernel_count++];
-    snprintf(made->name, sizeof made->name, "%s", name);
+    snprintf(made->name, sizeof made->name, "%.127s", name);
     made->handle = handle;
     made->is_host = is_host;
 }

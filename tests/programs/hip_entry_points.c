@@ -28,6 +28,10 @@
     static void recipe_##name(type_##name *call);
 #include "../../shim/vendor/hip/driver.def"
 #undef DRIVER
+#ifndef ROWS
+#define ROWS "hip_rows_all.h"
+#define RUNTIME "libamdhip64.so.7"
+#endif
 #define ROW(name) extern type_##name name;
 #include ROWS
 #undef ROW

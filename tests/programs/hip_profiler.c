@@ -1,6 +1,10 @@
 /* A profiler's tool that wants HIP's table of functions: it stands in front of hipLaunchKernel and hipModuleLaunchKernel, and
  * says in the end how many launches came by. PLACE_HOST, PLACE_MODULE: where these are in the table. CONFIGURE_ONLY: only
  * the name by which such a tool is found; then the other half is another library's. */
+#ifndef PLACE_HOST /* in the table, where the build does not say */
+#define PLACE_HOST 1
+#define PLACE_MODULE 2
+#endif
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

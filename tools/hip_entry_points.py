@@ -58,9 +58,9 @@ RAISED, FEWER = "stream of priority -1", "mask 00000003"
 
 @dataclass(frozen=True)
 class Effect:
-    """what: for the table. shown: what the runtime has only with the library, and how often; unsimulated: likewise where
-    the simulated runtime does not know the call; nodes: kernel nodes that are counted; refused: launches that the runtime
-    refuses before it logs them."""
+    """what: for the table. shown: what the runtime has only with the library, and how often; unsimulated: likewise
+    where the simulated runtime does not know the call; nodes: kernel nodes that are counted; refused: launches that
+    the runtime refuses before it logs them."""
 
     what: str
     shown: Mapping[str, int] = field(default_factory=dict)
@@ -76,8 +76,7 @@ END = Effect("nothing; what is known of the kernels is forgotten", {SIZE: 6})
 ASKED = Effect("nothing; the kernel is left alone from then on", {SIZE: 3})
 STREAM = Effect("priority of streams that the policy's libraries create", {RAISED: 1})
 NODE = Effect("dynamic size", {SIZE: 2}, nodes=4)
-SET = Effect("dynamic size", {SIZE: 2}, nodes=3)
-EXEC_SET = Effect("dynamic size", {SIZE: 2}, nodes=3)
+SET = Effect("dynamic size", {SIZE: 2}, nodes=1)
 CARRIED = Effect("nothing; what the stream knows goes with the event", {SIZE: 1})
 SEEN = Effect("nothing; what the host has seen to be over is over", {SIZE: 2})
 WAITS = Effect("nothing; the stream is behind what the event is behind", {SIZE: 2})
@@ -108,9 +107,10 @@ EFFECTS = {
     "hip(Module)?Occupancy.*": ASKED,
     "hipGraphAdd(Kernel)?Node": NODE,
     "hipGraph(Kernel)?NodeSetParams": SET,
-    "hipGraphExec(Kernel)?NodeSetParams": EXEC_SET,
+    "hipGraphExec(Kernel)?NodeSetParams": SET,
     "hipGraphKernelNodeGetParams": Effect("the size that is shown is the one that was set", {SIZE: 2}, nodes=1),
-    "hipGraphKernelNode(Set|Copy)Attributes?": Effect("a node that becomes cooperative is set back first", {SIZE: 1}),
+    "hipGraphKernelNodeSetAttribute": Effect("a node that becomes cooperative is set back first", {SIZE: 1}, nodes=1),
+    "hipGraphKernelNodeCopyAttributes": Effect("a node that becomes cooperative is set back first", {SIZE: 1}, nodes=2),
     "hipGraphInstantiate(With.*)?": Effect("nothing; what the graph holds is noted", {SIZE: 2}, nodes=2),
     "hipGraphLaunch(_spt)?": ALONE,
     "hipEventCreate(WithFlags)?": Effect("nothing; what had its address is forgotten", {SIZE: 2}),
@@ -206,7 +206,12 @@ def run(folder: Path, settings: Mapping[str, str], one: Run, library: bool) -> d
     way = "symbol" if one.way == "table" else one.way
     command = [str(folder / f"hip-entry-points-{one.version}"), way, str(folder / "libhip_scene.so")]
     done = subprocess.run(
-        [*command, str(folder / "code")], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120, check=False
+        [*command, str(folder / "code")],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     if done.returncode:
         raise SystemExit(f"hip_entry_points: {shlex.join(one)}: ended with {done.returncode}\n{done.stdout[-2000:]}")
@@ -294,9 +299,9 @@ def table(found: Mapping[Run, Mapping[str, Seen]]) -> str:
     lines = [
         "# Entry points of AMD's HIP runtime",
         "",
-        "Made by `python tools/hip_entry_points.py` from runs that called each by every way, with simulated runtimes of",
-        f"{', '.join(NAMES)}; the cells say with which of them. What a program sees was the same with the library as",
-        "without; only what the last column says was different, and every launch was counted once, by its way.",
+        "Made by `python tools/hip_entry_points.py` from runs that called each by every way, with simulated runtimes",
+        f"of {', '.join(NAMES)}; the cells say with which of them. What a program sees was the same with the library",
+        "as without; only what the last column says was different, and every launch was counted once, by its way.",
         "",
         f"| entry point | {' | '.join(ways.values())} | what is changed |",
         "|---|---|---|---|---|---|---|",

@@ -8,7 +8,8 @@ _CUDA, _TESTS = "shim/vendor/cuda", "tests/interpose"
 
 
 def _one(name: str, file: str, old: str, new: str, *tests: str) -> Mutant:
-    return Mutant(name, ((f"{_CUDA}/{file}.c", old, new),), tuple(f"{_TESTS}/test_{test}.py" for test in tests))
+    path = f"shim/vendor/{file}.c" if "/" in file else f"{_CUDA}/{file}.c"
+    return Mutant(name, ((path, old, new),), tuple(f"{_TESTS}/test_{test}.py" for test in tests))
 
 
 CUDA_MUTANTS = [
@@ -23,36 +24,36 @@ CUDA_MUTANTS = [
     _one("a refused priority is tried again", "launch", "        priority_refused();\n", "        ;\n", "refusal"),
     _one(
         "a refused node is not made again",
-        "graph",
-        "    if (!node->changed || !launch_is_refusal(result) ||",
-        "    if (true || !node->changed || !launch_is_refusal(result) ||",
+        "common/node",
+        "    if (!node->changed || !is_refusal(",
+        "    if (true || !node->changed || !is_refusal(",
         "graph_nodes",
     ),
     _one(
         "the limit is not raised for nodes",
-        "graph",
+        "common/node",
         "launch_prepare(&node->request, &node->word, node->place));",
         "true);",
         "graph_nodes",
     ),
     _one(
         "a graph that is not instantiated is not set back",
-        "instantiate",
-        "!armed_and_ready() || !each_node(graph, set_back, 0))",
+        "common/node",
+        "!armed_and_ready(vendor) || !node_each(vendor, graph, set_back))",
         "true)",
         "graph_nodes",
     ),
     _one(
         "graphs inside graphs are not looked at",
-        "instantiate",
-        "            any |= each_node(inner, act, depth + 1);",
+        "common/node",
+        "            any |= each(vendor, inner, act, depth + 1);",
         "            any |= depth > DEEPEST;",
         "graph_nodes",
     ),
     _one(
         "the legacy stream is asked while a stream captures",
         "launch",
-        "if (stream == CU_STREAM_LEGACY || (stream == 0 && !per_thread)) {",
+        "if (stream == CU_STREAM_LEGACY || (stream == 0 && !default_is_thread(whose))) {",
         "if (false) {",
         "auto_priority",
     ),
@@ -74,12 +75,12 @@ CUDA_MUTANTS = [
     ),
     _one(
         "two sizes that become one are told for each other",
-        "size",
+        "common/size",
         "        before != (KNOWN | asked))",
         "        false)",
         "graph_nodes",
     ),
-    _one("our carve-out is told", "carveout", "        *answer = BY_DEFAULT;", "        ;", "carveout"),
+    _one("our carve-out is told", "carveout", "        *answer = BY_DEFAULT;\n", "        ;\n", "carveout"),
     _one(
         "our carve-out replaces the program's",
         "carveout",
@@ -114,23 +115,23 @@ CUDA_MUTANTS = [
     # ---- Never shaped ----
     _one(
         "clusters are not asked about",
-        "facts",
-        "!clusters_fit(request, facts->handle, rule, decision->dynamic_shared)",
+        "common/facts",
+        "!cluster_fits(request, facts->handle, rule, decision->dynamic_shared)",
         "false",
         "cluster_shaping",
     ),
     _one(
         "too few clusters stay",
-        "facts",
+        "cluster",
         "100 * (int64_t)limit_raised >= (int64_t)rule->keep_at_least * native;",
         "rule;",
         "cluster_shaping",
     ),
     _one(
         "other clusters than those that were checked",
-        "launch",
-        "    return (word & OVERLAP_WORD_CLUSTER) &&",
-        "    return false && (word & OVERLAP_WORD_CLUSTER) &&",
+        "common/launch",
+        "(word & OVERLAP_WORD_CLUSTER) && cluster_is_other(request)",
+        "false",
         "cluster_shaping",
     ),
     _one(
@@ -144,14 +145,14 @@ CUDA_MUTANTS = [
     _one(
         "a node that becomes a cluster stays shaped",
         "graph",
-        "    if (forbids_shaping(attribute) && armed_and_ready())\n",
+        "    if (forbids_shaping(attribute) && armed_and_ready(VENDOR_CUDA))\n",
         "    if (false)\n",
         "graph_nodes",
     ),
     _one(
         "a node that gets another's attributes stays shaped",
         "graph",
-        "    if (armed_and_ready() && flags_of_node(from))\n",
+        "    if (armed_and_ready(VENDOR_CUDA) && flags_of_node(from))\n",
         "    if (false)\n",
         "graph_nodes",
     ),
@@ -165,12 +166,12 @@ CUDA_MUTANTS = [
     # ---- Sizes and rooms ----
     _one(
         "a footprint that grew is not followed",
-        "facts",
+        "common/facts",
         "        overlap_cache_forget_all(&launch_cache);\n        ++*epoch;",
         "        ++*epoch;",
         "room",
     ),
-    _one("one-rank reductions count", "device", 'overlap_glob_match("*oneRankReduce*", kernel) || ', "", "room"),
+    _one("one-rank reductions count", "common/device", 'overlap_glob_match("*oneRankReduce*", kernel) || ', "", "room"),
     _one(
         "a carve-out that the program changes later",
         "carveout",
@@ -181,7 +182,7 @@ CUDA_MUTANTS = [
     # ---- One priority for all communication ----
     _one(
         "auto is the number 0",
-        "device",
+        "common/device",
         "    if (kind != OVERLAP_PRIORITY_NUMBER || value < greatest)",
         "    if (kind == OVERLAP_PRIORITY_HIGHEST || value < greatest)",
         "auto_priority",
@@ -195,24 +196,28 @@ CUDA_MUTANTS = [
     ),
     _one(
         "auto goes on beside a grid of one wave",
-        "launch",
+        "common/launch",
         "        if (word & OVERLAP_WORD_WATCHED && where == OVERLAP_WHERE_INSIDE)\n",
         "        if (false)\n",
         "auto_priority",
     ),
     _one(
         "auto ends for a grid on the same stream",
-        "launch",
+        "common/launch",
         "        if (word & OVERLAP_WORD_WATCHED && where == OVERLAP_WHERE_INSIDE)\n",
         "        if (word & OVERLAP_WORD_WATCHED)\n",
         "auto_priority",
     ),
     _one(
-        "auto comes back", "priority", "? __atomic_load_n(&ended, __ATOMIC_ACQUIRE) : 0;", "? 0 : 0;", "auto_priority"
+        "auto comes back",
+        "common/priority",
+        "? __atomic_load_n(&ended, __ATOMIC_ACQUIRE) : 0;",
+        "? 0 : 0;",
+        "auto_priority",
     ),
     _one(
         "all multiprocessors, not nine of ten",
-        "facts",
+        "common/facts",
         "->multiprocessors * 9 + 9) / 10",
         "->multiprocessors * 10) / 10",
         "auto_priority",
@@ -220,14 +225,14 @@ CUDA_MUTANTS = [
     _one(
         "the priorities of nodes are not honoured",
         "instantiate",
-        "each_node(graph, is_raised, 0) ? CUDA_GRAPH",
+        "node_each(VENDOR_CUDA, graph, is_raised) ? CUDA_GRAPH",
         "false ? CUDA_GRAPH",
         "graph_priority",
     ),
     _one(
         "the priorities of all graphs are honoured",
         "instantiate",
-        "each_node(graph, is_raised, 0) ? CUDA_GRAPH",
+        "node_each(VENDOR_CUDA, graph, is_raised) ? CUDA_GRAPH",
         "true ? CUDA_GRAPH",
         "graph_priority",
     ),
@@ -246,7 +251,13 @@ CUDA_MUTANTS = [
         "graph_priority",
     ),
     # ---- Handles ----
-    _one("a destroyed stream is not forgotten", "stream", "    forget(stream);\n    if", "    if", "streams"),
+    _one(
+        "a destroyed stream is not forgotten",
+        "common/stream",
+        "        __atomic_store_n(&place->key, 0, __ATOMIC_RELEASE);\n",
+        "        ;\n",
+        "streams",
+    ),
     _one(
         "functions of a library's module outlive it",
         "module",
@@ -278,7 +289,7 @@ CUDA_MUTANTS = [
     ),
     _one(
         "nodes are not counted",
-        "graph",
+        "common/node",
         "    launch_count_reason(OVERLAP_WAY_graph_node, node->reason);\n",
         "",
         "graph_nodes",

@@ -18,10 +18,11 @@ def one(name: str, file: str, old: str, new: str, *tests: str) -> Mutant:
     return Mutant(name, ((file, old, new),), tests)
 
 
-CORE, CUDA, SYS, INTERPOSE = "shim/core", "shim/vendor/cuda", "shim/sys", "tests/interpose"
+CORE, SYS, INTERPOSE = "shim/core", "shim/sys", "tests/interpose"
+CUDA, COMMON = "shim/vendor/cuda", "shim/vendor/common"
 TABLE, NAMES, DECIDE = (f"tests/core/test_{name}.py" for name in ("table", "names", "decide"))
 THREADS, EXPORTS = "tests/core/test_threads.py", "tests/structure/test_exports.py"
-HOT = f"{CUDA}/launch_x86_64.S"
+HOT = "shim/vendor/common/hot_x86_64.S"
 
 MUTANTS = [
     # ---- Symbols and the dynamic loader ----
@@ -70,14 +71,14 @@ MUTANTS = [
     one(
         "RTLD_NEXT gets our answer",
         f"{SYS}/dlsym.c",
-        "_HANDLE ? -1 : overlap_vendor_name(name);\n    void *real = ours < 0 ? NULL : overlap_dlsym",
-        "_HANDLE + 2 ? -1 : overlap_vendor_name(name);\n    void *real = ours < 0 ? NULL : overlap_dlsym",
+        "        return after_caller(ours);\n    void *real = ours < 0 ? NULL : overlap_dlsym",
+        "        ;\n    void *real = ours < 0 ? NULL : overlap_dlsym",
         f"{INTERPOSE}/test_dlsym.py",
         "tests/structure/test_chain.py",
     ),
     one(
         "a machine without driver looks equipped",
-        f"{CUDA}/real.c",
+        f"{COMMON}/real.c",
         "if (overlap_is_ours((uintptr_t)real)) {",
         "if (false) {",
         f"{INTERPOSE}/test_no_driver.py",
@@ -85,29 +86,29 @@ MUTANTS = [
     # ---- Launches ----
     one(
         "the limit is not raised",
-        f"{CUDA}/launch.c",
-        "if (!handle || !limit_raise(handle, (uint32_t)(*word & OVERLAP_WORD_SIZE_MASK)))",
-        "if (!handle)",
+        f"{CUDA}/answers.c",
+        "    if (!limit_raise(handle, (uint32_t)(word & OVERLAP_WORD_SIZE_MASK)))",
+        "    if (false)",
         f"{INTERPOSE}/test_shaping.py",
     ),
     one(
         "no relaunch after refusal",
-        f"{CUDA}/launch.c",
-        "    CUresult result = launch_as_asked(request);\n    if (!launch_is_refusal(result) || !tried)",
-        "    CUresult result = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;\n    if (request || !tried)",
+        f"{COMMON}/launch.c",
+        "    vendor_result result = as_asked(request);\n    if (!is_refusal(request, result) || !tried)",
+        "    vendor_result result = VENDOR_OUT_OF_RESOURCES;\n    if (request || !tried)",
         f"{INTERPOSE}/test_refusal.py",
     ),
     one(
         "a refused kernel is tried again",
-        f"{CUDA}/launch.c",
+        f"{COMMON}/launch.c",
         "        handle_mark(handle, HANDLE_REFUSED);\n",
         "        ;\n",
         f"{INTERPOSE}/test_refusal.py",
     ),
     one(
         "proven while capturing",
-        f"{CUDA}/launch.c",
-        "&& !is_capturing(request))",
+        f"{COMMON}/launch.c",
+        "&& !captures(request))",
         "&& true)",
         f"{INTERPOSE}/test_capture.py",
     ),
@@ -140,7 +141,7 @@ MUTANTS = [
                 "return ((uint64_t)(site >> 12) << 28) + (threads << 18) + asked;",
                 "(void)site; return (threads << 18) + asked;",
             ),
-            (HOT, "    shl $28, %r11\n    add %r11, %rax\n", ""),
+            (f"{COMMON}/hot_x86_64.S", "    shl $28, %r11\n    add %r11, %rax\n", ""),
         ),
         (f"{INTERPOSE}/test_priority.py", f"{INTERPOSE}/test_shaping.py"),
     ),

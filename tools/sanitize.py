@@ -97,7 +97,8 @@ def copy_sources(folder: Path, portable: bool) -> Path:
     """The library's sources, with the hot path in C where that is asked for."""
     shim = Path(shutil.copytree(ROOT / "shim", folder / "shim"))
     if portable:
-        for path in (shim / "vendor/cuda/entry.c", shim / "vendor/cuda/launch_x86_64.S"):
+        vendors = (shim / "vendor/cuda", shim / "vendor/hip")
+        for path in (vendor / name for vendor in vendors for name in ("entry.c", "launch_x86_64.S")):
             text = path.read_text(encoding="utf-8")
             if text.count("#ifdef __x86_64__") != 1:
                 raise Failed(f"{path.name} does not choose its hot path by one #ifdef any more")

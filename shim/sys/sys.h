@@ -80,6 +80,9 @@ int overlap_vendor_name(const char *name);
 #define OVERLAP_NO_SYMBOL ((void *)1) /* NULL, although the real answer is another */
 void *overlap_vendor_symbol(int name, void *real);
 
+/* Provided by the vendor layer: is there anything but ours that has one of its names? */
+bool overlap_vendor_behind(int name);
+
 /* Provided by the vendor layer: called in a forked child, where pointers into the parent's page must not be used. */
 void overlap_vendor_forked(void);
 

@@ -64,4 +64,5 @@ def main() -> None:
     show(compiled)
 
 
-main()
+if __name__ == "__main__":
+    main()

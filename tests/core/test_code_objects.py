@@ -169,6 +169,23 @@ def test_random_changes(fuzz: Path, seeds: list[Path], run_program: Run) -> None
     assert tried > 1000 and found > 50
 
 
+@pytest.mark.parametrize(("sanitizer", "modules"), [("address,undefined", 200), ("thread", 10)])
+def test_modules_that_come_and_go(
+    compile_c: Any, run_program: Run, tmp_path: Path, sanitizer: str, modules: int
+) -> None:
+    """The table in front of the reader: full, emptied, and used by several threads."""
+    count, room = 1000, 1 << 17
+    (tmp_path / "image").write_bytes(code_object([Kernel(f"k{i}", vgprs=128, agprs=64) for i in range(count)]))
+    flags = (f"-fsanitize={sanitizer}", "-fno-sanitize-recover=all")
+    sources = ("code_table.c", "../../shim/vendor/hip/code.c", "core/codeobject.c")
+    program = compile_c(*sources, flags=flags, name="code_table" + ("_tsan" if sanitizer == "thread" else ""))
+    said = run_program(program, tmp_path / "image", count, 192, modules).splitlines()
+    assert said[:2] == ["before: 0", f"one by one: {count}"]
+    together = int(said[2].split()[-1])
+    assert min(modules * count, 0.9 * room) <= together <= min(modules * count, room)
+    assert said[3:] == [f"thread: {count}"] * 4
+
+
 def installed() -> list[Path]:
     named = os.environ.get("OVERLAP_CODE_OBJECTS")
     if named:
@@ -178,7 +195,7 @@ def installed() -> list[Path]:
 
 
 def unpacked(data: bytes) -> Iterator[bytes]:
-    """The code objects for gfx90a; from 6.3 on libraries of AMD come compressed, which the library does not read."""
+    """The code objects for gfx90a; those of rocBLAS 7.2 come compressed, which the library does not read."""
     if data[:4] != COMPRESSED:
         yield data
         return

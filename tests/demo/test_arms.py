@@ -18,7 +18,7 @@ def test_nothing_of_ours_reaches_an_arm() -> None:
         "OVERLAP_RUN": "off",
         "SIMGPU_COSTS": "x",
         "LD_PRELOAD": f"/opt/{_native.SHIM.name}:/opt/libjemalloc.so",
-        "LD_LIBRARY_PATH": f"{_native.SIMULATED_DRIVER.parent}:/opt/lib",
+        "LD_LIBRARY_PATH": f"{_native.SIMULATED_DRIVER.parent}/hip7:{_native.SIMULATED_DRIVER.parent}:/opt/lib",
     }
     assert arms.clean(base) == {"PATH": "/bin", "LD_PRELOAD": "/opt/libjemalloc.so", "LD_LIBRARY_PATH": "/opt/lib"}
 

@@ -100,7 +100,9 @@ def test_a_gpu_without_kernels_is_said_in_one_sentence(call: Call) -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("words", [["--gpu", "h10"], ["--rule", "first"], ["--real", "--gpu", "h100"]])
+@pytest.mark.parametrize(
+    "words", [["--gpu", "h10"], ["--gpu", "mi250x"], ["--rule", "first"], ["--real", "--gpu", "h100"]]
+)
 def test_wrong_words_are_usage(call: Call, words: list[str]) -> None:
     assert call(*words).returncode == 2
 

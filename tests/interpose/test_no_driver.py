@@ -40,3 +40,18 @@ def test_a_program_that_opens_the_driver_says_what_it_always_said(
     done, without = preloaded("ptx=k", way=way, env=nowhere), bare("ptx=k", way, env=nowhere)
     assert "libcuda.so.1: cannot open shared object file" in without.stdout
     same(done, without)
+
+
+@pytest.mark.parametrize("armed", [True, False])
+def test_nothing_comes_next(
+    armed: bool, build: Build, bare: Runner, preloaded: Runner, nowhere: dict[str, str]
+) -> None:
+    program = build("next-of-nothing", "next_of_nothing.c")
+    done = preloaded(program=program, env=nowhere if armed else {**nowhere, "OVERLAP_RUN": "off"})
+    without = bare(program=program, env=nowhere)
+    assert "hipInit 0 0\n" in without.stdout
+    if armed:  # that name is looked for, and there for it
+        assert done.stdout.replace("rocprofiler_configure 1 1", "rocprofiler_configure 0 0") == without.stdout
+    else:
+        assert done.stdout == without.stdout
+    assert done.status == without.status == 0

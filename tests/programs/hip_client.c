@@ -2,7 +2,8 @@
  *
  *   code=FILE function=K  a module, and its kernel K by hipModuleGetFunction
  *   fat=FILE host=K       a fat binary of the program, and a function of the program that stands for its kernel K
- *   alias=K               from now on K is what hipGetFuncBySymbol makes of it
+ *   alias=K               from now on K is what hipGetFuncBySymbol makes of it       first=K  ...what it was at first
+ *   nobody=K none=K       K is a function of the program that is no kernel, or NULL    wild=K  a handle of nothing
  *   launch ext items coop exc graph = K,blocks,threads,dynamic,stream    repeat=N  of the next launch
  *   ask=K,threads,dynamic occupancy                   available=K,blocks,threads
  *   unload                the last module             unregister  the last fat binary
@@ -129,8 +130,8 @@ static hipError_t launch(const char *how, const struct kernel *kernel, uint32_t 
     if (kernel->is_host)
         return HIP(hipLaunchKernel)(function, XY(blocks, 1), 1, XY(threads, 1), 1, parameters, dynamic, stream);
     if (strcmp(how, "items") == 0)
-        return ITEMS_LAUNCH(function, blocks * threads, 1, 1, threads, 1, 1, dynamic, stream,
-                                             parameters, NULL, NULL, NULL, 0);
+        return ITEMS_LAUNCH(function, blocks * threads, 1, 1, threads, 1, 1, dynamic, stream, parameters, NULL, NULL,
+                            NULL, 0);
     return HIP(hipModuleLaunchKernel)(function, blocks, 1, 1, threads, 1, 1, dynamic, stream, parameters, NULL);
 }
 
@@ -211,6 +212,16 @@ static hipError_t about_kernels(const char *word, char *value, bool *known) {
         result = register_binary(value);
     else if (strcmp(word, "host") == 0)
         register_host(value);
+    else if (strcmp(word, "nobody") == 0 || strcmp(word, "none") == 0)
+        add_kernel(value, word[2] == 'b' ? (const void *)read_file : NULL, true);
+    else if (strcmp(word, "wild") == 0)
+        add_kernel(value, (const void *)0x12340, false);
+    else if (strcmp(word, "first") == 0) {
+        for (int i = kernel_count - 1; i >= 0; i--)
+            if (strcmp(kernels[i].name, value) == 0)
+                kernels[kernel_count] = kernels[i];
+        kernel_count++;
+    }
 #if VERSION >= 7
     else if (strcmp(word, "alias") == 0) {
         result = HIP(hipGetFuncBySymbol)(&function, find_kernel(value)->handle);
@@ -223,8 +234,8 @@ static hipError_t about_kernels(const char *word, char *value, bool *known) {
 #endif
     else if (strcmp(word, "ask") == 0) {
         const struct kernel *kernel = find_kernel(first);
-        result = kernel->is_host ? HIP(hipOccupancyMaxActiveBlocksPerMultiprocessor)(
-                                       &blocks, kernel->handle, (int)fields[0], (size_t)fields[1])
+        result = kernel->is_host ? HIP(hipOccupancyMaxActiveBlocksPerMultiprocessor)(&blocks, kernel->handle,
+                                                                                     (int)fields[0], (size_t)fields[1])
                                  : HIP(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor)(
                                        &blocks, (void *)kernel->handle, (int)fields[0], (size_t)fields[1]);
         printf("blocks %d\n", blocks);
@@ -310,7 +321,7 @@ static char **apart(char **words, const char *end, bool forks) {
     return last + 1;
 }
 
-static char *self;
+static char *self = "";
 
 static void do_words(char **words) {
     while (*words) {

@@ -193,7 +193,7 @@ static void recipe_hipGraphKernelNodeSetAttribute(type_hipGraphKernelNodeSetAttr
 }
 static void recipe_hipGraphKernelNodeCopyAttributes(type_hipGraphKernelNodeCopyAttributes *call) {
     const vendor_attribute_value together = {.cooperative = 1};
-    hipGraphNode_t from = add(leave, 100), to = add(k, BIG);
+    hipGraphNode_t from = add(leave, 50), to = add(k, BIG);
     printf("%d", hipGraphKernelNodeSetAttribute(from, LAUNCH_ATTRIBUTE_COOPERATIVE, &together));
     printf(" %d\n", call(from, to));
     run(instantiate());

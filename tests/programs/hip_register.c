@@ -1,6 +1,6 @@
 /* Hands the tables of functions of AMD's runtimes to whoever wants them, as librocprofiler-register does: to what defines
- * rocprofiler_set_api_table in the global scope, if something there defines rocprofiler_configure, too. (It goes on to
- * look for tools by the environment, which this one does not.)
+ * rocprofiler_set_api_table in the global scope, if something there defines rocprofiler_configure, too; where nobody defines the
+ * first, it loads the library that does.
  *
  * HIP_TEST_TABLE, words with commas between them, makes something of the table called hip:
  *   size=N         it says that it has N bytes
@@ -89,6 +89,9 @@ int rocprofiler_register_library_api_table(const char *name, uint32_t (*import)(
     *identifier = 1;
     if (import() != version || count != 1)
         return 4;
+    void *library = rocprofiler_configure && !set ? dlopen("librocprofiler-sdk.so.1", RTLD_LAZY | RTLD_GLOBAL) : NULL;
+    if (library)
+        set = (set_table *)dlsym(library, "rocprofiler_set_api_table");
     if (!rocprofiler_configure || !set)
         return 1; /* no tool: nothing is handed out */
     return strcmp(name, "hip") == 0 ? hand_out(set, name, version, tables[0]) : set(name, version, 0, tables, count);

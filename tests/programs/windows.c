@@ -80,9 +80,9 @@ static int graph_by_hand(const struct op *op) {
         return NO_SUCH;
     use(op->kind == 'B' ? graphs[op->other].device : 0);
     need(graph_create(&graphs[op->index].graph, 0), "graph");
-    const int result =
-        op->kind == 'B' ? graph_add_child(&node, graphs[op->index].graph, NULL, 0, graphs[op->other].graph)
-                        : add_kernel(&node, graphs[op->index].graph, op->other & 1);
+    const int result = op->kind == 'B'
+                           ? graph_add_child(&node, graphs[op->index].graph, NULL, 0, graphs[op->other].graph)
+                           : add_kernel(&node, graphs[op->index].graph, op->other & 1);
     return result ? result : instantiate(op->index);
 }
 

@@ -46,8 +46,8 @@ typedef struct {
     X(hipMemsetD32, (uint64_t, int, size_t))                                                                           \
     X(hipModuleLoadData, (void **, const void *))                                                                      \
     X(hipModuleGetFunction, (void **, void *, const char *))                                                           \
-    X(hipModuleLaunchKernel, (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *,    \
-                              void **, void **))                                                                       \
+    X(hipModuleLaunchKernel,                                                                                           \
+      (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **))        \
     X(EXT_MODULE_LAUNCH, (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, size_t, void *, void **, \
                           void **, void *, void *, unsigned))                                                          \
     X(hipExtLaunchKernel, (const void *, Dim3, Dim3, void **, size_t, void *, void *, void *, int))                    \
@@ -167,6 +167,14 @@ static inline void *handle_of(struct named stream) {
     return stream.per_thread ? by_handle(stream.handle) : stream.handle;
 }
 
+static inline int event_record_flags(void *event, void *on, unsigned flags) {
+#if RUNTIME >= 6
+    return HIP(hipEventRecordWithFlags)(event, on, flags);
+#else
+    return flags ? 801 /* hipErrorNotSupported */ : HIP(hipEventRecord)(event, on);
+#endif
+}
+
 enum { TO_DEVICE = 1, TO_HOST = 2, ON_DEVICE = 3 };
 
 #define allocate(address, bytes) HIP(hipMalloc)((void **)(address), bytes)
@@ -190,8 +198,7 @@ enum { TO_DEVICE = 1, TO_HOST = 2, ON_DEVICE = 3 };
 /* By the plain entry point, and by that for threads. */
 #define event_record HIP(hipEventRecord)
 #define event_record_thread HIP(hipEventRecord_spt)
-#define event_record_flags HIP(hipEventRecordWithFlags)
-#define event_record_flags_thread(event, on, flags) HIP(hipEventRecordWithFlags)(event, by_handle(on), flags)
+#define event_record_flags_thread(event, on, flags) event_record_flags(event, by_handle(on), flags)
 #define stream_wait HIP(hipStreamWaitEvent)
 #define stream_wait_thread HIP(hipStreamWaitEvent_spt)
 #define stream_synchronize HIP(hipStreamSynchronize)
@@ -257,7 +264,7 @@ static inline int launch(struct named stream, int kind, int of_module) {
         return HIP(hipModuleLaunchKernel)(devices[stream.device].kernels[kind], grids[kind], 1, 1, THREADS, 1, 1, 0,
                                           handle_of(stream), parameters, NULL);
     return (stream.per_thread ? HIP(hipLaunchKernel_spt) : HIP(hipLaunchKernel))(hosts[kind], GRID, BLOCK, parameters,
-                                                                                0, stream.handle);
+                                                                                 0, stream.handle);
 }
 
 /* As RCCL launches its kernels, and as rocBLAS launches GEMMs. */

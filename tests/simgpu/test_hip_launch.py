@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import subprocess
 from typing import Any
 
 import pytest
+
+CC = shlex.split(os.environ.get("CC", "cc"))
 
 MANGLED = "_Z24hip{}ModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_{}"
 
@@ -80,13 +85,11 @@ answer([hip.code("hipLaunchByPtr", host), hip.code("hipLaunchByPtr", P(8))])
 
 
 def test_whoever_stands_before_it_sees_the_launch_that_launch_by_ptr_makes(on_hip: Any, tmp_path: Any) -> None:
-    import subprocess
-
     (tmp_path / "front.c").write_text(
         '#include <stdio.h>\nint hipModuleLaunchKernel(void) { puts("seen"); fflush(stdout); return 5; }\n'
     )
     front = tmp_path / "front.so"
-    subprocess.run(["cc", "-w", "-shared", "-fPIC", tmp_path / "front.c", "-o", front], check=True)
+    subprocess.run([*CC, "-w", "-shared", "-fPIC", tmp_path / "front.c", "-o", front], check=True)
     run = on_hip(
         EVERY + "hip.hipConfigureCall(g, b, shared, s)\nanswer(hip.code('hipLaunchByPtr', host))", LD_PRELOAD=str(front)
     )

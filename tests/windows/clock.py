@@ -1,5 +1,5 @@
-"""What the virtual clock of the simulated GPU says of a program, against the model by which the library is judged: kernels
-that ran at the same time were not in order."""
+"""What the virtual clock of the simulated GPU says of a program, against the model by which the library is judged:
+kernels that ran at the same time were not in order."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ Row = dict[str, Any]
 
 
 def calls_of(timeline: Path) -> Iterator[list[Row]]:
-    """The kernels of each call that ran some, in the order of the calls, from the file that an ended process has left. Every call
-    takes time of the host, so its kernels are those that were queued at one instant."""
+    """The kernels of each call that ran some, in the order of the calls, from the file that an ended process has left.
+    Every call takes time of the host, so its kernels are those that were queued at one instant."""
     rows = sorted(map(json.loads, timeline.read_text(encoding="utf-8").splitlines()), key=queued)
     return (list(group) for _, group in groupby(rows, queued))
 
 
 def disagreements(program: Program, results: Sequence[int], calls: Iterator[list[Row]]) -> tuple[list[str], int]:
-    """Pairs of computation and communication that ran at the same time although the model has them in order, in words; and
-    how many ran at the same time. Takes the calls of this program."""
+    """Pairs of computation and communication that ran at the same time although the model has them in order, in words;
+    and how many ran at the same time. Takes the calls of this program."""
     model = model_of(program, results)
     closure, communication = model.closure(), nodes_of(model)
     ran = {operation: next(calls) for operation in sorted(model.ran_kernels)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,19 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from interpreter import Interpreter
-from targets import Target, compile_to, environment_of
-
-# Both vendors, and both ways in; of HIP an old runtime that knows only one, and the newest.
-TARGETS = {
-    "symbol": Target(),
-    "proc_address": Target(proc_address=True),
-    "hip5-symbol": Target("amd", runtime=5),
-    "hip7-proc_address": Target("amd", proc_address=True, runtime=7),
-}
-
-
-def examples(default: int) -> int:
-    return int(os.environ.get("WINDOWS_EXAMPLES", default))
+from targets import TARGETS, Target, compile_to, environment_of
 
 
 @pytest.fixture(scope="session", params=TARGETS)

@@ -26,7 +26,8 @@ ENTRIES, EXPIRES, CAPTURES, STREAMS, EVENTS = 16, 512, 32, 16384, 65536
 
 
 class Unknown:
-    """Case 1: what a stream does after a wait for anything, until the host has seen it finished."""
+    """Case 1: what a stream does after a wait for anything, until the host has seen it finished; an event that was
+    recorded in it meanwhile, until the host has seen the whole context."""
 
     def __init__(self, model: Model, more: Sequence[tuple[int, int]]) -> None:
         self.tainted = 0
@@ -34,13 +35,18 @@ class Unknown:
         before = list(model.before)
         for node, others in more:
             before[node] |= others
-        seen = 0
+        seen = context = 0
         for number, direct in enumerate(before):
             if number in model.sights:
                 if direct & self.tainted:
                     self.order.append((number, eager_before(model, number)))
                 seen |= model.sights[number]
-            elif model.unknown_waits >> number & 1 or direct & self.tainted & ~seen:
+                context |= model.sights[number] if number in model.of_context else 0
+            elif (
+                model.unknown_waits >> number & 1
+                or direct & self.tainted & ~seen
+                or model.by_event.get(number, 0) & self.tainted & ~context
+            ):
                 self.tainted |= 1 << number
 
 

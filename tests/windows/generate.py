@@ -3,6 +3,7 @@ a plain random source, which is many times faster."""
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable
 from typing import Any
@@ -126,6 +127,11 @@ def random_program(seed: int, **options: Any) -> Program:
     """The same program for the same seed, on every version of Python."""
     source = random.Random(seed)
     return generate(lambda count: int(source.random() * count), **options)
+
+
+def examples(default: int) -> int:
+    """How many a test runs."""
+    return int(os.environ.get("WINDOWS_EXAMPLES", default))
 
 
 @st.composite

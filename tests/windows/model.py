@@ -33,6 +33,8 @@ class Model:
         self.waits: dict[int, int] = {}  # address -> nodes that wait for it, not yet satisfied
         self.writes: dict[int, int] = {}
         self.unknown_waits = 0  # nodes
+        self.by_event: dict[int, int] = {}  # nodes that wait for an event -> where it was recorded
+        self.of_context: set[int] = set()  # sights of a whole context
         self.communication: dict[tuple[int, int], int] = {}  # (world, device) -> nodes
         self.launches: list[Launch] = []
         self.allowed: dict[str, list[tuple[int, int]]] = {}  # case -> (node, further nodes that it may wait for)
@@ -294,6 +296,7 @@ class Model:
             self.unknown_waits |= self.captured(stream, Part((), waits=event))
         elif event.record:
             node = self.act(stream, event.record)
+            self.by_event[node.bit_length() - 1] = event.record
             if event.vague:
                 self.allow("2", node, self.everything() & ~node)
         elif stream.legacy or event.vague:
@@ -330,6 +333,7 @@ class Model:
             self.allow("2", node, self.everything() & ~node)
 
     def _S(self, op: Op) -> None:
+        self.of_context.add(len(self.nodes))
         self.see(sum(1 << i for i, node in enumerate(self.nodes) if node.world == EAGER and node.device == op.which))
 
     def copy(self, op: Op, waits: bool) -> None:

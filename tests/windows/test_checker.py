@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 from compare import Counts, check, compare, story
-from conftest import TARGETS, examples
-from generate import programs, random_program, smallest
+from generate import examples, programs, random_program, smallest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from interpreter import Interpreter, Outcome
 from operations import Program, program_of
-from targets import Target
+from targets import TARGETS, Target
 
 STREAMS = "ns0,1,0,0 ns1,1,0,0 ns2,1,0,0 ns3,0,0,0 ns4,0,0,0 ns5,1,1,0 e--,0,0,0 e--,1,0,0 e--,2,1,0 "
 CAPTURE = "bs0,0,0,0 rs0,0,0,0 ws1,0,0,0 cs0,0,0,0 "
@@ -48,7 +47,7 @@ HIP_ROWS = {
     "hipExtLaunchKernel, event behind it": ("Cs0,0,0,0 ks2,0,0,0 ws1,0,0,0 ks1,0,0,0", "io"),
     "hipExtLaunchKernel, event behind it, recorded before": ("rs0,0,0,0 cs2,0,0,0 Cs0,0,0,0 ws1,0,0,0 ks1,0,0,0", "i"),
     "hipExtLaunchKernel, event behind it, the host waits": ("Cs0,0,0,0 Y--,0,0,0 ks1,0,0,0", "o"),
-    "hipExtModuleLaunchKernel, event behind it": ("cs0,0,0,0 Ks0,0,0,0 ws1,0,0,0 ks1,0,0,0", "o"),
+    "hipExtModuleLaunchKernel, event behind it": ("cs0,0,0,0 Ks0,0,0,0 ws1,0,0,0 ks1,0,0,0", "oo"),
     "hipExtModuleLaunchKernel in a window": ("cs0,0,0,0 Ks1,0,0,0 ks0,0,0,0", "io"),
     "hipMemcpyWithStream": ("cs0,0,0,0 As1,0,0,0 ks1,0,0,0 As0,0,0,0 ks1,0,0,0", "io"),
     "hipMemcpyWithStream, blocking": ("cs3,0,0,0 As4,0,0,0 ks1,0,0,0 Al0,0,0,0 ks1,0,0,0", "io"),
@@ -56,7 +55,11 @@ HIP_ROWS = {
 
 # Cases: every launch of k is outside although it could overlap, and this case says why.
 CASES = {
-    "1": ["cs0,0,0,0 Vs2,0,0,0 vs1,0,0,0 ks1,0,0,0", "Vs2,0,0,0 vs0,0,0,0 cs0,0,0,0 ks1,0,0,0"],
+    "1": [
+        "cs0,0,0,0 Vs2,0,0,0 vs1,0,0,0 ks1,0,0,0",
+        "Vs2,0,0,0 vs0,0,0,0 cs0,0,0,0 ks1,0,0,0",
+        "Vs0,0,0,0 vs0,0,0,0 rs0,0,0,0 ys0,0,0,0 cs1,0,0,0 ws0,0,0,0 ks0,0,0,0",
+    ],
     "2": [
         "bs0,0,0,0 rs0,0,2,0 as0,0,0,0 Es0,0,0,0 gs0,0,0,0 cs2,0,0,0 ws1,0,0,0 ks1,0,0,0",
         "rs2,0,0,0 bs0,0,0,0 ws0,0,1,0 Es0,0,0,0 cs2,0,0,0 gs1,0,0,0 ks1,0,0,0",

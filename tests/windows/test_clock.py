@@ -16,7 +16,12 @@ PROGRAMS, EACH = 400, 200
 
 
 def interpreter_with_clock(target: Target, base: Mapping[str, str], folder: Path) -> Interpreter:
-    env = {**environment_of(base, folder, target), "SIMGPU_TIMELINE": str(folder / "timeline")}
+    costs = folder / "costs.yaml"
+    costs.write_text(
+        '- {kernel: "nccl*", block_us: 200}\n', encoding="ascii"
+    )  # long enough for others to begin meanwhile
+    more = {"SIMGPU_TIMELINE": str(folder / "timeline"), "SIMGPU_COSTS": str(costs)}
+    env = {**environment_of(base, folder, target), **more}
     return Interpreter(compile_to(folder, target), env, folder)
 
 
@@ -43,10 +48,13 @@ def test_a_wrong_order_is_seen(target: Target, clean_environment: Mapping[str, s
     """The model of another program than the one that ran: it waits."""
     interpreter = interpreter_with_clock(target, clean_environment, tmp_path)
     streams = "ns0,1,0,0 ns1,1,0,0 e--,0,0,0 "
-    ran, told = (program_of(streams + line) for line in ("cs0,0,0,0 ks1,0,0,0", "cs0,0,0,0 ys0,0,0,0 ks1,0,0,0"))
+    # The first launches of a process take longer: the library asks about their kernels.
+    ran = program_of(streams + "cs0,0,0,0 ks1,0,0,0 S--,0,0,0 cs0,0,0,0 ks1,0,0,0")
+    told = program_of(streams + "cs0,0,0,0 ks1,0,0,0 S--,0,0,0 cs0,0,0,0 rs0,0,0,0 ws1,0,0,0 ks1,0,0,0")
     interpreter.run([ran])
     interpreter.close()
     found, beside = disagreements(ran, [0] * len(ran), calls_of(tmp_path / "timeline"))
-    assert (found, beside) == ([], 1)
+    assert found == []
+    assert beside >= 1
     found, _ = disagreements(told, [0] * len(told), calls_of(tmp_path / "timeline"))
-    assert found == ["operations 5 and 3 ran at the same time, but are in order"]
+    assert found == ["operations 9 and 6 ran at the same time, but are in order"]

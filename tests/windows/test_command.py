@@ -58,6 +58,7 @@ def built() -> None:
         (("--longest", "0"), "'0' is not a number from 5"),
         (("--longest", "4"), "'4' is not a number from 5"),
         (("--seed", "-1"), "'-1' is not a number from 0"),
+        (("--vendor", "amd", "--runtime", "5", "--proc-address"), "HIP 5 has no hipGetProcAddress"),
     ],
 )  # fmt: skip
 def test_wrong_options_are_one_error(command, arguments: tuple[str, ...], says: str) -> None:
@@ -73,6 +74,18 @@ def test_one_program_by_its_line(command) -> None:
     assert done.returncode == 0, done.stderr
     assert "launch communication" in done.stdout
     assert "overlapping=True" in done.stdout
+
+
+@pytest.mark.parametrize("vendor", ["nvidia", "amd"])
+def test_a_graph_that_waits_in_a_process_that_captures_nothing_else(command, vendor: str) -> None:
+    """In a process of its own, which no other program has made look into graphs."""
+    streams = "ns0,1,0,0 ns1,1,0,0 ns2,1,0,0 e--,0,0,0 "
+    done = command(
+        "--vendor", vendor, "--line",
+        streams + "cs2,0,0,0 rs2,0,0,0 bs0,0,0,0 ws0,0,1,0 Es0,0,0,0 gs1,0,0,0 ks1,0,0,0",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    assert "kernel='k', sequence=1, overlapping=False" in done.stdout
 
 
 def test_what_a_program_needs_to_end_is_added(command) -> None:
@@ -107,6 +120,16 @@ def test_cases_are_named_as_in_the_documentation(command) -> None:
     documented = (ROOT / "shim" / "core" / "WINDOWS.md").read_text(encoding="utf-8")
     for case in CASES:
         assert case == "several" or f"\n{case}. **" in documented
+
+
+@pytest.mark.parametrize("runtime", ["5", "6", "7"])
+def test_each_release_of_hip(command, runtime: str) -> None:
+    done = command("--vendor", "amd", "--runtime", runtime, "--programs", "400", "--json")
+    assert done.returncode == 0, done.stdout
+    counts = json.loads(done.stdout)
+    assert counts["programs"] == 400
+    assert (counts["wrong"], counts["unexplained"]) == (0, 0)
+    assert counts["claims"] > 500
 
 
 def test_several_is_explained() -> None:

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import examples
-from generate import random_program
+from generate import examples, random_program
 from operations import line_of
 from targets import Target, compile_to, environment_of
 

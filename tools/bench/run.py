@@ -28,6 +28,8 @@ from pyshim.policy.library import load
 from pyshim.policy.table import compile_table, encode
 
 HERE = Path(__file__).resolve().parent
+
+
 def compile_all(folder: Path) -> None:
     """The programs, and beside them the drivers that do nothing."""
     common = [os.environ.get("CC", "cc"), "-O2", "-std=c11", "-D_GNU_SOURCE"]

@@ -34,9 +34,11 @@ vendor_result capture_end_body(enum overlap_way way, enum hook hook, uintptr_t s
     BEHIND((vendor_stream stream, vendor_graph * graph));
     struct overlap_order *order = windows();
     const enum default_stream whose = hook_default(hook);
+    /* Not behind the call: it may fail, and then nothing may be asked. */
+    struct overlap_stream *its = order ? window_stream(order, stream, whose) : NULL;
     vendor_result result = real(stream, graph);
     if (order && (result == VENDOR_SUCCESS || vendor_capture_ended(hook_vendor(hook), stream, whose, result)))
-        overlap_order_capture_ended(order, window_stream(order, stream, whose));
+        overlap_order_capture_ended(order, its);
     return result;
 }
 

@@ -207,9 +207,9 @@ vendor_result launch_slow(struct request *request, uint64_t word) {
     uint32_t launched = request->config.sharedMemBytes;
     bool raised = false, outside = false;
     vendor_result result;
-    struct overlap_found found = {0};
+    struct trace_facts facts;
     if (__builtin_expect((word & OVERLAP_WORD_TRACED) != 0, 0))
-        found = window_look(request->config.hStream, whose);
+        trace_ask(request, &facts);
     if (!(word & OVERLAP_WORD_COMMUNICATION)) {
         follow_launch(request->config.hStream, whose, word);
         const enum overlap_where where =
@@ -237,7 +237,10 @@ vendor_result launch_slow(struct request *request, uint64_t word) {
         result = with_size(request, launched);
     }
     count_launch(request->counted, reason);
-    if (__builtin_expect((word & OVERLAP_WORD_TRACED) != 0, 0))
-        launch_trace(request, reason, launched, raised, word, &found);
+    if (__builtin_expect((word & OVERLAP_WORD_TRACED) != 0, 0)) {
+        const uint64_t number = launch_trace(request, reason, launched, raised, word, &facts);
+        if (word & OVERLAP_WORD_COMMUNICATION && result == VENDOR_SUCCESS)
+            window_numbered(request->config.hStream, whose, number);
+    }
     return result;
 }

@@ -32,6 +32,8 @@ bool node_plan(struct node *node, bool elsewhere) {
     node->word = launch_word(&node->request, &node->place);
     if (!node->word)
         return false;
+    if (node->word & OVERLAP_WORD_TRACED)
+        trace_ask(&node->request, &node->facts);
     leave(node, (uint32_t)(node->word >> OVERLAP_WORD_REASON_SHIFT & 63));
     if (!(node->word & OVERLAP_WORD_CHANGED))
         return true;
@@ -74,7 +76,7 @@ void node_count(struct node *node, bool raised) {
         launch_count(OVERLAP_COUNTER_RAISED);
     launch_count_reason(OVERLAP_WAY_graph_node, node->reason);
     if (node->word & OVERLAP_WORD_TRACED)
-        launch_trace(&node->request, node->reason, node->dynamic, raised, node->word, &(struct overlap_found){0});
+        launch_trace(&node->request, node->reason, node->dynamic, raised, node->word, &node->facts);
 }
 
 /* ---- What the program reads back, and nodes that are set back ---- */

@@ -16,6 +16,7 @@ struct node {
     uint32_t reason;
     uint32_t dynamic; /* with which it is made */
     bool changed;     /* ...which is not what was asked for */
+    struct trace_facts facts;
 };
 
 /* Decides. The request has hook, site, flags, function and config. elsewhere: it is known to be of another device or context

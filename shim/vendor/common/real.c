@@ -54,6 +54,7 @@ static bool adopt(enum vendor vendor, const struct overlap_object *object) {
     uint32_t none = 0;
     if (!__atomic_compare_exchange_n(&known[vendor].state, &none, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
         return overlap_wait(&known[vendor].state, 2) && known[vendor].object.base == object->base;
+    overlap_object_pin(object->start); /* whoever has met it may close it, and we go on calling it */
     known[vendor].object = *object;
     for (int hook = first_of(vendor); hook < end_of(vendor); hook++)
         __atomic_store_n(&real_exports[hook], overlap_object_symbol(object, hook_names[hook]), __ATOMIC_RELEASE);
@@ -154,6 +155,14 @@ void *overlap_vendor_symbol(int hook, void *real) {
     if (!overlap_armed() || !real_is(vendor, real) || !real_remember(OVERLAP_WAY_dlsym, (enum hook)hook, real))
         return NULL;
     return vendor_thunk(vendor, OVERLAP_WAY_dlsym, (enum hook)hook);
+}
+
+bool overlap_vendor_behind(int hook) {
+    if (hook >= TABLE_NAMES)
+        return table_symbol(hook) != OVERLAP_NO_SYMBOL;
+    if (hook >= HOOK_COUNT)
+        return runtime_is_behind(hook - HOOK_COUNT);
+    return overlap_next_symbol(hook_names[hook], prefix_of(hook_vendor((enum hook)hook))) != NULL;
 }
 
 bool overlap_vendor_present(void) {

@@ -311,11 +311,6 @@ void launch_move_reason(enum overlap_way way, uint32_t from, uint32_t to, uint64
 /* Every launch of this thread shall come to launch_slow(), or no longer. */
 void launch_followed(bool on);
 
-/* --trace: writes the launch down. raised: at the word's priority; found: where it is. */
-struct overlap_found;
-void launch_trace(const struct request *request, uint32_t reason, uint32_t launched, bool raised, uint64_t word,
-                  const struct overlap_found *found);
-
 /* Everything that is not a direct hit in the cache. word: what the first look found, or 0. */
 vendor_result launch_slow(struct request *request, uint64_t word);
 

@@ -68,6 +68,19 @@ void window_context_gone(const void *context);
 void window_device_over(enum vendor vendor);
 void window_forked(void);
 
+/* ---- traced.c ---- */
+
+/* --trace: what a line says besides the launch, asked before it is made: behind a call of the program that has failed, nothing
+ * may be asked. found: where it is. Then the launch is written down; its number. raised: at the word's priority. */
+struct trace_facts {
+    const struct device *device;
+    const char *kernel;
+    struct overlap_found found;
+};
+void trace_ask(const struct request *request, struct trace_facts *facts);
+uint64_t launch_trace(const struct request *request, uint32_t reason, uint32_t launched, bool raised, uint64_t word,
+                      const struct trace_facts *facts);
+
 /* ---- follow.c: can a communication launch overlap anything at all? ---- */
 
 /* The thread has launched communication: its next launches tell. overlapped: what was launched before has told already. */

@@ -265,9 +265,8 @@ CUresult graph_get_kernel_body(enum overlap_way way, enum hook hook, uintptr_t s
 
 /* The calls of the newer form, or else of the older one. *second: which. */
 static type_cuGraphKernelNodeGetParams *get_params(bool *second) {
-    type_cuGraphKernelNodeGetParams *get = real_own(HOOK_cuGraphKernelNodeGetParams_v2);
-    *second = get && real_own(HOOK_cuGraphKernelNodeSetParams_v2);
-    return *second ? get : real_own(HOOK_cuGraphKernelNodeGetParams);
+    *second = real_own(HOOK_cuGraphKernelNodeGetParams_v2) && real_own(HOOK_cuGraphKernelNodeSetParams_v2);
+    return real_own(*second ? HOOK_cuGraphKernelNodeGetParams_v2 : HOOK_cuGraphKernelNodeGetParams);
 }
 
 const struct handle *cuda_node_kernel(CUgraphNode node, uint32_t *shown) {

@@ -12,12 +12,15 @@
 #define SITE ((uintptr_t)__builtin_return_address(0))
 #define USED static __attribute__((used)) /* by the assembler below */
 
-/* Passes a call on to where the table will bring it back to us. */
+/* Has the runtime a table, so that a call that is passed on comes back to us? */
+#define HAS_TABLE(name)                                                                                                \
+    __builtin_expect(__atomic_load_n(&real_functions[HOOK_##name][REAL_TABLE], __ATOMIC_RELAXED) != NULL, 0)
+
+/* Passes it on. */
 #define THROUGH_TABLE(way, name, ...)                                                                                  \
-    if (__builtin_expect(__atomic_load_n(&real_functions[HOOK_##name][REAL_TABLE], __ATOMIC_RELAXED) != NULL, 0)) {    \
+    if (HAS_TABLE(name)) {                                                                                             \
         type_##name *real = (type_##name *)real_function(OVERLAP_WAY_##way, HOOK_##name, SITE);                        \
         if (real) {                                                                                                    \
-            this_thread.found = 0;                                                                                     \
             if (!this_thread.from)                                                                                     \
                 this_thread.from = SITE;                                                                               \
             return real(__VA_ARGS__);                                                                                  \
@@ -65,16 +68,32 @@
 
 /* ---- Launches with a hot path ---- */
 
-/* The slow functions are jumped to, so that SITE is the program's return address there too. */
+/* The slow functions are jumped to, so that SITE is the program's return address there too. What passes a call on is a function
+ * of its own, or all arguments would be kept for it. */
 #define SLOW(way, site, through, name, body, parameters, ...)                                                          \
     hipError_t slow_##way##_##name parameters;                                                                         \
     __attribute__((cold, noinline)) hipError_t slow_##way##_##name parameters {                                        \
         through return body##_slow(OVERLAP_WAY_##way, HOOK_##name, site, __VA_ARGS__);                                 \
     }
+#define PASSES_ON(way, name, parameters, ...)                                                                          \
+    __attribute__((cold, noinline)) static hipError_t on_##way##_##name parameters {                                   \
+        type_##name *real = (type_##name *)real_function(OVERLAP_WAY_##way, HOOK_##name, this_thread.from);            \
+        return real ? real(__VA_ARGS__) : VENDOR_NOT_INITIALIZED;                                                      \
+    }
+#define PASS_ON(way, name, ...)                                                                                        \
+    if (HAS_TABLE(name)) {                                                                                             \
+        this_thread.found = 0;                                                                                         \
+        if (!this_thread.from)                                                                                         \
+            this_thread.from = SITE;                                                                                   \
+        return on_##way##_##name(__VA_ARGS__);                                                                         \
+    }
+#define SLOW_OR_ON(way, name, body, parameters, ...)                                                                   \
+    PASSES_ON(way, name, parameters, __VA_ARGS__)                                                                      \
+    SLOW(way, SITE, PASS_ON(way, name, __VA_ARGS__), name, body, parameters, __VA_ARGS__)
 #define DRIVER_LAUNCH(name, body, parameters, ...)                                                                     \
-    SLOW(symbol, SITE, THROUGH_TABLE(symbol, name, __VA_ARGS__), name, body, parameters, __VA_ARGS__)                  \
-    SLOW(dlsym, SITE, THROUGH_TABLE(dlsym, name, __VA_ARGS__), name, body, parameters, __VA_ARGS__)                    \
-    SLOW(proc_address, SITE, THROUGH_TABLE(proc_address, name, __VA_ARGS__), name, body, parameters, __VA_ARGS__)      \
+    SLOW_OR_ON(symbol, name, body, parameters, __VA_ARGS__)                                                            \
+    SLOW_OR_ON(dlsym, name, body, parameters, __VA_ARGS__)                                                             \
+    SLOW_OR_ON(proc_address, name, body, parameters, __VA_ARGS__)                                                      \
     SLOW(dispatch_table, hip_table_site(SITE), , name, body, parameters, __VA_ARGS__)                                  \
     HOT_WAYS(name, body, parameters, __VA_ARGS__)
 #include "driver.def"

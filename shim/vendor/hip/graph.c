@@ -1,41 +1,30 @@
 /* Nodes of graphs that the program builds itself (common/node.h), in HIP's words: they have no priority here. What the
- * runtime does with them: hipamd/src/hip_graph_internal.hpp of ROCm's clr.
- *
- * What hipGetLastError tells is the program's. Up to 6.x every call sets it, so our questions come before the program's call;
- * since 7.0 only errors do, and stay: one that we have caused is taken away again, unless another one was there before.
- */
+ * runtime does with them: hipamd/src/hip_graph_internal.hpp of ROCm's clr. */
 #include <string.h>
 
 #include "../common/node.h"
 #include "hip.h"
 
-static bool no_error(void) {
-    return hip.hipPeekAtLastError && hip.hipGetLastError && hip.hipPeekAtLastError() == VENDOR_SUCCESS;
-}
-
-static void forget_error(bool was_none) {
-    if (was_none)
-        hip.hipGetLastError();
-}
-
-/* For our own calls. Where the runtime has a table, its exported functions would come back to us by it. */
-static void *own(enum hook hook) {
-    void *behind = __atomic_load_n(&real_functions[hook][REAL_TABLE], __ATOMIC_ACQUIRE);
-    return behind ? behind : real_own(hook);
-}
+/* A call with our parameters. One that is refused is made again as asked. */
+#define HIP_TRY(call)                                                                                                  \
+    __extension__({                                                                                                    \
+        const hipError_t before_ = hip_pending(), result_ = (call);                                                    \
+        hip_is_refusal(result_) ? hip_settle(before_, result_) : result_;                                              \
+    })
 
 /* ---- What the shared half asks ---- */
 
 hipError_t hip_graph_nodes(hipGraph_t graph, hipGraphNode_t *nodes, size_t *count) {
-    return hip.hipGraphGetNodes ? hip.hipGraphGetNodes(graph, nodes, count) : VENDOR_NOT_SUPPORTED;
+    return hip.hipGraphGetNodes ? HIP_ASK(hip.hipGraphGetNodes(graph, nodes, count)) : VENDOR_NOT_SUPPORTED;
 }
 
 hipError_t hip_node_type(hipGraphNode_t node, int *type) {
-    return hip.hipGraphNodeGetType ? hip.hipGraphNodeGetType(node, type) : VENDOR_NOT_SUPPORTED;
+    return hip.hipGraphNodeGetType ? HIP_ASK(hip.hipGraphNodeGetType(node, type)) : VENDOR_NOT_SUPPORTED;
 }
 
 hipError_t hip_node_inside(hipGraphNode_t node, hipGraph_t *graph) {
-    return hip.hipGraphChildGraphNodeGetGraph ? hip.hipGraphChildGraphNodeGetGraph(node, graph) : VENDOR_NOT_SUPPORTED;
+    return hip.hipGraphChildGraphNodeGetGraph ? HIP_ASK(hip.hipGraphChildGraphNodeGetGraph(node, graph))
+                                              : VENDOR_NOT_SUPPORTED;
 }
 
 /* Some versions take every node for one of a kernel. */
@@ -45,9 +34,9 @@ static bool is_kernel(hipGraphNode_t node) {
 }
 
 static bool params_of(hipGraphNode_t node, hipKernelNodeParams *params) {
-    type_hipGraphKernelNodeGetParams *get = own(HOOK_hipGraphKernelNodeGetParams);
+    type_hipGraphKernelNodeGetParams *get = real_own(HOOK_hipGraphKernelNodeGetParams);
     memset(params, 0, sizeof *params);
-    return get && is_kernel(node) && get(node, params) == VENDOR_SUCCESS;
+    return get && is_kernel(node) && HIP_ASK(get(node, params)) == VENDOR_SUCCESS;
 }
 
 const struct handle *hip_node_kernel(hipGraphNode_t node, uint32_t *shown) {
@@ -60,12 +49,12 @@ const struct handle *hip_node_kernel(hipGraphNode_t node, uint32_t *shown) {
 
 /* The runtime's own arguments are handed back to it, which it knows by their address. */
 bool hip_node_resize(hipGraphNode_t node, uint32_t dynamic) {
-    type_hipGraphKernelNodeSetParams *set = own(HOOK_hipGraphKernelNodeSetParams);
+    type_hipGraphKernelNodeSetParams *set = real_own(HOOK_hipGraphKernelNodeSetParams);
     hipKernelNodeParams params;
     if (!set || !params_of(node, &params))
         return false;
     params.sharedMemBytes = dynamic;
-    return set(node, &params) == VENDOR_SUCCESS;
+    return HIP_ASK(set(node, &params)) == VENDOR_SUCCESS;
 }
 
 /* ---- What a node shall get ---- */
@@ -73,7 +62,6 @@ bool hip_node_resize(hipGraphNode_t node, uint32_t dynamic) {
 struct planned {
     struct node node;
     hipKernelNodeParams ours; /* with our size */
-    bool no_error;            /* ...was there before */
 };
 
 /* Flags of a node that is there. One that was captured from a cooperative launch does not say so, nor one whose attribute was
@@ -83,16 +71,14 @@ static uint32_t flags_of_node(hipGraphNode_t node) {
     uint32_t shown;
     if (!armed_and_ready(VENDOR_HIP))
         return 0;
-    const bool clean = no_error();
     const struct handle *handle = hip_node_kernel(node, &shown);
+    if (handle && handle_is_marked(handle, HANDLE_COOPERATES))
+        return OVERLAP_LAUNCH_COOPERATIVE;
     memset(&value, 0, sizeof value);
-    const bool cooperates =
-        (handle && handle_is_marked(handle, HANDLE_COOPERATES)) ||
-        (hip.hipGraphKernelNodeGetAttribute && is_kernel(node) &&
-         (hip.hipGraphKernelNodeGetAttribute(node, LAUNCH_ATTRIBUTE_COOPERATIVE, &value) != VENDOR_SUCCESS ||
-          value.cooperative));
-    forget_error(clean);
-    return cooperates ? OVERLAP_LAUNCH_COOPERATIVE : 0;
+    const bool doubted =
+        hip.hipGraphKernelNodeGetAttribute && is_kernel(node) &&
+        HIP_ASK(hip.hipGraphKernelNodeGetAttribute(node, LAUNCH_ATTRIBUTE_COOPERATIVE, &value)) != VENDOR_SUCCESS;
+    return doubted || value.cooperative ? OVERLAP_LAUNCH_COOPERATIVE : 0;
 }
 
 /* Decides. flags: of the node that gets them. False: nobody decides. */
@@ -100,7 +86,6 @@ static bool plan(struct planned *planned, uintptr_t site, const hipKernelNodePar
     if (!params || !armed_and_ready(VENDOR_HIP))
         return false;
     planned->ours = *params;
-    planned->no_error = no_error();
     planned->node.request = (struct request){
         .hook = HOOK_hipGraphAddKernelNode,
         .site = site,
@@ -114,10 +99,10 @@ static bool plan(struct planned *planned, uintptr_t site, const hipKernelNodePar
                    .blockDimZ = params->blockDim.z,
                    .sharedMemBytes = params->sharedMemBytes},
     };
-    const bool decided = node_plan(&planned->node, false);
-    forget_error(planned->no_error); /* of a question about a function that is none */
+    if (!node_plan(&planned->node, false))
+        return false;
     planned->ours.sharedMemBytes = planned->node.dynamic;
-    return decided;
+    return true;
 }
 
 /* The program's generic parameters with ours in them; for other kinds of nodes they are passed on as they are. */
@@ -128,18 +113,6 @@ static bool plan_any(struct planned *planned, uintptr_t site, const hipGraphNode
     *ours = *params;
     ours->kernel = planned->ours;
     return true;
-}
-
-/* A node was made or changed. Returns the call's result. */
-static hipError_t made(const struct planned *planned, hipError_t result) {
-    if (planned->node.reason == OVERLAP_REASON_refused && result == VENDOR_SUCCESS)
-        forget_error(planned->no_error);
-    return result;
-}
-
-static hipError_t added(struct planned *planned, hipError_t result) {
-    node_count(&planned->node, false);
-    return made(planned, result);
 }
 
 static hipError_t other(const hipGraphNodeParams *params, hipError_t result) {
@@ -158,9 +131,10 @@ hipError_t hip_graph_add_kernel_body(enum overlap_way way, enum hook hook, uintp
     hipError_t result;
     if (!plan(&planned, site, params, 0))
         return real(node, graph, dependencies, count, params);
-    NODE_MAKE(planned.node, result, real(node, graph, dependencies, count, &planned.ours),
+    NODE_MAKE(planned.node, result, HIP_TRY(real(node, graph, dependencies, count, &planned.ours)),
               real(node, graph, dependencies, count, params));
-    return added(&planned, result);
+    node_count(&planned.node, false);
+    return result;
 }
 
 hipError_t hip_graph_add_body(enum overlap_way way, enum hook hook, uintptr_t site, hipGraphNode_t *node,
@@ -172,9 +146,10 @@ hipError_t hip_graph_add_body(enum overlap_way way, enum hook hook, uintptr_t si
     hipError_t result;
     if (!plan_any(&planned, site, params, 0, &ours))
         return other(params, real(node, graph, dependencies, count, params));
-    NODE_MAKE(planned.node, result, real(node, graph, dependencies, count, &ours),
+    NODE_MAKE(planned.node, result, HIP_TRY(real(node, graph, dependencies, count, &ours)),
               real(node, graph, dependencies, count, params));
-    return added(&planned, result);
+    node_count(&planned.node, false);
+    return result;
 }
 
 hipError_t hip_graph_set_kernel_body(enum overlap_way way, enum hook hook, uintptr_t site, hipGraphNode_t node,
@@ -184,8 +159,8 @@ hipError_t hip_graph_set_kernel_body(enum overlap_way way, enum hook hook, uintp
     hipError_t result;
     if (!plan(&planned, site, params, flags_of_node(node)))
         return real(node, params);
-    NODE_MAKE(planned.node, result, real(node, &planned.ours), real(node, params));
-    return made(&planned, result);
+    NODE_MAKE(planned.node, result, HIP_TRY(real(node, &planned.ours)), real(node, params));
+    return result;
 }
 
 hipError_t hip_graph_set_body(enum overlap_way way, enum hook hook, uintptr_t site, hipGraphNode_t node,
@@ -196,8 +171,8 @@ hipError_t hip_graph_set_body(enum overlap_way way, enum hook hook, uintptr_t si
     hipError_t result;
     if (!plan_any(&planned, site, params, flags_of_node(node), &ours))
         return other(params, real(node, params));
-    NODE_MAKE(planned.node, result, real(node, &ours), real(node, params));
-    return made(&planned, result);
+    NODE_MAKE(planned.node, result, HIP_TRY(real(node, &ours)), real(node, params));
+    return result;
 }
 
 hipError_t hip_graph_exec_set_kernel_body(enum overlap_way way, enum hook hook, uintptr_t site, hipGraphExec_t exec,
@@ -207,8 +182,8 @@ hipError_t hip_graph_exec_set_kernel_body(enum overlap_way way, enum hook hook, 
     hipError_t result;
     if (!plan(&planned, site, params, flags_of_node(node)))
         return real(exec, node, params);
-    NODE_MAKE(planned.node, result, real(exec, node, &planned.ours), real(exec, node, params));
-    return made(&planned, result);
+    NODE_MAKE(planned.node, result, HIP_TRY(real(exec, node, &planned.ours)), real(exec, node, params));
+    return result;
 }
 
 hipError_t hip_graph_exec_set_body(enum overlap_way way, enum hook hook, uintptr_t site, hipGraphExec_t exec,
@@ -219,8 +194,8 @@ hipError_t hip_graph_exec_set_body(enum overlap_way way, enum hook hook, uintptr
     hipError_t result;
     if (!plan_any(&planned, site, params, flags_of_node(node), &ours))
         return other(params, real(exec, node, params));
-    NODE_MAKE(planned.node, result, real(exec, node, &ours), real(exec, node, params));
-    return made(&planned, result);
+    NODE_MAKE(planned.node, result, HIP_TRY(real(exec, node, &ours)), real(exec, node, params));
+    return result;
 }
 
 hipError_t hip_graph_get_kernel_body(enum overlap_way way, enum hook hook, uintptr_t site, hipGraphNode_t node,
@@ -252,15 +227,14 @@ hipError_t hip_graph_copy_attributes_body(enum overlap_way way, enum hook hook, 
 
 /* ---- Graphs become executable ---- */
 
-/* A refused graph is tried a second time also where nothing of ours was in it, so that it is what the program did last. */
+/* A refused graph is tried a second time also where nothing of ours was in it: what fails last is the program's call. */
 #define INSTANTIATE(...)                                                                                               \
-    const bool clean = armed_and_ready(VENDOR_HIP) && no_error();                                                      \
-    hipError_t result = real(__VA_ARGS__);                                                                             \
-    if (hip_is_refusal(result) && armed_and_ready(VENDOR_HIP)) {                                                       \
+    if (!armed_and_ready(VENDOR_HIP))                                                                                  \
+        return real(__VA_ARGS__);                                                                                      \
+    hipError_t result = HIP_TRY(real(__VA_ARGS__));                                                                    \
+    if (hip_is_refusal(result)) {                                                                                      \
         node_try_again(VENDOR_HIP, graph, result);                                                                     \
         result = real(__VA_ARGS__);                                                                                    \
-        if (result == VENDOR_SUCCESS)                                                                                  \
-            forget_error(clean);                                                                                       \
     }                                                                                                                  \
     return node_instantiated(VENDOR_HIP, exec, graph, result)
 

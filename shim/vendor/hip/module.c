@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "hip.h"
@@ -30,12 +29,12 @@ hipError_t hip_module_load_body(enum overlap_way way, enum hook hook, uintptr_t 
     const int saved = errno;
     const char *its = result == VENDOR_SUCCESS && module && file ? architecture() : NULL;
     const int opened = its ? open(file, O_RDONLY | O_CLOEXEC) : -1;
-    struct stat about;
-    if (opened >= 0 && fstat(opened, &about) == 0 && about.st_size > 0) {
-        void *image = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, opened, 0);
+    const off_t size = opened >= 0 ? lseek(opened, 0, SEEK_END) : -1; /* fstat is newer than glibc 2.17 */
+    if (size > 0) {
+        void *image = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, opened, 0);
         if (image != MAP_FAILED) {
-            code_learn(*module, image, (uint64_t)about.st_size, its);
-            munmap(image, (size_t)about.st_size);
+            code_learn(*module, image, (uint64_t)size, its);
+            munmap(image, (size_t)size);
         }
     }
     if (opened >= 0)

@@ -2,7 +2,7 @@
  * where the policy reserves some for communication. */
 #include "hip.h"
 
-enum { MASK_WORDS = 32 }; /* 1,024 compute units */
+enum { MASK_WORDS = 64 }; /* 2,048 compute units; a longer mask stays as it is */
 
 /* With our priority; false: as asked. */
 static bool created_raised(uintptr_t site, hipStream_t *stream, uint32_t flags) {

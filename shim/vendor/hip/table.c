@@ -5,6 +5,7 @@
  * Then calls come that no symbol of ours has seen. What an exported function or dlsym has seen before it comes here still
  * says who calls (this_thread.from). librocprofiler-register: source/lib/rocprofiler-register/rocprofiler_register.cpp.
  */
+#include <dlfcn.h>
 #include <string.h>
 
 #include "hip.h"
@@ -87,12 +88,20 @@ OVERLAP_EXPORT void *rocprofiler_configure(uint32_t version, const char *runtime
     return NULL;
 }
 
+/* Is there a tool that waits for the profiler? It may stand in front of us or behind. (RTLD_DEFAULT would find us first.) */
+static bool is_wanted(void) {
+    void *(*open)(const char *, int) = (void *(*)(const char *, int))overlap_dlsym(RTLD_NEXT, "dlopen");
+    void *const everything = open ? open(NULL, RTLD_LAZY) : NULL;
+    const void *first = everything ? overlap_dlsym(everything, names[1]) : NULL;
+    return (first && !overlap_is_ours((uintptr_t)first)) || overlap_next_symbol(names[1], PROFILER) ||
+           overlap_variable("ROCP_TOOL_LIBRARIES");
+}
+
 /* The profiler behind us; NULL: there is none. Where a tool waits for it that is loaded already, librocprofiler-register would
  * have loaded it, had it not found us. */
 static set_table *profiler(void) {
     void *found = overlap_next_symbol(names[0], PROFILER);
-    const bool wanted = overlap_next_symbol(names[1], PROFILER) || overlap_variable("ROCP_TOOL_LIBRARIES");
-    if (!found && wanted && (overlap_open(PROFILER ".1") || overlap_open(PROFILER ".0") || overlap_open(PROFILER)))
+    if (!found && is_wanted() && (overlap_open(PROFILER ".1") || overlap_open(PROFILER ".0") || overlap_open(PROFILER)))
         found = overlap_next_symbol(names[0], PROFILER);
     return (set_table *)found;
 }

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent.parent)]
 pytest.register_assert_rewrite("hip_interposing")
 
 from hip_interposing import Hip, World, runner  # noqa: E402

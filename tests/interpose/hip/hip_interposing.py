@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +38,9 @@ KERNELS = [
 Hip = Callable[..., Done]
 
 
-def rule(shape: str, more: str = "communication: {priority: inherit}", kernel: str = '"*"', when: str = "always") -> str:
+def rule(
+    shape: str, more: str = "communication: {priority: inherit}", kernel: str = '"*"', when: str = "always"
+) -> str:
     """A policy of one rule, but for its first lines."""
     return f"when: {when}\n{more}\ncompute: [{{match: {{kernel: {kernel}}}, shape: {shape}}}]"
 
@@ -115,7 +118,7 @@ def runner(world: World, folder: Path) -> Hip:
         way: str = "symbol",
         program: Any = None,
         gpu: str = "mi250x",
-        env: Mapping[str, str] | None = None,
+        env: Mapping[str, str | None] | None = None,
         preload: str = "{}",
     ) -> Done:
         number = next(numbers)
@@ -128,7 +131,9 @@ def runner(world: World, folder: Path) -> Hip:
             pages.mkdir()
             made |= {"OVERLAP_REPORT": str(pages), "OVERLAP_RUN_ID": "0123456789abcdef"}
         made["LD_PRELOAD"] = preload.format(plan.LIBRARY if policy is not None else "")
-        made |= env or {}
+        made |= {name: value for name, value in (env or {}).items() if value is not None}
+        for name in [name for name, value in (env or {}).items() if value is None]:
+            made.pop(name, None)
         command = [str(word) for word in (program or world.client(version, way), *words)]
         ran = subprocess.run(command, env=made, capture_output=True, text=True, timeout=60, check=False)
         lines = log.read_text().splitlines() if log.exists() else []
@@ -146,3 +151,33 @@ def by_kernel(done: Done) -> dict[str, list[int]]:
     for launch in done.launches:
         found.setdefault(launch["kernel"], []).append(launch["dynamic_shared"])
     return found
+
+
+# ---- The runtime's table of functions ----
+
+REGISTER = {"SIMGPU_HIP_TABLE": "register"}
+PLACES = dict(re.findall(r"TABLE\((\w+), (\d+)\)", (ROOT / "shim/vendor/hip/table.def").read_text(encoding="ascii")))
+
+
+def profiler_as(world: World, name: str, *flags: str) -> Path:
+    places = (f"-DPLACE_HOST={PLACES['hipLaunchKernel']}", f"-DPLACE_MODULE={PLACES['hipModuleLaunchKernel']}")
+    return world.build.library(name, "hip_profiler.c", *places, *flags)
+
+
+def shaped_once(done: Done, bare: Done, way: str, launches: int = 7) -> None:
+    """The program saw the same; every launch was made once, with our size, and counted once."""
+    assert done.status == bare.status == 0, done.stderr
+    assert seen(done) == seen(bare)
+    assert bare.sizes == [0] * launches
+    assert done.sizes == [smallest(1)] * launches
+    assert done.ways == {way: launches}
+    assert (done.totals["shaped"], done.totals["refused"]) == (launches, 0)
+
+
+def seen(done: Done) -> list[str]:
+    return [line for line in done.stdout.splitlines() if not line.startswith(("profiler", "member"))]
+
+
+def told(done: Done) -> str:
+    """What the profiler says."""
+    return next(line for line in done.stdout.splitlines() if line.startswith("profiler"))

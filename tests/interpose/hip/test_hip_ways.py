@@ -45,6 +45,15 @@ def test_without_a_policy_nothing_changes(version: str, hip: Hip, world: World) 
     assert off.report == {}
 
 
+def test_cooperative_launches_are_left_alone(hip: Hip, world: World) -> None:
+    """Whatever the policy says, and however few of them fit: these workgroups wait for each other."""
+    words = [*world.hosts("k"), "coop=k,80,256", "coop=k,20,1024", "coop=k,80,256", "coop=k,81,256"]
+    bare, done = hip(words), hip(words, ONE)
+    same(done, bare)
+    assert [launch["result"] for launch in bare.launches] == [0, 0, 0, 720]
+    assert done.reasons == {"cooperative": 4}
+
+
 def test_graphs_are_launched_as_they_are_made(hip: Hip, world: World) -> None:
     words = [*world.hosts("k"), "stream=0", f"graph=k,{BLOCKS},256,0,1", "sync"]
     same(hip(words, ONE), hip(words), but=["dynamic_shared"])

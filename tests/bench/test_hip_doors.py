@@ -1,0 +1,81 @@
+"""Launches on HIP, by every way in: nothing but the size is changed, and the hot path decides as the slow one does."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+POLICY = """policy: 1
+name: doors
+when: {when}
+compute:
+  - match: {{kernel: "shaped_a*"}}
+    shape: {{blocks_per_sm: 50%}}
+  - match: {{kernel: "shaped_b*", library: "libother*"}}
+    shape: {{dynamic_shared_memory: 9KiB}}
+"""
+LAUNCHES = 20_000
+
+
+@pytest.fixture(scope="module")
+def doors(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program, beside the runtime that says what it was called with."""
+    folder = tmp_path_factory.mktemp("doors")
+    common = [os.environ.get("CC", "cc"), "-O2", "-std=c11", "-D_GNU_SOURCE"]
+    driver, program = folder / "libamdhip64.so.6", folder / "hip_doors"
+    shared = ["-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-Bsymbolic", f"-Wl,-soname,{driver.name}"]
+    subprocess.run([*common, *shared, HERE / "echo_hip.c", "-o", driver, "-ldl"], check=True)
+    other = folder / "libother.so"
+    subprocess.run([*common, "-DOTHER", "-shared", "-fPIC", HERE / "hip_doors.c", "-o", other], check=True)
+    libraries = [driver, other, f"-Wl,-rpath,{folder}", "-ldl"]
+    subprocess.run([*common, HERE / "hip_doors.c", *libraries, "-o", program], check=True)
+    return program
+
+
+def check(launches: list[str], when: str) -> None:
+    """Each got the size of its own threads, caller and grid: one size for each, and none for grids of one wave."""
+    sizes: dict[tuple[str, str, str], str] = {}
+    for line in launches:
+        kernel, caller, threads, blocks, asked, made = line.split()
+        wave = 104 * min(2048 // int(threads), 32 if threads == "64" else 16)
+        ruled = kernel.startswith("shaped_a") or (kernel.startswith("shaped_b") and caller == "other")
+        if not ruled or int(blocks) <= wave or int(asked) > 65536:
+            assert made == asked, line
+        elif when == "always" or made != asked:
+            assert made != asked, line
+            assert sizes.setdefault((kernel[:8], threads, asked), made) == made, line
+    assert len(sizes) > 8
+
+
+@pytest.mark.parametrize("table", (False, True), ids=("names", "table"))
+@pytest.mark.parametrize("when", ("always", "overlapping"))
+def test_the_hot_path_does_what_the_slow_one_does(
+    when: str, table: bool, doors: Path, tmp_path: Path, overlap_run: Callable[..., Any], overlap: Callable[..., Any]
+) -> None:
+    policy = tmp_path / "doors.yaml"
+    policy.write_text(POLICY.format(when=when), encoding="utf-8")
+
+    def run(name: str, *options: str) -> tuple[list[str], dict[str, Any]]:
+        report = tmp_path / name
+        command = ["--policy", str(policy), "--quiet", "--report", str(report), *options]
+        done = overlap_run(*command, str(doors), "7", str(LAUNCHES), env={"NULL_TABLE": "1"} if table else {})
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout.splitlines(), json.loads(overlap("report", str(report), "--json").stdout)["totals"]
+
+    hot, counted = run("hot")
+    slow, expected = run("slow", "--trace")  # a launch that is written down is never a direct hit
+    assert hot == slow
+    check(hot, when)
+    assert counted["reasons"] == expected["reasons"]
+    assert counted["entry_points"] == expected["entry_points"]
+    assert counted["launches"] == LAUNCHES
+    ways = {name for name, count in counted["entry_points"].items() if count}
+    assert ways == ({"dispatch_table"} if table else {"symbol", "dlsym", "proc_address"})
+    assert counted["shaped"] > LAUNCHES / 50

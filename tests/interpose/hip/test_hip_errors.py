@@ -1,0 +1,24 @@
+"""What hipGetLastError says is what it would say without us: on some releases it is of the last call, on others of the
+last that failed."""
+
+from __future__ import annotations
+
+import pytest
+from hip_interposing import ONE, VERSIONS, Hip, World, rule, runtime
+from interposing import same
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("policy", "env"),
+    [(ONE, {}), (rule("{blocks_per_sm: 1}", when="overlapping"), {}), (ONE, {"OVERLAP_TRACE": "1"})],
+    ids=["always", "windows", "trace"],
+)
+def test_the_last_error(version: str, policy: str, env: dict[str, str], world: World, hip: Hip) -> None:
+    """Two devices, so that which one is current must be asked."""
+    build = (f'-DRUNTIME="{runtime(version).name}"', f"-DVERSION={version}", "-DWAY_LINKED")
+    program = world.build(f"hip-errors-{version}", "hip_errors.c", *build, link=[runtime(version)])
+    bare = hip([world.code], program=program, version=version, gpu="mi250x,2")
+    assert "end: 901, last 901\n" in bare.stdout
+    assert bare.stdout.count("too many threads: 1, last 1\n") == 4
+    same(hip([world.code], policy, program=program, version=version, gpu="mi250x,2", env=env), bare, ["dynamic_shared"])

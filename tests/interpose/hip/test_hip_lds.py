@@ -1,0 +1,93 @@
+"""LDS, static and dynamic, never exceeds what there is, whatever the runtime lets pass; a program's own mistakes stay.
+
+The runtime of 7 takes every sum, and its queue dies of one that is too much, which ends the process.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hip_interposing import BLOCKS, LDS, NCCL, STATIC, Hip, World, by_kernel, rule, smallest
+from interposing import Done, same
+
+KERNELS = ("k", *STATIC)
+ASKED = (0, 100, 20000)
+MEASURED = "communication: {priority: inherit, footprint: {threads: 256, registers: 64, static_shared_memory: 12000, "
+MEASURED += "dynamic_shared_memory: 0}}"
+POLICIES = {
+    "64 KiB": rule("{dynamic_shared_memory: 64KiB}"),
+    "60,000 bytes": rule("{dynamic_shared_memory: 60000}"),
+    "one": rule("{blocks_per_sm: 1}"),
+    "half": rule("{blocks_per_sm: 50%}"),
+    "room": rule("make_room, keep_at_least: 1%", MEASURED),
+    "entry": rule("quick_entry, keep_at_least: 1%", MEASURED.replace("12000", "30000")) + "\ndispatch: backfill",
+}
+
+
+def launches(world: World, forms: tuple[str, ...] = ("words", "hosts")) -> list[str]:
+    """Each kernel, with sizes that it may have."""
+    made: list[str] = []
+    for form in forms:
+        made += getattr(world, form)(*KERNELS)
+        made += [
+            f"{how}={kernel},{BLOCKS},256,{asked}"
+            for kernel in KERNELS
+            for asked in ASKED
+            for how in ("launch", "ext", "launch")
+            if STATIC.get(kernel, 0) + asked <= LDS
+        ]
+    return [*made, "sync"]
+
+
+def within(done: Done) -> None:
+    for launch in done.launches:
+        assert STATIC.get(launch["kernel"], 0) + launch["dynamic_shared"] <= LDS, launch
+
+
+@pytest.mark.parametrize("version", ["5", "7"])
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+def test_no_size_of_ours_is_too_much(policy: str, version: str, world: World, hip: Hip) -> None:
+    words = launches(world)
+    bare, done = hip(words, version=version), hip(words, policy, version=version)
+    same(done, bare, but=["dynamic_shared"])
+    within(done)
+    assert done.totals["refused"] == 0
+    assert done.totals["shaped"] > 0
+    assert all(ours >= asked for ours, asked in zip(done.sizes, bare.sizes))
+
+
+def test_blocks_per_sm_counts_the_static_bytes(world: World, hip: Hip) -> None:
+    done = hip(launches(world, ("words",)), POLICIES["one"])
+    sizes = {kernel: set(found) for kernel, found in by_kernel(done).items()}
+    assert sizes["k"] == {smallest(1)}
+    assert sizes["s1"] == {smallest(1, 1)} == {32768}
+    assert sizes["s40000"] == {0, 100, 20000}  # there is one by itself
+    assert sizes["s65536"] == {0}
+
+
+@pytest.mark.parametrize("overshoot", ["abort", "sticky", "error"])
+def test_programs_that_overshoot_get_what_they_got(overshoot: str, world: World, hip: Hip) -> None:
+    env = {"SIMGPU_HIP_OVERSHOOT": overshoot}
+    for kernel, asked in (("s40000", 30000), ("s65536", 1), ("s1", 65536), ("k", 65537)):
+        words = [*world.words(kernel), *world.hosts(kernel), f"launch={kernel},{BLOCKS},256,{asked}", "sync"]
+        for policy in (POLICIES["64 KiB"], POLICIES["one"], POLICIES["room"]):
+            bare, done = hip(words, env=env), hip(words, policy, env=env)
+            same(done, bare)
+        if overshoot == "abort" and kernel != "k":
+            assert bare.status < 0
+    words = [*world.words("k"), f"launch=k,{BLOCKS},256,65536", "sync"]
+    assert hip(words, POLICIES["64 KiB"], env=env).sizes == [65536]
+
+
+def test_kernels_that_read_their_dynamic_size_are_left_alone(world: World, hip: Hip) -> None:
+    """By name, as the policy says it."""
+    policy = f'reads_dynamic_size: ["reads*", "s1"]\n{POLICIES["one"]}'
+    words = [*world.words("reads", "k", "s1"), *(f"launch={name},{BLOCKS},256,64" for name in ("reads", "k", "s1"))]
+    words += [*world.hosts("reads"), f"launch=reads,{BLOCKS},256", f"graph=reads,{BLOCKS},256"]
+    done = hip(words, policy)
+    assert by_kernel(done) == {"reads": [64, 0, 0, 0], "k": [smallest(1)], "s1": [64]}
+    assert done.reasons["reads_dynamic_size"] >= 3
+
+
+def test_communication_is_never_given_more(world: World, hip: Hip) -> None:
+    words = [*world.words(NCCL), *world.hosts(NCCL), f"launch={NCCL},{BLOCKS},256", f"launch={NCCL},16,256,12000"]
+    assert hip(words, POLICIES["64 KiB"]).sizes == [0, 12000]

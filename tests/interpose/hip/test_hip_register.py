@@ -1,0 +1,67 @@
+"""AMD's librocprofiler-register, of Debian, hands the table of a simulated runtime to the library, and to profilers."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+
+import debian
+import pytest
+from hip_interposing import BLOCKS, ONE, REGISTER, Hip, World, profiler_as, runtime, shaped_once, smallest, told
+
+LIBRARIES = "usr/lib/x86_64-linux-gnu"
+# It was built for a newer C library than this machine may have.
+NEEDED = ["libc6", "libfmt11", "libgcc-s1", "libgflags2.2", "libgoogle-glog0v6t64", "liblzma5", "libstdc++6"]
+
+
+@pytest.fixture(scope="session")
+def real() -> tuple[Path, Path]:
+    """Where it is; and what it needs."""
+    if platform.machine() != "x86_64":
+        pytest.skip("the packages are for x86-64")
+    try:
+        register = debian.fetch("experimental", ["librocprofiler-register-0"]) / LIBRARIES
+        return register, debian.fetch("sid", [*NEEDED, "libunwind8", "zlib1g"]) / LIBRARIES
+    except debian.Missing as missing:
+        pytest.skip(f"needs packages of Debian experimental and sid: {missing}")
+
+
+@pytest.fixture
+def program(world: World, real: tuple[Path, Path]) -> Path:
+    flags = ("-DWAY_LINKED", "-DVERSION=7", '-DRUNTIME="libamdhip64.so.7"', "-Wl,--disable-new-dtags")
+    loader = (f"-Wl,--dynamic-linker={real[1]}/ld-linux-x86-64.so.2", f"-Wl,-rpath,{real[1]}")
+    return world.build("hip-client-real", "hip_client.c", *flags, *loader, link=[runtime("7")])
+
+
+@pytest.fixture
+def words(world: World) -> list[str]:
+    return [*world.words("k"), *world.hosts("k"), "repeat=3", f"launch=k,{BLOCKS},256"]
+
+
+@pytest.fixture
+def env(world: World, real: tuple[Path, Path]) -> dict[str, str]:
+    folders = [runtime("7").parent, *real, world.build.folder]
+    return {**REGISTER, "LD_LIBRARY_PATH": ":".join(map(str, folders))}
+
+
+def test_it_hands_us_the_table(program: Path, words: list[str], env: dict[str, str], hip: Hip) -> None:
+    bare = hip(words, program=program, env=env)
+    shaped_once(hip(words, ONE, program=program, env=env), bare, "dispatch_table", 3)
+
+
+def test_profilers_see_every_launch(
+    world: World, program: Path, words: list[str], env: dict[str, str], hip: Hip
+) -> None:
+    profiler = profiler_as(world, "libprofiler.so")
+    bare = hip(words, program=program, env=env, preload=str(profiler))
+    assert told(bare) == "profiler: 1 tables, 3 launches"
+    for preload, way in ((f"{{}}:{profiler}", "dispatch_table"), (f"{profiler}:{{}}", "symbol")):
+        done = hip(words, ONE, program=program, env=env, preload=preload)
+        shaped_once(done, bare, way, 3)
+        assert told(done) == told(bare)
+
+
+def test_its_own_switch_is_left_to_the_user(program: Path, words: list[str], env: dict[str, str], hip: Hip) -> None:
+    done = hip(words, ONE, program=program, env={**env, "ROCPROFILER_REGISTER_ENABLED": "0"})
+    assert done.ways == {"symbol": 3}
+    assert done.sizes == [smallest(1)] * 3

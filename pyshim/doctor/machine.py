@@ -33,8 +33,10 @@ class Machine:
         return driver.vendors(self.environment, self.root)
 
     def is_amd(self) -> bool:
-        """Whether anything here is of AMD: a driver or a runtime."""
-        return "amd" in self.vendors() or bool(self.hip_runtimes())
+        """Whether anything here is of AMD: a driver, or a runtime. Beside NVIDIA's driver a runtime alone is nothing:
+        distributions bring one along with other packages."""
+        vendors = self.vendors()
+        return "amd" in vendors or ("nvidia" not in vendors and bool(self.hip_runtimes()))
 
     def hip_runtimes(self) -> dict[str, list[str]]:
         """libamdhip64.so.N -> where it is, in the order in which the loader looks; PyTorch's own last."""

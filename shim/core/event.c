@@ -70,6 +70,7 @@ static bool take(struct overlap_order *order, struct overlap_event *event, uint6
         __atomic_store_n(&event->key, DEAD, __ATOMIC_RELEASE);
         __atomic_store_n(&event->flags, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&event->world, &order->eager, __ATOMIC_RELAXED);
+        __atomic_store_n(&event->generation, OVERLAP_LOAD(order->eager.generation), __ATOMIC_RELAXED);
         __atomic_store_n(&event->unknown, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&event->communications, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&event->computations, 0, __ATOMIC_RELAXED);

@@ -29,6 +29,11 @@ def test_a_signal_handler_does_not_wait_for_what_it_interrupts(corners: Path, ru
     assert run_program(corners, "inside") == "10nonemade\n"
 
 
+def test_waiting_for_an_event_whose_record_was_refused_means_nothing(corners: Path, run_program: Run) -> None:
+    """...although an event at that address was captured; one that was recorded is waited for."""
+    assert run_program(corners, "refused") == "io\n"
+
+
 def test_numbers_wrap(corners: Path, run_program: Run) -> None:
     records, changes, launches, before = run_program(corners, "wraps").split()
     assert records == "io" * 6

@@ -66,6 +66,23 @@ static void inside(void) {
     printf("%s\n", stream(B) ? "made" : "none");
 }
 
+/* ---- An event whose record the driver has refused ---- */
+
+/* At the address of one that was captured. It was never recorded, so waiting for it means nothing. */
+static void refused(void) {
+    overlap_order_capture(order, c);
+    records(E, c);
+    overlap_order_capture_ended(order, c);
+    overlap_order_event_gone(order, E);
+    overlap_window_communicates(order, c, false);
+    overlap_order_recorded(order, overlap_order_recording(order, E, c), c, false);
+    overlap_order_waits(order, x, E);
+    printf("%c", where(x, 1));
+    records(E, c);
+    overlap_order_waits(order, x, E);
+    printf("%c\n", where(x, 1));
+}
+
 /* ---- Numbers that wrap ---- */
 
 static void wraps(void) {
@@ -183,6 +200,8 @@ int main(int argc, char **argv) {
         held(order);
     else if (strcmp(what, "inside") == 0)
         inside();
+    else if (strcmp(what, "refused") == 0)
+        refused();
     else if (strcmp(what, "wraps") == 0)
         wraps();
     else if (strcmp(what, "returns") == 0)

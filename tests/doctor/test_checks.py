@@ -113,6 +113,14 @@ def test_hardware_queues(look: Look, environment: dict[str, str], state: str, wo
     assert line[0] == state and words in line[1]
 
 
+def test_nothing_of_amd_is_told_where_only_a_runtime_is_there_beside_nvidias_driver(look: Look) -> None:
+    runtime = ("/opt/rocm/lib/libamdhip64.so.5",)
+    assert states(look("hardware-queues", runtime)) == ["warn"], "no driver at all: a login node"
+    assert look("hardware-queues", ("/proc/driver/nvidia/version",)) == []
+    assert look("visible-devices", HIP_VISIBLE_DEVICES="0", CUDA_VISIBLE_DEVICES="1") == []
+    assert states(look("hardware-queues", KFD)) == ["warn"], "GPUs of both"
+
+
 def test_a_number_of_queues_is_told_without_a_driver_too(look: Look) -> None:
     assert states(look("hardware-queues", GPU_MAX_HW_QUEUES="2")) == ["warn"]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import debian
 import pytest
 from hip_interposing import BLOCKS, ONE, REGISTER, Hip, World, profiler_as, runtime, shaped_once, smallest, told
+from interposing import Build
 
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 # It was built for a newer C library than this machine may have.
@@ -27,10 +28,11 @@ def real() -> tuple[Path, Path]:
 
 
 @pytest.fixture
-def program(world: World, real: tuple[Path, Path]) -> Path:
+def program(real: tuple[Path, Path], tmp_path: Path) -> Path:
+    """Its RPATH names the folder that it is built in; the one of other tests holds a register of theirs."""
     flags = ("-DWAY_LINKED", "-DVERSION=7", '-DRUNTIME="libamdhip64.so.7"', "-Wl,--disable-new-dtags")
     loader = (f"-Wl,--dynamic-linker={real[1]}/ld-linux-x86-64.so.2", f"-Wl,-rpath,{real[1]}")
-    return world.build("hip-client-real", "hip_client.c", *flags, *loader, link=[runtime("7")])
+    return Build(tmp_path)("hip-client-real", "hip_client.c", *flags, *loader, link=[runtime("7")])
 
 
 @pytest.fixture
@@ -52,7 +54,7 @@ def test_it_hands_us_the_table(program: Path, words: list[str], env: dict[str, s
 def test_profilers_see_every_launch(
     world: World, program: Path, words: list[str], env: dict[str, str], hip: Hip
 ) -> None:
-    profiler = profiler_as(world, "libprofiler.so")
+    profiler = profiler_as(world, "libhip_profiler.so")
     bare = hip(words, program=program, env=env, preload=str(profiler))
     assert told(bare) == "profiler: 1 tables, 3 launches"
     for preload, way in ((f"{{}}:{profiler}", "dispatch_table"), (f"{profiler}:{{}}", "symbol")):

@@ -41,7 +41,7 @@ def words(world: World) -> list[str]:
 
 @pytest.fixture
 def profiler(world: World) -> Path:
-    return profiler_as(world, "libprofiler.so")
+    return profiler_as(world, "libhip_profiler.so")
 
 
 @pytest.mark.parametrize("version", ["6", "7"])

@@ -2,7 +2,7 @@
 
 The formats are those of LLVM: ClangOffloadBundler.rst (bundles, and their compressed form CCOB) and AMDGPUUsage.rst
 ("Code Object V3 and Above Metadata": a MessagePack map in an ELF note). Compilers write one note for all kernels of
-an object. The libraries of GEMMs link thousands of objects of one kernel each, and the linker keeps every note.
+an object. The code objects of GEMM libraries are linked from objects of one kernel each, and hold the note of each.
 
 Registers are not taken from there but from the kernel descriptor, which the hardware obeys: the assembler that makes
 the GEMMs of rocBLAS and hipBLASLt writes .vgpr_count without the AGPRs, and no .agpr_count (128 where a wave takes

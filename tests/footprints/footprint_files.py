@@ -67,8 +67,8 @@ def messagepack(value: Any) -> bytes:
     return bytes([0x90 | len(value)]) + b"".join(map(messagepack, value))
 
 
-def note(body: bytes, kind: int = 32) -> bytes:
-    return struct.pack("<III", 7, len(body), kind) + b"AMDGPU\0\0" + body + b"\0" * (-len(body) % 4)
+def note(body: bytes, kind: int = 32, owner: bytes = b"AMDGPU\0") -> bytes:
+    return struct.pack("<III", 7, len(body), kind) + owner + b"\0" + body + b"\0" * (-len(body) % 4)
 
 
 def code_object(

@@ -66,6 +66,7 @@ def noted(notes: bytes) -> bytes:
         pytest.param(noted(note(b"\x01")), "is no map", id="a note of a number"),
         pytest.param(noted(note(b"\x91" * 5000)), "it ends before what it announces", id="lists in lists"),
         pytest.param(noted(note(b"\0" * 90, 20)), "without the note", id="a note of something else"),
+        pytest.param(noted(note(b"\x80", owner=b"OTHERS\0")), "without the note", id="a note of somebody else"),
         pytest.param(noted(note(b"\0" * 90)[:60]), "a note ends outside its place", id="a cut note"),
         pytest.param(with_segments(AMD, 99), "its notes overlap", id="many segments of the same notes"),
         pytest.param(noted(note(messagepack({"amdhsa.kernels": [{".name": "k"}]}))), "lacks '.symbol'", id="no symbol"),

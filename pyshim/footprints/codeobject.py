@@ -1,7 +1,8 @@
 """Kernels of AMD code objects: alone in a file, bundled, compressed, or in section .hip_fatbin of a shared object.
 
 The formats are those of LLVM: ClangOffloadBundler.rst (bundles, and their compressed form CCOB) and AMDGPUUsage.rst
-("Code Object V3 and Above Metadata": a MessagePack map in an ELF note).
+("Code Object V3 and Above Metadata": a MessagePack map in an ELF note). Compilers write one note for all kernels of
+an object. The code objects of GEMM libraries are linked from objects of one kernel each, and hold the note of each.
 
 Registers are not taken from there but from the kernel descriptor, which the hardware obeys: the assembler that makes
 the GEMMs of rocBLAS and hipBLASLt writes .vgpr_count without the AGPRs, and no .agpr_count (128 where a wave takes
@@ -22,12 +23,15 @@ from pyshim.footprints.unpack import MOST, Forward
 COMPRESSED, BUNDLE = b"CCOB", b"__CLANG_OFFLOAD_BUNDLE__"
 SECTION = ".hip_fatbin"  # of a shared object: bundles one after the other, from each of its source files
 MACHINE_AMDGPU = 224
-NOTE_SECTION, NOTE_METADATA = 7, 32
+NOTE_SECTION, NOTE_SEGMENT, NOTE_METADATA, NOTE_OWNER = 7, 4, 32, b"AMDGPU"
+_SECTIONS = (40, 58, "<IIQQQQIIQQ")  # where the file says their place, where their size and number, and one of them
+_SEGMENTS = (32, 54, "<IIQQQQQQ")
 SECTION_SYMBOLS, SYMBOL_OBJECT = 2, 1
 DESCRIPTOR_REGISTERS = 44  # compute_pgm_rsrc3 with ACCUM_OFFSET, then compute_pgm_rsrc1 with the steps of registers
 UNIFIED = ("gfx90a", "gfx942", "gfx950")
 MACHINES = {0x3F: "gfx90a", 0x4C: "gfx942", 0x4F: "gfx950"}  # EF_AMDGPU_MACH_AMDGCN_...
 XNACK = "xnack+"  # retrying page faults, which GPUs do only where HSA_XNACK=1 asks for it; xnack- is the usual mode
+FLAGS_XNACK = 0x300  # both bits: on
 # Of CCOB, by version: size of the file (from version 2 on) and of what it holds.
 _SIZES = {1: "<I", 2: "<II", 3: "<QQ"}
 _HASH = 8
@@ -67,7 +71,7 @@ def read_code_objects(data: bytes, at: int, end: int, wanted: Wanted = every) ->
                 at += 1
     except KeyError as error:
         raise Unreadable(f"a code object whose description lacks {error}") from error
-    except (struct.error, IndexError, OverflowError, TypeError, ValueError) as error:
+    except (struct.error, IndexError, OverflowError, RecursionError, TypeError, ValueError) as error:
         raise Unreadable("a broken code object: it ends before what it announces") from error
 
 
@@ -134,7 +138,7 @@ def _images(bundle: _Plain | Forward, entries: list[tuple[int, int, str]], wante
 
 def _mode(target: str) -> str:
     """gfx90a, or gfx90a:xnack+; other modes take no other registers, and what is for any mode is not told apart."""
-    architecture, *modes = target.split("--")[-1].split(":")
+    architecture, *modes = target[max(0, target.find("gfx")) :].split(":")
     return f"{architecture}:{XNACK}" if XNACK in modes else architecture
 
 
@@ -142,17 +146,17 @@ def _kernels(data: Image, architecture: str = "") -> Iterator[Footprint]:
     """architecture: where the bundle says it."""
     if not _is_amdgpu(data):
         raise Unreadable("a broken bundle: an image in it is not for AMD GPUs")
-    metadata = _metadata(data)
-    architecture = architecture or _architecture(data, metadata)
+    target, kernels = _metadata(data)
+    architecture = architecture or _architecture(data, target)
     if architecture.split(":")[0] not in UNIFIED:
         return
     descriptors = dict(_descriptors(data))
-    for kernel in metadata.get("amdhsa.kernels", ()):
+    for symbol, kernel in kernels.items():
         required: int | None = None
         if ".reqd_workgroup_size" in kernel:
             x, y, z = kernel[".reqd_workgroup_size"]
             required = x * y * z
-        registers, before = descriptors[kernel[".symbol"]]
+        registers, before = descriptors[symbol]
         yield Footprint(
             kernel=kernel[".name"],
             architecture=architecture,
@@ -167,9 +171,7 @@ def _kernels(data: Image, architecture: str = "") -> Iterator[Footprint]:
 
 def _descriptors(data: Image) -> Iterator[tuple[str, tuple[int, int]]]:
     """By symbol (KERNEL.kd): registers of a wave, and how many of them are before the first AGPR."""
-    (at,) = struct.unpack_from("<Q", data, 40)
-    size, count = struct.unpack_from("<HH", data, 58)
-    sections = [struct.unpack_from("<IIQQQQIIQQ", data, at + size * index) for index in range(count)]
+    sections = _table(data, *_SECTIONS)
     for _, kind, _, _, start, length, link, *_ in sections:
         if kind != SECTION_SYMBOLS:
             continue
@@ -179,32 +181,60 @@ def _descriptors(data: Image) -> Iterator[tuple[str, tuple[int, int]]]:
                 continue
             first = strings + name
             text = data[first : data.index(b"\0", first)].decode()
-            if text.endswith(".kd") and 0 < home < count:
+            if text.endswith(".kd") and 0 < home < len(sections):
                 place = sections[home][4] + value - sections[home][3]
                 third, second = struct.unpack_from("<II", data, place + DESCRIPTOR_REGISTERS)
                 yield text, ((second & 0x3F) * 8 + 8, (third & 0x3F) * 4 + 4)
 
 
-def _architecture(data: Image, metadata: dict[str, Any]) -> str:
+def _architecture(data: Image, target: str) -> str:
     """From the flags of the ELF file where the metadata, as that of hipBLASLt's own assembler, does not say it."""
-    if "amdhsa.target" in metadata:
-        return _mode(str(metadata["amdhsa.target"]))
+    if "gfx" in target:
+        return _mode(target)
     (flags,) = struct.unpack_from("<I", data, 48)
-    return MACHINES.get(flags & 0xFF, f"machine {flags & 0xFF:#x}")
+    name = MACHINES.get(flags & 0xFF, f"machine {flags & 0xFF:#x}")
+    return f"{name}:{XNACK}" if flags & FLAGS_XNACK == FLAGS_XNACK else name
 
 
-def _metadata(data: Image) -> dict[str, Any]:
-    (at,) = struct.unpack_from("<Q", data, 40)
-    size, count = struct.unpack_from("<HH", data, 58)
-    for index in range(count):
-        _, kind, _, _, start, length = struct.unpack_from("<IIQQQQ", data, at + size * index)
-        end = start + length
-        while kind == NOTE_SECTION and start < end:
-            name, described, note = struct.unpack_from("<III", data, start)
-            start += 12 + (name + 3 & ~3)
-            if note == NOTE_METADATA:
-                found = decode(bytes(data[start : start + described]))
-                if isinstance(found, dict):
-                    return found
-            start += described + 3 & ~3
-    raise Unreadable("a code object without the note that describes its kernels")
+def _metadata(data: Image) -> tuple[str, dict[str, dict[str, Any]]]:
+    """The target, empty where no note has one, and what the notes say of each kernel, by its symbol."""
+    notes = _notes(data)
+    if not notes:
+        raise Unreadable("a code object without the note that describes its kernels")
+    target = ""
+    kernels: dict[str, dict[str, Any]] = {}
+    for start, size in notes.items():
+        said = decode(bytes(data[start : start + size]))
+        if not isinstance(said, dict):
+            raise Unreadable("a broken code object: a note on its kernels is no map")
+        target = target or str(said.get("amdhsa.target", ""))
+        for kernel in said.get("amdhsa.kernels", ()):
+            kernels.setdefault(kernel[".symbol"], kernel)
+    return target, kernels
+
+
+def _notes(data: Image) -> dict[int, int]:
+    """Place and size of each metadata map. Sections and segments are two ways to the same notes."""
+    spans = [(start, size) for _, kind, _, _, start, size, *_ in _table(data, *_SECTIONS) if kind == NOTE_SECTION]
+    spans += [(start, size) for kind, _, start, _, _, size, *_ in _table(data, *_SEGMENTS) if kind == NOTE_SEGMENT]
+    spans = list(dict.fromkeys(spans))
+    if sum(size for _, size in spans) > 2 * len(data):
+        raise Unreadable("a broken code object: its notes overlap")
+    found = {}
+    for start, size in spans:
+        end = start + size
+        while end - start >= 12:
+            owner, described, kind = struct.unpack_from("<III", data, start)
+            place = start + 12 + (owner + 3 & ~3)
+            if place + described > min(end, len(data)):
+                raise Unreadable("a broken code object: a note ends outside its place")
+            if kind == NOTE_METADATA and data[start + 12 : start + 12 + owner].rstrip(b"\0") == NOTE_OWNER:
+                found[place] = described
+            start = place + (described + 3 & ~3)
+    return found
+
+
+def _table(data: Image, place: int, sizes: int, form: str) -> list[tuple[int, ...]]:
+    (at,) = struct.unpack_from("<Q", data, place)
+    size, count = struct.unpack_from("<HH", data, sizes)
+    return [struct.unpack_from(form, data, at + size * index) for index in range(count)]

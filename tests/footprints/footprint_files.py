@@ -67,10 +67,17 @@ def messagepack(value: Any) -> bytes:
     return bytes([0x90 | len(value)]) + b"".join(map(messagepack, value))
 
 
+def note(body: bytes, kind: int = 32, owner: bytes = b"AMDGPU\0") -> bytes:
+    return struct.pack("<III", 7, len(body), kind) + owner + b"\0" + body + b"\0" * (-len(body) % 4)
+
+
 def code_object(
-    kernels: Sequence[tuple[str, int, int, Mapping[str, Any]]], flags: int = 0x3F, target: str = ""
+    kernels: Sequence[tuple[str, int, int, Mapping[str, Any]]],
+    flags: int = 0x3F,
+    target: str = "",
+    apart: bool = False,
 ) -> bytes:
-    """Of (name, registers and AGPR offset as the descriptor has them, more of the metadata)."""
+    """Of (name, registers and AGPR offset as the descriptor has them, more of the metadata). apart: a note each."""
     described, symbols, strings, data = [], b"\0" * 24, b"\0", b""
     for name, registers, before, more in kernels:
         symbol = name + ".kd"
@@ -88,18 +95,28 @@ def code_object(
         strings += symbol.encode() + b"\0"
         descriptor = struct.pack("<II", before // 4 - 1, 0xABC0 | registers // 8 - 1)
         data += b"\0" * 44 + descriptor + b"\0" * 12
-    top: dict[str, Any] = {"amdhsa.kernels": described}
-    if target:
-        top["amdhsa.target"] = "amdgcn-amd-amdhsa--" + target
-    body = messagepack(top)
-    note = struct.pack("<III", 7, len(body), 32) + b"AMDGPU\0\0" + body + b"\0" * (-len(body) % 4)
+    named = {"amdhsa.target": target if "-" in target else "amdgcn-amd-amdhsa--" + target} if target else {}
+    parts = [[kernel] for kernel in described] if apart else [described]
     sections = [
-        (".note", NOTE, note, 0, 0),
+        (".note", NOTE, b"".join(note(messagepack({"amdhsa.kernels": part, **named})) for part in parts), 0, 0),
         (".rodata", 1, data, 0, 0),
         (".symtab", SYMBOLS, symbols, 4, 0),
         (".strtab", STRINGS, strings, 0, 0),
     ]
     return elf(sections, MACHINE_AMDGPU, flags)
+
+
+def with_segments(data: bytes, count: int = 1) -> bytes:
+    """The same code object, whose notes are found by its segments, all alike, and by no section."""
+    changed = bytearray(data)
+    (sections,) = struct.unpack_from("<Q", data, 40)
+    (place, size) = struct.unpack_from("<QQ", data, sections + 64 + 24)
+    struct.pack_into("<I", changed, sections + 64 + 4, 1)
+    struct.pack_into("<Q", changed, 32, len(data))
+    struct.pack_into("<H", changed, 56, count)
+    return bytes(changed) + b"".join(
+        struct.pack("<IIQQQQQQ", 4, 4, place, 0, 0, size - index, size - index, 4) for index in range(count)
+    )
 
 
 def bundle(images: Mapping[str, bytes]) -> bytes:

@@ -7,7 +7,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from footprint_files import GEMM, RCCL, bundle, code_object, compressed, elf
+from footprint_files import GEMM, RCCL, bundle, code_object, compressed, elf, messagepack, note, with_segments
 
 from pyshim.footprints.footprint import Unreadable
 from pyshim.footprints.read import read, read_bytes
@@ -35,6 +35,10 @@ def backwards() -> bytes:
     return compressed(bytes(data))
 
 
+def noted(notes: bytes) -> bytes:
+    return elf([(".note", 7, notes, 0, 0)], 224, flags=0x3F)
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [
@@ -58,6 +62,14 @@ def backwards() -> bytes:
             b"CCOB\x09\0\0\0" + b"\0" * 30, "of version 9, which overlap-run does not know", id="a newer version"
         ),
         pytest.param(elf([(".text", 1, b"x", 0, 0)], 224), "without the note", id="a code object without metadata"),
+        pytest.param(noted(note(b"")), "it ends before what it announces", id="an empty note"),
+        pytest.param(noted(note(b"\x01")), "is no map", id="a note of a number"),
+        pytest.param(noted(note(b"\x91" * 5000)), "it ends before what it announces", id="lists in lists"),
+        pytest.param(noted(note(b"\0" * 90, 20)), "without the note", id="a note of something else"),
+        pytest.param(noted(note(b"\x80", owner=b"OTHERS\0")), "without the note", id="a note of somebody else"),
+        pytest.param(noted(note(b"\0" * 90)[:60]), "a note ends outside its place", id="a cut note"),
+        pytest.param(with_segments(AMD, 99), "its notes overlap", id="many segments of the same notes"),
+        pytest.param(noted(note(messagepack({"amdhsa.kernels": [{".name": "k"}]}))), "lacks '.symbol'", id="no symbol"),
     ],
 )
 def test_one_clear_error(tmp_path: Path, data: bytes, message: str) -> None:
@@ -81,6 +93,7 @@ def test_no_file_and_a_folder(tmp_path: Path) -> None:
         pytest.param(CUBIN, id="cubin"),
         pytest.param(FATBIN, id="fat binary"),
         pytest.param(AMD, id="code object"),
+        pytest.param(with_segments(code_object([RCCL, GEMM], apart=True)), id="code object of several notes"),
         pytest.param(bundle({DEVICE: AMD}), id="bundle"),
         pytest.param(PACKED, id="compressed bundle"),
         pytest.param(elf([(".nv_fatbin", 1, FATBIN, 0, 0)]), id="shared object"),

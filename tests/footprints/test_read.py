@@ -12,7 +12,18 @@ import sys
 from pathlib import Path
 
 import pytest
-from footprint_files import GEMM, RCCL, bundle, code_object, compressed, cubin, elf, fatbin, messagepack
+from footprint_files import (
+    GEMM,
+    RCCL,
+    bundle,
+    code_object,
+    compressed,
+    cubin,
+    elf,
+    fatbin,
+    messagepack,
+    with_segments,
+)
 
 from pyshim.footprints.footprint import Footprint, Unreadable, Wanted
 from pyshim.footprints.messagepack import decode
@@ -171,10 +182,46 @@ def test_registers_of_amd_are_those_of_the_descriptor() -> None:
     assert list(read_bytes(code_object([RCCL, GEMM]))) == AMD
 
 
+def test_a_note_for_each_kernel() -> None:
+    """As in rocBLAS' and hipBLASLt's code objects, which are linked from objects of one kernel."""
+    apart = code_object([RCCL, GEMM], apart=True)
+    assert apart.count(b"AMDGPU\0\0") == 2
+    assert list(read_bytes(apart)) == AMD
+    assert list(read_bytes(with_segments(apart))) == AMD
+    assert list(read_bytes(bundle({"hipv4-amdgcn-amd-amdhsa--gfx90a": apart}))) == AMD
+
+
+def test_a_kernel_that_two_notes_describe_counts_once() -> None:
+    """And one note that a section and a segment name is one."""
+    twice = code_object([RCCL, RCCL, GEMM], apart=True)
+    assert list(read_bytes(twice)) == AMD
+    both = bytearray(with_segments(twice))
+    (sections,) = struct.unpack_from("<Q", both, 40)
+    struct.pack_into("<I", both, sections + 64 + 4, 7)
+    assert list(read_bytes(bytes(both))) == AMD
+
+
 def test_the_target_of_the_metadata() -> None:
     (kernel,) = read_bytes(code_object([RCCL], flags=0, target="gfx942:xnack-"))
     assert kernel.architecture == "gfx942"
     assert list(read_bytes(code_object([RCCL], flags=0, target="gfx1100"))) == []
+
+
+@pytest.mark.parametrize(
+    ("target", "flags", "architecture"),
+    [
+        pytest.param("amdgpu9.0a-amd-amdhsa-unknown-gfx90a", 0, "gfx90a", id="another form of the triple"),
+        pytest.param("amdgcn-amd-amdhsa-unknown-gfx942:sramecc+:xnack+", 0, "gfx942:xnack+", id="and a mode"),
+        pytest.param("amdgcn-amd-amdhsa--", 0x53F, "gfx90a", id="a triple without a chip"),
+        pytest.param("", 0x54C, "gfx942", id="no target"),
+        pytest.param("", 0x33F, "gfx90a:xnack+", id="no target, the flags say the mode"),
+        pytest.param("", 0x23F, "gfx90a", id="no target, the mode is off"),
+    ],
+)
+def test_the_architecture(target: str, flags: int, architecture: str) -> None:
+    for apart in (False, True):
+        found = list(read_bytes(code_object([RCCL, GEMM], flags=flags, target=target, apart=apart)))
+        assert [kernel.architecture for kernel in found] == [architecture] * 2
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])

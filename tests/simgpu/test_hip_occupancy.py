@@ -38,6 +38,18 @@ def test_the_runtimes_answer_is_its_own_formula(on_hip: Any, version: int) -> No
     assert on_hip(FORMULA, version).answer == []
 
 
+def test_of_an_object_with_several_notes_every_kernel(on_hip: Any) -> None:
+    kernels = '[Kernel("f", vgprs=128), Kernel("g", vgprs=256), Kernel("h", vgprs=24)]'
+    run = on_hip(
+        f"""
+image = code_object({kernels}, apart=True)
+ask = "hipModuleOccupancyMaxActiveBlocksPerMultiprocessor"
+answer([hip.number(ask, hip.function(image, name), 256, C.c_size_t(0)) for name in "fgh"])
+"""
+    )
+    assert run.answer == [4, 2, 8]
+
+
 def test_which_says_more_than_the_hardware_takes(on_hip: Any) -> None:
     """20 blocks of two waves: the hardware has 16 barriers. 65 bytes: it gives out 512."""
     run = on_hip(

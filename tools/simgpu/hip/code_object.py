@@ -87,14 +87,21 @@ def _descriptor(kernel: Kernel) -> bytes:
     return (head + struct.pack("<III", third, first, 0)).ljust(DESCRIPTOR, b"\0")
 
 
-def code_object(
-    kernels: Iterable[Kernel], architecture: str = "gfx90a", variables: Mapping[str, bytes] | None = None
-) -> bytes:
-    """An ELF file with the note, the descriptors and the symbols."""
-    chosen = list(kernels)
-    described = pack({"amdhsa.kernels": [_metadata(kernel) for kernel in chosen], "amdhsa.version": [1, 2]})
+def _note(kernels: list[Kernel]) -> bytes:
+    described = pack({"amdhsa.kernels": [_metadata(kernel) for kernel in kernels], "amdhsa.version": [1, 2]})
     note = struct.pack("<III", 7, len(described), 32) + b"AMDGPU\0\0" + described
-    note += bytes(-len(note) % 4)
+    return note + bytes(-len(note) % 4)
+
+
+def code_object(
+    kernels: Iterable[Kernel],
+    architecture: str = "gfx90a",
+    variables: Mapping[str, bytes] | None = None,
+    apart: bool = False,
+) -> bytes:
+    """An ELF file with the note, the descriptors and the symbols. apart: a note for each kernel, as in rocBLAS."""
+    chosen = list(kernels)
+    note = b"".join(map(_note, [[kernel] for kernel in chosen] if apart else [chosen]))
     readonly = b"".join(_descriptor(kernel) for kernel in chosen)
     data = b"".join((variables or {}).values())
     strings, symbols = b"\0", bytes(24)

@@ -267,38 +267,45 @@ static bool read_metadata(const struct object *object, struct packed *packed, st
     return true;
 }
 
-/* The note that describes the kernels. */
-static bool find_metadata(const struct object *object, struct packed *out) {
+/* Adds the kernels of the notes of one section; false when one of them is damaged. *found counts them. */
+static bool read_notes(const struct object *object, const Elf64_Shdr *section, struct image *image, uint32_t *found) {
+    for (uint64_t at = 0; section->sh_size - at >= sizeof(Elf64_Nhdr);) {
+        Elf64_Nhdr note;
+        memcpy(&note, object->data + section->sh_offset + at, sizeof note);
+        const uint64_t start = at + sizeof note + ((uint64_t)note.n_namesz + 3) / 4 * 4;
+        if (start > section->sh_size || note.n_descsz > section->sh_size - start)
+            break;
+        const uint8_t *const data = object->data + section->sh_offset + start;
+        if (note.n_type == NOTE_METADATA) {
+            if (!read_metadata(object, &(struct packed){data, data + note.n_descsz, 0}, image))
+                return false;
+            ++*found;
+        }
+        at = start + ((uint64_t)note.n_descsz + 3) / 4 * 4;
+        if (at > section->sh_size)
+            break;
+    }
+    return true;
+}
+
+/* Objects that were linked of several, as rocBLAS' are, have a note for each. */
+static bool read_kernels(const struct object *object, struct image *image) {
+    uint32_t found = 0;
     for (uint32_t i = 0; i < object->header.e_shnum; i++) {
         Elf64_Shdr section;
-        if (!section_at(object, i, &section) || section.sh_type != SHT_NOTE)
-            continue;
-        for (uint64_t at = 0; section.sh_size - at >= sizeof(Elf64_Nhdr);) {
-            Elf64_Nhdr note;
-            memcpy(&note, object->data + section.sh_offset + at, sizeof note);
-            const uint64_t start = at + sizeof note + ((uint64_t)note.n_namesz + 3) / 4 * 4;
-            if (start > section.sh_size || note.n_descsz > section.sh_size - start)
-                break;
-            const uint8_t *const data = object->data + section.sh_offset + start;
-            if (note.n_type == NOTE_METADATA) {
-                *out = (struct packed){data, data + note.n_descsz, 0};
-                return true;
-            }
-            at = start + ((uint64_t)note.n_descsz + 3) / 4 * 4;
-            if (at > section.sh_size)
-                break;
-        }
+        if (section_at(object, i, &section) && section.sh_type == SHT_NOTE &&
+            !read_notes(object, &section, image, &found))
+            return false;
     }
-    return false;
+    return found != 0;
 }
 
 CUresult sim_elf_read(const uint8_t *data, size_t bytes, struct image *image) {
     struct object object = {.data = data, .bytes = bytes};
-    struct packed packed;
     if (!read_header(&object))
         return CUDA_ERROR_INVALID_IMAGE;
     image->architecture = (int)(object.header.e_flags & 0xff);
-    if (!find_metadata(&object, &packed) || !read_metadata(&object, &packed, image))
+    if (!read_kernels(&object, image))
         return CUDA_ERROR_INVALID_IMAGE;
     return each_symbol(&object, &(struct visit){take_variable, image}) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
 }

@@ -159,4 +159,11 @@ HIP_MUTANTS = [
         _KERNELS,
         _ENTRIES,
     ),
+    _one(
+        "what was unpacked stays",
+        f"{_HIP}/code.c",
+        "    overlap_unmap(decoder, size);\n",
+        "",
+        "tests/core/test_code_objects.py",
+    ),
 ]

@@ -39,8 +39,9 @@ SOURCES = {
     "simgpu": ("tools/simgpu/*.c",),
     "demo": ("tools/demo/*.c",),
     "kfd": ("tools/simgpu/kfd/*.c",),
-    "runtime12": ("tools/simgpu/runtime/*.c",),
-    "runtime13": ("tools/simgpu/runtime/*.c",),
+    **dict.fromkeys(
+        ("runtime12", "runtime13"), ("tools/simgpu/runtime/*.c", "shim/core/zstd.c", "shim/core/entropy.c")
+    ),
     **dict.fromkeys(("hip5", "hip6", "hip7"), ("tools/simgpu/*.c", "tools/simgpu/hip/*.c")),
 }
 # The engine of the simulated driver without what is NVIDIA's alone.
@@ -130,7 +131,7 @@ def arguments(artifact: str) -> list[str]:
         version = artifact[len("runtime") :]
         link = [f"-Wl,-soname,libcudart.so.{version}", "-Wl,-Bsymbolic", "-ldl", "-pthread"]
         link.append(f"-Wl,--version-script=tools/simgpu/runtime/libcudart.so.{version}.map")
-        return [*COMMON, *SHARED, *WARNINGS, f"-DRUNTIME={version}", *sources(artifact), *link]
+        return [*COMMON, *SHARED, *WARNINGS, *INCLUDES["shim"], f"-DRUNTIME={version}", *sources(artifact), *link]
     return [*COMMON, *INCLUDES[artifact], *sources(artifact), "-ldl"]
 
 

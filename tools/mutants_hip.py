@@ -162,4 +162,11 @@ HIP_MUTANTS = [
         "handle_learn(*function, HANDLE_HIP_FUNCTION, NULL, NULL, NULL);",
         _KERNELS,
     ),
+    _one(
+        "what was unpacked stays",
+        f"{_HIP}/code.c",
+        "    overlap_unmap(decoder, size);\n",
+        "",
+        "tests/core/test_code_objects.py",
+    ),
 ]

@@ -44,7 +44,7 @@ RACES = 4000  # calls on streams and events that all threads use
 # Programs of tests/fuzz, with what of core/ they need.
 FUZZED = {
     "table_fuzz": ("table.c", "match.c", "decide.c", "planner.c", "occupancy.c", "gpu.c"),
-    "code_fuzz": ("codeobject.c",),
+    "code_fuzz": ("codeobject.c", "zstd.c", "entropy.c"),
 }
 POLICY = """policy: 1
 name: stress
@@ -252,11 +252,15 @@ def tables() -> dict[str, bytes]:
 
 def code_objects() -> dict[str, bytes]:
     sys.path.append(str(ROOT / "tools" / "simgpu" / "hip"))
-    from code_object import Kernel, bundle, code_object
+    import zstandard
+    from code_object import Kernel, bundle, code_object, compressed
 
     kernels = [Kernel("gemm", vgprs=128, agprs=128), Kernel("_Z4copyPfS_", vgprs=24)]
     one, other = code_object(kernels), code_object(kernels[:1], "gfx942")
-    return {"one": one, "bundle": bundle({"gfx942": other, "gfx90a:xnack+": one, "gfx90a:xnack-": one})}
+    several = bundle({"gfx942": other, "gfx90a:xnack+": one, "gfx90a:xnack-": one})
+    frame = zstandard.ZstdCompressor().compress(several)
+    packed = {f"compressed{version}": compressed(frame, len(several), version) for version in (1, 2, 3)}
+    return {"one": one, "bundle": several, **packed}
 
 
 def fuzz_one(name: str, seeds: dict[str, bytes], folder: Path, seconds: int) -> str:

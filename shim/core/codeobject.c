@@ -132,11 +132,12 @@ static void kernels_of_table(struct bytes image, const struct elf *elf, const st
 
 static void kernels_of_elf(struct bytes image, uint32_t machine, overlap_kernel_found *found, void *context) {
     static const char identity[] = {0x7f, 'E', 'L', 'F', 2 /* 64 bits */, 1 /* little-endian */};
+    char start[sizeof identity]; /* before more is read: what is something else may be shorter than a head */
     struct elf elf;
     struct section section;
     uint32_t seen = 0;
-    if (!take(image, 0, &elf, sizeof elf) || memcmp(elf.identity, identity, sizeof identity) != 0 ||
-        elf.machine != MACHINE_AMDGPU || (elf.flags & MACHINE_MASK) != machine)
+    if (!take(image, 0, start, sizeof start) || memcmp(start, identity, sizeof identity) != 0 ||
+        !take(image, 0, &elf, sizeof elf) || elf.machine != MACHINE_AMDGPU || (elf.flags & MACHINE_MASK) != machine)
         return;
     /* One of each kind: a file that names others is no code object, and would take its time. */
     for (uint32_t i = 1; section_at(image, &elf, i, &section); i++)
@@ -192,10 +193,14 @@ static bool chosen(struct bytes bundle, const char *architecture, struct bytes *
     return best;
 }
 
+static struct bytes reach(const void *image, uint64_t size) {
+    const uint64_t most = UINTPTR_MAX - (uintptr_t)image;
+    return (struct bytes){image, size < most ? size : most};
+}
+
 void overlap_code_kernels(const void *image, uint64_t size, const char *architecture, overlap_kernel_found *found,
                           void *context) {
-    const uint64_t most = UINTPTR_MAX - (uintptr_t)image;
-    struct bytes bytes = {image, size < most ? size : most};
+    struct bytes bytes = reach(image, size);
     char magic[MAGIC];
     uint32_t machine;
     if (!machine_of(architecture, &machine))
@@ -204,4 +209,49 @@ void overlap_code_kernels(const void *image, uint64_t size, const char *architec
         !chosen(bytes, architecture, &bytes))
         return;
     kernels_of_elf(bytes, machine, found, context);
+}
+
+/* ---- Compressed bundles: a head, the size of all (not in version 1) and of what is inside, a hash, a frame ---- */
+
+enum { ZSTD = 1, HASH = 8 };
+
+struct head {
+    char magic[4];
+    uint16_t version, method;
+};
+
+/* Where the frame begins, 0: nobody says where it ends. */
+static uint64_t sizes_of(struct bytes bytes, bool known, uint16_t version, uint64_t *whole, uint64_t *unpacked) {
+    uint32_t narrow[2];
+    uint64_t wide[2];
+    if (version == 1 && known && take(bytes, sizeof(struct head), narrow, sizeof *narrow)) {
+        *whole = bytes.size, *unpacked = narrow[0];
+        return sizeof(struct head) + sizeof *narrow + HASH;
+    }
+    if (version == 2 && take(bytes, sizeof(struct head), narrow, sizeof narrow)) {
+        *whole = narrow[0], *unpacked = narrow[1];
+        return sizeof(struct head) + sizeof narrow + HASH;
+    }
+    if (version == 3 && take(bytes, sizeof(struct head), wide, sizeof wide)) {
+        *whole = wide[0], *unpacked = wide[1];
+        return sizeof(struct head) + sizeof wide + HASH;
+    }
+    return 0;
+}
+
+bool overlap_code_packed(const void *image, uint64_t size, const char *architecture, struct overlap_packed *packed) {
+    static const char magic[] = {'C', 'C', 'O', 'B'};
+    const struct bytes bytes = reach(image, size);
+    struct bytes frame;
+    struct head head;
+    uint32_t machine;
+    uint64_t whole, unpacked;
+    if (!machine_of(architecture, &machine) || !take(bytes, 0, &head, sizeof head) ||
+        memcmp(head.magic, magic, sizeof magic) != 0 || head.method != ZSTD)
+        return false;
+    const uint64_t start = sizes_of(bytes, size != UINT64_MAX, head.version, &whole, &unpacked);
+    if (!start || whole <= start || unpacked > OVERLAP_UNPACKED_MOST || !part(bytes, start, whole - start, &frame))
+        return false;
+    *packed = (struct overlap_packed){frame.at, frame.size, unpacked};
+    return true;
 }

@@ -113,7 +113,11 @@ def test_what_nvcc_packs_by_default(flags: tuple[str, ...], nvcc: Nvcc, preloade
 @pytest.fixture(scope="session")
 def unpack(build: Build) -> Path:
     """With sanitizers, where the compiler has them: a read or a write outside is a crash then."""
-    link = [RUNTIME / f"{name}.c" for name in ("zstd", "entropy", "unpack")]
+    link = [
+        f"-I{ROOT / 'shim'}",
+        RUNTIME / "unpack.c",
+        *(ROOT / "shim/core" / name for name in ("zstd.c", "entropy.c")),
+    ]
     source = str(HERE / "runtime" / "unpack_check.c")
     try:
         made = build(

@@ -3,6 +3,7 @@
  * An entry belongs to a module and is free again when that is unloaded. Nobody waits: two threads that load the same module
  * leave two entries that say the same, and a kernel that finds no place is one of which the runtime alone tells.
  */
+#include "../../core/zstd.h"
 #include "hip.h"
 
 enum { BITS = 17, PROBES = 32 };
@@ -73,9 +74,25 @@ static void learn(void *context, const char *kernel, size_t length, uint32_t reg
     }
 }
 
+/* Memory for what is inside is kept for as long as that is read. */
+static void learn_packed(const struct overlap_packed *packed, const char *architecture, struct learning *now) {
+    const size_t size = sizeof(struct overlap_zstd) + packed->unpacked;
+    struct overlap_zstd *decoder = overlap_map(size);
+    if (!decoder)
+        return;
+    if (overlap_zstd_read(decoder, packed->at, packed->size, decoder + 1, packed->unpacked))
+        overlap_code_kernels(decoder + 1, packed->unpacked, architecture, learn, now);
+    overlap_unmap(decoder, size);
+}
+
 void code_learn(hipModule_t module, const void *image, uint64_t size, const char *architecture) {
     struct learning now = {table_made(), (uint64_t)(uintptr_t)module};
-    if (now.entries && now.module > CLAIMED)
+    struct overlap_packed packed;
+    if (!now.entries || now.module <= CLAIMED)
+        return;
+    if (overlap_code_packed(image, size, architecture, &packed))
+        learn_packed(&packed, architecture, &now);
+    else
         overlap_code_kernels(image, size, architecture, learn, &now);
 }
 

@@ -2,38 +2,42 @@
  * is an answer of false or 0, never a read outside. */
 #include <string.h>
 
-#include "unpack.h"
+#include "zstd.h"
 
-int rt_high_bit(uint64_t value) {
+int overlap_high_bit(uint64_t value) {
     return 63 - __builtin_clzll(value);
 }
 
 /* The highest bit that is set in the last byte only marks the end. */
-bool rt_bits_open(struct rt_bits *bits, const uint8_t *data, size_t bytes) {
+bool overlap_bits_open(struct overlap_bits *bits, const uint8_t *data, size_t bytes) {
     if (bytes == 0 || data[bytes - 1] == 0)
         return false;
-    *bits = (struct rt_bits){data, (int64_t)(bytes - 1) * 8 + rt_high_bit(data[bytes - 1])};
+    *bits = (struct overlap_bits){data, bytes, (int64_t)(bytes - 1) * 8 + overlap_high_bit(data[bytes - 1])};
     return true;
 }
 
-static uint64_t bits_at(const uint8_t *data, int64_t at, int count) {
-    uint64_t value = 0;
-    for (int i = 0; i < count; i++)
-        value |= (uint64_t)(data[(at + i) / 8] >> ((at + i) % 8) & 1) << i;
-    return value;
+/* At most 32, so that a word holds them wherever they begin in a byte. */
+static uint64_t bits_at(const uint8_t *data, size_t bytes, int64_t at, int count) {
+    const size_t first = (size_t)at / 8;
+    uint64_t word = 0;
+    if (bytes - first >= sizeof word)
+        memcpy(&word, data + first, sizeof word);
+    else
+        memcpy(&word, data + first, bytes - first);
+    return word >> (at % 8) & ((UINT64_C(1) << count) - 1);
 }
 
-uint64_t rt_bits_take(struct rt_bits *bits, int count) {
+uint64_t overlap_bits_take(struct overlap_bits *bits, int count) {
     bits->left -= count;
     if (bits->left >= 0)
-        return bits_at(bits->data, bits->left, count);
+        return bits_at(bits->data, bits->bytes, bits->left, count);
     const int64_t missing = -bits->left;
-    return missing >= count ? 0 : bits_at(bits->data, 0, (int)(count - missing)) << missing;
+    return missing >= count ? 0 : bits_at(bits->data, bits->bytes, 0, (int)(count - missing)) << missing;
 }
 
-bool rt_fse_build(struct rt_fse *table, const int16_t *frequency, int symbols, int log) {
+bool overlap_fse_build(struct overlap_fse *table, const int16_t *frequency, int symbols, int log) {
     const int size = 1 << log, step = (size >> 1) + (size >> 3) + 3;
-    uint16_t next[SYMBOLS] = {0};
+    uint16_t next[OVERLAP_SYMBOLS] = {0};
     int high = size - 1, at = 0;
     for (int symbol = 0; symbol < symbols; symbol++)
         if (frequency[symbol] < 0) {
@@ -54,7 +58,7 @@ bool rt_fse_build(struct rt_fse *table, const int16_t *frequency, int symbols, i
     if (at != 0)
         return false;
     for (int state = 0; state < size; state++) {
-        const int number = next[table->symbol[state]]++, bits = log - rt_high_bit((uint64_t)number);
+        const int number = next[table->symbol[state]]++, bits = log - overlap_high_bit((uint64_t)number);
         table->bits[state] = (uint8_t)bits;
         table->base[state] = (uint16_t)((number << bits) - size);
     }
@@ -63,8 +67,8 @@ bool rt_fse_build(struct rt_fse *table, const int16_t *frequency, int symbols, i
 }
 
 /* A table's description, whose bits are read forwards; how many bytes it took, or 0. */
-size_t rt_fse_read(struct rt_fse *table, const uint8_t *data, size_t bytes, int most_log, int most_symbols) {
-    int16_t frequency[SYMBOLS] = {0};
+size_t overlap_fse_read(struct overlap_fse *table, const uint8_t *data, size_t bytes, int most_log, int most_symbols) {
+    int16_t frequency[OVERLAP_SYMBOLS] = {0};
     const int64_t end = (int64_t)bytes * 8;
     int64_t at = 4;
     int symbols = 0;
@@ -74,11 +78,11 @@ size_t rt_fse_read(struct rt_fse *table, const uint8_t *data, size_t bytes, int 
     if (log > most_log)
         return 0;
     for (int remaining = 1 << log; remaining > 0;) {
-        const int count = rt_high_bit((uint64_t)remaining + 1) + 1;
+        const int count = overlap_high_bit((uint64_t)remaining + 1) + 1;
         if (at + count - 1 > end || symbols >= most_symbols)
             return 0;
         const int read = at + count > end ? count - 1 : count; /* the last one may need a bit less */
-        int value = (int)bits_at(data, at, read);
+        int value = (int)bits_at(data, bytes, at, read);
         const int low = (1 << (count - 1)) - 1, threshold = (1 << count) - 1 - (remaining + 1);
         at += count;
         if ((value & low) < threshold) {
@@ -93,7 +97,7 @@ size_t rt_fse_read(struct rt_fse *table, const uint8_t *data, size_t bytes, int 
         for (int zeros = value == 1 ? 3 : 0; zeros == 3;) {
             if (at + 2 > end)
                 return 0;
-            zeros = (int)bits_at(data, at, 2);
+            zeros = (int)bits_at(data, bytes, at, 2);
             at += 2;
             symbols += zeros; /* they are zero already */
             if (symbols > most_symbols)
@@ -102,23 +106,23 @@ size_t rt_fse_read(struct rt_fse *table, const uint8_t *data, size_t bytes, int 
         if (remaining < 0)
             return 0;
     }
-    return rt_fse_build(table, frequency, symbols, log) ? (size_t)(at + 7) / 8 : 0;
+    return overlap_fse_build(table, frequency, symbols, log) ? (size_t)(at + 7) / 8 : 0;
 }
 
-static bool huffman_build(struct rt_huffman *table, uint8_t *weight, int symbols) {
+static bool huffman_build(struct overlap_huffman *table, uint8_t *weight, int symbols) {
     uint32_t sum = 0, start[16] = {0};
     for (int i = 0; i < symbols; i++) {
         if (weight[i] > 11)
             return false;
         sum += weight[i] ? 1u << (weight[i] - 1) : 0;
     }
-    if (sum == 0 || symbols >= SYMBOLS)
+    if (sum == 0 || symbols >= OVERLAP_SYMBOLS)
         return false;
-    const int log = rt_high_bit(sum) + 1;
+    const int log = overlap_high_bit(sum) + 1;
     const uint32_t left = (1u << log) - sum;
     if (log > 11 || (left & (left - 1)) != 0)
         return false;
-    weight[symbols++] = (uint8_t)(rt_high_bit(left) + 1); /* the last one is not written */
+    weight[symbols++] = (uint8_t)(overlap_high_bit(left) + 1); /* the last one is not written */
     /* Light weights come first, which are the long codes. */
     for (int i = 0; i < symbols; i++)
         if (weight[i])
@@ -139,20 +143,20 @@ static bool huffman_build(struct rt_huffman *table, uint8_t *weight, int symbols
 
 /* Weights that are packed by FSE: two states take turns, until there are no bits for the next one. */
 static int packed_weights(uint8_t *weight, const uint8_t *data, size_t bytes) {
-    struct rt_fse table;
-    struct rt_bits bits;
+    struct overlap_fse table;
+    struct overlap_bits bits;
     uint64_t state[2];
     int symbols = 0;
-    const size_t used = rt_fse_read(&table, data, bytes, 6, SYMBOLS);
-    if (used == 0 || used >= bytes || !rt_bits_open(&bits, data + used, bytes - used))
+    const size_t used = overlap_fse_read(&table, data, bytes, 6, OVERLAP_SYMBOLS);
+    if (used == 0 || used >= bytes || !overlap_bits_open(&bits, data + used, bytes - used))
         return 0;
-    state[0] = rt_bits_take(&bits, table.log);
-    state[1] = rt_bits_take(&bits, table.log);
+    state[0] = overlap_bits_take(&bits, table.log);
+    state[1] = overlap_bits_take(&bits, table.log);
     if (bits.left < 0)
         return 0;
-    for (int turn = 0; symbols < SYMBOLS - 2; turn ^= 1) {
+    for (int turn = 0; symbols < OVERLAP_SYMBOLS - 2; turn ^= 1) {
         weight[symbols++] = table.symbol[state[turn]];
-        state[turn] = table.base[state[turn]] + rt_bits_take(&bits, table.bits[state[turn]]);
+        state[turn] = table.base[state[turn]] + overlap_bits_take(&bits, table.bits[state[turn]]);
         if (bits.left < 0) {
             weight[symbols++] = table.symbol[state[turn ^ 1]];
             return symbols;
@@ -162,8 +166,8 @@ static int packed_weights(uint8_t *weight, const uint8_t *data, size_t bytes) {
 }
 
 /* A tree's description; how many bytes it took, or 0. */
-size_t rt_huffman_read(struct rt_huffman *table, const uint8_t *data, size_t bytes) {
-    uint8_t weight[SYMBOLS] = {0};
+size_t overlap_huffman_read(struct overlap_huffman *table, const uint8_t *data, size_t bytes) {
+    uint8_t weight[OVERLAP_SYMBOLS] = {0};
     if (bytes == 0)
         return 0;
     const int first = data[0];
@@ -180,15 +184,16 @@ size_t rt_huffman_read(struct rt_huffman *table, const uint8_t *data, size_t byt
     return huffman_build(table, weight, symbols) ? used + 1 : 0;
 }
 
-bool rt_huffman_decode(const struct rt_huffman *table, const uint8_t *data, size_t bytes, uint8_t *to, size_t room) {
-    struct rt_bits bits;
-    if (table->log == 0 || !rt_bits_open(&bits, data, bytes))
+bool overlap_huffman_decode(const struct overlap_huffman *table, const uint8_t *data, size_t bytes, uint8_t *to,
+                            size_t room) {
+    struct overlap_bits bits;
+    if (table->log == 0 || !overlap_bits_open(&bits, data, bytes))
         return false;
-    uint64_t state = rt_bits_take(&bits, table->log);
+    uint64_t state = overlap_bits_take(&bits, table->log);
     for (size_t i = 0; i < room; i++) {
         const int count = table->bits[state];
         to[i] = table->symbol[state];
-        state = ((state << count) + rt_bits_take(&bits, count)) & ((1u << table->log) - 1);
+        state = ((state << count) + overlap_bits_take(&bits, count)) & ((1u << table->log) - 1);
     }
     return bits.left == -table->log; /* all of them, and no more */
 }

@@ -1,22 +1,10 @@
-/* Zstandard frames (RFC 8878), as far as they need no dictionary: blocks, literals, sequences. */
-#include <stdlib.h>
+/* Zstandard frames (RFC 8878), as far as they need no dictionary: blocks, literals, sequences. Every length is checked: what
+ * is broken is an answer of false, never a read or a write outside. */
 #include <string.h>
 
-#include "unpack.h"
+#include "zstd.h"
 
-enum { MAGIC_BYTES = 4, LARGEST_BLOCK = 128 << 10, LENGTHS = 0, OFFSETS = 1, MATCHES = 2 };
-
-struct decoder {
-    const uint8_t *at, *end; /* what is left of the input */
-    uint8_t *to;
-    size_t done, room;
-    size_t last[3]; /* offsets of matches */
-    struct rt_huffman huffman;
-    struct rt_fse table[3];
-    bool known[3];
-    uint8_t literals[LARGEST_BLOCK];
-    size_t literal_count;
-};
+enum { MAGIC_BYTES = 4, LENGTHS = 0, OFFSETS = 1, MATCHES = 2 };
 
 /* How the three kinds of codes begin, where nothing else is said (RFC 8878, 3.1.1.3.2.2), and their limits. */
 static const int16_t default_lengths[] = {4, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1,  1,  2,  2,
@@ -26,25 +14,36 @@ static const int16_t default_offsets[] = {1, 1, 1, 1, 1, 1, 2, 2, 2, 1,  1,  1, 
 static const int16_t default_matches[] = {1, 4, 3, 2, 2, 2, 2, 2, 2, 1, 1,  1,  1,  1,  1,  1,  1, 1,
                                           1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,  1,  1,  1,  1,  1,  1, 1,
                                           1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1, -1, -1};
-static const struct {
-    const int16_t *frequency;
-    int symbols, log, most_log, most_symbols;
-} kinds[] = {
-    {default_lengths, 36, 6, 9, 36},
-    {default_offsets, 29, 5, 8, 32},
-    {default_matches, 53, 6, 9, 53},
-};
-/* How many bits follow a code; where its range begins is the sum of what is before. */
+/* How many bits follow a code of a length. Those of an offset are as many as its code says. */
 static const uint8_t length_bits[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  0,  0,  0,  0,  1,  1,
                                       1, 1, 2, 2, 3, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
 static const uint8_t match_bits[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  0,  0,  0,  0,  0,  0, 0,
                                      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  0,  0,  0,  1,  1,  1, 1,
                                      2, 2, 3, 3, 4, 4, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
 
-static size_t value_of(struct rt_bits *bits, const uint8_t *extra, int code, size_t first) {
-    for (int i = 0; i < code; i++)
-        first += (size_t)1 << extra[i];
-    return first + (size_t)rt_bits_take(bits, extra[code]);
+static const struct {
+    const int16_t *frequency;
+    int symbols, log, most_log, most_symbols;
+    const uint8_t *extra;
+    uint32_t least; /* the value that begins with the first code */
+} kinds[] = {
+    {default_lengths, 36, 6, 9, 36, length_bits, 0},
+    {default_offsets, 29, 5, 8, 32, NULL, 0},
+    {default_matches, 53, 6, 9, 53, match_bits, 3},
+};
+
+/* Where a code's range begins is the sum of what is before. */
+static void count_values(struct overlap_zstd *decoder, int kind) {
+    uint32_t value = kinds[kind].least;
+    for (int code = 0; code < kinds[kind].most_symbols; code++) {
+        decoder->first[kind][code] = value;
+        value += UINT32_C(1) << kinds[kind].extra[code];
+    }
+}
+
+static size_t take_value(struct overlap_zstd *decoder, struct overlap_bits *bits, int kind, uint64_t state) {
+    const uint8_t code = decoder->table[kind].symbol[state];
+    return decoder->first[kind][code] + (size_t)overlap_bits_take(bits, kinds[kind].extra[code]);
 }
 
 static uint32_t little(const uint8_t *at, int bytes) {
@@ -54,7 +53,7 @@ static uint32_t little(const uint8_t *at, int bytes) {
     return value;
 }
 
-static bool four_streams(struct decoder *decoder, const uint8_t *at, size_t bytes) {
+static bool four_streams(struct overlap_zstd *decoder, const uint8_t *at, size_t bytes) {
     enum { JUMPS = 6 };
     if (bytes < JUMPS)
         return false;
@@ -66,7 +65,7 @@ static bool four_streams(struct decoder *decoder, const uint8_t *at, size_t byte
         if (length > (size_t)(end - stream) || first > decoder->literal_count)
             return false;
         const size_t room = i < 3 && each < decoder->literal_count - first ? each : decoder->literal_count - first;
-        if (!rt_huffman_decode(&decoder->huffman, stream, length, decoder->literals + first, room))
+        if (!overlap_huffman_decode(&decoder->huffman, stream, length, decoder->literals + first, room))
             return false;
         stream += length;
     }
@@ -74,7 +73,7 @@ static bool four_streams(struct decoder *decoder, const uint8_t *at, size_t byte
 }
 
 /* Literals: as they are, one byte over and over, or coded with a tree of their own or the last one. */
-static bool read_literals(struct decoder *decoder, const uint8_t **at, const uint8_t *end) {
+static bool read_literals(struct overlap_zstd *decoder, const uint8_t **at, const uint8_t *end) {
     enum { RAW, REPEATED, CODED, SAME_TREE };
     static const int plain_header[] = {1, 2, 1, 3}, coded_header[] = {3, 3, 4, 5}, coded_bits[] = {10, 10, 14, 18};
     if (*at == end)
@@ -90,7 +89,7 @@ static bool read_literals(struct decoder *decoder, const uint8_t **at, const uin
     const uint64_t mask = (1u << coded_bits[form]) - 1;
     const size_t count = (size_t)(type > REPEATED ? word >> 4 & mask : form % 2 ? word >> 4 : word >> 3);
     size_t packed = type == RAW ? count : type == REPEATED ? 1 : (size_t)(word >> (4 + coded_bits[form]) & mask);
-    if (count > LARGEST_BLOCK || packed > (size_t)(end - *at))
+    if (count > OVERLAP_ZSTD_BLOCK || packed > (size_t)(end - *at))
         return false;
     const uint8_t *data = *at;
     *at += packed;
@@ -102,31 +101,31 @@ static bool read_literals(struct decoder *decoder, const uint8_t **at, const uin
     if (type <= REPEATED)
         return true;
     if (type == CODED) {
-        const size_t used = rt_huffman_read(&decoder->huffman, data, packed);
+        const size_t used = overlap_huffman_read(&decoder->huffman, data, packed);
         if (used == 0)
             return false;
         data += used;
         packed -= used;
     }
-    return form == 0 ? rt_huffman_decode(&decoder->huffman, data, packed, decoder->literals, count)
+    return form == 0 ? overlap_huffman_decode(&decoder->huffman, data, packed, decoder->literals, count)
                      : four_streams(decoder, data, packed);
 }
 
-static bool read_table(struct decoder *decoder, int kind, int mode, const uint8_t **at, const uint8_t *end) {
+static bool read_table(struct overlap_zstd *decoder, int kind, int mode, const uint8_t **at, const uint8_t *end) {
     enum { DEFAULT, ONE_SYMBOL, CODED, SAME };
-    struct rt_fse *const table = &decoder->table[kind];
+    struct overlap_fse *const table = &decoder->table[kind];
     const size_t left = (size_t)(end - *at);
     size_t used = 0;
     bool good = true;
     if (mode == DEFAULT)
-        good = rt_fse_build(table, kinds[kind].frequency, kinds[kind].symbols, kinds[kind].log);
+        good = overlap_fse_build(table, kinds[kind].frequency, kinds[kind].symbols, kinds[kind].log);
     else if (mode == ONE_SYMBOL) {
         used = 1;
         good = left > 0 && **at < kinds[kind].most_symbols;
         if (good)
-            *table = (struct rt_fse){.symbol = {**at}};
+            *table = (struct overlap_fse){.symbol = {**at}};
     } else if (mode == CODED) {
-        used = rt_fse_read(table, *at, left, kinds[kind].most_log, kinds[kind].most_symbols);
+        used = overlap_fse_read(table, *at, left, kinds[kind].most_log, kinds[kind].most_symbols);
         good = used != 0;
     } else
         good = decoder->known[kind];
@@ -136,7 +135,7 @@ static bool read_table(struct decoder *decoder, int kind, int mode, const uint8_
 }
 
 /* An offset's value of 1 to 3 means one of the last three, one further where no literals come before. */
-static size_t offset_of(struct decoder *decoder, size_t value, size_t length) {
+static size_t offset_of(struct overlap_zstd *decoder, size_t value, size_t length) {
     size_t *const last = decoder->last;
     const size_t which = value > 3 ? 4 : value - (length != 0);
     if (which == 0)
@@ -148,7 +147,7 @@ static size_t offset_of(struct decoder *decoder, size_t value, size_t length) {
     return last[0] = offset;
 }
 
-static bool put_literals(struct decoder *decoder, size_t *used, size_t count) {
+static bool put_literals(struct overlap_zstd *decoder, size_t *used, size_t count) {
     if (count > decoder->literal_count - *used || count > decoder->room - decoder->done)
         return false;
     memcpy(decoder->to + decoder->done, decoder->literals + *used, count);
@@ -157,38 +156,45 @@ static bool put_literals(struct decoder *decoder, size_t *used, size_t count) {
     return true;
 }
 
-static bool put_match(struct decoder *decoder, size_t offset, size_t count) {
+static bool put_match(struct overlap_zstd *decoder, size_t offset, size_t count) {
     if (offset == 0 || offset > decoder->done || count > decoder->room - decoder->done)
         return false;
-    for (; count > 0; count--, decoder->done++) /* it may overlap itself */
-        decoder->to[decoder->done] = decoder->to[decoder->done - offset];
+    uint8_t *to = decoder->to + decoder->done;
+    const uint8_t *const from = to - offset;
+    decoder->done += count;
+    while (count > 0) { /* what it repeats grows with it, where it overlaps itself */
+        const size_t there = (size_t)(to - from), step = there < count ? there : count;
+        memcpy(to, from, step);
+        to += step;
+        count -= step;
+    }
     return true;
 }
 
-static bool run_sequences(struct decoder *decoder, struct rt_bits *bits, size_t count, size_t *used) {
+static bool run_sequences(struct overlap_zstd *decoder, struct overlap_bits *bits, size_t count, size_t *used) {
     uint64_t state[3];
     for (int kind = 0; kind < 3; kind++)
-        state[kind] = rt_bits_take(bits, decoder->table[kind].log);
+        state[kind] = overlap_bits_take(bits, decoder->table[kind].log);
     for (size_t i = 0; i < count; i++) {
         const int offset_code = decoder->table[OFFSETS].symbol[state[OFFSETS]];
         if (offset_code > 31 || bits->left < 0)
             return false;
-        const size_t value = ((size_t)1 << offset_code) + (size_t)rt_bits_take(bits, offset_code);
-        const size_t match = value_of(bits, match_bits, decoder->table[MATCHES].symbol[state[MATCHES]], 3);
-        const size_t length = value_of(bits, length_bits, decoder->table[LENGTHS].symbol[state[LENGTHS]], 0);
+        const size_t value = ((size_t)1 << offset_code) + (size_t)overlap_bits_take(bits, offset_code);
+        const size_t match = take_value(decoder, bits, MATCHES, state[MATCHES]);
+        const size_t length = take_value(decoder, bits, LENGTHS, state[LENGTHS]);
         if (!put_literals(decoder, used, length) || !put_match(decoder, offset_of(decoder, value, length), match))
             return false;
         static const int order[] = {LENGTHS, MATCHES, OFFSETS};
         for (int k = 0; k < 3 && i + 1 < count; k++) {
-            const struct rt_fse *const table = &decoder->table[order[k]];
+            const struct overlap_fse *const table = &decoder->table[order[k]];
             const uint64_t now = state[order[k]];
-            state[order[k]] = table->base[now] + rt_bits_take(bits, table->bits[now]);
+            state[order[k]] = table->base[now] + overlap_bits_take(bits, table->bits[now]);
         }
     }
     return bits->left == 0;
 }
 
-static bool read_block(struct decoder *decoder, const uint8_t *at, const uint8_t *end) {
+static bool read_block(struct overlap_zstd *decoder, const uint8_t *at, const uint8_t *end) {
     size_t used = 0;
     if (!read_literals(decoder, &at, end) || at == end)
         return false;
@@ -200,20 +206,20 @@ static bool read_block(struct decoder *decoder, const uint8_t *at, const uint8_t
                                        : little(at + 1, 2) + 0x7f00u;
     at += header;
     if (count > 0) {
-        struct rt_bits bits;
+        struct overlap_bits bits;
         if (at == end)
             return false;
         const int modes = *at++;
         for (int kind = 0; kind < 3; kind++)
             if (!read_table(decoder, kind, modes >> (6 - 2 * kind) & 3, &at, end))
                 return false;
-        if (!rt_bits_open(&bits, at, (size_t)(end - at)) || !run_sequences(decoder, &bits, count, &used))
+        if (!overlap_bits_open(&bits, at, (size_t)(end - at)) || !run_sequences(decoder, &bits, count, &used))
             return false;
     }
     return put_literals(decoder, &used, decoder->literal_count - used);
 }
 
-static bool read_frame(struct decoder *decoder) {
+static bool read_frame(struct overlap_zstd *decoder) {
     enum { RAW, REPEATED, CODED };
     static const int dictionary_bytes[] = {0, 1, 2, 4}, size_bytes[] = {0, 2, 4, 8};
     const uint8_t *at = decoder->at + MAGIC_BYTES;
@@ -255,17 +261,16 @@ static bool read_frame(struct decoder *decoder) {
     return true;
 }
 
-bool rt_zstd(const uint8_t *from, size_t bytes, uint8_t *to, size_t room) {
-    struct decoder *const decoder = calloc(1, sizeof *decoder);
-    if (decoder == NULL)
-        return false;
+bool overlap_zstd_read(struct overlap_zstd *decoder, const void *from, size_t bytes, void *to, size_t room) {
+    memset(decoder, 0, sizeof *decoder);
     decoder->at = from;
-    decoder->end = from + bytes;
+    decoder->end = decoder->at + bytes;
     decoder->to = to;
     decoder->room = room;
+    count_values(decoder, LENGTHS);
+    count_values(decoder, MATCHES);
     bool good = true;
     while (good && decoder->done < room)
         good = read_frame(decoder);
-    free(decoder);
     return good;
 }

@@ -30,8 +30,8 @@ HIP_MUTANTS = [
     _one(
         "hipGetProcAddress remembers what is behind the table",
         f"{_HIP}/lookup.c",
-        "(enum hook)hook, real_exports[hook]))",
-        "(enum hook)hook, real_own((enum hook)hook)))",
+        "__atomic_load_n(&real_exports[hook], __ATOMIC_ACQUIRE)))",
+        "real_own((enum hook)hook)))",
         _TABLE,
     ),
     _one(

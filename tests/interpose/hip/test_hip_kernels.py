@@ -1,4 +1,4 @@
-"""Kernels by their handles: what was asked about them, which are one and the same, which are gone, which are none."""
+"""Kernels by their handles: what was asked about them, which are the same, which are gone, which are none."""
 
 from __future__ import annotations
 

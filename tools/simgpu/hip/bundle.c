@@ -1,8 +1,11 @@
 /* What HIP's programs hand over as code: a code object, or a bundle of them (LLVM's ClangOffloadBundler). */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../image.h"
+#include "core.h"
+#include "zstd.h"
 
 static const char BUNDLE[] = "__CLANG_OFFLOAD_BUNDLE__", COMPRESSED[] = "CCOB";
 
@@ -30,8 +33,10 @@ static bool is_for(const char *target, const struct gpu *gpu) {
 }
 
 static CUresult load_bundle(const struct source *source, struct image *image) {
-    uint8_t count[8], entry[ENTRY];
+    uint8_t magic[sizeof BUNDLE - 1], count[8], entry[ENTRY];
     size_t at = sizeof BUNDLE - 1;
+    if (!sim_fetch(source, 0, magic, sizeof magic) || memcmp(magic, BUNDLE, sizeof magic) != 0)
+        return CUDA_ERROR_INVALID_IMAGE;
     if (!sim_fetch(source, at, count, sizeof count) || sim_read64(count) > MOST_ENTRIES)
         return CUDA_ERROR_INVALID_IMAGE;
     at += sizeof count;
@@ -51,17 +56,33 @@ static CUresult load_bundle(const struct source *source, struct image *image) {
     return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
+/* -offload-compress: one Zstandard frame around the bundle. */
+static CUresult load_compressed(const struct source *source, struct image *image) {
+    struct overlap_packed packed;
+    const uint64_t bytes = source->size_known ? source->bytes : UINT64_MAX;
+    if (!overlap_code_packed(source->data, bytes, source->gpu->architecture, &packed)) {
+        sim_say("this code is compressed in a way that the simulated GPU does not unpack; build with Zstandard, or "
+                "without -offload-compress");
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    }
+    struct overlap_zstd *const decoder = malloc(sizeof *decoder + packed.unpacked);
+    if (decoder == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    uint8_t *const bundle = (uint8_t *)(decoder + 1);
+    CUresult result = CUDA_ERROR_INVALID_IMAGE;
+    if (overlap_zstd_read(decoder, packed.at, packed.size, bundle, packed.unpacked))
+        result = load_bundle(&(struct source){bundle, packed.unpacked, true, source->gpu}, image);
+    free(decoder);
+    return result;
+}
+
 CUresult sim_load(const struct source *source, struct image *image) {
-    uint8_t start[sizeof BUNDLE] = {0};
-    if (!sim_fetch(source, 0, start, 4))
+    uint8_t start[4] = {0};
+    if (!sim_fetch(source, 0, start, sizeof start))
         return CUDA_ERROR_INVALID_IMAGE;
     if (sim_read32(start) == ELF_MAGIC)
         return sim_load_elf(source, 0, source->size_known ? source->bytes : sim_elf_extent(source, 0), image);
-    if (memcmp(start, COMPRESSED, 4) == 0) {
-        sim_say("this code is compressed, which the simulated GPU does not unpack; build without -offload-compress");
-        return CUDA_ERROR_NO_BINARY_FOR_GPU;
-    }
-    if (sim_fetch(source, 0, start, sizeof BUNDLE - 1) && memcmp(start, BUNDLE, sizeof BUNDLE - 1) == 0)
-        return load_bundle(source, image);
-    return CUDA_ERROR_INVALID_IMAGE;
+    if (memcmp(start, COMPRESSED, 4) == 0)
+        return load_compressed(source, image);
+    return load_bundle(source, image);
 }

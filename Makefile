@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Where the compiler from the package index keeps what it makes of the C library; the home folder may be read-only.
 export ZIG_GLOBAL_CACHE_DIR ?= $(CURDIR)/$(VENV)/zig
-BUILT_FROM := $(wildcard shim/*.h shim/*.map shim/core/* shim/sys/* shim/vendor/*/* tools/simgpu/* tools/simgpu/runtime/* tools/simgpu/hip/*.c tools/simgpu/hip/*.h tools/simgpu/hip/*.def tools/simgpu/hip/*.txt tools/simgpu/hip/names.py tools/demo/* policies/*.yaml pyshim/policy/*.py)
+BUILT_FROM := $(wildcard shim/*.h shim/*.map shim/core/* shim/sys/* shim/vendor/*/* tools/simgpu/* tools/simgpu/runtime/* tools/simgpu/kfd/* tools/simgpu/hip/*.c tools/simgpu/hip/*.h tools/simgpu/hip/*.def tools/simgpu/hip/*.txt tools/simgpu/hip/names.py tools/demo/* policies/*.yaml pyshim/policy/*.py)
 
 # A virtual environment holds the path that it was made for, and the path of its Python.
 ifneq ($(shell test -x $(BIN)/python && cat $(VENV)/.made),$(CURDIR))

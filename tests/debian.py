@@ -1,4 +1,4 @@
-"""Packages of a Debian release, unpacked into $XDG_CACHE_HOME/overlap-run/debian: nothing is installed.
+"""Packages of Debian: of any release, unpacked into $XDG_CACHE_HOME/overlap-run/debian, or of this one, installed.
 
 Downloaded by the machine's own apt, from the machine's own sources with the name of the release exchanged, so that
 proxies, mirrors and keys are those of the machine. What is missing raises Missing, with the reason to skip a test.
@@ -46,6 +46,36 @@ def fetch(suite: str, packages: Iterable[str]) -> Path:
     return root
 
 
+def install(packages: Iterable[str], commands: Iterable[str]) -> None:
+    """Installs packages of this machine's own release, as root, unless all of the commands are there already."""
+    if all(map(_found, commands)):
+        return
+    if os.geteuid() != 0:
+        raise Missing(f"needs {', '.join(packages)} installed, or root to install them")
+    if not shutil.which("apt-get"):
+        raise Missing("apt-get is needed, which only Debian and its kin have")
+    cache().mkdir(parents=True, exist_ok=True)
+    with (cache() / "installing").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # one at a time, of several test runs
+        if all(map(_found, commands)):
+            return
+        apt_get = ["apt-get", "-qq", "-o", "DPkg::Lock::Timeout=120"]
+        wanted = ["install", "-y", "--no-install-recommends", *packages]
+        try:
+            _run([*apt_get, *wanted], 600)
+        except Missing:  # the lists are old, or not there
+            _run([*apt_get, "update"], 180)
+            _run([*apt_get, *wanted], 600)
+    missing = [command for command in commands if not _found(command)]
+    if missing:
+        raise Missing(f"{', '.join(packages)} did not bring {', '.join(missing)}")
+
+
+def _found(command: str) -> bool:
+    """Administrators' commands are not in everybody's PATH; a path is a file."""
+    return bool(shutil.which(command, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"))
+
+
 def _download(suite: str, folder: Path, packages: list[str]) -> Path:
     for tool in ("apt-get", "dpkg-deb"):
         if not shutil.which(tool):
@@ -85,7 +115,7 @@ def _download(suite: str, folder: Path, packages: list[str]) -> Path:
 
 def _run(command: list[str], seconds: int, folder: Path | None = None) -> None:
     try:
-        environment = {**os.environ, "LC_ALL": "C"}
+        environment = {**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
         done = subprocess.run(
             command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=seconds
         )

@@ -52,7 +52,7 @@ static void keep(const struct overlap_object *object, uint32_t closed, bool fore
 /* Any name tells: all of a library's are bound alike. */
 static bool is_bound_elsewhere(uintptr_t site) {
     struct overlap_object bound;
-    void *found = overlap_scope_symbol(site, real_name(HOOK_hipMalloc));
+    void *found = overlap_scope_symbol(site, hook_names[HOOK_hipMalloc]);
     return found && !real_holds(VENDOR_HIP, (uintptr_t)found) && overlap_object_at((uintptr_t)found, &bound) &&
            strncmp(bound.name, "libamdhip64.so", strlen("libamdhip64.so")) == 0;
 }
@@ -94,7 +94,7 @@ bool real_is_foreign(uintptr_t site) {
 
 void *real_foreign(enum hook hook, uintptr_t site) {
     const int saved = errno;
-    void *found = overlap_scope_symbol(site, real_name(hook));
+    void *found = overlap_scope_symbol(site, hook_names[hook]);
     errno = saved;
     return found;
 }

@@ -19,6 +19,12 @@ enum hook {
 static inline enum vendor hook_vendor(enum hook hook) {
     return hook < HOOK_CUDA_COUNT ? VENDOR_CUDA : VENDOR_HIP;
 }
+static inline int hook_first(enum vendor vendor) {
+    return vendor == VENDOR_HIP ? HOOK_CUDA_COUNT : 0;
+}
+static inline int hook_end(enum vendor vendor) {
+    return vendor == VENDOR_HIP ? HOOK_COUNT : HOOK_CUDA_COUNT;
+}
 
 /* Whose default stream NULL means in a call, by the name of its entry point: of the context or device, or of the thread. */
 enum default_stream {

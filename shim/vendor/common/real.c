@@ -11,14 +11,6 @@
 void *real_functions[HOOK_COUNT][REAL_WAYS + 1];
 void *real_exports[HOOK_COUNT];
 
-/* In rows and not by pointers, which the loader would have to fill in at the start of every process. */
-static const char hook_names[HOOK_COUNT][104] = {
-#define DRIVER(name, body, parameters, ...) #name,
-#include "../cuda/driver.def"
-#include "../hip/driver.def"
-#undef DRIVER
-};
-
 #define ENDS(name, from_end, letter) (sizeof name > 6 && name[sizeof name - 1 - (from_end)] == (letter))
 const uint8_t hook_defaults[HOOK_COUNT] = {
 /* _ptsz, _ptds */
@@ -36,12 +28,6 @@ const uint8_t hook_defaults[HOOK_COUNT] = {
 static const char *prefix_of(enum vendor vendor) {
     return vendor == VENDOR_HIP ? "libamdhip64.so" : "libcuda.so";
 }
-static int first_of(enum vendor vendor) {
-    return vendor == VENDOR_HIP ? HOOK_CUDA_COUNT : 0;
-}
-static int end_of(enum vendor vendor) {
-    return vendor == VENDOR_HIP ? HOOK_COUNT : HOOK_CUDA_COUNT;
-}
 
 /* The driver of this process, by vendor: the first that anybody used through us. Written once, by whoever comes first,
  * then read only. */
@@ -55,7 +41,7 @@ static bool adopt(enum vendor vendor, const struct overlap_object *object) {
     if (!__atomic_compare_exchange_n(&known[vendor].state, &none, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
         return overlap_wait(&known[vendor].state, 2) && known[vendor].object.base == object->base;
     known[vendor].object = *object;
-    for (int hook = first_of(vendor); hook < end_of(vendor); hook++)
+    for (int hook = hook_first(vendor); hook < hook_end(vendor); hook++)
         __atomic_store_n(&real_exports[hook], overlap_object_symbol(object, hook_names[hook]), __ATOMIC_RELEASE);
     vendor_met(vendor, object);
     __atomic_store_n(&known[vendor].state, 2, __ATOMIC_RELEASE);
@@ -106,40 +92,14 @@ void *real_find(enum hook hook, uintptr_t site) {
     return address;
 }
 
-/* Most names that are asked for are not ours: two letters in their middle tell, before any comparison of strings. */
-int real_named(enum vendor vendor, const char *name) {
-    const size_t at = vendor == VENDOR_HIP ? 3 : 2;
-    for (int hook = first_of(vendor); name[at] && hook < end_of(vendor); hook++)
-        if (hook_names[hook][at] == name[at] && hook_names[hook][at + 1] == name[at + 1] &&
-            strcmp(hook_names[hook], name) == 0)
-            return hook;
-    return -1;
-}
-
 int real_by_address(enum vendor vendor, const void *address) {
-    for (int hook = first_of(vendor); hook < end_of(vendor); hook++)
+    for (int hook = hook_first(vendor); hook < hook_end(vendor); hook++)
         if (real_exports[hook] == address)
             return hook;
     return -1;
 }
 
-const char *real_name(enum hook hook) {
-    return hook_names[hook];
-}
-
 /* ---- dlsym ---- */
-
-/* Behind the drivers' names come those of NVIDIA's runtime, and those that AMD's profilers look for. */
-int overlap_vendor_name(const char *name) {
-    if (name[0] == 'c' && name[2] != 'd')
-        return name[2] >= 'A' && name[2] <= 'Z' ? real_named(VENDOR_CUDA, name) : -1;
-    if (name[0] == 'r')
-        return table_named(name);
-    if (name[0] == 'h' || name[1] == 'Z' || (name[0] == '_' && name[2] == 'h'))
-        return real_named(VENDOR_HIP, name);
-    const int hook = runtime_named(name);
-    return hook < 0 ? hook : HOOK_COUNT + hook;
-}
 
 void *overlap_vendor_symbol(int hook, void *real) {
     if (hook >= TABLE_NAMES)

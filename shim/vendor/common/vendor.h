@@ -98,17 +98,20 @@ void *real_foreign(enum hook hook, uintptr_t site);
 /* Remembers what is behind a way in; false if it is another function than the one we know. */
 bool real_remember(enum overlap_way way, enum hook hook, void *address);
 
-/* The row of a name; of a function that the driver exports; -1: none. And the name of a row. */
-int real_named(enum vendor vendor, const char *name);
+/* The row of a function that the driver exports; -1: none. */
 int real_by_address(enum vendor vendor, const void *address);
-const char *real_name(enum hook hook);
 
-/* Names that are no row of a driver, as numbers from HOOK_COUNT on (cuda/runtime.c): which row of runtime.def, -1: none; and
- * is there a runtime behind it? And from TABLE_NAMES on (hip/table.c): a number or -1; what dlsym answers for it instead. */
-int runtime_named(const char *name);
-bool runtime_is_behind(int hook);
+/* ---- name.c ---- */
+
+/* The names of the rows; and the row of a name, -1: none. */
+extern const char hook_names[HOOK_COUNT][104];
+int hook_named(enum vendor vendor, const char *name);
+
+/* Names that are no row of a driver are numbers from HOOK_COUNT on (of runtime.def, cuda/runtime.c: is there a runtime behind
+ * it?) and from TABLE_NAMES on (what AMD's profilers look for, hip/table.c: what does dlsym answer for it instead?). */
+extern const char runtime_names[][40], table_names[2][32];
 enum { TABLE_NAMES = 1 << 16 };
-int table_named(const char *name);
+bool runtime_is_behind(int hook);
 void *table_symbol(int number);
 
 /* ---- device.c ---- */

@@ -42,7 +42,7 @@ static int hook_with(const char *name, const char *ending) {
     char whole[72];
     strcpy(whole, name);
     strcat(whole, ending);
-    return real_named(VENDOR_CUDA, whole);
+    return hook_named(VENDOR_CUDA, whole);
 }
 
 enum { SINCE_64_BIT = 3020, SINCE_PER_THREAD = 7000 }; /* where a request for less is for another function */
@@ -59,16 +59,16 @@ static int hook_requested(const char *symbol, int version, uint64_t flags) {
         version = newest;
     for (size_t i = 0; i < sizeof newer / sizeof *newer; i++)
         if (version >= newer[i].since && strcmp(newer[i].name, symbol) == 0)
-            strcpy(name, real_name(newer[i].hook));
+            strcpy(name, hook_names[newer[i].hook]);
     if (version >= SINCE_64_BIT &&
-        real_named(VENDOR_CUDA, name) < 0) /* of copies only those are here that 64-bit programs call */
+        hook_named(VENDOR_CUDA, name) < 0) /* of copies only those are here that 64-bit programs call */
         strcat(name, "_v2");
     if (version >= SINCE_PER_THREAD && flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) {
         const int stream = hook_with(name, "_ptsz"), own = stream < 0 ? hook_with(name, "_ptds") : stream;
         if (own >= 0)
             return own;
     }
-    return real_named(VENDOR_CUDA, name);
+    return hook_named(VENDOR_CUDA, name);
 }
 
 static void *replace(const char *symbol, int version, uint64_t flags, void *address) {

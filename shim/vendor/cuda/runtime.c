@@ -6,7 +6,6 @@
  * without us; where that is nothing (code that no library holds), any runtime's.
  */
 #include <errno.h>
-#include <string.h>
 
 #include "cuda.h"
 
@@ -22,12 +21,6 @@ enum runtime_hook {
 #include "runtime.def"
 #undef RUNTIME
     RUNTIME_COUNT
-};
-
-static const char runtime_names[RUNTIME_COUNT][40] = {
-#define RUNTIME(name, ...) #name,
-#include "runtime.def"
-#undef RUNTIME
 };
 
 /* Libraries that have called, and what they are bound to, as long as no library is closed: then it is found anew, because
@@ -127,13 +120,6 @@ static void count_unmet(enum runtime_hook hook, int result) {
     }
 #include "runtime.def"
 #undef RUNTIME
-
-int runtime_named(const char *name) {
-    for (int hook = 0; hook < RUNTIME_COUNT; hook++)
-        if (strcmp(runtime_names[hook], name) == 0)
-            return hook;
-    return -1;
-}
 
 bool runtime_is_behind(int hook) {
     return overlap_next_symbol(runtime_names[hook], RUNTIME_PREFIX) != NULL;

@@ -62,19 +62,10 @@ static void take(void **table) {
 /* ---- The two names ---- */
 
 /* What dlsym answers for them: ours only where we do something. */
-static const char names[2][32] = {"rocprofiler_set_api_table", "rocprofiler_configure"};
-
-int table_named(const char *name) {
-    for (int i = 0; i < 2; i++)
-        if (strcmp(name, names[i]) == 0)
-            return TABLE_NAMES + i;
-    return -1;
-}
-
 void *table_symbol(int number) {
     if (overlap_armed())
         return NULL;
-    void *next = overlap_next_symbol(names[number - TABLE_NAMES], PROFILER);
+    void *next = overlap_next_symbol(table_names[number - TABLE_NAMES], PROFILER);
     return next ? next : OVERLAP_NO_SYMBOL;
 }
 
@@ -92,17 +83,17 @@ OVERLAP_EXPORT void *rocprofiler_configure(uint32_t version, const char *runtime
 static bool is_wanted(void) {
     void *(*open)(const char *, int) = (void *(*)(const char *, int))overlap_dlsym(RTLD_NEXT, "dlopen");
     void *const everything = open ? open(NULL, RTLD_LAZY) : NULL;
-    const void *first = everything ? overlap_dlsym(everything, names[1]) : NULL;
-    return (first && !overlap_is_ours((uintptr_t)first)) || overlap_next_symbol(names[1], PROFILER) ||
+    const void *first = everything ? overlap_dlsym(everything, table_names[1]) : NULL;
+    return (first && !overlap_is_ours((uintptr_t)first)) || overlap_next_symbol(table_names[1], PROFILER) ||
            overlap_variable("ROCP_TOOL_LIBRARIES");
 }
 
 /* The profiler behind us; NULL: there is none. Where a tool waits for it that is loaded already, librocprofiler-register would
  * have loaded it, had it not found us. */
 static set_table *profiler(void) {
-    void *found = overlap_next_symbol(names[0], PROFILER);
+    void *found = overlap_next_symbol(table_names[0], PROFILER);
     if (!found && is_wanted() && (overlap_open(PROFILER ".1") || overlap_open(PROFILER ".0") || overlap_open(PROFILER)))
-        found = overlap_next_symbol(names[0], PROFILER);
+        found = overlap_next_symbol(table_names[0], PROFILER);
     return (set_table *)found;
 }
 

@@ -227,16 +227,16 @@ static void bring(const struct overlap_page *page) {
     unlink(done == sizeof *page ? waiting : final);
 }
 
-/* Has this process a GPU open by a way that we do not see? NVIDIA's driver opens /dev/nvidiactl and the like. */
+/* Has this process a GPU open by a way that we do not see? NVIDIA's driver opens /dev/nvidiactl and the like, AMD's /dev/kfd. */
 static bool has_device_open(void) {
-    static const char device[] = "/dev/nvidia";
+    static const char nvidia[] = "/dev/nvidia", amd[] = "/dev/kfd";
     for (uint64_t fd = 0; fd < 256; fd++) {
-        char link[48], target[sizeof device];
+        char link[48], target[sizeof nvidia] = "";
         struct overlap_text text = overlap_text_in(link, sizeof link);
         overlap_text_add(&text, "/proc/self/fd/");
         overlap_text_number(&text, fd, false);
-        if (readlink(link, target, sizeof target) >= (ssize_t)(sizeof device - 1) &&
-            memcmp(target, device, sizeof device - 1) == 0)
+        if (readlink(link, target, sizeof target) > 0 &&
+            (memcmp(target, nvidia, sizeof nvidia - 1) == 0 || memcmp(target, amd, sizeof amd) == 0))
             return true;
     }
     return false;

@@ -38,7 +38,7 @@ static void record(struct device *device, const struct overlap_settings *setting
 
 static void make(struct device *device, const struct overlap_settings *settings) {
     uint8_t uuid[16] = {0};
-    overlap_page_start(); /* the record belongs there */
+    overlap_page_opened(); /* HIP needs no other call before; and the record belongs there */
     const bool usable = vendor_limits(device->vendor, device->ordinal, &device->gpu, uuid);
     device->policy =
         overlap_policy_for(settings->table, (const char *)device->gpu.name, (const char *)device->gpu.architecture);

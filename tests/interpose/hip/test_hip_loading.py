@@ -157,3 +157,28 @@ def test_windows_of_the_vendors_are_apart(both: Path, world: World, hip: Hip, tm
         done = hip(words, policy, program=both, gpu="h100+mi250x", env=env)
         wanted = {"cuda": H100_TWO, "hip": smallest(1)}[first]
         assert by_kernel(done)["k"] == [0, wanted], (first, done.stderr)
+
+
+# ---- Which process has used a GPU ----
+
+OPENED = "overlap: this process opened a GPU, but no kernel launch was seen"
+
+
+def test_a_launch_is_the_first_call_and_opens_a_gpu(world: World, hip: Hip) -> None:
+    """HIP needs neither hipInit nor hipMalloc before."""
+    done = hip([*world.words("k"), LAUNCH], ONE, env={"RANK": "0"})
+    assert done.stderr.startswith("overlap: 1 launch: 1 shaped,"), done.stderr
+    assert [page["opened_gpu"] for page in done.report["processes"]] == [True]
+
+
+@pytest.mark.parametrize(("device", "said"), [("kfd", True), ("nvidiactl", True), ("kfd2", False), ("null", False)])
+def test_a_device_that_is_open_behind_our_back(device: str, said: bool, world: World, hip: Hip) -> None:
+    """As by a library that reaches the GPU on a way of its own; a folder of devices is made in a namespace."""
+    script = f"mount -t tmpfs none /dev && : >/dev/{device} && exec 9</dev/{device} && exec {world.client()} count"
+    program = world.folder / "opens-a-device"
+    program.write_text(f'#!/bin/sh\n[ -n "$INSIDE" ] || INSIDE=1 exec unshare -rm "$0"\n{script}\n', encoding="ascii")
+    program.chmod(0o755)
+    done = hip(program=program, policy=ONE, env={"RANK": "0"})
+    if "unshare" in done.stderr or "mount" in done.stderr:
+        pytest.skip("needs a namespace of its own for /dev")
+    assert done.stderr.startswith(OPENED) is said, done.stderr

@@ -50,7 +50,11 @@ def _parser() -> Parser:
         metavar="P",
         help="a FILE or shipped NAME, or several with commas (default:\nauto: the one for the GPU, where there is one)",
     )
-    add("--simulate", metavar="GPU", help="h100[:hold|drain|backfill][,COUNT]: no real GPU is used")
+    add(
+        "--simulate",
+        metavar="GPU",
+        help="h100[:hold|drain|backfill][,COUNT], or another of `overlap\ngpus`: no real GPU is used",
+    )
     add("--report", metavar="DIR", help="keep what was counted there (see overlap report)")
     add("--trace", action="store_true", help="with --report: keep every launch, 64 MiB a process")
     add("--all-ranks", action="store_true", help="also set what must be equal on all ranks")

@@ -57,7 +57,10 @@ def hardware_queues(machine: Machine) -> Iterator[Line]:
     if queues == 1:
         yield warn(f"{said}: all streams of one priority run one after the other", "unset it")
     elif queues >= _MANY:
-        yield warn(f"{said}: 16 made a training 13.6 % slower elsewhere", f"unset it, or measure {_QUEUES} and 8")
+        yield warn(
+            f"{said}: 16 made a training 13.6 % slower (torchtitan, pull request 4032)",
+            f"unset it, or measure {_QUEUES} and 8",
+        )
     elif _is(machine, TORCH, _YES):
         yield ok(f"{said}, and {TORCH}=1 gives PyTorch's communication queues of its own")
     else:

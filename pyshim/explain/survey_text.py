@@ -18,7 +18,7 @@ COLUMNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("too few", ("below_keep",), "a size would do it, but fewer blocks would stay than keep_at_least"),
     ("later", ("priority",), "no size does it; communication fits after some of its blocks have ended"),
     ("registers", ("no_room_registers",), "never beside communication, because of registers"),
-    ("memory", ("no_room_shared_memory",), "likewise, because of shared memory"),
+    ("memory", ("no_room_shared_memory",), "never beside communication, because of shared memory"),
     ("capped", ("capped_without_room",), "capped as the rule asks, and communication still does not fit"),
     ("rest", (), "warps, block slots, what cannot be launched, what the policy's rule leaves (--json says which)"),
 )

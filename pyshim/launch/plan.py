@@ -94,7 +94,7 @@ def _simulate_amd(base: Mapping[str, str], plan: Plan) -> None:
     simulated = tuple(path for path in SIMULATED_RUNTIMES if os.path.basename(path) not in real)
     plan.settings = plan.settings._replace(simulated_runtimes=simulated, simulated_thunk=SIMULATED_THUNK)
     for name, path in real.items():
-        plan.remarks.append(f"{name} is this machine's own ({path}): kernels take no time on it, and no rule acts")
+        plan.remarks.append(f"{name} is this machine's own ({path}): kernels take no time on it, whatever the rule")
 
 
 def _library(path: str, plan: Plan) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -12,6 +13,9 @@ from pyshim.launch import elf, preload
 
 _DEFAULT_PATH = "/bin:/usr/bin"
 _MOST_SCRIPTS = 4  # as the kernel follows #!
+_LOADER = re.compile(
+    r"ld-linux[-a-z0-9_]*\.so\.[0-9]+\Z|ld-[0-9.]+\.so\Z"
+)  # it has no loader, and loads what it is given
 
 
 class Obstacle(NamedTuple):
@@ -86,7 +90,7 @@ def _of_file(path: str, program: elf.Program, environment: Mapping[str, str]) ->
         return Obstacle(
             f"{name} is a program for {program.machine}, not {here}: the library cannot be loaded into it", True
         )
-    if program.static:
+    if program.static and not _LOADER.match(name):
         return Obstacle(f"{name} is statically linked: nothing is done in it, only in programs that it starts", False)
     if _base(program.interpreter).startswith("ld-musl"):
         return Obstacle(f"{name} is linked to musl, not glibc: the library cannot be loaded into it", True)

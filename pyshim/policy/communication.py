@@ -51,7 +51,7 @@ class CommunicationReader(PartsReader):
             draft,
             kernels=self.optional(keys, "kernels", self._communication_kernels, ()),
             libraries=self.libraries(keys, "libraries"),
-            priority=self.optional(keys, "priority", lambda item: self.priority(item, ("auto", *PRIORITIES)), none),
+            priority=self.optional(keys, "priority", self._launch_priority, none),
             streams=self._streams(keys["streams"]) if "streams" in keys else None,
             footprint=self._footprint(keys["footprint"]) if "footprint" in keys else None,
             carveout=self.optional(keys, "carveout", self.carveout, no_carveout),
@@ -106,6 +106,13 @@ class CommunicationReader(PartsReader):
             self.optional(keys, "dynamic_shared_memory", self.size, 0),
         )
 
+    def _launch_priority(self, node: yaml.Node) -> Priority | None:
+        found = self.priority(node, ("auto", *PRIORITIES))
+        if found and found.kind in ("highest", "number") and gpus.vendors(self.gpus) == {gpus.AMD}:
+            sentence = "HIP knows no priority of a launch, and this policy is for GPUs of AMD only"
+            self.note(node, "priority", sentence, "raise streams: `streams: {created_by: [...]}`", "warning")
+        return found
+
     def _reserve_cus(self, node: yaml.Node) -> int | None:
         """Fewer than the largest of the policy's GPUs has: at least one compute unit is left to computation."""
         found = self.value(node, "`reserve_cus`", lambda text: values.number(text, 0, MAX_COMPUTE_UNITS))
@@ -118,6 +125,13 @@ class CommunicationReader(PartsReader):
         amd = [gpu for gpu in gpus.matching(self.gpus) if gpu.vendor == gpus.AMD]
         most = max(amd, key=lambda gpu: gpu.multiprocessors, default=None)
         if most is None or found < most.multiprocessors:
+            small = [gpu for gpu in amd if gpu.multiprocessors <= found]
+            if small:
+                has = ", ".join(f"{gpu.name} has {gpu.multiprocessors}" for gpu in small)
+                sentence = (
+                    f"{found:,} compute units are all there are on some of its GPUs, where nothing is reserved: {has}"
+                )
+                self.note(node, "reserve-cus", sentence, "a policy for each of them", "warning")
             return found
         sentence = f"{found:,} compute units leave none to computation: {most.name} has {most.multiprocessors}"
         self.note(node, "reserve-cus", sentence, f"write at most {most.multiprocessors - 1}")

@@ -105,6 +105,12 @@ def test_what_keeps_the_library_out(tmp_path: Path, data: bytes, words: str, har
     assert found.harmful is harmful
 
 
+@pytest.mark.parametrize("name", ["ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1", "ld-2.31.so"])
+def test_a_loader_as_the_program_is_no_static_program(tmp_path: Path, name: str) -> None:
+    assert sentence(write(tmp_path, crafted(interpreter=None), name)) is None
+    assert sentence(write(tmp_path, crafted(interpreter=None), f"my-{name}")) is not None
+
+
 def test_a_sanitizer_that_is_preloaded_already_is_no_obstacle(tmp_path: Path) -> None:
     path = write(tmp_path, crafted(needed=(b"libasan.so.8",)))
     assert sentence(path, LD_PRELOAD="/usr/lib/libasan.so.8") is None

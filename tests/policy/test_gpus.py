@@ -87,20 +87,40 @@ def test_without_the_library_the_rest_of_a_file_is_still_checked(monkeypatch: py
     [
         (["gfx90a"], 109, []),
         (["gfx90a"], 110, ["reserve-cus"]),
-        (["gfx90a", "gfx942"], 303, []),
+        (["gfx90a", "gfx942"], 109, []),
+        (["gfx90a", "gfx942"], 110, ["reserve-cus: warning"]),
+        (["gfx90a", "gfx942"], 303, ["reserve-cus: warning"]),
         (["gfx90a", "gfx942"], 304, ["reserve-cus"]),
         (["sm_90", "gfx90a"], 110, ["reserve-cus"]),
         (["sm_90", "gfx90a"], 8, []),
         (["gfx1100"], 1024, []),
         (["gfx1100"], 1025, ["out-of-range"]),
-        ([], 303, []),
+        ([], 109, []),
+        ([], 303, ["reserve-cus: warning"]),
         ([], 304, ["reserve-cus"]),
         (["sm_90"], 0, []),
-        (["sm_90"], 1, ["reserve-cus"]),
+        (["sm_90"], 1, ["reserve-cus: warning"]),
     ],
 )
 def test_reserved_compute_units_leave_one_to_computation(
     library: Any, patterns: list[str], number: int, expected: list[str]
 ) -> None:
     gpu = f"gpu: {patterns}\n" if patterns else ""
-    assert codes(f"{gpu}communication: {{reserve_cus: {number}}}\n") == expected
+    text = f"policy: 1\nname: mine\n{gpu}communication: {{reserve_cus: {number}}}\n"
+    told = read_bytes(text.encode(), "mine.yaml").findings
+    assert [one.code + (": warning" if one.severity == "warning" else "") for one in told] == expected
+
+
+@pytest.mark.parametrize(
+    ("gpu", "priority", "told"),
+    [
+        ("gfx90a", "highest", True),
+        ("gfx90a", "-1", True),
+        ("gfx90a", "auto", False),
+        ("gfx90a", "inherit", False),
+        ("sm_90", "highest", False),
+        ("[sm_90, gfx90a]", "highest", False),
+    ],
+)
+def test_launches_have_no_priority_on_amd(library: Any, gpu: str, priority: str, told: bool) -> None:
+    assert codes(f"gpu: {gpu}\ncommunication: {{priority: {priority}}}\n") == ["priority"] * told

@@ -29,7 +29,7 @@ def may_include(folder: str) -> tuple[str, ...]:
 
 def is_table(folder: str, target: str) -> bool:
     """Both vendors' entry points have numbers of one row."""
-    return folder == "shim/vendor/common" and re.fullmatch(r"shim/vendor/\w+/driver\.def", target) is not None
+    return folder == "shim/vendor/common" and re.fullmatch(r"shim/vendor/\w+/(driver|runtime)\.def", target) is not None
 
 
 def resolve(root: Path, path: Path, name: str) -> str | None:

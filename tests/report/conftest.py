@@ -36,7 +36,7 @@ def write_page(report: Path, library: Any) -> Write:
         devices: tuple[tuple[str, str], ...] = (("NVIDIA H100 80GB HBM3", "h100"),),
         pid: int = 100,
         rank: int = -1,
-        flags: int = 1,
+        flags: int = 5,
         number: int = 0,
         path: Path | None = None,
         counters: dict[int, int] | None = None,
@@ -46,7 +46,7 @@ def write_page(report: Path, library: Any) -> Write:
         page.magic, page.version = library.OVERLAP_PAGE_MAGIC, library.OVERLAP_ABI_VERSION
         page.size = _native.ffi.sizeof(page[0])
         page.flags, page.pid, page.parent, page.rank = flags, pid, 1, rank
-        text = {"host": "node1", "run": RUN, "program": "/usr/bin/python3", **fields}
+        text = {"host": "node1", "run": RUN, "program": "/usr/bin/python3", "library": "0.1.0", "table": 0xAB, **fields}
         for name, value in text.items():
             if isinstance(value, str):
                 value = value.encode()

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pyshim.report.collect import Collected
 
 HEADS = ("process", "rank", "program", "policy", "launches", "shaped", "comm", "raised", "refused")
+_FAR = 6
+_FINDINGS = 10
 EPILOG = (
     "The report goes to stderr, --json to stdout. "
     "exit status: 0, or 1 without anything to report and, with --check, where there is a warning; 2 usage"
@@ -110,15 +112,14 @@ def _launches(options: argparse.Namespace) -> int:
 
 def _show(collected: Collected, found: list[str], about: list[str]) -> None:
     from pyshim.cli import ui
-    from pyshim.report import text
+    from pyshim.report import many, text
 
-    for run in collected.runs:
-        ui.say(text.headline(run))
-        if text.variables(run):
-            ui.say(text.variables(run))
-    for line in text.devices(collected):
+    for line in (*text.runs(collected), *text.devices(collected)):
         ui.say(line)
-    ui.table(HEADS, text.processes(collected), left=(0, 2, 3))
+    if len(collected.pages) > many.FEW:
+        _show_many(collected)
+    else:
+        ui.table(HEADS, text.processes(collected), left=(0, 2, 3))
     reasons = text.reasons(collected)
     if reasons:
         ui.show()
@@ -127,5 +128,21 @@ def _show(collected: Collected, found: list[str], about: list[str]) -> None:
         ui.table(("launches", "way in"), text.ways(collected), left=(1,))
     for sentence in about:
         ui.say(f"note: {sentence}")
-    for sentence in found:
+    shown = found if len(collected.pages) <= many.FEW else found[:_FINDINGS]
+    for sentence in shown:
         ui.say(f"warning: {sentence}")
+    if len(shown) < len(found):
+        ui.say(f"warning: {len(found) - len(shown)} more: --json has all")
+
+
+def _show_many(collected: Collected) -> None:
+    from pyshim.cli import ui
+    from pyshim.report import many, text
+
+    ui.table(many.HEADS, many.rows(collected), left=(2, 3, 4))
+    far = many.far(collected)
+    if far:
+        more = f"; the farthest {_FAR} of {len(far):,}" if len(far) > _FAR else ""
+        ui.show()
+        ui.show(f"far from the others of their kind{more} (--json has every process):")
+        ui.table(HEADS, [text.row(page, collected) for page in far[:_FAR]], left=(0, 2, 3))

@@ -55,7 +55,11 @@ def _parser() -> Parser:
     add("--trace", action="store_true", help="with --report: keep every launch, 64 MiB a process")
     add("--all-ranks", action="store_true", help="also set what must be equal on all ranks")
     add("--quiet", action="store_true", help="say errors only")
-    add("--strict", action="store_true", help="fail with 125 where nothing could be done for PROGRAM")
+    add(
+        "--strict",
+        action="store_true",
+        help="fail with 125 where nothing could be done for PROGRAM,\nor where the first rank was started otherwise",
+    )
     add("--dry-run", action="store_true", help="say what would be set, and stop")
     add("--version", action="version", version=f"overlap-run {__version__}", help="say which version this is")
     return parser

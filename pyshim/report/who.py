@@ -43,10 +43,9 @@ def ranks(numbers: Sequence[int]) -> str:
             ranges[-1][1] = number
         else:
             ranges.append([number, number])
-    words = [str(first) if first == last else f"{first}-{last}" for first, last in ranges]
-    if len(words) > _RANGES:
-        words = [*words[:_RANGES], "..."]
-    return f"{'ranks' if len(numbers) > 1 else 'rank'} {', '.join(words)}"
+    words = [str(first) if first == last else f"{first}-{last}" for first, last in ranges[:_RANGES]]
+    rest = sum(last - first + 1 for first, last in ranges[_RANGES:])
+    return f"{'ranks' if len(numbers) > 1 else 'rank'} {', '.join(words)}" + (f" and {rest:,} more" if rest else "")
 
 
 def some(names: Iterable[str]) -> str:

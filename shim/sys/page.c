@@ -172,7 +172,9 @@ static void make(const struct overlap_settings *settings) {
             page = mapped;
         else
             overlap_say("no statistics in ", settings->directory,
-                        errno == ENOSPC ? ": the disk is full" : ": its files cannot be made");
+                        errno == ENOSPC   ? ": the disk is full"
+                        : errno == ENOENT ? ": there is no such folder"
+                                          : ": its files cannot be made");
         if (file >= 0)
             close(file);
     }

@@ -12,9 +12,10 @@ import pytest
 from pyshim import _native
 from pyshim.stats.page import names
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools" / "bench"))
+TESTS = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(TESTS), str(TESTS.parent / "tools" / "bench")]
 
-import job
+import job  # noqa: E402
 
 RUN = "0123456789abcdef"
 Write = Callable[..., Path]

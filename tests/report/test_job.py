@@ -13,6 +13,7 @@ from pathlib import Path
 
 import job
 import pytest
+import pytorch
 
 from pyshim import __version__
 
@@ -127,6 +128,22 @@ def test_a_killed_rank_is_said(overlap, run_job, rank_program):
     process.wait()
     done = overlap("report", str(report))
     assert "rank 3 on node001 did not end by itself: killed, or still running" in notes(done)
+
+
+def test_torchrun_is_the_ranks_and_not_their_agent(overlap, rank_program, tmp_path):
+    """The agent has the library, too, and opens no GPU."""
+    try:
+        torchrun = pytorch.python().with_name("torchrun")
+    except pytorch.Missing as reason:
+        pytest.skip(str(reason))
+    report = tmp_path / "report"
+    report.mkdir()
+    words = ["--standalone", "--nproc-per-node", "3", "--no-python", str(rank_program), "2"]
+    env = {**job.surroundings(report, 3), "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1", "HOST": "node000"}
+    subprocess.run([str(torchrun), *words], env=env, check=True, capture_output=True)
+    done = overlap("report", str(report), "--check")
+    assert (done.returncode, warnings(done)) == (0, [])
+    assert "3 processes on node000; ranks 0-2 of 3" in done.stderr
 
 
 # ---- Several folders, several jobs ----

@@ -182,6 +182,34 @@ MUTANTS = [
         "",
         f"{INTERPOSE}/test_processes.py",
     ),
+    one(
+        "the world of another launcher",
+        f"{SYS}/start.c",
+        "i < sizeof launchers / sizeof *launchers && settings->rank < 0; i++)",
+        "i < sizeof launchers / sizeof *launchers && !settings->world; i++)",
+        f"{INTERPOSE}/test_ranks.py",
+    ),
+    one(
+        "the batch step is a job",
+        f"{SYS}/rank.def",
+        'RANK("SLURM_PROCID", "SLURM_STEP_NUM_TASKS")',
+        'RANK("SLURM_PROCID", "SLURM_NTASKS")',
+        f"{INTERPOSE}/test_ranks.py",
+    ),
+    one(
+        "a relative folder stays so",
+        f"{SYS}/start.c",
+        "if (!length || out[0] == '/')",
+        "if (length)",
+        f"{INTERPOSE}/test_ranks.py",
+    ),
+    one(
+        "no table in the page",
+        f"{SYS}/page.c",
+        "page->table = ((const struct overlap_table *)settings->table)->checksum;",
+        "",
+        f"{INTERPOSE}/test_ranks.py",
+    ),
     # ---- Arithmetic, plans, decisions ----
     *(one(name, f"{CORE}/{file}", old, new, tests) for file, rows in ROWS.items() for name, old, new, tests in rows),
     # ---- The table ----

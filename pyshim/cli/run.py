@@ -59,7 +59,11 @@ def _parser() -> Parser:
     add("--trace", action="store_true", help="with --report: keep every launch, 64 MiB a process")
     add("--all-ranks", action="store_true", help="also set what must be equal on all ranks")
     add("--quiet", action="store_true", help="say errors only")
-    add("--strict", action="store_true", help="fail with 125 where nothing could be done for PROGRAM")
+    add(
+        "--strict",
+        action="store_true",
+        help="fail with 125 where nothing could be done for PROGRAM,\nor where the first rank was started otherwise",
+    )
     add("--dry-run", action="store_true", help="say what would be set, and stop")
     add("--version", action="version", version=f"overlap-run {__version__}", help="say which version this is")
     return parser
@@ -126,7 +130,7 @@ def _prepare(
     if options.strict and made.doubts:
         raise OverlapError(made.doubts[0], "without --strict the program runs all the same", LAUNCHER_FAILED)
     if options.report is not None and not options.dry_run:
-        plan.open_report(options.report, made, base, command)
+        plan.open_report(options.report, made, base, command, options.strict)
     if not options.quiet and not rank.rank(base):
         for line in [*made.remarks, *made.doubts]:
             ui.say(line)

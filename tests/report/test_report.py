@@ -11,12 +11,14 @@ import pytest
 from pyshim.launch import folder
 from pyshim.report.collect import collect
 from pyshim.report.findings import findings, remarks
+from pyshim.report.steps import steps
+from pyshim.report.who import ranks
 
 RUN = "0123456789abcdef"
 
 
 def said(report: Path, waiting: str = "/nonexistent") -> list[str]:
-    return findings(collect(str(report), waiting))
+    return findings(collect(str(report), waiting_room=waiting))
 
 
 def test_json_is_what_the_contract_says(overlap, report, write_page, library):
@@ -116,11 +118,14 @@ def test_a_gpu_with_nothing_but_graphs_is_not_blind(report, write_page, library)
     assert said(report) == []
 
 
-def test_different_policies_for_one_kind_of_gpu_are_said(report, write_page):
-    for pid, policy in ((7, "h100"), (8, "h100-paper"), (9, "h100")):
-        write_page({("symbol", "no_rule"): 1}, pid=pid, devices=(("NVIDIA H100 80GB HBM3", policy),))
-    sentence = "processes used NVIDIA H100 80GB HBM3 under different policies: h100 (2), h100-paper (1)"
-    assert said(report) == [sentence]
+def test_different_policies_are_said(report, write_page):
+    for pid, policy, table in ((7, "h100", 1), (8, "h100-paper", 2), (9, "h100", 1)):
+        write_page({("symbol", "no_rule"): 1}, pid=pid, devices=(("NVIDIA H100 80GB HBM3", policy),), table=table)
+    (sentence,) = said(report)
+    assert sentence.startswith(
+        "the policy differs: h100 (table 00000001) for processes node1:7 and node1:9; "
+        "h100-paper (table 00000002) for process node1:8. Choose it in one place"
+    )
 
 
 def test_different_gpus_may_have_different_policies(report, write_page):
@@ -140,7 +145,67 @@ def test_missing_ranks_are_said(report, write_page):
     for rank in (0, 2):
         write_page({("symbol", "no_rule"): 1}, pid=7 + rank, rank=rank)
     (sentence,) = said(report)
-    assert sentence.startswith("2 of 4 ranks left a page; missing: 1, 3.")
+    assert sentence.startswith("2 of 4 ranks left a page (ranks 0, 2 on node1); missing: ranks 1, 3. They ran without")
+
+
+def test_ranks_of_one_command_whose_runs_have_names_of_their_own_are_one_step(report, write_page):
+    """As long as no rank is in it twice: then it was started again."""
+    (report / f"run-{RUN}.json").unlink()
+    for number in range(8):
+        run = f"{number:016x}"
+        folder.write(str(report), folder.Run(run, 1.0, ("x",), expected_world_size=4))
+        write_page({("symbol", "no_rule"): 1}, pid=7 + number, rank=number % 4, world=4, run=run)
+    collected = collect(str(report))
+    assert [(len(step.pages), step.missing) for step in steps(collected)] == [(4, []), (4, [])]
+    assert said(report) == remarks(collected) == []
+
+
+def test_runs_of_one_id_in_two_folders_that_differ_are_said(report, write_page, tmp_path):
+    """Copied from the hosts of one step: the first rank of each has written one."""
+    (first,) = folder.runs(str(report))
+    (tmp_path / "other").mkdir()
+    folder.write(str(tmp_path / "other"), first._replace(overlap_run="0.0.9", host="node2"))
+    write_page({("symbol", "no_rule"): 1})
+    (sentence,) = findings(collect(str(report), str(tmp_path / "other")))
+    assert sentence.startswith("node2 was started under h100 (ab), overlap-run 0.0.9; the rank that came first under")
+
+
+def test_many_ranks_that_were_started_otherwise_are_one_sentence(report, write_page):
+    write_page({("symbol", "no_rule"): 1})
+    (first,) = folder.runs(str(report))
+    for pid in range(50):
+        other = first._replace(environment={"A": "1"})
+        (report / f"run-{RUN}.node1.{pid}.json").write_text(json.dumps(other._asdict()))
+    (sentence,) = said(report)
+    assert sentence == (
+        "node1.0, node1.1, node1.10 and 47 more set for the program A=1; the rank that came first nothing"
+    )
+
+
+@pytest.mark.parametrize(("flags", "sentences"), [(1, 1), (5, 0), (3, 0)])
+def test_who_did_not_end_is_said_but_of_forked_children(report, write_page, flags, sentences):
+    write_page({("symbol", "no_rule"): 1}, flags=flags, rank=2)
+    end = ["rank 2 on node1 did not end by itself: killed, or still running"]
+    assert remarks(collect(str(report))) == end[:sentences]
+
+
+def test_a_folder_with_nothing_but_pages_may_be_reported_to_again(report, write_page):
+    (report / f"run-{RUN}.json").unlink()
+    write_page({("symbol", "no_rule"): 1})
+    folder.check(str(report))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "words"),
+    [
+        ([3], "rank 3"),
+        ([0, 1, 2], "ranks 0-2"),
+        ([0, 2, 3, 9], "ranks 0, 2-3, 9"),
+        (list(range(0, 20, 2)), "ranks 0, 2, 4, 6, 8, 10 and 4 more"),
+    ],
+)
+def test_ranks_are_named_in_few_words(numbers, words):
+    assert ranks(numbers) == words
 
 
 def test_dropped_launches_are_said(report, write_page, library):
@@ -180,12 +245,29 @@ def test_pages_that_wait_elsewhere_are_fetched_if_they_are_of_this_run_and_ours(
     write_page({("symbol", "no_rule"): 5}, pid=7, path=waiting / f"overlap-{RUN}-node1.7.0.page")
     write_page({("symbol", "no_rule"): 9}, pid=8, path=waiting / f"overlap-{'f' * 16}-node1.8.0.page")
     (waiting / f"overlap-{RUN}-node1.9.0.page").symlink_to("/etc/passwd")
-    collected = collect(str(report), str(waiting))
+    collected = collect(str(report), waiting_room=str(waiting))
     assert [page.launches for page in collected.pages] == [5]
     assert (report / "node1.7.0.page").stat().st_mode & 0o777 == 0o600
-    assert len(collected.skipped) == 1 and "overlap-" in collected.skipped[0]
+    assert len(collected.skipped) == 1 and "overlap-" in collected.skipped[0].name
     write_page({("symbol", "no_rule"): 6}, pid=7, path=waiting / f"overlap-{RUN}-node1.7.0.page")
-    assert [page.launches for page in collect(str(report), str(waiting)).pages] == [6], "it may have counted on"
+    assert [page.launches for page in collect(str(report), waiting_room=str(waiting)).pages] == [6], (
+        "it may have counted on"
+    )
+
+
+def test_pages_that_wait_for_this_folder_need_no_run(report, write_page, tmp_path):
+    """OVERLAP_REPORT was set by hand, so there is no run-ID.json, and perhaps no run id."""
+    waiting = tmp_path / "shm"
+    waiting.mkdir()
+    (report / f"run-{RUN}.json").unlink()
+    (tmp_path / "link").symlink_to(report)
+    for pid, run, directory in ((7, "", report), (8, "f" * 16, tmp_path / "link"), (9, "", tmp_path), (10, "", "")):
+        path = waiting / f"overlap-{run}-node1.{pid}.0.page"
+        write_page({("symbol", "no_rule"): 5}, pid=pid, path=path, run=run, directory=str(directory))
+    (waiting / "overlap--node1.11.0.page").write_bytes(b"garbage")
+    collected = collect(str(report), waiting_room=str(waiting))
+    assert [page.pid for page in collected.pages] == [7, 8]
+    assert collected.skipped == ()
 
 
 def test_a_page_of_another_user_that_waits_is_not_believed(report, write_page, tmp_path):
@@ -195,9 +277,9 @@ def test_a_page_of_another_user_that_waits_is_not_believed(report, write_page, t
     waiting.mkdir()
     path = write_page({("symbol", "no_rule"): 5}, pid=7, path=waiting / f"overlap-{RUN}-node1.7.0.page")
     os.chown(path, 1, 1)
-    collected = collect(str(report), str(waiting))
+    collected = collect(str(report), waiting_room=str(waiting))
     assert collected.pages == ()
-    assert "belongs to another user" in collected.skipped[0]
+    assert "belongs to another user" in collected.skipped[0].reason
 
 
 def test_launches_are_json_lines(overlap, report, record, library):
@@ -211,10 +293,18 @@ def test_launches_are_json_lines(overlap, report, record, library):
     assert overlap("report", str(report), "--launches").returncode == 2
 
 
+def test_launches_of_several_folders_follow_each_other(overlap, report, record, library, tmp_path):
+    (tmp_path / "other").mkdir()
+    (report / "node1.7.0.trace").write_bytes(record(0))
+    (tmp_path / "other" / "node2.7.0.trace").write_bytes(record(0))
+    done = overlap("report", str(report), str(tmp_path / "other"), "--launches", "--json")
+    assert [json.loads(line)["host"] for line in done.stdout.splitlines()] == ["node1", "node2"]
+
+
 def test_without_a_trace_there_are_no_launches(overlap, report, library):
     done = overlap("report", str(report), "--launches", "--json")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "holds no trace" in done.stderr
+    assert "there is no trace in" in done.stderr
 
 
 def test_variables_that_policies_set_are_said(overlap, report, write_page, library):

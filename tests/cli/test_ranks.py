@@ -1,0 +1,113 @@
+"""overlap-run before every rank of a step: with --strict a rank that was started otherwise than the first refuses."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pyshim import __version__
+from pyshim.errors import OverlapError
+from pyshim.launch import folder, plan
+
+
+@pytest.fixture
+def start(overlap_run, tmp_path):
+    """start(rank, *options): what a launcher does for one rank of a step; the rank reports to tmp_path/r."""
+    (tmp_path / "libcuda.so.1").write_bytes(b"")
+    base = {"LD_LIBRARY_PATH": str(tmp_path), "HOME": str(tmp_path)}
+
+    def run(rank: int, *options: str, launcher: str = "slurm", cwd: Path = tmp_path, **more: str):
+        step = {
+            "slurm": {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": str(rank)},
+            "torchrun": {"RANK": str(rank), "TORCHELASTIC_RUN_ID": "none", "MASTER_ADDR": "n0", "MASTER_PORT": "2"},
+            "mpirun": {"OMPI_COMM_WORLD_RANK": str(rank), "PMIX_NAMESPACE": "1891172353"},
+        }[launcher]
+        words = ("--strict", "--report", str(tmp_path / "r"), *options, "echo", "ran")
+        return overlap_run(*words, env={**base, **step, **more}, cwd=cwd)
+
+    return run
+
+
+@pytest.mark.parametrize("launcher", ["slurm", "torchrun", "mpirun"])
+def test_a_rank_under_another_policy_refuses(start, launcher, tmp_path, library):
+    assert start(0, "--policy", "observe", launcher=launcher).stdout == "ran\n"
+    done = start(1, "--policy", "h100-paper", launcher=launcher)
+    assert (done.returncode, done.stdout) == (125, "")
+    sentence, hint = done.stderr.splitlines()
+    assert sentence.startswith("overlap: error: the ranks of this step differ: on ")
+    assert "h100-paper (" in sentence and "observe (" in sentence and sentence.index("h100") < sentence.index("observe")
+    assert hint.startswith("overlap: help: start all ranks with one version, policy")
+    assert start(2, "--policy", "observe", launcher=launcher).stdout == "ran\n"
+    assert len(list((tmp_path / "r").iterdir())) == 1, "it leaves nothing behind"
+
+
+def test_without_strict_it_runs_and_says_so_in_the_report(start, overlap_run, tmp_path, library):
+    start(0, "--policy", "observe")
+    env = {"LD_LIBRARY_PATH": str(tmp_path), "SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": "1"}
+    done = overlap_run("--report", str(tmp_path / "r"), "--policy", "h100-paper", "echo", "ran", env=env)
+    assert (done.returncode, done.stdout) == (0, "ran\n")
+    assert len(list((tmp_path / "r").iterdir())) == 2
+
+
+def test_another_step_may_be_under_another_policy(start, library):
+    assert start(0, "--policy", "observe").returncode == 0
+    assert start(0, "--policy", "h100-paper", SLURM_STEP_ID="1").returncode == 0
+
+
+def test_a_rank_with_other_variables_refuses(start, tmp_path, library):
+    policy = tmp_path / "mine.yaml"
+    policy.write_text("policy: 1\nname: mine\ncommunication:\n  environment: {NCCL_X: 1}\ncompute: []\n")
+    assert start(0, "--policy", str(policy)).returncode == 0
+    done = start(1, "--policy", str(policy), NCCL_X="2")
+    assert done.returncode == 125
+    assert "which sets nothing; on " in done.stderr and "which sets NCCL_X=1" in done.stderr
+
+
+def test_a_rank_of_another_version_refuses(start, tmp_path, library):
+    assert start(0, "--policy", "observe").returncode == 0
+    (file,) = (tmp_path / "r").iterdir()
+    first = json.loads(file.read_text())
+    file.write_text(json.dumps({**first, "overlap_run": "0.0.9", "host": "node7"}))
+    done = start(1, "--policy", "observe")
+    assert done.returncode == 125
+    assert f"overlap-run {__version__}" in done.stderr
+    assert "; on node7 that came first observe (" in done.stderr and "overlap-run 0.0.9" in done.stderr
+
+
+def test_a_rank_that_finds_another_table_in_its_environment_refuses(start, library):
+    """Two policies at once: a prolog or module on one node, and an other one there."""
+    tables = [plan.make(plan.Request(policy=policy), {}).settings.table for policy in ("observe", "h100-paper")]
+    assert start(0, OVERLAP_TABLE=tables[0]).returncode == 0
+    assert start(1, OVERLAP_TABLE=tables[0]).returncode == 0
+    done = start(2, OVERLAP_TABLE=tables[1])
+    assert done.returncode == 125
+    assert done.stderr.count("the policy table ") == 2
+
+
+def test_a_rank_whose_node_lacks_the_library_refuses(overlap_run, start, tmp_path, library):
+    """A copy of the package as it is on a node where its object code was not installed."""
+    package, here = tmp_path / "node" / "pyshim", Path(plan.__file__).parents[1]
+    shutil.copytree(here, package, ignore=shutil.ignore_patterns("liboverlap.so", "simgpu"))
+    shutil.copytree(here.parent / "policies", package.parent / "policies")
+    assert start(0, "--policy", "observe").returncode == 0
+    done = start(1, "--policy", "observe", cwd=package.parent, PYTHONPATH="")
+    assert (done.returncode, done.stdout) == (125, "")
+    assert f"the library {package}/_lib/liboverlap.so is missing" in done.stderr
+
+
+def test_of_two_that_come_at_once_one_is_the_first(tmp_path, monkeypatch):
+    """The file appears between the look and the link."""
+    first = folder.Run("0" * 16, 1.0, ("x",), ({"name": "a", "hash": "1", "file": None},), "0.1.0")
+    other = first._replace(policies=({"name": "b", "hash": "2", "file": None},))
+
+    def late(source, target):
+        Path(target).write_text(json.dumps(first._asdict()))
+        raise FileExistsError
+
+    monkeypatch.setattr(folder.os, "link", late)
+    with pytest.raises(OverlapError, match=r" b \(2\), .* a \(1\), "):
+        folder.write(str(tmp_path), other, strict=True)
+    assert [path.name for path in tmp_path.iterdir()] == [f"run-{'0' * 16}.json"]

@@ -67,7 +67,7 @@ def windowed(build: Build, preloaded: Runner, tmp_path: Path) -> Windowed:
         assert done.status == 0, done.stderr
         assert not {*done.stdout.split()} - {"0"}, f"a call failed: {lines} {done.stdout}"
         launches: list[Launch] = []
-        for _, read in collect.traces(str(folder / "pages")):
+        for _, read in collect.traces([str(folder / "pages")]):
             assert hasattr(read, "launches"), read
             launches += read.launches
         return Ran(done, launches, findings.remarks(collect.collect(str(folder / "pages"))))

@@ -16,7 +16,7 @@ _ANSWERS = 4
 
 
 def findings(collected: Collected) -> list[str]:
-    every = steps(collected)
+    every = [step for step in steps(collected) if step.processes]
     said = [*skipped(collected), *_unseen(collected), *_started(collected)]
     for step in every:
         title = f"{step.title}: " if len(every) > 1 else ""

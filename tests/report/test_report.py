@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pyshim.launch import folder
+from pyshim.report import many
 from pyshim.report.collect import collect
 from pyshim.report.findings import findings, remarks
 from pyshim.report.steps import steps
@@ -158,6 +159,39 @@ def test_ranks_of_one_command_whose_runs_have_names_of_their_own_are_one_step(re
     collected = collect(str(report))
     assert [(len(step.pages), step.missing) for step in steps(collected)] == [(4, []), (4, [])]
     assert said(report) == remarks(collected) == []
+
+
+def test_halves_of_two_slurm_jobs_are_not_one_whole(report, write_page):
+    (report / f"run-{RUN}.json").unlink()
+    for rank in range(4):
+        run = f"{7 + rank // 2:08x}00000000"
+        write_page({("symbol", "no_rule"): 1}, pid=7 + rank, rank=rank, world=4, run=run)
+    assert [sentence.partition(" ranks left")[0] for sentence in said(report)] == [
+        "run 0000000700000000: 2 of 4",
+        "run 0000000800000000: 2 of 4",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("parents", "said_so"),
+    [
+        pytest.param((1, 7), False, id="a child of the other"),
+        pytest.param((3, 3), False, id="children of one process that is the rank"),
+        pytest.param((1, 2), True, id="strangers"),
+    ],
+)
+def test_a_rank_is_there_twice_only_if_no_process_has_started_the_other(report, write_page, parents, said_so):
+    for pid, parent in zip((7, 8), parents):
+        write_page({("symbol", "no_rule"): 1}, pid=pid, parent=parent, rank=0, world=1, run="")
+    assert [sentence.startswith("rank 0 was seen more than once") for sentence in said(report)] == [True] * said_so
+
+
+def test_the_farthest_of_many_come_first(report, write_page):
+    for pid in range(30):
+        write_page({("symbol", "no_rule"): {3: 50, 4: 900, 5: 1}.get(pid, 100)}, pid=pid)
+    assert [page.pid for page in many.far(collect(str(report)))] == [4, 5, 3]
+    write_page({("symbol", "no_rule"): 101}, pid=30)
+    assert len(many.far(collect(str(report)))) == 3, "one in a hundred is not far"
 
 
 def test_runs_of_one_id_in_two_folders_that_differ_are_said(report, write_page, tmp_path):

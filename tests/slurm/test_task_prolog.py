@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 import reading
-from test_script import EVIL, FOREIGN, elf
+from reading import EVIL, FOREIGN, elf
 
 # What a task says of itself. No command is looked for: under --export=NONE there is no PATH.
 SHOW = """
@@ -69,7 +69,7 @@ def prolog(folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def slurm(start_cluster, folder):
     two = {"n0": prolog(folder), "n1": prolog(folder)}
-    return start_cluster(nodes=3, prologs=two, partitions={"site": ["n0", "n1"], "bare": ["n2"]})
+    return start_cluster(nodes=3, prologs=two, partitions={"site": ["n0", "n1"], "bare": ["n2"], "mixed": ["n0", "n2"]})
 
 
 @pytest.fixture
@@ -173,6 +173,29 @@ def test_unprivileged_there_is_a_gap_in_the_batch_step(slurm, folder, srun):
     done = slurm.sbatch(f"{SHOW}\nsrun -n1 {TASK[0]} -c '{SHOW}'\n", "-pbare", env=named)
     script, step = done.output.splitlines()
     assert tasks(script)[0].bare and has(*tasks(step), folder, "observe")
+
+
+def test_a_batch_script_passes_on_what_its_node_has(slurm, folder):
+    done = slurm.sbatch(f"srun -n2 -N2 {TASK[0]} -c '{SHOW}'\n", "-pmixed", "-N2", "-n2")
+    assert {task.node for task in tasks(done.output)} == {"n0", "n2"}
+    assert [has(task, folder, "observe") for task in tasks(done.output)] == [True, True]
+
+
+def test_a_step_of_a_batch_script_may_choose_anew(slurm, folder):
+    step = f"srun -n1 {TASK[0]} -c '{SHOW}'"
+    done = slurm.sbatch(f"OVERLAP_POLICY=a40 {step}\nOVERLAP_TABLE= OVERLAP_POLICY=a40 {step}\n")
+    first, second = done.output.splitlines()
+    assert has(*tasks(first), folder, "observe") and has(*tasks(second), folder, "a40")
+
+
+def test_a_site_may_have_another_prolog_around_it(slurm, srun, folder, tmp_path):
+    own = tmp_path / "own"
+    own.write_text(f"#!/bin/sh\necho export EVIL=site\n{prolog(folder)}\n")
+    own.chmod(0o755)
+    slurm.prolog("n1", own)
+    (task,) = srun("-wn1")
+    slurm.prolog("n1", prolog(folder))
+    assert has(task, folder, "observe") and task.rest == "site."
 
 
 def test_named_twice_it_acts_once(srun, folder):

@@ -5,8 +5,8 @@
  *                                                             goes, as a task gets it, to stdout; a NUL behind each
  *                                                             entry
  *
- * What the plugin says goes to stderr, a word for its level in front. Job 7, which was requeued as often as RESTARTS says,
- * of a user whose home is HOME_OF_USER. */
+ * What the plugin says goes to stderr, a word for its level in front. Job 7, of a user whose home
+ * is HOME_OF_USER. */
 #include <pwd.h>
 #include <slurm/slurm.h>
 #include <slurm/spank.h>
@@ -41,7 +41,6 @@ spank_err_t spank_option_register(spank_t spank, struct spank_option *option) {
 }
 
 spank_err_t spank_get_item(spank_t spank, spank_item_t item, ...) {
-    const char *restarts = getenv("RESTARTS");
     spank_err_t done = ESPANK_SUCCESS;
     va_list rest;
     va_start(rest, item);
@@ -54,8 +53,6 @@ spank_err_t spank_get_item(spank_t spank, spank_item_t item, ...) {
         *va_arg(rest, uint32_t *) = 7;
     } else if (item == S_JOB_STEPID) {
         *va_arg(rest, uint32_t *) = spank->step;
-    } else if (item == S_SLURM_RESTART_COUNT) {
-        *va_arg(rest, uint32_t *) = restarts ? (uint32_t)atol(restarts) : 0;
     } else if (item == S_JOB_UID) {
         *va_arg(rest, uid_t *) = getuid();
     } else {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import re
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import NamedTuple
 
 import debian
 import pytest
+import reading
 import spank
 
 from pyshim.launch import preload
@@ -48,14 +50,13 @@ class Double(NamedTuple):
         step: int = 0,
         command: str = "python",
         arguments: tuple[str, ...] = (),
-        restarts: int = 0,
         home_of_user: str = "",
         **environment: str,
     ) -> Done:
         base = {"HOME": str(self.home), **environment}
         given = "".join(f"{name}={value}\0" for name, value in base.items())
         words = ["remote", str(step), option, command, f"prefix={self.prefix}", *arguments]
-        done = self._run(words, given, RESTARTS=str(restarts), HOME_OF_USER=home_of_user)
+        done = self._run(words, given, HOME_OF_USER=home_of_user)
         after = dict(entry.split("=", 1) for entry in done.stdout.split("\0") if entry)
         return Done(done.returncode, {name: after[name] for name in after if name != "HOME"}, done.stderr)
 
@@ -227,6 +228,13 @@ def test_a_step_inside_of_off_may_choose(double: Double) -> None:
     assert by_the_user == {"OVERLAP_RUN": "off", INHERITED: "off"}, "what the user has set stands"
 
 
+def test_a_batch_script_is_told_by_its_environment_alone(double: Double) -> None:
+    """sbatch --export=NONE."""
+    assert double.task(step=BATCH, **{INHERITED: "h100"}).table == double.tables["h100"]
+    assert double.task(step=BATCH, **{INHERITED: "off"}).variables["OVERLAP_RUN"] == "off"
+    assert double.task(step=BATCH, **{INHERITED: "../h100"}).table is None
+
+
 def test_off_without_the_environment_of_the_batch_script(double: Double) -> None:
     """--export=NONE: a TaskProlog behind us must not choose."""
     assert double.task("off", **{INHERITED: "off"}).variables["OVERLAP_RUN"] == "off"
@@ -387,20 +395,13 @@ def test_a_prefix_that_cannot_be_used(double: Double, prefix: str) -> None:
 
 # --- the name of a run
 
-RUNS = {
-    "a step": (3, 0, "python", "0000000700000003"),
-    "a batch script": (BATCH, 0, "/x/slurm_script", "00000007fffffffb"),
-    "of a job that was requeued": (3, 2, "python", "0800000700000003"),
-    "requeued more often than there are bits": (3, 65, "python", "0400000700000003"),
-}
 
-
-@pytest.mark.parametrize("step, restarts, command, wanted", RUNS.values(), ids=RUNS)
-def test_a_run_is_named_after_job_and_step(double: Double, step: int, restarts: int, command: str, wanted: str) -> None:
-    done = double.task("h100", step, command, restarts=restarts, OVERLAP_REPORT="/r")
-    assert done.variables["OVERLAP_RUN_ID"] == wanted
-    assert "OVERLAP_RUN_ID" not in double.task("h100", step, command).variables
-    assert double.task("h100", step, OVERLAP_REPORT="/r", OVERLAP_RUN_ID="mine").variables["OVERLAP_RUN_ID"] == "mine"
+@pytest.mark.parametrize("step, wanted", [(3, "0000000700000003"), (BATCH, "00000007fffffffb")])
+def test_a_run_is_named_after_job_and_step(double: Double, step: int, wanted: str) -> None:
+    assert double.task("h100", step, OVERLAP_REPORT="/r").variables["OVERLAP_RUN_ID"] == wanted
+    assert "OVERLAP_RUN_ID" not in double.task("h100", step).variables
+    mine = {"OVERLAP_REPORT": "/r", "OVERLAP_RUN_ID": "mine"}
+    assert double.task("h100", step, **mine).variables["OVERLAP_RUN_ID"] == "mine"
 
 
 @pytest.mark.parametrize("command, wanted", [("python", "00000003"), ("/usr/bin/orted", "fffffffb")])
@@ -448,6 +449,66 @@ def test_a_policy_that_went_away_does_not_stop_the_steps_of_a_job(double: Double
     (double.prefix / "env" / "h100.env").unlink()
     assert double.submit("h100").status == 1
     assert double.submit("h100", **{INHERITED: "h100"}) == (0, {}, "")
+
+
+# --- TaskProlog
+
+SIDE_BY_SIDE = {
+    "OVERLAP_RUN": ["off", "on", ""],
+    "OVERLAP_TABLE": ["outer", ""],
+    "OVERLAP_POLICY": ["h100", "own", "off", "no-such", ".own", "", "own "],
+    "OVERLAP_REPORT": ["/r", ""],
+    "OVERLAP_RUN_ID": ["mine"],
+    "OVERLAP_QUIET": ["1"],
+    "TORCH_NCCL_HIGH_PRIORITY": ["0", ""],
+    "LD_PRELOAD": [
+        "",
+        "/x.so:/libasan.so.8",
+        " /x.so ",
+        "LIBRARY:/x.so",
+        "/not/here/liboverlap.so /y.so",
+        "liboverlap.so",
+    ],
+    "user": ["h100", "off\n", "\n\nown\n", " \nown", "\t own \t\nx", "own\r\n", "own own", "x" * 300],
+    "default": ["own", "off", "h100\n", "\n"],
+    "nccl": ["NCCL_CGA_CLUSTER_SIZE=1\n", "#NCCL_CGA_CLUSTER_SIZE=1", "\nTORCH_NCCL_HIGH_PRIORITY =1"],
+    "lines": ["export OVERLAP_QUIET=1", "export PATH=/x\nexport FI_A=", "export HSA_A=a b\nexport UCX_A=1", "export x"],
+    "break": ["library", "table", "file", "foreign"],
+}
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_task_gets_what_task_prolog_gives_it(double: Double, installed: Path, seed: int, tmp_path: Path) -> None:
+    """Where no option is used, the two are one."""
+    dice = random.Random(seed)
+    given = {name: dice.choice(values) for name, values in SIDE_BY_SIDE.items() if dice.random() < 0.25}
+    if dice.random() < 0.5:
+        given["OVERLAP_POLICY"] = "own"
+    shutil.rmtree(double.prefix)
+    shutil.copytree(installed, double.prefix)
+    own = double.prefix / "env" / "own.env"
+    for file in (double.prefix / "env").iterdir():
+        file.write_text(file.read_text().replace(str(installed), str(double.prefix)))
+    own.write_text(own.read_text() + given.pop("lines", ""))
+    users(double, given.pop("user", ""))
+    default(double, given.pop("default", ""))
+    (double.home / ".nccl.conf").write_text(given.pop("nccl", ""))
+    broken = given.pop("break", "")
+    if broken in ("library", "foreign"):
+        spank.foreign(Path(double.library)) if broken == "foreign" else Path(double.library).unlink()
+    elif broken:
+        own.write_text("" if broken == "table" else own.read_text()[:100])
+    if "LD_PRELOAD" in given:
+        given["LD_PRELOAD"] = given["LD_PRELOAD"].replace("LIBRARY", double.library)
+    base = {"HOME": str(double.home), "SLURM_JOB_ID": "7", "SLURM_STEP_ID": "3"}
+    prolog = [str(double.prefix / "libexec" / "task-prolog")]
+    # Its own interpreter is not to be started with what the test preloads.
+    script = ["sh", "-c", 'LD_PRELOAD=$1; . "$0"', prolog[0], given.get("LD_PRELOAD", "")]
+    words = {name: value for name, value in given.items() if name != "LD_PRELOAD"}
+    done = subprocess.run(script, env={**base, **words}, capture_output=True, text=True, check=False)
+    wanted = {**given, **reading.exports(done.stdout)}
+    seen = double.task(step=3, **{**base, **given}).variables
+    assert {name: value for name, value in seen.items() if not name.startswith(("OVERLAP_ADDED_", "SLURM_"))} == wanted
 
 
 # --- anything at all

@@ -69,13 +69,16 @@ static int check(const char *word) {
     return 0;
 }
 
+static void take(const char *word) {
+    bool good = site_is_name(word);
+    memcpy(option, good ? word : "", good ? strlen(word) + 1 : 1);
+}
+
 static int chosen(int value, const char *word, int remote) {
     (void)value;
     if (!remote && check(word) != 0)
         return -1;
-    option[0] = 0;
-    if (site_is_name(word))
-        memcpy(option, word, strlen(word) + 1);
+    take(word);
     return 0;
 }
 
@@ -149,20 +152,21 @@ static bool choose(spank_t spank, char word[LINE_SIZE]) {
            copy(word, site_default) || site_first_line(folder, "default", word);
 }
 
-/* Is the option this step's own, or did srun find it in the environment of its batch script or of salloc? */
-static bool is_own(spank_t spank) {
+static bool is_batch_script(spank_t spank) {
     uint32_t id = 0;
-    const char *inherited = task_variable(spank, INHERITED);
-    bool batch = spank_get_item(spank, S_JOB_STEPID, &id) == ESPANK_SUCCESS && id == SLURM_BATCH_SCRIPT;
-    return *option && (batch || !inherited || strcmp(inherited, option) != 0);
+    return spank_get_item(spank, S_JOB_STEPID, &id) == ESPANK_SUCCESS && id == SLURM_BATCH_SCRIPT;
 }
 
 int slurm_spank_user_init(spank_t spank, int count, char *words[]) {
     char word[LINE_SIZE];
+    const char *inherited = task_variable(spank, INHERITED);
+    bool batch = is_batch_script(spank);
     (void)count, (void)words;
-    find_home(spank);
-    step.own = is_own(spank);
+    if (batch && inherited && !*option)
+        take(inherited); /* behind sbatch --export=NONE Slurm itself does not look there */
+    step.own = *option && (batch || !inherited || strcmp(inherited, option) != 0);
     step.off = strcmp(option, "off") == 0;
+    find_home(spank);
     if (choose(spank, word) && strcmp(word, "off") != 0 && !site_read_policy(folder, word, &step.policy))
         slurm_verbose(OPTION ": %s/env holds no policy of the name that was chosen: tasks run without it", prefix);
     if (folder >= 0)

@@ -69,9 +69,10 @@ bool site_first_line(int folder, const char *path, char line[LINE_SIZE]) {
     line[0] = 0;
     if (!text)
         return false;
-    text[strcspn(text, "\n")] = 0;
-    const char *start = text + strspn(text, blanks);
-    size_t length = strlen(start);
+    const char *start = text + strspn(text, "\n");
+    size_t length = strcspn(start, "\n");
+    for (; length && strchr(blanks, *start); length--)
+        start++;
     while (length && strchr(blanks, start[length - 1]))
         length--;
     memcpy(line, start, length);
@@ -190,6 +191,12 @@ static int is_policy(const struct dirent *entry) {
     return site_is_name(name);
 }
 
+static int by_name(const struct dirent **a, const struct dirent **b) {
+    size_t left = strlen((*a)->d_name) - (sizeof ending - 1), right = strlen((*b)->d_name) - (sizeof ending - 1);
+    int order = memcmp((*a)->d_name, (*b)->d_name, left < right ? left : right);
+    return order ? order : (left > right) - (left < right);
+}
+
 void site_list_policies(const char *prefix, char *out, size_t size) {
     char folder[PATH_MAX];
     struct dirent **found = NULL;
@@ -197,7 +204,7 @@ void site_list_policies(const char *prefix, char *out, size_t size) {
     bool full = false;
     out[0] = 0;
     snprintf(folder, sizeof folder, "%s/env", prefix);
-    int count = scandir(folder, &found, is_policy, alphasort);
+    int count = scandir(folder, &found, is_policy, by_name);
     for (int i = 0; i < count; i++) {
         size_t name = strlen(found[i]->d_name) - (sizeof ending - 1);
         full = full || size - length < sizeof ", " + name + sizeof ", ...";

@@ -33,7 +33,7 @@ bool site_is_name(const char *text);
 /* An absolute path that LD_PRELOAD can hold. */
 bool site_is_prefix(const char *text);
 
-/* The first line of a file, without blanks around it; false: it is empty or there is none. `folder` as openat() takes
+/* The first line of a file that is not empty, without blanks around it; false: there is none. `folder` as openat() takes
  * it. */
 bool site_first_line(int folder, const char *path, char line[LINE_SIZE]);
 

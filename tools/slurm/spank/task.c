@@ -104,18 +104,17 @@ static bool is_part_of_mpirun(spank_t spank) {
     return false;
 }
 
-/* The pages of all ranks of a step belong to one run, although nobody started it as one. The same digits as task-prolog
- * and pyshim/launch/rank.py make: a requeued job is told apart by bits that job numbers do not need. */
+/* The pages of all ranks of a step belong to one run, although nobody started it as one: the same digits as those of
+ * task-prolog and pyshim/launch/rank.py. */
 static void name_run(spank_t spank) {
-    uint32_t job = 0, step = 0, restarts = 0;
+    uint32_t job = 0, step = 0;
     char run[17];
     if (!is_set(spank, "OVERLAP_REPORT") || spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS ||
         spank_get_item(spank, S_JOB_STEPID, &step) != ESPANK_SUCCESS)
         return;
     if (!is_part_of_mpirun(spank))
         take_back(spank, "OVERLAP_RUN_ID");
-    spank_get_item(spank, S_SLURM_RESTART_COUNT, &restarts);
-    snprintf(run, sizeof run, "%08x%08x", (unsigned)(job + (restarts << 26)), (unsigned)step);
+    snprintf(run, sizeof run, "%08x%08x", (unsigned)job, (unsigned)step);
     add(spank, "OVERLAP_RUN_ID", run);
 }
 

@@ -55,7 +55,10 @@ def site(prefix: Path, names: Iterable[str]) -> dict[str, str]:
 
 def foreign(library: Path) -> None:
     """Makes it one of another architecture."""
-    machine = {"x86_64": 183}.get(platform.machine(), 62)
-    with library.open("r+b") as file:
-        file.seek(18)
-        file.write(machine.to_bytes(2, "little"))
+    overwrite(library, 18, {"x86_64": 183}.get(platform.machine(), 62).to_bytes(2, "little"))
+
+
+def overwrite(file: Path, offset: int, data: bytes) -> None:
+    with file.open("r+b") as target:
+        target.seek(offset)
+        target.write(data)

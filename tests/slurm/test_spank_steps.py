@@ -22,6 +22,7 @@ from pyshim.policy import variables
 SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 INHERITED = "SLURM_SPANK__SLURM_SPANK_OPTION_overlap_comm_overlap"
 BATCH = 0xFFFFFFFB
+PLAIN = {"LD_PRELOAD": "/lib/libmine.so", "TORCH_MINE": "1"}
 
 
 class Done(NamedTuple):
@@ -158,6 +159,13 @@ def test_the_folder_of_the_users_settings_may_be_elsewhere(double: Double, tmp_p
     assert double.task(XDG_CONFIG_HOME="").table == double.tables["observe"]
 
 
+def test_a_word_of_any_length_may_come_from_elsewhere(double: Double) -> None:
+    """Not from our srun, which has refused it."""
+    for word in ("h" * 251, "h" * 252, "h" * 5000):
+        assert double.task(word, **PLAIN).variables == PLAIN
+        assert double.task(step=BATCH, **{INHERITED: word}).table is None
+
+
 def test_a_task_without_a_home_has_that_of_its_user(double: Double) -> None:
     users(double, "h100")
     assert double.task(HOME="", home_of_user=str(double.home)).table == double.tables["h100"]
@@ -165,8 +173,6 @@ def test_a_task_without_a_home_has_that_of_its_user(double: Double) -> None:
 
 
 # --- what is inside of something else
-
-PLAIN = {"LD_PRELOAD": "/lib/libmine.so", "TORCH_MINE": "1"}
 
 
 def test_a_policy_from_outside_stands_and_its_library_is_put_in(double: Double) -> None:
@@ -250,7 +256,8 @@ def test_a_step_whose_policy_is_not_there_runs_without_any(double: Double) -> No
 BROKEN: dict[str, Change] = {
     "missing": lambda double: Path(double.library).unlink(),
     "of another architecture": lambda double: spank.foreign(Path(double.library)),
-    "of 32 bits": lambda double: Path(double.library).write_bytes(b"\x7fELF\x01" + b"\0" * 100),
+    "of 32 bits": lambda double: spank.overwrite(Path(double.library), 4, b"\x01"),
+    "a program": lambda double: spank.overwrite(Path(double.library), 16, b"\x02"),
     "short": lambda double: Path(double.library).write_bytes(b"\x7fELF"),
     "no library": lambda double: Path(double.library).write_text("export LD_PRELOAD=x\n" * 100),
     "a folder": lambda double: (Path(double.library).unlink(), Path(double.library).mkdir()),
@@ -317,6 +324,12 @@ def test_of_a_policy_only_good_lines_are_taken(double: Double, lines: str, wante
     done = double.task("mine").variables
     plain = {name: value for name, value in done.items() if not name.startswith("OVERLAP_ADDED_")}
     assert plain == {"OVERLAP_TABLE": table, "LD_PRELOAD": double.library, **wanted}
+
+
+def test_of_many_lines_some_are_taken(double: Double) -> None:
+    spank.policy(double.prefix, "mine", *(f"export TORCH_{number}=1" for number in range(200)))
+    taken = {name for name in double.task("mine").variables if name.startswith("TORCH_")}
+    assert taken == {f"TORCH_{number}" for number in range(64)}
 
 
 def test_the_last_line_needs_no_end(double: Double) -> None:

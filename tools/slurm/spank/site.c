@@ -92,9 +92,7 @@ static bool may_be_set(const char *name) {
 #undef MAY
 #undef MAY_NOT
     };
-    if (!consists_of(name, UPPER DIGITS "_") || strchr(DIGITS, *name))
-        return false;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && consists_of(name, UPPER DIGITS "_"); i++)
         if (fnmatch(rows[i].glob, name, 0) == 0)
             return rows[i].may;
     return false;

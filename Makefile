@@ -12,7 +12,7 @@ ifneq ($(shell test -x $(BIN)/python && cat $(VENV)/.made),$(CURDIR))
 .PHONY: $(VENV)/.made
 endif
 
-.PHONY: setup demo test lint bench site clean loadable
+.PHONY: setup demo test lint bench site spank clean loadable
 .DELETE_ON_ERROR:
 
 # With what tests and checks need, too; the demo needs none of that.
@@ -61,6 +61,11 @@ site: pyshim/_lib/.built
 	@[ '$(PREFIX)' ] || { echo 'make: name the folder: make site PREFIX=/opt/overlap' >&2; exit 2; }
 	$(BIN)/python tools/site/install '$(PREFIX)' $(ARGS)
 
+# Slurm's plugin into that folder, for the Slurm of this machine: tools/slurm/spank/README.md.
+spank:
+	@[ '$(PREFIX)' ] || { echo 'make: name the folder: make spank PREFIX=/opt/overlap' >&2; exit 2; }
+	@$(MAKE) --no-print-directory -C tools/slurm/spank install
+
 clean:
-	rm -rf $(VENV) pyshim/_lib build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) pyshim/_lib build dist tools/slurm/spank/overlap.so .pytest_cache .hypothesis .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

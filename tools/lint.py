@@ -24,11 +24,22 @@ INCLUDES = ("-Ishim", "-Ishim/core", "-Itools/simgpu")
 FOLDERS = ("shim", "tools", "tests")
 # Generated, and not made for reading.
 GENERATED = ("*.def", "*_api.h", "*_generated.*")
+SLURM = Path("/usr/include/slurm/spank.h")
 
 
 def sources(*endings: str) -> list[Path]:
     found = (path for folder in FOLDERS for ending in endings for path in (ROOT / folder).rglob(f"*{ending}"))
     return sorted(path.relative_to(ROOT) for path in found if not any(path.match(glob) for glob in GENERATED))
+
+
+def compiled() -> list[Path]:
+    """All of C, but for what needs headers that are not here."""
+    found = sources(".c")
+    slurm = [path for path in found if "#include <slurm/" in (ROOT / path).read_text(encoding="utf-8")]
+    if SLURM.exists() or not slurm:
+        return found
+    print(f"lint: no {SLURM} (Debian: libslurm-dev): left out: {', '.join(map(str, slurm))}", file=sys.stderr)
+    return [path for path in found if path not in slurm]
 
 
 def nvidia() -> list[str]:
@@ -54,12 +65,13 @@ def clang() -> list[str] | None:
 
 def commands(wanted: list[str], folder: Path) -> Iterator[tuple[str, list[str]]]:
     """folder: for objects, which nobody needs; zig's driver does not write them to /dev/null."""
+    files = compiled() if {"gcc", "clang"} & set(wanted) else []
     for name, find in (("gcc", gcc), ("clang", clang)):
         compiler = find()
         if name in wanted and compiler is None:
             print(f"lint: {name}: not found, left out", file=sys.stderr)
         elif name in wanted and compiler:
-            for number, path in enumerate(sources(".c")):
+            for number, path in enumerate(files):
                 made = str(folder / f"{name}{number}.o")
                 yield f"{name} {path}", [*compiler, *FLAGS, *INCLUDES, *nvidia(), str(path), "-o", made]
     if "clang-format" in wanted:

@@ -41,10 +41,11 @@ BEFORE_ANYTHING = {"object.c", "dlsym.c", "name.c"}
 FINDING = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:|SUMMARY: \w+Sanitizer")
 CHURNING = 64  # threads
 RACES = 4000  # calls on streams and events that all threads use
-# Programs of tests/fuzz, with what of core/ they need.
+# Programs of tests/fuzz, with the folder and the sources that they need.
 FUZZED = {
-    "table_fuzz": ("table.c", "match.c", "decide.c", "planner.c", "occupancy.c", "gpu.c"),
-    "code_fuzz": ("codeobject.c", "zstd.c", "entropy.c"),
+    "table_fuzz": ("shim/core", "table.c", "match.c", "decide.c", "planner.c", "occupancy.c", "gpu.c"),
+    "code_fuzz": ("shim/core", "codeobject.c", "zstd.c", "entropy.c"),
+    "spank_fuzz": ("tools/slurm/spank", "site.c", "preload.c"),
 }
 POLICY = """policy: 1
 name: stress
@@ -264,8 +265,14 @@ def code_objects() -> dict[str, bytes]:
     return {"one": one, "bundle": several, **packed}
 
 
+def site_files() -> dict[str, bytes]:
+    policy = "export LD_PRELOAD=/o/liboverlap.so\nexport OVERLAP_TABLE=AAAA+/=\nexport NCCL_CGA_CLUSTER_SIZE=2\n"
+    return {"policy": policy.encode(), "preload": b"/l/libasan.so.8 :/x/liboverlap.so:libclang_rt.tsan.so:/y"}
+
+
 def fuzz_one(name: str, seeds: dict[str, bytes], folder: Path, seconds: int) -> str:
-    sources = [ROOT / f"tests/fuzz/{name}.c", *(ROOT / "shim/core" / source for source in FUZZED[name])]
+    place, *names = FUZZED[name]
+    sources = [ROOT / f"tests/fuzz/{name}.c", *(ROOT / place / source for source in names)]
     program, given = folder / name, folder / f"{name}-seeds"
     given.mkdir()
     for seed, data in seeds.items():
@@ -287,7 +294,7 @@ def fuzz_one(name: str, seeds: dict[str, bytes], folder: Path, seconds: int) -> 
 
 
 def fuzz(folder: Path, seconds: int) -> str:
-    seeds = {"table_fuzz": tables, "code_fuzz": code_objects}
+    seeds = {"table_fuzz": tables, "code_fuzz": code_objects, "spank_fuzz": site_files}
     return "; ".join(fuzz_one(name, made(), folder, seconds) for name, made in seeds.items())
 
 

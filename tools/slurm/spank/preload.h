@@ -1,0 +1,20 @@
+/* LD_PRELOAD with our library in it or out of it, as pyshim/launch/preload.py has it; and whether it can be loaded. */
+#pragma once
+
+#include <stdbool.h>
+
+#define LIBRARY_NAME "liboverlap.so"
+
+/* A regular file that may be read, of the architecture of this plugin. */
+bool preload_is_loadable(const char *library);
+
+/* The texts below are to be freed; NULL: no memory. `value` may be NULL: not set. */
+
+/* The first copy of the library in there, or NULL. */
+char *preload_find(const char *value);
+
+/* With this copy of the library and no other: first, but behind sanitizer runtimes, which must come first. */
+char *preload_with(const char *value, const char *library);
+
+/* Without any copy. */
+char *preload_without(const char *value);

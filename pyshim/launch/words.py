@@ -22,8 +22,8 @@ _SLURM = """A: account: b: begin: bb: bbf: B: extra-node-info: c: cpus-per-task:
  verbose V version w: nodelist: wckey: x: exclude: k no-kill"""
 SRUN = f"""{_SLURM} acctg-freq: bcast? bcast-exclude: compress? e: error: E preserve-env epilog: exact export:
  het-group: i: input: I? immediate? jobid: K? kill-on-bad-exit? l label mpi: multi-prog o: output: overlap prolog:
- propagate? pty quit-on-interrupt r: relative: resv-ports? send-libs? slurmd-debug: T: threads: task-epilog: task-prolog:
- u unbuffered W: wait: X disable-status Z no-allocate"""
+ propagate? pty quit-on-interrupt r: relative: resv-ports? send-libs? slurmd-debug: T: threads: task-epilog:
+ task-prolog: u unbuffered W: wait: X disable-status Z no-allocate"""
 SBATCH = f"""{_SLURM} a: array: e: error: export: export-file: F: nodefile: get-user-env? gid: i: input: ignore-pbs
  no-requeue o: output: parsable propagate? requeue uid: W wait wrap:"""
 SALLOC = f"{_SLURM} bell F: nodefile: get-user-env? gid: I? immediate? K? kill-command? no-bell uid:"

@@ -55,8 +55,8 @@ DOCKER = f"{ENV} docker >overlap.env;"
     ],
 )
 def test_where_the_environment_is_lost_a_line_says_what_to_write(command, where, written):
-    name = where and f" {where}"
-    told = f"{name} starts programs without this environment: write {' '.join(RUN if word == 'R' else word for word in written.split())}"
+    inside = " ".join(RUN if word == "R" else word for word in written.split())
+    told = f"{where} starts programs without this environment: write {inside}"
     assert (look(command).doubt or "").partition(" ")[2] == told.lstrip()
 
 

@@ -1,0 +1,100 @@
+"""torchrun and accelerate, with PyTorch's build for the CPU."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+from conftest import OVERLAP_RUN
+
+OUTSIDE = (OVERLAP_RUN, "--policy", "observe")
+
+
+@pytest.fixture
+def torchrun(torch):
+    return (str(torch / "torchrun"), "--standalone", "--nproc-per-node", "2")
+
+
+def test_torchrun_outside_and_inside(run, torchrun, show):
+    for words in ((*OUTSIDE, *torchrun, "--no-python", *show), (*torchrun, "--no-python", *OUTSIDE, *show)):
+        done = run(*words)
+        assert done.status == 0, done.stderr
+        assert [(rank.rank, rank.world, rank.mapped) for rank in done.ranks] == [(0, 2, True), (1, 2, True)]
+        assert done.stderr.count("overlap: ") == done.stderr.count("overlap: no GPU driver") <= 1, "once, by rank 0"
+
+
+def test_torchrun_both_ways_at_once(run, torchrun, show):
+    inner = (OVERLAP_RUN, "--policy", "h100")
+    done = run(*OUTSIDE, *torchrun, "--no-python", *inner, *show)
+    (preload,) = set(done.values("LD_PRELOAD"))
+    assert preload and preload.count("liboverlap.so") == 1
+    assert done.values("OVERLAP_TABLE") == run(*inner, *show).values("OVERLAP_TABLE") * 2
+
+
+def test_a_collective_of_torch_under_torchrun(run, torchrun, tmp_path):
+    (tmp_path / "reduce.py").write_text(
+        "import torch, torch.distributed as d\n"
+        "d.init_process_group('gloo')\nx = torch.tensor([d.get_rank() + 1.0])\nd.all_reduce(x)\n"
+        "assert 'liboverlap.so' in open('/proc/self/maps').read()\n"
+        "print(x.item()) if d.get_rank() == 0 else None\nd.destroy_process_group()\n"
+    )
+    done = run(*OUTSIDE, *torchrun, str(tmp_path / "reduce.py"), timeout=120)
+    assert (done.status, done.stdout) == (0, "3.0\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [("--multi_gpu", [(0, 2, True), (1, 2, True)]), ("--cpu", [(None, None, True)])],
+)
+def test_accelerate_outside_and_inside(run, torch, show, kind, expected):
+    """One program on the CPU, or torchrun's way for as many as there would be GPUs."""
+    launch = (str(torch / "accelerate"), "launch", kind, "--num_processes", "2", "--num_machines", "1")
+    more = ("--mixed_precision", "no", "--dynamo_backend", "no", "--no_python")
+    for words in ((*OUTSIDE, *launch, *more, *show), (*launch, *more, *OUTSIDE, *show)):
+        done = run(*words)
+        assert [(rank.rank, rank.world, rank.mapped) for rank in done.ranks] == expected, done.stderr
+
+
+def test_exit_status(run, torchrun):
+    words = ("--no-python", "sh", "-c", "exit 3")
+    bare = run(*torchrun, *words)
+    assert run(*OUTSIDE, *torchrun, *words).status == bare.status == 1
+    inside = run(*torchrun, "--no-python", *OUTSIDE, "sh", "-c", "exit 3")
+    assert inside.status == 1
+    assert "exitcode  : 3" in inside.stderr
+
+
+WORKER = """import os, signal, sys, time
+path = f"{sys.argv[1]}/{os.environ['RANK']}"
+seen = 0
+def count(*_):
+    global seen
+    seen += 1
+signal.signal(signal.SIGTERM, count)
+open(path + ".ready", "w").close()
+end = time.monotonic() + 30
+while not seen and time.monotonic() < end:
+    time.sleep(0.01)
+time.sleep(0.3)
+open(path, "w").write(str(seen))
+"""
+
+
+@pytest.mark.parametrize("way", ["bare", "outside", "inside"])
+def test_what_torchrun_stops_gets_one_signal(torch, torchrun, clean_environment, tmp_path, way):
+    """torchrun signals the sessions of its workers: a launcher between it and them would be one more receiver."""
+    (tmp_path / "worker.py").write_text(WORKER)
+    ours = (OVERLAP_RUN, "--quiet")
+    worker = (str(torch / "python"), str(tmp_path / "worker.py"), str(tmp_path))
+    words = (*(ours if way == "outside" else ()), *torchrun, "--no-python", *(ours if way == "inside" else ()), *worker)
+    job = subprocess.Popen(words, env=clean_environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    end = time.monotonic() + 30
+    while not all((tmp_path / f"{rank}.ready").exists() for rank in (0, 1)):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    os.kill(job.pid, signal.SIGTERM)
+    job.communicate(timeout=60)
+    assert [(tmp_path / str(rank)).read_text() for rank in (0, 1)] == ["1", "1"]

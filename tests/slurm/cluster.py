@@ -51,7 +51,9 @@ ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
-SchedulerType=sched/builtin
+# Which het jobs need.
+SchedulerType=sched/backfill
+SchedulerParameters=bf_interval=1,sched_min_interval=0
 MpiDefault=none
 MailProg=/bin/true
 ReturnToService=2

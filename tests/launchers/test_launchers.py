@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pyshim.cli import run
 from pyshim.launch import launchers, words
 
 LIBRARY = "/opt/lib/liboverlap.so"
@@ -254,3 +255,25 @@ def test_every_list_of_options_can_be_read():
     assert len(lists) >= 12
     for known in lists:
         assert all(number in (-1, 0, 1, 2) for number in words._takes(known).values())
+
+
+@pytest.mark.parametrize(("program", "algorithm"), [("mpirun", None), ("true", "Ring")])
+def test_what_a_launcher_cannot_carry_any_more_is_not_set_for_some_ranks(monkeypatch, tmp_path, program, algorithm):
+    """The environment is too long with ours: the ranks on this machine must not get alone what all were to get."""
+    for name in ("mpirun", "true"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "p.yaml").write_text("policy: 1\nname: p\ncommunication: {all_ranks_environment: {NCCL_ALGO: Ring}}\n")
+    environments = []
+
+    def execute(path, words, environment):
+        environments.append(environment)
+        if len(environments) == 1:
+            raise run.TooLong
+        raise SystemExit(0)
+
+    monkeypatch.setattr(run, "execute", execute)
+    base = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
+    with pytest.raises(SystemExit):
+        run._main(["--all-ranks", "--quiet", "--policy", str(tmp_path / "p.yaml"), program], base)
+    assert [environment.get("NCCL_ALGO") for environment in environments] == ["Ring", algorithm]

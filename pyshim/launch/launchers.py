@@ -384,5 +384,4 @@ KINDS: dict[str, Callable[[Asked], Way]] = {
     "timeout": _prefix(words.TIMEOUT, 1),
     "stdbuf": _prefix(words.STDBUF),
     "setsid": _prefix(words.SETSID),
-    "numactl": _prefix(words.NUMACTL),
 }

@@ -47,7 +47,6 @@ NICE = "n: adjustment:"
 TIMEOUT = "k: kill-after: s: signal: foreground preserve-status v verbose"
 STDBUF = "i: input: o: output: e: error:"
 SETSID = "c ctty f fork w wait"
-NUMACTL = """C: physcpubind: N: cpunodebind: i: interleave: l localalloc m: membind: p: preferred: a all"""
 SUDO = """A askpass b background B bell C: close-from: D: chdir: E preserve-env? g: group: H set-home h: host: i
  login k reset-timestamp n non-interactive P preserve-groups p: prompt: R: chroot: S stdin s shell T:
  command-timeout: u: user:"""

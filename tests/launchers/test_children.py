@@ -79,6 +79,16 @@ def test_a_static_program(run, tmp_path):
     assert (done.status, done.stdout, done.stderr) == (7, "hello\n", SAID)
 
 
+def test_of_a_static_launcher_only_that_is_said_which_helps(run, tmp_path):
+    """As Docker's command is. What it starts is not among the programs that it is said to hand the library to."""
+    (tmp_path / "hello.c").write_text(HELLO)
+    if subprocess.run([*CC, "-static", "-o", "docker", "hello.c"], cwd=tmp_path, check=False).returncode:
+        pytest.skip("no static C library here: apt-get install gcc libc6-dev")
+    done = run(*QUIET, "./docker", "run", "image", cwd=tmp_path)
+    (line,) = done.stderr.removeprefix(SAID).splitlines()
+    assert line.startswith("overlap: docker starts programs without the library: write ")
+
+
 def test_a_setuid_program(run, tmp_path):
     """The loader ignores the preload there, silently, and a program that such a one starts is without it, too."""
     if os.geteuid() != 0:

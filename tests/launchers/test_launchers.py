@@ -31,6 +31,7 @@ DOCKER = f"{ENV} docker >overlap.env;"
         ("srun --export=NONE -n2 p -x", "with --export=NONE", "srun --export=NONE -n2 R p -x"),
         ("srun --export=A,LD_PRELOAD p", "with --export=A,LD_PRELOAD", "srun --export=A,LD_PRELOAD R p"),
         (f"srun {EXPORT} p", f"with {EXPORT}", f"srun {EXPORT} R p"),
+        ("srun --export=ALL --export=NONE p", "with --export=NONE", "srun --export=ALL --export=NONE R p"),
         ("srun --export= p", "with --export=", "srun --export= R p"),
         ("srun p : --export=NONE q", "with --export=NONE", FRONT),
         ("nohup env A=1 srun --export=NIL p", "with --export=NIL", "nohup env A=1 srun --export=NIL R p"),
@@ -103,6 +104,7 @@ def test_ray_is_told_the_environment_of_the_job():
     [
         ("srun -n2 p --export=NONE", {}),
         ("srun --export=ALL,A=1 p", {}),
+        ("srun --export=NONE --export=ALL p", {}),
         ("srun --export=all p", {"SLURM_EXPORT_ENV": "NONE"}),
         ("srun --export=LD_PRELOAD,OVERLAP_TABLE p", {}),
         ("srun --of-another-version x --export=NONE p", {}),

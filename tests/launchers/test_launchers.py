@@ -174,6 +174,7 @@ def test_the_list_of_open_mpi_holds_the_users_and_ours(base, value):
         "mpirun -gmca mca_base_env_list A p",
         "mpirun --mca mca_base_param_files f p",
         "mpirun --of-another-version p",
+        "mpirun a : --of-another-version b",
     ],
 )
 def test_beside_another_list_there_is_none_and_nothing_that_all_ranks_need(command):

@@ -16,7 +16,7 @@ from pyshim import __version__
 from pyshim.cli import guarded, ui
 from pyshim.cli.parser import Parser, dashes
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
-from pyshim.launch import driver, plan, program, rank
+from pyshim.launch import driver, launchers, plan, program, rank
 from pyshim.launch.environment import Settings, added, environment
 from pyshim.launch.execute import TooLong, execute
 
@@ -97,7 +97,7 @@ def _main(arguments: list[str], base: Mapping[str, str]) -> int:
     try:
         made = _plan(options, base)
         path = program.find(command[0], base) if command else ""
-        result = _prepare(made, options, path, command, base)
+        result = _prepare(made, options, path, ours, command, base)
     except OverlapError:
         raise
     except Exception as error:
@@ -108,7 +108,9 @@ def _main(arguments: list[str], base: Mapping[str, str]) -> int:
         result = dict(base)
     if options.dry_run:
         return _describe(path, command, added(base, result), options.report, made)
-    bare = environment(base, Settings(all_ranks=made.settings.all_ranks)) if made else base
+    # What other ranks get from this launcher, it must not get alone.
+    shared = made.settings.all_ranks if made and not made.carried else {}
+    bare = environment(base, Settings(all_ranks=shared))
     return _become(path or program.find(command[0], base), command, result, bare)
 
 
@@ -122,12 +124,12 @@ def _plan(options: Namespace, base: Mapping[str, str]) -> plan.Plan:
 
 
 def _prepare(
-    made: plan.Plan, options: Namespace, path: str, command: list[str], base: Mapping[str, str]
+    made: plan.Plan, options: Namespace, path: str, ours: list[str], command: list[str], base: Mapping[str, str]
 ) -> dict[str, str]:
     """Looks at program and machine, opens the report, says what there is to say; the environment of the program."""
     if plan.switched_off(base, options.policy):
         return environment(base, made.settings)
-    _look(made, path, base)
+    _look(made, path, ours, command, base)
     if options.strict and made.doubts:
         raise OverlapError(made.doubts[0], "without --strict the program runs all the same", LAUNCHER_FAILED)
     if options.report is not None and not options.dry_run:
@@ -135,19 +137,39 @@ def _prepare(
     if not options.quiet and not rank.rank(base):
         for line in [*made.remarks, *made.doubts]:
             ui.say(line)
-    return environment(base, made.settings._replace(launcher_pid=os.getpid()))
+    result = environment(base, made.settings._replace(launcher_pid=os.getpid()))
+    made.carried = _way(made, path, ours, command, base).changes
+    return {**result, **made.carried}
 
 
-def _look(made: plan.Plan, path: str, base: Mapping[str, str]) -> None:
+def _look(made: plan.Plan, path: str, ours: list[str], command: list[str], base: Mapping[str, str]) -> None:
     """What about the program and the machine keeps the library from working."""
     found = program.obstacle(path, base) if path else None
-    if found:
+    if found and found.harmful:
+        made.settings = made.settings._replace(library=None)
+    way = _way(made, path, ours, command, base)
+    if found and (found.harmful or not way.doubt):
         made.doubts.append(found.sentence)
-        if found.harmful:
-            made.settings = made.settings._replace(library=None)
-    if made.simulate is None and not driver.vendors(base):
+    if way.doubt:
+        made.doubts.append(way.doubt)
+    if made.settings.all_ranks and (way.doubt or way.unsure):
+        names = ", ".join(sorted(made.settings.all_ranks))
+        instead = f": {way.unsure}" if way.unsure else ""
+        made.doubts.append(f"--all-ranks: {names} not set, which might reach some ranks only{instead}")
+        made.settings = made.settings._replace(all_ranks={})
+    if made.simulate is None and not way.elsewhere and not driver.vendors(base):
         searched = f"NVIDIA's {driver.NAME}, AMD's {driver.AMD_DEVICE}"
         made.doubts.append(f"no GPU driver on this machine ({searched}): nothing is done here")
+
+
+def _way(made: plan.Plan, path: str, ours: list[str], command: list[str], base: Mapping[str, str]) -> launchers.Way:
+    """How what is set gets to the ranks, where the program is a launcher."""
+    if not command:
+        return launchers.Way()
+    name = os.path.abspath(sys.argv[0]) if os.path.basename(sys.argv[0]) == "overlap-run" else "overlap-run"
+    needed = launchers.ours(base, environment(base, made.settings))
+    again = (name, *(option for option in ours if option != "--dry-run"))
+    return launchers.look(launchers.Asked(command, base, needed, again, path))
 
 
 def _describe(

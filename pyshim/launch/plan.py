@@ -40,13 +40,14 @@ class Request(NamedTuple):
 
 class Plan:
     """doubts: run as asked after saying so, or 125 under --strict. remarks: said, never refused. left: variables that
-    are not set, and why; said to those who ask."""
+    are not set, and why; said to those who ask. carried: what makes a launcher pass the settings on."""
 
     def __init__(self) -> None:
         self.settings = Settings()
         self.doubts: list[str] = []
         self.remarks: list[str] = []
         self.left: list[str] = []
+        self.carried: Mapping[str, str] = {}
         self.policies: tuple[Mapping[str, str | None], ...] = ()
         self.simulate: str | None = None
 

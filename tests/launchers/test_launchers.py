@@ -1,0 +1,282 @@
+"""What is said and set before a launcher, as a pure function; the launchers themselves are in the other files."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyshim.cli import run
+from pyshim.launch import launchers, words
+
+LIBRARY = "/opt/lib/liboverlap.so"
+OURS = {"LD_PRELOAD": LIBRARY, "OVERLAP_TABLE": "Ul+/=="}
+LIST = f"LD_PRELOAD={LIBRARY};OVERLAP_TABLE=Ul+/=="
+AGAIN = ("/opt/bin/overlap-run", "--policy", "h100")
+RUN = "/opt/bin/overlap-run --policy h100"
+ENV = "/opt/bin/overlap env --policy h100 --format"
+
+
+def look(command: str | list[str], base: dict[str, str] | None = None, ours: dict[str, str] = OURS) -> launchers.Way:
+    split = command.split() if isinstance(command, str) else command
+    return launchers.look(launchers.Asked(split, base or {}, ours, AGAIN))
+
+
+FRONT = "R in front of the program that it starts"
+EXPORT = "--export=ALL,LD_PRELOAD=/x"
+DOCKER = f"{ENV} docker >overlap.env;"
+
+
+@pytest.mark.parametrize(
+    ("command", "where", "written"),
+    [
+        ("srun --export=NONE -n2 p -x", "with --export=NONE", "srun --export=NONE -n2 R p -x"),
+        ("srun --export=A,LD_PRELOAD p", "with --export=A,LD_PRELOAD", "srun --export=A,LD_PRELOAD R p"),
+        (f"srun {EXPORT} p", f"with {EXPORT}", f"srun {EXPORT} R p"),
+        ("srun --export=ALL --export=NONE p", "with --export=NONE", "srun --export=ALL --export=NONE R p"),
+        ("srun --export= p", "with --export=", "srun --export= R p"),
+        ("srun p : --export=NONE q", "with --export=NONE", FRONT),
+        ("nohup env A=1 srun --export=NIL p", "with --export=NIL", "nohup env A=1 srun --export=NIL R p"),
+        ("env SLURM_EXPORT_ENV=A srun p", "with SLURM_EXPORT_ENV=A", "env SLURM_EXPORT_ENV=A srun R p"),
+        ("salloc -N2 srun --export=NONE p", "with --export=NONE", "salloc -N2 srun --export=NONE R p"),
+        ("mpirun -x A --host a,b p", "on other hosts", "mpirun -x A --host a,b R p"),
+        ("mpirun -x LD_PRELOAD=/x p", "on other hosts", "mpirun -x LD_PRELOAD=/x R p"),
+        ("mpirun --tune f -H a p : -H b q", "on other hosts", FRONT),
+        ("mpirun --app f", "on other hosts", FRONT),
+        ("mpiexec -genvnone -n 2 p", "with these options", "mpiexec -genvnone -n 2 R p"),
+        ("mpiexec -envlist A,B p", "with these options", "mpiexec -envlist A,B R p"),
+        ("env -i A=1 p", "with these words", "env -i A=1 R p"),
+        ("env - p", "with these words", "env - R p"),
+        ("env -u LD_PRELOAD p", "with these words", "env -u LD_PRELOAD R p"),
+        ("env LD_PRELOAD=/x p", "with these words", "env LD_PRELOAD=/x R p"),
+        ("sudo -u me A=1 p", "", "sudo -u me A=1 R p"),
+        ("sudo -E p", "", "sudo -E R p"),
+        ("sudo -s", "", FRONT),
+        ("doas p", "", "doas R p"),
+        ("su - me", "for a login", FRONT),
+        ("runuser -l me -c p", "for a login", FRONT),
+        ("ssh h p", "", "ssh HOST R PROGRAM"),
+    ],
+)
+def test_where_the_environment_is_lost_a_line_says_what_to_write(command, where, written):
+    inside = " ".join(RUN if word == "R" else word for word in written.split())
+    told = f"{where} starts programs without this environment: write {inside}"
+    assert (look(command).doubt or "").partition(" ")[2] == told.lstrip()
+
+
+@pytest.mark.parametrize(
+    ("command", "base", "where"),
+    [
+        ("sbatch --export=NONE job", {}, "with --export=NONE"),
+        ("sbatch --export-file=f job", {}, "with --export-file"),
+        ("sbatch job", {"SBATCH_EXPORT": "A"}, "with SBATCH_EXPORT=A"),
+    ],
+)
+def test_a_batch_script_is_told_where_it_belongs(command, base, where):
+    instead = f"write {RUN} in front of the programs in job, or sbatch --export=ALL"
+    assert look(command, base).doubt == f"sbatch {where} starts programs without this environment: {instead}"
+
+
+def test_what_slurms_variable_says_counts_where_no_option_does():
+    told = "srun with SLURM_EXPORT_ENV=NONE starts programs without this environment: "
+    assert look("srun p", {"SLURM_EXPORT_ENV": "NONE"}).doubt == f"{told}write srun {RUN} p"
+
+
+@pytest.mark.parametrize(
+    ("command", "written"),
+    [
+        ("docker run --rm i p", f"{DOCKER} docker run -v /opt/lib:/opt/lib:ro --env-file overlap.env --rm i p"),
+        ("podman exec c p", f"{DOCKER} podman exec --env-file overlap.env c p"),
+        ("apptainer exec i p", f"{DOCKER} apptainer exec --bind /opt/lib --env-file overlap.env i p"),
+    ],
+)
+def test_a_container_is_told_to_bring_folder_and_environment(command, written):
+    name = command.partition(" ")[0]
+    assert look(command).doubt == f"{name} starts programs without the library: write {written}"
+
+
+def test_ray_is_told_the_environment_of_the_job():
+    variables = f'"{{\\"env_vars\\": $({ENV} json)}}"'
+    told = f"write ray job submit --runtime-env-json {variables} --address a -- p"
+    assert look("ray job submit --address a -- p").doubt == f"ray starts programs without this environment: {told}"
+
+
+@pytest.mark.parametrize(
+    ("command", "base"),
+    [
+        ("srun -n2 p --export=NONE", {}),
+        ("srun --export=ALL,A=1 p", {}),
+        ("srun --export=NONE --export=ALL p", {}),
+        ("srun --export=all p", {"SLURM_EXPORT_ENV": "NONE"}),
+        ("srun --export=LD_PRELOAD,OVERLAP_TABLE p", {}),
+        ("srun --of-another-version x --export=NONE p", {}),
+        ("sbatch job --export=NONE", {}),
+        ("sbatch --export=ALL job", {"SBATCH_EXPORT": "NONE"}),
+        ("salloc p", {"SLURM_EXPORT_ENV": "NONE"}),
+        ("mpirun -np 2 p -x A --host a,b", {}),
+        ("mpirun -x A -np 2 p", {}),
+        ("mpirun -x LD_PRELOAD -x OVERLAP_TABLE --host a,b p", {}),
+        ("mpiexec -genvall p", {}),
+        ("mpiexec -genvlist LD_PRELOAD,OVERLAP_TABLE p", {}),
+        ("env A=1 p -i", {}),
+        ("env", {}),
+        ("env -S x", {}),
+        ("sudo --preserve-env=LD_PRELOAD,OVERLAP_TABLE p", {}),
+        ("su me -c p", {}),
+        ("timeout -k 5 60 p", {}),
+        ("docker ps", {}),
+        ("docker run --env-file e i p", {}),
+        ("docker run -e LD_PRELOAD -e OVERLAP_TABLE i p", {}),
+        ("apptainer exec -B /opt/lib i p", {}),
+        ("apptainer exec i p", {"APPTAINER_BIND": "/opt/lib"}),
+        ("apptainer build i", {}),
+        ("ray start --head", {}),
+        ("ray job submit --runtime-env f -- p", {}),
+        ("deepspeed p", {}),
+        ("torchrun p", {}),
+        ("accelerate launch p", {}),
+        ("python env -i", {}),
+    ],
+)
+def test_where_it_arrives_or_that_cannot_be_told_nothing_is_said(command, base):
+    assert look(command, base).doubt is None
+
+
+def test_every_launcher_of_the_table_is_silent_where_nothing_is_set():
+    for name in launchers.KINDS:
+        way = look([name, "--export=NONE", "run", "x"], {"SLURM_EXPORT_ENV": "NONE"}, {})
+        assert (way.doubt, way.changes, way.unsure) == (None, {}, None)
+
+
+@pytest.mark.parametrize(
+    ("base", "value"),
+    [
+        ({}, LIST),
+        ({"OMPI_MCA_mca_base_env_list": "A;B=1=2"}, f"A;B=1=2;{LIST}"),
+        ({"OMPI_MCA_mca_base_env_list": "OVERLAP_TABLE=old;A;LD_PRELOAD"}, f"A;{LIST}"),
+        (
+            {"OMPI_MCA_mca_base_env_list": "A#B=;", "OMPI_MCA_mca_base_env_list_delimiter": "#"},
+            f"A#B=;#{LIST.replace(';', '#')}",
+        ),
+    ],
+)
+def test_the_list_of_open_mpi_holds_the_users_and_ours(base, value):
+    for command in ("mpirun p", "mpirun -np 2 a : -np 1 b -x", "nohup nice -n 5 mpiexec --host a p"):
+        assert look(command, base).changes == {"OMPI_MCA_mca_base_env_list": value}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "mpirun -x A p",
+        "mpirun a : -x A b",
+        "mpirun --tune f p",
+        "mpirun -am f p",
+        "mpirun --mca mca_base_env_list A p",
+        "mpirun -gmca mca_base_env_list A p",
+        "mpirun --mca mca_base_param_files f p",
+        "mpirun --of-another-version p",
+        "mpirun a : --of-another-version b",
+    ],
+)
+def test_beside_another_list_there_is_none_and_nothing_that_all_ranks_need(command):
+    way = look(command)
+    assert way.changes == {}
+    assert way.unsure and way.unsure.startswith("write ")
+
+
+def test_a_value_that_no_list_can_hold_is_not_put_there():
+    way = look("mpirun --host a p", {}, {**OURS, "NCCL_X": "a;b"})
+    assert (way.changes, "on other hosts" in (way.doubt or "")) == ({}, True)
+
+
+def test_files_of_open_mpi_that_name_a_list_keep_theirs(tmp_path):
+    (tmp_path / ".openmpi").mkdir()
+    file = tmp_path / ".openmpi" / "mca-params.conf"
+    file.write_text("# mca_base_env_list = A\n")
+    assert look("mpirun p", {"HOME": str(tmp_path)}).changes
+    file.write_text("btl = tcp\nmca_base_env_list = A\n")
+    assert not look("mpirun p", {"HOME": str(tmp_path)}).changes
+    assert not look("mpirun p", {"OMPI_MCA_mca_base_param_files": f"/x:{file}"}).changes
+
+
+@pytest.mark.parametrize(
+    ("script", "lost"),
+    [
+        ("#!/bin/sh\n#SBATCH -N2\n#SBATCH --export=NONE\np\n", True),
+        ("#!/bin/sh\n\n# a word\n#SBATCH --export NONE\n", True),
+        ("#!/bin/sh\n#SBATCH --export=NONE\n#SBATCH --export=ALL\n", False),
+        ("#!/bin/sh\np\n#SBATCH --export=NONE\n", False),
+        ("#!/bin/sh\n#SBATCH --newer --export=NONE\n", False),
+        ("\xff", False),
+    ],
+)
+def test_lines_of_the_batch_script_count(tmp_path, script, lost):
+    (tmp_path / "job").write_text(script, encoding="latin-1")
+    way = look(f"sbatch {tmp_path}/job")
+    assert bool(way.doubt) == lost
+    assert not lost or "by the line #SBATCH --export=NONE of the script" in (way.doubt or "")
+    assert look(f"sbatch --export=ALL {tmp_path}/job").doubt is None
+
+
+@pytest.mark.parametrize(
+    ("options", "hosts", "base", "lost"),
+    [
+        ("--hostfile={}", "a slots=2\n#x\n\nb slots=2\n", {}, True),
+        ("-H {} --num_gpus 2 --no_python", "a slots=2\nb slots=2\n", {}, True),
+        ("--hostfile {}", "a slots=2\n", {}, False),
+        ("--hostfile {} --force_multi", "a slots=2\n", {}, True),
+        ("--hostfile {} --num_nodes 1", "a slots=2\nb slots=2\n", {}, False),
+        ("--hostfile {} --include a", "a slots=2\nb slots=2\n", {}, False),
+        ("--hostfile {}", "a slots=2\nb slots=2\n", {"DS_ENV_FILE": "/f"}, False),
+        ("", "a slots=2\nb slots=2\n", {}, False),
+    ],
+)
+def test_deepspeed_on_several_hosts(tmp_path, options, hosts, base, lost):
+    file = tmp_path / "hosts"
+    file.write_text(hosts)
+    command = f"deepspeed {options.format(file)} train.py --hostfile {file}"
+    told = f"write {ENV} docker >overlap.env; export DS_ENV_FILE=$PWD/overlap.env; {command}"
+    wanted = f"deepspeed on the hosts of {file} starts programs without this environment: {told}" if lost else None
+    assert look(command, base).doubt == wanted
+
+
+def test_what_must_arrive():
+    base = {"HOME": "/", "OVERLAP_TABLE": "t", "OVERLAP_POLICY_PATH": "/p", "NCCL_ALGO": "Ring"}
+    result = {**base, "LD_PRELOAD": LIBRARY, "OVERLAP_LAUNCHER_PID": "7", "NCCL_PROTO": "LL"}
+    assert launchers.ours(base, result) == {"OVERLAP_TABLE": "t", "LD_PRELOAD": LIBRARY, "NCCL_PROTO": "LL"}
+    assert launchers.ours({"LD_PRELOAD": "/x.so"}, {"LD_PRELOAD": "/x.so"}) == {}
+
+
+def test_options_that_overlap_env_knows_are_told():
+    again = ["overlap-run", "--quiet", "--simulate", "h100", "--policy=a b", "--strict", "--report", "d", "--trace"]
+    asked = launchers.Asked(["docker", "run", "i"], {}, OURS, again)
+    told = "write overlap env '--policy=a b' --report d --trace --format docker >"
+    assert told in (launchers.look(asked).doubt or "")
+
+
+def test_every_list_of_options_can_be_read():
+    lists = [value for name, value in vars(words).items() if name.isupper() and isinstance(value, str)]
+    assert len(lists) >= 12
+    for known in lists:
+        assert all(number in (-1, 0, 1, 2) for number in words._takes(known).values())
+
+
+@pytest.mark.parametrize(("program", "algorithm"), [("mpirun", None), ("true", "Ring")])
+def test_what_a_launcher_cannot_carry_any_more_is_not_set_for_some_ranks(monkeypatch, tmp_path, program, algorithm):
+    """The environment is too long with ours: the ranks on this machine must not get alone what all were to get."""
+    for name in ("mpirun", "true"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "p.yaml").write_text("policy: 1\nname: p\ncommunication: {all_ranks_environment: {NCCL_ALGO: Ring}}\n")
+    environments = []
+
+    def execute(path, words, environment):
+        environments.append(environment)
+        if len(environments) == 1:
+            raise run.TooLong
+        raise SystemExit(0)
+
+    monkeypatch.setattr(run, "execute", execute)
+    base = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
+    with pytest.raises(SystemExit):
+        run._main(["--all-ranks", "--quiet", "--policy", str(tmp_path / "p.yaml"), program], base)
+    assert [environment.get("NCCL_ALGO") for environment in environments] == ["Ring", algorithm]

@@ -1,0 +1,96 @@
+"""torchrun and accelerate, with PyTorch's build for the CPU."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+from conftest import OVERLAP_RUN
+
+OUTSIDE = (OVERLAP_RUN, "--policy", "observe")
+
+
+@pytest.fixture
+def torchrun(torch):
+    return (str(torch / "torchrun"), "--standalone", "--nproc-per-node", "2")
+
+
+def test_torchrun_outside_inside_and_both(run, torchrun, show):
+    inner = (OVERLAP_RUN, "--policy", "h100")
+    outside, inside, both = (
+        run(*OUTSIDE, *torchrun, "--no-python", *show),
+        run(*torchrun, "--no-python", *inner, *show),
+        run(*OUTSIDE, *torchrun, "--no-python", *inner, *show),
+    )
+    for done in (outside, inside, both):
+        assert done.status == 0, done.stderr
+        assert [(rank.rank, rank.world, rank.mapped) for rank in done.ranks] == [(0, 2, True), (1, 2, True)]
+    assert inside.stderr.count("overlap: ") <= 1, "rank 0 speaks"
+    (preload,) = set(both.values("LD_PRELOAD"))
+    assert preload and preload.count("liboverlap.so") == 1
+    assert both.values("OVERLAP_TABLE") == inside.values("OVERLAP_TABLE") != outside.values("OVERLAP_TABLE")
+
+
+def test_a_collective_of_torch_under_torchrun(run, torchrun, tmp_path):
+    (tmp_path / "reduce.py").write_text(
+        "import torch, torch.distributed as d\n"
+        "d.init_process_group('gloo')\nx = torch.tensor([d.get_rank() + 1.0])\nd.all_reduce(x)\n"
+        "assert 'liboverlap.so' in open('/proc/self/maps').read()\n"
+        "print(x.item()) if d.get_rank() == 0 else None\nd.destroy_process_group()\n"
+    )
+    done = run(*OUTSIDE, *torchrun, str(tmp_path / "reduce.py"), timeout=120)
+    assert (done.status, done.stdout) == (0, "3.0\n"), done.stderr
+
+
+def test_accelerate(run, torch, show):
+    """One program on the CPU, or torchrun's way for as many as there would be GPUs."""
+    launch = (str(torch / "accelerate"), "launch", "--num_processes", "2", "--num_machines", "1")
+    more = ("--mixed_precision", "no", "--dynamo_backend", "no", "--no_python")
+    outside = run(*OUTSIDE, *launch, "--multi_gpu", *more, *show)
+    assert [(rank.rank, rank.world, rank.mapped) for rank in outside.ranks] == [(0, 2, True), (1, 2, True)]
+    for words in ((*OUTSIDE, *launch, "--cpu", *more), (*launch, "--cpu", *more, *OUTSIDE)):
+        assert run(*words, *show).mapped == [True]
+
+
+def test_exit_status(run, torchrun):
+    assert run(*OUTSIDE, *torchrun, "--no-python", "sh", "-c", "exit 3").status == 1, "torchrun's own"
+    inside = run(*torchrun, "--no-python", *OUTSIDE, "sh", "-c", "exit 3")
+    assert inside.status == 1
+    assert "exitcode  : 3" in inside.stderr
+
+
+WORKER = """import os, signal, sys, time
+path = f"{sys.argv[1]}/{os.environ['RANK']}"
+seen = 0
+def count(*_):
+    global seen
+    seen += 1
+signal.signal(signal.SIGTERM, count)
+open(path + ".ready", "w").close()
+end = time.monotonic() + 30
+while not seen and time.monotonic() < end:
+    time.sleep(0.01)
+time.sleep(0.3)
+open(path, "w").write(f"{seen} of {os.getppid()}")
+"""
+
+
+@pytest.mark.parametrize("way", ["bare", "outside", "inside"])
+def test_what_torchrun_stops_gets_one_signal(torch, torchrun, clean_environment, tmp_path, way):
+    """torchrun signals the sessions of its workers: a launcher between it and them would be one more receiver, which
+    passes it on once more; two that come close together may count as one, so nobody may be there."""
+    (tmp_path / "worker.py").write_text(WORKER)
+    ours = (OVERLAP_RUN, "--quiet")
+    worker = (str(torch / "python"), str(tmp_path / "worker.py"), str(tmp_path))
+    words = (*(ours if way == "outside" else ()), *torchrun, "--no-python", *(ours if way == "inside" else ()), *worker)
+    job = subprocess.Popen(words, env=clean_environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    end = time.monotonic() + 30
+    while not all((tmp_path / f"{rank}.ready").exists() for rank in (0, 1)):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    os.kill(job.pid, signal.SIGTERM)
+    job.communicate(timeout=60)
+    assert [(tmp_path / str(rank)).read_text() for rank in (0, 1)] == [f"1 of {job.pid}"] * 2

@@ -12,7 +12,7 @@ ifneq ($(shell test -x $(BIN)/python && cat $(VENV)/.made),$(CURDIR))
 .PHONY: $(VENV)/.made
 endif
 
-.PHONY: setup demo test lint bench clean loadable
+.PHONY: setup demo test lint bench site clean loadable
 .DELETE_ON_ERROR:
 
 # With what tests and checks need, too; the demo needs none of that.
@@ -55,6 +55,11 @@ lint: setup
 # What the library costs. What policies gain and lose on simulated GPUs takes longer: tools/bench/suite.
 bench: loadable setup
 	$(BIN)/python tools/bench/run.py $(ARGS)
+
+# The folder of a cluster: tools/slurm/README.md. ARGS: --default NAME, policies of the site.
+site: pyshim/_lib/.built
+	@[ '$(PREFIX)' ] || { echo 'make: name the folder: make site PREFIX=/opt/overlap' >&2; exit 2; }
+	$(BIN)/python tools/site/install '$(PREFIX)' $(ARGS)
 
 clean:
 	rm -rf $(VENV) pyshim/_lib build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache

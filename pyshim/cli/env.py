@@ -30,21 +30,28 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "env", help="print the environment, for those who cannot wrap", description=__doc__, epilog=EPILOG
     )
-    parser.add_argument("--policy", metavar="P", help="as overlap-run takes it (default: auto)")
+    parser.add_argument("--policy", metavar="P", help="as overlap-run takes it (default: $OVERLAP_POLICY, else auto)")
     parser.add_argument("--report", metavar="DIR", help="keep what was counted there; it is made now")
     parser.add_argument("--trace", action="store_true", help="with --report: keep every launch")
     parser.add_argument("--all-ranks", "--all_ranks", action="store_true", help="also what must be equal on all ranks")
+    parser.add_argument("--library", metavar="FILE", help="where liboverlap.so is at the place of use, from / on")
     parser.add_argument("--format", choices=FORMATS, default="sh", help="(default: sh)")
     parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
     from pyshim.cli import ui
-    from pyshim.launch import plan
+    from pyshim.launch import plan, preload
     from pyshim.launch.environment import added, environment
 
     if options.trace and options.report is None:
         raise OverlapError("--trace needs --report DIR: that is where it writes", None, USAGE)
+    if options.format == "slurm" and options.all_ranks:
+        hint = 'in the job script: eval "$(overlap env --all-ranks --format sh)", or overlap-run --all-ranks'
+        raise OverlapError("--all-ranks: a TaskProlog speaks for its own node, and not for all ranks", hint, USAGE)
+    if options.library is not None and not (options.library.startswith("/") and preload.can_hold(options.library)):
+        hint = "write a path from / on, without spaces, colons and quotes"
+        raise OverlapError(f"--library {options.library}: LD_PRELOAD cannot hold that", hint, USAGE)
     # Nothing of an overlap-run around us: what is printed must hold where none is.
     base = {name: value for name, value in os.environ.items() if not name.startswith("OVERLAP_")}
     asked = plan.Request(
@@ -53,8 +60,14 @@ def _run(options: argparse.Namespace) -> int:
         trace=options.trace,
         all_ranks=options.all_ranks,
         elsewhere=True,
+        library=options.library,
     )
-    here = {**base, **{name: os.environ[name] for name in ("OVERLAP_POLICY_PATH",) if name in os.environ}}
+    choice = {name: os.environ[name] for name in (plan.CHOICE, "OVERLAP_POLICY_PATH") if name in os.environ}
+    here = {**base, **choice}
+    if plan.switched_off(here, options.policy):
+        ui.say(f"{plan.CHOICE}=off: nothing is set")
+        ui.answer(_format({}, options.format))
+        return 0
     made = plan.make(asked, here)
     if made.doubts:
         raise OverlapError(made.doubts[0])

@@ -48,7 +48,8 @@ def _parser() -> Parser:
     add(
         "--policy",
         metavar="P",
-        help="a FILE or shipped NAME, or several with commas (default:\nauto: the one for the GPU, where there is one)",
+        help="a FILE or shipped NAME, or several with commas (default:\n"
+        "$OVERLAP_POLICY, else auto: the one for the GPU, if any)",
     )
     add("--simulate", metavar="GPU", help="h100[:hold|drain|backfill][,COUNT]: no real GPU is used")
     add("--report", metavar="DIR", help="keep what was counted there (see overlap report)")
@@ -104,7 +105,7 @@ def _main(arguments: list[str], base: Mapping[str, str]) -> int:
 
 
 def _plan(options: Namespace, base: Mapping[str, str]) -> plan.Plan:
-    if options.trace and options.report is None and not plan.switched_off(base):
+    if options.trace and options.report is None and not plan.switched_off(base, options.policy):
         raise OverlapError("--trace needs --report DIR: that is where it writes", None, LAUNCHER_FAILED)
     return plan.make(
         plan.Request(options.policy, options.simulate, options.report, options.trace, options.all_ranks, options.quiet),
@@ -116,7 +117,7 @@ def _prepare(
     made: plan.Plan, options: Namespace, path: str, command: list[str], base: Mapping[str, str]
 ) -> dict[str, str]:
     """Looks at program and machine, opens the report, says what there is to say; the environment of the program."""
-    if plan.switched_off(base):
+    if plan.switched_off(base, options.policy):
         return environment(base, made.settings)
     _look(made, path, base)
     if options.strict and made.doubts:

@@ -22,6 +22,7 @@ SIMULATED_RUNTIMES = tuple(
     os.path.join(_BUILT, "simgpu", f"hip{version}", f"libamdhip64.so.{version}") for version in (5, 6, 7)
 )
 SIMULATED_THUNK = os.path.join(_BUILT, "simgpu", "kfd", "libhsakmt.so.1")
+CHOICE, OFF = "OVERLAP_POLICY", "off"  # where there is no --policy
 
 
 class Request(NamedTuple):
@@ -34,6 +35,7 @@ class Request(NamedTuple):
     all_ranks: bool = False
     quiet: bool = False
     elsewhere: bool = False  # the program starts on another machine than this
+    library: str | None = None  # where it is there
 
 
 class Plan:
@@ -49,18 +51,27 @@ class Plan:
         self.simulate: str | None = None
 
 
-def switched_off(base: Mapping[str, str]) -> bool:
-    return base.get("OVERLAP_RUN") == "off"
+def switched_off(base: Mapping[str, str], policy: str | None = None) -> bool:
+    """policy: that of --policy, which overrules OVERLAP_POLICY."""
+    return base.get("OVERLAP_RUN") == OFF or (policy is None and wanted(None, base) == OFF)
+
+
+def wanted(policy: str | None, base: Mapping[str, str]) -> str | None:
+    """Who chooses: --policy, an overlap-run around this one, OVERLAP_POLICY; None: the one around, or nobody."""
+    if policy is not None or base.get("OVERLAP_TABLE"):
+        return policy
+    return base.get(CHOICE) or None
 
 
 def make(request: Request, base: Mapping[str, str], library: str = LIBRARY) -> Plan:
     """Everything but the program and the report folder. Raises OverlapError with 125."""
     plan = Plan()
-    if switched_off(base):
+    if switched_off(base, request.policy):
         return plan
     gpu = _simulate(request, base, plan)
     _policies(request, base, gpu, plan)
-    plan.settings = plan.settings._replace(library=_library(library, plan), trace=request.trace, quiet=request.quiet)
+    found = request.library or _library(library, plan)
+    plan.settings = plan.settings._replace(library=found, trace=request.trace, quiet=request.quiet)
     return plan
 
 
@@ -108,13 +119,19 @@ def _library(path: str, plan: Plan) -> str | None:
 
 
 def _policies(request: Request, base: Mapping[str, str], gpu: Gpu | None, plan: Plan) -> None:
-    if request.policy is None and base.get("OVERLAP_TABLE"):
+    policy = wanted(request.policy, base)
+    if policy is None and base.get("OVERLAP_TABLE"):
         if request.all_ranks:
             plan.remarks.append("--all-ranks: the overlap-run around this one chose the policy, and it sets variables")
         return  # inside another overlap-run: its word stands
     from pyshim.launch import policies
 
-    chosen = policies.choose(request.policy, gpu.key if gpu else None, base)
+    try:
+        chosen = policies.choose(policy, gpu.key if gpu else None, base)
+    except OverlapError as error:
+        if request.policy is None and policy is not None:
+            error.hint = "; ".join(filter(None, (f"{CHOICE} asks for it", error.hint)))
+        raise
     plan.policies = chosen.described
     plan.settings = plan.settings._replace(table=chosen.table)
     _variables(request, base, gpu, chosen.asked, plan)

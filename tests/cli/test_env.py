@@ -73,3 +73,38 @@ def test_variables_of_a_policy_are_printed_as_overlap_run_would_set_them(overlap
     script = overlap(*policy[:3], env=env).stdout
     said = subprocess.run(["sh"], input=script + 'printf %s "$A"', capture_output=True, text=True, check=True, env=env)
     assert said.stdout == "it's"
+
+
+def test_the_library_is_where_the_place_of_use_has_it(overlap):
+    path = "/opt/no/such/lib/liboverlap.so"
+    done = overlap("env", "--policy", "observe", "--library", path, "--format", "slurm")
+    assert done.returncode == 0, done.stderr
+    assert f"export LD_PRELOAD={path}" in done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("path", ["lib/liboverlap.so", "/opt/a b/x.so", "/opt/a:b/x.so", "/opt/$ORIGIN/x.so", ""])
+def test_a_path_that_a_preload_cannot_hold_is_refused(overlap, path):
+    done = overlap("env", "--policy", "observe", "--library", path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"--library {path}: LD_PRELOAD cannot hold that" in done.stderr
+    assert "help: write a path from / on" in done.stderr
+
+
+def test_a_task_prolog_does_not_speak_for_all_ranks(overlap):
+    done = overlap("env", "--policy", "observe", "--all-ranks", "--format", "slurm")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--all-ranks: a TaskProlog speaks for its own node" in done.stderr
+    assert "overlap env --all-ranks --format sh" in done.stderr
+    assert "overlap-run --all-ranks" in done.stderr
+
+
+def test_a_job_chooses_by_variable(overlap, library):
+    def said(*options, **env):
+        done = overlap("env", *options, "--format", "json", env=env)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    observe = said("--policy", "observe")
+    assert said(OVERLAP_POLICY="observe") == observe != said()
+    assert said("--policy", "observe", OVERLAP_POLICY="off") == observe
+    assert said(OVERLAP_POLICY="off") == {}

@@ -125,6 +125,38 @@ def test_an_inner_run_changes_only_what_it_is_asked_for(overlap_run, driver, tmp
     assert env["LD_PRELOAD"].count(":") == 1
 
 
+def test_a_job_chooses_by_variable_where_nobody_else_does(overlap_run, driver, tmp_path, library):
+    def table(*options: str, **environment: str) -> str | None:
+        return json.loads(overlap_run(*options, *SHOW, env={**driver, **environment}).stdout).get("OVERLAP_TABLE")
+
+    observe, a40 = table("--policy", "observe"), table("--policy", "a40")
+    file = tmp_path / "own.yaml"
+    file.write_text("policy: 1\nname: own\nextends: a40\n")
+    assert table(OVERLAP_POLICY="observe") == observe != a40
+    assert table(OVERLAP_POLICY=str(file)) == table("--policy", str(file))
+    assert table(OVERLAP_POLICY="") == table() == table("--policy", "auto")
+    assert table("--policy", "a40", OVERLAP_POLICY="observe") == a40
+    assert table("--policy", "a40", OVERLAP_POLICY="off") == a40
+    assert table(OVERLAP_POLICY="observe", OVERLAP_TABLE="outer") == "outer"
+    assert table(OVERLAP_POLICY="off") is None
+
+
+def test_a_variable_that_names_no_policy_is_said(overlap_run):
+    done = overlap_run("true", env={"OVERLAP_POLICY": "no-such"})
+    assert done.returncode == 125
+    assert "there is no policy `no-such`" in done.stderr
+    assert "help: OVERLAP_POLICY asks for it" in done.stderr
+
+
+def test_a_choice_of_off_does_nothing_and_says_nothing(overlap_run, tmp_path):
+    base = {"OVERLAP_POLICY": "off", "LD_PRELOAD": ""}
+    done = overlap_run("--report", str(tmp_path / "r"), "--trace", "--strict", *SHOW, env=base)
+    assert (done.returncode, done.stderr) == (0, "")
+    seen = json.loads(done.stdout)
+    assert (seen["LD_PRELOAD"], "OVERLAP_TABLE" in seen) == ("", False)
+    assert not (tmp_path / "r").exists()
+
+
 def test_off_is_off_and_silent(overlap_run, tmp_path):
     base = {"OVERLAP_RUN": "off", "LD_PRELOAD": ""}
     done = overlap_run("--policy", "no-such", "--report", str(tmp_path / "r"), "--trace", "--strict", *SHOW, env=base)

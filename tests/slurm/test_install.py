@@ -1,0 +1,154 @@
+"""The folder of a site: what is in it, and who may read it."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import reading
+
+from pyshim import _native
+from pyshim.policy import library as policies
+
+TREE = Path(__file__).resolve().parent.parent.parent
+INSTALL = TREE / "tools" / "site" / "install"
+
+
+@pytest.fixture
+def install(clean_environment):
+    def run(*words: object, **environment: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, str(INSTALL), *map(str, words)]
+        return subprocess.run(command, env=clean_environment | environment, capture_output=True, text=True, umask=0o077)
+
+    return run
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_folder_holds_what_jobs_need(install, overlap, tmp_path, library):
+    (tmp_path / "own.yaml").write_text("policy: 1\nname: mine\nextends: h100\n")
+    prefix = tmp_path / "deep" / "overlap"
+    done = install(prefix, tmp_path / "own.yaml", "--default", "mine")
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert f"slurm.conf: TaskProlog={prefix}/libexec/task-prolog" in done.stderr
+    made = everything(prefix)
+    names = ["auto", "mine", *policies.names({})]
+    assert set(made) == {"default", "libexec/task-prolog", "lib/liboverlap.so", *(f"env/{name}.env" for name in names)}
+    assert made["default"] == b"mine\n"
+    assert made["lib/liboverlap.so"] == _native.SHIM.read_bytes()
+    assert made["libexec/task-prolog"] == (TREE / "tools/slurm/task-prolog").read_bytes()
+    for name in ("auto", "mi300x", "mine"):
+        policy = str(tmp_path / "own.yaml") if name == "mine" else name
+        words = ("env", "--policy", policy, "--library", f"{prefix}/lib/liboverlap.so", "--format", "slurm")
+        assert made[f"env/{name}.env"].decode() == overlap(*words).stdout
+
+
+def test_everybody_may_read_it(install, tmp_path, library):
+    prefix = tmp_path / "deep" / "overlap"
+    assert install(prefix).returncode == 0
+    for path in [prefix.parent, prefix, *prefix.rglob("*")]:
+        wanted = 0o755 if path.is_dir() or path.name in ("task-prolog", "liboverlap.so") else 0o644
+        assert stat.S_IMODE(path.stat().st_mode) == wanted, path
+
+
+def test_again_it_is_the_same_and_what_is_not_asked_for_goes(install, tmp_path, library):
+    (tmp_path / "own.yaml").write_text("policy: 1\nname: mine\n")
+    prefix = tmp_path / "overlap"
+    assert install(prefix).returncode == 0
+    first = everything(prefix)
+    (prefix / "modulefiles").mkdir()
+    (prefix / "modulefiles" / "x").write_text("kept")
+    done = install(prefix, tmp_path / "own.yaml", "--default", "h100")
+    assert everything(prefix).keys() - first.keys() == {"default", "env/mine.env", "modulefiles/x"}
+    done = install(prefix)
+    assert everything(prefix) == first | {"modulefiles/x": b"kept"}
+    assert f"removed {prefix}/env/mine.env" in done.stderr and f"removed {prefix}/default" in done.stderr
+
+
+def test_a_program_that_runs_keeps_the_library_it_has(install, tmp_path, library):
+    """Written in place, the library would change under whoever has it mapped."""
+    prefix = tmp_path / "overlap"
+    install(prefix)
+    with (prefix / "lib/liboverlap.so").open("rb") as held:
+        install(prefix)
+        assert os.fstat(held.fileno()).st_ino != (prefix / "lib/liboverlap.so").stat().st_ino
+    assert not list(prefix.rglob(".*"))
+
+
+def test_what_is_set_for_the_administrator_is_not_for_jobs(install, tmp_path, library):
+    own = {"LD_PRELOAD": "/lib/x.so", "OVERLAP_POLICY": "off", "OVERLAP_RUN": "off", "TORCH_NCCL_HIGH_PRIORITY": "0"}
+    own["OVERLAP_REPORT"] = str(tmp_path)
+    install(tmp_path / "a")
+    install(tmp_path / "b", **own)
+    for name in ("auto", "mi300x"):
+        one, two = (reading.exports((tmp_path / x / "env" / f"{name}.env").read_text()) for x in "ab")
+        assert one.pop("LD_PRELOAD") == f"{tmp_path}/a/lib/liboverlap.so"
+        assert two.pop("LD_PRELOAD") == f"{tmp_path}/b/lib/liboverlap.so"
+        assert one == two
+
+
+def test_variables_on_which_ranks_must_agree_are_not_in_it(installed):
+    for file in (installed / "env").iterdir():
+        assert not {"NCCL_ALGO", "NCCL_NTHREADS", "NCCL_PROTO", "NCCL_MAX_CTAS"} & set(
+            reading.exports(file.read_text())
+        )
+
+
+def test_a_value_that_a_prolog_leaves_out_is_said(install, tmp_path, library):
+    (tmp_path / "own.yaml").write_text(
+        "policy: 1\nname: mine\ncommunication: {environment: {NCCL_X: a b, MY_OWN: 1, NCCL_Y: fine}}\n"
+    )
+    done = install(tmp_path / "overlap", tmp_path / "own.yaml")
+    assert done.returncode == 0
+    said = [line for line in done.stderr.splitlines() if "left out" in line]
+    assert [line.split()[1:4] for line in said] == [["policy", "mine:", "MY_OWN"], ["policy", "mine:", "NCCL_X"]]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["{}/a b"], "LD_PRELOAD cannot hold the path"),
+        (["{}/a:b"], "LD_PRELOAD cannot hold the path"),
+        (["{}/o", "--default", "no-such"], "--default: there is no policy 'no-such'"),
+        (["{}/o", "{}/none.yaml"], "none.yaml"),
+        (["{}/o", "{}/wrong.yaml"], "wrong.yaml:3:1: error[unknown-key]"),
+        (["{}/o", "{}/h100.yaml"], "'h100' is taken"),
+        (["{}/o", "{}/off.yaml"], "jobs cannot ask for 'off'"),
+        (["{}/o", "{}/spaces.yaml"], "`my own` is not a name"),
+        (["{}/o", "{}/dot.yaml"], "`.x` is not a name"),
+        (["{}/file/o"], "cannot be written"),
+        ([], "the following arguments are required: PREFIX"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_made(install, tmp_path, words, sentence, library):
+    for name, text in {
+        "h100": "name: h100",
+        "off": 'name: "off"',
+        "spaces": "name: my own",
+        "dot": "name: .x",
+        "wrong": "name: x\nx: y",
+    }.items():
+        (tmp_path / f"{name}.yaml").write_text(f"policy: 1\n{text}\n")
+    (tmp_path / "file").touch()
+    done = install(*(word.format(tmp_path) for word in words))
+    assert done.returncode in (1, 2)
+    assert sentence in done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "o").exists()
+
+
+def test_make_asks_for_the_folder():
+    done = subprocess.run(["make", "-s", "site"], cwd=TREE, capture_output=True, text=True)
+    assert done.returncode == 2 and "make site PREFIX=/opt/overlap" in done.stderr
+
+
+def test_make_makes_it(tmp_path):
+    command = ["make", "-s", "site", f"PREFIX={tmp_path}/o", "ARGS=--default observe"]
+    done = subprocess.run(command, cwd=TREE, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "o" / "default").read_text() == "observe\n"

@@ -1,0 +1,370 @@
+"""The task-prolog by itself, under three shells, with nothing set but what a test sets: no PATH, no HOME."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import debian
+import pytest
+import reading
+
+from pyshim.launch import preload
+
+SHELLS = {"dash": ["dash"], "busybox": ["busybox", "sh"], "bash": ["bash", "--posix"]}
+EVIL = [
+    "a\nexport EVIL=1",
+    "a\\nexport EVIL=1",
+    "a\rexport EVIL=1",
+    "a\nprint EVIL",
+    "$(touch evil)",
+    "`touch evil`",
+    "a;touch evil",
+    "a b",
+    "*",
+    "a'b",
+    'a"b',
+    "../env/observe",
+    "\x1b[2J",
+    "é",
+    "a[$(touch evil)]",
+    "-n",
+]
+SET = {"LD_PRELOAD", "OVERLAP_TABLE"}
+
+
+@pytest.fixture(params=SHELLS)
+def prolog(request, tmp_path):
+    """Runs it as Slurm does, and returns what Slurm takes from it."""
+    command = list(SHELLS[request.param])
+    try:
+        debian.install([command[0]], [command[0]])
+    except debian.Missing as reason:
+        pytest.skip(str(reason))
+    shell = [shutil.which(command[0]), *command[1:]]
+    work = tmp_path / "work"
+    work.mkdir()
+
+    def run(path: Path, *words: str, **environment: str) -> dict[str, str]:
+        done = subprocess.run(
+            [*shell, str(path), *words],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            cwd=work,
+            timeout=10,
+        )
+        assert done.returncode == 0
+        # Slurm reads this, too. The loader complains of the task's own libraries before our first line.
+        assert done.stderr == b"" or environment.get("LD_PRELOAD")
+        assert not list(work.iterdir())
+        return reading.exports(done.stdout.decode())
+
+    return run
+
+
+def script(folder: Path) -> Path:
+    return folder / "libexec" / "task-prolog"
+
+
+def policy_of(folder: Path, name: str) -> dict[str, str]:
+    return reading.exports((folder / "env" / f"{name}.env").read_text())
+
+
+@pytest.fixture
+def chosen(site, tmp_path):
+    """A user and an administrator, who may choose a policy."""
+    (tmp_path / "home" / ".config" / "overlap-run").mkdir(parents=True)
+
+    def choose(user: str | None = None, default: str | None = None) -> dict[str, str]:
+        for file, text in ((tmp_path / "home/.config/overlap-run/policy", user), (site / "default", default)):
+            file.unlink(missing_ok=True)
+            if text is not None:
+                file.write_text(text)
+        return {"HOME": str(tmp_path / "home")}
+
+    return choose
+
+
+@pytest.mark.parametrize(
+    ("job", "user", "default", "expected"),
+    [
+        pytest.param(None, None, None, None, id="nobody chooses"),
+        pytest.param(None, None, "h100\n", "h100", id="the site"),
+        pytest.param(None, "a100\n", "h100\n", "a100", id="the user, over the site"),
+        pytest.param("a40", "a100\n", "h100\n", "a40", id="the job, over both"),
+        pytest.param("off", "a100\n", "h100\n", None, id="off for a job"),
+        pytest.param(None, "off\n", "h100\n", None, id="off for a user"),
+        pytest.param("a40", "off\n", "off", "a40", id="a job, though it is off for the user"),
+        pytest.param("", "a100\n", None, "a100", id="an empty variable is no choice"),
+        pytest.param("", "\n", "h100", "h100", id="an empty file is no choice"),
+        pytest.param(None, "  a100  \nh100\n", None, "a100", id="the first line, without spaces"),
+        pytest.param(None, "a100", None, "a100", id="a file without an end of line"),
+        pytest.param(None, "a100\r\n", "h100", None, id="a file of another system"),
+        pytest.param("no-such", "a100\n", "h100\n", None, id="an unknown name is not replaced by another choice"),
+        pytest.param(".hidden", None, "h100\n", None, id="a name that begins with a dot"),
+        pytest.param("own", None, None, "own", id="a policy of the site"),
+    ],
+)
+def test_who_chooses(prolog, site, chosen, job, user, default, expected):
+    environment = chosen(user, default) | ({} if job is None else {"OVERLAP_POLICY": job})
+    assert prolog(script(site), **environment) == (policy_of(site, expected) if expected else {})
+
+
+def test_a_user_may_keep_the_choice_elsewhere(prolog, site, chosen, tmp_path):
+    (tmp_path / "xdg" / "overlap-run").mkdir(parents=True)
+    (tmp_path / "xdg" / "overlap-run" / "policy").write_text("a40\n")
+    assert prolog(script(site), **chosen("a100"), XDG_CONFIG_HOME=str(tmp_path / "xdg")) == policy_of(site, "a40")
+
+
+def test_off_is_off_whatever_else_is_set(prolog, site, chosen):
+    more = {"OVERLAP_RUN": "off", "OVERLAP_POLICY": "h100", "OVERLAP_TABLE": "x", "OVERLAP_REPORT": "/r"}
+    assert prolog(script(site), **chosen("a100", "h100"), **more) == {}
+
+
+def test_twice_is_once(prolog, site):
+    first = {"OVERLAP_POLICY": "own", "LD_PRELOAD": "/x.so", "OVERLAP_REPORT": "r", "SLURM_JOB_ID": "1"}
+    task = first | prolog(script(site), **first)
+    assert task["LD_PRELOAD"] == f"{site}/lib/liboverlap.so:/x.so"
+    assert task | prolog(script(site), **task) == task
+
+
+def test_an_outer_choice_stands_with_the_library_that_reads_it(prolog, site, tmp_path):
+    other = tmp_path / "venv" / "liboverlap.so"
+    other.parent.mkdir()
+    shutil.copy(site / "lib" / "liboverlap.so", other)
+    outer = {"OVERLAP_TABLE": "outer", "OVERLAP_POLICY": "h100"}
+    assert prolog(script(site), **outer, LD_PRELOAD=f"/x.so:{other}") == {"LD_PRELOAD": f"{other}:/x.so"}
+    ours = {"LD_PRELOAD": f"{site}/lib/liboverlap.so"}
+    assert prolog(script(site), **outer) == ours
+    assert prolog(script(site), **outer, LD_PRELOAD="/not/on/this/node/liboverlap.so") == ours
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "/a.so",
+        "/a.so:/b.so",
+        "/a.so /b.so",
+        ":/a.so:: /b.so ",
+        "/old/liboverlap.so:/a.so",
+        "/a.so:/old/liboverlap.so:/older/liboverlap.so",
+        "/usr/lib/libasan.so.8",
+        "/a.so:/usr/lib/libasan.so.8:/b.so:/c/libtsan.so.0",
+        "/llvm/libclang_rt.asan-x86_64.so:/a.so",
+        "libasan.so",
+        "/x/libasanity.so:/y/asan.so:/z/libubsan.so.1",
+        "/opt/xalt/$LIB/libxalt_init.so:/a/${PLATFORM}/b.so",
+    ],
+)
+def test_the_preload_of_the_task_is_kept(prolog, site, value):
+    said = prolog(script(site), OVERLAP_POLICY="observe", **({"LD_PRELOAD": value} if value else {}))
+    assert said["LD_PRELOAD"] == preload.merge(value, f"{site}/lib/liboverlap.so")
+
+
+@pytest.mark.parametrize("evil", EVIL, ids=repr)
+def test_no_value_of_the_task_brings_in_another(prolog, site, chosen, evil):
+    """Where a choice is odd nothing is exported; where something else is, it is not used."""
+    run = script(site)
+    assert prolog(run, OVERLAP_POLICY=evil) == {}
+    said = prolog(run, **chosen(user=evil))
+    assert said == {} or evil.startswith("a\n")
+    assert prolog(run, **chosen(default=evil)) == {}
+    fine = {"OVERLAP_POLICY": "own"}
+    expected = policy_of(site, "own")
+    (site / "default").unlink()
+    for name in ("HOME", "XDG_CONFIG_HOME", "NCCL_CONF_FILE", "OVERLAP_REPORT", "OVERLAP_RUN_ID", "PATH", "IFS", "ENV"):
+        assert prolog(run, **fine, **{name: evil}) == expected
+    for name in ("SLURM_JOB_ID", "SLURM_STEP_ID"):
+        numbers = {"SLURM_JOB_ID": "1", "SLURM_STEP_ID": "2", name: evil}
+        assert prolog(run, **fine, OVERLAP_REPORT="r", **numbers) == expected
+    said = prolog(run, **fine, LD_PRELOAD=f"/x{evil}.so")
+    assert said == {} or said["LD_PRELOAD"] == preload.merge(f"/x{evil}.so", f"{site}/lib/liboverlap.so")
+
+
+@pytest.mark.parametrize("evil", [*EVIL, ""], ids=repr)
+def test_no_value_of_a_file_brings_in_another(prolog, site, evil):
+    def with_lines(*lines: str) -> dict[str, str]:
+        (site / "env" / "x.env").write_text("".join(f"{line}\n" for line in lines))
+        return prolog(script(site), OVERLAP_POLICY="x")
+
+    table, ours = "export OVERLAP_TABLE=abc", f"export LD_PRELOAD={site}/lib/liboverlap.so"
+    fine = {"OVERLAP_TABLE": "abc", "LD_PRELOAD": f"{site}/lib/liboverlap.so"}
+    assert with_lines(table, ours) == fine
+    assert with_lines(table, f"export LD_PRELOAD={evil}") == {}
+    said = with_lines(f"export OVERLAP_TABLE={evil}", ours)
+    assert said == {} or set(said) == SET
+    for name in ("NCCL_X", "OVERLAP_X"):
+        said = with_lines(table, ours, f"export {name}={evil}")
+        assert said == fine | ({name: said[name]} if name in said else {})
+    assert with_lines(table, ours, f"export {evil}=1") == fine
+    assert with_lines(table, ours, evil) == fine
+    assert with_lines(table, ours, f"print {evil}", f"unset {evil}", " export EVIL=1") == fine
+
+
+NEVER = """PATH LD_LIBRARY_PATH LD_AUDIT BASH_ENV ENV IFS HOME PYTHONPATH GCONV_PATH SLURM_NTASKS RANK
+    CUDA_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES nccl_algo NCCL_algo NCCL_ 1NCCL OVERLAP_ OVERLAP_a"""
+
+
+@pytest.mark.parametrize("name", NEVER.split())
+def test_names_that_are_never_set(prolog, site, name):
+    with (site / "env" / "observe.env").open("a") as file:
+        file.write(f"export {name}=1\n")
+    assert set(prolog(script(site), OVERLAP_POLICY="observe")) == SET
+
+
+def test_what_the_task_has_set_is_left(prolog, site):
+    own = {"OVERLAP_POLICY": "own"}
+    names = SET | {"NCCL_CGA_CLUSTER_SIZE", "TORCH_NCCL_HIGH_PRIORITY"}
+    assert set(prolog(script(site), **own)) == names
+    assert set(prolog(script(site), **own, NCCL_CGA_CLUSTER_SIZE="4")) == names - {"NCCL_CGA_CLUSTER_SIZE"}
+    assert set(prolog(script(site), **own, TORCH_NCCL_HIGH_PRIORITY="")) == names - {"TORCH_NCCL_HIGH_PRIORITY"}
+
+
+def test_what_a_user_told_nccl_in_a_file_is_left(prolog, site, tmp_path):
+    left = set(prolog(script(site), OVERLAP_POLICY="own")) - {"NCCL_CGA_CLUSTER_SIZE"}
+    (tmp_path / ".nccl.conf").write_text("# mine\nNCCL_CGA_CLUSTER_SIZE=4")
+    assert set(prolog(script(site), OVERLAP_POLICY="own", HOME=str(tmp_path))) == left
+    conf = {"NCCL_CONF_FILE": str(tmp_path / ".nccl.conf")}
+    assert set(prolog(script(site), OVERLAP_POLICY="own", **conf)) == left
+    (tmp_path / ".nccl.conf").write_text("NCCL_CGA_CLUSTER_SIZES=4\n")
+    assert "NCCL_CGA_CLUSTER_SIZE" in prolog(script(site), OVERLAP_POLICY="own", **conf)
+
+
+def elf(machine: int, bits: int = 2, order: int = 1) -> bytes:
+    return b"\x7fELF" + bytes([bits, order, 1]) + bytes(9) + b"\3\0" + machine.to_bytes(2, "little") + bytes(100)
+
+
+FOREIGN = {"x86_64": 183, "aarch64": 62}[os.uname().machine]
+
+
+@pytest.mark.parametrize("outer", [False, True], ids=["chosen here", "chosen outside"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(None, id="missing"),
+        pytest.param(b"", id="empty"),
+        pytest.param(b"\x7fELF\2\1", id="cut off"),
+        pytest.param(b"#!/bin/sh\n" + bytes(100), id="a script"),
+        pytest.param(elf(FOREIGN), id="another architecture"),
+        pytest.param(elf(21), id="an architecture without a library"),
+        pytest.param(elf({"x86_64": 62, "aarch64": 183}[os.uname().machine], bits=1), id="32 bits"),
+        pytest.param(elf({"x86_64": 62, "aarch64": 183}[os.uname().machine], order=2), id="another order of bytes"),
+    ],
+)
+def test_a_library_that_cannot_be_loaded_here(prolog, site, data, outer):
+    library = site / "lib" / "liboverlap.so"
+    library.unlink()
+    if data is not None:
+        library.write_bytes(data)
+    assert prolog(script(site), **({"OVERLAP_TABLE": "x"} if outer else {"OVERLAP_POLICY": "h100"})) == {}
+
+
+def test_a_header_of_this_architecture_will_do(prolog, site):
+    """The other headers are refused for what they say."""
+    (site / "lib" / "liboverlap.so").write_bytes(elf({"x86_64": 62, "aarch64": 183}[os.uname().machine]))
+    assert prolog(script(site), OVERLAP_POLICY="h100") == policy_of(site, "h100")
+
+
+def spoil(path: Path, how: str) -> None:
+    path.unlink(missing_ok=True)
+    if how == "a pipe":
+        os.mkfifo(path)  # whoever opens it waits
+    elif how == "a folder":
+        path.mkdir()
+    elif how == "a link to nowhere":
+        path.symlink_to("/no/such")
+    elif how == "a device":
+        path.symlink_to("/dev/zero")
+    elif how == "noise":
+        path.write_bytes(bytes(range(256)) * 1000)
+    elif how == "very long":
+        path.write_bytes(b"a" * (64 << 20))
+
+
+@pytest.mark.parametrize("how", ["a pipe", "a folder", "a link to nowhere", "a device", "noise", "very long"])
+def test_files_that_are_not_what_they_should_be(prolog, site, chosen, how):
+    home = Path(chosen(default="h100")["HOME"])
+    spoil(home / ".config/overlap-run/policy", how)
+    nothing = how in ("noise", "very long")  # somebody chose something
+    assert prolog(script(site), HOME=str(home)) == ({} if nothing else policy_of(site, "h100"))
+    for name in ("default", "env/h100.env"):
+        kept = (site / name).read_bytes()
+        spoil(site / name, how)
+        choice = {"OVERLAP_POLICY": "h100"} if name != "default" else {}
+        before = time.monotonic()
+        assert prolog(script(site), **choice) == {}
+        assert time.monotonic() - before < 5
+        shutil.rmtree(site / name) if how == "a folder" else (site / name).unlink()
+        (site / name).write_bytes(kept)
+    spoil(home / ".nccl.conf", how)
+    assert set(prolog(script(site), OVERLAP_POLICY="own", HOME=str(home))) >= SET
+    spoil(site / "lib/liboverlap.so", how)
+    assert prolog(script(site), OVERLAP_POLICY="h100") == {}
+
+
+def test_run_identifiers_tell_steps_apart(prolog, site):
+    def made(**slurm: str) -> str | None:
+        return prolog(script(site), OVERLAP_POLICY="observe", **slurm).get("OVERLAP_RUN_ID")
+
+    report = {"OVERLAP_REPORT": "/r"}
+    assert made(**report, SLURM_JOB_ID="4711", SLURM_STEP_ID="3") == f"{4711:08x}{3:08x}"
+    assert made(**report, SLURM_JOB_ID="4711") == f"{4711:08x}fffffffb"
+    assert made(**report, SLURM_JOB_ID="4294967297", SLURM_STEP_ID="0") == f"{1:08x}{0:08x}"
+    assert made(SLURM_JOB_ID="4711") is None
+    assert made(**report) is None
+    assert made(**report, SLURM_JOB_ID="4711", OVERLAP_RUN_ID="0123456789abcdef") is None
+
+
+def test_it_is_found_by_a_link_and_works_only_where_it_belongs(prolog, site, tmp_path):
+    (tmp_path / "link").symlink_to(script(site))
+    (tmp_path / "current").symlink_to(site)
+    assert prolog(tmp_path / "link", OVERLAP_POLICY="h100") == policy_of(site, "h100")
+    assert prolog(script(tmp_path / "current"), OVERLAP_POLICY="h100") == policy_of(site, "h100")
+    for name in ("a b", "a:b", "a$b", "a\nb"):
+        shutil.copytree(site, tmp_path / name)
+        assert prolog(script(tmp_path / name), OVERLAP_TABLE="x") == {}
+    shutil.copy(script(site), tmp_path / "alone")
+    assert prolog(tmp_path / "alone", OVERLAP_POLICY="h100") == {}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_closed_or_broken_pipe_is_no_failure(site, shell):
+    for redirection in (">&-", "2>&-", ">/dev/full", "<&-"):
+        command = f'exec "$@" {redirection}'
+        words = ["sh", "-c", command, "sh", *SHELLS[shell], str(script(site))]
+        environment = {"OVERLAP_POLICY": "h100", "PATH": os.environ["PATH"]}
+        done = subprocess.run(words, env=environment, capture_output=True, timeout=10)
+        assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("environment", "status", "words"),
+    [
+        ({"OVERLAP_POLICY": "h100"}, 0, "policy h100, says OVERLAP_POLICY"),
+        ({"OVERLAP_POLICY": "h100"}, 0, "would export LD_PRELOAD="),
+        ({}, 1, "nothing is exported: nobody chose a policy (OVERLAP_POLICY, "),
+        ({}, 1, pwd.getpwuid(os.geteuid()).pw_dir + "/.config/overlap-run/policy"),
+        ({"OVERLAP_POLICY": "no-such"}, 1, "no-such.env is missing or unreadable (OVERLAP_POLICY says no-such)"),
+        ({"OVERLAP_POLICY": "a;b"}, 1, "no policy is called what OVERLAP_POLICY says"),
+        ({"OVERLAP_POLICY": "off"}, 1, "off, says OVERLAP_POLICY"),
+        ({"OVERLAP_RUN": "off"}, 1, "OVERLAP_RUN=off"),
+        ({"OVERLAP_TABLE": "x"}, 0, "the policy is already chosen (OVERLAP_TABLE is set)"),
+        ({"OVERLAP_POLICY": "h100", "LD_PRELOAD": "/a\nb.so"}, 1, "LD_PRELOAD of the task holds what"),
+        (
+            {"OVERLAP_POLICY": "own", "NCCL_CGA_CLUSTER_SIZE": "1"},
+            0,
+            "NCCL_CGA_CLUSTER_SIZE is left as the task has it",
+        ),
+    ],
+)
+def test_check_says_what_and_why(installed, environment, status, words):
+    done = subprocess.run([str(script(installed)), "--check"], env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (status, "")
+    assert words in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("overlap: ")

@@ -73,6 +73,8 @@ def install(packages: Iterable[str], commands: Iterable[str]) -> None:
 
 def _found(command: str) -> bool:
     """Administrators' commands are not in everybody's PATH; a path is a file."""
+    if "/" in command:
+        return Path(command).is_file()
     return bool(shutil.which(command, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"))
 
 

@@ -14,7 +14,7 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "programs")]
+sys.path[:0] = [str(HERE), str(HERE.parent), *(str(HERE.parent / name) for name in ("programs", "slurm"))]
 pytest.register_assert_rewrite("interposing")
 
 import debian  # noqa: E402

@@ -7,7 +7,7 @@
  * Both sides are little-endian 64-bit machines.
  */
 
-#define OVERLAP_ABI_VERSION 4
+#define OVERLAP_ABI_VERSION 5
 
 /* ---- Policy table: what the launcher hands to the library, by value, in OVERLAP_TABLE (base64) ----
  *
@@ -289,6 +289,7 @@ struct overlap_device {
     uint8_t policy[64]; /* empty: none fits, observed only */
 };
 
+/* Everything down to `host` keeps its place in every version: of a page of another one it can still be said whose it is. */
 struct overlap_page {
     uint32_t magic;
     uint32_t version;
@@ -303,6 +304,9 @@ struct overlap_page {
     uint8_t host[64];
     uint8_t program[256];
     uint8_t directory[512];            /* of the report; a page may wait in /dev/shm until it is copied there */
+    uint8_t library[48];               /* version of the preloaded library */
+    uint32_t table;                    /* checksum of the table that it runs under; 0: none */
+    uint32_t reserved;
     struct overlap_device devices[16]; /* [OVERLAP_DEVICES], indexed by the driver's ordinal */
     struct overlap_shard shards[33];   /* [OVERLAP_SHARDS] */
 };
@@ -345,6 +349,14 @@ const char *overlap_reason_name(uint32_t reason);
 const char *overlap_reason_sentence(uint32_t reason);
 uint32_t overlap_reason_shapes(uint32_t reason);
 const char *overlap_way_name(uint32_t way);
+
+/* Sums over the shards of a page, modulo 2^64. */
+struct overlap_totals {
+    uint64_t ways[8];      /* [OVERLAP_WAYS] */
+    uint64_t reasons[40];  /* [OVERLAP_REASONS]; all launches are in both */
+    uint64_t counters[12]; /* [OVERLAP_COUNTERS] */
+};
+void overlap_page_totals(const struct overlap_page *page, struct overlap_totals *totals);
 
 /* NULL if the bytes are a table that may be believed, else a sentence without a full stop. */
 const char *overlap_table_check(const void *bytes, uint64_t size);

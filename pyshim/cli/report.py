@@ -1,6 +1,7 @@
-"""Say what was done in the run that DIR was made for, what was not, and why.
+"""Say what was done in a run, what was not, and why: of all processes that left a page in these folders.
 
-A run that still goes on can be looked at as well: its counters are valid at any instant.
+Several DIR, one of each host, are one report. A run that still goes on can be looked at as well: its counters
+are valid at any instant.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from pyshim.errors import FINDINGS, USAGE, OverlapError
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
+    from collections.abc import Sequence
 
     from pyshim.report.collect import Collected
 
 HEADS = ("process", "rank", "program", "policy", "launches", "shaped", "comm", "raised", "refused")
+_FAR = 6
+_FINDINGS = 10
 EPILOG = (
     "The report goes to stderr, --json to stdout. "
     "exit status: 0, or 1 without anything to report and, with --check, where there is a warning; 2 usage"
@@ -25,7 +29,7 @@ EPILOG = (
 
 def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("report", help="what was done in a run", description=__doc__, epilog=EPILOG)
-    parser.add_argument("directory", metavar="DIR", help="what overlap-run --report was given")
+    parser.add_argument("directory", metavar="DIR", nargs="+", help="what --report or OVERLAP_REPORT was given")
     parser.add_argument("--json", action="store_true", help="one object on stdout")
     parser.add_argument("--launches", action="store_true", help="with --json: what --trace kept, a line per launch")
     parser.add_argument("--check", action="store_true", help="exit status 1 where ranks differ or something was missed")
@@ -35,20 +39,20 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 def _run(options: argparse.Namespace) -> int:
     from pyshim.cli import ui
     from pyshim.report.collect import collect
-    from pyshim.report.findings import findings, remarks
+    from pyshim.report.findings import findings, remarks, skipped
     from pyshim.report.summary import as_json
 
     if options.launches:
         return _launches(options)
-    collected = collect(options.directory)
+    collected = collect(*options.directory)
     if not collected.pages:
-        for sentence in collected.skipped:
+        for sentence in skipped(collected):
             ui.say(f"warning: {sentence}")
         raise OverlapError(*_nothing(collected))
     found = findings(collected)
     if options.json:
         ui.answer(json.dumps(as_json(collected, found, remarks(collected)), indent=2))
-        for sentence in collected.skipped:
+        for sentence in skipped(collected):
             ui.say(f"warning: {sentence}")
     else:
         _show(collected, found, remarks(collected))
@@ -56,15 +60,28 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _nothing(collected: Collected) -> tuple[str, str]:
+    from pyshim.report.who import some
+
+    holds = "hold" if len(collected.directories) > 1 else "holds"
     if not collected.runs:
-        return f"{collected.directory} holds no report of overlap-run", "make one: overlap-run --report DIR PROGRAM"
+        return f"{some(collected.directories)} {holds} no report of overlap-run", _where(collected.directories)
     command = collected.runs[-1].command
     program = f" of {command[0]}" if command else ""
     return (
-        f"there is no page in {collected.directory}: no process{program} came to use a GPU with the library in it, "
-        "or the page could not be made",
+        f"there is no page in {some(collected.directories)}: no process{program} came to use a GPU with the library in "
+        "it, or the page could not be made",
         "overlap-run says at the start, and the program at its first use of a GPU, what is in the way",
     )
+
+
+def _where(directories: Sequence[str]) -> str:
+    """The folders of several hosts are often copied side by side into one."""
+    from glob import escape, glob
+
+    for directory in directories:
+        if glob(f"{escape(directory)}/*/*.page"):
+            return f"there are pages one folder further down: overlap report {directory}/*"
+    return "make one: overlap-run --report DIR PROGRAM"
 
 
 def _launches(options: argparse.Namespace) -> int:
@@ -72,6 +89,7 @@ def _launches(options: argparse.Namespace) -> int:
 
     from pyshim.cli import ui
     from pyshim.report.collect import traces
+    from pyshim.report.who import some
     from pyshim.stats.trace import Trace
 
     if not options.json:
@@ -88,21 +106,20 @@ def _launches(options: argparse.Namespace) -> int:
             ui.say(f"warning: {name}: {trace.skipped:,} bytes belong to no whole record")
     if not found:
         hint = "keep launches: overlap-run --report DIR --trace PROGRAM"
-        raise OverlapError(f"{options.directory} holds no trace", hint)
+        raise OverlapError(f"there is no trace in {some(options.directory)}", hint)
     return 0
 
 
 def _show(collected: Collected, found: list[str], about: list[str]) -> None:
     from pyshim.cli import ui
-    from pyshim.report import text
+    from pyshim.report import many, text
 
-    for run in collected.runs:
-        ui.say(text.headline(run))
-        if text.variables(run):
-            ui.say(text.variables(run))
-    for line in text.devices(collected):
+    for line in (*text.runs(collected), *text.devices(collected)):
         ui.say(line)
-    ui.table(HEADS, text.processes(collected), left=(0, 2, 3))
+    if len(collected.pages) > many.FEW:
+        _show_many(collected)
+    else:
+        ui.table(HEADS, text.processes(collected), left=(0, 2, 3))
     reasons = text.reasons(collected)
     if reasons:
         ui.show()
@@ -111,5 +128,21 @@ def _show(collected: Collected, found: list[str], about: list[str]) -> None:
         ui.table(("launches", "way in"), text.ways(collected), left=(1,))
     for sentence in about:
         ui.say(f"note: {sentence}")
-    for sentence in found:
+    shown = found if len(collected.pages) <= many.FEW else found[:_FINDINGS]
+    for sentence in shown:
         ui.say(f"warning: {sentence}")
+    if len(shown) < len(found):
+        ui.say(f"warning: {len(found) - len(shown)} more: --json has all")
+
+
+def _show_many(collected: Collected) -> None:
+    from pyshim.cli import ui
+    from pyshim.report import many, text
+
+    ui.table(many.HEADS, many.rows(collected), left=(2, 3, 4))
+    far = many.far(collected)
+    if far:
+        more = f"; the farthest {_FAR} of {len(far):,}" if len(far) > _FAR else ""
+        ui.show()
+        ui.show(f"far from the others of their kind{more} (--json has every process):")
+        ui.table(HEADS, [text.row(page, collected) for page in far[:_FAR]], left=(0, 2, 3))

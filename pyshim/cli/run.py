@@ -123,7 +123,7 @@ def _prepare(
     if options.strict and made.doubts:
         raise OverlapError(made.doubts[0], "without --strict the program runs all the same", LAUNCHER_FAILED)
     if options.report is not None and not options.dry_run:
-        plan.open_report(options.report, made, base, command)
+        plan.open_report(options.report, made, base, command, options.strict)
     if not options.quiet and not rank.rank(base):
         for line in [*made.remarks, *made.doubts]:
             ui.say(line)

@@ -72,6 +72,16 @@ def quote(path: str) -> str:
     return "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in os.fsencode(path))
 
 
+def checksum(table: str) -> str | None:
+    """What pages name a table by: the fourth number of its header (struct overlap_table). None: it is no table."""
+    from base64 import b64decode
+
+    try:
+        return f"{int.from_bytes(b64decode(table[:24])[12:16], 'little'):08x}" if table else None
+    except ValueError:
+        return None
+
+
 def _first(value: str, folder: str) -> str:
     # An empty entry means the working directory: it is kept where it was, and none is made of an empty variable.
     others = [entry for entry in value.split(":") if entry != folder] if value else []

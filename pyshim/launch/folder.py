@@ -13,6 +13,7 @@ from pyshim.errors import LAUNCHER_FAILED, OverlapError
 
 RUN = re.compile(r"run-([0-9a-f]{16})\.json\Z")
 OTHER = re.compile(r"run-([0-9a-f]{16})\.(.+\.[0-9]+)\.json\Z")
+PAGE = re.compile(r".+\.[0-9]+\.[0-9]+\.page\Z")
 _UNFINISHED = ".run-"
 _LONGEST = 511  # bytes: a page carries the path
 _LARGEST = 1 << 20
@@ -30,6 +31,8 @@ class Run(NamedTuple):
     simulate: str | None = None
     trace: bool = False
     environment: Mapping[str, str] = {}  # what policies set for the program
+    host: str = ""
+    table: str | None = None  # checksum of the policy table, as pages have it
     version: int = 1
 
 
@@ -61,23 +64,24 @@ def check(path: str) -> None:
         raise _refuse(f"the report folder {path} cannot be read: {error.strerror}") from error
     if not os.access(path, os.W_OK | os.X_OK):
         raise _refuse(f"the report folder {path} cannot be written to")
-    # A rank that comes first may be writing its file right now.
-    if names and not any(name.startswith(_UNFINISHED) for name in names) and not runs(path, names):
+    # A rank that comes first may be writing its file right now. Where a prolog took our place there are only pages.
+    ours = any(name.startswith(_UNFINISHED) or PAGE.match(name) for name in names)
+    if names and not ours and not runs(path, names):
         raise _refuse(
             f"the report folder {path} holds other files", "name a new or an empty folder, or an earlier report"
         )
 
 
-def write(path: str, run: Run) -> None:
+def write(path: str, run: Run, strict: bool = False) -> None:
     """Atomic. The ranks of one job step share a file: the first one writes it, and a rank that was started otherwise
-    writes one of its own."""
+    writes one of its own; strict: it raises OverlapError with 125."""
     import json
 
     who = f"{os.uname().nodename}.{os.getpid()}"
     first, own = (os.path.join(path, f"run-{run.id}{more}.json") for more in ("", f".{who}"))
     scratch = os.path.join(path, f"{_UNFINISHED}{run.id}.{who}")
     try:
-        if os.path.exists(first) and _tells(first, run):
+        if os.path.exists(first) and _tells(first, run, strict):
             return
         target = own if os.path.exists(first) else first
         descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -87,32 +91,60 @@ def write(path: str, run: Run) -> None:
         try:
             os.link(scratch, target)
         except FileExistsError:  # another rank was faster
-            if not _tells(target, run):
+            if not _tells(target, run, strict):
                 os.replace(scratch, own)
         except OSError:  # no hard links here
             os.replace(scratch, target)
-        with suppress(FileNotFoundError):
-            os.unlink(scratch)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(scratch)
     except OSError as error:
         raise _refuse(f"the report folder {path} cannot be written to: {error.strerror}") from error
 
 
-def _tells(path: str, run: Run) -> bool:
-    """Whether the file says of this rank what is true; one that is damaged is left to the reader."""
+def _tells(path: str, run: Run, strict: bool) -> bool:
+    """Whether the file says of this rank what is true; one that is damaged is left to the reader. strict: OverlapError
+    where it says something else."""
     first = _read(path, run.id)
-    return first is None or _alike(first, run)
+    if first is None or alike(first, run):
+        return True
+    if strict:
+        raise _refuse(
+            f"the ranks of this step differ: on {run.host or 'this host'} {_start(run)}; on {first.host or 'the host'} "
+            f"that came first {_start(first)}",
+            "start all ranks with one version, policy and set of variables, or leave --strict out",
+        )
+    return False
 
 
-def _alike(some: Run, other: Run) -> bool:
+def _start(run: Run) -> str:
+    return f"{under(run)}, which sets {setting(run)}"
+
+
+def alike(some: Run, other: Run) -> bool:
     """Whether two ranks were started under the same policies, with the same variables, by the same version."""
-    hashes = [[policy.get("hash") for policy in run.policies] for run in (some, other)]
-    return hashes[0] == hashes[1] and (some.environment, some.overlap_run) == (other.environment, other.overlap_run)
+
+    def start(run: Run) -> object:
+        return run.table, [policy.get("hash") for policy in run.policies], run.environment, run.overlap_run
+
+    return start(some) == start(other)
 
 
-def others(path: str) -> list[tuple[str, Run]]:
+def under(run: Run) -> str:
+    """Policies and version, in words."""
+    policies = ", ".join(f"{policy.get('name')} ({policy.get('hash')})" for policy in run.policies)
+    return f"{policies or f'the policy table {run.table} that was there'}, overlap-run {run.overlap_run}"
+
+
+def setting(run: Run) -> str:
+    """The variables, in words."""
+    return ", ".join(f"{name}={value}" for name, value in sorted(run.environment.items())) or "nothing"
+
+
+def others(path: str, names: list[str] | None = None) -> list[tuple[str, Run]]:
     """The ranks that were started otherwise than the first one of their run: HOST.PID, and what they said."""
     found = []
-    for name in sorted(os.listdir(path)):
+    for name in sorted(os.listdir(path) if names is None else names):
         match = OTHER.match(name)
         run = _read(os.path.join(path, name), match.group(1)) if match else None
         if match and run is not None:
@@ -156,6 +188,8 @@ def _read(path: str, identifier: str) -> Run | None:
             simulate=None if data.get("simulate") is None else str(data["simulate"]),
             trace=data.get("trace") is True,
             environment=_strings(data.get("environment")),
+            host=str(data.get("host", "")),
+            table=None if data.get("table") is None else str(data["table"]),
         )
     except (OSError, ValueError, TypeError, RecursionError):
         return None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
 from pyshim.launch import driver, folder, preload, rank, variables
-from pyshim.launch.environment import Settings, quote
+from pyshim.launch.environment import Settings, checksum, quote
 from pyshim.launch.environment import variables as set_by_policies
 
 if TYPE_CHECKING:
@@ -161,8 +161,11 @@ def _variables(
         plan.remarks.append("--all-ranks: no policy asks for anything to be set on all ranks")
 
 
-def open_report(directory: str, plan: Plan, base: Mapping[str, str], command: list[str] | None) -> None:
-    """Makes the report folder and writes run-ID.json, except where an outer overlap-run has done it."""
+def open_report(
+    directory: str, plan: Plan, base: Mapping[str, str], command: list[str] | None, strict: bool = False
+) -> None:
+    """Makes the report folder and writes run-ID.json, except where an outer overlap-run has done it. strict: raises
+    OverlapError with 125 where the first rank of the same step was started otherwise."""
     from pyshim import __version__
 
     path = folder.prepare(directory)
@@ -178,6 +181,8 @@ def open_report(directory: str, plan: Plan, base: Mapping[str, str], command: li
         simulate=plan.simulate,
         trace=plan.settings.trace,
         environment=set_by_policies(base, plan.settings),
+        host=os.uname().nodename,
+        table=checksum(plan.settings.table or base.get("OVERLAP_TABLE", "")),
     )
-    folder.write(path, run)
+    folder.write(path, run, strict)
     plan.settings = plan.settings._replace(report=path, run_id=run.id)

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
-RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
-WORLDS = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
-# What all ranks of one job step share and no other step does; the first group whose first name is set.
+# Rank, and how many there are: the same table, with the reasons, is in shim/sys/rank.def.
+LAUNCHERS = (
+    ("RANK", "WORLD_SIZE"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMIX_RANK", "SLURM_STEP_NUM_TASKS"),
+    ("PMI_RANK", "PMI_SIZE"),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+)
+# What all ranks of one job step share and no other step does; the first group whose first name is set. Slurm's own
+# PMIx comes before: it names the step once more.
 JOBS = (
     ("PMIX_NAMESPACE",),
-    ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT", "SLURM_CLUSTER_NAME"),
+    ("SLURM_JOB_ID", "SLURM_STEP_ID"),
+    ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT"),
     ("PMI_JOBID",),
 )
+_OF_SLURM = re.compile(r"slurm\.pmix\.")
+_BATCH = 0xFFFFFFFB  # the step of a batch script, which has no number in its environment
 
 
 def rank(environment: Mapping[str, str]) -> int | None:
-    return _first_number(environment, RANKS)
+    return _first(environment)[0]
 
 
 def world_size(environment: Mapping[str, str]) -> int | None:
-    return _first_number(environment, WORLDS) or None
+    return _first(environment)[1]
 
 
 def job(environment: Mapping[str, str]) -> str | None:
@@ -27,17 +38,29 @@ def job(environment: Mapping[str, str]) -> str | None:
     if rank(environment) is None:
         return None
     for group in JOBS:
-        if environment.get(group[0]):
-            import hashlib
+        value = environment.get(group[0])
+        if not value or _OF_SLURM.match(value):
+            continue
+        if group[0] == "SLURM_JOB_ID":
+            numbers = value, environment.get("SLURM_STEP_ID") or str(_BATCH)
+            if all(_is_number(text) for text in numbers):
+                # As the site's TaskProlog says it: printf '%08x%08x' JOB STEP.
+                return "".join(f"{int(text) & 0xFFFFFFFF:08x}" for text in numbers)
+        import hashlib
 
-            key = "\0".join(f"{name}={environment.get(name, '')}" for name in group)
-            return hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        key = "\0".join(f"{name}={environment.get(name, '')}" for name in group)
+        return hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()[:16]
     return None
 
 
-def _first_number(environment: Mapping[str, str], names: tuple[str, ...]) -> int | None:
-    for name in names:
-        value = environment.get(name, "")
-        if value.isascii() and value.isdigit() and len(value) < 10:
-            return int(value)
-    return None
+def _first(environment: Mapping[str, str]) -> tuple[int | None, int | None]:
+    for rank_name, world_name in LAUNCHERS:
+        found = environment.get(rank_name, "")
+        if _is_number(found):
+            world = environment.get(world_name, "")
+            return int(found), (int(world) or None) if _is_number(world) else None
+    return None, None
+
+
+def _is_number(value: str) -> bool:
+    return value.isascii() and value.isdigit() and len(value) <= 10 and int(value) < 1 << 32

@@ -1,46 +1,85 @@
-"""Gathers the pages and traces of a report folder, and those that still wait in /dev/shm for being copied there."""
+"""Gathers the pages and traces of report folders, and those that still wait in /dev/shm for being copied there.
+
+A job has one folder on a shared file system, or one on every node; then the folders are given together, or their files
+are copied into one. Nobody need have made run-ID.json: the pages say what they belong to.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pyshim.errors import OverlapError
 from pyshim.launch import folder
 from pyshim.stats.file import Unreadable, read
-from pyshim.stats.page import Page, read_page
+from pyshim.stats.page import OtherLayout, Page, Stranger, read_page
 from pyshim.stats.trace import Trace, read_trace
 
 WAITING_ROOM = "/dev/shm"
-_WAITING = re.compile(r"overlap-(?P<run>[0-9a-f]{16})-(?P<name>.+\.\d+\.\d+\.page)\Z")
+_WAITING = re.compile(r"overlap-(?P<run>[0-9a-f]{16}|)-(?P<name>.+\.\d+\.\d+\.page)\Z")
 _LARGEST = 1 << 24
 
 
 @dataclass(frozen=True)
+class Skipped:
+    name: str  # of a file that counts for nothing
+    reason: str
+    stranger: Stranger | None = None
+
+
+@dataclass(frozen=True)
 class Collected:
-    directory: str
+    directories: tuple[str, ...]
     runs: tuple[folder.Run, ...]
     pages: tuple[Page, ...]  # by host, rank and process
-    skipped: tuple[str, ...]  # one sentence per file that counts for nothing
+    skipped: tuple[Skipped, ...]
     others: tuple[tuple[str, folder.Run], ...] = ()  # ranks that were started otherwise than the first of their run
 
 
-def collect(directory: str, waiting_room: str = WAITING_ROOM) -> Collected:
+def collect(*directories: str, waiting_room: str = WAITING_ROOM) -> Collected:
     """Raises OverlapError where there is no such folder."""
-    listed(directory)
-    runs = tuple(folder.runs(directory))
-    skipped = list(_fetch(directory, {run.id for run in runs}, waiting_room))
-    pages = []
+    runs: dict[str, folder.Run] = {}
+    others: list[tuple[str, folder.Run]] = []
+    skipped: list[Skipped] = []
+    pages: dict[tuple[object, ...], Page] = {}
+    for directory in directories:
+        names = listed(directory)
+        for run in folder.runs(directory, names):
+            first = runs.setdefault(run.id, run)
+            if not folder.alike(first, run):
+                others.append((run.host or directory, run))
+        others += folder.others(directory, names)
+    for directory in directories:
+        skipped += _fetch(directory, set(runs), waiting_room)
+        for page in _pages(directory, skipped):
+            # The same one may have been copied twice, the second time later.
+            key = page.host, page.pid, page.start, page.run
+            if key not in pages or page.launches >= pages[key].launches:
+                pages[key] = page
+    return Collected(
+        directories,
+        tuple(sorted(runs.values(), key=lambda run: (run.started, run.id))),
+        tuple(sorted(pages.values(), key=_place)),
+        tuple(skipped),
+        tuple(others),
+    )
+
+
+def _place(page: Page) -> tuple[object, ...]:
+    return page.host, -1 if page.rank is None else page.rank, page.start, page.pid
+
+
+def _pages(directory: str, skipped: list[Skipped]) -> Iterator[Page]:
     for name in listed(directory):
         if name.endswith(".page"):
             try:
-                pages.append(read_page(os.path.join(directory, name)))
+                yield read_page(os.path.join(directory, name))
+            except OtherLayout as error:
+                skipped.append(Skipped(name, str(error), error.stranger))
             except Unreadable as error:
-                skipped.append(f"{name} was passed over: {error}")
-    pages.sort(key=lambda page: (page.host, -1 if page.rank is None else page.rank, page.start, page.pid))
-    return Collected(directory, runs, tuple(pages), tuple(skipped), tuple(folder.others(directory)))
+                skipped.append(Skipped(name, str(error)))
 
 
 def listed(directory: str) -> list[str]:
@@ -50,23 +89,33 @@ def listed(directory: str) -> list[str]:
         raise OverlapError(f"the report folder {directory} cannot be read: {error.strerror}") from error
 
 
-def _fetch(directory: str, runs: set[str], waiting_room: str) -> Iterator[str]:
-    """Copies the pages of these runs that wait on this machine; what cannot be copied is said."""
+def _fetch(directory: str, runs: set[str], waiting_room: str) -> Iterator[Skipped]:
+    """Copies the pages that wait on this machine for this folder: those of its runs, and those that name it. What
+    cannot be copied is said."""
     try:
-        names = sorted(os.listdir(waiting_room)) if runs else []
+        names = sorted(os.listdir(waiting_room))
     except OSError:
         return
     for name in names:
         match = _WAITING.match(name)
-        if match and match["run"] in runs:
-            try:
-                # Everybody may write there: only our own files are believed.
-                data = read(os.path.join(waiting_room, name), _LARGEST, own=True)
+        if not match:
+            continue
+        try:
+            # Everybody may write there: only our own files are believed.
+            path = os.path.join(waiting_room, name)
+            data = read(path, _LARGEST, own=True)
+            if match["run"] in runs or _names(path, directory):
                 _replace(os.path.join(directory, match["name"]), data)
-            except Unreadable as error:
-                yield f"{name} in {waiting_room} was passed over: {error}"
-            except OSError as error:
-                yield f"{name} in {waiting_room} could not be copied: {error.strerror}"
+        except Unreadable as error:
+            if match["run"] in runs:
+                yield Skipped(f"{name} in {waiting_room}", str(error))
+        except OSError as error:
+            yield Skipped(f"{name} in {waiting_room}", f"it could not be copied: {error.strerror}")
+
+
+def _names(path: str, directory: str) -> bool:
+    """Whether a page was made for this folder."""
+    return os.path.realpath(read_page(path, own=True).directory) == os.path.realpath(directory)
 
 
 def _replace(target: str, data: bytes) -> None:
@@ -81,11 +130,12 @@ def _replace(target: str, data: bytes) -> None:
         raise
 
 
-def traces(directory: str) -> Iterator[tuple[str, Trace | Unreadable]]:
-    """The traces of a folder, one after the other: each may be large."""
-    for name in listed(directory):
-        if name.endswith(".trace"):
-            try:
-                yield name, read_trace(os.path.join(directory, name))
-            except Unreadable as error:
-                yield name, error
+def traces(directories: Sequence[str]) -> Iterator[tuple[str, Trace | Unreadable]]:
+    """The traces of the folders, one after the other: each may be large."""
+    for directory in directories:
+        for name in listed(directory):
+            if name.endswith(".trace"):
+                try:
+                    yield name, read_trace(os.path.join(directory, name))
+                except Unreadable as error:
+                    yield name, error

@@ -3,95 +3,169 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
-from pyshim.launch.folder import Run
-from pyshim.report.collect import Collected
+from pyshim.launch.folder import setting, under
+from pyshim.report.collect import Collected, Skipped
+from pyshim.report.steps import Step, steps
 from pyshim.report.summary import policy_of
-from pyshim.stats.page import Page
+from pyshim.report.who import ranks, some, which, who
+from pyshim.stats.page import Page, Stranger
 
-_SHOWN = 3
+_ANSWERS = 4
 
 
 def findings(collected: Collected) -> list[str]:
-    return [
-        *collected.skipped,
-        *_unseen(collected),
-        *_ranks(collected),
-        *_started(collected),
-        *_differing(collected),
-        *_losses(collected),
-    ]
+    every = steps(collected)
+    said = [*skipped(collected), *_unseen(collected), *_started(collected)]
+    for step in every:
+        title = f"{step.title}: " if len(every) > 1 else ""
+        said += [title + sentence for finding in BY_STEP for sentence in finding(step)]
+    return [*said, *_idle(collected), *_losses(collected)]
+
+
+def skipped(collected: Collected) -> Iterator[str]:
+    """What the files say that count for nothing."""
+    by_reason: dict[str, list[Skipped]] = defaultdict(list)
+    for file in collected.skipped:
+        by_reason[file.reason].append(file)
+    for reason, files in by_reason.items():
+        strangers = [file.stranger for file in files if file.stranger]
+        whose = f": {who(strangers)}. Install one version on every host" if strangers else ""
+        names = some([file.name for file in files])
+        yield f"{names} {'were' if len(files) > 1 else 'was'} passed over: {reason}{whose}"
 
 
 def _unseen(collected: Collected) -> Iterator[str]:
     blind = [page for page in collected.pages if page.opened_gpu and not page.launches and not page.graph_launches]
     if blind:
         yield (
-            f"{_listed(blind)} opened a GPU, and no launch was seen: either nothing was launched, "
+            f"{which(blind)} opened a GPU, and no launch was seen: either nothing was launched, "
             "or the launches go a way that a preloaded library does not see (static, dlmopen, RTLD_DEEPBIND)"
         )
-
-
-def _ranks(collected: Collected) -> Iterator[str]:
-    """Every rank may have been started by an overlap-run of its own: then their runs are one."""
-    together: dict[tuple[int | None, tuple[str, ...]], set[str]] = defaultdict(set)
-    for run in collected.runs:
-        together[run.expected_world_size, tuple(run.command or ())].add(run.id)
-    for (expected, _), ids in together.items():
-        pages = [page for page in collected.pages if page.run in ids]
-        seen = {page.rank for page in pages if page.rank is not None}
-        if expected and pages and seen and len(seen) < expected:
-            missing = sorted(set(range(expected)) - seen)
-            some = ", ".join(map(str, missing[:8])) + (", ..." if len(missing) > 8 else "")
-            yield (
-                f"{len(seen)} of {expected} ranks left a page; missing: {some}. "
-                "They ran without the library, or used no GPU"
-            )
 
 
 def _started(collected: Collected) -> Iterator[str]:
     """Ranks that were given other variables may hang: each works out for itself what the others will do."""
     first = {run.id: run for run in collected.runs}
-    for who, run in collected.others:
+    found: dict[str, list[str]] = defaultdict(list)
+    for who_else, run in collected.others:
         usual = first.get(run.id, run)
         if run.environment != usual.environment:
-            yield f"{who} set for the program {_set(run)}; the rank that came first {_set(usual)}"
-        elif _under(run) != _under(usual):
-            yield f"{who} was started under {_under(run)}; the rank that came first under {_under(usual)}"
+            found[f"set for the program {setting(run)}; the rank that came first {setting(usual)}"].append(who_else)
+        elif under(run) != under(usual):
+            found[f"started under {under(run)}; the rank that came first under {under(usual)}"].append(who_else)
+    for difference, names in found.items():
+        was = "" if difference.startswith("set ") else "were " if len(names) > 1 else "was "
+        yield f"{some(names)} {was}{difference}"
 
 
-def _set(run: Run) -> str:
-    return ", ".join(f"{name}={value}" for name, value in sorted(run.environment.items())) or "nothing"
+def _missing(step: Step) -> Iterator[str]:
+    if step.missing:
+        yield (
+            f"{len(step.ranks)} of {step.world} ranks left a page ({who(_ranked(step))}); missing: "
+            f"{ranks(step.missing)}. They ran without the library, or used no GPU: look whether LD_PRELOAD, and the "
+            "file that it names, reach every rank (`overlap doctor` on its host)"
+        )
 
 
-def _under(run: Run) -> str:
-    policies = ", ".join(f"{policy.get('name')} ({policy.get('hash')})" for policy in run.policies)
-    return f"{policies or 'no policy'}, overlap-run {run.overlap_run}"
+def _ranked(step: Step) -> list[Page | Stranger]:
+    return [process for process in step.processes if process.rank is not None]
 
 
-def _differing(collected: Collected) -> Iterator[str]:
-    by_gpu: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for page in collected.pages:
-        for device in page.devices:
-            by_gpu[device.name][device.policy or "none"] += 1
-    for gpu, policies in sorted(by_gpu.items()):
-        if len(policies) > 1:
-            counts = ", ".join(f"{name} ({count})" for name, count in sorted(policies.items()))
-            yield f"processes used {gpu} under different policies: {counts}"
+def _versions(step: Step) -> Iterator[str]:
+    by_version = _by(step, lambda page: page.library)
+    if len(by_version) > 1:
+        yield (
+            f"the version of the library differs: {_answers(by_version)}. Install one version on every host: what one "
+            "rank does the others may wait for"
+        )
+
+
+def _tables(step: Step) -> Iterator[str]:
+    by_table = _by(step, lambda page: page.table or "none")
+    if len(by_table) > 1:
+        named = {f"{_policies(pages)} (table {table})": pages for table, pages in by_table.items()}
+        yield (
+            f"the policy differs: {_answers(named)}. Choose it in one place: overlap-run, a module, or the site's "
+            "TaskProlog or SPANK plugin"
+        )
+
+
+def _by(step: Step, answer: Callable[[Page], str]) -> dict[str, list[Page]]:
+    answers: dict[str, list[Page]] = defaultdict(list)
+    for page in step.pages:
+        answers[answer(page)].append(page)
+    return answers
+
+
+def _answers(answers: dict[str, list[Page]]) -> str:
+    usual = sorted(answers.items(), key=lambda item: (-len(item[1]), item[0]))
+    words = [f"{answer} for {who(pages)}" for answer, pages in usual[:_ANSWERS]]
+    more = len(usual) - len(words)
+    return "; ".join([*words, *([f"{more} more"] if more else [])])
+
+
+def _policies(pages: Sequence[Page]) -> str:
+    names = dict.fromkeys(device.policy or "no policy" for page in pages for device in page.devices)
+    return some(names) if names else "unknown"
+
+
+def _twice(step: Step) -> Iterator[str]:
+    """Where nobody gave the run a name it cannot be told whether these are one job."""
+    found = twice(step)
+    if found and not step.id:
+        yield (
+            f"{_seen(found)}: two jobs in one folder, or one started again. Give each a folder, or an OVERLAP_RUN_ID, "
+            "of its own"
+        )
+
+
+def twice(step: Step) -> dict[int, list[Page]]:
+    """Ranks that several processes claim, none of which started another: children inherit the rank."""
+    by_rank: dict[int, list[Page]] = defaultdict(list)
+    for page in step.pages:
+        if page.rank is not None and not page.forked:
+            by_rank[page.rank].append(page)
+    result = {}
+    for rank, pages in by_rank.items():
+        if len(pages) > 1:
+            families = {(page.host, page.pid) for page in pages}
+            heads = {(page.host, page.pid, page.parent) for page in pages if (page.host, page.parent) not in families}
+            # Two children of one process, which is the rank itself and uses no GPU.
+            if len({(host, parent) for host, _, parent in heads}) > 1:
+                result[rank] = pages
+    return result
+
+
+def _seen(found: dict[int, list[Page]]) -> str:
+    first = min(found)
+    return f"{ranks(sorted(found))} {'were' if len(found) > 1 else 'was'} seen more than once ({which(found[first])})"
+
+
+BY_STEP = (_missing, _versions, _tables, _twice)
+
+
+def _idle(collected: Collected) -> Iterator[str]:
     idle = [page for page in collected.pages if page.devices and policy_of(page, collected) is None]
     if idle:
         names = sorted({page.devices[0].name for page in idle})
-        yield f"no policy is for {', '.join(names)}: {_listed(idle)} only counted"
+        yield f"no policy is for {', '.join(names)}: {which(idle)} only counted"
+
+
+def _losses(collected: Collected) -> Iterator[str]:
+    dropped = sum(page.trace_dropped for page in collected.pages)
+    if dropped:
+        yield f"{dropped:,} launches are missing in the traces: a process keeps 64 MiB, or the disk was full"
 
 
 def remarks(collected: Collected) -> list[str]:
-    """About the program, and not wrong: nothing that we could do overlaps what the program puts in a row."""
+    """About the program, and nothing that was done wrong here."""
     total = sum(page.communication for page in collected.pages)
     same = sum(page.communication_same_stream for page in collected.pages)
     waited = sum(page.communication_waited_for for page in collected.pages)
     unhurried = sum(page.communication_unhurried for page in collected.pages)
-    said = []
+    said = list(_ends(collected))
     if same:
         said.append(
             f"same stream: {same:,} of {total:,} communication launches could not overlap anything that their thread "
@@ -112,13 +186,12 @@ def remarks(collected: Collected) -> list[str]:
     return said
 
 
-def _losses(collected: Collected) -> Iterator[str]:
-    dropped = sum(page.trace_dropped for page in collected.pages)
-    if dropped:
-        yield f"{dropped:,} launches are missing in the traces: a process keeps 64 MiB, or the disk was full"
-
-
-def _listed(pages: list[Page]) -> str:
-    some = ", ".join(f"{page.host}:{page.pid}" for page in pages[:_SHOWN])
-    more = f" and {len(pages) - _SHOWN} more" if len(pages) > _SHOWN else ""
-    return f"{'processes' if len(pages) > 1 else 'process'} {some}{more}"
+def _ends(collected: Collected) -> Iterator[str]:
+    # A forked child ends by _exit as a rule.
+    unfinished = [page for page in collected.pages if not page.ended and not page.forked]
+    if unfinished:
+        yield f"{who(unfinished)} did not end by itself: killed, or still running"
+    for step in steps(collected):
+        found = twice(step)
+        if found and step.id:
+            yield f"{_seen(found)} in {step.title}: started again, or several programs in a row"

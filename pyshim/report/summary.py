@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from pyshim.report.collect import Collected
+from pyshim.report.steps import Step, steps
 from pyshim.stats.page import Page
 
 COUNTERS = (
@@ -49,8 +50,20 @@ def as_json(collected: Collected, findings: list[str], remarks: Sequence[str] = 
         "processes": [_process(page, collected) for page in collected.pages],
         "totals": totals(collected.pages),
         "runs": [run._asdict() for run in collected.runs],
+        "steps": [_step(step) for step in steps(collected)],
         "findings": findings,
         "remarks": list(remarks),
+    }
+
+
+def _step(step: Step) -> dict[str, Any]:
+    return {
+        "id": step.id,
+        "runs": [run.id for run in step.runs],
+        "world": step.world,
+        "ranks": len(step.ranks),
+        "missing": step.missing,
+        "processes": len(step.pages),
     }
 
 

@@ -5,24 +5,53 @@ from __future__ import annotations
 import shlex
 import time
 from collections import Counter
+from collections.abc import Iterator
 
 from pyshim import _native
 from pyshim.launch.folder import Run
+from pyshim.report import many
 from pyshim.report.collect import Collected
+from pyshim.report.steps import Step, steps
 from pyshim.report.summary import policy_of, totals
+from pyshim.report.who import ranks, some
 from pyshim.stats.page import Page, names
 
 Rows = list[list[str]]
+_STEPS = 6
+_REASONS = 10  # of many processes: their report is one screen
 
 
-def headline(run: Run) -> str:
+def runs(collected: Collected) -> Iterator[str]:
+    """What was started, and of more than one process, who they are."""
+    every = steps(collected)
+    for step in every[:_STEPS]:
+        if step.runs:
+            also = f" (and {len(step.runs) - 1:,} more of its ranks)" if len(step.runs) > 1 else ""
+            yield _headline(step.runs[0]) + also
+        if step.runs and _variables(step.runs[0]):
+            yield _variables(step.runs[0])
+        if len(step.pages) > 1:
+            yield f"{step.title}: {_members(step)}"
+    if len(every) > _STEPS:
+        yield f"{len(every) - _STEPS:,} more runs are in this report: --json has all"
+
+
+def _members(step: Step) -> str:
+    hosts = sorted({page.host for page in step.pages})
+    where = f"{len(hosts):,} hosts, {hosts[0]} to {hosts[-1]}" if len(hosts) > 4 else some(hosts)
+    known = sorted(step.ranks)
+    of = f"; {ranks(known)}" + (f" of {step.world:,}" if step.world else "") if known else ""
+    return f"{len(step.pages):,} processes on {where}{of}"
+
+
+def _headline(run: Run) -> str:
     began = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.started))
     command = shlex.join(run.command) if run.command else "environment only"
     simulated = f" on a simulated GPU ({run.simulate})" if run.simulate else ""
     return f"run {run.id}, {began}{simulated}: {command}"
 
 
-def variables(run: Run) -> str:
+def _variables(run: Run) -> str:
     """What its policies set, or the empty string."""
     values = ", ".join(f"{name}={value}" for name, value in run.environment.items())
     return f"run {run.id} set for the program: {values}" if values else ""
@@ -32,13 +61,13 @@ def devices(collected: Collected) -> list[str]:
     """One line per kind of GPU and policy."""
     counts = Counter((device.name, device.policy) for page in collected.pages for device in page.devices)
     return [
-        f"{name}: {'policy ' + policy if policy else 'no policy, only counted'}, opened {count} x"
+        f"{name}: {'policy ' + policy if policy else 'no policy, only counted'}, opened {count:,} x"
         for (name, policy), count in sorted(counts.items(), key=str)
     ]
 
 
 def processes(collected: Collected) -> Rows:
-    rows = [_row(page, collected) for page in collected.pages]
+    rows = [row(page, collected) for page in collected.pages]
     if len(rows) > 1:
         total = totals(collected.pages)
         counts = [f"{total[name]:,}" for name in ("launches", "shaped", "communication", "raised", "refused")]
@@ -46,17 +75,18 @@ def processes(collected: Collected) -> Rows:
     return rows
 
 
-def _row(page: Page, collected: Collected) -> list[str]:
+def row(page: Page, collected: Collected) -> list[str]:
     return [
         f"{page.host}:{page.pid}",
         "-" if page.rank is None else str(page.rank),
-        page.program.rpartition("/")[2] + (" (forked)" if page.forked else ""),
+        many.program(page),
         policy_of(page, collected) or "-",
         *(f"{count:,}" for count in (page.launches, page.shaped, page.communication, page.raised, page.refused)),
     ]
 
 
 def reasons(collected: Collected) -> Rows:
+    """Of many processes the commonest."""
     total = totals(collected.pages)
     library = _native.library()
     sentences = {
@@ -64,10 +94,14 @@ def reasons(collected: Collected) -> Rows:
         for index, name in enumerate(names(library.overlap_reason_name))
     }
     counted = sorted(total["reasons"].items(), key=lambda item: (-item[1], item[0]))
-    return [
+    shown = counted if len(collected.pages) <= many.FEW else counted[:_REASONS]
+    rows = [
         [f"{count:,}", f"{100 * count / total['launches']:.1f} %", name, sentences.get(name, "")]
-        for name, count in counted
+        for name, count in shown
     ]
+    rest = sum(count for _, count in counted[len(shown) :])
+    more = [f"{rest:,}", f"{100 * rest / total['launches']:.1f} %", f"{len(counted) - len(shown)} more", ""]
+    return rows + ([more] if rest else [])
 
 
 def ways(collected: Collected) -> Rows:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +12,9 @@ from pyshim import _native
 from pyshim.stats.file import Unreadable, read
 
 _VALID = 2  # overlap_device.state
-_WRAP = 1 << 64
+# struct overlap_page down to `host`, which keeps its place in every version: magic, version, size, flags, pid, parent,
+# rank, world, start, run, host
+_HEAD = struct.Struct("<6IiIQ32s64s")
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,9 @@ class Page:
     world: int | None
     run: str
     program: str
+    directory: str  # of the report, as the process knew it
+    library: str  # version of the preloaded library
+    table: str | None  # checksum of the policy table: 8 hexadecimal digits
     start: int  # nanoseconds since 1970
     opened_gpu: bool
     forked: bool
@@ -51,8 +58,43 @@ class Page:
     reasons: dict[str, int]  # those that occurred
 
 
+@dataclass(frozen=True)
+class Stranger:
+    """Whose page it is that another version of the library wrote."""
+
+    host: str
+    pid: int
+    rank: int | None
+    world: int | None
+    run: str
+
+
+class OtherLayout(Unreadable):
+    def __init__(self, version: int, stranger: Stranger) -> None:
+        super().__init__(f"written by another version of the library (layout {version})")
+        self.stranger = stranger
+
+
+@dataclass(frozen=True)
+class _Names:
+    ways: list[str]
+    reasons: list[str]
+    shapes: list[int]  # indices of the reasons under which launches were changed
+
+
+@functools.cache
+def _known() -> _Names:
+    library = _native.library()
+    reasons = names(library.overlap_reason_name)
+    return _Names(
+        names(library.overlap_way_name),
+        reasons,
+        [index for index in range(len(reasons)) if library.overlap_reason_shapes(index)],
+    )
+
+
 def read_page(path: str, own: bool = False) -> Page:
-    """Raises Unreadable for what is not a whole page of this version."""
+    """Raises Unreadable for what is not a whole page of this version, OtherLayout for one of another version."""
     library = _native.library()
     size = _native.ffi.sizeof("struct overlap_page")
     data = read(path, size, own)
@@ -64,27 +106,24 @@ def read_page(path: str, own: bool = False) -> Page:
     if magic != library.OVERLAP_PAGE_MAGIC:
         raise Unreadable("not a page of ours")
     if version != library.OVERLAP_ABI_VERSION:
-        raise Unreadable(f"written by another version of the library (layout {version})")
+        raise OtherLayout(version, _stranger(data.ljust(_HEAD.size, b"\0")))
     if stated != size or len(data) != size:
         raise Unreadable("truncated")
     # A copy of its own: cffi looks at these bytes as at the struct.
     return _page(_native.ffi.from_buffer("struct overlap_page *", data), library)
 
 
+def _stranger(data: bytes) -> Stranger:
+    _, _, _, _, pid, _, rank, world, _, run, host = _HEAD.unpack_from(data)
+    return Stranger(_string(host), pid, rank if rank >= 0 else None, world or None, _string(run))
+
+
 def _page(page: Any, library: Any) -> Page:
-    ways, reasons = names(library.overlap_way_name), names(library.overlap_reason_name)
-    by_way = [0] * library.OVERLAP_WAYS
-    by_reason = [0] * library.OVERLAP_REASONS
-    counters = [0] * library.OVERLAP_COUNTERS
-    for shard in page.shards:
-        for way, row in enumerate(_numbers(shard.launches[index]) for index in range(len(by_way))):
-            by_way[way] += sum(row)
-            by_reason = [total + count for total, count in zip(by_reason, row)]
-        counters = [total + count for total, count in zip(counters, _numbers(shard.counters))]
-    # A launch may be moved to another reason by another thread: a cell may be negative, its sum over the shards is not.
-    by_way = [count % _WRAP for count in by_way]
-    by_reason = [count % _WRAP for count in by_reason]
-    counters = [count % _WRAP for count in counters]
+    known = _known()
+    totals = _native.ffi.new("struct overlap_totals *")
+    library.overlap_page_totals(page, totals)
+    by_way, by_reason, counters = list(totals.ways), list(totals.reasons), list(totals.counters)
+    # Not modulo 2^64: a launch that another thread has moved makes a cell negative, its sum over the shards never is.
     if sum(by_way) != sum(by_reason):
         raise Unreadable("damaged: its counts do not add up")
     return Page(
@@ -95,13 +134,16 @@ def _page(page: Any, library: Any) -> Page:
         world=page.world or None,
         run=_text(page.run),
         program=_text(page.program),
+        directory=_text(page.directory),
+        library=_text(page.library),
+        table=f"{page.table:08x}" if page.table else None,
         start=page.start,
         opened_gpu=bool(page.flags & library.OVERLAP_PAGE_OPENED_GPU),
         forked=bool(page.flags & library.OVERLAP_PAGE_FORKED),
         ended=bool(page.flags & library.OVERLAP_PAGE_ENDED),
         devices=tuple(_device(device) for device in page.devices if device.state == _VALID),
         launches=sum(by_way),
-        shaped=sum(count for index, count in enumerate(by_reason) if library.overlap_reason_shapes(index)),
+        shaped=sum(by_reason[index] for index in known.shapes),
         communication=counters[library.OVERLAP_COUNTER_COMMUNICATION],
         raised=counters[library.OVERLAP_COUNTER_RAISED],
         refused=counters[library.OVERLAP_COUNTER_REFUSED],
@@ -111,8 +153,8 @@ def _page(page: Any, library: Any) -> Page:
         communication_same_stream=counters[library.OVERLAP_COUNTER_SAME_STREAM],
         communication_waited_for=counters[library.OVERLAP_COUNTER_WAITED_FOR],
         communication_unhurried=counters[library.OVERLAP_COUNTER_UNHURRIED],
-        entry_points=_named(by_way, ways, "way", keep=len(ways)),
-        reasons=_named(by_reason, reasons, "reason"),
+        entry_points=_named(by_way, known.ways, "way", keep=len(known.ways)),
+        reasons=_named(by_reason, known.reasons, "reason"),
     )
 
 
@@ -130,10 +172,6 @@ def _named(counts: list[int], known: list[str], what: str, keep: int = 0) -> dic
     return {label[index]: count for index, count in enumerate(counts) if count or index < keep}
 
 
-def _numbers(array: Any) -> list[int]:
-    return memoryview(_native.ffi.buffer(array)).cast("B").cast("Q").tolist()
-
-
 def _device(device: Any) -> Device:
     uuid = bytes(device.uuid).hex()
     parts = (uuid[:8], uuid[8:12], uuid[12:16], uuid[16:20], uuid[20:])
@@ -147,4 +185,8 @@ def _device(device: Any) -> Device:
 
 
 def _text(array: Any) -> str:
-    return bytes(_native.ffi.buffer(array)).split(b"\0", 1)[0].decode("utf-8", "replace")
+    return _string(bytes(_native.ffi.buffer(array)))
+
+
+def _string(data: bytes) -> str:
+    return data.split(b"\0", 1)[0].decode("utf-8", "replace")

@@ -210,15 +210,6 @@ static inline void overlap_add_own(uint64_t *counter, uint64_t value) {
  * atomically. */
 void overlap_shard_add(const struct overlap_page *page, struct overlap_shard *shard, uint64_t *counter);
 
-/* Sums over shards. */
-struct overlap_totals {
-    uint64_t launches;
-    uint64_t shaped;
-    uint64_t reasons[OVERLAP_REASONS];
-    uint64_t counters[OVERLAP_COUNTERS];
-};
-void overlap_page_totals(const struct overlap_page *page, struct overlap_totals *totals);
-
 /* ---- Code objects of AMD ---- */
 
 /* A kernel: its name, of so many bytes and no more, and the vector registers of a wave, accumulation registers included. */

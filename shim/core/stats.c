@@ -61,17 +61,15 @@ void overlap_shard_add(const struct overlap_page *page, struct overlap_shard *sh
         overlap_add_own(counter, 1);
 }
 
-void overlap_page_totals(const struct overlap_page *page, struct overlap_totals *totals) {
+OVERLAP_EXPORT void overlap_page_totals(const struct overlap_page *page, struct overlap_totals *totals) {
     memset(totals, 0, sizeof *totals);
     for (int s = 0; s < OVERLAP_SHARDS; s++) {
         const struct overlap_shard *shard = &page->shards[s];
         for (int way = 0; way < OVERLAP_WAYS; way++) {
             for (uint32_t reason = 0; reason < OVERLAP_REASONS; reason++) {
                 uint64_t count = __atomic_load_n(&shard->launches[way][reason], __ATOMIC_RELAXED);
-                totals->launches += count;
+                totals->ways[way] += count;
                 totals->reasons[reason] += count;
-                if (overlap_reason_shapes(reason))
-                    totals->shaped += count;
             }
         }
         for (int i = 0; i < OVERLAP_COUNTERS; i++)
@@ -82,8 +80,13 @@ void overlap_page_totals(const struct overlap_page *page, struct overlap_totals 
 void overlap_page_summary(const struct overlap_page *page, const char *directory, char *line, uint64_t size) {
     struct overlap_totals totals;
     overlap_page_totals(page, &totals);
+    uint64_t launches = 0, shaped = 0;
+    for (uint32_t i = 0; i < OVERLAP_REASONS; i++) {
+        launches += totals.reasons[i];
+        shaped += overlap_reason_shapes(i) ? totals.reasons[i] : 0;
+    }
     struct overlap_text text = overlap_text_in(line, size);
-    if (totals.launches == 0) {
+    if (launches == 0) {
         overlap_text_add(
             &text,
             "this process opened a GPU, but no kernel launch was seen: it launched none, or it reaches the driver "
@@ -94,9 +97,9 @@ void overlap_page_summary(const struct overlap_page *page, const char *directory
             if (!reasons[i].shapes && i != OVERLAP_REASON_communication && totals.reasons[i] &&
                 (commonest == OVERLAP_REASON_COUNT || totals.reasons[i] > totals.reasons[commonest]))
                 commonest = i;
-        overlap_text_number(&text, totals.launches, true);
-        overlap_text_add(&text, totals.launches == 1 ? " launch: " : " launches: ");
-        overlap_text_number(&text, totals.shaped, true);
+        overlap_text_number(&text, launches, true);
+        overlap_text_add(&text, launches == 1 ? " launch: " : " launches: ");
+        overlap_text_number(&text, shaped, true);
         overlap_text_add(&text, " shaped, ");
         overlap_text_number(&text, totals.counters[OVERLAP_COUNTER_RAISED], true);
         overlap_text_add(&text, " of ");

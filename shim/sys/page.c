@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "../text.h"
+#include "../version.h"
 #include "private.h"
 
 extern char *program_invocation_name __attribute__((weak));
@@ -153,6 +154,8 @@ static void describe(struct overlap_page *page, const struct overlap_settings *s
     page->start = (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
     copy_text(page->run, sizeof page->run, settings->run);
     copy_text(page->directory, sizeof page->directory, settings->directory);
+    copy_text(page->library, sizeof page->library, OVERLAP_VERSION);
+    page->table = ((const struct overlap_table *)settings->table)->checksum;
     if (&program_invocation_name && program_invocation_name)
         copy_text(page->program, sizeof page->program, program_invocation_name);
     gethostname((char *)page->host, sizeof page->host - 1);

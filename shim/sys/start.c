@@ -71,15 +71,18 @@ static int64_t number(const char *text) {
     return value > INT32_MAX ? -1 : value;
 }
 
-/* The first of the launchers' variables that holds a number. The same lists, in the same order, are in
- * pyshim/launch/rank.py. */
-static int64_t first_number(const char *const *names) {
-    for (; *names; names++) {
-        int64_t value = number(overlap_variable(*names));
-        if (value >= 0)
-            return value;
+static void find_rank(struct overlap_settings *settings) {
+    static const char *const launchers[][2] = {
+#define RANK(rank, world) {rank, world},
+#include "rank.def"
+#undef RANK
+    };
+    settings->rank = -1;
+    for (size_t i = 0; i < sizeof launchers / sizeof *launchers && settings->rank < 0; i++) {
+        settings->rank = (int32_t)number(overlap_variable(launchers[i][0]));
+        int64_t world = settings->rank < 0 ? 0 : number(overlap_variable(launchers[i][1]));
+        settings->world = world > 0 ? (uint32_t)world : 0;
     }
-    return -1;
 }
 
 static int digit_of(char c) {
@@ -101,6 +104,24 @@ static void decode_path(const char *text, char *out, size_t size) {
         }
     }
     out[at] = 0;
+}
+
+/* The report's folder, absolute: who sets the variable by hand may write a relative path, and the program may go
+ * elsewhere. "" where it does not fit. */
+static void find_directory(const char *text, char *out, size_t size) {
+    decode_path(text, out, size);
+    size_t length = strlen(out);
+    if (!length || out[0] == '/')
+        return;
+    char here[512];
+    size_t before = getcwd(here, sizeof here) ? strlen(here) : sizeof here;
+    if (before + 1 + length >= size) {
+        out[0] = 0;
+        return;
+    }
+    memmove(out + before + 1, out, length + 1);
+    memcpy(out, here, before);
+    out[before] = '/';
 }
 
 static int value_of(char c) {
@@ -143,7 +164,7 @@ static bool copy(const struct variables *found) {
     memcpy(text, found->table, length);
     overlap_start.text = text;
     overlap_start.length = length;
-    decode_path(found->report ? found->report : "", overlap_start.directory, sizeof overlap_start.directory);
+    find_directory(found->report ? found->report : "", overlap_start.directory, sizeof overlap_start.directory);
     decode_path(found->run_id ? found->run_id : "", overlap_start.run, sizeof overlap_start.run);
     int64_t launcher = number(found->launcher_pid);
     overlap_start.settings = (struct overlap_settings){
@@ -170,11 +191,7 @@ static void decode_table(void) {
         overlap_say("the policy in OVERLAP_TABLE is ignored: ", wrong, ": nothing is done here");
         return;
     }
-    int64_t world =
-        first_number((const char *const[]){"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", NULL});
-    overlap_start.settings.rank = (int32_t)first_number(
-        (const char *const[]){"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", NULL});
-    overlap_start.settings.world = world > 0 ? (uint32_t)world : 0;
+    find_rank(&overlap_start.settings);
     overlap_start.settings.table = overlap_start.text;
     /* Not before: it allocates, and a process without a driver has nothing that a child must not inherit. */
     if (__register_atfork)

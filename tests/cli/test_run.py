@@ -105,7 +105,7 @@ def test_a_report_has_a_folder_a_run_and_an_absolute_path(overlap_run, driver, t
 
 def test_the_ranks_of_a_step_share_one_run(overlap_run, driver, tmp_path):
     for rank in "01":
-        step = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": rank, "SLURM_NTASKS": "2"}
+        step = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": rank, "SLURM_STEP_NUM_TASKS": "2"}
         assert overlap_run("--report", str(tmp_path / "r"), "true", env={**driver, **step}).returncode == 0
     (run,) = (tmp_path / "r").iterdir()
     assert json.loads(run.read_text())["expected_world_size"] == 2

@@ -55,10 +55,14 @@ int main(int argc, char **argv) {
         pthread_join(threads[i % AT_ONCE], NULL);
     struct overlap_totals totals;
     overlap_page_totals(&page, &totals);
-    uint64_t counted = 0;
+    uint64_t launches = 0, ways = 0, counted = 0;
+    for (int i = 0; i < OVERLAP_REASONS; i++)
+        launches += totals.reasons[i];
+    for (int i = 0; i < OVERLAP_WAYS; i++)
+        ways += totals.ways[i];
     for (int i = 0; i < OVERLAP_COUNTERS; i++)
         counted += totals.counters[i];
-    printf("%lld %llu %llu %llu\n", (long long)total * counts, (unsigned long long)totals.launches,
+    printf("%lld %llu %llu %llu\n", (long long)total * counts, (unsigned long long)(ways == launches ? launches : 0),
            (unsigned long long)counted, (unsigned long long)shared_claims);
     return 0;
 }

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from pyshim.launch import rank
@@ -24,16 +27,55 @@ def test_rank(environment: dict[str, str], expected: int) -> None:
     assert rank.rank(environment) == expected
 
 
-def test_world_size_of_zero_is_unknown() -> None:
-    assert rank.world_size({"WORLD_SIZE": "0"}) is None
-    assert rank.world_size({"SLURM_NTASKS": "16"}) == 16
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        pytest.param({"RANK": "0", "WORLD_SIZE": "0"}, None, id="zero"),
+        pytest.param({"WORLD_SIZE": "4"}, None, id="without a rank"),
+        pytest.param({"RANK": "0", "WORLD_SIZE": "8", "SLURM_STEP_NUM_TASKS": "2"}, 8, id="torchrun inside srun"),
+        pytest.param({"RANK": "0", "SLURM_STEP_NUM_TASKS": "2"}, None, id="the number is another launcher's"),
+        pytest.param({"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "4"}, 4, id="mpirun"),
+        pytest.param({"PMIX_RANK": "0", "SLURM_STEP_NUM_TASKS": "2"}, 2, id="srun --mpi=pmix"),
+        pytest.param({"PMI_RANK": "0", "PMI_SIZE": "3"}, 3, id="pmi"),
+        pytest.param({"SLURM_PROCID": "0", "SLURM_NTASKS": "4", "SLURM_STEP_NUM_TASKS": "2"}, 2, id="srun"),
+        pytest.param({"SLURM_PROCID": "0", "SLURM_NTASKS": "4"}, None, id="a batch step is one process"),
+    ],
+)
+def test_world_size(environment: dict[str, str], expected: int) -> None:
+    assert rank.world_size(environment) == expected
+
+
+def test_the_library_goes_by_the_same_table() -> None:
+    """The preloaded library looks for itself: also where nobody has started overlap-run."""
+    text = (Path(__file__).parents[2] / "shim" / "sys" / "rank.def").read_text()
+    assert tuple(re.findall(r'^RANK\("(\w+)", "(\w+)"\)$', text, re.M)) == rank.LAUNCHERS
 
 
 def test_all_ranks_of_a_step_share_a_job_and_other_steps_do_not() -> None:
     def job(**more: str) -> str | None:
         return rank.job({"SLURM_JOB_ID": "1", "SLURM_STEP_ID": "0", "SLURM_PROCID": "0", **more})
 
-    assert job() == job(SLURM_PROCID="5")
-    assert len({job(), job(SLURM_STEP_ID="1"), job(SLURM_JOB_ID="2"), job(SLURM_RESTART_COUNT="1")}) == 4
+    assert job() == job(SLURM_PROCID="5") == job(PMIX_NAMESPACE="slurm.pmix.1.0", PMIX_RANK="5")
+    assert len({job(), job(SLURM_STEP_ID="1"), job(SLURM_JOB_ID="2"), job(PMIX_NAMESPACE="prterun-n0-1@1")}) == 4
     assert rank.job({"SLURM_JOB_ID": "1"}) is None
     assert rank.job({"RANK": "0"}) is None
+
+
+@pytest.mark.parametrize(
+    ("step", "digits"),
+    [
+        pytest.param({"SLURM_STEP_ID": "3"}, "000004d200000003", id="step"),
+        pytest.param({}, "000004d2fffffffb", id="batch script"),
+        pytest.param({"SLURM_STEP_ID": str((1 << 32) - 6)}, "000004d2fffffffa", id="interactive"),
+    ],
+)
+def test_of_slurm_it_is_what_the_prolog_says(step: dict[str, str], digits: str) -> None:
+    assert rank.job({"SLURM_JOB_ID": "1234", "SLURM_PROCID": "0", **step}) == digits
+
+
+def test_workers_of_one_torchrun_share_a_job() -> None:
+    def job(**more: str) -> str | None:
+        base = {"RANK": "0", "TORCHELASTIC_RUN_ID": "none", "MASTER_ADDR": "n0", "MASTER_PORT": "29500"}
+        return rank.job({**base, **more})
+
+    assert job() == job(RANK="5") != job(MASTER_PORT="29501")

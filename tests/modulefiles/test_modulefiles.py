@@ -131,11 +131,20 @@ def test_a_copy_that_is_preloaded_already_stays_alone(modules, site, tmp_path, n
     assert unloaded.environment == before.environment
 
 
-def test_what_is_set_already_stands_and_stays(modules, site):
-    env = {"OVERLAP_POLICY": "mi300x", "OVERLAP_TABLE": "outer", "TORCH_NCCL_HIGH_PRIORITY": "0"}
+@pytest.mark.parametrize("policy", ["mi300x", "none"])
+def test_a_policy_that_is_there_already_stands(modules, site, policy):
+    env = {"OVERLAP_POLICY": policy, "OVERLAP_TABLE": "outer"}
     before, loaded, unloaded = modules("true", LOAD, UNLOAD, env=env)
     quiet(loaded, unloaded)
     assert added(loaded, before) == {"LD_PRELOAD": f"{site}/lib/liboverlap.so"}
+    assert unloaded.environment == before.environment
+
+
+def test_a_variable_of_the_user_stands(modules, site):
+    env = {"OVERLAP_POLICY": "mi300x", "TORCH_NCCL_HIGH_PRIORITY": "0"}
+    before, loaded, unloaded = modules("true", LOAD, UNLOAD, env=env)
+    quiet(loaded, unloaded)
+    assert set(added(loaded, before)) == {"LD_PRELOAD", "OVERLAP_TABLE"}
     assert unloaded.environment == before.environment
 
 

@@ -1,8 +1,9 @@
-"""Pages and traces made by hand, as the library would leave them."""
+"""Pages and traces made by hand, as the library would leave them, and by the ranks of a real job."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,10 @@ import pytest
 
 from pyshim import _native
 from pyshim.stats.page import names
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools" / "bench"))
+
+import job
 
 RUN = "0123456789abcdef"
 Write = Callable[..., Path]
@@ -36,7 +41,7 @@ def write_page(report: Path, library: Any) -> Write:
         devices: tuple[tuple[str, str], ...] = (("NVIDIA H100 80GB HBM3", "h100"),),
         pid: int = 100,
         rank: int = -1,
-        flags: int = 1,
+        flags: int = 5,
         number: int = 0,
         path: Path | None = None,
         counters: dict[int, int] | None = None,
@@ -46,7 +51,7 @@ def write_page(report: Path, library: Any) -> Write:
         page.magic, page.version = library.OVERLAP_PAGE_MAGIC, library.OVERLAP_ABI_VERSION
         page.size = _native.ffi.sizeof(page[0])
         page.flags, page.pid, page.parent, page.rank = flags, pid, 1, rank
-        text = {"host": "node1", "run": RUN, "program": "/usr/bin/python3", **fields}
+        text = {"host": "node1", "run": RUN, "program": "/usr/bin/python3", "library": "0.1.0", "table": 0xAB, **fields}
         for name, value in text.items():
             if isinstance(value, str):
                 value = value.encode()
@@ -87,3 +92,31 @@ def record(library: Any) -> Callable[..., bytes]:
         return bytes(_native.ffi.buffer(made)) + kernel + caller + bytes(size - len(data))
 
     return make
+
+
+@pytest.fixture(scope="session")
+def rank_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a rank of a job is: a real process that launches."""
+    return job.build(tmp_path_factory.mktemp("rank"))
+
+
+@pytest.fixture
+def run_job(rank_program: Path, tmp_path: Path) -> Callable[..., Path]:
+    """run_job(otherwise, processes=4, per_host=2, **variables of all ranks): the folder with the pages of a job under a
+    prolog, that is, without overlap-run. otherwise: rank -> its variables."""
+    folder = tmp_path / "job"
+    folder.mkdir()
+
+    def run(
+        otherwise: Mapping[int, Mapping[str, str]] | None = None,
+        processes: int = 4,
+        per_host: int = 2,
+        report: Path = folder,
+        daemon: Sequence[str] = (),
+        **more: str,
+    ) -> Path:
+        report.mkdir(exist_ok=True)
+        job.run(rank_program, {**job.surroundings(report, per_host), **more}, processes, per_host, otherwise, daemon)
+        return report
+
+    return run

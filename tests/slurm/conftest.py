@@ -53,13 +53,3 @@ def installed(clean_environment: dict[str, str], library: object) -> Iterator[Pa
     subprocess.run(command, env=clean_environment, check=True, capture_output=True)
     yield folder / "overlap"
     shutil.rmtree(folder)
-
-
-@pytest.fixture
-def site(installed: Path, tmp_path: Path) -> Path:
-    """A copy that a test may change. Its files name its own library."""
-    folder = tmp_path / "overlap"
-    shutil.copytree(installed, folder)
-    for file in (folder / "env").iterdir():
-        file.write_text(file.read_text().replace(str(installed), str(folder)))
-    return folder

@@ -36,15 +36,18 @@ local function policy()
     return is_set(name) and name or "auto"
 end
 
--- Why the policy cannot be had here; nil if it can.
-local function obstacle(name, file)
+-- Why the library cannot be preloaded here; nil if it can.
+local function obstacle()
     local binary = io.open(library, "rb")
     if not binary then return library .. " is missing or cannot be read: ask who installed it" end
     local low, high = (binary:read(20) or ""):byte(19, 20)
     binary:close()
     local here, its = capture("uname -m"):gsub("%s", ""), machines[(low or 0) + 256 * (high or 0)] or "no known machine"
     if its ~= here then return library .. " is for " .. its .. ", and this is " .. here end
-    if not name:find("^[%w_-][%w._-]*$") or not isFile(file) then
+end
+
+local function missing(name)
+    if not name:find("^[%w_-][%w._-]*$") or not isFile(home .. "/env/" .. name .. ".env") then
         return "there is no policy " .. name .. " in " .. home .. "/env: set OVERLAP_POLICY to one that is there"
     end
 end
@@ -73,12 +76,13 @@ end
 
 local function load()
     local name = policy()
-    local file = home .. "/env/" .. name .. ".env"
     if os.getenv("OVERLAP_RUN") == "off" or name == "off" then return end
-    local why = obstacle(name, file)
+    local chosen = is_set(os.getenv("OVERLAP_TABLE")) -- by an outer overlap-run or a job's prolog: that policy stands
+    local why = obstacle() or not chosen and missing(name)
     if why then LmodError("overlap-preload: " .. why) end
     local set = preload() and { "LD_PRELOAD" } or {}
-    for line in io.open(file):lines() do
+    local file = not chosen and io.open(home .. "/env/" .. name .. ".env")
+    for line in file and file:lines() or function() end do
         local variable, value = line:match("^export ([%u%d_]+)=([%w._/+:=@%%~,-]+)$")
         if variable and may_set(variable) then
             setenv(variable, value)

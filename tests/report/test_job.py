@@ -1,0 +1,262 @@
+"""All ranks or none: real processes with the library in them, as ranks of a job on hosts with made-up names. Nobody
+has started overlap-run, so there is no run-ID.json: what is known, the pages say."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import job
+import pytest
+
+from pyshim import __version__
+
+DAEMON = ("sh", "-c", '"$@"; exit $?', "sh")  # as every launcher has one that starts the ranks
+ABI = 4  # an earlier layout of the pages
+
+
+def warnings(done: subprocess.CompletedProcess[str]) -> list[str]:
+    return [line[len("overlap: warning: ") :] for line in done.stderr.splitlines() if "warning: " in line]
+
+
+def notes(done: subprocess.CompletedProcess[str]) -> list[str]:
+    return [line[len("overlap: note: ") :] for line in done.stderr.splitlines() if "note: " in line]
+
+
+def without(rank: int) -> dict[int, dict[str, str]]:
+    return {rank: {"LD_PRELOAD": ""}}
+
+
+def test_a_whole_job_needs_no_run_file(overlap, run_job):
+    done = overlap("report", str(run_job()), "--check")
+    assert (done.returncode, warnings(done)) == (0, [])
+    lines = done.stderr.splitlines()
+    assert lines[0] == ("overlap: the pages without a run: 4 processes on node000 and node001; ranks 0-3 of 4")
+    answer = json.loads(overlap("report", str(run_job()), "--json").stdout)
+    assert {process["library"] for process in answer["processes"]} == {__version__}
+    (table,) = {process["table"] for process in answer["processes"]}
+    assert len(table) == 8 and int(table, 16)
+
+
+def test_a_rank_without_the_library_is_missing(overlap, run_job):
+    done = overlap("report", str(run_job(without(1))), "--check")
+    assert done.returncode == 1
+    (sentence,) = warnings(done)
+    assert sentence.startswith("3 of 4 ranks left a page (ranks 0, 2-3 on node000 and node001); missing: rank 1. They")
+    assert "overlap doctor" in sentence
+    steps = json.loads(overlap("report", str(run_job(without(1))), "--json").stdout)["steps"]
+    assert steps[0]["world"] == 4
+
+
+def test_the_head_node_without_the_library_is_missing(overlap, run_job):
+    """What mpirun in a batch script does, where a prolog or plugin leaves out the batch step."""
+    done = overlap("report", str(run_job({**without(0), **without(1)})), "--check")
+    assert "2 of 4 ranks left a page (ranks 2-3 on node001); missing: ranks 0-1." in warnings(done)[0]
+
+
+@pytest.fixture(scope="module")
+def older(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library as an earlier version, on one of the hosts."""
+    output = tmp_path_factory.mktemp("older")
+    words = [
+        "shim/build.py",
+        "--only",
+        "shim",
+        "--output",
+        str(output),
+        "--cflags",
+        '-O0 -DOVERLAP_VERSION=\\"0.0.9\\"',
+    ]
+    subprocess.run([sys.executable, *words], cwd=job.ROOT, check=True, capture_output=True)
+    return output / "liboverlap.so"
+
+
+def test_another_version_of_the_library_is_said(overlap, run_job, older):
+    done = overlap("report", str(run_job({3: {"LD_PRELOAD": str(older)}})), "--check")
+    assert done.returncode == 1
+    (sentence,) = warnings(done)
+    assert sentence.startswith(
+        f"the version of the library differs: {__version__} for ranks 0-2 on node000 and node001; "
+        "0.0.9 for rank 3 on node001. Install one version on every host"
+    )
+
+
+def test_another_policy_is_said(overlap, run_job, tmp_path):
+    other = job.surroundings(tmp_path, 2, "observe")["OVERLAP_TABLE"]
+    done = overlap("report", str(run_job({2: {"OVERLAP_TABLE": other}, 3: {"OVERLAP_TABLE": other}})), "--check")
+    assert done.returncode == 1
+    (sentence,) = warnings(done)
+    assert sentence.startswith("the policy differs: h100-paper (table ")
+    assert ") for ranks 0-1 on node000; observe (table " in sentence
+    assert ") for ranks 2-3 on node001. Choose it in one place" in sentence
+
+
+def test_a_page_of_another_layout_is_passed_over_and_its_rank_is_not_missing(overlap, run_job):
+    report = run_job()
+    for rank, path in enumerate(sorted(report.iterdir())):
+        if rank > 1:
+            data = bytearray(path.read_bytes())
+            data[4] = ABI
+            path.write_bytes(data)
+    done = overlap("report", str(report), "--check")
+    assert done.returncode == 1
+    (sentence,) = warnings(done)
+    assert "were passed over: written by another version of the library (layout 4): ranks 2-3 on node001" in sentence
+    assert sentence.endswith("Install one version on every host")
+
+
+def test_clocks_hours_apart_change_nothing(overlap, run_job):
+    skewed = run_job({rank: {"AHEAD": str(ahead)} for rank, ahead in enumerate((0, -7200, 36000, 5))})
+    done = overlap("report", str(skewed), "--check")
+    assert (done.returncode, warnings(done), notes(done)) == (0, [], [])
+    assert "ranks 0-3 of 4" in done.stderr
+
+
+def test_a_killed_rank_is_said(overlap, run_job, rank_program):
+    report = run_job(processes=3)
+    base = {**job.surroundings(report, 2), "RANK": "3", "WORLD_SIZE": "4", "HOST": "node001"}
+    process = subprocess.Popen([str(rank_program), "1000000"], env=base)
+    while len(list(report.glob("*.page"))) < 4:
+        assert process.poll() is None
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    done = overlap("report", str(report))
+    assert "rank 3 on node001 did not end by itself: killed, or still running" in notes(done)
+
+
+# ---- Several folders, several jobs ----
+
+
+def test_folders_of_the_hosts_are_one_report(overlap, run_job, tmp_path):
+    whole = run_job(OVERLAP_RUN_ID="0000000700000000")
+    hosts = [tmp_path / "node000", tmp_path / "node001"]
+    for host in hosts:
+        host.mkdir()
+        for page in whole.glob(f"{host.name}.*"):
+            shutil.copy(page, host)
+    done = overlap("report", *map(str, hosts), "--check")
+    assert (done.returncode, warnings(done)) == (0, [])
+    assert "run 0000000700000000: 4 processes on node000 and node001; ranks 0-3 of 4" in done.stderr
+    done = overlap("report", str(hosts[0]), str(whole), str(hosts[1]), "--json")
+    assert len(json.loads(done.stdout)["processes"]) == 4, "what was copied twice counts once"
+    done = overlap("report", str(hosts[1]), "--check")
+    assert "missing: ranks 0-1." in warnings(done)[0]
+
+
+def test_folders_side_by_side_in_one_are_found_by_the_hint(overlap, run_job, tmp_path):
+    (tmp_path / "all").mkdir()
+    shutil.move(str(run_job()), str(tmp_path / "all" / "node000"))
+    done = overlap("report", str(tmp_path / "all"))
+    assert done.returncode == 1
+    assert f"help: there are pages one folder further down: overlap report {tmp_path}/all/*" in done.stderr
+
+
+def test_steps_are_told_apart_by_their_run(overlap, run_job):
+    run_job(OVERLAP_RUN_ID="0000000700000000")
+    done = overlap("report", str(run_job(without(2), OVERLAP_RUN_ID="0000000700000001")), "--check")
+    (sentence,) = warnings(done)
+    assert sentence.startswith("run 0000000700000001: 3 of 4 ranks left a page")
+    answer = json.loads(overlap("report", str(run_job(OVERLAP_RUN_ID="0" * 16)), "--json").stdout)
+    assert sorted((step["id"], step["world"], step["missing"]) for step in answer["steps"]) == [
+        ("0" * 16, 4, []),
+        ("0000000700000000", 4, []),
+        ("0000000700000001", 4, [2]),
+    ]
+
+
+def test_ranks_of_one_mpirun_whose_nodes_have_different_steps_are_one(overlap, run_job):
+    """Under Slurm the head node's ranks are in the batch step, the others in that of the daemons."""
+    batch, daemons = "00000007fffffffb", "0000000700000000"
+    runs = {rank: {"OVERLAP_RUN_ID": batch if rank < 2 else daemons} for rank in range(4)}
+    done = overlap("report", str(run_job(runs)), "--check")
+    assert (done.returncode, warnings(done)) == (0, [])
+    assert "ranks 0-3 of 4" in done.stderr
+
+
+def test_two_jobs_in_one_folder_without_a_name_are_said(overlap, run_job):
+    run_job()
+    done = overlap("report", str(run_job(daemon=DAEMON)), "--check")
+    assert done.returncode == 1
+    (sentence,) = warnings(done)
+    assert sentence.startswith("ranks 0-3 were seen more than once (processes node000:")
+    assert (
+        "two jobs in one folder, or one started again. Give each a folder, or an OVERLAP_RUN_ID, of its own" in sentence
+    )
+
+
+def test_a_job_that_was_started_again_under_its_name_is_no_fault(overlap, run_job):
+    run_job(OVERLAP_RUN_ID="0" * 16)
+    done = overlap("report", str(run_job(daemon=DAEMON, OVERLAP_RUN_ID="0" * 16)), "--check")
+    assert (done.returncode, warnings(done)) == (0, [])
+    assert any("were seen more than once" in note and "started again" in note for note in notes(done))
+
+
+def test_children_of_a_rank_have_its_rank_and_are_no_second_one(overlap, run_job, rank_program, tmp_path):
+    """Both children of a process that uses no GPU, and a child of one that does."""
+    report = tmp_path / "job"
+    base = {**job.surroundings(report, 2), "RANK": "0", "WORLD_SIZE": "1", "HOST": "node000"}
+    subprocess.run(["sh", "-c", f"{rank_program} 1 & {rank_program} 1 & wait"], env=base, check=True)
+    done = overlap("report", str(report), "--check")
+    assert (done.returncode, warnings(done)) == (0, [])
+
+
+# ---- A thousand ----
+
+
+@pytest.fixture(scope="module")
+def thousand(rank_program: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rank 8 to 15 ran without the library, rank 500 stopped early, node100 is under another policy."""
+    report = tmp_path_factory.mktemp("thousand")
+    other = job.surroundings(report, 8, "observe")["OVERLAP_TABLE"]
+    otherwise = {
+        **{rank: {"LD_PRELOAD": ""} for rank in range(8, 16)},
+        500: {"LAUNCHES": "1"},
+        **{rank: {"OVERLAP_TABLE": other} for rank in range(800, 808)},
+    }
+    job.run(rank_program, job.surroundings(report, 8), 1000, 8, otherwise)
+    return report
+
+
+def test_a_thousand_processes_fit_a_screen(overlap, thousand):
+    done = overlap("report", str(thousand), "--check")
+    assert (done.returncode, done.stdout) == (1, "")
+    lines = done.stderr.splitlines()
+    assert len(lines) <= 50
+    assert "992 processes on 124 hosts, node000 to node124; ranks 0-7, 16-999 of 1,000" in lines[0]
+    rows = [line.split() for line in lines]
+    assert ["984", "123", "rank", "h100-paper", "launches", "1", "6", "6", "5,899"] in rows
+    assert ["shaped", "1", "4", "4", "3,933"] in rows
+    assert ["8", "1", "rank", "observe", "launches", "6", "6", "6", "48"] in rows
+    outlier = next(row for row in rows if row and row[0].startswith("node062:"))
+    assert outlier[1:5] == ["500", "rank", "h100-paper", "1"]
+    said = "\n".join(warnings(done))
+    assert "missing: ranks 8-15. They" in said
+    assert "for ranks 800-807 on node100. Choose" in said
+
+
+def test_every_process_of_a_thousand_is_in_the_object(overlap, thousand):
+    answer = json.loads(overlap("report", str(thousand), "--json").stdout)
+    assert len(answer["processes"]) == 992
+    assert {process["rank"] for process in answer["processes"]} == set(range(1000)) - set(range(8, 16))
+    (step,) = answer["steps"]
+    assert (step["world"], step["ranks"], step["missing"]) == (1000, 992, list(range(8, 16)))
+
+
+def test_a_thousand_damaged_or_different_files_are_few_lines(overlap, thousand, tmp_path):
+    report = tmp_path / "broken"
+    report.mkdir()
+    for index, path in enumerate(sorted(thousand.iterdir())):
+        data = path.read_bytes()
+        data = (data[:4] + bytes([ABI]) + data[5:], b"garbage " * 9, data[:99], data)[index % 4]
+        (report / path.name).write_bytes(data)
+    done = overlap("report", str(report), "--check")
+    assert len(done.stderr.splitlines()) <= 50
+    said = warnings(done)
+    for reason in ("another version of the library (layout 4)", "not a page of ours", "truncated"):
+        assert sum(reason in sentence and "245 more were passed over" in sentence for sentence in said) == 1
+    assert os.fspath(report) not in said

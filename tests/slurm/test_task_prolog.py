@@ -1,0 +1,320 @@
+"""The task-prolog in a real cluster: what tasks get from it, on every way on which Slurm starts them.
+
+n0 and n1 have a TaskProlog in their slurm.conf, n2 has none: there, users name it themselves.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import reading
+from reading import EVIL, FOREIGN, elf
+
+# What a task says of itself. No command is looked for: under --export=NONE there is no PATH.
+SHOW = """
+loaded=-
+while read -r line; do case $line in */liboverlap.so) loaded=${line##* } ;; esac; done </proc/self/maps
+table=$(printf %.60s "$OVERLAP_TABLE") # its checksum is in there; Slurm breaks up long lines of tasks
+echo "task $SLURM_PROCID $SLURMD_NODENAME $loaded ${table:--} ${LD_PRELOAD:--} ${OVERLAP_RUN_ID:--} ${EVIL-}."
+"""
+TASK = ("/bin/sh", "-c", SHOW)
+FOUR = ("-N2", "-n4", "--ntasks-per-node=2")
+
+
+class Task(NamedTuple):
+    rank: int
+    node: str
+    loaded: str
+    table: str
+    preload: str
+    run_id: str
+    rest: str
+
+    @property
+    def bare(self) -> bool:
+        return (self.loaded, self.table, self.preload, self.run_id, self.rest) == ("-", "-", "-", "-", ".")
+
+
+def tasks(output: str) -> list[Task]:
+    """Nothing but what the tasks said."""
+    lines = [line.split(" ") for line in output.splitlines()]
+    assert all(words[0] == "task" for words in lines), output
+    return sorted(Task(int(words[1]), *words[2:]) for words in lines)
+
+
+@pytest.fixture(scope="module")
+def folder(installed: Path) -> Path:
+    """The site's folder, whose default is `observe`, and which other users may read."""
+    return relocated(installed, installed.with_name("observing"))
+
+
+def relocated(source: Path, target: Path) -> Path:
+    shutil.copytree(source, target)
+    for file in (target / "env").iterdir():
+        file.write_text(file.read_text().replace(str(source), str(target)))
+    (target / "default").write_text("observe\n")
+    return target
+
+
+def prolog(folder: Path) -> Path:
+    return folder / "libexec" / "task-prolog"
+
+
+@pytest.fixture(scope="module")
+def slurm(start_cluster, folder):
+    two = {"n0": prolog(folder), "n1": prolog(folder)}
+    return start_cluster(nodes=3, prologs=two, partitions={"site": ["n0", "n1"], "bare": ["n2"], "mixed": ["n0", "n2"]})
+
+
+@pytest.fixture
+def srun(slurm, tmp_path) -> Callable[..., list[Task]]:
+    """Runs tasks that must end well and say nothing else, on stdout or stderr. -Q: nor srun, of its queue."""
+
+    def run(*words: str, **environment: str) -> list[Task]:
+        done = slurm.srun("-Q", *words, *TASK, env={"HOME": str(tmp_path), **environment})
+        assert (done.returncode, done.stderr) == (0, "")
+        return tasks(done.stdout)
+
+    return run
+
+
+@pytest.fixture
+def second(slurm, folder) -> Iterator[Path]:
+    """What n1 has instead, as if something were wrong with that node."""
+    other = relocated(folder, folder.with_name("second"))
+    slurm.prolog("n1", prolog(other))
+    yield other
+    slurm.prolog("n1", prolog(folder))
+    shutil.rmtree(other, ignore_errors=True)
+
+
+def table(folder: Path, name: str) -> str:
+    return full_table(folder, name)[:60]
+
+
+def full_table(folder: Path, name: str) -> str:
+    return reading.exports((folder / "env" / f"{name}.env").read_text())["OVERLAP_TABLE"]
+
+
+def has(task: Task, folder: Path, name: str) -> bool:
+    library = str(folder / "lib" / "liboverlap.so")
+    return (task.loaded, task.table, task.preload) == (library, table(folder, name), library)
+
+
+def test_every_task_on_every_node(srun, folder):
+    found = srun("-N2", "-n6")
+    assert [task.rank for task in found] == list(range(6))
+    assert {task.node for task in found} == {"n0", "n1"}
+    assert all(has(task, folder, "observe") and task.rest == "." for task in found)
+
+
+@pytest.mark.parametrize("export", ["ALL", "NONE", "NIL", "X=1", "NONE,OVERLAP_POLICY=observe"])
+def test_whatever_part_of_the_environment_is_passed_on(srun, folder, export):
+    assert [has(task, folder, "observe") for task in srun("-N2", f"--export={export}")] == [True, True]
+
+
+def test_a_batch_script_and_its_steps(slurm, folder):
+    step = f"srun -n2 -N2 {TASK[0]} -c '{SHOW}'"
+    done = slurm.sbatch(f"{SHOW}\n{step}\n", "-N2", "-n2")
+    assert done.state == "COMPLETED", done.output
+    assert len(found := tasks(done.output)) == 3
+    assert all(has(task, folder, "observe") for task in found), "once, in the steps inside, too"
+
+
+def test_a_batch_script_of_which_the_environment_is_not_exported(slurm, folder):
+    done = slurm.sbatch(f"{SHOW}\nsrun -n2 -N2 {TASK[0]} -c '{SHOW}'\n", "-N2", "-n2", "--export=NONE")
+    assert [has(task, folder, "observe") for task in tasks(done.output)] == [True, True, True]
+
+
+def test_several_programs_and_several_parts(slurm, srun, folder, tmp_path):
+    (tmp_path / "show").write_text(f"#!/bin/sh\n{SHOW}")
+    (tmp_path / "show").chmod(0o755)
+    (tmp_path / "programs").write_text(f"0 {tmp_path}/show\n1-2 {tmp_path}/show x\n")
+    done = slurm.srun("-n3", "-N2", "--multi-prog", str(tmp_path / "programs"))
+    assert [has(task, folder, "observe") for task in tasks(done.stdout)] == [True] * 3
+    found = srun("-N1", "-n1", *TASK, ":", "-N1", "-n2")
+    assert {task.node for task in found} == {"n0", "n1"}
+    assert [has(task, folder, "observe") for task in found] == [True] * 3
+
+
+def test_who_chooses(srun, folder, tmp_path):
+    def bare(**environment: str) -> bool:
+        return all(task.bare for task in srun("-N2", **environment))
+
+    assert bare(OVERLAP_RUN="off") and bare(OVERLAP_POLICY="off") and bare(OVERLAP_POLICY="no-such")
+    assert all(has(task, folder, "a40") for task in srun("-N2", OVERLAP_POLICY="a40"))
+    (tmp_path / ".config/overlap-run").mkdir(parents=True)
+    (tmp_path / ".config/overlap-run/policy").write_text("h100\n")
+    assert all(has(task, folder, "h100") for task in srun("-N2"))
+    assert all(has(task, folder, "a40") for task in srun("-N2", OVERLAP_POLICY="a40"))
+    (tmp_path / ".config/overlap-run/policy").write_text("off\n")
+    assert bare() and not bare(OVERLAP_POLICY="a40")
+
+
+def test_a_batch_job_may_be_switched_off_and_a_step_in_it_too(slurm):
+    step = f"srun -n1 {TASK[0]} -c '{SHOW}'"
+    done = slurm.sbatch(f"{SHOW}\n{step}\n", env={"OVERLAP_POLICY": "off"})
+    assert [task.bare for task in tasks(done.output)] == [True, True]
+    script, step = tasks(slurm.sbatch(f"{SHOW}\nOVERLAP_RUN=off {step}\n").output)
+    # What the script exports reaches the step as well; the library leaves it at that.
+    assert script == step and not script.bare
+
+
+def test_unprivileged_there_is_a_gap_in_the_batch_step(slurm, folder, srun):
+    named = {"SLURM_TASK_PROLOG": str(prolog(folder))}
+    assert has(*srun("-pbare", **named), folder, "observe")
+    assert has(*srun("-pbare", f"--task-prolog={prolog(folder)}"), folder, "observe")
+    done = slurm.sbatch(f"{SHOW}\nsrun -n1 {TASK[0]} -c '{SHOW}'\n", "-pbare", env=named)
+    script, step = done.output.splitlines()
+    assert tasks(script)[0].bare and has(*tasks(step), folder, "observe")
+
+
+def test_a_batch_script_passes_on_what_its_node_has(slurm, folder):
+    done = slurm.sbatch(f"srun -n2 -N2 {TASK[0]} -c '{SHOW}'\n", "-pmixed", "-N2", "-n2")
+    assert {task.node for task in tasks(done.output)} == {"n0", "n2"}
+    assert [has(task, folder, "observe") for task in tasks(done.output)] == [True, True]
+
+
+def test_a_step_of_a_batch_script_may_choose_anew(slurm, folder):
+    step = f"srun -n1 {TASK[0]} -c '{SHOW}'"
+    done = slurm.sbatch(f"OVERLAP_POLICY=a40 {step}\nOVERLAP_TABLE= OVERLAP_POLICY=a40 {step}\n")
+    first, second = done.output.splitlines()
+    assert has(*tasks(first), folder, "observe") and has(*tasks(second), folder, "a40")
+
+
+def test_a_site_may_have_another_prolog_around_it(slurm, srun, folder, tmp_path):
+    own = tmp_path / "own"
+    own.write_text(f"#!/bin/sh\necho export EVIL=site\n{prolog(folder)}\n")
+    own.chmod(0o755)
+    slurm.prolog("n1", own)
+    (task,) = srun("-wn1")
+    slurm.prolog("n1", prolog(folder))
+    assert has(task, folder, "observe") and task.rest == "site."
+
+
+def test_named_twice_it_acts_once(srun, folder):
+    found = srun("-N2", SLURM_TASK_PROLOG=str(prolog(folder)))
+    assert all(has(task, folder, "observe") for task in found)
+
+
+def test_other_libraries_of_the_task_stay(srun, folder, tmp_path):
+    for name in ("one.so", "libasan.so.8"):
+        shutil.copy(folder / "lib" / "liboverlap.so", tmp_path / name)
+    (task,) = srun(LD_PRELOAD=f"{tmp_path}/one.so:{tmp_path}/libasan.so.8")
+    assert task.preload == f"{tmp_path}/libasan.so.8:{folder}/lib/liboverlap.so:{tmp_path}/one.so"
+
+
+def test_a_module_that_has_chosen_stands(srun, folder, tmp_path):
+    other = relocated(folder, tmp_path / "module")
+    module = {"OVERLAP_TABLE": full_table(other, "a40"), "LD_PRELOAD": f"{other}/lib/liboverlap.so"}
+    found = srun(*FOUR, OVERLAP_POLICY="h100", **module)
+    assert all(has(task, other, "a40") for task in found)
+
+
+@pytest.mark.parametrize("evil", EVIL, ids=repr)
+def test_nothing_is_brought_in(slurm, folder, evil, tmp_path):
+    """By values of the user, each of which is odd."""
+    files = tmp_path / ".config" / "overlap-run"
+    files.mkdir(parents=True)
+    places = [
+        {"OVERLAP_POLICY": evil},
+        {"OVERLAP_REPORT": evil, "OVERLAP_RUN_ID": evil},
+        {"XDG_CONFIG_HOME": evil, "NCCL_CONF_FILE": evil, "OVERLAP_REPORT": "r"},
+        {"OVERLAP_TABLE": evil},
+        {},
+    ]
+    (files / "policy").write_text(evil)
+    for environment in places:
+        words = ("-Q", "/bin/sh", "-c", 'echo "${EVIL-}."')
+        done = slurm.srun(*words, env={"HOME": str(tmp_path), **environment}, cwd=tmp_path)
+        assert (done.returncode, done.stdout, done.stderr) == (0, ".\n", "")
+        assert not (tmp_path / "evil").exists()
+
+
+def test_nothing_is_brought_in_by_a_file_of_the_site(slurm, srun, folder, second):
+    with (second / "env" / "observe.env").open("a") as file:
+        for evil in EVIL:
+            file.write(f"export NCCL_X={evil}\nexport {evil}=1\n{evil}\nprint {evil}\nunset {evil}\n")
+        file.write("export PATH=/evil\nexport BASH_ENV=/evil\nexport SLURM_NTASKS=7\nexport LD_AUDIT=/evil\n")
+    (task,) = srun("-wn1")
+    assert task.table == table(folder, "observe") and task.rest == "."
+    done = slurm.srun("-Q", "-wn1", "env")
+    assert (done.returncode, done.stderr, "evil" in done.stdout.lower()) == (0, "", False)
+    assert not (slurm.folder / "evil").exists()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        pytest.param(lambda other: (other / "lib/liboverlap.so").unlink(), id="the library is missing"),
+        pytest.param(
+            lambda other: (other / "lib/liboverlap.so").write_bytes(elf(FOREIGN)), id="of another architecture"
+        ),
+        pytest.param(lambda other: (other / "env/observe.env").unlink(), id="the policy is missing"),
+        pytest.param(lambda other: (other / "env/observe.env").write_text("x" * 10000), id="the policy is broken"),
+        pytest.param(
+            lambda other: [shutil.rmtree(other / name) for name in ("lib", "env")], id="only the script is left"
+        ),
+    ],
+)
+def test_on_a_node_where_something_is_wrong_tasks_run_as_ever(srun, folder, second, wrong):
+    wrong(second)
+    found = srun(*FOUR)
+    assert [has(task, folder, "observe") for task in found if task.node == "n0"] == [True, True]
+    assert [task.bare for task in found if task.node == "n1"] == [True, True]
+
+
+def test_a_script_that_is_gone_is_slurms_failure_and_drains_no_node(slurm, srun, second):
+    """The page for administrators says so."""
+    shutil.rmtree(second)
+    done = slurm.srun("-wn1", "true")
+    assert done.returncode == 1
+    assert "idle" in slurm.run("sinfo", "-hN", "-nn1", "-o", "%t").stdout
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_another_user_who_may_not_read_everything(slurm, second, folder):
+    def srun(*words: str) -> list[Task]:
+        done = slurm.srun("-Q", *words, *TASK, user="nobody", group="nogroup", extra_groups=[], cwd="/")
+        assert (done.returncode, done.stderr) == (0, "")
+        return tasks(done.stdout)
+
+    assert all(task.table == table(folder, "observe") for task in srun("-N2", "--export=NONE"))
+    for name in ("env/observe.env", "lib/liboverlap.so", "lib", "env"):
+        mode = (second / name).stat().st_mode
+        (second / name).chmod(0)
+        assert srun("-wn1")[0].bare
+        (second / name).chmod(mode)
+    (second / "default").chmod(0)
+    assert srun("-wn1")[0].bare and not srun("-wn0")[0].bare
+
+
+def test_a_report_has_one_identifier_for_a_step(srun, folder):
+    first = srun(*FOUR, OVERLAP_REPORT="r")
+    other = srun(*FOUR, OVERLAP_REPORT="r")
+    identifiers = {task.run_id for task in first}, {task.run_id for task in other}
+    assert [len(one) for one in identifiers] == [1, 1] and identifiers[0] != identifiers[1]
+    assert {task.run_id for task in srun("-N2")} == {"-"}
+    assert {task.run_id for task in srun("-N2", OVERLAP_REPORT="r", OVERLAP_RUN_ID="mine")} == {"mine"}
+
+
+def test_check_says_on_a_node_what_is_wrong_there(slurm, second):
+    (second / "lib/liboverlap.so").unlink()
+    done = slurm.srun("-wn1", str(prolog(second)), "--check")
+    assert f"{second}/lib/liboverlap.so is missing or unreadable on this node" in done.stderr
+    assert done.stdout == ""
+
+
+def test_programs_that_cannot_take_the_library_stay_quiet(slurm, tmp_path):
+    """A static one; the others are tests/launch's."""
+    (tmp_path / "static.c").write_text('#include <stdio.h>\nint main(void) { puts("fine"); }\n')
+    compiler = os.environ.get("CC") or "cc"
+    subprocess.run([*compiler.split(), "-static", "-o", tmp_path / "static", tmp_path / "static.c"], check=True)
+    done = slurm.srun("-Q", str(tmp_path / "static"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "fine\n", "")

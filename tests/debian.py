@@ -130,13 +130,18 @@ def _run(command: list[str], seconds: int, folder: Path | None = None) -> None:
 
 def exchanged(suite: str) -> str:
     """The machine's source of its own release as lines of another one."""
+    own = codename()
+    for address, options in _sources(own):
+        return f"deb {options} {address} {suite} main\n"
+    raise Missing(f"no source of {own} main in {SOURCES}")
+
+
+def codename() -> str:
+    """The release of this machine."""
     release = dict(line.split("=", 1) for line in RELEASE.read_text(encoding="utf-8").splitlines() if "=" in line)
     if release.get("ID", "").strip('"') != "debian":
         raise Missing("needs Debian, whose sources name the place to download from")
-    codename = release.get("VERSION_CODENAME", "").strip('"')
-    for address, options in _sources(codename):
-        return f"deb {options} {address} {suite} main\n"
-    raise Missing(f"no source of {codename} main in {SOURCES}")
+    return release.get("VERSION_CODENAME", "").strip('"')
 
 
 def _sources(codename: str) -> Iterator[tuple[str, str]]:

@@ -2,64 +2,25 @@
 
 from __future__ import annotations
 
-import os
-import platform
-import shlex
-import shutil
-import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from interposing import PROGRAMS, Runner, same
 
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+
+import debian
+import musl as another_libc
+
 
 @pytest.fixture(scope="session")
 def musl(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program: by musl-gcc where there is one, else with files of Debian's packages, which are not installed."""
-    folder = tmp_path_factory.mktemp("musl")
-    program = folder / "program"
-    compiler = shutil.which("musl-gcc")
-    if compiler:
-        subprocess.run([compiler, "-O1", "-D_GNU_SOURCE", str(PROGRAMS / "musl.c"), "-o", str(program)], check=True)
-        return program
-    if not shutil.which("apt-get") or not shutil.which("dpkg"):
-        pytest.skip("needs musl-gcc, which is no Debian package here: install musl with its headers")
     try:
-        download = ["timeout", "60", "apt-get", "download", "musl", "musl-dev"]
-        fetched = subprocess.run(download, cwd=folder, capture_output=True, check=False, text=True)
-    except OSError as error:
-        pytest.skip(f"needs musl-gcc: apt-get install musl-tools ({error})")
-    packages = list(folder.glob("*.deb"))
-    if fetched.returncode or len(packages) < 2:
-        pytest.skip(f"needs musl-gcc: apt-get install musl-tools ({fetched.stderr.strip()[-200:]})")
-    for package in packages:
-        subprocess.run(["dpkg", "-x", str(package), str(folder)], check=True)
-    triple = f"{platform.machine()}-linux-musl"
-    parts = next(folder.rglob("crt1.o")).parent
-    loader = next(path for path in folder.rglob("libc.so") if not path.is_symlink())
-    flags = [
-        "-nostdinc",
-        "-isystem",
-        str(folder / "usr/include" / triple),
-        "-nostdlib",
-        "-no-pie",
-        "-fno-stack-protector",
-    ]
-    link = [f"-Wl,--dynamic-linker={loader}", str(parts / "crt1.o"), str(parts / "crti.o")]
-    compiler_call = shlex.split(os.environ.get("CC", "cc"))
-    command = [
-        *compiler_call,
-        "-O1",
-        "-D_GNU_SOURCE",
-        *flags,
-        *link,
-        str(PROGRAMS / "musl.c"),
-        str(loader),
-        str(parts / "crtn.o"),
-    ]
-    subprocess.run([*command, "-o", str(program)], check=True)
-    return program
+        return another_libc.build(PROGRAMS / "musl.c", tmp_path_factory.mktemp("musl") / "program")
+    except debian.Missing as missing:
+        pytest.skip(f"needs musl-gcc (apt-get install musl-tools): {missing}")
 
 
 def test_a_musl_program_runs_under_the_preload(musl: Path, bare: Runner, preloaded: Runner) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import reading
 
-from pyshim import _native
+from pyshim import __version__, _native
 from pyshim.policy import library as policies
 
 TREE = Path(__file__).resolve().parent.parent.parent
@@ -39,7 +39,13 @@ def test_a_folder_holds_what_jobs_need(install, overlap, tmp_path, library):
     assert f"slurm.conf: TaskProlog={prefix}/libexec/task-prolog" in done.stderr
     made = everything(prefix)
     names = ["auto", "mine", *policies.names({})]
-    assert set(made) == {"default", "libexec/task-prolog", "lib/liboverlap.so", *(f"env/{name}.env" for name in names)}
+    modulefiles = [
+        f"modulefiles/{name}/{__version__}{end}" for name in ("overlap", "overlap-preload") for end in ("", ".lua")
+    ]
+    files = ["default", "libexec/task-prolog", "lib/liboverlap.so", *modulefiles]
+    assert set(made) == {*files, *(f"env/{name}.env" for name in names)}
+    for name in modulefiles:
+        assert str(prefix).encode() in made[name] and b"@PREFIX@" not in made[name]
     assert made["default"] == b"mine\n"
     assert made["lib/liboverlap.so"] == _native.SHIM.read_bytes()
     assert made["libexec/task-prolog"] == (TREE / "tools/slurm/task-prolog").read_bytes()
@@ -62,8 +68,8 @@ def test_again_it_is_the_same_and_what_is_not_asked_for_goes(install, tmp_path, 
     prefix = tmp_path / "overlap"
     assert install(prefix).returncode == 0
     first = everything(prefix)
-    (prefix / "modulefiles").mkdir()
     (prefix / "modulefiles" / "x").write_text("kept")
+    (prefix / "modulefiles" / "overlap" / "0.0.1.lua").touch()
     done = install(prefix, tmp_path / "own.yaml", "--default", "h100")
     assert everything(prefix).keys() - first.keys() == {"default", "env/mine.env", "modulefiles/x"}
     done = install(prefix)

@@ -1,0 +1,15 @@
+"""A site folder, as an administrator makes it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def install(prefix: Path, *arguments: str) -> Path:
+    command = [sys.executable, str(ROOT / "tools" / "site" / "install"), str(prefix), *arguments]
+    subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    return prefix

@@ -261,7 +261,8 @@ enum overlap_counter {
     OVERLAP_COUNTER_SAME_STREAM = 6,
     OVERLAP_COUNTER_WAITED_FOR = 7,
     /* Communication launches that `auto` no longer raises, because computation is in no hurry for communication. */
-    OVERLAP_COUNTER_UNHURRIED = 8
+    OVERLAP_COUNTER_UNHURRIED = 8,
+    OVERLAP_COUNTER_STREAMS_REDUCED = 9 /* streams created without the compute units of `communication.reserve_cus` */
 };
 
 enum overlap_page_flag {

@@ -19,6 +19,7 @@ COUNTERS = (
     "refused",
     "graph_launches",
     "streams_raised",
+    "streams_reduced",
     "communication_same_stream",
     "communication_waited_for",
     "communication_unhurried",

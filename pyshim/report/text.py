@@ -107,5 +107,9 @@ def reasons(collected: Collected) -> Rows:
 def ways(collected: Collected) -> Rows:
     total = totals(collected.pages)
     rows = [[f"{count:,}", name] for name, count in total["entry_points"].items() if count]
-    more = {"graph_launches": "launches of whole graphs", "streams_raised": "streams raised when they were created"}
+    more = {
+        "graph_launches": "launches of whole graphs",
+        "streams_raised": "streams raised when they were created",
+        "streams_reduced": "streams created without the compute units that are kept for communication",
+    }
     return rows + [[f"{total[name]:,}", words] for name, words in more.items() if total[name]]

@@ -51,6 +51,7 @@ class Page:
     graph_launches: int
     trace_dropped: int
     streams_raised: int
+    streams_reduced: int  # created without the compute units of `communication.reserve_cus`
     communication_same_stream: int  # could overlap nothing: computation was on their own stream
     communication_waited_for: int  # likewise: all computation waited for them
     communication_unhurried: int  # `priority: auto` raised them no more: nobody waits for communication soon
@@ -150,6 +151,7 @@ def _page(page: Any, library: Any) -> Page:
         graph_launches=counters[library.OVERLAP_COUNTER_GRAPH_LAUNCHES],
         trace_dropped=counters[library.OVERLAP_COUNTER_TRACE_DROPPED],
         streams_raised=counters[library.OVERLAP_COUNTER_STREAMS_RAISED],
+        streams_reduced=counters[library.OVERLAP_COUNTER_STREAMS_REDUCED],
         communication_same_stream=counters[library.OVERLAP_COUNTER_SAME_STREAM],
         communication_waited_for=counters[library.OVERLAP_COUNTER_WAITED_FOR],
         communication_unhurried=counters[library.OVERLAP_COUNTER_UNHURRIED],

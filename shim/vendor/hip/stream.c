@@ -61,7 +61,9 @@ hipError_t hip_stream_mask_body(enum overlap_way way, enum hook hook, uintptr_t 
                                 uint32_t words, const uint32_t *mask) {
     REAL_OR_RETURN(hipExtStreamCreateWithCUMask);
     uint32_t less[MASK_WORDS];
-    if (reduced(site, words, mask, less) && HIP_ASK(real(stream, words, less)) == VENDOR_SUCCESS)
+    if (reduced(site, words, mask, less) && HIP_ASK(real(stream, words, less)) == VENDOR_SUCCESS) {
+        launch_count(OVERLAP_COUNTER_STREAMS_REDUCED);
         return stream_created(VENDOR_HIP, stream, VENDOR_SUCCESS);
+    }
     return stream_created(VENDOR_HIP, stream, real(stream, words, mask));
 }

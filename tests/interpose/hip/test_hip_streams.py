@@ -70,7 +70,12 @@ def masked(hip: Hip, mask: str, reserve: int | None, env: dict[str, str] | None 
     done = hip(words, None if reserve is None else reserving(reserve), env=env)
     assert done.status == 0, done.stderr
     lines = done.stdout.splitlines()
-    return lines[-1], [line.split()[1] for line in lines if line.startswith("mask ")]
+    masks = [line.split()[1] for line in lines if line.startswith("mask ")]
+    if reserve is not None:
+        words = [int(word, 16) for word in mask.split(":")]
+        asked = [f"{word & (0x3FF if index == 0 else 0):08x}" for index, word in enumerate(words)]
+        assert done.totals["streams_reduced"] == (masks[: len(asked)] != asked)
+    return lines[-1], masks
 
 
 @pytest.mark.parametrize("words", [1, 2, 31, 32, 33, 40])

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-CONTRACT = {"shim/abi.h", "shim/overlap_abi.h", "shim/text.h"}
+CONTRACT = {"shim/abi.h", "shim/overlap_abi.h", "shim/text.h", "shim/version.h"}
 PURE = {"limits.h", "stdbool.h", "stddef.h", "stdint.h", "string.h"}
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"]+)"|<([^>]+)>|(\w+))', re.M)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from mutants_table import Mutant, one
 
-FOLDER, STEPS, CLUSTER = "tools/slurm/spank", "tests/slurm/test_spank_steps.py", "tests/slurm/test_spank.py"
+FOLDER, CLUSTER = "tools/slurm/spank", ("tests/slurm/test_spank.py",)
+STEPS = ("tests/slurm/test_spank_steps.py", "tests/slurm/test_spank_files.py")
 
 # Name, file, old text, new text, tests.
 _ROWS = (
@@ -193,5 +194,5 @@ _ROWS = (
 )
 
 SPANK_MUTANTS: list[Mutant] = [
-    one(f"spank: {name}", f"{FOLDER}/{file}", old, new, tests) for name, file, old, new, tests in _ROWS
+    one(f"spank: {name}", f"{FOLDER}/{file}", old, new, *tests) for name, file, old, new, tests in _ROWS
 ]

@@ -93,12 +93,14 @@ def test_variables_by_name_in_a_cleared_environment(engine: Engine, report: Path
     assert launches(report) == COUNTED
 
 
-@pytest.mark.parametrize("where", ["/nowhere", "/etc"])
-def test_a_report_folder_that_is_not_there_costs_one_line(engine: Engine, where: str) -> None:
+@pytest.mark.parametrize(
+    ("where", "why"), [("/nowhere", "there is no such folder"), ("/etc", "its files cannot be made")]
+)
+def test_a_report_folder_that_cannot_be_used_costs_one_line(engine: Engine, where: str, why: str) -> None:
     without = engine(change=no_variables)
     done = engine(env={"OVERLAP_REPORT": where})
     assert (done.status, done.stdout) == (0, without.stdout)
-    assert done.stderr == f"overlap: no statistics in {where}: its files cannot be made\n"
+    assert done.stderr == f"overlap: no statistics in {where}: {why}\n"
 
 
 def test_the_folder_of_the_site_is_mounted_read_only(bwrap: Engine) -> None:

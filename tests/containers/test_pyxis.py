@@ -39,7 +39,7 @@ def cluster(
 @pytest.fixture
 def container(site: Path, image: Path, report: Path, tmp_path: Path) -> dict[str, str]:
     folder = copied(image, tmp_path / "image")
-    (folder / str(site)[1:]).mkdir(parents=True)
+    (folder / str(site)[1:]).mkdir(parents=True, exist_ok=True)
     return {
         "CONTAINER_IMAGE": str(folder),
         "CONTAINER_REPORT": str(report),

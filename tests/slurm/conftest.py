@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -16,8 +15,10 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import cluster as slurm  # noqa: E402
 import debian  # noqa: E402
+import site_folder  # noqa: E402
+import spank  # noqa: E402
+import spank_double  # noqa: E402
 
-INSTALL = HERE.parent.parent / "tools" / "site" / "install"
 OWN = """\
 policy: 1
 name: own
@@ -44,12 +45,38 @@ def start_cluster(clean_environment: dict[str, str]) -> Iterator[Callable[..., s
 
 
 @pytest.fixture(scope="session")
-def installed(clean_environment: dict[str, str], library: object) -> Iterator[Path]:
+def installed(library: object) -> Iterator[Path]:
     """The folder of a site, with a policy of its own and no default. Not to be changed: `site` is for that."""
     folder = Path(tempfile.mkdtemp(prefix="site-"))
     folder.chmod(0o755)
     (folder / "own.yaml").write_text(OWN)
-    command = [sys.executable, str(INSTALL), str(folder / "overlap"), str(folder / "own.yaml")]
-    subprocess.run(command, env=clean_environment, check=True, capture_output=True)
-    yield folder / "overlap"
+    yield site_folder.install(folder / "overlap", str(folder / "own.yaml"))
     shutil.rmtree(folder)
+
+
+@pytest.fixture
+def site(installed: Path, tmp_path: Path) -> Path:
+    """A copy that a test may change. Its files name its own library."""
+    folder = tmp_path / "overlap"
+    shutil.copytree(installed, folder)
+    for file in (folder / "env").iterdir():
+        file.write_text(file.read_text().replace(str(installed), str(folder)))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def spank_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    try:
+        spank.headers()
+    except debian.Missing as reason:
+        pytest.skip(str(reason))
+    made = tmp_path_factory.mktemp("program") / "spank_steps"
+    spank_double.compile_c([HERE / "spank_steps.c", *sorted(spank.SOURCES.glob("*.c"))], made)
+    return made
+
+
+@pytest.fixture
+def double(spank_program: Path, tmp_path: Path) -> spank_double.Double:
+    (tmp_path / "home" / ".config" / "overlap-run").mkdir(parents=True)
+    tables = spank.site(tmp_path / "site", ["h100", "observe"])
+    return spank_double.Double(tmp_path / "site", tmp_path / "home", tables, spank_program)

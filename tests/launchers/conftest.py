@@ -92,6 +92,18 @@ def run(clean_environment: dict[str, str]) -> Callable[..., Ranks]:
     return command
 
 
+# Their tables end with two =, one and none, as base64 does; that of all GPUs is twice as long.
+POLICIES = ("observe", "h100-small-comm", "h100", "auto")
+
+
+@pytest.fixture(params=POLICIES)
+def table(request: pytest.FixtureRequest, run: Callable[..., Ranks], show: tuple[str, str]) -> tuple[str, str]:
+    """A policy, and what a rank must see of it."""
+    (seen,) = run(OVERLAP_RUN, "--policy", request.param, *show).values("OVERLAP_TABLE")
+    assert seen
+    return request.param, seen
+
+
 @dataclass
 class Mpi:
     """Open MPI. alone: mpirun on this machine; hosts(): on some that are reached through an agent that passes no

@@ -43,6 +43,13 @@ def test_outside_all_hosts_get_everything(ranks, mpi, show, policy):
     assert "without" not in done.stderr
 
 
+def test_a_policy_arrives_as_it_is(ranks, mpi, show, table):
+    policy, seen = table
+    for hosts in ((*mpi.alone, "-np", "2"), mpi.hosts(mpi.here, "n1")):
+        done = ranks(OVERLAP_RUN, "--policy", policy, *hosts, *show)
+        assert done.values("OVERLAP_TABLE") == [seen, seen], done.stderr
+
+
 def test_inside_all_hosts_get_everything(ranks, mpi, show, policy):
     done = ranks(*mpi.hosts(mpi.here, "n1", "n2"), OVERLAP_RUN, "--policy", policy, "--all-ranks", *show)
     assert (done.mapped, done.values("NCCL_ALGO")) == ([True] * 3, ["Ring"] * 3), done.stderr

@@ -34,6 +34,12 @@ def test_torchrun_outside_inside_and_both(run, torchrun, show):
     assert both.values("OVERLAP_TABLE") == inside.values("OVERLAP_TABLE") != outside.values("OVERLAP_TABLE")
 
 
+def test_a_policy_arrives_as_it_is(run, torchrun, show, table):
+    policy, seen = table
+    done = run(OVERLAP_RUN, "--policy", policy, *torchrun, "--no-python", *show)
+    assert done.values("OVERLAP_TABLE") == [seen, seen], done.stderr
+
+
 def test_a_collective_of_torch_under_torchrun(run, torchrun, tmp_path):
     (tmp_path / "reduce.py").write_text(
         "import torch, torch.distributed as d\n"

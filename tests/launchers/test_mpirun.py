@@ -6,7 +6,7 @@ import json
 import subprocess
 
 import pytest
-from conftest import OVERLAP_RUN
+from seen import OVERLAP_RUN
 
 POLICY = "policy: 1\nname: p\ncommunication: {all_ranks_environment: {NCCL_ALGO: Ring}, environment: {MY_OWN: x=y==}}\n"
 LIST = "OMPI_MCA_mca_base_env_list"

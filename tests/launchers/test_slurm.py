@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from conftest import OVERLAP_RUN, Ranks
+from seen import OVERLAP_RUN, Ranks
 
 OUTSIDE = (OVERLAP_RUN, "--policy", "observe")
 

@@ -112,7 +112,8 @@ def _tells(path: str, run: Run, strict: bool) -> bool:
         raise _refuse(
             f"the ranks of this step differ: on {run.host or 'this host'} {_start(run)}; on {first.host or 'the host'} "
             f"that came first {_start(first)}",
-            "start all ranks with one version, policy and set of variables, or leave --strict out",
+            "start all ranks with one version, policy and set of variables, or leave --strict out; if this is another "
+            "run, name another folder",
         )
     return False
 

@@ -12,6 +12,8 @@ from pyshim import __version__
 from pyshim.errors import OverlapError
 from pyshim.launch import folder, plan
 
+TWO = {"SLURM_STEP_NUM_TASKS": "2"}
+
 
 @pytest.fixture
 def start(overlap_run, tmp_path):
@@ -21,7 +23,7 @@ def start(overlap_run, tmp_path):
 
     def run(rank: int, *options: str, launcher: str = "slurm", cwd: Path = tmp_path, **more: str):
         step = {
-            "slurm": {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": str(rank)},
+            "slurm": {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": str(rank), **TWO},
             "torchrun": {"RANK": str(rank), "TORCHELASTIC_RUN_ID": "none", "MASTER_ADDR": "n0", "MASTER_PORT": "2"},
             "mpirun": {"OMPI_COMM_WORLD_RANK": str(rank), "PMIX_NAMESPACE": "1891172353"},
         }[launcher]
@@ -40,13 +42,15 @@ def test_a_rank_under_another_policy_refuses(start, launcher, tmp_path, library)
     assert sentence.startswith("overlap: error: the ranks of this step differ: on ")
     assert "h100-paper (" in sentence and "observe (" in sentence and sentence.index("h100") < sentence.index("observe")
     assert hint.startswith("overlap: help: start all ranks with one version, policy")
+    assert "if this is another run, name another folder" in hint
     assert start(2, "--policy", "observe", launcher=launcher).stdout == "ran\n"
     assert len(list((tmp_path / "r").iterdir())) == 1, "it leaves nothing behind"
 
 
 def test_without_strict_it_runs_and_says_so_in_the_report(start, overlap_run, tmp_path, library):
     start(0, "--policy", "observe")
-    env = {"LD_LIBRARY_PATH": str(tmp_path), "SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": "1"}
+    step = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": "1", **TWO}
+    env = {"LD_LIBRARY_PATH": str(tmp_path), **step}
     done = overlap_run("--report", str(tmp_path / "r"), "--policy", "h100-paper", "echo", "ran", env=env)
     assert (done.returncode, done.stdout) == (0, "ran\n")
     assert len(list((tmp_path / "r").iterdir())) == 2
@@ -55,6 +59,14 @@ def test_without_strict_it_runs_and_says_so_in_the_report(start, overlap_run, tm
 def test_another_step_may_be_under_another_policy(start, library):
     assert start(0, "--policy", "observe").returncode == 0
     assert start(0, "--policy", "h100-paper", SLURM_STEP_ID="1").returncode == 0
+
+
+def test_runs_of_one_batch_script_may_be_under_other_policies(start, tmp_path, library):
+    """Before srun, in a script or a shell that is a step of one process."""
+    script = {"SLURM_STEP_NUM_TASKS": "1", "SLURM_STEP_ID": "4294967290"}
+    assert start(0, "--policy", "observe", **script).returncode == 0
+    assert start(0, "--policy", "h100-paper", **script).returncode == 0
+    assert len(folder.runs(str(tmp_path / "r"))) == 2
 
 
 def test_a_rank_with_other_variables_refuses(start, tmp_path, library):

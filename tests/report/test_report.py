@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -271,49 +270,6 @@ def test_communication_that_could_not_overlap_anything_is_said(report, write_pag
 def test_the_run_names_the_policy_until_a_device_was_opened(overlap, report, write_page):
     write_page({}, devices=(), flags=0)
     assert json.loads(overlap("report", str(report), "--json").stdout)["processes"][0]["policy"] == "h100"
-
-
-def test_pages_that_wait_elsewhere_are_fetched_if_they_are_of_this_run_and_ours(report, write_page, tmp_path):
-    waiting = tmp_path / "shm"
-    waiting.mkdir()
-    write_page({("symbol", "no_rule"): 5}, pid=7, path=waiting / f"overlap-{RUN}-node1.7.0.page")
-    write_page({("symbol", "no_rule"): 9}, pid=8, path=waiting / f"overlap-{'f' * 16}-node1.8.0.page")
-    (waiting / f"overlap-{RUN}-node1.9.0.page").symlink_to("/etc/passwd")
-    collected = collect(str(report), waiting_room=str(waiting))
-    assert [page.launches for page in collected.pages] == [5]
-    assert (report / "node1.7.0.page").stat().st_mode & 0o777 == 0o600
-    assert len(collected.skipped) == 1 and "overlap-" in collected.skipped[0].name
-    write_page({("symbol", "no_rule"): 6}, pid=7, path=waiting / f"overlap-{RUN}-node1.7.0.page")
-    assert [page.launches for page in collect(str(report), waiting_room=str(waiting)).pages] == [6], (
-        "it may have counted on"
-    )
-
-
-def test_pages_that_wait_for_this_folder_need_no_run(report, write_page, tmp_path):
-    """OVERLAP_REPORT was set by hand, so there is no run-ID.json, and perhaps no run id."""
-    waiting = tmp_path / "shm"
-    waiting.mkdir()
-    (report / f"run-{RUN}.json").unlink()
-    (tmp_path / "link").symlink_to(report)
-    for pid, run, directory in ((7, "", report), (8, "f" * 16, tmp_path / "link"), (9, "", tmp_path), (10, "", "")):
-        path = waiting / f"overlap-{run}-node1.{pid}.0.page"
-        write_page({("symbol", "no_rule"): 5}, pid=pid, path=path, run=run, directory=str(directory))
-    (waiting / "overlap--node1.11.0.page").write_bytes(b"garbage")
-    collected = collect(str(report), waiting_room=str(waiting))
-    assert [page.pid for page in collected.pages] == [7, 8]
-    assert collected.skipped == ()
-
-
-def test_a_page_of_another_user_that_waits_is_not_believed(report, write_page, tmp_path):
-    if os.getuid():
-        pytest.skip("only root can make one: run as root")
-    waiting = tmp_path / "shm"
-    waiting.mkdir()
-    path = write_page({("symbol", "no_rule"): 5}, pid=7, path=waiting / f"overlap-{RUN}-node1.7.0.page")
-    os.chown(path, 1, 1)
-    collected = collect(str(report), waiting_room=str(waiting))
-    assert collected.pages == ()
-    assert "belongs to another user" in collected.skipped[0].reason
 
 
 def test_launches_are_json_lines(overlap, report, record, library):

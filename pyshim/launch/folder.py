@@ -33,6 +33,7 @@ class Run(NamedTuple):
     environment: Mapping[str, str] = {}  # what policies set for the program
     host: str = ""
     table: str | None = None  # checksum of the policy table, as pages have it
+    outer: str | None = None  # the id of the run inside of which it was started, to the same folder
     version: int = 1
 
 
@@ -186,14 +187,19 @@ def _read(path: str, identifier: str) -> Run | None:
             else (),
             overlap_run=str(data.get("overlap_run", "")),
             expected_world_size=world if isinstance(world, int) and world > 0 else None,
-            simulate=None if data.get("simulate") is None else str(data["simulate"]),
+            simulate=_text(data.get("simulate")),
             trace=data.get("trace") is True,
             environment=_strings(data.get("environment")),
             host=str(data.get("host", "")),
-            table=None if data.get("table") is None else str(data["table"]),
+            table=_text(data.get("table")),
+            outer=_text(data.get("outer")),
         )
     except (OSError, ValueError, TypeError, RecursionError):
         return None
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
 
 
 def _strings(values: Any) -> dict[str, str]:
@@ -201,7 +207,7 @@ def _strings(values: Any) -> dict[str, str]:
 
 
 def _policy(item: Mapping[str, Any]) -> dict[str, str | None]:
-    return {name: None if item.get(name) is None else str(item[name]) for name in ("name", "hash", "file")}
+    return {name: _text(item.get(name)) for name in ("name", "hash", "file")}
 
 
 def _refuse(sentence: str, hint: str | None = None) -> OverlapError:

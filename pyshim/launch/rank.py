@@ -21,6 +21,7 @@ JOBS = (
     ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT"),
     ("PMI_JOBID",),
 )
+_ID = re.compile(r"[0-9a-f]{16}\Z")
 _PMIX_OF_SLURM = re.compile(r"slurm\.pmix\.")
 
 
@@ -51,6 +52,18 @@ def job(environment: Mapping[str, str]) -> str | None:
         key = "\0".join(f"{name}={environment.get(name, '')}" for name in group)
         return hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()[:16]
     return None
+
+
+def inner(outer: str, environment: Mapping[str, str]) -> str | None:
+    """Likewise for what starts inside of the run `outer` and chooses for itself, in every step anew: its ranks must not
+    differ either. None where it is one process."""
+    step = job(environment)
+    if step is None and (world_size(environment) or 1) == 1:
+        return None
+    import hashlib
+
+    digits = hashlib.sha256(f"{outer}\0{step or ''}".encode("utf-8", "surrogateescape")).hexdigest()
+    return outer[:8] + digits[:8] if _ID.match(outer) else digits[:16]
 
 
 def _of_slurm(environment: Mapping[str, str]) -> str | None:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from pyshim.errors import OverlapError
 from pyshim.launch import folder
 from pyshim.report import waiting
+from pyshim.report.steps import Step, steps
 from pyshim.stats.file import Unreadable
 from pyshim.stats.page import OtherLayout, Page, Stranger, read_page
 from pyshim.stats.trace import Trace, read_trace
@@ -32,6 +34,10 @@ class Collected:
     pages: tuple[Page, ...]  # by host, rank and process
     skipped: tuple[Skipped, ...]
     others: tuple[tuple[str, folder.Run], ...] = ()  # ranks that were started otherwise than the first of their run
+
+    @cached_property
+    def steps(self) -> list[Step]:
+        return steps(self)
 
 
 def collect(*directories: str, waiting_room: str = waiting.ROOM) -> Collected:

@@ -13,6 +13,7 @@ from pyshim.errors import OverlapError
 from pyshim.launch import folder, plan
 
 TWO = {"SLURM_STEP_NUM_TASKS": "2"}
+OUTER = "0123456789abcdef"
 
 
 @pytest.fixture
@@ -66,6 +67,60 @@ def test_runs_of_one_batch_script_may_be_under_other_policies(start, tmp_path, l
     script = {"SLURM_STEP_NUM_TASKS": "1", "SLURM_STEP_ID": "4294967290"}
     assert start(0, "--policy", "observe", **script).returncode == 0
     assert start(0, "--policy", "h100-paper", **script).returncode == 0
+    assert len(folder.runs(str(tmp_path / "r"))) == 2
+
+
+@pytest.fixture
+def within(start, tmp_path):
+    """As start, for a rank whose run has a name: of the site's prolog, or of an overlap-run around the launcher."""
+    around = plan.make(plan.Request(policy="observe"), {}).settings.table
+
+    def run(rank: int, *options: str, outer: str = OUTER, **more: str):
+        named = {"OVERLAP_TABLE": around, "OVERLAP_REPORT": str(tmp_path / "r"), "OVERLAP_RUN_ID": outer}
+        return start(rank, *options, **{**named, **more})
+
+    return run
+
+
+@pytest.mark.parametrize("outer", [OUTER, "mine"])
+def test_inside_of_another_a_rank_under_another_policy_refuses_too(within, tmp_path, library, outer):
+    assert within(0, "--policy", "observe", outer=outer).stdout == "ran\n"
+    done = within(1, "--policy", "h100-paper", outer=outer)
+    assert (done.returncode, done.stdout) == (125, "")
+    assert "h100-paper (" in done.stderr and "observe (" in done.stderr
+    assert within(2, "--policy", "observe", outer=outer).stdout == "ran\n"
+    (run,) = folder.runs(str(tmp_path / "r"))
+    assert run.outer == outer
+    assert run.id != outer and (run.id[:8] == outer[:8]) == (outer == OUTER)
+
+
+def test_inside_of_another_a_rank_alone_with_all_ranks_refuses_too(within, library):
+    assert within(0, "--policy", "h100-small-comm").returncode == 0
+    done = within(1, "--policy", "h100-small-comm", "--all-ranks")
+    assert done.returncode == 125
+    assert "which sets nothing" in done.stderr and "NCCL_" in done.stderr
+
+
+def test_inside_of_another_what_chooses_nothing_belongs_to_it(within, tmp_path, library):
+    for rank in range(2):
+        assert within(rank).stdout == "ran\n"
+    assert within(2, "--all-ranks").returncode == 0, "nothing is set: the policy is the other one's"
+    assert list((tmp_path / "r").iterdir()) == []
+
+
+def test_inside_of_another_that_has_no_policy_all_ranks_is_a_choice(within, library):
+    def start(rank: int, **more: str) -> int:
+        more = {"OVERLAP_TABLE": "", "OVERLAP_POLICY": "h100-small-comm", **more}
+        return within(rank, "--all-ranks", **more).returncode
+
+    assert [start(0), start(1), start(2, NCCL_ALGO="Tree")] == [0, 0, 125]
+
+
+@pytest.mark.parametrize("more", [{"SLURM_STEP_ID": "1"}, {"SLURM_STEP_NUM_TASKS": "1"}], ids=["step", "script"])
+def test_inside_of_another_each_step_may_choose(within, tmp_path, library, more):
+    assert within(0, "--policy", "observe", **more).returncode == 0
+    again = {"SLURM_STEP_ID": "2"} if "SLURM_STEP_ID" in more else more
+    assert within(0, "--policy", "h100-paper", **again).returncode == 0
     assert len(folder.runs(str(tmp_path / "r"))) == 2
 
 

@@ -255,8 +255,8 @@ Meanwhile = Callable[[Callable[[], None]], list[Page]]
 
 @pytest.fixture
 def meanwhile(preloaded: Runner, network: dict[str, Any]) -> Meanwhile:
-    """meanwhile(do): what another node sees at the end of a process that launches three times, waits while do() runs, and
-    launches twice more."""
+    """meanwhile(do): what another node sees in the end, of a process that launches three times, waits while do() runs,
+    and launches twice more."""
 
     def run(do: Callable[[], None]) -> list[Page]:
         told, tell = os.pipe()

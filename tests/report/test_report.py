@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,6 @@ from pyshim.launch import folder
 from pyshim.report import many
 from pyshim.report.collect import collect
 from pyshim.report.findings import findings, remarks
-from pyshim.report.steps import steps
 from pyshim.report.who import ranks
 
 RUN = "0123456789abcdef"
@@ -156,7 +157,7 @@ def test_ranks_of_one_command_whose_runs_have_names_of_their_own_are_one_step(re
         folder.write(str(report), folder.Run(run, 1.0, ("x",), expected_world_size=4))
         write_page({("symbol", "no_rule"): 1}, pid=7 + number, rank=number % 4, world=4, run=run)
     collected = collect(str(report))
-    assert [(len(step.pages), step.missing) for step in steps(collected)] == [(4, []), (4, [])]
+    assert [(len(step.pages), step.missing) for step in collected.steps] == [(4, []), (4, [])]
     assert said(report) == remarks(collected) == []
 
 
@@ -169,6 +170,48 @@ def test_halves_of_two_slurm_jobs_are_not_one_whole(report, write_page):
         "run 0000000700000000: 2 of 4",
         "run 0000000800000000: 2 of 4",
     ]
+
+
+@pytest.mark.parametrize("prolog", [True, False])
+def test_a_rank_that_chose_for_itself_inside_of_a_run_is_of_its_step(report, write_page, prolog):
+    """The run around it is a prolog's, or another overlap-run's: one that sets the same policy, but more variables."""
+    (first,) = folder.runs(str(report))
+    if prolog:
+        (report / f"run-{RUN}.json").unlink()
+    own = RUN[:8] + "0" * 8
+    folder.write(str(report), first._replace(id=own, outer=RUN, command=("x",), environment={"NCCL_ALGO": "Ring"}))
+    for rank in range(4):
+        write_page({("symbol", "no_rule"): 1}, pid=7 + rank, rank=rank, world=4, run=own if rank == 3 else RUN)
+    assert said(report) == [
+        "overlap-run was given a policy, or --all-ranks, for rank 3 on node1 alone: h100 (ab), overlap-run 0.1.0, "
+        "which sets NCCL_ALGO=Ring. Give it the same options on every rank"
+    ]
+    for rank in range(3):
+        write_page({("symbol", "no_rule"): 1}, pid=7 + rank, rank=rank, world=4, run=own)
+    assert said(report) == []
+
+
+def test_a_run_without_pages_is_no_part_of_another(report, write_page):
+    """It ended before it came to a GPU, and was started again, by ranks that have runs of their own."""
+    (report / f"run-{RUN}.json").unlink()
+    for number in range(3):
+        run = f"{number:016x}"
+        folder.write(str(report), folder.Run(run, 1.0 + number, ("x",), expected_world_size=2))
+        if number:
+            write_page({("symbol", "no_rule"): 1}, pid=7 + number, rank=number - 1, world=2, run=run)
+    assert [len(step.ranks) for step in collect(str(report)).steps] == [0, 2]
+    assert said(report) == []
+
+
+def test_many_runs_of_one_command_are_told_apart_in_no_time(report, write_page):
+    write_page({("symbol", "no_rule"): 1}, rank=0, world=1)
+    collected = collect(str(report))
+    ids = [f"{number:016x}" for number in range(20000)]
+    runs = tuple(collected.runs[0]._replace(id=name, expected_world_size=1) for name in ids)
+    collected = replace(collected, runs=runs, pages=tuple(replace(collected.pages[0], run=name) for name in ids))
+    began = time.process_time()
+    assert len(collected.steps) == len(ids)
+    assert time.process_time() - began < 2
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
+from pyshim.stats.file import Unreadable, read
 
 RUN = re.compile(r"run-([0-9a-f]{16})\.json\Z")
 OTHER = re.compile(r"run-([0-9a-f]{16})\.(.+\.[0-9]+)\.json\Z")
@@ -80,12 +81,13 @@ def write(path: str, run: Run, strict: bool = False) -> None:
 
     who = f"{os.uname().nodename}.{os.getpid()}"
     first, own = (os.path.join(path, f"run-{run.id}{more}.json") for more in ("", f".{who}"))
-    scratch = os.path.join(path, f"{_UNFINISHED}{run.id}.{who}")
+    scratch = os.path.join(path, f"{_UNFINISHED}{run.id}.{who}.{os.urandom(4).hex()}")
     try:
         if os.path.exists(first) and _tells(first, run, strict):
             return
         target = own if os.path.exists(first) else first
-        descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        # Others may write in the folder: nothing of theirs is opened, and no name that they could know is ours.
+        descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with open(descriptor, "w", encoding="ascii") as file:
             json.dump(run._asdict(), file, indent=1)
             file.write("\n")
@@ -173,8 +175,7 @@ def _read(path: str, identifier: str) -> Run | None:
     import json
 
     try:
-        with open(path, "rb") as file:
-            data: Any = json.loads(file.read(_LARGEST))
+        data: Any = json.loads(read(path, _LARGEST))
         if not isinstance(data, dict) or data.get("id") != identifier or data.get("version") != 1:
             return None
         command, world, policies = data.get("command"), data.get("expected_world_size"), data.get("policies")
@@ -194,7 +195,7 @@ def _read(path: str, identifier: str) -> Run | None:
             table=_text(data.get("table")),
             outer=_text(data.get("outer")),
         )
-    except (OSError, ValueError, TypeError, RecursionError):
+    except (Unreadable, ValueError, TypeError, RecursionError):
         return None
 
 

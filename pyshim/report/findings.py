@@ -128,8 +128,8 @@ def _twice(step: Step) -> Iterator[str]:
     found = twice(step)
     if found and not step.id:
         yield (
-            f"{_seen(found)}: two jobs in one folder, or one started again. Give each a folder, or an OVERLAP_RUN_ID, "
-            "of its own"
+            f"{_seen(found)}: two jobs in one folder, one started again, or a helper that a rank started through a "
+            "shell. Give each job a folder, or an OVERLAP_RUN_ID, of its own"
         )
 
 

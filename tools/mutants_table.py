@@ -183,6 +183,13 @@ MUTANTS = [
         f"{INTERPOSE}/test_processes.py",
     ),
     one(
+        "a page whose name is taken is left behind",
+        f"{SYS}/page.c",
+        "n < MOST_FILES",
+        "n < 1",
+        f"{INTERPOSE}/test_processes.py",
+    ),
+    one(
         "the world of another launcher",
         f"{SYS}/start.c",
         "i < sizeof launchers / sizeof *launchers && settings->rank < 0; i++)",

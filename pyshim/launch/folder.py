@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
+from pyshim.stats.file import Unreadable, read
 
 RUN = re.compile(r"run-([0-9a-f]{16})\.json\Z")
 OTHER = re.compile(r"run-([0-9a-f]{16})\.(.+\.[0-9]+)\.json\Z")
@@ -33,6 +34,7 @@ class Run(NamedTuple):
     environment: Mapping[str, str] = {}  # what policies set for the program
     host: str = ""
     table: str | None = None  # checksum of the policy table, as pages have it
+    outer: str | None = None  # the id of the run inside of which it was started, to the same folder
     version: int = 1
 
 
@@ -79,12 +81,13 @@ def write(path: str, run: Run, strict: bool = False) -> None:
 
     who = f"{os.uname().nodename}.{os.getpid()}"
     first, own = (os.path.join(path, f"run-{run.id}{more}.json") for more in ("", f".{who}"))
-    scratch = os.path.join(path, f"{_UNFINISHED}{run.id}.{who}")
+    scratch = os.path.join(path, f"{_UNFINISHED}{run.id}.{who}.{os.urandom(4).hex()}")
     try:
         if os.path.exists(first) and _tells(first, run, strict):
             return
         target = own if os.path.exists(first) else first
-        descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        # Others may write in the folder: nothing of theirs is opened, and no name that they could know is ours.
+        descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with open(descriptor, "w", encoding="ascii") as file:
             json.dump(run._asdict(), file, indent=1)
             file.write("\n")
@@ -112,7 +115,8 @@ def _tells(path: str, run: Run, strict: bool) -> bool:
         raise _refuse(
             f"the ranks of this step differ: on {run.host or 'this host'} {_start(run)}; on {first.host or 'the host'} "
             f"that came first {_start(first)}",
-            "start all ranks with one version, policy and set of variables, or leave --strict out",
+            "start all ranks with one version, policy and set of variables, or leave --strict out; if this is another "
+            "run, name another folder",
         )
     return False
 
@@ -171,8 +175,7 @@ def _read(path: str, identifier: str) -> Run | None:
     import json
 
     try:
-        with open(path, "rb") as file:
-            data: Any = json.loads(file.read(_LARGEST))
+        data: Any = json.loads(read(path, _LARGEST))
         if not isinstance(data, dict) or data.get("id") != identifier or data.get("version") != 1:
             return None
         command, world, policies = data.get("command"), data.get("expected_world_size"), data.get("policies")
@@ -185,14 +188,19 @@ def _read(path: str, identifier: str) -> Run | None:
             else (),
             overlap_run=str(data.get("overlap_run", "")),
             expected_world_size=world if isinstance(world, int) and world > 0 else None,
-            simulate=None if data.get("simulate") is None else str(data["simulate"]),
+            simulate=_text(data.get("simulate")),
             trace=data.get("trace") is True,
             environment=_strings(data.get("environment")),
             host=str(data.get("host", "")),
-            table=None if data.get("table") is None else str(data["table"]),
+            table=_text(data.get("table")),
+            outer=_text(data.get("outer")),
         )
-    except (OSError, ValueError, TypeError, RecursionError):
+    except (Unreadable, ValueError, TypeError, RecursionError):
         return None
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
 
 
 def _strings(values: Any) -> dict[str, str]:
@@ -200,7 +208,7 @@ def _strings(values: Any) -> dict[str, str]:
 
 
 def _policy(item: Mapping[str, Any]) -> dict[str, str | None]:
-    return {name: None if item.get(name) is None else str(item[name]) for name in ("name", "hash", "file")}
+    return {name: _text(item.get(name)) for name in ("name", "hash", "file")}
 
 
 def _refuse(sentence: str, hint: str | None = None) -> OverlapError:

@@ -47,6 +47,7 @@ class Plan:
         self.doubts: list[str] = []
         self.remarks: list[str] = []
         self.left: list[str] = []
+        self.own = False  # asked for in so many words, also inside of an overlap-run or a prolog
         self.carried: Mapping[str, str] = {}
         self.policies: tuple[Mapping[str, str | None], ...] = ()
         self.simulate: str | None = None
@@ -128,6 +129,7 @@ def _policies(request: Request, base: Mapping[str, str], gpu: Gpu | None, plan: 
                 "prolog); name it here, too: --policy P --all-ranks"
             )
         return  # inside another overlap-run: its word stands
+    plan.own = request.policy is not None or request.all_ranks
     from pyshim.launch import policies
 
     try:
@@ -168,15 +170,17 @@ def _variables(
 def open_report(
     directory: str, plan: Plan, base: Mapping[str, str], command: list[str] | None, strict: bool = False
 ) -> None:
-    """Makes the report folder and writes run-ID.json, except where an outer overlap-run has done it. strict: raises
-    OverlapError with 125 where the first rank of the same step was started otherwise."""
+    """Makes the report folder and writes run-ID.json, except where an outer overlap-run has done it and chose for this
+    one, too. strict: raises OverlapError with 125 where the first rank of the same step was started otherwise."""
     from pyshim import __version__
 
     path = folder.prepare(directory)
-    if base.get("OVERLAP_REPORT") == quote(path) and base.get("OVERLAP_RUN_ID"):
+    outer = (base.get("OVERLAP_RUN_ID") or None) if base.get("OVERLAP_REPORT") == quote(path) else None
+    if outer and not plan.own:
         return
     run = folder.Run(
-        id=rank.job(base) or os.urandom(8).hex(),
+        id=(rank.inner(outer, base) if outer else rank.job(base)) or os.urandom(8).hex(),
+        outer=outer,
         started=folder.now(),
         command=None if command is None else tuple(command),
         policies=plan.policies,

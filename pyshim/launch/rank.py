@@ -21,8 +21,8 @@ JOBS = (
     ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT"),
     ("PMI_JOBID",),
 )
-_OF_SLURM = re.compile(r"slurm\.pmix\.")
-_BATCH = 0xFFFFFFFB  # the step of a batch script, which has no number in its environment
+_ID = re.compile(r"[0-9a-f]{16}\Z")
+_PMIX_OF_SLURM = re.compile(r"slurm\.pmix\.")
 
 
 def rank(environment: Mapping[str, str]) -> int | None:
@@ -39,18 +39,43 @@ def job(environment: Mapping[str, str]) -> str | None:
         return None
     for group in JOBS:
         value = environment.get(group[0])
-        if not value or _OF_SLURM.match(value):
+        if not value or _PMIX_OF_SLURM.match(value):
             continue
         if group[0] == "SLURM_JOB_ID":
-            numbers = value, environment.get("SLURM_STEP_ID") or str(_BATCH)
-            if all(_is_number(text) for text in numbers):
-                # As the site's TaskProlog says it: printf '%08x%08x' JOB STEP.
-                return "".join(f"{int(text) & 0xFFFFFFFF:08x}" for text in numbers)
+            if environment.get("SLURM_STEP_NUM_TASKS", "1") == "1":
+                continue  # a batch script or a shell: one process, whose runs come one after the other
+            digits = _of_slurm(environment)
+            if digits:
+                return digits
         import hashlib
 
         key = "\0".join(f"{name}={environment.get(name, '')}" for name in group)
         return hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()[:16]
     return None
+
+
+def inner(outer: str, environment: Mapping[str, str]) -> str | None:
+    """Likewise for what starts inside of the run `outer` and chooses for itself, in every step anew: its ranks must not
+    differ either. None where it is one process."""
+    step = job(environment)
+    if step is None and (world_size(environment) or 1) == 1:
+        return None
+    import hashlib
+
+    digits = hashlib.sha256(f"{outer}\0{step or ''}".encode("utf-8", "surrogateescape")).hexdigest()
+    return outer[:8] + digits[:8] if _ID.match(outer) else digits[:16]
+
+
+def _of_slurm(environment: Mapping[str, str]) -> str | None:
+    """As the site's TaskProlog and SPANK plugin say it. A job that was requeued keeps its number and those of its
+    steps, so its attempt is put into the step."""
+    numbers = environment["SLURM_JOB_ID"], environment.get("SLURM_STEP_ID", "")
+    if not all(_is_number(text) for text in numbers):
+        return None
+    restarts = environment.get("SLURM_RESTART_COUNT", "")
+    attempt = int(restarts) % 256 if _is_number(restarts) else 0
+    job, step = map(int, numbers)
+    return f"{job:08x}{step ^ attempt << 24:08x}"
 
 
 def _first(environment: Mapping[str, str]) -> tuple[int | None, int | None]:

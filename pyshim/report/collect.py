@@ -7,19 +7,17 @@ are copied into one. Nobody need have made run-ID.json: the pages say what they 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from pyshim.errors import OverlapError
 from pyshim.launch import folder
-from pyshim.stats.file import Unreadable, read
+from pyshim.report import waiting
+from pyshim.report.steps import Step, steps
+from pyshim.stats.file import Unreadable
 from pyshim.stats.page import OtherLayout, Page, Stranger, read_page
 from pyshim.stats.trace import Trace, read_trace
-
-WAITING_ROOM = "/dev/shm"
-_WAITING = re.compile(r"overlap-(?P<run>[0-9a-f]{16}|)-(?P<name>.+\.\d+\.\d+\.page)\Z")
-_LARGEST = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -37,8 +35,12 @@ class Collected:
     skipped: tuple[Skipped, ...]
     others: tuple[tuple[str, folder.Run], ...] = ()  # ranks that were started otherwise than the first of their run
 
+    @cached_property
+    def steps(self) -> list[Step]:
+        return steps(self)
 
-def collect(*directories: str, waiting_room: str = WAITING_ROOM) -> Collected:
+
+def collect(*directories: str, waiting_room: str = waiting.ROOM) -> Collected:
     """Raises OverlapError where there is no such folder."""
     runs: dict[str, folder.Run] = {}
     others: list[tuple[str, folder.Run]] = []
@@ -52,11 +54,10 @@ def collect(*directories: str, waiting_room: str = WAITING_ROOM) -> Collected:
                 others.append((run.host or directory, run))
         others += folder.others(directory, names)
     for directory in directories:
-        skipped += _fetch(directory, set(runs), waiting_room)
+        skipped += (Skipped(*why) for why in waiting.fetch(directory, set(runs), waiting_room))
         for page in _pages(directory, skipped):
-            # The same one may have been copied twice, the second time later.
             key = page.host, page.pid, page.start, page.run
-            if key not in pages or page.launches >= pages[key].launches:
+            if key not in pages or _latest(page) >= _latest(pages[key]):
                 pages[key] = page
     return Collected(
         directories,
@@ -65,6 +66,11 @@ def collect(*directories: str, waiting_room: str = WAITING_ROOM) -> Collected:
         tuple(skipped),
         tuple(others),
     )
+
+
+def _latest(page: Page) -> tuple[bool, int]:
+    """The same one may have been copied several times, while its process ran and at its end."""
+    return page.ended, page.launches
 
 
 def _place(page: Page) -> tuple[object, ...]:
@@ -87,47 +93,6 @@ def listed(directory: str) -> list[str]:
         return sorted(os.listdir(directory))
     except OSError as error:
         raise OverlapError(f"the report folder {directory} cannot be read: {error.strerror}") from error
-
-
-def _fetch(directory: str, runs: set[str], waiting_room: str) -> Iterator[Skipped]:
-    """Copies the pages that wait on this machine for this folder: those of its runs, and those that name it. What
-    cannot be copied is said."""
-    try:
-        names = sorted(os.listdir(waiting_room))
-    except OSError:
-        return
-    for name in names:
-        match = _WAITING.match(name)
-        if not match:
-            continue
-        try:
-            # Everybody may write there: only our own files are believed.
-            path = os.path.join(waiting_room, name)
-            data = read(path, _LARGEST, own=True)
-            if match["run"] in runs or _names(path, directory):
-                _replace(os.path.join(directory, match["name"]), data)
-        except Unreadable as error:
-            if match["run"] in runs:
-                yield Skipped(f"{name} in {waiting_room}", str(error))
-        except OSError as error:
-            yield Skipped(f"{name} in {waiting_room}", f"it could not be copied: {error.strerror}")
-
-
-def _names(path: str, directory: str) -> bool:
-    """Whether a page was made for this folder."""
-    return os.path.realpath(read_page(path, own=True).directory) == os.path.realpath(directory)
-
-
-def _replace(target: str, data: bytes) -> None:
-    scratch = f"{target}.{os.getpid()}"
-    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(data)
-        os.replace(scratch, target)
-    except OSError:
-        os.unlink(scratch)
-        raise
 
 
 def traces(directories: Sequence[str]) -> Iterator[tuple[str, Trace | Unreadable]]:

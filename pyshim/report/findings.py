@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from pyshim.launch.folder import setting, under
 from pyshim.report.collect import Collected, Skipped
-from pyshim.report.steps import Step, steps
+from pyshim.report.steps import Step
 from pyshim.report.summary import policy_of
 from pyshim.report.who import ranks, some, which, who
 from pyshim.stats.page import Page, Stranger
@@ -16,7 +16,7 @@ _ANSWERS = 4
 
 
 def findings(collected: Collected) -> list[str]:
-    every = [step for step in steps(collected) if step.processes]
+    every = [step for step in collected.steps if step.processes]
     said = [*skipped(collected), *_unseen(collected), *_started(collected)]
     for step in every:
         title = f"{step.title}: " if len(every) > 1 else ""
@@ -92,6 +92,18 @@ def _tables(step: Step) -> Iterator[str]:
         )
 
 
+def _chosen(step: Step) -> Iterator[str]:
+    """With --all-ranks that is more than the table, which pages name."""
+    own = {run.id: run for run in step.runs if run.outer}
+    pages = [page for page in step.pages if page.run in own]
+    if pages and len(pages) < len(step.pages):
+        run = own[pages[0].run]
+        yield (
+            f"overlap-run was given a policy, or --all-ranks, for {who(pages)} alone: {under(run)}, which sets "
+            f"{setting(run)}. Give it the same options on every rank"
+        )
+
+
 def _by(step: Step, answer: Callable[[Page], str]) -> dict[str, list[Page]]:
     answers: dict[str, list[Page]] = defaultdict(list)
     for page in step.pages:
@@ -116,8 +128,8 @@ def _twice(step: Step) -> Iterator[str]:
     found = twice(step)
     if found and not step.id:
         yield (
-            f"{_seen(found)}: two jobs in one folder, or one started again. Give each a folder, or an OVERLAP_RUN_ID, "
-            "of its own"
+            f"{_seen(found)}: two jobs in one folder, one started again, or a helper that a rank started through a "
+            "shell. Give each job a folder, or an OVERLAP_RUN_ID, of its own"
         )
 
 
@@ -143,7 +155,7 @@ def _seen(found: dict[int, list[Page]]) -> str:
     return f"{ranks(sorted(found))} {'were' if len(found) > 1 else 'was'} seen more than once ({which(found[first])})"
 
 
-BY_STEP = (_missing, _versions, _tables, _twice)
+BY_STEP = (_missing, _versions, _tables, _chosen, _twice)
 
 
 def _idle(collected: Collected) -> Iterator[str]:
@@ -191,7 +203,7 @@ def _ends(collected: Collected) -> Iterator[str]:
     unfinished = [page for page in collected.pages if not page.ended and not page.forked]
     if unfinished:
         yield f"{who(unfinished)} did not end by itself: killed, or still running"
-    for step in steps(collected):
+    for step in collected.steps:
         found = twice(step)
         if found and step.id:
             yield f"{_seen(found)} in {step.title}: started again, or several programs in a row"

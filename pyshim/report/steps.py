@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from pyshim.launch.folder import Run
-from pyshim.report.collect import Collected
 from pyshim.stats.page import Page, Stranger
+
+if TYPE_CHECKING:
+    from pyshim.report.collect import Collected
 
 
 @dataclass
@@ -18,14 +21,14 @@ class Step:
     world: int | None = None
     pages: list[Page] = field(default_factory=list)
     strangers: list[Stranger] = field(default_factory=list)  # whose pages cannot be read
+    ranks: set[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ranks = {process.rank for process in self.processes if process.rank is not None}
 
     @property
     def processes(self) -> list[Page | Stranger]:
         return [*self.pages, *self.strangers]
-
-    @property
-    def ranks(self) -> set[int]:
-        return {process.rank for process in self.processes if process.rank is not None}
 
     @property
     def missing(self) -> list[int]:
@@ -36,23 +39,30 @@ class Step:
     def title(self) -> str:
         return f"run {self.id}" if self.id else "the pages without a run"
 
+    def add(self, other: Step) -> None:
+        self.runs += other.runs
+        self.pages += other.pages
+        self.strangers += other.strangers
+        self.ranks |= other.ranks
+
 
 def steps(collected: Collected) -> list[Step]:
     """By run id and by the number of ranks that the processes themselves know: a run may hold several job steps.
 
-    Where ranks have runs of their own, those of one command, or of one Slurm job, are put together as long as no rank
-    is in them twice: then they are one step whose ranks could not agree on a name."""
+    Where ranks have runs of their own, those of one command, of one Slurm job, or of one run around them, are put
+    together as long as no rank is in them twice: then they are one step whose ranks did not agree on a name."""
     runs = {run.id: run for run in collected.runs}
     found: list[Step] = []
+    homes: dict[object, list[Step]] = defaultdict(list)
     for step in _apart(collected, runs):
-        like = [other for other in found if _key(other) and _key(other) == _key(step)]
-        home = next((other for other in like if step.ranks and other.ranks.isdisjoint(step.ranks)), None)
-        if home is None or not home.ranks:
-            found.append(step)
-        else:
-            home.runs += step.runs
-            home.pages += step.pages
-            home.strangers += step.strangers
+        keys = _keys(step)
+        home = next((other for key in keys for other in homes[key] if other.ranks.isdisjoint(step.ranks)), None)
+        if home:
+            home.add(step)
+            continue
+        found.append(step)
+        for key in keys:
+            homes[key].append(step)
     return found
 
 
@@ -89,9 +99,11 @@ def _step(run: Run | None, identifier: str, world: int | None, members: Sequence
     )
 
 
-def _key(step: Step) -> object:
-    if not step.world:
-        return None
+def _keys(step: Step) -> list[object]:
+    """Steps that share one may be parts of one. None of a whole one: a folder may hold thousands."""
+    if not step.world or not 0 < len(step.ranks) < step.world:
+        return []
     if step.runs:
-        return step.world, step.runs[0].command
-    return (step.world, step.id[:8]) if step.id else None
+        (run,) = step.runs
+        return [("command", step.world, run.command), ("run", step.world, run.outer or run.id)]
+    return [("job", step.world, step.id[:8]), ("run", step.world, step.id)] if step.id else []

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from pyshim.report.collect import Collected
-from pyshim.report.steps import Step, steps
+from pyshim.report.steps import Step
 from pyshim.stats.page import Page
 
 COUNTERS = (
@@ -51,7 +51,7 @@ def as_json(collected: Collected, findings: list[str], remarks: Sequence[str] = 
         "processes": [_process(page, collected) for page in collected.pages],
         "totals": totals(collected.pages),
         "runs": [run._asdict() for run in collected.runs],
-        "steps": [_step(step) for step in steps(collected)],
+        "steps": [_step(step) for step in collected.steps],
         "findings": findings,
         "remarks": list(remarks),
     }

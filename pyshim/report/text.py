@@ -11,7 +11,7 @@ from pyshim import _native
 from pyshim.launch.folder import Run
 from pyshim.report import many
 from pyshim.report.collect import Collected
-from pyshim.report.steps import Step, steps
+from pyshim.report.steps import Step
 from pyshim.report.summary import policy_of, totals
 from pyshim.report.who import ranks, some
 from pyshim.stats.page import Page, names
@@ -23,7 +23,7 @@ _REASONS = 10  # of many processes: their report is one screen
 
 def runs(collected: Collected) -> Iterator[str]:
     """What was started, and of more than one process, who they are."""
-    every = steps(collected)
+    every = collected.steps
     for step in every[:_STEPS]:
         if step.runs:
             also = f" (and {len(step.runs) - 1:,} more of its ranks)" if len(step.runs) > 1 else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,9 +11,6 @@ from pyshim import _native
 from pyshim.stats.file import Unreadable, read
 
 _VALID = 2  # overlap_device.state
-# struct overlap_page down to `host`, which keeps its place in every version: magic, version, size, flags, pid, parent,
-# rank, world, start, run, host
-_HEAD = struct.Struct("<6IiIQ32s64s")
 
 
 @dataclass(frozen=True)
@@ -68,6 +64,7 @@ class Stranger:
     rank: int | None
     world: int | None
     run: str
+    start: int
 
 
 class OtherLayout(Unreadable):
@@ -107,16 +104,21 @@ def read_page(path: str, own: bool = False) -> Page:
     if magic != library.OVERLAP_PAGE_MAGIC:
         raise Unreadable("not a page of ours")
     if version != library.OVERLAP_ABI_VERSION:
-        raise OtherLayout(version, _stranger(data.ljust(_HEAD.size, b"\0")))
+        raise OtherLayout(version, _stranger(_struct(data[:size].ljust(size, b"\0"))))
     if stated != size or len(data) != size:
         raise Unreadable("truncated")
+    return _page(_struct(data), library)
+
+
+def _struct(data: bytes) -> Any:
     # A copy of its own: cffi looks at these bytes as at the struct.
-    return _page(_native.ffi.from_buffer("struct overlap_page *", data), library)
+    return _native.ffi.from_buffer("struct overlap_page *", data)
 
 
-def _stranger(data: bytes) -> Stranger:
-    _, _, _, _, pid, _, rank, world, _, run, host = _HEAD.unpack_from(data)
-    return Stranger(_string(host), pid, rank if rank >= 0 else None, world or None, _string(run))
+def _stranger(page: Any) -> Stranger:
+    """By what is down to `host`, which keeps its place in every version."""
+    rank = page.rank if page.rank >= 0 else None
+    return Stranger(_text(page.host), page.pid, rank, page.world or None, _text(page.run), page.start)
 
 
 def _page(page: Any, library: Any) -> Page:
@@ -187,8 +189,4 @@ def _device(device: Any) -> Device:
 
 
 def _text(array: Any) -> str:
-    return _string(bytes(_native.ffi.buffer(array)))
-
-
-def _string(data: bytes) -> str:
-    return data.split(b"\0", 1)[0].decode("utf-8", "replace")
+    return bytes(_native.ffi.buffer(array)).split(b"\0", 1)[0].decode("utf-8", "replace")

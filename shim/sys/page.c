@@ -19,27 +19,17 @@ extern char *program_invocation_name __attribute__((weak));
 
 #define WAITING_ROOM "/dev/shm"
 
-enum { PATH_SIZE = 768 };
+enum { PATH_SIZE = 768, MOST_FILES = 1000 /* of one host name and process id */ };
 
 enum { NONE, MAKING, MADE };
 static uint32_t state = NONE;
 static bool opened;
 static struct overlap_page *private_page; /* core's own, which we go back to after fork */
-static char waiting[PATH_SIZE];           /* where the page is, if it has yet to be brought to... */
-static char final[PATH_SIZE];             /* ...its place in the report's folder */
+static char waiting[PATH_SIZE];           /* where the page is, if it has yet to be brought to the report's folder */
 
 /* A child that has not exec'ed, whichever call made it. */
 static bool is_forked(void) {
     return getpid() != overlap_start.pid;
-}
-
-/* "DIRECTORY/" + name + suffix. */
-static void path_in(char *path, size_t size, const char *directory, const char *name, const char *suffix) {
-    struct overlap_text text = overlap_text_in(path, size);
-    overlap_text_add(&text, directory);
-    overlap_text_add(&text, "/");
-    overlap_text_add(&text, name);
-    overlap_text_add(&text, suffix);
 }
 
 bool overlap_may_grow(uint64_t size) {
@@ -67,73 +57,63 @@ static bool is_unsafe_to_map(const char *directory) {
     return false;
 }
 
-/* HOST.PID.N: the name of this process's files, without the ending. */
-static void name_files(char *name, size_t size, uint64_t n) {
+/* A new file FOLDER/PREFIX + HOST.PID.N + SUFFIX; its path, or -1 with errno. N counts what one process id has made: a
+ * program that execs, a reused id, another container of the same host name. */
+static int create_named(char *path, const char *folder, const char *prefix, const char *suffix, int flags) {
     char host[64] = "";
     if (gethostname(host, sizeof host - 1) != 0 || !host[0])
         strcpy(host, "host");
     for (char *p = host; *p; p++)
         if (*p == '/')
             *p = '_';
-    struct overlap_text text = overlap_text_in(name, size);
-    overlap_text_add(&text, host);
-    overlap_text_add(&text, ".");
-    overlap_text_number(&text, (uint64_t)getpid(), false);
-    overlap_text_add(&text, ".");
-    overlap_text_number(&text, n, false);
+    for (uint64_t n = 0; n < MOST_FILES; n++) {
+        struct overlap_text text = overlap_text_in(path, PATH_SIZE);
+        const char *parts[] = {folder, "/", prefix, host, "."};
+        for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+            overlap_text_add(&text, parts[i]);
+        overlap_text_number(&text, (uint64_t)getpid(), false);
+        overlap_text_add(&text, ".");
+        overlap_text_number(&text, n, false);
+        overlap_text_add(&text, suffix);
+        int file = create(path, flags);
+        if (file >= 0 || errno != EEXIST)
+            return file;
+    }
+    return -1;
 }
 
-/* A new file of the right size, or -1 with errno. N counts what one process id has made: a program that execs, or a
- * reused id. On a network file system the page is made in the waiting room, as overlap-RUN-NAME, and `waiting` says
- * where. */
+/* A new file of the right size, or -1 with errno. On a network file system the page is made in the waiting room, as
+ * overlap-RUN-NAME, and `waiting` says where. */
 static int make_file(const struct overlap_settings *settings) {
     bool away = is_unsafe_to_map(settings->directory);
+    char prefix[80] = "", path[PATH_SIZE];
     if (!overlap_may_grow(sizeof(struct overlap_page))) {
         errno = EFBIG;
         return -1;
     }
-    for (uint64_t n = 0; n < 1000; n++) {
-        char name[160], prefix[80] = "", path[PATH_SIZE];
-        name_files(name, sizeof name, n);
-        path_in(final, sizeof final, settings->directory, name, ".page");
-        if (away) {
-            struct overlap_text text = overlap_text_in(prefix, sizeof prefix);
-            overlap_text_add(&text, WAITING_ROOM "/overlap-");
-            overlap_text_add(&text, settings->run);
-            overlap_text_add(&text, "-");
-            text = overlap_text_in(path, sizeof path);
-            overlap_text_add(&text, prefix);
-            overlap_text_add(&text, name);
-            overlap_text_add(&text, ".page");
-        } else {
-            memcpy(path, final, sizeof path);
-        }
-        if (away && access(final, F_OK) == 0)
-            continue; /* another container of the same host name and process id was here before */
-        int file = create(path, O_RDWR), error;
-        if (file < 0 && errno == EEXIST)
-            continue;
-        if (file < 0)
-            return -1;
-        do
-            error = posix_fallocate(file, 0, sizeof(struct overlap_page));
-        while (error == EINTR);
-        if (error) {
-            close(file);
-            unlink(path);
-            errno = error;
-            return -1;
-        }
-        if (away)
-            memcpy(waiting, path, sizeof waiting);
-        if (settings->trace) {
-            path_in(path, sizeof path, settings->directory, name, ".trace");
-            overlap_trace_open(create(path, O_WRONLY | O_APPEND));
-        }
-        return file;
+    if (away) {
+        struct overlap_text text = overlap_text_in(prefix, sizeof prefix);
+        overlap_text_add(&text, "overlap-");
+        overlap_text_add(&text, settings->run);
+        overlap_text_add(&text, "-");
     }
-    errno = EEXIST;
-    return -1;
+    int file = create_named(path, away ? WAITING_ROOM : settings->directory, prefix, ".page", O_RDWR), error;
+    if (file < 0)
+        return -1;
+    do
+        error = posix_fallocate(file, 0, sizeof(struct overlap_page));
+    while (error == EINTR);
+    if (error) {
+        close(file);
+        unlink(path);
+        errno = error;
+        return -1;
+    }
+    if (away)
+        memcpy(waiting, path, sizeof waiting);
+    if (settings->trace)
+        overlap_trace_open(create_named(path, settings->directory, "", ".trace", O_WRONLY | O_APPEND));
+    return file;
 }
 
 static void copy_text(uint8_t *field, size_t size, const char *text) {
@@ -217,8 +197,9 @@ void overlap_page_forked(void) {
 }
 
 /* Brings a page that waited in /dev/shm into the report's folder. What fails here is done later by `overlap report`. */
-static void bring(const struct overlap_page *page) {
-    int file = overlap_may_grow(sizeof *page) ? create(final, O_WRONLY) : -1;
+static void bring(const struct overlap_page *page, const char *directory) {
+    char path[PATH_SIZE];
+    int file = overlap_may_grow(sizeof *page) ? create_named(path, directory, "", ".page", O_WRONLY) : -1;
     if (file < 0)
         return;
     size_t done = 0;
@@ -229,7 +210,7 @@ static void bring(const struct overlap_page *page) {
         done += (size_t)count;
     }
     close(file);
-    unlink(done == sizeof *page ? waiting : final);
+    unlink(done == sizeof *page ? waiting : path);
 }
 
 /* Has this process a GPU open by a way that we do not see? NVIDIA's driver opens /dev/nvidiactl and the like, AMD's /dev/kfd. */
@@ -267,7 +248,7 @@ void overlap_page_end(void) {
             overlap_say(line, NULL, NULL);
         }
         if (waiting[0])
-            bring(page);
+            bring(page, settings->directory);
     }
     errno = saved;
 }

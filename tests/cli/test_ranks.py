@@ -12,6 +12,9 @@ from pyshim import __version__
 from pyshim.errors import OverlapError
 from pyshim.launch import folder, plan
 
+TWO = {"SLURM_STEP_NUM_TASKS": "2"}
+OUTER = "0123456789abcdef"
+
 
 @pytest.fixture
 def start(overlap_run, tmp_path):
@@ -21,7 +24,7 @@ def start(overlap_run, tmp_path):
 
     def run(rank: int, *options: str, launcher: str = "slurm", cwd: Path = tmp_path, **more: str):
         step = {
-            "slurm": {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": str(rank)},
+            "slurm": {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": str(rank), **TWO},
             "torchrun": {"RANK": str(rank), "TORCHELASTIC_RUN_ID": "none", "MASTER_ADDR": "n0", "MASTER_PORT": "2"},
             "mpirun": {"OMPI_COMM_WORLD_RANK": str(rank), "PMIX_NAMESPACE": "1891172353"},
         }[launcher]
@@ -40,6 +43,7 @@ def test_a_rank_under_another_policy_refuses(start, launcher, tmp_path, library)
     assert sentence.startswith("overlap: error: the ranks of this step differ: on ")
     assert "h100-paper (" in sentence and "observe (" in sentence and sentence.index("h100") < sentence.index("observe")
     assert hint.startswith("overlap: help: start all ranks with one version, policy")
+    assert "if this is another run, name another folder" in hint
     assert start(2, "--policy", "observe", launcher=launcher).stdout == "ran\n"
     assert len(list((tmp_path / "r").iterdir())) == 1, "it leaves nothing behind"
 
@@ -69,7 +73,8 @@ def test_without_a_report_strict_says_that_it_compares_nothing(overlap_run, tmp_
 
 def test_without_strict_it_runs_and_says_so_in_the_report(start, overlap_run, tmp_path, library):
     start(0, "--policy", "observe")
-    env = {"LD_LIBRARY_PATH": str(tmp_path), "SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": "1"}
+    step = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": "1", **TWO}
+    env = {"LD_LIBRARY_PATH": str(tmp_path), **step}
     done = overlap_run("--report", str(tmp_path / "r"), "--policy", "h100-paper", "echo", "ran", env=env)
     assert (done.returncode, done.stdout) == (0, "ran\n")
     assert len(list((tmp_path / "r").iterdir())) == 2
@@ -78,6 +83,68 @@ def test_without_strict_it_runs_and_says_so_in_the_report(start, overlap_run, tm
 def test_another_step_may_be_under_another_policy(start, library):
     assert start(0, "--policy", "observe").returncode == 0
     assert start(0, "--policy", "h100-paper", SLURM_STEP_ID="1").returncode == 0
+
+
+def test_runs_of_one_batch_script_may_be_under_other_policies(start, tmp_path, library):
+    """Before srun, in a script or a shell that is a step of one process."""
+    script = {"SLURM_STEP_NUM_TASKS": "1", "SLURM_STEP_ID": "4294967290"}
+    assert start(0, "--policy", "observe", **script).returncode == 0
+    assert start(0, "--policy", "h100-paper", **script).returncode == 0
+    assert len(folder.runs(str(tmp_path / "r"))) == 2
+
+
+@pytest.fixture
+def within(start, tmp_path):
+    """As start, for a rank whose run has a name: of the site's prolog, or of an overlap-run around the launcher."""
+    around = plan.make(plan.Request(policy="observe"), {}).settings.table
+
+    def run(rank: int, *options: str, outer: str = OUTER, **more: str):
+        named = {"OVERLAP_TABLE": around, "OVERLAP_REPORT": str(tmp_path / "r"), "OVERLAP_RUN_ID": outer}
+        return start(rank, *options, **{**named, **more})
+
+    return run
+
+
+@pytest.mark.parametrize("outer", [OUTER, "mine"])
+def test_inside_of_another_a_rank_under_another_policy_refuses_too(within, tmp_path, library, outer):
+    assert within(0, "--policy", "observe", outer=outer).stdout == "ran\n"
+    done = within(1, "--policy", "h100-paper", outer=outer)
+    assert (done.returncode, done.stdout) == (125, "")
+    assert "h100-paper (" in done.stderr and "observe (" in done.stderr
+    assert within(2, "--policy", "observe", outer=outer).stdout == "ran\n"
+    (run,) = folder.runs(str(tmp_path / "r"))
+    assert run.outer == outer
+    assert run.id != outer and (run.id[:8] == outer[:8]) == (outer == OUTER)
+
+
+def test_inside_of_another_a_rank_alone_with_all_ranks_refuses_too(within, library):
+    assert within(0, "--policy", "h100-small-comm").returncode == 0
+    done = within(1, "--policy", "h100-small-comm", "--all-ranks")
+    assert done.returncode == 125
+    assert "which sets nothing" in done.stderr and "NCCL_" in done.stderr
+
+
+def test_inside_of_another_what_chooses_nothing_belongs_to_it(within, tmp_path, library):
+    for rank in range(2):
+        assert within(rank).stdout == "ran\n"
+    assert within(2, "--all-ranks").returncode == 0, "nothing is set: the policy is the other one's"
+    assert list((tmp_path / "r").iterdir()) == []
+
+
+def test_inside_of_another_that_has_no_policy_all_ranks_is_a_choice(within, library):
+    def start(rank: int, **more: str) -> int:
+        more = {"OVERLAP_TABLE": "", "OVERLAP_POLICY": "h100-small-comm", **more}
+        return within(rank, "--all-ranks", **more).returncode
+
+    assert [start(0), start(1), start(2, NCCL_ALGO="Tree")] == [0, 0, 125]
+
+
+@pytest.mark.parametrize("more", [{"SLURM_STEP_ID": "1"}, {"SLURM_STEP_NUM_TASKS": "1"}], ids=["step", "script"])
+def test_inside_of_another_each_step_may_choose(within, tmp_path, library, more):
+    assert within(0, "--policy", "observe", **more).returncode == 0
+    again = {"SLURM_STEP_ID": "2"} if "SLURM_STEP_ID" in more else more
+    assert within(0, "--policy", "h100-paper", **again).returncode == 0
+    assert len(folder.runs(str(tmp_path / "r"))) == 2
 
 
 def test_a_rank_with_other_variables_refuses(start, tmp_path, library):

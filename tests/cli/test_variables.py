@@ -98,7 +98,7 @@ def test_all_ranks_wants_the_policy_by_name_where_one_is_around(overlap_run, dri
 
 def test_a_rank_that_was_started_otherwise_is_found(overlap_run, overlap, driver, asking, tmp_path, library):
     report = tmp_path / "r"
-    step = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_NTASKS": "2", "HOME": str(tmp_path), **driver}
+    step = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2", "HOME": str(tmp_path), **driver}
     for rank, more in (("0", ["--all-ranks"]), ("1", [])):
         env = {**step, "SLURM_PROCID": rank}
         assert overlap_run("--policy", asking, "--report", str(report), *more, "true", env=env).returncode == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 import recipes
 from containers import WORDS, Engine, copied, launches, pages
+from interposing import Build
 
 COUNTED = [3]
 INSIDE = recipes.block('eval "$(').split("; exec")[0]
@@ -123,7 +125,41 @@ def test_containers_of_one_host_name_and_the_same_process_ids_share_a_report_fol
 
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(run, range(8))) == [0] * 8
+    assert_all_kept(report, 8)
+
+
+def assert_all_kept(report: Path, number: int) -> None:
     found = pages(report)
-    assert [page.launches for page in found] == COUNTED * 8
+    assert [page.launches for page in found] == COUNTED * number
     ((host, pid),) = {(page.host, page.pid) for page in found}
-    assert sorted(path.name for path in report.iterdir()) == [f"{host}.{pid}.{number}.page" for number in range(8)]
+    assert sorted(path.name for path in report.iterdir()) == [f"{host}.{pid}.{n}.page" for n in range(number)]
+
+
+def test_they_share_it_on_a_network_file_system_too(
+    bwrap: Engine, build: Build, image: Path, report: Path, tmp_path: Path
+) -> None:
+    """There a page waits in the container's own /dev/shm, and all are brought at once."""
+    other = copied(image, tmp_path / "image")
+    shutil.copy(build.library("libfakenfs.so", "fake_nfs.c"), other / "driver")
+    (report / "network").mkdir()
+    os.mkfifo(report / "gate")
+
+    def run(number: int) -> int:
+        one = replace(bwrap, folder=bwrap.folder / str(number), image=other)
+        one.folder.mkdir()
+        words = f"{WORDS} file=9,/report/{number} wait <>/report/gate"
+        return one(
+            f"sh -c 'LD_PRELOAD=$LD_PRELOAD:/driver/libfakenfs.so exec client {words}'",
+            report=report,
+            env={"OVERLAP_REPORT": "/report/network"},
+            change=lambda text: text.replace("bwrap ", "bwrap --unshare-pid "),
+        ).status
+
+    with ThreadPoolExecutor(4) as pool, (report / "gate").open("r+b", buffering=0) as gate:
+        done = [pool.submit(run, number) for number in range(4)]
+        while not all((report / str(number)).exists() for number in range(4)):
+            assert not any(one.done() for one in done)
+        assert pages(report / "network") == []
+        gate.write(b"go!!")
+        assert [one.result() for one in done] == [0] * 4
+    assert_all_kept(report / "network", 4)

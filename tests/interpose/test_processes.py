@@ -9,11 +9,17 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from interposing import BLOCKS, ONE, Build, Done, Runner, report_of, same
+
+from pyshim.report.collect import collect
+from pyshim.stats.file import Unreadable
+from pyshim.stats.page import Page, read_page
 
 THREE = f"repeat=3 launch=k,{BLOCKS},256,0"
 TWO = f"repeat=2 launch=k,{BLOCKS},256,0"
@@ -211,6 +217,9 @@ def test_pages_are_for_the_user_only(preloaded: Runner, tmp_path: Path) -> None:
 # ---- Network file systems ----
 
 
+NEEDS_SHM = pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="no /dev/shm here")
+
+
 def waiting(run: str) -> list[Path]:
     return list(Path("/dev/shm").glob(f"overlap-{run}-*"))
 
@@ -230,7 +239,7 @@ def network(build: Build, tmp_path: Path) -> Iterator[dict[str, Any]]:
         path.unlink()
 
 
-@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="no /dev/shm here")
+@NEEDS_SHM
 def test_on_a_network_file_system_the_page_is_copied_at_the_end(preloaded: Runner, network: dict[str, Any]) -> None:
     done = preloaded(f"forks=1 ptx=k {THREE}", **network)
     assert (done.status, done.stderr) == (0, "")
@@ -238,7 +247,7 @@ def test_on_a_network_file_system_the_page_is_copied_at_the_end(preloaded: Runne
     assert launches(done) == [3, 3]
 
 
-@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="no /dev/shm here")
+@NEEDS_SHM
 def test_on_a_network_file_system_overlap_report_brings_the_page_after_a_kill(
     preloaded: Runner, network: dict[str, Any]
 ) -> None:
@@ -251,3 +260,63 @@ def test_on_a_network_file_system_overlap_report_brings_the_page_after_a_kill(
     assert list(pages.glob("*.page")) == []
     assert report_of(pages)["totals"]["launches"] == 3
     assert len(list(pages.glob("*.page"))) == 1
+
+
+Meanwhile = Callable[[Callable[[], None]], list[Page]]
+
+
+@pytest.fixture
+def meanwhile(preloaded: Runner, network: dict[str, Any]) -> Meanwhile:
+    """meanwhile(do): what another node sees in the end, of a process that launches three times, waits while do() runs,
+    and launches twice more."""
+
+    def run(do: Callable[[], None]) -> list[Page]:
+        told, tell = os.pipe()
+        with ThreadPoolExecutor(1) as pool, open(tell, "w") as told_to, open(told) as stdin:
+            done = pool.submit(preloaded, f"ptx=k {THREE} wait {TWO}", stdin=stdin, **network)
+            until = time.monotonic() + 30
+            while not any(launched(path) == 3 for path in waiting(network["env"]["OVERLAP_RUN_ID"])):
+                assert time.monotonic() < until and not done.done()
+            do()
+            told_to.close()
+            assert done.result().status == 0
+        return list(collect(str(network["report"]), waiting_room="/nonexistent").pages)
+
+    return run
+
+
+def launched(path: Path) -> int:
+    with suppress(Unreadable):
+        return read_page(str(path)).launches
+    return 0
+
+
+@NEEDS_SHM
+def test_on_a_network_file_system_a_report_meanwhile_leaves_the_end_to_the_process(
+    meanwhile: Meanwhile, network: dict[str, Any]
+) -> None:
+    def look() -> None:
+        (process,) = report_of(network["report"])["processes"]
+        assert (process["launches"], process["ended"]) == (3, False)
+
+    (page,) = meanwhile(look)
+    assert (page.launches, page.ended) == (5, True)
+    assert waiting(network["env"]["OVERLAP_RUN_ID"]) == []
+
+
+@NEEDS_SHM
+def test_on_a_network_file_system_a_page_of_the_same_name_takes_no_page_away(
+    meanwhile: Meanwhile, network: dict[str, Any]
+) -> None:
+    """Brought by another container meanwhile, which has the same host name and the same process ids."""
+    taken: list[Path] = []
+
+    def bring() -> None:
+        (page,) = waiting(network["env"]["OVERLAP_RUN_ID"])
+        taken.append(network["report"] / page.name.partition("-")[2].partition("-")[2])
+        taken[0].write_text("taken")
+
+    assert [page.launches for page in meanwhile(bring)] == [5]
+    assert taken[0].read_bytes() == b"taken"
+    of_its_own = taken[0].with_name(taken[0].name.replace(".0.page", ".1.page"))
+    assert set(network["report"].glob("*.page")) == {taken[0], of_its_own}

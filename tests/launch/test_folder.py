@@ -74,6 +74,7 @@ def test_run_json_is_what_the_contract_says_and_comes_back(tmp_path: Path) -> No
         "environment": {"TORCH_NCCL_HIGH_PRIORITY": "1"},
         "host": "",
         "table": None,
+        "outer": None,
     }
     assert folder.runs(str(tmp_path)) == [RUN]
     assert os.listdir(tmp_path) == [f"run-{ID}.json"]
@@ -109,6 +110,42 @@ def test_a_rank_that_was_started_otherwise_says_so_in_a_file_of_its_own(
 def test_a_damaged_run_file_is_passed_over(tmp_path: Path, text: str) -> None:
     (tmp_path / f"run-{ID}.json").write_text(text, errors="surrogateescape")
     assert folder.runs(str(tmp_path)) == []
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_what_others_put_where_a_run_file_belongs_stops_nobody(tmp_path: Path, strict: bool) -> None:
+    """In a folder that is shared: a named pipe without a writer, a link to a file that is none of the folder's."""
+    pipe, link = (f"{number:016x}" for number in (1, 2))
+    (tmp_path / "elsewhere").mkdir()
+    folder.write(str(tmp_path / "elsewhere"), RUN._replace(id=link))
+    report = tmp_path / "report"
+    report.mkdir()
+    os.mkfifo(report / f"run-{pipe}.json")
+    (report / f"run-{link}.json").symlink_to(tmp_path / "elsewhere" / f"run-{link}.json")
+    for identifier in (pipe, link):
+        folder.write(str(report), RUN._replace(id=identifier, table="other"), strict)
+    assert folder.runs(str(report)) == []
+    folder.write(str(report), RUN)
+    assert folder.runs(str(report)) == [RUN]
+
+
+def test_a_run_file_in_the_making_is_nothing_that_others_have_put_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, report = tmp_path / "mine", tmp_path / "report"
+    report.mkdir()
+    mine.write_text("mine")
+    names: list[str] = []
+    kept = os.open
+    monkeypatch.setattr(os, "open", lambda path, *more: (names.append(path), kept(path, *more))[1])
+    folder.write(str(report), RUN)
+    folder.write(str(report), RUN._replace(id="f" * 16))
+    assert names[0].replace(ID, "f" * 16) != names[-1], "nobody knows its name"
+    monkeypatch.setattr(os, "urandom", bytes)
+    os.link(mine, report / f".run-{'0' * 16}.{os.uname().nodename}.{os.getpid()}.{bytes(4).hex()}")
+    with pytest.raises(OverlapError, match="cannot be written to"):
+        folder.write(str(report), RUN._replace(id="0" * 16))
+    assert mine.read_text() == "mine"
 
 
 def test_a_command_that_is_not_text_is_kept(tmp_path: Path) -> None:

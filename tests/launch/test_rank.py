@@ -51,26 +51,45 @@ def test_the_library_goes_by_the_same_table() -> None:
     assert tuple(re.findall(r'^RANK\("(\w+)", "(\w+)"\)$', text, re.M)) == rank.LAUNCHERS
 
 
+STEP = {"SLURM_JOB_ID": "1234", "SLURM_STEP_ID": "3", "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "2"}
+
+
 def test_all_ranks_of_a_step_share_a_job_and_other_steps_do_not() -> None:
     def job(**more: str) -> str | None:
-        return rank.job({"SLURM_JOB_ID": "1", "SLURM_STEP_ID": "0", "SLURM_PROCID": "0", **more})
+        return rank.job({**STEP, **more})
 
     assert job() == job(SLURM_PROCID="5") == job(PMIX_NAMESPACE="slurm.pmix.1.0", PMIX_RANK="5")
-    assert len({job(), job(SLURM_STEP_ID="1"), job(SLURM_JOB_ID="2"), job(PMIX_NAMESPACE="prterun-n0-1@1")}) == 4
-    assert rank.job({"SLURM_JOB_ID": "1"}) is None
+    others = [{"SLURM_STEP_ID": "1"}, {"SLURM_JOB_ID": "2"}, {"PMIX_NAMESPACE": "prterun-n0-1@1"}]
+    assert len({job(), *(job(**other) for other in others)}) == 4
+    assert rank.job({"SLURM_JOB_ID": "1", "SLURM_STEP_NUM_TASKS": "2"}) is None
     assert rank.job({"RANK": "0"}) is None
 
 
+FIRST = "000004d200000003"
+ATTEMPTS = [("0", FIRST), ("1", "000004d201000003"), ("300", "000004d22c000003"), ("x", FIRST)]
+
+
+@pytest.mark.parametrize(("restarts", "digits"), ATTEMPTS)
+def test_of_slurm_it_is_made_of_job_step_and_attempt(restarts: str, digits: str) -> None:
+    """As the site's TaskProlog and SPANK plugin make it; a requeued job keeps the numbers of job and step."""
+    assert rank.job({**STEP, "SLURM_RESTART_COUNT": restarts}) == digits
+    assert rank.job(STEP) == FIRST
+
+
 @pytest.mark.parametrize(
-    ("step", "digits"),
+    "alone",
     [
-        pytest.param({"SLURM_STEP_ID": "3"}, "000004d200000003", id="step"),
-        pytest.param({}, "000004d2fffffffb", id="batch script"),
-        pytest.param({"SLURM_STEP_ID": str((1 << 32) - 6)}, "000004d2fffffffa", id="interactive"),
+        pytest.param({"SLURM_JOB_ID": "7", "SLURM_PROCID": "0"}, id="batch script"),
+        pytest.param({**STEP, "SLURM_STEP_ID": str((1 << 32) - 6), "SLURM_STEP_NUM_TASKS": "1"}, id="interactive"),
     ],
 )
-def test_of_slurm_it_is_what_the_prolog_says(step: dict[str, str], digits: str) -> None:
-    assert rank.job({"SLURM_JOB_ID": "1234", "SLURM_PROCID": "0", **step}) == digits
+def test_what_a_script_or_a_shell_runs_one_after_the_other_is_no_job(alone: dict[str, str]) -> None:
+    """But the ranks that mpirun or torchrun start in it are."""
+    assert rank.job(alone) is None
+    first, other = ({**alone, "PMIX_NAMESPACE": name, "OMPI_COMM_WORLD_RANK": "0"} for name in "12")
+    assert rank.job(first) != rank.job(other)
+    torchrun = {"TORCHELASTIC_RUN_ID": "none", "MASTER_ADDR": "n0", "MASTER_PORT": "1", "RANK": "1"}
+    assert rank.job({**alone, **torchrun}) == rank.job(torchrun) is not None
 
 
 def test_workers_of_one_torchrun_share_a_job() -> None:

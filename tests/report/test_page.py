@@ -88,6 +88,28 @@ def test_what_is_no_whole_page_is_said(write_page, change, sentence):
         read_page(str(path))
 
 
+HEAD = {
+    "magic": (0, 4),
+    "version": (4, 4),
+    "size": (8, 4),
+    "flags": (12, 4),
+    "pid": (16, 4),
+    "parent": (20, 4),
+    "rank": (24, 4),
+    "world": (28, 4),
+    "start": (32, 8),
+    "run": (40, 32),
+    "host": (72, 64),
+}
+
+
+@pytest.mark.parametrize("field", HEAD)
+def test_the_head_of_a_page_keeps_its_place_in_every_version(library, field):
+    """By it one says whose page it is that another version wrote."""
+    kind = dict(_native.ffi.typeof("struct overlap_page").fields)[field]
+    assert (kind.offset, _native.ffi.sizeof(kind.type)) == HEAD[field]
+
+
 def test_links_pipes_folders_and_what_is_missing(write_page, tmp_path: Path):
     (tmp_path / "link.page").symlink_to(write_page())
     os.mkfifo(tmp_path / "pipe.page")

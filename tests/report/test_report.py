@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,6 @@ from pyshim.launch import folder
 from pyshim.report import many
 from pyshim.report.collect import collect
 from pyshim.report.findings import findings, remarks
-from pyshim.report.steps import steps
 from pyshim.report.who import ranks
 
 RUN = "0123456789abcdef"
@@ -157,7 +157,7 @@ def test_ranks_of_one_command_whose_runs_have_names_of_their_own_are_one_step(re
         folder.write(str(report), folder.Run(run, 1.0, ("x",), expected_world_size=4))
         write_page({("symbol", "no_rule"): 1}, pid=7 + number, rank=number % 4, world=4, run=run)
     collected = collect(str(report))
-    assert [(len(step.pages), step.missing) for step in steps(collected)] == [(4, []), (4, [])]
+    assert [(len(step.pages), step.missing) for step in collected.steps] == [(4, []), (4, [])]
     assert said(report) == remarks(collected) == []
 
 
@@ -170,6 +170,48 @@ def test_halves_of_two_slurm_jobs_are_not_one_whole(report, write_page):
         "run 0000000700000000: 2 of 4",
         "run 0000000800000000: 2 of 4",
     ]
+
+
+@pytest.mark.parametrize("prolog", [True, False])
+def test_a_rank_that_chose_for_itself_inside_of_a_run_is_of_its_step(report, write_page, prolog):
+    """The run around it is a prolog's, or another overlap-run's: one that sets the same policy, but more variables."""
+    (first,) = folder.runs(str(report))
+    if prolog:
+        (report / f"run-{RUN}.json").unlink()
+    own = RUN[:8] + "0" * 8
+    folder.write(str(report), first._replace(id=own, outer=RUN, command=("x",), environment={"NCCL_ALGO": "Ring"}))
+    for rank in range(4):
+        write_page({("symbol", "no_rule"): 1}, pid=7 + rank, rank=rank, world=4, run=own if rank == 3 else RUN)
+    assert said(report) == [
+        "overlap-run was given a policy, or --all-ranks, for rank 3 on node1 alone: h100 (ab), overlap-run 0.1.0, "
+        "which sets NCCL_ALGO=Ring. Give it the same options on every rank"
+    ]
+    for rank in range(3):
+        write_page({("symbol", "no_rule"): 1}, pid=7 + rank, rank=rank, world=4, run=own)
+    assert said(report) == []
+
+
+def test_a_run_without_pages_is_no_part_of_another(report, write_page):
+    """It ended before it came to a GPU, and was started again, by ranks that have runs of their own."""
+    (report / f"run-{RUN}.json").unlink()
+    for number in range(3):
+        run = f"{number:016x}"
+        folder.write(str(report), folder.Run(run, 1.0 + number, ("x",), expected_world_size=2))
+        if number:
+            write_page({("symbol", "no_rule"): 1}, pid=7 + number, rank=number - 1, world=2, run=run)
+    assert [len(step.ranks) for step in collect(str(report)).steps] == [0, 2]
+    assert said(report) == []
+
+
+def test_many_runs_of_one_command_are_told_apart_in_no_time(report, write_page):
+    write_page({("symbol", "no_rule"): 1}, rank=0, world=1)
+    collected = collect(str(report))
+    ids = [f"{number:016x}" for number in range(20000)]
+    runs = tuple(collected.runs[0]._replace(id=name, expected_world_size=1) for name in ids)
+    collected = replace(collected, runs=runs, pages=tuple(replace(collected.pages[0], run=name) for name in ids))
+    began = time.process_time()
+    assert len(collected.steps) == len(ids)
+    assert time.process_time() - began < 2
 
 
 @pytest.mark.parametrize(
@@ -271,49 +313,6 @@ def test_communication_that_could_not_overlap_anything_is_said(report, write_pag
 def test_the_run_names_the_policy_until_a_device_was_opened(overlap, report, write_page):
     write_page({}, devices=(), flags=0)
     assert json.loads(overlap("report", str(report), "--json").stdout)["processes"][0]["policy"] == "h100"
-
-
-def test_pages_that_wait_elsewhere_are_fetched_if_they_are_of_this_run_and_ours(report, write_page, tmp_path):
-    waiting = tmp_path / "shm"
-    waiting.mkdir()
-    write_page({("symbol", "no_rule"): 5}, pid=7, path=waiting / f"overlap-{RUN}-node1.7.0.page")
-    write_page({("symbol", "no_rule"): 9}, pid=8, path=waiting / f"overlap-{'f' * 16}-node1.8.0.page")
-    (waiting / f"overlap-{RUN}-node1.9.0.page").symlink_to("/etc/passwd")
-    collected = collect(str(report), waiting_room=str(waiting))
-    assert [page.launches for page in collected.pages] == [5]
-    assert (report / "node1.7.0.page").stat().st_mode & 0o777 == 0o600
-    assert len(collected.skipped) == 1 and "overlap-" in collected.skipped[0].name
-    write_page({("symbol", "no_rule"): 6}, pid=7, path=waiting / f"overlap-{RUN}-node1.7.0.page")
-    assert [page.launches for page in collect(str(report), waiting_room=str(waiting)).pages] == [6], (
-        "it may have counted on"
-    )
-
-
-def test_pages_that_wait_for_this_folder_need_no_run(report, write_page, tmp_path):
-    """OVERLAP_REPORT was set by hand, so there is no run-ID.json, and perhaps no run id."""
-    waiting = tmp_path / "shm"
-    waiting.mkdir()
-    (report / f"run-{RUN}.json").unlink()
-    (tmp_path / "link").symlink_to(report)
-    for pid, run, directory in ((7, "", report), (8, "f" * 16, tmp_path / "link"), (9, "", tmp_path), (10, "", "")):
-        path = waiting / f"overlap-{run}-node1.{pid}.0.page"
-        write_page({("symbol", "no_rule"): 5}, pid=pid, path=path, run=run, directory=str(directory))
-    (waiting / "overlap--node1.11.0.page").write_bytes(b"garbage")
-    collected = collect(str(report), waiting_room=str(waiting))
-    assert [page.pid for page in collected.pages] == [7, 8]
-    assert collected.skipped == ()
-
-
-def test_a_page_of_another_user_that_waits_is_not_believed(report, write_page, tmp_path):
-    if os.getuid():
-        pytest.skip("only root can make one: run as root")
-    waiting = tmp_path / "shm"
-    waiting.mkdir()
-    path = write_page({("symbol", "no_rule"): 5}, pid=7, path=waiting / f"overlap-{RUN}-node1.7.0.page")
-    os.chown(path, 1, 1)
-    collected = collect(str(report), waiting_room=str(waiting))
-    assert collected.pages == ()
-    assert "belongs to another user" in collected.skipped[0].reason
 
 
 def test_launches_are_json_lines(overlap, report, record, library):

@@ -1,0 +1,99 @@
+"""The pages that wait in /dev/shm, because their report folder is on a network file system: copied there, and removed
+once their process is surely over. Until then it may count on, and at its end it brings the page itself.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+
+from pyshim.stats.file import Unreadable, read
+from pyshim.stats.page import OtherLayout, Page, Stranger, read_page
+
+ROOM = "/dev/shm"
+_NAME = re.compile(r"overlap-(?P<run>[0-9a-f]{16}|)-(?P<process>.+\.\d+\.\d+)\.page\Z")
+_LARGEST = 1 << 24
+_OF_THE_MACHINE = "pid:[4026531836]"  # the first namespace of process ids has this number in every Linux
+
+
+def fetch(directory: str, runs: set[str], room: str) -> Iterator[tuple[str, str]]:
+    """Copies the pages that wait on this machine for this folder: those of its runs, and those that name it. What
+    cannot be copied is said: where, and why."""
+    try:
+        names = sorted(os.listdir(room))
+    except OSError:
+        return
+    everybody = cache(living)
+    for name in names:
+        match = _NAME.match(name)
+        if not match:
+            continue
+        try:
+            # Everybody may write there: only our own files are believed.
+            path = os.path.join(room, name)
+            process = _whose(path)
+            if match["run"] in runs or _is_for(process, directory):
+                over = _is_over(process, everybody)  # first: what it counts up to its end is read after that
+                # Not by the name that the process itself will give it; `start` tells containers apart.
+                target = f"waiting-{match['process']}.{process.start}.page"
+                _replace(os.path.join(directory, target), read(path, _LARGEST, own=True))
+                if over:
+                    os.unlink(path)
+        except Unreadable as error:
+            if match["run"] in runs:
+                yield f"{name} in {room}", str(error)
+        except OSError as error:
+            yield f"{name} in {room}", f"it could not be copied: {error.strerror}"
+
+
+def _whose(path: str) -> Page | Stranger:
+    try:
+        return read_page(path, own=True)
+    except OtherLayout as error:
+        return error.stranger
+
+
+def _is_for(process: Page | Stranger, directory: str) -> bool:
+    return isinstance(process, Page) and os.path.realpath(process.directory) == os.path.realpath(directory)
+
+
+def _is_over(process: Page | Stranger, everybody: Callable[[], set[int] | None]) -> bool:
+    if isinstance(process, Page) and process.ended:
+        return True
+    if process.host != os.uname().nodename[:63]:
+        return False
+    ids = everybody()
+    return ids is not None and process.pid not in ids
+
+
+def living() -> set[int] | None:
+    """The ids of all processes of this machine, by every namespace: a container has ids of its own. None where not all
+    can be seen, as in a container."""
+    found: set[int] = set()
+    try:
+        if os.readlink("/proc/self/ns/pid") != _OF_THE_MACHINE:
+            return None
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{name}/status", "rb") as file:
+                    ids = next((line.split()[1:] for line in file if line.startswith(b"NSpid:")), [])
+                found.update(map(int, ids))
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # it has ended meanwhile
+    except OSError:
+        return None
+    return found if 1 in found else None  # else /proc hides processes (hidepid)
+
+
+def _replace(target: str, data: bytes) -> None:
+    scratch = f"{target}.{os.getpid()}"
+    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(data)
+        os.replace(scratch, target)
+    except OSError:
+        os.unlink(scratch)
+        raise

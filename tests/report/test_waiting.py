@@ -1,0 +1,164 @@
+"""Pages that wait in /dev/shm: fetched without harm to processes that still count, removed where these are over."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pyshim.report.collect import collect
+from pyshim.report.waiting import living
+
+RUN = "0123456789abcdef"
+HERE = os.uname().nodename
+ENDED, RUNNING = 5, 1
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Path:
+    (tmp_path / "shm").mkdir()
+    return tmp_path / "shm"
+
+
+@pytest.fixture
+def wait_for(room: Path, write_page: Callable[..., Path]) -> Callable[..., Path]:
+    def write(launches: int = 5, host: str = HERE, pid: int = 7, **more: object) -> Path:
+        path = room / f"overlap-{RUN}-{host}.{pid}.0.page"
+        return write_page({("symbol", "no_rule"): launches}, pid=pid, path=path, host=host, **more)
+
+    return write
+
+
+def dead() -> int:
+    """The id of a process that has ended."""
+    process = subprocess.Popen(["true"])
+    process.wait()
+    return process.pid
+
+
+def test_pages_that_wait_elsewhere_are_fetched_if_they_are_of_this_run_and_ours(report, write_page, tmp_path, room):
+    write_page({("symbol", "no_rule"): 5}, pid=7, path=room / f"overlap-{RUN}-node1.7.0.page")
+    write_page({("symbol", "no_rule"): 9}, pid=8, path=room / f"overlap-{'f' * 16}-node1.8.0.page")
+    (room / f"overlap-{RUN}-node1.9.0.page").symlink_to("/etc/passwd")
+    collected = collect(str(report), waiting_room=str(room))
+    assert [page.launches for page in collected.pages] == [5]
+    (copy,) = report.glob("*.page")
+    assert copy.stat().st_mode & 0o777 == 0o600
+    assert len(collected.skipped) == 1 and "overlap-" in collected.skipped[0].name
+    write_page({("symbol", "no_rule"): 6}, pid=7, path=room / f"overlap-{RUN}-node1.7.0.page")
+    assert [page.launches for page in collect(str(report), waiting_room=str(room)).pages] == [6], (
+        "it may have counted on"
+    )
+
+
+def test_pages_that_wait_for_this_folder_need_no_run(report, write_page, tmp_path, room):
+    """OVERLAP_REPORT was set by hand, so there is no run-ID.json, and perhaps no run id."""
+    (report / f"run-{RUN}.json").unlink()
+    (tmp_path / "link").symlink_to(report)
+    for pid, run, directory in ((7, "", report), (8, "f" * 16, tmp_path / "link"), (9, "", tmp_path), (10, "", "")):
+        path = room / f"overlap-{run}-node1.{pid}.0.page"
+        write_page({("symbol", "no_rule"): 5}, pid=pid, path=path, run=run, directory=str(directory))
+    (room / "overlap--node1.11.0.page").write_bytes(b"garbage")
+    collected = collect(str(report), waiting_room=str(room))
+    assert [page.pid for page in collected.pages] == [7, 8]
+    assert collected.skipped == ()
+
+
+def test_a_page_of_another_user_that_waits_is_not_believed(report, write_page, tmp_path, room):
+    if os.getuid():
+        pytest.skip("only root can make one: run as root")
+    path = write_page({("symbol", "no_rule"): 5}, pid=7, path=room / f"overlap-{RUN}-node1.7.0.page")
+    os.chown(path, 1, 1)
+    collected = collect(str(report), waiting_room=str(room))
+    assert collected.pages == ()
+    assert "belongs to another user" in collected.skipped[0].reason
+
+
+def test_what_its_process_brought_at_its_end_counts_and_not_the_copy_of_before(report, wait_for, write_page, room):
+    wait_for(flags=RUNNING, pid=os.getpid())
+    assert [page.ended for page in collect(str(report), waiting_room=str(room)).pages] == [False]
+    for launches in (5, 9):
+        brought = report / f"{HERE}.{os.getpid()}.0.page"
+        write_page({("symbol", "no_rule"): launches}, pid=os.getpid(), path=brought, host=HERE, flags=ENDED)
+        (page,) = collect(str(report), waiting_room="/nonexistent").pages
+        assert (page.launches, page.ended) == (launches, True)
+
+
+def test_pages_of_containers_with_the_same_names_are_all_kept(report, wait_for, room):
+    """Each has a /dev/shm of its own, in which `overlap report` runs."""
+    for start in (1, 2):
+        wait_for(launches=start, host="box", pid=1, start=start, flags=ENDED)
+        collect(str(report), waiting_room=str(room))
+    assert [page.launches for page in collect(str(report), waiting_room="/nonexistent").pages] == [1, 2]
+
+
+def is_removed(report: Path, page: Path) -> bool:
+    before = page.read_bytes()
+    for _ in range(2):
+        assert len(collect(str(report), waiting_room=str(page.parent)).pages) == 1
+    (copy,) = report.glob("*.page")
+    assert copy.read_bytes() == before
+    return not page.exists()
+
+
+def test_a_page_of_a_process_that_is_over_is_removed(report, wait_for, room):
+    assert is_removed(report, wait_for(host="elsewhere", pid=os.getpid(), flags=ENDED))
+
+
+@pytest.mark.skipif(living() is None, reason="needs the machine's own process ids")
+def test_a_page_of_a_process_that_was_killed_is_removed(report, wait_for, room):
+    assert is_removed(report, wait_for(pid=dead(), flags=RUNNING))
+
+
+def test_a_page_of_a_process_that_runs_stays(report, wait_for, room):
+    assert not is_removed(report, wait_for(pid=os.getpid(), flags=RUNNING))
+
+
+def test_a_page_of_another_host_name_stays_until_it_says_that_it_ended(report, wait_for, room):
+    """A container that shares /dev/shm."""
+    assert not is_removed(report, wait_for(host="elsewhere", pid=dead(), flags=RUNNING))
+
+
+def test_a_page_that_could_not_be_copied_stays(report, wait_for, room, monkeypatch):
+    def refuse(*_: object) -> None:
+        raise OSError("no space")
+
+    page = wait_for(flags=ENDED)
+    monkeypatch.setattr(os, "replace", refuse)
+    collected = collect(str(report), waiting_room=str(room))
+    assert (collected.pages, len(collected.skipped), page.exists()) == ((), 1, True)
+    assert list(report.glob("waiting-*")) == []
+
+
+# The words that start a process in a container's namespace of process ids.
+IN = ["unshare", "--pid", "--fork", "--mount-proc"]
+
+
+@pytest.fixture
+def contained() -> None:
+    tried = subprocess.run([*IN, "true"], capture_output=True, text=True, check=False)
+    if tried.returncode:
+        pytest.skip(f"needs root: {tried.stderr.strip()}")
+
+
+def test_from_inside_a_container_nobody_is_taken_for_dead(contained, report, wait_for, room):
+    page = wait_for(pid=dead(), flags=RUNNING)
+    ask = "import sys; from pyshim.report.collect import collect; collect(sys.argv[1], waiting_room=sys.argv[2])"
+    subprocess.run([*IN, sys.executable, "-c", ask, str(report), str(room)], check=True)
+    assert len(list(report.glob("*.page"))) == 1
+    assert page.exists()
+
+
+def test_a_process_that_runs_in_a_container_is_not_taken_for_dead(contained, report, wait_for, room):
+    """Its page has its id of inside, which nobody has outside."""
+    pid = dead()
+    shell = f'echo {pid - 1} >/proc/sys/kernel/ns_last_pid && sh -c "echo \\$\\$; read line"; true'
+    with subprocess.Popen([*IN, "sh", "-c", shell], stdin=-1, stdout=-1, text=True) as process:
+        assert process.stdout
+        assert process.stdout.readline() == f"{pid}\n"
+        assert not Path(f"/proc/{pid}").exists()
+        assert not is_removed(report, wait_for(pid=pid, flags=RUNNING))

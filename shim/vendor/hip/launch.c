@@ -19,9 +19,16 @@ static uint64_t both(uint32_t x, uint32_t y) {
     return (uint64_t)y << 32 | x;
 }
 
+/* Only some calls say more; the others are not asked, but a compiler cannot know that. */
+static const struct hip_more *more_of(const struct request *request) {
+    static const hipLaunchConfig_t config;
+    static const struct hip_more none = {.config = &config};
+    return request->more ? request->more : &none;
+}
+
 static hipError_t launch_items(const struct request *request, void *real, uint32_t dynamic) {
     const vendor_launch *c = &request->config;
-    const struct hip_more *more = request->more;
+    const struct hip_more *more = more_of(request);
     if (request->hook == HOOK_hipHccModuleLaunchKernel ||
         request->hook ==
             HOOK__Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_)
@@ -34,7 +41,7 @@ static hipError_t launch_items(const struct request *request, void *real, uint32
 }
 
 static hipError_t launch_exc(const struct request *request, void *real, uint32_t dynamic) {
-    const struct hip_more *more = request->more;
+    const struct hip_more *more = more_of(request);
     hipLaunchConfig_t config = *more->config;
     if (dynamic == request->config.sharedMemBytes)
         return ((type_hipLaunchKernelExC *)real)(more->config, request->function, request->parameters);
@@ -44,7 +51,7 @@ static hipError_t launch_exc(const struct request *request, void *real, uint32_t
 
 static hipError_t launch(const struct request *request, void *real, uint32_t dynamic) {
     const vendor_launch *c = &request->config;
-    const struct hip_more *more = request->more;
+    const struct hip_more *more = more_of(request);
     vendor_launch changed;
     switch ((int)request->hook) {
     case HOOK_hipLaunchKernel:

@@ -17,7 +17,7 @@ from pyshim.cli import guarded, ui
 from pyshim.cli.parser import Parser, dashes
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
 from pyshim.launch import driver, launchers, plan, program, rank
-from pyshim.launch.environment import Settings, added, environment
+from pyshim.launch.environment import Settings, added, environment, unquote
 from pyshim.launch.execute import TooLong, execute
 
 USAGE = "overlap-run [options] [--] PROGRAM [ARG ...]"
@@ -63,7 +63,7 @@ def _parser() -> Parser:
     add(
         "--strict",
         action="store_true",
-        help="fail with 125 where nothing could be done for PROGRAM,\nor where the first rank was started otherwise",
+        help="fail with 125 where nothing could be done for PROGRAM,\nor, with a report, where the first rank was started\notherwise",
     )
     add("--dry-run", action="store_true", help="say what would be set, and stop")
     add("--version", action="version", version=f"overlap-run {__version__}", help="say which version this is")
@@ -132,14 +132,25 @@ def _prepare(
     _look(made, path, ours, command, base)
     if options.strict and made.doubts:
         raise OverlapError(made.doubts[0], "without --strict the program runs all the same", LAUNCHER_FAILED)
-    if options.report is not None and not options.dry_run:
-        plan.open_report(options.report, made, base, command, options.strict)
+    report = _report(options, base)
+    if report is not None and not options.dry_run:
+        plan.open_report(report, made, base, command, options.strict)
+    elif options.strict and (rank.world_size(base) or 1) > 1:
+        made.remarks.append("--strict compares ranks with each other only with --report DIR")
     if not options.quiet and not rank.rank(base):
         for line in [*made.remarks, *made.doubts]:
             ui.say(line)
     result = environment(base, made.settings._replace(launcher_pid=os.getpid()))
     made.carried = _way(made, path, ours, command, base).changes
     return {**result, **made.carried}
+
+
+def _report(options: Namespace, base: Mapping[str, str]) -> str | None:
+    """Where ranks leave word of how they were started. Without --strict the folder that the environment names is the
+    library's business alone, and no reason to fail."""
+    if options.report is None and options.strict and base.get("OVERLAP_REPORT"):
+        return unquote(base["OVERLAP_REPORT"])
+    return str(options.report) if options.report is not None else None
 
 
 def _look(made: plan.Plan, path: str, ours: list[str], command: list[str], base: Mapping[str, str]) -> None:

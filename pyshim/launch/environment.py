@@ -72,6 +72,12 @@ def quote(path: str) -> str:
     return "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in os.fsencode(path))
 
 
+def unquote(value: str) -> str:
+    from urllib.parse import unquote_to_bytes
+
+    return os.fsdecode(unquote_to_bytes(os.fsencode(value)))
+
+
 def checksum(table: str) -> str | None:
     """What pages name a table by: the fourth number of its header (struct overlap_table). None: it is no table."""
     from base64 import b64decode

@@ -54,15 +54,15 @@ def ours(base: Mapping[str, str], result: Mapping[str, str]) -> dict[str, str]:
 
 
 def _srun(asked: Asked) -> Way:
-    for index, part in enumerate(_parts(asked.command)):
-        read = words.read(part, words.SRUN)
-        if read is None:
-            break
-        instead = _inside(asked, len(asked.command) if index else read.rest)
-        way = _exported(asked, read, "SLURM_EXPORT_ENV", instead)
+    parts = [words.read(part, words.SRUN) for part in _parts(asked.command)]
+    read = [part for part in parts if part is not None]
+    generic = len(parts) > 1 or any(part.values("multi-prog") for part in read)
+    instead = _inside(asked, len(asked.command) if generic or not read else read[0].rest)
+    for part in read:
+        way = _exported(asked, part, "SLURM_EXPORT_ENV", instead)
         if way.doubt:
             return way
-    return Way(elsewhere=True)
+    return Way(elsewhere=True, unsure=instead if len(read) < len(parts) and generic else None)
 
 
 def _sbatch(asked: Asked) -> Way:
@@ -70,10 +70,11 @@ def _sbatch(asked: Asked) -> Way:
     if read is None:
         return Way(elsewhere=True)
     script = asked.command[read.rest] if read.rest < len(asked.command) else ""
+    written = None if read.values("wrap") else _directive(script)
     instead = f"write {_joined(asked.again)} in front of the programs in {script or 'the job'}, or sbatch --export=ALL"
     if read.values("export-file"):
         return Way(doubt=_without(asked, "with --export-file", instead), elsewhere=True)
-    return _exported(asked, read, "SBATCH_EXPORT", instead, _directive(script))
+    return _exported(asked, read, "SBATCH_EXPORT", instead, written)
 
 
 def _exported(asked: Asked, read: words.Words, variable: str, instead: str, written: str | None = None) -> Way:
@@ -95,17 +96,26 @@ def _exported(asked: Asked, read: words.Words, variable: str, instead: str, writ
 def _directive(script: str) -> str | None:
     """--export in the #SBATCH lines of a script, which end at its first command."""
     found = None
-    try:
-        with open(script, encoding="utf-8", errors="replace") as file:
-            for line in file.read(1 << 16).split("\n"):
-                if line.strip() and not line.startswith("#"):
-                    break
-                if line.startswith("#SBATCH"):
-                    read = words.read(line.split(), words.SBATCH)
-                    found = read.values("export")[-1] if read and read.values("export") else found
-    except (OSError, ValueError):
-        pass
+    for line in _text(script).split("\n"):
+        if line.strip() and not line.startswith("#"):
+            break
+        if line.startswith("#SBATCH"):
+            read = words.read(line.split(), words.SBATCH)
+            found = read.values("export")[-1] if read and read.values("export") else found
     return found
+
+
+def _text(script: str) -> str:
+    """The head of a script; without a name that on stdin, if it can be read without being used up."""
+    try:
+        if script:
+            with open(script, "rb") as file:
+                data = file.read(1 << 16)
+        else:
+            data = os.pread(0, 1 << 16, os.lseek(0, 0, os.SEEK_CUR))
+    except (OSError, ValueError):
+        return ""
+    return data.decode(errors="replace")
 
 
 def _salloc(asked: Asked) -> Way:
@@ -312,8 +322,9 @@ def _given(entries: Sequence[str]) -> dict[str, str | None]:
 
 
 def _differs(given: Mapping[str, str | None], asked: Asked) -> bool:
-    """Whether something of ours is given another value on the way."""
-    return any(value is not None and asked.ours.get(name, value) != value for name, value in given.items())
+    """Whether something of ours is given another value on the way. Of other variables that is the user's word."""
+    ours = {name: value for name, value in asked.ours.items() if name in _OURS or name == "LD_PRELOAD"}
+    return any(value is not None and ours.get(name, value) != value for name, value in given.items())
 
 
 def _library(value: str) -> str:

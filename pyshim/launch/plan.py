@@ -123,7 +123,10 @@ def _policies(request: Request, base: Mapping[str, str], gpu: Gpu | None, plan: 
     policy = wanted(request.policy, base)
     if policy is None and base.get("OVERLAP_TABLE"):
         if request.all_ranks:
-            plan.remarks.append("--all-ranks: the overlap-run around this one chose the policy, and it sets variables")
+            plan.remarks.append(
+                "--all-ranks sets nothing here: the policy comes from around this command (overlap-run, a module, a "
+                "prolog); name it here, too: --policy P --all-ranks"
+            )
         return  # inside another overlap-run: its word stands
     from pyshim.launch import policies
 

@@ -19,7 +19,7 @@ _SLURM = """A: account: b: begin: bb: bbf: B: extra-node-info: c: cpus-per-task:
  mincpus: M: clusters: n: ntasks: nice? N: nodes: ntasks-per-core: ntasks-per-node: ntasks-per-socket: O overcommit p:
  partition: power: priority: profile: q: qos: Q quiet reboot reservation: s oversubscribe S: core-spec: signal:
  sockets-per-node: spread-job switches: t: time: thread-spec: threads-per-core: time-min: tmp: usage use-min-nodes v
- verbose V version w: nodelist: wckey: x: exclude: k no-kill"""
+ verbose V version w: nodelist: wckey: x: exclude: k no-kill comm-overlap:"""
 SRUN = f"""{_SLURM} acctg-freq: bcast? bcast-exclude: compress? e: error: E preserve-env epilog: exact export:
  het-group: i: input: I? immediate? jobid: K? kill-on-bad-exit? l label mpi: multi-prog o: output: overlap prolog:
  propagate? pty quit-on-interrupt r: relative: resv-ports? send-libs? slurmd-debug: T: threads: task-epilog:
@@ -90,6 +90,9 @@ def read(words: Sequence[str], known: str, single_dash: bool = False) -> Words |
 def _long(words: Sequence[str], index: int, takes: Mapping[str, int], options: list[tuple[str, str]]) -> int:
     """How many words the option takes, itself included; 0: not known."""
     name, equals, value = words[index].lstrip("-").partition("=")
+    if name not in takes and words[index].startswith("--"):  # getopt takes the beginning of a name, where it is one only
+        begun = [long for long in takes if len(long) > 1 and long.startswith(name)]
+        name = begun[0] if len(begun) == 1 else name
     number = takes.get(name)
     if number is None or (equals and number not in (1, _ATTACHED)):
         return 0

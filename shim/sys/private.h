@@ -1,6 +1,8 @@
 /* What the files of sys/ share with each other only. */
 #pragma once
 
+#include <sys/types.h>
+
 #include "sys.h"
 
 /* What start.c learnt; read through overlap_armed() by everybody else. */
@@ -21,6 +23,15 @@ extern void *(*overlap_real_dlvsym)(void *handle, const char *name, const char *
 void *overlap_find_dlsym(void);
 void *overlap_find_dlvsym(void);
 void *overlap_find_dlclose(void);
+
+/* Which file a descriptor is, and whether it is that file still. Safe in signal handlers; errno stays. */
+struct overlap_identity {
+    dev_t device;
+    ino_t inode;
+    bool known;
+};
+struct overlap_identity overlap_identify(int descriptor);
+bool overlap_is_still(int descriptor, const struct overlap_identity *before);
 
 /* Remembers what stderr is. */
 void overlap_log_start(void);

@@ -7,14 +7,16 @@
 #include "private.h"
 
 static int file = -1;
+static struct overlap_identity made_as;
 static uint64_t written, sequence;
 
 void overlap_trace_open(int made) {
+    made_as = overlap_identify(made);
     __atomic_store_n(&file, made, __ATOMIC_RELEASE);
 }
 
 void overlap_trace_forked(void) {
-    if (file >= 0)
+    if (overlap_is_still(file, &made_as))
         close(file); /* the parent's */
     file = -1;
     written = sequence = 0;
@@ -35,7 +37,7 @@ bool overlap_trace_write(struct overlap_trace *record, const char *kernel, const
     record->kernel_size = (uint16_t)kernel_size;
     record->library_size = (uint16_t)library_size;
     uint64_t total = to < 0 ? 0 : __atomic_add_fetch(&written, size, __ATOMIC_RELAXED);
-    if (to < 0 || total > OVERLAP_TRACE_LIMIT || !overlap_may_grow(total))
+    if (to < 0 || total > OVERLAP_TRACE_LIMIT || !overlap_may_grow(total) || !overlap_is_still(to, &made_as))
         return false;
     memcpy(bytes, record, sizeof *record);
     if (kernel_size)

@@ -47,6 +47,29 @@ def test_a_rank_under_another_policy_refuses(start, launcher, tmp_path, library)
     assert len(list((tmp_path / "r").iterdir())) == 1, "it leaves nothing behind"
 
 
+def test_the_report_may_be_named_by_the_environment(start, overlap_run, tmp_path, library):
+    """Its folder has characters that are written otherwise there."""
+    report = tmp_path / "a b%c"
+    start(0, "--policy", "observe", "--report", str(report))
+    named = str(report).replace("%", "%25").replace(" ", "%20")
+    step = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2"}
+    env = {"LD_LIBRARY_PATH": str(tmp_path), "HOME": str(tmp_path), **step, "OVERLAP_REPORT": named}
+    words = ("--policy", "h100-paper", "echo", "ran")
+    strict = overlap_run("--strict", *words, env=env)
+    assert (strict.returncode, strict.stdout) == (125, "")
+    assert "the ranks of this step differ" in strict.stderr
+    assert overlap_run(*words, env=env).stdout == "ran\n"
+
+
+def test_without_a_report_strict_says_that_it_compares_nothing(overlap_run, tmp_path, library):
+    env = {"LD_LIBRARY_PATH": str(tmp_path), "HOME": str(tmp_path), "RANK": "0", "WORLD_SIZE": "2"}
+    (tmp_path / "libcuda.so.1").write_bytes(b"")
+    done = overlap_run("--strict", "--policy", "observe", "echo", "ran", env=env)
+    assert (done.returncode, done.stdout) == (0, "ran\n")
+    assert done.stderr == "overlap: --strict compares ranks with each other only with --report DIR\n"
+    assert overlap_run("--strict", "--policy", "observe", "true", env={**env, "WORLD_SIZE": "1"}).stderr == ""
+
+
 def test_without_strict_it_runs_and_says_so_in_the_report(start, overlap_run, tmp_path, library):
     start(0, "--policy", "observe")
     step = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": "1", **TWO}

@@ -85,6 +85,17 @@ def test_all_ranks_without_anything_to_set_is_said(overlap_run, driver, library)
     assert done.stderr == "overlap: --all-ranks: no policy asks for anything to be set on all ranks\n"
 
 
+def test_all_ranks_wants_the_policy_by_name_where_one_is_around(overlap_run, driver, asking, tmp_path, library):
+    """A prolog of Slurm never sets what ranks must agree on."""
+    around = {"OVERLAP_TABLE": "outer", "OVERLAP_POLICY": asking, "HOME": str(tmp_path), **driver}
+    show = ["sh", "-c", "echo $NCCL_ALGO"]
+    without, named = (overlap_run(*more, "--all-ranks", *show, env=around) for more in ([], ["--policy", asking]))
+    assert without.stdout == "\n"
+    assert without.stderr.startswith("overlap: --all-ranks sets nothing here: ")
+    assert named.stdout == "Ring\n"
+    assert "--all-ranks" not in named.stderr
+
+
 def test_a_rank_that_was_started_otherwise_is_found(overlap_run, overlap, driver, asking, tmp_path, library):
     report = tmp_path / "r"
     step = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_NTASKS": "2", "HOME": str(tmp_path), **driver}

@@ -178,6 +178,18 @@ def test_a_trace_that_may_not_grow_loses_records_only(bare: Runner, preloaded: R
     assert 0 < done.totals["trace_dropped"] < 3000
 
 
+def test_a_trace_whose_descriptor_is_another_file_by_now(bare: Runner, preloaded: Runner, tmp_path: Path) -> None:
+    """Who closes all descriptors has files of its own there next, also in children."""
+    taken = {number: tmp_path / f"own.{number}" for number in range(3, 20)}
+    opened = " ".join(f"file={number},{path}" for number, path in taken.items())
+    words = f"ptx=k {TWO} {opened} {THREE} fork {' '.join(f'close={number}' for number in taken)} join"
+    env = {"SIMGPU_LAUNCHES": ""}  # the driver keeps its log open, too
+    done, without = preloaded(words, env={**env, "OVERLAP_TRACE": "1"}), bare(words, env=env)
+    same(done, without)
+    assert [path.stat().st_size for path in taken.values()] == [0] * len(taken)
+    assert (done.totals["launches"], done.totals["trace_dropped"]) == (5, 3)
+
+
 def test_a_link_planted_where_the_page_goes_is_not_followed(build: Build, preloaded: Runner, tmp_path: Path) -> None:
     victim, pages = tmp_path / "victim", tmp_path / "report"
     victim.write_text("precious")

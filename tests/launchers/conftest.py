@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import subprocess
@@ -22,55 +21,9 @@ import cluster as slurm_cluster  # noqa: E402
 import debian  # noqa: E402
 import pytorch  # noqa: E402
 from interposing import build, library  # noqa: E402
+from seen import OVERLAP_RUN, SHOW, Ranks  # noqa: E402
 
 __all__ = ["build", "library"]
-
-OVERLAP_RUN = str(Path(sys.executable).parent / "overlap-run")
-# A line a rank: its variables, long ones by their hash, and whether the library is in it. Launchers mix long lines.
-SHOW = """import hashlib, json, os
-from pyshim.launch import rank
-mapped = "liboverlap.so" in open("/proc/self/maps").read()
-names = ("LD_", "OVERLAP_", "NCCL_", "MINE", "THEIRS", "MY_OWN", "SLURMD_NODENAME")
-shown = {name: value for name, value in os.environ.items() if name.startswith(names)}
-short = {n: v if len(v) < 200 else hashlib.md5(v.encode()).hexdigest() for n, v in shown.items()}
-line = json.dumps([rank.rank(os.environ), rank.world_size(os.environ), mapped, short])
-os.write(1, line.encode() + b"\\n")
-"""
-
-
-@dataclass
-class Rank:
-    rank: int | None
-    world: int | None
-    mapped: bool
-    environment: dict[str, str]
-
-
-@dataclass
-class Ranks:
-    """What a launcher and its ranks left behind; ranks in order."""
-
-    status: int
-    stdout: str
-    stderr: str
-
-    @property
-    def ranks(self) -> list[Rank]:
-        lines = [line for line in self.stdout.splitlines() if line.startswith("[")]
-        return sorted((Rank(*json.loads(line)) for line in lines), key=lambda rank: rank.rank or 0)
-
-    @property
-    def mapped(self) -> list[bool]:
-        return [rank.mapped for rank in self.ranks]
-
-    def values(self, name: str) -> list[str | None]:
-        return [rank.environment.get(name) for rank in self.ranks]
-
-    @property
-    def advice(self) -> str:
-        """What the line that we said tells to write instead."""
-        (line,) = [line for line in self.stderr.splitlines() if "without this environment" in line]
-        return line.partition("environment: write ")[2]
 
 
 @pytest.fixture(scope="session")
@@ -90,6 +43,18 @@ def run(clean_environment: dict[str, str]) -> Callable[..., Ranks]:
         return Ranks(done.returncode, done.stdout, done.stderr)
 
     return command
+
+
+# Their tables end with two =, one and none, as base64 does; that of all GPUs is twice as long.
+POLICIES = ("observe", "h100-small-comm", "h100", "auto")
+
+
+@pytest.fixture(params=POLICIES)
+def table(request: pytest.FixtureRequest, run: Callable[..., Ranks], show: tuple[str, str]) -> tuple[str, str]:
+    """A policy, and what a rank must see of it."""
+    (seen,) = run(OVERLAP_RUN, "--policy", request.param, *show).values("OVERLAP_TABLE")
+    assert seen
+    return request.param, seen
 
 
 @dataclass

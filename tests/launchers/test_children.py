@@ -13,7 +13,7 @@ from pathlib import Path
 
 import debian
 import pytest
-from conftest import OVERLAP_RUN
+from seen import OVERLAP_RUN
 
 QUIET = (OVERLAP_RUN, "--policy", "observe", "--simulate", "h100")
 SAID = "overlap: simulated NVIDIA H100 80GB HBM3, rule hold\n"  # by overlap-run; each program is silent

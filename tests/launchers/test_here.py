@@ -8,7 +8,7 @@ import sys
 
 import debian
 import pytest
-from conftest import OVERLAP_RUN
+from seen import OVERLAP_RUN
 
 OUTSIDE = (OVERLAP_RUN, "--policy", "observe")
 

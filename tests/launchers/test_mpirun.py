@@ -6,7 +6,7 @@ import json
 import subprocess
 
 import pytest
-from conftest import OVERLAP_RUN
+from seen import OVERLAP_RUN
 
 POLICY = "policy: 1\nname: p\ncommunication: {all_ranks_environment: {NCCL_ALGO: Ring}, environment: {MY_OWN: x=y==}}\n"
 LIST = "OMPI_MCA_mca_base_env_list"
@@ -41,6 +41,13 @@ def test_outside_all_hosts_get_everything(ranks, mpi, show, policy):
         assert done.values(name)[0]
     assert done.values("MY_OWN") == ["x=y=="] * 3
     assert "without" not in done.stderr
+
+
+def test_a_policy_arrives_as_it_is(ranks, mpi, show, table):
+    policy, seen = table
+    for hosts in ((*mpi.alone, "-np", "2"), mpi.hosts(mpi.here, "n1")):
+        done = ranks(OVERLAP_RUN, "--policy", policy, *hosts, *show)
+        assert done.values("OVERLAP_TABLE") == [seen, seen], done.stderr
 
 
 def test_inside_all_hosts_get_everything(ranks, mpi, show, policy):

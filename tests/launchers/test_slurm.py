@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from conftest import OVERLAP_RUN, Ranks
+from seen import OVERLAP_RUN, Ranks
 
 OUTSIDE = (OVERLAP_RUN, "--policy", "observe")
 
@@ -33,6 +33,15 @@ def test_srun_outside_and_inside(ranks, show, mpi_type):
     assert outside.values("OVERLAP_TABLE") == inside.values("OVERLAP_TABLE")
 
 
+def test_a_policy_arrives_as_it_is(ranks, submit, show, table):
+    policy, seen = table
+    start = (OVERLAP_RUN, "--policy", policy)
+    for step in (("srun", "-N2", "-n2"), ("salloc", "-N2", "-n2", "srun"), ("srun", "-n2", "--export=ALL,X==a")):
+        assert ranks(*start, *step, *show).values("OVERLAP_TABLE") == [seen, seen]
+    done, _ = submit(f"srun -n2 {' '.join(show)}", "--export=ALL,X==a", start=start)
+    assert done.values("OVERLAP_TABLE") == [seen, seen]
+
+
 def test_both_ways_at_once(ranks, show):
     done = ranks(*OUTSIDE, "srun", "-n2", OVERLAP_RUN, "--policy", "h100", *show)
     (preload,) = set(done.values("LD_PRELOAD"))
@@ -53,6 +62,20 @@ def test_where_srun_drops_the_environment_that_is_said_and_what_is_said_helps(ra
     instead = ranks("sh", "-c", done.advice, env=env)
     assert (instead.status, instead.mapped) == (0, [True, True]), instead.stderr
     assert ranks(OVERLAP_RUN, "--strict", *words[1:], env=env).status == 125
+
+
+def test_of_several_programs_all_or_none_get_what_ranks_must_agree_on(ranks, show):
+    """The second would start without it."""
+    asked = (OVERLAP_RUN, "--policy", "h100-small-comm", "--all-ranks")
+    parts = ("srun", "-N1", *show, ":", "-N1", "--expo=NONE", *show)
+    done = ranks(*asked, *parts)
+    assert (done.status, done.mapped, done.values("NCCL_ALGO")) == (0, [True, False], [None, None])
+    assert "not set, which might reach some ranks only" in done.stderr
+    assert "write " in done.stderr and f"{OVERLAP_RUN} --policy h100-small-comm --all-ranks in front of" in done.stderr
+    assert ranks(asked[0], "--strict", *asked[1:], *parts).status == 125
+    both = ranks(*asked, *(word for word in parts if word != "--expo=NONE"))
+    assert (both.mapped, len(set(both.values("NCCL_ALGO")))) == ([True, True], 1)
+    assert both.values("NCCL_ALGO")[0], both.stderr
 
 
 @pytest.mark.parametrize("export", ["ALL", "ALL,HOME=/tmp", "LD_PRELOAD,OVERLAP_TABLE,PATH,PYTHONPATH"])
@@ -78,11 +101,18 @@ def test_salloc(ranks, show):
 def submit(slurm, tmp_path):
     """sbatch behind overlap-run, until the job has ended -> what it wrote, what was said at submission."""
 
-    def batch(script: str, *options: str, env: dict[str, str] | None = None) -> tuple[Ranks, str]:
-        (tmp_path / "job").write_text(f"#!/bin/sh\n{script}\n")
-        output = tmp_path / "out"
-        words = ("sbatch", "--parsable", f"--output={output}", "-N2", "-n4", *options, str(tmp_path / "job"))
-        done = slurm.run(*OUTSIDE, *words, env=env)
+    def batch(
+        script: str,
+        *options: str,
+        env: dict[str, str] | None = None,
+        piped: bool = False,
+        start: tuple[str, ...] = OUTSIDE,
+    ) -> tuple[Ranks, str]:
+        job, output = tmp_path / "job", tmp_path / "out"
+        job.write_text(f"#!/bin/sh\n{script}\n")
+        words = (*start, "sbatch", "--parsable", f"--output={output}", "-N2", "-n4", *options)
+        redirected = ("sh", "-c", f'exec "$@" <{job}', "sh", *words)
+        done = slurm.run(*(redirected if piped else (*words, str(job))), env=env)
         assert done.returncode == 0, done.stderr
         slurm._ended(int(done.stdout.split(";")[0]), 60)
         return Ranks(0, output.read_text(), ""), done.stderr
@@ -99,11 +129,12 @@ def test_sbatch_outside_reaches_the_script_its_steps_and_mpirun_on_all_nodes(sub
     assert set(done.values("SLURMD_NODENAME")) == {"n0", "n1"}
 
 
-@pytest.mark.parametrize("way", ["variable", "directive"])
+@pytest.mark.parametrize("way", ["variable", "directive", "directive on stdin"])
 def test_where_sbatch_drops_the_environment_that_is_said(submit, show, way):
     script = f"srun -n2 {' '.join(show)}; srun -n1 {OVERLAP_RUN} --quiet {' '.join(show)}"
     env = {"SBATCH_EXPORT": "NONE"} if way == "variable" else {}
-    done, said = submit(f"#SBATCH --export=NONE\n{script}" if way == "directive" else script, env=env)
+    head = "#SBATCH --export=NONE\n" if "directive" in way else ""
+    done, said = submit(head + script, env=env, piped="stdin" in way)
     assert sorted(done.mapped) == [False, False, True], done.stdout
     assert "starts programs without this environment: write" in said
 

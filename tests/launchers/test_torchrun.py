@@ -8,7 +8,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import OVERLAP_RUN
+from seen import OVERLAP_RUN
 
 OUTSIDE = (OVERLAP_RUN, "--policy", "observe")
 
@@ -32,6 +32,12 @@ def test_torchrun_outside_inside_and_both(run, torchrun, show):
     (preload,) = set(both.values("LD_PRELOAD"))
     assert preload and preload.count("liboverlap.so") == 1
     assert both.values("OVERLAP_TABLE") == inside.values("OVERLAP_TABLE") != outside.values("OVERLAP_TABLE")
+
+
+def test_a_policy_arrives_as_it_is(run, torchrun, show, table):
+    policy, seen = table
+    done = run(OVERLAP_RUN, "--policy", policy, *torchrun, "--no-python", *show)
+    assert done.values("OVERLAP_TABLE") == [seen, seen], done.stderr
 
 
 def test_a_collective_of_torch_under_torchrun(run, torchrun, tmp_path):

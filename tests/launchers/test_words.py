@@ -94,6 +94,8 @@ def test_options_of_usual_commands(command, known, least):
         ("srun -I5 --exclusive --nice=3 prog", [("I", "5"), ("exclusive", ""), ("nice", "3")], 4),
         ("srun --export NONE prog", [("export", "NONE")], 3),
         ("srun --export= prog", [("export", "")], 2),
+        ("srun --expo=NONE --job-n x prog", [("export", "NONE"), ("job-name", "x")], 4),  # as getopt takes it
+        ("srun --comm-overlap h100 --comm-overlap=off prog", [("comm-overlap", "h100"), ("comm-overlap", "off")], 4),
         ("srun", [], 1),
         ("srun -", [], 1),
     ],
@@ -105,7 +107,7 @@ def test_options_end_where_the_program_begins(command, options, rest):
 @pytest.mark.parametrize(
     "command",
     [
-        "srun --exp=NONE prog",  # an abbreviation
+        "srun --ex=NONE prog",  # of three options
         "srun --newer-option 3 --export=NONE prog",
         "srun -n",
         "srun --export",

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "modulefiles")]
+sys.path[:0] = [str(HERE), str(HERE.parent), *(str(HERE.parent / name) for name in ("modulefiles", "programs"))]
+pytest.register_assert_rewrite("interposing")
 
 import cluster as slurm  # noqa: E402
 import debian  # noqa: E402

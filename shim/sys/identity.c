@@ -1,0 +1,31 @@
+/* Is a descriptor still the file that it was? A program may close it, a daemon closes all, and the next file that the
+ * program opens has its number: that one must not get what is ours. */
+#include <errno.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "private.h"
+
+/* The system call itself: fstat() is a libc function only since glibc 2.33, and the kernel's structure is libc's here.
+ */
+static bool ask(int descriptor, struct overlap_identity *found) {
+    struct stat now;
+    int saved = errno;
+    bool known = descriptor >= 0 && syscall(SYS_fstat, descriptor, &now) == 0;
+    errno = saved;
+    if (known)
+        *found = (struct overlap_identity){.device = now.st_dev, .inode = now.st_ino, .known = true};
+    return known;
+}
+
+struct overlap_identity overlap_identify(int descriptor) {
+    struct overlap_identity found = {0};
+    ask(descriptor, &found);
+    return found;
+}
+
+bool overlap_is_still(int descriptor, const struct overlap_identity *before) {
+    struct overlap_identity now;
+    return before->known && ask(descriptor, &now) && now.device == before->device && now.inode == before->inode;
+}

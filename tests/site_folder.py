@@ -13,3 +13,9 @@ def install(prefix: Path, *arguments: str) -> Path:
     command = [sys.executable, str(ROOT / "tools" / "site" / "install"), str(prefix), *arguments]
     subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
     return prefix
+
+
+def belongs_to(copy: Path, prefix: Path) -> None:
+    """The files of a copy of this folder name the copy instead."""
+    for path in [*(copy / "env").iterdir(), *(copy / "modulefiles").glob("*/*")]:
+        path.write_text(path.read_text().replace(str(prefix), str(copy)))

@@ -5,7 +5,11 @@ from __future__ import annotations
 from mutants_table import Mutant
 
 _PROLOG, _INSTALL = "tools/slurm/task-prolog", "tools/site/install"
-_SCRIPT, _JOBS, _SITE = (f"tests/slurm/test_{name}.py" for name in ("script", "task_prolog", "install"))
+_SCRIPT, _JOBS, _SITE, _READERS, _RUNS = (
+    f"tests/slurm/test_{name}.py" for name in ("script", "task_prolog", "install", "readers", "runs")
+)
+_LUA, _TCL = (f"tools/modulefiles/overlap-preload/VERSION{end}" for end in (".lua", ""))
+_MODULES = "tests/modulefiles/test_modulefiles.py"
 
 
 def _one(name: str, file: str, old: str, new: str, *tests: str) -> Mutant:
@@ -86,7 +90,32 @@ SLURM_MUTANTS = [
     _one("the loader is heard", _PROLOG, "unset LD_PRELOAD #", ": #", _SCRIPT),
     _one("home is an environment variable", _PROLOG, 'eval "home=~$user"', ":", _SCRIPT),
     _one("the steps of a job are one", _PROLOG, "step=${SLURM_STEP_ID:-4294967291}", "step=0", _SCRIPT, _JOBS),
+    _one("an attempt is no run of its own", _PROLOG, "attempt % 256 << 24", "0 << 24", _SCRIPT),
+    _one("a step has the run of its script", _PROLOG, "'' | \"${identifier%????????}\"????????)", "'')", _RUNS),
+    _one("any named run is replaced", _PROLOG, '"${identifier%????????}"????????', '"${OVERLAP_RUN_ID-}"', _SCRIPT),
+    _one("values of any length", _PROLOG, "[ ${#1} -le 122880 ]", ":", _SCRIPT),
+    _one("half of a policy is one", _PROLOG, "[ ${#text} -lt 262144 ] || return", "", _SCRIPT),
+    # ---- The modulefiles, and what all readers of the folder have in common ----
+    _one("a prolog sets what ranks must agree on", _PROLOG, "RCCL_MSCCL*) return 1 ;;", "RCCL_MSCCL*) ;;", _READERS),
+    _one("Lmod sets what ranks must agree on", _LUA, "NCCL_*CTAS ", "", _READERS),
+    _one("Tcl modules set what ranks must agree on", _TCL, "NCCL_*CTAS ", "", _READERS),
+    _one("Lmod overrules nccl.conf", _LUA, '"[ \\t]*=") then return true', '"[ \\t]*=") then return false', _READERS),
+    _one("Tcl modules overrule nccl.conf", _TCL, '\\[ \\t]*="] >= 0', '\\[ \\t]*="] >= 99', _READERS),
+    _one("Lmod takes the first line", _LUA, 'if text ~= "" then return', "if text then return", _READERS),
+    _one("Tcl modules take the first line", _TCL, "{[^ \\t]}", "{}", _READERS),
+    _one(
+        "Tcl modules: what is unset in a swap is set",
+        _TCL,
+        'if {[variable_of $variable] ne ""} {return 1}',
+        "if {[info exists ::env($variable)]} {return 1}",
+        _MODULES,
+    ),
+    _one(
+        "Lmod: a folder is a runtime", _LUA, 'path:match("[^/]*$"):match("^lib(.*)")', 'path:match("lib(.*)")', _MODULES
+    ),
+    _one("Tcl modules: a folder is a runtime", _TCL, "\\y[^/ ]*( |$)}", "\\y}", _MODULES),
     # ---- The folder ----
+    _one("modulefiles of others are removed", _INSTALL, " if MARK in path.read_bytes()", "", _SITE),
     _one("umask decides who reads it", _INSTALL, "            scratch.chmod(item.mode)\n", "", _SITE),
     _one(
         "files are written in place",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mutants_table import Mutant, one
 
 FOLDER, CLUSTER = "tools/slurm/spank", ("tests/slurm/test_spank.py",)
+READERS = ("tests/slurm/test_readers.py",)
 STEPS = ("tests/slurm/test_spank_steps.py", "tests/slurm/test_spank_files.py")
 
 # Name, file, old text, new text, tests.
@@ -23,7 +24,7 @@ _ROWS = (
         "            return rows[i].may;\n    return true;",
         STEPS,
     ),
-    ("what ranks must agree on", "variables.def", 'MAY_NOT("NCCL_*CTAS")\n', "", STEPS),
+    ("what ranks must agree on", "variables.def", 'MAY_NOT("NCCL_*CTAS")\n', "", READERS),
     ("lists of devices", "variables.def", 'MAY_NOT("*VISIBLE_DEVICES")\n', "", STEPS),
     ("a policy without a library", "site.c", "if (!policy->table || !policy->library)", "if (!policy->table)", STEPS),
     ("any library", "site.c", "site_is_prefix(text) && slash && strcmp(slash + 1, LIBRARY_NAME) == 0", "slash", STEPS),
@@ -75,7 +76,7 @@ _ROWS = (
         STEPS,
     ),
     ("what was added is not marked", "task.c", "set(spank, marked, value))\n", "true)\n", STEPS),
-    ("what the task has set is overruled", "task.c", "fits && !task_variable(spank, name) &&", "fits &&", STEPS),
+    ("what the task has set is overruled", "task.c", "if (!task_variable(spank, name))", "if (true)", STEPS),
     (
         "what the user has changed is taken back",
         "task.c",
@@ -83,7 +84,7 @@ _ROWS = (
         "if (true)",
         STEPS,
     ),
-    ("nothing is taken back", "task.c", "        take_back(spank, NULL);\n", "", STEPS),
+    ("nothing is taken back", "task.c", "        take_back(spank);\n", "", STEPS),
     (
         "a step of its own mind keeps the outer table",
         "task.c",
@@ -123,8 +124,19 @@ _ROWS = (
         "        if (false)\n            unload(spank);",
         STEPS,
     ),
-    ("steps share the run of their script", "task.c", "if (!is_part_of_mpirun(spank))", "if (false)", STEPS),
-    ("mpirun is two runs", "task.c", "if (!is_part_of_mpirun(spank))", "if (true)", STEPS),
+    ("steps share the run of their script", "task.c", "(of_this_job && !is_part_of_mpirun(spank))", "false", STEPS),
+    ("mpirun is two runs", "task.c", "(of_this_job && !is_part_of_mpirun(spank))", "of_this_job", STEPS),
+    ("the run of another job is replaced", "task.c", "strncmp(now, run, OF_JOB) == 0", "true", STEPS),
+    ("a job that is requeued is one run", "task.c", "restarts(spank) % 256 << 24", "0", STEPS),
+    (
+        "any text is a number of attempts",
+        "task.c",
+        "return count <= UINT32_MAX ? (uint32_t)count : 0;",
+        "return (uint32_t)count;",
+        STEPS,
+    ),
+    ("TaskProlog chooses where the option has", "task.c", "if (*step->option)", "if (false)", (*STEPS, *CLUSTER)),
+    ("blank lines are a choice", "site.c", 'strspn(text, " \\t\\n")', 'strspn(text, "\\n")', READERS),
     ("runs without a report", "task.c", 'if (!is_set(spank, "OVERLAP_REPORT") ||', "if (", STEPS),
     (
         "the job of a run is not named",

@@ -21,6 +21,7 @@ _LONGEST = 1000
 # What YAML 1.1 reads as neither text nor number.
 _BOOLEANS = ("true", "false", "yes", "no", "on", "off")
 
+# Repeated by those who read a site's folder without Python (tests/slurm/test_readers.py names and compares them).
 _MUST_AGREE = (
     "NCCL_ALGO",
     "NCCL_PROTO",

@@ -141,6 +141,18 @@ def test_the_program_of_a_pod_is_counted(bwrap: Engine, pod: Pod, root: list[str
     assert launches(report) == [3]
 
 
+def test_what_the_image_of_a_pod_preloads_stays(bwrap: Engine, pod: Pod, root: list[str], tmp_path: Path) -> None:
+    subprocess.run(
+        ["cc", "-shared", "-nostdlib", "-x", "c", "/dev/null", "-o", str(tmp_path / "image/other.so")], check=True
+    )
+    words = [*root, *pod.words(pod.main, ["env"])]
+    for own, wanted in {"/other.so": "/overlap/liboverlap.so:/other.so", "": "/overlap/liboverlap.so"}.items():
+        image = ["--setenv", "LD_PRELOAD", own] if own else ["--unsetenv", "LD_PRELOAD"]
+        status, out, err = Started([*image, *words], bwrap.environment).end()
+        assert (status, err) == (0, "")
+        assert f"LD_PRELOAD={wanted}" in out.splitlines()
+
+
 def test_the_program_of_a_pod_gets_sigterm_once(bwrap: Engine, pod: Pod, root: list[str]) -> None:
     assert_one_signal(Started([*root, *pod.words(pod.main, ["sh", "-c", COUNT])], bwrap.environment))
 

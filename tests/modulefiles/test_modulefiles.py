@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import site_folder
 from module_systems import Step, System
 
 from pyshim import __version__
@@ -35,9 +36,7 @@ def own_site(site: Path, tmp_path: Path, modules: System) -> Path:
     """A site folder to change, to which the modules belong."""
     copy = tmp_path / "overlap"
     shutil.copytree(site, copy, symlinks=True)
-    for path in (copy / "modulefiles").rglob("*"):
-        if path.is_file():
-            path.write_text(path.read_text().replace(str(site), str(copy)))
+    site_folder.belongs_to(copy, site)
     modules.clean = {**modules.clean, "MODULEPATH": str(copy / "modulefiles")}
     return copy
 
@@ -111,6 +110,12 @@ def test_a_sanitizer_runtime_stays_in_front_of_ours(modules, site, foreign, name
     if separator == ":":
         assert loaded.environment["LD_PRELOAD"] == preload.merge(value, ours)
     assert unloaded.environment == before.environment
+
+
+@pytest.mark.parametrize("name", ["libasan-tools/x.so", "libasanity.so", "xlibasan.so", "libubsan.so.1"])
+def test_what_is_only_called_like_one_stays_behind_ours(modules, site, tmp_path, name):
+    _, loaded = modules("true", LOAD, env={"LD_PRELOAD": f"{tmp_path}/{name}"})
+    assert loaded.environment["LD_PRELOAD"] == f"{site}/lib/liboverlap.so:{tmp_path}/{name}"
 
 
 def test_others_that_come_while_it_is_loaded_stay_when_it_goes(modules, site, foreign):
@@ -187,12 +192,24 @@ def test_another_version_takes_its_place(modules, own_site, foreign):
         other.write_text(path.read_text().replace(__version__, "99").replace(str(own_site), f"{own_site}/99"))
     shutil.copytree(own_site / "lib", own_site / "99" / "lib")
     shutil.copytree(own_site / "env", own_site / "99" / "env")
+    for file in (own_site / "99" / "env").iterdir():
+        file.write_text(file.read_text().replace("export OVERLAP_TABLE=", "export OVERLAP_TABLE=99"))
     both = f"module swap overlap-preload/{__version__} overlap-preload/99"
-    env = {"LD_PRELOAD": f"{foreign}/libforeign.so"}
+    env = {"LD_PRELOAD": f"{foreign}/libforeign.so", "OVERLAP_POLICY": "mi300x"}
     steps = modules("true", f"{LOAD}/{__version__}", both, "module purge", env=env)
     before, _, swapped, purged = steps
-    assert swapped.environment["LD_PRELOAD"] == f"{own_site}/99/lib/liboverlap.so:{foreign}/libforeign.so"
+    library = f"{own_site}/99/lib/liboverlap.so:{foreign}/libforeign.so"
+    assert added(swapped, before) == {**exported(own_site / "99", "mi300x"), "LD_PRELOAD": library}
     assert swapped.environment["OVERLAP_HOME"] == f"{own_site}/99"
+    assert purged.environment == before.environment
+
+
+def test_loaded_anew_it_is_as_before(modules, site, foreign):
+    env = {"LD_PRELOAD": f"{foreign}/libforeign.so", "OVERLAP_POLICY": "mi300x"}
+    again = {"lmod": "module update", "tcl": "module reload"}[modules.name]
+    before, loaded, reloaded, purged = modules("true", LOAD, again, "module purge", env=env)
+    assert "TORCH_NCCL_HIGH_PRIORITY" in added(loaded, before)
+    assert added(reloaded, before) == added(loaded, before)
     assert purged.environment == before.environment
 
 

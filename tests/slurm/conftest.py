@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "programs")]
+sys.path[:0] = [str(HERE), str(HERE.parent), *(str(HERE.parent / name) for name in ("modulefiles", "programs"))]
 pytest.register_assert_rewrite("interposing")
 
 import cluster as slurm  # noqa: E402
@@ -60,8 +60,7 @@ def site(installed: Path, tmp_path: Path) -> Path:
     """A copy that a test may change. Its files name its own library."""
     folder = tmp_path / "overlap"
     shutil.copytree(installed, folder)
-    for file in (folder / "env").iterdir():
-        file.write_text(file.read_text().replace(str(installed), str(folder)))
+    site_folder.belongs_to(folder, installed)
     return folder
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -68,13 +69,29 @@ def test_again_it_is_the_same_and_what_is_not_asked_for_goes(install, tmp_path, 
     prefix = tmp_path / "overlap"
     assert install(prefix).returncode == 0
     first = everything(prefix)
-    (prefix / "modulefiles" / "x").write_text("kept")
-    (prefix / "modulefiles" / "overlap" / "0.0.1.lua").touch()
+    old = [prefix / "modulefiles" / name / "0.0.1.lua" for name in ("overlap", "overlap-preload")]
+    for path in old:
+        shutil.copy(path.with_name(f"{__version__}.lua"), path)
     done = install(prefix, tmp_path / "own.yaml", "--default", "h100")
-    assert everything(prefix).keys() - first.keys() == {"default", "env/mine.env", "modulefiles/x"}
+    assert everything(prefix).keys() - first.keys() == {"default", "env/mine.env"}
     done = install(prefix)
-    assert everything(prefix) == first | {"modulefiles/x": b"kept"}
+    assert everything(prefix) == first
     assert f"removed {prefix}/env/mine.env" in done.stderr and f"removed {prefix}/default" in done.stderr
+
+
+def test_what_others_have_put_there_stays(install, tmp_path, library):
+    prefix = tmp_path / "overlap"
+    assert install(prefix).returncode == 0
+    files = ("overlap/.version", "overlap/.modulerc.lua", "overlap/old/1.0", "overlap-site/1.0", "other/1.0", "x")
+    theirs = {f"modulefiles/{name}": b"theirs" for name in files}
+    for name, data in theirs.items():
+        (prefix / name).parent.mkdir(exist_ok=True)
+        (prefix / name).write_bytes(data)
+    first = everything(prefix)
+    (prefix / "env" / "a.env").mkdir()
+    done = install(prefix)
+    assert (done.returncode, everything(prefix)) == (0, first), done.stderr
+    assert first.items() >= theirs.items() and "removed" not in done.stderr
 
 
 def test_a_program_that_runs_keeps_the_library_it_has(install, tmp_path, library):

@@ -99,6 +99,7 @@ def chosen(site, tmp_path):
         pytest.param("", "\n", "h100", "h100", id="an empty file is no choice"),
         pytest.param(None, "  a100  \nh100\n", None, "a100", id="the first line, without spaces"),
         pytest.param(None, "a100", None, "a100", id="a file without an end of line"),
+        pytest.param(None, " \t\n\n a100", "h100", "a100", id="behind lines that are blank"),
         pytest.param(None, "a100\r\n", "h100", None, id="a file of another system"),
         pytest.param("no-such", "a100\n", "h100\n", None, id="an unknown name is not replaced by another choice"),
         pytest.param(".hidden", None, "h100\n", None, id="a name that begins with a dot"),
@@ -200,6 +201,17 @@ def test_no_value_of_a_file_brings_in_another(prolog, site, evil):
     assert with_lines(table, ours, *more) == fine
 
 
+@pytest.mark.parametrize(("size", "fits"), [(122_880, True), (122_881, False), (300_000, False)])
+def test_a_value_that_no_task_can_hold(prolog, site, size, fits):
+    """Slurm says so of every such line, and sets the rest; of a very long file the end is not read."""
+    own = policy_of(site, "own")
+    for name in ("OVERLAP_TABLE", "NCCL_LONG"):
+        wanted = {**own, name: "A" * size}
+        (site / "env" / "long.env").write_text("".join(f"export {one}={wanted[one]}\n" for one in wanted))
+        left = {} if name == "OVERLAP_TABLE" or size > 262_144 else own
+        assert prolog(script(site), OVERLAP_POLICY="long") == (wanted if fits else left)
+
+
 NEVER = """PATH LD_LIBRARY_PATH LD_AUDIT BASH_ENV ENV IFS HOME PYTHONPATH GCONV_PATH SLURM_NTASKS RANK
     CUDA_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES nccl_algo NCCL_algo NCCL_ 1NCCL OVERLAP_ OVERLAP_a"""
 
@@ -287,21 +299,47 @@ def test_files_that_are_not_what_they_should_be(prolog, site, chosen, how):
     assert prolog(script(site), OVERLAP_POLICY="h100") == {}
 
 
-def test_run_identifiers_tell_steps_apart(prolog, site):
-    def made(**slurm: str) -> str | None:
-        made = prolog(script(site), OVERLAP_POLICY="observe", **slurm).get("OVERLAP_RUN_ID")
-        assert made in (None, rank.job({"SLURM_PROCID": "0", **slurm})), "what overlap-run says"
-        return made
+def run_id(prolog, site, **environment: str) -> str | None:
+    more = {"OVERLAP_POLICY": "observe", "OVERLAP_REPORT": "/r", **environment}
+    return prolog(script(site), **more).get("OVERLAP_RUN_ID")
 
-    report = {"OVERLAP_REPORT": "/r"}
-    assert made(**report, SLURM_JOB_ID="4711", SLURM_STEP_ID="3") == f"{4711:08x}{3:08x}"
-    assert made(**report, SLURM_JOB_ID="4711") == f"{4711:08x}fffffffb"
-    assert made(**report, SLURM_JOB_ID="4294967295", SLURM_STEP_ID="0") == "ffffffff00000000"
+
+@pytest.mark.parametrize(
+    ("job", "step", "restarts", "digits"),
+    [
+        ("4711", "3", None, "0000126700000003"),
+        ("4711", "3", "0", "0000126700000003"),
+        ("4711", "3", "1", "0000126701000003"),
+        ("4711", "3", "300", "000012672c000003"),
+        ("4711", "3", "x", "0000126700000003"),
+        ("4711", "3", "4294967297", "0000126700000003"),
+        ("4711", "4294967290", "255", "0000126700fffffa"),
+        ("4294967295", "0", "4294967295", "ffffffffff000000"),
+    ],
+)
+def test_a_run_is_named_after_job_step_and_attempt(prolog, site, job, step, restarts, digits):
+    slurm = {"SLURM_JOB_ID": job, "SLURM_STEP_ID": step, "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "2"}
+    slurm |= {} if restarts is None else {"SLURM_RESTART_COUNT": restarts}
+    assert run_id(prolog, site, **slurm) == digits == rank.job(slurm), "what overlap-run says"
+
+
+def test_what_names_a_run(prolog, site):
+    step = {"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "3"}
+    assert run_id(prolog, site, SLURM_JOB_ID="4711") == "00001267fffffffb", "a batch script"
+    assert run_id(prolog, site, SLURM_JOB_ID="4711", SLURM_RESTART_COUNT="2") == "00001267fdfffffb"
+    assert run_id(prolog, site, **step, OVERLAP_REPORT="") is None
+    assert run_id(prolog, site) is None
     for number in ("4294967296", "99999999999", "007", "-1", "0x10", "1e3"):
-        assert made(**report, SLURM_JOB_ID=number, SLURM_STEP_ID="0") is None
-    assert made(SLURM_JOB_ID="4711") is None
-    assert made(**report) is None
-    assert made(**report, SLURM_JOB_ID="4711", OVERLAP_RUN_ID="0123456789abcdef") is None
+        assert run_id(prolog, site, SLURM_JOB_ID=number, SLURM_STEP_ID="0") is None
+    for named in ("0123456789abcdef", "00001268fffffffb", "00001267", "00001267-"):
+        assert run_id(prolog, site, **step, OVERLAP_RUN_ID=named) is None, "somebody has named it"
+
+
+@pytest.mark.parametrize("around", ["fffffffb", "fffffffa", "00000001"], ids=["a script", "a shell", "a step"])
+def test_a_step_inside_of_another_is_a_run_of_its_own(prolog, site, around):
+    step = {"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "3"}
+    assert run_id(prolog, site, **step, OVERLAP_RUN_ID=f"00001267{around}") == "0000126700000003"
+    assert run_id(prolog, site, OVERLAP_RUN_ID="00001267fffffffb") is None, "no job is known"
 
 
 def test_it_is_found_by_a_link_and_works_only_where_it_belongs(prolog, site, tmp_path):

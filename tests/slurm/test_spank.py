@@ -70,6 +70,7 @@ def under(installed: Path, name: str) -> dict[str, str]:
 
 BARE = {"mapped": "0"}
 OFF = {"mapped": "0", "OVERLAP_RUN": "off"}
+OWN_IN_VAIN = {"mapped": "0", "OVERLAP_POLICY": "own"}
 
 
 def without_marks(task: Task) -> dict[str, str]:
@@ -166,29 +167,6 @@ def _last_job(slurm: cluster.Cluster) -> str:
     return re.findall(r"NEXT_JOB_ID\s*=\s*(\d+)", slurm.run("scontrol", "show", "config").stdout)[0]
 
 
-def test_ranks_of_mpirun_on_all_nodes(slurm: cluster.Cluster, installed: Path) -> None:
-    """mpirun is no step: the ranks of its own node are children of the batch script, the others those of a step."""
-    try:
-        debian.install(["openmpi-bin"], ["mpirun"])
-    except debian.Missing as reason:
-        pytest.skip(str(reason))
-    if not slurm.own_hostnames:
-        pytest.skip("mpirun takes nodes of one host name for one node, and none may be given here")
-    script = f"mpirun --allow-run-as-root --oversubscribe -np 4 --map-by ppr:2:node {STEP}"
-    done = slurm.sbatch(script, "-N2", "-n4", "--comm-overlap=own", env={"OVERLAP_REPORT": "/nowhere"})
-    ranks = each(done)
-    assert [rank["mapped"] for rank in ranks] == ["1"] * 4, done.output
-    assert {rank["OVERLAP_TABLE"] for rank in ranks} == {under(installed, "own")["OVERLAP_TABLE"]}
-    assert {rank["OVERLAP_RUN_ID"] for rank in ranks} == {f"{done.number:08x}fffffffb"}, "one run"
-
-
-def test_each_step_is_a_run(slurm: cluster.Cluster) -> None:
-    script = f"{TELL}\nsrun -N2 -n2 {STEP}\nsrun -N1 -n1 {STEP}"
-    done = slurm.sbatch(script, "-N2", "-n2", "--comm-overlap=own", env={"OVERLAP_REPORT": "/nowhere"})
-    steps = ["fffffffb", "00000000", "00000000", "00000001"]
-    assert [task["OVERLAP_RUN_ID"] for task in each(done)] == [f"{done.number:08x}{step}" for step in steps]
-
-
 # --- with what else there is
 
 
@@ -204,6 +182,25 @@ def test_beside_a_task_prolog(slurm: cluster.Cluster, installed: Path, site: Pat
         done = slurm.sbatch(BATCH, "-N2", "-n2", "--comm-overlap=own")
         wanted = [*[under(installed, "own")] * 3, OFF, under(installed, "observe")]
         assert each(done) == wanted
+    finally:
+        for node in slurm.nodes:
+            slurm.prolog(node, None)
+
+
+def test_a_task_prolog_does_not_choose_where_the_option_has(
+    slurm: cluster.Cluster, plugin: Path, site: Path, tmp_path: Path
+) -> None:
+    """The plugin does not find the policy; the prolog gives that one or none."""
+    (site / "default").write_text("observe\n")
+    slurm.plugstack.write_text(f"optional {plugin} prefix={tmp_path}/nowhere\n")
+    for node in slurm.nodes:
+        slurm.prolog(node, site / "libexec" / "task-prolog")
+    try:
+        with_own = {**under(site, "own"), "OVERLAP_POLICY": "own"}
+        assert each(slurm.srun("-N2", "--comm-overlap=own", *TASK)) == [with_own] * 2
+        (site / "env" / "own.env").unlink()
+        assert each(slurm.srun("-N2", "--comm-overlap=own", *TASK)) == [OWN_IN_VAIN] * 2
+        assert each(slurm.srun("-N2", *TASK)) == [under(site, "observe")] * 2
     finally:
         for node in slurm.nodes:
             slurm.prolog(node, None)
@@ -249,10 +246,10 @@ def test_a_missing_folder_stops_nobody(slurm: cluster.Cluster, plugin: Path, tmp
     slurm.plugstack.write_text(f"optional {plugin} prefix={tmp_path}/nowhere\n")
     assert each(slurm.srun(*TASK)) == [BARE]
     done = slurm.srun("--comm-overlap=own", *TASK)
-    assert each(done) == [BARE]
+    assert each(done) == [OWN_IN_VAIN]
     (sentence,) = complaints(done)
     assert sentence.startswith(f"srun: --comm-overlap: {tmp_path}/nowhere/env cannot be read here: ")
-    assert each(slurm.sbatch(TELL, "--comm-overlap=own")) == [BARE]
+    assert each(slurm.sbatch(TELL, "--comm-overlap=own")) == [OWN_IN_VAIN]
 
 
 def test_the_library_is_missing_on_one_node(slurm: cluster.Cluster, plugin: Path, hide: Path, installed: Path) -> None:
@@ -278,13 +275,13 @@ def test_a_policy_that_is_no_policy(slurm: cluster.Cluster, plugin: Path, site: 
     file = site / "env" / "evil.env"
     slurm.plugstack.write_text(f"optional {plugin} prefix={site}\n")
     file.write_text(evil)
-    assert each(slurm.srun("--comm-overlap=evil", *TASK)) == [BARE]
+    assert each(slurm.srun("--comm-overlap=evil", *TASK)) == [{**BARE, "OVERLAP_POLICY": "evil"}]
     file.write_text(evil + (site / "env" / "own.env").read_text())
     done = slurm.srun("--comm-overlap=evil", "/bin/sh", "-c", f'{TELL}; echo "$PATH $BASH_ENV"')
     assert each(done) == [under(site, "own")]
     assert "evil" not in done.stdout
     file.write_bytes(os.urandom(100_000))
-    assert each(slurm.srun("--comm-overlap=evil", *TASK)) == [BARE]
+    assert each(slurm.srun("--comm-overlap=evil", *TASK)) == [{**BARE, "OVERLAP_POLICY": "evil"}]
 
 
 def test_without_slurms_headers_the_build_says_what_to_install() -> None:

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 import spank
-from spank_double import BATCH, INHERITED, PLAIN, Change, Double, compile_c, users
+from spank_double import BATCH, INHERITED, PLAIN, Change, Double, asked, compile_c, users
 
 from pyshim.launch import preload
-from pyshim.policy import variables
 
 # --- the library
 
@@ -121,13 +120,6 @@ def test_what_a_file_of_nccl_sets_stays(double: Double, tmp_path: Path) -> None:
     assert "NCCL_CGA_CLUSTER_SIZE" not in double.task("mine", NCCL_CONF_FILE=str(conf)).variables
 
 
-def test_what_ranks_must_agree_on_is_never_set(double: Double) -> None:
-    names = [glob.replace("*", "X") for glob in variables._MUST_AGREE]
-    spank.policy(double.prefix, "mine", *(f"export {name}=1" for name in names), "export NCCL_LAST=1")
-    set_here = {name for name in double.task("mine").variables if name.startswith(("NCCL_", "RCCL_"))}
-    assert set_here == {"NCCL_LAST"}
-
-
 NO_POLICY: dict[str, Change] = {
     "missing": lambda path: path.unlink(),
     "empty": lambda path: path.write_bytes(b""),
@@ -154,7 +146,7 @@ NO_POLICY: dict[str, Change] = {
 def test_what_is_no_policy_changes_nothing(double: Double, change: Callable[[Path], object]) -> None:
     change(double.prefix / "env" / "h100.env")
     done = double.task("h100", **PLAIN)
-    assert done.variables == PLAIN
+    assert done.variables == {**PLAIN, **asked("h100")}
     assert done.said.startswith("verbose: comm-overlap: ")
 
 
@@ -167,7 +159,7 @@ def test_a_pipe_in_place_of_a_choice_is_not_waited_for(double: Double, where: st
 @pytest.mark.parametrize("prefix", ["relative", "/with space", "/with:colon", "/" + "x" * 5000, ""])
 def test_a_prefix_that_cannot_be_used(double: Double, prefix: str) -> None:
     arguments = (f"prefix={prefix}",)
-    assert double.task("h100", arguments=arguments, **PLAIN).variables == PLAIN
+    assert double.task("h100", arguments=arguments, **PLAIN).variables == {**PLAIN, **asked("h100")}
     assert double.task("off", arguments=arguments, **PLAIN).variables["OVERLAP_RUN"] == "off"
 
 

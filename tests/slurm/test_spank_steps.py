@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import reading
 import spank
-from spank_double import BATCH, INHERITED, PLAIN, Double, default, users
+from spank_double import BATCH, INHERITED, PLAIN, Double, asked, default, users
 
 # --- who chooses
 
@@ -64,7 +64,7 @@ def test_the_folder_of_the_users_settings_may_be_elsewhere(double: Double, tmp_p
 def test_a_word_of_any_length_may_come_from_elsewhere(double: Double) -> None:
     """Not from our srun, which has refused it."""
     for word in ("h" * 251, "h" * 252, "h" * 5000):
-        assert double.task(word, **PLAIN).variables == PLAIN
+        assert double.task(word, **PLAIN).variables == {**PLAIN, **(asked(word) if len(word) < 252 else {})}
         assert double.task(step=BATCH, **{INHERITED: word}).table is None
 
 
@@ -150,7 +150,16 @@ def test_off_without_the_environment_of_the_batch_script(double: Double) -> None
 
 def test_a_step_whose_policy_is_not_there_runs_without_any(double: Double) -> None:
     outside = double.task("h100", BATCH, **PLAIN).variables
-    assert double.task("h999", **{**outside, INHERITED: "h100"}).variables == {**PLAIN, INHERITED: "h100"}
+    inside = double.task("h999", **{**outside, INHERITED: "h100"}).variables
+    assert inside == {**PLAIN, INHERITED: "h100", **asked("h999")}
+
+
+def test_what_the_option_asked_for_in_vain_is_stronger_than_the_job_and_is_taken_back(double: Double) -> None:
+    outside = double.task("h999", BATCH, OVERLAP_POLICY="observe").variables
+    assert outside == asked("h999")
+    inside = double.task("h100", **{**outside, INHERITED: "h999"}).variables
+    assert inside["OVERLAP_TABLE"] == double.tables["h100"]
+    assert "OVERLAP_POLICY" not in inside
 
 
 # --- the name of a run
@@ -164,11 +173,30 @@ def test_a_run_is_named_after_job_and_step(double: Double, step: int, wanted: st
     assert double.task("h100", step, **mine).variables["OVERLAP_RUN_ID"] == "mine"
 
 
-@pytest.mark.parametrize("command, wanted", [("python", "00000003"), ("/usr/bin/orted", "fffffffb")])
-def test_a_step_is_a_run_of_its_own_unless_mpirun_started_it(double: Double, command: str, wanted: str) -> None:
-    outside = double.task("h100", BATCH, OVERLAP_REPORT="/r").variables
-    inside = double.task("h100", 3, command, **{**outside, INHERITED: "h100"}).variables
-    assert inside["OVERLAP_RUN_ID"] == f"00000007{wanted}"
+ATTEMPTS = {"0": 0, "1": 1, "300": 44, "4294967295": 255, "4294967297": 0, "99999999999": 0, "010": 0, "+1": 0, "x": 0}
+
+
+@pytest.mark.parametrize("restarts, attempt", ATTEMPTS.items())
+def test_a_job_that_is_requeued_is_another_run(double: Double, restarts: str, attempt: int) -> None:
+    done = double.task("h100", 3, OVERLAP_REPORT="/r", SLURM_RESTART_COUNT=restarts)
+    assert done.variables["OVERLAP_RUN_ID"] == f"00000007{attempt:02x}000003"
+
+
+@pytest.mark.parametrize("around", [BATCH, 0xFFFFFFFA, 2], ids=["a script", "a shell", "a step"])
+@pytest.mark.parametrize("marked", [True, False], ids=["by the plugin", "by TaskProlog"])
+@pytest.mark.parametrize("command", ["python", "/usr/bin/orted"])
+def test_a_step_is_a_run_of_its_own_unless_mpirun_started_it(
+    double: Double, around: int, marked: bool, command: str
+) -> None:
+    outside = double.task("h100", around, OVERLAP_REPORT="/r").variables
+    given = outside if marked else {"OVERLAP_REPORT": "/r", "OVERLAP_RUN_ID": outside["OVERLAP_RUN_ID"]}
+    inside = double.task("h100", 3, command, **{**given, INHERITED: "h100"}).variables
+    assert inside["OVERLAP_RUN_ID"] == f"00000007{around if command != 'python' else 3:08x}"
+
+
+def test_a_run_that_another_job_has_named_stays(double: Double) -> None:
+    given = {"OVERLAP_REPORT": "/r", "OVERLAP_RUN_ID": "00000008fffffffb"}
+    assert double.task("h100", 3, **given).variables["OVERLAP_RUN_ID"] == given["OVERLAP_RUN_ID"]
 
 
 # --- at submission
@@ -218,7 +246,8 @@ SIDE_BY_SIDE = {
     "OVERLAP_TABLE": ["outer", ""],
     "OVERLAP_POLICY": ["h100", "own", "off", "no-such", ".own", "", "own "],
     "OVERLAP_REPORT": ["/r", ""],
-    "OVERLAP_RUN_ID": ["mine"],
+    "OVERLAP_RUN_ID": ["mine", "", "00000007fffffffb", "0000000700000001", "00000008fffffffb", "00000007", "00000007x"],
+    "SLURM_RESTART_COUNT": ["0", "1", "255", "256", "300", "4294967297", "x", "-1", "+1", " 1", "010", ""],
     "OVERLAP_QUIET": ["1"],
     "TORCH_NCCL_HIGH_PRIORITY": ["0", ""],
     "LD_PRELOAD": [
@@ -229,7 +258,7 @@ SIDE_BY_SIDE = {
         "/not/here/liboverlap.so /y.so",
         "liboverlap.so",
     ],
-    "user": ["h100", "off\n", "\n\nown\n", " \nown", "\t own \t\nx", "own\r\n", "own own", "x" * 300],
+    "user": ["h100", "off\n", "\n\nown\n", " \n\t own", "\t own \t\nx", "own\r\n", "own own", "x" * 300],
     "default": ["own", "off", "h100\n", "\n"],
     "nccl": ["NCCL_CGA_CLUSTER_SIZE=1\n", "#NCCL_CGA_CLUSTER_SIZE=1", "\nTORCH_NCCL_HIGH_PRIORITY =1"],
     "lines": ["export OVERLAP_QUIET=1", "export PATH=/x\nexport FI_A=", "export HSA_A=a b\nexport UCX_A=1", "export x"],
@@ -237,13 +266,13 @@ SIDE_BY_SIDE = {
 }
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(80))
 def test_a_task_gets_what_task_prolog_gives_it(double: Double, installed: Path, seed: int, tmp_path: Path) -> None:
     """Where no option is used, the two are one."""
     dice = random.Random(seed)
     given = {name: dice.choice(values) for name, values in SIDE_BY_SIDE.items() if dice.random() < 0.25}
     if dice.random() < 0.5:
-        given["OVERLAP_POLICY"] = "own"
+        given.update(OVERLAP_POLICY="own", OVERLAP_REPORT="/r")
     shutil.rmtree(double.prefix)
     shutil.copytree(installed, double.prefix)
     own = double.prefix / "env" / "own.env"
@@ -268,4 +297,5 @@ def test_a_task_gets_what_task_prolog_gives_it(double: Double, installed: Path, 
     done = subprocess.run(script, env={**base, **words}, capture_output=True, text=True, check=False)
     wanted = {**given, **reading.exports(done.stdout)}
     seen = double.task(step=3, **{**base, **given}).variables
-    assert {name: value for name, value in seen.items() if not name.startswith(("OVERLAP_ADDED_", "SLURM_"))} == wanted
+    plain = {name: value for name, value in seen.items() if not name.startswith("OVERLAP_ADDED_")}
+    assert {"HOME": base["HOME"], **plain} == {**base, **wanted}

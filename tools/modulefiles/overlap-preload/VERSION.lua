@@ -14,13 +14,26 @@ local home, library = "@PREFIX@", "@PREFIX@/lib/liboverlap.so"
 local taken_back = "OVERLAP_MODULE_SET" -- what load has set: whatever has changed since, unload takes back that and no more
 -- The first word of what a policy may set, as in libexec/task-prolog.
 local words = " OVERLAP NCCL RCCL NVSHMEM MSCCL UCX FI TORCH PYTORCH CUDA HIP HSA GPU AMD ROC "
+-- Ranks must agree on these, and a module speaks for one shell only: pyshim/policy/variables.py has the same list.
+local must_agree = [[
+    NCCL_ALGO NCCL_PROTO NCCL_*NTHREADS NCCL_*CTAS NCCL_CTA_POLICY NCCL_*NCHANNELS* NCCL_*NRINGS NCCL_*BUFFSIZE
+    NCCL_*CHUNKSIZE NCCL_NVLS_ENABLE NCCL_COLLNET_ENABLE RCCL_UNROLL_FACTOR RCCL_THREADS_PER_BLOCK RCCL_WARP_SPEED_* RCCL_MSCCL*
+]]
+local sanitizers = { asan = true, tsan = true, lsan = true, msan = true, hwasan = true }
 local machines = { [62] = "x86_64", [183] = "aarch64" }
 
+-- Of a file that may be anything, and may not be there.
+local function lines_of(path)
+    local file = isFile(path) and io.open(path)
+    return file and file:lines() or function() end
+end
+
+-- The first line that is not blank, without the blanks around it.
 local function first_line(path)
-    local file = io.open(path)
-    local line = file and file:read("*l")
-    if file then file:close() end
-    return line
+    for line in lines_of(path) do
+        local text = line:match("^[ \t]*(.-)[ \t]*$")
+        if text ~= "" then return text end
+    end
 end
 
 local function is_set(text)
@@ -53,9 +66,30 @@ local function missing(name)
 end
 
 local function may_set(variable)
+    for glob in must_agree:gmatch("%S+") do
+        if variable:find("^" .. glob:gsub("%*", ".*") .. "$") then return false end
+    end
     local word = variable:match("^(%u+)_[%u%d_]+$")
     return word and words:find(" " .. word .. " ", 1, true) and not variable:find("VISIBLE_DEVICES$")
-        and os.getenv(variable) == nil
+end
+
+-- By the shell, or by a user in a file that NCCL reads for what the environment does not say.
+local function set_already(variable)
+    if os.getenv(variable) ~= nil then return true end
+    local of_user = (os.getenv("HOME") or "") .. "/.nccl.conf"
+    for _, path in ipairs({ os.getenv("NCCL_CONF_FILE") or "", of_user, "/etc/nccl.conf" }) do
+        for line in lines_of(path) do
+            if line:find("^" .. variable .. "[ \t]*=") then return true end
+        end
+    end
+end
+
+-- By the name of the file; blanks part entries, too.
+local function is_sanitizer(entry)
+    for path in entry:gmatch("[^ ]+") do
+        local name = path:match("[^/]*$"):match("^lib(.*)") or ""
+        if sanitizers[name:gsub("^clang_rt%.", ""):match("^[%w_]*")] then return true end
+    end
 end
 
 -- First, but behind sanitizer runtimes, which end the program otherwise; not where a copy is already.
@@ -65,7 +99,7 @@ local function preload()
     local entries, last = {}, 0
     for entry in before:gmatch("[^:]+") do
         entries[#entries + 1] = entry
-        if entry:find("lib[%w_.]*[atlm]san[-.]") or entry:find("lib[%w_.]*hwasan[-.]") then last = #entries end
+        if is_sanitizer(entry) then last = #entries end
     end
     local head = table.concat(entries, ":", 1, last)
     if last > 0 then remove_path("LD_PRELOAD", head) end
@@ -81,10 +115,9 @@ local function load()
     local why = obstacle() or not chosen and missing(name)
     if why then LmodError("overlap-preload: " .. why) end
     local set = preload() and { "LD_PRELOAD" } or {}
-    local file = not chosen and io.open(home .. "/env/" .. name .. ".env")
-    for line in file and file:lines() or function() end do
+    for line in lines_of(chosen and "" or home .. "/env/" .. name .. ".env") do
         local variable, value = line:match("^export ([%u%d_]+)=([%w._/+:=@%%~,-]+)$")
-        if variable and may_set(variable) then
+        if variable and may_set(variable) and not set_already(variable) then
             setenv(variable, value)
             set[#set + 1] = variable
         end

@@ -35,7 +35,7 @@ static char site_default[NAME_SIZE]; /* default=NAME */
 static char option[NAME_SIZE];       /* what was asked for; empty: nothing */
 static int folder = -1;              /* PREFIX, opened before a container hides it */
 static char home[PATH_MAX];
-static struct step step = {.library = library, .home = home};
+static struct step step = {.option = option, .library = library, .home = home};
 
 static bool is_local(void) {
     spank_context_t here = spank_context();

@@ -64,16 +64,13 @@ static char *read_text(int folder, const char *path, size_t limit) {
 }
 
 bool site_first_line(int folder, const char *path, char line[LINE_SIZE]) {
-    static const char blanks[] = " \t";
     char *text = read_text(folder, path, LINE_SIZE - 1);
     line[0] = 0;
     if (!text)
         return false;
-    const char *start = text + strspn(text, "\n");
+    const char *start = text + strspn(text, " \t\n");
     size_t length = strcspn(start, "\n");
-    for (; length && strchr(blanks, *start); length--)
-        start++;
-    while (length && strchr(blanks, start[length - 1]))
+    while (length && strchr(" \t", start[length - 1]))
         length--;
     memcpy(line, start, length);
     line[length] = 0;

@@ -33,8 +33,8 @@ bool site_is_name(const char *text);
 /* An absolute path that LD_PRELOAD can hold. */
 bool site_is_prefix(const char *text);
 
-/* The first line of a file that is not empty, without blanks around it; false: there is none. `folder` as openat() takes
- * it. */
+/* The first line of a file that is not blank, without the blanks around it; false: there is none. `folder` as openat()
+ * takes it. */
 bool site_first_line(int folder, const char *path, char line[LINE_SIZE]);
 
 /* Reads env/NAME.env in `folder`. False: there is none, or it lacks a table or a library; then `policy` is empty. */

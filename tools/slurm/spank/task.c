@@ -43,15 +43,20 @@ static bool set(spank_t spank, const char *name, const char *value) {
 }
 
 /* The mark first: without it the variable could not be taken back. */
-static void add(spank_t spank, const char *name, const char *value) {
+static void overrule(spank_t spank, const char *name, const char *value) {
     char marked[NAME_LIMIT];
     bool fits = snprintf(marked, sizeof marked, "%s%s", mark, name) < (int)sizeof marked;
-    if (fits && !task_variable(spank, name) && set(spank, marked, value))
+    if (fits && set(spank, marked, value))
         set(spank, name, value);
 }
 
-/* The value of the first mark of `name`, or of any (NULL); its own name into `marked`. */
-static const char *find_mark(spank_t spank, const char *name, char marked[NAME_LIMIT]) {
+static void add(spank_t spank, const char *name, const char *value) {
+    if (!task_variable(spank, name))
+        overrule(spank, name, value);
+}
+
+/* The value of the first mark; its own name into `marked`. */
+static const char *find_mark(spank_t spank, char marked[NAME_LIMIT]) {
     for (char **entry = environment(spank); entry && *entry; entry++) {
         const char *sign = strchr(*entry, '=');
         size_t length = sign ? (size_t)(sign - *entry) : 0;
@@ -59,17 +64,16 @@ static const char *find_mark(spank_t spank, const char *name, char marked[NAME_L
             continue;
         memcpy(marked, *entry, length);
         marked[length] = 0;
-        if (!name || strcmp(marked + sizeof mark - 1, name) == 0)
-            return sign + 1;
+        return sign + 1;
     }
     return NULL;
 }
 
-/* name: of one variable, or NULL: all that are marked. One that the user has changed since stays. */
-static void take_back(spank_t spank, const char *name) {
+/* All that are marked. One that the user has changed since stays. */
+static void take_back(spank_t spank) {
     char marked[NAME_LIMIT];
     const char *value;
-    for (int i = 0; i < MARKS && (value = find_mark(spank, name, marked)); i++) {
+    for (int i = 0; i < MARKS && (value = find_mark(spank, marked)); i++) {
         if (is(spank, marked + sizeof mark - 1, value))
             spank_unsetenv(spank, marked + sizeof mark - 1);
         spank_unsetenv(spank, marked);
@@ -104,18 +108,31 @@ static bool is_part_of_mpirun(spank_t spank) {
     return false;
 }
 
+/* How often the job was requeued; nothing else: 0. */
+static uint32_t restarts(spank_t spank) {
+    const char *said = task_variable(spank, "SLURM_RESTART_COUNT");
+    size_t length = said ? strspn(said, "0123456789") : 0;
+    bool number = length && length <= 10 && !said[length] && (length == 1 || *said != '0');
+    unsigned long long count = number ? strtoull(said, NULL, 10) : 0;
+    return count <= UINT32_MAX ? (uint32_t)count : 0;
+}
+
 /* The pages of all ranks of a step belong to one run, although nobody started it as one: the same digits as those of
- * task-prolog and pyshim/launch/rank.py. */
+ * task-prolog and pyshim/launch/rank.py. What another step of this job has left, such as that of its script, is
+ * replaced. */
 static void name_run(spank_t spank) {
+    enum { OF_JOB = 8, OF_STEP = 8 };
     uint32_t job = 0, step = 0;
-    char run[17];
+    char run[OF_JOB + OF_STEP + 1];
     if (!is_set(spank, "OVERLAP_REPORT") || spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS ||
         spank_get_item(spank, S_JOB_STEPID, &step) != ESPANK_SUCCESS)
         return;
-    if (!is_part_of_mpirun(spank))
-        take_back(spank, "OVERLAP_RUN_ID");
+    step ^= restarts(spank) % 256 << 24;
     snprintf(run, sizeof run, "%08x%08x", (unsigned)job, (unsigned)step);
-    add(spank, "OVERLAP_RUN_ID", run);
+    const char *now = task_variable(spank, "OVERLAP_RUN_ID");
+    bool of_this_job = now && strlen(now) == strlen(run) && strncmp(now, run, OF_JOB) == 0;
+    if (!is_set(spank, "OVERLAP_RUN_ID") || (of_this_job && !is_part_of_mpirun(spank)))
+        overrule(spank, "OVERLAP_RUN_ID", run);
 }
 
 static void set_policy(spank_t spank, const struct step *step) {
@@ -144,7 +161,7 @@ static char *library_of(spank_t spank, const struct step *step, bool outer) {
 
 void task_prepare(spank_t spank, const struct step *step) {
     if (step->own) {
-        take_back(spank, NULL);
+        take_back(spank);
         forget_policy(spank);
     }
     if (is(spank, "OVERLAP_RUN", "off"))
@@ -155,8 +172,12 @@ void task_prepare(spank_t spank, const struct step *step) {
         return;
     }
     bool outer = is_set(spank, "OVERLAP_TABLE");
-    if (!outer && !step->policy.table)
+    if (!outer && !step->policy.table) {
+        /* A TaskProlog behind us would go on to what the user or the site says: so it does not find this one, either. */
+        if (*step->option)
+            overrule(spank, "OVERLAP_POLICY", step->option);
         return;
+    }
     char *library = library_of(spank, step, outer);
     if (library && preload_is_loadable(library)) {
         if (!outer)

@@ -10,6 +10,7 @@
 struct step {
     bool off;             /* --comm-overlap=off; other ways to say it are read by TaskProlog and overlap-run, too */
     bool own;             /* --comm-overlap of this very step: stronger than what it inherits */
+    const char *option;   /* --comm-overlap, also of the script around; empty: none */
     struct policy policy; /* empty: not found here, or not needed */
     const char *library;  /* PREFIX/lib/liboverlap.so */
     const char *home;     /* of the user; NULL: not known */

@@ -1,0 +1,18 @@
+"""A rank that launches one kernel on a simulated GPU, and waits for nobody."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "simgpu"))
+
+from simgpu_client import Driver, P  # noqa: E402
+
+driver = Driver("libcuda.so.1", context=False)
+driver.cuCtxSetCurrent(driver.new("cuDevicePrimaryCtxRetain", 0))
+module = driver.module((ROOT / "pyshim" / "_lib" / "demo" / "demo_sm90.cubin").read_bytes())
+gemm = driver.function(module, "sgemm_128x64_nn")
+assert driver.launch(gemm, 132, 256, stream=driver.stream(), values=[P() for _ in range(5)]) == 0
+driver.cuCtxSynchronize()

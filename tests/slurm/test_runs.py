@@ -1,0 +1,118 @@
+"""Which run the pages of a job belong to, in a real cluster: under the TaskProlog, and under the SPANK plugin."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import cluster
+import debian
+import pytest
+import spank
+
+from pyshim import _native
+
+RANK = shlex.join([sys.executable, str(Path(__file__).with_name("launch.py"))])
+TELL = "echo RUN $OVERLAP_RUN_ID"
+STEP = f"srun -N2 -n2 sh -c '{TELL}'"
+SIMULATED = {"SIMGPU": "h100", "LD_LIBRARY_PATH": str(_native.SIMULATED_DRIVER.parent), "OVERLAP_QUIET": "1"}
+# How a site has set it up; both: the plugin comes first.
+WAYS = ("prolog", "plugin", "both")
+
+
+@pytest.fixture(scope="module")
+def nodes(start_cluster: Callable[..., cluster.Cluster]) -> cluster.Cluster:
+    return start_cluster(prologs=Path("/bin/true"))
+
+
+@pytest.fixture(scope="module")
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    try:
+        spank.headers()
+    except debian.Missing as reason:
+        pytest.skip(str(reason))
+    return spank.build(tmp_path_factory.mktemp("plugin") / "spank")
+
+
+@pytest.fixture(params=WAYS)
+def slurm(request: pytest.FixtureRequest, nodes: cluster.Cluster, installed: Path) -> Iterator[cluster.Cluster]:
+    if request.param != "plugin":
+        for node in nodes.nodes:
+            nodes.prolog(node, installed / "libexec" / "task-prolog")
+    if request.param != "prolog":
+        nodes.plugstack.write_text(f"optional {request.getfixturevalue('plugin')} prefix={installed}\n")
+    yield nodes
+    nodes.plugstack.write_text("")
+    for node in nodes.nodes:
+        nodes.prolog(node, None)
+
+
+@pytest.fixture
+def job(slurm: cluster.Cluster, tmp_path: Path) -> Callable[..., cluster.Batch]:
+    """Runs a batch script on two nodes, whose pages go to tmp_path / "r"."""
+    (tmp_path / "r").mkdir()
+
+    def run(script: str, *options: str) -> cluster.Batch:
+        environment = {**SIMULATED, "OVERLAP_POLICY": "observe", "OVERLAP_REPORT": str(tmp_path / "r")}
+        done = slurm.sbatch(script, "-N2", "-n4", *options, env=environment)
+        assert done.state == "COMPLETED", done.output
+        return done
+
+    return run
+
+
+def runs(done: cluster.Batch) -> list[str]:
+    """Without the digits of the job."""
+    found = re.findall(r"RUN (\w*)", done.output)
+    assert {run[:8] for run in found} == {f"{done.number:08x}"}
+    return [run[8:] for run in found]
+
+
+def test_each_step_is_a_run(job: Callable[..., cluster.Batch]) -> None:
+    assert runs(job(f"{TELL}\n{STEP}\n{STEP}")) == ["fffffffb", *["00000000"] * 2, *["00000001"] * 2]
+
+
+def test_a_job_that_is_requeued_is_another_run(slurm: cluster.Cluster, job: Callable[..., cluster.Batch]) -> None:
+    assert runs(job(f"export SLURM_RESTART_COUNT=3; {STEP}")) == ["03000000"] * 2
+
+
+def test_a_step_that_misses_a_rank_is_not_hidden_by_another(
+    job: Callable[..., cluster.Batch], overlap: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    job(f"srun -N2 -n2 {RANK}")
+    job(f"srun -N2 -n2 {RANK}\nsrun -N2 -n2 {RANK}")
+    assert overlap("report", str(tmp_path / "r"), "--check").returncode == 0
+    half = f"[ $SLURM_PROCID = 0 ] || export OVERLAP_RUN=off; exec {RANK}"
+    job(f"srun -N2 -n2 {RANK}\nsrun -N2 -n2 sh -c {shlex.quote(half)}")
+    done = overlap("report", str(tmp_path / "r"), "--check")
+    assert done.returncode == 1
+    assert "1 of 2 ranks left a page" in done.stdout + done.stderr
+
+
+def test_the_ranks_of_mpirun_are_one_step(
+    slurm: cluster.Cluster,
+    job: Callable[..., cluster.Batch],
+    overlap: Callable[..., subprocess.CompletedProcess[str]],
+    tmp_path: Path,
+) -> None:
+    """mpirun is no step: the ranks of its own node are children of the batch script, the others those of a step."""
+    try:
+        debian.install(["openmpi-bin"], ["mpirun"])
+    except debian.Missing as reason:
+        pytest.skip(str(reason))
+    if not slurm.own_hostnames:
+        pytest.skip("mpirun takes nodes of one host name for one node, and none may be given here")
+    done = job(f"{TELL}\nmpirun --allow-run-as-root --oversubscribe -np 4 --map-by ppr:2:node {RANK}")
+    report = str(tmp_path / "r")
+    processes = json.loads(overlap("report", report, "--json").stdout)["processes"]
+    assert sorted((process["rank"], process["host"]) for process in processes) == [
+        (rank, node) for rank, node in enumerate(["n0", "n0", "n1", "n1"])
+    ], done.output
+    checked = overlap("report", report, "--check")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert "4 processes on n0 and n1; ranks 0-3 of 4" in checked.stdout + checked.stderr

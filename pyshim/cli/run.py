@@ -63,7 +63,8 @@ def _parser() -> Parser:
     add(
         "--strict",
         action="store_true",
-        help="fail with 125 where nothing could be done for PROGRAM,\nor, with a report, where the first rank was started\notherwise",
+        help="fail with 125 where nothing could be done for PROGRAM,\n"
+        "or, with a report, where the first rank was started\notherwise",
     )
     add("--dry-run", action="store_true", help="say what would be set, and stop")
     add("--version", action="version", version=f"overlap-run {__version__}", help="say which version this is")

@@ -178,8 +178,10 @@ def open_report(
     outer = (base.get("OVERLAP_RUN_ID") or None) if base.get("OVERLAP_REPORT") == quote(path) else None
     if outer and not plan.own:
         return
+    named = base.get("OVERLAP_RUN_ID", "") if not base.get("OVERLAP_REPORT") else ""
+    given = named if rank.is_id(named) else None  # by hand, for starts that belong together
     run = folder.Run(
-        id=(rank.inner(outer, base) if outer else rank.job(base)) or os.urandom(8).hex(),
+        id=(rank.inner(outer, base) if outer else given or rank.job(base)) or os.urandom(8).hex(),
         outer=outer,
         started=folder.now(),
         command=None if command is None else tuple(command),

@@ -54,6 +54,10 @@ def job(environment: Mapping[str, str]) -> str | None:
     return None
 
 
+def is_id(text: str) -> bool:
+    return _ID.match(text) is not None
+
+
 def inner(outer: str, environment: Mapping[str, str]) -> str | None:
     """Likewise for what starts inside of the run `outer` and chooses for itself, in every step anew: its ranks must not
     differ either. None where it is one process."""
@@ -63,7 +67,7 @@ def inner(outer: str, environment: Mapping[str, str]) -> str | None:
     import hashlib
 
     digits = hashlib.sha256(f"{outer}\0{step or ''}".encode("utf-8", "surrogateescape")).hexdigest()
-    return outer[:8] + digits[:8] if _ID.match(outer) else digits[:16]
+    return outer[:8] + digits[:8] if is_id(outer) else digits[:16]
 
 
 def _of_slurm(environment: Mapping[str, str]) -> str | None:

@@ -90,7 +90,8 @@ def read(words: Sequence[str], known: str, single_dash: bool = False) -> Words |
 def _long(words: Sequence[str], index: int, takes: Mapping[str, int], options: list[tuple[str, str]]) -> int:
     """How many words the option takes, itself included; 0: not known."""
     name, equals, value = words[index].lstrip("-").partition("=")
-    if name not in takes and words[index].startswith("--"):  # getopt takes the beginning of a name, where it is one only
+    if name not in takes and words[index].startswith("--"):
+        # getopt takes the beginning of a name, where there is one name only that begins so
         begun = [long for long in takes if len(long) > 1 and long.startswith(name)]
         name = begun[0] if len(begun) == 1 else name
     number = takes.get(name)

@@ -104,6 +104,20 @@ def _chosen(step: Step) -> Iterator[str]:
         )
 
 
+def _variables(step: Step) -> Iterator[str]:
+    """Of starts that have runs of their own: one on each host, say."""
+    own = {run.id: run for run in step.runs if not run.outer}
+    by_setting: dict[str, list[Page]] = defaultdict(list)
+    for page in step.pages:
+        if page.run in own:
+            by_setting[setting(own[page.run])].append(page)
+    if len(by_setting) > 1:
+        yield (
+            f"the variables that were set for the program differ: {_answers(by_setting)}. Give overlap-run the same "
+            "options, --all-ranks above all, at every start"
+        )
+
+
 def _by(step: Step, answer: Callable[[Page], str]) -> dict[str, list[Page]]:
     answers: dict[str, list[Page]] = defaultdict(list)
     for page in step.pages:
@@ -155,7 +169,7 @@ def _seen(found: dict[int, list[Page]]) -> str:
     return f"{ranks(sorted(found))} {'were' if len(found) > 1 else 'was'} seen more than once ({which(found[first])})"
 
 
-BY_STEP = (_missing, _versions, _tables, _chosen, _twice)
+BY_STEP = (_missing, _versions, _tables, _chosen, _variables, _twice)
 
 
 def _idle(collected: Collected) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -99,11 +100,20 @@ def _step(run: Run | None, identifier: str, world: int | None, members: Sequence
     )
 
 
+# Of torchrun and accelerate, which are started on each host by itself.
+_HOST = re.compile(r"(--(?:node|machine)[-_]rank)[=\0][^\0]*")
+
+
+def _everywhere(command: Sequence[str] | None) -> str:
+    """A command without what says on which host it was started."""
+    return _HOST.sub(r"\1", "\0".join(command or ()))
+
+
 def _keys(step: Step) -> list[object]:
     """Steps that share one may be parts of one. None of a whole one: a folder may hold thousands."""
     if not step.world or not 0 < len(step.ranks) < step.world:
         return []
     if step.runs:
         (run,) = step.runs
-        return [("command", step.world, run.command), ("run", step.world, run.outer or run.id)]
+        return [("command", step.world, _everywhere(run.command)), ("run", step.world, run.outer or run.id)]
     return [("job", step.world, step.id[:8]), ("run", step.world, step.id)] if step.id else []

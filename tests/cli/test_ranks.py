@@ -62,6 +62,17 @@ def test_the_report_may_be_named_by_the_environment(start, overlap_run, tmp_path
     assert overlap_run(*words, env=env).stdout == "ran\n"
 
 
+def test_starts_that_belong_together_may_be_given_a_name(overlap_run, tmp_path, library):
+    """torchrun on each host by hand, say: overlap-run is outside, where no rank is known."""
+    (tmp_path / "libcuda.so.1").write_bytes(b"")
+    env = {"LD_LIBRARY_PATH": str(tmp_path), "HOME": str(tmp_path), "OVERLAP_RUN_ID": "00000000000000ab"}
+    words = ("--strict", "--report", str(tmp_path / "r"), "--policy")
+    assert overlap_run(*words, "observe", "true", env=env).returncode == 0
+    assert (tmp_path / "r" / "run-00000000000000ab.json").exists()
+    assert overlap_run(*words, "h100", "true", env=env).returncode == 125
+    assert overlap_run(*words, "h100", "true", env={**env, "OVERLAP_RUN_ID": "mine"}).returncode == 0
+
+
 def test_without_a_report_strict_says_that_it_compares_nothing(overlap_run, tmp_path, library):
     env = {"LD_LIBRARY_PATH": str(tmp_path), "HOME": str(tmp_path), "RANK": "0", "WORLD_SIZE": "2"}
     (tmp_path / "libcuda.so.1").write_bytes(b"")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from seen import OVERLAP_RUN
@@ -38,6 +40,38 @@ def test_a_policy_arrives_as_it_is(run, torchrun, show, table):
     policy, seen = table
     done = run(OVERLAP_RUN, "--policy", policy, *torchrun, "--no-python", *show)
     assert done.values("OVERLAP_TABLE") == [seen, seen], done.stderr
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_a_start_on_each_host_by_hand_is_one_job(run, torch, build, tmp_path, same):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    (tmp_path / "p.yaml").write_text("policy: 1\nname: p\ncommunication: {environment: {NCCL_X: 1}}\n")
+    program = (str(build.client()), "ptx=k", "launch=k,132,256,0")
+
+    def start(host: int):
+        other = {} if same or host == 0 else {"NCCL_X": "2"}
+        front = (
+            OVERLAP_RUN,
+            "--simulate",
+            "h100",
+            "--policy",
+            str(tmp_path / "p.yaml"),
+            "--report",
+            str(tmp_path / "r"),
+        )
+        hosts = ("--nnodes", "2", "--nproc-per-node", "2", "--node-rank", str(host))
+        ends = ("--master-addr", "127.0.0.1", "--master-port", str(port), "--no-python")
+        return run(*front, str(torch / "torchrun"), *hosts, *ends, *program, env=other)
+
+    with ThreadPoolExecutor() as hosts:
+        for done in hosts.map(start, range(2)):
+            assert done.status == 0, done.stderr
+    checked = run(OVERLAP_RUN.removesuffix("-run"), "report", str(tmp_path / "r"), "--check")
+    assert checked.status == (0 if same else 1), checked.stderr
+    assert "missing" not in checked.stderr
+    assert ("the variables that were set for the program differ" in checked.stderr) is not same
 
 
 def test_a_collective_of_torch_under_torchrun(run, torchrun, tmp_path):

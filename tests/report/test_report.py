@@ -161,6 +161,21 @@ def test_ranks_of_one_command_whose_runs_have_names_of_their_own_are_one_step(re
     assert said(report) == remarks(collected) == []
 
 
+@pytest.mark.parametrize("option", ["--node-rank={}", "--node_rank {}", "--machine_rank {}"])
+def test_starts_on_each_host_are_one_step_and_compared(option, report, write_page):
+    """Of torchrun or accelerate without Slurm: each with a run of its own."""
+    (report / f"run-{RUN}.json").unlink()
+    for host in range(2):
+        run = folder.Run(f"{host:016x}", 1.0, ("torchrun", *option.format(host).split(), "x"), host=f"n{host}")
+        folder.write(str(report), run._replace(environment={"NCCL_ALGO": "Ring"} if host and "=" in option else {}))
+        for rank in (2 * host, 2 * host + 1):
+            write_page({("symbol", "no_rule"): 1}, pid=7 + rank, rank=rank, world=4, run=run.id, host=f"n{host}")
+    assert [(len(step.pages), step.missing) for step in collect(str(report)).steps] == [(4, [])]
+    differ = "the variables that were set for the program differ: "
+    differ += "NCCL_ALGO=Ring for ranks 2-3 on n1; nothing for ranks 0-1 on n0"
+    assert [sentence.partition(". ")[0] for sentence in said(report)] == ([differ] if "=" in option else [])
+
+
 def test_halves_of_two_slurm_jobs_are_not_one_whole(report, write_page):
     (report / f"run-{RUN}.json").unlink()
     for rank in range(4):

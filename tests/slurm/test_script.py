@@ -389,3 +389,10 @@ def test_check_says_what_and_why(installed, environment, status, words):
     assert (done.returncode, done.stdout) == (status, "")
     assert words in done.stderr
     assert done.stderr.splitlines()[-1].startswith("overlap: ")
+
+
+def test_a_preload_that_the_loader_complains_of_is_complained_of_once(installed):
+    """By the shell that runs the script, and by none of the programs that it starts."""
+    environment = {"OVERLAP_POLICY": "own", "LD_PRELOAD": "/nowhere/libforeign.so"}
+    done = subprocess.run([str(script(installed)), "--check"], env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr.count("libforeign.so' from LD_PRELOAD cannot be preloaded")) == (0, 1)

@@ -266,7 +266,7 @@ enum overlap_counter {
 };
 
 enum overlap_page_flag {
-    OVERLAP_PAGE_OPENED_GPU = 1, /* the driver was initialised in this process */
+    OVERLAP_PAGE_OPENED_GPU = 1, /* kernels could be launched in this process: NVIDIA: it had a context */
     OVERLAP_PAGE_FORKED = 2,     /* made by a forked child that did not exec */
     OVERLAP_PAGE_ENDED = 4       /* the process came to its regular end */
 };

@@ -13,6 +13,13 @@ def _one(name: str, file: str, old: str, new: str, *tests: str) -> Mutant:
 
 
 CUDA_MUTANTS = [
+    _one(
+        "who counts the GPUs is said to use one",
+        "context",
+        "overlap_page_initialised();",
+        "overlap_page_opened();",
+        "stderr",
+    ),
     # ---- A changed launch that the driver refuses is launched again as asked ----
     _one(
         "any error is a refusal",

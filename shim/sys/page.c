@@ -23,7 +23,7 @@ enum { PATH_SIZE = 768, MOST_FILES = 1000 /* of one host name and process id */ 
 
 enum { NONE, MAKING, MADE };
 static uint32_t state = NONE;
-static bool opened;
+static bool opened, initialised;
 static struct overlap_page *private_page; /* core's own, which we go back to after fork */
 static char waiting[PATH_SIZE];           /* where the page is, if it has yet to be brought to the report's folder */
 
@@ -185,8 +185,12 @@ void overlap_page_opened(void) {
         __atomic_fetch_or(&overlap_current_page->flags, OVERLAP_PAGE_OPENED_GPU, __ATOMIC_RELAXED);
 }
 
+void overlap_page_initialised(void) {
+    __atomic_store_n(&initialised, true, __ATOMIC_RELAXED);
+}
+
 void overlap_page_forked(void) {
-    opened = false;
+    opened = initialised = false;
     if (private_page) {
         memset(private_page, 0, sizeof *private_page);
         overlap_current_page = private_page;
@@ -213,7 +217,7 @@ static void bring(const struct overlap_page *page, const char *directory) {
     unlink(done == sizeof *page ? waiting : path);
 }
 
-/* Has this process a GPU open by a way that we do not see? NVIDIA's driver opens /dev/nvidiactl and the like, AMD's /dev/kfd. */
+/* Has this process a GPU open? NVIDIA's driver opens /dev/nvidiactl and the like, AMD's /dev/kfd. */
 static bool has_device_open(void) {
     static const char nvidia[] = "/dev/nvidia", amd[] = "/dev/kfd";
     for (uint64_t fd = 0; fd < 256; fd++) {
@@ -230,8 +234,9 @@ static bool has_device_open(void) {
 
 void overlap_page_end(void) {
     int saved = errno;
-    /* A forked child asks no loader: another thread of its parent may have held the lock. */
-    if (!opened && !is_forked() && overlap_vendor_present() && has_device_open())
+    /* Where the driver was initialised by a way that we do not see, kernels may have gone that way, too. A forked child
+     * asks no loader: another thread of its parent may have held the lock. */
+    if (!opened && !initialised && !is_forked() && overlap_vendor_present() && has_device_open())
         opened = true;
     if (opened) /* whether or not anything came through us: that must be said */
         overlap_page_opened();

@@ -99,8 +99,12 @@ void overlap_unmap(void *memory, size_t size);
  * another thread takes too long over it; then the current page is a private one, for now. */
 bool overlap_page_start(void);
 
-/* The driver was initialised in this process: said at its end, even if that was before there was an environment. */
+/* Kernels can be launched in this process (NVIDIA: it has a context): said at its end, even if that was before there was
+ * an environment. */
 void overlap_page_opened(void);
+
+/* The driver was initialised by a way that we see, so what comes next is seen, too. */
+void overlap_page_initialised(void);
 
 /* Waits until another thread has set *state to `value`; bounded (false) for a signal handler that interrupted that
  * thread. */

@@ -72,6 +72,8 @@ PASSED_ON = [
     (r"\bCUmemcpyAttributes(_v1)?\b", "void"),
     (r"\b(CUgraphicsResource|CUarrayMapInfo(_v1)?|CUmemDecompressParams)\b(?= *\*)", "void"),
     (r"\bCUipcEventHandle(_v1)?\b(?= *\*)", "void"),
+    (r"\b(CUexecAffinityParam|CUctxCreateParams)\b(?= *\*)", "void"),
+    (r"\bCUdevResourceDesc\b", "void *"),
 ]
 
 

@@ -78,7 +78,8 @@ def test_a_relative_folder_is_that_of_the_start(
 ) -> None:
     """Whoever sets OVERLAP_REPORT by hand may write one; the program may go elsewhere before it uses a GPU."""
     (tmp_path / "out").mkdir()
-    program = f"import ctypes, os; os.chdir('/'); print(ctypes.CDLL({plan.SIMULATED_DRIVER!r}).cuInit(0))"
+    program = f"import ctypes, os; os.chdir('/'); cuda = ctypes.CDLL({plan.SIMULATED_DRIVER!r})"
+    program += "; print(cuda.cuInit(0) + cuda.cuDevicePrimaryCtxRetain(ctypes.byref(ctypes.c_void_p()), 0))"
     env = {**table_of("observe"), "OVERLAP_REPORT": "out"}
     done = subprocess.run([sys.executable, "-c", program], env=env, cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "0\n")

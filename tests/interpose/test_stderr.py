@@ -7,9 +7,12 @@ import fcntl
 import os
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
 import pytest
 from interposing import BLOCKS, Build
+
+from pyshim.launch import plan
 
 WORDS = ["ptx=k", f"launch=k,{BLOCKS},256,0"]
 
@@ -69,6 +72,21 @@ def test_a_pipe_that_somebody_reads_gets_the_line(
     done = speaking(pipe[1], "exit=5")
     assert done.returncode == 5
     assert os.read(pipe[0], 4096).startswith(b"overlap: 1 launch: ")
+
+
+@pytest.mark.parametrize("vendor", ["cuda", "hip"])
+def test_a_program_that_only_counts_the_gpus_is_not_spoken_of(
+    vendor: str, build: Build, table_of: Callable[[str], Mapping[str, str]], tmp_path: Path
+) -> None:
+    """As torchrun does, which is no rank and is started by overlap-run."""
+    library = plan.SIMULATED_DRIVER if vendor == "cuda" else plan.SIMULATED_RUNTIMES[-1]
+    defined = ["-DHIP"] if vendor == "hip" else []
+    program = build(f"only-count-{vendor}", "only_count.c", *defined, link=[library])
+    env = {**table_of("observe"), "LD_LIBRARY_PATH": os.path.dirname(library), "OVERLAP_REPORT": str(tmp_path)}
+    env |= {"SIMGPU": "h100" if vendor == "cuda" else "mi250x", "RANK": "0"}
+    done = subprocess.run([str(program)], env=env, capture_output=True, timeout=20, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"0 1\n", b"")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_program_that_only_looks_for_the_driver_is_not_spoken_of(

@@ -22,13 +22,11 @@
 #undef DRIVER
 
 /* What scenes are made of besides. */
-extern CUresult cuDevicePrimaryCtxRetain(CUcontext *, CUdevice), cuCtxSetCurrent(CUcontext);
-extern CUresult cuCtxCreate_v2(CUcontext *, unsigned, CUdevice), cuModuleLoadData(CUmodule *, const void *);
+extern CUresult cuCtxSetCurrent(CUcontext), cuModuleLoadData(CUmodule *, const void *);
 extern CUresult cuLibraryLoadData(CUlibrary *, const void *, int *, void **, unsigned, int *, void **, unsigned);
 extern CUresult cuGraphCreate(CUgraph *, unsigned), cuFuncSetBlockShape(CUfunction, int, int, int);
 extern CUresult cuParamSetSize(CUfunction, unsigned), cuParamSetv(CUfunction, int, void *, unsigned);
-extern CUresult cuDeviceGetDevResource(CUdevice, void *, int),
-    cuGreenCtxCreate(CUgreenCtx *, void *, CUdevice, unsigned);
+extern CUresult cuDeviceGetDevResource(CUdevice, void *, int);
 extern CUresult cuDevSmResourceSplitByCount(void *, unsigned *, const void *, void *, unsigned, unsigned);
 extern CUresult cuDevResourceGenerateDesc(void **, void *, unsigned), cuCtxGetCurrent(CUcontext *);
 extern CUresult cuMemAlloc_v2(uint64_t *, size_t);

@@ -153,14 +153,21 @@ static void recipe_cuGetProcAddress_v2(type_cuGetProcAddress_v2 *call) {
 
 /* ---- Streams: the policy wants those that this program makes to be raised ---- */
 
-static void *split(void) {
+static void *split_of(void) {
     static char all[1024], part[1024];
     unsigned groups = 1;
-    void *description = NULL, *green = NULL;
+    void *description = NULL;
     CUresult bad = cuDeviceGetDevResource(0, all, 1) + cuDevSmResourceSplitByCount(part, &groups, all, NULL, 0, 16) +
-                   cuDevResourceGenerateDesc(&description, part, 1) + cuGreenCtxCreate(&green, description, 0, 1);
+                   cuDevResourceGenerateDesc(&description, part, 1);
     if (bad)
         printf("split: %d\n", bad);
+    return description;
+}
+static void *split(void) {
+    void *green = NULL;
+    CUresult bad = cuGreenCtxCreate(&green, split_of(), 0, 1);
+    if (bad)
+        printf("green: %d\n", bad);
     return green;
 }
 static void recipe_cuStreamCreate(type_cuStreamCreate *call) {
@@ -271,6 +278,25 @@ static void recipe_cuLibraryUnload(type_cuLibraryUnload *call) {
     cuLibraryLoadData(&code, image, NULL, NULL, 0, NULL, NULL, 0);
     printf(" %d\n", RAW(cuLibraryGetKernel)(&kernel, code, "k"));
     launch_often(kernel);
+}
+#define CONTEXT_MADE(name, make)                                                                                       \
+    static void recipe_##name(type_##name *call) {                                                                     \
+        CUcontext context = NULL;                                                                                      \
+        printf("%d\n", make);                                                                                          \
+        printf("made: %d\n", context != NULL);                                                                         \
+        primary = NULL;                                                                                                \
+        set_scene();                                                                                                   \
+    }
+CONTEXT_MADE(cuCtxCreate, call(&context, 0, 0))
+CONTEXT_MADE(cuCtxCreate_v2, call(&context, 0, 0))
+CONTEXT_MADE(cuCtxCreate_v3, call(&context, NULL, 0, 0, 0))
+CONTEXT_MADE(cuCtxCreate_v4, call(&context, NULL, 0, 0))
+CONTEXT_MADE(cuDevicePrimaryCtxRetain, call(&context, 0))
+static void recipe_cuGreenCtxCreate(type_cuGreenCtxCreate *call) {
+    CUgreenCtx made = NULL;
+    printf("%d", call(&made, split_of(), 0, 1));
+    printf(" %d\n", made != NULL);
+    cuGreenCtxDestroy(made);
 }
 #define CONTEXT_END(name, create, end)                                                                                 \
     static void recipe_##name(type_##name *call) {                                                                     \

@@ -212,6 +212,11 @@ static void recipe_hipLaunchByPtr(type_hipLaunchByPtr *call) {
 static void recipe_hipInit(type_hipInit *call) {
     printf("%d %d\n", call(0), call(1));
 }
+static void recipe_hipGetDeviceCount(type_hipGetDeviceCount *call) {
+    int count = -1;
+    printf("%d %d", call(&count), call(NULL));
+    printf(" %d\n", count);
+}
 static void recipe_hipSetDevice(type_hipSetDevice *call) {
     printf("%d %d\n", call(0), call(77));
 }

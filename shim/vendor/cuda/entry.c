@@ -8,14 +8,6 @@
 #include "launch_portable.h"
 #endif
 
-CUresult init_body(enum overlap_way way, enum hook hook, uintptr_t site, uint32_t flags) {
-    REAL_OR_RETURN(cuInit);
-    CUresult result = real(flags);
-    if (result == CUDA_SUCCESS)
-        overlap_page_opened();
-    return result;
-}
-
 /* ---- The thunks ---- */
 
 #define SITE ((uintptr_t)__builtin_return_address(0))

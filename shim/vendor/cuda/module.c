@@ -80,32 +80,6 @@ CUresult library_unload_body(enum overlap_way way, enum hook hook, uintptr_t sit
     return real(library);
 }
 
-/* A context takes its functions with it, and what is made next may have their addresses. cuCtxDetach may leave it
- * alive; then its functions are left alone from now on, unless the program asks for them again. */
-CUresult context_destroy_body(enum overlap_way way, enum hook hook, uintptr_t site, CUcontext context) {
-    REAL_OR_RETURN(cuCtxDestroy);
-    handle_forget_context(context, NO_DEVICE);
-    if (hook != HOOK_cuCtxDetach)
-        window_context_gone(context);
-    return real(context);
-}
-
-/* The primary context lives until its last user releases it, which only the driver knows. */
-CUresult primary_end_body(enum overlap_way way, enum hook hook, uintptr_t site, CUdevice device) {
-    REAL_OR_RETURN(cuDevicePrimaryCtxReset);
-    CUresult result = real(device);
-    uint32_t flags = 0;
-    int active = 1;
-    const bool reset = hook == HOOK_cuDevicePrimaryCtxReset || hook == HOOK_cuDevicePrimaryCtxReset_v2;
-    if (result == CUDA_SUCCESS && armed_and_ready(VENDOR_CUDA) &&
-        (reset || (driver.cuDevicePrimaryCtxGetState &&
-                   driver.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active))) {
-        handle_forget_context(NULL, device);
-        window_device_over(VENDOR_CUDA);
-    }
-    return result;
-}
-
 /* Functions of the module die with the library. */
 CUresult library_get_module_body(enum overlap_way way, enum hook hook, uintptr_t site, CUmodule *module,
                                  CUlibrary library) {
@@ -114,20 +88,4 @@ CUresult library_get_module_body(enum overlap_way way, enum hook hook, uintptr_t
     if (result == CUDA_SUCCESS && module && overlap_armed())
         handle_learn(*module, HANDLE_MODULE, library, NULL, NULL);
     return result;
-}
-
-/* A green context is used through a context made from it, which ends with it. */
-CUresult context_from_green_body(enum overlap_way way, enum hook hook, uintptr_t site, CUcontext *context,
-                                 CUgreenCtx green) {
-    REAL_OR_RETURN(cuCtxFromGreenCtx);
-    CUresult result = real(context, green);
-    if (result == CUDA_SUCCESS && context && overlap_armed())
-        handle_learn(*context, HANDLE_CONTEXT, green, NULL, NULL);
-    return result;
-}
-
-CUresult green_context_destroy_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgreenCtx context) {
-    REAL_OR_RETURN(cuGreenCtxDestroy);
-    handle_forget_owner(context);
-    return real(context);
 }

@@ -44,9 +44,21 @@ static hipError_t opened(hipError_t result) {
     return result;
 }
 
+static hipError_t initialised(hipError_t result) {
+    if (result == VENDOR_SUCCESS)
+        overlap_page_initialised();
+    return result;
+}
+
 hipError_t hip_init_body(enum overlap_way way, enum hook hook, uintptr_t site, uint32_t flags) {
     REAL_OR_RETURN(hipInit);
-    return opened(real(flags));
+    return initialised(real(flags));
+}
+
+/* Launchers ask that before they start their ranks, and use no GPU themselves. */
+hipError_t hip_device_count_body(enum overlap_way way, enum hook hook, uintptr_t site, int *count) {
+    REAL_OR_RETURN(hipGetDeviceCount);
+    return initialised(real(count));
 }
 
 hipError_t hip_set_device_body(enum overlap_way way, enum hook hook, uintptr_t site, int device) {

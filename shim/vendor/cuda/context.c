@@ -1,0 +1,90 @@
+/* Contexts: which process can launch kernels, and what ends with them. */
+#include "../common/windows.h"
+#include "cuda.h"
+
+/* Who only counts the GPUs, as torchrun does before it starts its ranks (PyTorch 2.11), needs the driver and no context. */
+CUresult init_body(enum overlap_way way, enum hook hook, uintptr_t site, uint32_t flags) {
+    REAL_OR_RETURN(cuInit);
+    CUresult result = real(flags);
+    if (result == CUDA_SUCCESS)
+        overlap_page_initialised();
+    return result;
+}
+
+static CUresult made(CUresult result) {
+    if (result == CUDA_SUCCESS)
+        overlap_page_opened();
+    return result;
+}
+
+CUresult context_create_body(enum overlap_way way, enum hook hook, uintptr_t site, CUcontext *context, uint32_t flags,
+                             CUdevice device) {
+    REAL_OR_RETURN(cuCtxCreate);
+    return made(real(context, flags, device));
+}
+
+CUresult context_create_v3_body(enum overlap_way way, enum hook hook, uintptr_t site, CUcontext *context,
+                                void *affinities, int count, uint32_t flags, CUdevice device) {
+    REAL_OR_RETURN(cuCtxCreate_v3);
+    return made(real(context, affinities, count, flags, device));
+}
+
+CUresult context_create_v4_body(enum overlap_way way, enum hook hook, uintptr_t site, CUcontext *context,
+                                void *parameters, uint32_t flags, CUdevice device) {
+    REAL_OR_RETURN(cuCtxCreate_v4);
+    return made(real(context, parameters, flags, device));
+}
+
+CUresult primary_retain_body(enum overlap_way way, enum hook hook, uintptr_t site, CUcontext *context,
+                             CUdevice device) {
+    REAL_OR_RETURN(cuDevicePrimaryCtxRetain);
+    return made(real(context, device));
+}
+
+CUresult green_context_create_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgreenCtx *context,
+                                   void *description, CUdevice device, uint32_t flags) {
+    REAL_OR_RETURN(cuGreenCtxCreate);
+    return made(real(context, description, device, flags));
+}
+
+/* A context takes its functions with it, and what is made next may have their addresses. cuCtxDetach may leave it
+ * alive; then its functions are left alone from now on, unless the program asks for them again. */
+CUresult context_destroy_body(enum overlap_way way, enum hook hook, uintptr_t site, CUcontext context) {
+    REAL_OR_RETURN(cuCtxDestroy);
+    handle_forget_context(context, NO_DEVICE);
+    if (hook != HOOK_cuCtxDetach)
+        window_context_gone(context);
+    return real(context);
+}
+
+/* The primary context lives until its last user releases it, which only the driver knows. */
+CUresult primary_end_body(enum overlap_way way, enum hook hook, uintptr_t site, CUdevice device) {
+    REAL_OR_RETURN(cuDevicePrimaryCtxReset);
+    CUresult result = real(device);
+    uint32_t flags = 0;
+    int active = 1;
+    const bool reset = hook == HOOK_cuDevicePrimaryCtxReset || hook == HOOK_cuDevicePrimaryCtxReset_v2;
+    if (result == CUDA_SUCCESS && armed_and_ready(VENDOR_CUDA) &&
+        (reset || (driver.cuDevicePrimaryCtxGetState &&
+                   driver.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active))) {
+        handle_forget_context(NULL, device);
+        window_device_over(VENDOR_CUDA);
+    }
+    return result;
+}
+
+/* A green context is used through a context made from it, which ends with it. */
+CUresult context_from_green_body(enum overlap_way way, enum hook hook, uintptr_t site, CUcontext *context,
+                                 CUgreenCtx green) {
+    REAL_OR_RETURN(cuCtxFromGreenCtx);
+    CUresult result = real(context, green);
+    if (result == CUDA_SUCCESS && context && overlap_armed())
+        handle_learn(*context, HANDLE_CONTEXT, green, NULL, NULL);
+    return result;
+}
+
+CUresult green_context_destroy_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgreenCtx context) {
+    REAL_OR_RETURN(cuGreenCtxDestroy);
+    handle_forget_owner(context);
+    return real(context);
+}

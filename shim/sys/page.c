@@ -217,16 +217,35 @@ static void bring(const struct overlap_page *page, const char *directory) {
     unlink(done == sizeof *page ? waiting : path);
 }
 
-/* Has this process a GPU open? NVIDIA's driver opens /dev/nvidiactl and the like, AMD's /dev/kfd. */
-static bool has_device_open(void) {
-    static const char nvidia[] = "/dev/nvidia", amd[] = "/dev/kfd";
+/* NVIDIA's driver maps /dev/nvidia-uvm while there is a context, and not for who only counts or watches the GPUs: NVML
+ * initialises the driver, too (tools/gpu/README.md). */
+static bool has_context_mapped(void) {
+    static const char name[] = "/dev/nvidia-uvm";
+    char bytes[4096];
+    size_t kept = 0;
+    ssize_t got;
+    bool found = false;
+    const int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    while (file >= 0 && !found && (got = read(file, bytes + kept, sizeof bytes - kept)) > 0) {
+        const size_t size = kept + (size_t)got;
+        found = memmem(bytes, size, name, sizeof name - 1) != NULL;
+        kept = size < sizeof name ? size : sizeof name - 1; /* it may stand on both sides of the end */
+        memmove(bytes, bytes + size - kept, kept);
+    }
+    if (file >= 0)
+        close(file);
+    return found;
+}
+
+/* HIP opens /dev/kfd, once for all. */
+static bool has_kfd_open(void) {
+    static const char name[] = "/dev/kfd";
     for (uint64_t fd = 0; fd < 256; fd++) {
-        char link[48], target[sizeof nvidia] = "";
+        char link[48], target[sizeof name] = "";
         struct overlap_text text = overlap_text_in(link, sizeof link);
         overlap_text_add(&text, "/proc/self/fd/");
         overlap_text_number(&text, fd, false);
-        if (readlink(link, target, sizeof target) > 0 &&
-            (memcmp(target, nvidia, sizeof nvidia - 1) == 0 || memcmp(target, amd, sizeof amd) == 0))
+        if (readlink(link, target, sizeof target) == sizeof name - 1 && memcmp(target, name, sizeof name - 1) == 0)
             return true;
     }
     return false;
@@ -234,9 +253,10 @@ static bool has_device_open(void) {
 
 void overlap_page_end(void) {
     int saved = errno;
-    /* Where the driver was initialised by a way that we do not see, kernels may have gone that way, too. A forked child
-     * asks no loader: another thread of its parent may have held the lock. */
-    if (!opened && !initialised && !is_forked() && overlap_vendor_present() && has_device_open())
+    /* By a way that we do not see; kernels may have gone that way, too. A forked child asks no loader: another thread of
+     * its parent may have held the lock. */
+    if (!opened && !is_forked() && overlap_vendor_present() &&
+        (has_context_mapped() || (!initialised && has_kfd_open())))
         opened = true;
     if (opened) /* whether or not anything came through us: that must be said */
         overlap_page_opened();

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from hip_interposing import BLOCKS, ONE, Hip, World, by_kernel, runtime, smallest
-from interposing import same, smallest_size
+from interposing import Build, same, smallest_size
 
 from pyshim.launch import plan
 
@@ -172,18 +172,24 @@ def test_a_launch_is_the_first_call_and_opens_a_gpu(world: World, hip: Hip) -> N
 
 
 @pytest.mark.parametrize(
-    ("device", "words", "said"),
+    ("device", "mapped", "words", "said"),
     [
-        ("kfd", "", True),
-        ("nvidiactl", "", True),
-        ("kfd2", "", False),
-        ("null", "", False),
-        ("kfd", "count", False),  # by HIP, and what it launches would be seen
+        ("kfd", False, "", True),
+        ("kfd2", False, "", False),
+        ("kfd", False, "count", False),  # by HIP, and what it launches would be seen
+        ("nvidia-uvm", True, "", True),
+        ("nvidia-uvm", True, "count", True),
+        ("nvidia-uvm", False, "", False),  # there is no context: NVML, which only watches
+        ("nvidia0", True, "", False),
     ],
 )
-def test_a_device_that_is_open_behind_our_back(device: str, words: str, said: bool, world: World, hip: Hip) -> None:
+def test_a_device_that_is_open_behind_our_back(
+    device: str, mapped: bool, words: str, said: bool, build: Build, world: World, hip: Hip
+) -> None:
     """As by a library that reaches the GPU on a way of its own; a folder of devices is made in a namespace."""
-    script = f"mount -t tmpfs none /dev && : >/dev/{device} && exec 9</dev/{device} && exec {world.client()} {words}"
+    maps = build("maps-9.so", "maps_9.c", "-shared", "-fPIC")
+    script = f"mount -t tmpfs none /dev && echo x >/dev/{device} && exec 9</dev/{device} && "
+    script += f"LD_PRELOAD=$LD_PRELOAD{f':{maps}' if mapped else ''} exec {world.client()} {words}"
     program = world.folder / "opens-a-device"
     program.write_text(f'#!/bin/sh\n[ -n "$INSIDE" ] || INSIDE=1 exec unshare -rm "$0"\n{script}\n', encoding="ascii")
     program.chmod(0o755)

@@ -274,18 +274,19 @@ CUDA_MUTANTS = [
     ),
     _one(
         "decisions outlive a context",
-        "module",
+        "context",
         "    handle_forget_context(context, NO_DEVICE);\n    if",
         "    if",
         "entry_points",
     ),
     _one(
         "decisions outlive a primary context",
-        "module",
+        "context",
         "        handle_forget_context(NULL, device);\n",
         "        ;\n",
         "entry_points",
     ),
+    _one("a context is no GPU", "context", "        overlap_page_opened();\n", "        ;\n", "ranks"),
     # ---- Nothing goes uncounted ----
     _one(
         "launches by older calls are not counted",

@@ -10,6 +10,9 @@ static const struct {
     int since;
     enum hook hook;
 } newer[] = {
+    {"cuCtxCreate", 3020, HOOK_cuCtxCreate_v2},
+    {"cuCtxCreate", 11040, HOOK_cuCtxCreate_v3},
+    {"cuCtxCreate", 12050, HOOK_cuCtxCreate_v4},
     {"cuCtxDestroy", 4000, HOOK_cuCtxDestroy_v2},
     {"cuCtxSynchronize", 13000, HOOK_cuCtxSynchronize_v2},
     {"cuDevicePrimaryCtxRelease", 11000, HOOK_cuDevicePrimaryCtxRelease_v2},

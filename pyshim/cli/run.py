@@ -136,7 +136,7 @@ def _prepare(
     report = _report(options, base)
     if report is not None and not options.dry_run:
         plan.open_report(report, made, base, command, options.strict)
-    elif options.strict and (rank.world_size(base) or 1) > 1:
+    elif options.strict and report is None and (rank.world_size(base) or 1) > 1:
         made.remarks.append("--strict compares ranks with each other only with --report DIR")
     if not options.quiet and not rank.rank(base):
         for line in [*made.remarks, *made.doubts]:

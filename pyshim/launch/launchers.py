@@ -108,6 +108,8 @@ def _directive(script: str) -> str | None:
 def _text(script: str) -> str:
     """The head of a script; without a name that on stdin, if it can be read without being used up."""
     try:
+        if script and not os.path.isfile(script):
+            return ""  # a pipe, as <(...) of a shell: sbatch itself has to read it
         if script:
             with open(script, "rb") as file:
                 data = file.read(1 << 16)

@@ -167,6 +167,11 @@ def _variables(
         plan.remarks.append("--all-ranks: no policy asks for anything to be set on all ranks")
 
 
+# Why ranks cannot be compared when they start.
+_BY_POLICY = "the policy comes from around this command; `overlap report --check` compares afterwards"
+_BY_LAUNCHER = "this launcher gives its ranks no name in common; give all the same OVERLAP_RUN_ID"
+
+
 def open_report(
     directory: str, plan: Plan, base: Mapping[str, str], command: list[str] | None, strict: bool = False
 ) -> None:
@@ -175,13 +180,20 @@ def open_report(
     from pyshim import __version__
 
     path = folder.prepare(directory)
-    outer = (base.get("OVERLAP_RUN_ID") or None) if base.get("OVERLAP_REPORT") == quote(path) else None
+    named = base.get("OVERLAP_RUN_ID") or None
+    if base.get("OVERLAP_TABLE") and base.get("OVERLAP_REPORT"):  # by an overlap-run or a prolog around this one
+        outer, given = named if base["OVERLAP_REPORT"] == quote(path) else None, None
+    else:  # by hand, for starts that belong together
+        outer, given = None, named if rank.is_id(named or "") else None
+        if named and not given:
+            plan.remarks.append("OVERLAP_RUN_ID is left out: it needs 16 of the digits 0-9 and a-f")
+    common = rank.inner(outer, base) if outer else given or rank.job(base)
+    if strict and (rank.world_size(base) or 1) > 1 and (not common or (outer and not plan.own)):
+        plan.remarks.append(f"--strict compares nothing here: {_BY_POLICY if outer else _BY_LAUNCHER}")
     if outer and not plan.own:
         return
-    named = base.get("OVERLAP_RUN_ID", "") if not base.get("OVERLAP_REPORT") else ""
-    given = named if rank.is_id(named) else None  # by hand, for starts that belong together
     run = folder.Run(
-        id=(rank.inner(outer, base) if outer else given or rank.job(base)) or os.urandom(8).hex(),
+        id=common or os.urandom(8).hex(),
         outer=outer,
         started=folder.now(),
         command=None if command is None else tuple(command),

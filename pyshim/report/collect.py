@@ -46,15 +46,18 @@ def collect(*directories: str, waiting_room: str = waiting.ROOM) -> Collected:
     others: list[tuple[str, folder.Run]] = []
     skipped: list[Skipped] = []
     pages: dict[tuple[object, ...], Page] = {}
+    of: list[set[str]] = []  # the runs of each directory
     for directory in directories:
         names = listed(directory)
-        for run in folder.runs(directory, names):
+        its = folder.runs(directory, names)
+        of.append({run.id for run in its})
+        for run in its:
             first = runs.setdefault(run.id, run)
             if not folder.alike(first, run):
                 others.append((run.host or directory, run))
         others += folder.others(directory, names)
-    for directory in directories:
-        skipped += (Skipped(*why) for why in waiting.fetch(directory, set(runs), waiting_room))
+    for directory, ids in zip(directories, of):
+        skipped += (Skipped(*why) for why in waiting.fetch(directory, ids, waiting_room))
         for page in _pages(directory, skipped):
             key = page.host, page.pid, page.start, page.run
             if key not in pages or _latest(page) >= _latest(pages[key]):

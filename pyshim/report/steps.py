@@ -23,6 +23,7 @@ class Step:
     pages: list[Page] = field(default_factory=list)
     strangers: list[Stranger] = field(default_factory=list)  # whose pages cannot be read
     ranks: set[int] = field(init=False)
+    inside: set[int] = field(default_factory=set)  # of runs inside of this one
 
     def __post_init__(self) -> None:
         self.ranks = {process.rank for process in self.processes if process.rank is not None}
@@ -34,7 +35,7 @@ class Step:
     @property
     def missing(self) -> list[int]:
         """Nothing is said of a step in which nobody knows a rank."""
-        return sorted(set(range(self.world)) - self.ranks) if self.world and self.ranks else []
+        return sorted(set(range(self.world)) - self.ranks - self.inside) if self.world and self.ranks else []
 
     @property
     def title(self) -> str:
@@ -57,14 +58,29 @@ def steps(collected: Collected) -> list[Step]:
     homes: dict[object, list[Step]] = defaultdict(list)
     for step in _apart(collected, runs):
         keys = _keys(step)
-        home = next((other for key in keys for other in homes[key] if other.ranks.isdisjoint(step.ranks)), None)
+        home = next((other for key in keys for other in homes[key] if _fits(other, step)), None)
         if home:
             home.add(step)
             continue
         found.append(step)
         for key in keys:
             homes[key].append(step)
+    inside: dict[str, set[int]] = defaultdict(set)
+    for step in found:
+        for run in step.runs:
+            inside[run.outer or ""] |= step.ranks
+    for step in found:
+        step.inside = inside[step.id] if step.id else set()
     return found
+
+
+def _fits(home: Step, step: Step) -> bool:
+    """No rank would be there twice. But every mpirun of a batch script has the script's run for the ranks of its own
+    host, and of the others a step each."""
+    if step.runs or home.ranks.isdisjoint(step.ranks):
+        return home.ranks.isdisjoint(step.ranks)
+    script = {one.rank for one in home.processes if one.run[:8] == step.id[:8] and one.run[10:] == "fffffb"}
+    return set(step.missing) <= script
 
 
 def _apart(collected: Collected, runs: dict[str, Run]) -> list[Step]:

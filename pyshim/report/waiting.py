@@ -42,7 +42,7 @@ def fetch(directory: str, runs: set[str], room: str) -> Iterator[tuple[str, str]
                 if over:
                     os.unlink(path)
         except Unreadable as error:
-            if match["run"] in runs:
+            if match["run"] in runs and os.path.lexists(path):  # else its process, or another report, has brought it
                 yield f"{name} in {room}", str(error)
         except OSError as error:
             yield f"{name} in {room}", f"it could not be copied: {error.strerror}"

@@ -237,7 +237,7 @@ static bool has_context_mapped(void) {
     return found;
 }
 
-/* HIP opens /dev/kfd, once for all. */
+/* HIP opens /dev/kfd, once for all. Who has counted the GPUs by a way that we see is believed to launch that way, too. */
 static bool has_kfd_open(void) {
     static const char name[] = "/dev/kfd";
     for (uint64_t fd = 0; fd < 256; fd++) {

@@ -73,6 +73,37 @@ def test_starts_that_belong_together_may_be_given_a_name(overlap_run, tmp_path, 
     assert overlap_run(*words, "h100", "true", env={**env, "OVERLAP_RUN_ID": "mine"}).returncode == 0
 
 
+def test_a_name_by_hand_counts_beside_a_folder_by_hand(overlap_run, tmp_path, library):
+    (tmp_path / "libcuda.so.1").write_bytes(b"")
+    named = {"OVERLAP_RUN_ID": "00000000000000ab", "OVERLAP_REPORT": str(tmp_path / "r")}
+    env = {"LD_LIBRARY_PATH": str(tmp_path), "HOME": str(tmp_path), **named}
+    words = ("--strict", "--report", str(tmp_path / "r"), "--policy")
+    assert [overlap_run(*words, policy, "true", env=env).returncode for policy in ("observe", "h100")] == [0, 125]
+    bad = overlap_run(*words, "observe", "true", env={**env, "OVERLAP_RUN_ID": "00000000000000AB"})
+    assert bad.stderr == "overlap: OVERLAP_RUN_ID is left out: it needs 16 of the digits 0-9 and a-f\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"OVERLAP_TABLE": "t", "OVERLAP_RUN_ID": f"{7:016x}"}, "the policy comes from around this command"),
+        ({"SLURM_JOB_ID": "7", "SLURM_PROCID": "0"}, "this launcher gives its ranks no name in common"),
+    ],
+)
+def test_strict_says_where_it_cannot_compare(overlap_run, tmp_path, library, more, why):
+    (tmp_path / "libcuda.so.1").write_bytes(b"")
+    (tmp_path / "r").mkdir()
+    ranks = {"RANK": "0", "WORLD_SIZE": "2", **more}
+    reports = {"OVERLAP_REPORT": str(tmp_path / "r")} if "OVERLAP_TABLE" in more else {}
+    env = {"LD_LIBRARY_PATH": str(tmp_path), "HOME": str(tmp_path), **ranks, **reports}
+    done = overlap_run("--strict", "--report", str(tmp_path / "r"), "true", env=env)
+    assert done.returncode == 0
+    assert f"overlap: --strict compares nothing here: {why}" in done.stderr
+    assert (
+        overlap_run("--strict", "--report", str(tmp_path / "r"), "--dry-run", "true", env=env).stderr.count("only") == 0
+    )
+
+
 def test_without_a_report_strict_says_that_it_compares_nothing(overlap_run, tmp_path, library):
     env = {"LD_LIBRARY_PATH": str(tmp_path), "HOME": str(tmp_path), "RANK": "0", "WORLD_SIZE": "2"}
     (tmp_path / "libcuda.so.1").write_bytes(b"")

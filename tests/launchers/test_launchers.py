@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from pyshim.cli import run
@@ -78,6 +80,17 @@ def test_where_the_environment_is_lost_a_line_says_what_to_write(command, where,
 def test_a_batch_script_is_told_where_it_belongs(command, base, where):
     instead = f"write {RUN} in front of the programs in job, or sbatch --export=ALL"
     assert look(command, base).doubt == f"sbatch {where} starts programs without this environment: {instead}"
+
+
+def test_a_script_that_can_be_read_once_is_left_to_sbatch(tmp_path):
+    read, write = os.pipe()
+    os.write(write, b"#!/bin/sh\n#SBATCH --export=NONE\n")
+    os.close(write)
+    try:
+        assert look(f"sbatch /dev/fd/{read}").doubt is None
+        assert os.read(read, 100).startswith(b"#!/bin/sh")
+    finally:
+        os.close(read)
 
 
 def test_what_slurms_variable_says_counts_where_no_option_does():

@@ -176,6 +176,17 @@ def test_starts_on_each_host_are_one_step_and_compared(option, report, write_pag
     assert [sentence.partition(". ")[0] for sentence in said(report)] == ([differ] if "=" in option else [])
 
 
+def test_a_rank_that_was_at_work_before_it_chose_for_itself_is_not_alone(report, write_page):
+    """In a prolog's run rank 0 looks at the GPU, then all ranks start overlap-run --policy."""
+    (report / f"run-{RUN}.json").unlink()
+    outer, inner = f"{7:08x}{0:08x}", f"{7:08x}{1:08x}"
+    folder.write(str(report), folder.Run(inner, 1.0, ("x",), outer=outer))
+    write_page({("symbol", "no_rule"): 1}, pid=7, rank=0, world=4, run=outer)
+    for rank in range(4):
+        write_page({("symbol", "no_rule"): 1}, pid=8 + rank, rank=rank, world=4, run=inner)
+    assert [sentence for sentence in said(report) if "missing" in sentence] == []
+
+
 def test_halves_of_two_slurm_jobs_are_not_one_whole(report, write_page):
     (report / f"run-{RUN}.json").unlink()
     for rank in range(4):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pyshim.launch import folder
 from pyshim.report.collect import collect
 from pyshim.report.waiting import living
 
@@ -66,6 +67,22 @@ def test_pages_that_wait_for_this_folder_need_no_run(report, write_page, tmp_pat
     collected = collect(str(report), waiting_room=str(room))
     assert [page.pid for page in collected.pages] == [7, 8]
     assert collected.skipped == ()
+
+
+def test_of_several_folders_each_gets_its_own(report, wait_for, write_page, tmp_path, room):
+    other = tmp_path / "other"
+    other.mkdir()
+    folder.write(str(other), folder.Run("f" * 16, 1.0, ("x",)))
+    wait_for(pid=dead())
+    collect(str(other), str(report), waiting_room=str(room))
+    assert ([*other.glob("*.page")], len([*report.glob("*.page")])) == ([], 1)
+
+
+def test_a_page_that_was_brought_meanwhile_is_no_fault(report, room, monkeypatch):
+    listed = os.listdir
+    gone = f"overlap-{RUN}-{HERE}.7.0.page"
+    monkeypatch.setattr(os, "listdir", lambda path: [gone] if str(path) == str(room) else listed(path))
+    assert collect(str(report), waiting_room=str(room)).skipped == ()
 
 
 def test_a_page_of_another_user_that_waits_is_not_believed(report, write_page, tmp_path, room):

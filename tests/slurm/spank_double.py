@@ -75,9 +75,8 @@ def compile_c(sources: list[Path], program: Path) -> None:
     subprocess.run([*spank.compiler(), *flags, *map(str, sources), "-o", str(program)], check=True)
 
 
-def asked(name: str) -> dict[str, str]:
-    """All that a task gets where the option's policy is not there: a TaskProlog does not find it, either."""
-    return {"OVERLAP_POLICY": name, "OVERLAP_ADDED_OVERLAP_POLICY": name}
+# All that a task gets where the option's policy is not there: a TaskProlog chooses none, either.
+IN_VAIN = {"OVERLAP_POLICY": "off", "OVERLAP_ADDED_OVERLAP_POLICY": "off"}
 
 
 Change = Callable[[Double], object]

@@ -87,11 +87,14 @@ def test_what_others_have_put_there_stays(install, tmp_path, library):
     for name, data in theirs.items():
         (prefix / name).parent.mkdir(exist_ok=True)
         (prefix / name).write_bytes(data)
+    chosen = prefix / "modulefiles" / "overlap" / "default"
+    chosen.symlink_to(f"{__version__}.lua")  # as Lmod is told of a version
     first = everything(prefix)
     (prefix / "env" / "a.env").mkdir()
     done = install(prefix)
     assert (done.returncode, everything(prefix)) == (0, first), done.stderr
     assert first.items() >= theirs.items() and "removed" not in done.stderr
+    assert chosen.is_symlink()
 
 
 def test_a_program_that_runs_keeps_the_library_it_has(install, tmp_path, library):

@@ -116,3 +116,23 @@ def test_the_ranks_of_mpirun_are_one_step(
     checked = overlap("report", report, "--check")
     assert checked.returncode == 0, checked.stdout + checked.stderr
     assert "4 processes on n0 and n1; ranks 0-3 of 4" in checked.stdout + checked.stderr
+
+
+def test_one_mpirun_after_another(
+    slurm: cluster.Cluster,
+    job: Callable[..., cluster.Batch],
+    overlap: Callable[..., subprocess.CompletedProcess[str]],
+    tmp_path: Path,
+) -> None:
+    """The ranks of the script's own node have one run, those of the others a step for each mpirun."""
+    try:
+        debian.install(["openmpi-bin"], ["mpirun"])
+    except debian.Missing as reason:
+        pytest.skip(str(reason))
+    if not slurm.own_hostnames:
+        pytest.skip("mpirun takes nodes of one host name for one node, and none may be given here")
+    mpirun = f"mpirun --allow-run-as-root --oversubscribe -np 4 --map-by ppr:2:node {RANK}"
+    job(f"{mpirun}\n{mpirun}")
+    checked = overlap("report", str(tmp_path / "r"), "--check")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert "8 processes on n0 and n1; ranks 0-3 of 4" in checked.stdout + checked.stderr

@@ -70,7 +70,7 @@ def under(installed: Path, name: str) -> dict[str, str]:
 
 BARE = {"mapped": "0"}
 OFF = {"mapped": "0", "OVERLAP_RUN": "off"}
-OWN_IN_VAIN = {"mapped": "0", "OVERLAP_POLICY": "own"}
+OWN_IN_VAIN = {"mapped": "0", "OVERLAP_POLICY": "off"}
 
 
 def without_marks(task: Task) -> dict[str, str]:
@@ -190,15 +190,12 @@ def test_beside_a_task_prolog(slurm: cluster.Cluster, installed: Path, site: Pat
 def test_a_task_prolog_does_not_choose_where_the_option_has(
     slurm: cluster.Cluster, plugin: Path, site: Path, tmp_path: Path
 ) -> None:
-    """The plugin does not find the policy; the prolog gives that one or none."""
+    """The plugin does not find the policy; then the prolog gives none."""
     (site / "default").write_text("observe\n")
     slurm.plugstack.write_text(f"optional {plugin} prefix={tmp_path}/nowhere\n")
     for node in slurm.nodes:
         slurm.prolog(node, site / "libexec" / "task-prolog")
     try:
-        with_own = {**under(site, "own"), "OVERLAP_POLICY": "own"}
-        assert each(slurm.srun("-N2", "--comm-overlap=own", *TASK)) == [with_own] * 2
-        (site / "env" / "own.env").unlink()
         assert each(slurm.srun("-N2", "--comm-overlap=own", *TASK)) == [OWN_IN_VAIN] * 2
         assert each(slurm.srun("-N2", *TASK)) == [under(site, "observe")] * 2
     finally:
@@ -275,13 +272,13 @@ def test_a_policy_that_is_no_policy(slurm: cluster.Cluster, plugin: Path, site: 
     file = site / "env" / "evil.env"
     slurm.plugstack.write_text(f"optional {plugin} prefix={site}\n")
     file.write_text(evil)
-    assert each(slurm.srun("--comm-overlap=evil", *TASK)) == [{**BARE, "OVERLAP_POLICY": "evil"}]
+    assert each(slurm.srun("--comm-overlap=evil", *TASK)) == [{**BARE, "OVERLAP_POLICY": "off"}]
     file.write_text(evil + (site / "env" / "own.env").read_text())
     done = slurm.srun("--comm-overlap=evil", "/bin/sh", "-c", f'{TELL}; echo "$PATH $BASH_ENV"')
     assert each(done) == [under(site, "own")]
     assert "evil" not in done.stdout
     file.write_bytes(os.urandom(100_000))
-    assert each(slurm.srun("--comm-overlap=evil", *TASK)) == [{**BARE, "OVERLAP_POLICY": "evil"}]
+    assert each(slurm.srun("--comm-overlap=evil", *TASK)) == [{**BARE, "OVERLAP_POLICY": "off"}]
 
 
 def test_without_slurms_headers_the_build_says_what_to_install() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import spank
-from spank_double import BATCH, INHERITED, PLAIN, Change, Double, asked, compile_c, users
+from spank_double import BATCH, IN_VAIN, INHERITED, PLAIN, Change, Double, compile_c, users
 
 from pyshim.launch import preload
 
@@ -146,7 +146,7 @@ NO_POLICY: dict[str, Change] = {
 def test_what_is_no_policy_changes_nothing(double: Double, change: Callable[[Path], object]) -> None:
     change(double.prefix / "env" / "h100.env")
     done = double.task("h100", **PLAIN)
-    assert done.variables == {**PLAIN, **asked("h100")}
+    assert done.variables == {**PLAIN, **IN_VAIN}
     assert done.said.startswith("verbose: comm-overlap: ")
 
 
@@ -159,7 +159,7 @@ def test_a_pipe_in_place_of_a_choice_is_not_waited_for(double: Double, where: st
 @pytest.mark.parametrize("prefix", ["relative", "/with space", "/with:colon", "/" + "x" * 5000, ""])
 def test_a_prefix_that_cannot_be_used(double: Double, prefix: str) -> None:
     arguments = (f"prefix={prefix}",)
-    assert double.task("h100", arguments=arguments, **PLAIN).variables == {**PLAIN, **asked("h100")}
+    assert double.task("h100", arguments=arguments, **PLAIN).variables == {**PLAIN, **IN_VAIN}
     assert double.task("off", arguments=arguments, **PLAIN).variables["OVERLAP_RUN"] == "off"
 
 

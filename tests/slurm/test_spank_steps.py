@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import reading
 import spank
-from spank_double import BATCH, INHERITED, PLAIN, Double, asked, default, users
+from spank_double import BATCH, IN_VAIN, INHERITED, PLAIN, Double, default, users
 
 # --- who chooses
 
@@ -64,7 +64,7 @@ def test_the_folder_of_the_users_settings_may_be_elsewhere(double: Double, tmp_p
 def test_a_word_of_any_length_may_come_from_elsewhere(double: Double) -> None:
     """Not from our srun, which has refused it."""
     for word in ("h" * 251, "h" * 252, "h" * 5000):
-        assert double.task(word, **PLAIN).variables == {**PLAIN, **(asked(word) if len(word) < 252 else {})}
+        assert double.task(word, **PLAIN).variables == {**PLAIN, **(IN_VAIN if len(word) < 252 else {})}
         assert double.task(step=BATCH, **{INHERITED: word}).table is None
 
 
@@ -151,12 +151,12 @@ def test_off_without_the_environment_of_the_batch_script(double: Double) -> None
 def test_a_step_whose_policy_is_not_there_runs_without_any(double: Double) -> None:
     outside = double.task("h100", BATCH, **PLAIN).variables
     inside = double.task("h999", **{**outside, INHERITED: "h100"}).variables
-    assert inside == {**PLAIN, INHERITED: "h100", **asked("h999")}
+    assert inside == {**PLAIN, INHERITED: "h100", **IN_VAIN}
 
 
 def test_what_the_option_asked_for_in_vain_is_stronger_than_the_job_and_is_taken_back(double: Double) -> None:
     outside = double.task("h999", BATCH, OVERLAP_POLICY="observe").variables
-    assert outside == asked("h999")
+    assert outside == IN_VAIN
     inside = double.task("h100", **{**outside, INHERITED: "h999"}).variables
     assert inside["OVERLAP_TABLE"] == double.tables["h100"]
     assert "OVERLAP_POLICY" not in inside

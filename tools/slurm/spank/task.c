@@ -173,9 +173,10 @@ void task_prepare(spank_t spank, const struct step *step) {
     }
     bool outer = is_set(spank, "OVERLAP_TABLE");
     if (!outer && !step->policy.table) {
-        /* A TaskProlog behind us would go on to what the user or the site says: so it does not find this one, either. */
+        /* A TaskProlog behind us would go on to what the user or the site says, and an overlap-run inside would not know
+         * the name. */
         if (*step->option)
-            overrule(spank, "OVERLAP_POLICY", step->option);
+            overrule(spank, "OVERLAP_POLICY", "off");
         return;
     }
     char *library = library_of(spank, step, outer);

@@ -11,9 +11,16 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 PACKAGES = ("torch==2.13.0+cpu", "accelerate==1.15.0")
+# What starts its ranks, without what trains: by themselves, because some of them ask for another PyTorch.
+DEEPSPEED = (
+    *("deepspeed==0.19.8", "annotated-types==0.8.0", "einops==0.8.2", "hjson==3.1.0", "msgpack==1.2.4"),
+    *("numpy==2.4.6", "packaging==26.3", "psutil==7.2.2", "py-cpuinfo==9.0.0", "pydantic==2.14.3"),
+    *("pydantic-core==2.50.4", "tqdm==4.70.1", "typing-inspection==0.4.5"),
+)
 
 
 class Missing(Exception):
@@ -24,23 +31,45 @@ def python() -> Path:
     """The interpreter that has them; beside it are torchrun and accelerate."""
     if sys.version_info < (3, 10):
         raise Missing("PyTorch 2.13 needs Python 3.10")
+
+    def make(folder: Path) -> None:
+        _run([sys.executable, "-m", "venv", str(folder)])
+        _install(folder / "bin" / "python", *PACKAGES)
+
+    return _once("torch", PACKAGES, make) / "bin" / "python"
+
+
+def deepspeed() -> Path:
+    """The folder that has it, for python(): to be in PYTHONPATH; bin/deepspeed in it."""
+    if sys.version_info < (3, 11):
+        raise Missing("its packages need Python 3.11")
+    own = python()
+    return _once("deepspeed", DEEPSPEED, lambda folder: _install(own, "--no-deps", "--target", str(folder), *DEEPSPEED))
+
+
+def _once(what: str, packages: tuple[str, ...], make: Callable[[Path], None]) -> Path:
+    """A folder that is made at the first use, and kept. Another choice of packages is another folder."""
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    name = "-".join(("torch", *(package.partition("==")[2] for package in PACKAGES), *map(str, sys.version_info[:2])))
+    versions = (package.partition("==")[2] for package in packages[:2])
+    name = "-".join((what, *versions, *map(str, sys.version_info[:2])))
     folder = Path(base) / "overlap-run" / name
-    found = folder / "bin" / "python"
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (folder.parent / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # one at a time, of several test runs
         if not (folder / "done").exists():
             shutil.rmtree(folder, ignore_errors=True)
-            _run([sys.executable, "-m", "venv", str(folder)])
-            _run([str(found), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PACKAGES])
+            make(folder)
             (folder / "done").touch()
-    return found
+    return folder
+
+
+def _install(own: Path, *words: str) -> None:
+    _run([str(own), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *words])
 
 
 def _run(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
+    environment = {**os.environ, "DS_BUILD_OPS": "0"}  # of DeepSpeed: no kernels
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=900)
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
-        raise Missing(f"needs PyTorch's build for the CPU: {lines[-1]}")
+        raise Missing(f"{' '.join(command[2:5])}: {lines[-1]}")

@@ -38,7 +38,7 @@ class Ranks:
 
     @property
     def ranks(self) -> list[Rank]:
-        lines = [line for line in self.stdout.splitlines() if line.startswith("[")]
+        lines = [line for line in self.stdout.splitlines() if line.startswith("[") and line.endswith("}]")]
         return sorted((Rank(*json.loads(line)) for line in lines), key=lambda rank: rank.rank or 0)
 
     @property

@@ -5,6 +5,7 @@
  * Everything else waits until a driver is used. Code of the program may call us before the constructor has run:
  * overlap_armed() does its work then.
  */
+#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -211,7 +212,9 @@ static void read_environment(void) {
 static bool once(uint32_t *done, void (*work)(void)) {
     uint32_t now = __atomic_load_n(done, __ATOMIC_ACQUIRE);
     if (now == FRESH && __atomic_compare_exchange_n(done, &now, WORKING, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+        const int saved = errno; /* at the start of a program it is 0 (C11 7.5), and may be looked at */
         work();
+        errno = saved;
         __atomic_store_n(done, DONE, __ATOMIC_RELEASE);
         return true;
     }

@@ -87,6 +87,18 @@ def test_a_relative_folder_is_that_of_the_start(
     assert process["directory"] == f"{tmp_path}/out"
 
 
+def test_a_relative_folder_where_there_is_no_folder_leaves_errno_alone(
+    table_of: Callable[[str], dict[str, str]], tmp_path: Path, build: Build
+) -> None:
+    """A program finds errno 0 when it starts."""
+    program = build("errno-at-start", "errno_at_start.c")
+    script = f"mkdir gone && cd gone && rmdir ../gone && exec {program}"
+    env = {**table_of("observe"), "OVERLAP_REPORT": "out"}
+    command = ["sh", "-c", script]
+    done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=20, check=False)
+    assert (done.returncode, done.stdout) == (0, "0\n")
+
+
 def test_a_relative_folder_below_a_path_that_is_too_long(preloaded: Runner, bare: Runner, tmp_path: Path) -> None:
     deep = tmp_path / ("d" * 200) / ("e" * 200)
     (deep / "out").mkdir(parents=True)

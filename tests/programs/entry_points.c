@@ -32,40 +32,9 @@ extern CUresult cuDevResourceGenerateDesc(void **, void *, unsigned), cuCtxGetCu
 extern CUresult cuMemAlloc_v2(uint64_t *, size_t);
 
 static void *(*raw)(const char *name);
-static FILE *launches;
 
-static const char *owner_of(void *address) {
-    Dl_info info;
-    if (!address)
-        return "none";
-    const char *path = dladdr(address, &info) && info.dli_fname ? info.dli_fname : "?";
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-/* The value of a field in a line of the driver's log. */
-static void print_field(const char *line, const char *name) {
-    char key[32];
-    snprintf(key, sizeof key, "\"%s\": ", name);
-    const char *at = strstr(line, key);
-    if (at)
-        printf(" %s %.*s", name, (int)strcspn(at + strlen(key), ",}"), at + strlen(key));
-}
-
-/* What was launched since the last time, as the driver logged it. */
-static void print_launches(void) {
-    static const char *const fields[] = {"kernel", "blocks", "result", "dynamic_shared", "priority", "cluster"};
-    char line[4096];
-    clearerr(launches);
-    while (fgets(line, sizeof line, launches)) {
-        printf("driver:%s", strstr(line, "\"graph\": true")  ? " graph:"
-                            : strstr(line, "\"node\": true") ? " node:"
-                                                             : "");
-        for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-            print_field(line, fields[i]);
-        printf("\n");
-    }
-}
+#define FIELDS "kernel", "blocks", "result", "dynamic_shared", "priority", "cluster"
+#include "entry_log.h"
 
 #define RAW(name) ((type_##name *)raw(#name))
 #include "entry_recipes.h"

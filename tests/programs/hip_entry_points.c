@@ -45,43 +45,12 @@ extern void __hipRegisterFunction(void **, const void *, char *, const char *, u
                                   int *);
 extern void __hipRegisterVar(void **, void *, char *, char *, int, size_t, int, int);
 
-static FILE *launches;
 static const char *code, *code_file; /* the code object */
 static void *library;                /* the runtime */
 static hipStream_t (*scene_stream)(uint32_t flags);
 
-static const char *owner_of(void *address) {
-    Dl_info info;
-    if (!address)
-        return "none";
-    const char *path = dladdr(address, &info) && info.dli_fname ? info.dli_fname : "?";
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-/* The value of a field in a line of the runtime's log. */
-static void print_field(const char *line, const char *name) {
-    char key[32];
-    snprintf(key, sizeof key, "\"%s\": ", name);
-    const char *at = strstr(line, key);
-    if (at)
-        printf(" %s %.*s", name, (int)strcspn(at + strlen(key), ",}"), at + strlen(key));
-}
-
-/* What was launched since the last time, as the runtime logged it. */
-static void print_launches(void) {
-    static const char *const fields[] = {"kernel", "blocks", "threads", "result", "dynamic_shared", "cooperative"};
-    char line[4096];
-    clearerr(launches);
-    while (fgets(line, sizeof line, launches)) {
-        printf("driver:%s", strstr(line, "\"graph\": true")  ? " graph:"
-                            : strstr(line, "\"node\": true") ? " node:"
-                                                             : "");
-        for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-            print_field(line, fields[i]);
-        printf("\n");
-    }
-}
+#define FIELDS "kernel", "blocks", "threads", "result", "dynamic_shared", "cooperative"
+#include "entry_log.h"
 
 /* ---- The statistics page of this process, where there is one ---- */
 

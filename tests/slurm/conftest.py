@@ -65,11 +65,33 @@ def site(installed: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def spank_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def slurm_headers() -> None:
     try:
         spank.headers()
     except debian.Missing as reason:
         pytest.skip(str(reason))
+
+
+@pytest.fixture(scope="session")
+def plugin(slurm_headers: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The SPANK plugin, for this machine's Slurm."""
+    return spank.build(tmp_path_factory.mktemp("plugin") / "spank")
+
+
+@pytest.fixture
+def mpirun(slurm: slurm.Cluster) -> str:
+    """Four ranks on two nodes of a job, behind which the program belongs."""
+    try:
+        debian.install(["openmpi-bin"], ["mpirun"])
+    except debian.Missing as reason:
+        pytest.skip(str(reason))
+    if not slurm.own_hostnames:
+        pytest.skip("mpirun takes nodes of one host name for one node, and none may be given here")
+    return "mpirun --allow-run-as-root --oversubscribe -np 4 --map-by ppr:2:node"
+
+
+@pytest.fixture(scope="session")
+def spank_program(slurm_headers: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("program") / "spank_steps"
     spank_double.compile_c([HERE / "spank_steps.c", *sorted(spank.SOURCES.glob("*.c"))], made)
     return made

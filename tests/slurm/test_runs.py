@@ -11,9 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import cluster
-import debian
 import pytest
-import spank
 
 from pyshim import _native
 
@@ -28,15 +26,6 @@ WAYS = ("prolog", "plugin", "both")
 @pytest.fixture(scope="module")
 def nodes(start_cluster: Callable[..., cluster.Cluster]) -> cluster.Cluster:
     return start_cluster(prologs=Path("/bin/true"))
-
-
-@pytest.fixture(scope="module")
-def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    try:
-        spank.headers()
-    except debian.Missing as reason:
-        pytest.skip(str(reason))
-    return spank.build(tmp_path_factory.mktemp("plugin") / "spank")
 
 
 @pytest.fixture(params=WAYS)
@@ -95,19 +84,13 @@ def test_a_step_that_misses_a_rank_is_not_hidden_by_another(
 
 
 def test_the_ranks_of_mpirun_are_one_step(
-    slurm: cluster.Cluster,
+    mpirun: str,
     job: Callable[..., cluster.Batch],
     overlap: Callable[..., subprocess.CompletedProcess[str]],
     tmp_path: Path,
 ) -> None:
     """mpirun is no step: the ranks of its own node are children of the batch script, the others those of a step."""
-    try:
-        debian.install(["openmpi-bin"], ["mpirun"])
-    except debian.Missing as reason:
-        pytest.skip(str(reason))
-    if not slurm.own_hostnames:
-        pytest.skip("mpirun takes nodes of one host name for one node, and none may be given here")
-    done = job(f"{TELL}\nmpirun --allow-run-as-root --oversubscribe -np 4 --map-by ppr:2:node {RANK}")
+    done = job(f"{TELL}\n{mpirun} {RANK}")
     report = str(tmp_path / "r")
     processes = json.loads(overlap("report", report, "--json").stdout)["processes"]
     assert sorted((process["rank"], process["host"]) for process in processes) == [
@@ -119,20 +102,13 @@ def test_the_ranks_of_mpirun_are_one_step(
 
 
 def test_one_mpirun_after_another(
-    slurm: cluster.Cluster,
+    mpirun: str,
     job: Callable[..., cluster.Batch],
     overlap: Callable[..., subprocess.CompletedProcess[str]],
     tmp_path: Path,
 ) -> None:
     """The ranks of the script's own node have one run, those of the others a step for each mpirun."""
-    try:
-        debian.install(["openmpi-bin"], ["mpirun"])
-    except debian.Missing as reason:
-        pytest.skip(str(reason))
-    if not slurm.own_hostnames:
-        pytest.skip("mpirun takes nodes of one host name for one node, and none may be given here")
-    mpirun = f"mpirun --allow-run-as-root --oversubscribe -np 4 --map-by ppr:2:node {RANK}"
-    job(f"{mpirun}\n{mpirun}")
+    job(f"{mpirun} {RANK}\n{mpirun} {RANK}")
     checked = overlap("report", str(tmp_path / "r"), "--check")
     assert checked.returncode == 0, checked.stdout + checked.stderr
     assert "8 processes on n0 and n1; ranks 0-3 of 4" in checked.stdout + checked.stderr

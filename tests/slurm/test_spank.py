@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import cluster
-import debian
 import pytest
 import reading
 import spank
@@ -39,15 +38,6 @@ class Task(dict[str, str]):
 
 def told(output: str) -> list[Task]:
     return [Task(line) for line in output.splitlines() if line.startswith("TASK ")]
-
-
-@pytest.fixture(scope="module")
-def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    try:
-        spank.headers()
-    except debian.Missing as reason:
-        pytest.skip(str(reason))
-    return spank.build(tmp_path_factory.mktemp("plugin") / "spank")
 
 
 @pytest.fixture(scope="module")

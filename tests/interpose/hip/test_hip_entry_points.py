@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-TOOL = Path(__file__).resolve().parent.parent.parent.parent / "tools" / "hip_entry_points.py"
+from entry_tool import load
 
 
 @pytest.fixture(scope="module")
 def tool() -> Any:
-    spec = importlib.util.spec_from_file_location("hip_entry_points", TOOL)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return load("hip_entry_points")
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,7 @@
+#include <errno.h>
+#include <stdio.h>
+
+int main(void) {
+    printf("%d\n", errno);
+    return 0;
+}

@@ -77,6 +77,10 @@ example: which kernels of rocBLAS gain beside RCCL
   overlap explain --from rocblas/library --comm-from librccl.so.1"""
 
 
+# What runs and traces say by themselves.
+_OF_LAUNCHES = ("threads", "registers", "static_smem", "dynamic_smem", "barriers", "sgprs", "blocks", "library")
+
+
 class _Everything(argparse.Action):
     """--help-all: help, and what the rare options mean."""
 
@@ -136,6 +140,8 @@ def _run(options: argparse.Namespace) -> int:
         return _answer_lines(explainer)
     _check(options)
     try:
+        if options.report or (options.files and _are_traces(options.files)):
+            return _launched(options, asked, explainer)
         if options.files:
             return _from_files(options, asked, explainer)
         return _one(options, asked, explainer)
@@ -145,10 +151,49 @@ def _run(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> None:
     """Options that do not go together."""
+    if options.report and options.files:
+        raise OverlapError("--run and --from are two questions", "ask them one by one", USAGE)
     if options.svg and not options.sweep:
         raise OverlapError("--svg goes with --sweep", None, USAGE)
     if (options.comm_from or options.comm_kernel) and not options.files:
         raise OverlapError("--comm-from and --comm-kernel go with --from", "overlap explain --help-all", USAGE)
+
+
+def _are_traces(files: list[str]) -> bool:
+    """Told by what is in them. Raises OverlapError where some are traces and some are not."""
+    from pyshim.explain.launched import is_trace
+
+    found = [is_trace(Path(file)) for file in files]
+    if any(found) and not all(found):
+        trace, binary = files[found.index(True)], files[found.index(False)]
+        raise OverlapError(f"--from: {trace} is a trace and {binary} is none", "ask about them one by one", USAGE)
+    return all(found)
+
+
+def _launched(options: argparse.Namespace, asked: dict[str, object], explainer: Explainer) -> int:
+    """Every kernel of a run, or of traces."""
+    from pyshim.cli import explain_show, ui
+    from pyshim.explain.launched import of_run, of_traces
+    from pyshim.explain.used import judge
+    from pyshim.explain.used_text import as_json, screen
+
+    option = "--run" if options.report else "a trace"
+    wrong = next((name for name in _OF_LAUNCHES if name in asked), None)
+    if wrong:
+        hint = "it says that of every launch"
+        raise OverlapError(f"--{wrong.replace('_', '-')} goes without {option}", hint, USAGE)
+    for name in ("sweep", "comm_from", "comm_kernel"):
+        if getattr(options, name):
+            hint = "ask about one kernel in numbers" if name == "sweep" else "its own communication kernels count"
+            raise OverlapError(f"--{name.replace('_', '-')} goes without {option}", hint, USAGE)
+    pattern = asked.pop("kernel", None)
+    launched = of_run(options.report) if options.report else of_traces(options.files)
+    use = judge(launched, asked, None if pattern is None else str(pattern), explainer)
+    if options.json:
+        ui.answer(json.dumps(as_json(use), indent=2))
+    else:
+        explain_show.show(screen(use))
+    return 0
 
 
 def _usage(mistake: Mistake) -> OverlapError:

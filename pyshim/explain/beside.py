@@ -36,10 +36,7 @@ def given(gpu: KnownGpu, values: Mapping[str, Any], explainer: Explainer) -> lis
 
 def newest(gpu: KnownGpu, values: Mapping[str, Any], explainer: Explainer) -> list[Block]:
     """Those of the newest library that is known, in the sizes that the policy's `all_ranks_environment` gives them."""
-    blocks = _named(collectives.newest(gpu.architecture))
-    device = explainer.gpus[gpu.key]
-    settings = explainer.settings_of(values["policy"], device) if "policy" in values else {}
-    return [_as_set(block, device, settings) for block in blocks]
+    return [as_set(block, gpu, values, explainer) for block in _named(collectives.newest(gpu.architecture))]
 
 
 def usual(values: dict[str, Any], explainer: Explainer) -> str:
@@ -97,11 +94,12 @@ def _named(found: Iterable[Collective], source: str = "") -> list[Block]:
     ]
 
 
-def _as_set(block: Block, device: Any, settings: Mapping[str, str]) -> Block:
-    """With those settings of its library that make its blocks smaller."""
-    library, index = _native.library(), 0
-    before, after = (_native.ffi.new("struct overlap_footprint *", block.numbers) for _ in range(2))
+def as_set(block: Block, gpu: KnownGpu, values: Mapping[str, Any], explainer: Explainer) -> Block:
+    """With those of the policy's settings for all ranks that make blocks of its library smaller."""
+    library, index, device = _native.library(), 0, explainer.gpus[gpu.key]
+    settings = explainer.settings_of(values["policy"], device) if "policy" in values else {}
     said = {f"{name}={value}" for name, value in settings.items()}
+    before, after = (_native.ffi.new("struct overlap_footprint *", block.numbers) for _ in range(2))
     while (name := library.overlap_knob(index, device, before, after)) != _native.ffi.NULL:
         index += 1
         knob = _native.text(name)

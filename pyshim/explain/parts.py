@@ -39,8 +39,8 @@ def apart(*groups: Iterable[Part]) -> Iterator[Part]:
         yield from parts
 
 
-def plural(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
+def plural(number: int, word: str, words: str = "") -> str:
+    return f"{number:,} {word if number == 1 else words or word + 's'}"
 
 
 def cut(items: Sequence[Item], most: int) -> tuple[Sequence[Item], int]:

@@ -113,7 +113,7 @@ def survey(question: Question, explainer: Explainer) -> Survey:
     values = read(question.values)
     paths = binaries.files_of(question.files)
     kernels, seen = binaries.kernels_of(paths, question.gpus)
-    found = Survey([str(path) for path in paths], _rule(values), pattern=question.pattern)
+    found = Survey([str(path) for path in paths], shape.named(values), pattern=question.pattern)
     runnable = {gpu: list(binaries.run_by(gpu, kernels)) for gpu in question.gpus}
     run = {kernel.footprint.architecture for kernels in runnable.values() for kernel in kernels}
     found.other_images = sorted(image for image in seen if not binaries.is_run(image, question.gpus))
@@ -195,13 +195,6 @@ class _Asked:
 def _numbers_of(footprint: Footprint, threads: int) -> tuple[int, ...]:
     f = footprint
     return threads, f.registers, f.static_shared_memory, f.barriers or 0, f.scalars or 0
-
-
-def _rule(values: Mapping[str, Any]) -> str:
-    if "policy" in values:
-        return f"the first of {values['policy']} that matches"
-    wanted = values.get("shape") or shape.parse("make_room")
-    return f"{wanted.text}, keep_at_least {values.get('keep_at_least', wanted.keep)}%"
 
 
 def _check_any(question: Question, run: set[str], seen: set[str]) -> None:

@@ -120,9 +120,13 @@ def readable(name: str) -> str:
 
 
 def _identifiers(name: str) -> Iterator[str]:
-    """Of a mangled name, each said by its length before it."""
+    """Of a mangled name, each said by its length before it. Numbers that are arguments of templates (Li9E) are none."""
     at = 2
     while at < len(name):
+        number = re.compile(r"L[a-z]n?\d+E").match(name, at)
+        if number:
+            at = number.end()
+            continue
         digits = re.compile(r"[1-9]\d*").match(name, at)
         word = name[digits.end() : digits.end() + int(digits[0])] if digits else ""
         if digits and len(word) == int(digits[0]) and re.fullmatch(r"[A-Za-z_]\w*", word):

@@ -17,21 +17,19 @@ if TYPE_CHECKING:
     from pyshim.explain.answer import Explainer
     from pyshim.explain.request import Mistake
 
-GPUS = "a40, l40s, a100, h100, h200, b200, mi250x, mi300x"
 DESCRIPTION = """\
 What would be done with a computation kernel beside communication, with which
-number, and why. No GPU is needed. The kernel is told in numbers, or read in a
-library, a run's report, or a trace that you have."""
+number, and why. No GPU is needed: the kernel is told in numbers, or read in a
+library, in a run's report, or in a trace that you have."""
 EPILOG = """\
-also: --static-smem B --barriers N --sgprs N of computation, and of communication
-  --comm-registers R --comm-static-smem B --comm-dynamic-smem B --comm-barriers N
-  --comm-sgprs N; with --from also --comm-from FILE --comm-kernel PATTERN;
-  --blocks N of the grid (default: many waves), --library NAME that launches;
-  --stdin with --json: a request per line. `--help-all` says what each means.
+rarely needed; overlap explain --help-all says what each means:
+  --static-smem B --barriers N --sgprs N --blocks N --library NAME --stdin
+  --comm-threads T --comm-registers R --comm-static-smem B --comm-dynamic-smem B
+  --comm-barriers N --comm-sgprs N --comm-from FILE --comm-kernel PATTERN
 
 examples:
   overlap explain --gpu h100 --threads 128 --registers 224 --dynamic-smem 48KiB
-  overlap explain --from trace.json.gz --gpu h100
+  overlap explain --from trace.json.gz --policy h100
 
 exit status: 0, also where nothing can be done; 2 usage, or a policy is wrong"""
 ALL = """\
@@ -55,8 +53,8 @@ RCCL whose sizes are known, with what the policy sets on all ranks.
                         blocks_per_sm=1, blocks_per_sm=50%,
                         dynamic_shared_memory=96KiB; the last three need no room
   --keep-at-least P     50%: of the kernel's own blocks (the default for room)
-  --stdin               with --json: an object per line, whose keys are the names
-                        of the options with `_` for `-`; a line answers each
+  --stdin               with --json: an object per line, whose keys are options'
+                        names with `_` for `-`; a line answers each
 
 --from LIBRARY takes .so, .cubin, .fatbin, .co and folders of them. Registers,
 static shared memory and launch bounds are read there; --threads is for kernels
@@ -99,30 +97,31 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "       overlap explain --run DIR [--policy P] [--gpu G]",
         description=DESCRIPTION,
         epilog=EPILOG,
+        add_help=False,
     )
     hidden = argparse.SUPPRESS
-    parser.add_argument("--help-all", action=_Everything, nargs=0, help=hidden)
     what = parser.add_argument_group("which kernel")
-    what.add_argument("--gpu", metavar="G", help="one of `overlap gpus` (default: the policy's own, the trace's)")
+    what.add_argument("--gpu", metavar="G", help="of `overlap gpus` (default: the policy's, the trace's)")
     what.add_argument("--threads", metavar="T", help="of a block")
     what.add_argument("--registers", metavar="R", help="of a thread")
     what.add_argument("--dynamic-smem", metavar="B", help="shared memory asked for at the launch: 48KiB")
-    what.add_argument("--from", dest="files", nargs="+", metavar="FILE", help="of a library or a trace: every kernel")
-    what.add_argument("--run", dest="report", metavar="DIR", help="of a run: every kernel in the report")
-    what.add_argument("--kernel", metavar="NAME", help="its name, which rules match; with --from a pattern")
-    rule = parser.add_argument_group("which rule")
-    rule.add_argument("--policy", metavar="P", help="a file or name; without one: make_room for every launch")
+    what.add_argument("--from", dest="files", nargs="+", metavar="FILE", help="every kernel of a library or a trace")
+    what.add_argument("--run", dest="report", metavar="DIR", help="every kernel of a run, from its report")
+    what.add_argument("--kernel", metavar="NAME", help="its name; with --from and --run a pattern, or gemm, ...")
+    rule = parser.add_argument_group("which rule, without one make_room for every launch")
+    rule.add_argument("--policy", metavar="P", help="a file or name: its rules (with --run: those of the run)")
     rule.add_argument("--shape", metavar="S", help="make_room, quick_entry, blocks_per_sm=50%%, ...")
     rule.add_argument("--keep-at-least", metavar="P", help="of its own blocks (default for room: 50%%)")
-    rule.add_argument("--comm-threads", metavar="T", help="of communication (default: newest NCCL or RCCL)")
-    answers = parser.add_argument_group("answer")
-    answers.add_argument("--sweep", action="store_true", help="how it depends on the size, with a picture")
+    answers = parser.add_argument_group("which answer")
+    answers.add_argument("--sweep", action="store_true", help="how it depends on shared memory, with a picture")
     answers.add_argument("--svg", metavar="FILE", help="with --sweep: the picture as a file")
     answers.add_argument("--json", action="store_true", help="one object on stdout")
+    answers.add_argument("-h", "--help", action="help", help="this")
+    parser.add_argument("--help-all", action=_Everything, nargs=0, help=hidden)
     for name in ("static-smem", "barriers", "sgprs", "library", "blocks", "comm-from", "comm-kernel"):
-        parser.add_argument(f"--{name}", help=hidden)
-    for name in ("registers", "static-smem", "dynamic-smem", "barriers", "sgprs"):
-        parser.add_argument(f"--comm-{name}", help=hidden)
+        parser.add_argument(f"--{name}", metavar="X", help=hidden)
+    for name in ("threads", "registers", "static-smem", "dynamic-smem", "barriers", "sgprs"):
+        parser.add_argument(f"--comm-{name}", metavar="X", help=hidden)
     parser.add_argument("--stdin", action="store_true", help=hidden)
     parser.set_defaults(run=_run)
 
@@ -244,7 +243,8 @@ def _from_files(options: argparse.Namespace, asked: dict[str, object], explainer
     only = found.only() if pattern is not None else None
     if only:
         request, also = only
-        return _one(options, {**asked, **request}, explainer, found.groups[0].beside.name, also)
+        beside = found.groups[0].beside
+        return _one(options, {**asked, **request}, explainer, "" if beside.told else beside.name, also)
     if options.sweep:
         hint = "--gpu G and --kernel NAME that leave one; without --sweep they are listed"
         raise OverlapError(f"--sweep is about one kernel, and this is {found.told()}", hint, USAGE)

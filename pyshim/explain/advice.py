@@ -76,10 +76,11 @@ class Advice:
         else:
             score = _LEVELS.get(found["control"], 2), found["blocks"] / max(1, found["native_blocks"])
         tried: list[Change] = []
-        first = "" if acts else "shape: make_room, and "
         shape, value, keep = asked
+        # What only comes a little sooner, once blocks have ended, is worth a setting, but no other kernel or shape.
+        least = max(score, (2, 0.0))
 
-        def note(setting: str, plan: Any, least: tuple[int, float] = score, all_ranks: bool = False) -> bool:
+        def note(setting: str, plan: Any, least: tuple[int, float], all_ranks: bool = False) -> bool:
             is_better = _score(plan) > least
             if is_better:
                 tried.append(Change(setting, _says(plan), all_ranks))
@@ -87,20 +88,22 @@ class Advice:
 
         if found["reason"] == "dispatch_unknown":
             setting = f"dispatch: {found['rule']['when_dispatch']} in the policy"
-            note(setting, self._try(gpu, launch, communication, asked))
-        best = score
+            note(setting, self._try(gpu, launch, communication, asked), score)
+        first, best = "", score
+        if not acts:
+            plan = self._try(gpu, launch, communication, asked)
+            note("shape: make_room", plan, least)
+            first, best, least = "shape: make_room, and ", max(best, _score(plan)), max(least, _score(plan))
         for setting, changed in self._knobs(gpu, communication):
             plan = self._try(gpu, launch, changed, asked)
             if note(first + setting, plan, best, all_ranks=True):
                 best = _score(plan)
         if acts and keep:
             plan = self._try(gpu, launch, communication, (shape, value, 0))
-            note(f"keep_at_least: {100 * plan.blocks // max(1, plan.native_blocks)}%", plan)
+            note(f"keep_at_least: {100 * plan.blocks // max(1, plan.native_blocks)}%", plan, least)
         for word, other in (("make_room", self._make_room), ("quick_entry", self._quick_entry)):
-            if other != shape or not acts:
-                note(f"shape: {word}", self._try(gpu, launch, communication, (other, 0, keep or 50)))
-        # What only comes a little sooner, once blocks have ended, is not worth another kernel.
-        least = max(score, (2, 0.0))
+            if other != shape:
+                note(f"shape: {word}", self._try(gpu, launch, communication, (other, 0, keep or 50)), least)
         for blocks in _smaller(gpu, launch):
             any(note(first + setting, self._try(gpu, one, communication, asked), least) for setting, one in blocks)
         return tried

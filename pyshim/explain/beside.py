@@ -24,12 +24,13 @@ NAMES = ("comm_threads", "comm_registers", "comm_static_smem", "comm_dynamic_sme
 class Block(NamedTuple):
     name: str
     numbers: tuple[int, ...]  # in the order of NAMES
+    told: bool = False  # by the options
 
 
 def given(gpu: KnownGpu, values: Mapping[str, Any], explainer: Explainer) -> list[Block]:
     """As the options say it, or the policy; empty where neither does."""
     if all(name in values for name in COMMUNICATION):
-        return [Block("as told", tuple(values[name] for name in NAMES))]
+        return [Block("as told", tuple(values[name] for name in NAMES), True)]
     found = explainer.footprint_of(values["policy"], explainer.gpus[gpu.key]) if "policy" in values else None
     return [Block(f"as {values['policy']} says", found)] if found else []
 

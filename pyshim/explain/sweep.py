@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pyshim.explain.answer import SHAPES, Explainer
-from pyshim.explain.parts import Line, Part, Prose, Table, plural
+from pyshim.explain.parts import Line, Part, Prose, Table
 from pyshim.explain.text import decided
 
-_HEADS = ("from bytes", "to bytes", "blocks", "warps", "beside", "communication fits", "")
+_HEADS = ("from", "to", "blocks", "warps", "beside", "reason")
 
 
 class Step(NamedTuple):
@@ -19,15 +19,7 @@ class Step(NamedTuple):
     maximum: int
     blocks: int  # resident
     beside: int  # of them, at most, beside one block of communication; -1: it fits nowhere
-    reason: str  # that `dynamic_shared_memory=minimum` gets
-
-    @property
-    def fits(self) -> str:
-        if self.beside < 0:
-            return "nowhere"
-        if self.beside >= self.blocks:
-            return "at once"
-        return f"once {self.blocks - self.beside} of {plural(self.blocks, 'block')} ended" if self.beside else "never beside"
+    reason: str  # that `dynamic_shared_memory=SIZE` gets, of a size inside that is not the asked one
 
 
 class Sweep(NamedTuple):
@@ -73,7 +65,9 @@ def _steps(explainer: Explainer, asked: int, most: int) -> list[Step]:
                 yield from starts(middle, high)
 
     first = [asked, *(starts(asked, most) if asked < most else ())]
-    return [Step(start, end, *explainer.sized(start)) for start, end in zip(first, [*(s - 1 for s in first[1:]), most])]
+    ends = [*(start - 1 for start in first[1:]), most]
+    # The asked size itself is no change, and its reason says nothing about the others.
+    return [Step(start, end, *explainer.sized(min(max(start, asked + 1), end))) for start, end in zip(first, ends)]
 
 
 def screen(found: Sweep, answer: Mapping[str, Any], columns: int, is_ascii: bool) -> Iterator[Part]:
@@ -106,12 +100,11 @@ def table(found: Sweep) -> Table:
             f"{step.blocks}",
             f"{100 * step.blocks * found.warps // found.most} %",
             "-" if step.beside < 0 else f"{min(step.beside, step.blocks)}",
-            step.fits,
-            found.mark(step),
+            step.reason,
         )
         for step in found.steps
     ]
-    return Table(_HEADS, rows, (5, 6))
+    return Table(_HEADS, rows, (5,))
 
 
 def picture(found: Sweep, columns: int, is_ascii: bool) -> Iterator[Part]:

@@ -10,7 +10,7 @@ from pyshim.explain.sweep import Step, Sweep
 _WIDTH, _HEIGHT = 720, 400
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 24, 76, 56
 _COLOURS = {"at once": "#2a9d4a", "once": "#e0a100", "never": "#c0392b"}
-_MEANING = (("at once", "fits beside all of them"), ("once", "fits once some have ended"), ("never", "never fits"))
+_MEANING = {"at once": "fits beside all of them", "once": "fits once some have ended", "never": "never fits"}
 
 
 def svg(found: Sweep, title: str) -> str:
@@ -35,7 +35,7 @@ def svg(found: Sweep, title: str) -> str:
     ]
     for step in found.steps:
         left, right, top = x(step.minimum), x(step.maximum + 1 if step is not found.steps[-1] else high), y(step.blocks)
-        said = f"{step.minimum:,} to {step.maximum:,} bytes: {step.blocks} blocks; communication fits {step.fits}"
+        said = f"{step.minimum:,} to {step.maximum:,} bytes: {step.blocks} blocks; communication {_MEANING[_kind(step)]}"
         parts.append(
             f'<rect x="{left}" y="{top}" width="{max(0.5, round(right - left, 1))}" height="{round(y(0) - top, 1)}" '
             f'fill="{_COLOURS[_kind(step)]}"><title>{escape(said)}</title></rect>'
@@ -60,7 +60,7 @@ def svg(found: Sweep, title: str) -> str:
 
 def _legend() -> Iterator[str]:
     at = _LEFT
-    for kind, meaning in _MEANING:
+    for kind, meaning in _MEANING.items():
         yield f'<rect x="{at}" y="36" width="12" height="12" fill="{_COLOURS[kind]}"/>'
         yield _text(at + 18, 46, f"communication {meaning}" if kind == "at once" else meaning)
         at += 250 if kind == "at once" else 190

@@ -75,7 +75,7 @@ def _footprints(found: Mapping[str, Any], beside: str) -> Iterator[Part]:
     yield Table(_HEADS, rows)
     yield Prose(", ".join(limits), "limited")
     if beside:
-        yield Prose(f"communication is that of {beside}; --comm-threads and the like say another")
+        yield Prose(f"communication: {beside} (--comm-threads and the like say another)")
 
 
 def _sizes(found: Mapping[str, Any]) -> Iterator[Part]:

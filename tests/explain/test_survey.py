@@ -127,8 +127,9 @@ def test_communication_as_the_policy_says(ask: Ask, blas: Path, tmp_path: Path) 
     policy.write_text(f"policy: 1\nname: mine\ngpu: gfx90a\ncommunication: {{footprint: {footprint}}}\n")
     (group,) = ask(blas, values={"policy": str(policy)}).groups
     assert (group.beside.name, group.beside.numbers) == (f"as {policy} says", (128, 40, 5, 6, 0, 0))
-    policy.write_text(policy.read_text().replace("gfx90a", "gfx942"))
-    assert len(ask(blas, values={"policy": str(policy)}).groups) == 2, "it is for another GPU"
+    other = tmp_path / "other.yaml"
+    other.write_text(policy.read_text().replace("gfx90a", "gfx942"))
+    assert len(ask(blas, values={"policy": str(other)}).groups) == 2, "it is for another GPU"
 
 
 def test_a_pattern_and_a_rule(ask: Ask, blas: Path) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-FATBIN = ROOT / "tests" / "simgpu" / "data" / "kernels.fatbin"
 TOOL = ROOT / "tools" / "footprints" / "families.py"
 
 
@@ -25,16 +24,17 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_kernels_are_counted_by_family_and_size(tmp_path: Path, library: Any) -> None:
-    """The demo's NCCL is that of 2.30, which leaves no size to anybody; kernels.fatbin has two kernels without a bound."""
+    """The demo's NCCL is that of 2.30, whose shared memory leaves no size to anybody."""
     demo = ROOT / "tools" / "demo" / "demo_sm90.cubin"
-    cublas = wheel(tmp_path / "nvidia_cublas-1.2-py3-none-any.whl", "nvidia/lib/libcublasLt.so.13", FATBIN)
+    cublas = wheel(tmp_path / "nvidia_cublas-1.2-py3-none-any.whl", "nvidia/lib/libcublasLt.so.13", demo)
     nccl = wheel(tmp_path / "nvidia_nccl_cu13-3.4-py3-none-any.whl", "nvidia/nccl/lib/libnccl.so.2", demo)
     done = run(cublas, nccl)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert "out of nvidia-cublas 1.2 and nvidia-nccl-cu13 3.4 (PyPI)" in " ".join(lines)
     assert [line for line in lines if line.startswith("| h100, h200 |")] == [
-        "| h100, h200 | other | 1 | 2 | 0 + 0 | 0 + 0 | 0 + 0 |",
+        "| h100, h200 | gemm, other | 1 | 0 | 0 + 0 | 0 + 0 | 0 + 0 |",
+        "| h100, h200 | other | 1 | 0 | 0 + 0 | 0 + 0 | 0 + 0 |",
     ]
     assert "| sm_90 | ncclDevKernel | 1 | 96 | 36,800 |" in lines
 

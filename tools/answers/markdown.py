@@ -44,5 +44,5 @@ def percent(value: float) -> str:
 
 
 def listed(words: Sequence[str]) -> str:
-    """a, b and c."""
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+    """a, b and c; the empty string for none."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))

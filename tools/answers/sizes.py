@@ -224,17 +224,18 @@ def _answer(nvidia: list[Gpu], amd: list[Gpu]) -> str:
     return " ".join(
         (
             holds(
-                none == never,
+                bool(none) and none == never,
                 f"On {listed([gpu.name for gpu in none])} no dynamic size makes room for a block of NCCL beside any "
                 "of the families below, in any version read, as shipped or with a small ring.",
             ),
             holds(
-                not any(gpu.count(one.small, room) for gpu in some for one in gpu.launches if one.version in later),
+                bool(later)
+                and not any(gpu.count(one.small, room) for gpu in some for one in gpu.launches if one.version in later),
                 f"On {listed([gpu.name for gpu in some])} sizes exist up to NCCL {last.version} (H100: "
                 f"{h100.count(ours.shipped, room)} of {len(h100.kernels)} families as shipped, "
                 f"{h100.count(ours.small, room)} with a small ring; elementwise {sizes.minimum:,} to "
                 f"{sizes.maximum:,} bytes, which keeps {sizes.blocks} block of {native}), and none from NCCL "
-                f"{later[0]} on.",
+                f"{listed(later[:1])} on.",
             ),
             holds(
                 direct.path == "hipExtLaunchKernel",

@@ -81,6 +81,14 @@ def _name(one: dict[str, Any]) -> str:
     return f"{one['kind']} {one['ratio']}"
 
 
+def range_of_steps(root: Path) -> tuple[int, int, float, float]:
+    """The fewest and the most steps of a case, and the shortest and the longest bare one, in milliseconds."""
+    samples = results(root, "two-gpus")["samples"]
+    counts = [len(one["ranks"][0]["steps_ms"]) for one in samples]
+    bare = [one["median_step_ms"] for one in samples if one["arm"] == BARE]
+    return min(counts), max(counts), min(bare), max(bare)
+
+
 def arms(root: Path) -> dict[str, str]:
     """What each arm runs, in the words of the file."""
     found: dict[str, str] = results(root, "two-gpus")["arms"]

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from suites.arms import FIRST, STEADY
 from suites.programs import PROGRAMS, SHAPES
 from suites.rows import LIMIT_PERCENT
 
@@ -162,14 +163,15 @@ def _measured(root: Path) -> list[str]:
             what = arms.get(arm, "nothing changed: odd rounds against even ones")
             lines.append((arm, what, runs, *Spread((step.change, step.case) for step in chosen).cells))
     heads = ("arm", "what runs", "runs", "best", "median", "worst", f"over {LIMIT_PERCENT:g} %")
+    least, most, *_ = measured.range_of_steps(root)
     kinds = listed(sorted({step.case.split()[0] for step in found}))
     return [
         paragraph(
-            f"Two {measured.machine(root, 'two-gpus')}, PyTorch and real collectives; medians of 8 to 64 steps of a "
-            f"case ({kinds}, by computation to communication) against the bare arm of the same run, which takes "
-            "turns with it. The first row is the noise: the bare arm against itself. `python tools/gpu/two_gpus.py "
-            "two.json --arm 'bare:' --arm 'h200: overlap-run --policy h200 --report DIR' ...`; "
-            f"[two-gpus.json](../{measured.FOLDER}/two-gpus.json), [what it says](../tools/gpu/README.md)."
+            f"Two {measured.machine(root, 'two-gpus')}, PyTorch and real collectives; medians of {least} to {most} "
+            f"steps of a case ({kinds}, by computation to communication) against the bare arm of the same run, which "
+            "takes turns with it. The first row is the noise: the bare arm against itself. `python "
+            "tools/gpu/two_gpus.py two.json --arm 'bare:' --arm 'h200: overlap-run --policy h200 --report DIR' "
+            f"...`; [two-gpus.json](../{measured.FOLDER}/two-gpus.json), [what it says](../tools/gpu/README.md)."
         ),
         table(heads, lines, left=3),
     ]
@@ -285,6 +287,7 @@ def files(root: Path) -> dict[str, str]:
     read = rows.read(root)
     data = read.rows
     steps = measured.steps(root)
+    *_, shortest, longest = measured.range_of_steps(root)
     observed = [row for row in data if row.policy == "observe"]
     gpus = listed(list(dict.fromkeys(row.gpu.upper() for row in data)))
     head = {
@@ -314,11 +317,11 @@ def files(root: Path) -> dict[str, str]:
         "## Protocol of the simulated part",
         paragraph(
             f"{len(PROGRAMS)} programs of {len(SHAPES)} shapes ([what they are](../tools/bench/README.md)), each in "
-            "a process of its own on a simulated GPU: six steps, of which the first three, in which the library "
-            "asks about kernels and `auto` makes up its mind, are apart (last column); changes are of the mean of "
-            "the other three against the program as written, two streams, no priority, no library. Blocks differ in "
-            "length from a fixed seed, so a run gives the same bytes again, and there are no intervals: the three "
-            "programs of a shape are the only spread. Costs are assumptions "
+            f"a process of its own on a simulated GPU: {FIRST + STEADY} steps, of which the first {FIRST}, in which "
+            "the library asks about kernels and `auto` makes up its mind, are apart (last column); changes are of "
+            "the mean of the others against the program as written, two streams, no priority, no library. Blocks "
+            "differ in length from a fixed seed, so a run gives the same bytes again, and there are no intervals: "
+            "the three programs of a shape are the only spread. Costs are assumptions "
             "([costs.yaml](../tools/bench/suites/costs.yaml)). `hold`, `drain` and `backfill` are what a GPU may do "
             "with lower priorities while a block of communication waits for room ([the "
             "model](../tools/simgpu/README.md)); an H200 holds. "
@@ -349,7 +352,8 @@ def files(root: Path) -> dict[str, str]:
                 "simulated numbers rank mechanisms under assumed costs; they are no speeds.",
                 "Anything about MI250X and MI300X: the suite's programs are CUDA's, and no GPU of AMD was at hand.",
                 "More than two ranks, several hosts, or a network: none was run.",
-                "The end of a training run: steps are 0.3 to 2 virtual milliseconds, or 2 to 20 measured ones.",
+                f"A training run: the steps that were measured take {shortest:.0f} to {longest:.0f} ms, those that "
+                "are simulated less ([what the suite does not know](../tools/bench/README.md)).",
                 "What the paper measured: see above.",
             )
         ),

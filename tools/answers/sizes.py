@@ -19,6 +19,7 @@ EVERY = (0,)  # versions of NCCL, the old ones too
 # What GPU-small-comm policies make of a block: a ring of NCCL with NCCL_NTHREADS=256, RCCL with RCCL_UNROLL_FACTOR=0.
 RING, UNROLL = "ring, simple, NCCL_NTHREADS=256", "unroll 1"
 MOST_BESIDE = 4
+USUAL = "2.28"  # of NCCL: what PyTorch 2.11 brings
 Counted = Callable[[tables.Answer], bool]
 
 
@@ -173,6 +174,27 @@ def _amd(gpus: list[Gpu]) -> str:
     return table(heads, rows)
 
 
+def _why(gpus: list[Gpu]) -> str:
+    """What each family comes to beside the usual version."""
+
+    def stops(binding: str) -> Counted:
+        return lambda answer: answer.control == "never together" and answer.binding == binding
+
+    columns: dict[str, Counted] = {
+        "room": room,
+        "quick entry": lambda answer: sooner(answer) and not room(answer),
+        "once more have ended": lambda answer: answer.control == "priority only",
+        "never: registers": stops("registers"),
+        "never: shared memory": stops("shared memory"),
+        "never: other": lambda answer: stops("warps or slots")(answer) or answer.after < 0,
+    }
+    rows = []
+    for gpu in gpus:
+        launch = next((one for one in gpu.launches if one.version == USUAL), gpu.launches[0])
+        rows.append((gpu.name, *(gpu.cell(launch, counted) for counted in columns.values())))
+    return table(("GPU", *columns), rows)
+
+
 def _limits(gpus: list[Gpu]) -> str:
     rows = []
     for gpu in gpus:
@@ -296,6 +318,11 @@ def text(root: Path) -> str:
             "leaves no size at all, and registers, which no size changes, forbid most of the rest "
             "([Policies](../policies/README.md), and the same tables as comments in each policy there)."
         ),
+        paragraph(
+            f"What the families come to beside NCCL {USUAL} (PyTorch 2.11) and RCCL by hipExtLaunchKernel, as "
+            "shipped / small:"
+        ),
+        _why(gpus),
         paragraph(
             "The largest block of communication (bytes, static and dynamic) that some size leaves beside k blocks of a "
             "kernel that needs nothing else, and what a block of the library takes:"

@@ -141,7 +141,7 @@ def test_ranges_are_what_each_size_by_itself_has(library: Any, name: str) -> Non
         assert (following.resident, following.beside) != (one.resident, one.beside)
     for size in range(kernel.dynamic or 0, found[-1].maximum, 641):
         own = next(one for one in found if one.minimum <= size <= one.maximum)
-        assert sweep._fits(struct, kernel, block, size) == (own.resident, own.beside)
+        assert sweep.fits(struct, kernel, block, size) == (own.resident, own.beside)
     # What the planner calls room is where nothing has to end first.
     rooms = {(one.minimum, one.maximum) for one in tables.answer(struct, kernel, block).rooms}
     assert rooms == {(one.minimum, one.maximum) for one in found if one.first == 0}

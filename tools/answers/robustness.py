@@ -75,7 +75,7 @@ def _simulated(data: Sequence[Row]) -> list[str]:
         for (policy, rule), found in groups(data, kind).items():
             first = max(row.first for row in found)
             lines.append((f"`{policy}`", rule, *spread(found).cells, percent(first)))
-        heads = ("policy", "rule", "best", "median", "worst", f"over {LIMIT_PERCENT:g} %", "first steps, worst")
+        heads = ("policy", "rule", "best", "median", "worst", f"lose over {LIMIT_PERCENT:g} %", "first steps, worst")
         parts += [f"### {title}", paragraph(ABOUT[kind]), table(heads, lines, left=2)]
     return parts
 
@@ -162,7 +162,7 @@ def _measured(root: Path) -> list[str]:
             runs = listed(sorted({str(step.run) for step in chosen}))
             what = arms.get(arm, "nothing changed: odd rounds against even ones")
             lines.append((arm, what, runs, *Spread((step.change, step.case) for step in chosen).cells))
-    heads = ("arm", "what runs", "runs", "best", "median", "worst", f"over {LIMIT_PERCENT:g} %")
+    heads = ("arm", "what runs", "runs", "best", "median", "worst", f"lose over {LIMIT_PERCENT:g} %")
     least, most, *_ = measured.range_of_steps(root)
     kinds = listed(sorted({step.case.split()[0] for step in found}))
     return [

@@ -294,7 +294,7 @@ def text(root: Path) -> str:
         "## Summary",
         paragraph(
             "How many families of computation kernels have **room**: communication fits beside all blocks that "
-            "stay, at once. Before the stroke: NCCL as shipped (ring, 544 threads); behind it: `GPU-small-comm`, a "
+            "stay, at once. Before the slash: NCCL as shipped (ring, 544 threads); behind it: `GPU-small-comm`, a "
             "ring of 288 threads. A dash: that version holds no kernel for the GPU."
         ),
         _matrix(nvidia, room),

@@ -58,11 +58,11 @@ def ranges(key: str, kernel: tables.Kernel, communication: tables.Kernel) -> lis
     at, most = kernel.dynamic or 0, int(struct.shared_optin) - kernel.static
     found = []
     while at <= most:
-        here = _fits(struct, kernel, communication, at)
+        here = fits(struct, kernel, communication, at)
         end, beyond = at, most + 1  # what fits never grows with the size: the last size with the same answer
         while beyond - end > 1:
             middle = (end + beyond) // 2
-            if _fits(struct, kernel, communication, middle) == here:
+            if fits(struct, kernel, communication, middle) == here:
                 end = middle
             else:
                 beyond = middle
@@ -82,7 +82,8 @@ def size_for_blocks(key: str, kernel: tables.Kernel, blocks: int) -> int:
     return int(_native.library().overlap_size_for_blocks(struct, launch, blocks))
 
 
-def _fits(struct: Any, kernel: tables.Kernel, communication: tables.Kernel, dynamic: int) -> tuple[int, int]:
+def fits(struct: Any, kernel: tables.Kernel, communication: tables.Kernel, dynamic: int) -> tuple[int, int]:
+    """Blocks of the kernel with so many dynamic bytes: resident, and at most beside one of communication."""
     lib = _native.library()
     own, other = _footprint(kernel, dynamic), _footprint(communication, communication.dynamic or 0)
     return int(lib.overlap_occupancy_of(struct, own).blocks), int(lib.overlap_blocks_beside(struct, own, other))
@@ -110,7 +111,7 @@ class Pair:
     def blocks(self) -> tuple[tables.Kernel, tables.Kernel]:
         """The kernel, and the block of communication."""
         block = kernels.collective(self.collective, gpu(self.gpu))
-        if self.small:
+        if self.small:  # NCCL_NTHREADS=256, which is what a ring has over PCIe
             block = dataclasses.replace(block, threads=kernels.RING_PCIE)
         return _plain(self.kernel), _plain(block)
 

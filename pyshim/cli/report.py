@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pyshim.report.collect import Collected
 
 HEADS = ("process", "rank", "program", "policy", "launches", "shaped", "comm", "raised", "refused")
+RULES = ("rule", "shape", "launches", "shaped", "in window", "refused", "outcome")
+KERNELS = ("kernel", "launches", "shaped", "in window", "raised", "refused", "mostly")
 _FAR = 6
 _FINDINGS = 10
 EPILOG = (
@@ -40,6 +42,7 @@ def _run(options: argparse.Namespace) -> int:
     from pyshim.cli import ui
     from pyshim.report.collect import collect
     from pyshim.report.findings import findings, remarks, skipped
+    from pyshim.report.many import FEW
     from pyshim.report.summary import as_json
 
     if options.launches:
@@ -51,7 +54,9 @@ def _run(options: argparse.Namespace) -> int:
         raise OverlapError(*_nothing(collected))
     found = findings(collected)
     if options.json:
-        ui.answer(json.dumps(as_json(collected, found, remarks(collected)), indent=2))
+        # Thousands of processes are for a program to read, and take a second less to write so.
+        indent = 2 if len(collected.pages) <= FEW else None
+        ui.answer(json.dumps(as_json(collected, found, remarks(collected)), indent=indent))
         for sentence in skipped(collected):
             ui.say(f"warning: {sentence}")
     else:
@@ -126,6 +131,13 @@ def _show(collected: Collected, found: list[str], about: list[str]) -> None:
         ui.table(("launches", "share", "reason", "meaning"), reasons, left=(2, 3))
         ui.show()
         ui.table(("launches", "way in"), text.ways(collected), left=(1,))
+    for heads, rows, left in (
+        (RULES, text.rules(collected), (0, 1, 6)),
+        (KERNELS, text.by_kernel(collected), (0, 6)),
+    ):
+        if rows:
+            ui.show()
+            ui.table(heads, rows, left=left)
     for sentence in about:
         ui.say(f"note: {sentence}")
     shown = found if len(collected.pages) <= many.FEW else found[:_FINDINGS]

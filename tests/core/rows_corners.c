@@ -8,6 +8,7 @@
 
 static struct overlap_page page;
 static struct overlap_totals totals;
+static const char *library = "libx.so";
 
 static uint32_t claim(const char *kernel, uint32_t dynamic, uint32_t reason, enum overlap_row_kind kind) {
     const struct overlap_row facts = {.rule = 7,
@@ -16,7 +17,7 @@ static uint32_t claim(const char *kernel, uint32_t dynamic, uint32_t reason, enu
                                       .footprint = {.threads = 256, .registers = 32, .dynamic_shared = dynamic},
                                       .blocks = 99,
                                       .resident_blocks = 8};
-    return overlap_row_claim(&page, &facts, kernel, "libx.so", reason, kind);
+    return overlap_row_claim(&page, &facts, kernel, library, reason, kind);
 }
 
 static void print(uint32_t row) {
@@ -59,6 +60,8 @@ static void reasons(void) {
     print(overlap_row_of_reason(&page, bigger, OVERLAP_REASON_refused));
     print(overlap_row_of_reason(&page, OVERLAP_REASON_one_wave, OVERLAP_REASON_refused)); /* of no kernel */
     print(claim("k", 0, OVERLAP_REASON_refused, OVERLAP_ROW_SINGLE));                     /* found again */
+    library = "liby.so";
+    print(claim("k", 0, OVERLAP_REASON_shaped, OVERLAP_ROW_SINGLE));
 }
 
 static void full(void) {

@@ -37,7 +37,9 @@ def seen(lines: list[str]) -> list[Seen]:
     for line in lines:
         numbers, kernel, _, plain, _, library, last = line.split("'")
         row, head, reason, record = numbers.split()
-        found.append(Seen(int(row), int(head), reason, record == "record", kernel, plain, library, *map(int, last.split())))
+        found.append(
+            Seen(int(row), int(head), reason, record == "record", kernel, plain, library, *map(int, last.split()))
+        )
     return found
 
 
@@ -64,7 +66,10 @@ def test_reasons_by_place_in_the_group(corners: Callable[..., list[str]]) -> Non
     assert len({inside.row, single.row, bigger.row}) == 3, "another kind, another size: rows of their own"
     assert (bigger.asked, bigger.launched) == (16, 21)
     assert [row.reason for row in rows[6:8]] == ["communication"] * 2 and rows[7].head == rows[6].row
-    refused, from_group, of_bigger, of_none, found = rows[8:]
+    refused, from_group, of_bigger, of_none, found, elsewhere = rows[8:]
+    assert (elsewhere.library, elsewhere.kernel) == ("liby.so", "k") and elsewhere.row not in {
+        row.row for row in rows[:-1]
+    }
     assert refused == from_group == found and refused.reason == "refused"
     assert (refused.kernel, refused.library, refused.rule, refused.asked, refused.blocks) == ("k", "libx.so", 7, 0, 99)
     assert of_bigger.row != refused.row and of_bigger.asked == 16

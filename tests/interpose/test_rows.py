@@ -127,7 +127,9 @@ def test_a_refused_launch_has_a_row_of_the_same_kernel(preloaded: Runner, folder
 def test_a_number_beyond_the_hardware_is_the_nearest_that_it_has(
     priority: int, given: int, preloaded: Runner, folder: Path
 ) -> None:
-    done = preloaded(f"ptx={NCCL} stream=-2 launch={NCCL},16,256,0,1", f"communication: {{priority: {priority}}}", report=folder)
+    done = preloaded(
+        f"ptx={NCCL} stream=-2 launch={NCCL},16,256,0,1", f"communication: {{priority: {priority}}}", report=folder
+    )
     assert done.priorities == [given]
     assert [(row.raised, row.launches) for row in only(folder).rows] == [(True, 1)]
 
@@ -165,9 +167,11 @@ def test_a_child_counts_in_rows_of_its_own(preloaded: Runner, folder: Path) -> N
     assert [len(page.rules) for page in pages] == [1, 1]
 
 
-def test_the_time_of_communication(preloaded: Runner, folder: Path) -> None:
+@pytest.mark.parametrize("windows", [True, False], ids=["windows", "no windows"])
+def test_the_time_of_communication(windows: bool, preloaded: Runner, folder: Path) -> None:
+    """Without windows nobody is followed, and communication goes the quick way."""
     words = f"ptx={NCCL} lib=k repeat=900 launch={NCCL},16,256,0 repeat=50 launch=k,{BLOCKS},256,0"
-    preloaded(words, HIGHEST, report=folder)
+    preloaded(words, HIGHEST if windows else rule("{blocks_per_sm: 1}", more=HIGHEST), report=folder)
     page = only(folder)
     # 512 that stand for themselves; then every second one has written over one of those.
     numbers = [launches for launches, _ in page.cadence]

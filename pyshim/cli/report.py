@@ -31,10 +31,16 @@ EPILOG = (
 
 def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("report", help="what was done in a run", description=__doc__, epilog=EPILOG)
-    parser.add_argument("directory", metavar="DIR", nargs="+", help="what --report or OVERLAP_REPORT was given")
+    parser.add_argument("directory", metavar="DIR", nargs="*", help="what --report or OVERLAP_REPORT was given")
     parser.add_argument("--json", action="store_true", help="one object on stdout")
     parser.add_argument("--launches", action="store_true", help="with --json: what --trace kept, a line per launch")
     parser.add_argument("--check", action="store_true", help="exit status 1 where ranks differ or something was missed")
+    parser.add_argument(
+        "--compare",
+        metavar=("BEFORE", "AFTER"),
+        nargs=2,
+        help="two report folders: how fast communication follows communication in each, rank by rank",
+    )
     parser.set_defaults(run=_run)
 
 
@@ -45,6 +51,10 @@ def _run(options: argparse.Namespace) -> int:
     from pyshim.report.many import FEW
     from pyshim.report.summary import as_json
 
+    if options.compare:
+        return _compare(options)
+    if not options.directory:
+        raise OverlapError("which report? DIR is missing", "overlap report DIR", USAGE)
     if options.launches:
         return _launches(options)
     collected = collect(*options.directory)
@@ -62,6 +72,15 @@ def _run(options: argparse.Namespace) -> int:
     else:
         _show(collected, found, remarks(collected))
     return FINDINGS if options.check and found else 0
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from pyshim.cli.compare import compare
+
+    if options.directory or options.launches or options.check:
+        raise OverlapError("--compare stands alone, or with --json", "overlap report --compare BEFORE AFTER", USAGE)
+    before, after = options.compare
+    return compare(before, after, as_json=options.json)
 
 
 def _nothing(collected: Collected) -> tuple[str, str]:

@@ -66,10 +66,9 @@ def test_tables_on_the_screen(ran, overlap):
             ["rule mine:7 (make_room) never matched"],
         ),
         (
-            'when: always\ncompute: [{match: {kernel: "gemm"}, shape: {dynamic_shared_memory: 230KiB}}]\n',
+            'when: always\ncompute: [{match: {kernel: "gemm"}, shape: {blocks_per_sm: 1}, keep_at_least: 90%}]\n',
             [
-                "rule mine:5 (dynamic_shared_memory: 230KiB) matched 20 launches and never acted, 20 times by "
-                "no_room_shared_memory: no dynamic size that"
+                "rule mine:5 (blocks_per_sm: 1) matched 20 launches and never acted, 20 times by below_keep: too few blocks"
             ],
         ),
         (

@@ -1,4 +1,4 @@
-"""Say what would be done with a computation kernel beside communication, with which number, and why. No GPU is needed."""
+"""Says what would be done with a computation kernel beside communication, with which number, and why, without a GPU."""
 
 from __future__ import annotations
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pyshim.report.collect import Collected
 
 HEADS = ("process", "rank", "program", "policy", "launches", "shaped", "comm", "raised", "refused")
+RULES = ("rule", "shape", "launches", "shaped", "in window", "refused", "outcome")
+KERNELS = ("kernel", "launches", "shaped", "in window", "raised", "refused", "mostly")
 _FAR = 6
 _FINDINGS = 10
 EPILOG = (
@@ -29,10 +31,16 @@ EPILOG = (
 
 def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("report", help="what was done in a run", description=__doc__, epilog=EPILOG)
-    parser.add_argument("directory", metavar="DIR", nargs="+", help="what --report or OVERLAP_REPORT was given")
+    parser.add_argument("directory", metavar="DIR", nargs="*", help="what --report or OVERLAP_REPORT was given")
     parser.add_argument("--json", action="store_true", help="one object on stdout")
     parser.add_argument("--launches", action="store_true", help="with --json: what --trace kept, a line per launch")
     parser.add_argument("--check", action="store_true", help="exit status 1 where ranks differ or something was missed")
+    parser.add_argument(
+        "--compare",
+        metavar=("BEFORE", "AFTER"),
+        nargs=2,
+        help="two report folders: how fast communication follows communication in each, rank by rank",
+    )
     parser.set_defaults(run=_run)
 
 
@@ -40,8 +48,13 @@ def _run(options: argparse.Namespace) -> int:
     from pyshim.cli import ui
     from pyshim.report.collect import collect
     from pyshim.report.findings import findings, remarks, skipped
+    from pyshim.report.many import FEW
     from pyshim.report.summary import as_json
 
+    if options.compare:
+        return _compare(options)
+    if not options.directory:
+        raise OverlapError("which report? DIR is missing", "overlap report DIR", USAGE)
     if options.launches:
         return _launches(options)
     collected = collect(*options.directory)
@@ -51,12 +64,23 @@ def _run(options: argparse.Namespace) -> int:
         raise OverlapError(*_nothing(collected))
     found = findings(collected)
     if options.json:
-        ui.answer(json.dumps(as_json(collected, found, remarks(collected)), indent=2))
+        # Thousands of processes are for a program to read, and take a second less to write so.
+        indent = 2 if len(collected.pages) <= FEW else None
+        ui.answer(json.dumps(as_json(collected, found, remarks(collected)), indent=indent))
         for sentence in skipped(collected):
             ui.say(f"warning: {sentence}")
     else:
         _show(collected, found, remarks(collected))
     return FINDINGS if options.check and found else 0
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from pyshim.cli.compare import compare
+
+    if options.directory or options.launches or options.check:
+        raise OverlapError("--compare stands alone, or with --json", "overlap report --compare BEFORE AFTER", USAGE)
+    before, after = options.compare
+    return compare(before, after, as_json=options.json)
 
 
 def _nothing(collected: Collected) -> tuple[str, str]:
@@ -126,6 +150,13 @@ def _show(collected: Collected, found: list[str], about: list[str]) -> None:
         ui.table(("launches", "share", "reason", "meaning"), reasons, left=(2, 3))
         ui.show()
         ui.table(("launches", "way in"), text.ways(collected), left=(1,))
+    for heads, rows, left in (
+        (RULES, text.rules(collected), (0, 1, 6)),
+        (KERNELS, text.by_kernel(collected), (0, 6)),
+    ):
+        if rows:
+            ui.show()
+            ui.table(heads, rows, left=left)
     for sentence in about:
         ui.say(f"note: {sentence}")
     shown = found if len(collected.pages) <= many.FEW else found[:_FINDINGS]

@@ -9,7 +9,6 @@ from typing import Any
 from pyshim import _native
 from pyshim.explain import shape
 from pyshim.policy import gpus, library, places
-from pyshim.policy.kernels import FUSED
 from pyshim.policy.model import UNLIMITED, Match, Policy, Range, Rule
 from pyshim.policy.table import compile_table, guarded
 
@@ -52,7 +51,8 @@ class Compiled:
     def written(self, index: int) -> dict[str, object]:
         """More of the rule, as its file says it."""
         rule = self._written[index]
-        return {"when_dispatch": rule.when_dispatch, "place": place(rule), "match": match_words(rule.match)}
+        match = "kernels that compute and communicate at once" if rule.guard else match_words(rule.match)
+        return {"when_dispatch": rule.when_dispatch, "place": place(rule), "match": match}
 
     def behind(self, policy: int, rule: int) -> bytearray | None:
         """The table without the rules of a policy up to this one; None where it is the last."""
@@ -103,8 +103,6 @@ def place(rule: Rule) -> str | None:
 
 def match_words(match: Match) -> str:
     """What a rule matches, as its file would say it."""
-    if match.kernels == FUSED:
-        return "kernels that compute and communicate at once"
     words = [_listed("kernel", (*match.sets, *match.kernels)), _listed("library", match.libraries)]
     for name in ("blocks", "threads", "registers", "resident_blocks"):
         words.append(_compared(name, getattr(match, name), 1))

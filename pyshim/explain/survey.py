@@ -76,7 +76,6 @@ class Survey:
     pattern: str | None = None  # that the kernels were asked for by
     other_images: list[str] = field(default_factory=list)  # architectures that no GPU known by name runs
 
-
     def only(self) -> tuple[dict[str, object], str] | None:
         """Where one kernel on one GPU is left, the request about it, and what is said beside the other blocks of
         communication."""
@@ -126,7 +125,9 @@ def survey(question: Question, explainer: Explainer) -> Survey:
             raise OverlapError(f"no kernel in it is called like {question.pattern}", hint, USAGE)
     communication = None
     if question.comm_file is not None:
-        communication, _ = binaries.kernels_of([Path(question.comm_file)], [gpu for gpu, own in runnable.items() if own])
+        communication, _ = binaries.kernels_of(
+            [Path(question.comm_file)], [gpu for gpu, own in runnable.items() if own]
+        )
     asked = _Asked(explainer, values)
     for gpu, own in runnable.items():
         for block in _blocks(gpu, question, values, communication, explainer) if own else ():

@@ -75,12 +75,7 @@ def screen(found: Sweep, answer: Mapping[str, Any], columns: int, is_ascii: bool
     if not found.steps:
         yield Prose(f"{answer['reason']}: {answer['help']}")
         return
-    numbers = {who: answer[who] for who in ("computation", "communication")}
-    said = [
-        f"{who}: {block['threads']:,} threads of {block['registers']} registers, {block['static_smem']:,} bytes static, "
-        f"{block['dynamic_smem']:,} dynamic"
-        for who, block in numbers.items()
-    ]
+    said = [_block(who, answer[who]) for who in ("computation", "communication")]
     yield Prose(f"{answer['kernel'] or 'one kernel'} on {answer['gpu']} by dynamic shared memory; {'; '.join(said)}")
     yield Line("")
     yield table(found)
@@ -90,6 +85,11 @@ def screen(found: Sweep, answer: Mapping[str, Any], columns: int, is_ascii: bool
     size = answer["dynamic_shared_memory"]
     chosen = decided(answer["control"], size, found.asked) if size != found.asked else answer["control"]
     yield Prose(f"{chosen} ({answer['reason']})", "decision")
+
+
+def _block(who: str, block: Mapping[str, int]) -> str:
+    threads, static, dynamic = (f"{block[name]:,}" for name in ("threads", "static_smem", "dynamic_smem"))
+    return f"{who}: {threads} threads of {block['registers']} registers, {static} bytes static, {dynamic} dynamic"
 
 
 def table(found: Sweep) -> Table:

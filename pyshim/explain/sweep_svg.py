@@ -35,7 +35,9 @@ def svg(found: Sweep, title: str) -> str:
     ]
     for step in found.steps:
         left, right, top = x(step.minimum), x(step.maximum + 1 if step is not found.steps[-1] else high), y(step.blocks)
-        said = f"{step.minimum:,} to {step.maximum:,} bytes: {step.blocks} blocks; communication {_MEANING[_kind(step)]}"
+        said = (
+            f"{step.minimum:,} to {step.maximum:,} bytes: {step.blocks} blocks; communication {_MEANING[_kind(step)]}"
+        )
         parts.append(
             f'<rect x="{left}" y="{top}" width="{max(0.5, round(right - left, 1))}" height="{round(y(0) - top, 1)}" '
             f'fill="{_COLOURS[_kind(step)]}"><title>{escape(said)}</title></rect>'
@@ -54,7 +56,9 @@ def svg(found: Sweep, title: str) -> str:
         at = x(found.chosen)
         parts.append(f'<line x1="{at}" x2="{at}" y1="{_TOP}" y2="{y(0)}" stroke="black" stroke-dasharray="4 3"/>')
         anchor = "end" if at > _WIDTH / 2 else "start"
-        parts.append(_text(at + (-6 if anchor == "end" else 6), _TOP + 12, f"{found.control}: {found.chosen:,}", anchor))
+        parts.append(
+            _text(at + (-6 if anchor == "end" else 6), _TOP + 12, f"{found.control}: {found.chosen:,}", anchor)
+        )
     return "\n".join([*parts, "</svg>\n"])
 
 

@@ -97,9 +97,7 @@ def _span(windows: Mapping[int, Mapping[str, int]], blocks: int) -> str:
     return f"{window['minimum']:,} to {window['maximum']:,}" if window else "-"
 
 
-def _verdict(
-    explainer: Explainer, values: Mapping[str, Any], found: Mapping[str, Any], more: str
-) -> Iterator[Part]:
+def _verdict(explainer: Explainer, values: Mapping[str, Any], found: Mapping[str, Any], more: str) -> Iterator[Part]:
     """What is done, why, by which rule, what it costs, and what would change it."""
     yield Prose(_decision(values, found), "decision")
     yield Prose(f"{found['reason']}: {explainer.sentence(found['reason'])}", "because")
@@ -182,7 +180,9 @@ def _helps(found: Mapping[str, Any]) -> Iterator[Part]:
         yield Prose(f"{change['setting']}{ranks}: {change['does']}", "would help" if first else " ")
     if more:
         yield Prose(f"... and {more} more (--json lists all)", _once("", 1))
-    refused = found["reason"] in ("priority", "below_keep", "capped_without_room") or found["reason"].startswith("no_room_")
+    refused = found["reason"] in ("priority", "below_keep", "capped_without_room") or found["reason"].startswith(
+        "no_room_"
+    )
     if refused and not shown:
         yield Prose("no setting that is known, and no smaller block", "would help")
 

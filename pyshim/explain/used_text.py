@@ -14,7 +14,7 @@ _MOST = 18  # rows
 _MEANING = {
     BESIDE: "communication fits beside it as it is, at once or as soon as one block has ended",
     WINDOW: "it gains a window: with more dynamic shared memory, as the rule asks, communication fits",
-    LATER: "no size that the rule allows does it; communication gets in once blocks have ended, sooner where its priority is raised",
+    LATER: "no size that the rule allows does it; communication gets in once blocks have ended, by priority sooner",
     NEVER: "never meets communication: nothing that the rule may do helps",
     LEFT: "the rule leaves it alone, or something forbids to shape it",
     UNKNOWN: "what it takes is not known",

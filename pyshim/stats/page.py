@@ -9,7 +9,7 @@ from typing import Any
 
 from pyshim import _native
 from pyshim.stats.file import Unreadable, read, text
-from pyshim.stats.rows import Row, Rule, cadence, rows, rules
+from pyshim.stats.rows import Places, Row, Rule, cadence, rows, rules
 
 _VALID = 2  # overlap_device.state
 
@@ -134,7 +134,8 @@ def _page(page: Any, library: Any) -> Page:
     if sum(by_way) != sum(by_reason):
         raise Unreadable("damaged: its counts do not add up")
     devices = {place: _device(device) for place, device in enumerate(page.devices) if device.state == _VALID}
-    its_rules, places = rules(page, {place: device.policy or "" for place, device in devices.items()})
+    its_rules, rule_places = rules(page, {place: device.policy or "" for place, device in devices.items()})
+    places = Places({place: index for index, place in enumerate(devices)}, rule_places)
     return Page(
         pid=page.pid,
         parent=page.parent,
@@ -169,6 +170,14 @@ def _page(page: Any, library: Any) -> Page:
         rules=its_rules,
         cadence=cadence(page),
     )
+
+
+@functools.cache
+def sentences() -> dict[str, str]:
+    """What a user reads of every reason."""
+    library = _native.library()
+    known = enumerate(names(library.overlap_reason_name))
+    return {name: _native.text(library.overlap_reason_sentence(index)) for index, name in known}
 
 
 def names(name: Callable[[int], Any]) -> list[str]:

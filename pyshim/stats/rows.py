@@ -1,7 +1,8 @@
-"""What a page says besides its sums: launches by kernel and decision, the rules, the times of communication launches."""
+"""What a page says besides its sums: launches by kernel and decision, rules, the times of communication launches."""
 
 from __future__ import annotations
 
+import struct
 from typing import Any, NamedTuple
 
 from pyshim import _native
@@ -23,7 +24,7 @@ class Row(NamedTuple):
     inside: bool | None  # in a window; None: not asked
     raised: bool  # communication: with another priority than its stream's
     launches: int
-    device: int | None  # index of one of Page.devices; None: not there
+    device: int | None  # index into Page.devices; None: not there
     threads: int
     registers: int
     static_shared_memory: int
@@ -40,6 +41,7 @@ class Rule(NamedTuple):
     when: str  # overlapping | always
     when_dispatch: str  # hold | backfill; unknown: under any
     dispatch: str  # what the policy says of its GPUs
+    guard: bool = False  # nobody wrote it: it spares what only looks like the kernels of the rule of this line
 
     @property
     def inert(self) -> bool:
@@ -47,22 +49,26 @@ class Rule(NamedTuple):
         return self.when_dispatch not in ("unknown", self.dispatch)
 
 
-def rows(page: Any, totals: Any, reasons: list[str], rules: dict[int, int]) -> tuple[Row, ...]:
-    """rules: from the index in the table to that in Page.rules."""
+class Places(NamedTuple):
+    """Where in a Page is what a row names by number."""
+
+    devices: dict[int, int]
+    rules: dict[int, int]
+
+
+def rows(page: Any, totals: Any, reasons: list[str], places: Places) -> tuple[Row, ...]:
     counts = list(totals.rows)
-    # Which kernels were launched before is known to nobody: their rows keep those launches as not_overlapping, and only the
-    # two bare reasons' cells say how many there are, one of them by a number below zero. Together they are what was launched
-    # under the bare reason.
+    # Which kernels were launched before is known to nobody: their rows keep those launches as not_overlapping, and only
+    # the two bare reasons' cells say how many there are, one of them by a number below zero. Together they are what was
+    # launched under the bare reason.
     if "launched_before" in reasons:
         outside, before = reasons.index("not_overlapping"), reasons.index("launched_before")
         counts[outside] = (counts[outside] + counts[before]) % _CELLS
         counts[before] = 0
-    return tuple(
-        _row(page, totals, index, count, reasons, rules) for index, count in enumerate(counts) if count
-    )
+    return tuple(_row(page, totals, index, count, reasons, places) for index, count in enumerate(counts) if count)
 
 
-def _row(page: Any, totals: Any, index: int, launches: int, reasons: list[str], rules: dict[int, int]) -> Row:
+def _row(page: Any, totals: Any, index: int, launches: int, reasons: list[str], places: Places) -> Row:
     library = _native.library()
     head = totals.row_heads[index]
     record, step = page.rows[head], index - head
@@ -76,12 +82,12 @@ def _row(page: Any, totals: Any, index: int, launches: int, reasons: list[str], 
         plain=text(record.plain) if known else "",
         library=text(record.library) if known else "",
         reason=reasons[number] if number < len(reasons) else f"reason_{number}",
-        rule=rules.get(record.rule) if known else None,
+        rule=places.rules.get(record.rule) if known else None,
         windowed=windowed,
         inside=step == 0 if windowed else None,
         raised=kind == library.OVERLAP_ROW_RAISED and step == 1,
         launches=launches,
-        device=record.device if known and record.device < library.OVERLAP_DEVICES else None,
+        device=places.devices.get(record.device) if known else None,
         threads=record.footprint.threads,
         registers=record.footprint.registers,
         static_shared_memory=record.footprint.static_shared,
@@ -93,14 +99,15 @@ def _row(page: Any, totals: Any, index: int, launches: int, reasons: list[str], 
 
 
 def rules(page: Any, policies: dict[int, str]) -> tuple[tuple[Rule, ...], dict[int, int]]:
-    """Those of the policies, in the order of the table; and from the index there to that in them. policies: by the place of
-    a device in the page."""
+    """Those of the policies, in the order of the table; and from the index there to that in them. policies: by the
+    place of a device in the page."""
     found: list[Rule] = []
     places: dict[int, int] = {}
-    for index, record in enumerate(page.rules):
-        if record.state == _VALID:
+    # A folder may hold thousands of pages: cffi is asked for what is there, not for every one that may be.
+    for index, (state, *_) in enumerate(struct.iter_unpack("<10I", _native.ffi.buffer(page.rules))):
+        if state == _VALID:
             places[index] = len(found)
-            found.append(_rule(record, policies))
+            found.append(_rule(page.rules[index], policies))
     return tuple(found), places
 
 
@@ -126,6 +133,7 @@ def _rule(record: Any, policies: dict[int, str]) -> Rule:
         when="always" if record.when == library.OVERLAP_WHEN_ALWAYS else "overlapping",
         when_dispatch=dispatch.get(record.when_dispatch, "unknown"),
         dispatch=dispatch.get(record.dispatch, "unknown"),
+        guard=bool(record.guard),
     )
 
 
@@ -134,12 +142,13 @@ def _size(size: int) -> str:
 
 
 def cadence(page: Any) -> tuple[tuple[int, int], ...]:
-    """(communication launches so far, nanoseconds of the host's monotonic clock), the oldest first. What a thread was just
-    writing is left out, and so is what threads have taken in another order than it was numbered."""
+    """(communication launches so far, nanoseconds of the host's monotonic clock), the oldest first. What a thread was
+    just writing is left out, and so is what threads have taken in another order than it was numbered."""
+    samples = struct.iter_unpack("<3Q", _native.ffi.buffer(page.cadence.samples))
     whole = sorted(
-        (sample.launches, sample.nanoseconds)
-        for sample in page.cadence.samples
-        if sample.launches and sample.launches ^ sample.nanoseconds == sample.check
+        (launches, nanoseconds)
+        for launches, nanoseconds, check in samples
+        if launches and launches ^ nanoseconds == check
     )
     kept: list[tuple[int, int]] = []
     for launches, nanoseconds in whole:

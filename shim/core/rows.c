@@ -127,7 +127,7 @@ uint32_t overlap_row_of_reason(struct overlap_page *page, uint32_t row, uint32_t
     bool claimed;
     if (row < OVERLAP_REASONS || __atomic_load_n(&from->state, __ATOMIC_ACQUIRE) != 2)
         return reason;
-    const uint64_t key = key_of(from->key >> HASH_SHIFT, reason, OVERLAP_ROW_SINGLE);
+    const uint64_t key = key_of(__atomic_load_n(&from->key, __ATOMIC_RELAXED) >> HASH_SHIFT, reason, OVERLAP_ROW_SINGLE);
     const uint32_t other = find(page, key, OVERLAP_ROWS - FOR_ANY, &claimed);
     if (other == FULL)
         return reason;

@@ -82,7 +82,9 @@ def test_each_answer_is_that_of_a_single_request(overlap, library, trace):
         footprint = {"threads": "threads", "registers": "registers", "static_smem": "static_shared_memory"}
         request = {name: kernel[key] for name, key in footprint.items()}
         request |= {"gpu": "h200", "blocks": kernel["grid"], "dynamic_smem": kernel["asked"]}
-        lines.append({**request, **{name: found["communication"][name] for name in found["communication"] if name != "name"}})
+        lines.append(
+            {**request, **{name: found["communication"][name] for name in found["communication"] if name != "name"}}
+        )
     done = overlap("explain", "--stdin", "--json", input="".join(json.dumps(line) + "\n" for line in lines))
     assert len(lines) == 4
     for kernel, line in zip(found["kernels"], done.stdout.splitlines()):
@@ -93,7 +95,11 @@ def test_each_answer_is_that_of_a_single_request(overlap, library, trace):
 
 def test_options_stand_over_what_the_trace_says(overlap, library, trace):
     other = answer(overlap, "--from", trace, "--gpu", "a100", "--comm-threads", 64, "--comm-registers", 32)
-    assert (other["gpu"], other["communication"]["name"], other["communication"]["comm_threads"]) == ("a100", "as told", 64)
+    assert (other["gpu"], other["communication"]["name"], other["communication"]["comm_threads"]) == (
+        "a100",
+        "as told",
+        64,
+    )
     assert answer(overlap, "--from", trace, "--kernel", "*elementwise_kernel")["totals"]["later"]["share"] == 1
     amd = answer(overlap, "--from", trace, "--gpu", "mi250x")
     assert amd["communication"]["name"].startswith("RCCL"), "another library communicates there"

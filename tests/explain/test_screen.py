@@ -63,7 +63,9 @@ def test_a_rule_is_told_by_file_and_line_and_what_it_matches(whole: Whole, tmp_p
 
 def test_a_rule_that_is_inherited_is_told_by_the_file_that_has_it(whole: Whole, tmp_path: Path) -> None:
     base = mine(tmp_path)
-    own = mine(tmp_path, "policy: 1\nname: own\nextends: mine\ncompute:\n  - {match: {kernel: y}, shape: leave}\n", "own")
+    own = mine(
+        tmp_path, "policy: 1\nname: own\nextends: mine\ncompute:\n  - {match: {kernel: y}, shape: leave}\n", "own"
+    )
     assert whole(policy=own, kernel="y")["rule"]["place"] == f"{own}:5"
     found = whole(policy=own, kernel="gemm")
     assert found["rule"]["place"] == f"{base}:5"

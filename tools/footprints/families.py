@@ -98,7 +98,14 @@ def computation(cublaslt: Path, nccl: Path) -> Iterator[str]:
     """The table of families: a row for each and GPU."""
     found = []
     for threads, _ in BLOCKS:
-        block = ("--comm-kernel", "ncclDevKernel_*", "--comm-threads", str(threads), "--comm-dynamic-smem", str(DYNAMIC))
+        block = (
+            "--comm-kernel",
+            "ncclDevKernel_*",
+            "--comm-threads",
+            str(threads),
+            "--comm-dynamic-smem",
+            str(DYNAMIC),
+        )
         answer = explain("--from", str(cublaslt), "--comm-from", str(nccl), *block)
         found.append({group["gpu"]: counted(group["answers"]) for group in answer["groups"]})
     yield f"| GPU | family | kernels | no bound | {' | '.join(words for _, words in BLOCKS)} |"
@@ -126,7 +133,9 @@ def communication(nccl: Path) -> Iterator[str]:
                 own.append(answer)
     yield "| image | family | kernels | registers of a thread | static shared memory |"
     yield "|---|---|---:|---:|---:|"
-    for (image, family), own in sorted(groups.items(), key=lambda item: (int(item[0][0].split("_")[1][:2]), item[0][1])):
+    for (image, family), own in sorted(
+        groups.items(), key=lambda item: (int(item[0][0].split("_")[1][:2]), item[0][1])
+    ):
         spans = [_span([answer[name] for answer in own]) for name in ("registers", "static_shared_memory")]
         kernels = len({answer["kernel"] for answer in own})
         yield f"| {image} | {family} | {kernels:,} | {spans[0]} | {spans[1]} |"
@@ -144,14 +153,14 @@ def document(wheels: Sequence[Path]) -> str:
         own, others = "\n".join(computation(cublaslt, nccl)), "\n".join(communication(nccl))
     nvjet = next(fact["source"] for fact in CUBLASLT.not_in_the_binary if fact["family"] == "nvjet")
     paragraphs = (
-        f"Written by `tools/footprints/families.py` out of {cublas} and {package} (PyPI), by `overlap explain --from LIBRARY "
-        "--json`; nothing was run on a GPU. Registers, static shared memory and launch bounds are what the binaries say. "
-        "Kernels without a launch bound are counted, and not planned.",
-        "A cell is **can share + too few**: kernels beside which a block of NCCL fits, as they are or at a size that keeps "
-        "at least half of their own blocks; and kernels for which a size exists, but keeps less than half. Beside all others "
-        "no size does it. A launch is taken to ask for **no dynamic shared memory** by itself, which no binary "
-        "says: GEMMs ask for much, so these are upper bounds. The policies `h100-small-comm` and so on set the second "
-        "column of sizes on all ranks (`--all-ranks`).",
+        f"Written by `tools/footprints/families.py` out of {cublas} and {package} (PyPI), by `overlap explain --from "
+        "LIBRARY --json`; nothing was run on a GPU. Registers, static shared memory and launch bounds are what the "
+        "binaries say. Kernels without a launch bound are counted, and not planned.",
+        "A cell is **can share + too few**: kernels beside which a block of NCCL fits, as they are or at a size that "
+        "keeps at least half of their own blocks; and kernels for which a size exists, but keeps less than half. Beside "
+        "all others no size does it. A launch is taken to ask for **no dynamic shared memory** by itself, which no "
+        "binary says: GEMMs ask for much, so these are upper bounds. The policies `h100-small-comm` and so on set the "
+        "second column of sizes on all ranks (`--all-ranks`).",
         f"nvjet, cuBLASLt's newest GEMMs, is not here: {nvjet}.",
     )
     prose = "\n\n".join(textwrap.fill(paragraph, WIDTH, break_on_hyphens=False) for paragraph in paragraphs)

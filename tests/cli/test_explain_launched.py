@@ -26,7 +26,8 @@ ONE_RANK = "void oneRankReduce<FuncSum<float>>(void*)"
 LAUNCHED = [
     *step(0, [2000.0, 3000.0], [(10.0, 500.0)]),  # one wave
     *(K(ADD, 10_000 + 100 * at, 50.0, registers=32, static=0, dynamic=0, grid=(20000, 1, 1)) for at in range(60)),
-    *(K(FLASH, 20_000 + 100 * at, 100.0, registers=255, static=0, dynamic=65536, grid=(2000, 1, 1)) for at in range(10)),
+    *(K(FLASH, 20_000 + 100 * at, 100.0, registers=255, static=0, dynamic=65536, grid=(2000, 1, 1))
+      for at in range(10)),
     *(K(SMALL, 30_000 + 100 * at, 10.0, block=(32, 1, 1), registers=16, static=0, dynamic=100_000, grid=(9000, 1, 1))
       for at in range(300)),
     K(ONE_RANK, 90_000, 10.0, block=(1024, 1, 1), registers=64, static=0, dynamic=200_000),

@@ -1,4 +1,4 @@
-"""What one screen says besides the answer: where rules stand, what they shadow, what would do better, what else is known."""
+"""What one screen says besides the answer: where rules stand, what they shadow, and what would do better."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ def test_every_change_does_what_it_says(
             if said:
                 numbers = (new["dynamic_shared_memory"], new["blocks"], new["native_blocks"])
                 assert numbers == tuple(int(part.replace(",", "")) for part in said.groups()[1:]), (asked, change)
-                assert new["control"] in ("cap" if said[1] == "room" else said[1],)
+                assert (new["control"], new["reason"]) == ("cap" if said[1] == "room" else said[1], "shaped")
             elif "as launched" in change["does"]:
                 assert new["control"] == "room_already", (asked, change)
             elif "one block has ended" in change["does"]:

@@ -159,8 +159,8 @@ def document(wheels: Sequence[Path]) -> str:
         "A cell is **can share + too few**: kernels beside which a block of NCCL fits, as they are or at a size that "
         "keeps at least half of their own blocks; and kernels for which a size exists, but keeps less than half. "
         "Beside all others no size does it. A launch is taken to ask for **no dynamic shared memory** by itself, which "
-        "no binary says: GEMMs ask for much, so these are upper bounds. The policies `h100-small-comm` and so on set the "
-        "second column of sizes on all ranks (`--all-ranks`).",
+        "no binary says: GEMMs ask for much, so these are upper bounds. The policies `h100-small-comm` and so on set "
+        "the second column of sizes on all ranks (`--all-ranks`).",
         f"nvjet, cuBLASLt's newest GEMMs, is not here: {nvjet}.",
     )
     prose = "\n\n".join(textwrap.fill(paragraph, WIDTH, break_on_hyphens=False) for paragraph in paragraphs)

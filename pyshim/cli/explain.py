@@ -186,7 +186,11 @@ def _launched(options: argparse.Namespace, asked: dict[str, object], explainer: 
             hint = "ask about one kernel in numbers" if name == "sweep" else "its own communication kernels count"
             raise OverlapError(f"--{name.replace('_', '-')} goes without {option}", hint, USAGE)
     pattern = asked.pop("kernel", None)
-    launched = of_run(options.report) if options.report else of_traces(options.files)
+    try:
+        launched = of_run(options.report) if options.report else of_traces(options.files)
+    except OverlapError as error:
+        error.status = USAGE  # what was named is no run or no trace
+        raise
     use = judge(launched, asked, None if pattern is None else str(pattern), explainer)
     if options.json:
         ui.answer(json.dumps(as_json(use), indent=2))

@@ -3,7 +3,7 @@ NCCL or RCCL whose sizes are known."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -97,14 +97,19 @@ def _named(found: Iterable[Collective], source: str = "") -> list[Block]:
 
 def as_set(block: Block, gpu: KnownGpu, values: Mapping[str, Any], explainer: Explainer) -> Block:
     """With those of the policy's settings for all ranks that make blocks of its library smaller."""
-    library, index, device = _native.library(), 0, explainer.gpus[gpu.key]
-    settings = explainer.settings_of(values["policy"], device) if "policy" in values else {}
+    settings = explainer.settings_of(values["policy"], explainer.gpus[gpu.key]) if "policy" in values else {}
     said = {f"{name}={value}" for name, value in settings.items()}
+    smaller = (found for name, found in settings_for(block, gpu, explainer) if said.issuperset(name.split(" with ")))
+    return next(smaller, block)
+
+
+def settings_for(block: Block, gpu: KnownGpu, explainer: Explainer) -> Iterator[tuple[str, Block]]:
+    """Settings of its library that make the block smaller, and what it is then."""
+    library, index, device = _native.library(), 0, explainer.gpus[gpu.key]
     before, after = (_native.ffi.new("struct overlap_footprint *", block.numbers) for _ in range(2))
-    while (name := library.overlap_knob(index, device, before, after)) != _native.ffi.NULL:
+    while (found := library.overlap_knob(index, device, before, after)) != _native.ffi.NULL:
         index += 1
-        knob = _native.text(name)
-        if said.issuperset(knob.split(" with ")):
-            numbers = (after.threads, after.registers, after.static_shared, after.dynamic_shared)
-            return Block(f"{block.name}, {knob.split(' with ')[0]}", (*numbers, *block.numbers[4:]))
-    return block
+        name = _native.text(found)
+        numbers = (after.threads, after.registers, after.static_shared, after.dynamic_shared, *block.numbers[4:])
+        if numbers != block.numbers:
+            yield name, Block(f"{block.name}, {name.split(' with ')[0]}", numbers)

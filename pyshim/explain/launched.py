@@ -52,7 +52,7 @@ def of_traces(paths: Sequence[str]) -> Launched:
     source = paths[0] if len(paths) == 1 else f"{len(paths)} traces"
     if not kernels:
         hint = "torch.profiler records them with activities=[ProfilerActivity.CUDA, ...], nsys with --trace=cuda"
-        raise OverlapError(f"{source}: no kernel of a GPU in it", hint, USAGE)
+        raise OverlapError(f"{source}: no kernel of a GPU in it", "; ".join(notes) or hint, USAGE)
     return Launched(source, gpus, kernels, True, notes=notes, templates=len(templates))
 
 

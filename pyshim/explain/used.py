@@ -88,12 +88,10 @@ class Use:
     communication: Block
     judged: list[Judged]  # computation, the most of it first
     talking: Weight  # what the communication kernels took
+    settings: dict[str, dict[str, Weight]]  # of its library, on all ranks: what would become of computation then
 
     def totals(self) -> dict[str, Weight]:
-        found = {outcome: Weight() for outcome in OUTCOMES}
-        for one in self.judged:
-            found[one.outcome].add(one.weight)
-        return found
+        return _totals(self.judged)
 
     def weigh(self, weight: Weight) -> float:
         """What shares are of: time, or launches where nobody measured time."""
@@ -109,14 +107,19 @@ def judge(launched: Launched, asked: Mapping[str, object], pattern: str | None, 
     gpu = _gpu(launched, values, explainer)
     values["gpu"] = gpu.key
     block = _communication(launched, gpu, values, explainer)
-    values.update(zip(beside.NAMES, block.numbers))
     matches = binaries.called(pattern) if pattern is not None else lambda name: True
-    judged, talking = [], Weight()
+    own, talking = [], Weight()
     for kernel, weight in launched.kernels.items():
         if kernel.communication:
             talking.add(weight)
         elif matches(kernel.name):
-            judged.append(_judged(kernel, weight, values, explainer))
+            own.append((kernel, weight))
+
+    def judge_all(block: Block) -> list[Judged]:
+        asked = {**values, **dict(zip(beside.NAMES, block.numbers))}
+        return [_judged(kernel, weight, asked, explainer) for kernel, weight in own]
+
+    judged = judge_all(block)
     if not judged:
         what = f"no kernel in it is called like {pattern}" if pattern else "no kernel in it computes"
         raise OverlapError(f"{launched.source}: {what}", None, USAGE)
@@ -125,7 +128,8 @@ def judge(launched: Launched, asked: Mapping[str, object], pattern: str | None, 
             f"{launched.templates:,} kernels are templates whose arguments the trace does not have as the driver says "
             "them; a rule whose pattern asks for those is not found"
         )
-    use = Use(launched, gpu, named(values), block, judged, talking)
+    settings = {name: _totals(judge_all(other)) for name, other in beside.settings_for(block, gpu, explainer)}
+    use = Use(launched, gpu, named(values), block, judged, talking, settings)
     judged.sort(key=lambda one: -use.weigh(one.weight))
     return use
 
@@ -200,6 +204,13 @@ def _judged(kernel: Kernel, weight: Weight, values: Mapping[str, Any], explainer
         outcome = NEVER if reason.startswith("no_room_") or reason == "below_keep" else LEFT
     size, blocks = found["dynamic_shared_memory"], found["blocks"]
     return Judged(kernel, weight, outcome, control, reason, size, blocks, found["native_blocks"])
+
+
+def _totals(judged: Sequence[Judged]) -> dict[str, Weight]:
+    found = {outcome: Weight() for outcome in OUTCOMES}
+    for one in judged:
+        found[one.outcome].add(one.weight)
+    return found
 
 
 def dominant(found: Sequence[Judged], outcome: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pyshim.explain.beside import NAMES
@@ -22,7 +22,8 @@ _MEANING = {
 
 
 def screen(use: Use) -> Iterator[Part]:
-    return apart(_headline(use), [_table(use), *_more(use)], _legend(use), [Prose(sentence(use))], _notes(use))
+    answer = [Prose(sentence(use)), *(Prose(text) for text in _settings(use))]
+    return apart(_headline(use), [_table(use), *_more(use)], _legend(use), answer, _notes(use))
 
 
 def sentence(use: Use) -> str:
@@ -40,6 +41,20 @@ def sentence(use: Use) -> str:
     }
     said = [f"{shares[outcome]} {words[outcome]}" for outcome in OUTCOMES if totals[outcome].launches]
     return f"Of the {what}, {', '.join(said)}. {_advice(use)}"
+
+
+def _settings(use: Use) -> Iterator[str]:
+    """Those of communication's library that let more of the computation meet it."""
+
+    def shares(totals: Mapping[str, Weight]) -> list[float]:
+        return [_share(use, totals[outcome]) for outcome in (BESIDE, WINDOW, LATER)]
+
+    before = shares(use.totals())
+    for setting, totals in use.settings.items():
+        after = shares(totals)
+        if sum(after) > sum(before) or sum(after[:2]) > sum(before[:2]):
+            said = [f"{_percent(use, totals[outcome])} {outcome}" for outcome in (BESIDE, WINDOW, LATER, NEVER)]
+            yield f"With {setting.replace(' with ', ' and ')} on all ranks: {', '.join(said)}."
 
 
 def _advice(use: Use) -> str:
@@ -126,6 +141,10 @@ def as_json(use: Use) -> dict[str, Any]:
         "totals": {
             outcome: {**_weight(use, total), "share": _share(use, total)} for outcome, total in use.totals().items()
         },
+        "settings": [
+            {"setting": setting, "totals": {outcome: _weight(use, total) for outcome, total in totals.items()}}
+            for setting, totals in use.settings.items()
+        ],
         "kernels": [
             {
                 "kernel": one.kernel.name,

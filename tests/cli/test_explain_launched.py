@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -113,6 +115,20 @@ def test_a_policy_changes_what_its_communication_takes(overlap, library, trace):
     assert any("are templates whose arguments the trace does not have" in note for note in found["notes"])
 
 
+def test_settings_of_communication_are_tried(overlap, library, trace):
+    """What each would change is what a trace with blocks of that size says."""
+    found = answer(overlap, "--from", trace)
+    settings = {one["setting"]: one["totals"] for one in found["settings"]}
+    assert list(settings) == ["NCCL_NTHREADS=256 with NCCL_ALGO=Ring", "NCCL_NTHREADS=128 with NCCL_ALGO=Ring"]
+    trace.write_text(trace.read_text().replace("544", "160"))
+    smaller = answer(overlap, "--from", trace)
+    assert smaller["communication"]["comm_threads"] == 160
+    expected = {name: {"launches": one["launches"], "us": one["us"]} for name, one in smaller["totals"].items()}
+    assert settings["NCCL_NTHREADS=128 with NCCL_ALGO=Ring"] == expected
+    assert expected["never"]["launches"] == 0 and found["totals"]["never"]["launches"] == 10
+    assert smaller["settings"] == []
+
+
 def test_several_traces_are_added_up(overlap, library, trace):
     other = shutil.copy(trace, trace.with_name("other.json"))
     assert answer(overlap, "--from", trace, other)["totals"]["window"]["launches"] == 600
@@ -152,6 +168,14 @@ def test_a_file_with_no_kernel_of_a_gpu_and_one_that_is_none(overlap, library, t
     empty = kineto(tmp_path / "cpu.json", kineto_events([]))
     done = overlap("explain", "--from", str(empty))
     assert (done.returncode, f"{empty}: no kernel of a GPU in it" in done.stderr) == (2, True)
+    torn = tmp_path / "torn.json"
+    torn.write_bytes(empty.read_bytes()[:100])
+    done = overlap("explain", "--from", str(torn))
+    assert (done.returncode, "overlap: help: " + f"{torn}: it ends in the middle" in done.stderr) == (2, True)
+    with closing(sqlite3.connect(tmp_path / "other.sqlite")) as database:
+        database.execute("CREATE TABLE t (a)")
+    done = overlap("explain", "--from", str(tmp_path / "other.sqlite"))
+    assert (done.returncode, "is a database of something else than nsys" in done.stderr) == (2, True)
     done = overlap("explain", "--from", str(empty), __file__)
     assert (done.returncode, f"{empty} is a trace and {__file__} is none" in done.stderr) == (2, True)
 

@@ -62,7 +62,7 @@ def _run(options: argparse.Namespace) -> int:
         for checked in found:
             if checked.check.heading != heading:
                 heading = checked.check.heading
-                ui.show(heading)
+                ui.show(ui.paint(heading, "bold"))
             _show(checked.line.state, checked.line.sentence, checked.line.hint)
     return FINDINGS if failed else 0
 
@@ -91,18 +91,11 @@ def _machine(options: argparse.Namespace, base: Mapping[str, str]) -> Machine:
 def _show(state: str, sentence: str, hint: str) -> None:
     from pyshim.cli import ui
 
-    shown = "FAIL" if state == "fail" else state
-    lines = _wrapped(ui.printable(sentence), " " * _MARGIN)
-    ui.show(shown.ljust(_MARGIN) + lines[0][_MARGIN:])
-    for line in lines[1:]:
+    word = "FAIL" if state == "fail" else state
+    margin = " " * _MARGIN
+    first, *others = ui.wrapped(sentence, ui.width(), margin)
+    ui.show(ui.state(word) + first[len(word) :])
+    for line in others:
         ui.show(line)
-    for index, line in enumerate(_wrapped(ui.printable(hint), " " * (_MARGIN + 3)) if hint else ()):
-        ui.show(line if index else f"{' ' * _MARGIN}-> {line.strip()}")
-
-
-def _wrapped(text: str, margin: str) -> list[str]:
-    from shutil import get_terminal_size
-    from textwrap import wrap
-
-    width = max(60, min(100, get_terminal_size((80, 24)).columns))
-    return wrap(text, width, initial_indent=margin, subsequent_indent=margin, break_on_hyphens=False)
+    if hint:
+        ui.paragraph(hint, f"{margin}   ", f"{margin}-> ")

@@ -173,11 +173,10 @@ def users(machine: Machine) -> Iterator[Line]:
     if not found:
         yield ok(f"no other process that is seen has a GPU open{others}")
         return
-    shown = ", ".join(f"{user.name} {user.pid} ({gpus.gib(user.memory)})" for user in found[:4])
+    shown = ", ".join(f"{user.name} {user.pid} ({user.memory >> 20:,} MiB of host memory)" for user in found[:4])
     more = f" and {len(found) - 4} more" if len(found) > 4 else ""
     yield warn(
-        f"{len(found)} other process{'es have' if len(found) > 1 else ' has'} a GPU open: {shown}{more} of host "
-        f"memory{others}",
+        f"{len(found)} other process{'es have' if len(found) > 1 else ' has'} a GPU open: {shown}{more}{others}",
         "they take time and room on it; nvidia-smi, or rocm-smi --showpids, says on which",
     )
 

@@ -19,7 +19,7 @@ from pyshim.launch import program, variables
 NAMES = ("libnccl.so.2", "librccl.so.1")
 # Where a program is told which file to open.
 _TOLD = ("VLLM_NCCL_SO_PATH",)
-_VERSION = re.compile(rb"(NCCL|RCCL) version (\d+\.\d+(?:\.\d+)?)[^\0]{0,40}?(?:ROCm \"(\d+\.\d+\.\d+))?[^\0]*\0")
+_VERSION = re.compile(rb'(NCCL|RCCL) version (\d+\.\d+(?:\.\d+)?)(?:[^\0]{0,40}ROCm "(\d+\.\d+\.\d+))?')
 # A variable, which of its values matter, and what they do. Sources: NCCL's env.rst and src (tuning.cc, enqueue.cc,
 # init.cc of 2.28.9), RCCL's rccl_wrap.cc.
 _SIZES = (

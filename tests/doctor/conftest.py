@@ -39,7 +39,8 @@ def look(tmp_path: Path) -> Look:
             path.write_bytes(b"")
         environment = {name: value.replace("ROOT", str(tmp_path)) for name, value in environment.items()}
         folders = tuple(str(tmp_path / folder) for folder in packages)
-        made = Machine(environment, str(tmp_path), folders, lambda path, mode: access, **(machine or {}))
+        fields = {"root": str(tmp_path), "packages": folders, "access": lambda path, mode: access, **(machine or {})}
+        made = Machine(environment, **fields)
         found = {one.name: one.look for one in checks.CHECKS}[check]
         return [tuple(line) for line in found(made)]
 

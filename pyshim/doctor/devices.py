@@ -75,7 +75,8 @@ def _amd(machine: Machine, answer: gpus.Answer) -> Iterator[Line]:
 
 
 def _who(machine: Machine, vendor: str) -> str:
-    return "the simulated" if machine.simulated else f"{vendor}'s"
+    # Inside overlap-run --simulate it is one without our saying so.
+    return "the simulated" if machine.simulated or machine.set("SIMGPU") else f"{vendor}'s"
 
 
 def _number(answer: gpus.Answer) -> str:
@@ -101,7 +102,7 @@ def _module(machine: Machine) -> str:
 def sharing(machine: Machine) -> Iterator[Line]:
     """MIG, MPS and compute modes: who else may run on a GPU, and on how much of it."""
     found = [*_mig(machine), *_mps(machine), *_modes(machine)]
-    if machine.gpus() and not found:
+    if machine.cuda and machine.cuda.gpus and not found:
         found = [ok("GPUs are whole and open to every process (no MIG, no MPS, default compute mode)")]
     yield from found
 
@@ -206,6 +207,8 @@ def policy(machine: Machine) -> Iterator[Line]:
             return
         names = [str(item["name"]) for item in chosen.described]
         said, text = f"policy {wanted or policies.AUTO}", chosen.table
+        if names == [wanted]:
+            names = ["it"]
     if not machine.gpus():
         count = f" ({len(names)} policies)" if len(names) > 1 else ""
         yield ok(f"{said}{count} is valid; which GPU it would be for is not known here")

@@ -188,7 +188,8 @@ def settings(machine: Machine) -> Iterator[Line]:
     yield from _threads(machine, files)
     if machine.set(_ORDER) == "1":
         yield warn(
-            f"{_ORDER}=1: communicators of one GPU start in the order of the host's launches, one after the other",
+            f"{_ORDER}=1: communicators of one GPU wait for each other in the order of the host's launches, until all "
+            "blocks of the one before have a place (CUDA 12.3 and newer), or until it has ended",
             "unset it, unless several communicators run at once and deadlock without it",
         )
     others = sorted(set(files) - set(_SIZES))

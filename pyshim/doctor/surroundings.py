@@ -12,6 +12,7 @@ from pyshim.doctor.machine import Machine
 
 _NO_PROFILER = "measure without it; times under a profiler are not those of the program"
 _ONE_BY_ONE = "it runs kernels one at a time, so nothing overlaps under it"
+_SLOWS = "it may run kernels one at a time, so what overlaps under it says little"
 _BESIDE = "it sits between program and driver, too; launches are seen by both"
 # By the name of a process around this one.
 _TOOLS = {
@@ -19,10 +20,10 @@ _TOOLS = {
     "ncu": ("Nsight Compute", _ONE_BY_ONE),
     "nv-nsight-cu-cli": ("Nsight Compute", _ONE_BY_ONE),
     "nvprof": ("nvprof", _BESIDE),
-    "compute-sanitizer": ("Compute Sanitizer", _ONE_BY_ONE),
-    "cuda-gdb": ("cuda-gdb", _ONE_BY_ONE),
-    "rocgdb": ("rocgdb", _ONE_BY_ONE),
-    "rocprof": ("rocprof", _ONE_BY_ONE),
+    "compute-sanitizer": ("Compute Sanitizer", _SLOWS),
+    "cuda-gdb": ("cuda-gdb", _SLOWS),
+    "rocgdb": ("rocgdb", _SLOWS),
+    "rocprof": ("rocprof", _SLOWS),
     "rocprofv2": ("rocprofv2", _BESIDE),
     "rocprofv3": ("rocprofv3", _BESIDE),
     "rocprof-sys-run": ("ROCm Systems Profiler", _BESIDE),

@@ -191,6 +191,10 @@ def test_nvidias_numbers_are_those_of_its_header() -> None:
 
 def test_a_policy_that_is_for_no_gpu_here(driven: Callable[..., Lines]) -> None:
     assert driven("policy")[0][:2] == ("ok", "policy auto: a100 is for GPU 0 (NVIDIA A100-SXM4-80GB)")
+    assert driven("policy", machine={"policy": "a100-paper"})[0][:2] == (
+        "ok",
+        "policy a100-paper: it is for GPU 0 (NVIDIA A100-SXM4-80GB)",
+    )
     ((state, sentence, _),) = driven("policy", machine={"policy": "h100-paper"})
     assert state == "warn" and "no policy in it is for GPU 0 (NVIDIA A100-SXM4-80GB)" in sentence
     ((state, sentence, _),) = driven("policy", OVERLAP_POLICY="nonsense")
@@ -207,6 +211,15 @@ def test_the_policy_of_an_overlap_run_around_it(overlap_run: Any, library: Any) 
     assert told[0]["sentence"].startswith("the policy from around this command (overlap-run, a module, a prolog): no")
     preloaded = [check["sentence"] for check in found["checks"] if check["check"] == "preloads"]
     assert preloaded == ["LD_PRELOAD has our library already"]
+
+
+def test_nothing_is_left_in_the_report_of_an_overlap_run_around_it(
+    overlap_run: Any, library: Any, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-m", "pyshim", "doctor"]
+    done = overlap_run("--report", str(tmp_path / "report"), "--simulate", "h100", *command)
+    assert "the simulated driver answers (CUDA 13.0): 1 GPU" in done.stderr, done.stderr
+    assert [path.suffix for path in (tmp_path / "report").iterdir()] == [".json"]
 
 
 def test_answers_that_make_no_sense(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

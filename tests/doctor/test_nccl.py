@@ -104,7 +104,7 @@ def test_rccl_on_amd(look: Look, nccl: Nccl) -> None:
         ({"NCCL_DEBUG": "INFO"}, ["ok"], "no variable or file of NCCL"),
         ({"NCCL_ALGO": "Ring", "NCCL_NTHREADS": "256"}, ["ok"], "NCCL_ALGO=Ring, NCCL_NTHREADS=256: changes what"),
         ({"NCCL_NTHREADS": "256"}, ["ok", "warn"], "acts on rings only"),
-        ({"NCCL_LAUNCH_ORDER_IMPLICIT": "1"}, ["warn"], "one after the other"),
+        ({"NCCL_LAUNCH_ORDER_IMPLICIT": "1"}, ["warn"], "wait for each other in the order"),
         ({"NCCL_CGA_CLUSTER_SIZE": "0"}, ["ok"], "must be equal on all ranks"),
     ],
 )

@@ -101,8 +101,7 @@ class Loader:
             return
         above: Loaded | None = None if parent.program.runpath else parent
         while above:
-            if not above.program.runpath:
-                yield from ((os.path.join(folder, name), RPATH) for folder in _set(above, above.program.rpath))
+            yield from ((os.path.join(folder, name), RPATH) for folder in _set(above, above.program.rpath))
             above = above.by
         yield from ((os.path.join(folder, name), VARIABLE) for folder in self._variable)
         yield from ((os.path.join(folder, name), RUNPATH) for folder in _set(parent, parent.program.runpath))

@@ -36,7 +36,9 @@ class Program(NamedTuple):
     argument: str = ""  # of a script: what follows the interpreter on its line
     needed: tuple[str, ...] = ()
     soname: str = ""
-    rpath: str = ""  # searched before LD_LIBRARY_PATH, where there is no runpath
+    rpath: str = (
+        ""  # searched before LD_LIBRARY_PATH; empty where there is a runpath, beside which it counts for nothing
+    )
     runpath: str = ""  # searched after it
 
     @property
@@ -138,7 +140,7 @@ def _dynamic(descriptor: int, segments: list[tuple[int, int, int, int]], wide: b
             return {
                 "needed": tuple(text for tag, text in found if tag == _DT_NEEDED and text),
                 "soname": one.get(_DT_SONAME, ""),
-                "rpath": one.get(_DT_RPATH, ""),
+                "rpath": "" if one.get(_DT_RUNPATH) else one.get(_DT_RPATH, ""),
                 "runpath": one.get(_DT_RUNPATH, ""),
             }
     raise _Odd

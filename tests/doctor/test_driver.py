@@ -222,6 +222,15 @@ def test_nothing_is_left_in_the_report_of_an_overlap_run_around_it(
     assert [path.suffix for path in (tmp_path / "report").iterdir()] == [".json"]
 
 
+def test_our_library_is_silent_in_the_process_that_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its line at exit is nothing that the driver complained about."""
+    script = tmp_path / "ask.py"
+    script.write_text("import os, sys; print(os.environ['OVERLAP_RUN'], file=sys.stderr); sys.exit(3)")
+    monkeypatch.setattr(gpus, "_ASK", str(script))
+    answer = gpus.ask("cuda", "libcuda.so.1", {**os.environ, "OVERLAP_RUN": "on"}, 20)
+    assert answer.error == "the process that asked it ended with status 3 (off)"
+
+
 def test_answers_that_make_no_sense(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number, text in enumerate(("[]", "{}", '{"version": "x"}', '{"version": 1, "gpus": [{}]}', "", "{")):
         script = tmp_path / f"{number}.py"

@@ -96,6 +96,34 @@ def test_rpath_of_the_program_counts_for_its_libraries_and_runpath_does_not(
         assert subprocess.run([program], env={}, capture_output=True, check=False).returncode == (2 if there else 127)
 
 
+def test_a_library_with_a_runpath_does_not_look_where_its_loader_would(compiled: Compile, leaves: list[Path]) -> None:
+    source = "int leaf(void); int middle(void) { return leaf(); }"
+    flags = ("-shared", "-fPIC", str(leaves[0]), "-Wl,--enable-new-dtags,-rpath,/nowhere")
+    middle = compiled("libmiddle.so", source, *flags)
+    text = "int middle(void); int main(void) { return middle(); }"
+    folders = f"-rpath,{leaves[2].parent}:{middle.parent}"
+    program = compiled("main", text, str(middle), f"-Wl,--allow-shlib-undefined,--disable-new-dtags,{folders}")
+    assert loader.Loader({}).walk(str(program)).missing == [("libleaf.so.1", str(middle))]
+    assert subprocess.run([program], env={}, capture_output=True, check=False).returncode == 127
+
+
+def test_a_runpath_beside_an_rpath_makes_it_count_for_nothing(
+    compiled: Compile, leaves: list[Path], tmp_path: Path
+) -> None:
+    """Both in one file, which no linker makes: the entry DT_DEBUG becomes a DT_RUNPATH of the same text."""
+    program = linked(compiled, leaves[0], f"-Wl,--disable-new-dtags,-rpath,{leaves[0].parent}")
+    data = Path(program).read_bytes()
+    rpath = re.search(rb"\x0f\0{7}(.{8})", data, re.S)
+    assert rpath and data.count(b"\x15" + bytes(15)) == 1
+    both = tmp_path / "both"
+    both.write_bytes(data.replace(b"\x15" + bytes(15), b"\x1d" + bytes(7) + rpath[1]))
+    both.chmod(0o755)
+    assert elf.inspect(str(both))[-2:] == ("", elf.inspect(program).rpath)
+    environment = {"LD_LIBRARY_PATH": str(leaves[1].parent)}
+    assert loader.Loader(environment).walk(str(both)).loaded[1].how == "LD_LIBRARY_PATH"
+    assert subprocess.run([both], env=environment, check=False).returncode == 1
+
+
 def test_the_cache_and_the_usual_folders_below_a_root(compiled: Compile, leaves: list[Path], tmp_path: Path) -> None:
     program = linked(compiled, leaves[0])
     (tmp_path / "etc").mkdir()
@@ -112,7 +140,9 @@ def test_the_cache_and_the_usual_folders_below_a_root(compiled: Compile, leaves:
 
 def test_a_file_of_another_kind_is_passed_over(compiled: Compile, leaves: list[Path], tmp_path: Path) -> None:
     program = linked(compiled, leaves[0])
-    (tmp_path / "libleaf.so.1").write_bytes(b"\x7fELF\x01\x01\x01")
+    data = bytearray(leaves[0].read_bytes())
+    data[18] = 183 if data[18] == 62 else 62  # another machine
+    (tmp_path / "libleaf.so.1").write_bytes(data)
     environment = {"LD_LIBRARY_PATH": f"{tmp_path}:{leaves[1].parent}"}
     assert loader.Loader(environment).walk(program).loaded[1].path == str(leaves[1])
 

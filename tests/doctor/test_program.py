@@ -164,6 +164,8 @@ def test_rpath_before_ld_library_path(
     )
     assert not any("RPATH" in sentence for _, sentence, _ in told(new, LD_LIBRARY_PATH="ROOT"))
     assert not any("RPATH" in sentence for _, sentence, _ in told(old))
+    (tmp_path / path.name).write_bytes(b"not a library")
+    assert not any("RPATH" in sentence for _, sentence, _ in told(new, LD_LIBRARY_PATH="ROOT"))
 
 
 def test_scripts_are_followed_to_what_runs_them(told: PROGRAM, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from pyshim.doctor import amd, devices, library, nccl, preloads, program, surroundings, variables, visible
+from pyshim.doctor import amd, devices, library, nccl, policy, preloads, program, surroundings, variables, visible
 from pyshim.doctor.line import Line, fail, warn
 from pyshim.doctor.machine import Machine
 from pyshim.errors import OverlapError
@@ -27,7 +27,7 @@ CHECKS: tuple[Check, ...] = (
     Check("preloads", LIBRARY, preloads.preloads),
     Check("driver", GPUS, devices.drivers),
     Check("hip-runtime", GPUS, amd.runtimes),
-    Check("policy", GPUS, devices.policy),
+    Check("policy", GPUS, policy.policy),
     Check("visible-devices", GPUS, visible.devices),
     Check("sharing", GPUS, devices.sharing),
     Check("users", GPUS, devices.users),

@@ -1,4 +1,4 @@
-"""The driver and its GPUs: what they answer, how they are shared, and which policy is for them."""
+"""The driver and its GPUs: what they answer, and who shares them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from pyshim.doctor import amd, gpus, processes
 from pyshim.doctor.line import Line, fail, ok, warn
 from pyshim.doctor.machine import Machine
-from pyshim.errors import OverlapError
-from pyshim.launch import driver, plan
+from pyshim.launch import driver
 
 # CUresult -> what to do about it. Meanings: cuda.h 13.0.
 _CUDA_ERRORS = {
@@ -180,47 +179,3 @@ def users(machine: Machine) -> Iterator[Line]:
         f"{len(found)} other process{'es have' if len(found) > 1 else ' has'} a GPU open: {shown}{more}{others}",
         "they take time and room on it; nvidia-smi, or rocm-smi --showpids, says on which",
     )
-
-
-def policy(machine: Machine) -> Iterator[Line]:
-    """Is there a policy for the GPUs, of what overlap-run would take?"""
-    from pyshim import _native
-    from pyshim.launch import policies
-    from pyshim.policy import table
-
-    environment = machine.environment
-    if machine.policy is None and plan.switched_off(environment):
-        return
-    wanted = plan.wanted(machine.policy, environment)
-    names: list[str] = []
-    if wanted is None and environment.get("OVERLAP_TABLE"):
-        said, text = (
-            "the policy from around this command (overlap-run, a module, a prolog)",
-            environment["OVERLAP_TABLE"],
-        )
-    else:
-        try:
-            chosen = policies.choose(wanted, machine.simulated.key if machine.simulated else None, environment)
-        except OverlapError as error:
-            asked = f"{plan.CHOICE}={wanted}: " if machine.policy is None and wanted else ""
-            yield fail(f"{asked}{error.sentence}", error.hint or "overlap policy check FILE says everything about it")
-            return
-        names = [str(item["name"]) for item in chosen.described]
-        said, text = f"policy {wanted or policies.AUTO}", chosen.table
-        if names == [wanted]:
-            names = ["it"]
-    if not machine.gpus():
-        count = f" ({len(names)} policies)" if len(names) > 1 else ""
-        yield ok(f"{said}{count} is valid; which GPU it would be for is not known here")
-        return
-    data = table.decode(text)
-    for gpu, indices in gpus.alike(machine.gpus()).items():
-        who = f"{gpus.numbers(indices)} ({gpu.name})"
-        index = _native.library().overlap_policy_for(data, gpu.name.encode(), gpu.architecture.encode())
-        if index == policies.NONE:
-            yield warn(
-                f"{said}: no policy in it is for {who}: everything would be counted and left alone",
-                "write one with this name under `gpu`: `overlap policy show h100` is a model",
-            )
-        else:
-            yield ok(f"{said}: {names[index] if index < len(names) else 'one of them'} is for {who}")

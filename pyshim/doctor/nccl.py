@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from pyshim.doctor import binary, gpus, packages
+from pyshim.doctor import amd, binary, gpus, packages
 from pyshim.doctor.line import Line, ok, warn
 from pyshim.doctor.loader import Loader
 from pyshim.doctor.machine import Machine
@@ -191,6 +191,11 @@ def settings(machine: Machine) -> Iterator[Line]:
             f"{_ORDER}=1: communicators of one GPU wait for each other in the order of the host's launches, until all "
             "blocks of the one before have a place (CUDA 12.3 and newer), or until it has ended",
             "unset it, unless several communicators run at once and deadlock without it",
+        )
+    if (machine.set(amd.TORCH) or "0") != "0" and not machine.is_amd():
+        yield ok(
+            f"{amd.TORCH}={machine.set(amd.TORCH)}: streams that PyTorch makes for communication have high priority; "
+            "collectives with async_op=False do not run on them (PyTorch 2.8 and newer)"
         )
     others = sorted(set(files) - set(_SIZES))
     if others:

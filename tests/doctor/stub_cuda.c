@@ -63,11 +63,21 @@ int cuDeviceTotalMem_v2(size_t *bytes, int device) {
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
     (void)device;
     switch (attribute) {
-    case 16: *value = number("STUB_MULTIPROCESSORS", 108); return 0;
-    case 20: *value = number("STUB_COMPUTE_MODE", 0); return 0;
-    case 75: *value = 8; return 0;
-    case 76: *value = 0; return 0;
-    case 133: *value = number("STUB_MPS", 0); return 0;
+    case 16:
+        *value = number("STUB_MULTIPROCESSORS", 108);
+        return 0;
+    case 20:
+        *value = number("STUB_COMPUTE_MODE", 0);
+        return 0;
+    case 75:
+        *value = 8;
+        return 0;
+    case 76:
+        *value = 0;
+        return 0;
+    case 133:
+        *value = number("STUB_MPS", 0);
+        return 0;
     }
     return 1;
 }

@@ -14,7 +14,7 @@ from typing import Any, Callable
 
 import psutil
 import pytest
-from doctoring import Lines, Look, states
+from doctoring import Compile, Lines, Look, states
 
 from pyshim.doctor import ask, gpus
 from pyshim.launch import simulate
@@ -150,6 +150,23 @@ def test_another_process_that_has_a_gpu_open_is_seen(driven: Callable[..., Lines
     assert sentence.endswith(" MiB of host memory)")
 
 
+HIP = """
+const char *hipGetErrorName(int code) { return code == 100 ? "hipErrorNoDevice" : "?"; }
+int hipGetDeviceCount(int *count) { *count = 0; for (int code = CODE;;) if (code) return code; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [("100", "AMD's runtime: error 100 (hipErrorNoDevice)"), ("0", "was killed: it did not answer in time")],
+)
+def test_amds_runtime_that_fails_or_hangs(look: Look, compiled: Compile, code: str, words: str) -> None:
+    library = compiled("libamdhip64.so.6", HIP.replace("CODE", code), "-shared", "-fPIC")
+    machine = {"patience": 0.5}
+    first, second = look("driver", ("/dev/kfd",), machine=machine, LD_LIBRARY_PATH=str(library.parent))
+    assert first[0] == "ok" and second[0] == "fail" and words in second[1] and second[2]
+
+
 SIMULATED = [("h100", "nvidia"), ("mi250x", "amd")]
 
 
@@ -162,7 +179,7 @@ def test_simulated_gpus(overlap: Any, library: Any, gpu: str, vendor: str) -> No
     assert len(told) == 2 and told[0].startswith("the simulated") and told[0].endswith(": 3 GPUs")
     assert told[1].startswith(f"GPUs 0-2: {name} (")
     policy = [check["sentence"] for check in found["checks"] if check["check"] == "policy"]
-    assert policy == [f"policy auto: {gpu} is for GPUs 0-2 ({name})"]
+    assert policy == [f"policy {gpu}: it is for GPUs 0-2 ({name})"]
 
 
 def test_amds_numbers_are_where_the_library_reads_them() -> None:
@@ -200,6 +217,11 @@ def test_a_policy_that_is_for_no_gpu_here(driven: Callable[..., Lines]) -> None:
     ((state, sentence, _),) = driven("policy", OVERLAP_POLICY="nonsense")
     assert state == "fail" and sentence.startswith("OVERLAP_POLICY=nonsense: there is no policy")
     assert driven("policy", OVERLAP_POLICY="off") == []
+    assert driven("policy", machine={"policy": "h100"})[0][2] == "a100 is, which `auto` takes"
+    assert "no shipped policy is, either" in driven("policy", STUB_NAME="NVIDIA T4")[0][2]
+    for text, words in (("garbage", "is not base64"), ("Z2FyYmFnZQ==", "OVERLAP_TABLE: ")):
+        ((state, sentence, hint),) = driven("policy", OVERLAP_TABLE=text)
+        assert state == "fail" and words in sentence and "unset it" in hint
 
 
 def test_the_policy_of_an_overlap_run_around_it(overlap_run: Any, library: Any) -> None:

@@ -105,6 +105,7 @@ def test_rccl_on_amd(look: Look, nccl: Nccl) -> None:
         ({"NCCL_ALGO": "Ring", "NCCL_NTHREADS": "256"}, ["ok"], "NCCL_ALGO=Ring, NCCL_NTHREADS=256: changes what"),
         ({"NCCL_NTHREADS": "256"}, ["ok", "warn"], "acts on rings only"),
         ({"NCCL_LAUNCH_ORDER_IMPLICIT": "1"}, ["warn"], "wait for each other in the order"),
+        ({"TORCH_NCCL_HIGH_PRIORITY": "1"}, ["ok", "ok"], "no variable or file of NCCL"),
         ({"NCCL_CGA_CLUSTER_SIZE": "0"}, ["ok"], "must be equal on all ranks"),
     ],
 )

@@ -58,7 +58,7 @@ def with_devices(root: str = "/") -> tuple[list[User], int]:
             if _has_device(pid, root):
                 found.append(User(pid, name, psutil.Process(pid).memory_info().rss))
         except PermissionError:
-            hidden += 1
+            hidden += _is_program(pid)
         except (OSError, psutil.Error):
             continue  # it has ended
     return sorted(found), hidden
@@ -75,6 +75,14 @@ def _has_device(pid: int, root: str) -> bool:
         if target.startswith(f"{prefix}/dev/") and _DEVICES.match(target[len(prefix) :]):
             return True
     return False
+
+
+def _is_program(pid: int) -> bool:
+    """Threads of the kernel, which nobody may look into, have no command line."""
+    try:
+        return bool(psutil.Process(pid).cmdline())
+    except (OSError, psutil.Error):
+        return False
 
 
 def _all() -> Iterator[tuple[int, str]]:

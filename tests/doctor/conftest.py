@@ -13,6 +13,7 @@ import pytest
 
 from pyshim.doctor import checks
 from pyshim.doctor.machine import Machine
+from pyshim.launch import elf
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
@@ -47,6 +48,10 @@ def look(tmp_path: Path) -> Look:
     return looked
 
 
+def _compiler() -> list[str]:
+    return shlex.split(os.environ.get("CC", "cc"))
+
+
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compile:
     """compiled("name", "int main(void) { return 0; }", flags...) -> the file; the same arguments, the same file."""
@@ -58,11 +63,13 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compile:
             folder = tmp_path_factory.mktemp("compiled")
             text = folder / "source.c"
             text.write_text(source, encoding="utf-8")
-            command = [*shlex.split(os.environ.get("CC", "cc")), "-O1", str(text), *flags, "-o", str(folder / name)]
+            command = [*_compiler(), "-O1", str(text), *flags, "-o", str(folder / name)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
-                pytest.skip(f"{shlex.join(command[:1])} cannot make this: {done.stderr.strip()[-200:]}")
+                pytest.skip(f"{shlex.join(_compiler())} cannot make this: {done.stderr.strip()[-200:]}")
             known[key] = folder / name
+        if any("--disable-new-dtags" in flag for flag in flags) and not elf.inspect(str(known[key])).rpath:
+            pytest.skip(f"{shlex.join(_compiler())} makes no DT_RPATH")
         return known[key]
 
     return compile_

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import selectors
 import signal
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
 _GRACE = 2.0  # a process that hangs inside the kernel cannot be killed: it is left behind
-_MOST = 1 << 16  # what a pipe holds; nobody reads while the child runs
+_MOST = 1 << 20  # bytes that are kept of an answer, and of what it complains about
 
 
 class Outcome(NamedTuple):
@@ -36,40 +38,62 @@ class Outcome(NamedTuple):
 
 def run(command: Sequence[str], environment: Mapping[str, str], seconds: float) -> Outcome:
     """command: `{answer}` in it becomes the number of the descriptor to answer on. Raises OSError where it cannot be
-    started."""
-    reader, writer = os.pipe()
-    try:
-        os.set_blocking(reader, False)
-        words = [word.replace("{answer}", str(writer)) for word in command]
+    started. What it leaves running may keep its pipes: its own end is what counts."""
+    answer, complaint = _Pipe(), _Pipe()
+    with answer, complaint:
         process = subprocess.Popen(
-            words,
+            [word.replace("{answer}", str(answer.writer)) for word in command],
             env=dict(environment),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            pass_fds=(writer,),
+            stderr=complaint.writer,
+            pass_fds=(answer.writer,),
             start_new_session=True,  # so that what it started can be ended with it
         )
-        try:
-            _, stderr = process.communicate(timeout=seconds)
-            status: int | None = process.returncode
-        except subprocess.TimeoutExpired:
-            stderr, status = _end(process), None
-        answer = b""
+        status = _wait(process, (answer, complaint), seconds)
+        if status is None:
+            with suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_GRACE)
+        for pipe in (answer, complaint):
+            pipe.read()
+        return Outcome(status, bytes(answer.data), complaint.data.decode("utf-8", "replace"))
+
+
+class _Pipe:
+    """From a child; read without waiting."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.reader, self.writer = os.pipe()
+        os.set_blocking(self.reader, False)
+
+    def __enter__(self) -> _Pipe:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.reader)
+        os.close(self.writer)
+
+    def read(self) -> None:
         with suppress(BlockingIOError):
-            answer = os.read(reader, _MOST)
-        return Outcome(status, answer, stderr.decode("utf-8", "replace"))
-    finally:
-        os.close(reader)
-        os.close(writer)
+            while part := os.read(self.reader, 1 << 16):
+                self.data += part[: _MOST - len(self.data)]
 
 
-def _end(process: subprocess.Popen[bytes]) -> bytes:
-    with suppress(OSError):
-        os.killpg(process.pid, signal.SIGKILL)
-    with suppress(subprocess.TimeoutExpired):
-        return process.communicate(timeout=_GRACE)[1]
-    return b""
+def _wait(process: subprocess.Popen[bytes], pipes: Sequence[_Pipe], seconds: float) -> int | None:
+    """Its exit status; None where it takes longer than that."""
+    end = time.monotonic() + seconds
+    step = 0.001
+    with selectors.DefaultSelector() as ready:
+        for pipe in pipes:
+            ready.register(pipe.reader, selectors.EVENT_READ, pipe)
+        while (status := process.poll()) is None and time.monotonic() < end:
+            for key, _ in ready.select(step):
+                key.data.read()
+            step = min(2 * step, 0.05)
+    return status
 
 
 def _signal(number: int) -> str:

@@ -14,7 +14,7 @@ from pyshim.doctor.machine import Machine
 from pyshim.errors import OverlapError
 from pyshim.footprints import collectives
 from pyshim.footprints.collectives import Collective
-from pyshim.launch import program, variables
+from pyshim.launch import preload, program, variables
 
 NAMES = ("libnccl.so.2", "librccl.so.1")
 # Where a program is told which file to open.
@@ -46,14 +46,19 @@ def found(machine: Machine) -> list[Found]:
 
 
 def _paths(machine: Machine) -> Iterator[str]:
-    for entry in re.split("[ :]", machine.environment.get("LD_PRELOAD", "")):
+    for entry in preload.split(machine.environment.get("LD_PRELOAD", "")):
         if os.path.basename(entry).startswith(("libnccl.so", "librccl.so")) and os.path.isfile(entry):
             yield entry
     for name in _TOLD:
         if os.path.isfile(machine.environment.get(name, "")):
             yield machine.environment[name]
-    yield from packages.collectives(_folders(machine))
     loader = Loader(machine.environment, machine.root)
+    end = _program(machine)
+    if end is None or packages.is_python(end):
+        folders = packages.folders(end, machine.environment) if end else machine.packages
+        yield from packages.collectives(folders)
+    else:
+        yield from (library.path for library in loader.walk(end).loaded if library.name in NAMES)
     for name in NAMES:
         path = loader.by_name(name)
         if path:
@@ -64,15 +69,14 @@ def _paths(machine: Machine) -> Iterator[str]:
             yield path
 
 
-def _folders(machine: Machine) -> list[str]:
-    """Of PROGRAM's Python, or of ours."""
-    if machine.command:
-        try:
-            end, _ = program.runs(program.find(machine.command[0], machine.environment), machine.environment)
-        except OverlapError:
-            return []
-        return packages.folders(end, machine.environment) if packages.is_python(end) else []
-    return list(machine.packages)
+def _program(machine: Machine) -> str | None:
+    """What PROGRAM runs in the end; None where there is none."""
+    if not machine.command:
+        return None
+    try:
+        return program.runs(program.find(machine.command[0], machine.environment), machine.environment)[0]
+    except OverlapError:
+        return None
 
 
 def _read(machine: Machine, path: str) -> Found:

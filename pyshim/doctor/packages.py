@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 _PYTHON = re.compile(r"python(?:3(?:\.(\d+))?)?[a-z]*\Z")
@@ -106,7 +106,7 @@ def installed(places: list[str]) -> list[Package]:
     return list(found.values())
 
 
-def collectives(places: list[str]) -> list[str]:
+def collectives(places: Iterable[str]) -> list[str]:
     """Files of NCCL and RCCL in packages."""
     return [path for folder in places for name in COLLECTIVES if os.path.isfile(path := os.path.join(folder, name))]
 

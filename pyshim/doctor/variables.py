@@ -21,8 +21,7 @@ class Variable(NamedTuple):
     hint: str
 
 
-# CUDA's: the CUDA Programming Guide, "CUDA environment variables". HIP's: clr's flags.hpp. GDR and the like change
-# nothing about launches, and are left out.
+# CUDA's: the CUDA Programming Guide, "CUDA environment variables". HIP's: clr's flags.hpp.
 TABLE = (
     Variable("CUDA_LAUNCH_BLOCKING", (), "every launch waits for its kernel, so nothing overlaps", "unset it"),
     Variable("HIP_LAUNCH_BLOCKING", (), "every launch waits for its kernel, so nothing overlaps", "unset it"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Callable
 
@@ -9,7 +10,6 @@ import pytest
 from doctoring import Compile, Lines, Look, states
 
 Nccl = Callable[..., Path]
-STRING = 'const char *text = "%s"; int f(void) {{ return text[0]; }}'
 
 
 @pytest.fixture
@@ -18,9 +18,10 @@ def nccl(compiled: Compile, tmp_path: Path) -> Nccl:
 
     def made(place: str, text: str = "", more: str = "") -> Path:
         source = f'const char *text(void) {{ return "{text}"; }} {more}'
+        flags = ("-shared", "-fPIC", f"-Wl,-soname,{os.path.basename(place)}")
         path = tmp_path / place
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(compiled(path.name, source, "-shared", "-fPIC").read_bytes())
+        path.write_bytes(compiled(path.name, source, *flags).read_bytes())
         return path
 
     return made
@@ -47,6 +48,16 @@ def test_none_is_told(look: Look) -> None:
 def test_places(look: Look, nccl: Nccl, place: str, environment: dict[str, str], packages: tuple[str, ...]) -> None:
     path = nccl(place, NEW)
     assert look("nccl", packages=packages, **environment) == [("ok", f"NCCL 2.28.9 ({path})", "")]
+
+
+def test_that_of_the_program_comes_first(look: Look, nccl: Nccl, compiled: Compile) -> None:
+    own = nccl("own/libnccl.so.2", NEW)
+    nccl("mine/libnccl.so.2", "NCCL version 2.21.5+cuda12.4")
+    source = "const char *text(void); int main(void) { return text()[0]; }"
+    command = [str(compiled("program", source, str(own), "-Wl,--disable-new-dtags", f"-Wl,-rpath,{own.parent}"))]
+    ((state, sentence, _),) = look("nccl", machine={"command": command}, LD_LIBRARY_PATH="ROOT/mine")
+    assert state == "warn" and sentence.startswith(f"NCCL in several versions: 2.28.9 in {own}; 2.21.5 in ")
+    assert look("nccl", machine={"command": command}) == [("ok", f"NCCL 2.28.9 ({own})", "")]
 
 
 def test_several_versions(look: Look, nccl: Nccl) -> None:

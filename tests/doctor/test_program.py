@@ -43,6 +43,29 @@ def test_a_text_file_without_an_interpreter_is_not_passed_over(told: PROGRAM, tm
     assert state == "warn" and "is no ELF file" in sentence and hint
 
 
+def test_odd_files_are_told_and_hold_nobody_up(told: PROGRAM, tmp_path: Path, compiled: Compile) -> None:
+    whole = compiled("program", MAIN).read_bytes()
+    contents = {
+        "itself": f"#!{tmp_path}/itself\n".encode(),
+        "nothing": b"",
+        "bare": b"#!",
+        "cut": whole[:5000],
+        "noise": b"\x7fELF" + bytes(range(256)) * 40,
+    }
+    for name, data in contents.items():
+        (tmp_path / name).write_bytes(data)
+    os.mkfifo(tmp_path / "pipe")
+    with open(tmp_path / "large", "wb") as file:
+        file.write(whole[:20])
+        file.truncate(1 << 33)  # a hole
+    (tmp_path / "circle").symlink_to("circle")
+    for name in (*contents, "pipe", "large", "circle"):
+        if name != "circle":
+            (tmp_path / name).chmod(0o755)
+        lines = told(tmp_path / name)
+        assert states(lines) in (["warn"], ["fail"]) and lines[0][2], name
+
+
 @pytest.mark.parametrize(
     ("flags", "words"),
     [

@@ -6,7 +6,6 @@ import struct
 from typing import Any, NamedTuple
 
 from pyshim import _native
-from pyshim.stats.file import text
 
 _VALID = 2  # state of a record
 _CELLS = 1 << 64  # counts are modulo this
@@ -155,3 +154,8 @@ def cadence(page: Any) -> tuple[tuple[int, int], ...]:
         if not kept or (launches > kept[-1][0] and nanoseconds >= kept[-1][1]):
             kept.append((launches, nanoseconds))
     return tuple(kept)
+
+
+def text(array: Any) -> str:
+    """A field of bytes, up to its first NUL."""
+    return bytes(_native.ffi.buffer(array)).split(b"\0", 1)[0].decode("utf-8", "replace")

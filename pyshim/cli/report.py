@@ -33,6 +33,7 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--json", action="store_true", help="one object on stdout")
     parser.add_argument("--launches", action="store_true", help="with --json: what --trace kept, a line per launch")
     parser.add_argument("--check", action="store_true", help="exit status 1 where ranks differ or something was missed")
+    parser.add_argument("--compare", action="store_true", help="two DIR, or traces of profilers: before, after")
     parser.set_defaults(run=_run)
 
 
@@ -42,6 +43,8 @@ def _run(options: argparse.Namespace) -> int:
     from pyshim.report.findings import findings, remarks, skipped
     from pyshim.report.summary import as_json
 
+    if options.compare:
+        return _compare(options)
     if options.launches:
         return _launches(options)
     collected = collect(*options.directory)
@@ -57,6 +60,15 @@ def _run(options: argparse.Namespace) -> int:
     else:
         _show(collected, found, remarks(collected))
     return FINDINGS if options.check and found else 0
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from pyshim.cli.compare_traces import compare_traces
+
+    if len(options.directory) != 2:
+        raise OverlapError("--compare needs two: BEFORE and AFTER", None, USAGE)
+    before, after = options.directory
+    return compare_traces(before, after, options)
 
 
 def _nothing(collected: Collected) -> tuple[str, str]:

@@ -24,7 +24,7 @@ _OPTIMIZER = "Optimizer."  # PyTorch's own ranges inside a step: Optimizer.step#
 class Steps:
     """bounds: the start of each step, and the end of the last; each lasts until the next begins."""
 
-    source: str  # the ranges' name, # for its number
+    source: str  # the ranges' name, # for its numbers
     on_gpu: bool
     bounds: tuple[float, ...]
 
@@ -76,7 +76,7 @@ class Finder:
             return None
         _, on_host, _, _, name, ranges = min(candidates)
         last = max(end for _, end in ranges)
-        return Steps(name, not on_host, (*(start for start, _ in ranges), last))
+        return Steps(name.replace("##", "#"), not on_host, (*(start for start, _ in ranges), last))
 
 
 def _rank(name: str, ranges: Sequence[tuple[float, float]]) -> int | None:

@@ -117,9 +117,19 @@ def test_slowdown_is_weighted_by_time_and_compares_equal_grids():
     ran += [(2, "8", 10, 30), (0, "7", 10, 6), (0, "7", 16, 6), (1, "7", 22, 2)]  # beside: 6, 6 and 2
     (times,) = measure(filled(ran), (0.0, 40.0))
     assert times.slowdown == pytest.approx((6 + 6 + 2) / (4 + 4 + 1))
-    # Beside it for less than half of its time: neither alone nor beside.
-    (times,) = measure(filled([*ran, (0, "7", 39, 10)]), (0.0, 60.0))
-    assert times.slowdown == pytest.approx((6 + 6 + 2) / (4 + 4 + 1))
+
+
+def test_beside_is_half_of_its_time_or_more():
+    alone, reduce = (0, "7", 0, 4), (2, "8", 10, 5)
+    for length, slowdown in ((10, 10 / 4), (11, None)):
+        (times,) = measure(filled([alone, reduce, (0, "7", 10, length)]), (0.0, 40.0))
+        assert times.slowdown == slowdown
+
+
+def test_a_kernel_belongs_to_the_step_that_it_begins_in():
+    ran = [(0, "7", 0, 4), (2, "8", 8, 20), (0, "7", 8, 6), (0, "7", 30, 4), (0, "7", 14, 12)]
+    first, second = measure(filled(ran), (0.0, 10.0, 40.0))
+    assert (first.slowdown, second.slowdown) == (6 / 4, 12 / 4)
 
 
 def test_steps_far_from_zero_lose_nothing():

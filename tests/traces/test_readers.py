@@ -14,7 +14,8 @@ from made import GEMM, GPU, NCCL, PUSH_POP, K, kineto, kineto_events, marks, nsy
 
 from pyshim import _native
 from pyshim.errors import OverlapError
-from pyshim.traces import MemoryOperation, Span, Trace, TracedLaunch, open_trace
+from pyshim.traces import MemoryOperation, Span, Trace, TracedLaunch, chrome, open_trace
+from pyshim.traces.chrome import ChromeFile
 
 KERNELS = [
     K(GEMM, 100.0, 40.5),
@@ -52,6 +53,18 @@ def test_kineto_compressed_whatever_it_is_called(tmp_path):
     data = path.read_bytes()
     (tmp_path / "other").write_bytes(gzip.compress(data[:1000]) + gzip.compress(data[1000:]))
     assert read(tmp_path / "other")[1] == plain
+
+
+def test_kineto_in_pieces_of_any_size(tmp_path, monkeypatch):
+    """A value ends where the window over the file ends, or does not."""
+    path = kineto(tmp_path / "trace.json", kineto_events(KERNELS[:1], STEPS))
+    whole = ChromeFile(str(path))
+    events = list(whole.events())
+    for size in range(1, 80):
+        monkeypatch.setattr(chrome, "_BYTES", size)
+        pieces = ChromeFile(str(path))
+        assert list(pieces.events()) == events
+        assert (pieces.fields, pieces.fields["cupti_version"], pieces.torn) == (whole.fields, 26, None)
 
 
 def test_kineto_of_older_versions(tmp_path):

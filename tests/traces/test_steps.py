@@ -82,7 +82,7 @@ def test_nsys_ranges_of_the_host_become_times_of_the_gpu(tmp_path):
             values = (called * 1000, called * 1000 + 500, process + 7, correlation, 1)
             database.execute("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?, ?, ?, ?, ?)", values)
             # The same numbers in another process.
-            values = (0, 500, process * 2, correlation, 1)
+            values = (25_000, 25_500, process * 2, correlation, 1)
             database.execute("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?, ?, ?, ?, ?)", values)
         database.commit()
     assert open_trace(str(path)).on_gpu((0.0, 20.0, 40.0), process) == [1000.0, 2100.0, 3000.0]

@@ -11,10 +11,10 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import resource
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -94,11 +94,12 @@ runpy.run_module("pyshim", run_name="__main__")
 
 
 def read(path: Path) -> tuple[float, float, dict[str, float]]:
-    """Seconds and peak MB of `overlap report --compare FILE FILE`, how many steps it found, and what one takes."""
-    begin = time.monotonic()
+    """Seconds of CPU and peak MB of `overlap report --compare FILE FILE`, how many steps it found, what one takes."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [sys.executable, "-c", _READ, "report", "--compare", str(path), str(path), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
-    seconds, found = time.monotonic() - begin, json.loads(done.stdout)
+    after, found = resource.getrusage(resource.RUSAGE_CHILDREN), json.loads(done.stdout)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     steps = {"steps": found["before"]["steps"], "step_us": found["total"]["step_time"]["before"]}
     return seconds, int(done.stderr.split()[-1]) / 1024, steps
 
@@ -115,7 +116,9 @@ def main() -> int:
         write(path, options.megabytes * 1000**2, options.seed, options.kernels_only)
         size = path.stat().st_size / 1e9
         seconds, megabytes, answer = read(path)
-    print(f"{size:.2f} GB, read twice: {seconds:.1f} s, {seconds / 2 / size:.1f} s per GB; peak {megabytes:.0f} MB")
+    print(
+        f"{size:.2f} GB, read twice: {seconds:.1f} s of CPU, {seconds / 2 / size:.1f} per GB; peak {megabytes:.0f} MB"
+    )
     print(f"{answer['steps']} steps of {answer['step_us']:.0f} us")
     return 0
 

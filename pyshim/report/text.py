@@ -7,14 +7,13 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 
-from pyshim import _native
 from pyshim.launch.folder import Run
 from pyshim.report import many
 from pyshim.report.collect import Collected
 from pyshim.report.steps import Step
 from pyshim.report.summary import policy_of, totals
 from pyshim.report.who import ranks, some
-from pyshim.stats.page import Page, names
+from pyshim.stats.page import Page, sentences
 
 Rows = list[list[str]]
 _STEPS = 6
@@ -88,15 +87,11 @@ def row(page: Page, collected: Collected) -> list[str]:
 def reasons(collected: Collected) -> Rows:
     """Of many processes the commonest."""
     total = totals(collected.pages)
-    library = _native.library()
-    sentences = {
-        name: _native.text(library.overlap_reason_sentence(index))
-        for index, name in enumerate(names(library.overlap_reason_name))
-    }
+    known = sentences()
     counted = sorted(total["reasons"].items(), key=lambda item: (-item[1], item[0]))
     shown = counted if len(collected.pages) <= many.FEW else counted[:_REASONS]
     rows = [
-        [f"{count:,}", f"{100 * count / total['launches']:.1f} %", name, sentences.get(name, "")]
+        [f"{count:,}", f"{100 * count / total['launches']:.1f} %", name, known.get(name, "")]
         for name, count in shown
     ]
     rest = sum(count for _, count in counted[len(shown) :])

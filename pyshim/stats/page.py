@@ -170,6 +170,14 @@ def names(name: Callable[[int], Any]) -> list[str]:
     return found
 
 
+@functools.cache
+def sentences() -> dict[str, str]:
+    """What a user reads under each reason, by its name."""
+    library = _native.library()
+    known = names(library.overlap_reason_name)
+    return {name: _native.text(library.overlap_reason_sentence(index)) for index, name in enumerate(known)}
+
+
 def _named(counts: list[int], known: list[str], what: str, keep: int = 0) -> dict[str, int]:
     """Indices without a name occur only in a damaged page; their counts are shown all the same."""
     label = [*known, *(f"{what}_{index}" for index in range(len(known), len(counts)))]

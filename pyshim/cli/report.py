@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyshim.errors import FINDINGS, USAGE, OverlapError
 
@@ -33,30 +33,93 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--json", action="store_true", help="one object on stdout")
     parser.add_argument("--launches", action="store_true", help="with --json: what --trace kept, a line per launch")
     parser.add_argument("--check", action="store_true", help="exit status 1 where ranks differ or something was missed")
+    parser.add_argument("--html", metavar="FILE", help="one page for a browser, with plots, which loads nothing")
+    parser.add_argument("--force", action="store_true", help="with --html: replace the file")
+    parser.add_argument(
+        "--follow", action="store_true", help="again and again until all processes have ended, or Ctrl-C"
+    )
+    parser.add_argument(
+        "--interval", metavar="S", type=_seconds, help="with --follow: seconds from one to the next (2)"
+    )
     parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
     from pyshim.cli import ui
-    from pyshim.report.collect import collect
     from pyshim.report.findings import findings, remarks, skipped
     from pyshim.report.summary import as_json
 
+    _check(options)
     if options.launches:
         return _launches(options)
-    collected = collect(*options.directory)
+    collected = _collected(options)
     if not collected.pages:
         for sentence in skipped(collected):
             ui.say(f"warning: {sentence}")
         raise OverlapError(*_nothing(collected))
     found = findings(collected)
+    if options.html or options.json:
+        data = as_json(collected, found, remarks(collected))
+    if options.html:
+        _save(data, options)
     if options.json:
-        ui.answer(json.dumps(as_json(collected, found, remarks(collected)), indent=2))
+        ui.answer(json.dumps(data, indent=2))
         for sentence in skipped(collected):
             ui.say(f"warning: {sentence}")
-    else:
+    elif not options.html:
         _show(collected, found, remarks(collected))
     return FINDINGS if options.check and found else 0
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Raises OverlapError for options that do not go together, and for a page that could not be put."""
+    if options.follow and (options.json or options.html or options.launches):
+        raise OverlapError(
+            "--follow goes with neither --json nor --html: they are made once, of what is there", None, USAGE
+        )
+    if options.interval is not None and not options.follow:
+        raise OverlapError("--interval needs --follow", None, USAGE)
+    if options.force and not options.html:
+        raise OverlapError("--force needs --html", None, USAGE)
+    if options.html:
+        from pyshim.html import save
+
+        save.check(options.html, options.force)
+
+
+def _collected(options: argparse.Namespace) -> Collected:
+    from pyshim.report.collect import collect
+    from pyshim.report.findings import findings, remarks
+
+    if not options.follow:
+        return collect(*options.directory)
+    from pyshim.cli import live
+
+    interval = live.INTERVAL if options.interval is None else options.interval
+    return live.follow(options.directory, interval, lambda now: _show(now, findings(now), remarks(now)))
+
+
+def _save(data: dict[str, Any], options: argparse.Namespace) -> None:
+    from pyshim import html
+    from pyshim.cli import ui
+    from pyshim.html import save
+
+    save.save(options.html, html.report(data), options.force)
+    warnings = len(data["findings"])
+    also = f", with {warnings:,} {'warning' if warnings == 1 else 'warnings'}" if warnings else ""
+    ui.say(f"the page is {options.html}{also}: open it in a browser")
+
+
+def _seconds(text: str) -> float:
+    from pyshim.cli import live
+
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not live.LEAST <= seconds <= live.MOST:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from {live.LEAST} to {live.MOST:,.0f}")
+    return seconds
 
 
 def _nothing(collected: Collected) -> tuple[str, str]:

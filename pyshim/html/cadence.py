@@ -17,6 +17,7 @@ from pyshim.html.tree import Child, element
 from pyshim.report import many
 
 _BINS = 120
+_ENOUGH = 0.2  # of the usual number of samples
 _ROWS = 10  # of the slowest of many
 _FEWEST = 3  # samples that make a line
 
@@ -68,7 +69,7 @@ def cadence(every: Sequence[Mapping[str, Any]]) -> Child:
         None if few else _band(found, scales),
         None if few else element("h3", f"The slowest {_ROWS} of {len(found):,}"),
         table(
-            ("process", "samples", "median", "10 %", "90 %", f"0 to {longest:.3g} s"),
+            ("process", f"0 to {longest:.3g} s", "median", "10 %", "90 %", "samples"),
             [_row(course, scales) for course in shown],
             {"process": WORDS, f"0 to {longest:.3g} s": PICTURE},
         ),
@@ -81,7 +82,7 @@ def _row(course: Course, scales: tuple[tuple[float, float], tuple[float, float]]
     label = f"{name(course.process)}: median {_time(course.middle)}"
     drawn = draw.lines([(course.points, "")], *scales, 44, label)
     numbers = (Cell(_time(value), value) for value in (course.middle, low, high))
-    return element("code", name(course.process)), len(values), *numbers, drawn
+    return element("code", name(course.process)), Cell(drawn, course.middle), *numbers, len(values)
 
 
 def _band(found: Sequence[Course], scales: tuple[tuple[float, float], tuple[float, float]]) -> Child:
@@ -91,7 +92,9 @@ def _band(found: Sequence[Course], scales: tuple[tuple[float, float], tuple[floa
     for course in found:
         for at, value in course.points:
             bins[min(_BINS - 1, int(_BINS * at / longest))].append(value)
-    filled = [((index + 0.5) * longest / _BINS, sorted(values)) for index, values in enumerate(bins) if values]
+    # Where but a few still run, the middle of these says nothing of all.
+    enough = _ENOUGH * median(len(values) for values in bins if values)
+    filled = [((at + 0.5) * longest / _BINS, sorted(values)) for at, values in enumerate(bins) if len(values) > enough]
 
     def edge(share: float) -> list[tuple[float, float]]:
         return [(at, values[min(len(values) - 1, int(share * len(values)))]) for at, values in filled]

@@ -13,6 +13,7 @@ from pyshim.report import many
 
 Process = Mapping[str, Any]
 HEADS = ("process", "rank", "program", "policy", "launches", "shaped", "comm", "raised", "refused", "state")
+_SPREAD = "from least to most"
 _TEXT = {"process": WORDS, "program": WORDS, "policy": WORDS, "state": WORDS}
 
 
@@ -76,11 +77,11 @@ def _spread(every: Sequence[Process]) -> Child:
         words = f"{len(members):,} x {program}, policy {policy}, on {f'{hosts:,} hosts' if hosts > 1 else 'one host'}"
         rows = [_row(counter, members) for counter in many.COUNTED if any(process[counter] for process in members)]
         if rows and len(members) > 1:
-            heads = ("counted", "least", "median", "most", "all", "by process, from least to most")
+            heads = ("counted", _SPREAD, "least", "median", "most", "all")
             shown.append(
                 [
                     element("h3", words),
-                    table(heads, rows, {"counted": WORDS, "by process, from least to most": PICTURE}),
+                    table(heads, rows, {"counted": WORDS, _SPREAD: PICTURE}),
                 ]
             )
     return shown
@@ -93,7 +94,7 @@ def _row(counter: str, members: Sequence[Process]) -> Sequence[Content]:
         draw.Dot(process[counter], f"{name(process)}: {process[counter]:,}", id(process) in far) for process in members
     ]
     label = f"{counter}: {values[0]:,} to {values[-1]:,}"
-    return counter, values[0], values[len(values) // 2], values[-1], sum(values), Cell(draw.strip(dots, label), counter)
+    return counter, Cell(draw.strip(dots, label), counter), values[0], values[len(values) // 2], values[-1], sum(values)
 
 
 def _far(counter: str, members: Sequence[Process]) -> list[Process]:

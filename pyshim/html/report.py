@@ -72,32 +72,29 @@ def _title(data: Data) -> str:
 
 
 def verdict(data: Data) -> str:
-    """What was done, in one sentence or two."""
-    totals, count = data["totals"], len(data["processes"])
-    launches, shaped = totals["launches"], totals["shaped"]
+    """What was done, and how much there is to warn of."""
+    count = len(data["findings"])
+    warnings = "Nothing to warn of." if not count else "One warning." if count == 1 else f"{count:,} warnings."
+    return f"{_done(data['totals'], len(data['processes']))}. {warnings}"
+
+
+def _done(totals: Data, count: int) -> str:
+    launches, shaped, communication = (totals[name] for name in ("launches", "shaped", "communication"))
     who = f"{count:,} processes" if count != 1 else "one process"
     if not launches:
-        return f"No launch was seen in {who}."
+        return f"No launch was seen in {who}"
     if shaped:
         said = f"{shaped:,} of {launches:,} launches in {who} were shaped ({_percent(shaped, launches)})"
     else:
-        kept = {name: number for name, number in totals["reasons"].items() if name != "communication"}
-        why = max(kept, key=lambda name: kept[name], default="communication")
-        said = f"None of {launches:,} launches in {who} was shaped, {_mostly(totals['reasons'], why)}"
-    communication = totals["communication"]
-    raised = (
-        f"; {totals['raised']:,} of {communication:,} communication launches were raised"
-        if communication
-        else "; no communication was seen"
-    )
-    found = len(data["findings"])
-    end = "Nothing to warn of." if not found else "One warning." if found == 1 else f"{found:,} warnings."
-    return f"{said}{raised}. {end}"
+        said = f"None of {launches:,} launches in {who} was shaped, {_mostly(totals['reasons'])}"
+    raised = f"{totals['raised']:,} of {communication:,} communication launches were raised"
+    return f"{said}; {raised if communication else 'no communication was seen'}"
 
 
-def _mostly(reasons: Mapping[str, int], why: str) -> str:
-    sentence = sentences().get(why, why)
-    return f"most often because: {sentence}" if len(reasons) > 1 else f"because: {sentence}"
+def _mostly(reasons: Mapping[str, int]) -> str:
+    others = {name: count for name, count in reasons.items() if name != "communication"}
+    why = max(others, key=lambda name: others[name], default="communication")
+    return f"{'most often ' if len(reasons) > 1 else ''}because: {sentences().get(why, why)}"
 
 
 def _verdict(data: Data) -> Element:

@@ -13,7 +13,7 @@ from pyshim import _native
 from pyshim.stats.page import names
 
 TESTS = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS), str(TESTS.parent / "tools" / "bench")]
+sys.path[:0] = [str(TESTS), str(TESTS / "report"), str(TESTS.parent / "tools" / "bench")]
 
 import job  # noqa: E402
 

@@ -14,6 +14,7 @@ from pyshim.html import draw
 from pyshim.html.processes import name
 from pyshim.html.table import PICTURE, WORDS, Cell, table
 from pyshim.html.tree import Child, element
+from pyshim.html.units import time
 from pyshim.report import many
 
 _BINS = 120
@@ -59,7 +60,7 @@ def cadence(every: Sequence[Mapping[str, Any]]) -> Child:
     scales = (0.0, longest), (0.0, high)
     about = (
         "Time between two launches of communication, by the clock of the host, at the launch and not on the GPU. Each "
-        f"process begins at its own first launch. Height: 0 to {_time(high)}; what is higher is cut."
+        f"process begins at its own first launch. Height: 0 to {time(high)}; what is higher is cut."
     )
     few = len(found) <= many.FEW
     shown = found if few else sorted(found, key=lambda course: -course.middle)[:_ROWS]
@@ -79,9 +80,9 @@ def cadence(every: Sequence[Mapping[str, Any]]) -> Child:
 def _row(course: Course, scales: tuple[tuple[float, float], tuple[float, float]]) -> Sequence[Any]:
     values = [value for _, value in course.points]
     low, *_, high = quantiles(values, n=10, method="inclusive") if len(values) > 1 else (values[0], values[0])
-    label = f"{name(course.process)}: median {_time(course.middle)}"
+    label = f"{name(course.process)}: median {time(course.middle)}"
     drawn = draw.lines([(course.points, "")], *scales, 44, label)
-    numbers = (Cell(_time(value), value) for value in (course.middle, low, high))
+    numbers = (Cell(time(value), value) for value in (course.middle, low, high))
     return element("code", name(course.process)), Cell(drawn, course.middle), *numbers, len(values)
 
 
@@ -106,10 +107,3 @@ def _band(found: Sequence[Course], scales: tuple[tuple[float, float], tuple[floa
         "p", f"Of all {len(found):,} processes the median, and from one twentieth to nineteen.", class_="quiet"
     )
     return [drawn, ends, words]
-
-
-def _time(us: float) -> str:
-    for unit, size in (("s", 1e6), ("ms", 1e3)):
-        if us >= size:
-            return f"{us / size:.3g} {unit}"
-    return f"{us:.3g} us"

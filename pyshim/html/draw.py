@@ -37,7 +37,7 @@ def bar(parts: Iterable[Part], whole: float, label: str) -> Element:
     for part in parts:
         if part.value > 0:
             width = max(100 * part.value / whole, _THINNEST)
-            drawn.append(_box(at, 0, width, 14, part.kind, part.title))
+            drawn.append(box(at, 0, width, 14, part.kind, part.title))
             at += width
     return picture(14, label, drawn, "bar")
 
@@ -115,7 +115,22 @@ def lines(
     return picture(height, label, [grid, stretched], "lines")
 
 
-def _box(x: float, y: float, width: float, height: float, kind: str, title: str | None) -> Element:
+def forest(low: float, middle: float, high: float, reach: float, kind: str, label: str) -> Element:
+    """An interval and its middle on a scale from -reach to +reach, with zero in the middle. kind: less, more, or what
+    else can be said of it."""
+
+    def at(value: float) -> float:
+        return 50 + 49 * min(max(value / reach, -1.0), 1.0)
+
+    drawn = [
+        element("line", x1="50%", x2="50%", y1="0", y2="20", class_="axis"),
+        box(at(low), 8.5, max(at(high) - at(low), 0.3), 3, f"interval {kind}", None),
+        element("circle", element("title", label), cx=f"{at(middle):.2f}%", cy="10", r="4.5", class_=f"interval {kind}"),
+    ]
+    return picture(20, label, drawn, "forest")
+
+
+def box(x: float, y: float, width: float, height: float, kind: str, title: str | None) -> Element:
     said = element("title", title) if title else None
     return element("rect", said, x=f"{x:.3f}%", y=y, width=f"{width:.3f}%", height=height, class_=kind)
 

@@ -14,7 +14,7 @@ from pyshim.html.kernels import kernels, rules
 from pyshim.html.page import page
 from pyshim.html.processes import processes
 from pyshim.html.table import PICTURE, PROSE, Cell, Content, table
-from pyshim.html.tree import Child, Element, element, prose
+from pyshim.html.tree import Child, Element, element, isolated, prose
 from pyshim.stats.page import sentences
 
 Data = Mapping[str, Any]
@@ -39,7 +39,7 @@ _OTHER = {
     "streams_raised": "streams raised when they were created",
     "streams_reduced": "streams created without the compute units that are kept for communication",
 }
-_RUNS = 8
+_RUNS, _NAMES = 8, 4  # are named each
 
 
 def report(data: Data) -> str:
@@ -123,16 +123,20 @@ def _place_facts(data: Data) -> Iterator[tuple[str, Child]]:
     every = data["processes"]
     hosts = sorted({process["host"] for process in every})
     ranks = {process["rank"] for process in every if process["rank"] is not None}
-    where = f"{len(hosts):,} hosts, {hosts[0]} to {hosts[-1]}" if len(hosts) > 4 else ", ".join(hosts)
-    known = f"{len(ranks):,} ranks" if len(ranks) != 1 else "one rank"
-    yield (
-        "where",
-        f"{where}; {len(every):,} {'process' if len(every) == 1 else 'processes'}" + (f", {known}" if ranks else ""),
-    )
+    count = f"; {len(every):,} {'process' if len(every) == 1 else 'processes'}"
+    known = "" if not ranks else ", one rank" if len(ranks) == 1 else f", {len(ranks):,} ranks"
+    yield "where", [_names(hosts), count + known]
     opened = Counter((device["name"], device["policy"]) for process in every for device in process["devices"])
-    for (name, policy), count in sorted(opened.items(), key=str):
-        yield "GPU", f"{name}, {f'policy {policy}' if policy else 'no policy: only counted'}, opened {count:,} x"
-    yield "library", ", ".join(sorted({process["library"] for process in every}))
+    for (name, policy), times in sorted(opened.items(), key=str):
+        ruled: Child = ["policy ", isolated(policy)] if policy else "no policy: only counted"
+        yield "GPU", [isolated(name), ", ", ruled, f", opened {times:,} x"]
+    yield "library", _names(sorted({process["library"] for process in every}))
+
+
+def _names(names: Sequence[str]) -> Child:
+    if len(names) > _NAMES:
+        return [f"{len(names):,}, ", isolated(names[0]), " to ", isolated(names[-1])]
+    return [[", " if index else "", isolated(name)] for index, name in enumerate(names)]
 
 
 def _numbers(totals: Data) -> Element:

@@ -41,6 +41,11 @@ def prose(text: str) -> list[Child]:
     return [element("code", part) if index % 2 else part for index, part in enumerate(text.split("`"))]
 
 
+def isolated(name: str) -> Element:
+    """A name in a sentence: letters that run from right to left do not move what stands beside it."""
+    return element("bdi", name)
+
+
 def plain(text: str) -> str:
     """What a program calls itself may hold anything: control characters, halves of pairs, and marks that turn the
     direction of what stands behind them."""

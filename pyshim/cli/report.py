@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from pyshim.cli import page
 from pyshim.errors import FINDINGS, USAGE, OverlapError
 
 if TYPE_CHECKING:
@@ -33,14 +34,10 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--json", action="store_true", help="one object on stdout")
     parser.add_argument("--launches", action="store_true", help="with --json: what --trace kept, a line per launch")
     parser.add_argument("--check", action="store_true", help="exit status 1 where ranks differ or something was missed")
-    parser.add_argument("--html", metavar="FILE", help="one page for a browser, with plots, which loads nothing")
-    parser.add_argument("--force", action="store_true", help="with --html: replace the file")
-    parser.add_argument(
-        "--follow", action="store_true", help="again and again until all processes have ended, or Ctrl-C"
-    )
-    parser.add_argument(
-        "--interval", metavar="S", type=_seconds, help="with --follow: seconds from one to the next (2)"
-    )
+    parser.add_argument("--compare", action="store_true", help="two DIR, or traces of profilers: before, after")
+    page.add_to(parser)
+    parser.add_argument("--follow", action="store_true", help="again and again until all have ended, or Ctrl-C")
+    parser.add_argument("--interval", metavar="S", type=_seconds, help="with --follow: seconds between two (2)")
     parser.set_defaults(run=_run)
 
 
@@ -50,6 +47,8 @@ def _run(options: argparse.Namespace) -> int:
     from pyshim.report.summary import as_json
 
     _check(options)
+    if options.compare:
+        return _compare(options)
     if options.launches:
         return _launches(options)
     collected = _collected(options)
@@ -61,7 +60,9 @@ def _run(options: argparse.Namespace) -> int:
     if options.html or options.json:
         data = as_json(collected, found, remarks(collected))
     if options.html:
-        _save(data, options)
+        from pyshim import html
+
+        page.put(html.report(data), len(found), options)
     if options.json:
         ui.answer(json.dumps(data, indent=2))
         for sentence in skipped(collected):
@@ -73,18 +74,12 @@ def _run(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> None:
     """Raises OverlapError for options that do not go together, and for a page that could not be put."""
-    if options.follow and (options.json or options.html or options.launches):
-        raise OverlapError(
-            "--follow goes with neither --json nor --html: they are made once, of what is there", None, USAGE
-        )
+    once = [f"--{name}" for name in ("json", "html", "launches", "compare") if getattr(options, name)]
+    if options.follow and once:
+        raise OverlapError(f"--follow and {once[0]}: choose one", None, USAGE)
     if options.interval is not None and not options.follow:
         raise OverlapError("--interval needs --follow", None, USAGE)
-    if options.force and not options.html:
-        raise OverlapError("--force needs --html", None, USAGE)
-    if options.html:
-        from pyshim.html import save
-
-        save.check(options.html, options.force)
+    page.check(options)
 
 
 def _collected(options: argparse.Namespace) -> Collected:
@@ -99,17 +94,6 @@ def _collected(options: argparse.Namespace) -> Collected:
     return live.follow(options.directory, interval, lambda now: _show(now, findings(now), remarks(now)))
 
 
-def _save(data: dict[str, Any], options: argparse.Namespace) -> None:
-    from pyshim import html
-    from pyshim.cli import ui
-    from pyshim.html import save
-
-    save.save(options.html, html.report(data), options.force)
-    warnings = len(data["findings"])
-    also = f", with {warnings:,} {'warning' if warnings == 1 else 'warnings'}" if warnings else ""
-    ui.say(f"the page is {options.html}{also}: open it in a browser")
-
-
 def _seconds(text: str) -> float:
     from pyshim.cli import live
 
@@ -120,6 +104,15 @@ def _seconds(text: str) -> float:
     if not live.LEAST <= seconds <= live.MOST:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from {live.LEAST} to {live.MOST:,.0f}")
     return seconds
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from pyshim.cli.compare_traces import compare_traces
+
+    if len(options.directory) != 2:
+        raise OverlapError("--compare needs two: BEFORE and AFTER", None, USAGE)
+    before, after = options.directory
+    return compare_traces(before, after, options)
 
 
 def _nothing(collected: Collected) -> tuple[str, str]:

@@ -31,7 +31,13 @@ def compare(data: Data, pictures: Mapping[str, Any]) -> str:
     sides = [data[side] for side in ("before", "after")]
     body: list[Child] = [
         element("p", "overlap report --compare", class_="over"),
-        element("h1", [element("span", isolated(side["path"])) if not index else [" and then ", isolated(side["path"])] for index, side in enumerate(sides)]),
+        element(
+            "h1",
+            [
+                element("span", isolated(side["path"])) if not index else [" and then ", isolated(side["path"])]
+                for index, side in enumerate(sides)
+            ],
+        ),
         _verdict(data),
         _facts(data),
         _warnings(data["warnings"]),
@@ -69,7 +75,11 @@ def _facts(data: Data) -> Element:
 
 def _side(side: Data, simulated: bool) -> Child:
     steps = "no steps in it" if side["steps"] is None else f"{side['steps']:,} steps, found by {side['steps_from']}"
-    words = [f"{', '.join(side['kinds'])}: {side['ranks']:,} {'GPU' if side['ranks'] == 1 else 'GPUs'}", steps, *side["gpus"]]
+    words = [
+        f"{', '.join(side['kinds'])}: {side['ranks']:,} {'GPU' if side['ranks'] == 1 else 'GPUs'}",
+        steps,
+        *side["gpus"],
+    ]
     badge = element("span", "simulated", class_="badge") if simulated else None
     return [isolated("; ".join(words)), " ", badge]
 
@@ -83,12 +93,15 @@ def _warnings(every: Sequence[str]) -> Child:
 def _total(data: Data) -> Child:
     reach = _reach(data["total"].values())
     rows = [
-        (element("span", quantity.title.strip(), class_="under" if quantity.title.startswith(" ") else None), *_cells(quantity, data["total"][quantity.name], reach))
+        (
+            element("span", quantity.title.strip(), class_="under" if quantity.title.startswith(" ") else None),
+            *_cells(quantity, data["total"][quantity.name], reach),
+        )
         for quantity in QUANTITIES
     ]
     about = (
-        f"Of a step, the mean over all GPUs. The line is the {100 * data['confidence']:.0f} % interval of the change in "
-        "percent of what was before; where it crosses the middle, chance alone may do as much."
+        f"Of a step, the mean over all GPUs. The line is the {100 * data['confidence']:.0f} % interval of the change, "
+        "in percent of what was before; where it crosses the middle, chance alone may do as much."
     )
     return [element("h2", "Before and after"), element("p", about, class_="quiet"), _table("a step", reach, rows)]
 
@@ -100,7 +113,9 @@ def _table(what: str, reach: float, rows: Sequence[Sequence[Content]]) -> Elemen
 
 def _cells(quantity: Quantity, change: Data, reach: float) -> Sequence[Content]:
     before, after, difference = change["before"], change["after"], change["difference"]
-    percent = f" ({100 * difference / before:+.1f} %)" if difference is not None and before and quantity.unit != SHARE else ""
+    percent = (
+        f" ({100 * difference / before:+.1f} %)" if difference is not None and before and quantity.unit != SHARE else ""
+    )
     return (
         _number(quantity, before),
         _number(quantity, after),
@@ -129,7 +144,7 @@ def _relative(change: Data) -> tuple[float, float, float] | None:
     if not change["before"] or change["difference"] is None:
         return None
     low, high = change["interval"] or (change["difference"], change["difference"])
-    return tuple(100 * value / change["before"] for value in (low, change["difference"], high))  # type: ignore[return-value]
+    return tuple(100 * value / change["before"] for value in (low, change["difference"], high))
 
 
 def _reach(changes: Any) -> float:
@@ -138,7 +153,7 @@ def _reach(changes: Any) -> float:
     return min(100.0, 1.1 * max([1.0, *found]))
 
 
-def _forest(change: Data, reach: float, name: str) -> Child:
+def _forest(change: Data, reach: float, name: str) -> Content:
     found = _relative(change)
     if found is None:
         return ""

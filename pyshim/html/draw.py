@@ -125,7 +125,9 @@ def forest(low: float, middle: float, high: float, reach: float, kind: str, labe
     drawn = [
         element("line", x1="50%", x2="50%", y1="0", y2="20", class_="axis"),
         box(at(low), 8.5, max(at(high) - at(low), 0.3), 3, f"interval {kind}", None),
-        element("circle", element("title", label), cx=f"{at(middle):.2f}%", cy="10", r="4.5", class_=f"interval {kind}"),
+        element(
+            "circle", element("title", label), cx=f"{at(middle):.2f}%", cy="10", r="4.5", class_=f"interval {kind}"
+        ),
     ]
     return picture(20, label, drawn, "forest")
 

@@ -48,10 +48,17 @@ def _side(side: str, picture: Mapping[str, Any], length: float) -> Child:
     every = [_lane(lane["stream"], lane["bars"], length) for lane in picture["lanes"]]
     alone = list(exposed(picture["lanes"]))
     words = f"{time(sum(end - start for start, end in alone))} exposed"
-    bars = [draw.box(100 * start / length, 3, _wide(start, end, length), 16, "exposed", time(end - start)) for start, end in alone]
+    bars = [
+        draw.box(100 * start / length, 3, _wide(start, end, length), 16, "exposed", time(end - start))
+        for start, end in alone
+    ]
     every.append(_row("exposed", bars, words))
     ticks = [element("span", "0" if not tick else time(length * tick / _TICKS)) for tick in range(_TICKS + 1)]
-    return [title, every, element("div", element("span", class_="stream"), element("p", ticks, class_="scale"), class_="lane")]
+    return [
+        title,
+        every,
+        element("div", element("span", class_="stream"), element("p", ticks, class_="scale"), class_="lane"),
+    ]
 
 
 def exposed(lanes: Iterable[Mapping[str, Any]]) -> Iterator[Span]:
@@ -100,7 +107,12 @@ def _wide(start: float, end: float, length: float) -> float:
 
 
 def _row(name: str, drawn: Child, label: str) -> Element:
-    return element("div", element("span", name, class_="stream", title=name), draw.picture(_HEIGHT, label, drawn, "run"), class_="lane")
+    return element(
+        "div",
+        element("span", name, class_="stream", title=name),
+        draw.picture(_HEIGHT, label, drawn, "run"),
+        class_="lane",
+    )
 
 
 def _textures() -> Element:
@@ -109,7 +121,24 @@ def _textures() -> Element:
     dot = element("circle", cx="2", cy="2", r="0.9", class_="texture dotted")
     units = {"patternUnits": "userSpaceOnUse"}
     patterns = [
-        element("pattern", element("rect", width="6", height="6", class_="ground-communication"), hatch, id="hatch", width="6", height="6", patternTransform="rotate(45)", **units),
-        element("pattern", element("rect", width="4", height="4", class_="ground-memory"), dot, id="dots", width="4", height="4", **units),
+        element(
+            "pattern",
+            element("rect", width="6", height="6", class_="ground-communication"),
+            hatch,
+            id="hatch",
+            width="6",
+            height="6",
+            patternTransform="rotate(45)",
+            **units,
+        ),
+        element(
+            "pattern",
+            element("rect", width="4", height="4", class_="ground-memory"),
+            dot,
+            id="dots",
+            width="4",
+            height="4",
+            **units,
+        ),
     ]
     return element("svg", element("defs", patterns), width="0", height="0", class_="defs", aria_hidden="true")

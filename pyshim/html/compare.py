@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pyshim.html import draw
+from pyshim.html import draw, units
 from pyshim.html.page import page
 from pyshim.html.table import PICTURE, WORDS, Cell, Content, table
 from pyshim.html.timeline import timelines
 from pyshim.html.tree import Child, Element, element, isolated, prose
-from pyshim.html.units import signed, time
-from pyshim.traces.compared import FACTOR, QUANTITIES, SHARE, Quantity
+from pyshim.html.units import time
+from pyshim.traces.compared import FACTOR, QUANTITIES, SHARE, TIME, Quantity
 
 Data = Mapping[str, Any]
 _BY_RANK = ("step_time", "exposed", "overlap_share")
@@ -32,11 +32,7 @@ def compare(data: Data, pictures: Mapping[str, Any]) -> str:
     body: list[Child] = [
         element("p", "overlap report --compare", class_="over"),
         element(
-            "h1",
-            [
-                element("span", isolated(side["path"])) if not index else [" and then ", isolated(side["path"])]
-                for index, side in enumerate(sides)
-            ],
+            "h1", isolated(sides[0]["path"]), element("span", " then ", class_="quiet"), isolated(sides[1]["path"])
         ),
         _verdict(data),
         _facts(data),
@@ -57,9 +53,9 @@ def verdict(data: Data) -> str:
     if step["interval"] is None:
         return f"{times}. There are too few steps to say how sure that is."
     low, high = (100 * end / step["before"] for end in step["interval"])
-    sure = f"{100 * data['confidence']:.0f} % interval of the difference {low:+.1f} to {high:+.1f} %"
-    said = {"less": "less", "more": "more"}.get(step["verdict"], "no difference that chance could not make")
-    return f"{times}: {said} ({sure})."
+    sure = f"{100 * data['confidence']:.0f} % interval of the difference: {low:+.1f} to {high:+.1f} %"
+    said = f"{abs(100 * step['difference'] / step['before']):.1f} % " if step["verdict"] in ("less", "more") else ""
+    return f"{times}: {said}{step['verdict']} ({sure})."
 
 
 def _verdict(data: Data) -> Element:
@@ -91,52 +87,67 @@ def _warnings(every: Sequence[str]) -> Child:
 
 
 def _total(data: Data) -> Child:
-    reach = _reach(data["total"].values())
-    rows = [
-        (
-            element("span", quantity.title.strip(), class_="under" if quantity.title.startswith(" ") else None),
-            *_cells(quantity, data["total"][quantity.name], reach),
-        )
-        for quantity in QUANTITIES
-    ]
+    changes = data["total"]
+    # What is idle may be next to nothing before, and then any change of it is a large one.
+    reach = _reach(change for name, change in changes.items() if name != "idle")
+    unit, size = units.unit(changes["step_time"]["before"] or changes["step_time"]["after"] or 0.0)
+    rows = [[_title(quantity), *_cells(quantity, changes[quantity.name], reach, size)] for quantity in QUANTITIES]
     about = (
         f"Of a step, the mean over all GPUs. The line is the {100 * data['confidence']:.0f} % interval of the change, "
         "in percent of what was before; where it crosses the middle, chance alone may do as much."
     )
-    return [element("h2", "Before and after"), element("p", about, class_="quiet"), _table("a step", reach, rows)]
+    return [
+        element("h2", "Before and after"),
+        element("p", about, class_="quiet"),
+        _table(f"{unit} a step", reach, rows),
+    ]
+
+
+def _title(quantity: Quantity) -> Element:
+    return element("span", quantity.title.strip(), class_="under" if quantity.title.startswith(" ") else None)
 
 
 def _table(what: str, reach: float, rows: Sequence[Sequence[Content]]) -> Element:
     plot = f"-{reach:.3g} % to +{reach:.3g} %"
-    return table((what, "before", "after", "change", "", plot), rows, {what: WORDS, plot: PICTURE, "": WORDS})
+    return table((what, "before", "after", "change", "interval", plot), rows, {what: WORDS, plot: PICTURE})
 
 
-def _cells(quantity: Quantity, change: Data, reach: float) -> Sequence[Content]:
-    before, after, difference = change["before"], change["after"], change["difference"]
-    percent = (
-        f" ({100 * difference / before:+.1f} %)" if difference is not None and before and quantity.unit != SHARE else ""
-    )
+def _cells(quantity: Quantity, change: Data, reach: float, size: float) -> Sequence[Content]:
+    """size: of the unit of times."""
     return (
-        _number(quantity, before),
-        _number(quantity, after),
-        Cell("" if difference is None else _changed(quantity, difference) + percent, difference or 0.0),
-        change["verdict"] or "",
+        _number(quantity, change["before"], size),
+        _number(quantity, change["after"], size),
+        _difference(quantity, change, size),
+        _interval(quantity, change),
         _forest(change, reach, quantity.title.strip()),
     )
 
 
-def _number(quantity: Quantity, value: float | None) -> Content:
+def _number(quantity: Quantity, value: float | None, size: float) -> Content:
     if value is None:
         return ""
     if quantity.unit == SHARE:
         return Cell(f"{100 * value:.1f} %", value)
-    return Cell(f"{value:.2f} x" if quantity.unit == FACTOR else time(value), value)
+    return Cell(f"{value:.3f} x" if quantity.unit == FACTOR else f"{value / size:,.3f}", value)
 
 
-def _changed(quantity: Quantity, value: float) -> str:
+def _difference(quantity: Quantity, change: Data, size: float) -> Content:
+    """In percent of before, in points of a share, in the unit itself where before is nothing."""
+    before, value = change["before"], change["difference"]
+    if value is None:
+        return ""
     if quantity.unit == SHARE:
-        return f"{100 * value:+.1f} points"
-    return f"{value:+.2f}" if quantity.unit == FACTOR else signed(value)
+        return Cell(f"{100 * value:+.1f} points", value)
+    return Cell(f"{100 * value / before:+.1f} %" if before else f"{value / size:+,.3f}", value)
+
+
+def _interval(quantity: Quantity, change: Data) -> Content:
+    """Of the difference, in percent or points."""
+    whole = 1.0 if quantity.unit == SHARE else change["before"]
+    if not change["interval"] or not whole:
+        return ""
+    low, high = (100 * end / whole for end in change["interval"])
+    return Cell(f"{low:+.1f} to {high:+.1f}", low)
 
 
 def _relative(change: Data) -> tuple[float, float, float] | None:
@@ -147,7 +158,7 @@ def _relative(change: Data) -> tuple[float, float, float] | None:
     return tuple(100 * value / change["before"] for value in (low, change["difference"], high))
 
 
-def _reach(changes: Any) -> float:
+def _reach(changes: Iterable[Data]) -> float:
     """What the half of a plot stands for, in percent: the farthest change, up to a hundred."""
     found = [abs(value) for change in changes for value in _relative(change) or ()]
     return min(100.0, 1.1 * max([1.0, *found]))
@@ -158,8 +169,8 @@ def _forest(change: Data, reach: float, name: str) -> Content:
     if found is None:
         return ""
     low, middle, high = found
-    label = f"{name}: {middle:+.1f} %, {low:+.1f} to {high:+.1f} %"
-    return Cell(draw.forest(low, middle, high, reach, change["verdict"] or "", label), middle)
+    label = f"{name}: {middle:+.1f} %, {low:+.1f} to {high:+.1f} %: {change['verdict'] or 'too few steps'}"
+    return Cell(draw.forest(low, middle, high, reach, change["verdict"] in ("less", "more"), label), middle)
 
 
 def _ranks(data: Data) -> Child:
@@ -171,8 +182,12 @@ def _ranks(data: Data) -> Child:
         quantity = _KNOWN[name]
         changes = [rank["changes"][name] for rank in every]
         reach = _reach(changes)
-        rows = [(isolated(rank["name"]), *_cells(quantity, change, reach)) for rank, change in zip(every, changes)]
-        shown += [element("h3", quantity.title.strip()), _table("rank", reach, rows)]
+        unit, size = units.unit(max((change["before"] or 0.0 for change in changes), default=0.0))
+        rows = [
+            [isolated(rank["name"]), *_cells(quantity, change, reach, size)] for rank, change in zip(every, changes)
+        ]
+        words = quantity.title.strip() + (f", {unit}" if quantity.unit == TIME else "")
+        shown += [element("h3", words), _table("rank", reach, rows)]
     return shown
 
 

@@ -115,19 +115,18 @@ def lines(
     return picture(height, label, [grid, stretched], "lines")
 
 
-def forest(low: float, middle: float, high: float, reach: float, kind: str, label: str) -> Element:
-    """An interval and its middle on a scale from -reach to +reach, with zero in the middle. kind: less, more, or what
-    else can be said of it."""
+def forest(low: float, middle: float, high: float, reach: float, sure: bool, label: str) -> Element:
+    """An interval and its middle on a scale from -reach to +reach, with zero in the middle; what lies beyond is a ring
+    at its end."""
 
     def at(value: float) -> float:
-        return 50 + 49 * min(max(value / reach, -1.0), 1.0)
+        return 50 + 47 * min(max(value / reach, -1.0), 1.0)
 
+    kind = f"interval{' sure' if sure else ''}{' beyond' if abs(middle) > reach else ''}"
     drawn = [
         element("line", x1="50%", x2="50%", y1="0", y2="20", class_="axis"),
-        box(at(low), 8.5, max(at(high) - at(low), 0.3), 3, f"interval {kind}", None),
-        element(
-            "circle", element("title", label), cx=f"{at(middle):.2f}%", cy="10", r="4.5", class_=f"interval {kind}"
-        ),
+        box(at(low), 8.5, max(at(high) - at(low), 0.3), 3, kind, None),
+        element("circle", element("title", label), cx=f"{at(middle):.2f}%", cy="10", r="4.5", class_=kind),
     ]
     return picture(20, label, drawn, "forest")
 

@@ -1,7 +1,7 @@
 // Every table can be read as it is. With this, long ones are filtered and all are sorted.
 "use strict";
-for (const box of document.querySelectorAll(".box")) {
-  const table = box.querySelector("table");
+for (const table of document.querySelectorAll("table")) {
+  const box = table.parentNode;
   const body = table.tBodies[0];
   const rows = [...body.rows];
   if (rows.length < 2) continue;

@@ -97,7 +97,7 @@ def _lane(stream: str, bars: Sequence[Sequence[Any]], length: float) -> Child:
         top, high = (_HEIGHT - _LOW, _LOW) if kind == "memory" else (0, _HEIGHT)
         drawn.append(draw.box(at, top, wide, high, kind, f"{name}, {time(end - start)}"))
         if (end - start) / length > _NAMED and kind != "memory":
-            inside = element("text", name, x="4", y="15", class_="inside")
+            inside = element("text", name, x="4", y="15", class_=f"inside on-{kind}")
             drawn.append(element("svg", inside, x=f"{at:.3f}%", width=f"{wide:.3f}%", height=_HEIGHT))
     return _row(f"stream {stream}", drawn, f"stream {stream}: {len(bars):,} bars")
 

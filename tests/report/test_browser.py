@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import browser as chromium
-import debian
 import pages
 import pytest
 
@@ -19,15 +17,6 @@ DATA = {
     "long names": pages.data(8, 2, 40, "a_name_that_has_no_end_" * 12),
     "no launch": {**pages.data(), "kernels": [], "rules": []},
 }
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    try:
-        with chromium.browser(tmp_path_factory.mktemp("browser")) as found:
-            yield found
-    except debian.Missing as missing:
-        pytest.skip(f"no browser: {missing}")
 
 
 @pytest.fixture

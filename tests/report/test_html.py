@@ -45,7 +45,7 @@ class Elements(HTMLParser):
 
 
 def usual(name: str = "") -> Elements:
-    return Elements(html.report(pages.data(4, 2, 40, name)))
+    return Elements(html.report(pages.data(4, 1, 40, name)))
 
 
 @pytest.mark.parametrize("name", pages.HOSTILE)
@@ -58,7 +58,7 @@ def test_a_name_is_text_whatever_it_holds(name):
     shown = "".join(made.text)
     visible = "".join(character if character.isprintable() else "\ufffd" for character in name)
     assert shown.count(visible) > 20
-    assert not set(html.report(pages.data(4, 2, 40, name))) & set("\u202e\u2066\x1b\x07\x00\udc80")
+    assert not set(html.report(pages.data(4, 1, 40, name))) & set("\u202e\u2066\x1b\x07\x00\udc80")
 
 
 def test_a_page_loads_nothing():
@@ -66,7 +66,7 @@ def test_a_page_loads_nothing():
     found = Elements(text)
     assert not {"img", "link", "iframe", "object", "embed", "form", "base", "video", "audio"} & set(found.names)
     assert not {"src", "href", "xlink:href", "style", "action"} & {key for key, _ in found.attributes}
-    assert "url(" not in text and "@import" not in text and "http:" not in text and "https:" not in text
+    assert not re.findall(r"@import|https?:|url\((?!#)", text)
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]+)"', text)
     assert policy.startswith("default-src 'none'; style-src 'sha256-") and "unsafe" not in policy
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pyshim.report.collect import Collected
 
 HEADS = ("process", "rank", "program", "policy", "launches", "shaped", "comm", "raised", "refused")
+RULES = ("rule", "shape", "launches", "shaped", "in window", "refused", "outcome")
+KERNELS = ("kernel", "launches", "shaped", "in window", "raised", "refused", "mostly")
 _FAR = 6
 _FINDINGS = 10
 EPILOG = (
@@ -44,6 +46,7 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 def _run(options: argparse.Namespace) -> int:
     from pyshim.cli import ui
     from pyshim.report.findings import findings, remarks, skipped
+    from pyshim.report.many import FEW
     from pyshim.report.summary import as_json
 
     _check(options)
@@ -64,7 +67,8 @@ def _run(options: argparse.Namespace) -> int:
 
         page.put(html.report(data), len(found), options)
     if options.json:
-        ui.answer(json.dumps(data, indent=2))
+        # Thousands of processes are for a program to read, and take a second less to write so.
+        ui.answer(json.dumps(data, indent=2 if len(collected.pages) <= FEW else None))
         for sentence in skipped(collected):
             ui.say(f"warning: {sentence}")
     elif not options.html:
@@ -182,6 +186,13 @@ def _show(collected: Collected, found: list[str], about: list[str]) -> None:
         ui.table(("launches", "share", "reason", "meaning"), reasons, left=(2, 3))
         ui.show()
         ui.table(("launches", "way in"), text.ways(collected), left=(1,))
+    for heads, rows, left in (
+        (RULES, text.rules(collected), (0, 1, 6)),
+        (KERNELS, text.by_kernel(collected), (0, 6)),
+    ):
+        if rows:
+            ui.show()
+            ui.table(heads, rows, left=left)
     for sentence in about:
         ui.say(f"note: {sentence}")
     shown = found if len(collected.pages) <= many.FEW else found[:_FINDINGS]

@@ -36,7 +36,7 @@ def courses(every: Sequence[Mapping[str, Any]]) -> list[Course]:
     return [
         Course(process, points)
         for process in every
-        if len(points := _points(process.get("cadence") or [])) >= _FEWEST - 1
+        if len(points := _points(process["cadence"])) >= _FEWEST - 1
     ]
 
 

@@ -23,7 +23,7 @@ _LEGEND = (
 
 def kernels(data: Data) -> Child:
     """Those that were launched most."""
-    every = data.get("kernels") or []
+    every = data["kernels"]
     if not every:
         return None
     rest = f"The {_KERNELS} of {len(every):,} that were launched most." if len(every) > _KERNELS else None
@@ -44,7 +44,7 @@ def kernels(data: Data) -> Child:
 
 
 def rules(data: Data) -> Child:
-    every = data.get("rules") or []
+    every = data["rules"]
     if not every:
         return None
     columns: Columns = {
@@ -98,11 +98,11 @@ def _kernel(kernel: Data, several: bool) -> Child:
 
 
 def _footprint(kernel: Data) -> str:
-    takes = kernel.get("footprint") or {}
-    if not takes.get("threads"):
+    takes = kernel["footprint"]
+    if not takes["threads"]:
         return ""
-    static, dynamic = takes.get("static") or 0, takes.get("dynamic") or 0
-    return f"{takes['threads']:,} threads, {takes.get('registers') or 0:,} registers, {static:,} + {dynamic:,} B"
+    bytes_of = f"{takes['static_shared_memory']:,} + {takes['dynamic_shared_memory']:,} B"
+    return f"{takes['threads']:,} threads, {takes['registers']:,} registers, {bytes_of}"
 
 
 def _why(reasons: Mapping[str, int]) -> Child:
@@ -123,6 +123,8 @@ def _rule(rule: Data | None) -> Child:
 
 
 def _acted(use: Data) -> Child:
+    if use["inert"]:
+        return element("span", f"only under {use['when_dispatch']}", class_="badge")
     if not use["matched"]:
         return element("span", "never matched", class_="badge warn")
     return [_why(use["reasons"]), " ", None if use["acted"] else element("span", "never acted", class_="badge warn")]

@@ -106,7 +106,12 @@ def _kernel(index: int, processes: int, name: str) -> dict[str, Any]:
         "refused": 0,
         "reasons": {**({"shaped": shaped} if shaped else {}), "not_overlapping": launches - shaped},
         "rule": None if index == 1 else RULES[index % 2],
-        "footprint": {"threads": 384, "registers": 168, "static": 0, "dynamic": 65536},
+        "footprint": {
+            "threads": 384,
+            "registers": 168,
+            "static_shared_memory": 0,
+            "dynamic_shared_memory": 65536,
+        },
         "blocks": 1056,
         "resident_blocks": 2,
         "device_name": name or "NVIDIA H100",
@@ -125,4 +130,7 @@ def _rule(index: int, processes: int) -> dict[str, Any]:
         "reasons": {"shaped": shaped, "below_keep": launches - shaped} if launches else {},
         "matched": launches > 0,
         "acted": shaped > 0,
+        "inert": False,
+        "when": "overlapping",
+        "when_dispatch": "unknown",
     }

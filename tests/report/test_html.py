@@ -94,6 +94,13 @@ def usual_text(data):
     return Elements(html.report(data)).text
 
 
+def test_a_rule_that_waits_for_a_probe_has_no_fault():
+    data = pages.data()
+    data["rules"][2].update(inert=True, when_dispatch="hold")
+    said = "".join(usual_text(data))
+    assert "only under hold" in said and "never matched" not in said
+
+
 def test_the_verdict_is_in_words():
     data = pages.data(1)
     assert verdict(data) == (

@@ -33,11 +33,7 @@ class Course(NamedTuple):
 
 
 def courses(every: Sequence[Mapping[str, Any]]) -> list[Course]:
-    return [
-        Course(process, points)
-        for process in every
-        if len(points := _points(process["cadence"])) >= _FEWEST - 1
-    ]
+    return [Course(process, points) for process in every if len(points := _points(process["cadence"])) >= _FEWEST - 1]
 
 
 def _points(samples: Sequence[Sequence[int]]) -> list[tuple[float, float]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from pyshim.report.summary import COUNTERS
+
 # What a program, a host or a kernel may be called by somebody who means no good.
 HOSTILE = (
     "</script><img src=x onerror=\"document.title='hacked'\">",
@@ -22,6 +24,9 @@ RULES = (
     {"policy": "h100-paper", "line": 19, "shape": "leave"},
     {"policy": "h100-paper", "line": 22, "shape": "make_room"},
 )
+
+
+NONE = {"launches": 0, "shaped": 0, "in_window": None, "raised": 0, "refused": 0, "reasons": {}}
 
 
 def data(processes: int = 1, hosts: int = 1, kernels: int = 3, name: str = "", samples: int = 40) -> dict[str, Any]:
@@ -44,12 +49,6 @@ def data(processes: int = 1, hosts: int = 1, kernels: int = 3, name: str = "", s
     }
 
 
-COUNTERS = (
-    *("launches", "shaped", "communication", "raised", "refused"),
-    *("graph_launches", "streams_raised", "streams_reduced"),
-)
-
-
 def _counters(every: list[dict[str, Any]]) -> dict[str, int]:
     return {counter: sum(process[counter] for process in every) for counter in COUNTERS}
 
@@ -64,9 +63,13 @@ def _process(rank: int, host: int, processes: int, name: str, samples: int) -> d
     reasons = {reason: (count + rank % 7) * (3 if slow else 2) // 2 for reason, count in REASONS.items()}
     step = 3_000_000 if slow else 2_000_000
     launches = sum(reasons.values())
-    counted = {"launches": launches, "shaped": reasons["shaped"], "communication": reasons["communication"]}
-    counted.update(raised=reasons["communication"] // 2, refused=0, graph_launches=1)
-    counted.update(streams_raised=2, streams_reduced=0)
+    counted = {
+        **dict.fromkeys(COUNTERS, 0),
+        "launches": launches,
+        "shaped": reasons["shaped"],
+        "communication": reasons["communication"],
+    }
+    counted.update(raised=reasons["communication"] // 2, graph_launches=1, streams_raised=2)
     return {
         **counted,
         "pid": 100 + rank,
@@ -74,12 +77,26 @@ def _process(rank: int, host: int, processes: int, name: str, samples: int) -> d
         "rank": rank,
         "world": processes,
         "policy": name or "h100-paper",
+        "parent": 1,
+        "start": 10**18,
+        "table": "000000ab",
+        "directory": "/report",
+        "opened_gpu": True,
+        "kernels": [{"kernel": 0, **NONE}],
         "program": f"/usr/bin/{name or 'python3'}",
         "library": name or "0.1.0",
         "forked": False,
         "ended": rank % 2 == 0,
         "run": "0123456789abcdef",
-        "devices": [{"index": 0, "uuid": "GPU-0", "name": name or "NVIDIA H100", "policy": name or "h100-paper"}],
+        "devices": [
+            {
+                "index": 0,
+                "uuid": "GPU-0",
+                "name": name or "NVIDIA H100",
+                "policy": name or "h100-paper",
+                "multiprocessors": 132,
+            }
+        ],
         "reasons": reasons,
         "entry_points": _ways(launches),
         "cadence": [[16 * sample, 10**15 + 16 * sample * (step + sample % 5 * 100_000)] for sample in range(samples)],
@@ -102,6 +119,8 @@ def _kernel(index: int, processes: int, name: str) -> dict[str, Any]:
         "launches": launches,
         "shaped": shaped,
         "in_window": None if index == 1 else launches // 2,
+        "communication": index == 1,
+        "launched_shared_memory": 65536,
         "raised": launches // 4 if index == 1 else 0,
         "refused": 0,
         "reasons": {**({"shaped": shaped} if shaped else {}), "not_overlapping": launches - shaped},
@@ -134,3 +153,46 @@ def _rule(index: int, processes: int) -> dict[str, Any]:
         "when": "overlapping",
         "when_dispatch": "unknown",
     }
+
+
+def paces(ranks: int, name: str = "") -> dict[str, Any]:
+    """What `overlap report --compare BEFORE AFTER --json` may say of report folders: even ranks are faster, odd ones as
+    they were, and of the last nobody can tell."""
+    pairs = [_pair(rank, rank == ranks - 1, name) for rank in range(ranks)]
+    verdicts = Counter(pair["change"]["verdict"] for pair in pairs)
+    return {
+        "version": 1,
+        "what": "time between communication launches",
+        "clock": "host",
+        "method": "batch means",
+        "before": [name or "before"],
+        "after": [name or "after"],
+        "ranks": pairs,
+        "verdicts": dict(verdicts),
+        "only_before": [name or "node7:7"],
+        "only_after": [],
+    }
+
+
+def _pair(rank: int, short: bool, name: str) -> dict[str, Any]:
+    percent = -5.0 - rank % 3 if rank % 2 == 0 else 0.5
+    reach = None if short else 1.0
+    verdict = "too few launches to tell" if short else "faster" if rank % 2 == 0 else "no difference seen"
+    return {
+        "rank": rank,
+        "before_process": name or f"node0:{100 + rank}",
+        "after_process": name or f"node0:{200 + rank}",
+        "before": _pace(2000.0, reach),
+        "after": _pace(2000.0 * (1 + percent / 100), reach),
+        "change": {
+            "percent": percent,
+            "low_percent": None if reach is None else percent - reach,
+            "high_percent": None if reach is None else percent + reach,
+            "verdict": verdict,
+        },
+    }
+
+
+def _pace(mean: float, reach: float | None) -> dict[str, Any]:
+    low, high = (None, None) if reach is None else (mean - 20 * reach, mean + 20 * reach)
+    return {"mean_us": mean, "low_us": low, "high_us": high, "launches": 8000, "communication": 8192, "every": 16}

@@ -14,9 +14,10 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "traces"))
 import made
 
 from pyshim import html
-from pyshim.html.compare import verdict
+from pyshim.html import paces
+from pyshim.html import traces as traced
 from pyshim.html.timeline import exposed, merged
-from pyshim.traces.compared import compare
+from pyshim.traces.compared import compare as compare_traces
 
 
 def traces(folder: Path, gain: float, ranks: int = 2, kernel: str = made.GEMM) -> Path:
@@ -39,7 +40,7 @@ def traces(folder: Path, gain: float, ranks: int = 2, kernel: str = made.GEMM) -
 
 @pytest.fixture
 def compared(tmp_path):
-    return compare(str(traces(tmp_path / "before", 1.0)), str(traces(tmp_path / "after", 0.6)))
+    return compare_traces(str(traces(tmp_path / "before", 1.0)), str(traces(tmp_path / "after", 0.6)))
 
 
 def test_the_page_has_numbers_intervals_and_pictures(browser, overlap, tmp_path):
@@ -117,21 +118,49 @@ def test_the_exposed_lane_is_what_was_measured(compared):
 
 def test_the_verdict_says_how_sure_it_is(compared):
     data = compared.as_json()
-    said = verdict(data)
+    said = traced.verdict(data)
     assert said.startswith("A step takes 2.1") and "% less (95 % interval of the difference: -" in said
     data["total"]["step_time"].update(verdict="no difference seen", interval=[-10.0, 10.0])
-    assert " after: no difference seen (95 %" in verdict(data)
+    assert " after: no difference seen (95 %" in traced.verdict(data)
     data["total"]["step_time"].update(verdict=None, interval=None)
-    assert verdict(data).endswith("There are too few steps to say how sure that is.")
+    assert traced.verdict(data).endswith("There are too few steps to say how sure that is.")
     data["total"]["step_time"].update(before=None, difference=None)
-    assert verdict(data) == "Nothing can be compared."
+    assert traced.verdict(data) == "Nothing can be compared."
     assert "<table>" in html.compare(data, {"before": None, "after": None})
+
+
+@pytest.mark.parametrize("ranks", [1, 8, 300])
+def test_two_reports_are_compared_rank_by_rank(browser, tmp_path, ranks):
+    path = tmp_path / "page.html"
+    data = pages.paces(ranks)
+    path.write_text(html.compare_reports(data), encoding="utf-8")
+    for width, dark in ((400, True), (1200, False)):
+        with browser.page(path, width, dark) as page:
+            assert page.value("document.documentElement.scrollWidth") == width
+            assert (page.complaints(), page.requests()) == ([], [path.as_uri()])
+            rows = page.value("[...document.querySelectorAll('tbody')].map(e => e.rows.length)")
+            assert rows == ([16, 300] if ranks == 300 else [ranks])
+            sure = page.value("[...document.querySelectorAll('tbody')].pop().querySelectorAll('circle.sure').length")
+            assert sure == data["verdicts"].get("faster", 0)
+            assert page.value("document.querySelector('.verdict').className") == (
+                "verdict neither" if ranks == 1 else "verdict good"
+            )
+
+
+def test_the_verdict_of_two_reports_counts_ranks():
+    assert paces.verdict(pages.paces(8)) == (
+        "Time between communication launches of the 8 ranks: faster in 4, no difference seen in 3, too few launches to "
+        "tell in 1. Median change -2.2 %, in host time."
+    )
+    nothing = {**pages.paces(1), "ranks": [], "verdicts": {}}
+    assert paces.verdict(nothing).endswith(": nothing can be compared.")
+    assert "only before" in html.compare_reports(nothing)
 
 
 @pytest.mark.parametrize("name", pages.HOSTILE)
 def test_a_name_does_nothing(browser, tmp_path, name):
     before = traces(tmp_path / "before", 1.0, 1, f"{name}gemm")
-    data = compare(str(before), str(traces(tmp_path / "after", 0.6, 1, f"{name}gemm")))
+    data = compare_traces(str(before), str(traces(tmp_path / "after", 0.6, 1, f"{name}gemm")))
     made_of, pictures = data.as_json(), data.timeline()
     made_of["before"]["path"] = name
     made_of["ranks"] *= 2
@@ -142,10 +171,11 @@ def test_a_name_does_nothing(browser, tmp_path, name):
         for lane in picture["lanes"]:
             lane["stream"] = name
     path = tmp_path / "page.html"
-    path.write_text(html.compare(made_of, pictures), encoding="utf-8")
-    with browser.page(path, 400) as page:
-        assert page.value("document.title").startswith("overlap report: ")
-        assert page.value("document.querySelectorAll('img, [onload], [onerror], [href]').length") == 0
-        assert page.value("document.scripts.length") == 1
-        assert (page.complaints(), page.requests()) == ([], [path.as_uri()])
-        assert page.value("document.documentElement.scrollWidth") == 400
+    for text in (html.compare(made_of, pictures), html.compare_reports(pages.paces(8, name))):
+        path.write_text(text, encoding="utf-8")
+        with browser.page(path, 400) as page:
+            assert page.value("document.title").startswith("overlap report: ")
+            assert page.value("document.querySelectorAll('img, [onload], [onerror], [href]').length") == 0
+            assert page.value("document.scripts.length") == 1
+            assert (page.complaints(), page.requests()) == ([], [path.as_uri()])
+            assert page.value("document.documentElement.scrollWidth") == 400

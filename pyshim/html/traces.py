@@ -94,7 +94,8 @@ def _total(data: Data) -> Child:
     rows = [[_title(quantity), *_cells(quantity, changes[quantity.name], reach, size)] for quantity in QUANTITIES]
     about = (
         f"Of a step, the mean over all GPUs. The line is the {100 * data['confidence']:.0f} % interval of the change, "
-        "in percent of what was before; where it crosses the middle, chance alone may do as much."
+        "in percent of what was before; where it crosses the middle, chance alone may do as much. Two runs of one "
+        "program differ by more than its steps do."
     )
     return [
         element("h2", "Before and after"),

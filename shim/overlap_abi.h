@@ -124,7 +124,7 @@ struct overlap_rule {
     uint32_t line;          /* of the rule in its policy file, for reports */
     uint32_t when_dispatch; /* enum overlap_dispatch */
     uint32_t carveout;      /* enum overlap_carveout, of the launches that the rule shapes */
-    uint32_t reserved;
+    uint32_t guard;         /* 1: nobody wrote it: it spares what only looks like the kernels of the rule behind it */
 };
 
 /* ---- GPU, occupancy, decision: the pure core ---- */
@@ -321,6 +321,8 @@ struct overlap_page_rule {
     uint32_t when;          /* enum overlap_when */
     uint32_t when_dispatch; /* enum overlap_dispatch */
     uint32_t dispatch;      /* enum overlap_dispatch, of the policy */
+    uint32_t guard;         /* as in the table */
+    uint32_t reserved;
 };
 
 /* When communication was launched. The first 512 launches leave a time each, then every second one until there are 512

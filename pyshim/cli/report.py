@@ -32,11 +32,16 @@ EPILOG = (
 
 def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("report", help="what was done in a run", description=__doc__, epilog=EPILOG)
-    parser.add_argument("directory", metavar="DIR", nargs="+", help="what --report or OVERLAP_REPORT was given")
+    parser.add_argument("directory", metavar="DIR", nargs="*", help="what --report or OVERLAP_REPORT was given")
     parser.add_argument("--json", action="store_true", help="one object on stdout")
     parser.add_argument("--launches", action="store_true", help="with --json: what --trace kept, a line per launch")
     parser.add_argument("--check", action="store_true", help="exit status 1 where ranks differ or something was missed")
-    parser.add_argument("--compare", action="store_true", help="two DIR, or traces of profilers: before, after")
+    parser.add_argument(
+        "--compare",
+        metavar=("BEFORE", "AFTER"),
+        nargs=2,
+        help="two report folders: how fast communication follows communication; or two traces of profilers: overlap",
+    )
     page.add_to(parser)
     parser.add_argument("--follow", action="store_true", help="again and again until all have ended, or Ctrl-C")
     parser.add_argument("--interval", metavar="S", type=_seconds, help="with --follow: seconds between two (2)")
@@ -52,6 +57,8 @@ def _run(options: argparse.Namespace) -> int:
     _check(options)
     if options.compare:
         return _compare(options)
+    if not options.directory:
+        raise OverlapError("which report? DIR is missing", "overlap report DIR", USAGE)
     if options.launches:
         return _launches(options)
     collected = _collected(options)
@@ -111,12 +118,13 @@ def _seconds(text: str) -> float:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from pyshim.cli.compare_traces import compare_traces
+    from pyshim.cli.compare import compare
 
-    if len(options.directory) != 2:
-        raise OverlapError("--compare needs two: BEFORE and AFTER", None, USAGE)
-    before, after = options.directory
-    return compare_traces(before, after, options)
+    if options.directory or options.launches or options.check:
+        raise OverlapError(
+            "--compare stands alone, or with --json or --html", "overlap report --compare BEFORE AFTER", USAGE
+        )
+    return compare(*options.compare, options)
 
 
 def _nothing(collected: Collected) -> tuple[str, str]:

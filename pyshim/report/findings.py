@@ -269,8 +269,8 @@ def _waiting(collected: Collected) -> Iterator[str]:
         known = some(sorted({rule.dispatch for rule in inert}))
         which_ones = "rules" if len(inert) > 1 else "rule"
         yield (
-            f"{which_ones} {lines} did nothing, by design: for GPUs that dispatch by {asks}, and of this one the policy "
-            f"says {known} (`dispatch`)"
+            f"{which_ones} {lines} did nothing, by design: for GPUs that dispatch by {asks}, and of this one the "
+            f"policy says {known} (`dispatch`)"
         )
 
 

@@ -148,13 +148,14 @@ def count(rows: Iterable[Row]) -> Counts:
 
 
 def rules(collected: Collected) -> list[RuleUse]:
-    """Every rule of the policies that devices of these processes ran under, in the order of the files."""
+    """Every rule of the policies that devices of these processes ran under, in the order of the files, but for those that
+    nobody wrote."""
     groups: dict[Rule, list[Row]] = {rule: [] for page in collected.pages for rule in page.rules}
     for page in collected.pages:
         for row in page.rows:
             if row.rule is not None:
                 groups[page.rules[row.rule]].append(row)
-    return [_use(rule, rows) for rule, rows in groups.items()]
+    return [_use(rule, rows) for rule, rows in groups.items() if not rule.guard]
 
 
 def _use(rule: Rule, rows: list[Row]) -> RuleUse:

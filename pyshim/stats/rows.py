@@ -41,6 +41,7 @@ class Rule(NamedTuple):
     when: str  # overlapping | always
     when_dispatch: str  # hold | backfill; unknown: under any
     dispatch: str  # what the policy says of its GPUs
+    guard: bool = False  # nobody wrote it: it spares what only looks like the kernels of the rule of this line
 
     @property
     def inert(self) -> bool:
@@ -103,7 +104,7 @@ def rules(page: Any, policies: dict[int, str]) -> tuple[tuple[Rule, ...], dict[i
     found: list[Rule] = []
     places: dict[int, int] = {}
     # A folder may hold thousands of pages: cffi is asked for what is there, not for every one that may be.
-    for index, (state, *_) in enumerate(struct.iter_unpack("<8I", _native.ffi.buffer(page.rules))):
+    for index, (state, *_) in enumerate(struct.iter_unpack("<10I", _native.ffi.buffer(page.rules))):
         if state == _VALID:
             places[index] = len(found)
             found.append(_rule(page.rules[index], policies))
@@ -132,6 +133,7 @@ def _rule(record: Any, policies: dict[int, str]) -> Rule:
         when="always" if record.when == library.OVERLAP_WHEN_ALWAYS else "overlapping",
         when_dispatch=dispatch.get(record.when_dispatch, "unknown"),
         dispatch=dispatch.get(record.dispatch, "unknown"),
+        guard=bool(record.guard),
     )
 
 

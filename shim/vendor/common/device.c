@@ -53,6 +53,7 @@ static void record_rules(const struct device *device, const struct overlap_setti
         entry->when = rule->when;
         entry->when_dispatch = rule->when_dispatch;
         entry->dispatch = policy->dispatch;
+        entry->guard = rule->guard;
         __atomic_store_n(&entry->state, 2, __ATOMIC_RELEASE);
     }
 }

@@ -124,7 +124,8 @@ def _compare(options: argparse.Namespace) -> int:
         raise OverlapError(
             "--compare stands alone, or with --json or --html", "overlap report --compare BEFORE AFTER", USAGE
         )
-    return compare(*options.compare, options)
+    before, after = options.compare
+    return compare(before, after, options)
 
 
 def _nothing(collected: Collected) -> tuple[str, str]:

@@ -152,7 +152,7 @@ def test_real_processes_that_sleep_more(overlap, run_job, tmp_path):
     ("words", "status", "sentence"),
     [
         (["--compare", "{report}", "{report}/missing"], 2, "--compare: there is no"),
-        (["--compare", "{report}", "{file}"], 2, "not two report folders"),
+        (["--compare", "{report}", "{file}"], 2, "is a report folder, the other is none"),
         (["--compare", "{report}", "{report}"], 1, "no rank has launched communication in both runs"),
         (["--compare", "{report}", "{report}", "--check"], 2, "--compare stands alone"),
         (["{report}", "--compare", "{report}", "{report}"], 2, "--compare stands alone"),

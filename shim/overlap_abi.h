@@ -7,7 +7,7 @@
  * Both sides are little-endian 64-bit machines.
  */
 
-#define OVERLAP_ABI_VERSION 5
+#define OVERLAP_ABI_VERSION 6
 
 /* ---- Policy table: what the launcher hands to the library, by value, in OVERLAP_TABLE (base64) ----
  *
@@ -124,7 +124,7 @@ struct overlap_rule {
     uint32_t line;          /* of the rule in its policy file, for reports */
     uint32_t when_dispatch; /* enum overlap_dispatch */
     uint32_t carveout;      /* enum overlap_carveout, of the launches that the rule shapes */
-    uint32_t reserved;
+    uint32_t guard;         /* 1: nobody wrote it: it spares what only looks like the kernels of the rule behind it */
 };
 
 /* ---- GPU, occupancy, decision: the pure core ---- */
@@ -243,11 +243,15 @@ struct overlap_plan {
 
 /* ---- Statistics page: HOST.PID.N.page, mapped, valid at any instant ---- */
 #define OVERLAP_PAGE_MAGIC 0x47505652
-#define OVERLAP_WAYS 8     /* room for way.def */
+#define OVERLAP_WAYS 6     /* room for way.def */
 #define OVERLAP_REASONS 40 /* room for reason.def */
+#define OVERLAP_ROWS 320   /* of counters: see struct overlap_row */
 #define OVERLAP_COUNTERS 12
 #define OVERLAP_SHARDS 33 /* the last one is shared by the threads that found none of their own */
 #define OVERLAP_DEVICES 16
+#define OVERLAP_RULES 512   /* more than a table can hold */
+#define OVERLAP_SAMPLES 512 /* of the times of communication launches */
+#define OVERLAP_MOST_SPARSE 8
 
 enum overlap_counter {
     OVERLAP_COUNTER_COMMUNICATION = 0, /* communication launches */
@@ -275,9 +279,63 @@ enum overlap_page_flag {
 struct overlap_shard {
     uint32_t owner;
     uint32_t reserved[15];
-    uint64_t launches[8][40]; /* [OVERLAP_WAYS][OVERLAP_REASONS] */
-    uint64_t counters[12];    /* [OVERLAP_COUNTERS] */
-    uint64_t padding[4];
+    uint64_t launches[6][320]; /* [OVERLAP_WAYS][OVERLAP_ROWS] */
+    uint64_t counters[12];     /* [OVERLAP_COUNTERS] */
+    uint64_t sample_at; /* communication launches counted here at which the thread takes the next time */
+    uint64_t padding[3];
+};
+
+/* Every launch is counted in one row. The first OVERLAP_REASONS rows stand for a reason each, whatever the kernel: of launches
+ * of which nothing else is known, and where no room is left. The others belong to kernels, in groups; the first row of a
+ * group has the record. The kind says what the group counts, and is how many rows it has. */
+enum overlap_row_kind {
+    OVERLAP_ROW_SINGLE = 1,
+    OVERLAP_ROW_RAISED = 2,  /* communication that is to be raised: not raised; raised */
+    OVERLAP_ROW_WINDOWED = 4 /* by where it is launched: in a window; not_overlapping; window_expired; same_stream */
+};
+#define OVERLAP_ROW_KIND 7 /* in the key */
+
+struct overlap_row {
+    uint64_t key;      /* 0: free, and so are all rows behind it. Kind in bits 0 to 2, reason in 3 to 8, then a hash of all
+                          that tells rows apart; a hash of 0: of any kernel, when there was no room for it */
+    uint32_t state;    /* 2: the rest is valid */
+    uint32_t rule;     /* index in the table, and in `rules`; UINT32_MAX: none */
+    uint32_t device;   /* index in `devices`; OVERLAP_DEVICES and more: not there */
+    uint32_t launched; /* bytes of dynamic shared memory as decided; this and the two below: of the last decision */
+    struct overlap_footprint footprint; /* dynamic_shared: as asked */
+    uint64_t blocks;                    /* of the grid */
+    uint32_t resident_blocks;           /* as asked, on one multiprocessor; 0: not known */
+    uint32_t reserved;
+    uint8_t kernel[112]; /* as the driver gives it; in a long one the middle is replaced by ~HASH~; empty: not known */
+    uint8_t plain[64];   /* overlap_plain_name() of all of it, cut */
+    uint8_t library[48]; /* basename of the caller */
+};
+
+/* A rule of a policy that devices of this process run under. */
+struct overlap_page_rule {
+    uint32_t state;  /* 2: the rest is valid */
+    uint32_t device; /* index in `devices` of one that runs under its policy */
+    uint32_t line;
+    uint32_t shape; /* enum overlap_shape */
+    uint32_t value;
+    uint32_t when;          /* enum overlap_when */
+    uint32_t when_dispatch; /* enum overlap_dispatch */
+    uint32_t dispatch;      /* enum overlap_dispatch, of the policy */
+    uint32_t guard;         /* as in the table */
+    uint32_t reserved;
+};
+
+/* When communication was launched. The first 512 launches leave a time each, then every second one until there are 512
+ * more, then every fourth: every 2^OVERLAP_MOST_SPARSE-th at last. A thread takes the times of its own launches. */
+struct overlap_sample {
+    uint64_t launches;    /* of communication so far, in the process: the sum of what all samples stand for; 0: none */
+    uint64_t nanoseconds; /* CLOCK_MONOTONIC */
+    uint64_t check;       /* launches ^ nanoseconds; else it is being written */
+};
+struct overlap_cadence {
+    uint64_t taken; /* times so far; the next one goes to this place, modulo OVERLAP_SAMPLES */
+    uint64_t reserved[7];
+    struct overlap_sample samples[512]; /* [OVERLAP_SAMPLES] */
 };
 
 struct overlap_device {
@@ -309,7 +367,10 @@ struct overlap_page {
     uint32_t table;         /* checksum of the table that it runs under; 0: none */
     uint32_t reserved;
     struct overlap_device devices[16]; /* [OVERLAP_DEVICES], indexed by the driver's ordinal */
-    struct overlap_shard shards[33];   /* [OVERLAP_SHARDS] */
+    struct overlap_page_rule rules[512]; /* [OVERLAP_RULES], as in the table */
+    struct overlap_row rows[320];        /* [OVERLAP_ROWS]; the first OVERLAP_REASONS have no record */
+    struct overlap_cadence cadence;
+    struct overlap_shard shards[33]; /* [OVERLAP_SHARDS] */
 };
 
 /* ---- Trace: HOST.PID.N.trace, one record per launch, written in the order of the launches of each thread ---- */
@@ -353,9 +414,12 @@ const char *overlap_way_name(uint32_t way);
 
 /* Sums over the shards of a page, modulo 2^64. */
 struct overlap_totals {
-    uint64_t ways[8];      /* [OVERLAP_WAYS] */
-    uint64_t reasons[40];  /* [OVERLAP_REASONS]; all launches are in both */
-    uint64_t counters[12]; /* [OVERLAP_COUNTERS] */
+    uint64_t ways[6];          /* [OVERLAP_WAYS] */
+    uint64_t reasons[40];      /* [OVERLAP_REASONS] */
+    uint64_t rows[320];        /* [OVERLAP_ROWS]; all launches are in each of the three */
+    uint32_t row_reasons[320]; /* index into reason.def; OVERLAP_REASONS - 1 for what only a damaged page has */
+    uint32_t row_heads[320];   /* the row that has the record; the bare rows and free ones: themselves */
+    uint64_t counters[12];     /* [OVERLAP_COUNTERS] */
 };
 void overlap_page_totals(const struct overlap_page *page, struct overlap_totals *totals);
 

@@ -17,13 +17,17 @@ _NONE = "-"
 
 def compare_traces(before: str, after: str, options: argparse.Namespace) -> int:
     """Files, or folders of the ranks' files. Raises OverlapError."""
-    from pyshim.cli import ui
+    from pyshim.cli import page, ui
     from pyshim.traces.compared import compare
 
     compared = compare(before, after)
+    if options.html:
+        from pyshim import html
+
+        page.put(html.compare(compared.as_json(), compared.timeline()), len(compared.warnings), options)
     if options.json:
         ui.answer(json.dumps(compared.as_json(), indent=2))
-    else:
+    elif not options.html:
         _show(compared)
     for sentence in compared.warnings:
         ui.say(f"warning: {sentence}")

@@ -108,7 +108,7 @@ def _guarded(rules: Sequence[Rule]) -> list[Rule]:
     first = next((i for i, rule in enumerate(rules) if rule.match.sets and rule.shape.kind != "leave"), None)
     if first is None:
         return list(rules)
-    guard = Rule(Match(kernels=kernels.FUSED), Shape(), "always", 0, rules[first].line)
+    guard = Rule(Match(kernels=kernels.FUSED), Shape(), "always", 0, rules[first].line, guard=True)
     return [*rules[:first], guard, *rules[first:]]
 
 
@@ -152,6 +152,7 @@ def _rule(rule: Rule, line: int, sections: _Sections) -> dict[str, object]:
         "line": line,
         "when_dispatch": _member("dispatch", rule.when_dispatch),
         "carveout": _member("carveout", rule.carveout),
+        "guard": int(rule.guard),
     }
 
 

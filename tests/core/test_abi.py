@@ -83,8 +83,15 @@ def test_the_arrays_have_the_sizes_that_the_defines_say() -> None:
     page = dict(ffi.typeof("struct overlap_page").fields)
     assert (shard["launches"].type.length, shard["launches"].type.item.length) == (
         lib.OVERLAP_WAYS,
-        lib.OVERLAP_REASONS,
+        lib.OVERLAP_ROWS,
     )
+    for array, length in (
+        ("rules", lib.OVERLAP_RULES),
+        ("rows", lib.OVERLAP_ROWS),
+    ):
+        assert page[array].type.length == length
+    assert dict(page["cadence"].type.fields)["samples"].type.length == lib.OVERLAP_SAMPLES
+    assert lib.OVERLAP_ROWS <= 512, "nine bits of the decision word hold a row"
     assert shard["counters"].type.length == lib.OVERLAP_COUNTERS
     assert (page["devices"].type.length, page["shards"].type.length) == (lib.OVERLAP_DEVICES, lib.OVERLAP_SHARDS)
     assert ffi.sizeof("struct overlap_shard") % 64 == 0, "shards of two threads share no cache line"

@@ -1,5 +1,5 @@
 /* One rank of a simulated job: rank LAUNCHES. It launches so many computation kernels, and half as many of communication, on
- * the GPU of its place on the host (LOCAL_RANK).
+ * the GPU of its place on the host (LOCAL_RANK), and sleeps PACE microseconds after each of those.
  *
  * Its own gethostname() and clock are those that the preloaded library finds (-rdynamic): so there are as many hosts as
  * HOST says, and their clocks are AHEAD seconds ahead. */
@@ -49,7 +49,7 @@ static void must(int result, const char *what) {
 }
 
 int main(int argc, char **argv) {
-    const char *local = getenv("LOCAL_RANK");
+    const char *local = getenv("LOCAL_RANK"), *pace = getenv("PACE");
     const int launches = argc > 1 ? atoi(argv[1]) : 0;
     void *context, *module, *compute, *communicate, *stream;
     int device;
@@ -63,8 +63,11 @@ int main(int argc, char **argv) {
     must(cuStreamCreate(&stream, 1), "cuStreamCreate");
     for (int i = 0; i < launches; i++) {
         must(cuLaunchKernel(compute, BLOCKS, 1, 1, THREADS, 1, 1, 0, NULL, NULL, NULL), "cuLaunchKernel");
-        if (i % 2)
-            must(cuLaunchKernel(communicate, 16, 1, 1, THREADS, 1, 1, 0, stream, NULL, NULL), "cuLaunchKernel");
+        if (i % 2 == 0)
+            continue;
+        must(cuLaunchKernel(communicate, 16, 1, 1, THREADS, 1, 1, 0, stream, NULL, NULL), "cuLaunchKernel");
+        if (pace)
+            usleep((useconds_t)atol(pace));
     }
     must(cuCtxSynchronize(), "cuCtxSynchronize");
     return 0;

@@ -194,20 +194,6 @@ def test_simulated_traces_are_called_so(overlap, overlap_run, tmp_path):
     assert answer["total"]["hidden"]["before"] == 0 < answer["total"]["hidden"]["after"]
 
 
-@pytest.mark.parametrize(
-    ("words", "status", "said"),
-    [
-        pytest.param(["x"], 2, "--compare needs two: BEFORE and AFTER", id="one"),
-        pytest.param(["x", "y", "z"], 2, "--compare needs two: BEFORE and AFTER", id="three"),
-        pytest.param(["/none", "/none"], 1, "/none cannot be read: No such file or directory", id="no file"),
-    ],
-)
-def test_refused(overlap, words, status, said):
-    done = overlap("report", "--compare", *words)
-    assert (done.returncode, done.stdout) == (status, "")
-    assert f"overlap: error: {said}" in done.stderr
-
-
 def test_a_folder_without_traces_is_refused(overlap, pair, tmp_path):
     (tmp_path / "notes.txt").write_text("nothing")
     done = overlap("report", "--compare", pair[0], str(tmp_path))

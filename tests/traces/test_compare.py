@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import holistic
 import pytest
 import pytorch
 from made import GEMM, GPU, NCCL, K, kineto, kineto_events, nsys, step
@@ -264,3 +265,14 @@ def test_memory_does_not_grow_with_the_trace(tmp_path):
     launches = large.read_text().count('"cat": "kernel"')
     assert much - little < 24 * launches / 1e6 + 15
     assert much < 70
+
+
+def test_holistic_trace_analysis_says_the_same(tmp_path):
+    """Its own answers, on the same files: tests/traces/holistic.py asks it."""
+    holistic.make(tmp_path)
+    compared = compare(str(tmp_path / "before"), str(tmp_path / "after"))
+    for side, answers in holistic.ANSWERS.items():
+        for rank, (idle, computation, span, share) in zip(compared.ranks, answers):
+            values = {name: getattr(change, side) for name, change in rank.changes.items()}
+            assert (values["idle"], values["computation"], values["step_time"]) == (idle, computation, span)
+            assert round(100 * values["overlap_share"], 2) == share

@@ -173,6 +173,27 @@ def test_a_torn_file_counts_as_far_as_it_goes(overlap, pair, tmp_path):
     assert done.stderr.count("it ends in the middle") == 1
 
 
+def test_many_ranks_are_a_few_lines(overlap, tmp_path):
+    """Twenty ranks, without steps: those that have changed most; and of two folders' warnings the first ten."""
+    for name in ("before", "after"):
+        (tmp_path / name).mkdir()
+        for rank in range(20):
+            late = 200.0 + (rank if name == "after" else 0)
+            kineto(tmp_path / name / f"{rank}.json", kineto_events(step(0.0, [50.0], [(20.0, late)])), rank=rank)
+        for number in range(6):
+            (tmp_path / name / f"torn{number}.json").write_text('{"traceEvents": [')
+    done = overlap("report", "--compare", str(tmp_path / "before"), str(tmp_path / "after"))
+    lines = done.stderr.splitlines()
+    ranks = [line.split()[1] for line in lines if line.startswith("rank ")]
+    assert ranks == [str(rank) for rank in range(19, 3, -1)]
+    assert "The 16 of 20 ranks whose steps have changed most (--json has all):" in lines
+    assert sum("warning:" in line for line in lines) == 11 and "more: --json has all" in lines[-1]
+    answer = json.loads(
+        overlap("report", "--compare", str(tmp_path / "before"), str(tmp_path / "after"), "--json").stdout
+    )
+    assert len(answer["ranks"]) == 20 and len(answer["warnings"]) > 11
+
+
 def test_simulated_traces_are_called_so(overlap, overlap_run, tmp_path):
     paths = []
     for arm in ("sequential", "concurrent"):

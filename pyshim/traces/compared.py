@@ -59,9 +59,11 @@ class Change:
     @property
     def verdict(self) -> str | None:
         """None where nothing can be said."""
-        if self.interval is None:
+        if self.interval is None or self.before is None or self.after is None:
             return None
-        if self.interval.holds(0):
+        # Less than the nanosecond that traces are written with, in a step of a millisecond.
+        rounding = 1e-6 * max(abs(self.before), abs(self.after))
+        if self.interval.holds(0) or abs(self.after - self.before) <= rounding:
             return "no difference seen"
         return "less" if self.interval.high < 0 else "more"
 

@@ -7,6 +7,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +55,11 @@ def read_side(path: str) -> Side:
     """A trace, or a folder of traces of the ranks. Raises OverlapError where nothing ran on a GPU in any of them."""
     traces: list[tuple[Trace, dict[tuple[int, int], Measured]]] = []
     warnings: list[str] = []
+    drawn = inf
     for file in _files(path):
         try:
             trace = open_trace(file)
-            found = _measure(trace, picture=not traces)
+            found = _measure(trace, drawn)
         except OverlapError as error:
             if file == path:
                 raise
@@ -67,6 +69,7 @@ def read_side(path: str) -> Side:
         warnings += trace.warnings
         if found:
             traces.append((trace, found))
+            drawn = min(drawn, _order(trace))
         elif _looks_like_a_trace(file):
             warnings.append(f"{_NO_KERNELS} {file}")
     if not traces:
@@ -95,8 +98,13 @@ def _looks_like_a_trace(file: str) -> bool:
     return file.endswith((".json", ".gz", ".sqlite", ".nsys-rep"))
 
 
-def _measure(trace: Trace, picture: bool) -> dict[tuple[int, int], Measured]:
-    """By process (which of those in the file) and device. picture: of the first."""
+def _order(trace: Trace) -> float:
+    """Of pictures: the lowest rank's is kept, or the first."""
+    return -1 if trace.rank is None else trace.rank
+
+
+def _measure(trace: Trace, drawn: float) -> dict[tuple[int, int], Measured]:
+    """By process (which of those in the file) and device. drawn: there is a picture already, of this order."""
     gpus: dict[tuple[int | None, int], Columns] = {}
     finders: dict[int | None, Finder] = {}
     communication: defaultdict[tuple[int | None, int], int] = defaultdict(int)
@@ -126,7 +134,7 @@ def _measure(trace: Trace, picture: bool) -> dict[tuple[int, int], Measured]:
     for (process, device), columns in sorted(gpus.items(), key=lambda item: (item[0][0] or 0, item[0][1])):
         finder = finders.get(process) or (next(iter(finders.values())) if len(finders) == 1 else None)
         steps = _steps(trace, finder.find() if finder else None, process, columns)
-        bounds = steps.bounds if steps else columns.span()
+        bounds = steps.whole if steps else columns.span()
         times = measure(columns, bounds)
         found[processes.index(process), device] = Measured(
             gpu=trace.gpus.get(device, ""),
@@ -134,7 +142,7 @@ def _measure(trace: Trace, picture: bool) -> dict[tuple[int, int], Measured]:
             times=tuple(times),
             launches=len(columns),
             communication=communication[process, device],
-            picture=_picture(columns, bounds, times) if picture and not found else None,
+            picture=_picture(columns, bounds, times) if not found and _order(trace) < drawn else None,
         )
     return found
 

@@ -112,7 +112,8 @@ class NsysTrace(Trace):
                 yield Span(str(name), start / 1e3, end / 1e3, False, _process(thread))
 
 
-_ENDED = '"start" IS NOT NULL AND "end" >= "start"'
+_TEXTS = ("text", "value", "name")
+_ENDED = """typeof("start") = 'integer' AND typeof("end") = 'integer' AND "end" >= "start\""""
 
 
 class _Tables:
@@ -135,7 +136,7 @@ class _Tables:
         there = self.columns(table)
         if where.startswith(_ENDED) and not {"start", "end"} <= there:
             return
-        chosen = ", ".join(f'"{column}"' if column in there else "NULL" for column in columns)
+        chosen = ", ".join(_typed(column) if column in there else "NULL" for column in columns)
         yield from self._database.execute(f'SELECT {chosen} FROM "{table}" WHERE {where}')
 
     def count(self, table: str) -> int:
@@ -161,6 +162,11 @@ class _Tables:
         there = self.columns(table)
         used = " UNION ".join(f'SELECT "{column}" FROM "{table}"' for column in columns if column in there)
         return dict(self.rows("StringIds", ("id", "value"), f'"id" IN ({used})')) if used else {}
+
+
+def _typed(column: str) -> str:
+    """NULL for what is of another type: sqlite keeps nothing else out of a column."""
+    return f"""CASE WHEN typeof("{column}") = '{"text" if column in _TEXTS else "integer"}' THEN "{column}" END"""
 
 
 def _process(thread: int | None) -> int | None:

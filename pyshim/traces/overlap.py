@@ -12,11 +12,12 @@ The definitions are those of Holistic Trace Analysis (HTA, Meta), where it has t
   time in both is what we call hidden, the rest of communication exposed.
 
 Ours differ where HTA has nothing, or what would mislead here: which kernels communicate is the library's own list of
-families, not a name that begins with nccl; every number is of a step and then averaged over the steps, where HTA takes
-the whole trace (from the first kernel to the last) and leaves out the last step; and what lies before the first step or
-behind the last is left out. The slowdown of computation is ours: the same kernel over the same grid, how long it takes
-where communication runs beside it for at least half of its time, against where none does, weighted by the time of the
-former; 1.0 is no slowdown.
+families, not a name that begins with nccl; and every number is of a step and then averaged over the steps, where HTA
+takes all from the first kernel to the last. The last step is left out, as HTA does it.
+
+The slowdown of computation is ours: how long a kernel takes where communication runs beside it for at least half of its
+time, against the same kernel over the same grid in the same step where none does; weighted by the time that these
+would take. 1.0 is no slowdown.
 """
 
 from __future__ import annotations
@@ -137,31 +138,26 @@ class _Sweep:
 
 
 class _Slowdown:
-    """Sums of lengths and counts, by shape; and of those beside communication by step as well."""
+    """Lengths and counts of a shape in a step: alone, and beside communication. Both are of one step, so that intervals
+    over steps have the chance in both."""
 
     def __init__(self) -> None:
-        self.alone: defaultdict[int, list[float]] = defaultdict(lambda: [0.0, 0])
-        self.beside: defaultdict[int, defaultdict[int, list[float]]] = defaultdict(
-            lambda: defaultdict(lambda: [0.0, 0])
-        )
+        self.steps: defaultdict[int, dict[int, list[float]]] = defaultdict(dict)
 
     def add(self, kernel: Alone) -> None:
-        if kernel.beside == 0:
-            sums = self.alone[kernel.shape]
-        elif kernel.beside >= kernel.length / 2:
-            sums = self.beside[kernel.step][kernel.shape]
-        else:
+        if 0 < kernel.beside < kernel.length / 2:
             return
-        sums[0] += kernel.length
-        sums[1] += 1
+        sums = self.steps[kernel.step].setdefault(kernel.shape, [0.0, 0, 0.0, 0])
+        beside = 2 * (kernel.beside > 0)
+        sums[beside] += kernel.length
+        sums[beside + 1] += 1
 
     def of(self, step: int) -> float | None:
         took = would_take = 0.0
-        for shape, (length, count) in self.beside.get(step, {}).items():
-            alone = self.alone.get(shape)
-            if alone:
-                took += length
-                would_take += count * alone[0] / alone[1]
+        for alone, alone_count, beside, beside_count in self.steps[step].values():
+            if alone_count:
+                took += beside
+                would_take += beside_count * alone / alone_count
         return took / would_take if would_take > 0 else None
 
 

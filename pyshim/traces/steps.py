@@ -28,6 +28,11 @@ class Steps:
     on_gpu: bool
     bounds: tuple[float, ...]
 
+    @property
+    def whole(self) -> tuple[float, ...]:
+        """Without the last of three or more: nobody knows when the next would have begun."""
+        return self.bounds[:-1] if len(self.bounds) > 3 else self.bounds
+
 
 @dataclass
 class _Group:

@@ -12,7 +12,7 @@ from pyshim.errors import USAGE, OverlapError
 if TYPE_CHECKING:
     from pyshim.report.cadence import Compared, Pace
 
-HEADS = ("rank", "before us", "after us", "change", "95 % interval", "")
+HEADS = ("rank", "before us", "after us", "change", "95 % interval", "verdict")
 _ROWS = 16
 
 
@@ -46,8 +46,13 @@ def _folders(before: str, after: str, options: argparse.Namespace) -> int:
     from pyshim.cli import page, ui
     from pyshim.report.cadence import compared
     from pyshim.report.collect import collect
+    from pyshim.report.findings import skipped
 
-    found = compared(collect(before), collect(after))
+    sides = collect(before), collect(after)
+    for side in sides:
+        for sentence in skipped(side):
+            ui.say(f"warning: {sentence}")
+    found = compared(*sides)
     if not found.pairs:
         raise OverlapError(
             "there is nothing to compare: no rank has launched communication in both runs",
@@ -67,10 +72,11 @@ def _folders(before: str, after: str, options: argparse.Namespace) -> int:
 def _show(found: Compared) -> None:
     from pyshim.cli import ui
 
-    ui.say(
-        "time between communication launches, as the host makes them (every 2^n-th is timed); the time of steps, "
-        "as far as each launches the same collectives"
+    ui.paragraph(
+        "Time between communication launches as the host makes them, every 2^n-th being timed: the time of steps, as "
+        "far as each launches the same collectives."
     )
+    ui.show()
     rows = [
         [
             str(index) if pair.rank is None else str(pair.rank),

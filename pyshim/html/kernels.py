@@ -93,7 +93,7 @@ def _kernel(kernel: Data, several: bool) -> Child:
     return [
         element("code", plain, class_="cut", title=plain),
         element("small", element("code", full), class_="cut", title=full) if full != plain else None,
-        element("small", ", ".join(filter(None, place)), class_="cut"),
+        element("small", ", ".join(filter(None, place))),
     ]
 
 

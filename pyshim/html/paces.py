@@ -41,9 +41,11 @@ def verdict(data: Data) -> str:
     counts, pairs = data["verdicts"], data["ranks"]
     if not pairs:
         return "No rank of the one launched communication in the other, too: nothing can be compared."
-    what = "the process" if len(pairs) == 1 else f"the {len(pairs):,} ranks"
-    said = ", ".join(f"{verdict} in {count:,}" for verdict, count in counts.items())
     middle = median(pair["change"]["percent"] for pair in pairs)
+    if len(pairs) == 1:
+        return f"Time between communication launches: {middle:+.1f} %, {next(iter(counts))}, in host time."
+    what = f"the {len(pairs):,} ranks"
+    said = ", ".join(f"{verdict} in {count:,}" for verdict, count in counts.items())
     return f"Time between communication launches of {what}: {said}. Median change {middle:+.1f} %, in host time."
 
 

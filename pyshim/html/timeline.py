@@ -20,11 +20,12 @@ _TICKS = 4
 _ZOOMS = (1, 4, 16)
 _NAMED = 0.05  # of the width, at least, for a bar that has its name in it
 _HEIGHT, _LOW = 22, 9  # of a lane, and of copies in it
-_THINNEST = 0.04  # percent
+_THINNEST, _EDGED = 0.04, 0.4  # percent: the least of a bar; those wider have an edge, to be told from neighbours
+_LABEL = 8  # characters of a stream's name
 
 
-def timelines(pictures: Mapping[str, Any]) -> Child:
-    """pictures: as Compared.timeline() of pyshim.traces has them; each may be None."""
+def timelines(pictures: Mapping[str, Any], stepwise: bool) -> Child:
+    """pictures: as Compared.timeline() of pyshim.traces has them; each may be None. stepwise: each shows a step."""
     shown = {side: picture for side, picture in pictures.items() if picture and picture["lanes"]}
     if not shown:
         return None
@@ -36,14 +37,14 @@ def timelines(pictures: Mapping[str, Any]) -> Child:
         ]
         for zoom in _ZOOMS
     ]
-    lanes = [_side(side, picture, length) for side, picture in shown.items()]
+    lanes = [_side(side, picture, length, stepwise) for side, picture in shown.items()]
     inner = element("div", lanes, class_="inner")
     box = element("div", inner, class_="box timeline", tabindex="0", role="region", aria_label="timelines")
-    return [element("h2", "One step"), _textures(), draw.legend(_LEGEND), zooms, box]
+    return [element("h2", "One step" if stepwise else "Timeline"), _textures(), draw.legend(_LEGEND), zooms, box]
 
 
-def _side(side: str, picture: Mapping[str, Any], length: float) -> Child:
-    step = "" if picture["step"] is None else f", step {picture['step']}"
+def _side(side: str, picture: Mapping[str, Any], length: float, stepwise: bool) -> Child:
+    step = f", step {picture['step']}" if stepwise else ""
     title = element("h3", f"{side}: {picture['name']}{step}, {time(picture['length_us'])}")
     every = [_lane(lane["stream"], lane["bars"], length) for lane in picture["lanes"]]
     alone = list(exposed(picture["lanes"]))
@@ -95,11 +96,13 @@ def _lane(stream: str, bars: Sequence[Sequence[Any]], length: float) -> Child:
     for start, end, kind, name in bars:
         at, wide = 100 * start / length, _wide(start, end, length)
         top, high = (_HEIGHT - _LOW, _LOW) if kind == "memory" else (0, _HEIGHT)
-        drawn.append(draw.box(at, top, wide, high, kind, f"{name}, {time(end - start)}"))
+        edged = f"{kind} edged" if wide > _EDGED else kind
+        drawn.append(draw.box(at, top, wide, high, edged, f"{name}, {time(end - start)}"))
         if (end - start) / length > _NAMED and kind != "memory":
             inside = element("text", name, x="4", y="15", class_=f"inside on-{kind}")
             drawn.append(element("svg", inside, x=f"{at:.3f}%", width=f"{wide:.3f}%", height=_HEIGHT))
-    return _row(f"stream {stream}", drawn, f"stream {stream}: {len(bars):,} bars")
+    short = stream if len(stream) <= _LABEL else f"..{stream[2 - _LABEL :]}"
+    return _row(f"stream {short}", drawn, f"stream {stream}: {len(bars):,} bars")
 
 
 def _wide(start: float, end: float, length: float) -> float:
@@ -109,7 +112,7 @@ def _wide(start: float, end: float, length: float) -> float:
 def _row(name: str, drawn: Child, label: str) -> Element:
     return element(
         "div",
-        element("span", name, class_="stream", title=name),
+        element("span", name, class_="stream", title=label),
         draw.picture(_HEIGHT, label, drawn, "run"),
         class_="lane",
     )

@@ -38,7 +38,7 @@ def compare(data: Data, pictures: Mapping[str, Any]) -> str:
         _facts(data),
         _warnings(data["warnings"]),
         _total(data),
-        timelines(pictures),
+        timelines(pictures, _stepwise(data)),
         _ranks(data),
         _meaning(),
     ]
@@ -49,13 +49,22 @@ def verdict(data: Data) -> str:
     step, simulated = data["total"]["step_time"], "simulated " if data["simulated"] else ""
     if step["before"] is None or step["after"] is None:
         return "Nothing can be compared."
-    times = f"A {simulated}step takes {time(step['before'])} before and {time(step['after'])} after"
+    what = f"A {simulated}step" if _stepwise(data) else f"The whole {simulated}trace"
+    times = f"{what} takes {time(step['before'])} before and {time(step['after'])} after"
     if step["interval"] is None:
-        return f"{times}. There are too few steps to say how sure that is."
+        return f"{times}: {_percent(step):+.1f} %. There are too few steps to say how sure that is."
     low, high = (100 * end / step["before"] for end in step["interval"])
     sure = f"{100 * data['confidence']:.0f} % interval of the difference: {low:+.1f} to {high:+.1f} %"
-    said = f"{abs(100 * step['difference'] / step['before']):.1f} % " if step["verdict"] in ("less", "more") else ""
+    said = f"{abs(_percent(step)):.1f} % " if step["verdict"] in ("less", "more") else ""
     return f"{times}: {said}{step['verdict']} ({sure})."
+
+
+def _stepwise(data: Data) -> bool:
+    return all(data[side]["steps"] is not None for side in ("before", "after"))
+
+
+def _percent(change: Data) -> float:
+    return 100 * change["difference"] / change["before"] if change["before"] else 0.0
 
 
 def _verdict(data: Data) -> Element:
@@ -93,14 +102,14 @@ def _total(data: Data) -> Child:
     unit, size = units.unit(changes["step_time"]["before"] or changes["step_time"]["after"] or 0.0)
     rows = [[_title(quantity), *_cells(quantity, changes[quantity.name], reach, size)] for quantity in QUANTITIES]
     about = (
-        f"Of a step, the mean over all GPUs. The line is the {100 * data['confidence']:.0f} % interval of the change, "
-        "in percent of what was before; where it crosses the middle, chance alone may do as much. Two runs of one "
-        "program differ by more than its steps do."
+        f"The mean over all GPUs. The line is the {100 * data['confidence']:.0f} % interval of the change, in percent "
+        "of what was before; where it crosses the middle, chance alone may do as much. Two runs of one program differ "
+        "by more than its steps do."
     )
     return [
         element("h2", "Before and after"),
         element("p", about, class_="quiet"),
-        _table(f"{unit} a step", reach, rows),
+        _table(f"{unit} a step" if _stepwise(data) else unit, reach, rows),
     ]
 
 

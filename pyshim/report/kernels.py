@@ -148,8 +148,7 @@ def count(rows: Iterable[Row]) -> Counts:
 
 
 def rules(collected: Collected) -> list[RuleUse]:
-    """Every rule of the policies that devices of these processes ran under, in the order of the files, but for those that
-    nobody wrote."""
+    """Every rule of the policies that devices of these processes ran under, in the order of the files; no guards."""
     groups: dict[Rule, list[Row]] = {rule: [] for page in collected.pages for rule in page.rules}
     for page in collected.pages:
         for row in page.rows:

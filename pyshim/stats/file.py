@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import Any
-
-from pyshim import _native
 
 
 class Unreadable(Exception):
@@ -32,8 +29,3 @@ def read(path: str, limit: int, own: bool = False) -> bytes:
         raise Unreadable(error.strerror or str(error)) from error
     finally:
         os.close(descriptor)
-
-
-def text(array: Any) -> str:
-    """A field of bytes, up to its first NUL."""
-    return bytes(_native.ffi.buffer(array)).split(b"\0", 1)[0].decode("utf-8", "replace")

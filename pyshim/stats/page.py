@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyshim import _native
-from pyshim.stats.file import Unreadable, read, text
-from pyshim.stats.rows import Places, Row, Rule, cadence, rows, rules
+from pyshim.stats.file import Unreadable, read
+from pyshim.stats.rows import Places, Row, Rule, cadence, rows, rules, text
 
 _VALID = 2  # overlap_device.state
 

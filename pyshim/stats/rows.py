@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from pyshim import _native
-from pyshim.stats.file import text
 
 _VALID = 2  # state of a record
 _CELLS = 1 << 64  # counts are modulo this
@@ -103,8 +103,7 @@ def rules(page: Any, policies: dict[int, str]) -> tuple[tuple[Rule, ...], dict[i
     place of a device in the page."""
     found: list[Rule] = []
     places: dict[int, int] = {}
-    # A folder may hold thousands of pages: cffi is asked for what is there, not for every one that may be.
-    for index, (state, *_) in enumerate(struct.iter_unpack("<10I", _native.ffi.buffer(page.rules))):
+    for index, (state, *_) in enumerate(_records("<10I", page.rules)):
         if state == _VALID:
             places[index] = len(found)
             found.append(_rule(page.rules[index], policies))
@@ -144,7 +143,7 @@ def _size(size: int) -> str:
 def cadence(page: Any) -> tuple[tuple[int, int], ...]:
     """(communication launches so far, nanoseconds of the host's monotonic clock), the oldest first. What a thread was
     just writing is left out, and so is what threads have taken in another order than it was numbered."""
-    samples = struct.iter_unpack("<3Q", _native.ffi.buffer(page.cadence.samples))
+    samples = _records("<3Q", page.cadence.samples)
     whole = sorted(
         (launches, nanoseconds)
         for launches, nanoseconds, check in samples
@@ -155,3 +154,14 @@ def cadence(page: Any) -> tuple[tuple[int, int], ...]:
         if not kept or (launches > kept[-1][0] and nanoseconds >= kept[-1][1]):
             kept.append((launches, nanoseconds))
     return tuple(kept)
+
+
+def _records(layout: str, array: Any) -> Iterator[tuple[Any, ...]]:
+    """Up to the last that is not empty. A folder may hold thousands of pages: cffi would take its time over each."""
+    data = bytes(_native.ffi.buffer(array)).rstrip(b"\0")
+    return struct.iter_unpack(layout, data + b"\0" * (-len(data) % struct.calcsize(layout)))
+
+
+def text(array: Any) -> str:
+    """A field of bytes, up to its first NUL."""
+    return bytes(_native.ffi.buffer(array)).split(b"\0", 1)[0].decode("utf-8", "replace")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, Callable
 
@@ -131,3 +133,14 @@ def test_the_header_is_what_its_first_lines_promise() -> None:
     assert not re.search(r"#\s*(include|if|ifdef|ifndef|pragma)\b", code)
     for kind in re.findall(r"^\s+((?:struct )?\w+) \w+(?:\[\d+\])*;", code, re.M):
         assert re.fullmatch(r"u?int(8|16|32|64)_t|struct overlap_\w+", kind), kind
+
+
+def test_threads_that_need_the_header_at_once_all_get_it() -> None:
+    """A header that is given twice is an error to cffi."""
+    program = (
+        "import sys, threading; from pyshim import _native; sys.setswitchinterval(1e-6); failed = []\n"
+        "threading.excepthook = failed.append\n"
+        "threads = [threading.Thread(target=_native.library) for _ in range(8)]\n"
+        "[thread.start() for thread in threads]; [thread.join() for thread in threads]; sys.exit(len(failed))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0

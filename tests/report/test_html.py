@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import resource
@@ -10,11 +11,13 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
+import jsonschema
 import pages
 import pytest
 
 from pyshim import html
 from pyshim.html.report import verdict
+from pyshim.report import collect
 
 
 class Elements(HTMLParser):
@@ -59,6 +62,11 @@ def test_a_name_is_text_whatever_it_holds(name):
     visible = "".join(character if character.isprintable() else "\ufffd" for character in name)
     assert shown.count(visible) > 20
     assert not set(html.report(pages.data(4, 1, 40, name))) & set("\u202e\u2066\x1b\x07\x00\udc80")
+
+
+def test_what_these_pages_are_made_of_is_what_json_says():
+    schema = json.loads((Path(collect.__file__).parent / "report.schema.json").read_text(encoding="utf-8"))
+    jsonschema.validate(pages.data(8, 2, 40), schema)
 
 
 def test_a_page_loads_nothing():

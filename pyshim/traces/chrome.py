@@ -106,6 +106,8 @@ class _Text:
                 elif not self._more():
                     raise Torn(self._ending) from None
                 continue
+            except ValueError:  # a number of thousands of digits
+                raise Torn("it is no JSON") from None
             if end == len(self._text) and self._more():  # a number may go on
                 continue
             self._at = end

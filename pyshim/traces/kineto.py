@@ -128,7 +128,7 @@ def _when(event: Mapping[str, Any]) -> tuple[float, float] | None:
     """Start and end; None for what has neither."""
     try:
         start, length = float(event["ts"]), float(event.get("dur", 0))
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         return None
     return (start, start + length) if isfinite(start) and isfinite(length) and length >= 0 else None
 

@@ -17,7 +17,7 @@ def driver_name(kernel: str) -> str:
     parts = _scopes(kernel.replace("(anonymous namespace)", _ANONYMOUS).replace("<unnamed>", _ANONYMOUS))
     if len(parts) < 2:
         return parts[0] if parts else kernel
-    return "_ZN" + "".join(f"{len(part.encode())}{part}" for part in parts) + "Ev"
+    return "_ZN" + "".join(f"{len(_bytes(part))}{part}" for part in parts) + "Ev"
 
 
 def plain_name(kernel: str) -> str:
@@ -25,7 +25,7 @@ def plain_name(kernel: str) -> str:
     name = driver_name(kernel)
     ffi, library = _native.ffi, _native.library()
     plain = ffi.new("char[512]")
-    library.overlap_plain_name(name.encode("utf-8", "replace").replace(b"\0", b"?"), plain, 512)
+    library.overlap_plain_name(_bytes(name), plain, 512)
     return _native.text(plain)
 
 
@@ -34,7 +34,12 @@ def is_communication(kernel: str) -> bool:
     """As the library itself decides it, by its families of kernels."""
     library = _native.library()
     names = {kernel, driver_name(kernel)}
-    return any(library.overlap_is_communication(name.encode("utf-8", "replace").replace(b"\0", b"?")) for name in names)
+    return any(library.overlap_is_communication(_bytes(name)) for name in names)
+
+
+def _bytes(name: str) -> bytes:
+    """Whatever was in a file, as a C string."""
+    return name.encode("utf-8", "replace").replace(b"\0", b"?")
 
 
 def _scopes(name: str) -> list[str]:

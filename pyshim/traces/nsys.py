@@ -6,8 +6,10 @@ times are nanoseconds since the recording began, of host and GPU alike. Opened r
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from pyshim.traces.record import MemoryOperation, Record, Span, Trace, TracedLau
 MAGIC = b"SQLite format 3\0"
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 _MEMORY = ("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET")
+_CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
 _GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 _RANGES = "NVTX_EVENTS"
 # What nsys writes into every export; a database of something else has none of them.
@@ -36,20 +39,37 @@ class NsysTrace(Trace):
 
     def records(self) -> Iterator[Record]:
         self.warnings = []
+        with self._tables() as tables:
+            if not tables.names & _SIGNS:
+                raise OverlapError(
+                    f"{self.path} is a database of something else than nsys",
+                    "make one: nsys export --type sqlite REPORT.nsys-rep",
+                )
+            self._know(tables)
+            yield from self._kernels(tables)
+            for table in _MEMORY:
+                for start, end, device, stream, process in tables.rows(table, _KERNEL_COLUMNS[:5], _ENDED):
+                    yield MemoryOperation(device or 0, str(stream), start / 1e3, end / 1e3, process)
+            yield from self._ranges(tables)
+
+    def on_gpu(self, bounds: Sequence[float], process: int | None) -> list[float] | None:
+        """By the calls of the host that launched the kernels (the document's "Correlate CUDA kernel launches with CUDA
+        API kernel launches")."""
+        starts, ends = [inf] * (len(bounds) - 1), -inf
+        with self._tables() as tables:
+            for called, start, end in tables.launched(process):
+                step = bisect_right(bounds, called / 1e3) - 1
+                if 0 <= step < len(starts):
+                    starts[step] = min(starts[step], start / 1e3)
+                    ends = max(ends, end / 1e3)
+        begun = [start for start in starts if start < inf]
+        return [*begun, ends] if begun == sorted(begun) and begun else None
+
+    @contextmanager
+    def _tables(self) -> Iterator[_Tables]:
         try:
             with closing(sqlite3.connect(f"{Path(self.path).absolute().as_uri()}?mode=ro", uri=True)) as database:
-                tables = _Tables(database)
-                if not tables.names & _SIGNS:
-                    raise OverlapError(
-                        f"{self.path} is a database of something else than nsys",
-                        "make one: nsys export --type sqlite REPORT.nsys-rep",
-                    )
-                self._know(tables)
-                yield from self._kernels(tables)
-                for table in _MEMORY:
-                    for start, end, device, stream, process in tables.rows(table, _KERNEL_COLUMNS[:5], _ENDED):
-                        yield MemoryOperation(device or 0, str(stream), start / 1e3, end / 1e3, process)
-                yield from self._ranges(tables)
+                yield _Tables(database)
         except sqlite3.Error as error:
             raise OverlapError(f"{self.path} cannot be read: {error}", "export it again with nsys export") from error
 
@@ -92,7 +112,8 @@ class NsysTrace(Trace):
                 yield Span(str(name), start / 1e3, end / 1e3, False, _process(thread))
 
 
-_ENDED = '"start" IS NOT NULL AND "end" >= "start"'
+_TEXTS = ("text", "value", "name")
+_ENDED = """typeof("start") = 'integer' AND typeof("end") = 'integer' AND "end" >= "start\""""
 
 
 class _Tables:
@@ -115,7 +136,7 @@ class _Tables:
         there = self.columns(table)
         if where.startswith(_ENDED) and not {"start", "end"} <= there:
             return
-        chosen = ", ".join(f'"{column}"' if column in there else "NULL" for column in columns)
+        chosen = ", ".join(_typed(column) if column in there else "NULL" for column in columns)
         yield from self._database.execute(f'SELECT {chosen} FROM "{table}" WHERE {where}')
 
     def count(self, table: str) -> int:
@@ -124,11 +145,28 @@ class _Tables:
         (found,) = self._database.execute(f'SELECT COUNT(*) FROM "{table}"').fetchone()
         return int(found)
 
+    def launched(self, process: int | None) -> Iterator[tuple[int, int, int]]:
+        """Of each kernel when the host called for it, its start and its end; nothing where calls were not recorded."""
+        needed = {_CALLS: {"start", "correlationId", "globalTid"}, KERNELS: {"correlationId", "globalPid"}}
+        if any(table not in self.names or not columns <= self.columns(table) for table, columns in needed.items()):
+            return
+        yield from self._database.execute(
+            f"SELECT c.start, k.start, k.end FROM {KERNELS} AS k JOIN {_CALLS} AS c "
+            "ON c.correlationId = k.correlationId AND c.globalTid & ~16777215 = k.globalPid "
+            "WHERE ? IS NULL OR k.globalPid = ?",
+            (process, process),
+        )
+
     def strings(self, table: str, columns: tuple[str, ...]) -> dict[int, str]:
         """Those that these columns have the numbers of: a long recording may have millions of others."""
         there = self.columns(table)
         used = " UNION ".join(f'SELECT "{column}" FROM "{table}"' for column in columns if column in there)
         return dict(self.rows("StringIds", ("id", "value"), f'"id" IN ({used})')) if used else {}
+
+
+def _typed(column: str) -> str:
+    """NULL for what is of another type: sqlite keeps nothing else out of a column."""
+    return f"""CASE WHEN typeof("{column}") = '{"text" if column in _TEXTS else "integer"}' THEN "{column}" END"""
 
 
 def _process(thread: int | None) -> int | None:

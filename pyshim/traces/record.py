@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Union
 
 
@@ -62,6 +62,11 @@ class Trace(ABC):
     @abstractmethod
     def records(self) -> Iterator[Record]:
         """Reads the file from its beginning. Raises OverlapError where it is none of the kind after all."""
+
+    def on_gpu(self, bounds: Sequence[float], process: int | None) -> list[float] | None:
+        """When the GPU came to what the host did from each of these times to the next: a first start each, and the last
+        end behind them. None where the trace cannot say."""
+        return None
 
     def launches(self) -> Iterator[TracedLaunch]:
         return (record for record in self.records() if isinstance(record, TracedLaunch))

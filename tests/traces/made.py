@@ -1,7 +1,7 @@
 """Traces made by hand: the forms are those of the programs named, what happened in them is ours.
 
-Kineto's is that of libkineto's output_json.cpp and CuptiActivity.cpp (a file of PyTorch 2.13 on a CPU was before us); that
-of nsys is the schema in NVIDIA's "SQLite Export Schema Reference", with the tables that we read and some that we do not.
+Kineto's is that of libkineto's output_json.cpp and CuptiActivity.cpp; that of nsys is the schema in NVIDIA's "SQLite
+Export Schema Reference", of the tables that we read.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ def kineto_events(
         {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 90, "tid": 90, "ts": 1.0, "dur": 1.0},
     ]
     for number, start, length in steps:
-        where = {"cat": "gpu_user_annotation", "pid": 0, "tid": 7} if gpu_steps else {"cat": "user_annotation", "pid": 90}
+        where = (
+            {"cat": "gpu_user_annotation", "pid": 0, "tid": 7} if gpu_steps else {"cat": "user_annotation", "pid": 90}
+        )
         events.append({"ph": "X", "name": f"ProfilerStep#{number}", "ts": start, "dur": length, **where})
     for correlation, one in enumerate(kernels):
         place = {"device": one.device, "context": 1, "stream": one.stream, "correlation": correlation}
@@ -84,23 +86,27 @@ def kineto(path: Path, events: Sequence[dict[str, Any]], rank: int | None = 0, w
     return path
 
 
-_KERNELS = """CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL,
-contextId INTEGER NOT NULL, greenContextId INTEGER, streamId INTEGER NOT NULL, correlationId INTEGER, globalPid INTEGER,
-demangledName INTEGER NOT NULL, shortName INTEGER NOT NULL, mangledName INTEGER, launchType INTEGER, cacheConfig INTEGER,
-registersPerThread INTEGER NOT NULL, gridX INTEGER NOT NULL, gridY INTEGER NOT NULL, gridZ INTEGER NOT NULL,
-blockX INTEGER NOT NULL, blockY INTEGER NOT NULL, blockZ INTEGER NOT NULL, staticSharedMemory INTEGER NOT NULL,
-dynamicSharedMemory INTEGER NOT NULL, localMemoryPerThread INTEGER NOT NULL, localMemoryTotal INTEGER NOT NULL,
-gridId INTEGER NOT NULL, sharedMemoryExecuted INTEGER, graphNodeId INTEGER, sharedMemoryLimitConfig INTEGER)"""
+_KERNELS = """CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (
+start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL, contextId INTEGER NOT NULL,
+greenContextId INTEGER, streamId INTEGER NOT NULL, correlationId INTEGER, globalPid INTEGER,
+demangledName INTEGER NOT NULL, shortName INTEGER NOT NULL, mangledName INTEGER, launchType INTEGER,
+cacheConfig INTEGER, registersPerThread INTEGER NOT NULL, gridX INTEGER NOT NULL, gridY INTEGER NOT NULL,
+gridZ INTEGER NOT NULL, blockX INTEGER NOT NULL, blockY INTEGER NOT NULL, blockZ INTEGER NOT NULL,
+staticSharedMemory INTEGER NOT NULL, dynamicSharedMemory INTEGER NOT NULL,
+localMemoryPerThread INTEGER NOT NULL, localMemoryTotal INTEGER NOT NULL, gridId INTEGER NOT NULL,
+sharedMemoryExecuted INTEGER, graphNodeId INTEGER, sharedMemoryLimitConfig INTEGER)"""
 _OTHERS = (
     "CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE TARGET_INFO_GPU (vmId INTEGER NOT NULL, id INTEGER NOT NULL, name TEXT, smCount INTEGER)",
     "CREATE TABLE META_DATA_EXPORT (name TEXT NOT NULL, value TEXT)",
 )
-_COPIES = """CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL,
-contextId INTEGER NOT NULL, streamId INTEGER NOT NULL, correlationId INTEGER, globalPid INTEGER, bytes INTEGER NOT NULL,
+_COPIES = """CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (
+start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL, contextId INTEGER NOT NULL,
+streamId INTEGER NOT NULL, correlationId INTEGER, globalPid INTEGER, bytes INTEGER NOT NULL,
 copyKind INTEGER NOT NULL)"""
-_RANGES = """CREATE TABLE NVTX_EVENTS (start INTEGER NOT NULL, end INTEGER, eventType INTEGER NOT NULL, rangeId INTEGER,
-category INTEGER, color INTEGER, text TEXT, globalTid INTEGER, endGlobalTid INTEGER, textId INTEGER, domainId INTEGER)"""
+_RANGES = """CREATE TABLE NVTX_EVENTS (
+start INTEGER NOT NULL, end INTEGER, eventType INTEGER NOT NULL, rangeId INTEGER, category INTEGER,
+color INTEGER, text TEXT, globalTid INTEGER, endGlobalTid INTEGER, textId INTEGER, domainId INTEGER)"""
 PUSH_POP, MARK = 59, 34
 
 

@@ -20,6 +20,7 @@ CASES = [
         True,
     ),
     ("void at::native::f<std::array<char*, 3ul> >(int, std::array<char*, 3ul>)", "_ZN2at6native1fEv", "f", False),
+    ("void a<(int)1>::b<2>(int)", "_ZN1a1bEv", "b", False),
     ("", "", "", False),
     ("(", "(", "(", False),
     ("a\0b", "a\0b", "a?b", False),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 import shutil
 import sqlite3
 from contextlib import closing
@@ -14,7 +15,9 @@ from made import GEMM, GPU, NCCL, PUSH_POP, K, kineto, kineto_events, marks, nsy
 
 from pyshim import _native
 from pyshim.errors import OverlapError
-from pyshim.traces import MemoryOperation, Span, Trace, TracedLaunch, open_trace
+from pyshim.traces import MemoryOperation, Span, Trace, TracedLaunch, chrome, open_trace
+from pyshim.traces.chrome import ChromeFile
+from pyshim.traces.measured import read_side
 
 KERNELS = [
     K(GEMM, 100.0, 40.5),
@@ -52,6 +55,18 @@ def test_kineto_compressed_whatever_it_is_called(tmp_path):
     data = path.read_bytes()
     (tmp_path / "other").write_bytes(gzip.compress(data[:1000]) + gzip.compress(data[1000:]))
     assert read(tmp_path / "other")[1] == plain
+
+
+def test_kineto_in_pieces_of_any_size(tmp_path, monkeypatch):
+    """A value ends where the window over the file ends, or does not."""
+    path = kineto(tmp_path / "trace.json", kineto_events(KERNELS[:1], STEPS))
+    whole = ChromeFile(str(path))
+    events = list(whole.events())
+    for size in range(1, 80):
+        monkeypatch.setattr(chrome, "_BYTES", size)
+        pieces = ChromeFile(str(path))
+        assert list(pieces.events()) == events
+        assert (pieces.fields, pieces.fields["cupti_version"], pieces.torn) == (whole.fields, 26, None)
 
 
 def test_kineto_of_older_versions(tmp_path):
@@ -179,6 +194,50 @@ def test_the_simulated_gpu(overlap_run, tmp_path):
     for record, row in zip(records, rows):
         assert (record.start_us, record.dynamic_shared_memory) == (row["start_us"], row["dynamic_shared"])
         assert record.end_us == pytest.approx(row["end_us"], abs=0.002)
+
+
+def damaged(data: bytes, made: random.Random) -> bytes:
+    """Some bytes changed, some left out, some twice."""
+    changed = bytearray(data)
+    for _ in range(made.randrange(1, 6)):
+        at = made.randrange(len(changed))
+        length = made.choice((1, 1, 1, 2, 40))
+        changed[at : at + length] = made.choice(
+            (b"", bytes([made.randrange(256)]), b'"', b"9" * 5000, changed[at:][:80])
+        )
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("form", ("kineto", "nsys"))
+def test_damaged_files_end_in_one_sentence_or_in_numbers(tmp_path, form):
+    """Never in anything else that Python may raise."""
+    whole = tmp_path / "whole"
+    if form == "kineto":
+        kineto(whole, kineto_events(KERNELS * 3, STEPS))
+    else:
+        nsys(whole, KERNELS * 3, [("step 3", 80.0, 200.0), ("step 4", 280.0, 150.5)])
+    data = whole.read_bytes()
+    made = random.Random(5)
+    outcomes = set()
+    for _ in range(400):
+        (tmp_path / "damaged").write_bytes(damaged(data, made))
+        try:
+            side = read_side(str(tmp_path / "damaged"))
+            outcomes.add("warned" if side.warnings else "read")
+        except OverlapError:
+            outcomes.add("refused")
+    assert {"read", "refused"} <= outcomes
+
+
+def test_nsys_columns_of_other_types(tmp_path):
+    path = nsys(tmp_path / "export", KERNELS[:2])
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = 'x', gridX = 'many', globalPid = x'00'")
+        database.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = 'late' WHERE streamId = 20")
+        database.execute("UPDATE StringIds SET value = 5.5")
+        database.commit()
+    (launch,) = read(path)[1]
+    assert launch == TracedLaunch("5.5", False, 0, "7", 100.0, 140.5, None, 128, 168, 1024, 98304, 99328)
 
 
 @pytest.mark.parametrize(

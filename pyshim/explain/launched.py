@@ -11,6 +11,7 @@ from pyshim.report.collect import Collected, collect
 from pyshim.traces import TracedLaunch, open_trace
 from pyshim.traces.names import driver_name, is_communication
 
+_LARGEST, _LARGEST_GRID = 2**32 - 1, 2**64 - 1
 _SQLITE, _GZIP = b"SQLite format 3\0", b"\x1f\x8b"
 
 
@@ -60,16 +61,13 @@ def _kernel(launch: TracedLaunch) -> Kernel:
     static, dynamic = launch.static_shared_memory, launch.dynamic_shared_memory
     if static is None and launch.shared_memory is not None:
         static, dynamic = 0, launch.shared_memory
-    return Kernel(
-        driver_name(launch.kernel),
-        "",
-        launch.communication,
-        launch.blocks,
-        launch.threads,
-        launch.registers,
-        static,
-        dynamic,
-    )
+    numbers = (_number(value) for value in (launch.threads, launch.registers, static, dynamic))
+    return Kernel(driver_name(launch.kernel), "", launch.communication, _number(launch.blocks, _LARGEST_GRID), *numbers)
+
+
+def _number(value: object, largest: int = _LARGEST) -> int | None:
+    """None for what no launch has: a file may say anything."""
+    return value if isinstance(value, int) and 0 <= value <= largest else None
 
 
 def of_run(directory: str) -> Launched:

@@ -16,7 +16,7 @@ from pyshim import _native
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "traces"))
 
-from made import GEMM, K, kineto, kineto_events, nsys, step
+from made import GEMM, NCCL, K, kineto, kineto_events, nsys, step
 
 GOLDEN = Path(__file__).parent / "golden"
 ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>(int)"
@@ -178,6 +178,18 @@ def test_a_file_with_no_kernel_of_a_gpu_and_one_that_is_none(overlap, library, t
     assert (done.returncode, "is a database of something else than nsys" in done.stderr) == (2, True)
     done = overlap("explain", "--from", str(empty), __file__)
     assert (done.returncode, f"{empty} is a trace and {__file__} is none" in done.stderr) == (2, True)
+
+
+def test_numbers_that_no_launch_has_are_not_known(overlap, library, tmp_path):
+    launches = [
+        K("a", 0, 1.0, registers=10**12, grid=(10**30, 1, 1)),
+        K("b\x00c\ud800", 2, 1.0, block=(-5, 1, 1)),
+        K("d", 4, 1.0, registers=32, grid=(10**30, 1, 1)),
+        K(NCCL, 6, 1.0, registers=-1),
+    ]
+    found = answer(overlap, "--from", kineto(tmp_path / "t.json", kineto_events(launches)))
+    assert [kernel["outcome"] for kernel in found["kernels"]].count("unknown") == 2
+    assert found["communication"]["name"].startswith("NCCL 2.")
 
 
 def test_a_h100_of_another_form_is_known_by_its_policy(overlap, library, trace):

@@ -54,7 +54,8 @@ RCCL whose sizes are known, with what the policy sets on all ranks.
                         dynamic_shared_memory=96KiB; the last three need no room
   --keep-at-least P     50%: of the kernel's own blocks (the default for room)
   --stdin               with --json: an object per line, whose keys are options'
-                        names with `_` for `-`; a line answers each
+                        names with `_` for `-`; a line answers each, as --json
+                        does, without what --sweep --json adds of the screen
 
 --from LIBRARY takes .so, .cubin, .fatbin, .co and folders of them. Registers,
 static shared memory and launch bounds are read there; --threads is for kernels
@@ -217,7 +218,11 @@ def _one(
 
     values = read(asked)
     beside = beside or usual(values, explainer)
-    found = explainer.whole(values, explainer.look(values))
+    answer = explainer.look(values)
+    if options.json and not (options.sweep or options.files or beside):
+        ui.answer(json.dumps(answer, indent=2))  # as --stdin answers
+        return 0
+    found = explainer.whole(values, answer)
     sweep = sweeps.sweep(explainer, found) if options.sweep else None
     if options.json:
         told = {"beside": beside or None, **({"sweep": sweeps.as_json(sweep)} if sweep else {})}

@@ -143,7 +143,7 @@ def _shadowed(values: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[P
         text = f"{rule['place']} matches as well: {ruled(rule)}; it would have said: {says}"
         yield Prose(text, _once("shadowed", index))
     if more:
-        yield Prose(f"... and {more} more (--json lists all)", _once("", 1))
+        yield Prose(f"... and {more} more (--sweep --json lists all)", _once("", 1))
 
 
 def _cost(found: Mapping[str, Any]) -> str:
@@ -179,7 +179,7 @@ def _helps(found: Mapping[str, Any]) -> Iterator[Part]:
         first = index == 0 and (not found["help"] or " would: " in found["help"])
         yield Prose(f"{change['setting']}{ranks}: {change['does']}", "would help" if first else " ")
     if more:
-        yield Prose(f"... and {more} more (--json lists all)", _once("", 1))
+        yield Prose(f"... and {more} more (--sweep --json lists all)", _once("", 1))
     refused = found["reason"] in ("priority", "below_keep", "capped_without_room") or found["reason"].startswith(
         "no_room_"
     )

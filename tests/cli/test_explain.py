@@ -111,6 +111,16 @@ def test_json_is_one_object_on_stdout(overlap, library):
     assert found["windows"] == [{"blocks": 1, "minimum": 115713, "maximum": 127616, "inflates": True}]
 
 
+def test_json_of_a_sweep_has_all_that_the_screen_says(overlap, library):
+    plain, found = (json.loads(overlap("explain", *options(), *more, "--json").stdout) for more in ((), ["--sweep"]))
+    assert found["rule"].items() >= plain.pop("rule").items()
+    assert found.items() >= plain.items()
+    assert [step["minimum"] for step in found["sweep"]] == [49152, 115713, 127617]
+    assert found["warps"] == {"as_asked": 8, "as_decided": 4, "most": 64}
+    assert [change["setting"] for change in found["changes"]] == ["shape: quick_entry"]
+    assert found["shadowed"] == []
+
+
 def test_the_published_sentence(overlap, library):
     found = json.loads(overlap("explain", *options(comm_threads=640, comm_static_smem=20832), "--json").stdout)
     assert found["help"] == "NCCL_NTHREADS=256 with NCCL_ALGO=Ring would: k=1, 115,713 to 128,256 bytes"

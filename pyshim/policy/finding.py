@@ -70,12 +70,12 @@ def did_you_mean(text: str, names: Iterable[str]) -> str:
     return f"did you mean `{close}`?" if close else ""
 
 
-def closest(text: str, names: Iterable[str]) -> str:
-    """The one of the names that was probably meant, or the empty string."""
+def closest(text: str, names: Iterable[str], likeness: float = 0.6) -> str:
+    """The one of the names that was probably meant, or the empty string. likeness: from 0 to 1, of difflib."""
     from difflib import get_close_matches  # needed for mistakes only, and every start of a program pays for imports
 
     folded = {name.casefold(): name for name in names}
-    close = get_close_matches(text.casefold(), folded, n=1)
+    close = get_close_matches(text.casefold(), folded, n=1, cutoff=likeness)
     return folded[close[0]] if close else ""
 
 

@@ -14,6 +14,8 @@ from pyshim.policy.finding import Finding, Severity, closest, quote
 from pyshim.policy.values import Bad
 
 Value = TypeVar("Value")
+# How alike a key that was misspelt is to the one that was meant, for its value to be read as that one's.
+_SURELY = 0.7
 
 _CORE = "tag:yaml.org,2002:"
 # What YAML 1.1 makes of an untagged scalar (`on`, `1e3`, `2024-01-01`); all of it is text to us.
@@ -76,12 +78,14 @@ class Walker:
         found.clean = pairs.clean and len(found) == len(pairs.all)
         absent = [key for key in keys.known if key not in texts]
         meant: set[str] = set()
-        for key_node, text, _ in pairs.all:
+        for key_node, text, value in pairs.all:
             if text in keys.known:
                 continue
             # One that is not there yet is meant sooner than one that is.
             near = closest(text, absent) or closest(text, keys.known)
             meant.add(near)
+            if near in absent and closest(text, [near], _SURELY):
+                found.setdefault(near, value)  # so that its mistakes are told in the same run
             hint = f"did you mean `{near}`?" if near else f"{what} has: {', '.join(keys.known)}"
             self.note(key_node, "unknown-key", f"unknown key {quote(text)}", hint)
         for key in keys.required:

@@ -187,7 +187,8 @@ class RuleReader(PartsReader):
         most = self._most_blocks()
         if found and found.kind == "blocks" and most and found.value >= most:
             sentence = f"no GPU of this policy holds more than {most} blocks at once, so this changes nothing"
-            self.note(node, "blocks", sentence, "write fewer, or a percentage of the kernel's own: 50%", "warning")
+            hint = f"did you mean `{found.value}%`, of the kernel's own?" if found.value <= 100 else "write fewer"
+            self.note(node, "blocks", sentence, hint, "warning")
         return found
 
 
@@ -200,9 +201,12 @@ def _shape_word(text: str) -> Shape:
 def _blocks(text: str) -> Shape:
     if text.endswith("%"):
         return Shape("percent", values.percent(text))
-    count = values.number(text, -(2**63), 2**63)
+    hint = "write 1 or more, or a percentage of the kernel's own: 50%"
+    try:
+        count = values.number(text, -(2**63), 2**63)
+    except Bad as bad:
+        raise Bad(bad.code, bad.sentence, hint) from bad
     if count < 1:
-        hint = "write 1 or more, or a percentage of the kernel's own: 50%"
         raise Bad("blocks", f"a multiprocessor must keep at least 1 block, not {quote(text)}", hint)
     if count > MAX_BLOCKS_PER_SM:
         raise Bad("blocks", f"no multiprocessor holds {quote(text)} blocks", "write a number such as 1, or 50%")

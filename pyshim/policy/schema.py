@@ -54,7 +54,10 @@ class PolicyReader(CommunicationReader, RuleReader):
         none: tuple[str, ...] = ()
         own = self.optional(keys, "gpu", self._gpu_patterns, none)
         self.gpus = own or (base.gpus if base and base.gpus else ())
-        unread = ("gpu" in keys and not own) or ("extends" in keys and base is None and not own)
+        # A key that was misspelt may have been this one.
+        unread = not keys.clean or ("gpu" in keys and not own) or ("extends" in keys and base is None and not own)
+        if unread:
+            self.gpus = ()
         self.gpus_known = not unread and all(gpus.matching([pattern]) for pattern in self.gpus)
         when: When | None = None
         dispatch: Dispatch | None = None

@@ -62,6 +62,8 @@ def size(text: str) -> int:
     if not found:
         guess = re.fullmatch(r"([1-9][0-9]*) ?([kmg])(?:i?b?|bytes|ib?ytes)", text, re.IGNORECASE)
         hint = f"did you mean `{guess[1]}{guess[2].upper()}iB`?" if guess else "write 96KiB, 1MiB or a number of bytes"
+        plain = re.fullmatch(r"([1-9][0-9]*) ?(b|bytes?)", text, re.IGNORECASE)
+        hint = f"did you mean `{plain[1]}`?" if plain else hint
         raise Bad("size", f"{quote(text)} is not a size", hint)
     return int(found[1]) * _UNITS[found[2]]
 
@@ -173,6 +175,9 @@ def _comparison_hint(text: str, quantity: Quantity) -> str:
         return f'did you mean [">={between[1]}", "<={between[2]}"]?'
     if found and found[1] in _OPERATORS:
         return f'did you mean "{_OPERATORS[found[1]]}{found[2]}"?'
+    least = re.fullmatch(r"([0-9.]+) ?\+", text)
+    if least:
+        return f'did you mean ">={least[1]}"?'
     if quantity.parts > 1:
         return 'write ">=4", ">2", "<=8", "<8", "==3" or a number, with two decimals at most'
     return 'write ">=4", ">2", "<=8", "<8", "==3" or a whole number'

@@ -14,7 +14,7 @@ from pyshim.policy.finding import Finding, quote
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 50
-MAX_NODES = 100_000  # after aliases are followed
+MAX_NODES = 20_000  # after aliases are followed; as many rules and patterns as a policy may have are half as many
 _BETWEEN = " \t\r\n,[]{}\x85\u2028\u2029"
 
 _REFUSED = {

@@ -1,4 +1,4 @@
-"""One mistake in a correct policy, in every place and of every kind: one finding, on its line, and none that follows."""
+"""One mistake in a correct policy, in every place and of every kind: one finding on its line, and none that follows."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def replaced(node: yaml.Node, by: str, what: str) -> Planted:
 
 
 def misspelt(word: str) -> Iterator[str]:
-    """A letter left out, twice there, or in its neighbour's place; at every third place, or this takes half a minute."""
+    """A letter left out, twice there, or in its neighbour's place; at every third place, as there are many words."""
     for index in range(1 + len(word) % 2, len(word), 3):
         if len(word) > 3:
             yield word[:index] + word[index + 1 :]

@@ -1,4 +1,4 @@
-"""policies/policy.schema.json, made from the policy reader, and the line by which an editor finds it in each shipped policy.
+"""policies/policy.schema.json, made from the policy reader, and the line in shipped policies by which editors find it.
 
     python tools/policy_schema.py --check    # exit status 1 and a line for each file that is not of today
     python tools/policy_schema.py --write

@@ -134,8 +134,8 @@ def lost() -> Iterator[Planted]:
         yield Planted(f"without {name}", RICH.replace(f"\n{name}", ""), 2)
     for number in ("threads: 288, ", "registers: 96, ", "static_shared_memory: 21568, "):
         yield Planted(f"without {number}", RICH.replace(number, ""), 17)
-    yield Planted("without a shape", RICH.replace("    shape: make_room\n", ""), 28)
-    yield Planted("without a match", RICH.replace("match: {kernel: [attention, norm]}\n    ", ""), 41)
+    yield Planted("without a shape", RICH.replace("    shape: make_room\n", ""), 30)
+    yield Planted("without a match", RICH.replace("match: {kernel: [attention, norm]}\n    ", ""), 43)
     yield Planted("without a priority", RICH.replace("    priority: -3\n", ""), 14)
 
 

@@ -25,7 +25,7 @@ gpu: ["NVIDIA H100*"]
 when: always
 communication:
   kernels: [nccl, "*theirs*", "*more*"]
-  streams: {created_by: ["libnccl.so*"], priority: highest}
+  streams: {created_by: ["libnccl.so*"], carrying_communication: true, priority: highest}
   environment: {KEPT: 1, MOVED: 2}
 compute:
   - {match: {kernel: gemm, waves: ">=2.5"}, shape: make_room, when_dispatch: backfill}
@@ -36,7 +36,7 @@ name: own
 extends: base
 communication:
   kernels: ["a::b", "*theirs*"]
-  streams: {carrying_communication: true, priority: -2}
+  streams: {created_by: ["libmine.so*"], priority: -2}
   all_ranks_environment: {MOVED: "true"}
 compute:
   - match: {kernel: "*"}
@@ -107,8 +107,8 @@ def test_each_value_says_where_it_comes_from(site: Path, overlap: Any, library: 
         '"*1a1b*"': "own.yaml:5",
         '"*theirs*"': "own.yaml:5",
         '"*more*"': "base.yaml:6",
-        "carrying_communication: true": "own.yaml:6",
-        "# created_by": "default",
+        'created_by: ["libmine.so*"]': "own.yaml:6",
+        "carrying_communication: false": "default",
         "KEPT: 1": "base.yaml:8",
         'MOVED: "true"': "own.yaml:7",
         'kernel: ["*"]': "own.yaml:9",

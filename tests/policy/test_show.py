@@ -70,6 +70,17 @@ def test_any_policy_reads_back_to_the_same_table(values: dict[str, object]) -> N
         assert yaml.safe_load(text)["policy"] == 1
 
 
+COMPARISONS = [">=1", ">0", ">=0", "<=1", "<2", "0", "1", "==2.5", "<=0.05", ">0.99", ">=99999999999999999", "<1"]
+
+
+@pytest.mark.parametrize("text", [*COMPARISONS, [">=1", "<=1"], [">0", "<2.25"], [">1", ">=3"]], ids=str)
+def test_a_comparison_reads_back_to_the_same_range(text: object) -> None:
+    rules = [{"match": {"waves": text}, "shape": "leave"}, {"match": {"kernel": "a", "waves": text}, "shape": "leave"}]
+    first = read_bytes(json.dumps({"policy": 1, "name": "a", "compute": rules}).encode(), "first.yaml")
+    assert first.policy
+    same(first, read_bytes(show.as_text(first.policy, first.origins).encode(), "again.yaml"))
+
+
 def test_most_policies_made_are_policies() -> None:
     """Or the test above shows nothing."""
     made = []

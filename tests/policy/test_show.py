@@ -70,7 +70,7 @@ def test_any_policy_reads_back_to_the_same_table(values: dict[str, object]) -> N
         assert yaml.safe_load(text)["policy"] == 1
 
 
-COMPARISONS = [">=1", ">0", ">=0", "<=1", "<2", "0", "1", "==2.5", "<=0.05", ">0.99", ">=99999999999999999", "<1"]
+COMPARISONS = [">=1", ">0", ">=0", "<=1", "<2", "0", "1", "==2.5", "<=0.05", ">0.99", ">=999999999999999", "<1"]
 
 
 @pytest.mark.parametrize("text", [*COMPARISONS, [">=1", "<=1"], [">0", "<2.25"], [">1", ">=3"]], ids=str)

@@ -42,8 +42,8 @@ examples:
 exit status: 0, 1 the policy has mistakes or is not for that GPU, 2 usage"""
 
 _SCHEMA = """\
-For editors with yaml-language-server (VS Code, Neovim, Emacs and others): put it into a file beside the policy, and name
-that in the first line of the policy.
+For editors with yaml-language-server (VS Code, Neovim, Emacs and others): put it into a file beside the policy, and
+name that in the first line of the policy.
 
 example:
   overlap policy schema > policy.schema.json

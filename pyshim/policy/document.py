@@ -38,16 +38,25 @@ _OPEN = {
     "expected ',' or ']'": ("this bracket is not closed", "write `]` behind the list"),
     "expected ',' or '}'": ("this bracket is not closed", "write `}` behind the mapping"),
 }
+_INDENTED = (
+    "the indentation fits nothing above it",
+    "keys of one mapping begin in the same column, and so do the rules of a list",
+)
+# What PyYAML says, what is said instead (nothing: that it is not YAML, and what PyYAML says), and what to do.
 _HINTS = {
-    r"found character '\t'": "indent with spaces: YAML does not allow tabs there",
-    "mapping values are not allowed here": "look for a wrong indentation, or a colon that needs quotes around it",
-    "expected <block end>": "look for a wrong indentation: keys of one mapping begin in the same column",
-    "found duplicate anchor": "give each &NAME a name of its own",
-    "found character '`'": "write a text that begins with ` in quotes",
-    "found character '@'": "write a text that begins with @ in quotes",
-    "found character '%'": "write a percentage with its number first: 50%",
-    "expected ',' or ']'": "look for a `]` that is missing, or a text that needs quotes",
-    "expected ',' or '}'": "look for a `}` that is missing, or a text that needs quotes",
+    r"found character '\t'": ("a tab, where YAML takes spaces only", "indent with spaces"),
+    "mapping values are not allowed here": (
+        "a colon where no key can stand",
+        "look for a wrong indentation, or put quotes around a text with a colon",
+    ),
+    "expected <block end>, but found '<": _INDENTED,
+    "expected <block end>, but found '-'": _INDENTED,
+    "found duplicate anchor": ("", "give each &NAME a name of its own"),
+    "found character '`'": ("a text cannot begin with `", "put quotes around it"),
+    "found character '@'": ("a text cannot begin with @", "put quotes around it"),
+    "found character '%'": ("a text cannot begin with %", "write a percentage with its number first: 50%"),
+    "expected ',' or ']'": ("", "look for a `]` that is missing, or a text that needs quotes"),
+    "expected ',' or '}'": ("", "look for a `}` that is missing, or a text that needs quotes"),
 }
 
 
@@ -167,7 +176,8 @@ def _marked(error: yaml.MarkedYAMLError) -> Finding:
         return Finding(str(error.context), problem, line, column, _REFUSED[str(error.context)], length=max(1, length))
     context = f" ({error.context})" if error.context and error.problem else ""
     sentence = f"not YAML: {problem}{context}"
-    hint = next((hint for start, hint in _HINTS.items() if problem.startswith(start)), _LOOK)
+    plain, hint = next((said for start, said in _HINTS.items() if problem.startswith(start)), ("", _LOOK))
+    sentence = f"not YAML: {plain}" if plain else sentence
     if mark is None:
         return Finding("yaml", sentence, line, column, hint)
     unquoted = next((text for start, text in _UNQUOTED.items() if problem.startswith(start)), "")

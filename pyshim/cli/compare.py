@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 from typing import TYPE_CHECKING
@@ -15,19 +16,34 @@ HEADS = ("rank", "before us", "after us", "change", "95 % interval", "verdict")
 _ROWS = 16
 
 
-def compare(before: str, after: str, as_json: bool) -> int:
-    """By what the two paths are. Raises OverlapError where they are not of one kind."""
-    kinds = {os.path.isdir(path) for path in (before, after)}
-    if kinds == {True}:
-        return _folders(before, after, as_json)
+def compare(before: str, after: str, options: argparse.Namespace) -> int:
+    """By what the two paths are: report folders, or traces, and folders of traces. Raises OverlapError where they are
+    not of one kind."""
     missing = next((path for path in (before, after) if not os.path.exists(path)), None)
     if missing is not None:
-        raise OverlapError(f"--compare: there is no {missing}", "give two report folders", USAGE)
-    raise OverlapError("--compare: what is given are not two report folders", "give what --report was given", USAGE)
+        raise OverlapError(f"--compare: there is no {missing}", "give two report folders, or two traces", USAGE)
+    reports = [path for path in (before, after) if _is_report(path)]
+    if len(reports) == 1:
+        raise OverlapError(
+            f"--compare: {reports[0]} is a report folder, the other is none",
+            "give two report folders, or two traces of profilers",
+            USAGE,
+        )
+    if reports:
+        return _folders(before, after, options)
+    from pyshim.cli.compare_traces import compare_traces
+
+    return compare_traces(before, after, options)
 
 
-def _folders(before: str, after: str, as_json: bool) -> int:
-    from pyshim.cli import ui
+def _is_report(path: str) -> bool:
+    from pyshim.launch.folder import PAGE, RUN
+
+    return os.path.isdir(path) and any(PAGE.match(name) or RUN.match(name) for name in os.listdir(path))
+
+
+def _folders(before: str, after: str, options: argparse.Namespace) -> int:
+    from pyshim.cli import page, ui
     from pyshim.report.cadence import compared
     from pyshim.report.collect import collect
     from pyshim.report.findings import skipped
@@ -42,9 +58,13 @@ def _folders(before: str, after: str, as_json: bool) -> int:
             "there is nothing to compare: no rank has launched communication in both runs",
             f"look at each by itself: overlap report {before if not found.only_before else after}",
         )
-    if as_json:
+    if options.html:
+        from pyshim import html
+
+        page.put(html.compare_reports(found.as_json()), 0, options)
+    if options.json:
         ui.answer(json.dumps(found.as_json(), indent=2))
-    else:
+    elif not options.html:
         _show(found)
     return 0
 

@@ -154,7 +154,7 @@ def test_real_processes_by_a_clock_of_their_own(overlap, run_job, tmp_path):
     ("words", "status", "sentence"),
     [
         (["--compare", "{report}", "{report}/missing"], 2, "--compare: there is no"),
-        (["--compare", "{report}", "{file}"], 2, "not two report folders"),
+        (["--compare", "{report}", "{file}"], 2, "is a report folder, the other is none"),
         (["--compare", "{report}", "{report}"], 1, "no rank has launched communication in both runs"),
         (["--compare", "{report}", "{report}", "--check"], 2, "--compare stands alone"),
         (["{report}", "--compare", "{report}", "{report}"], 2, "--compare stands alone"),

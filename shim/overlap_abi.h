@@ -281,7 +281,7 @@ struct overlap_shard {
     uint32_t reserved[15];
     uint64_t launches[6][320]; /* [OVERLAP_WAYS][OVERLAP_ROWS] */
     uint64_t counters[12];     /* [OVERLAP_COUNTERS] */
-    uint64_t sample_at; /* communication launches counted here at which the thread takes the next time */
+    uint64_t sample_at;        /* communication launches counted here at which the thread takes the next time */
     uint64_t padding[3];
 };
 
@@ -296,10 +296,10 @@ enum overlap_row_kind {
 #define OVERLAP_ROW_KIND 7 /* in the key */
 
 struct overlap_row {
-    uint64_t key;      /* 0: free, and so are all rows behind it. Kind in bits 0 to 2, reason in 3 to 8, then a hash of all
+    uint64_t key;   /* 0: free, and so are all rows behind it. Kind in bits 0 to 2, reason in 3 to 8, then a hash of all
                           that tells rows apart; a hash of 0: of any kernel, when there was no room for it */
-    uint32_t state;    /* 2: the rest is valid */
-    uint32_t rule;     /* index in the table, and in `rules`; UINT32_MAX: none */
+    uint32_t state; /* 2: the rest is valid */
+    uint32_t rule;  /* index in the table, and in `rules`; UINT32_MAX: none */
     uint32_t device;   /* index in `devices`; OVERLAP_DEVICES and more: not there */
     uint32_t launched; /* bytes of dynamic shared memory as decided; this and the two below: of the last decision */
     struct overlap_footprint footprint; /* dynamic_shared: as asked */
@@ -366,7 +366,7 @@ struct overlap_page {
     uint8_t library[48];    /* version of the preloaded library */
     uint32_t table;         /* checksum of the table that it runs under; 0: none */
     uint32_t reserved;
-    struct overlap_device devices[16]; /* [OVERLAP_DEVICES], indexed by the driver's ordinal */
+    struct overlap_device devices[16];   /* [OVERLAP_DEVICES], indexed by the driver's ordinal */
     struct overlap_page_rule rules[512]; /* [OVERLAP_RULES], as in the table */
     struct overlap_row rows[320];        /* [OVERLAP_ROWS]; the first OVERLAP_REASONS have no record */
     struct overlap_cadence cadence;

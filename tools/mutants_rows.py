@@ -81,9 +81,10 @@ ROW_MUTANTS: list[Mutant] = [
     one(
         "claimed without a compare",
         ROWS,
-        "if (there == 0 && __atomic_compare_exchange_n(&page->rows[row].key, &there, key, false, __ATOMIC_RELAXED,\n"
-        "                                                      __ATOMIC_RELAXED)) {",
-        "if (there == 0) {\n            __atomic_store_n(&page->rows[row].key, key, __ATOMIC_RELAXED);",
+        "        if (there == 0 &&\n"
+        "            __atomic_compare_exchange_n("
+        "&page->rows[row].key, &there, key, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {",
+        "        if (there == 0) {\n            __atomic_store_n(&page->rows[row].key, key, __ATOMIC_RELAXED);",
         CORE,
     ),
     one("groups overlap", ROWS, "        row += rows_of(there);\n", "        row++;\n", CORE),
@@ -133,7 +134,13 @@ ROW_MUTANTS: list[Mutant] = [
         "sparse(number)), __ATOMIC_RELAXED);",
         CORE,
     ),
-    one("threads of a shard each leave a time", STATS, "    if (!overlap_sample_is_due(shard) || ", "    if (", CORE),
+    one(
+        "threads of a shard each leave a time",
+        STATS,
+        "    if (!overlap_sample_is_due(shard) ||\n        ",
+        "    if (",
+        CORE,
+    ),
     one(
         "no time by the slow way",
         f"{COMMON}/launch.c",

@@ -107,9 +107,9 @@ struct overlap_choice overlap_choose(const struct overlap_gpu *gpu, const struct
 #define OVERLAP_WORD_PRIORITY_SHIFT 32
 #define OVERLAP_WORD_LONG (UINT64_C(1) << 40)     /* more than one wave; matters to `auto` */
 #define OVERLAP_WORD_CARVEOUT (UINT64_C(1) << 41) /* asks for the largest carve-out once it is really changed */
-#define OVERLAP_WORD_WATCHED (UINT64_C(1) << 48) /* ends `auto` if it runs beside communication */
-#define OVERLAP_WORD_CARRIES (UINT64_C(1) << 50) /* communication whose stream is to be raised */
-#define OVERLAP_WORD_CLUSTER (UINT64_C(1) << 49) /* changed in clusters: those that were checked only */
+#define OVERLAP_WORD_WATCHED (UINT64_C(1) << 48)  /* ends `auto` if it runs beside communication */
+#define OVERLAP_WORD_CARRIES (UINT64_C(1) << 50)  /* communication whose stream is to be raised */
+#define OVERLAP_WORD_CLUSTER (UINT64_C(1) << 49)  /* changed in clusters: those that were checked only */
 /* Words that depend on where the launch is, or whose launch matters to others; none of them is DIRECT. */
 #define OVERLAP_WORD_WINDOWED (UINT64_C(1) << 51) /* changed in overlap windows only */
 #define OVERLAP_WORD_ORDERS (UINT64_C(1) << 52)   /* may order blocking streams: it may be on the default stream */

@@ -12,7 +12,8 @@
 
 #define REASON_SHIFT 3
 #define HASH_SHIFT 9
-_Static_assert(OVERLAP_ROW_WINDOWED <= OVERLAP_ROW_KIND && OVERLAP_REASONS <= 1 << (HASH_SHIFT - REASON_SHIFT), "the key");
+_Static_assert(OVERLAP_ROW_WINDOWED <= OVERLAP_ROW_KIND && OVERLAP_REASONS <= 1 << (HASH_SHIFT - REASON_SHIFT),
+               "the key");
 
 /* The last rows are kept for groups of any kernel: shaped and capped in windows, communication that is raised. */
 enum { FOR_ANY = 2 * OVERLAP_ROW_WINDOWED + OVERLAP_ROW_RAISED, FULL = OVERLAP_ROWS };
@@ -49,8 +50,8 @@ static uint32_t find(struct overlap_page *page, uint64_t key, uint32_t most, boo
     *claimed = false;
     for (uint32_t row = OVERLAP_REASONS; row + rows_of(key) <= most;) {
         uint64_t there = __atomic_load_n(&page->rows[row].key, __ATOMIC_RELAXED);
-        if (there == 0 && __atomic_compare_exchange_n(&page->rows[row].key, &there, key, false, __ATOMIC_RELAXED,
-                                                      __ATOMIC_RELAXED)) {
+        if (there == 0 &&
+            __atomic_compare_exchange_n(&page->rows[row].key, &there, key, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
             *claimed = true;
             return row;
         }
@@ -103,8 +104,7 @@ uint32_t overlap_row_claim(struct overlap_page *page, const struct overlap_row *
     bool claimed;
     kernel = kernel ? kernel : "";
     library = library ? library : "";
-    uint32_t row =
-        find(page, key_of(identity(facts, kernel, library), reason, kind), OVERLAP_ROWS - FOR_ANY, &claimed);
+    uint32_t row = find(page, key_of(identity(facts, kernel, library), reason, kind), OVERLAP_ROWS - FOR_ANY, &claimed);
     if (row == FULL) {
         row = kind == OVERLAP_ROW_SINGLE ? FULL : find(page, key_of(0, reason, kind), OVERLAP_ROWS, &claimed);
         return row == FULL ? reason : row;
@@ -127,7 +127,8 @@ uint32_t overlap_row_of_reason(struct overlap_page *page, uint32_t row, uint32_t
     bool claimed;
     if (row < OVERLAP_REASONS || __atomic_load_n(&from->state, __ATOMIC_ACQUIRE) != 2)
         return reason;
-    const uint64_t key = key_of(__atomic_load_n(&from->key, __ATOMIC_RELAXED) >> HASH_SHIFT, reason, OVERLAP_ROW_SINGLE);
+    const uint64_t key =
+        key_of(__atomic_load_n(&from->key, __ATOMIC_RELAXED) >> HASH_SHIFT, reason, OVERLAP_ROW_SINGLE);
     const uint32_t other = find(page, key, OVERLAP_ROWS - FOR_ANY, &claimed);
     if (other == FULL)
         return reason;

@@ -77,8 +77,8 @@ void overlap_sample_take(struct overlap_page *page, struct overlap_shard *shard,
     struct overlap_cadence *cadence = &page->cadence;
     uint64_t due = __atomic_load_n(&shard->sample_at, __ATOMIC_RELAXED);
     /* Of the threads that share a shard one takes it. */
-    if (!overlap_sample_is_due(shard) || !__atomic_compare_exchange_n(&shard->sample_at, &due, UINT64_MAX, false,
-                                                                      __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    if (!overlap_sample_is_due(shard) ||
+        !__atomic_compare_exchange_n(&shard->sample_at, &due, UINT64_MAX, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         return;
     const uint64_t number = __atomic_fetch_add(&cadence->taken, 1, __ATOMIC_RELAXED), launches = launches_at(number);
     struct overlap_sample *sample = &cadence->samples[number % OVERLAP_SAMPLES];

@@ -247,7 +247,8 @@ uint64_t facts_word(const struct request *request, uint64_t *place) {
     struct device *device = device_current(vendor);
     if (!device) {
         *place = 0;
-        return word_of(OVERLAP_REASON_unknown_footprint, OVERLAP_REASON_unknown_footprint, request->config.sharedMemBytes, 0);
+        return word_of(OVERLAP_REASON_unknown_footprint, OVERLAP_REASON_unknown_footprint,
+                       request->config.sharedMemBytes, 0);
     }
     if (request->way == OVERLAP_WAY_symbol && real_holds(vendor, request->site))
         *place = 0; /* the runtime has called itself: what it is part of may be known the next time (hip/launch.c) */

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pyshim.traces.compared import Change, Compared, Quantity, Rank
 
 _RANKS = 16  # of more, those whose steps have changed most
+_WARNINGS = 10
 _UNITS = (("s", 1e6), ("ms", 1e3), ("us", 1.0))
 _NONE = "-"
 
@@ -29,8 +30,10 @@ def compare_traces(before: str, after: str, options: argparse.Namespace) -> int:
         ui.answer(json.dumps(compared.as_json(), indent=2))
     elif not options.html:
         _show(compared)
-    for sentence in compared.warnings:
+    for sentence in compared.warnings[:_WARNINGS]:
         ui.say(f"warning: {sentence}")
+    if len(compared.warnings) > _WARNINGS:
+        ui.say(f"warning: {len(compared.warnings) - _WARNINGS} more: --json has all")
     return 0
 
 

@@ -13,7 +13,8 @@ The definitions are those of Holistic Trace Analysis (HTA, Meta), where it has t
 
 Ours differ where HTA has nothing, or what would mislead here: which kernels communicate is the library's own list of
 families, not a name that begins with nccl; and every number is of a step and then averaged over the steps, where HTA
-takes all from the first kernel to the last. The last step is left out, as HTA does it.
+takes all from the first kernel to the last. The last step is left out, as HTA does it. (A test has what HTA 0.5.0 says
+of traces without steps, where the two are to be equal.)
 
 The slowdown of computation is ours: how long a kernel takes where communication runs beside it for at least half of its
 time, against the same kernel over the same grid in the same step where none does; weighted by the time that these

@@ -17,7 +17,7 @@ from pyshim.traces.record import Span
 _NUMBERS = re.compile(r"\d+")
 _WORD = re.compile(r"(?<![a-z])(step|iteration|iter|batch)s?(?![a-z])", re.IGNORECASE)
 _PROFILER = "ProfilerStep#"
-_OPTIMIZER = "Optimizer."  # PyTorch's own ranges inside a step: Optimizer.step#SGD.step
+_INSIDE = ("Optimizer.", "nccl:")  # PyTorch's own ranges inside a step: Optimizer.step#SGD.step, nccl:all_reduce
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def _rank(name: str, ranges: Sequence[tuple[float, float]]) -> int | None:
     if name.startswith(_PROFILER):
         return 0
     apart = all(before[1] <= after[0] for before, after in zip(ranges, ranges[1:]))
-    if len(ranges) < 2 or not apart or name.startswith(_OPTIMIZER):
+    if len(ranges) < 2 or not apart or name.startswith(_INSIDE):
         return None
     covered = sum(end - start for start, end in ranges) / ((ranges[-1][1] - ranges[0][0]) or 1)
     if _WORD.search(name) and covered >= 0.5:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import holistic
 import pytest
 import pytorch
 from made import GEMM, GPU, NCCL, K, kineto, kineto_events, nsys, step
@@ -172,6 +173,27 @@ def test_a_torn_file_counts_as_far_as_it_goes(overlap, pair, tmp_path):
     assert done.stderr.count("it ends in the middle") == 1
 
 
+def test_many_ranks_are_a_few_lines(overlap, tmp_path):
+    """Twenty ranks, without steps: those that have changed most; and of two folders' warnings the first ten."""
+    for name in ("before", "after"):
+        (tmp_path / name).mkdir()
+        for rank in range(20):
+            late = 200.0 + (rank if name == "after" else 0)
+            kineto(tmp_path / name / f"{rank}.json", kineto_events(step(0.0, [50.0], [(20.0, late)])), rank=rank)
+        for number in range(6):
+            (tmp_path / name / f"torn{number}.json").write_text('{"traceEvents": [')
+    done = overlap("report", "--compare", str(tmp_path / "before"), str(tmp_path / "after"))
+    lines = done.stderr.splitlines()
+    ranks = [line.split()[1] for line in lines if line.startswith("rank ")]
+    assert ranks == [str(rank) for rank in range(19, 3, -1)]
+    assert "The 16 of 20 ranks whose steps have changed most (--json has all):" in lines
+    assert sum("warning:" in line for line in lines) == 11 and "more: --json has all" in lines[-1]
+    answer = json.loads(
+        overlap("report", "--compare", str(tmp_path / "before"), str(tmp_path / "after"), "--json").stdout
+    )
+    assert len(answer["ranks"]) == 20 and len(answer["warnings"]) > 11
+
+
 def test_simulated_traces_are_called_so(overlap, overlap_run, tmp_path):
     paths = []
     for arm in ("sequential", "concurrent"):
@@ -192,20 +214,6 @@ def test_simulated_traces_are_called_so(overlap, overlap_run, tmp_path):
     answer = json.loads(overlap("report", "--compare", *paths, "--json").stdout)
     assert answer["simulated"] is True
     assert answer["total"]["hidden"]["before"] == 0 < answer["total"]["hidden"]["after"]
-
-
-@pytest.mark.parametrize(
-    ("words", "status", "said"),
-    [
-        pytest.param(["x"], 2, "--compare needs two: BEFORE and AFTER", id="one"),
-        pytest.param(["x", "y", "z"], 2, "--compare needs two: BEFORE and AFTER", id="three"),
-        pytest.param(["/none", "/none"], 1, "/none cannot be read: No such file or directory", id="no file"),
-    ],
-)
-def test_refused(overlap, words, status, said):
-    done = overlap("report", "--compare", *words)
-    assert (done.returncode, done.stdout) == (status, "")
-    assert f"overlap: error: {said}" in done.stderr
 
 
 def test_a_folder_without_traces_is_refused(overlap, pair, tmp_path):
@@ -278,3 +286,14 @@ def test_memory_does_not_grow_with_the_trace(tmp_path):
     launches = large.read_text().count('"cat": "kernel"')
     assert much - little < 24 * launches / 1e6 + 15
     assert much < 70
+
+
+def test_holistic_trace_analysis_says_the_same(tmp_path):
+    """Its own answers, on the same files: tests/traces/holistic.py asks it."""
+    holistic.make(tmp_path)
+    compared = compare(str(tmp_path / "before"), str(tmp_path / "after"))
+    for side, answers in holistic.ANSWERS.items():
+        for rank, (idle, computation, span, share) in zip(compared.ranks, answers):
+            values = {name: getattr(change, side) for name, change in rank.changes.items()}
+            assert (values["idle"], values["computation"], values["step_time"]) == (idle, computation, span)
+            assert round(100 * values["overlap_share"], 2) == share

@@ -58,6 +58,7 @@ def test_any_range_that_comes_again_and_leaves_nothing_out():
     [
         pytest.param([], id="none"),
         pytest.param(train("Optimizer.step#SGD.step", 9.9), id="PyTorch's optimizer"),
+        pytest.param(train("nccl:all_reduce", 9.9), id="PyTorch's collectives"),
         pytest.param([("step", 0.0, 10.0), ("step", 5.0, 20.0), ("step", 20.0, 30.0)], id="one inside another"),
         pytest.param([("step", 0.0, 10.0)], id="only one"),
         pytest.param([("step", 0.0, 1.0), ("step", 90.0, 91.0)], id="next to nothing"),

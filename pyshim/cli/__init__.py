@@ -20,6 +20,14 @@ COMMANDS = {
     "doctor": "what stands in the way on this machine",
     "demo": "see it on a simulated GPU",
 }
+EPILOG = """\
+examples:
+  overlap doctor python train.py
+  overlap explain --help
+  overlap policy check my.yaml
+  overlap report out --check
+
+exit status: 0, 1 findings, 2 usage. `overlap COMMAND --help` says more."""
 _BUG = 3
 
 
@@ -76,7 +84,8 @@ def _dispatch(arguments: list[str]) -> int:
     from pyshim.cli.parser import Parser
 
     known = {name: sentence for name, sentence in COMMANDS.items() if find_spec(f"pyshim.cli.{name}")}
-    parser = Parser(prog="overlap", description="Policies, reports and questions around overlap-run.", status=USAGE)
+    description = "Policies, reports and questions around overlap-run."
+    parser = Parser(prog="overlap", description=description, epilog=EPILOG, status=USAGE)
     parser.add_argument("--version", action="version", version=f"overlap {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", title="commands", dest="command")
     name = next((argument for argument in arguments if not argument.startswith("-")), None)

@@ -1,8 +1,8 @@
 """Run a bundled program with the shape of a training step, and show what the controls do to it.
 
-Four arms of the same program: sequential (one stream), plain (communication on a stream of its own), priority
-(communication raised) and policy (raised, and half of the computation's blocks). It runs on the GPU of this machine, or
-on a simulated one, there under every dispatch rule. A control that does nothing or loses is shown to do so.
+Four arms: sequential (one stream), plain (communication on a stream of its own), priority (communication raised) and
+policy (raised, and half of the computation's blocks). It runs on the GPU of this machine, or on a simulated one, there
+under every dispatch rule. A control that does nothing or loses is shown to do so.
 """
 
 from __future__ import annotations
@@ -22,10 +22,16 @@ if TYPE_CHECKING:
 
 RULES = ("hold", "drain", "backfill")
 DEFAULT_GPU = "h100"
+EPILOG = """\
+examples:
+  overlap demo
+  overlap demo --gpu a100 --rule backfill"""
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("demo", help="show on a bundled program what the controls do", description=__doc__)
+    parser = commands.add_parser(
+        "demo", help="show on a bundled program what the controls do", description=__doc__, epilog=EPILOG
+    )
     parser.add_argument("--gpu", metavar="GPU", help=f"simulate this one (default: the real one, else {DEFAULT_GPU})")
     parser.add_argument("--rule", choices=RULES, help=f"dispatch rule of the simulation to show (default: {RULES[0]})")
     parser.add_argument("--real", action="store_true", help="only the GPU of this machine; fails where there is none")
@@ -45,7 +51,7 @@ def _run(args: argparse.Namespace) -> int:
     if args.json:
         ui.answer(json.dumps(_as_json(runs, chosen), indent=2))
     else:
-        ui.show("\n".join(report(runs, chosen, _width(), _style())))
+        ui.show("\n".join(report(runs, chosen, ui.width(), _style())))
     return 0
 
 
@@ -111,20 +117,8 @@ def _times(run: Run) -> dict[str, float]:
     }
 
 
-def _width() -> int:
-    """Of the terminal that stderr is, or what COLUMNS says."""
-    columns = os.environ.get("COLUMNS", "")
-    if columns.isascii() and columns.isdigit():
-        return int(columns)
-    try:
-        return os.get_terminal_size(2).columns
-    except OSError:
-        return 80
-
-
 def _style() -> Style:
+    from pyshim.cli import ui
     from pyshim.demo.drawing import style_for
 
-    # https://no-color.org: any value but the empty one.
-    color = sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return style_for(sys.stderr.encoding, color)
+    return style_for(sys.stderr.encoding, ui.colours())

@@ -20,10 +20,14 @@ if TYPE_CHECKING:
 FORMATS = ("sh", "slurm", "docker", "json")
 EPILOG = """\
 formats:
-  sh      export NAME='value', for eval "$(overlap env ...)" and job scripts
-  slurm   export NAME=value, for a TaskProlog, which knows no quotes
+  sh      export NAME='value', for eval and job scripts
+  slurm   export NAME=value, for a TaskProlog (no quotes)
   docker  NAME=value, for --env-file
-  json    one object"""
+  json    one object
+
+examples:
+  eval "$(overlap env --policy h100 --report out)"
+  overlap env --policy h100 --format docker > overlap.env"""
 
 
 def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -1,7 +1,7 @@
-"""List the GPUs that are known by name, and which of them --simulate takes.
+"""List the GPUs that are known by name: limits of one multiprocessor, in bytes.
 
 Of AMD's GPUs the numbers are those of one die and one of its compute units. On a real GPU all of them come from its
-driver.
+driver. --json has threads, blocks and registers, too.
 """
 
 from __future__ import annotations
@@ -11,11 +11,19 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
+    from collections.abc import Sequence
 
-HEADS = (
-    "key", "name", "arch", "vendor", "SMs", "threads", "blocks", "registers", "shared/SM", "shared/block", "GiB",
-    "--simulate",
-)  # fmt: skip
+    from pyshim.policy.gpus import KnownGpu
+
+COLUMNS = {
+    "key": "key",
+    "name": "name",
+    "architecture": "arch",
+    "multiprocessors": "SMs",
+    "shared_memory": "shared",
+    "shared_memory_per_block": "of a block",
+    "memory_gib": "GiB",
+}
 
 
 def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -34,5 +42,12 @@ def _run(options: argparse.Namespace) -> int:
 
         ui.answer(json.dumps({"gpus": [{**gpu._asdict(), "simulated": gpu.simulated} for gpu in gpus]}, indent=2))
     else:
-        ui.table(HEADS, [(*gpu, "yes" if gpu.simulated else "no") for gpu in gpus], left=(0, 1, 2, 3, 11))
+        rows = [[getattr(gpu, name) for name in COLUMNS] for gpu in gpus]
+        ui.table(list(COLUMNS.values()), rows, left=(0, 1, 2))
+        ui.show(f"overlap-run --simulate takes {_some(gpus)}")
     return 0
+
+
+def _some(gpus: Sequence[KnownGpu]) -> str:
+    names = [gpu.key for gpu in gpus if gpu.simulated]
+    return "each of them" if len(names) == len(gpus) else ", ".join(names)

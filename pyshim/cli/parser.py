@@ -1,4 +1,4 @@
-"""argparse as we want it: errors are ours, help goes to stderr like everything else that we say."""
+"""argparse as we want it: errors are ours; help, like all that we say, goes to stderr, and fits the screen."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from typing import Any, NoReturn
 
 from pyshim.errors import USAGE, OverlapError
 
+_OPTIONS = 24  # column in which what options mean begins, at most
+
 
 class Parser(argparse.ArgumentParser):
     """status: the exit status of a usage error."""
 
     def __init__(self, *arguments: Any, status: int = USAGE, **keywords: Any) -> None:
         keywords.setdefault("allow_abbrev", False)
-        keywords.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        keywords.setdefault("formatter_class", Help)
         super().__init__(*arguments, **keywords)
         self.status = status
         self._optionals.title = "options"  # Python 3.9 has two words for it
@@ -25,6 +27,25 @@ class Parser(argparse.ArgumentParser):
 
     def _print_message(self, message: str, file: Any = None) -> None:
         super()._print_message(message, file if file is not None and file is not sys.stdout else sys.stderr)
+
+
+class Help(argparse.HelpFormatter):
+    """Prose is broken to the width of the screen; paragraphs in which a line is indented stay as they are written."""
+
+    def __init__(self, prog: str) -> None:
+        from pyshim.cli import ui
+
+        super().__init__(prog, max_help_position=_OPTIONS, width=ui.width())
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        from pyshim.cli import ui
+
+        filled = []
+        for paragraph in text.strip("\n").split("\n\n"):
+            lines = paragraph.split("\n")
+            is_prose = not any(line.startswith(" ") for line in lines)
+            filled.append("\n".join(ui.wrapped(" ".join(lines), width, indent) if is_prose else lines))
+        return "\n\n".join(filled)
 
 
 def dashes(arguments: Sequence[str]) -> list[str]:

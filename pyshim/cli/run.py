@@ -24,14 +24,14 @@ USAGE = "overlap-run [options] [--] PROGRAM [ARG ...]"
 EPILOG = """\
 examples:
   overlap-run python train.py
-  overlap-run --policy h100-paper --report out torchrun train.py
+  overlap-run --policy h100-paper --report out python train.py
   srun overlap-run --policy ./my.yaml python train.py
   overlap-run --simulate h100:backfill ./program
 
-exit status: PROGRAM's own; 125 overlap-run failed before it started,
-126 PROGRAM is not executable, 127 PROGRAM was not found.
-OVERLAP_RUN=off turns everything off.
-See also: overlap report DIR, overlap env, overlap policy check FILE."""
+exit status: PROGRAM's own; 125 overlap-run failed before it started, 126 PROGRAM is not executable, 127 PROGRAM was
+not found. OVERLAP_RUN=off turns everything off.
+
+see also: overlap report DIR, overlap doctor PROGRAM, overlap explain, overlap policy check FILE."""
 _TAKE_A_VALUE = ("--policy", "--simulate", "--report")
 
 
@@ -39,8 +39,8 @@ def _parser() -> Parser:
     parser = Parser(
         prog="overlap-run",
         usage=USAGE,
-        description="Run PROGRAM so that its communication overlaps its computation. Its process,\n"
-        "output, signals and exit status are its own.",
+        description="Run PROGRAM so that its communication overlaps its computation. Its process, output, signals and "
+        "exit status are its own.",
         epilog=EPILOG,
         status=LAUNCHER_FAILED,
     )
@@ -48,13 +48,13 @@ def _parser() -> Parser:
     add(
         "--policy",
         metavar="P",
-        help="a FILE or shipped NAME, or several with commas (default:\n"
+        help="a FILE or shipped NAME, or several with commas (default: "
         "$OVERLAP_POLICY, else auto: the one for the GPU, if any)",
     )
     add(
         "--simulate",
         metavar="GPU",
-        help="h100[:hold|drain|backfill][,COUNT], or another of `overlap\ngpus`: no real GPU is used",
+        help="h100[:hold|drain|backfill][,COUNT], or another of `overlap gpus`: no real GPU is used",
     )
     add("--report", metavar="DIR", help="keep what was counted there (see overlap report)")
     add("--trace", action="store_true", help="with --report: keep every launch, 64 MiB a process")
@@ -63,8 +63,8 @@ def _parser() -> Parser:
     add(
         "--strict",
         action="store_true",
-        help="fail with 125 where nothing could be done for PROGRAM,\n"
-        "or, with a report, where the first rank was started\notherwise",
+        help="fail with 125 where nothing could be done for PROGRAM, "
+        "or, with a report, where the first rank was started otherwise",
     )
     add("--dry-run", action="store_true", help="say what would be set, and stop")
     add("--version", action="version", version=f"overlap-run {__version__}", help="say which version this is")

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 
 from pyshim.errors import OverlapError
 
+NARROWEST, WIDEST = 60, 100  # columns that what we say is made for
+
 
 def printable(text: str) -> str:
     """One line that cannot move a terminal's cursor, whatever a program or a file is called."""
@@ -16,12 +18,42 @@ def printable(text: str) -> str:
 
 
 def say(text: str = "") -> None:
+    """A status line: one sentence, one line, however long, so that it can be searched for."""
     _write("".join(f"overlap: {printable(line)}".rstrip() + "\n" for line in text.split("\n")))
 
 
 def show(text: str = "") -> None:
     """Without the prefix: tables and findings that begin with a file's name."""
     _write(text + "\n")
+
+
+def paragraph(text: str, indent: str = "", first: str | None = None) -> None:
+    """Prose, broken at words to the width of the screen. first: what stands before the first line instead of indent."""
+    for line in wrapped(text, width(), indent, first):
+        show(line)
+
+
+def wrapped(text: str, columns: int, indent: str = "", first: str | None = None) -> list[str]:
+    from textwrap import wrap
+
+    head = indent if first is None else first
+    return wrap(printable(text), columns, initial_indent=head, subsequent_indent=indent, break_on_hyphens=False)
+
+
+def width() -> int:
+    """Columns of the screen: what COLUMNS says, the terminal's that stderr is, or 80; from 60 to 100."""
+    return max(NARROWEST, min(WIDEST, _columns() or 80))
+
+
+def _columns() -> int:
+    """0: nobody looks on, so nothing says how wide it is."""
+    said = os.environ.get("COLUMNS", "")
+    if said.isascii() and said.isdigit() and int(said):
+        return int(said)
+    try:
+        return os.get_terminal_size(2).columns
+    except OSError:
+        return 0
 
 
 def complain(error: OverlapError) -> None:
@@ -63,29 +95,40 @@ def answer(text: str) -> None:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]], left: Iterable[int] = (0,)) -> None:
-    """Columns on stderr: drawn by rich on a terminal, plain text otherwise. left: the columns of text."""
+    """Columns on stderr, no wider than the screen. left: the columns of text; these give way where it is narrow."""
+    from pyshim.cli.columns import tables
+
+    # Into a file or a pipe it goes as it is: there one row is one line.
+    limit = width() if _columns() else None
     cells = [[printable(str(cell)) for cell in row] for row in rows]
-    plain = set(left)
-    if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
-        _drawn(heads, cells, plain)
-        return
-    widths = [max([len(head), *(len(row[column]) for row in cells)]) for column, head in enumerate(heads)]
-    for row in [list(heads), *cells]:
-        padded = [
-            cell.ljust(width) if column in plain else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths))
-        ]
-        show("  ".join(padded).rstrip())
+    shown = ["\n".join([paint(head, "bold"), *body]) for head, *body in tables(heads, cells, frozenset(left), limit)]
+    _write("\n\n".join(shown) + "\n")
 
 
-def _drawn(heads: Sequence[str], rows: Iterable[Sequence[str]], plain: set[int]) -> None:
+def paint(text: str, style: str) -> str:
+    """With the terminal's codes for a style of rich's, where a person looks on who wants them."""
+    if not colours():
+        return text
+    from io import StringIO
+
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(box=None, pad_edge=False, header_style="bold")
-    for column, head in enumerate(heads):
-        drawn.add_column(head, justify="left" if column in plain else "right", overflow="fold")
-    for row in rows:
-        drawn.add_row(*(Text(cell) for cell in row))
-    Console(stderr=True, highlight=False).print(drawn)
+    # Wide enough for any line: we break lines, rich does not.
+    console = Console(file=StringIO(), force_terminal=True, highlight=False, width=10_000)
+    with console.capture() as captured:
+        console.print(Text(text, style=style), end="")
+    return captured.get()
+
+
+def state(word: str) -> str:
+    """ok, warn or FAIL in its colour."""
+    return paint(word, {"ok": "green", "warn": "yellow", "FAIL": "bold red"}.get(word, ""))
+
+
+def colours() -> bool:
+    """https://no-color.org: any value but the empty one means none."""
+    try:
+        return os.isatty(2) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    except OSError:
+        return False

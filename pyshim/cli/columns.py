@@ -1,0 +1,75 @@
+"""Tables that fit the screen: columns of text give way, numbers never do; what does not fit beside the others comes
+below, under the first column again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from textwrap import wrap
+
+_GAP = "  "
+_LEAST = 16  # characters that are left of a column of text
+_DOTS = "..."
+
+
+def tables(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], left: Collection[int] = (), limit: int | None = None
+) -> Iterator[list[str]]:
+    """The lines of one table, or of several where one is too wide; the first line has the heads. left: the columns of
+    text. limit: characters of a line; None: any."""
+    natural = [max([len(head), *(len(row[column]) for row in rows)]) for column, head in enumerate(heads)]
+    least = [
+        min(width, max(_LEAST, len(heads[column]))) if column in left else width for column, width in enumerate(natural)
+    ]
+    for columns in _parts(least, sum(natural) + len(_GAP) * len(natural) if limit is None else limit):
+        widths = {column: natural[column] for column in columns}
+        if limit is not None:
+            _narrow(widths, least, limit - len(_GAP) * (len(columns) - 1))
+        yield [line for row in [heads, *rows] for line in _row(row, widths, left)]
+
+
+def _parts(least: Sequence[int], limit: int) -> list[list[int]]:
+    """The columns of each table. A column that fits nowhere has a table of its own, beside the first."""
+    parts = [[0]]
+    for column in range(1, len(least)):
+        together = [*parts[-1], column]
+        if len(parts[-1]) > 1 and sum(least[one] + len(_GAP) for one in together) - len(_GAP) > limit:
+            parts.append([0, column])
+        else:
+            parts[-1] = together
+    return parts
+
+
+def _narrow(widths: dict[int, int], least: Sequence[int], room: int) -> None:
+    """The widest column that can gives way first."""
+    while sum(widths.values()) > room:
+        able = [column for column in widths if widths[column] > least[column]]
+        if not able:
+            return
+        widths[max(able, key=lambda column: widths[column])] -= 1
+
+
+def _row(row: Sequence[str], widths: dict[int, int], left: Collection[int]) -> Iterator[str]:
+    cells = {column: _cell(row[column], width) for column, width in widths.items()}
+    for line in range(max(map(len, cells.values()))):
+        parts = []
+        for column, cell in cells.items():
+            part = cell[line] if line < len(cell) else ""
+            parts.append(part.ljust(widths[column]) if column in left else part.rjust(widths[column]))
+        yield _GAP.join(parts).rstrip()
+
+
+def _cell(text: str, width: int) -> list[str]:
+    """Prose goes on below; a name is cut in its middle, for its ends tell it from others."""
+    if len(text) <= width:
+        return [text]
+    if " " in text:
+        return wrap(text, width, break_on_hyphens=False)
+    return [shortened(text, width)]
+
+
+def shortened(text: str, width: int) -> str:
+    """The text without so much of its middle that it fits."""
+    if len(text) <= width:
+        return text
+    kept = width - len(_DOTS)
+    return text[: kept - kept // 2] + _DOTS + text[len(text) - kept // 2 :]

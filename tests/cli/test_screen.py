@@ -1,0 +1,104 @@
+"""What is shown fits the screen that there is, and is coloured only where a person looks on who wants it."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyshim.cli.columns import shortened, tables
+
+WORDS = st.text("abc def", min_size=1, max_size=40).map(str.strip)
+HEADS = ("name", "count", "meaning", "more")
+
+
+def lines(*arguments, **keywords):
+    return [line for table in tables(*arguments, **keywords) for line in table]
+
+
+@given(
+    rows=st.lists(st.tuples(WORDS, st.integers(0, 10**12).map(str), WORDS, st.integers(0, 9).map(str)), max_size=5),
+    limit=st.integers(60, 100),
+)
+def test_no_line_is_wider_and_no_number_is_lost(rows, limit):
+    shown = lines(HEADS, rows, left=(0, 2), limit=limit)
+    assert max(map(len, shown)) <= limit
+    words = " ".join(shown).split()
+    for row in rows:
+        assert row[1] in words and row[3] in words
+        assert all(word in words for word in row[2].split())  # prose goes on below, whole
+
+
+def test_without_a_limit_a_row_is_a_line():
+    row = ("a kernel", "1", "long " * 100, "2")
+    assert len(lines(HEADS, [row], left=(0, 2))) == 2
+
+
+def test_columns_that_do_not_fit_come_below_with_the_first_again():
+    heads = ("key", *(f"number {index}" for index in range(9)))
+    first, *others = tables(heads, [("h100", *["123,456,789"] * 9)], left=(0,), limit=60)
+    assert others and all(table[1].startswith("h100") for table in [first, *others])
+    assert sum(table[1].count("123,456,789") for table in [first, *others]) == 9
+
+
+def test_names_are_cut_in_their_middle():
+    assert shortened("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 20) == "ncclDevKe..._RING_LL"
+    assert len(shortened("x" * 100, 20)) == 20
+    assert shortened("short", 20) == "short"
+
+
+def on_a_terminal(*arguments, **environment):
+    """What a person sees: stderr is a terminal of 80 columns."""
+    ours, theirs = pty.openpty()
+    base = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "TERM")}
+    subprocess.run(["stty", "cols", "70", "rows", "24"], stdin=theirs, check=True)
+    with subprocess.Popen(
+        [sys.executable, "-m", "pyshim", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+        env={**base, "TERM": "xterm", **environment},
+    ) as process:
+        os.close(theirs)
+        seen = b""
+        while True:
+            try:
+                data = os.read(ours, 65536)
+            except OSError:  # the other end is closed
+                break
+            if not data:
+                break
+            seen += data
+        assert process.wait(60) == 0
+    os.close(ours)
+    return seen.decode()
+
+
+def test_a_terminal_has_heads_in_bold_and_its_own_width(library):
+    shown = on_a_terminal("gpus")
+    assert "\x1b[1mkey" in shown
+    assert max(len(line) for line in shown.replace("\x1b[1m", "").replace("\x1b[0m", "").splitlines()) <= 70
+
+
+@pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_without_colours_there_is_no_code_at_all(library, environment):
+    assert "\x1b" not in on_a_terminal("gpus", **environment)
+
+
+def test_an_empty_no_color_means_nothing(library):
+    assert "\x1b[1m" in on_a_terminal("gpus", NO_COLOR="")
+
+
+def test_a_file_gets_whole_rows(clean_environment, library):
+    """Nobody looks on, so nothing says how wide it is: a row is a line, to be searched for."""
+    base = {name: value for name, value in clean_environment.items() if name != "COLUMNS"}
+    done = subprocess.run(
+        [sys.executable, "-m", "pyshim", "gpus"], env=base, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert len([line for line in done.stderr.splitlines() if "NVIDIA A100-SXM4-80GB" in line]) == 1
+    assert "\x1b" not in done.stderr

@@ -61,10 +61,10 @@ def computation(architecture: str) -> list[Kernel]:
     return [Kernel(row["name"], *(row[name] for name in numbers)) for row in rows if architecture in row["gpus"]]
 
 
-def communication(architecture: str) -> Iterator[Kernel]:
+def communication(architecture: str, oldest: tuple[int, ...] = OLDEST) -> Iterator[Kernel]:
     for table in collectives.tables(collectives.library_of(architecture).name.lower()):
         version = table["version"].rsplit(".", 1)[0]
-        if table["library"] == "NCCL" and tuple(map(int, version.split("."))) < OLDEST:
+        if table["library"] == "NCCL" and tuple(map(int, version.split("."))) < oldest:
             continue
         found = list(collectives.of_table(table, architecture))
         if table["library"] == "NCCL":
@@ -88,38 +88,78 @@ def plan(gpu: Any, kernel: Kernel, beside: Kernel) -> Any:
     return answer
 
 
+@dataclass(frozen=True)
+class Sizes:
+    """Dynamic bytes, both ends included, with which so many blocks are resident."""
+
+    blocks: int
+    minimum: int
+    maximum: int
+    inflates: bool  # these are fewer blocks than as launched
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the planner says of a kernel beside a block of communication."""
+
+    native: int  # blocks resident as launched; 0: it cannot be launched
+    rooms: tuple[Sizes, ...]  # communication fits beside all that stay; the most blocks first
+    entries: tuple[Sizes, ...]  # it fits as soon as one of them has ended
+    after: int  # blocks as launched that fit beside one of communication; -1: that fits nowhere
+    binding: str  # what leaves no room beside one block
+
+    @property
+    def control(self) -> str:
+        """The best that can be done: room already, room, entry already, quick entry, priority only, never together,
+        communication fits nowhere."""
+        if self.rooms:
+            return "room" if self.rooms[0].inflates else "room already"
+        if self.entries:
+            return "quick entry" if self.entries[0].inflates else "entry already"
+        if self.after > 0:
+            return "priority only"
+        return "communication fits nowhere" if self.after < 0 else "never together"
+
+    @property
+    def text(self) -> str:
+        """In words, best first; of each kind the largest number of blocks, which is what the planner takes."""
+        if self.control == "room already":
+            return self.control
+        said = []
+        for sizes, name in ((self.rooms[:1], "room"), (self.entries[:1], "quick entry")):
+            for one in sizes:
+                by_size = f"{name} at {one.blocks} with {one.minimum:,} to {one.maximum:,}"
+                said.append(by_size if one.inflates else "entry already")
+        if said:
+            return "; ".join(said)
+        if self.control == "priority only":
+            return f"priority only: {self.after} beside it after the others have ended"
+        return f"never together: {self.binding}" if self.after == 0 else self.control
+
+
+def answer(gpu: Any, kernel: Kernel, beside: Kernel) -> Answer:
+    lib, found = _native.library(), plan(gpu, kernel, beside)
+    limits = {lib.OVERLAP_LIMIT_REGISTERS: "registers", lib.OVERLAP_LIMIT_SHARED: "shared memory"}
+    rooms, entries = (
+        tuple(Sizes(one.blocks, one.minimum, one.maximum, one.inflates == 1) for one in windows[0:count])
+        for windows, count in ((found.windows, found.window_count), (found.entries, found.entry_count))
+    )
+    after = found.beside_after_drain
+    return Answer(found.native_blocks, rooms, entries, after, limits.get(found.binding, "warps or slots"))
+
+
 def verdict(gpu: Any, kernel: Kernel, beside: Kernel) -> str:
     """What can be done, best first. Sizes are dynamic bytes, both ends included."""
-    lib, answer = _native.library(), plan(gpu, kernel, beside)
-    if answer.control == lib.OVERLAP_CONTROL_ROOM_ALREADY:
-        return "room already"
-    said = []
-    for windows, count, name in (
-        (answer.windows, answer.window_count, "room"),
-        (answer.entries, answer.entry_count, "quick entry"),
-    ):
-        for window in (windows[index] for index in range(count)):
-            if not window.inflates:
-                said.append("entry already" if name == "quick entry" else "room already")
-            else:
-                said.append(f"{name} at {window.blocks} with {window.minimum:,} to {window.maximum:,}")
-            break  # the largest number of blocks is what the planner takes
-    if said:
-        return "; ".join(said)
-    if answer.beside_after_drain > 0:
-        return f"priority only: {answer.beside_after_drain} beside it after the others have ended"
-    if answer.beside_after_drain < 0:
-        return "communication fits nowhere"
-    limits = {lib.OVERLAP_LIMIT_REGISTERS: "registers", lib.OVERLAP_LIMIT_SHARED: "shared memory"}
-    return f"never together: {limits.get(answer.binding, 'warps or slots')}"
+    return answer(gpu, kernel, beside).text
 
 
 def lines(gpu: Any) -> Iterator[str]:
     architecture = architecture_of(gpu)
-    library = "NCCL" if architecture.startswith("sm_") else "RCCL"
+    library = collectives.library_of(architecture).name
     others = list(communication(architecture))
     for kernel in computation(architecture):
-        occupancy = plan(gpu, kernel, others[0]).native_blocks
+        answers = [(other, answer(gpu, kernel, other)) for other in others]
+        occupancy = answers[0][1].native
         dynamic = "dynamic size unknown, taken as 0" if kernel.dynamic is None else f"{kernel.dynamic:,} dynamic"
         if not occupancy:  # a size for GPUs with more shared memory
             continue
@@ -127,11 +167,11 @@ def lines(gpu: Any) -> Iterator[str]:
         head = f"{kernel.name} ({kernel.threads} threads of {kernel.registers} registers, {size}; {occupancy} resident)"
         yield from textwrap.wrap(head, WIDTH, subsequent_indent="    ")
         said: dict[str, dict[str, list[str]]] = {}
-        for other in others:
-            said.setdefault(verdict(gpu, kernel, other), {}).setdefault(other.label, []).append(other.name)
-        for answer, labels in said.items():
+        for other, found in answers:
+            said.setdefault(found.text, {}).setdefault(other.label, []).append(other.name)
+        for text, labels in said.items():
             yield from textwrap.wrap(
-                f"{answer}: {library} {named(labels)}", WIDTH - 4, initial_indent="  ", subsequent_indent="    "
+                f"{text}: {library} {named(labels)}", WIDTH - 4, initial_indent="  ", subsequent_indent="    "
             )
 
 

@@ -1,0 +1,159 @@
+"""One kernel beside one block of communication over all its dynamic sizes: what fits, by the library's arithmetic, and
+what a step takes, by the suite's programs on the simulated GPU.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tables
+from suites import kernels
+from suites.arms import Bench
+from suites.programs import PROGRAMS, Program
+
+from answers.rows import RULES
+from pyshim import _native
+from pyshim.demo.arms import change
+from pyshim.policy.gpus import KnownGpu, known
+
+ALONE_WAVES = 7
+
+
+@dataclass(frozen=True)
+class Range:
+    """Dynamic bytes, both ends included, in which nothing changes."""
+
+    minimum: int
+    maximum: int
+    resident: int  # blocks of the kernel on a multiprocessor
+    beside: int  # of them, at most, beside one block of communication
+
+    @property
+    def first(self) -> int:
+        """Blocks that must end before communication fits: 0 is room, 1 quick entry."""
+        return max(0, self.resident - self.beside)
+
+
+@dataclass(frozen=True)
+class Times:
+    """Per cent of virtual time against the program as written; negative is faster."""
+
+    alone: float  # the kernel without communication, against itself as launched
+    beside: tuple[float, ...]  # by RULES
+
+
+def gpu(key: str) -> KnownGpu:
+    return next(one for one in known() if one.key == key)
+
+
+def ranges(key: str, kernel: tables.Kernel, communication: tables.Kernel) -> list[Range]:
+    struct = tables.known_gpu(key)
+    at, most = kernel.dynamic or 0, int(struct.shared_optin) - kernel.static
+    found = []
+    while at <= most:
+        here = fits(struct, kernel, communication, at)
+        end, beyond = at, most + 1  # what fits never grows with the size: the last size with the same answer
+        while beyond - end > 1:
+            middle = (end + beyond) // 2
+            if fits(struct, kernel, communication, middle) == here:
+                end = middle
+            else:
+                beyond = middle
+        found.append(Range(at, end, *here))
+        at = end + 1
+    return found
+
+
+def size_for_blocks(key: str, kernel: tables.Kernel, blocks: int) -> int:
+    """The smallest dynamic size with at most so many resident."""
+    struct = tables.known_gpu(key)
+    launch = _native.ffi.new("struct overlap_launch *")
+    launch.footprint, launch.maximum_dynamic = (
+        _footprint(kernel, kernel.dynamic or 0)[0],
+        struct.shared_optin - kernel.static,
+    )
+    return int(_native.library().overlap_size_for_blocks(struct, launch, blocks))
+
+
+def fits(struct: Any, kernel: tables.Kernel, communication: tables.Kernel, dynamic: int) -> tuple[int, int]:
+    """Blocks of the kernel with so many dynamic bytes: resident, and at most beside one of communication."""
+    lib = _native.library()
+    own, other = _footprint(kernel, dynamic), _footprint(communication, communication.dynamic or 0)
+    return int(lib.overlap_occupancy_of(struct, own).blocks), int(lib.overlap_blocks_beside(struct, own, other))
+
+
+def _footprint(kernel: tables.Kernel, dynamic: int) -> Any:
+    numbers = (kernel.threads, kernel.registers, kernel.static, dynamic)
+    return _native.ffi.new("struct overlap_footprint *", numbers)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A kernel of the suite beside its collective; small: the GPU's small-comm policy shrinks it."""
+
+    gpu: str
+    word: str
+    program: str  # of the suite: where it runs beside communication
+    collective: str
+    small: bool
+
+    @property
+    def kernel(self) -> kernels.Kernel:
+        return kernels.computation(self.word, gpu(self.gpu))
+
+    def blocks(self) -> tuple[tables.Kernel, tables.Kernel]:
+        """The kernel, and the block of communication."""
+        block = kernels.collective(self.collective, gpu(self.gpu))
+        if self.small:  # NCCL_NTHREADS=256, which is what a ring has over PCIe
+            block = dataclasses.replace(block, threads=kernels.RING_PCIE)
+        return _plain(self.kernel), _plain(block)
+
+    def policy(self, size: int) -> str:
+        base = f"extends: {self.gpu}-small-comm\n" if self.small else ""
+        head = f"policy: 1\nname: sweep\n{base}when: always\ncommunication: {{priority: highest}}\n"
+        if size <= self.kernel.dynamic_shared:
+            return head  # as launched
+        match = f'  - match: {{kernel: "{self.kernel.symbol}"}}\n'
+        return f"{head}compute:\n{match}    shape: {{dynamic_shared_memory: {size}}}\n"
+
+
+def _plain(kernel: kernels.Kernel) -> tables.Kernel:
+    return tables.Kernel(kernel.symbol, kernel.threads, kernel.registers, kernel.static_shared, kernel.dynamic_shared)
+
+
+def simulated(pairs: dict[str, Pair], found: dict[str, list[Range]]) -> dict[str, list[Times]]:
+    """For each range of each pair, at its smallest size. Seconds."""
+    with tempfile.TemporaryDirectory(prefix="overlap-answers-") as folder:
+        bench = Bench(Path(folder), os.environ)
+        for key in {pair.gpu for pair in pairs.values()}:
+            bench.prepare(gpu(key))
+        jobs = {name: list(_jobs(bench, pair, found[name], name)) for name, pair in pairs.items()}
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            started = {name: [pool.submit(job) for job in own] for name, own in jobs.items()}
+            return {name: [one.result() for one in own] for name, own in started.items()}
+
+
+def _jobs(bench: Bench, pair: Pair, found: list[Range], name: str) -> Iterator[Any]:
+    one = gpu(pair.gpu)
+    program = next(program for program in PROGRAMS if program.name == pair.program)
+    alone = Program("alone", pair.word, f"{pair.word}:{ALONE_WAVES}w", False)
+    before = {program: bench.bare(program, one, RULES[0], "plain").steady_ms for program in (program, alone)}
+    for range_ in found:
+        file = bench.folder / f"{name}-{range_.minimum}.yaml"
+        file.write_text(pair.policy(range_.minimum), encoding="utf-8")
+        for rule in RULES:
+            bench.settings(str(file), one, rule)  # not side by side: it keeps what it has made
+
+        def job(policy: str = str(file)) -> Times:
+            by = [bench.under(policy, program, one, rule).steady_ms for rule in RULES]
+            own = bench.under(policy, alone, one, RULES[0]).steady_ms
+            return Times(change(before[alone], own), tuple(change(before[program], ms) for ms in by))
+
+        yield job

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "docs")]
 
 import exits  # noqa: E402
+import formats  # noqa: E402
 import variables  # noqa: E402
 from commands import commands  # noqa: E402
 
@@ -90,12 +91,21 @@ def statuses() -> Iterator[str]:
     yield from table(("command", "status", "meaning"), rows)
 
 
+def json_answers() -> Iterator[str]:
+    for command, fields in formats.FORMATS.items():
+        yield f"### {command}\n"
+        rows = [(f"`{path}`", meaning) for path, meaning in fields.items() if not meaning.startswith("?")]
+        yield from table(("field", "meaning"), rows)
+        yield ""
+
+
 PARTS: dict[str, Callable[[], Iterator[str]]] = {
     "reasons": reasons,
     "keys": keys,
     "commands": options,
     "variables": environment,
     "exits": statuses,
+    "json": json_answers,
 }
 
 

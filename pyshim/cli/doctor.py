@@ -1,12 +1,14 @@
-"""Look for what stands in the way on this machine and in this environment:
-drivers, runtimes, the library, variables. Nothing is changed or started, and
-no driver is opened.
+"""Say what would happen here, and what stands in the way: the library, the
+driver and its GPUs (which a process of its own asks), policies, PROGRAM and its
+libraries, NCCL, variables, Slurm, containers and profilers. Nothing is changed,
+and PROGRAM is not started.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pyshim.errors import FINDINGS
@@ -14,8 +16,15 @@ from pyshim.errors import FINDINGS
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
+    from pyshim.doctor.machine import Machine
+
 EPILOG = """\
 ok: fine; warn: may be meant so, or costs something; FAIL: cannot work like this
+
+examples:
+  overlap doctor
+  overlap doctor --policy h100-paper python train.py
+  overlap doctor --simulate mi250x ./program
 
 exit status: 0 nothing fails, 1 something does, 2 usage
 """
@@ -24,40 +33,69 @@ _MARGIN = 6
 
 def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
-        "doctor", help="what stands in the way on this machine", description=__doc__, epilog=EPILOG
+        "doctor",
+        help="what stands in the way on this machine",
+        usage="overlap doctor [options] [--] [PROGRAM [ARG ...]]",
+        description=__doc__,
+        epilog=EPILOG,
     )
-    parser.add_argument("--json", action="store_true", help="one object on stdout")
+    parser.add_argument("--policy", metavar="P", help="as overlap-run takes it (default: $OVERLAP_POLICY, else auto)")
+    parser.add_argument("--simulate", metavar="GPU", help="as overlap-run takes it: look at a simulated GPU instead")
+    parser.add_argument("--json", action="store_true", help="one object on stdout, format version 1")
+    parser.add_argument("command", metavar="PROGRAM", nargs=argparse.REMAINDER, help="what overlap-run would start")
     parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
     from pyshim.cli import ui
     from pyshim.doctor.checks import run
-    from pyshim.doctor.machine import Machine
 
-    found = run(Machine(os.environ))
+    found = run(_machine(options, os.environ))
     failed = any(checked.line.state == "fail" for checked in found)
     if options.json:
         import json
 
-        checks = [{"check": checked.name, **checked.line._asdict()} for checked in found]
-        ui.answer(json.dumps({"ok": not failed, "checks": checks}, indent=2))
+        checks = [{"check": checked.check.name, **checked.line._asdict()} for checked in found]
+        ui.answer(json.dumps({"version": 1, "ok": not failed, "checks": checks}, indent=2))
     else:
+        heading = ""
         for checked in found:
+            if checked.check.heading != heading:
+                heading = checked.check.heading
+                ui.show(ui.paint(heading, "bold"))
             _show(checked.line.state, checked.line.sentence, checked.line.hint)
     return FINDINGS if failed else 0
 
 
-def _show(state: str, sentence: str, hint: str) -> None:
-    from textwrap import wrap
+def _machine(options: argparse.Namespace, base: Mapping[str, str]) -> Machine:
+    from pyshim.doctor.machine import Machine
+    from pyshim.launch import plan, simulate
+    from pyshim.launch.environment import Settings, environment
 
+    command = options.command[1:] if options.command[:1] == ["--"] else options.command
+    if options.simulate is None:
+        return Machine(base, command=command, policy=options.policy)
+    # As overlap-run finds the simulated driver for a program; neither policy nor a switch has a say in that.
+    rest = {name: value for name, value in base.items() if name not in ("OVERLAP_RUN", plan.CHOICE)}
+    settings = plan.make(plan.Request(policy="observe", simulate=options.simulate), rest).settings
+    simulated = Settings(
+        simulated_driver=settings.simulated_driver,
+        simulated_gpu=settings.simulated_gpu,
+        simulated_runtimes=settings.simulated_runtimes,
+        simulated_thunk=settings.simulated_thunk,
+    )
+    gpu = simulate.parse(options.simulate)
+    return Machine(environment(base, simulated), command=command, policy=options.policy, simulated=gpu)
+
+
+def _show(state: str, sentence: str, hint: str) -> None:
     from pyshim.cli import ui
 
+    word = "FAIL" if state == "fail" else state
     margin = " " * _MARGIN
-    lines = [*wrap(ui.printable(sentence), 80 - _MARGIN, break_long_words=False, break_on_hyphens=False)]
+    first, *others = ui.wrapped(sentence, ui.width(), margin)
+    ui.show(ui.state(word) + first[len(word) :])
+    for line in others:
+        ui.show(line)
     if hint:
-        lines += wrap(ui.printable(hint), 80 - _MARGIN, initial_indent="-> ", subsequent_indent="   ",
-                      break_long_words=False, break_on_hyphens=False)  # fmt: skip
-    shown = "FAIL" if state == "fail" else state
-    for index, line in enumerate(lines):
-        ui.show((shown.ljust(_MARGIN) if index == 0 else margin) + line)
+        ui.paragraph(hint, f"{margin}   ", f"{margin}-> ")

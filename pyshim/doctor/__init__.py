@@ -1,1 +1,1 @@
-"""What on a machine and in an environment stands in the way: looked for, never changed, and no driver is opened."""
+"""What on a machine and in an environment stands in the way: looked for, never changed."""

@@ -29,6 +29,8 @@ def kernel_driver(machine: Machine) -> Iterator[Line]:
 
 
 def runtimes(machine: Machine) -> Iterator[Line]:
+    if machine.simulated:
+        return  # those are ours, one of each version
     found = machine.hip_runtimes()
     if not found:
         if "amd" in machine.vendors():

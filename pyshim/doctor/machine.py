@@ -1,4 +1,4 @@
-"""What the checks look at: an environment, and the files below a root folder."""
+"""What the checks look at: an environment, the files below a root folder, a program, and what the driver says."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
+from pyshim.doctor import gpus
 from pyshim.launch import driver, hip
+from pyshim.launch.simulate import Gpu as Simulated
 
 HIP = hip.NAME
 
@@ -18,6 +21,10 @@ class Machine:
     root: str = "/"
     packages: Sequence[str] = tuple(sys.path)  # folders in which Python packages are looked for
     access: Callable[[str, int], bool] = os.access
+    command: Sequence[str] = ()  # PROGRAM and its arguments
+    policy: str | None = None  # of --policy
+    simulated: Simulated | None = None
+    patience: float = 20.0  # seconds for a question to a driver; with eight GPUs and no persistence mode it takes a few
 
     def path(self, absolute: str) -> str:
         return os.path.join(self.root, absolute.lstrip("/"))
@@ -25,11 +32,34 @@ class Machine:
     def exists(self, absolute: str) -> bool:
         return os.path.exists(self.path(absolute))
 
+    def text(self, absolute: str) -> str:
+        """The beginning of a small file; empty where it cannot be read."""
+        try:
+            # Not blocking: a named pipe must not hold us up.
+            descriptor = os.open(self.path(absolute), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except (OSError, ValueError):
+            return ""
+        try:
+            return os.read(descriptor, 1 << 16).decode("utf-8", "replace")
+        except OSError:
+            return ""
+        finally:
+            os.close(descriptor)
+
+    def names(self, absolute: str) -> list[str]:
+        """What a folder holds; empty where it cannot be read."""
+        try:
+            return sorted(os.listdir(self.path(absolute)))
+        except OSError:
+            return []
+
     def set(self, name: str) -> str | None:
         """The value of a variable; None where it is not set, or empty."""
         return self.environment.get(name) or None
 
     def vendors(self) -> frozenset[str]:
+        if self.simulated:
+            return frozenset((self.simulated.vendor,))
         return driver.vendors(self.environment, self.root)
 
     def is_amd(self) -> bool:
@@ -47,3 +77,22 @@ class Machine:
                 if path not in places:
                     places.append(path)
         return dict(sorted(found.items()))
+
+    @cached_property
+    def cuda(self) -> gpus.Answer | None:
+        """What NVIDIA's driver says, or the simulated one; None: there is none."""
+        if "nvidia" not in self.vendors():
+            return None
+        return gpus.ask("cuda", driver.NAME, self.environment, self.patience)
+
+    @cached_property
+    def hip(self) -> gpus.Answer | None:
+        """What AMD's runtime says, or a simulated one; None: there is no driver, or no runtime."""
+        runtimes = self.hip_runtimes() if "amd" in self.vendors() else {}
+        if not runtimes:
+            return None
+        numbered = [name for name in runtimes if name != HIP] or list(runtimes)
+        return gpus.ask("hip", runtimes[numbered[-1]][0], self.environment, self.patience)
+
+    def gpus(self) -> tuple[gpus.Gpu, ...]:
+        return tuple(gpu for answer in (self.cuda, self.hip) if answer for gpu in answer.gpus)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 UNKNOWN, ELF, SCRIPT = "unknown", "elf", "script"
 MACHINES = {
@@ -23,9 +23,9 @@ MACHINES = {
 }
 
 _PT_LOAD, _PT_DYNAMIC, _PT_INTERP = 1, 2, 3
-_DT_NULL, _DT_NEEDED, _DT_STRTAB, _DT_STRSZ = 0, 1, 5, 10
+_DT_NULL, _DT_NEEDED, _DT_STRTAB, _DT_STRSZ, _DT_SONAME, _DT_RPATH, _DT_RUNPATH = 0, 1, 5, 10, 14, 15, 29
 _SHORTEST = 52  # the smaller of the two file headers
-_MOST_HEADERS, _MOST_DYNAMIC, _MOST_STRINGS = 256, 4096, 1 << 20
+_MOST_HEADERS, _MOST_DYNAMIC, _LONGEST = 256, 4096, 1 << 14
 
 
 class Program(NamedTuple):
@@ -35,6 +35,11 @@ class Program(NamedTuple):
     interpreter: str = ""  # of ELF: the loader, empty where there is none; of a script: the program behind #!
     argument: str = ""  # of a script: what follows the interpreter on its line
     needed: tuple[str, ...] = ()
+    soname: str = ""
+    rpath: str = (
+        ""  # searched before LD_LIBRARY_PATH; empty where there is a runpath, beside which it counts for nothing
+    )
+    runpath: str = ""  # searched after it
 
     @property
     def static(self) -> bool:
@@ -94,7 +99,7 @@ def _elf(descriptor: int, head: bytes) -> Program:
     for kind_, where, _, length in segments:
         if kind_ == _PT_INTERP:
             interpreter = os.fsdecode(_read(descriptor, where, min(length, 4096)).split(b"\0", 1)[0])
-    return Program(ELF, bits, name, interpreter, needed=_needed(descriptor, segments, wide))
+    return Program(ELF, bits, name, interpreter, **_dynamic(descriptor, segments, wide))
 
 
 def _segment(table: bytes, at: int, wide: bool) -> tuple[int, int, int, int]:
@@ -106,9 +111,10 @@ def _segment(table: bytes, at: int, wide: bool) -> tuple[int, int, int, int]:
     return kind, offset, address, length
 
 
-def _needed(descriptor: int, segments: list[tuple[int, int, int, int]], wide: bool) -> tuple[str, ...]:
+def _dynamic(descriptor: int, segments: list[tuple[int, int, int, int]], wide: bool) -> dict[str, Any]:
+    """What the dynamic section says, by the names of Program's fields."""
     entry = struct.Struct("<qQ" if wide else "<iI")
-    names: list[int] = []
+    names: list[tuple[int, int]] = []
     strings = length = 0
     for kind, where, _, size in segments:
         if kind != _PT_DYNAMIC:
@@ -117,20 +123,33 @@ def _needed(descriptor: int, segments: list[tuple[int, int, int, int]], wide: bo
         for tag, value in entry.iter_unpack(_read(descriptor, where, whole)):
             if tag == _DT_NULL:
                 break
-            if tag == _DT_NEEDED:
-                names.append(value)
+            if tag in (_DT_NEEDED, _DT_SONAME, _DT_RPATH, _DT_RUNPATH):
+                names.append((tag, value))
             elif tag == _DT_STRTAB:
                 strings = value
             elif tag == _DT_STRSZ:
                 length = value
     if not names:
-        return ()
+        return {}
     for kind, where, address, size in segments:
         if kind == _PT_LOAD and address <= strings < address + size:
-            room = min(length, address + size - strings, _MOST_STRINGS)
-            text = _read(descriptor, where + strings - address, room)
-            return tuple(os.fsdecode(text[name:].split(b"\0", 1)[0]) for name in names if name < len(text))
+            room = min(length, address + size - strings)
+            # One by one: the strings of a large library are many megabytes.
+            found = [(tag, _string(descriptor, where + strings - address, name, room)) for tag, name in names]
+            one = dict(found)
+            return {
+                "needed": tuple(text for tag, text in found if tag == _DT_NEEDED and text),
+                "soname": one.get(_DT_SONAME, ""),
+                "rpath": "" if one.get(_DT_RUNPATH) else one.get(_DT_RPATH, ""),
+                "runpath": one.get(_DT_RUNPATH, ""),
+            }
     raise _Odd
+
+
+def _string(descriptor: int, table: int, at: int, room: int) -> str:
+    if at >= room:
+        return ""
+    return os.fsdecode(_read(descriptor, table + at, min(room - at, _LONGEST)).split(b"\0", 1)[0])
 
 
 def _read(descriptor: int, offset: int, size: int) -> bytes:

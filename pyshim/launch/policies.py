@@ -15,7 +15,7 @@ from pyshim.launch.simulate import Gpu
 from pyshim.launch.variables import Asked
 
 AUTO = "auto"
-_NONE = 0xFFFFFFFF
+NONE = 0xFFFFFFFF
 
 
 class Chosen(NamedTuple):
@@ -29,7 +29,7 @@ class Chosen(NamedTuple):
 
         data = table.decode(self.table)
         answer: int = _native.library().overlap_policy_for(data, gpu.name.encode(), gpu.architecture.encode())
-        return answer != _NONE
+        return answer != NONE
 
 
 def choose(value: str | None, simulated: str | None, environment: Mapping[str, str]) -> Chosen:

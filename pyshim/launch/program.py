@@ -23,6 +23,7 @@ class Obstacle(NamedTuple):
 
     sentence: str
     harmful: bool
+    hint: str = "overlap-run does nothing for it; build it as an ordinary program of this machine, linked to glibc"
 
 
 def find(name: str, environment: Mapping[str, str]) -> str:
@@ -58,13 +59,20 @@ def _check(name: str, path: str) -> str:
 
 def obstacle(path: str, environment: Mapping[str, str]) -> Obstacle | None:
     """What is wrong with a program, looked at through the #! of scripts and through `env`."""
+    path, program = runs(path, environment)
+    return _of_file(path, program, environment)
+
+
+def runs(path: str, environment: Mapping[str, str]) -> tuple[str, elf.Program]:
+    """The file that the kernel runs in the end, behind the #! of scripts and behind `env`, and what it is."""
+    program = elf.inspect(path)
     for _ in range(_MOST_SCRIPTS):
-        program = elf.inspect(path)
         if program.kind != elf.SCRIPT:
-            return _of_file(path, program, environment)
+            break
         follow = _behind_env(program.argument, environment) if _base(program.interpreter) == "env" else None
         path = follow or program.interpreter
-    return None
+        program = elf.inspect(path)
+    return path, program
 
 
 def _behind_env(argument: str, environment: Mapping[str, str]) -> str | None:
@@ -91,16 +99,23 @@ def _of_file(path: str, program: elf.Program, environment: Mapping[str, str]) ->
             f"{name} is a program for {program.machine}, not {here}: the library cannot be loaded into it", True
         )
     if program.static and not _LOADER.match(name):
-        return Obstacle(f"{name} is statically linked: nothing is done in it, only in programs that it starts", False)
+        hint = "link it dynamically, at least to libc (nvcc -cudart static is fine)"
+        sentence = f"{name} is statically linked: nothing is done in it, only in programs that it starts"
+        return Obstacle(sentence, False, hint)
     if _base(program.interpreter).startswith("ld-musl"):
         return Obstacle(f"{name} is linked to musl, not glibc: the library cannot be loaded into it", True)
     loaded = [entry for entry in preload.split(environment.get("LD_PRELOAD", "")) if preload.is_sanitizer(entry)]
     sanitizers = [library for library in program.needed if preload.is_sanitizer(library)]
     if sanitizers and not loaded:
-        return Obstacle(f"{name} is linked to {sanitizers[0]}, which must be loaded before any other library", True)
+        hint = f"LD_PRELOAD={sanitizers[0]}, and ours is put behind it; or build without the sanitizer"
+        return Obstacle(
+            f"{name} is linked to {sanitizers[0]}, which must be loaded before any other library", True, hint
+        )
     if _privileged(path):
         return Obstacle(
-            f"{name} runs with other privileges (setuid, setgid or capabilities): the loader ignores LD_PRELOAD", False
+            f"{name} runs with other privileges (setuid, setgid or capabilities): the loader ignores LD_PRELOAD",
+            False,
+            "run it as the user that owns it, without those privileges",
         )
     return None
 

@@ -1,0 +1,103 @@
+"""A question that only another process may ask: it may hang, crash or be ended, and we go on."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+_GRACE = 2.0  # a process that hangs inside the kernel cannot be killed: it is left behind
+_MOST = 1 << 20  # bytes that are kept of an answer, and of what it complains about
+
+
+class Outcome(NamedTuple):
+    status: int | None  # negative: the signal that ended it; None: it took too long and was killed
+    answer: bytes  # what it wrote to the descriptor that it was given
+    stderr: str
+
+    @property
+    def how(self) -> str:
+        """How it ended, for the middle of a sentence."""
+        if self.status is None:
+            return "was killed: it did not answer in time"
+        if self.status < 0:
+            return f"died of {_signal(-self.status)}"
+        return f"ended with status {self.status}"
+
+    @property
+    def last(self) -> str:
+        """The last line of what it complained about."""
+        lines = [line.strip() for line in self.stderr.splitlines() if line.strip()]
+        return lines[-1][:200] if lines else ""
+
+
+def run(command: Sequence[str], environment: Mapping[str, str], seconds: float) -> Outcome:
+    """command: `{answer}` in it becomes the number of the descriptor to answer on. Raises OSError where it cannot be
+    started. What it leaves running may keep its pipes: its own end is what counts."""
+    answer, complaint = _Pipe(), _Pipe()
+    with answer, complaint:
+        process = subprocess.Popen(
+            [word.replace("{answer}", str(answer.writer)) for word in command],
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=complaint.writer,
+            pass_fds=(answer.writer,),
+            start_new_session=True,  # so that what it started can be ended with it
+        )
+        status = _wait(process, (answer, complaint), seconds)
+        if status is None:
+            with suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_GRACE)
+        for pipe in (answer, complaint):
+            pipe.read()
+        return Outcome(status, bytes(answer.data), complaint.data.decode("utf-8", "replace"))
+
+
+class _Pipe:
+    """From a child; read without waiting."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.reader, self.writer = os.pipe()
+        os.set_blocking(self.reader, False)
+
+    def __enter__(self) -> _Pipe:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.reader)
+        os.close(self.writer)
+
+    def read(self) -> None:
+        with suppress(BlockingIOError):
+            while part := os.read(self.reader, 1 << 16):
+                self.data += part[: _MOST - len(self.data)]
+
+
+def _wait(process: subprocess.Popen[bytes], pipes: Sequence[_Pipe], seconds: float) -> int | None:
+    """Its exit status; None where it takes longer than that."""
+    end = time.monotonic() + seconds
+    step = 0.001
+    with selectors.DefaultSelector() as ready:
+        for pipe in pipes:
+            ready.register(pipe.reader, selectors.EVENT_READ, pipe)
+        while (status := process.poll()) is None and time.monotonic() < end:
+            for key, _ in ready.select(step):
+                key.data.read()
+            step = min(2 * step, 0.05)
+    return status
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

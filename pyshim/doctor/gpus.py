@@ -1,0 +1,91 @@
+"""The GPUs of this machine, as the driver says: asked by a process of its own (ask.py), which may hang or crash."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from pyshim.doctor import child
+
+_ASK = os.path.join(os.path.dirname(os.path.realpath(__file__)), "ask.py")
+
+
+class Gpu(NamedTuple):
+    name: str
+    architecture: str = ""  # sm_90, gfx90a
+    multiprocessors: int = 0
+    memory: int = 0  # bytes
+    free: int | None = None  # bytes; None: not known
+    compute_mode: int = 0  # CUcomputemode
+    mps: bool = False
+
+
+class Answer(NamedTuple):
+    """error: why there are no GPUs, for the middle of a sentence. code: the driver's own number for it."""
+
+    gpus: tuple[Gpu, ...] = ()
+    version: int = 0
+    error: str = ""
+    code: int = 0
+
+
+def ask(kind: str, library: str, environment: Mapping[str, str], seconds: float) -> Answer:
+    """kind: cuda, hip or nccl, as ask.py takes it."""
+    # Ours may be preloaded here, and has nothing to say about this question.
+    quiet = {**environment, "OVERLAP_RUN": "off"}
+    try:
+        outcome = child.run([sys.executable, "-I", "-S", _ASK, kind, library, "{answer}"], quiet, seconds)
+    except OSError as error:
+        return Answer(error=f"could not be asked: {error.strerror}")
+    if outcome.status != 0:
+        last = f" ({outcome.last})" if outcome.last and outcome.status is not None else ""
+        return Answer(error=f"the process that asked it {outcome.how}{last}")
+    try:
+        return _read(json.loads(outcome.answer))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return Answer(error="the process that asked it gave no answer that makes sense")
+
+
+def _read(data: dict[str, Any]) -> Answer:
+    if "not_loaded" in data:
+        return Answer(error=f"it does not load: {data['not_loaded']}")
+    if "error" in data:
+        name = data.get("name")
+        return Answer(error=f"error {data['error']}" + (f" ({name})" if name else ""), code=int(data["error"]))
+    return Answer(tuple(_gpu(gpu) for gpu in data.get("gpus", ())), int(data["version"]))
+
+
+def _gpu(data: dict[str, Any]) -> Gpu:
+    return Gpu(
+        name=str(data["name"]),
+        architecture=str(data.get("architecture", "")),
+        multiprocessors=int(data.get("multiprocessors") or 0),
+        memory=int(data["memory"]),
+        free=data.get("free"),
+        compute_mode=int(data.get("compute_mode") or 0),
+        mps=bool(data.get("mps")),
+    )
+
+
+def alike(gpus: Iterable[Gpu]) -> dict[Gpu, list[int]]:
+    """GPUs that differ in nothing but free memory, each with the numbers under which they are found."""
+    found: dict[Gpu, list[int]] = {}
+    for index, gpu in enumerate(gpus):
+        found.setdefault(gpu._replace(free=None), []).append(index)
+    return found
+
+
+def numbers(indices: list[int]) -> str:
+    """GPU 0; GPUs 0-7; GPUs 0, 2."""
+    if len(indices) == 1:
+        return f"GPU {indices[0]}"
+    if indices == list(range(indices[0], indices[-1] + 1)):
+        return f"GPUs {indices[0]}-{indices[-1]}"
+    return f"GPUs {', '.join(map(str, indices))}"
+
+
+def gib(size: int) -> str:
+    return f"{size / 2**30:,.0f} GiB"

@@ -1,0 +1,143 @@
+"""Which of the packages that use GPUs a Python has: read from its folders, that Python is not started."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+_PYTHON = re.compile(r"python(?:3(?:\.(\d+))?)?[a-z]*\Z")
+# Names of distributions, with every - and . as _.
+_KNOWN = re.compile(
+    r"torch|jax|jaxlib|jax_(?:cuda|rocm)\w*_(?:plugin|pjrt)|cupy(?:_\w+)?|triton|tensorflow|vllm|deepspeed|"
+    r"nvidia_nccl_cu\d+|numba_cuda|transformer_engine\w*"
+)
+_DISTRIBUTION = re.compile(r"([A-Za-z0-9][\w.]*?)-([^-]+)\.dist-info")
+# By which file a package reaches GPUs; the first that is there.
+ENTRANCES = (
+    ("torch", "torch/lib/libtorch_cuda.so"),
+    ("torch", "torch/lib/libtorch_hip.so"),
+    ("jax", "jax_plugins/xla_cuda12/xla_cuda_plugin.so"),
+    ("jax", "jax_plugins/xla_cuda13/xla_cuda_plugin.so"),
+    ("jax", "jax_plugins/xla_rocm7/xla_rocm_plugin.so"),
+    ("jax", "jax_plugins/xla_rocm60/xla_rocm_plugin.so"),
+)
+COLLECTIVES = (
+    "nvidia/nccl/lib/libnccl.so.2",
+    "torch/lib/libnccl.so.2",
+    "torch/lib/librccl.so",
+    "torch/lib/librccl.so.1",
+    "jaxlib/rocm/librccl.so.1",
+)
+
+
+class Package(NamedTuple):
+    name: str
+    version: str
+    folder: str
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"
+
+
+def is_python(path: str) -> bool:
+    return bool(_PYTHON.match(os.path.basename(path)))
+
+
+def folders(interpreter: str, environment: Mapping[str, str]) -> list[str]:
+    """Where it looks for packages, in its order; those that are there."""
+    return list(dict.fromkeys(path for path in _folders(interpreter, environment) if os.path.isdir(path)))
+
+
+def _folders(interpreter: str, environment: Mapping[str, str]) -> Iterator[str]:
+    yield from filter(None, environment.get("PYTHONPATH", "").split(":"))
+    prefix = os.path.dirname(os.path.dirname(os.path.abspath(interpreter)))
+    settings = _settings(os.path.join(prefix, "pyvenv.cfg"))
+    base = os.path.dirname(os.path.dirname(os.path.realpath(interpreter)))
+    version = _version(interpreter, prefix, settings)
+    yield from _below(prefix, version)
+    if settings and settings.get("include-system-site-packages", "").lower() != "true":
+        return
+    if environment.get("HOME") and version and environment.get("PYTHONNOUSERSITE") is None:
+        yield f"{environment['HOME']}/.local/lib/python3.{version}/site-packages"
+    for place in (base, "/usr/local") if base == "/usr" else (base,):
+        yield from _below(place, version)
+
+
+def _below(prefix: str, version: str) -> Iterator[str]:
+    for lib in ("lib", "lib64"):
+        for name in ("site-packages", "dist-packages"):
+            yield f"{prefix}/{lib}/python3.{version}/{name}"
+            yield f"{prefix}/{lib}/python3/{name}"  # Debian's
+
+
+def _version(interpreter: str, prefix: str, settings: Mapping[str, str]) -> str:
+    """The minor number: 11."""
+    said = settings.get("version_info") or settings.get("version") or ""
+    for text in (said and f"python{said}", os.path.basename(os.path.realpath(interpreter))):
+        found = re.match(r"python3\.(\d+)", text)
+        if found:
+            return found[1]
+    found_folders = [re.fullmatch(r"python3\.(\d+)", name) for name in _names(f"{prefix}/lib")]
+    return max((found[1] for found in found_folders if found), key=int, default="")
+
+
+def _settings(path: str) -> dict[str, str]:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            lines = file.read(1 << 16).splitlines()
+    except OSError:
+        return {}
+    pairs = (line.partition("=") for line in lines if "=" in line)
+    return {name.strip().lower(): value.strip() for name, _, value in pairs}
+
+
+def installed(places: list[str]) -> list[Package]:
+    """The first of each name."""
+    found: dict[str, Package] = {}
+    for folder in places:
+        for entry in _names(folder):
+            match = _DISTRIBUTION.fullmatch(entry)
+            if match:
+                name = re.sub(r"[-.]", "_", match[1]).lower()
+                if _KNOWN.fullmatch(name):
+                    found.setdefault(name, Package(name.replace("_", "-"), match[2], folder))
+    return list(found.values())
+
+
+def collectives(places: Iterable[str]) -> list[str]:
+    """Files of NCCL and RCCL in packages."""
+    return [path for folder in places for name in COLLECTIVES if os.path.isfile(path := os.path.join(folder, name))]
+
+
+def entrances(places: list[str]) -> list[tuple[str, str]]:
+    """(package, file) by which packages reach GPUs."""
+    return [(name, path) for folder in places for name, file in ENTRANCES if os.path.isfile(path := f"{folder}/{file}")]
+
+
+def built_for(package: Package) -> str:
+    """What PyTorch was built for: CUDA 13.0, HIP 7.2; empty for the CPU, or another package."""
+    if package.name != "torch":
+        return ""
+    text = _text(os.path.join(package.folder, "torch", "version.py"))
+    for word, pattern in (("CUDA", r"^cuda\b[^=]*=\s*'([^']+)'"), ("HIP", r"^hip\b[^=]*=\s*'([^']+)'")):
+        found = re.search(pattern, text, re.M)
+        if found:
+            return f"{word} {found[1]}"
+    return "no GPU"
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read(1 << 16)
+    except OSError:
+        return ""
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []

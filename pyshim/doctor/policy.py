@@ -1,0 +1,82 @@
+"""Is there a policy for the GPUs that are here, among those that overlap-run would take?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from pyshim import _native
+from pyshim.doctor import gpus
+from pyshim.doctor.line import Line, fail, ok, warn
+from pyshim.doctor.machine import Machine
+from pyshim.errors import OverlapError
+from pyshim.launch import plan, policies
+from pyshim.policy import table
+
+
+class _Taken(NamedTuple):
+    said: str
+    names: list[str]  # of the policies in the table, where they are known
+    data: bytes
+
+
+def policy(machine: Machine) -> Iterator[Line]:
+    if machine.policy is None and plan.switched_off(machine.environment):
+        return
+    wanted = plan.wanted(machine.policy, machine.environment)
+    try:
+        around = wanted is None and machine.environment.get("OVERLAP_TABLE")
+        taken = _around(around) if around else _asked(wanted, machine)
+    except OverlapError as error:
+        said = f"{plan.CHOICE}={wanted}: " if machine.policy is None and wanted else ""
+        yield fail(f"{said}{error.sentence}", error.hint or "overlap policy check FILE says everything about it")
+        return
+    found = gpus.alike(machine.gpus())
+    if not found:
+        count = f" ({len(taken.names)} policies)" if len(taken.names) > 1 else ""
+        yield ok(f"{taken.said}{count} is valid; which GPU it would be for is not known here")
+    for gpu, indices in found.items():
+        who = f"{gpus.numbers(indices)} ({gpu.name})"
+        index = _for(taken.data, gpu)
+        if index is None:
+            sentence = f"{taken.said}: no policy in it is for {who}: everything would be counted and left alone"
+            yield warn(sentence, _other(gpu, machine.environment))
+        else:
+            name = taken.names[index] if len(taken.names) > 1 else "it"
+            yield ok(f"{taken.said}: {name} is for {who}")
+
+
+def _around(text: str) -> _Taken:
+    """Raises OverlapError where it is no table of this version."""
+    hint = "OVERLAP_TABLE is set by overlap-run, `overlap env` and the like of one version: unset it, and use this one"
+    try:
+        data = table.decode(text)
+    except OverlapError as error:
+        raise OverlapError(f"OVERLAP_TABLE: {error.sentence}", hint) from error
+    wrong = _native.library().overlap_table_check(data, len(data))
+    if wrong != _native.ffi.NULL:
+        raise OverlapError(f"OVERLAP_TABLE: {_native.text(wrong)}", hint)
+    return _Taken("the policy from around this command (overlap-run, a module, a prolog)", [], data)
+
+
+def _asked(wanted: str | None, machine: Machine) -> _Taken:
+    chosen = policies.choose(wanted, machine.simulated.key if machine.simulated else None, machine.environment)
+    names = [str(item["name"]) for item in chosen.described]
+    asked = wanted or (names[0] if len(names) == 1 else policies.AUTO)
+    return _Taken(f"policy {asked}", names, table.decode(chosen.table))
+
+
+def _for(data: bytes, gpu: gpus.Gpu) -> int | None:
+    index: Any = _native.library().overlap_policy_for(data, gpu.name.encode(), gpu.architecture.encode())
+    return None if index == policies.NONE else int(index)
+
+
+def _other(gpu: gpus.Gpu, environment: Mapping[str, str]) -> str:
+    """What to do for a GPU that a policy is not for: the shipped default that is, where there is one."""
+    every = policies.choose(policies.AUTO, None, environment)
+    index = _for(table.decode(every.table), gpu)
+    if index is None:
+        return (
+            "no shipped policy is, either: write one with this name under `gpu`, `overlap policy show h100` is a model"
+        )
+    return f"{every.described[index]['name']} is, which `auto` takes"

@@ -1,0 +1,86 @@
+"""Machines for the doctor: folders as roots, programs and libraries that the compiler makes here, stub drivers."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+
+from pyshim.doctor import checks
+from pyshim.doctor.machine import Machine
+from pyshim.launch import elf
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+from doctoring import Compile, Lines, Look  # noqa: E402
+
+
+@pytest.fixture
+def look(tmp_path: Path) -> Look:
+    """look("cu-mask", HSA_CU_MASK="1") -> (state, sentence, hint) of the lines of that check. Files are made below the
+    root; access: whether devices are open to this user; machine: fields of Machine. ROOT in values becomes the root."""
+
+    def looked(
+        check: str,
+        files: tuple[str, ...] = (),
+        access: bool = True,
+        packages: Any = (),
+        machine: Any = None,
+        **environment: str,
+    ) -> Lines:
+        for file in files:
+            path = tmp_path / file.lstrip("/")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(b"")
+        environment = {name: value.replace("ROOT", str(tmp_path)) for name, value in environment.items()}
+        folders = tuple(str(tmp_path / folder) for folder in packages)
+        fields = {"root": str(tmp_path), "packages": folders, "access": lambda path, mode: access, **(machine or {})}
+        made = Machine(environment, **fields)
+        found = {one.name: one.look for one in checks.CHECKS}[check]
+        return [tuple(line) for line in found(made)]
+
+    return looked
+
+
+def _compiler() -> list[str]:
+    return shlex.split(os.environ.get("CC", "cc"))
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compile:
+    """compiled("name", "int main(void) { return 0; }", flags...) -> the file; the same arguments, the same file."""
+    known: dict[tuple[str, ...], Path] = {}
+
+    def compile_(name: str, source: str, *flags: str) -> Path:
+        key = (name, source, *flags)
+        if key not in known:
+            folder = tmp_path_factory.mktemp("compiled")
+            text = folder / "source.c"
+            text.write_text(source, encoding="utf-8")
+            command = [*_compiler(), "-O1", str(text), *flags, "-o", str(folder / name)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                pytest.skip(f"{shlex.join(_compiler())} cannot make this: {done.stderr.strip()[-200:]}")
+            known[key] = folder / name
+        if any("--disable-new-dtags" in flag for flag in flags) and not elf.inspect(str(known[key])).rpath:
+            pytest.skip(f"{shlex.join(_compiler())} makes no DT_RPATH")
+        return known[key]
+
+    return compile_
+
+
+@pytest.fixture(scope="session")
+def stub(compiled: Compile) -> Callable[[str], str]:
+    """The folder of a libcuda.so.1 (or another library, made of HERE/NAME.c)."""
+
+    def folder(name: str = "libcuda.so.1", source: str = "stub_cuda.c") -> str:
+        text = (HERE / source).read_text(encoding="utf-8")
+        return str(compiled(name, text, "-shared", "-fPIC").parent)
+
+    return folder

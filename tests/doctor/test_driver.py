@@ -1,0 +1,262 @@
+"""The driver is asked by a process of its own: real libraries of simulated GPUs, and stubs that fail in every way."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, Callable
+
+import psutil
+import pytest
+from doctoring import Compile, Lines, Look, states
+
+from pyshim.doctor import ask, gpus
+from pyshim.launch import simulate
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def driven(look: Look, stub: Callable[..., str]) -> Callable[..., Lines]:
+    """A check on a machine whose driver is the stub."""
+    return lambda check, machine=None, **environment: look(
+        check, machine=machine, LD_LIBRARY_PATH=stub(), **environment
+    )
+
+
+def test_the_driver_answers(driven: Callable[..., Lines]) -> None:
+    assert driven("driver", STUB_COUNT="2") == [
+        ("ok", "NVIDIA's driver answers (CUDA 12.8): 2 GPUs", ""),
+        ("ok", "GPUs 0-1: NVIDIA A100-SXM4-80GB (sm_80), 108 multiprocessors, 80 GiB", ""),
+    ]
+
+
+def test_the_kernel_modules_version_is_told(driven: Callable[..., Lines], tmp_path: Path) -> None:
+    (tmp_path / "proc/driver/nvidia").mkdir(parents=True)
+    text = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (me@here)\nGCC 15.3.0\n"
+    (tmp_path / "proc/driver/nvidia/version").write_text(text)
+    assert driven("driver")[0][1] == "NVIDIA's driver answers (CUDA 12.8, kernel module 580.159.04): 1 GPU"
+
+
+def test_free_memory_is_told_where_nvml_is(look: Look, stub: Callable[..., str]) -> None:
+    folders = f"{stub()}:{stub('libnvidia-ml.so.1', 'stub_nvml.c')}"
+    lines = look("driver", LD_LIBRARY_PATH=folders)
+    assert lines[1][1].endswith("108 multiprocessors, 80 GiB, 20 GiB of them free")
+
+
+def test_a_driver_that_hangs_is_killed_with_what_it_started(driven: Callable[..., Lines], tmp_path: Path) -> None:
+    started = time.monotonic()
+    child = tmp_path / "child"
+    lines = driven("driver", machine={"patience": 0.5}, STUB_INIT="hang", STUB_CHILD=str(child))
+    assert time.monotonic() - started < 5
+    assert states(lines) == ["fail"]
+    assert lines[0][1] == (
+        "NVIDIA's driver: libcuda.so.1: the process that asked it was killed: it did not answer in time"
+    )
+    left = int(child.read_text())
+    assert not psutil.pid_exists(left) or psutil.Process(left).status() == psutil.STATUS_ZOMBIE
+
+
+def test_a_driver_that_crashes_is_told(driven: Callable[..., Lines]) -> None:
+    lines = driven("driver", STUB_INIT="crash")
+    assert states(lines) == ["fail"] and "died of SIGABRT" in lines[0][1]
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "hint"),
+    [
+        ("100", "error 100 (CUDA_ERROR_NO_DEVICE)", "CUDA_VISIBLE_DEVICES"),
+        ("802", "error 802 (CUDA_ERROR_OF_THE_STUB)", "nvidia-fabricmanager"),
+        ("803", "error 803", "another version than the kernel module"),
+        ("777", "error 777", "nvidia-smi"),
+    ],
+)
+def test_an_error_of_the_driver_has_its_own_hint(driven: Any, code: str, words: str, hint: str) -> None:
+    ((state, sentence, said),) = driven("driver", STUB_INIT=code)
+    assert state == "fail" and words in sentence and hint in said
+
+
+def test_a_driver_without_gpus(driven: Callable[..., Lines]) -> None:
+    assert states(driven("driver", STUB_COUNT="0")) == ["fail"]
+
+
+def test_a_kernel_module_without_its_library(look: Look) -> None:
+    ((state, sentence, hint),) = look("driver", ("/proc/driver/nvidia/version",))
+    assert state == "fail" and "it does not load" in sentence and "--gpus all" in hint
+
+
+def test_a_library_that_is_no_driver(look: Look, tmp_path: Path) -> None:
+    (tmp_path / "libcuda.so.1").write_bytes(b"nothing")
+    ((state, sentence, _),) = look("driver", LD_LIBRARY_PATH="ROOT")
+    assert state == "fail" and "it does not load" in sentence
+
+
+def test_parts_of_a_gpu(driven: Callable[..., Lines], tmp_path: Path) -> None:
+    name = "NVIDIA A100-SXM4-80GB MIG 1g.10gb"
+    ((state, sentence, _),) = driven("sharing", STUB_NAME=name, STUB_MULTIPROCESSORS="14")
+    assert state == "warn" and sentence == f"{name} is a part of a GPU (MIG), with 14 multiprocessors"
+    (tmp_path / "proc/driver/nvidia/capabilities/gpu3/mig/gi7").mkdir(parents=True)
+    ((state, sentence, _),) = driven("sharing")
+    assert state == "warn" and sentence.startswith("gpu3 is split into 1 parts (MIG)")
+
+
+@pytest.mark.parametrize(("mode", "state"), [("2", "fail"), ("3", "warn"), ("0", "ok")])
+def test_compute_modes(driven: Callable[..., Lines], mode: str, state: str) -> None:
+    assert states(driven("sharing", STUB_COMPUTE_MODE=mode)) == [state]
+
+
+@pytest.mark.parametrize(
+    ("environment", "words"),
+    [
+        ({"STUB_MPS": "1"}, "MPS is on"),
+        ({"CUDA_MPS_PIPE_DIRECTORY": "ROOT"}, "there is no MPS control process behind it"),
+        ({"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "50"}, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50"),
+        ({"CUDA_MPS_CLIENT_PRIORITY": "1"}, "CUDA_MPS_CLIENT_PRIORITY=1"),
+    ],
+)
+def test_sharing_by_mps(driven: Callable[..., Lines], environment: dict[str, str], words: str) -> None:
+    ((state, sentence, hint),) = driven("sharing", **environment)
+    assert state == "warn" and words in sentence and hint
+
+
+def test_a_running_mps_server_is_seen(driven: Callable[..., Lines], tmp_path: Path) -> None:
+    server = tmp_path / "nvidia-cuda-mps-server"
+    shutil.copy(shutil.which("sleep") or "/bin/sleep", server)
+    with subprocess.Popen([server, "60"]) as process:
+        try:
+            lines = driven("sharing")
+        finally:
+            process.kill()
+    assert states(lines) == ["warn"] and "MPS is on (nvidia-cuda-mps-server)" in lines[0][1]
+
+
+def test_another_process_that_has_a_gpu_open_is_seen(driven: Callable[..., Lines], tmp_path: Path) -> None:
+    assert states(driven("users")) == ["ok"]
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "dev/nvidia0").write_bytes(b"")
+    with open(tmp_path / "dev/nvidia0", "rb") as device, subprocess.Popen(["sleep", "60"], stdin=device) as process:
+        try:
+            ((state, sentence, _),) = driven("users")
+        finally:
+            process.kill()
+    assert state == "warn"
+    assert sentence.startswith(f"1 other process has a GPU open: sleep {process.pid} (")
+    assert sentence.endswith(" MiB of host memory)")
+
+
+HIP = """
+const char *hipGetErrorName(int code) { return code == 100 ? "hipErrorNoDevice" : "?"; }
+int hipGetDeviceCount(int *count) { *count = 0; for (int code = CODE;;) if (code) return code; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [("100", "AMD's runtime: error 100 (hipErrorNoDevice)"), ("0", "was killed: it did not answer in time")],
+)
+def test_amds_runtime_that_fails_or_hangs(look: Look, compiled: Compile, code: str, words: str) -> None:
+    library = compiled("libamdhip64.so.6", HIP.replace("CODE", code), "-shared", "-fPIC")
+    machine = {"patience": 0.5}
+    first, second = look("driver", ("/dev/kfd",), machine=machine, LD_LIBRARY_PATH=str(library.parent))
+    assert first[0] == "ok" and second[0] == "fail" and words in second[1] and second[2]
+
+
+SIMULATED = [("h100", "nvidia"), ("mi250x", "amd")]
+
+
+@pytest.mark.parametrize(("gpu", "vendor"), SIMULATED)
+def test_simulated_gpus(overlap: Any, library: Any, gpu: str, vendor: str) -> None:
+    done = overlap("doctor", "--simulate", f"{gpu},3", "--json")
+    found = json.loads(done.stdout)
+    told = [check["sentence"] for check in found["checks"] if check["check"] == "driver"]
+    name = simulate.parse(gpu).name
+    assert len(told) == 2 and told[0].startswith("the simulated") and told[0].endswith(": 3 GPUs")
+    assert told[1].startswith(f"GPUs 0-2: {name} (")
+    policy = [check["sentence"] for check in found["checks"] if check["check"] == "policy"]
+    assert policy == [f"policy {gpu}: it is for GPUs 0-2 ({name})"]
+
+
+def test_amds_numbers_are_where_the_library_reads_them() -> None:
+    """One fact, two languages: HIP_PROPERTIES_* of the header, in the order of struct hip_properties."""
+    header = (ROOT / "shim/vendor/hip/hip_abi.h").read_text()
+    for version, function in (("R0600", "hipGetDevicePropertiesR0600"), ("R0000", "hipGetDeviceProperties")):
+        row = re.search(rf"HIP_PROPERTIES_{version} \{{(.*)\}}", header)
+        assert row
+        numbers = [int(number) for number in row[1].split(",")]
+        size, multiprocessors, architecture = numbers[0], numbers[4], numbers[6]
+        assert ask.HIP_PROPERTIES[function] == (size, multiprocessors, architecture)
+
+
+def test_nvidias_numbers_are_those_of_its_header() -> None:
+    bindings = pytest.importorskip("cuda.bindings.driver").CUdevice_attribute
+    names = {
+        "multiprocessors": "MULTIPROCESSOR_COUNT",
+        "compute_mode": "COMPUTE_MODE",
+        "major": "COMPUTE_CAPABILITY_MAJOR",
+        "minor": "COMPUTE_CAPABILITY_MINOR",
+        "mps": "MPS_ENABLED",
+    }
+    for word, name in names.items():
+        assert int(getattr(bindings, f"CU_DEVICE_ATTRIBUTE_{name}")) == ask.CUDA_ATTRIBUTES[word]
+
+
+def test_a_policy_that_is_for_no_gpu_here(driven: Callable[..., Lines]) -> None:
+    assert driven("policy")[0][:2] == ("ok", "policy auto: a100 is for GPU 0 (NVIDIA A100-SXM4-80GB)")
+    assert driven("policy", machine={"policy": "a100-paper"})[0][:2] == (
+        "ok",
+        "policy a100-paper: it is for GPU 0 (NVIDIA A100-SXM4-80GB)",
+    )
+    ((state, sentence, _),) = driven("policy", machine={"policy": "h100-paper"})
+    assert state == "warn" and "no policy in it is for GPU 0 (NVIDIA A100-SXM4-80GB)" in sentence
+    ((state, sentence, _),) = driven("policy", OVERLAP_POLICY="nonsense")
+    assert state == "fail" and sentence.startswith("OVERLAP_POLICY=nonsense: there is no policy")
+    assert driven("policy", OVERLAP_POLICY="off") == []
+    assert driven("policy", machine={"policy": "h100"})[0][2] == "a100 is, which `auto` takes"
+    assert "no shipped policy is, either" in driven("policy", STUB_NAME="NVIDIA T4")[0][2]
+    for text, words in (("garbage", "is not base64"), ("Z2FyYmFnZQ==", "OVERLAP_TABLE: ")):
+        ((state, sentence, hint),) = driven("policy", OVERLAP_TABLE=text)
+        assert state == "fail" and words in sentence and "unset it" in hint
+
+
+def test_the_policy_of_an_overlap_run_around_it(overlap_run: Any, library: Any) -> None:
+    command = [sys.executable, "-m", "pyshim", "doctor", "--json"]
+    done = overlap_run("--policy", "h100", "--simulate", "a100", *command, env={"LD_PRELOAD": ""})
+    found = json.loads(done.stdout)
+    told = [check for check in found["checks"] if check["check"] == "policy"]
+    assert [check["state"] for check in told] == ["warn"], told
+    assert told[0]["sentence"].startswith("the policy from around this command (overlap-run, a module, a prolog): no")
+    preloaded = [check["sentence"] for check in found["checks"] if check["check"] == "preloads"]
+    assert preloaded == ["LD_PRELOAD has our library already"]
+
+
+def test_nothing_is_left_in_the_report_of_an_overlap_run_around_it(
+    overlap_run: Any, library: Any, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-m", "pyshim", "doctor"]
+    done = overlap_run("--report", str(tmp_path / "report"), "--simulate", "h100", *command)
+    assert "the simulated driver answers (CUDA 13.0): 1 GPU" in done.stderr, done.stderr
+    assert [path.suffix for path in (tmp_path / "report").iterdir()] == [".json"]
+
+
+def test_our_library_is_silent_in_the_process_that_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its line at exit is nothing that the driver complained about."""
+    script = tmp_path / "ask.py"
+    script.write_text("import os, sys; print(os.environ['OVERLAP_RUN'], file=sys.stderr); sys.exit(3)")
+    monkeypatch.setattr(gpus, "_ASK", str(script))
+    answer = gpus.ask("cuda", "libcuda.so.1", {**os.environ, "OVERLAP_RUN": "on"}, 20)
+    assert answer.error == "the process that asked it ended with status 3 (off)"
+
+
+def test_answers_that_make_no_sense(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, text in enumerate(("[]", "{}", '{"version": "x"}', '{"version": 1, "gpus": [{}]}', "", "{")):
+        script = tmp_path / f"{number}.py"
+        script.write_text(f"import os, sys; os.write(int(sys.argv[3]), {text!r}.encode())")
+        monkeypatch.setattr(gpus, "_ASK", str(script))
+        answer = gpus.ask("cuda", "libcuda.so.1", os.environ, 20)
+        assert (answer.gpus, answer.error) == ((), "the process that asked it gave no answer that makes sense"), text

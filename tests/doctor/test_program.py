@@ -1,0 +1,289 @@
+"""PROGRAM, looked at: real programs of every kind, and folders that look like a Python's."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import sys
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+from doctoring import Compile, Lines, Look, states
+
+MAIN = "int main(void) { return 0; }"
+PROGRAM = Callable[..., Lines]
+
+
+@pytest.fixture
+def told(look: Look) -> PROGRAM:
+    """What is said of a program."""
+    return lambda *command, machine=None, **environment: look(
+        "program", machine={"command": [str(word) for word in command], "root": "/", **(machine or {})}, **environment
+    )
+
+
+def test_without_a_program_nothing_is_said(look: Look) -> None:
+    assert look("program") == []
+
+
+def test_a_program_that_is_not_there(told: PROGRAM, tmp_path: Path) -> None:
+    assert told("nosuch")[0][:2] == ("fail", "nosuch: program not found")
+    (tmp_path / "text").write_text("hello")
+    assert told(tmp_path / "text") == [
+        ("fail", f"{tmp_path}/text is not executable", f"chmod +x {tmp_path}/text"),
+    ]
+
+
+def test_a_text_file_without_an_interpreter_is_not_passed_over(told: PROGRAM, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("echo hello")
+    (tmp_path / "text").chmod(0o755)
+    ((state, sentence, hint),) = told(tmp_path / "text")
+    assert state == "warn" and "is no ELF file" in sentence and hint
+
+
+def test_odd_files_are_told_and_hold_nobody_up(told: PROGRAM, tmp_path: Path, compiled: Compile) -> None:
+    whole = compiled("program", MAIN).read_bytes()
+    contents = {
+        "itself": f"#!{tmp_path}/itself\n".encode(),
+        "nothing": b"",
+        "bare": b"#!",
+        "cut": whole[:5000],
+        "noise": b"\x7fELF" + bytes(range(256)) * 40,
+    }
+    for name, data in contents.items():
+        (tmp_path / name).write_bytes(data)
+    os.mkfifo(tmp_path / "pipe")
+    with open(tmp_path / "large", "wb") as file:
+        file.write(whole[:20])
+        file.truncate(1 << 33)  # a hole
+    (tmp_path / "circle").symlink_to("circle")
+    for name in (*contents, "pipe", "large", "circle"):
+        if name != "circle":
+            (tmp_path / name).chmod(0o755)
+        lines = told(tmp_path / name)
+        assert states(lines) in (["warn"], ["fail"]) and lines[0][2], name
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("-static",), "is statically linked"),
+        (("-static-pie", "-fPIE"), "is statically linked"),
+        (("-m32", "-nostdlib", "-Wl,-e,main"), "is a 32-bit program"),
+        (("-fsanitize=address",), "which must be loaded before any other library"),
+    ],
+)
+def test_programs_that_the_library_cannot_be_loaded_into(
+    told: PROGRAM, compiled: Compile, flags: tuple[str, ...], words: str
+) -> None:
+    ((state, sentence, hint),) = told(compiled("program", MAIN, *flags))
+    assert state == "fail" and words in sentence and hint
+
+
+def test_a_program_of_another_machine(told: PROGRAM, compiled: Compile, tmp_path: Path) -> None:
+    """A real program whose header says another machine."""
+    data = bytearray(compiled("program", MAIN).read_bytes())
+    other, name = (183, "aarch64") if data[18] == 62 else (62, "x86_64")
+    data[18] = other
+    path = tmp_path / "program"
+    path.write_bytes(data)
+    path.chmod(0o755)
+    ((state, sentence, _),) = told(path)
+    assert state == "fail" and f"is a program for {name}, not" in sentence
+
+
+def test_another_c_library(told: PROGRAM, compiled: Compile) -> None:
+    program = compiled("program", MAIN, "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1")
+    ((state, sentence, _),) = told(program)
+    assert state == "fail" and "is linked to musl, not glibc" in sentence
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file to somebody else")
+def test_other_privileges(told: PROGRAM, compiled: Compile, tmp_path: Path) -> None:
+    shutil.copy(compiled("program", MAIN), tmp_path / "program")
+    os.chown(tmp_path / "program", 1, 1)
+    (tmp_path / "program").chmod(0o755 | stat.S_ISUID)
+    ((state, sentence, hint),) = told(tmp_path / "program")
+    assert state == "fail" and "setuid" in sentence and "privileges" in hint
+
+
+@pytest.fixture
+def libraries(compiled: Compile) -> dict[str, Path]:
+    """Of the names that matter, with nothing in them."""
+    return {
+        name: compiled(name, "int cuInit(unsigned f) { return (int)f; }", "-shared", "-fPIC", f"-Wl,-soname,{name}")
+        for name in ("libcuda.so.1", "libcudart.so.99", "libamdhip64.so.6")
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("libcuda.so.1", "linked to the driver itself, launches are seen by symbol"),
+        ("libcudart.so.99", "shared CUDA runtime, which finds the driver by dlsym"),
+        ("libamdhip64.so.6", "linked to HIP, launches are seen by symbol"),
+    ],
+)
+def test_the_way_to_the_driver_by_linked_libraries(
+    told: PROGRAM, compiled: Compile, libraries: dict[str, Path], name: str, words: str
+) -> None:
+    path = libraries[name]
+    program = compiled("program", "int cuInit(unsigned); int main(void) { return cuInit(0); }", str(path))
+    lines = told(program, LD_LIBRARY_PATH=str(path.parent))
+    assert states(lines) == ["ok", "ok"]
+    assert words in lines[1][1] and f"({name} from {path})" in lines[1][1]
+    state, sentence, hint = told(program)[1]
+    assert state == "fail" and sentence.startswith(f"{name}, which program needs, is not found") and hint
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("libcuda.so.1", "opens libcuda.so itself, launches are seen by dlsym"),
+        ("libamdhip64.so.7", "opens libamdhip64.so itself"),
+    ],
+)
+def test_a_program_that_opens_the_driver_itself(told: PROGRAM, compiled: Compile, text: str, words: str) -> None:
+    source = f'#include <dlfcn.h>\nint main(void) {{ return dlopen("{text}", RTLD_NOW) != 0; }}'
+    lines = told(compiled("program", source, "-ldl"))
+    assert states(lines) == ["ok", "ok"] and words in lines[1][1]
+
+
+@pytest.mark.parametrize("package", ["nvidia/cu13", "nvidia/cuda_runtime"])
+def test_nvidias_own_static_runtime(told: PROGRAM, compiled: Compile, package: str) -> None:
+    """The real libcudart_static.a, stripped, of CUDA 13 and of 12."""
+    library = next(
+        (Path(p) / package / "lib/libcudart_static.a" for p in sys.path if (Path(p) / package).is_dir()), None
+    )
+    if library is None or not library.exists():
+        pytest.skip("no libcudart_static.a in site-packages")
+    source = "int cudaGetDeviceCount(int *); int main(void) { int n; return cudaGetDeviceCount(&n); }"
+    program = compiled("program", source, str(library), "-lpthread", "-ldl", "-lrt", "-s")
+    lines = told(program)
+    assert states(lines) == ["ok", "ok"]
+    assert lines[1][1].startswith("program: a CUDA runtime of its own inside")
+
+
+def test_a_program_without_any_way_is_told(told: PROGRAM, compiled: Compile) -> None:
+    lines = told(compiled("program", MAIN))
+    assert states(lines) == ["ok", "warn"] and "no way to a GPU was found in program" in lines[1][1]
+
+
+def test_rpath_before_ld_library_path(
+    told: PROGRAM, compiled: Compile, libraries: dict[str, Path], tmp_path: Path
+) -> None:
+    path = libraries["libcuda.so.1"]
+    source = "int cuInit(unsigned); int main(void) { return cuInit(0); }"
+    flags = (str(path), f"-Wl,-rpath,{path.parent}")
+    old = compiled("program", source, *flags, "-Wl,--disable-new-dtags")
+    new = compiled("program", source, *flags, "-Wl,--enable-new-dtags")
+    shutil.copy(path, tmp_path)
+    ((state, sentence, _),) = [line for line in told(old, LD_LIBRARY_PATH="ROOT") if "RPATH" in line[1]]
+    assert state == "warn"
+    assert sentence.startswith(
+        f"libcuda.so.1 is taken from {path}, by DT_RPATH of program, and not from LD_LIBRARY_PATH"
+    )
+    assert not any("RPATH" in sentence for _, sentence, _ in told(new, LD_LIBRARY_PATH="ROOT"))
+    assert not any("RPATH" in sentence for _, sentence, _ in told(old))
+    (tmp_path / path.name).write_bytes(b"not a library")
+    assert not any("RPATH" in sentence for _, sentence, _ in told(new, LD_LIBRARY_PATH="ROOT"))
+
+
+def test_scripts_are_followed_to_what_runs_them(told: PROGRAM, tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("#!/bin/sh\n./train\n")
+    script.chmod(0o755)
+    lines = told(script)
+    assert states(lines) == ["ok", "ok"]
+    assert lines[0][1] == f"{script}, a script for /bin/sh: the library can be loaded into it"
+    assert "what is set arrives at what it starts" in lines[1][1]
+
+
+def test_what_opens_libraries_past_us(told: PROGRAM, compiled: Compile, tmp_path: Path) -> None:
+    julia = compiled("julia", MAIN)
+    assert any(state == "warn" and "RTLD_DEEPBIND" in sentence for state, sentence, _ in told(julia))
+    script = tmp_path / "script"
+    script.write_text(f"#!{sys.executable}\nimport os, sys\nsys.setdlopenflags(os.RTLD_DEEPBIND | os.RTLD_NOW)\n")
+    script.chmod(0o755)
+    assert any("script names RTLD_DEEPBIND" in sentence for _, sentence, _ in told(script))
+
+
+def test_launchers(told: PROGRAM, compiled: Compile) -> None:
+    srun = compiled("srun", MAIN)
+    lines = told(srun, "--export=NONE", "train")
+    assert [line[0] for line in lines] == ["ok", "warn"] and "--export=NONE" in lines[1][1]
+    lines = told(srun, "train")
+    assert states(lines) == ["ok", "ok"] and "they are not looked at here" in lines[1][1]
+
+
+@pytest.fixture
+def python(tmp_path: Path) -> Path:
+    """A virtual environment with the outside of PyTorch, Triton and CuPy, and a site of the system's below it."""
+    base = tmp_path / "usr"
+    for folder in ("bin", "lib/python3.11/site-packages"):
+        (base / folder).mkdir(parents=True)
+    shutil.copy(os.path.realpath(sys.executable), base / "bin/python3.11")
+    venv = tmp_path / "venv"
+    site = venv / "lib/python3.11/site-packages"
+    (venv / "bin").mkdir(parents=True)
+    (venv / "bin/python").symlink_to(base / "bin/python3.11")
+    (venv / "pyvenv.cfg").write_text(f"home = {base}/bin\ninclude-system-site-packages = false\nversion = 3.11.7\n")
+    for name in ("torch-2.11.0", "triton-3.6.0", "nvidia_nccl_cu13-2.28.9", "numpy-2.0"):
+        (site / f"{name}.dist-info").mkdir(parents=True)
+    (base / "lib/python3.11/site-packages/jax-0.9.dist-info").mkdir()
+    (site / "torch/lib").mkdir(parents=True)
+    (site / "torch/version.py").write_text("cuda: Optional[str] = '13.0'\nhip: Optional[str] = None\n")
+    return venv / "bin/python"
+
+
+def site_of(python: Path) -> Path:
+    return python.parent.parent / "lib/python3.11/site-packages"
+
+
+def packages(lines: Lines) -> str:
+    return next(sentence for _, sentence, _ in lines if sentence.startswith("packages of this Python"))
+
+
+def test_packages_of_that_python_and_of_no_other(told: PROGRAM, python: Path) -> None:
+    lines = told(python, "train.py")
+    said = "packages of this Python: nvidia-nccl-cu13 2.28.9, torch 2.11.0 (CUDA 13.0), triton 3.6.0"
+    assert packages(lines) == said
+    assert ("ok", "triton: opens the driver itself, launches are seen by dlsym", "") in lines
+    settings = python.parent.parent / "pyvenv.cfg"
+    settings.write_text(settings.read_text().replace("false", "true"))
+    assert packages(told(python)) == said + ", jax 0.9"
+
+
+def test_how_pytorch_reaches_the_driver(
+    told: PROGRAM, python: Path, compiled: Compile, libraries: dict[str, Path]
+) -> None:
+    runtime = libraries["libcudart.so.99"]
+    source = "int cuInit(unsigned); int f(void) { return cuInit(0); }"
+    flags = ("-shared", "-fPIC", str(runtime), "-Wl,--disable-new-dtags,-rpath,$ORIGIN/../../nvidia/cu13/lib")
+    torch = compiled("libtorch_cuda.so", source, *flags)
+    shutil.copy(torch, site_of(python) / "torch/lib")
+    (site_of(python) / "nvidia/cu13/lib").mkdir(parents=True)
+    shutil.copy(runtime, site_of(python) / "nvidia/cu13/lib")
+    said = [sentence for _, sentence, _ in told(python, "train.py") if "libtorch_cuda" in sentence]
+    assert len(said) == 1 and said[0].startswith("libtorch_cuda.so: shared CUDA runtime")
+    assert "site-packages/torch/lib/../../nvidia/cu13/lib/libcudart.so.99)" in said[0]
+
+
+def test_a_python_without_packages_is_told(told: PROGRAM, python: Path) -> None:
+    shutil.rmtree(site_of(python))
+    (line,) = [line for line in told(python) if "no package" in line[1]]
+    assert line[0] == "warn" and "no package that uses GPUs is in the folders of" in line[1]
+
+
+def test_nvidias_runtime_does_not_run_on_the_simulated_gpu(overlap: Any, library: Any, compiled: Compile) -> None:
+    name = "libcudart.so.13"  # which the simulated GPU has, too
+    runtime = compiled(name, "int cudaFree(void *p) { return p != 0; }", "-shared", "-fPIC", f"-Wl,-soname,{name}")
+    source = "int cudaFree(void *); int main(void) { return cudaFree(0); }"
+    flags = (str(runtime), f"-Wl,--disable-new-dtags,-rpath,{runtime.parent}")
+    said = overlap("doctor", "--simulate", "h100", compiled("program", source, *flags), env={"COLUMNS": "100"}).stderr
+    assert "warn  libcudart.so.13 is taken from" in said
+    assert "warn  program: NVIDIA's own CUDA runtime, which does not run on the simulated GPU" in said
+    plain = overlap("doctor", "--simulate", "h100", compiled("program", source, str(runtime)), env={"COLUMNS": "100"})
+    assert "simgpu/libcudart.so.13)" in plain.stderr and "warn" not in plain.stderr

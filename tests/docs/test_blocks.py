@@ -25,7 +25,8 @@ _PROGRAM = """#!/bin/sh
 export LD_LIBRARY_PATH={root}/pyshim/_lib/simgpu SIMGPU=${{SIMGPU:-h100}}
 exec {root}/pyshim/_lib/demo/overlap-demo --arm concurrent >/dev/null
 """
-_READERS = ("train.py", "program", "bin/PROGRAM")
+_READERS = ("program", "bin/PROGRAM")
+_READERS_POLICY = "policy: 1\nname: my\ncompute:\n  - match: {kernel: gemm}\n    shape: leave\n"
 # The target's own recipe, for pages are not run where `make` would write.
 _RECIPES = {"make demo": "overlap demo"}
 _PARTLY = "policy: 1\nname: part-of-one\n"
@@ -44,11 +45,16 @@ class World:
         for name in _READERS:
             self.write(name, _PROGRAM.format(root=shlex.quote(str(ROOT))))
         self.write("train.py", "import os\nos.execv('./program', ['./program'])\n")
+        self.write("my.yaml", _READERS_POLICY)
         for name in ("pyshim", "tools", "policies", "shim", "docs", "Makefile"):
             (folder / name).symlink_to(ROOT / name)
         (folder / ".venv").symlink_to(sys.prefix)
         path = os.pathsep.join([str(folder / "bin"), str(Path(sys.executable).parent), base.get("PATH", "")])
         self.environment = {**base, "PATH": path, "HOME": str(folder / "home"), "TZ": "UTC", "PYTHONUTF8": "1"}
+
+    def leave_trace(self) -> None:
+        """Of a run that the reader had, with a profiler."""
+        assert self.run("SIMGPU_TRACE=trace.json ./program").returncode == 0
 
     def write(self, name: str, text: str) -> Path:
         path = self.folder / name
@@ -86,6 +92,8 @@ WITH_BLOCKS = [page for page in pages() if of(page)]
 def test_the_blocks_of(page: str, tmp_path: Path, clean_environment: dict[str, str]) -> None:
     world = World(tmp_path, clean_environment)
     wrong: list[str] = []
+    if any(" trace.json" in block.text for block in of(page)):
+        world.leave_trace()
     for block in of(page):
         if block.kind not in KINDS:
             wrong.append(f"{block.place}: ```{block.kind}: say which of {', '.join(KINDS)} it is")

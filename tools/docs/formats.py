@@ -74,7 +74,7 @@ FORMATS: dict[str, dict[str, str]] = {
         "rules[].kernels": "how many kernels it matched",
         "rules[].matched": "whether it matched any launch",
         "rules[].acted": "whether it did anything",
-        "rules[].inert": "whether it is one that does nothing by its own words (`leave`)",
+        "rules[].inert": "by design it does nothing here: `when_dispatch` is not what the policy says of the GPU",
         "runs[].*": "what `overlap-run` wrote: `id`, `started`, `command`, `policies`, `environment`, `host`, ...",
         "steps[].*": "processes that belong together: `id`, `runs`, `world`, `ranks`, `missing`, `processes`",
         "findings[]": "warnings, as `--check` counts them",

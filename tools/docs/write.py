@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -26,6 +27,10 @@ from pyshim.policy.describe import KEYS, REQUIRED  # noqa: E402
 from pyshim.report.advice import ADVICE  # noqa: E402
 
 _PART = re.compile(r"(<!-- tools/docs/write\.py: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def prose(text: str) -> str:
+    return textwrap.fill(text, 135, break_long_words=False, break_on_hyphens=False)
 
 
 def rows_of(file: str, macro: str) -> list[tuple[str, ...]]:
@@ -49,8 +54,8 @@ def reasons() -> Iterator[str]:
         advice = ADVICE[name]
         yield f"### {name}\n"
         yield f"> {sentence}\n"
-        yield f"{advice.means}\n"
-        yield f"**What to do**: {advice.do}\n"
+        yield f"{prose(advice.means)}\n"
+        yield f"{prose('**What to do**: ' + advice.do)}\n"
 
 
 def keys() -> Iterator[str]:
@@ -64,7 +69,7 @@ def keys() -> Iterator[str]:
 def options() -> Iterator[str]:
     for command in commands():
         yield f"### {command.words}\n"
-        yield f"{command.description}\n"
+        yield f"{prose(command.description)}\n"
         if command.options:
             yield from table(("option", "meaning"), [(f"`{name}`", meaning) for name, meaning in command.options])
             yield ""

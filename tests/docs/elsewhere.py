@@ -33,6 +33,7 @@ WORDS = (
     ("tools/bench/", "takes minutes; tests/bench runs parts"),
     ("tools/check_windows.py", "takes minutes; tests/windows runs it on fewer programs"),
     ("tools/footprints/renew.py", "reads packages of hundreds of megabytes"),
+    (".whl", "a package of hundreds of megabytes"),
     ("shim/build.py", "make setup has done it"),
     ("SIMGPU_PACKETS", "a HIP program; tests/hip runs such"),
     ("--simulate mi250x", "a HIP program; tests/hip runs such"),
@@ -40,7 +41,10 @@ WORDS = (
     ("OVERLAP_REPORT=$PWD/report", "needs Slurm; tests/slurm starts a cluster and runs such"),
 )
 # By page and beginning of the command.
-HERE = (("tools/slurm/README.md", "overlap report report", "of a cluster; tests/slurm/test_two_nodes.py makes one"),)
+HERE = (
+    ("tools/slurm/README.md", "overlap report report", "of a cluster; tests/slurm/test_two_nodes.py makes one"),
+    ("pyshim/report/README.md", "1,000 processes, made in", "what tools/bench/job.py printed"),
+)
 
 
 def reason(file: str, command: str) -> str | None:

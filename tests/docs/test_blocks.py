@@ -27,6 +27,10 @@ exec {root}/pyshim/_lib/demo/overlap-demo --arm concurrent >/dev/null
 """
 _READERS = ("program", "bin/PROGRAM")
 _READERS_POLICY = "policy: 1\nname: my\ncompute:\n  - match: {kernel: gemm}\n    shape: leave\n"
+_KEPT = {
+    **dict.fromkeys(("run1", "run2", "before", "after"), "overlap-run --quiet --policy observe --report {} ./program"),
+    **dict.fromkeys(("trace.json", "before.json", "after.json"), "SIMGPU_TRACE={} ./program"),
+}
 # The target's own recipe, for pages are not run where `make` would write.
 _RECIPES = {"make demo": "overlap demo"}
 _PARTLY = "policy: 1\nname: part-of-one\n"
@@ -52,9 +56,11 @@ class World:
         path = os.pathsep.join([str(folder / "bin"), str(Path(sys.executable).parent), base.get("PATH", "")])
         self.environment = {**base, "PATH": path, "HOME": str(folder / "home"), "TZ": "UTC", "PYTHONUTF8": "1"}
 
-    def leave_trace(self) -> None:
-        """Of a run that the reader had, with a profiler."""
-        assert self.run("SIMGPU_TRACE=trace.json ./program").returncode == 0
+    def provide(self, command: str) -> None:
+        """What the reader has kept of runs: reports, and traces of a profiler."""
+        for name in set(re.findall(r"[\w.]+", command)) & set(_KEPT):
+            if "overlap-run" not in command and not (self.folder / name).exists():
+                assert self.run(_KEPT[name].format(name)).returncode == 0
 
     def write(self, name: str, text: str) -> Path:
         path = self.folder / name
@@ -92,8 +98,6 @@ WITH_BLOCKS = [page for page in pages() if of(page)]
 def test_the_blocks_of(page: str, tmp_path: Path, clean_environment: dict[str, str]) -> None:
     world = World(tmp_path, clean_environment)
     wrong: list[str] = []
-    if any(" trace.json" in block.text for block in of(page)):
-        world.leave_trace()
     for block in of(page):
         if block.kind not in KINDS:
             wrong.append(f"{block.place}: ```{block.kind}: say which of {', '.join(KINDS)} it is")
@@ -101,6 +105,7 @@ def test_the_blocks_of(page: str, tmp_path: Path, clean_environment: dict[str, s
             wrong += shell(block, world)
         else:
             wrong += {"yaml": policy, "python": python, "text": no_code}[block.kind](block, world)
+    wrong += parts(world)
     assert not wrong, "\n\n".join(wrong)
 
 
@@ -114,6 +119,8 @@ def shell(block: Block, world: World) -> list[str]:
         if not_run(block.file, command.text) or (read and read[1] in left):
             left |= set(command.text.split())
         else:
+            if block.kind == "sh":
+                world.provide(command.text)
             wrong += run(place, command, world)
     return wrong
 
@@ -140,14 +147,22 @@ def policy(block: Block, world: World) -> list[str]:
         costs = world.write("costs-of-this-block.yaml", block.text + "\n")
         done = world.run(f"SIMGPU_COSTS={costs} overlap-run --quiet --policy observe ./program")
         return [] if done.returncode == 0 else [f"{block.place}: {done.stdout}"]
-    text = block.text if block.text.startswith("policy:") or "\npolicy:" in block.text else _PARTLY + block.text
-    name = block.words[0] if block.words else "block.yaml"
-    if name != "block.yaml":
-        text = block.text  # as the reader writes it
-    world.write(name, text + "\n")
-    done = world.run(f"overlap policy check ./{name}")
+    if not block.words:
+        whole = re.search("^policy:", block.text, re.MULTILINE)
+        world.write(f"block-{block.line}.yaml", ("" if whole else _PARTLY) + block.text + "\n")
+        return []  # parts() checks all of a page at once
+    world.write(block.words[0], block.text + "\n")
+    done = world.run(f"overlap policy check ./{block.words[0]}")
     expected = 1 if "mistakes" in block.words else 0
     return [] if done.returncode == expected else [f"{block.place}: overlap policy check:\n{done.stdout}"]
+
+
+def parts(world: World) -> list[str]:
+    """Of the policies that the page gives no name."""
+    if not list(world.folder.glob("block-*.yaml")):
+        return []
+    done = world.run("overlap policy check ./block-*.yaml")
+    return [] if done.returncode == 0 else [f"overlap policy check (block-LINE.yaml):\n{done.stdout}"]
 
 
 def python(block: Block, world: World) -> list[str]:

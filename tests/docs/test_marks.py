@@ -8,7 +8,7 @@ import elsewhere
 import pytest
 import spelling
 from blocks import Block, blocks, commands, same
-from test_blocks import World, no_code, policy, run, shell
+from test_blocks import World, no_code, parts, policy, run, shell
 
 
 @pytest.mark.parametrize(
@@ -80,8 +80,10 @@ def test_a_command_that_fails_is_found(world: World) -> None:
 
 def test_a_policy_with_a_mistake_is_found(world: World) -> None:
     part = Block("page.md", 1, "yaml", (), "compute:\n  - match: {kernel: gemm}\n    shap: leave")
-    assert policy(part, world) and not policy(part._replace(words=("x.yaml", "mistakes")), world)
-    assert not policy(part._replace(text=part.text.replace("shap:", "shape:")), world)
+    assert not policy(part._replace(words=("x.yaml", "mistakes")), world)
+    assert not policy(part, world) and "block-1.yaml" in parts(world)[0]
+    assert not policy(part._replace(text=part.text.replace("shap:", "shape:")), world) and not parts(world)
+    assert policy(part._replace(words=("x.yaml",)), world)
 
 
 def test_code_does_not_pass_as_text(world: World) -> None:

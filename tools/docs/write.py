@@ -21,10 +21,10 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "docs")]
 import exits  # noqa: E402
 import formats  # noqa: E402
 import variables  # noqa: E402
+from advice import ADVICE  # noqa: E402
 from commands import commands  # noqa: E402
 
 from pyshim.policy.describe import KEYS, REQUIRED  # noqa: E402
-from pyshim.report.advice import ADVICE  # noqa: E402
 
 _PART = re.compile(r"(<!-- tools/docs/write\.py: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 

@@ -42,10 +42,12 @@ examples:
 exit status: 0, 1 the policy has mistakes or is not for that GPU, 2 usage"""
 
 _SCHEMA = """\
-In a file beside it, for editors with yaml-language-server (VS Code, Neovim, Emacs):
+For editors with yaml-language-server (VS Code, Neovim, Emacs and others): put it into a file beside the policy, and
+name that in the first line of the policy.
 
+example:
   overlap policy schema > policy.schema.json
-  echo '# yaml-language-server: $schema=./policy.schema.json' >> mine.yaml
+  sed -i '1i # yaml-language-server: $schema=./policy.schema.json' mine.yaml
 
 It knows keys, words and numbers; `overlap policy check` knows the rest."""
 

@@ -32,18 +32,31 @@ _UNQUOTED = {
     "found undefined alias": "YAML reads {} as an alias, and no anchor of that name stands before it",
     "expected alphabetic or numeric character, but found": "YAML reads the `*` of {} as an alias",
 }
+_OPEN = {
+    "found unexpected end of stream": ("this quote is not closed", "write another one behind the text"),
+    "could not find expected ':'": ("this is no key with a value", "write `key: value`, with a space after the colon"),
+    "expected ',' or ']'": ("this bracket is not closed", "write `]` behind the list"),
+    "expected ',' or '}'": ("this bracket is not closed", "write `}` behind the mapping"),
+}
+_INDENTED = (
+    "the indentation fits nothing above it",
+    "keys of one mapping begin in the same column, and so do the rules of a list",
+)
+# What PyYAML says, what is said instead (nothing: that it is not YAML, and what PyYAML says), and what to do.
 _HINTS = {
-    r"found character '\t'": "indent with spaces: YAML does not allow tabs there",
-    "mapping values are not allowed here": "look for a wrong indentation, or a colon that needs quotes around it",
-    "expected <block end>": "look for a wrong indentation: keys of one mapping begin in the same column",
-    "could not find expected ':'": "write `key: value`, with a space after the colon",
-    "found duplicate anchor": "give each &NAME a name of its own",
-    "found character '`'": "write a text that begins with ` in quotes",
-    "found character '@'": "write a text that begins with @ in quotes",
-    "found character '%'": "write a percentage with its number first: 50%",
-    "expected ',' or ']'": "look for a `]` that is missing, or a text that needs quotes",
-    "expected ',' or '}'": "look for a `}` that is missing, or a text that needs quotes",
-    "found unexpected end of stream": "look for a quote that is not closed",
+    r"found character '\t'": ("a tab, where YAML takes spaces only", "indent with spaces"),
+    "mapping values are not allowed here": (
+        "a colon where no key can stand",
+        "look for a wrong indentation, or put quotes around a text with a colon",
+    ),
+    "expected <block end>, but found '<": _INDENTED,
+    "expected <block end>, but found '-'": _INDENTED,
+    "found duplicate anchor": ("", "give each &NAME a name of its own"),
+    "found character '`'": ("a text cannot begin with `", "put quotes around it"),
+    "found character '@'": ("a text cannot begin with @", "put quotes around it"),
+    "found character '%'": ("a text cannot begin with %", "write a percentage with its number first: 50%"),
+    "expected ',' or ']'": ("", "look for a `]` that is missing, or a text that needs quotes"),
+    "expected ',' or '}'": ("", "look for a `}` that is missing, or a text that needs quotes"),
 }
 
 
@@ -138,7 +151,23 @@ class _Loader(yaml.SafeLoader):
         self._weights[id(node)] = (node, nodes, depth)
 
 
+def _opening(error: yaml.MarkedYAMLError) -> Finding | None:
+    """YAML notices what is not closed where the file or the next key is; the mistake is where it opens."""
+    problem, opening, end = str(error.problem), error.context_mark, error.problem_mark
+    if opening is None or end is None:
+        return None
+    for start, (sentence, hint) in _OPEN.items():
+        if problem.startswith(start) and (opening.line != end.line or "," not in start):
+            column, word = _word(opening, back=False)
+            length = len(word) if "key" in str(error.context) else 1
+            return Finding("yaml", f"not YAML: {sentence}", opening.line + 1, column, hint, length=max(1, length))
+    return None
+
+
 def _marked(error: yaml.MarkedYAMLError) -> Finding:
+    found = _opening(error)
+    if found:
+        return found
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
     problem = str(error.problem or error.context or "cannot be read")
@@ -147,7 +176,8 @@ def _marked(error: yaml.MarkedYAMLError) -> Finding:
         return Finding(str(error.context), problem, line, column, _REFUSED[str(error.context)], length=max(1, length))
     context = f" ({error.context})" if error.context and error.problem else ""
     sentence = f"not YAML: {problem}{context}"
-    hint = next((hint for start, hint in _HINTS.items() if problem.startswith(start)), _LOOK)
+    plain, hint = next((said for start, said in _HINTS.items() if problem.startswith(start)), ("", _LOOK))
+    sentence = f"not YAML: {plain}" if plain else sentence
     if mark is None:
         return Finding("yaml", sentence, line, column, hint)
     unquoted = next((text for start, text in _UNQUOTED.items() if problem.startswith(start)), "")

@@ -22,8 +22,6 @@ from pyshim.policy.values import Bad, is_wild
 # word of its own; `naive`, a letter off `native`, is one.
 PRODUCTS = ("nccl", "nvjet", "cutlass", "triton", "cudnn", "nvshmem", "mscclpp", "flashinfer")
 WORDS = (*PRODUCTS, "kernel", "elementwise", "attention", "matmul", "optimizer", "allreduce", "embedding", "backward")
-# What a word may end in and still be a word.
-_ENDINGS = ("s", "d", "r", "x", "e")
 
 # The libraries that launch nothing but communication, as family.def has them (a test compares).
 COMMUNICATION_LIBRARIES = ("libnccl.so*", "librccl.so*", "libnvshmem_host.so*")
@@ -72,8 +70,8 @@ def _meant(word: str, before: str, after: str) -> str:
     for known in WORDS:
         if folded[0] != known[0] or not _one_edit(folded, known):
             continue
-        longer, shorter = (folded, known) if len(folded) > len(known) else (known, folded)
-        if longer.startswith(shorter) and longer[-1] in _ENDINGS and known not in PRODUCTS:
+        # With another ending a word is a word, and a product is none.
+        if known not in PRODUCTS and (folded.startswith(known) or known.startswith(folded)):
             continue
         # Cut off where a star stands for the rest: it matches.
         if folded == known[:-1] and after == "*":
@@ -98,7 +96,8 @@ def library_miss(pattern: str) -> Bad | None:
     if "[" in pattern or any(fnmatchcase(f"{name}.9", pattern) for name in _VERSIONED):
         return None
     stem = re.sub(r"(\.[0-9]+)+$", "", pattern.rstrip("*"))
-    if is_wild(stem):
+    # Libraries of other vendors are called a letter off NCCL's: hccl, mccl, uccl.
+    if is_wild(stem) or (re.fullmatch(r"lib[a-z]ccl\.so", stem) and f"{stem}*" not in COMMUNICATION_LIBRARIES):
         return None
     for name in _VERSIONED:
         if stem == name and stem != pattern:

@@ -89,7 +89,7 @@ def comparison(text: str, quantity: Quantity) -> Range:
     value = int(decimal[1]) * quantity.parts
     if decimal[2]:
         value += int(decimal[2].ljust(2, "0")) * quantity.parts // 100
-    if value >= _LARGEST:
+    if value + (operator == ">") > _LARGEST:
         raise Bad("comparison", f"{quote(text)} is too large a number", "leave the limit out")
     if operator == ">=":
         return Range(value, UNLIMITED)

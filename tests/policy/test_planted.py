@@ -1,4 +1,4 @@
-"""One mistake in a correct policy, in every place and of every kind: one finding, on its line, and none that follows."""
+"""One mistake in a correct policy, in every place and of every kind: one finding on its line, and none that follows."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def replaced(node: yaml.Node, by: str, what: str) -> Planted:
 
 
 def misspelt(word: str) -> Iterator[str]:
-    """A letter left out, twice there, or in its neighbour's place; at every third place, or this takes half a minute."""
+    """A letter left out, twice there, or in its neighbour's place; at every third place, as there are many words."""
     for index in range(1 + len(word) % 2, len(word), 3):
         if len(word) > 3:
             yield word[:index] + word[index + 1 :]
@@ -134,8 +134,8 @@ def lost() -> Iterator[Planted]:
         yield Planted(f"without {name}", RICH.replace(f"\n{name}", ""), 2)
     for number in ("threads: 288, ", "registers: 96, ", "static_shared_memory: 21568, "):
         yield Planted(f"without {number}", RICH.replace(number, ""), 17)
-    yield Planted("without a shape", RICH.replace("    shape: make_room\n", ""), 28)
-    yield Planted("without a match", RICH.replace("match: {kernel: [attention, norm]}\n    ", ""), 41)
+    yield Planted("without a shape", RICH.replace("    shape: make_room\n", ""), 30)
+    yield Planted("without a match", RICH.replace("match: {kernel: [attention, norm]}\n    ", ""), 43)
     yield Planted("without a priority", RICH.replace("    priority: -3\n", ""), 14)
 
 

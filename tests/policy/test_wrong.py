@@ -17,7 +17,7 @@ FOLDER = Path(__file__).parent / "wrong"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.yaml"))
 
 
-def check(name: str) -> "subprocess.CompletedProcess[str]":
+def check(name: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pyshim", "policy", "check", f"{name}.yaml"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "80"}
     environment.pop("OVERLAP_POLICY_PATH", None)

@@ -75,8 +75,7 @@ class _Course:
         try:
             self.now, self.missing = collect(*self.directories), ""
         except OverlapError as error:
-            if self.now is None:  # else it has gone since, and what was seen stands
-                self.missing = error.sentence
+            self.missing = error.sentence  # where it has gone since, what was seen stands
         seen = time.monotonic()
         if before is not None:
             self.rate = max(0.0, ((_launches(self.now) or 0) - before) / max(seen - self.seen, 1e-9))

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from pyshim.html import draw
+from pyshim.html import draw, units
 from pyshim.html.page import page
 from pyshim.html.table import PICTURE, PROSE, Cell, Content, table
 from pyshim.html.tree import Child, Element, element, isolated
-from pyshim.html.units import time, unit
+from pyshim.html.units import time
 from pyshim.report import many
 
 Data = Mapping[str, Any]
@@ -43,10 +43,12 @@ def verdict(data: Data) -> str:
         return "No rank of the one launched communication in the other, too: nothing can be compared."
     middle = median(pair["change"]["percent"] for pair in pairs)
     if len(pairs) == 1:
-        return f"Time between communication launches: {middle:+.1f} %, {next(iter(counts))}, in host time."
+        return f"Time between communication launches: {units.change(middle)} %, {next(iter(counts))}, in host time."
     what = f"the {len(pairs):,} ranks"
     said = ", ".join(f"{verdict} in {count:,}" for verdict, count in counts.items())
-    return f"Time between communication launches of {what}: {said}. Median change {middle:+.1f} %, in host time."
+    return (
+        f"Time between communication launches of {what}: {said}. Median change {units.change(middle)} %, in host time."
+    )
 
 
 def _verdict(data: Data) -> Element:
@@ -71,13 +73,18 @@ def _pairs(every: Sequence[Data]) -> Child:
         return None
     if len(every) <= many.FEW:
         return _table(every)
-    dots = [draw.Dot(pair["change"]["percent"], f"{_name(pair)}: {pair['change']['percent']:+.1f} %") for pair in every]
+    dots = [
+        draw.Dot(pair["change"]["percent"], f"{_name(pair)}: {units.change(pair['change']['percent'])} %")
+        for pair in every
+    ]
     low, high = min(dot.value for dot in dots), max(dot.value for dot in dots)
-    ends = element("p", element("span", f"{low:+.1f} %"), element("span", f"{high:+.1f} %"), class_="scale")
+    ends = element(
+        "p", element("span", f"{units.change(low)} %"), element("span", f"{units.change(high)} %"), class_="scale"
+    )
     most = sorted(every, key=lambda pair: -abs(pair["change"]["percent"]))[:_MOST]
     return [
         element("h3", f"Change of all {len(every):,} ranks"),
-        draw.strip(dots, f"from {low:+.1f} to {high:+.1f} %"),
+        draw.strip(dots, f"from {units.change(low)} to {units.change(high)} %"),
         ends,
         element("h3", f"The {_MOST} that have changed most"),
         _table(most),
@@ -86,7 +93,7 @@ def _pairs(every: Sequence[Data]) -> Child:
 
 
 def _table(every: Sequence[Data]) -> Element:
-    name, size = unit(max(pair["before"]["mean_us"] for pair in every))
+    name, size = units.unit(max(pair["before"]["mean_us"] for pair in every))
     ends = [abs(end) for pair in every for end in _ends(pair["change"])]
     reach = min(100.0, 1.1 * max([1.0, *ends]))
     plot = f"-{reach:.3g} % to +{reach:.3g} %"
@@ -98,7 +105,7 @@ def _row(pair: Data, reach: float, size: float) -> Sequence[Content]:
     change, paces = pair["change"], (pair["before"], pair["after"])
     low, high = _ends(change)
     sure = change["verdict"] in ("faster", "slower")
-    label = f"{_name(pair)}: {change['percent']:+.1f} %: {change['verdict']}"
+    label = f"{_name(pair)}: {units.change(change['percent'])} %: {change['verdict']}"
     drawn = draw.forest(low, change["percent"], high, reach, sure, label)
     told = change["low_percent"] is not None
     return (
@@ -107,8 +114,8 @@ def _row(pair: Data, reach: float, size: float) -> Sequence[Content]:
             Cell(element("span", f"{pace['mean_us'] / size:,.3f}", title=_about(pace)), pace["mean_us"])
             for pace in paces
         ),
-        Cell(f"{change['percent']:+.1f} %", change["percent"]),
-        Cell(f"{low:+.1f} to {high:+.1f}" if told else "", low),
+        Cell(f"{units.change(change['percent'])} %", change["percent"]),
+        Cell(f"{units.change(low)} to {units.change(high)}" if told else "", low),
         Cell(drawn, change["percent"]),
         min(pace["launches"] for pace in paces),
     )

@@ -31,7 +31,7 @@ def save(path: str, text: str, force: bool = False) -> None:
     """Raises OverlapError, and leaves what was there, where the file cannot be written."""
     check(path, force)
     real = os.path.realpath(path)
-    scratch = os.path.join(os.path.dirname(real), f".{os.path.basename(real)[:100]}.{os.getpid()}")
+    scratch = os.path.join(os.path.dirname(real), f".{os.path.basename(real)[:40]}.{os.getpid()}")
     made = False
     try:
         descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
@@ -39,12 +39,11 @@ def save(path: str, text: str, force: bool = False) -> None:
         with open(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
         os.replace(scratch, real)
-        made = False
     except OSError as error:
         raise _refuse(f"the page {path} cannot be written: {error.strerror}", None) from error
     finally:
         if made:
-            with suppress(OSError):
+            with suppress(OSError):  # where it has become the page there is nothing any more
                 os.unlink(scratch)
 
 

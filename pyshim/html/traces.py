@@ -52,9 +52,9 @@ def verdict(data: Data) -> str:
     what = f"A {simulated}step" if _stepwise(data) else f"The whole {simulated}trace"
     times = f"{what} takes {time(step['before'])} before and {time(step['after'])} after"
     if step["interval"] is None:
-        return f"{times}: {_percent(step):+.1f} %. There are too few steps to say how sure that is."
+        return f"{times}: {units.change(_percent(step))} %. There are too few steps to say how sure that is."
     low, high = (100 * end / step["before"] for end in step["interval"])
-    sure = f"{100 * data['confidence']:.0f} % interval of the difference: {low:+.1f} to {high:+.1f} %"
+    sure = f"{100 * data['confidence']:.0f} % interval of the difference: {units.change(low)} to {units.change(high)} %"
     said = f"{abs(_percent(step)):.1f} % " if step["verdict"] in ("less", "more") else ""
     return f"{times}: {said}{step['verdict']} ({sure})."
 
@@ -147,8 +147,8 @@ def _difference(quantity: Quantity, change: Data, size: float) -> Content:
     if value is None:
         return ""
     if quantity.unit == SHARE:
-        return Cell(f"{100 * value:+.1f} points", value)
-    return Cell(f"{100 * value / before:+.1f} %" if before else f"{value / size:+,.3f}", value)
+        return Cell(f"{units.change(100 * value)} points", value)
+    return Cell(f"{units.change(100 * value / before)} %" if before else f"{value / size:+,.3f}", value)
 
 
 def _interval(quantity: Quantity, change: Data) -> Content:
@@ -157,7 +157,7 @@ def _interval(quantity: Quantity, change: Data) -> Content:
     if not change["interval"] or not whole:
         return ""
     low, high = (100 * end / whole for end in change["interval"])
-    return Cell(f"{low:+.1f} to {high:+.1f}", low)
+    return Cell(f"{units.change(low)} to {units.change(high)}", low)
 
 
 def _relative(change: Data) -> tuple[float, float, float] | None:
@@ -179,7 +179,8 @@ def _forest(change: Data, reach: float, name: str) -> Content:
     if found is None:
         return ""
     low, middle, high = found
-    label = f"{name}: {middle:+.1f} %, {low:+.1f} to {high:+.1f} %: {change['verdict'] or 'too few steps'}"
+    ends = f"{units.change(low)} to {units.change(high)} %"
+    label = f"{name}: {units.change(middle)} %, {ends}: {change['verdict'] or 'too few steps'}"
     return Cell(draw.forest(low, middle, high, reach, change["verdict"] in ("less", "more"), label), middle)
 
 

@@ -14,3 +14,8 @@ def time(us: float) -> str:
     """Three digits and the unit that suits: 2.09 ms."""
     name, size = unit(us)
     return f"{us / size:.3g} {name}" if abs(us / size) < 1000 else f"{us / size:,.0f} {name}"
+
+
+def change(value: float) -> str:
+    """With its sign, and none before what rounds to nothing."""
+    return f"{round(value, 1) + 0.0:+.1f}"

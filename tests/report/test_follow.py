@@ -219,6 +219,7 @@ def test_on_a_terminal_it_is_redrawn(rank_program, folder, clean_environment):
     assert seen.count("\x1b[?25l") == seen.count("\x1b[?25h") == 1  # and is there at the end
     assert len(re.findall(r"policy h100-paper, opened 1 x", seen)) > 3
     after = seen.rsplit("\x1b[?25h", 1)[1]
+    assert after.count("\x1b[1A\x1b[2K") > 10  # the last frame goes, too
     assert after.count("policy h100-paper, opened 1 x") == 1 and after.rstrip().endswith("killed, or still running")
     frame = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "\n", seen)
     assert max(map(len, re.split(r"[\r\n]+", frame.replace(after, "")))) <= 80

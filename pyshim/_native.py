@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,17 @@ HEADER = DIRECTORY / "overlap_abi.h"
 AGAIN = "install the package again: pip install ."
 
 ffi = cffi.FFI()
+_one_at_a_time = threading.RLock()  # a cache alone lets several threads begin, and cffi takes a header once only
+
+
+def header() -> Any:
+    """The header's types, made known to `ffi`, and its constants as attributes; needs no object code."""
+    with _one_at_a_time:
+        return _header()
 
 
 @functools.cache
-def header() -> Any:
-    """The header's types, made known to `ffi`, and its constants as attributes; needs no object code."""
+def _header() -> Any:
     # In a checkout that was not built yet the header is still where it is written.
     path = HEADER if HEADER.exists() else DIRECTORY.parent.parent / "shim" / HEADER.name
     try:
@@ -35,12 +42,17 @@ def header() -> Any:
         raise OverlapError(sentence, "install the package again: pip install .") from error
 
 
-@functools.cache
 def library() -> Any:
     """The library's functions, after a check that header and object code are of one version.
 
     Raises OverlapError where the library was not built or does not load.
     """
+    with _one_at_a_time:
+        return _library()
+
+
+@functools.cache
+def _library() -> Any:
     header()
     try:
         # RTLD_LOCAL: the wrappers inside must not become visible to anything else in this process.

@@ -18,16 +18,26 @@ OVERLAP_SIZE_IS(overlap_launch, 40);
 OVERLAP_SIZE_IS(overlap_decision, 40);
 OVERLAP_SIZE_IS(overlap_window, 16);
 OVERLAP_SIZE_IS(overlap_plan, 1064);
-OVERLAP_SIZE_IS(overlap_shard, 2752);
+OVERLAP_SIZE_IS(overlap_shard, 15552);
+OVERLAP_SIZE_IS(overlap_row, 288);
+OVERLAP_SIZE_IS(overlap_page_rule, 40);
+OVERLAP_SIZE_IS(overlap_cadence, 12352);
 OVERLAP_SIZE_IS(overlap_device, 224);
-OVERLAP_SIZE_IS(overlap_page, 95360);
-OVERLAP_SIZE_IS(overlap_totals, 480);
+OVERLAP_SIZE_IS(overlap_page, 642752);
+OVERLAP_SIZE_IS(overlap_totals, 5584);
 OVERLAP_SIZE_IS(overlap_trace, 72);
-_Static_assert(sizeof(((struct overlap_shard *)0)->launches) == OVERLAP_WAYS * OVERLAP_REASONS * 8, "launches");
+_Static_assert(sizeof(((struct overlap_shard *)0)->launches) == OVERLAP_WAYS * OVERLAP_ROWS * 8, "launches");
 _Static_assert(sizeof(((struct overlap_shard *)0)->counters) == OVERLAP_COUNTERS * 8, "counters");
 _Static_assert(sizeof(((struct overlap_page *)0)->shards) == OVERLAP_SHARDS * sizeof(struct overlap_shard), "shards");
 _Static_assert(sizeof(((struct overlap_page *)0)->devices) == OVERLAP_DEVICES * sizeof(struct overlap_device),
                "devices");
+_Static_assert(sizeof(((struct overlap_page *)0)->rows) == OVERLAP_ROWS * sizeof(struct overlap_row), "rows");
+_Static_assert(sizeof(((struct overlap_page *)0)->rules) == OVERLAP_RULES * sizeof(struct overlap_page_rule) &&
+                   OVERLAP_TABLE_MAX_SIZE / sizeof(struct overlap_rule) <= OVERLAP_RULES,
+               "rules");
+_Static_assert(sizeof(((struct overlap_cadence *)0)->samples) == OVERLAP_SAMPLES * sizeof(struct overlap_sample),
+               "samples");
+_Static_assert(sizeof(((struct overlap_totals *)0)->row_heads) == OVERLAP_ROWS * 4, "totals");
 
 /* A symbol that others may see; everything else is hidden (-fvisibility=hidden). */
 #define OVERLAP_EXPORT __attribute__((visibility("default")))

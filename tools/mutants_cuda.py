@@ -298,7 +298,7 @@ CUDA_MUTANTS = [
     _one(
         "nodes are not counted",
         "common/node",
-        "    launch_count_reason(OVERLAP_WAY_graph_node, node->reason);\n",
+        "    launch_count_row(OVERLAP_WAY_graph_node, launch_row(node->word, node->reason, raised));\n",
         "",
         "graph_nodes",
     ),

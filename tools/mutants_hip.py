@@ -143,8 +143,8 @@ HIP_MUTANTS = [
     _one(
         "launches are said to be raised",
         f"{_HIP}/launch.c",
-        "(uint32_t)(word >> OVERLAP_WORD_REASON_SHIFT & 63), false);",
-        "(uint32_t)(word >> OVERLAP_WORD_REASON_SHIFT & 63), true);",
+        "launch_communicated(request, word, overlap_word_reason(word), false);",
+        "launch_communicated(request, word, overlap_word_reason(word), true);",
         _STREAMS,
     ),
     # ---- Kernels ----

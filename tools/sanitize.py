@@ -229,13 +229,12 @@ def totals(report: Path, expected: int = 3) -> dict[str, int]:
     for path in pages:
         page = ffi.new("struct overlap_page *")
         ffi.buffer(page)[:] = path.read_bytes()
-        for shard in page.shards:
-            for way in shard.launches:
-                for reason, count in enumerate(way):
-                    counts["launches"] += count
-                    counts["shaped"] += count if lib.overlap_reason_shapes(reason) else 0
-            counts["refused"] += shard.counters[lib.OVERLAP_COUNTER_REFUSED]
-            counts["raised"] += shard.counters[lib.OVERLAP_COUNTER_RAISED]
+        totals = ffi.new("struct overlap_totals *")
+        lib.overlap_page_totals(page, totals)
+        counts["launches"] += sum(totals.rows)
+        counts["shaped"] += sum(n for reason, n in enumerate(totals.reasons) if lib.overlap_reason_shapes(reason))
+        counts["refused"] += totals.counters[lib.OVERLAP_COUNTER_REFUSED]
+        counts["raised"] += totals.counters[lib.OVERLAP_COUNTER_RAISED]
     if len(pages) != expected:
         raise Failed(f"{len(pages)} pages for a process and its children")
     # Another thread may have moved a launch to another reason: a cell may be negative, the sum over a page is not.

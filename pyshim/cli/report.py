@@ -10,6 +10,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
+from pyshim.cli import page
 from pyshim.errors import FINDINGS, USAGE, OverlapError
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from pyshim.report.collect import Collected
 
 HEADS = ("process", "rank", "program", "policy", "launches", "shaped", "comm", "raised", "refused")
+RULES = ("rule", "shape", "launches", "shaped", "in window", "refused", "outcome")
+KERNELS = ("kernel", "launches", "shaped", "in window", "raised", "refused", "mostly")
 _FAR = 6
 _FINDINGS = 10
 EPILOG = (
@@ -29,34 +32,100 @@ EPILOG = (
 
 def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("report", help="what was done in a run", description=__doc__, epilog=EPILOG)
-    parser.add_argument("directory", metavar="DIR", nargs="+", help="what --report or OVERLAP_REPORT was given")
+    parser.add_argument("directory", metavar="DIR", nargs="*", help="what --report or OVERLAP_REPORT was given")
     parser.add_argument("--json", action="store_true", help="one object on stdout")
     parser.add_argument("--launches", action="store_true", help="with --json: what --trace kept, a line per launch")
     parser.add_argument("--check", action="store_true", help="exit status 1 where ranks differ or something was missed")
+    parser.add_argument(
+        "--compare",
+        metavar=("BEFORE", "AFTER"),
+        nargs=2,
+        help="two report folders: how fast communication follows communication; or two traces of profilers: overlap",
+    )
+    page.add_to(parser)
+    parser.add_argument("--follow", action="store_true", help="again and again until all have ended, or Ctrl-C")
+    parser.add_argument("--interval", metavar="S", type=_seconds, help="with --follow: seconds between two (2)")
     parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
     from pyshim.cli import ui
-    from pyshim.report.collect import collect
     from pyshim.report.findings import findings, remarks, skipped
+    from pyshim.report.many import FEW
     from pyshim.report.summary import as_json
 
+    _check(options)
+    if options.compare:
+        return _compare(options)
+    if not options.directory:
+        raise OverlapError("which report? DIR is missing", "overlap report DIR", USAGE)
     if options.launches:
         return _launches(options)
-    collected = collect(*options.directory)
+    collected = _collected(options)
     if not collected.pages:
         for sentence in skipped(collected):
             ui.say(f"warning: {sentence}")
         raise OverlapError(*_nothing(collected))
     found = findings(collected)
+    if options.html or options.json:
+        data = as_json(collected, found, remarks(collected))
+    if options.html:
+        from pyshim import html
+
+        page.put(html.report(data), len(found), options)
     if options.json:
-        ui.answer(json.dumps(as_json(collected, found, remarks(collected)), indent=2))
+        # Thousands of processes are for a program to read, and take a second less to write so.
+        ui.answer(json.dumps(data, indent=2 if len(collected.pages) <= FEW else None))
         for sentence in skipped(collected):
             ui.say(f"warning: {sentence}")
-    else:
+    elif not options.html:
         _show(collected, found, remarks(collected))
     return FINDINGS if options.check and found else 0
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Raises OverlapError for options that do not go together, and for a page that could not be put."""
+    once = [f"--{name}" for name in ("json", "html", "launches", "compare") if getattr(options, name)]
+    if options.follow and once:
+        raise OverlapError(f"--follow and {once[0]}: choose one", None, USAGE)
+    if options.interval is not None and not options.follow:
+        raise OverlapError("--interval needs --follow", None, USAGE)
+    page.check(options)
+
+
+def _collected(options: argparse.Namespace) -> Collected:
+    from pyshim.report.collect import collect
+    from pyshim.report.findings import findings, remarks
+
+    if not options.follow:
+        return collect(*options.directory)
+    from pyshim.cli import live
+
+    interval = live.INTERVAL if options.interval is None else options.interval
+    return live.follow(options.directory, interval, lambda now: _show(now, findings(now), remarks(now)))
+
+
+def _seconds(text: str) -> float:
+    from pyshim.cli import live
+
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not live.LEAST <= seconds <= live.MOST:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from {live.LEAST} to {live.MOST:,.0f}")
+    return seconds
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from pyshim.cli.compare import compare
+
+    if options.directory or options.launches or options.check:
+        raise OverlapError(
+            "--compare stands alone, or with --json or --html", "overlap report --compare BEFORE AFTER", USAGE
+        )
+    before, after = options.compare
+    return compare(before, after, options)
 
 
 def _nothing(collected: Collected) -> tuple[str, str]:
@@ -126,6 +195,13 @@ def _show(collected: Collected, found: list[str], about: list[str]) -> None:
         ui.table(("launches", "share", "reason", "meaning"), reasons, left=(2, 3))
         ui.show()
         ui.table(("launches", "way in"), text.ways(collected), left=(1,))
+    for heads, rows, left in (
+        (RULES, text.rules(collected), (0, 1, 6)),
+        (KERNELS, text.by_kernel(collected), (0, 6)),
+    ):
+        if rows:
+            ui.show()
+            ui.table(heads, rows, left=left)
     for sentence in about:
         ui.say(f"note: {sentence}")
     shown = found if len(collected.pages) <= many.FEW else found[:_FINDINGS]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from pyshim.errors import OverlapError
 
@@ -66,6 +67,9 @@ def complain(error: OverlapError) -> None:
 
 
 def _write(text: str) -> None:
+    if _captured is not None:
+        _captured.append(text)
+        return
     # In one piece: many ranks share one terminal. A closed or full stderr is no reason to fail.
     try:
         sys.stderr.flush()
@@ -132,3 +136,42 @@ def colours() -> bool:
         return os.isatty(2) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     except OSError:
         return False
+
+
+def redraws() -> bool:
+    """Whether what is shown can take the place of what was shown before: on a terminal that can move its cursor."""
+    try:
+        return os.isatty(2) and os.environ.get("TERM", "dumb") not in ("", "dumb")
+    except OSError:
+        return False
+
+
+@contextmanager
+def redrawn() -> Iterator[Callable[[Callable[[], None]], None]]:
+    """Gives draw(body): what body says, by the functions of this module, takes the place of what the body before it
+    said. Nothing of it stays on the screen."""
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    def draw(body: Callable[[], None]) -> None:
+        global _captured
+        _captured = []
+        try:
+            body()
+            live.update(Text.from_ansi("".join(_captured).rstrip("\n")), refresh=True)
+        finally:
+            _captured = None
+
+    live = Live(
+        console=Console(stderr=True, highlight=False),
+        auto_refresh=False,
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    with live:
+        yield draw
+
+
+_captured: list[str] | None = None  # what would have been written, while a picture is drawn

@@ -76,6 +76,8 @@ class Rule:
     line: int  # in the policy file, from 1
     when_dispatch: Dispatch = "unknown"  # unknown: whatever the GPU does
     carveout: Carveout = "keep"
+    file: str = field(default="", compare=False)  # which has that line; empty for what is in none
+    guard: bool = False  # nobody wrote it: it spares what only looks like the kernels of the rule behind it
 
 
 @dataclass(frozen=True)

@@ -103,6 +103,9 @@ def _draft(data: bytes, file: str, folder: Path, environment: Mapping[str, str],
 
     reader = PolicyReader(file, extend)
     draft = reader.policy(root)
+    if draft is not None:
+        # Those of what it extends have the names of their own files already.
+        draft = replace(draft, rules=tuple((replace(rule, file=rule.file or file), own) for rule, own in draft.rules))
     findings = sorted(reader.findings, key=lambda finding: (finding.line, finding.column))
     return _Drafted(draft, source, (*findings, *of_bases))
 

@@ -68,7 +68,7 @@ def _build(policies: Sequence[Policy], hashes: Sequence[str], lines: bool = True
     constants = _native.header()
     ffi = _native.ffi
     sections = _Sections()
-    rules_of = [_guarded(policy.rules) for policy in policies]
+    rules_of = [guarded(policy.rules) for policy in policies]
     rules = [rule for own in rules_of for rule in own]
     head: Any = ffi.new("struct overlap_table *")
     packed_policies = ffi.new("struct overlap_policy[]", len(policies))
@@ -103,12 +103,12 @@ def _build(policies: Sequence[Policy], hashes: Sequence[str], lines: bool = True
     return bytes(ffi.buffer(head)) + body
 
 
-def _guarded(rules: Sequence[Rule]) -> list[Rule]:
+def guarded(rules: Sequence[Rule]) -> list[Rule]:
     """The rules, and before the first one that shapes a set of kernels the one that spares what only looks like it."""
     first = next((i for i, rule in enumerate(rules) if rule.match.sets and rule.shape.kind != "leave"), None)
     if first is None:
         return list(rules)
-    guard = Rule(Match(kernels=kernels.FUSED), Shape(), "always", 0, rules[first].line)
+    guard = Rule(Match(kernels=kernels.FUSED), Shape(), "always", 0, rules[first].line, guard=True)
     return [*rules[:first], guard, *rules[first:]]
 
 
@@ -152,6 +152,7 @@ def _rule(rule: Rule, line: int, sections: _Sections) -> dict[str, object]:
         "line": line,
         "when_dispatch": _member("dispatch", rule.when_dispatch),
         "carveout": _member("carveout", rule.carveout),
+        "guard": int(rule.guard),
     }
 
 

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 from pyshim.launch.folder import setting, under
 from pyshim.report.collect import Collected, Skipped
+from pyshim.report.kernels import kernels, rules
 from pyshim.report.steps import Step
 from pyshim.report.summary import policy_of
 from pyshim.report.who import ranks, some, which, who
-from pyshim.stats.page import Page, Stranger
+from pyshim.stats.page import Page, Stranger, sentences
 
 _ANSWERS = 4
 
@@ -21,7 +22,7 @@ def findings(collected: Collected) -> list[str]:
     for step in every:
         title = f"{step.title}: " if len(every) > 1 else ""
         said += [title + sentence for finding in BY_STEP for sentence in finding(step)]
-    return [*said, *_idle(collected), *_losses(collected)]
+    return [*said, *_idle(collected), *_rules(collected), *_undone(collected), *_losses(collected)]
 
 
 def skipped(collected: Collected) -> Iterator[str]:
@@ -169,7 +170,17 @@ def _seen(found: dict[int, list[Page]]) -> str:
     return f"{ranks(sorted(found))} {'were' if len(found) > 1 else 'was'} seen more than once ({which(found[first])})"
 
 
-BY_STEP = (_missing, _versions, _tables, _chosen, _variables, _twice)
+def _gpus(step: Step) -> Iterator[str]:
+    """Of ranks: helpers may use another one."""
+    by_name: dict[str, list[Page]] = defaultdict(list)
+    for page in step.pages:
+        if page.rank is not None and page.devices:
+            by_name[some(sorted({device.name for device in page.devices}))].append(page)
+    if len(by_name) > 1:
+        yield f"the GPU differs: {_answers(by_name)}. Collectives go at the pace of the slowest rank"
+
+
+BY_STEP = (_missing, _versions, _tables, _chosen, _variables, _gpus, _twice)
 
 
 def _idle(collected: Collected) -> Iterator[str]:
@@ -177,6 +188,44 @@ def _idle(collected: Collected) -> Iterator[str]:
     if idle:
         names = sorted({page.devices[0].name for page in idle})
         yield f"no policy is for {', '.join(names)}: {which(idle)} only counted"
+
+
+def _rules(collected: Collected) -> Iterator[str]:
+    """Rules by which nothing was done. Those that wait for a probe do so by design: see remarks()."""
+    for use in rules(collected):
+        if use.rule.inert or use.acted:
+            continue
+        title = f"rule {use.rule.policy}:{use.rule.line} ({use.rule.shape})"
+        if not use.matched:
+            yield f"{title} never matched: no kernel that was launched is what it says, or an earlier rule took it"
+            continue
+        reason, launches = next(iter(use.reasons.items()))
+        yield (
+            f"{title} matched {use.launches:,} launches and never acted, {launches:,} times by {reason}: "
+            f"{sentences().get(reason, '')}"
+        )
+
+
+_NOT_RAISED = {
+    "program_sets_priority": "`priority: highest` in the policy raises them all the same",
+    "graph_priority_ignored": "Look whether CUDA_GRAPHS_USE_NODE_PRIORITY is 0",
+}
+
+
+def _undone(collected: Collected) -> Iterator[str]:
+    """What was asked for and tried in vain."""
+    refused = sum(page.refused for page in collected.pages)
+    if refused:
+        names = some(list(dict.fromkeys(kernel.plain for kernel in kernels(collected) if kernel.refused)))
+        of = f" of {names}" if names else ""
+        yield (
+            f"the driver refused {refused:,} changed launches{of}, which were made again as asked; nothing of these "
+            "kernels is changed since"
+        )
+    for reason, advice in _NOT_RAISED.items():
+        launches = sum(page.reasons.get(reason, 0) for page in collected.pages)
+        if launches:
+            yield f"{launches:,} communication launches were not raised by {reason}: {sentences()[reason]}. {advice}"
 
 
 def _losses(collected: Collected) -> Iterator[str]:
@@ -191,7 +240,7 @@ def remarks(collected: Collected) -> list[str]:
     same = sum(page.communication_same_stream for page in collected.pages)
     waited = sum(page.communication_waited_for for page in collected.pages)
     unhurried = sum(page.communication_unhurried for page in collected.pages)
-    said = list(_ends(collected))
+    said = [*_ends(collected), *_waiting(collected)]
     if same:
         said.append(
             f"same stream: {same:,} of {total:,} communication launches could not overlap anything that their thread "
@@ -210,6 +259,19 @@ def remarks(collected: Collected) -> list[str]:
             "communication comes ahead of it; `priority: highest` in the policy raises them all the same"
         )
     return said
+
+
+def _waiting(collected: Collected) -> Iterator[str]:
+    inert = [use.rule for use in rules(collected) if use.rule.inert]
+    if inert:
+        lines = some([f"{rule.policy}:{rule.line}" for rule in inert])
+        asks = some(sorted({rule.when_dispatch for rule in inert}))
+        known = some(sorted({rule.dispatch for rule in inert}))
+        which_ones = "rules" if len(inert) > 1 else "rule"
+        yield (
+            f"{which_ones} {lines} did nothing, by design: for GPUs that dispatch by {asks}, and of this one the "
+            f"policy says {known} (`dispatch`)"
+        )
 
 
 def _ends(collected: Collected) -> Iterator[str]:

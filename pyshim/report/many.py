@@ -14,7 +14,7 @@ FEW = 16  # processes that have a row each
 COUNTED = ("launches", "shaped", "communication", "raised", "refused")
 HEADS = ("processes", "hosts", "program", "policy", "counted", "least", "median", "most", "all")
 _KINDS = 4
-_LEAST = 5  # processes of a kind, for one of them to be far from the others
+LEAST = 5  # processes of a kind, for one of them to be far from the others
 _FAR = 3.0  # Tukey's word for it: so many times the distance of the quartiles beyond them
 _SHARE = 0.01  # of the median: less is never far
 Kind = tuple[str, str]
@@ -56,22 +56,22 @@ def far(collected: Collected) -> list[Page]:
     """Who counted far more or far less than the others of its kind, the farthest first."""
     found: list[tuple[float, Page]] = []
     for pages in kinds(collected).values():
-        if len(pages) < _LEAST:
+        if len(pages) < LEAST:
             continue
-        fences = {name: _fence([getattr(page, name) for page in pages]) for name in COUNTED}
+        fences = {name: fence([getattr(page, name) for page in pages]) for name in COUNTED}
         for page in pages:
-            distance = max(_beyond(getattr(page, name), *fences[name]) for name in COUNTED)
+            distance = max(beyond(getattr(page, name), *fences[name]) for name in COUNTED)
             if distance > 0:
                 found.append((distance, page))
     return [page for _, page in sorted(found, key=lambda item: (-item[0], item[1].host, item[1].pid))]
 
 
-def _fence(values: list[int]) -> tuple[float, float, float]:
+def fence(values: list[int]) -> tuple[float, float, float]:
     """What is far below, what is far above, and the median."""
     first, median, third = quantiles(values, n=4, method="inclusive")
     width = max(_FAR * (third - first), _SHARE * median)
     return first - width, third + width, median
 
 
-def _beyond(value: int, below: float, above: float, median: float) -> float:
+def beyond(value: int, below: float, above: float, median: float) -> float:
     return max(below - value, value - above) / max(median, 1)

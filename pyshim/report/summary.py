@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from pyshim.report.collect import Collected
+from pyshim.report.kernels import Kernel, Key, RuleUse, count, kernels, keyed, rules
 from pyshim.report.steps import Step
 from pyshim.stats.page import Page
+from pyshim.stats.rows import Row, Rule
 
 COUNTERS = (
     "launches",
@@ -26,6 +28,8 @@ COUNTERS = (
     "trace_dropped",
 )
 TABLES = ("entry_points", "reasons")
+VERSION = 1  # of the object: what is there keeps its name and its meaning, and more may come (report.schema.json)
+_NOT_AS_IT_IS = ("devices", "rows", "rules")
 
 
 def policy_of(page: Page, collected: Collected) -> str | None:
@@ -47,9 +51,14 @@ def totals(pages: tuple[Page, ...]) -> dict[str, Any]:
 
 
 def as_json(collected: Collected, findings: list[str], remarks: Sequence[str] = ()) -> dict[str, Any]:
+    every = kernels(collected)
+    places = {_key(kernel): index for index, kernel in enumerate(every)}
     return {
-        "processes": [_process(page, collected) for page in collected.pages],
+        "version": VERSION,
+        "processes": [_process(page, collected, places) for page in collected.pages],
         "totals": totals(collected.pages),
+        "kernels": [_kernel(kernel) for kernel in every],
+        "rules": [_use(use) for use in rules(collected)],
         "runs": [run._asdict() for run in collected.runs],
         "steps": [_step(step) for step in collected.steps],
         "findings": findings,
@@ -68,6 +77,49 @@ def _step(step: Step) -> dict[str, Any]:
     }
 
 
-def _process(page: Page, collected: Collected) -> dict[str, Any]:
+def _process(page: Page, collected: Collected, places: dict[Key, int]) -> dict[str, Any]:
     first = {"pid": page.pid, "host": page.host, "rank": page.rank, "policy": policy_of(page, collected)}
-    return {**first, **{name: value for name, value in asdict(page).items() if name not in first}}
+    rest = {item.name: getattr(page, item.name) for item in fields(page) if item.name not in first}
+    return {
+        **first,
+        **{name: value for name, value in rest.items() if name not in _NOT_AS_IT_IS},
+        "devices": [asdict(device) for device in page.devices],
+        "kernels": _kernels_of(page, places),
+    }
+
+
+def _kernels_of(page: Page, places: dict[Key, int]) -> list[dict[str, Any]]:
+    """kernel: index into the kernels of all processes."""
+    groups: dict[int, list[Row]] = {}
+    for key, row in keyed(page):
+        groups.setdefault(places[key], []).append(row)
+    return [{"kernel": place, **count(rows)._asdict()} for place, rows in sorted(groups.items())]
+
+
+def _key(kernel: Kernel) -> Key:
+    return kernel.kernel, kernel.library, kernel.rule, kernel.footprint, kernel.device_name
+
+
+def _kernel(kernel: Kernel) -> dict[str, Any]:
+    return {
+        **{item.name: getattr(kernel, item.name) for item in fields(kernel)},
+        "communication": kernel.communication,
+        "rule": kernel.rule and _rule(kernel.rule),
+        "footprint": kernel.footprint._asdict(),
+    }
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    return {"policy": rule.policy, "line": rule.line, "shape": rule.shape}
+
+
+def _use(use: RuleUse) -> dict[str, Any]:
+    return {
+        **{item.name: getattr(use, item.name) for item in fields(use)},
+        "rule": _rule(use.rule),
+        "when": use.rule.when,
+        "when_dispatch": use.rule.when_dispatch,
+        "matched": use.matched,
+        "acted": use.acted,
+        "inert": use.rule.inert,
+    }

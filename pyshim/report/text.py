@@ -7,18 +7,22 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 
-from pyshim import _native
 from pyshim.launch.folder import Run
 from pyshim.report import many
 from pyshim.report.collect import Collected
+from pyshim.report.kernels import Kernel, RuleUse, kernels
+from pyshim.report.kernels import rules as rules_of
 from pyshim.report.steps import Step
 from pyshim.report.summary import policy_of, totals
 from pyshim.report.who import ranks, some
-from pyshim.stats.page import Page, names
+from pyshim.stats.page import Page, sentences
 
 Rows = list[list[str]]
 _STEPS = 6
 _REASONS = 10  # of many processes: their report is one screen
+_KERNELS, _FEW_KERNELS = 12, 5
+_RULES = 12
+_NAME = 36  # of a kernel, on a screen
 
 
 def runs(collected: Collected) -> Iterator[str]:
@@ -88,20 +92,75 @@ def row(page: Page, collected: Collected) -> list[str]:
 def reasons(collected: Collected) -> Rows:
     """Of many processes the commonest."""
     total = totals(collected.pages)
-    library = _native.library()
-    sentences = {
-        name: _native.text(library.overlap_reason_sentence(index))
-        for index, name in enumerate(names(library.overlap_reason_name))
-    }
     counted = sorted(total["reasons"].items(), key=lambda item: (-item[1], item[0]))
     shown = counted if len(collected.pages) <= many.FEW else counted[:_REASONS]
     rows = [
-        [f"{count:,}", f"{100 * count / total['launches']:.1f} %", name, sentences.get(name, "")]
+        [f"{count:,}", f"{100 * count / total['launches']:.1f} %", name, sentences().get(name, "")]
         for name, count in shown
     ]
     rest = sum(count for _, count in counted[len(shown) :])
     more = [f"{rest:,}", f"{100 * rest / total['launches']:.1f} %", f"{len(counted) - len(shown)} more", ""]
     return rows + ([more] if rest else [])
+
+
+def rules(collected: Collected) -> Rows:
+    """What each rule of the policies has done."""
+    used = rules_of(collected)
+    rows = [
+        [
+            f"{use.rule.policy}:{use.rule.line}",
+            use.rule.shape,
+            f"{use.launches:,}",
+            f"{use.shaped:,}",
+            _asked(use.in_window),
+            f"{use.refused:,}",
+            _outcome(use),
+        ]
+        for use in used[:_RULES]
+    ]
+    return rows + ([[f"{len(used) - _RULES:,} more: --json", "", "", "", "", "", ""]] if len(used) > _RULES else [])
+
+
+def _outcome(use: RuleUse) -> str:
+    if use.rule.inert:
+        return f"only under {use.rule.when_dispatch}"
+    if not use.matched:
+        return "never matched"
+    return "acted" if use.acted else f"never acted: {next(iter(use.reasons))}"
+
+
+def by_kernel(collected: Collected) -> Rows:
+    """By name; of many processes a few."""
+    merged: dict[str, list[Kernel]] = {}
+    for kernel in kernels(collected):
+        merged.setdefault(kernel.plain or kernel.kernel or "(not known)", []).append(kernel)
+    ordered = sorted(merged.items(), key=lambda item: -sum(kernel.launches for kernel in item[1]))
+    most = _KERNELS if len(collected.pages) <= many.FEW else _FEW_KERNELS
+    rows = [_kernel_row(name, group) for name, group in ordered[:most]]
+    rest = sum(kernel.launches for _, group in ordered[most:] for kernel in group)
+    more = [f"{len(ordered) - most:,} more: --json", f"{rest:,}", "", "", "", "", ""]
+    return rows + ([more] if len(ordered) > most else [])
+
+
+def _kernel_row(name: str, group: list[Kernel]) -> list[str]:
+    reasons: Counter[str] = Counter()
+    for kernel in group:
+        reasons.update(kernel.reasons)
+    windowed = [kernel.in_window for kernel in group if kernel.in_window is not None]
+    short = name if len(name) <= _NAME else f"{name[: _NAME - 13]}...{name[-10:]}"
+    return [
+        short,
+        f"{sum(kernel.launches for kernel in group):,}",
+        f"{sum(kernel.shaped for kernel in group):,}",
+        _asked(sum(windowed) if windowed else None),
+        f"{sum(kernel.raised for kernel in group):,}",
+        f"{sum(kernel.refused for kernel in group):,}",
+        reasons.most_common(1)[0][0],
+    ]
+
+
+def _asked(count: int | None) -> str:
+    return "-" if count is None else f"{count:,}"
 
 
 def ways(collected: Collected) -> Rows:

@@ -35,7 +35,7 @@ def fetch(directory: str, runs: set[str], room: str) -> Iterator[tuple[str, str]
             path = os.path.join(room, name)
             process = _whose(path)
             if match["run"] in runs or _is_for(process, directory):
-                over = _is_over(process, everybody)  # first: what it counts up to its end is read after that
+                over = is_over(process, everybody)  # first: what it counts up to its end is read after that
                 # Not by the name that the process itself will give it; `start` tells containers apart.
                 target = f"waiting-{match['process']}.{process.start}.page"
                 _replace(os.path.join(directory, target), read(path, _LARGEST, own=True))
@@ -59,7 +59,8 @@ def _is_for(process: Page | Stranger, directory: str) -> bool:
     return isinstance(process, Page) and os.path.realpath(process.directory) == os.path.realpath(directory)
 
 
-def _is_over(process: Page | Stranger, everybody: Callable[[], set[int] | None]) -> bool:
+def is_over(process: Page | Stranger, everybody: Callable[[], set[int] | None]) -> bool:
+    """everybody: as living()."""
     if isinstance(process, Page) and process.ended:
         return True
     if process.host != os.uname().nodename[:63]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from pyshim import _native
 from pyshim.stats.file import Unreadable, read
+from pyshim.stats.rows import Places, Row, Rule, cadence, rows, rules, text
 
 _VALID = 2  # overlap_device.state
 
@@ -53,6 +54,9 @@ class Page:
     communication_unhurried: int  # `priority: auto` raised them no more: nobody waits for communication soon
     entry_points: dict[str, int]  # every way; their sum is launches
     reasons: dict[str, int]  # those that occurred
+    rows: tuple[Row, ...] = ()  # of launches; their sum is launches
+    rules: tuple[Rule, ...] = ()  # of the policies that the devices run under, whether or not they matched
+    cadence: tuple[tuple[int, int], ...] = ()  # (communication launches so far, nanoseconds of the monotonic clock)
 
 
 @dataclass(frozen=True)
@@ -118,7 +122,7 @@ def _struct(data: bytes) -> Any:
 def _stranger(page: Any) -> Stranger:
     """By what is down to `host`, which keeps its place in every version."""
     rank = page.rank if page.rank >= 0 else None
-    return Stranger(_text(page.host), page.pid, rank, page.world or None, _text(page.run), page.start)
+    return Stranger(text(page.host), page.pid, rank, page.world or None, text(page.run), page.start)
 
 
 def _page(page: Any, library: Any) -> Page:
@@ -129,22 +133,25 @@ def _page(page: Any, library: Any) -> Page:
     # Not modulo 2^64: a launch that another thread has moved makes a cell negative, its sum over the shards never is.
     if sum(by_way) != sum(by_reason):
         raise Unreadable("damaged: its counts do not add up")
+    devices = {place: _device(device) for place, device in enumerate(page.devices) if device.state == _VALID}
+    its_rules, rule_places = rules(page, {place: device.policy or "" for place, device in devices.items()})
+    places = Places({place: index for index, place in enumerate(devices)}, rule_places)
     return Page(
         pid=page.pid,
         parent=page.parent,
-        host=_text(page.host),
+        host=text(page.host),
         rank=page.rank if page.rank >= 0 else None,
         world=page.world or None,
-        run=_text(page.run),
-        program=_text(page.program),
-        directory=_text(page.directory),
-        library=_text(page.library),
+        run=text(page.run),
+        program=text(page.program),
+        directory=text(page.directory),
+        library=text(page.library),
         table=f"{page.table:08x}" if page.table else None,
         start=page.start,
         opened_gpu=bool(page.flags & library.OVERLAP_PAGE_OPENED_GPU),
         forked=bool(page.flags & library.OVERLAP_PAGE_FORKED),
         ended=bool(page.flags & library.OVERLAP_PAGE_ENDED),
-        devices=tuple(_device(device) for device in page.devices if device.state == _VALID),
+        devices=tuple(devices.values()),
         launches=sum(by_way),
         shaped=sum(by_reason[index] for index in known.shapes),
         communication=counters[library.OVERLAP_COUNTER_COMMUNICATION],
@@ -159,7 +166,18 @@ def _page(page: Any, library: Any) -> Page:
         communication_unhurried=counters[library.OVERLAP_COUNTER_UNHURRIED],
         entry_points=_named(by_way, known.ways, "way", keep=len(known.ways)),
         reasons=_named(by_reason, known.reasons, "reason"),
+        rows=rows(page, totals, known.reasons, places),
+        rules=its_rules,
+        cadence=cadence(page),
     )
+
+
+@functools.cache
+def sentences() -> dict[str, str]:
+    """What a user reads of every reason."""
+    library = _native.library()
+    known = enumerate(names(library.overlap_reason_name))
+    return {name: _native.text(library.overlap_reason_sentence(index)) for index, name in known}
 
 
 def names(name: Callable[[int], Any]) -> list[str]:
@@ -182,11 +200,7 @@ def _device(device: Any) -> Device:
     return Device(
         index=device.index,
         uuid="GPU-" + "-".join(parts),
-        name=_text(device.name),
+        name=text(device.name),
         multiprocessors=device.multiprocessors,
-        policy=_text(device.policy) or None,
+        policy=text(device.policy) or None,
     )
-
-
-def _text(array: Any) -> str:
-    return bytes(_native.ffi.buffer(array)).split(b"\0", 1)[0].decode("utf-8", "replace")

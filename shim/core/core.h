@@ -92,7 +92,7 @@ struct overlap_choice overlap_choose(const struct overlap_gpu *gpu, const struct
  * lines. Keys and intervals are written once; an answer is withdrawn by zeroing its word, so a line never moves.
  */
 
-/* The decision word: everything the hot path needs, in one atomic load. 0: no answer. */
+/* The decision word: everything the hot path needs, in one atomic load. 0: no answer. Bits 42 to 47 are free. */
 #define OVERLAP_WORD_SIZE_BITS 18 /* bits 0 to 17: dynamic bytes to launch with */
 #define OVERLAP_WORD_SIZE_MASK ((UINT64_C(1) << OVERLAP_WORD_SIZE_BITS) - 1)
 #define OVERLAP_WORD_REASON_SHIFT 18 /* bits 18 to 23 */
@@ -100,21 +100,38 @@ struct overlap_choice overlap_choose(const struct overlap_gpu *gpu, const struct
 #define OVERLAP_WORD_CHANGED (UINT64_C(1) << 25)       /* another size than asked */
 #define OVERLAP_WORD_DIRECT (UINT64_C(1) << 26)        /* nothing to look at: not changed, or proven once */
 #define OVERLAP_WORD_COMMUNICATION (UINT64_C(1) << 27) /* goes the way of communication launches */
-#define OVERLAP_WORD_RAISE (UINT64_C(1) << 28)         /* ...at the priority in bits 32 to 47, two's complement */
+#define OVERLAP_WORD_RAISE (UINT64_C(1) << 28)         /* ...at the priority in bits 32 to 39, two's complement */
 #define OVERLAP_WORD_TRACED (UINT64_C(1) << 29)        /* --trace: every launch is written down */
 #define OVERLAP_WORD_RAISED_LIMIT (UINT64_C(1) << 30)  /* the kernel's limit of dynamic bytes is known to suffice */
 #define OVERLAP_WORD_AUTO (UINT64_C(1) << 31)          /* ...as long as the program sets none */
 #define OVERLAP_WORD_PRIORITY_SHIFT 32
-#define OVERLAP_WORD_WATCHED (UINT64_C(1) << 48) /* ends `auto` if it runs beside communication */
-#define OVERLAP_WORD_CARRIES (UINT64_C(1) << 50) /* communication whose stream is to be raised */
-#define OVERLAP_WORD_CLUSTER (UINT64_C(1) << 49) /* changed in clusters: those that were checked only */
+#define OVERLAP_WORD_LONG (UINT64_C(1) << 40)     /* more than one wave; matters to `auto` */
+#define OVERLAP_WORD_CARVEOUT (UINT64_C(1) << 41) /* asks for the largest carve-out once it is really changed */
+#define OVERLAP_WORD_WATCHED (UINT64_C(1) << 48)  /* ends `auto` if it runs beside communication */
+#define OVERLAP_WORD_CARRIES (UINT64_C(1) << 50)  /* communication whose stream is to be raised */
+#define OVERLAP_WORD_CLUSTER (UINT64_C(1) << 49)  /* changed in clusters: those that were checked only */
 /* Words that depend on where the launch is, or whose launch matters to others; none of them is DIRECT. */
 #define OVERLAP_WORD_WINDOWED (UINT64_C(1) << 51) /* changed in overlap windows only */
 #define OVERLAP_WORD_ORDERS (UINT64_C(1) << 52)   /* may order blocking streams: it may be on the default stream */
 #define OVERLAP_WORD_PROVEN (UINT64_C(1) << 53)   /* the driver has taken the size once */
 #define OVERLAP_WORD_ALWAYS (UINT64_C(1) << 54)   /* the rule asks for no windows; matters to the trace */
-#define OVERLAP_WORD_LONG (UINT64_C(1) << 55)     /* more than one wave; matters to `auto` */
-#define OVERLAP_WORD_CARVEOUT (UINT64_C(1) << 56) /* asks for the largest carve-out once it is really changed */
+#define OVERLAP_WORD_ROW_SHIFT 55                 /* bits 55 to 63: the row that counts it, or the first of its group */
+_Static_assert(OVERLAP_ROWS <= 512 && OVERLAP_REASONS <= 64, "fields of the decision word");
+
+static inline uint32_t overlap_word_reason(uint64_t word) {
+    return (uint32_t)(word >> OVERLAP_WORD_REASON_SHIFT & 63);
+}
+static inline uint32_t overlap_word_row(uint64_t word) {
+    return (uint32_t)(word >> OVERLAP_WORD_ROW_SHIFT);
+}
+/* Those of hardware are a handful; what does not fit is the nearest that does. */
+static inline uint64_t overlap_word_of_priority(int priority) {
+    priority = priority < INT8_MIN ? INT8_MIN : priority > INT8_MAX ? INT8_MAX : priority;
+    return (uint64_t)(uint8_t)priority << OVERLAP_WORD_PRIORITY_SHIFT;
+}
+static inline int overlap_word_priority(uint64_t word) {
+    return (int8_t)(word >> OVERLAP_WORD_PRIORITY_SHIFT);
+}
 
 struct overlap_answer {
     uint64_t key;  /* overlap_cache_key(), 0 while free */
@@ -209,6 +226,36 @@ static inline void overlap_add_own(uint64_t *counter, uint64_t value) {
 /* Adds one. Only the owner writes its shard, so plain loads and stores of 64 bits suffice; the shared one is added to
  * atomically. */
 void overlap_shard_add(const struct overlap_page *page, struct overlap_shard *shard, uint64_t *counter);
+
+/* Is the next communication launch counted here to leave its time? */
+static inline bool overlap_sample_is_due(const struct overlap_shard *shard) {
+    return __atomic_load_n(&shard->counters[OVERLAP_COUNTER_COMMUNICATION], __ATOMIC_RELAXED) >=
+           __atomic_load_n(&shard->sample_at, __ATOMIC_RELAXED);
+}
+/* It leaves it. nanoseconds: the time now. */
+void overlap_sample_take(struct overlap_page *page, struct overlap_shard *shard, uint64_t nanoseconds);
+
+/* ---- Rows of the statistics page (rows.c) ---- */
+
+/* Where a windowed launch is left alone: the row of its group, 1 to 3, by the reason; 0: it is none of those. */
+static inline uint32_t overlap_row_step(uint32_t reason) {
+    return reason == OVERLAP_REASON_not_overlapping  ? 1
+           : reason == OVERLAP_REASON_window_expired ? 2
+           : reason == OVERLAP_REASON_same_stream    ? 3
+                                                     : 0;
+}
+
+/* The first row of the group for launches like this, found or claimed. facts: key, state and names are not looked at.
+ * kernel, library: may be NULL. Where no room is left: a group that serves every kernel; or the bare reason's row, which has
+ * no others beside it. */
+uint32_t overlap_row_claim(struct overlap_page *page, const struct overlap_row *facts, const char *kernel,
+                           const char *library, uint32_t reason, enum overlap_row_kind kind);
+
+/* The row for launches of the same kernel, with what else tells the group at `row` apart, that have another reason. */
+uint32_t overlap_row_of_reason(struct overlap_page *page, uint32_t row, uint32_t reason);
+
+/* The reason that each row counts, and the row that has its record. Every index is given one, also of a damaged page. */
+void overlap_row_reasons(const struct overlap_page *page, uint32_t *reasons, uint32_t *heads);
 
 /* ---- Code objects of AMD ---- */
 

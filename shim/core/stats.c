@@ -61,15 +61,46 @@ void overlap_shard_add(const struct overlap_page *page, struct overlap_shard *sh
         overlap_add_own(counter, 1);
 }
 
+/* What the sample of this number stands for, as a power of 2: at most 256 launches. */
+enum { MOST_SPARSE = 8 };
+static uint64_t sparse(uint64_t number) {
+    const uint64_t rounds = number / OVERLAP_SAMPLES;
+    return rounds < MOST_SPARSE ? rounds : MOST_SPARSE;
+}
+
+/* The launches that it and all samples before it stand for. */
+static uint64_t launches_at(uint64_t number) {
+    const uint64_t power = sparse(number), before = OVERLAP_SAMPLES * ((UINT64_C(1) << power) - 1);
+    return before + ((number + 1 - OVERLAP_SAMPLES * power) << power);
+}
+
+void overlap_sample_take(struct overlap_page *page, struct overlap_shard *shard, uint64_t nanoseconds) {
+    struct overlap_cadence *cadence = &page->cadence;
+    uint64_t due = __atomic_load_n(&shard->sample_at, __ATOMIC_RELAXED);
+    /* Of the threads that share a shard one takes it. */
+    if (!overlap_sample_is_due(shard) ||
+        !__atomic_compare_exchange_n(&shard->sample_at, &due, UINT64_MAX, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        return;
+    const uint64_t number = __atomic_fetch_add(&cadence->taken, 1, __ATOMIC_RELAXED), launches = launches_at(number);
+    struct overlap_sample *sample = &cadence->samples[number % OVERLAP_SAMPLES];
+    const uint64_t counted = __atomic_load_n(&shard->counters[OVERLAP_COUNTER_COMMUNICATION], __ATOMIC_RELAXED);
+    __atomic_store_n(&shard->sample_at, counted + (UINT64_C(1) << sparse(number + 1)), __ATOMIC_RELAXED);
+    __atomic_store_n(&sample->launches, launches, __ATOMIC_RELAXED);
+    __atomic_store_n(&sample->nanoseconds, nanoseconds, __ATOMIC_RELAXED);
+    __atomic_store_n(&sample->check, launches ^ nanoseconds, __ATOMIC_RELAXED);
+}
+
 OVERLAP_EXPORT void overlap_page_totals(const struct overlap_page *page, struct overlap_totals *totals) {
     memset(totals, 0, sizeof *totals);
+    overlap_row_reasons(page, totals->row_reasons, totals->row_heads);
     for (int s = 0; s < OVERLAP_SHARDS; s++) {
         const struct overlap_shard *shard = &page->shards[s];
         for (int way = 0; way < OVERLAP_WAYS; way++) {
-            for (uint32_t reason = 0; reason < OVERLAP_REASONS; reason++) {
-                uint64_t count = __atomic_load_n(&shard->launches[way][reason], __ATOMIC_RELAXED);
+            for (uint32_t row = 0; row < OVERLAP_ROWS; row++) {
+                uint64_t count = __atomic_load_n(&shard->launches[way][row], __ATOMIC_RELAXED);
                 totals->ways[way] += count;
-                totals->reasons[reason] += count;
+                totals->rows[row] += count;
+                totals->reasons[totals->row_reasons[row]] += count;
             }
         }
         for (int i = 0; i < OVERLAP_COUNTERS; i++)

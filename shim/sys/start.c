@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "private.h"
@@ -236,6 +237,12 @@ const struct overlap_settings *overlap_armed(void) {
 
 uint32_t overlap_thread_id(void) {
     return (uint32_t)syscall(SYS_gettid);
+}
+
+uint64_t overlap_clock(void) {
+    struct timespec now = {0};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
 }
 
 void overlap_pause(void) {

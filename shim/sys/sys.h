@@ -113,6 +113,9 @@ bool overlap_wait(const uint32_t *state, uint32_t value);
 /* Lets other threads run. */
 void overlap_pause(void);
 
+/* Nanoseconds of CLOCK_MONOTONIC; no system call where the kernel has one for user space. */
+uint64_t overlap_clock(void);
+
 /* Is a thread of this process still there? */
 bool overlap_thread_alive(uint32_t tid);
 uint32_t overlap_thread_id(void);

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, Callable
 
@@ -83,8 +85,15 @@ def test_the_arrays_have_the_sizes_that_the_defines_say() -> None:
     page = dict(ffi.typeof("struct overlap_page").fields)
     assert (shard["launches"].type.length, shard["launches"].type.item.length) == (
         lib.OVERLAP_WAYS,
-        lib.OVERLAP_REASONS,
+        lib.OVERLAP_ROWS,
     )
+    for array, length in (
+        ("rules", lib.OVERLAP_RULES),
+        ("rows", lib.OVERLAP_ROWS),
+    ):
+        assert page[array].type.length == length
+    assert dict(page["cadence"].type.fields)["samples"].type.length == lib.OVERLAP_SAMPLES
+    assert lib.OVERLAP_ROWS <= 512, "nine bits of the decision word hold a row"
     assert shard["counters"].type.length == lib.OVERLAP_COUNTERS
     assert (page["devices"].type.length, page["shards"].type.length) == (lib.OVERLAP_DEVICES, lib.OVERLAP_SHARDS)
     assert ffi.sizeof("struct overlap_shard") % 64 == 0, "shards of two threads share no cache line"
@@ -124,3 +133,14 @@ def test_the_header_is_what_its_first_lines_promise() -> None:
     assert not re.search(r"#\s*(include|if|ifdef|ifndef|pragma)\b", code)
     for kind in re.findall(r"^\s+((?:struct )?\w+) \w+(?:\[\d+\])*;", code, re.M):
         assert re.fullmatch(r"u?int(8|16|32|64)_t|struct overlap_\w+", kind), kind
+
+
+def test_threads_that_need_the_header_at_once_all_get_it() -> None:
+    """A header that is given twice is an error to cffi."""
+    program = (
+        "import sys, threading; from pyshim import _native; sys.setswitchinterval(1e-6); failed = []\n"
+        "threading.excepthook = failed.append\n"
+        "threads = [threading.Thread(target=_native.library) for _ in range(8)]\n"
+        "[thread.start() for thread in threads]; [thread.join() for thread in threads]; sys.exit(len(failed))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0

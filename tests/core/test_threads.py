@@ -29,7 +29,7 @@ def test_the_cache_never_answers_for_another(build: Callable[..., Path], run_pro
 
 
 def test_no_count_is_lost(build: Callable[..., Path], run_program: Run) -> None:
-    output = run_program(build("shard_stress", "core/stats.c"), 2000, 1000, **NO_REPORT)
+    output = run_program(build("shard_stress", "core/stats.c", "core/rows.c", "core/match.c"), 2000, 1000, **NO_REPORT)
     added, launches, counters, shared = map(int, output.split())
     assert launches == counters == added
     assert shared > 0, "some threads found no shard of their own"

@@ -174,14 +174,14 @@ def test_files_may_not_grow(trace: dict[str, str], bare: Runner, preloaded: Runn
 
 
 def test_a_trace_that_may_not_grow_loses_records_only(bare: Runner, preloaded: Runner) -> None:
-    words = "ptx=k repeat=3000 launch=k,1,32,0"
-    limit = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (200000, 200000))}
+    words = "ptx=k repeat=9000 launch=k,1,32,0"
+    limit = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (700000, 700000))}
     # The driver's own log would grow beyond the limit, too.
     env = {"SIMGPU_LAUNCHES": ""}
     done, without = preloaded(words, env={**env, "OVERLAP_TRACE": "1"}, **limit), bare(words, env=env, **limit)
     same(done, without)
-    assert done.totals["launches"] == 3000
-    assert 0 < done.totals["trace_dropped"] < 3000
+    assert done.totals["launches"] == 9000
+    assert 0 < done.totals["trace_dropped"] < 9000
 
 
 def test_a_trace_whose_descriptor_is_another_file_by_now(bare: Runner, preloaded: Runner, tmp_path: Path) -> None:

@@ -68,8 +68,8 @@ def replaced(node: yaml.Node, by: str, what: str) -> Planted:
 
 
 def misspelt(word: str) -> Iterator[str]:
-    """A letter left out, twice there, or in its neighbour's place; at every third place, as there are many words."""
-    for index in range(1 + len(word) % 2, len(word), 3):
+    """A letter left out, twice there, or in its neighbour's place; at every fifth place, as there are many words."""
+    for index in range(1 + len(word) % 2, len(word), 5):
         if len(word) > 3:
             yield word[:index] + word[index + 1 :]
         yield word[:index] + word[index] + word[index:]
@@ -156,8 +156,8 @@ def test_the_policy_has_every_key_and_no_mistake() -> None:
 
 
 def test_the_mistakes_are_many() -> None:
-    assert len(MISTAKES) > 1000
-    assert len({mistake.text for mistake in MISTAKES}) > 1000
+    assert len(MISTAKES) > 900
+    assert len({mistake.text for mistake in MISTAKES}) > 900
 
 
 # In portions, so that a run shows more than the first failure.

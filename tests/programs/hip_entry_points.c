@@ -84,8 +84,8 @@ static void print_counts(void) {
     const struct overlap_page *page = find_page();
     for (int shard = 0; page && shard < OVERLAP_SHARDS; shard++) {
         for (int way = 0; way < WAYS; way++)
-            for (int reason = 0; reason < OVERLAP_REASONS; reason++)
-                now[way] += page->shards[shard].launches[way][reason];
+            for (int row = 0; row < OVERLAP_ROWS; row++)
+                now[way] += page->shards[shard].launches[way][row];
         now[WAYS] += page->shards[shard].counters[OVERLAP_COUNTER_GRAPH_LAUNCHES];
     }
     printf("counted:");

@@ -13,6 +13,7 @@ from interposing import Build, Done, Runner, rule
 
 from pyshim.launch import plan
 from pyshim.report import collect, findings
+from pyshim.stats.page import Page
 from pyshim.stats.trace import Launch
 
 POLICY = rule("{blocks_per_sm: 1}", when="overlapping", match="kernel: k")
@@ -26,6 +27,7 @@ class Ran(NamedTuple):
     done: Done
     launches: list[Launch]  # of the trace, where there is one
     remarks: list[str]
+    pages: tuple[Page, ...] = ()
 
     @property
     def reasons(self) -> dict[str, int]:
@@ -70,6 +72,7 @@ def windowed(build: Build, preloaded: Runner, tmp_path: Path) -> Windowed:
         for _, read in collect.traces([str(folder / "pages")]):
             assert hasattr(read, "launches"), read
             launches += read.launches
-        return Ran(done, launches, findings.remarks(collect.collect(str(folder / "pages"))))
+        collected = collect.collect(str(folder / "pages"))
+        return Ran(done, launches, findings.remarks(collected), collected.pages)
 
     return run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,10 @@ from pyshim import _native
 from pyshim.stats.page import names
 
 TESTS = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS), str(TESTS.parent / "tools" / "bench")]
+sys.path[:0] = [str(TESTS), str(TESTS / "report"), str(TESTS.parent / "tools" / "bench")]
 
+import browser as chromium  # noqa: E402
+import debian  # noqa: E402
 import job  # noqa: E402
 
 RUN = "0123456789abcdef"
@@ -121,3 +123,12 @@ def run_job(rank_program: Path, tmp_path: Path) -> Callable[..., Path]:
         return report
 
     return run
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[chromium.Browser]:
+    try:
+        with chromium.browser(tmp_path_factory.mktemp("browser")) as found:
+            yield found
+    except debian.Missing as missing:
+        pytest.skip(f"no browser: {missing}")

@@ -140,3 +140,31 @@ def test_damage_is_unreadable_or_a_page_whose_sums_agree(write_page, data):
     except Unreadable:
         return
     assert sum(page.entry_points.values()) == sum(page.reasons.values()) == page.launches
+
+
+def test_times_that_are_just_being_written_are_left_out(write_page, library):
+    path = write_page()
+    page = _native.ffi.from_buffer("struct overlap_page *", data := bytearray(path.read_bytes()))
+    for place, (launches, nanoseconds) in enumerate([(3, 30), (4, 40), (1, 10), (2, 20)]):
+        sample = page.cadence.samples[place]
+        sample.launches, sample.nanoseconds, sample.check = launches, nanoseconds, launches ^ nanoseconds
+    page.cadence.samples[2].nanoseconds = 50  # the launches of before, the time of now
+    path.write_bytes(data)
+    assert read_page(str(path)).cadence == ((2, 20), (3, 30), (4, 40))
+
+
+def test_a_row_whose_record_is_not_written_yet(write_page, library):
+    """Its key says the reason; the rest is not believed."""
+    path = write_page({("symbol", "no_rule"): 1})
+    page = _native.ffi.from_buffer("struct overlap_page *", data := bytearray(path.read_bytes()))
+    reason = names(library.overlap_reason_name).index("shaped")
+    row = page.rows[library.OVERLAP_REASONS]
+    row.key, row.state, row.rule, row.kernel = 1 << 9 | reason << 3 | library.OVERLAP_ROW_SINGLE, 1, 0, b"half"
+    page.shards[0].launches[0][library.OVERLAP_REASONS] = 4
+    path.write_bytes(data)
+    read = read_page(str(path))
+    assert read.reasons == {"shaped": 4, "no_rule": 1} and read.launches == 5
+    assert sorted((row.kernel, row.reason, row.rule, row.launches) for row in read.rows) == [
+        ("", "no_rule", None, 1),
+        ("", "shaped", None, 4),
+    ]

@@ -36,6 +36,28 @@ static void record(struct device *device, const struct overlap_settings *setting
     __atomic_store_n(&entry->state, 2, __ATOMIC_RELEASE);
 }
 
+/* The rules that it runs under, unless another device has brought them. */
+static void record_rules(const struct device *device, const struct overlap_settings *settings) {
+    const struct overlap_view view = overlap_table_view(settings->table);
+    const struct overlap_policy *policy = &view.policies[device->policy];
+    for (uint32_t i = policy->first_rule; i < policy->first_rule + policy->rule_count; i++) {
+        struct overlap_page_rule *entry = &overlap_current_page->rules[i];
+        const struct overlap_rule *rule = &view.rules[i];
+        uint32_t free = 0;
+        if (!__atomic_compare_exchange_n(&entry->state, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            continue;
+        entry->device = device->place;
+        entry->line = rule->line;
+        entry->shape = rule->shape;
+        entry->value = rule->value;
+        entry->when = rule->when;
+        entry->when_dispatch = rule->when_dispatch;
+        entry->dispatch = policy->dispatch;
+        entry->guard = rule->guard;
+        __atomic_store_n(&entry->state, 2, __ATOMIC_RELEASE);
+    }
+}
+
 static void make(struct device *device, const struct overlap_settings *settings) {
     uint8_t uuid[16] = {0};
     overlap_page_opened(); /* HIP needs no other call before; and the record belongs there */
@@ -48,6 +70,8 @@ static void make(struct device *device, const struct overlap_settings *settings)
     if (!usable)
         device->policy = OVERLAP_NO_POLICY;
     record(device, settings, uuid);
+    if (device->policy != OVERLAP_NO_POLICY && device->place < OVERLAP_DEVICES)
+        record_rules(device, settings);
 }
 
 void device_forked(void) {

@@ -20,9 +20,9 @@ void library_of(uintptr_t site, char *name, size_t size) {
     }
 }
 
-static uint64_t word_of(uint32_t reason, uint32_t dynamic, uint64_t flags) {
-    return (dynamic & OVERLAP_WORD_SIZE_MASK) | (uint64_t)reason << OVERLAP_WORD_REASON_SHIFT | OVERLAP_WORD_VALID |
-           flags;
+static uint64_t word_of(uint32_t row, uint32_t reason, uint32_t dynamic, uint64_t flags) {
+    return (uint64_t)row << OVERLAP_WORD_ROW_SHIFT | (dynamic & OVERLAP_WORD_SIZE_MASK) |
+           (uint64_t)reason << OVERLAP_WORD_REASON_SHIFT | OVERLAP_WORD_VALID | flags;
 }
 
 static bool is_communication(const struct overlap_policy *policy, const char *kernel, const char *library) {
@@ -79,6 +79,22 @@ struct facts {
     bool later; /* the driver may tell more when asked again */
 };
 
+/* The row of the page in which launches are counted that get this answer, or the first of its group. */
+static uint32_t row_of(const struct facts *facts, const struct overlap_decision *decision, uint64_t flags) {
+    const struct overlap_row row = {.rule = decision->rule,
+                                    .device = facts->device->place,
+                                    .launched = decision->dynamic_shared,
+                                    .footprint = facts->launch.footprint,
+                                    .blocks = facts->launch.blocks,
+                                    .resident_blocks = decision->native_blocks};
+    const enum overlap_row_kind kind = flags & OVERLAP_WORD_WINDOWED ? OVERLAP_ROW_WINDOWED
+                                       : flags & OVERLAP_WORD_RAISE  ? OVERLAP_ROW_RAISED
+                                                                     : OVERLAP_ROW_SINGLE;
+    return overlap_page_start() /* before, the page is not that of this process */
+               ? overlap_row_claim(overlap_current_page, &row, facts->kernel, facts->library, decision->reason, kind)
+               : decision->reason;
+}
+
 static void gather(struct facts *facts, const struct request *request, struct handle *handle, struct device *device) {
     facts->request = request;
     facts->handle = handle;
@@ -113,7 +129,7 @@ static uint64_t communicate(const struct facts *facts, struct overlap_decision *
     if (facts->handle)
         __atomic_fetch_or(&facts->handle->marks, (uint32_t)HANDLE_COMMUNICATES, __ATOMIC_RELAXED);
     if (priority_for(facts->device->vendor, facts->policy, &priority, &decision->reason)) {
-        flags |= OVERLAP_WORD_RAISE | (uint64_t)(uint16_t)priority << OVERLAP_WORD_PRIORITY_SHIFT;
+        flags |= OVERLAP_WORD_RAISE | overlap_word_of_priority(priority);
         if (priority_is_auto(facts->device->vendor, facts->policy))
             flags |= OVERLAP_WORD_AUTO;
         if (facts->handle) /* nodes that are captured from it are raised */
@@ -209,7 +225,10 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
         size_note(handle, request->config.sharedMemBytes, decision.dynamic_shared);
     if (!(flags & ~OVERLAP_WORD_LONG))
         flags |= OVERLAP_WORD_DIRECT;
-    uint64_t word = word_of(decision.reason, decision.dynamic_shared, flags);
+    const uint32_t row = row_of(&facts, &decision, flags);
+    uint64_t word = word_of(row, decision.reason, decision.dynamic_shared, flags);
+    if (flags & OVERLAP_WORD_WINDOWED && row < OVERLAP_REASONS)
+        place = 0; /* the hot path counts in rows beside it */
     if (place && !facts.later && overlap_cacheable(threads_of(request), request->config.sharedMemBytes)) {
         overlap_cache_keep(&launch_cache, place, key_of(request), decision.minimum_blocks, decision.maximum_blocks,
                            word);
@@ -228,7 +247,8 @@ uint64_t facts_word(const struct request *request, uint64_t *place) {
     struct device *device = device_current(vendor);
     if (!device) {
         *place = 0;
-        return word_of(OVERLAP_REASON_unknown_footprint, request->config.sharedMemBytes, 0);
+        return word_of(OVERLAP_REASON_unknown_footprint, OVERLAP_REASON_unknown_footprint,
+                       request->config.sharedMemBytes, 0);
     }
     if (request->way == OVERLAP_WAY_symbol && real_holds(vendor, request->site))
         *place = 0; /* the runtime has called itself: what it is part of may be known the next time (hip/launch.c) */

@@ -25,10 +25,11 @@ static inline __attribute__((always_inline)) uint64_t direct_word(const void *fu
 static inline __attribute__((always_inline)) void count_direct(struct overlap_shard *shard, enum overlap_way way,
                                                                uint64_t word) {
     /* Only this thread writes here, and readers in other processes take what they find: no atomic operation needed. */
-    overlap_add_own(&shard->launches[way][word >> OVERLAP_WORD_REASON_SHIFT & 63], 1);
+    overlap_add_own(&shard->launches[way][overlap_word_row(word)], 1);
 }
 
-/* The word of a launch that depends on where it is, made for here; 0: not to be had so quickly. */
+/* The word of a launch that depends on where it is, made for here (but its reason, which nobody asks); 0: not to be had so
+ * quickly. */
 static inline __attribute__((always_inline)) uint64_t word_here(uint64_t word, vendor_stream stream,
                                                                 enum default_stream whose) {
     if (!(word & OVERLAP_WORD_WINDOWED) || word & (OVERLAP_WORD_TRACED | OVERLAP_WORD_CLUSTER) ||
@@ -45,6 +46,5 @@ static inline __attribute__((always_inline)) uint64_t word_here(uint64_t word, v
     /* Another thread may launch on the stream, too: then one of the two may not be counted. */
     __atomic_store_n(this_thread.outside[0], __atomic_load_n(this_thread.outside[0], __ATOMIC_RELAXED) + 1,
                      __ATOMIC_RELAXED);
-    return (word & ~(OVERLAP_WORD_CHANGED | (uint64_t)63 << OVERLAP_WORD_REASON_SHIFT)) |
-           (uint64_t)this_thread.reason << OVERLAP_WORD_REASON_SHIFT;
+    return (word & ~OVERLAP_WORD_CHANGED) + ((uint64_t)this_thread.step << OVERLAP_WORD_ROW_SHIFT);
 }

@@ -56,21 +56,20 @@
 4:
     .endm
 
-/* Counts the launch under the reason of word rax in a row of counters, at an offset from r10. Changes r11. */
+/* Counts the launch in the row of word rax, among the counters of its way in at an offset from r10. Changes r11. */
     .macro count offset
-    mov %eax, %r11d
-    shr $18, %r11d
-    and $63, %r11d
+    mov %rax, %r11
+    shr $55, %r11
     incq \offset(%r10, %r11, 8)
     .endm
 
 /* The same in the shard of the thread, or else to `miss`. Changes r10 and r11. */
-    .macro count_direct row, miss
+    .macro count_direct way, miss
     mov this_thread@gottpoff(%rip), %r10
     mov %fs:(%r10), %r10
     test %r10, %r10
     je \miss
-    count 64+320*\row
+    count 64+2560*\way
     .endm
 
 /* For a windowed word: goes on where the thread knows where the launch is, r being the place of this_thread; else to `miss`.
@@ -93,19 +92,19 @@
     je \miss
     .endm
 
-/* r10 = a row of the shard's counters, or else to `miss`. */
-    .macro find_row row, r, miss
+/* r10 = the shard's counters of a way in, or else to `miss`. */
+    .macro find_counters way, r, miss
     mov %fs:(\r), %r10
     test %r10, %r10
     je \miss
-    lea 64 + 320 * \row(%r10), %r10
+    lea 64 + 2560 * \way(%r10), %r10
     .endm
 
-/* The row of the runtime's callers instead, for a call inside a call of NVIDIA's runtime. */
-    .macro outer_row row, r
+/* Those of the runtime's callers instead, for a call inside a call of NVIDIA's runtime. */
+    .macro outer_counters way, r
     cmpq $0, %fs:8(\r)
     je 6f
-    add $320 * (3 - \row), %r10
+    add $2560 * (3 - \way), %r10
 6:
     .endm
 
@@ -125,19 +124,22 @@
     go \hook, \way
     .endm
 
-/* Outside a window: the launch is counted twice, with its reason, and goes on as asked. Changes rax. */
+/* Outside a window: the launch of word rax is counted twice, in the row of its group that says why, and goes on as asked.
+ * Changes r10 and rax, but not before it is sure. */
     .macro outside r, hook, way, miss
     cmpq $0, %fs:48(\r)
     je \miss
-    mov %fs:48(\r), %rax
-    incq (%rax)
+    shr $55, %rax
+    lea (%r10, %rax, 8), %r10
     mov %fs:44(\r), %eax
     incq (%r10, %rax, 8)
+    mov %fs:48(\r), %rax
+    incq (%rax)
     go \hook, \way
     .endm
 
-/* Word rax, windowed, where the thread knows where the launch is: outside, or inside and proven; else to `miss`. r10 is the
- * row, r11 the place of this_thread. */
+/* Word rax, windowed, where the thread knows where the launch is: outside, or inside and proven; else to `miss`. r10: the
+ * counters, r11: the place of this_thread. */
     .macro in_window size, hook, way, miss
     cmpl $1, %fs:36(%r11)
     je 7f

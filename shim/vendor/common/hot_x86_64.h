@@ -15,7 +15,7 @@ _Static_assert(offsetof(struct this_thread, shard) == 0 && offsetof(struct this_
 _Static_assert(offsetof(struct this_thread, from) == 88 && offsetof(struct this_thread, found) == 104, "notes");
 _Static_assert(offsetof(struct this_thread, version) == 16 && offsetof(struct this_thread, stream) == 24 &&
                    offsetof(struct this_thread, whose) == 32 && offsetof(struct this_thread, where) == 36 &&
-                   offsetof(struct this_thread, left) == 40 && offsetof(struct this_thread, reason) == 44 &&
+                   offsetof(struct this_thread, left) == 40 && offsetof(struct this_thread, step) == 44 &&
                    offsetof(struct this_thread, outside) == 48,
                "the last answer about windows");
 _Static_assert(OVERLAP_WORD_CLUSTER == UINT64_C(1) << 49 && OVERLAP_WORD_WINDOWED == UINT64_C(1) << 51 &&
@@ -26,6 +26,6 @@ _Static_assert(OVERLAP_CACHE_BITS == 15 && sizeof(struct overlap_cache_line) == 
 _Static_assert(offsetof(struct overlap_cache_line, answers[0].key) == 8 && sizeof(struct overlap_answer) == 24,
                "answers");
 _Static_assert(offsetof(struct overlap_answer, grid) == 8 && offsetof(struct overlap_answer, word) == 16, "answer");
-_Static_assert(OVERLAP_WORD_SIZE_BITS == 18 && OVERLAP_WORD_REASON_SHIFT == 18, "fields of the word");
+_Static_assert(OVERLAP_WORD_SIZE_BITS == 18 && OVERLAP_WORD_ROW_SHIFT == 55, "fields of the word");
 _Static_assert(OVERLAP_WORD_DIRECT == 1 << 26 && OVERLAP_WORD_CHANGED == 1 << 25, "flags of the word");
-_Static_assert(offsetof(struct overlap_shard, launches) == 64 && OVERLAP_REASONS == 40, "place of the counters");
+_Static_assert(offsetof(struct overlap_shard, launches) == 64 && OVERLAP_ROWS == 320, "place of the counters");

@@ -62,12 +62,23 @@ inline void launch_count(enum overlap_counter counter) {
     count_at(offsetof(struct overlap_shard, counters) + 8 * (size_t)counter);
 }
 
-static inline void count_launch(enum overlap_way way, uint32_t reason) {
-    count_at(offsetof(struct overlap_shard, launches) + 8 * (OVERLAP_REASONS * (size_t)way + reason));
+static inline void count_launch(enum overlap_way way, uint32_t row) {
+    count_at(offsetof(struct overlap_shard, launches) + 8 * (OVERLAP_ROWS * (size_t)way + row));
 }
 
-void launch_count_reason(enum overlap_way way, uint32_t reason) {
-    count_launch(way, reason);
+__attribute__((cold, noinline)) uint32_t launch_other_row(uint64_t word, uint32_t reason) {
+    const uint32_t row = overlap_word_row(word), step = overlap_row_step(reason);
+    if (word & OVERLAP_WORD_WINDOWED && step && row >= OVERLAP_REASONS)
+        return row + step;
+    return overlap_row_of_reason(overlap_current_page, row, reason);
+}
+
+__attribute__((cold, noinline)) void launch_sample(struct overlap_shard *shard) {
+    overlap_sample_take(overlap_current_page, shard, overlap_clock());
+}
+
+void launch_count_row(enum overlap_way way, uint32_t row) {
+    count_launch(way, row);
 }
 
 /* A cell may become negative: the sum over all shards does not. */
@@ -114,11 +125,15 @@ static bool captures(const struct request *request) {
     return vendor_captures(hook_vendor(request->hook), request->config.hStream, hook_default(request->hook));
 }
 
-void launch_communicated_first(const struct request *request, uint32_t reason, bool raised) {
+/* It came by the slow way. */
+void launch_communicated_first(const struct request *request, uint32_t row, bool raised) {
+    struct overlap_shard *shard = shard_of_thread();
     launch_count(OVERLAP_COUNTER_COMMUNICATION);
     if (raised)
         launch_count(OVERLAP_COUNTER_RAISED);
-    count_launch(request->counted, reason);
+    count_launch(request->counted, row);
+    if (overlap_sample_is_due(shard))
+        launch_sample(shard);
 }
 
 __attribute__((cold, noinline)) void launch_leave_alone(const struct request *request, uint64_t place, bool launched) {
@@ -177,9 +192,9 @@ static inline vendor_result launch_unproven(struct request *request, uint64_t wo
 }
 
 vendor_result launch_changed(struct request *request, uint64_t word) {
-    uint32_t reason = (uint32_t)(word >> OVERLAP_WORD_REASON_SHIFT & 63), launched;
+    uint32_t reason = overlap_word_reason(word), launched;
     vendor_result result = launch_unproven(request, word, place_of(request), &reason, &launched);
-    count_launch(request->counted, reason);
+    count_launch(request->counted, launch_row(word, reason, false));
     return result;
 }
 
@@ -201,7 +216,7 @@ vendor_result launch_slow(struct request *request, uint64_t word) {
             return as_asked(request);
     }
     const enum default_stream whose = hook_default(request->hook);
-    uint32_t reason = (uint32_t)(word >> OVERLAP_WORD_REASON_SHIFT & 63);
+    uint32_t reason = overlap_word_reason(word);
     uint32_t launched = request->config.sharedMemBytes;
     bool raised = false, outside = false;
     vendor_result result;
@@ -221,10 +236,7 @@ vendor_result launch_slow(struct request *request, uint64_t word) {
         result = vendor_communicate(hook_vendor(request->hook), request, word, &reason, &raised);
         if (result == VENDOR_SUCCESS)
             window_communicates(request->config.hStream, whose, request->counted);
-        launch_count(OVERLAP_COUNTER_COMMUNICATION);
-        if (raised)
-            launch_count(OVERLAP_COUNTER_RAISED);
-        else if (priority_is_unhurried())
+        if (!raised && priority_is_unhurried())
             launch_count(OVERLAP_COUNTER_UNHURRIED);
     } else if (outside) {
         result = as_asked(request);
@@ -234,7 +246,10 @@ vendor_result launch_slow(struct request *request, uint64_t word) {
         launched = word & OVERLAP_WORD_CHANGED ? (uint32_t)(word & OVERLAP_WORD_SIZE_MASK) : launched;
         result = with_size(request, launched);
     }
-    count_launch(request->counted, reason);
+    if (word & OVERLAP_WORD_COMMUNICATION)
+        launch_communicated_first(request, launch_row(word, reason, raised), raised);
+    else
+        count_launch(request->counted, launch_row(word, reason, false));
     if (__builtin_expect((word & OVERLAP_WORD_TRACED) != 0, 0)) {
         const uint64_t number = launch_trace(request, reason, launched, raised, word, &facts);
         if (word & OVERLAP_WORD_COMMUNICATION && result == VENDOR_SUCCESS)

@@ -34,7 +34,7 @@ bool node_plan(struct node *node, bool elsewhere) {
         return false;
     if (node->word & OVERLAP_WORD_TRACED)
         trace_ask(&node->request, &node->facts);
-    leave(node, (uint32_t)(node->word >> OVERLAP_WORD_REASON_SHIFT & 63));
+    leave(node, overlap_word_reason(node->word));
     if (!(node->word & OVERLAP_WORD_CHANGED))
         return true;
     if (node->word & OVERLAP_WORD_WINDOWED) { /* added by hand: what it runs beside is not known */
@@ -74,7 +74,7 @@ void node_count(struct node *node, bool raised) {
     }
     if (raised)
         launch_count(OVERLAP_COUNTER_RAISED);
-    launch_count_reason(OVERLAP_WAY_graph_node, node->reason);
+    launch_count_row(OVERLAP_WAY_graph_node, launch_row(node->word, node->reason, raised));
     if (node->word & OVERLAP_WORD_TRACED)
         launch_trace(&node->request, node->reason, node->dynamic, raised, node->word, &node->facts);
 }

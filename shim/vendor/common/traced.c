@@ -19,7 +19,7 @@ uint64_t launch_trace(const struct request *request, uint32_t reason, uint32_t l
                                    .threads = (uint32_t)threads_of(request),
                                    .asked = request->config.sharedMemBytes,
                                    .launched = launched,
-                                   .priority = (int16_t)(word >> OVERLAP_WORD_PRIORITY_SHIFT),
+                                   .priority = (int16_t)overlap_word_priority(word),
                                    .flags = (raised ? OVERLAP_TRACE_RAISED : 0) |
                                             (word & OVERLAP_WORD_ALWAYS ? 0 : OVERLAP_TRACE_WINDOWED),
                                    .reason = reason,

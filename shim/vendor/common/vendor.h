@@ -199,10 +199,10 @@ struct this_thread {
     /* The last answer about overlap windows: holds for this stream as long as *window_version is the same. */
     uint64_t version; /* 0: none */
     vendor_stream stream;
-    uint32_t whose;  /* enum default_stream */
-    uint32_t where;  /* enum overlap_where */
-    uint32_t left;   /* launches that may still take it */
-    uint32_t reason; /* outside: why */
+    uint32_t whose; /* enum default_stream */
+    uint32_t where; /* enum overlap_where */
+    uint32_t left;  /* launches that may still take it */
+    uint32_t step;  /* outside: why, as overlap_row_step() says it */
     uint64_t
         *outside[2]; /* where launches outside are counted: those that would be shaped, grids of one wave; or NULL */
     uint64_t newest, serial;
@@ -246,8 +246,12 @@ bool launch_prepare(const struct request *request, uint64_t *word, uint64_t plac
 /* The driver has refused what we changed, or its limit could not be raised: this kernel is left alone from now on. */
 void launch_leave_alone(const struct request *request, uint64_t place, bool launched);
 
-/* Counts a launch; moves some that were counted to another reason. */
-void launch_count_reason(enum overlap_way way, uint32_t reason);
+/* Counts a launch of which nothing but the reason is known; moves some that were counted to another reason. Of which kernel
+ * those were is not known any more: the rows of kernels keep them, and the two bare reasons' rows say how many there are. */
+void launch_count_row(enum overlap_way way, uint32_t row);
+static inline void launch_count_reason(enum overlap_way way, uint32_t reason) {
+    launch_count_row(way, reason);
+}
 void launch_move_reason(enum overlap_way way, uint32_t from, uint32_t to, uint64_t count);
 
 /* Every launch of this thread shall come to launch_slow(), or no longer. */
@@ -265,18 +269,33 @@ bool cluster_is_other(const struct request *request);
 bool cluster_fits(const struct request *request, struct handle *handle, const struct overlap_rule *rule,
                   uint32_t dynamic);
 
+/* The row that counts a launch of this word: that of its kernel, for the reason that it had in the end. */
+uint32_t launch_other_row(uint64_t word, uint32_t reason);
+static inline uint32_t launch_row(uint64_t word, uint32_t reason, bool raised) {
+    const uint32_t row = overlap_word_row(word);
+    if (__builtin_expect(reason != overlap_word_reason(word), 0))
+        return launch_other_row(word, reason);
+    return row + (raised && row >= OVERLAP_REASONS); /* a bare one has nothing beside it */
+}
+
+/* It is time that a communication launch leaves its own. */
+void launch_sample(struct overlap_shard *shard);
+
 /* A communication launch was made: counted. The shard of the thread is looked up once, and not for each counter. */
-void launch_communicated_first(const struct request *request, uint32_t reason, bool raised);
-static inline void launch_communicated(const struct request *request, uint32_t reason, bool raised) {
+void launch_communicated_first(const struct request *request, uint32_t row, bool raised);
+static inline void launch_communicated(const struct request *request, uint64_t word, uint32_t reason, bool raised) {
+    const uint32_t row = launch_row(word, reason, raised);
     struct overlap_shard *const shard = this_thread.shard;
     if (__builtin_expect(shard == NULL, 0)) {
-        launch_communicated_first(request, reason, raised);
+        launch_communicated_first(request, row, raised);
         return;
     }
     overlap_add_own(&shard->counters[OVERLAP_COUNTER_COMMUNICATION], 1);
     if (raised)
         overlap_add_own(&shard->counters[OVERLAP_COUNTER_RAISED], 1);
-    overlap_add_own(&shard->launches[request->counted][reason], 1);
+    overlap_add_own(&shard->launches[request->counted][row], 1);
+    if (__builtin_expect(overlap_sample_is_due(shard), 0))
+        launch_sample(shard);
 }
 
 /* What makes the word of a computation launch depend on overlap windows (windows.h). */

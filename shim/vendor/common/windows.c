@@ -145,7 +145,7 @@ __attribute__((noinline)) static void ask(struct overlap_order *order, vendor_st
     thread->whose = whose;
     thread->where = found.where;
     thread->left = found.granted;
-    thread->reason = window_reason(found.where);
+    thread->step = overlap_row_step(window_reason(found.where));
     thread->outside[0] = thread->outside[1] = NULL;
     thread->newest = found.newest;
     thread->serial = found.serial;

@@ -114,7 +114,7 @@ static void added(struct node *node, CUgraphNode made) {
     if (node->word & OVERLAP_WORD_RAISE && set && made) {
         CUlaunchAttributeValue value;
         memset(&value, 0, sizeof value);
-        value.priority = (int16_t)(node->word >> OVERLAP_WORD_PRIORITY_SHIFT);
+        value.priority = overlap_word_priority(node->word);
         raised = raises() && set(made, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value) == CUDA_SUCCESS;
         if (raised)
             __atomic_store_n(&graph_may_be_raised, 1, __ATOMIC_RELAXED);

@@ -130,7 +130,7 @@ static inline bool stream_priority(const struct request *request, int *priority)
  * stream's. */
 static inline __attribute__((always_inline)) CUresult launch_communication(struct request *request, uint64_t word,
                                                                            uint32_t *reason, bool *raised) {
-    int priority = (int16_t)(word >> OVERLAP_WORD_PRIORITY_SHIFT), stream;
+    int priority = overlap_word_priority(word), stream;
     CUresult result;
     *raised = false;
     if (!stream_priority(request, &stream))
@@ -153,7 +153,7 @@ CUresult launch_raised(struct request *request, uint64_t word) {
     CUresult result = launch_communication(request, word, &reason, &raised);
     if (window_model && result == CUDA_SUCCESS)
         window_communicates(request->config.hStream, hook_default(request->hook), request->counted);
-    launch_communicated(request, reason, raised);
+    launch_communicated(request, word, reason, raised);
     return result;
 }
 

@@ -8,8 +8,8 @@
 
 #ifdef __x86_64__
     .hidden launch_cache, this_thread, real_functions, window_version
-/* The rest of cuLaunchKernel, r11 being the caller's address. row: the way in under which it is counted */
-    .macro kernel_from symbol, hook, way, row
+/* The rest of cuLaunchKernel, r11 being the caller's address. counted: the way in under which it is counted */
+    .macro kernel_from symbol, hook, way, counted
     kernel_key .Lslow_\symbol
     find_line %rdi, .Lslow_\symbol
     kernel_blocks
@@ -18,7 +18,7 @@
     je .Lslow_\symbol
     test $0x4000000, %eax               /* direct */
     je .Lfound_\symbol
-    count_direct \row, .Lslow_\symbol
+    count_direct \counted, .Lslow_\symbol
     go_with 16(%rsp), \hook, \way
     .endm
 
@@ -42,8 +42,8 @@
     jnc .Lgiven_\symbol
     mov this_thread@gottpoff(%rip), %r11
     window_known %rax, %r11, 24(%rsp), \whose, .Lgiven_\symbol
-    find_row \way, %r11, .Lgiven_\symbol
-    outer_row \way, %r11
+    find_counters \way, %r11, .Lgiven_\symbol
+    outer_counters \way, %r11
     in_window 16(%rsp), \hook, \way, .Lgiven_\symbol
 .Lgiven_\symbol:                        /* the word goes where 32-bit arguments leave room on the stack */
     .hidden \found
@@ -58,7 +58,7 @@
     .endm
 
 /* The rest of cuLaunchKernelEx, r11 being the caller's address and r9 the place of this_thread. */
-    .macro ex_from symbol, hook, way, row
+    .macro ex_from symbol, hook, way, counted
     mov 12(%rdi), %eax
     imul 16(%rdi), %eax
     imul 20(%rdi), %eax
@@ -81,7 +81,7 @@
     cmp $0x4000000, %eax
     jne .Lfound_\symbol
     mov %r8, %rax
-    count_direct \row, .Lslow_\symbol
+    count_direct \counted, .Lslow_\symbol
     go \hook, \way
     .endm
 
@@ -124,10 +124,11 @@
     bt $51, %r8                         /* windowed */
     jnc .Lgiven_\symbol
     window_known %r8, %r9, 32(%rdi), \whose, .Lgiven_\symbol
-    find_row \way, %r9, .Lgiven_\symbol
-    outer_row \way, %r9
+    find_counters \way, %r9, .Lgiven_\symbol
+    outer_counters \way, %r9
     cmpl $1, %fs:36(%r9)
     je .Lgiven_\symbol
+    mov %r8, %rax
     outside %r9, \hook, \way, .Lgiven_\symbol
 .Lgiven_\symbol:                        /* the word is the fifth argument: r8 */
     .hidden \found

@@ -89,7 +89,7 @@
 
 /* While the runtime has a table (there is something behind the hook `table` in it), what comes by another way is passed on, and comes
  * again by that (way 3); its caller is then whoever was noted, if anybody. A name that is in no table is for C meanwhile. */
-    .macro launch_hip symbol, form, hook, table, way, row, whose, slow
+    .macro launch_hip symbol, form, hook, table, way, counted, whose, slow
     .type \symbol, @function
     .p2align 5
 \symbol:
@@ -115,14 +115,14 @@
     .endif
     test $0x4000000, %eax               /* direct */
     je .Lfound_\symbol
-    count_direct \row, .Lgiven_\symbol
+    count_direct \counted, .Lgiven_\symbol
     go_with .Lsize_\form(%rsp), \hook, \way
 .Lfound_\symbol:
     bt $51, %rax                        /* windowed */
     jnc .Lgiven_\symbol
     mov this_thread@gottpoff(%rip), %r11
     window_known %rax, %r11, .Lstream_\form(%rsp), \whose, .Lgiven_\symbol
-    find_row \row, %r11, .Lgiven_\symbol
+    find_counters \counted, %r11, .Lgiven_\symbol
     in_window .Lsize_\form(%rsp), \hook, \way, .Lgiven_\symbol
 .Lgiven_\symbol:
     mov this_thread@gottpoff(%rip), %r11
@@ -147,10 +147,10 @@
     .size \symbol, . - \symbol
     .endm
 
-    .macro hip_thunk prefix, form, name, table, whose, way, number, row
+    .macro hip_thunk prefix, form, name, table, whose, way, number, counted
     .globl \prefix\name
     .hidden slow_\way\()_\name
-    launch_hip \prefix\name, \form, .LHOOK_\name, .LHOOK_\table, \number, \row, \whose, slow_\way\()_\name
+    launch_hip \prefix\name, \form, .LHOOK_\name, .LHOOK_\table, \number, \counted, \whose, slow_\way\()_\name
     .endm
     .macro hip_launches form, name, table, whose
     .hidden dlsym_\name, proc_\name, table_\name

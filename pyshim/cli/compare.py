@@ -1,0 +1,115 @@
+"""overlap report --compare BEFORE AFTER: did it help?"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from typing import TYPE_CHECKING
+
+from pyshim.errors import USAGE, OverlapError
+
+if TYPE_CHECKING:
+    from pyshim.report.cadence import Compared, Pace
+
+HEADS = ("rank", "before us", "after us", "change", "95 % interval", "verdict")
+_ROWS = 16
+
+
+def compare(before: str, after: str, options: argparse.Namespace) -> int:
+    """By what the two paths are: report folders, or traces, and folders of traces. Raises OverlapError where they are
+    not of one kind."""
+    missing = next((path for path in (before, after) if not os.path.exists(path)), None)
+    if missing is not None:
+        raise OverlapError(f"--compare: there is no {missing}", "give two report folders, or two traces", USAGE)
+    reports = [path for path in (before, after) if _is_report(path)]
+    if len(reports) == 1:
+        raise OverlapError(
+            f"--compare: {reports[0]} is a report folder, the other is none",
+            "give two report folders, or two traces of profilers",
+            USAGE,
+        )
+    if reports:
+        return _folders(before, after, options)
+    from pyshim.cli.compare_traces import compare_traces
+
+    return compare_traces(before, after, options)
+
+
+def _is_report(path: str) -> bool:
+    from pyshim.launch.folder import PAGE, RUN
+
+    return os.path.isdir(path) and any(PAGE.match(name) or RUN.match(name) for name in os.listdir(path))
+
+
+def _folders(before: str, after: str, options: argparse.Namespace) -> int:
+    from pyshim.cli import page, ui
+    from pyshim.report.cadence import compared
+    from pyshim.report.collect import collect
+    from pyshim.report.findings import skipped
+
+    sides = collect(before), collect(after)
+    for side in sides:
+        for sentence in skipped(side):
+            ui.say(f"warning: {sentence}")
+    found = compared(*sides)
+    if not found.pairs:
+        raise OverlapError(
+            "there is nothing to compare: no rank has launched communication in both runs",
+            f"look at each by itself: overlap report {before if not found.only_before else after}",
+        )
+    if options.html:
+        from pyshim import html
+
+        page.put(html.compare_reports(found.as_json()), 0, options)
+    if options.json:
+        ui.answer(json.dumps(found.as_json(), indent=2))
+    elif not options.html:
+        _show(found)
+    return 0
+
+
+def _show(found: Compared) -> None:
+    from pyshim.cli import ui
+
+    ui.paragraph(
+        "Time between communication launches as the host makes them, every 2^n-th being timed: the time of steps, as "
+        "far as each launches the same collectives."
+    )
+    ui.show()
+    rows = [
+        [
+            str(index) if pair.rank is None else str(pair.rank),
+            _pace(pair.before),
+            _pace(pair.after),
+            f"{pair.change.percent:+.1f} %",
+            _interval(pair.change.low_percent, pair.change.high_percent),
+            pair.change.verdict,
+        ]
+        for index, pair in enumerate(found.pairs)
+    ]
+    ui.table(HEADS, rows[:_ROWS], left=(5,))
+    if len(rows) > _ROWS:
+        ui.show(f"{len(rows) - _ROWS:,} more: --json")
+    counts = found.as_json()["verdicts"]
+    if len(found.pairs) > 1:
+        ui.say("; ".join(f"{verdict}: {count:,} of {len(found.pairs):,}" for verdict, count in counts.items()))
+    if any(pair.rank is None for pair in found.pairs):
+        ui.say("note: processes without a rank were compared in their order")
+    for title, lost in (("before", found.only_before), ("after", found.only_after)):
+        if lost:
+            ui.say(f"note: {len(lost):,} of {title} have no counterpart: {', '.join(lost[:3])}")
+    ui.say(
+        "note: one run on each side: what differs between any two runs (other nodes, other neighbours) is not in the "
+        "interval"
+    )
+
+
+def _pace(pace: Pace) -> str:
+    if pace.low_us is None or pace.high_us is None:
+        return f"{pace.mean_us:,.1f}"
+    return f"{pace.mean_us:,.1f} ± {(pace.high_us - pace.low_us) / 2:,.1f}"
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    return "-" if low is None or high is None else f"{low:+.1f} to {high:+.1f}"

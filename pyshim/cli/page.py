@@ -1,0 +1,30 @@
+"""--html FILE: what the commands that make pages share."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def add_to(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--html", metavar="FILE", help="one page for a browser, with plots, which loads nothing")
+    parser.add_argument("--force", action="store_true", help="with --html: replace the file")
+
+
+def check(options: argparse.Namespace) -> None:
+    """Before anything is read: raises OverlapError where the page could not be put."""
+    from pyshim.errors import USAGE, OverlapError
+    from pyshim.html import save
+
+    if options.html is not None:
+        save.check(options.html, options.force)
+    elif options.force:
+        raise OverlapError("--force needs --html", None, USAGE)
+
+
+def put(text: str, warnings: int, options: argparse.Namespace) -> None:
+    from pyshim.cli import ui
+    from pyshim.html import save
+
+    save.save(options.html, text, options.force)
+    also = f", with {warnings:,} {'warning' if warnings == 1 else 'warnings'}" if warnings else ""
+    ui.say(f"the page is {options.html}{also}: open it in a browser")

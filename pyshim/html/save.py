@@ -1,0 +1,51 @@
+"""A page becomes a file: whole, or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+
+from pyshim.errors import USAGE, OverlapError
+
+
+def check(path: str, force: bool = False) -> None:
+    """Before anything is worked out: raises OverlapError where the page could not be put. force: instead of a file."""
+    real = os.path.realpath(path)
+    folder = os.path.dirname(real)
+    if not os.path.isdir(folder):
+        raise _refuse(
+            f"there is no folder {folder} for the page {os.path.basename(real)}", "make it, or name another file"
+        )
+    try:
+        is_file = stat.S_ISREG(os.stat(real).st_mode)
+    except OSError:
+        return
+    if not is_file:
+        raise _refuse(f"{path} is not a file that a page could replace", "name a file")
+    if not force:
+        raise _refuse(f"{path} is there already", "name another file, or replace it: --force")
+
+
+def save(path: str, text: str, force: bool = False) -> None:
+    """Raises OverlapError, and leaves what was there, where the file cannot be written."""
+    check(path, force)
+    real = os.path.realpath(path)
+    scratch = os.path.join(os.path.dirname(real), f".{os.path.basename(real)[:40]}.{os.getpid()}")
+    made = False
+    try:
+        descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        made = True
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(scratch, real)
+    except OSError as error:
+        raise _refuse(f"the page {path} cannot be written: {error.strerror}", None) from error
+    finally:
+        if made:
+            with suppress(OSError):  # where it has become the page there is nothing any more
+                os.unlink(scratch)
+
+
+def _refuse(sentence: str, hint: str | None) -> OverlapError:
+    return OverlapError(sentence, hint, USAGE)

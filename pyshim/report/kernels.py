@@ -1,0 +1,163 @@
+"""What was done with each kernel, and what each rule has done: out of the rows of the pages, summed over processes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyshim.stats.page import Page
+from pyshim.stats.rows import Row, Rule
+
+if TYPE_CHECKING:
+    from pyshim.report.collect import Collected
+
+SHAPED = frozenset({"shaped", "capped_without_room"})
+# Nothing had to be changed for what the rule asks.
+_HOLDS_ALREADY = frozenset({"room_already", "entry_already"})
+# Of communication; nothing else is launched for these reasons.
+COMMUNICATION = frozenset({"communication", "one_wave_neighbour", "program_sets_priority", "graph_priority_ignored"})
+
+
+class Footprint(NamedTuple):
+    """What one block takes; shared memory in bytes, as the program asks for it."""
+
+    threads: int
+    registers: int
+    static_shared_memory: int
+    dynamic_shared_memory: int
+
+
+class Counts(NamedTuple):
+    launches: int
+    shaped: int
+    in_window: int | None  # None: no rule asked for windows
+    raised: int
+    refused: int  # with our size, and launched again as asked; and all launches of that kernel since
+    reasons: dict[str, int]  # the commonest first
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Launches of a kernel with one footprint, from one library, under one rule, on one kind of GPU."""
+
+    kernel: str  # as the driver gives it, the middle of a long name replaced by ~HASH~; "" where it is not known
+    plain: str
+    library: str
+    launches: int
+    shaped: int
+    in_window: int | None
+    raised: int
+    refused: int
+    reasons: dict[str, int]
+    rule: Rule | None
+    footprint: Footprint
+    launched_shared_memory: int  # the most dynamic bytes that a launch was given
+    blocks: int  # of the grid, last seen
+    resident_blocks: int  # on one multiprocessor as asked; 0: not known
+    device_name: str
+
+    @property
+    def communication(self) -> bool:
+        return not COMMUNICATION.isdisjoint(self.reasons)
+
+
+@dataclass(frozen=True)
+class RuleUse:
+    rule: Rule
+    launches: int
+    shaped: int
+    in_window: int | None
+    refused: int
+    kernels: int  # by name
+    reasons: dict[str, int]
+
+    @property
+    def matched(self) -> bool:
+        return self.launches > 0
+
+    @property
+    def acted(self) -> bool:
+        """It changed launches, or found some to be as it asks; `leave` has nothing else to do than to match."""
+        return self.matched and (
+            self.rule.shape == "leave" or self.shaped > 0 or not _HOLDS_ALREADY.isdisjoint(self.reasons)
+        )
+
+
+Key = tuple[str, str, "Rule | None", Footprint, str]
+
+
+def keyed(page: Page) -> Iterator[tuple[Key, Row]]:
+    """The rows of a page, each with what tells kernels apart."""
+    for row in page.rows:
+        footprint = Footprint(row.threads, row.registers, row.static_shared_memory, row.dynamic_shared_memory)
+        rule = None if row.rule is None else page.rules[row.rule]
+        name = "" if row.device is None else page.devices[row.device].name
+        yield (row.kernel, row.library, rule, footprint, name), row
+
+
+def kernels(collected: Collected) -> list[Kernel]:
+    """Of all processes, the most launches first."""
+    return _kernels(found for page in collected.pages for found in keyed(page))
+
+
+def kernels_of(page: Page) -> list[Kernel]:
+    return _kernels(keyed(page))
+
+
+def _kernels(found: Iterable[tuple[Key, Row]]) -> list[Kernel]:
+    groups: dict[Key, list[Row]] = {}
+    for key, row in found:
+        groups.setdefault(key, []).append(row)
+    made = [_kernel(key, rows) for key, rows in groups.items()]
+    return sorted(made, key=lambda kernel: (-kernel.launches, kernel.kernel, kernel.library, kernel.footprint))
+
+
+def _kernel(key: Key, rows: list[Row]) -> Kernel:
+    name, library, rule, footprint, device = key
+    counted = count(rows)
+    return Kernel(
+        name,
+        rows[0].plain,
+        library,
+        *counted,
+        rule=rule,
+        footprint=footprint,
+        launched_shared_memory=max(row.launched_shared_memory for row in rows),
+        blocks=rows[-1].blocks,
+        resident_blocks=max(row.resident_blocks for row in rows),
+        device_name=device,
+    )
+
+
+def count(rows: Iterable[Row]) -> Counts:
+    rows = list(rows)
+    reasons: Counter[str] = Counter()
+    for row in rows:
+        reasons[row.reason] += row.launches
+    windowed = [row for row in rows if row.windowed]
+    return Counts(
+        launches=sum(row.launches for row in rows),
+        shaped=sum(reasons[reason] for reason in SHAPED),
+        in_window=sum(row.launches for row in windowed if row.inside) if windowed else None,
+        raised=sum(row.launches for row in rows if row.raised),
+        refused=reasons["refused"],
+        reasons={reason: launches for reason, launches in reasons.most_common() if launches},
+    )
+
+
+def rules(collected: Collected) -> list[RuleUse]:
+    """Every rule of the policies that devices of these processes ran under, in the order of the files; no guards."""
+    groups: dict[Rule, list[Row]] = {rule: [] for page in collected.pages for rule in page.rules}
+    for page in collected.pages:
+        for row in page.rows:
+            if row.rule is not None:
+                groups[page.rules[row.rule]].append(row)
+    return [_use(rule, rows) for rule, rows in groups.items() if not rule.guard]
+
+
+def _use(rule: Rule, rows: list[Row]) -> RuleUse:
+    counted = count(rows)
+    names = len({row.kernel for row in rows})
+    return RuleUse(rule, counted.launches, counted.shaped, counted.in_window, counted.refused, names, counted.reasons)

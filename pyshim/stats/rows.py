@@ -1,0 +1,167 @@
+"""What a page says besides its sums: launches by kernel and decision, rules, the times of communication launches."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from pyshim import _native
+
+_VALID = 2  # state of a record
+_CELLS = 1 << 64  # counts are modulo this
+
+
+class Row(NamedTuple):
+    """Launches of one kernel about which the same was decided, and which were made for the same reason."""
+
+    kernel: str  # as the driver gives it, the middle of a long name replaced by ~HASH~; "" where it is not known
+    plain: str
+    library: str  # basename of the caller
+    reason: str
+    rule: int | None  # index into Page.rules
+    windowed: bool  # the rule asks for overlap windows
+    inside: bool | None  # in a window; None: not asked
+    raised: bool  # communication: with another priority than its stream's
+    launches: int
+    device: int | None  # index into Page.devices; None: not there
+    threads: int
+    registers: int
+    static_shared_memory: int
+    dynamic_shared_memory: int  # as asked
+    launched_shared_memory: int  # dynamic bytes as launched; this and the two below: of the last decision
+    blocks: int  # of the grid
+    resident_blocks: int  # on one multiprocessor, as asked; 0: not known
+
+
+class Rule(NamedTuple):
+    policy: str
+    line: int
+    shape: str  # as it is written in a policy: make_room, blocks_per_sm: 50%
+    when: str  # overlapping | always
+    when_dispatch: str  # hold | backfill; unknown: under any
+    dispatch: str  # what the policy says of its GPUs
+    guard: bool = False  # nobody wrote it: it spares what only looks like the kernels of the rule of this line
+
+    @property
+    def inert(self) -> bool:
+        """By design it does nothing: it waits for a probe, or is for GPUs of the other kind."""
+        return self.when_dispatch not in ("unknown", self.dispatch)
+
+
+class Places(NamedTuple):
+    """Where in a Page is what a row names by number."""
+
+    devices: dict[int, int]
+    rules: dict[int, int]
+
+
+def rows(page: Any, totals: Any, reasons: list[str], places: Places) -> tuple[Row, ...]:
+    counts = list(totals.rows)
+    # Which kernels were launched before is known to nobody: their rows keep those launches as not_overlapping, and only
+    # the two bare reasons' cells say how many there are, one of them by a number below zero. Together they are what was
+    # launched under the bare reason.
+    if "launched_before" in reasons:
+        outside, before = reasons.index("not_overlapping"), reasons.index("launched_before")
+        counts[outside] = (counts[outside] + counts[before]) % _CELLS
+        counts[before] = 0
+    return tuple(_row(page, totals, index, count, reasons, places) for index, count in enumerate(counts) if count)
+
+
+def _row(page: Any, totals: Any, index: int, launches: int, reasons: list[str], places: Places) -> Row:
+    library = _native.library()
+    head = totals.row_heads[index]
+    record, step = page.rows[head], index - head
+    number = totals.row_reasons[index]
+    known = record.state == _VALID
+    kind = record.key & library.OVERLAP_ROW_KIND
+    windowed = kind == library.OVERLAP_ROW_WINDOWED
+    asked = record.footprint.dynamic_shared
+    return Row(
+        kernel=text(record.kernel) if known else "",
+        plain=text(record.plain) if known else "",
+        library=text(record.library) if known else "",
+        reason=reasons[number] if number < len(reasons) else f"reason_{number}",
+        rule=places.rules.get(record.rule) if known else None,
+        windowed=windowed,
+        inside=step == 0 if windowed else None,
+        raised=kind == library.OVERLAP_ROW_RAISED and step == 1,
+        launches=launches,
+        device=places.devices.get(record.device) if known else None,
+        threads=record.footprint.threads,
+        registers=record.footprint.registers,
+        static_shared_memory=record.footprint.static_shared,
+        dynamic_shared_memory=asked,
+        launched_shared_memory=asked if windowed and step else record.launched,
+        blocks=record.blocks,
+        resident_blocks=record.resident_blocks,
+    )
+
+
+def rules(page: Any, policies: dict[int, str]) -> tuple[tuple[Rule, ...], dict[int, int]]:
+    """Those of the policies, in the order of the table; and from the index there to that in them. policies: by the
+    place of a device in the page."""
+    found: list[Rule] = []
+    places: dict[int, int] = {}
+    for index, (state, *_) in enumerate(_records("<10I", page.rules)):
+        if state == _VALID:
+            places[index] = len(found)
+            found.append(_rule(page.rules[index], policies))
+    return tuple(found), places
+
+
+def _rule(record: Any, policies: dict[int, str]) -> Rule:
+    library = _native.library()
+    dispatch = {
+        library.OVERLAP_DISPATCH_UNKNOWN: "unknown",
+        library.OVERLAP_DISPATCH_HOLD: "hold",
+        library.OVERLAP_DISPATCH_BACKFILL: "backfill",
+    }
+    shapes = {
+        library.OVERLAP_SHAPE_LEAVE: "leave",
+        library.OVERLAP_SHAPE_MAKE_ROOM: "make_room",
+        library.OVERLAP_SHAPE_QUICK_ENTRY: "quick_entry",
+        library.OVERLAP_SHAPE_BLOCKS: f"blocks_per_sm: {record.value}",
+        library.OVERLAP_SHAPE_PERCENT: f"blocks_per_sm: {record.value}%",
+        library.OVERLAP_SHAPE_BYTES: f"dynamic_shared_memory: {_size(record.value)}",
+    }
+    return Rule(
+        policy=policies.get(record.device, ""),
+        line=record.line,
+        shape=shapes.get(record.shape, f"shape_{record.shape}"),
+        when="always" if record.when == library.OVERLAP_WHEN_ALWAYS else "overlapping",
+        when_dispatch=dispatch.get(record.when_dispatch, "unknown"),
+        dispatch=dispatch.get(record.dispatch, "unknown"),
+        guard=bool(record.guard),
+    )
+
+
+def _size(size: int) -> str:
+    return f"{size >> 10}KiB" if size and size % 1024 == 0 else str(size)
+
+
+def cadence(page: Any) -> tuple[tuple[int, int], ...]:
+    """(communication launches so far, nanoseconds of the host's monotonic clock), the oldest first. What a thread was
+    just writing is left out, and so is what threads have taken in another order than it was numbered."""
+    samples = _records("<3Q", page.cadence.samples)
+    whole = sorted(
+        (launches, nanoseconds)
+        for launches, nanoseconds, check in samples
+        if launches and launches ^ nanoseconds == check
+    )
+    kept: list[tuple[int, int]] = []
+    for launches, nanoseconds in whole:
+        if not kept or (launches > kept[-1][0] and nanoseconds >= kept[-1][1]):
+            kept.append((launches, nanoseconds))
+    return tuple(kept)
+
+
+def _records(layout: str, array: Any) -> Iterator[tuple[Any, ...]]:
+    """Up to the last that is not empty. A folder may hold thousands of pages: cffi would take its time over each."""
+    data = bytes(_native.ffi.buffer(array)).rstrip(b"\0")
+    return struct.iter_unpack(layout, data + b"\0" * (-len(data) % struct.calcsize(layout)))
+
+
+def text(array: Any) -> str:
+    """A field of bytes, up to its first NUL."""
+    return bytes(_native.ffi.buffer(array)).split(b"\0", 1)[0].decode("utf-8", "replace")

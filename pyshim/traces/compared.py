@@ -1,0 +1,242 @@
+"""Before and after: every quantity of every rank, and of all together, with what the difference may be by chance.
+
+A step of the job is the mean of its ranks in that step: they wait for each other, so steps of several ranks are not
+samples of their own. The interval of a difference is Welch's, over the steps of the one and of the other. Steps of one
+run resemble each other more than two runs do: a second run of each says more than any interval.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pyshim.errors import OverlapError
+from pyshim.traces import interval
+from pyshim.traces.interval import CONFIDENCE, Interval
+from pyshim.traces.measured import Measured, Side, read_side
+from pyshim.traces.overlap import Times
+
+VERSION = 1
+METHOD = "Welch's t over steps; a step of the job is the mean of its ranks"
+TIME, SHARE, FACTOR = "us", "share", "factor"
+
+
+class Quantity(NamedTuple):
+    name: str
+    title: str
+    unit: str
+    of: Callable[[Times], float | None]
+
+
+QUANTITIES = (
+    Quantity("step_time", "step time", TIME, lambda times: times.span),
+    Quantity("computation", "computation", TIME, lambda times: times.computation),
+    Quantity("communication", "communication", TIME, lambda times: times.communication),
+    Quantity("hidden", "  hidden", TIME, lambda times: times.hidden),
+    Quantity("exposed", "  exposed", TIME, lambda times: times.exposed),
+    Quantity("overlap_share", "overlap share", SHARE, lambda times: times.share),
+    Quantity("idle", "idle", TIME, lambda times: times.idle),
+    Quantity("slowdown", "slowdown", FACTOR, lambda times: times.slowdown),
+)
+
+
+@dataclass(frozen=True)
+class Change:
+    """Means over steps, in microseconds, shares (0 to 1) or factors; None where there is nothing to take one of."""
+
+    before: float | None
+    after: float | None
+    before_interval: Interval | None
+    after_interval: Interval | None
+    interval: Interval | None  # of after - before
+
+    @property
+    def difference(self) -> float | None:
+        return None if self.before is None or self.after is None else self.after - self.before
+
+    @property
+    def verdict(self) -> str | None:
+        """None where nothing can be said."""
+        if self.interval is None or self.before is None or self.after is None:
+            return None
+        # Less than the nanosecond that traces are written with, in a step of a millisecond.
+        rounding = 1e-6 * max(abs(self.before), abs(self.after))
+        if self.interval.holds(0) or abs(self.after - self.before) <= rounding:
+            return "no difference seen"
+        return "less" if self.interval.high < 0 else "more"
+
+
+def change(before: Sequence[float], after: Sequence[float]) -> Change:
+    return Change(
+        statistics.fmean(before) if before else None,
+        statistics.fmean(after) if after else None,
+        interval.of_mean(before),
+        interval.of_mean(after),
+        interval.of_difference(before, after),
+    )
+
+
+@dataclass(frozen=True)
+class Rank:
+    name: str
+    before: Sequence[Times]
+    after: Sequence[Times]
+    changes: Mapping[str, Change]  # by the name of the quantity
+
+
+@dataclass(frozen=True)
+class Compared:
+    before: Side
+    after: Side
+    ranks: tuple[Rank, ...]
+    total: Mapping[str, Change]
+    steps: tuple[int | None, int | None]  # of the job, before and after; None: the trace has none
+    sources: tuple[str | None, str | None]  # the ranges that steps were found by
+    warnings: tuple[str, ...]
+
+    @property
+    def simulated(self) -> bool:
+        return "simulated" in (*self.before.kinds, *self.after.kinds)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "version": VERSION,
+            "kind": "traces",
+            "simulated": self.simulated,
+            "confidence": CONFIDENCE,
+            "method": METHOD,
+            **{
+                name: {
+                    "path": side.path,
+                    "kinds": list(side.kinds),
+                    "ranks": len(side.ranks),
+                    "steps": steps,
+                    "steps_from": source,
+                    "gpus": sorted({one.gpu for rank in side.ranks.values() for one in rank if one.gpu}),
+                }
+                for name, side, steps, source in zip(
+                    ("before", "after"), (self.before, self.after), self.steps, self.sources
+                )
+            },
+            "total": {name: _change(one) for name, one in self.total.items()},
+            "ranks": [
+                {
+                    "name": rank.name,
+                    "changes": {name: _change(one) for name, one in rank.changes.items()},
+                }
+                for rank in self.ranks
+            ],
+            "warnings": list(self.warnings),
+        }
+
+    def timeline(self) -> dict[str, Any]:
+        """{"before": ..., "after": ...}, each None or {"name", "step" (its number from 0, None without steps),
+        "length_us", "lanes": [{"stream", "bars": [[start_us, end_us, kind, name], ...]}]}: of one GPU the step of
+        median length. kind: computation, communication or memory; times since the step began."""
+        return {"before": _picture(self.before), "after": _picture(self.after)}
+
+
+def compare(before: str, after: str) -> Compared:
+    """Files, or folders of one file for each rank. Raises OverlapError."""
+    sides = read_side(before), read_side(after)
+    warnings = []
+    if sides[0].by_rank != sides[1].by_rank:
+        sides = sides[0].in_order(), sides[1].in_order()
+        warnings.append("ranks were matched by the order of the files, because not all of them say whose they are")
+    keys = _matched(*sides, warnings)
+    several = any(key[1:] != (0, 0) for key in keys)
+    ranks = tuple(_rank(_name(key, sides[0], several), *(side.ranks[key] for side in sides)) for key in keys)
+    jobs = [_job([getattr(rank, name) for rank in ranks]) for name in ("before", "after")]
+    sources = [_source([one for key in keys for one in side.ranks[key]]) for side in sides]
+    for side, source in zip(sides, sources):
+        if source is None:
+            warnings.append(f"no steps in {side.path}: the whole of it counts as one, and no interval can be told")
+    kinds = {side.kinds for side in sides}
+    if len(kinds) > 1:
+        warnings.append("the two were recorded by different programs: what they cost the program differs too")
+    return Compared(
+        before=sides[0],
+        after=sides[1],
+        ranks=ranks,
+        total={quantity.name: change(*(job[quantity.name] for job in jobs)) for quantity in QUANTITIES},
+        steps=(
+            len(jobs[0]["step_time"]) if sources[0] else None,
+            len(jobs[1]["step_time"]) if sources[1] else None,
+        ),
+        sources=(sources[0], sources[1]),
+        warnings=tuple(dict.fromkeys((*sides[0].warnings, *sides[1].warnings, *warnings))),
+    )
+
+
+def _matched(before: Side, after: Side, warnings: list[str]) -> list[tuple[int, int, int]]:
+    keys = [key for key in before.ranks if key in after.ranks]
+    if not keys:
+        raise OverlapError(
+            f"no rank is in both {before.path} and {after.path}",
+            "compare traces of the same ranks: ranks are those in the files, or else the files' order",
+        )
+    for side, other in ((before, after), (after, before)):
+        missing = [_name(key, side, False) for key in side.ranks if key not in other.ranks]
+        if missing:
+            more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+            warnings.append(f"only in {side.path}, and left out: {', '.join(missing[:3])}{more}")
+    return keys
+
+
+def _name(key: tuple[int, int, int], side: Side, several: bool) -> str:
+    rank, process, device = key
+    words = [f"rank {rank}" if side.by_rank else f"trace {rank}"]
+    if several:
+        words += [f"process {process}"] * (process > 0) + [f"GPU {device}"]
+    return ", ".join(words)
+
+
+def _rank(name: str, before: Sequence[Measured], after: Sequence[Measured]) -> Rank:
+    times = [[step for one in side for step in one.times] for side in (before, after)]
+    return Rank(
+        name=name,
+        before=times[0],
+        after=times[1],
+        changes={quantity.name: change(*(_values(side, quantity) for side in times)) for quantity in QUANTITIES},
+    )
+
+
+def _values(steps: Sequence[Times], quantity: Quantity) -> list[float]:
+    return [value for value in map(quantity.of, steps) if value is not None]
+
+
+def _job(ranks: Sequence[Sequence[Times]]) -> dict[str, list[float]]:
+    """Of each quantity its values step by step: the mean over the ranks, as far as all of them go."""
+    made: dict[str, list[float]] = {}
+    for quantity in QUANTITIES:
+        rows = (_values(step, quantity) for step in zip(*ranks))
+        made[quantity.name] = [statistics.fmean(row) for row in rows if row]
+    return made
+
+
+def _source(ranks: Sequence[Measured]) -> str | None:
+    """None where any of them has no steps."""
+    found = [one.steps.source if one.steps else None for one in ranks]
+    return None if None in found else found[0]
+
+
+def _change(one: Change) -> dict[str, Any]:
+    return {
+        "before": one.before,
+        "after": one.after,
+        "before_interval": one.before_interval,
+        "after_interval": one.after_interval,
+        "difference": one.difference,
+        "interval": one.interval,
+        "verdict": one.verdict,
+    }
+
+
+def _picture(side: Side) -> dict[str, Any] | None:
+    for key, ranks in side.ranks.items():
+        for one in ranks:
+            if one.picture:
+                return {"name": _name(key, side, True), **one.picture}
+    return None

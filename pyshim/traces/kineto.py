@@ -1,0 +1,157 @@
+"""Traces of the PyTorch profiler, as Kineto writes them (libkineto: output_json.cpp, CuptiActivity.cpp), and those of
+our simulated GPU (SIMGPU_TRACE, tools/simgpu/trace.c): both are Chrome traces, of other words.
+
+Kineto's words have changed: categories were `Kernel`, `Memcpy` and `Memset` until PyTorch 1.11; numbers have come as
+strings; shared memory is one number, the sum of the static and the dynamic part. AMD's events have no grid in some
+versions. The events are in no order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from math import isfinite, prod
+from typing import Any
+
+from pyshim.errors import OverlapError
+from pyshim.traces.chrome import ChromeFile
+from pyshim.traces.names import is_communication
+from pyshim.traces.record import MemoryOperation, Record, Span, Trace, TracedLaunch
+
+_MEMORY = ("gpu_memcpy", "gpu_memset", "memcpy", "memset")
+_SPANS = {"user_annotation": False, "gpu_user_annotation": True}
+_ROW = re.compile(r"stream (0x[0-9a-f]+), device (\d+) \((.*)\)")
+
+
+class _ChromeTrace(Trace):
+    def records(self) -> Iterator[Record]:
+        self.warnings = []
+        file = ChromeFile(self.path)
+        try:
+            for event in file.events():
+                yield from self._records(event)
+        except OSError as error:
+            raise OverlapError(f"{self.path} cannot be read: {error.strerror or error}") from error
+        if file.torn:
+            self.warnings.append(f"{self.path}: {file.torn}: it was read as far as it goes")
+        self._know(file.fields)
+
+    def _records(self, event: Mapping[str, Any]) -> Iterator[Record]:
+        raise NotImplementedError
+
+    def _know(self, fields: Mapping[str, Any]) -> None:
+        """What the file says beside its events."""
+
+
+class KinetoTrace(_ChromeTrace):
+    kind = "pytorch"
+
+    def _records(self, event: Mapping[str, Any]) -> Iterator[Record]:
+        category = event.get("cat")
+        if event.get("ph") != "X" or not isinstance(category, str):
+            return
+        category = category.lower()
+        if category == "kernel":
+            when = _when(event)
+            if when:
+                yield _kernel(event, *when)
+        elif category in _MEMORY:
+            when = _when(event)
+            if when:
+                yield MemoryOperation(*_place(event), *when)
+        elif category in _SPANS:
+            when = _when(event)
+            if when:
+                yield Span(str(event.get("name", "")), *when, on_gpu=_SPANS[category])
+
+    def _know(self, fields: Mapping[str, Any]) -> None:
+        self.rank = _integer(_mapping(fields.get("distributedInfo")).get("rank"))
+        devices = fields.get("deviceProperties")
+        for device in devices if isinstance(devices, list) else ():
+            index = _integer(_mapping(device).get("id"))
+            if index is not None and isinstance(device.get("name"), str):
+                self.gpus[index] = device["name"]
+
+
+class SimulatedTrace(_ChromeTrace):
+    """Times are those of the virtual clock."""
+
+    kind = "simulated"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self._rows: dict[tuple[object, object], tuple[int, str]] = {}  # of a process: device and stream
+
+    def _records(self, event: Mapping[str, Any]) -> Iterator[Record]:
+        row = (event.get("pid"), event.get("tid"))
+        arguments = _mapping(event.get("args"))
+        named = _ROW.match(str(arguments.get("name", ""))) if event.get("name") == "thread_name" else None
+        when = _when(event) if event.get("ph") == "X" else None
+        if named:
+            self._rows[row] = (int(named.group(2)), named.group(1))
+            self.gpus[int(named.group(2))] = named.group(3)
+        elif when:
+            kernel = str(event.get("name", ""))
+            device, stream = self._rows.get(row, (0, str(row[1])))
+            yield TracedLaunch(
+                *(kernel, is_communication(kernel), device, stream, *when),
+                blocks=_product(arguments.get("grid")),
+                threads=_integer(arguments.get("threads")),
+                dynamic_shared_memory=_integer(arguments.get("dynamic_shared")),
+                process=_integer(event.get("pid")),
+            )
+
+
+def _kernel(event: Mapping[str, Any], start_us: float, end_us: float) -> TracedLaunch:
+    arguments = _mapping(event.get("args"))
+    kernel = str(event.get("name", ""))
+    return TracedLaunch(
+        *(kernel, is_communication(kernel), *_place(event), start_us, end_us),
+        blocks=_product(arguments.get("grid")),
+        threads=_product(arguments.get("block")),
+        registers=_integer(arguments.get("registers per thread")),
+        shared_memory=_integer(arguments.get("shared memory")),
+    )
+
+
+def _place(event: Mapping[str, Any]) -> tuple[int, str]:
+    """Device and stream: Kineto's rows are these, and its arguments say them as well."""
+    arguments = _mapping(event.get("args"))
+    device = _integer(arguments.get("device"))
+    if device is None:
+        device = _integer(event.get("pid")) or 0
+    stream = arguments.get("stream", event.get("tid", ""))
+    return device, str(stream).replace("stream ", "")
+
+
+def _when(event: Mapping[str, Any]) -> tuple[float, float] | None:
+    """Start and end; None for what has neither."""
+    try:
+        start, length = float(event["ts"]), float(event.get("dur", 0))
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None
+    return (start, start + length) if isfinite(start) and isfinite(length) and length >= 0 else None
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _integer(value: object) -> int | None:
+    if isinstance(value, (int, str, float)):
+        try:
+            return int(value)
+        except (ValueError, OverflowError):
+            return None
+    return None
+
+
+def _product(values: object) -> int | None:
+    """Of a grid or block, which older versions wrote as a string: "[8, 1, 1]"."""
+    if isinstance(values, str):
+        values = re.findall(r"\d+", values)
+    if not isinstance(values, list) or not values:
+        return None
+    numbers = [_integer(value) for value in values]
+    known = [number for number in numbers if number is not None]
+    return prod(known) if len(known) == len(numbers) else None

@@ -1,0 +1,163 @@
+"""What every GPU in a trace did, step by step; the trace itself is forgotten, but for the picture of one step."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from pyshim.errors import OverlapError
+from pyshim.traces.columns import Columns, Kind, Shape
+from pyshim.traces.opened import open_trace
+from pyshim.traces.overlap import Times, measure
+from pyshim.traces.record import Span, Trace, TracedLaunch
+from pyshim.traces.steps import Finder, Steps
+from pyshim.traces.timeline import draw
+
+_NO_KERNELS = "there are no kernels on a GPU in"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One GPU of one process. steps: None where the trace has none: then the whole is one."""
+
+    gpu: str
+    steps: Steps | None
+    times: tuple[Times, ...]  # of each step
+    launches: int
+    communication: int  # launches
+    picture: dict[str, Any] | None  # of the step with the median length
+
+
+@dataclass(frozen=True)
+class Side:
+    """Before or after. ranks: by rank where all files say theirs, else by the order of their names; then by process and
+    GPU inside the file. A rank that left several files has the steps of all."""
+
+    path: str
+    kinds: tuple[str, ...]
+    by_rank: bool
+    ranks: dict[tuple[int, int, int], list[Measured]]
+    warnings: tuple[str, ...]
+
+    def in_order(self) -> Side:
+        """As if no file had said whose it is."""
+        order = {rank: index for index, rank in enumerate(dict.fromkeys(rank for rank, _, _ in self.ranks))}
+        return replace(self, by_rank=False, ranks={(order[key[0]], *key[1:]): one for key, one in self.ranks.items()})
+
+
+def read_side(path: str) -> Side:
+    """A trace, or a folder of traces of the ranks. Raises OverlapError where nothing ran on a GPU in any of them."""
+    traces: list[tuple[Trace, dict[tuple[int, int], Measured]]] = []
+    warnings: list[str] = []
+    drawn = inf
+    for file in _files(path):
+        try:
+            trace = open_trace(file)
+            found = _measure(trace, drawn)
+        except OverlapError as error:
+            if file == path:
+                raise
+            if _looks_like_a_trace(file):
+                warnings.append(f"{error.sentence}: it was passed over")
+            continue
+        warnings += trace.warnings
+        if found:
+            traces.append((trace, found))
+            drawn = min(drawn, _order(trace))
+        elif _looks_like_a_trace(file):
+            warnings.append(f"{_NO_KERNELS} {file}")
+    if not traces:
+        hint = "recorded with activities=[CPU]? torch.profiler needs ProfilerActivity.CUDA for them, nsys --trace=cuda"
+        raise OverlapError(f"{_NO_KERNELS} {path}", hint)
+    by_rank = all(trace.rank is not None for trace, _ in traces)
+    ranks: defaultdict[tuple[int, int, int], list[Measured]] = defaultdict(list)
+    for index, (trace, found) in enumerate(traces):
+        for place, measured in found.items():
+            ranks[(trace.rank if by_rank and trace.rank is not None else index, *place)].append(measured)
+    kinds = tuple(sorted({trace.kind for trace, _ in traces}))
+    return Side(path, kinds, by_rank, dict(sorted(ranks.items())), tuple(warnings))
+
+
+def _files(path: str) -> list[str]:
+    if not Path(path).is_dir():
+        return [path]
+    files = [str(file) for file in Path(path).iterdir() if file.is_file() and not file.name.startswith(".")]
+    return sorted(
+        files,
+        key=lambda name: [(len(part), part) if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)],
+    )
+
+
+def _looks_like_a_trace(file: str) -> bool:
+    return file.endswith((".json", ".gz", ".sqlite", ".nsys-rep"))
+
+
+def _order(trace: Trace) -> float:
+    """Of pictures: the lowest rank's is kept, or the first."""
+    return -1 if trace.rank is None else trace.rank
+
+
+def _measure(trace: Trace, drawn: float) -> dict[tuple[int, int], Measured]:
+    """By process (which of those in the file) and device. drawn: there is a picture already, of this order."""
+    gpus: dict[tuple[int | None, int], Columns] = {}
+    finders: dict[int | None, Finder] = {}
+    communication: defaultdict[tuple[int | None, int], int] = defaultdict(int)
+    shapes: dict[tuple[str, bool, int | None], Shape] = {}
+    copies = Shape("", Kind.MEMORY, None)
+    for record in trace.records():
+        if isinstance(record, Span):
+            finders.setdefault(record.process, Finder()).add(record)
+            continue
+        place = record.process, record.device
+        columns = gpus.get(place)
+        if columns is None:
+            columns = gpus[place] = Columns()
+        shape = copies
+        if isinstance(record, TracedLaunch):
+            key = record.kernel, record.communication, record.blocks
+            shape = shapes.setdefault(key, Shape(record.kernel, Kind(record.communication), record.blocks))
+            communication[place] += record.communication
+        columns.add(shape, record.stream, record.start_us, record.end_us)
+    gpus = {
+        place: columns
+        for place, columns in gpus.items()
+        if any(shape.kind is not Kind.MEMORY for shape in columns.shapes)
+    }
+    processes = sorted({process for process, _ in gpus}, key=lambda process: process or 0)
+    found: dict[tuple[int, int], Measured] = {}
+    for (process, device), columns in sorted(gpus.items(), key=lambda item: (item[0][0] or 0, item[0][1])):
+        finder = finders.get(process) or (next(iter(finders.values())) if len(finders) == 1 else None)
+        steps = _steps(trace, finder.find() if finder else None, process, columns)
+        bounds = steps.whole if steps else columns.span()
+        times = measure(columns, bounds)
+        found[processes.index(process), device] = Measured(
+            gpu=trace.gpus.get(device, ""),
+            steps=steps,
+            times=tuple(times),
+            launches=len(columns),
+            communication=communication[process, device],
+            picture=_picture(columns, bounds, times) if not found and _order(trace) < drawn else None,
+        )
+    return found
+
+
+def _steps(trace: Trace, steps: Steps | None, process: int | None, columns: Columns) -> Steps | None:
+    """In the GPU's time where that can be known, and only if something ran in them."""
+    if steps and not steps.on_gpu:
+        bounds = trace.on_gpu(steps.bounds, process)
+        if bounds:
+            steps = Steps(steps.source, True, tuple(bounds))
+    first, last = columns.span()
+    return steps if steps and steps.bounds[0] < last and first < steps.bounds[-1] else None
+
+
+def _picture(columns: Columns, bounds: Sequence[float], times: Sequence[Times]) -> dict[str, Any]:
+    length = statistics.median_low([one.span for one in times])
+    step = next(number for number, one in enumerate(times) if one.span == length)
+    return {"step": step, "length_us": round(length, 3), "lanes": draw(columns, bounds[step], bounds[step + 1])}

@@ -1,0 +1,184 @@
+"""Exports of nsys in sqlite's form (`nsys export --type sqlite`, `nsys stats`): "SQLite Export Schema Reference" in
+NVIDIA's documentation of Nsight Systems. Tables and columns come and go with the version and with what was recorded;
+times are nanoseconds since the recording began, of host and GPU alike. Opened read-only.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from pyshim.errors import OverlapError
+from pyshim.traces.names import is_communication
+from pyshim.traces.record import MemoryOperation, Record, Span, Trace, TracedLaunch
+
+MAGIC = b"SQLite format 3\0"
+KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
+_MEMORY = ("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET")
+_CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
+_GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
+_RANGES = "NVTX_EVENTS"
+# What nsys writes into every export; a database of something else has none of them.
+_SIGNS = {KERNELS, "TARGET_INFO_GPU", "TARGET_INFO_SESSION_START_TIME", "META_DATA_EXPORT", _RANGES, *_MEMORY}
+# Push/pop and start/end ranges, by their numbers in ENUM_NSYS_EVENT_TYPE; marks and metadata are none.
+_RANGE_TYPES = "(59, 60)"
+_KERNEL_COLUMNS = (
+    *("start", "end", "deviceId", "streamId", "globalPid", "mangledName", "demangledName", "shortName"),
+    *("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"),
+    *("registersPerThread", "staticSharedMemory", "dynamicSharedMemory"),
+)
+
+
+class NsysTrace(Trace):
+    kind = "nsys"
+
+    def records(self) -> Iterator[Record]:
+        self.warnings = []
+        with self._tables() as tables:
+            if not tables.names & _SIGNS:
+                raise OverlapError(
+                    f"{self.path} is a database of something else than nsys",
+                    "make one: nsys export --type sqlite REPORT.nsys-rep",
+                )
+            self._know(tables)
+            yield from self._kernels(tables)
+            for table in _MEMORY:
+                for start, end, device, stream, process in tables.rows(table, _KERNEL_COLUMNS[:5], _ENDED):
+                    yield MemoryOperation(device or 0, str(stream), start / 1e3, end / 1e3, process)
+            yield from self._ranges(tables)
+
+    def on_gpu(self, bounds: Sequence[float], process: int | None) -> list[float] | None:
+        """By the calls of the host that launched the kernels (the document's "Correlate CUDA kernel launches with CUDA
+        API kernel launches")."""
+        starts, ends = [inf] * (len(bounds) - 1), -inf
+        with self._tables() as tables:
+            for called, start, end in tables.launched(process):
+                step = bisect_right(bounds, called / 1e3) - 1
+                if 0 <= step < len(starts):
+                    starts[step] = min(starts[step], start / 1e3)
+                    ends = max(ends, end / 1e3)
+        begun = [start for start in starts if start < inf]
+        return [*begun, ends] if begun == sorted(begun) and begun else None
+
+    @contextmanager
+    def _tables(self) -> Iterator[_Tables]:
+        try:
+            with closing(sqlite3.connect(f"{Path(self.path).absolute().as_uri()}?mode=ro", uri=True)) as database:
+                yield _Tables(database)
+        except sqlite3.Error as error:
+            raise OverlapError(f"{self.path} cannot be read: {error}", "export it again with nsys export") from error
+
+    def _know(self, tables: _Tables) -> None:
+        for index, name in tables.rows("TARGET_INFO_GPU", ("id", "name")):
+            if isinstance(index, int) and name:
+                self.gpus[index] = str(name)
+        graphs = tables.count(_GRAPHS)
+        if graphs:
+            self.warnings.append(
+                f"{self.path}: {graphs:,} launches of CUDA graphs were recorded as a whole, without the kernels in "
+                "them: record with --cuda-graph-trace=node"
+            )
+
+    def _kernels(self, tables: _Tables) -> Iterator[Record]:
+        strings = tables.strings(KERNELS, _KERNEL_COLUMNS[5:8])
+        for row in tables.rows(KERNELS, _KERNEL_COLUMNS, _ENDED):
+            start, end, device, stream, process = row[:5]
+            # The driver's own name where it is there: our patterns are tried on that.
+            kernel = next((strings[name] for name in row[5:8] if name in strings), "")
+            static, dynamic = row[15:17]
+            yield TracedLaunch(
+                *(kernel, is_communication(kernel), device or 0, str(stream), start / 1e3, end / 1e3),
+                blocks=_product(row[8:11]),
+                threads=_product(row[11:14]),
+                registers=row[14],
+                static_shared_memory=static,
+                dynamic_shared_memory=dynamic,
+                shared_memory=None if static is None or dynamic is None else static + dynamic,
+                process=process,
+            )
+
+    def _ranges(self, tables: _Tables) -> Iterator[Record]:
+        strings = tables.strings(_RANGES, ("textId",))
+        columns = ("start", "end", "text", "textId", "globalTid")
+        kinds = f" AND eventType IN {_RANGE_TYPES}" if "eventType" in tables.columns(_RANGES) else ""
+        for start, end, text, number, thread in tables.rows(_RANGES, columns, _ENDED + kinds):
+            name = text or strings.get(number)
+            if name:
+                yield Span(str(name), start / 1e3, end / 1e3, False, _process(thread))
+
+
+_TEXTS = ("text", "value", "name")
+_ENDED = """typeof("start") = 'integer' AND typeof("end") = 'integer' AND "end" >= "start\""""
+
+
+class _Tables:
+    """What is there of the tables and columns that are asked for."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        database.text_factory = lambda data: data.decode("utf-8", "replace")
+        self._database = database
+        self.names = {
+            name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+        }
+
+    def columns(self, table: str) -> set[str]:
+        return {row[1] for row in self._database.execute(f'PRAGMA table_info("{table}")')}
+
+    def rows(self, table: str, columns: tuple[str, ...], where: str = "1") -> Iterator[tuple[Any, ...]]:
+        """NULL for a column that is not there; nothing where the table is not."""
+        if table not in self.names:
+            return
+        there = self.columns(table)
+        if where.startswith(_ENDED) and not {"start", "end"} <= there:
+            return
+        chosen = ", ".join(_typed(column) if column in there else "NULL" for column in columns)
+        yield from self._database.execute(f'SELECT {chosen} FROM "{table}" WHERE {where}')
+
+    def count(self, table: str) -> int:
+        if table not in self.names:
+            return 0
+        (found,) = self._database.execute(f'SELECT COUNT(*) FROM "{table}"').fetchone()
+        return int(found)
+
+    def launched(self, process: int | None) -> Iterator[tuple[int, int, int]]:
+        """Of each kernel when the host called for it, its start and its end; nothing where calls were not recorded."""
+        needed = {_CALLS: {"start", "correlationId", "globalTid"}, KERNELS: {"correlationId", "globalPid"}}
+        if any(table not in self.names or not columns <= self.columns(table) for table, columns in needed.items()):
+            return
+        yield from self._database.execute(
+            f"SELECT c.start, k.start, k.end FROM {KERNELS} AS k JOIN {_CALLS} AS c "
+            "ON c.correlationId = k.correlationId AND c.globalTid & ~16777215 = k.globalPid "
+            "WHERE ? IS NULL OR k.globalPid = ?",
+            (process, process),
+        )
+
+    def strings(self, table: str, columns: tuple[str, ...]) -> dict[int, str]:
+        """Those that these columns have the numbers of: a long recording may have millions of others."""
+        there = self.columns(table)
+        used = " UNION ".join(f'SELECT "{column}" FROM "{table}"' for column in columns if column in there)
+        return dict(self.rows("StringIds", ("id", "value"), f'"id" IN ({used})')) if used else {}
+
+
+def _typed(column: str) -> str:
+    """NULL for what is of another type: sqlite keeps nothing else out of a column."""
+    return f"""CASE WHEN typeof("{column}") = '{"text" if column in _TEXTS else "integer"}' THEN "{column}" END"""
+
+
+def _process(thread: int | None) -> int | None:
+    """The globalPid to a globalTid: the same number with the thread's 24 bits 0 (NVIDIA's document, "Serialized
+    process and thread identifiers")."""
+    return None if thread is None else thread & ~0xFFFFFF
+
+
+def _product(sizes: tuple[int | None, ...]) -> int | None:
+    result = 1
+    for size in sizes:
+        if size is None:
+            return None
+        result *= size
+    return result

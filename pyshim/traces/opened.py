@@ -1,0 +1,47 @@
+"""Which kind of trace a file is: told by its content, whatever it is called."""
+
+from __future__ import annotations
+
+import re
+import zlib
+
+from pyshim.errors import OverlapError
+from pyshim.traces.kineto import KinetoTrace, SimulatedTrace
+from pyshim.traces.nsys import MAGIC, NsysTrace
+from pyshim.traces.record import Trace
+
+_HEAD = 1 << 16
+# The first event of SIMGPU_TRACE names the process so.
+_SIMULATED = re.compile(r'^\[\s*\{"name": "process_name".*?"simulated, rule ')
+# An object with keys, or an array of events: other JSON has no other way to be told.
+_CHROME = re.compile(r'^(\{\s*("|$)|\[\s*(\{|$|\]))')
+
+
+def open_trace(path: str) -> Trace:
+    """Raises OverlapError where the file cannot be read, or is no trace that we know."""
+    head = _head(path)
+    if head.startswith(MAGIC):
+        return NsysTrace(path)
+    text = head.decode("utf-8-sig", "replace").lstrip()
+    if _SIMULATED.match(text):
+        return SimulatedTrace(path)
+    if _CHROME.match(text):
+        return KinetoTrace(path)
+    hint = "known are: JSON of torch.profiler (export_chrome_trace), sqlite of nsys export, SIMGPU_TRACE"
+    if path.endswith((".nsys-rep", ".qdrep")):
+        hint = f"nsys export --type sqlite {path}"
+    raise OverlapError(f"{path} is {'no trace that we can read' if head else 'empty'}", hint)
+
+
+def _head(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_HEAD)
+    except OSError as error:
+        raise OverlapError(f"{path} cannot be read: {error.strerror or error}") from error
+    if not data.startswith(b"\x1f\x8b"):
+        return data
+    try:
+        return zlib.decompressobj(31).decompress(data, _HEAD)
+    except zlib.error:
+        return b"not what gzip writes"

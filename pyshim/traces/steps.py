@@ -1,0 +1,97 @@
+"""Where one step of the program ends and the next begins: found in the ranges that a trace has names for.
+
+Taken are, the first that there are: ProfilerStep of torch.profiler; ranges called step, iteration, iter or batch that
+take up half of the time or more; ranges of any name that come again and leave next to nothing out. Names are the same
+but for their numbers. Ranges on the GPU go before those of the host, which may run far ahead of it.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pyshim.traces.record import Span
+
+_NUMBERS = re.compile(r"\d+")
+_WORD = re.compile(r"(?<![a-z])(step|iteration|iter|batch)s?(?![a-z])", re.IGNORECASE)
+_PROFILER = "ProfilerStep#"
+_INSIDE = ("Optimizer.", "nccl:")  # PyTorch's own ranges inside a step: Optimizer.step#SGD.step, nccl:all_reduce
+
+
+@dataclass(frozen=True)
+class Steps:
+    """bounds: the start of each step, and the end of the last; each lasts until the next begins."""
+
+    source: str  # the ranges' name, # for its numbers
+    on_gpu: bool
+    bounds: tuple[float, ...]
+
+    @property
+    def whole(self) -> tuple[float, ...]:
+        """Without the last of three or more: nobody knows when the next would have begun."""
+        return self.bounds[:-1] if len(self.bounds) > 3 else self.bounds
+
+
+@dataclass
+class _Group:
+    """Ranges of one name. A range that is on several streams of the GPU is one range, from first to last."""
+
+    numbered: bool
+    names: array[int] = field(default_factory=lambda: array("q"))
+    starts: array[float] = field(default_factory=lambda: array("d"))
+    ends: array[float] = field(default_factory=lambda: array("d"))
+
+    def ranges(self) -> list[tuple[float, float]]:
+        united: dict[object, tuple[float, float]] = {}
+        for index, (name, start, end) in enumerate(zip(self.names, self.starts, self.ends)):
+            key = name if self.numbered else -index
+            first, last = united.get(key, (start, end))
+            united[key] = (min(first, start), max(last, end))
+        return sorted(united.values())
+
+
+class Finder:
+    """Takes the spans of one process as they come, keeps 24 bytes of each."""
+
+    def __init__(self) -> None:
+        self._groups: dict[tuple[str, bool], _Group] = {}
+
+    def add(self, span: Span) -> None:
+        name = _NUMBERS.sub("#", span.name)
+        group = self._groups.get((name, span.on_gpu))
+        if group is None:
+            group = self._groups[name, span.on_gpu] = _Group(name != span.name)
+        group.names.append(hash(span.name))
+        group.starts.append(span.start_us)
+        group.ends.append(span.end_us)
+
+    def find(self) -> Steps | None:
+        candidates = []
+        for (name, on_gpu), group in self._groups.items():
+            if len(group.starts) < 2 and not name.startswith(_PROFILER):
+                continue
+            ranges = group.ranges()
+            rank = _rank(name, ranges)
+            if rank is not None:
+                covered = ranges[-1][1] - ranges[0][0]
+                candidates.append((rank, not on_gpu, -covered, len(ranges), name, ranges))
+        if not candidates:
+            return None
+        _, on_host, _, _, name, ranges = min(candidates)
+        last = max(end for _, end in ranges)
+        return Steps(name.replace("##", "#"), not on_host, (*(start for start, _ in ranges), last))
+
+
+def _rank(name: str, ranges: Sequence[tuple[float, float]]) -> int | None:
+    """How good these are as steps; smaller is better, None: none at all."""
+    if name.startswith(_PROFILER):
+        return 0
+    apart = all(before[1] <= after[0] for before, after in zip(ranges, ranges[1:]))
+    if len(ranges) < 2 or not apart or name.startswith(_INSIDE):
+        return None
+    covered = sum(end - start for start, end in ranges) / ((ranges[-1][1] - ranges[0][0]) or 1)
+    if _WORD.search(name) and covered >= 0.5:
+        return 1
+    return 2 if len(ranges) > 2 and covered >= 0.9 else None

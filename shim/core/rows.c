@@ -1,0 +1,167 @@
+/* Rows of the statistics page: one for every kernel and what was decided about it, claimed when a decision is made, so that the
+ * launch itself only adds one to a number that the decision word names.
+ *
+ * Groups lie one behind the other, and a key says how many rows its group has. So whoever takes the first free key has taken
+ * all rows of its group: others step over them. Keys never change again; the record is filled behind the key, and its state is
+ * published last.
+ */
+#include <string.h>
+
+#include "../text.h"
+#include "core.h"
+
+#define REASON_SHIFT 3
+#define HASH_SHIFT 9
+_Static_assert(OVERLAP_ROW_WINDOWED <= OVERLAP_ROW_KIND && OVERLAP_REASONS <= 1 << (HASH_SHIFT - REASON_SHIFT),
+               "the key");
+
+/* The last rows are kept for groups of any kernel: shaped and capped in windows, communication that is raised. */
+enum { FOR_ANY = 2 * OVERLAP_ROW_WINDOWED + OVERLAP_ROW_RAISED, FULL = OVERLAP_ROWS };
+
+static uint64_t key_of(uint64_t hash, uint32_t reason, uint32_t kind) {
+    return hash << HASH_SHIFT | (uint64_t)reason << REASON_SHIFT | kind;
+}
+
+static uint32_t rows_of(uint64_t key) {
+    const uint32_t kind = key & OVERLAP_ROW_KIND;
+    return kind == OVERLAP_ROW_RAISED || kind == OVERLAP_ROW_WINDOWED ? kind : 1;
+}
+
+/* FNV-1a, with a last step that brings its good bits up. */
+static uint64_t hash_on(uint64_t hash, const void *bytes, size_t size) {
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ ((const uint8_t *)bytes)[i]) * UINT64_C(0x100000001B3);
+    return hash;
+}
+static uint64_t hash_of(const char *text) {
+    return hash_on(UINT64_C(0xCBF29CE484222325), text, strlen(text) + 1);
+}
+
+static uint64_t identity(const struct overlap_row *facts, const char *kernel, const char *library) {
+    const uint32_t numbers[] = {facts->rule, facts->device, facts->footprint.threads, facts->footprint.dynamic_shared};
+    uint64_t hash = hash_on(hash_of(kernel), library, strlen(library) + 1);
+    hash = hash_on(hash, numbers, sizeof numbers);
+    hash = (hash ^ hash >> 32) * UINT64_C(0x9E3779B97F4A7C15) >> HASH_SHIFT;
+    return hash ? hash : 1;
+}
+
+/* The group with this key; a free place below `most` becomes it (*claimed). FULL: there is none. */
+static uint32_t find(struct overlap_page *page, uint64_t key, uint32_t most, bool *claimed) {
+    *claimed = false;
+    for (uint32_t row = OVERLAP_REASONS; row + rows_of(key) <= most;) {
+        uint64_t there = __atomic_load_n(&page->rows[row].key, __ATOMIC_RELAXED);
+        if (there == 0 &&
+            __atomic_compare_exchange_n(&page->rows[row].key, &there, key, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+            *claimed = true;
+            return row;
+        }
+        if (there == key)
+            return row;
+        row += rows_of(there);
+    }
+    return FULL;
+}
+
+/* A name of any length, recognisable and still not that of another kernel. */
+static void put_name(uint8_t *field, size_t size, const char *name) {
+    const size_t length = strlen(name);
+    struct overlap_text text = overlap_text_in((char *)field, size);
+    if (length < size) {
+        overlap_text_add(&text, name);
+        return;
+    }
+    enum { END = 32, HASH = 10 };
+    char hash[HASH + 1] = "~";
+    uint64_t all = hash_of(name);
+    all ^= all >> 32;
+    for (int i = 1; i < HASH - 1; i++, all >>= 4)
+        hash[i] = "0123456789abcdef"[all & 15];
+    hash[HASH - 1] = '~';
+    text.size = size - END - HASH;
+    overlap_text_add(&text, name);
+    text.size = size;
+    overlap_text_add(&text, hash);
+    overlap_text_add(&text, name + length - END);
+}
+
+/* What may differ between launches of one row: those of the last decision. */
+static void put_last(struct overlap_row *record, const struct overlap_row *facts) {
+    __atomic_store_n(&record->launched, __atomic_load_n(&facts->launched, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+    __atomic_store_n(&record->blocks, __atomic_load_n(&facts->blocks, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+    __atomic_store_n(&record->resident_blocks, __atomic_load_n(&facts->resident_blocks, __ATOMIC_RELAXED),
+                     __ATOMIC_RELAXED);
+}
+
+static void put_first(struct overlap_row *record, const struct overlap_row *facts) {
+    record->rule = facts->rule;
+    record->device = facts->device;
+    record->footprint = facts->footprint;
+    put_last(record, facts);
+}
+
+uint32_t overlap_row_claim(struct overlap_page *page, const struct overlap_row *facts, const char *kernel,
+                           const char *library, uint32_t reason, enum overlap_row_kind kind) {
+    bool claimed;
+    kernel = kernel ? kernel : "";
+    library = library ? library : "";
+    uint32_t row = find(page, key_of(identity(facts, kernel, library), reason, kind), OVERLAP_ROWS - FOR_ANY, &claimed);
+    if (row == FULL) {
+        row = kind == OVERLAP_ROW_SINGLE ? FULL : find(page, key_of(0, reason, kind), OVERLAP_ROWS, &claimed);
+        return row == FULL ? reason : row;
+    }
+    struct overlap_row *record = &page->rows[row];
+    if (!claimed) {
+        put_last(record, facts);
+        return row;
+    }
+    put_first(record, facts);
+    put_name(record->kernel, sizeof record->kernel, kernel);
+    overlap_plain_name(kernel, (char *)record->plain, sizeof record->plain);
+    put_name(record->library, sizeof record->library, library);
+    __atomic_store_n(&record->state, 2, __ATOMIC_RELEASE);
+    return row;
+}
+
+uint32_t overlap_row_of_reason(struct overlap_page *page, uint32_t row, uint32_t reason) {
+    const struct overlap_row *from = &page->rows[row];
+    bool claimed;
+    if (row < OVERLAP_REASONS || __atomic_load_n(&from->state, __ATOMIC_ACQUIRE) != 2)
+        return reason;
+    const uint64_t key =
+        key_of(__atomic_load_n(&from->key, __ATOMIC_RELAXED) >> HASH_SHIFT, reason, OVERLAP_ROW_SINGLE);
+    const uint32_t other = find(page, key, OVERLAP_ROWS - FOR_ANY, &claimed);
+    if (other == FULL)
+        return reason;
+    if (claimed) {
+        struct overlap_row *record = &page->rows[other];
+        put_first(record, from);
+        memcpy(record->kernel, from->kernel, sizeof record->kernel);
+        memcpy(record->plain, from->plain, sizeof record->plain);
+        memcpy(record->library, from->library, sizeof record->library);
+        __atomic_store_n(&record->state, 2, __ATOMIC_RELEASE);
+    }
+    return other;
+}
+
+/* The reason that a row counts which is so many behind the first of its group. */
+static uint32_t reason_at(uint64_t key, uint32_t step) {
+    uint32_t reason = key >> REASON_SHIFT & ((1 << (HASH_SHIFT - REASON_SHIFT)) - 1);
+    if (step && (key & OVERLAP_ROW_KIND) == OVERLAP_ROW_WINDOWED)
+        for (reason = 0; overlap_row_step(reason) != step;)
+            reason++;
+    return key && reason < OVERLAP_REASONS ? reason : OVERLAP_REASONS - 1;
+}
+
+void overlap_row_reasons(const struct overlap_page *page, uint32_t *reasons, uint32_t *heads) {
+    uint32_t row = 0;
+    for (; row < OVERLAP_REASONS; row++)
+        reasons[row] = heads[row] = row;
+    while (row < OVERLAP_ROWS) {
+        const uint64_t key = __atomic_load_n(&page->rows[row].key, __ATOMIC_RELAXED);
+        const uint32_t head = row;
+        for (uint32_t step = 0; step < rows_of(key) && row < OVERLAP_ROWS; step++, row++) {
+            reasons[row] = reason_at(key, step);
+            heads[row] = head;
+        }
+    }
+}

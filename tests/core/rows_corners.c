@@ -1,0 +1,134 @@
+/* What rows_stress.c does not reach: names, other reasons, a page that is full, the times of communication launches.
+ * rows_corners names | reasons | full | cadence SHARDS LAUNCHES | damaged */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/core.h"
+
+static struct overlap_page page;
+static struct overlap_totals totals;
+static const char *library = "libx.so";
+
+static uint32_t claim(const char *kernel, uint32_t dynamic, uint32_t reason, enum overlap_row_kind kind) {
+    const struct overlap_row facts = {.rule = 7,
+                                      .device = 1,
+                                      .launched = dynamic + 5,
+                                      .footprint = {.threads = 256, .registers = 32, .dynamic_shared = dynamic},
+                                      .blocks = 99,
+                                      .resident_blocks = 8};
+    return overlap_row_claim(&page, &facts, kernel, library, reason, kind);
+}
+
+static void print(uint32_t row) {
+    const struct overlap_row *r = &page.rows[row];
+    overlap_page_totals(&page, &totals);
+    printf("%u %u %s %s '%s' '%s' '%s' %u %u %u %u\n", row, totals.row_heads[row],
+           overlap_reason_name(totals.row_reasons[row]), r->state == 2 ? "record" : "-", (const char *)r->kernel,
+           (const char *)r->plain, (const char *)r->library, r->rule, r->footprint.dynamic_shared, r->launched,
+           (uint32_t)r->blocks);
+}
+
+static void names(void) {
+    char name[400];
+    static const size_t lengths[] = {0, 1, 110, 111, 112, 300};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        for (size_t at = 0; at < lengths[i]; at++)
+            name[at] = (char)('a' + at % 26);
+        name[lengths[i]] = 0;
+        print(claim(name, 0, OVERLAP_REASON_no_rule, OVERLAP_ROW_SINGLE));
+    }
+    name[150] = 'X'; /* in the middle, which is not shown */
+    print(claim(name, 0, OVERLAP_REASON_no_rule, OVERLAP_ROW_SINGLE));
+    print(claim("_ZN3abc4gemmEPf", 0, OVERLAP_REASON_no_rule, OVERLAP_ROW_SINGLE));
+    print(claim(NULL, 0, OVERLAP_REASON_no_rule, OVERLAP_ROW_SINGLE));
+}
+
+static void reasons(void) {
+    const uint32_t single = claim("k", 0, OVERLAP_REASON_shaped, OVERLAP_ROW_SINGLE);
+    const uint32_t group = claim("k", 0, OVERLAP_REASON_shaped, OVERLAP_ROW_WINDOWED);
+    const uint32_t bigger = claim("k", 16, OVERLAP_REASON_shaped, OVERLAP_ROW_SINGLE);
+    const uint32_t two = claim("c", 0, OVERLAP_REASON_communication, OVERLAP_ROW_RAISED);
+    for (uint32_t step = 0; step < 4; step++)
+        print(group + step);
+    print(single);
+    print(bigger);
+    print(two);
+    print(two + 1);
+    print(overlap_row_of_reason(&page, single, OVERLAP_REASON_refused));
+    print(overlap_row_of_reason(&page, group, OVERLAP_REASON_refused)); /* the same */
+    print(overlap_row_of_reason(&page, bigger, OVERLAP_REASON_refused));
+    print(overlap_row_of_reason(&page, OVERLAP_REASON_one_wave, OVERLAP_REASON_refused)); /* of no kernel */
+    print(claim("k", 0, OVERLAP_REASON_refused, OVERLAP_ROW_SINGLE));                     /* found again */
+    library = "liby.so";
+    print(claim("k", 0, OVERLAP_REASON_shaped, OVERLAP_ROW_SINGLE));
+}
+
+static void full(void) {
+    char name[16];
+    uint32_t last = 0, count = 0;
+    for (;; count++) {
+        snprintf(name, sizeof name, "k%u", count);
+        const uint32_t row = claim(name, 0, OVERLAP_REASON_shaped, OVERLAP_ROW_SINGLE);
+        if (row < OVERLAP_REASONS)
+            break;
+        last = row;
+    }
+    printf("%u %u\n", count, last);
+    print(claim("new", 0, OVERLAP_REASON_one_wave, OVERLAP_ROW_SINGLE));
+    const uint32_t group = claim("new", 0, OVERLAP_REASON_shaped, OVERLAP_ROW_WINDOWED);
+    print(group);
+    print(group + 3);
+    print(claim("newer", 0, OVERLAP_REASON_shaped, OVERLAP_ROW_WINDOWED)); /* the same */
+    print(claim("new", 0, OVERLAP_REASON_capped_without_room, OVERLAP_ROW_WINDOWED));
+    print(claim("new", 0, OVERLAP_REASON_communication, OVERLAP_ROW_RAISED));
+    print(overlap_row_of_reason(&page, group, OVERLAP_REASON_refused));
+    print(claim("k0", 0, OVERLAP_REASON_shaped, OVERLAP_ROW_SINGLE)); /* as before */
+    print(overlap_row_of_reason(&page, last, OVERLAP_REASON_refused));
+}
+
+/* Launches by turns in so many shards, the time of each being its number. */
+static void cadence(int shards, uint64_t launches) {
+    for (uint64_t number = 1; number <= launches; number++) {
+        struct overlap_shard *shard = &page.shards[number % (uint64_t)shards];
+        overlap_shard_add(&page, shard, &shard->counters[OVERLAP_COUNTER_COMMUNICATION]);
+        if (overlap_sample_is_due(shard))
+            overlap_sample_take(&page, shard, number);
+        overlap_sample_take(&page, shard, number + 1); /* a thread that shares the shard comes too late */
+    }
+    printf("%llu\n", (unsigned long long)page.cadence.taken);
+    for (int i = 0; i < OVERLAP_SAMPLES; i++) {
+        const struct overlap_sample *sample = &page.cadence.samples[i];
+        if (sample->launches)
+            printf("%llu %llu %d\n", (unsigned long long)sample->launches, (unsigned long long)sample->nanoseconds,
+                   sample->check == (sample->launches ^ sample->nanoseconds));
+    }
+}
+
+static void damaged(void) {
+    memset(page.rows, 0xFF, sizeof page.rows);
+    overlap_page_totals(&page, &totals);
+    page.rows[OVERLAP_ROWS - 1].key = OVERLAP_ROW_WINDOWED; /* a group that ends behind the last row */
+    page.rows[OVERLAP_REASONS].key = 0x1F8 | OVERLAP_ROW_WINDOWED;
+    overlap_page_totals(&page, &totals);
+    for (int row = 0; row < OVERLAP_ROWS; row++)
+        if (totals.row_reasons[row] >= OVERLAP_REASONS || totals.row_heads[row] >= OVERLAP_ROWS)
+            printf("%d\n", row);
+    printf("end\n");
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2)
+        return 2;
+    if (strcmp(argv[1], "names") == 0)
+        names();
+    else if (strcmp(argv[1], "reasons") == 0)
+        reasons();
+    else if (strcmp(argv[1], "full") == 0)
+        full();
+    else if (strcmp(argv[1], "damaged") == 0)
+        damaged();
+    else if (argc == 4)
+        cadence(atoi(argv[2]), strtoull(argv[3], NULL, 10));
+    return 0;
+}

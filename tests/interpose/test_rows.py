@@ -1,0 +1,202 @@
+"""What every kernel's launches were counted as, without --trace, in the pages of real processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from interposing import BLOCKS, NCCL, ONE, Runner, rule, smallest_size
+from windowing import STREAMS, Windowed, windowed
+
+from pyshim.report.collect import collect
+from pyshim.stats.page import Page, Row
+
+__all__ = ["windowed"]
+
+K, C = "ks1,0,0,0 ", "cs0,0,0,0 "
+WAIT = "rs0,0,0,0 ws1,0,0,0 "
+HIGHEST = "communication: {priority: highest}"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "pages"
+    made.mkdir()
+    return made
+
+
+def only(folder: Path) -> Page:
+    (page,) = collect(str(folder)).pages
+    assert sum(row.launches for row in page.rows) == page.launches == sum(page.entry_points.values())
+    return page
+
+
+def told(page: Page) -> list[tuple[str, str, bool | None, bool, int]]:
+    return sorted((row.kernel, row.reason, row.inside, row.raised, row.launches) for row in page.rows)
+
+
+def test_kernels_and_what_they_take(preloaded: Runner, folder: Path) -> None:
+    words = f"ptx=k lib=other repeat=5 launch=k,{BLOCKS},256,0 repeat=3 launch=k,{BLOCKS},128,64 launch=other,1,32,0"
+    preloaded(words, ONE, report=folder)
+    page = only(folder)
+    by = {(row.kernel, row.threads, row.dynamic_shared_memory): row for row in page.rows}
+    assert {key: row.launches for key, row in by.items()} == {("k", 256, 0): 5, ("k", 128, 64): 3, ("other", 32, 0): 1}
+    first, second, other = by["k", 256, 0], by["k", 128, 64], by["other", 32, 0]
+    assert (first.reason, first.blocks, first.resident_blocks, first.registers) == ("shaped", BLOCKS, 8, 32)
+    assert first.launched_shared_memory == second.launched_shared_memory == smallest_size(1)
+    assert (other.reason, other.launched_shared_memory, other.blocks) == ("one_wave", 0, 1)
+    assert {(row.windowed, row.inside, row.raised, row.device, row.rule) for row in by.values()} == {
+        (False, None, False, 0, 0)
+    }
+    assert first.library.startswith("client-") and first.plain == "k"
+
+
+def test_rules_are_there_whether_or_not_they_match(preloaded: Runner, folder: Path) -> None:
+    policy = (
+        "when: always\ndispatch: hold\ncommunication: {priority: inherit}\ncompute:\n"
+        '  - {match: {kernel: "never*"}, shape: make_room, when: overlapping}\n'
+        '  - {match: {kernel: "k"}, shape: {blocks_per_sm: 50%}}\n'
+        '  - {match: {kernel: "*"}, shape: {dynamic_shared_memory: 96KiB}, when_dispatch: backfill}\n'
+        '  - {match: {kernel: "*"}, shape: leave}'
+    )
+    preloaded(f"ptx=k lib=other launch=k,{BLOCKS},256,0 launch=other,{BLOCKS},256,0", policy, report=folder)
+    page = only(folder)
+    assert [(rule.shape, rule.when, rule.when_dispatch, rule.inert) for rule in page.rules] == [
+        ("make_room", "overlapping", "unknown", False),
+        ("blocks_per_sm: 50%", "always", "unknown", False),
+        ("dynamic_shared_memory: 96KiB", "always", "backfill", True),
+        ("leave", "always", "unknown", False),
+    ]
+    lines = [rule.line for rule in page.rules]
+    assert lines == list(range(lines[0], lines[0] + 4))
+    assert {(rule.policy, rule.dispatch) for rule in page.rules} == {("test", "hold")}
+    assert {row.kernel: row.rule for row in page.rows} == {"k": 1, "other": 3}
+
+
+def test_by_where_a_launch_was(windowed: Windowed) -> None:
+    ran = windowed(STREAMS + K * 2 + C + K * 3 + "ks0,0,0,0 " * 4 + WAIT + K * 5 + C + "ks2,0,0,0 " * 520)
+    (page,) = ran.pages
+    of = {(row.reason, row.inside): row for row in page.rows if row.kernel == "k"}
+    # Seven turned out to be launched before communication: which kernels those were, the page does not say.
+    assert page.reasons["launched_before"] == 7 and "not_overlapping" not in page.reasons
+    counts = {key: row.launches for key, row in of.items()}
+    assert counts == {
+        ("shaped", True): 515,
+        ("not_overlapping", False): 7,
+        ("window_expired", False): 8,
+        ("same_stream", False): 4,
+    }
+    assert all(row.windowed for row in of.values())
+    inside, outside = next(row for row in of.values() if row.inside), of["not_overlapping", False]
+    assert inside.launched_shared_memory > outside.launched_shared_memory == inside.dynamic_shared_memory == 0
+    assert sum(row.launches for row in page.rows) == page.launches
+
+
+@pytest.mark.parametrize("way", ["symbol", "dlsym", "proc_address_v2"])
+def test_raised_and_not(way: str, preloaded: Runner, folder: Path) -> None:
+    """Stream 0 is of the least priority, stream 1 has the greatest already."""
+    words = f"ptx={NCCL} stream=-5 repeat=7 launch={NCCL},16,256,0,0 repeat=4 ex={NCCL},16,256,0,1"
+    preloaded(words, HIGHEST, way, report=folder)
+    page = only(folder)
+    assert told(page) == [(NCCL, "communication", None, False, 4), (NCCL, "communication", None, True, 7)]
+    assert page.raised == sum(row.launches for row in page.rows if row.raised) == 7
+
+
+def test_a_priority_of_the_programs_own_has_a_row_of_the_same_kernel(preloaded: Runner, folder: Path) -> None:
+    words = f"ptx={NCCL} stream=-3 launch={NCCL},16,256,0,0 repeat=2 launch={NCCL},16,256,0,1 launch={NCCL},16,256,0,0"
+    preloaded(words, "communication: {priority: auto}", report=folder)
+    page = only(folder)
+    assert told(page) == [
+        (NCCL, "communication", None, True, 1),
+        (NCCL, "program_sets_priority", None, False, 3),
+    ]
+
+
+def test_a_refused_launch_has_a_row_of_the_same_kernel(preloaded: Runner, folder: Path) -> None:
+    words = f"ptx=k repeat=3 launch=k,{BLOCKS},256,0"
+    done = preloaded(words, ONE, env={"SIMGPU_REFUSE": "k:50000"}, report=folder)
+    assert done.totals["refused"] == 1
+    page = only(folder)
+    assert told(page) == [("k", "refused", None, False, 3)]
+    assert page.rows[0].rule == 0 and page.rows[0].threads == 256
+
+
+@pytest.mark.parametrize(
+    ("priority", "given"), [(-1000, -5), (1000, 0), (-2147483648, -5)], ids=["greatest", "least", "far beyond"]
+)
+def test_a_number_beyond_the_hardware_is_the_nearest_that_it_has(
+    priority: int, given: int, preloaded: Runner, folder: Path
+) -> None:
+    done = preloaded(
+        f"ptx={NCCL} stream=-2 launch={NCCL},16,256,0,1", f"communication: {{priority: {priority}}}", report=folder
+    )
+    assert done.priorities == [given]
+    assert [(row.raised, row.launches) for row in only(folder).rows] == [(True, 1)]
+
+
+def test_more_kernels_than_rows_are_counted_all_the_same(preloaded: Runner, folder: Path) -> None:
+    """Each size is a row of its own."""
+    words = [f"ptx=k lib={NCCL}"] + [f"launch=k,{BLOCKS},256,{16 * size}" for size in range(400)]
+    words += [f"launch={NCCL},16,256,0"] * 3
+    preloaded(" ".join(words), ONE + "\n", report=folder)
+    page = only(folder)
+    assert page.launches == 403
+    bare = [row for row in page.rows if not row.kernel]
+    assert sum(row.launches for row in bare) > 100 and {row.device for row in bare} == {None}
+    assert len([row for row in page.rows if row.kernel == "k"]) == 270
+
+
+def test_a_full_page_in_windows(preloaded: Runner, folder: Path) -> None:
+    """The launches that found no row of their own are in one of any kernel, by where they were."""
+    sizes = " ".join(f"launch=k,{BLOCKS},256,{16 * size},2" for size in range(100))
+    words = f"ptx=k,{NCCL} stream=0 stream=0 {sizes} launch={NCCL},16,256,0,1 {sizes}"
+    preloaded(words, rule("{blocks_per_sm: 1}", when="overlapping"), report=folder)
+    page = only(folder)
+    assert page.reasons == {"communication": 1, "shaped": 100, "launched_before": 100}
+    # Four rows each; what was left is the group of any kernel, so communication came too late.
+    anybody = {(row.reason, row.inside): row.launches for row in page.rows if not row.kernel}
+    left = 100 - 270 // 4
+    assert anybody == {("shaped", True): left, ("not_overlapping", False): left, ("communication", None): 1}
+
+
+def test_a_child_counts_in_rows_of_its_own(preloaded: Runner, folder: Path) -> None:
+    preloaded(f"forks=1 ptx=k repeat=4 launch=k,{BLOCKS},256,0", ONE, report=folder)
+    pages = collect(str(folder)).pages
+    assert sorted(page.forked for page in pages) == [False, True]
+    assert [told(page) for page in pages] == [[("k", "shaped", None, False, 4)]] * 2
+    assert [len(page.rules) for page in pages] == [1, 1]
+
+
+@pytest.mark.parametrize("windows", [True, False], ids=["windows", "no windows"])
+def test_the_time_of_communication(windows: bool, preloaded: Runner, folder: Path) -> None:
+    """Without windows nobody is followed, and communication goes the quick way."""
+    words = f"ptx={NCCL} lib=k repeat=900 launch={NCCL},16,256,0 repeat=50 launch=k,{BLOCKS},256,0"
+    preloaded(words, HIGHEST if windows else rule("{blocks_per_sm: 1}", more=HIGHEST), report=folder)
+    page = only(folder)
+    # 512 that stand for themselves; then every second one has written over one of those.
+    numbers = [launches for launches, _ in page.cadence]
+    assert numbers == [*range(195, 513), *range(514, 901, 2)] and len(numbers) == 512
+    times = [nanoseconds for _, nanoseconds in page.cadence]
+    assert times == sorted(times) and 0 < times[-1] - times[0] < 60e9
+
+
+def test_nothing_is_timed_where_nothing_communicates(preloaded: Runner, folder: Path) -> None:
+    preloaded(f"ptx=k launch=k,{BLOCKS},256,0", ONE, report=folder)
+    assert only(folder).cadence == ()
+
+
+def row_of(page: Page, reason: str) -> Row:
+    return next(row for row in page.rows if row.reason == reason)
+
+
+def test_nodes_of_graphs_are_counted_by_kernel(preloaded: Runner, folder: Path) -> None:
+    policy = rule("{blocks_per_sm: 1}", when="overlapping")
+    words = f"ptx=k lib={NCCL} graph node=k,{BLOCKS},256,0 node={NCCL},16,256,0"
+    done = preloaded(words, policy, report=folder)
+    assert done.ways == {"graph_node": 2}
+    page = only(folder)
+    assert told(page) == [
+        ("k", "not_overlapping", False, False, 1),
+        (NCCL, "communication", None, False, 1),
+    ]
+    assert row_of(page, "not_overlapping").windowed

@@ -1,0 +1,171 @@
+"""overlap report --compare of two folders: the time between communication launches, with its interval."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from itertools import accumulate
+
+import pytest
+
+from pyshim.report.cadence import Compared, compared, pace
+from pyshim.report.collect import Collected
+from pyshim.stats.page import Page, read_page
+
+
+def run_of(
+    random_: random.Random, mean: float, count: int, correlation: float, every: int = 4
+) -> list[tuple[int, int]]:
+    """Samples of launches whose intervals depend on those before: an autoregressive process of the first order."""
+    deviation, level = 0.3 * mean, 0.0
+    intervals = []
+    for _ in range(count):
+        level = correlation * level + random_.gauss(0, 1) * (1 - correlation**2) ** 0.5
+        intervals.append(max(mean + deviation * level, 1) * every * 1000)
+    times = accumulate(intervals, initial=1e9)
+    return [(1000 + every * index, round(nanoseconds)) for index, nanoseconds in enumerate(times)]
+
+
+@pytest.fixture
+def page(write_page, tmp_path) -> Page:
+    return read_page(str(write_page({("symbol", "communication"): 4}, rank=0, path=tmp_path / "one.page")))
+
+
+def of(page: Page, *cadences: list[tuple[int, int]], ranks: bool = True, name: str = "x") -> Collected:
+    pages = [
+        replace(page, rank=index if ranks else None, pid=100 + index, cadence=tuple(cadence))
+        for index, cadence in enumerate(cadences)
+    ]
+    return Collected((name,), (), tuple(pages), ())
+
+
+def test_the_interval_holds_the_mean_as_often_as_it_says(page):
+    """Also of intervals that depend on each other; 95 % of 300 within what chance does."""
+    random_, held = random.Random(7), 0
+    for _ in range(300):
+        found = pace(replace(page, cadence=tuple(run_of(random_, 100, 511, 0.6))))
+        held += found.low_us <= 100 <= found.high_us
+    assert 300 * 0.90 <= held <= 300 * 0.99
+
+
+def test_a_difference_is_seen_and_none_is_not(page):
+    random_ = random.Random(3)
+    seen: dict[float, list[str]] = {}
+    for factor in (1.0, 0.85, 1.2):
+        for _ in range(60):
+            before = of(page, run_of(random_, 100, 511, 0.5))
+            after = of(page, run_of(random_, 100 * factor, 511, 0.5))
+            (pair,) = compared(before, after).pairs
+            seen.setdefault(factor, []).append(pair.change.verdict)
+            assert pair.change.low_percent < pair.change.percent < pair.change.high_percent
+    assert seen[1.0].count("no difference seen") >= 52
+    assert seen[0.85].count("faster") >= 55 and seen[1.2].count("slower") >= 55
+
+
+def test_the_change_is_that_of_the_time_between_launches(page):
+    steady = [(1000 + 8 * index, 8 * 100_000 * index + (index % 2)) for index in range(512)]
+    quicker = [(1000 + 8 * index, 8 * 80_000 * index + (index % 2)) for index in range(512)]
+    (pair,) = compared(of(page, steady), of(page, quicker)).pairs
+    assert pair.before.mean_us == pytest.approx(100) and pair.after.mean_us == pytest.approx(80)
+    assert pair.change.percent == pytest.approx(-20, abs=0.01) and pair.change.verdict == "faster"
+    assert (pair.before.every, pair.before.launches) == (8, 8 * 511)
+
+
+def test_distances_that_change_on_the_way_do_not_matter(page):
+    """The ring holds times of every 2nd launch and then of every 4th."""
+    numbers = [*range(2, 402, 2), *range(404, 1604, 4)]
+    cadence = tuple((number, number * 50_000) for number in numbers)
+    found = pace(replace(page, cadence=cadence))
+    assert found.mean_us == pytest.approx(50) and found.low_us == pytest.approx(50) == found.high_us
+    assert found.every == 4
+
+
+def test_the_start_of_a_short_run_is_left_out(page):
+    slow = [(number, number * 9_000_000) for number in range(1, 31)]
+    cadence = slow + [(number, slow[-1][1] + (number - 30) * 100_000) for number in range(31, 301)]
+    assert pace(replace(page, cadence=tuple(cadence))).mean_us == pytest.approx(100)
+    later = tuple((launches + 5, time) for launches, time in cadence)
+    assert pace(replace(page, cadence=later)).mean_us > 500, "these are not the first ones"
+
+
+@pytest.mark.parametrize("count", [2, 30])
+def test_too_few_launches_have_no_interval(count, page):
+    cadence = [(number, number * 1000) for number in range(10, 10 + count)]
+    (pair,) = compared(of(page, cadence), of(page, cadence)).pairs
+    assert pair.before.low_us is None and pair.change.verdict == "too few launches to tell"
+
+
+def test_forty_have_one(page):
+    cadence = [(number, number * 1000 + number % 3) for number in range(10, 50)]
+    assert pace(replace(page, cadence=tuple(cadence))).low_us is not None
+
+
+def test_ranks_are_matched_by_rank_and_else_by_order(page):
+    one = [(number, number * 1000) for number in range(10, 100)]
+    other = [(number, number * 2000) for number in range(10, 100)]
+    before, after = of(page, one, other), of(page, one, other, one)
+    turned = replace(after, pages=tuple(reversed(after.pages)))
+
+    def changes(found: Compared) -> list[tuple[int | None, int]]:
+        return [(pair.rank, round(pair.change.percent)) for pair in found.pairs]
+
+    assert changes(compared(before, turned)) == [(0, 0), (1, 0)]
+    assert compared(before, turned).only_after == ("node1:102",)
+    without = of(page, other, one, ranks=False)
+    assert changes(compared(before, without)) == [(None, 100), (None, -50)]
+    assert compared(before, of(page, one)).only_before == ("node1:101",)
+
+
+def test_of_several_processes_of_a_rank_the_one_that_communicates_most(page):
+    many = [(number, number * 1000) for number in range(10, 100)]
+    helper = replace(page, rank=0, pid=1, communication=3, cadence=((1, 5), (2, 9)))
+    main = replace(page, rank=0, pid=2, communication=900, cadence=tuple(many))
+    (pair,) = compared(Collected(("x",), (), (helper, main), ()), Collected(("y",), (), (main, helper), ())).pairs
+    assert (pair.before_process, pair.after_process) == ("node1:2", "node1:2")
+
+
+def test_real_processes_by_a_clock_of_their_own(overlap, run_job, tmp_path):
+    """400 and 600 microseconds for each launch of communication, and what the library makes of it."""
+    folders = {}
+    for name, pace_ in (("before", "400"), ("after", "600")):
+        words = {rank: {"LAUNCHES": "240"} for rank in range(2)}
+        folders[name] = run_job(otherwise=words, processes=2, report=tmp_path / name, PACE=pace_)
+    done = overlap("report", "--compare", str(folders["before"]), str(folders["after"]), "--json")
+    answer = json.loads(done.stdout)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (answer["version"], answer["clock"], answer["only_before"]) == (1, "host", [])
+    assert [pair["rank"] for pair in answer["ranks"]] == [0, 1]
+    for pair in answer["ranks"]:
+        assert pair["before"]["mean_us"] == pytest.approx(400, abs=0.1)
+        assert pair["after"]["mean_us"] == pytest.approx(600, abs=0.1)
+        assert pair["change"]["percent"] == pytest.approx(50, abs=0.1)
+        assert pair["before"]["communication"] == pair["after"]["communication"] == 120
+        assert pair["change"]["verdict"] == "slower" and pair["change"]["low_percent"] > 0
+    assert answer["verdicts"] == {"slower": 2}
+    text = overlap("report", "--compare", str(folders["before"]), str(folders["after"]))
+    assert text.stdout == "" and text.returncode == 0
+    assert "as the host makes them" in text.stderr and "slower: 2 of 2" in text.stderr
+    lines = [line.split() for line in text.stderr.splitlines() if line.strip().startswith(("0 ", "1 "))]
+    assert [line[-1] for line in lines] == ["slower", "slower"]
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "sentence"),
+    [
+        (["--compare", "{report}", "{report}/missing"], 2, "--compare: there is no"),
+        (["--compare", "{report}", "{file}"], 2, "is a report folder, the other is none"),
+        (["--compare", "{report}", "{report}"], 1, "no rank has launched communication in both runs"),
+        (["--compare", "{report}", "{report}", "--check"], 2, "--compare stands alone"),
+        (["{report}", "--compare", "{report}", "{report}"], 2, "--compare stands alone"),
+        (["--compare", "{report}"], 2, "expected 2 arguments"),
+        ([], 2, "DIR is missing"),
+    ],
+)
+def test_what_cannot_be_compared(words, status, sentence, overlap, report, write_page):
+    write_page({("symbol", "no_rule"): 3})
+    file = report / "something"
+    file.write_text("x")
+    done = overlap("report", *(word.format(report=report, file=file) for word in words))
+    assert done.returncode == status and done.stdout == ""
+    assert sentence in done.stderr

@@ -1,0 +1,204 @@
+"""overlap report --html: the page as text, and the file."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import jsonschema
+import pages
+import pytest
+
+from pyshim import html
+from pyshim.html.report import verdict
+from pyshim.report import collect
+
+
+class Elements(HTMLParser):
+    """Every element and attribute of a page, and its text."""
+
+    VOID = ("meta",)
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.names: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.text: list[str] = []
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.append(tag)
+        self.attributes += attrs
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def usual(name: str = "") -> Elements:
+    return Elements(html.report(pages.data(4, 1, 40, name)))
+
+
+@pytest.mark.parametrize("name", pages.HOSTILE)
+def test_a_name_is_text_whatever_it_holds(name):
+    """A name adds no element and no attribute, and no character that moves others."""
+    made, plain = usual(name), usual()
+    assert made.open == []
+    assert made.names == plain.names
+    assert [key for key, _ in made.attributes] == [key for key, _ in plain.attributes]
+    shown = "".join(made.text)
+    visible = "".join(character if character.isprintable() else "\ufffd" for character in name)
+    assert shown.count(visible) > 20
+    assert not set(html.report(pages.data(4, 1, 40, name))) & set("\u202e\u2066\x1b\x07\x00\udc80")
+
+
+def test_what_these_pages_are_made_of_is_what_json_says():
+    schema = json.loads((Path(collect.__file__).parent / "report.schema.json").read_text(encoding="utf-8"))
+    jsonschema.validate(pages.data(8, 2, 40), schema)
+
+
+def test_a_page_loads_nothing():
+    text = html.report(pages.data(4, 2))
+    found = Elements(text)
+    assert not {"img", "link", "iframe", "object", "embed", "form", "base", "video", "audio"} & set(found.names)
+    assert not {"src", "href", "xlink:href", "style", "action"} & {key for key, _ in found.attributes}
+    assert not re.findall(r"@import|https?:|url\((?!#)", text)
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]+)"', text)
+    assert policy.startswith("default-src 'none'; style-src 'sha256-") and "unsafe" not in policy
+
+
+def test_everything_of_the_report_is_on_the_page():
+    data = pages.data(3, 2)
+    said = " ".join(" ".join(usual_text(data)).split())
+    for words in (
+        "torchrun train.py",
+        "the version of the library differs: 0.0.9 for rank 3",
+        "in no hurry: priority: auto left some as they were",  # `this` is code
+        "launched with more dynamic shared memory, as the rule asks",
+        "node001:101",
+        "h100-paper:14",
+        "never matched",
+        "never acted",
+        "simulated GPU: h100",
+        "NCCL_ALGO=Ring",
+        f"{data['totals']['launches']:,}",
+    ):
+        assert words in said, words
+
+
+def usual_text(data):
+    return Elements(html.report(data)).text
+
+
+def test_a_rule_that_waits_for_a_probe_has_no_fault():
+    data = pages.data()
+    data["rules"][2].update(inert=True, when_dispatch="hold")
+    said = "".join(usual_text(data))
+    assert "only under hold" in said and "never matched" not in said
+
+
+def test_the_verdict_is_in_words():
+    data = pages.data(1)
+    assert verdict(data) == (
+        "400 of 1,000 launches in one process were shaped (40.0 %); 45 of 90 communication launches were raised. "
+        "Nothing to warn of."
+    )
+    data["totals"].update(shaped=0, reasons={"not_overlapping": 910, "communication": 90})
+    assert verdict(data).startswith(
+        "None of 1,000 launches in one process was shaped, most often because: no communication can run beside it: "
+    )
+    data["totals"].update(launches=0, reasons={})
+    assert verdict(data) == "No launch was seen in one process. Nothing to warn of."
+
+
+def test_data_of_a_report_without_kernels_makes_a_page(overlap, report, write_page):
+    write_page({("symbol", "no_rule"): 3})
+    page = report.parent / "page.html"
+    done = overlap("report", str(report), "--html", str(page))
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == f"overlap: the page is {page}: open it in a browser\n"
+    assert "None of 3 launches in one process was shaped" in page.read_text(encoding="utf-8")
+
+
+def test_a_file_is_replaced_only_when_asked(overlap, report, write_page):
+    write_page({("symbol", "no_rule"): 3})
+    page = report.parent / "page.html"
+    page.write_text("mine")
+    done = overlap("report", str(report), "--html", str(page))
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"overlap: error: {page} is there already\noverlap: help: name another file, or replace it: --force\n"
+    )
+    assert page.read_text() == "mine"
+    done = overlap("report", str(report), "--html", str(page), "--force", "--json", "--check")
+    assert done.returncode == 0 and done.stdout.startswith("{")
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    assert page.stat().st_mode & 0o777 == 0o666 & ~_umask()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def test_what_cannot_be_a_page_is_said_before_anything_is_read(overlap, tmp_path):
+    for name, words in (
+        ("no/page.html", f"there is no folder {tmp_path}/no for the page page.html"),
+        ("", f"{tmp_path}/ is not a file that a page could replace"),
+    ):
+        done = overlap("report", "/nonexistent", "--html", f"{tmp_path}/{name}", "--force")
+        assert done.returncode == 2
+        assert done.stderr.splitlines()[0] == f"overlap: error: {words}"
+    done = overlap("report", "/nonexistent", "--html", "/dev/full", "--force")
+    assert "/dev/full is not a file" in done.stderr
+
+
+def test_a_full_disk_leaves_what_was_there(report, write_page, clean_environment):
+    """A page larger than a file may be, which the system says of a disk in the same way."""
+    write_page({("symbol", "no_rule"): 3})
+    folder = report.parent / "pages"
+    folder.mkdir()
+    (folder / "page.html").write_text("mine")
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+    words = ["report", str(report), "--html", str(folder / "page.html"), "--force"]
+    command = [sys.executable, "-m", "pyshim", *words]  # Python ignores SIGXFSZ
+    done = subprocess.run(command, env=clean_environment, preexec_fn=limit, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == f"overlap: error: the page {folder}/page.html cannot be written: File too large\n"
+    assert [path.name for path in folder.iterdir()] == ["page.html"]
+    assert (folder / "page.html").read_text() == "mine"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_is_not_ours_to_write_in(overlap, report, write_page, tmp_path):
+    write_page({("symbol", "no_rule"): 3})
+    (tmp_path / "theirs").mkdir(0o555)
+    done = overlap("report", str(report), "--html", str(tmp_path / "theirs" / "page.html"))
+    assert done.returncode == 2 and "cannot be written: Permission denied" in done.stderr
+
+
+def test_the_package_holds_style_and_script():
+    folder = Path(html.__file__).parent
+    assert {"page.css", "page.js"} <= {path.name for path in folder.iterdir()}
+
+
+def test_options_that_do_not_go_together(overlap):
+    for words in (("--force",), ("--interval", "3"), ("--follow", "--json"), ("--follow", "--html", "x")):
+        done = overlap("report", "/nonexistent", *words)
+        assert done.returncode == 2 and done.stderr.startswith("overlap: error: --"), words

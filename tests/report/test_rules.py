@@ -1,0 +1,153 @@
+"""What overlap report says of rules and kernels: tables, and what --check fails for. Of real processes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import job
+import pytest
+
+from pyshim.report.collect import collect
+from pyshim.report.findings import findings, remarks
+from pyshim.report.kernels import kernels, kernels_of, rules
+
+NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+HEAD = 'policy: 1\nname: mine\ngpu: ["NVIDIA *"]\n'
+
+
+@pytest.fixture
+def ran(run_job, tmp_path):
+    """ran(policy without its first lines, **variables): the folder of one process that has launched `gemm` 20 times and
+    communication 10 times."""
+
+    def run(policy: str, processes: int = 1, **variables: str) -> Path:
+        file = tmp_path / "mine.yaml"
+        file.write_text(HEAD + policy)
+        table = job.surroundings(tmp_path, 1, str(file))["OVERLAP_TABLE"]
+        words = {rank: {"LAUNCHES": "20"} for rank in range(processes)}
+        return run_job(otherwise=words, processes=processes, OVERLAP_TABLE=table, **variables)
+
+    return run
+
+
+def said(folder: Path) -> list[str]:
+    return findings(collect(str(folder)))
+
+
+CAP = 'when: always\ncompute:\n  - {match: {kernel: "gemm"}, shape: {blocks_per_sm: 1}}\n'
+
+
+def test_a_rule_that_acts_is_no_finding(ran, overlap):
+    folder = ran(CAP)
+    assert said(folder) == []
+    assert overlap("report", str(folder), "--check").returncode == 0
+    (use,) = rules(collect(str(folder)))
+    assert (use.launches, use.shaped, use.in_window, use.refused, use.kernels) == (20, 20, None, 0, 1)
+
+
+def test_tables_on_the_screen(ran, overlap):
+    more = '  - {match: {kernel: "*norm*"}, shape: make_room}\n  - {match: {kernel: "*"}, shape: leave}\n'
+    text = overlap("report", str(ran(CAP + more)), env={"COLUMNS": "100"}).stderr
+    lines = [line.split() for line in text.splitlines()]
+    heads = lines.index(["rule", "shape", "launches", "shaped", "in", "window", "refused", "outcome"])
+    assert lines[heads + 1] == ["mine:6", "blocks_per_sm:", "1", "20", "20", "-", "0", "acted"]
+    assert lines[heads + 2] == ["mine:7", "make_room", "0", "0", "-", "0", "never", "matched"]
+    assert lines[heads + 3] == ["mine:8", "leave", "0", "0", "-", "0", "never", "matched"]
+    assert lines[heads + 5] == ["kernel", "launches", "shaped", "in", "window", "raised", "refused", "mostly"]
+    assert lines[heads + 6] == ["gemm", "20", "20", "-", "0", "0", "shaped"]
+    assert lines[heads + 7] == ["ncclDevKernel_AllReduce...32_RING_LL", "10", "0", "-", "10", "0", "communication"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "begins"),
+    [
+        (
+            CAP + '  - {match: {kernel: "*norm*"}, shape: make_room}\n',
+            ["rule mine:7 (make_room) never matched"],
+        ),
+        (
+            'when: always\ncompute: [{match: {kernel: "gemm"}, shape: {blocks_per_sm: 1}, keep_at_least: 90%}]\n',
+            [
+                "rule mine:5 (blocks_per_sm: 1) matched 20 launches and never acted, 20 times by below_keep: too few"
+            ],
+        ),
+        (
+            'compute: [{match: {kernel: "gemm"}, shape: {blocks_per_sm: 1}}]\ncommunication: {kernels: ["none*"]}\n',
+            [],
+        ),
+    ],
+    ids=["never matched", "never acted", "in windows"],
+)
+def test_what_a_policy_asks_and_does_not_get(policy, begins, ran, overlap):
+    folder = ran(policy)
+    found = said(folder)
+    assert len(found) == len(begins) and all(map(str.startswith, found, begins)), found
+    assert overlap("report", str(folder), "--check").returncode == (1 if begins else 0)
+
+
+def test_rules_that_wait_for_a_probe_are_a_note(ran, overlap):
+    policy = 'when: always\ncompute: [{match: {kernel: "*"}, shape: make_room, when_dispatch: backfill}]\n'
+    folder = ran(policy)
+    assert said(folder) == []
+    (note,) = [sentence for sentence in remarks(collect(str(folder))) if "by design" in sentence]
+    assert note.startswith("rule mine:5 did nothing, by design: for GPUs that dispatch by backfill")
+    done = overlap("report", str(folder), "--check")
+    assert done.returncode == 0 and "only under backfill" in done.stderr
+
+
+def test_room_that_is_there_already_is_what_was_asked(ran):
+    folder = ran('when: always\ncompute: [{match: {kernel: "gemm"}, shape: {blocks_per_sm: 2}}]\n')
+    (use,) = rules(collect(str(folder)))
+    assert (use.reasons, use.acted) == ({"room_already": 20}, True)
+    assert said(folder) == []
+
+
+def test_leave_has_done_its_work_where_it_matched(ran):
+    assert said(ran('compute: [{match: {kernel: "*"}, shape: leave}]\n')) == []
+
+
+def test_a_refused_launch_is_a_finding(ran, overlap):
+    folder = ran(CAP, SIMGPU_REFUSE="gemm:1000")
+    assert any(sentence.startswith("the driver refused 1 changed launches of gemm, which") for sentence in said(folder))
+    (gemm,) = [kernel for kernel in kernels(collect(str(folder))) if kernel.plain == "gemm"]
+    assert (gemm.launches, gemm.shaped, gemm.refused, gemm.reasons) == (20, 0, 20, {"refused": 20})
+    assert overlap("report", str(folder), "--check").returncode == 1
+
+
+def test_kernels_are_summed_over_processes_and_told_by_process(ran):
+    collected = collect(str(ran(CAP, processes=3)))
+    every = kernels(collected)
+    assert [(kernel.plain, kernel.launches, kernel.raised) for kernel in every] == [("gemm", 60, 0), (NCCL, 30, 30)]
+    assert [[kernel.launches for kernel in kernels_of(page)] for page in collected.pages] == [[20, 10]] * 3
+    assert [kernel.communication for kernel in every] == [False, True]
+    (use,) = rules(collected)
+    assert (use.launches, use.kernels, use.rule.line) == (60, 1, 6)
+
+
+@pytest.mark.parametrize(
+    ("reason", "advice"), [("program_sets_priority", "priority: highest"), ("graph_priority_ignored", "CUDA_GRAPHS")]
+)
+def test_communication_that_was_to_be_raised(reason, advice, report, write_page, overlap):
+    write_page({("symbol", reason): 3, ("symbol", "communication"): 4})
+    (sentence,) = said(report)
+    assert sentence.startswith(f"3 communication launches were not raised by {reason}: ") and advice in sentence
+    assert overlap("report", str(report), "--check").returncode == 1
+
+
+def test_ranks_with_different_gpus(report, write_page, overlap):
+    for rank, name in enumerate(["NVIDIA H100 80GB HBM3"] * 3 + ["NVIDIA H100 PCIe"]):
+        write_page({("symbol", "no_rule"): 1}, pid=7 + rank, rank=rank, world=4, devices=((name, "h100"),))
+    (sentence,) = said(report)
+    assert sentence.startswith(
+        "the GPU differs: NVIDIA H100 80GB HBM3 for ranks 0-2 on node1; NVIDIA H100 PCIe for rank 3"
+    )
+    assert overlap("report", str(report), "--check").returncode == 1
+
+
+def test_one_screen_for_many_processes(overlap, run_job):
+    folder = run_job(processes=20, per_host=8)
+    text = overlap("report", str(folder)).stderr
+    assert text.count("\n") <= 30 and "\nkernel " in text and "\nrule " in text
+    answer = json.loads(overlap("report", str(folder), "--json").stdout)
+    assert len(answer["processes"]) == 20 and answer["kernels"][0]["launches"] == 80

@@ -1,0 +1,287 @@
+"""Every kind of trace, as its program writes it: what is read, what is passed over, what is said of a damaged one."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from made import GEMM, GPU, NCCL, PUSH_POP, K, kineto, kineto_events, marks, nsys
+
+from pyshim import _native
+from pyshim.errors import OverlapError
+from pyshim.traces import MemoryOperation, Span, Trace, TracedLaunch, chrome, open_trace
+from pyshim.traces.chrome import ChromeFile
+from pyshim.traces.measured import read_side
+
+KERNELS = [
+    K(GEMM, 100.0, 40.5),
+    K(NCCL, 120.25, 60.0, 20, grid=(24, 1, 1), block=(544, 1, 1), registers=96, static=21568, dynamic=82240),
+    K(None, 90.0, 5.0),
+]
+STEPS = [(3, 80.0, 200.0), (4, 280.0, 150.5)]
+
+
+def read(path: Path) -> tuple[Trace, list[object]]:
+    trace = open_trace(str(path))
+    return trace, list(trace.records())
+
+
+def test_kineto(tmp_path):
+    trace, records = read(kineto(tmp_path / "trace.json", kineto_events(KERNELS, STEPS), rank=5))
+    assert (trace.kind, trace.rank, trace.gpus, trace.warnings) == ("pytorch", 5, {0: GPU}, [])
+    assert records == [
+        Span("ProfilerStep#3", 80.0, 280.0, on_gpu=False),
+        Span("ProfilerStep#4", 280.0, 430.5, on_gpu=False),
+        TracedLaunch(GEMM, False, 0, "7", 100.0, 140.5, 264, 128, 168, shared_memory=99328),
+        TracedLaunch(NCCL, True, 0, "20", 120.25, 180.25, 24, 544, 96, shared_memory=103808),
+        MemoryOperation(0, "7", 90.0, 95.0),
+    ]
+    assert list(open_trace(str(tmp_path / "trace.json")).launches()) == records[2:4]
+    assert list(open_trace(str(tmp_path / "trace.json")).spans()) == records[:2]
+
+
+def test_kineto_compressed_whatever_it_is_called(tmp_path):
+    path = kineto(tmp_path / "trace.json", kineto_events(KERNELS, STEPS))
+    _, plain = read(path)
+    (tmp_path / "other").write_bytes(gzip.compress(path.read_bytes()))
+    assert read(tmp_path / "other")[1] == plain
+    # Members one after the other, as some programs that write in pieces leave them.
+    data = path.read_bytes()
+    (tmp_path / "other").write_bytes(gzip.compress(data[:1000]) + gzip.compress(data[1000:]))
+    assert read(tmp_path / "other")[1] == plain
+
+
+def test_kineto_in_pieces_of_any_size(tmp_path, monkeypatch):
+    """A value ends where the window over the file ends, or does not."""
+    path = kineto(tmp_path / "trace.json", kineto_events(KERNELS[:1], STEPS))
+    whole = ChromeFile(str(path))
+    events = list(whole.events())
+    for size in range(1, 80):
+        monkeypatch.setattr(chrome, "_BYTES", size)
+        pieces = ChromeFile(str(path))
+        assert list(pieces.events()) == events
+        assert (pieces.fields, pieces.fields["cupti_version"], pieces.torn) == (whole.fields, 26, None)
+
+
+def test_kineto_of_older_versions(tmp_path):
+    """PyTorch 1.8: words with a capital, whole microseconds, rows called `stream 7`, and all in a bare array."""
+    event = {"ph": "X", "cat": "Kernel", "ts": 1650000000000001, "dur": 20, "pid": 1, "tid": "stream 7", "name": GEMM}
+    event["args"] = {"device": "1", "registers per thread": "168", "grid": "[132, 2, 1]", "block": [128, 1, 1]}
+    copy = {"ph": "X", "cat": "Memset", "ts": "5", "dur": "1.5", "pid": 1, "tid": "stream 7", "name": "Memset (Device)"}
+    no_time = {"ph": "X", "cat": "Kernel", "ts": None, "name": GEMM}
+    (tmp_path / "t").write_text(json.dumps([event, copy, no_time]))
+    start = 1650000000000001.0
+    assert read(tmp_path / "t")[1] == [
+        TracedLaunch(GEMM, False, 1, "7", start, start + 20, 264, 128, 168),
+        MemoryOperation(1, "7", 5.0, 6.5),
+    ]
+
+
+def test_kineto_of_a_gpu_that_it_does_not_know(tmp_path):
+    """It printed C's inf and nan, which is no JSON."""
+    path = kineto(tmp_path / "trace.json", kineto_events(KERNELS * 2))
+    _, whole = read(path)
+    text = path.read_text().replace('"blocks per SM": 2.0', '"blocks per SM": inf')
+    path.write_text(text.replace('"warps per SM": 8.0', '"warps per SM": -nan'))
+    trace, records = read(path)
+    assert (records, trace.warnings) == (whole, [])
+
+
+@pytest.mark.parametrize("compressed", (False, True))
+def test_a_torn_file_is_read_as_far_as_it_goes(tmp_path, compressed):
+    """The program was killed while it wrote, at any byte."""
+    path = kineto(tmp_path / "whole", kineto_events(KERNELS * 3, STEPS))
+    data = path.read_bytes()
+    whole = read(path)[1]
+    torn = tmp_path / "torn"
+    lengths = set()
+    for end in range(400, len(data) - 3, 37):
+        torn.write_bytes(gzip.compress(data[:end])[:-8] if compressed else data[:end])
+        trace, records = read(torn)
+        assert trace.warnings == [f"{torn}: it ends in the middle: it was read as far as it goes"]
+        assert records == whole[: len(records)]
+        lengths.add(len(records))
+    assert lengths == set(range(len(whole) + 1))
+
+
+def test_garbage_in_the_middle_is_said(tmp_path):
+    path = kineto(tmp_path / "whole", kineto_events(KERNELS))
+    text = path.read_text()
+    at = text.index('"gpu_memcpy"')
+    path.write_text(text[:at] + "}" * 100 + text[at:])
+    trace, records = read(path)
+    assert len(records) == 2 and len(trace.warnings) == 1
+
+
+def test_nsys(tmp_path):
+    trace, records = read(nsys(tmp_path / "export", KERNELS, [("step 3", 80.0, 200.0), ("step 4", 280.0, 150.5)]))
+    assert (trace.kind, trace.rank, trace.gpus, trace.warnings) == ("nsys", None, {0: GPU}, [])
+    pid = 0x11000000000000
+    assert records == [
+        TracedLaunch(GEMM, False, 0, "7", 100.0, 140.5, 264, 128, 168, 1024, 98304, 99328, pid),
+        TracedLaunch(NCCL, True, 0, "20", 120.25, 180.25, 24, 544, 96, 21568, 82240, 103808, pid),
+        MemoryOperation(0, "7", 90.0, 95.0, pid),
+        Span("step 3", 80.0, 280.0, False, pid),
+        Span("step 4", 280.0, 430.5, False, pid),
+    ]
+
+
+def test_nsys_with_the_names_that_the_driver_gives(tmp_path):
+    """They are what policies are written for, so they come first."""
+    mangled = {GEMM: "_ZN7cutlass7Kernel2I35cutlass_80_tensorop_bf16_s16816gemmEEvNT_6ParamsE", NCCL: NCCL[:40]}
+    records = read(nsys(tmp_path / "export", KERNELS[:2], mangled=mangled))[1]
+    assert [record.kernel for record in records] == list(mangled.values())
+    assert [record.communication for record in records] == [False, True]
+
+
+def test_nsys_with_fewer_tables_and_columns(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "export")) as database:
+        database.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, shortName INT)")
+        database.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1500, 2500, 1)")
+        database.commit()
+    assert read(tmp_path / "export")[1] == [TracedLaunch("", False, 0, "None", 1.5, 2.5)]
+
+
+def test_nsys_without_kernels(tmp_path):
+    """Only the host was recorded: tables are made when something is to be in them."""
+    with closing(sqlite3.connect(tmp_path / "export")) as database:
+        database.execute("CREATE TABLE META_DATA_EXPORT (name TEXT, value TEXT)")
+        database.commit()
+    assert read(tmp_path / "export")[1] == []
+
+
+def test_nsys_marks_and_open_ranges_are_no_ranges(tmp_path):
+    path = nsys(tmp_path / "export", [], [("step", 1.0, 1.0)])
+    with closing(sqlite3.connect(path)) as database:
+        for start, end, kind in ((1000, None, PUSH_POP), (1000, 2000, 34), (2000, 1000, PUSH_POP)):
+            values = (start, end, kind, None, None, None, "other", 5, None, None, 0)
+            database.execute(f"INSERT INTO NVTX_EVENTS VALUES ({marks(values)})", values)
+        database.commit()
+    assert [span.name for span in read(path)[1]] == ["step"]
+
+
+def test_nsys_says_that_graphs_hide_kernels(tmp_path):
+    path = nsys(tmp_path / "export", KERNELS)
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INT, end INT)")
+        database.executemany("INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (1, ?)", [(2,)] * 1200)
+        database.commit()
+    (sentence,) = read(path)[0].warnings
+    assert "1,200 launches of CUDA graphs" in sentence and "--cuda-graph-trace=node" in sentence
+
+
+def test_the_simulated_gpu(overlap_run, tmp_path):
+    demo = _native.DEMO / "overlap-demo"
+    words = ("--arm=concurrent", "--warmup=1", "--steps=2", "--layers=4", "--buckets=2")
+    path, log = tmp_path / "trace", tmp_path / "timeline"
+    variables = {"SIMGPU_TRACE": str(path), "SIMGPU_TIMELINE": str(log)}
+    done = overlap_run("--quiet", "--simulate", "h100:drain", "--", str(demo), *words, env=variables)
+    assert done.returncode == 0, done.stderr
+    trace, records = read(path)
+    assert (trace.kind, trace.gpus, trace.warnings) == ("simulated", {0: "NVIDIA H100 80GB HBM3"}, [])
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    key = ("kernel", "communication", "device", "stream", "blocks", "threads")
+    assert [tuple(getattr(record, name) for name in key) for record in records] == [
+        tuple(row[name] for name in key) for row in rows
+    ]
+    assert {True, False} == {record.communication for record in records}
+    for record, row in zip(records, rows):
+        assert (record.start_us, record.dynamic_shared_memory) == (row["start_us"], row["dynamic_shared"])
+        assert record.end_us == pytest.approx(row["end_us"], abs=0.002)
+
+
+def damaged(data: bytes, made: random.Random) -> bytes:
+    """Some bytes changed, some left out, some twice."""
+    changed = bytearray(data)
+    for _ in range(made.randrange(1, 6)):
+        at = made.randrange(len(changed))
+        length = made.choice((1, 1, 1, 2, 40))
+        changed[at : at + length] = made.choice(
+            (b"", bytes([made.randrange(256)]), b'"', b"9" * 5000, changed[at:][:80])
+        )
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("form", ("kineto", "nsys"))
+def test_damaged_files_end_in_one_sentence_or_in_numbers(tmp_path, form):
+    """Never in anything else that Python may raise."""
+    whole = tmp_path / "whole"
+    if form == "kineto":
+        kineto(whole, kineto_events(KERNELS * 3, STEPS))
+    else:
+        nsys(whole, KERNELS * 3, [("step 3", 80.0, 200.0), ("step 4", 280.0, 150.5)])
+    data = whole.read_bytes()
+    made = random.Random(5)
+    outcomes = set()
+    for _ in range(400):
+        (tmp_path / "damaged").write_bytes(damaged(data, made))
+        try:
+            side = read_side(str(tmp_path / "damaged"))
+            outcomes.add("warned" if side.warnings else "read")
+        except OverlapError:
+            outcomes.add("refused")
+    assert {"read", "refused"} <= outcomes
+
+
+def test_nsys_columns_of_other_types(tmp_path):
+    path = nsys(tmp_path / "export", KERNELS[:2])
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = 'x', gridX = 'many', globalPid = x'00'")
+        database.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = 'late' WHERE streamId = 20")
+        database.execute("UPDATE StringIds SET value = 5.5")
+        database.commit()
+    (launch,) = read(path)[1]
+    assert launch == TracedLaunch("5.5", False, 0, "7", 100.0, 140.5, None, 128, 168, 1024, 98304, 99328)
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence", "hint"),
+    [
+        pytest.param(b"", "is empty", "torch.profiler", id="an empty file"),
+        pytest.param(b"\x7fELF\2\1\1", "is no trace that we can read", "nsys export", id="a program"),
+        pytest.param(b"\x1f\x8b\x08broken", "is no trace that we can read", "SIMGPU_TRACE", id="broken gzip"),
+        pytest.param(b'{"kernel"', None, None, id="something like it"),
+    ],
+)
+def test_no_trace_at_all(tmp_path, data, sentence, hint):
+    (tmp_path / "file").write_bytes(data)
+    if sentence is None:
+        assert read(tmp_path / "file")[0].warnings
+        return
+    with pytest.raises(OverlapError) as error:
+        open_trace(str(tmp_path / "file"))
+    assert error.value.sentence == f"{tmp_path / 'file'} {sentence}"
+    assert hint in error.value.hint
+
+
+def test_no_file(tmp_path):
+    for path, why in ((tmp_path / "none", "No such file or directory"), (tmp_path, "Is a directory")):
+        with pytest.raises(OverlapError, match=f"cannot be read: {why}"):
+            open_trace(str(path))
+
+
+def test_a_report_of_nsys_must_be_exported(tmp_path):
+    (tmp_path / "run.nsys-rep").write_bytes(b"QdstrmFi")
+    with pytest.raises(OverlapError) as error:
+        open_trace(str(tmp_path / "run.nsys-rep"))
+    assert error.value.hint == f"nsys export --type sqlite {tmp_path / 'run.nsys-rep'}"
+
+
+def test_another_database(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "db")) as database:
+        database.execute("CREATE TABLE people (name TEXT)")
+        database.commit()
+    with pytest.raises(OverlapError, match="something else than nsys"):
+        read(tmp_path / "db")
+    path = nsys(tmp_path / "export", KERNELS * 200)
+    shutil.copy(path, tmp_path / "torn")
+    with (tmp_path / "torn").open("r+b") as file:
+        file.truncate(12000)
+    with pytest.raises(OverlapError, match="cannot be read"):
+        read(tmp_path / "torn")

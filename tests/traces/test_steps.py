@@ -1,0 +1,92 @@
+"""Steps, by what programs and profilers call them."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+from made import GEMM, NCCL, K, nsys
+
+from pyshim.traces import Span, open_trace
+from pyshim.traces.measured import read_side
+from pyshim.traces.steps import Finder, Steps
+
+
+def found(*spans: tuple[str, float, float] | Span) -> Steps | None:
+    finder = Finder()
+    for span in spans:
+        finder.add(span if isinstance(span, Span) else Span(*span, on_gpu=False))
+    return finder.find()
+
+
+def train(name: str, length: float = 9.5, count: int = 4) -> list[tuple[str, float, float]]:
+    return [(name.replace("N", str(index)), index * 10.0, index * 10.0 + length) for index in range(count)]
+
+
+def test_the_profilers_own_come_first():
+    spans = [*train("train_step"), *((f"ProfilerStep#{n}", 10.0 * n, 10.0 * n + 10) for n in (2, 1, 3))]
+    assert found(*spans) == Steps("ProfilerStep#", False, (10.0, 20.0, 30.0, 40.0))
+    assert found(("ProfilerStep#7", 5.0, 6.0)) == Steps("ProfilerStep#", False, (5.0, 6.0))
+
+
+def test_the_last_of_three_is_left_out_because_its_end_is_not_known():
+    assert found(*train("step N")).whole == (0.0, 10.0, 20.0, 30.0)
+    assert found(*train("step N", count=2)).whole == (0.0, 10.0, 19.5)
+
+
+def test_on_the_gpu_before_on_the_host_and_all_streams_are_one():
+    spans = [Span(f"ProfilerStep#{n}", 10.0 * n, 10.0 * n + 5, on_gpu=False) for n in range(3)]
+    for n in range(3):
+        spans.append(Span(f"ProfilerStep#{n}", 100.0 * n + 20, 100.0 * n + 130, on_gpu=True))  # into the next one
+        spans.append(Span(f"ProfilerStep#{n}", 100.0 * n, 100.0 * n + 90, on_gpu=True))
+    assert found(*spans) == Steps("ProfilerStep#", True, (0.0, 100.0, 200.0, 330.0))
+
+
+@pytest.mark.parametrize("name", ["step N", "iteration N", "train_step", "Train Batch N", "iter_N", "steps"])
+def test_ranges_that_are_called_steps(name):
+    assert found(*train("forward", 4), *train("optimizer", 2), *train(name)).bounds == (0.0, 10.0, 20.0, 30.0, 39.5)
+
+
+def test_any_range_that_comes_again_and_leaves_nothing_out():
+    assert found(*train("work", 9.5)).source == "work"
+    assert found(*train("work", 5)) is None
+
+
+@pytest.mark.parametrize(
+    "spans",
+    [
+        pytest.param([], id="none"),
+        pytest.param(train("Optimizer.step#SGD.step", 9.9), id="PyTorch's optimizer"),
+        pytest.param(train("nccl:all_reduce", 9.9), id="PyTorch's collectives"),
+        pytest.param([("step", 0.0, 10.0), ("step", 5.0, 20.0), ("step", 20.0, 30.0)], id="one inside another"),
+        pytest.param([("step", 0.0, 10.0)], id="only one"),
+        pytest.param([("step", 0.0, 1.0), ("step", 90.0, 91.0)], id="next to nothing"),
+        pytest.param([("stepping", 0.0, 1.0), ("stepping", 2.0, 3.0)], id="another word"),
+    ],
+)
+def test_no_steps(spans):
+    assert found(*spans) is None
+
+
+def test_nsys_ranges_of_the_host_become_times_of_the_gpu(tmp_path):
+    """The host runs ahead: it has enqueued both steps before the first kernel ends."""
+    kernels = [K(GEMM, 1000.0, 500.0), K(NCCL, 1500.0, 500.0, 20), K(GEMM, 2100.0, 600.0), K(GEMM, 2700.0, 300.0)]
+    path = nsys(tmp_path / "export", kernels, [("step 0", 0.0, 20.0), ("step 1", 20.0, 20.0)])
+    assert read_side(str(path)).ranks[0, 0, 0][0].steps is None  # nothing ran while the host was in a step
+    with closing(sqlite3.connect(path)) as database:
+        columns = "start INT, end INT, globalTid INT, correlationId INT, nameId INT"
+        database.execute(f"CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME ({columns})")
+        database.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET correlationId = rowid")
+        process = 0x11000000000000
+        for correlation, called in enumerate((1, 5, 21, 38), 1):
+            values = (called * 1000, called * 1000 + 500, process + 7, correlation, 1)
+            database.execute("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?, ?, ?, ?, ?)", values)
+            # The same numbers in another process.
+            values = (25_000, 25_500, process * 2, correlation, 1)
+            database.execute("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?, ?, ?, ?, ?)", values)
+        database.commit()
+    assert open_trace(str(path)).on_gpu((0.0, 20.0, 40.0), process) == [1000.0, 2100.0, 3000.0]
+    (measured,) = read_side(str(path)).ranks[0, 0, 0]
+    assert measured.steps == Steps("step #", True, (1000.0, 2100.0, 3000.0))
+    assert [times.span for times in measured.times] == [1100, 900]

@@ -1,0 +1,180 @@
+"""Planted bugs of counting by kernel, and of the times of communication launches."""
+
+from __future__ import annotations
+
+from mutants_table import Mutant, one
+
+ROWS, STATS = "shim/core/rows.c", "shim/core/stats.c"
+COMMON = "shim/vendor/common"
+CORE, USE, WINDOWS = "tests/core/test_rows.py", "tests/interpose/test_rows.py", "tests/interpose/test_windows.py"
+
+ROW_MUTANTS: list[Mutant] = [
+    one(
+        "raised is counted as not raised", f"{COMMON}/vendor.h", "row + (raised && row >= OVERLAP_REASONS)", "row", USE
+    ),
+    one(
+        "raised where it is not",
+        f"{COMMON}/vendor.h",
+        "row + (raised && row >= OVERLAP_REASONS)",
+        "row + (!raised && row >= OVERLAP_REASONS)",
+        USE,
+    ),
+    one(
+        "outside is counted as inside",
+        f"{COMMON}/hot_x86_64.S",
+        "    mov %fs:44(\\r), %eax\n    incq (%r10, %rax, 8)\n",
+        "    incq (%r10)\n",
+        USE,
+    ),
+    one(
+        "the row of another reason outside",
+        f"{COMMON}/windows.c",
+        "thread->step = overlap_row_step(window_reason(found.where));",
+        "thread->step = 1;",
+        WINDOWS,
+    ),
+    one(
+        "outside is counted as inside, by the slow way",
+        f"{COMMON}/launch.c",
+        "        return row + step;\n",
+        "        return row;\n",
+        USE,
+    ),
+    one(
+        "rows beside a bare one",
+        f"{COMMON}/facts.c",
+        "flags & OVERLAP_WORD_WINDOWED ? OVERLAP_ROW_WINDOWED",
+        "flags & OVERLAP_WORD_WINDOWED ? OVERLAP_ROW_SINGLE",
+        USE,
+    ),
+    one(
+        "one row for communication that is raised",
+        f"{COMMON}/facts.c",
+        "flags & OVERLAP_WORD_RAISE  ? OVERLAP_ROW_RAISED",
+        "flags & OVERLAP_WORD_RAISE  ? OVERLAP_ROW_SINGLE",
+        USE,
+    ),
+    one(
+        "another reason has no kernel",
+        f"{COMMON}/launch.c",
+        "overlap_row_of_reason(overlap_current_page, row, reason)",
+        "reason",
+        USE,
+    ),
+    one(
+        "a row of the bare reason",
+        f"{COMMON}/facts.c",
+        "return overlap_page_start() /*",
+        "return 0 && overlap_page_start() /*",
+        USE,
+    ),
+    one(
+        "rules are not recorded", f"{COMMON}/device.c", "        record_rules(device, settings);\n", "        ;\n", USE
+    ),
+    one(
+        "claimed without a look at what is there",
+        ROWS,
+        "        if (there == key)\n            return row;\n",
+        "",
+        CORE,
+    ),
+    one(
+        "claimed without a compare",
+        ROWS,
+        "        if (there == 0 &&\n"
+        "            __atomic_compare_exchange_n("
+        "&page->rows[row].key, &there, key, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {",
+        "        if (there == 0) {\n            __atomic_store_n(&page->rows[row].key, key, __ATOMIC_RELAXED);",
+        CORE,
+    ),
+    one("groups overlap", ROWS, "        row += rows_of(there);\n", "        row++;\n", CORE),
+    one(
+        "nothing is kept for any kernel",
+        ROWS,
+        "kind), OVERLAP_ROWS - FOR_ANY, &claimed);\n    if (row",
+        "kind), OVERLAP_ROWS, &claimed);\n    if (row",
+        CORE,
+    ),
+    one("long names are cut", ROWS, "    text.size = size - END - HASH;\n", "    text.size = size;\n", CORE),
+    one(
+        "sizes share a row",
+        ROWS,
+        "facts->footprint.threads, facts->footprint.dynamic_shared}",
+        "facts->footprint.threads}",
+        CORE,
+    ),
+    one(
+        "libraries share a row", ROWS, "hash_on(hash_of(kernel), library, strlen(library) + 1)", "hash_of(kernel)", CORE
+    ),
+    one(
+        "a damaged page is read beyond its end",
+        ROWS,
+        "return key && reason < OVERLAP_REASONS ? reason",
+        "return key ? reason",
+        CORE,
+    ),
+    one(
+        "times never become rarer",
+        STATS,
+        "    return rounds < MOST_SPARSE ? rounds : MOST_SPARSE;",
+        "    return rounds * 0;",
+        CORE,
+    ),
+    one(
+        "times become ever rarer",
+        STATS,
+        "    return rounds < MOST_SPARSE ? rounds : MOST_SPARSE;",
+        "    return rounds;",
+        CORE,
+    ),
+    one(
+        "the distance of the time before",
+        STATS,
+        "sparse(number + 1)), __ATOMIC_RELAXED);",
+        "sparse(number)), __ATOMIC_RELAXED);",
+        CORE,
+    ),
+    one(
+        "threads of a shard each leave a time",
+        STATS,
+        "    if (!overlap_sample_is_due(shard) ||\n        ",
+        "    if (",
+        CORE,
+    ),
+    one(
+        "no time by the slow way",
+        f"{COMMON}/launch.c",
+        "    count_launch(request->counted, row);\n"
+        "    if (overlap_sample_is_due(shard))\n        launch_sample(shard);\n",
+        "    count_launch(request->counted, row);\n    (void)shard;\n",
+        USE,
+    ),
+    one(
+        "no time by the quick way",
+        f"{COMMON}/vendor.h",
+        "    if (__builtin_expect(overlap_sample_is_due(shard), 0))\n        launch_sample(shard);\n",
+        "",
+        USE,
+    ),
+    one(
+        "a priority beyond its bits",
+        "shim/core/core.h",
+        "(uint64_t)(uint8_t)priority << OVERLAP_WORD_PRIORITY_SHIFT",
+        "(uint64_t)(int64_t)priority << OVERLAP_WORD_PRIORITY_SHIFT",
+        USE,
+    ),
+    one(
+        "rows below zero",
+        "pyshim/stats/rows.py",
+        "counts[outside] = (counts[outside] + counts[before]) % _CELLS",
+        "counts[before] = 0",
+        USE,
+    ),
+    one(
+        "a time that is being written",
+        "pyshim/stats/rows.py",
+        " and launches ^ nanoseconds == check",
+        "",
+        "tests/report/test_page.py",
+    ),
+]

@@ -22,9 +22,8 @@ enum overlap_when { OVERLAP_WHEN_OVERLAPPING = 0, OVERLAP_WHEN_ALWAYS = 1 };
 
 enum overlap_shape {
     OVERLAP_SHAPE_LEAVE = 0,
-    OVERLAP_SHAPE_BLOCKS = 1, /* value: at most so many resident blocks, >= 1 */
-    OVERLAP_SHAPE_PERCENT =
-        2, /* value: per cent of the kernel's own resident blocks, 1 to 100, rounded down, at least 1 */
+    OVERLAP_SHAPE_BLOCKS = 1,     /* value: at most so many resident blocks, >= 1 */
+    OVERLAP_SHAPE_PERCENT = 2,    /* value: per cent of its own resident blocks, 1 to 100, rounded down, at least 1 */
     OVERLAP_SHAPE_BYTES = 3,      /* value: bytes of dynamic shared memory */
     OVERLAP_SHAPE_MAKE_ROOM = 4,  /* the smallest size with which communication fits beside the resident blocks */
     OVERLAP_SHAPE_QUICK_ENTRY = 5 /* the smallest size with which it fits as soon as one of them has ended */
@@ -251,7 +250,6 @@ struct overlap_plan {
 #define OVERLAP_DEVICES 16
 #define OVERLAP_RULES 512   /* more than a table can hold */
 #define OVERLAP_SAMPLES 512 /* of the times of communication launches */
-#define OVERLAP_MOST_SPARSE 8
 
 enum overlap_counter {
     OVERLAP_COUNTER_COMMUNICATION = 0, /* communication launches */
@@ -260,12 +258,10 @@ enum overlap_counter {
     OVERLAP_COUNTER_GRAPH_LAUNCHES = 3,
     OVERLAP_COUNTER_TRACE_DROPPED = 4,  /* launches that --trace could not keep */
     OVERLAP_COUNTER_STREAMS_RAISED = 5, /* streams of communication libraries created with another priority */
-    /* Communication launches that could overlap nothing, as far as the next launches of their thread tell: all
-     * computation was on the same stream; or waited for them. */
+    /* Communication launches that overlap nothing, by the next launches of their thread: on the same stream; waited for. */
     OVERLAP_COUNTER_SAME_STREAM = 6,
     OVERLAP_COUNTER_WAITED_FOR = 7,
-    /* Communication launches that `auto` no longer raises, because computation is in no hurry for communication. */
-    OVERLAP_COUNTER_UNHURRIED = 8,
+    OVERLAP_COUNTER_UNHURRIED = 8,      /* communication launches that `auto` no longer raises: nobody is in a hurry */
     OVERLAP_COUNTER_STREAMS_REDUCED = 9 /* streams created without the compute units of `communication.reserve_cus` */
 };
 
@@ -287,25 +283,20 @@ struct overlap_shard {
 
 /* Every launch is counted in one row. The first OVERLAP_REASONS rows stand for a reason each, whatever the kernel: of launches
  * of which nothing else is known, and where no room is left. The others belong to kernels, in groups; the first row of a
- * group has the record. The kind says what the group counts, and is how many rows it has. */
-enum overlap_row_kind {
-    OVERLAP_ROW_SINGLE = 1,
-    OVERLAP_ROW_RAISED = 2,  /* communication that is to be raised: not raised; raised */
-    OVERLAP_ROW_WINDOWED = 4 /* by where it is launched: in a window; not_overlapping; window_expired; same_stream */
-};
+ * group has the record. The kind is how many rows a group has: one; not raised, and raised, of communication that is to be; in
+ * an overlap window, and outside as not_overlapping, as window_expired, as same_stream. */
+enum overlap_row_kind { OVERLAP_ROW_SINGLE = 1, OVERLAP_ROW_RAISED = 2, OVERLAP_ROW_WINDOWED = 4 };
 #define OVERLAP_ROW_KIND 7 /* in the key */
 
 struct overlap_row {
-    uint64_t key;   /* 0: free, and so are all rows behind it. Kind in bits 0 to 2, reason in 3 to 8, then a hash of all
-                          that tells rows apart; a hash of 0: of any kernel, when there was no room for it */
-    uint32_t state; /* 2: the rest is valid */
-    uint32_t rule;  /* index in the table, and in `rules`; UINT32_MAX: none */
-    uint32_t device;   /* index in `devices`; OVERLAP_DEVICES and more: not there */
+    uint64_t key;    /* kind, reason << 3, hash of what tells rows apart << 9 (0: any kernel); 0: free, as all behind */
+    uint32_t state;  /* 2: the rest is valid */
+    uint32_t rule;   /* index in the table, and in `rules`; UINT32_MAX: none */
+    uint32_t device; /* index in `devices`; OVERLAP_DEVICES and more: not there */
     uint32_t launched; /* bytes of dynamic shared memory as decided; this and the two below: of the last decision */
     struct overlap_footprint footprint; /* dynamic_shared: as asked */
     uint64_t blocks;                    /* of the grid */
-    uint32_t resident_blocks;           /* as asked, on one multiprocessor; 0: not known */
-    uint32_t reserved;
+    uint64_t resident_blocks;           /* as asked, on one multiprocessor; 0: not known */
     uint8_t kernel[112]; /* as the driver gives it; in a long one the middle is replaced by ~HASH~; empty: not known */
     uint8_t plain[64];   /* overlap_plain_name() of all of it, cut */
     uint8_t library[48]; /* basename of the caller */
@@ -313,28 +304,20 @@ struct overlap_row {
 
 /* A rule of a policy that devices of this process run under. */
 struct overlap_page_rule {
-    uint32_t state;  /* 2: the rest is valid */
-    uint32_t device; /* index in `devices` of one that runs under its policy */
-    uint32_t line;
-    uint32_t shape; /* enum overlap_shape */
-    uint32_t value;
-    uint32_t when;          /* enum overlap_when */
-    uint32_t when_dispatch; /* enum overlap_dispatch */
+    uint32_t state, device; /* 2: the rest is valid; index in `devices` of one that runs under its policy */
     uint32_t dispatch;      /* enum overlap_dispatch, of the policy */
-    uint32_t guard;         /* as in the table */
-    uint32_t reserved;
+    uint32_t line, shape, value, when, when_dispatch, guard, reserved; /* as in the table */
 };
 
 /* When communication was launched. The first 512 launches leave a time each, then every second one until there are 512
- * more, then every fourth: every 2^OVERLAP_MOST_SPARSE-th at last. A thread takes the times of its own launches. */
+ * more, then every fourth: every 256th at last. A thread takes the times of its own launches. */
 struct overlap_sample {
     uint64_t launches;    /* of communication so far, in the process: the sum of what all samples stand for; 0: none */
     uint64_t nanoseconds; /* CLOCK_MONOTONIC */
     uint64_t check;       /* launches ^ nanoseconds; else it is being written */
 };
 struct overlap_cadence {
-    uint64_t taken; /* times so far; the next one goes to this place, modulo OVERLAP_SAMPLES */
-    uint64_t reserved[7];
+    uint64_t taken, reserved[7];        /* times so far; the next one goes to this place, modulo OVERLAP_SAMPLES */
     struct overlap_sample samples[512]; /* [OVERLAP_SAMPLES] */
 };
 
@@ -392,8 +375,7 @@ struct overlap_trace {
     uint64_t stream;
     uint64_t blocks;
     uint32_t threads;
-    uint32_t asked;    /* bytes of dynamic shared memory */
-    uint32_t launched; /* likewise */
+    uint32_t asked, launched; /* bytes of dynamic shared memory */
     int32_t priority;
     uint32_t flags; /* enum overlap_trace_flag */
     uint32_t reason;
@@ -414,9 +396,7 @@ const char *overlap_way_name(uint32_t way);
 
 /* Sums over the shards of a page, modulo 2^64. */
 struct overlap_totals {
-    uint64_t ways[6];          /* [OVERLAP_WAYS] */
-    uint64_t reasons[40];      /* [OVERLAP_REASONS] */
-    uint64_t rows[320];        /* [OVERLAP_ROWS]; all launches are in each of the three */
+    uint64_t ways[6], reasons[40], rows[320]; /* [OVERLAP_WAYS], ...; all launches are in each of the three */
     uint32_t row_reasons[320]; /* index into reason.def; OVERLAP_REASONS - 1 for what only a damaged page has */
     uint32_t row_heads[320];   /* the row that has the record; the bare rows and free ones: themselves */
     uint64_t counters[12];     /* [OVERLAP_COUNTERS] */
@@ -449,8 +429,7 @@ void overlap_plan_of(const struct overlap_gpu *gpu, const struct overlap_launch 
 const char *overlap_knob(uint32_t index, const struct overlap_gpu *gpu, const struct overlap_footprint *communication,
                          struct overlap_footprint *changed);
 
-/* The smallest dynamic size, not below the one asked, with at most `blocks` resident; UINT32_MAX: none up to
- * maximum_dynamic. */
+/* The smallest dynamic size, not below the one asked, with at most `blocks` resident; UINT32_MAX: there is none. */
 uint32_t overlap_size_for_blocks(const struct overlap_gpu *gpu, const struct overlap_launch *launch, uint32_t blocks);
 
 /* 1 if the glob (`*`, `?`, `[a-z]`, `[!a-z]`) matches all of the name, case-sensitively. */
@@ -462,8 +441,7 @@ uint32_t overlap_is_communication(const char *kernel);
 /* The plain name: last identifier of an Itanium-mangled one; returns the bytes written, at most size, NUL included. */
 uint32_t overlap_plain_name(const char *kernel, char *plain, uint32_t size);
 
-/* table must have been checked; policy: index; library: basename of the caller, may be NULL; communication: footprint,
- * or NULL while none is known. */
+/* table: checked; policy: index; library: basename of the caller, or NULL; communication: NULL while none is known. */
 void overlap_decide(const void *table, uint32_t policy, const struct overlap_gpu *gpu, const char *kernel,
                     const char *library, const struct overlap_launch *launch,
                     const struct overlap_footprint *communication, struct overlap_decision *decision);

@@ -24,7 +24,11 @@ INCLUDES = ("-Ishim", "-Ishim/core", "-Itools/simgpu")
 FOLDERS = ("shim", "tools", "tests")
 # Generated, and not made for reading.
 GENERATED = ("*.def", "*_api.h", "*_generated.*")
-SLURM = Path("/usr/include/slurm/spank.h")
+# What a file includes that is not ours to bring: where it would be, and who has it.
+FOREIGN = {
+    "#include <slurm/": (Path("/usr/include/slurm/spank.h"), "Debian: libslurm-dev"),
+    "#include <cupti.h>": (Path("/usr/include/cupti.h"), "CUDA's toolkit"),
+}
 
 
 def sources(*endings: str) -> list[Path]:
@@ -35,11 +39,12 @@ def sources(*endings: str) -> list[Path]:
 def compiled() -> list[Path]:
     """All of C, but for what needs headers that are not here."""
     found = sources(".c")
-    slurm = [path for path in found if "#include <slurm/" in (ROOT / path).read_text(encoding="utf-8")]
-    if SLURM.exists() or not slurm:
-        return found
-    print(f"lint: no {SLURM} (Debian: libslurm-dev): left out: {', '.join(map(str, slurm))}", file=sys.stderr)
-    return [path for path in found if path not in slurm]
+    for line, (header, who) in FOREIGN.items():
+        needing = [path for path in found if line in (ROOT / path).read_text(encoding="utf-8")]
+        if needing and not header.exists():
+            print(f"lint: no {header} ({who}): left out: {', '.join(map(str, needing))}", file=sys.stderr)
+            found = [path for path in found if path not in needing]
+    return found
 
 
 def nvidia() -> list[str]:

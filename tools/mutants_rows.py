@@ -116,14 +116,14 @@ ROW_MUTANTS: list[Mutant] = [
     one(
         "times never become rarer",
         STATS,
-        "    return rounds < OVERLAP_MOST_SPARSE ? rounds : OVERLAP_MOST_SPARSE;",
+        "    return rounds < MOST_SPARSE ? rounds : MOST_SPARSE;",
         "    return rounds * 0;",
         CORE,
     ),
     one(
         "times become ever rarer",
         STATS,
-        "    return rounds < OVERLAP_MOST_SPARSE ? rounds : OVERLAP_MOST_SPARSE;",
+        "    return rounds < MOST_SPARSE ? rounds : MOST_SPARSE;",
         "    return rounds;",
         CORE,
     ),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pyshim.errors import FINDINGS, LAUNCHER_FAILED, USAGE, OverlapError
 
 COMMANDS = {
-    "policy": "find every mistake in policy files",
+    "policy": "find every mistake in policy files, show what they mean",
     "report": "what was done in a finished or running run, and what was not",
     "explain": "what would be done with a kernel, and why",
     "gpus": "the GPUs that are known by name",

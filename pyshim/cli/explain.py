@@ -1,7 +1,4 @@
-"""Say what would be done with a computation kernel beside a communication kernel,
-with which number, and why. No GPU is needed: what one block of each takes is
-what the driver, or a profiler, says of a kernel, or what is read in a library.
-"""
+"""Says what would be done with a computation kernel beside communication, with which number, and why, without a GPU."""
 
 from __future__ import annotations
 
@@ -9,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyshim.errors import USAGE, OverlapError
@@ -18,105 +16,186 @@ if TYPE_CHECKING:
 
     from pyshim.explain.answer import Explainer
     from pyshim.explain.request import Mistake
-    from pyshim.explain.survey import Survey
 
-GPUS = "a40, l40s, a100, h100, h200, b200, mi250x, mi300x"
+DESCRIPTION = """\
+What would be done with a computation kernel beside communication, with which
+number, and why. No GPU is needed: the kernel is told in numbers, or read in a
+library, in a run's report, or in a trace that you have."""
 EPILOG = """\
-shapes: leave, make_room, quick_entry, blocks_per_sm=1, blocks_per_sm=50%,
-  dynamic_shared_memory=96KiB, as in a policy; the last three need no room
+rarely needed; overlap explain --help-all says what each means:
+  --static-smem B --barriers N --sgprs N --blocks N --library NAME --stdin
+  --comm-threads T --comm-registers R --comm-static-smem B --comm-dynamic-smem B
+  --comm-barriers N --comm-sgprs N --comm-from FILE --comm-kernel PATTERN
 
-Bytes are numbers or sizes (96KiB). On AMD, registers are VGPRs and AGPRs
-together. Without --policy the rule is make_room for every launch; without
---blocks the grid has many waves. The launch is taken to be in an overlap
-window; outside, a rule with `when: overlapping` leaves it alone.
-
---from reads registers, static shared memory and launch bounds of every kernel;
---threads is for kernels without a bound, --dynamic-smem what each is launched
-with. Communication is that of --comm-from, of --comm-threads and the like, or
-of the newest NCCL or RCCL whose sizes are known.
-
-example: what NCCL 2.27 leaves of an H100 to a GEMM of 128x128 tiles
-  overlap explain --gpu h100 --threads 128 --registers 224 \\
-    --dynamic-smem 48KiB --comm-threads 288 --comm-registers 96 \\
-    --comm-static-smem 21568 --comm-dynamic-smem 82240
-example: which kernels of rocBLAS gain beside RCCL
-  overlap explain --from rocblas/library --comm-from librccl.so.1
+examples:
+  overlap explain --gpu h100 --threads 128 --registers 224 --dynamic-smem 48KiB
+  overlap explain --from trace.json.gz --policy h100
 
 exit status: 0, also where nothing can be done; 2 usage, or a policy is wrong"""
+ALL = """\
+Bytes are numbers or sizes (96KiB), registers those of a thread; on AMD VGPRs and
+AGPRs together. Where nothing is said of communication it is the newest NCCL or
+RCCL whose sizes are known, with what the policy sets on all ranks.
+
+  --static-smem B       shared memory that the kernel has by itself
+  --barriers N          of a block; where it is not said they limit nothing
+  --sgprs N             scalar registers of a wave on AMD; likewise
+  --comm-threads T, --comm-registers R, --comm-static-smem B,
+  --comm-dynamic-smem B, --comm-barriers N, --comm-sgprs N
+                        the same of one block of communication
+  --comm-from FILE      with --from: its collectives of NCCL or RCCL
+  --comm-kernel PATTERN with --comm-from: these of its kernels, the most that
+                        they take
+  --blocks N            of the grid; where it is not said the launch has many
+                        waves
+  --library NAME        file name of the library that launches; rules match it
+  --shape S             instead of a policy: leave, make_room, quick_entry,
+                        blocks_per_sm=1, blocks_per_sm=50%,
+                        dynamic_shared_memory=96KiB; the last three need no room
+  --keep-at-least P     50%: of the kernel's own blocks (the default for room)
+  --stdin               with --json: an object per line, whose keys are options'
+                        names with `_` for `-`; a line answers each
+
+--from LIBRARY takes .so, .cubin, .fatbin, .co and folders of them. Registers,
+static shared memory and launch bounds are read there; --threads is for kernels
+without a bound, --dynamic-smem what each is launched with. --kernel is a glob
+then, or a set of kernels: gemm, attention, elementwise, norm, optimizer.
+
+--from TRACE takes what PyTorch's profiler and Chrome write (.json, .json.gz) and
+what `nsys export --type sqlite` does. Communication is that of its own kernels.
+
+A launch is taken to be in an overlap window; outside, a rule with
+`when: overlapping` leaves it alone.
+
+example: the whole answer to one kernel beside NCCL 2.27, as it depends on size
+  overlap explain --gpu h100 --threads 128 --registers 224 \\
+    --dynamic-smem 48KiB --comm-threads 288 --comm-registers 96 \\
+    --comm-static-smem 21568 --comm-dynamic-smem 82240 --sweep --svg sweep.svg
+example: which kernels of rocBLAS gain beside RCCL
+  overlap explain --from rocblas/library --comm-from librccl.so.1"""
+
+
+# What runs and traces say by themselves.
+_OF_LAUNCHES = ("threads", "registers", "static_smem", "dynamic_smem", "barriers", "sgprs", "blocks", "library")
+
+
+class _Everything(argparse.Action):
+    """--help-all: help, and what the rare options mean."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        parser.epilog = ALL
+        parser.print_help()
+        parser.exit()
 
 
 def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "explain",
         help="what would be done with a kernel, and why",
-        usage="overlap explain --gpu G --threads T --registers R\n"
-        "         --comm-threads T --comm-registers R [options]\n"
+        usage="overlap explain --gpu G --threads T --registers R [options]\n"
         "       overlap explain --from FILE... [--kernel PATTERN] [--gpu G] [options]\n"
-        "       overlap explain --stdin --json",
-        description=__doc__,
+        "       overlap explain --run DIR [--policy P] [--gpu G]",
+        description=DESCRIPTION,
         epilog=EPILOG,
+        add_help=False,
     )
-    parser.add_argument("--gpu", metavar="G", help=GPUS)
-    parser.add_argument(
-        "--from",
-        dest="files",
-        nargs="+",
-        metavar="FILE",
-        help="every kernel of .so, .cubin, .fatbin, .co files and of folders of them: how many gain, by GPU",
-    )
-    _footprint(parser.add_argument_group("computation, one block"), "")
-    communication = parser.add_argument_group("communication, one block")
-    communication.add_argument("--comm-from", metavar="FILE", help="with --from: the collectives of librccl.so, ...")
-    communication.add_argument("--comm-kernel", metavar="PATTERN", help="these kernels of it, the most that they take")
-    _footprint(communication, "comm-")
-    rule = parser.add_argument_group("rule and launch")
-    rule.add_argument("--policy", metavar="P", help="a file or name: its rule for this launch, not --shape")
-    rule.add_argument("--kernel", metavar="NAME", help="what rules match; with --from: only such kernels (a glob)")
-    rule.add_argument("--library", metavar="NAME", help="file name of the calling library, likewise")
-    rule.add_argument("--blocks", metavar="N", help="of the grid (default: many waves)")
-    rule.add_argument("--shape", metavar="S", help="what the rule does (default: make_room)")
-    rule.add_argument("--keep-at-least", metavar="P", help="50%%: of its own blocks (the default for room)")
-    answers = parser.add_argument_group("answer")
+    hidden = argparse.SUPPRESS
+    what = parser.add_argument_group("which kernel")
+    what.add_argument("--gpu", metavar="G", help="of `overlap gpus` (default: the policy's, the trace's)")
+    what.add_argument("--threads", metavar="T", help="of a block")
+    what.add_argument("--registers", metavar="R", help="of a thread")
+    what.add_argument("--dynamic-smem", metavar="B", help="shared memory asked for at the launch: 48KiB")
+    what.add_argument("--from", dest="files", nargs="+", metavar="FILE", help="every kernel of a library or a trace")
+    what.add_argument("--run", dest="report", metavar="DIR", help="every kernel of a run, from its report")
+    what.add_argument("--kernel", metavar="NAME", help="its name; with --from and --run a pattern, or gemm, ...")
+    rule = parser.add_argument_group("which rule, without one make_room for every launch")
+    rule.add_argument("--policy", metavar="P", help="a file or name: its rules (with --run: those of the run)")
+    rule.add_argument("--shape", metavar="S", help="make_room, quick_entry, blocks_per_sm=50%%, ...")
+    rule.add_argument("--keep-at-least", metavar="P", help="of its own blocks (default for room: 50%%)")
+    answers = parser.add_argument_group("which answer")
+    answers.add_argument("--sweep", action="store_true", help="how it depends on shared memory, with a picture")
+    answers.add_argument("--svg", metavar="FILE", help="with --sweep: the picture as a file")
     answers.add_argument("--json", action="store_true", help="one object on stdout")
-    answers.add_argument("--stdin", action="store_true", help="with --json: a request per line, answered by one")
+    answers.add_argument("-h", "--help", action="help", help="this")
+    parser.add_argument("--help-all", action=_Everything, nargs=0, help=hidden)
+    for name in ("static-smem", "barriers", "sgprs", "library", "blocks", "comm-from", "comm-kernel"):
+        parser.add_argument(f"--{name}", metavar="X", help=hidden)
+    for name in ("threads", "registers", "static-smem", "dynamic-smem", "barriers", "sgprs"):
+        parser.add_argument(f"--comm-{name}", metavar="X", help=hidden)
+    parser.add_argument("--stdin", action="store_true", help=hidden)
     parser.set_defaults(run=_run)
-
-
-def _footprint(group: Any, prefix: str) -> None:
-    group.add_argument(f"--{prefix}threads", metavar="T")
-    group.add_argument(f"--{prefix}registers", metavar="R", help="per thread")
-    group.add_argument(f"--{prefix}static-smem", metavar="B", help="bytes of shared memory (default: 0)")
-    group.add_argument(f"--{prefix}dynamic-smem", metavar="B", help="asked for at the launch")
-    group.add_argument(f"--{prefix}barriers", metavar="N", help="(default: they limit nothing)")
-    group.add_argument(f"--{prefix}sgprs", metavar="N", help="on AMD (default: they limit nothing)")
 
 
 def _run(options: argparse.Namespace) -> int:
     from pyshim.explain.answer import Explainer
-    from pyshim.explain.request import NAMES, Mistake, read
+    from pyshim.explain.request import NAMES, Mistake
 
     asked = {name: value for name in NAMES if (value := getattr(options, name)) is not None}
+    explainer = Explainer(os.environ)
     if options.stdin:
         if asked or not options.json:
             hint = "write the options into the lines, with `_` for `-`"
             raise OverlapError("--stdin goes with --json and nothing else", hint, USAGE)
-        return _answer_lines(Explainer(os.environ))
-    explainer = Explainer(os.environ)
-    if options.files:
-        return _survey(options, asked, explainer)
-    if options.comm_from or options.comm_kernel:
-        raise OverlapError("--comm-from and --comm-kernel go with --from", "overlap explain --help", USAGE)
+        return _answer_lines(explainer)
+    _check(options)
     try:
-        values = read(asked)
-        found = explainer.look(values)
+        if options.report or (options.files and _are_traces(options.files)):
+            return _launched(options, asked, explainer)
+        if options.files:
+            return _from_files(options, asked, explainer)
+        return _one(options, asked, explainer)
     except Mistake as mistake:
         raise _usage(mistake) from None
-    if options.json:
-        from pyshim.cli import ui
 
-        ui.answer(json.dumps(found, indent=2))
+
+def _check(options: argparse.Namespace) -> None:
+    """Options that do not go together."""
+    if options.report and options.files:
+        raise OverlapError("--run and --from are two questions", "ask them one by one", USAGE)
+    if options.svg and not options.sweep:
+        raise OverlapError("--svg goes with --sweep", None, USAGE)
+    if (options.comm_from or options.comm_kernel) and not options.files:
+        raise OverlapError("--comm-from and --comm-kernel go with --from", "overlap explain --help-all", USAGE)
+
+
+def _are_traces(files: list[str]) -> bool:
+    """Told by what is in them. Raises OverlapError where some are traces and some are not."""
+    from pyshim.explain.launched import is_trace
+
+    found = [is_trace(Path(file)) for file in files]
+    if any(found) and not all(found):
+        trace, binary = files[found.index(True)], files[found.index(False)]
+        raise OverlapError(f"--from: {trace} is a trace and {binary} is none", "ask about them one by one", USAGE)
+    return all(found)
+
+
+def _launched(options: argparse.Namespace, asked: dict[str, object], explainer: Explainer) -> int:
+    """Every kernel of a run, or of traces."""
+    from pyshim.cli import explain_show, ui
+    from pyshim.explain.launched import of_run, of_traces
+    from pyshim.explain.used import judge
+    from pyshim.explain.used_text import as_json, screen
+
+    option = "--run" if options.report else "a trace"
+    wrong = next((name for name in _OF_LAUNCHES if name in asked), None)
+    if wrong:
+        hint = "it says that of every launch"
+        raise OverlapError(f"--{wrong.replace('_', '-')} goes without {option}", hint, USAGE)
+    for name in ("sweep", "comm_from", "comm_kernel"):
+        if getattr(options, name):
+            hint = "ask about one kernel in numbers" if name == "sweep" else "its own communication kernels count"
+            raise OverlapError(f"--{name.replace('_', '-')} goes without {option}", hint, USAGE)
+    pattern = asked.pop("kernel", None)
+    try:
+        launched = of_run(options.report) if options.report else of_traces(options.files)
+    except OverlapError as error:
+        error.status = USAGE  # what was named is no run or no trace
+        raise
+    use = judge(launched, asked, None if pattern is None else str(pattern), explainer)
+    if options.json:
+        ui.answer(json.dumps(as_json(use), indent=2))
     else:
-        _show(explainer, values, found)
+        explain_show.show(screen(use))
     return 0
 
 
@@ -125,31 +204,63 @@ def _usage(mistake: Mistake) -> OverlapError:
     return OverlapError(sentence, mistake.hint or "overlap explain --help", USAGE)
 
 
-def _survey(options: argparse.Namespace, asked: dict[str, object], explainer: Explainer) -> int:
-    """--from: many kernels at once."""
-    from pyshim.cli import ui
-    from pyshim.explain.request import Mistake
+def _one(
+    options: argparse.Namespace, asked: dict[str, object], explainer: Explainer, beside: str = "", more: str = ""
+) -> int:
+    """One kernel, of which everything is told; communication is the usual one where nothing is said of it."""
+    from pyshim.cli import explain_show, ui
+    from pyshim.explain import sweep as sweeps
+    from pyshim.explain.beside import usual
+    from pyshim.explain.request import read
+    from pyshim.explain.sweep_svg import svg
+    from pyshim.explain.text import screen
+
+    values = read(asked)
+    beside = beside or usual(values, explainer)
+    found = explainer.whole(values, explainer.look(values))
+    sweep = sweeps.sweep(explainer, found) if options.sweep else None
+    if options.json:
+        told = {"beside": beside or None, **({"sweep": sweeps.as_json(sweep)} if sweep else {})}
+        ui.answer(json.dumps({**found, **told}, indent=2))
+    elif sweep is None:
+        explain_show.show(screen(explainer, values, found, beside, more))
+    else:
+        explain_show.show(sweeps.screen(sweep, found, ui.width(), explain_show.is_ascii()))
+    if options.svg and sweep and sweep.steps:
+        name = values.get("kernel") or f"{values['threads']} threads of {values['registers']} registers"
+        explain_show.write(Path(options.svg), svg(sweep, f"{name} on {values['gpu']}"))
+    return 0
+
+
+def _from_files(options: argparse.Namespace, asked: dict[str, object], explainer: Explainer) -> int:
+    """Kernels of libraries."""
+    from pyshim.cli import explain_show, ui
     from pyshim.explain.survey import Question, survey
-    from pyshim.explain.survey_text import as_json
+    from pyshim.explain.survey_text import as_json, screen
     from pyshim.policy.gpus import known
 
     _check_survey(options, asked)
     name, pattern = asked.pop("gpu", None), asked.pop("kernel", None)
-    try:
-        gpus = [gpu for gpu in known() if name is None or gpu.key == explainer.key_of(str(name))]
-        pattern = None if pattern is None else str(pattern)
-        found = survey(Question(options.files, gpus, asked, pattern, options.comm_from, options.comm_kernel), explainer)
-    except Mistake as mistake:
-        raise _usage(mistake) from None
+    gpus = [gpu for gpu in known() if name is None or gpu.key == explainer.key_of(str(name))]
+    pattern = None if pattern is None else str(pattern)
+    found = survey(Question(options.files, gpus, asked, pattern, options.comm_from, options.comm_kernel), explainer)
+    only = found.only() if pattern is not None else None
+    if only:
+        request, also = only
+        beside = found.groups[0].beside
+        return _one(options, {**asked, **request}, explainer, "" if beside.told else beside.name, also)
+    if options.sweep:
+        hint = "--gpu G and --kernel NAME that leave one; without --sweep they are listed"
+        raise OverlapError(f"--sweep is about one kernel, and this is {found.told()}", hint, USAGE)
     if options.json:
         ui.answer(json.dumps(as_json(found), indent=2))
     else:
-        _show_survey(found)
+        explain_show.show(screen(found))
     return 0
 
 
 def _check_survey(options: argparse.Namespace, asked: dict[str, object]) -> None:
-    """Options that do not go together."""
+    """Options that do not go together with --from."""
     from pyshim.explain.request import COMMUNICATION
 
     wrong = next((name for name in ("registers", "static_smem", "barriers", "sgprs") if name in asked), None)
@@ -166,27 +277,6 @@ def _check_survey(options: argparse.Namespace, asked: dict[str, object]) -> None
     missing = [name for name in COMMUNICATION if name not in asked]
     if told and missing and not options.comm_from:
         raise OverlapError(f"needed, and not said: --{missing[0].replace('_', '-')}", None, USAGE)
-
-
-def _show_survey(found: Survey) -> None:
-    from pyshim.cli import ui
-    from pyshim.explain import survey_text as text
-
-    for line in text.headline(found):
-        ui.show(ui.printable(line))
-    kernels = text.kernels(found)
-    for heads, rows, left in (
-        (text.COMMUNICATION_HEADS, text.communication(found), (0, 1)),
-        (*text.counts(found), (0, 1)),
-        (text.SET_HEADS, text.sets(found), (0, 1, 2)),
-        (text.KERNEL_HEADS, kernels if len(kernels) <= text.MOST_LINES else [], (0, 1, 2, 6)),
-    ):
-        if rows:
-            ui.show()
-            ui.table(heads, rows, left=left)
-    ui.show()
-    for line in (*text.legend(found), *text.notes(found)):
-        ui.show(ui.printable(line))
 
 
 def _answer_lines(explainer: Explainer) -> int:
@@ -207,22 +297,3 @@ def _answer_lines(explainer: Explainer) -> int:
             ui.answer("\n".join(answers))
         if not data:
             return 0
-
-
-def _show(explainer: Explainer, values: dict[str, Any], found: dict[str, Any]) -> None:
-    from pyshim.cli import ui
-    from pyshim.explain.text import FOOTPRINT_HEADS, MOST_SIZES, SIZE_HEADS, footprints, headline, sizes, verdict
-
-    for line in headline(explainer):
-        ui.show(line)
-    ui.show()
-    ui.table(FOOTPRINT_HEADS, footprints(explainer), left=(0, 6))
-    rows = sizes(found)
-    if rows:
-        ui.show()
-        ui.table(SIZE_HEADS, rows[:MOST_SIZES], left=())
-    if len(rows) > MOST_SIZES:
-        ui.show(f"... and {len(rows) - MOST_SIZES} more for fewer blocks (--json lists all)")
-    ui.show()
-    for line in verdict(explainer, values, found):
-        ui.show(ui.printable(line))

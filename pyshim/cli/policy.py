@@ -1,4 +1,4 @@
-"""Checks policy files: finds every mistake, with its place and what to write instead."""
+"""Policy files: find every mistake in them, see what the library makes of them, have an editor know them."""
 
 from __future__ import annotations
 
@@ -7,52 +7,130 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pyshim.errors import FINDINGS, OverlapError
-from pyshim.policy import library
-from pyshim.policy.finding import Finding, render
-from pyshim.policy.reader import Reading, read_file
-from pyshim.policy.table import compile_table
+from pyshim.cli import ui
+from pyshim.errors import FINDINGS, USAGE, OverlapError
+from pyshim.policy import document, formats, library
+from pyshim.policy.finding import Finding, quote, render
+from pyshim.policy.reader import Reading, read_bytes, read_file
+from pyshim.policy.table import compile_table, fingerprint
+
+if TYPE_CHECKING:
+    from pyshim.policy.gpus import KnownGpu
+
+STDIN = "<stdin>"
+_SPARED = "# Spared before the first rule that shapes a set, as they communicate, too:"
+
+_CHECK = """\
+examples:
+  overlap policy check mine.yaml
+  overlap policy check --strict policies/ && sbatch job.sh
+  overlap policy check --output-format github policies/*.yaml
+
+exit status: 0 no mistakes, 1 mistakes (with --strict: or warnings), 2 usage"""
+
+_SHOW = """\
+What a policy extends is put into it, sets of kernels are listed, and behind each value stands where it comes from. The
+output is a policy that does the same.
+
+examples:
+  overlap policy show mine.yaml
+  overlap policy show auto --gpu h100
+  overlap policy show h100-paper > mine.yaml
+
+exit status: 0, 1 the policy has mistakes or is not for that GPU, 2 usage"""
+
+_SCHEMA = """\
+For editors with yaml-language-server (VS Code, Neovim, Emacs and others): put it into a file beside the policy, and
+name that in the first line of the policy.
+
+example:
+  overlap policy schema > policy.schema.json
+  sed -i '1i # yaml-language-server: $schema=./policy.schema.json' mine.yaml
+
+It knows keys, words and numbers; `overlap policy check` knows the rest."""
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("policy", help="check policy files", description=__doc__)
+    parser = commands.add_parser("policy", help="check policy files, and show what they mean", description=__doc__)
     verbs = parser.add_subparsers(metavar="COMMAND", required=True)
     check = verbs.add_parser(
         "check",
         help="find every mistake in policy files",
         description="Find every mistake in policy files, and in what they extend. Nothing is run and no GPU is needed.",
-        epilog="exit status: 0 no mistakes (warnings are none), 1 mistakes, 2 usage",
+        epilog=_CHECK,
     )
-    check.add_argument("file", nargs="+", metavar="FILE", help="a policy file, or the name of a shipped policy")
+    check.add_argument(
+        "file", nargs="+", metavar="FILE", help="a file, a folder of *.yaml, the name of a shipped policy, - for stdin"
+    )
+    check.add_argument("--strict", action="store_true", help="exit 1 for warnings, too")
     check.add_argument(
         "--output-format",
-        choices=("text", "json"),
+        choices=("text", "json", "github"),
         default="text",
-        help="json: one object on stdout (default: text on stderr)",
+        help="json: one object; github: annotations; both on stdout (default: text on stderr)",
     )
-    check.set_defaults(run=_run)
+    check.set_defaults(run=_check)
+    show = verbs.add_parser("show", help="a policy as the library will see it", description=_SHOW_LINE, epilog=_SHOW)
+    show.add_argument("policy", metavar="POLICY", help="a file or a name, as for overlap-run --policy")
+    show.add_argument("--gpu", metavar="G", help="what is in force on h100, a100, ... (overlap gpus)")
+    show.add_argument("--json", action="store_true", help="one object, with the origin of each value")
+    show.set_defaults(run=_show)
+    schema = verbs.add_parser(
+        "schema", help="the JSON Schema of policy files", description=_SCHEMA_LINE, epilog=_SCHEMA
+    )
+    schema.set_defaults(run=_schema)
 
 
-def _run(args: argparse.Namespace) -> int:
-    readings = [_read(name) for name in args.file]
+_SHOW_LINE = "Print a policy as the library will see it, every default filled in."
+_SCHEMA_LINE = "Print the JSON Schema of policy files, with which an editor completes and checks them."
+
+
+# ---- check ----
+
+
+def _check(args: argparse.Namespace) -> int:
+    if args.file.count("-") > 1:
+        raise OverlapError("stdin can be read once", "name - once", USAGE)
+    readings = [reading for name in args.file for reading in _read_all(name)]
     if args.output_format == "json":
-        print(json.dumps({"files": [_as_json(reading) for reading in readings]}, indent=2))
+        ui.answer(json.dumps(formats.as_json(readings, args.strict), indent=2))
+    elif args.output_format == "github":
+        commands = formats.as_github(readings)
+        if commands:
+            ui.answer(commands.rstrip("\n"))
     else:
-        for reading in readings:
-            print(_as_text(reading), end="", file=sys.stderr)
-    return 0 if all(reading.ok for reading in readings) else FINDINGS
+        _print(readings)
+    return 0 if all(formats.passes(reading, args.strict) for reading in readings) else FINDINGS
+
+
+def _read_all(name: str) -> list[Reading]:
+    folder = Path(name)
+    if name == "-" or not folder.is_dir():
+        return [_read(name)]
+    files = sorted(folder.glob("*.yaml"))
+    if files:
+        return [_read(str(file)) for file in files]
+    finding = Finding("no-policy", "the folder holds no file that ends in .yaml", hint="name the files")
+    return [Reading(name, "", None, (finding,))]
 
 
 def _read(name: str) -> Reading:
-    """A file if there is one, else a policy by its name."""
+    """stdin, a file if there is one, else a policy by its name."""
+    if name == "-":
+        data = sys.stdin.buffer.read(document.MAX_BYTES + 1)
+        return _compiled(read_bytes(data, STDIN, environment=os.environ))
     path = Path(name)
     if not path.exists():
         try:
             path = library.find(name, os.environ)
         except OverlapError as error:
             return Reading(name, "", None, (Finding("missing-file", error.sentence, hint=error.hint or ""),))
-    reading = read_file(path, environment=os.environ)
+    return _compiled(read_file(path, environment=os.environ))
+
+
+def _compiled(reading: Reading) -> Reading:
     if reading.policy is not None:
         try:
             compile_table([reading.policy])
@@ -62,29 +140,115 @@ def _read(name: str) -> Reading:
     return reading
 
 
+def _print(readings: list[Reading]) -> None:
+    """An empty line around the findings of a file, none between files that have none."""
+    for before, reading in zip([None, *readings], readings):
+        gap = "\n" if before and (before.findings or reading.findings) else ""
+        print(gap + _as_text(reading), end="", file=sys.stderr)
+
+
 def _as_text(reading: Reading) -> str:
-    text = render(reading.file, reading.source, reading.findings)
-    if reading.policy is None:
-        return text + "\n"
-    count = len(reading.policy.rules)
-    separator = "\n" if text else ""
-    return f"{text}{separator}{reading.file}: ok, {count} rule{'' if count == 1 else 's'}\n"
+    columns = ui.width() if sys.stderr.isatty() else 240
+    text = render(reading.file, reading.source, reading.findings, columns, ui.paint)
+    counts = [_count(reading, "error"), _count(reading, "warning")]
+    if reading.policy is not None:
+        rules = len(reading.policy.rules)
+        counts[0] = ui.paint("ok", "green") + f", {_plural(rules, 'rule')}"
+    return f"{text}{chr(10) if text else ''}{reading.file}: {', '.join(count for count in counts if count)}\n"
 
 
-def _as_json(reading: Reading) -> dict[str, object]:
-    return {
-        "file": reading.file,
-        "ok": reading.ok,
-        "findings": [
-            {
-                "code": finding.code,
-                "severity": finding.severity,
-                "sentence": finding.sentence,
-                "line": finding.line or None,
-                "column": finding.column or None,
-                "hint": finding.hint or None,
-                **({"file": finding.file} if finding.file else {}),
-            }
-            for finding in reading.findings
-        ],
-    }
+def _count(reading: Reading, severity: str) -> str:
+    found = sum(finding.severity == severity for finding in reading.findings)
+    return _plural(found, severity) if found else ""
+
+
+def _plural(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
+# ---- show ----
+
+
+def _show(args: argparse.Namespace) -> int:
+    from pyshim.policy import show
+
+    gpu = _gpu(args.gpu) if args.gpu else None
+    readings = [_read(name) for name in library.named(args.policy, os.environ)]
+    wrong = [reading for reading in readings if reading.policy is None]
+    if wrong:
+        _print(wrong)
+        return FINDINGS
+    reading = _one(args.policy, readings, gpu)
+    policy = reading.policy
+    assert policy is not None
+    if args.json:
+        values = show.as_values(policy)
+        origins = {path: show.origin_of(path, reading.origins) for path in show.paths(values)}
+        answer = {
+            "version": formats.VERSION,
+            "file": reading.file,
+            "hash": fingerprint(policy),
+            "gpu": gpu.name if gpu else None,
+            "policy": values,
+            "origins": {path: origin and origin._asdict() for path, origin in origins.items()},
+            "sets": dict(show.sets(policy)),
+        }
+        ui.answer(json.dumps(answer, indent=2))
+        return 0
+    lines = [f"# {policy.name}{f' on {gpu.name}' if gpu else ''}, as the library sees it; hash {fingerprint(policy)}"]
+    lines += [f"# {line}" for line in _files(reading)]
+    lines += show.as_text(policy, reading.origins, gpu).splitlines()
+    for word, patterns in show.sets(policy):
+        lines += ["", f"# {word} stands for:" if word else _SPARED, *ui.wrapped(", ".join(patterns), 78, "#   ")]
+    ui.answer("\n".join(lines))
+    return 0
+
+
+def _gpu(name: str) -> KnownGpu:
+    from pyshim.policy import gpus
+    from pyshim.policy.finding import did_you_mean
+
+    for gpu in gpus.known():
+        if name in (gpu.key, gpu.name):
+            return gpu
+    keys = [gpu.key for gpu in gpus.known()]
+    hint = did_you_mean(name, keys) or f"known: {', '.join(keys)}"
+    raise OverlapError(f"no GPU is called {quote(name)}", hint, USAGE)
+
+
+def _one(value: str, readings: list[Reading], gpu: KnownGpu | None) -> Reading:
+    """The one that the library takes on the GPU, which it asks the library itself."""
+    from pyshim import _native
+
+    if gpu is None:
+        if len(readings) > 1:
+            names = ", ".join(reading.policy.name for reading in readings if reading.policy)
+            raise OverlapError(f"{quote(value)} is several policies: {names}", "name one of them, or --gpu", USAGE)
+        return readings[0]
+    data = compile_table([reading.policy for reading in readings if reading.policy])
+    index: int = _native.library().overlap_policy_for(data, gpu.name.encode(), gpu.architecture.encode())
+    if index >= len(readings):
+        sentence = f"{quote(value)} is not for {gpu.name}: every launch is counted there and left alone"
+        raise OverlapError(sentence, "overlap policy show auto --gpu " + gpu.key, FINDINGS)
+    return readings[index]
+
+
+def _files(reading: Reading) -> list[str]:
+    """Where the names that stand behind the values are."""
+    said = [reading.origins.values, *reading.origins.rules]
+    files = dict.fromkeys([reading.file, *(origin.file for origins in said for origin in origins.values())])
+    shipped = library.shipped_directory().resolve()
+    return [
+        f"{Path(file).name}: {'shipped with overlap-run' if Path(file).resolve().parent == shipped else file}"
+        for file in files
+    ]
+
+
+# ---- schema ----
+
+
+def _schema(args: argparse.Namespace) -> int:
+    from pyshim.policy import json_schema
+
+    ui.answer(json_schema.text().rstrip("\n"))
+    return 0

@@ -7,16 +7,19 @@ from typing import Any
 
 from pyshim import _native
 from pyshim.explain import shape
-from pyshim.explain.advice import Advice
-from pyshim.explain.policies import Compiled
+from pyshim.explain.advice import Advice, Change
+from pyshim.explain.policies import Compiled, only_gpu
 from pyshim.explain.request import COMMUNICATION, NEEDED, Mistake, need, read
 from pyshim.policy.finding import did_you_mean, quote
 
 CONTROLS = ("leave", "room_already", "entry_already", "make_room", "quick_entry", "priority", "cap")
+SHAPES = ("make_room", "quick_entry", "cap")  # of the controls: they change the size
+FOOTPRINT = ("threads", "registers", "static_smem", "dynamic_smem", "barriers", "sgprs")
 LIMITS = (None, "warps", "slots", "registers", "shared_memory", "barriers")
 MANY = 2**48  # blocks of a grid that nothing was said about: many waves, on any device
 
 _NO_INDEX = 2**32 - 1
+_NOWHERE = {"when_dispatch": "unknown", "place": None, "match": "every kernel"}
 
 
 class Explainer:
@@ -36,15 +39,17 @@ class Explainer:
         self.gpus = _gpus(self._lib)
         self.constants = _native.header()
         self.device: Any = None  # struct overlap_gpu of the last request
+        self._behind: tuple[Compiled, int, int] | None = None  # table, policy and rule that decided it
+        self._names = b"", b""  # its kernel and calling library
 
     def answer(self, request: Mapping[str, object]) -> dict[str, object]:
         """The answer as it is printed with --json. Raises Mistake, and OverlapError for a policy that is wrong."""
         return self.look(read(request))
 
     def look(self, values: dict[str, Any]) -> dict[str, object]:
-        """The same for values that were read."""
-        gpu = self._gpu(values)
-        compiled = self._compiled(values.get("policy"))
+        """The same for values that were read; a GPU that only the policy says is filled in."""
+        gpu, compiled = self._gpu(values), self._compiled(values.get("policy"))
+        self._behind = None
         policy_index = (
             self._lib.overlap_policy_for(compiled.data, gpu.name, gpu.architecture) if compiled else _NO_INDEX
         )
@@ -55,6 +60,87 @@ class Explainer:
             if is_plain or self.occupancy("computation")[0] == 0:
                 return self._by_plan(values, gpu)
         return self._by_decision(values, gpu, compiled, policy, policy_index)
+
+    def whole(self, values: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+        """The last request's answer with all that one screen says: more of the rule, the rules that it shadows, and
+        what would do better."""
+        rule = found["rule"]
+        if rule is not None:
+            compiled = self._behind[0] if self._behind else None
+            written = compiled.written(self._behind[2]) if compiled and self._behind else _NOWHERE
+            rule = {**rule, **written}
+        answer = {**found, "rule": rule, "kernel": values.get("kernel"), "outside": self._outside(found)}
+        for who in ("computation", "communication"):
+            blocks, limit = self.occupancy(who)
+            answer[who] = {**dict(zip(FOOTPRINT, self.footprint(who))), "resident_blocks": blocks, "limit": limit}
+        changes = [change._asdict() for change in self._changes(answer)]
+        return {**answer, "warps": self._warps(found), "changes": changes, "shadowed": self._shadowed()}
+
+    def sized(self, size: int) -> tuple[int, int, str]:
+        """Of the last request with another dynamic size: blocks resident, how many of them at most are beside a block
+        of communication (-1: it fits nowhere), and the reason that `dynamic_shared_memory=SIZE` gets."""
+        footprint = _native.ffi.new("struct overlap_footprint *", self.footprint("computation"))
+        footprint.dynamic_shared = size
+        blocks = self._lib.overlap_occupancy_of(self.device, footprint).blocks
+        beside = self._lib.overlap_blocks_beside(self.device, footprint, self._communication)
+        by_bytes, plan = self.constants.OVERLAP_SHAPE_BYTES, _native.ffi.new("struct overlap_plan *")
+        self._lib.overlap_plan_of(self.device, self._launch, self._communication, by_bytes, size, 0, plan)
+        return blocks, beside, self._reasons[plan.reason]
+
+    def largest(self) -> int:
+        """Dynamic bytes that a launch of the last request may ask for."""
+        return int(self._launch.maximum_dynamic)
+
+    def _outside(self, found: Mapping[str, Any]) -> str | None:
+        """The reason outside overlap windows; None where it is the same."""
+        rule = found["rule"]
+        shapes = found["control"] in SHAPES and rule is not None and rule["when"] == "overlapping"
+        return "not_overlapping" if shapes else None
+
+    def _warps(self, found: Mapping[str, Any]) -> dict[str, int]:
+        """Resident on a multiprocessor: as asked, as decided, and at most."""
+        gpu = self.device
+        each = -(-self._launch.footprint.threads // gpu.warp_size)
+        return {
+            "as_asked": found["native_blocks"] * each,
+            "as_decided": found["blocks"] * each,
+            "most": gpu.threads // gpu.warp_size,
+        }
+
+    def _shadowed(self) -> list[dict[str, object]]:
+        """The rules behind the one that decided that match the launch as well, in their order, and what each would have
+        said if it came first."""
+        lib, decision = self._lib, _native.ffi.new("struct overlap_decision *")
+        found: list[dict[str, object]] = []
+        at, (kernel, caller) = self._behind, self._names
+        while at is not None:
+            compiled, policy, rule = at
+            data, at = compiled.behind(policy, rule), None
+            if data is None:
+                break
+            by = caller or _native.ffi.NULL
+            table, beside = _native.ffi.from_buffer(data), self._communication
+            lib.overlap_decide(table, policy, self.device, kernel, by, self._launch, beside, decision)
+            if decision.rule != _NO_INDEX:
+                own, size = compiled.policy(policy), decision.dynamic_shared
+                found.append(
+                    {
+                        "rule": {**compiled.said(own, decision.rule), **compiled.written(decision.rule)},
+                        "control": CONTROLS[decision.control],
+                        "reason": self._reasons[decision.reason],
+                        "dynamic_shared_memory": size,
+                        "blocks": self.occupancy("computation", size)[0],
+                    }
+                )
+                at = compiled, policy, decision.rule
+        return found
+
+    def _changes(self, found: Mapping[str, Any]) -> list[Change]:
+        rule = found["rule"]
+        acts = rule is not None and rule["shape"] != "leave"
+        wanted = shape.parse(rule["shape"] if acts else "make_room")
+        asked = (wanted.kind, wanted.value, rule["keep_at_least"] if acts else wanted.keep)
+        return self._advice.changes(self.device, self._launch, self._communication, asked, found, acts)
 
     def sentence(self, reason: object) -> str:
         """What a user reads in a report under this reason."""
@@ -76,22 +162,39 @@ class Explainer:
 
     # ---- what is asked ----
 
-    def _gpu(self, values: Mapping[str, Any]) -> Any:
+    def _gpu(self, values: dict[str, Any]) -> Any:
+        key = self.gpu_of(values)
         need(values, NEEDED if "policy" in values else NEEDED + COMMUNICATION)
         for name in ("shape", "keep_at_least"):
             if name in values and "policy" in values:
                 raise Mistake(name, "goes without a policy: with one, its rule says it")
-        self.device = self.gpus[self.key_of(values["gpu"])]
+        assert key is not None
+        self.device = self.gpus[key]
         return self.device
+
+    def gpu_of(self, values: dict[str, Any]) -> str | None:
+        """The key of the GPU that is asked about, filled in where only the policy says it; None where nobody does."""
+        compiled = self._compiled(values.get("policy"))
+        if compiled and "gpu" not in values and (own := only_gpu(compiled.models)):
+            values["gpu"] = own
+        return self.key_of(values["gpu"]) if "gpu" in values else None
 
     def footprint_of(self, policy: str, gpu: Any) -> tuple[int, ...] | None:
         """The block of communication that a policy gives for a GPU, as footprint() does; None where it gives none."""
-        compiled = Compiled(policy, self._environment)
+        compiled = self._compiled(policy)
+        assert compiled is not None
         index = self._lib.overlap_policy_for(compiled.data, gpu.name, gpu.architecture)
         if index == _NO_INDEX or not compiled.policy(index).footprint_given:
             return None
         f = compiled.policy(index).footprint
         return f.threads, f.registers, f.static_shared, f.dynamic_shared, f.barriers, f.scalar_registers
+
+    def settings_of(self, policy: str, gpu: Any) -> Mapping[str, str]:
+        """What a policy sets on all ranks of a GPU."""
+        compiled = self._compiled(policy)
+        assert compiled is not None
+        index = self._lib.overlap_policy_for(compiled.data, gpu.name, gpu.architecture)
+        return compiled.models[index].all_ranks_environment if index != _NO_INDEX else {}
 
     def key_of(self, name: str) -> str:
         """h100 for H100. Raises Mistake where no GPU has the name."""
@@ -167,15 +270,10 @@ class Explainer:
         if compiled is None:
             rule, kind, value = self._own_rule(wanted, keep), wanted.kind, wanted.value
         elif decision.rule != _NO_INDEX:
+            self._behind, self._names = (compiled, policy_index, decision.rule), (kernel, caller)
             found = compiled.rule(decision.rule)
             kind, value, keep = found.shape, found.value, found.keep_at_least
-            rule = {
-                "policy": compiled.text(policy.name),
-                "line": found.line,
-                "shape": shape.written(kind, value),
-                "keep_at_least": keep,
-                "when": "always" if found.when == lib.OVERLAP_WHEN_ALWAYS else "overlapping",
-            }
+            rule = compiled.said(policy, decision.rule)
         lib.overlap_plan_of(gpu, launch, self._communication, kind, value, keep, self._plan)
         size = decision.dynamic_shared
         blocks = self._plan.native_blocks

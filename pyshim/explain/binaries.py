@@ -15,6 +15,8 @@ from pyshim.footprints.collectives import image_for
 from pyshim.footprints.footprint import Footprint, Unreadable
 from pyshim.footprints.read import read
 from pyshim.policy.gpus import KnownGpu
+from pyshim.policy.kernels import SETS
+from pyshim.policy.values import Bad, kernel_pattern
 
 # What is looked for in a folder; a file that is named may be called anything.
 ENDINGS = (".co", ".hsaco", ".cubin", ".fatbin")
@@ -77,6 +79,16 @@ def run_by(gpu: KnownGpu, kernels: Iterable[Kernel]) -> Iterator[Kernel]:
     return (kernel for kernel in mine if best[kernel.footprint.kernel] == kernel.footprint.architecture)
 
 
+def called(pattern: str) -> Callable[[str], bool]:
+    """Whether a name is what a user asks for: a set of kernels by its word, or a glob as in a policy."""
+    if pattern in SETS:
+        return pattern_of(SETS[pattern])
+    try:
+        return pattern_of((kernel_pattern(pattern),))
+    except Bad as bad:
+        raise OverlapError(bad.sentence, bad.hint, USAGE) from None
+
+
 def pattern_of(texts: Iterable[str]) -> Callable[[str], bool]:
     """Whether a name, as the binary says it or in its plain form, matches one of these globs."""
     match = re.compile("|".join(fnmatch.translate(text) for text in texts)).match
@@ -89,3 +101,36 @@ def plain(name: str) -> str:
     text = _native.ffi.new("char[512]")
     _native.library().overlap_plain_name(name.encode("utf-8", "replace"), text, len(text))
     return _native.text(text)
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def readable(name: str) -> str:
+    """For people: a mangled name with its namespaces, and of what it is a template of the first two classes.
+    _ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor_addIfEE... is
+    at::native::vectorized_elementwise_kernel<CUDAFunctor_add>."""
+    if not name.startswith("_Z"):
+        return name
+    words, last = list(_identifiers(name)), plain(name)
+    if last not in words:
+        return last
+    end = words.index(last) + 1
+    classes = list(dict.fromkeys(word for word in words[end:] if word[0].isupper()))[:2]
+    qualified = "::".join(words[:end]) if name.startswith("_ZN") else last
+    return f"{qualified}<{', '.join(classes)}>" if classes and f"{last}I" in name else qualified
+
+
+def _identifiers(name: str) -> Iterator[str]:
+    """Of a mangled name, each said by its length before it. Numbers that are arguments of templates (Li9E) are none."""
+    at = 2
+    while at < len(name):
+        number = re.compile(r"L[a-z]n?\d+E").match(name, at)
+        if number:
+            at = number.end()
+            continue
+        digits = re.compile(r"[1-9]\d*").match(name, at)
+        word = name[digits.end() : digits.end() + int(digits[0])] if digits else ""
+        if digits and len(word) == int(digits[0]) and re.fullmatch(r"[A-Za-z_]\w*", word):
+            yield word
+            at = digits.end() + len(word)
+        else:
+            at += 1

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import re
 import zlib
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from pyshim import _native
 from pyshim.policy.finding import did_you_mean, quote
@@ -68,6 +69,14 @@ def written(kind: int, value: int) -> str:
     if kind == constants.OVERLAP_SHAPE_BYTES:
         return f"dynamic_shared_memory={value}"
     return next(word for word in _WORDS if getattr(constants, f"OVERLAP_SHAPE_{word.upper()}") == kind)
+
+
+def named(values: Mapping[str, Any]) -> str:
+    """The rule of values that were read, for a headline."""
+    if "policy" in values:
+        return f"the first of {values['policy']} that matches"
+    wanted = values.get("shape") or parse("make_room")
+    return f"{wanted.text}, keep_at_least {values.get('keep_at_least', wanted.keep)}%"
 
 
 @functools.lru_cache(maxsize=256)

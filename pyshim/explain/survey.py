@@ -6,19 +6,19 @@ Each answer is that of one request (answer.py); a footprint that comes again is 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyshim import _native
 from pyshim.errors import USAGE, OverlapError
-from pyshim.explain import binaries, shape
+from pyshim.explain import beside, binaries, shape
 from pyshim.explain.answer import Explainer
+from pyshim.explain.beside import Block
 from pyshim.explain.binaries import Kernel
-from pyshim.explain.request import COMMUNICATION, read
-from pyshim.footprints import collectives
-from pyshim.footprints.collectives import Collective
+from pyshim.explain.parts import plural
+from pyshim.explain.request import read
 from pyshim.footprints.footprint import Footprint
 from pyshim.policy.gpus import KnownGpu
 from pyshim.policy.kernels import SETS
@@ -26,14 +26,7 @@ from pyshim.policy.kernels import SETS
 NO_SET = "other"
 # Why a kernel was not planned: it is communication itself, or nothing says how many threads its blocks have.
 COMMUNICATES, NO_THREADS = "communication", "no_threads"
-_COMM = ("comm_threads", "comm_registers", "comm_static_smem", "comm_dynamic_smem", "comm_barriers", "comm_sgprs")
-
-
-class Block(NamedTuple):
-    """What is planned with: one block of communication, and where that is known from."""
-
-    name: str
-    numbers: tuple[int, ...]  # in the order of _COMM
+OF_BINARY = ("threads", "registers", "static_smem", "barriers", "sgprs")  # what a request calls a kernel's numbers
 
 
 class Decision(NamedTuple):
@@ -80,7 +73,27 @@ class Survey:
     files: list[str]
     rule: str
     groups: list[Group] = field(default_factory=list)
+    pattern: str | None = None  # that the kernels were asked for by
     other_images: list[str] = field(default_factory=list)  # architectures that no GPU known by name runs
+
+    def only(self) -> tuple[dict[str, object], str] | None:
+        """Where one kernel on one GPU is left, the request about it, and what is said beside the other blocks of
+        communication."""
+        first = self.groups[0]
+        if len({group.gpu for group in self.groups}) > 1 or len(first.answers) > 1 or not first.answers[0].planned:
+            return None
+        (answer,), numbers = first.answers, first.beside.numbers
+        footprint = answer.kernel.footprint
+        request: dict[str, object] = {"gpu": first.gpu.key, "kernel": footprint.kernel, "library": answer.kernel.file}
+        request.update(zip(OF_BINARY, _numbers_of(footprint, answer.threads)))
+        request.update(zip(beside.NAMES, numbers))
+        others = [f"beside {group.beside.name}: {group.answers[0].decision.reason}" for group in self.groups[1:]]
+        return request, "; ".join(others)
+
+    def told(self) -> str:
+        """How many there are of what."""
+        kernels = len({answer.kernel.footprint.kernel for group in self.groups for answer in group.answers})
+        return f"{plural(kernels, 'kernel')} on {plural(len({group.gpu for group in self.groups}), 'GPU')}"
 
 
 class Question(NamedTuple):
@@ -99,24 +112,25 @@ def survey(question: Question, explainer: Explainer) -> Survey:
     values = read(question.values)
     paths = binaries.files_of(question.files)
     kernels, seen = binaries.kernels_of(paths, question.gpus)
-    found = Survey([str(path) for path in paths], _rule(values))
+    found = Survey([str(path) for path in paths], shape.named(values), pattern=question.pattern)
     runnable = {gpu: list(binaries.run_by(gpu, kernels)) for gpu in question.gpus}
     run = {kernel.footprint.architecture for kernels in runnable.values() for kernel in kernels}
     found.other_images = sorted(image for image in seen if not binaries.is_run(image, question.gpus))
     _check_any(question, run, seen)
     if question.pattern is not None:
-        matches = binaries.pattern_of(SETS.get(question.pattern) or (_glob(question.pattern),))
+        matches = binaries.called(question.pattern)
         runnable = {gpu: [k for k in own if matches(k.footprint.kernel)] for gpu, own in runnable.items()}
         if not any(runnable.values()):
             hint = "a glob on the name in the binary or its plain form, quoted; a word like gemm is a set of kernels"
             raise OverlapError(f"no kernel in it is called like {question.pattern}", hint, USAGE)
-    beside = None
+    communication = None
     if question.comm_file is not None:
-        beside, _ = binaries.kernels_of([Path(question.comm_file)], [gpu for gpu, own in runnable.items() if own])
+        communication, _ = binaries.kernels_of(
+            [Path(question.comm_file)], [gpu for gpu, own in runnable.items() if own]
+        )
     asked = _Asked(explainer, values)
     for gpu, own in runnable.items():
-        given = _given(gpu, values, explainer) if beside is None else None
-        for block in (given or _blocks(gpu, question, values, beside)) if own else ():
+        for block in _blocks(gpu, question, values, communication, explainer) if own else ():
             group = Group(gpu, block)
             found.groups.append(group)
             for kernel in own:
@@ -124,62 +138,16 @@ def survey(question: Question, explainer: Explainer) -> Survey:
     return found
 
 
-def _given(gpu: KnownGpu, values: Mapping[str, Any], explainer: Explainer) -> list[Block]:
-    """As the options say it, or the policy."""
-    if all(name in values for name in COMMUNICATION):
-        return [Block("as told", tuple(values[name] for name in _COMM))]
-    found = explainer.footprint_of(values["policy"], explainer.gpus[gpu.key]) if "policy" in values else None
-    return [Block(f"as {values['policy']} says", found)] if found else []
-
-
 def _blocks(
-    gpu: KnownGpu, question: Question, values: Mapping[str, Any], of_file: Sequence[Kernel] | None
+    gpu: KnownGpu, question: Question, values: Mapping[str, Any], of_file: Sequence[Kernel] | None, explainer: Explainer
 ) -> list[Block]:
-    """The blocks of communication to plan with: of a file, or of the newest library that is known."""
+    """The blocks of communication to plan with."""
     if of_file is None:
-        return _named(collectives.newest(gpu.architecture))
-    own = [kernel.footprint for kernel in binaries.run_by(gpu, of_file)]
+        return beside.given(gpu, values, explainer) or beside.newest(gpu, values, explainer)
+    file, own = str(question.comm_file), [kernel.footprint for kernel in binaries.run_by(gpu, of_file)]
     if question.comm_pattern is not None:
-        return [_largest(question, own, values)]
-    known = collectives.of_kernels(own, gpu.architecture)
-    if not known:
-        hint = "--comm-kernel PATTERN says which of its kernels communicate"
-        sentence = f"{question.comm_file}: no collective of NCCL or RCCL that {gpu.key} runs"
-        raise OverlapError(sentence, hint, USAGE)
-    return _named(known, Path(str(question.comm_file)).name)
-
-
-def _named(found: Iterable[Collective], source: str = "") -> list[Block]:
-    every = list(found)
-    usual = [one for one in every if one.usual] or every
-    return [
-        Block(
-            " ".join(filter(None, (source or one.library, one.variant, one.path and f"by {one.path}"))),
-            (one.threads, one.registers, one.static, one.dynamic, one.barriers, one.scalars),
-        )
-        for one in usual
-    ]
-
-
-def _largest(question: Question, own: Sequence[Footprint], values: Mapping[str, Any]) -> Block:
-    """The most of everything that the kernels of that name take, as the library measures communication."""
-    pattern = str(question.comm_pattern)
-    matches = binaries.pattern_of((_glob(pattern),))
-    found = [footprint for footprint in own if matches(footprint.kernel)]
-    if not found:
-        raise OverlapError(f"{question.comm_file}: no kernel in it is called like {pattern}", None, USAGE)
-    threads = values.get("comm_threads") or max(f.required_threads or f.max_threads or 0 for f in found)
-    if not threads:
-        raise OverlapError(f"{pattern}: the binary has no launch bound", "say --comm-threads T", USAGE)
-    numbers = (
-        threads,
-        max(f.registers for f in found),
-        max(f.static_shared_memory for f in found),
-        values["comm_dynamic_smem"],
-        max(f.barriers or 0 for f in found),
-        max(f.scalars or 0 for f in found),
-    )
-    return Block(pattern, numbers)
+        return [beside.largest(file, own, question.comm_pattern, values)]
+    return beside.of_file(file, own, gpu)
 
 
 class _Asked:
@@ -205,12 +173,12 @@ class _Asked:
 
     def _decision(self, group: Group, kernel: Kernel, threads: int) -> Decision:
         f = kernel.footprint
-        numbers = (threads, f.registers, f.static_shared_memory, f.barriers or 0, f.scalars or 0)
+        numbers = _numbers_of(f, threads)
         # Only a policy's rules look at names.
         key = (group.gpu.key, group.beside.numbers, numbers, kernel if self._policy else None)
         if key not in self._known:
-            request = {**self._values, **dict(zip(_COMM, group.beside.numbers)), "gpu": group.gpu.key}
-            request.update(zip(("threads", "registers", "static_smem", "barriers", "sgprs"), numbers))
+            request = {**self._values, **dict(zip(beside.NAMES, group.beside.numbers)), "gpu": group.gpu.key}
+            request.update(zip(OF_BINARY, numbers))
             if self._policy:
                 request.setdefault("library", kernel.file)
                 request["kernel"] = f.kernel
@@ -225,20 +193,9 @@ class _Asked:
         return self._set_of[name]
 
 
-def _rule(values: Mapping[str, Any]) -> str:
-    if "policy" in values:
-        return f"the first of {values['policy']} that matches"
-    wanted = values.get("shape") or shape.parse("make_room")
-    return f"{wanted.text}, keep_at_least {values.get('keep_at_least', wanted.keep)}%"
-
-
-def _glob(text: str) -> str:
-    from pyshim.policy.values import Bad, kernel_pattern
-
-    try:
-        return kernel_pattern(text)
-    except Bad as bad:
-        raise OverlapError(bad.sentence, bad.hint, USAGE) from None
+def _numbers_of(footprint: Footprint, threads: int) -> tuple[int, ...]:
+    f = footprint
+    return threads, f.registers, f.static_shared_memory, f.barriers or 0, f.scalars or 0
 
 
 def _check_any(question: Question, run: set[str], seen: set[str]) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from textwrap import wrap
 from typing import Any
 
-from pyshim.explain.binaries import plain
-from pyshim.explain.survey import COMMUNICATES, NO_THREADS, Answer, Block, Survey
-from pyshim.explain.text import WIDTH
+from pyshim.explain.answer import SHAPES
+from pyshim.explain.beside import Block
+from pyshim.explain.binaries import readable
+from pyshim.explain.parts import Part, Prose, Table, apart, cut
+from pyshim.explain.survey import COMMUNICATES, NO_THREADS, Answer, Group, Survey
 
 # What reasons are counted as, each in the first column that names it; the last one takes the rest.
 COLUMNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
@@ -22,13 +23,23 @@ COLUMNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("capped", ("capped_without_room",), "capped as the rule asks, and communication still does not fit"),
     ("rest", (), "warps, block slots, what cannot be launched, what the policy's rule leaves (--json says which)"),
 )
-COMMUNICATION_HEADS = ("", "communication, one block", "threads", "registers", "static", "dynamic")
-SET_HEADS = ("GPU", "beside", "of these", "kernels", "as is", "window", "too few", "later", "rest")
-KERNEL_HEADS = ("GPU", "beside", "kernel", "threads", "registers", "static", "decision")
-MOST_LINES = 20  # kernels that are told one by one
+_COMMUNICATION_HEADS = ("", "communication, one block", "threads", "registers", "static", "dynamic")
+_SET_HEADS = ("GPU", "beside", "of these", "kernels", "as is", "window", "too few", "later", "rest")
+_MOST_KERNELS, _MOST_WITHOUT_PATTERN = 24, 12  # rows
 _MOST_SETS = 3
 _FIRST = 4  # columns that stand alone there, too
-_LONGEST_NAME = 26
+
+
+def screen(survey: Survey) -> Iterator[Part]:
+    heads, rows = counts(survey)
+    return apart(
+        _headline(survey),
+        [Table(_COMMUNICATION_HEADS, communication(survey), (0, 1))],
+        [Table(heads, rows, (0, 1))] if rows else [],
+        [Table(_SET_HEADS, sets(survey), (0, 1, 2))] if sets(survey) else [],
+        _kernels(survey),
+        [*_legend(survey), *_notes(survey)],
+    )
 
 
 def letters(survey: Survey) -> dict[Block, str]:
@@ -37,10 +48,9 @@ def letters(survey: Survey) -> dict[Block, str]:
     return {block: chr(ord("A") + index) for index, block in enumerate(blocks)}
 
 
-def headline(survey: Survey) -> list[str]:
+def _headline(survey: Survey) -> Iterator[Part]:
     files = survey.files[0] if len(survey.files) == 1 else f"{len(survey.files):,} files"
-    waves = "launches of many waves, in an overlap window"
-    return wrap(f"kernels of {files}; rule: {survey.rule}; {waves}", WIDTH, break_long_words=False)
+    yield Prose(f"kernels of {files}; rule: {survey.rule}; launches of many waves, in an overlap window")
 
 
 def communication(survey: Survey) -> list[Sequence[str]]:
@@ -78,14 +88,14 @@ def sets(survey: Survey) -> list[Sequence[str]]:
     return rows
 
 
-def legend(survey: Survey) -> Iterator[str]:
+def _legend(survey: Survey) -> Iterator[Part]:
     """What the columns that are not empty mean."""
     for (name, _, meaning), number in zip(COLUMNS, _numbers(_all_reasons(survey))):
         if number:
-            yield from wrap(meaning, WIDTH, initial_indent=f"{name:<12}", subsequent_indent=" " * 12)
+            yield Prose(meaning, name)
 
 
-def notes(survey: Survey) -> Iterator[str]:
+def _notes(survey: Survey) -> Iterator[Part]:
     """What was not planned."""
     groups = {group.gpu.key: group for group in survey.groups}.values()
     for reason, said in (
@@ -94,20 +104,45 @@ def notes(survey: Survey) -> Iterator[str]:
     ):
         left = [f"{group.left_out(reason):,} on {group.gpu.key}" for group in groups if group.left_out(reason)]
         if left:
-            yield from wrap(f"kernels {said}: {', '.join(left)}", WIDTH)
+            yield Prose(f"kernels {said}: {', '.join(left)}")
     if survey.other_images:
-        yield from wrap(f"no GPU that is asked about runs the images for {', '.join(survey.other_images)}", WIDTH)
+        yield Prose(f"no GPU that is asked about runs the images for {', '.join(survey.other_images)}")
 
 
-def kernels(survey: Survey) -> list[Sequence[str]]:
-    """Rows below KERNEL_HEADS, all of them; what is not planned is told once for each GPU."""
+def _kernels(survey: Survey) -> Iterator[Part]:
+    """What they take, those of one name and footprint once; and where there is one GPU, what is decided about each."""
+    one_gpu = len({group.gpu for group in survey.groups}) == 1
     names = letters(survey)
-    return [
-        (group.gpu.key, names[group.beside], _short(answer.kernel.footprint.kernel), *_row(answer))
-        for index, group in enumerate(survey.groups)
-        for answer in group.answers
-        if answer.planned or group.gpu not in [before.gpu for before in survey.groups[:index]]
-    ]
+    rows: Counter[tuple[str, ...]] = Counter()
+    for group in survey.groups if one_gpu else _first_of_each(survey.groups):
+        for answer in group.answers:
+            about: tuple[str, ...] = (readable(answer.kernel.footprint.kernel), *_takes(answer))
+            if one_gpu:
+                about += (*([names[group.beside]] if len(names) > 1 else []), decision(answer))
+            rows[about if one_gpu else (answer.kernel.footprint.architecture, *about)] += 1
+    shown, more = cut(
+        [(f"{number:,}", *row) for row, number in rows.most_common()],
+        _MOST_KERNELS if survey.pattern else _MOST_WITHOUT_PATTERN,
+    )
+    footprint = ("kernel", "threads", "regs", "static")
+    if not one_gpu:
+        yield Table(("", "for", *footprint), shown, (1, 2))
+    elif len(names) > 1:
+        yield Table(("", *footprint, "beside", "decision"), shown, (1, 5, 6))
+    else:
+        yield Table(("", *footprint, "decision"), shown, (1, 5))
+    if more:
+        yield Prose(f"... and {more:,} more such rows: --kernel PATTERN and --gpu G leave fewer, --json lists all")
+
+
+def _first_of_each(groups: Sequence[Group]) -> Iterator[Group]:
+    """One for each architecture of images: the footprints of others are the same."""
+    seen: set[str] = set()
+    for group in groups:
+        images = {answer.kernel.footprint.architecture for answer in group.answers}
+        if not images <= seen:
+            seen |= images
+            yield group
 
 
 def as_json(survey: Survey) -> dict[str, Any]:
@@ -143,22 +178,18 @@ def _numbers(reasons: Counter[str]) -> list[int]:
     return [*named, sum(reasons.values()) - sum(named)]
 
 
-def _row(answer: Answer) -> tuple[str, ...]:
-    footprint, decision = answer.kernel.footprint, answer.decision
+def decision(answer: Answer) -> str:
+    found = answer.decision
+    if found.control in SHAPES:
+        return f"{found.control}: {found.dynamic:,} bytes, {found.blocks} of {found.native} stay"
     said = {COMMUNICATES: "communication: never shaped", NO_THREADS: "no launch bound: --threads T"}
-    if decision.control in ("make_room", "quick_entry", "cap"):
-        kept = f"{decision.blocks} of {decision.native} stay"
-        text = f"{decision.control}: {decision.dynamic:,} bytes, {kept}"
-    else:
-        text = said.get(decision.reason, decision.reason)
+    return said.get(found.reason, found.reason)
+
+
+def _takes(answer: Answer) -> tuple[str, ...]:
+    footprint = answer.kernel.footprint
     threads = f"{answer.threads:,}" if answer.threads else "?"
-    return (threads, f"{footprint.registers:,}", f"{footprint.static_shared_memory:,}", text)
-
-
-def _short(name: str) -> str:
-    shown = plain(name)
-    half = _LONGEST_NAME // 2
-    return shown if len(shown) <= _LONGEST_NAME else f"{shown[: half - 1]}...{shown[-half + 2 :]}"
+    return threads, f"{footprint.registers:,}", f"{footprint.static_shared_memory:,}"
 
 
 def _block(block: Block) -> dict[str, Any]:

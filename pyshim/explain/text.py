@@ -2,79 +2,123 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from textwrap import wrap
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pyshim.explain.answer import Explainer
+from pyshim.explain.answer import FOOTPRINT, SHAPES, Explainer
+from pyshim.explain.parts import Part, Prose, Table, apart, cut, plural
 
-FOOTPRINT_HEADS = ("one block of", "threads", "registers", "static", "dynamic", "alone", "limited by")
-SIZE_HEADS = ("blocks", "of its own", "make room: from", "to bytes", "quick entry: from", "to bytes")
-WIDTH = 80
-MOST_SIZES = 12  # rows; small kernels have up to 32
+_HEADS = ("one block of", "threads", "registers", "static", "dynamic", "resident")
+_SIZE_HEADS = ("blocks", "of its own", "make room, bytes", "quick entry, bytes")
+_MOST_SIZES = 5  # rows; small kernels have up to 32
+_MOST_SHADOWED, _MOST_CHANGES = 2, 5
+_LIMITS = {
+    "shared_memory": "shared memory",
+    "slots": "block slots",
+    "warps": "warps",
+    "registers": "registers",
+    "barriers": "barriers",
+}
 
-_LIMITS = {"shared_memory": "shared memory", "slots": "block slots", None: "cannot be launched"}
+
+def screen(
+    explainer: Explainer, values: Mapping[str, Any], found: Mapping[str, Any], beside: str = "", more: str = ""
+) -> Iterator[Part]:
+    """values: of the last request; found: its whole answer. beside: what its communication is, where nobody told it;
+    more: what else there is to say about communication."""
+    return apart(
+        _headline(explainer, values, found),
+        _footprints(found, beside),
+        _sizes(found),
+        _verdict(explainer, values, found, more),
+    )
 
 
-def headline(explainer: Explainer) -> list[str]:
+def decided(control: str, size: int, asked: int) -> str:
+    """What is done, with its number."""
+    return f"{control}: {size:,} bytes of dynamic shared memory instead of {asked:,}"
+
+
+def ruled(rule: Mapping[str, Any]) -> str:
+    """What a rule asks for."""
+    words = [rule["shape"]]
+    if rule["keep_at_least"]:
+        words.append(f"keep_at_least {rule['keep_at_least']}%")
+    if rule["place"] and rule["shape"] != "leave":
+        words.append(f"when {rule['when']}")
+    if rule["when_dispatch"] != "unknown":
+        words.append(f"when_dispatch {rule['when_dispatch']}")
+    return ", ".join(words)
+
+
+def _headline(explainer: Explainer, values: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[Part]:
     gpu = explainer.device
     name = bytes(gpu.name).split(b"\0", 1)[0].decode()
     amd = gpu.vendor == explainer.constants.OVERLAP_VENDOR_AMD
     one = "compute unit" if amd else "multiprocessor"
     registers = f"{gpu.registers // gpu.warp_size:,} registers a lane" if amd else f"{gpu.registers:,} registers"
-    return [
-        f"{name}: {gpu.multiprocessors} {one}s, and each has room for {gpu.blocks} blocks,",
-        f"{_all_warps(gpu)} warps, {registers} and {gpu.shared:,} bytes of shared memory",
-    ]
+    if values.get("kernel"):
+        under = f" under {values['policy']}" if "policy" in values else ""
+        yield Prose(f"{values['kernel']} on {values['gpu'].lower()}{under}")
+    yield Prose(
+        f"{name}: {gpu.multiprocessors} {one}s, and each has room for {gpu.blocks} blocks, "
+        f"{found['warps']['most']} warps, {registers} and {gpu.shared:,} bytes of shared memory"
+    )
 
 
-def footprints(explainer: Explainer) -> Sequence[Sequence[object]]:
-    """Rows below FOOTPRINT_HEADS."""
-    rows = []
+def _footprints(found: Mapping[str, Any], beside: str) -> Iterator[Part]:
+    rows, limits = [], []
     for who in ("computation", "communication"):
-        numbers = explainer.footprint(who)[:4]
-        blocks, limit = explainer.occupancy(who)
-        rows.append((who, *(f"{number:,}" for number in numbers), f"{blocks}", _LIMITS.get(limit, limit)))
-    return rows
+        block = found[who]
+        rows.append((who, *(f"{block[name]:,}" for name in FOOTPRINT[:4]), f"{block['resident_blocks']}"))
+        limits.append(f"{who} by {_LIMITS[block['limit']]}" if block["limit"] else f"{who}: no block fits on this GPU")
+    yield Table(_HEADS, rows)
+    yield Prose(", ".join(limits), "limited")
+    if beside:
+        yield Prose(f"communication: {beside} (--comm-threads and the like say another)")
 
 
-def sizes(found: Mapping[str, Any]) -> Sequence[Sequence[str]]:
-    """Rows below SIZE_HEADS: the dynamic sizes with which so many blocks stay resident, from the most blocks down."""
+def _sizes(found: Mapping[str, Any]) -> Iterator[Part]:
+    """The dynamic sizes with which so many blocks stay resident, from the most blocks down."""
     windows, entries = ({window["blocks"]: window for window in found[name]} for name in ("windows", "entries"))
-    rows = []
-    for blocks in sorted({*windows, *entries}, reverse=True):
-        ends = []
-        for window in (windows.get(blocks), entries.get(blocks)):
-            ends += [f"{window['minimum']:,}", f"{window['maximum']:,}"] if window else ["-", ""]
-        rows.append((f"{blocks}", f"{100 * blocks // found['native_blocks']} %", *ends))
-    return rows
-
-
-def verdict(explainer: Explainer, values: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
-    """Lines: what is done, why, by which rule, what it costs, and what would change it."""
-    lines = [
-        ("decision", _decision(values, found)),
-        ("because", f"{found['reason']}: {explainer.sentence(found['reason'])}"),
-        ("rule", _rule(found)),
+    rows = [
+        (f"{blocks}", f"{100 * blocks // found['native_blocks']} %", _span(windows, blocks), _span(entries, blocks))
+        for blocks in sorted({*windows, *entries}, reverse=True)
     ]
+    shown, more = cut(rows, _MOST_SIZES)
+    if shown:
+        yield Table(_SIZE_HEADS, shown, ())
+    if more:
+        yield Prose(f"... and {more} more for fewer blocks (--sweep and --json say all)")
+
+
+def _span(windows: Mapping[int, Mapping[str, int]], blocks: int) -> str:
+    window = windows.get(blocks)
+    return f"{window['minimum']:,} to {window['maximum']:,}" if window else "-"
+
+
+def _verdict(explainer: Explainer, values: Mapping[str, Any], found: Mapping[str, Any], more: str) -> Iterator[Part]:
+    """What is done, why, by which rule, what it costs, and what would change it."""
+    yield Prose(_decision(values, found), "decision")
+    yield Prose(f"{found['reason']}: {explainer.sentence(found['reason'])}", "because")
+    yield Prose(_rule(found), "rule")
+    yield from _shadowed(values, found)
     if found["native_blocks"]:
-        lines.append(("cost", _cost(explainer, found)))
-        lines.append(("as asked", _as_asked(found)))
-    lines.append(("would help", _help(found)))
-    return [line for label, text in lines if text for line in _wrapped(label, text)]
-
-
-def _wrapped(label: str, text: str) -> list[str]:
-    margin = " " * 12
-    return wrap(text, WIDTH, initial_indent=f"{label:<12}", subsequent_indent=margin, break_long_words=False)
+        yield Prose(_cost(found), "cost")
+        if _as_asked(found):
+            yield Prose(_as_asked(found), "as asked")
+    if found["outside"]:
+        yield Prose(f"of overlap windows the launch is left as asked ({found['outside']})", "outside")
+    if more:
+        yield Prose(more, "also")
+    yield from _helps(found)
 
 
 def _decision(values: Mapping[str, Any], found: Mapping[str, Any]) -> str:
     size, asked = found["dynamic_shared_memory"], values["asked"]
     if size != asked:
-        rule = found["rule"]
-        where = " (in overlap windows only)" if rule and rule["when"] == "overlapping" else ""
-        return f"{found['control']}: {size:,} bytes of dynamic shared memory instead of {asked:,}{where}"
+        where = " (in overlap windows)" if found["outside"] else ""
+        return f"{decided(found['control'], size, asked)}{where}"
     return f"{found['control']}: launched as asked"
 
 
@@ -82,24 +126,36 @@ def _rule(found: Mapping[str, Any]) -> str:
     rule = found["rule"]
     if rule is None:
         return "none of the policy's"
-    keep = f", keep_at_least {rule['keep_at_least']}%" if rule["keep_at_least"] else ""
-    where = f", line {rule['line']} of {rule['policy']}, when {rule['when']}" if rule["policy"] else ""
-    return f"{rule['shape']}{keep}{where}"
+    if rule["policy"] is None:
+        return ruled(rule)
+    if rule["place"] is None:
+        return f"built in: {rule['match']} are left alone, before the rule on line {rule['line']}"
+    return f"{rule['place']} matches {rule['match']} and asks for {ruled(rule)}"
 
 
-def _cost(explainer: Explainer, found: Mapping[str, Any]) -> str:
-    before, after = (_occupancy(explainer, found[name]) for name in ("native_blocks", "blocks"))
-    return f"{before}, as before" if before == after else f"{before} before, {after} after"
+def _shadowed(values: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[Part]:
+    asked = values["asked"]
+    shown, more = cut([other for other in found["shadowed"] if other["rule"]["place"]], _MOST_SHADOWED)
+    for index, other in enumerate(shown):
+        rule, size, says = other["rule"], other["dynamic_shared_memory"], other["reason"]
+        if size != asked:
+            says = f"{decided(other['control'], size, asked)} ({says})"
+        text = f"{rule['place']} matches as well: {ruled(rule)}; it would have said: {says}"
+        yield Prose(text, _once("shadowed", index))
+    if more:
+        yield Prose(f"... and {more} more (--json lists all)", _once("", 1))
 
 
-def _occupancy(explainer: Explainer, blocks: int) -> str:
-    gpu, threads = explainer.device, explainer.footprint("computation")[0]
-    warps, most = blocks * -(-threads // gpu.warp_size), _all_warps(gpu)
-    return f"{blocks} block{'' if blocks == 1 else 's'} ({100 * warps // most} % of the warps)"
+def _cost(found: Mapping[str, Any]) -> str:
+    warps = found["warps"]
+    before = _occupancy(found["native_blocks"], warps["as_asked"], warps["most"])
+    if found["native_blocks"] == found["blocks"]:
+        return f"nothing: {before}, as before"
+    return f"{before} before, {_occupancy(found['blocks'], warps['as_decided'], warps['most'])} after"
 
 
-def _all_warps(gpu: Any) -> int:
-    return int(gpu.threads // gpu.warp_size)
+def _occupancy(blocks: int, warps: int, most: int) -> str:
+    return f"{plural(blocks, 'block')} ({plural(warps, 'warp')}, {100 * warps // most} % of {most})"
 
 
 def _as_asked(found: Mapping[str, Any]) -> str:
@@ -108,16 +164,28 @@ def _as_asked(found: Mapping[str, Any]) -> str:
     if beside < 0:
         return "communication fits nowhere on this GPU"
     if beside == native:
-        return ""
+        return "communication fits beside all of its blocks" if found["control"] in SHAPES else ""
     if beside == 0:
         return "communication waits until a multiprocessor is empty"
     return f"communication fits once {native - beside} of {native} blocks have ended"
 
 
-def _help(found: Mapping[str, Any]) -> str:
-    text = found["help"]
-    if text:
-        is_variable = text.split("=")[0].isupper()
-        return f"{text} (all ranks must agree on it)" if is_variable else text
-    refused = found["reason"] in ("priority", "below_keep") or found["reason"].startswith("no_room_")
-    return "no setting that is known" if refused else ""
+def _helps(found: Mapping[str, Any]) -> Iterator[Part]:
+    if found["help"] and " would: " not in found["help"]:
+        yield Prose(found["help"], "would help")
+    shown, more = cut(found["changes"], _MOST_CHANGES)
+    for index, change in enumerate(shown):
+        ranks = " on all ranks" if change["all_ranks"] else ""
+        first = index == 0 and (not found["help"] or " would: " in found["help"])
+        yield Prose(f"{change['setting']}{ranks}: {change['does']}", "would help" if first else " ")
+    if more:
+        yield Prose(f"... and {more} more (--json lists all)", _once("", 1))
+    refused = found["reason"] in ("priority", "below_keep", "capped_without_room") or found["reason"].startswith(
+        "no_room_"
+    )
+    if refused and not shown:
+        yield Prose("no setting that is known, and no smaller block", "would help")
+
+
+def _once(label: str, index: int) -> str:
+    return label if index == 0 else " "

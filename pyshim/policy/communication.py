@@ -6,34 +6,22 @@ from dataclasses import replace
 
 import yaml
 
-from pyshim.policy import gpus, values, variables
+from pyshim.policy import gpus, known, values, variables
+from pyshim.policy.describe import FOOTPRINTS, PRIORITIES, STREAM_PRIORITIES, YES_NO
 from pyshim.policy.draft import MEASURED, Draft, Streams
 from pyshim.policy.finding import closest, quote
 from pyshim.policy.model import Carveout, Footprint, Priority
-from pyshim.policy.nodes import Keys, Nodes
-from pyshim.policy.parts import MAX_REGISTERS, MAX_THREADS, PRIORITIES, PartsReader, items
+from pyshim.policy.nodes import Keys, Nodes, has_error
+from pyshim.policy.parts import MAX_REGISTERS, MAX_THREADS, PartsReader, items
 
 # More than any GPU has; one that is not known by name is not compared with its own number.
 MAX_COMPUTE_UNITS = 1024
 
 FAMILIES = ("all", "nccl", "rccl", "ncclx", "torch", "nvshmem", "deep_ep", "mscclpp", "vllm", "flashinfer", "ucc")
 
-KEYS = Keys(
-    (
-        "kernels",
-        "libraries",
-        "priority",
-        "streams",
-        "footprint",
-        "carveout",
-        "reserve_cus",
-        variables.ENVIRONMENT,
-        variables.ALL_RANKS,
-    ),
-)
-STREAMS = Keys(("created_by", "carrying_communication", "priority"), ("priority",))
-_FOOTPRINT_NAMES = ("threads", "registers", "static_shared_memory", "dynamic_shared_memory")
-FOOTPRINT = Keys(_FOOTPRINT_NAMES, _FOOTPRINT_NAMES)
+KEYS = Keys.of("communication")
+STREAMS = Keys.of("communication.streams")
+FOOTPRINT = Keys.of("communication.footprint")
 
 
 class CommunicationReader(PartsReader):
@@ -65,12 +53,17 @@ class CommunicationReader(PartsReader):
         if found is None:
             return None
         for item, (text, _) in zip(items(node), found):
-            near = closest(text, FAMILIES)
-            if near and text not in FAMILIES and not values.is_wild(text):
+            if text in FAMILIES:
+                continue
+            near = "" if values.is_wild(text) else closest(text, FAMILIES)
+            if near:
                 sentence = (
                     f"{quote(text)} is no family of communication kernels, so it is taken as the name of one kernel"
                 )
-                self.note(item, "family", sentence, f"did you mean `{near}`?", "warning")
+                hint = f"did you mean `{near}`? or, if a kernel is called so: `[{text[0]}]{text[1:]}`"
+                self.note(item, "family", sentence, hint, "warning")
+            else:
+                self.note_bad(item, known.near_miss(text))
         # The library knows its families whatever the policy says, so they need no room in the table.
         patterns = tuple(pattern for text, pattern in found if text not in FAMILIES)
         self.count(node, len(patterns))
@@ -80,34 +73,51 @@ class CommunicationReader(PartsReader):
         keys = self.mapping(node, "`streams`", STREAMS)
         if keys is None:
             return None
+        before = len(self.findings)
         carrying = self.optional(keys, "carrying_communication", self._yes, "false") == "true"
-        if "created_by" not in keys and not carrying and len(keys) == len(node.value):
+        if "created_by" not in keys and not carrying and keys.clean and not has_error(self.findings[before:]):
             hint = "add `created_by: [...]`, or `carrying_communication: true`"
             self.note(node.value[0][0] if node.value else node, "missing-key", "`streams` says no streams", hint)
         return Streams(
             created_by=self.libraries(keys, "created_by"),
-            priority=self.optional(keys, "priority", lambda item: self.priority(item, PRIORITIES), Priority()),
+            priority=self.optional(keys, "priority", lambda item: self.priority(item, STREAM_PRIORITIES), Priority()),
             carrying_communication=carrying,
         )
 
     def _yes(self, node: yaml.Node) -> str | None:
-        return self.word(node, "carrying_communication", ("true", "false"), "true or false")
+        return self.word(node, "carrying_communication", YES_NO, "true or false")
 
     def _footprint(self, node: yaml.Node) -> Footprint | None:
         if not isinstance(node, yaml.MappingNode):
-            return MEASURED if self.word(node, "footprint", ("measured",), "a footprint") else None
+            return MEASURED if self.word(node, "footprint", FOOTPRINTS, "a footprint") else None
         keys = self.mapping(node, "`footprint`", FOOTPRINT)
         if keys is None:
             return None
-        return Footprint(
+        before = len(self.findings)
+        found = Footprint(
             self._count(keys, "threads", MAX_THREADS),
             self._count(keys, "registers", MAX_REGISTERS),
             self.optional(keys, "static_shared_memory", self.size, 0),
             self.optional(keys, "dynamic_shared_memory", self.size, 0),
         )
+        if before == len(self.findings):
+            self._note_too_large(node, found)
+        return found
+
+    def _note_too_large(self, node: yaml.Node, block: Footprint) -> None:
+        """Each number is possible; together a block may still be more than any GPU holds."""
+        fitting = gpus.matching(self.gpus) if self.gpus_known else ()
+        shared, registers = block.static_shared + block.dynamic_shared, block.threads * block.registers
+        for what, has, limit in (
+            ("bytes of shared memory", shared, max((gpu.shared_memory_per_block for gpu in fitting), default=shared)),
+            ("registers", registers, max((gpu.registers for gpu in fitting), default=registers)),
+        ):
+            if has > limit:
+                sentence = f"a block of {has:,} {what} fits on no GPU of this policy: none gives more than {limit:,}"
+                self.note(node, "footprint", sentence, "leave the key out, and it is measured", "warning")
 
     def _launch_priority(self, node: yaml.Node) -> Priority | None:
-        found = self.priority(node, ("auto", *PRIORITIES))
+        found = self.priority(node, PRIORITIES)
         if found and found.kind in ("highest", "number") and gpus.vendors(self.gpus) == {gpus.AMD}:
             sentence = "HIP knows no priority of a launch, and this policy is for GPUs of AMD only"
             self.note(node, "priority", sentence, "raise streams: `streams: {created_by: [...]}`", "warning")
@@ -150,7 +160,7 @@ class CommunicationReader(PartsReader):
             return {}
         pairs = self.pairs(keys[kind], f"`{kind}`", f"write {kind}: {{NAME: value}}")
         found: dict[str, tuple[yaml.Node, str]] = {}
-        for key_node, text, node in pairs or ():
+        for key_node, text, node in pairs.all if pairs else ():
             name = self.attempt(key_node, lambda text=text: variables.name(text, kind))  # type: ignore[misc]
             value = self._variable(node, text)
             if name is not None and value is not None:

@@ -10,24 +10,57 @@ from typing import Any, Union
 
 import yaml
 
-from pyshim.policy.finding import Finding
+from pyshim.policy.finding import Finding, quote
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 50
-MAX_NODES = 100_000  # after aliases are followed
+MAX_NODES = 20_000  # after aliases are followed; as many rules and patterns as a policy may have are half as many
+_BETWEEN = " \t\r\n,[]{}\x85\u2028\u2029"
+
+_REFUSED = {
+    "too-deep": "no policy is: look for brackets that are not closed",
+    "too-large": "no policy does: is this the right file?",
+    "alias": "write out what is meant",
+}
 
 Outcome = Union[yaml.Node, Finding]
 
-_QUOTE_COMPARISON = 'YAML reads a leading > as a block of text: write the comparison in quotes, ">=4"'
-_QUOTE_PATTERN = 'YAML reads a leading * as an alias: write the pattern in quotes, "*gemm*"'
-_HINTS = {
-    "expected chomping or indentation indicators": _QUOTE_COMPARISON,
-    "expected a comment or a line break": _QUOTE_COMPARISON,
-    "found undefined alias": _QUOTE_PATTERN,
-    "expected alphabetic or numeric character, but found": _QUOTE_PATTERN,
-    r"found character '\t'": "indent with spaces: YAML does not allow tabs there",
-    "mapping values are not allowed here": "look for a wrong indentation or a colon that needs quotes",
+# What goes wrong where a comparison or a pattern stands without quotes, and what YAML takes it for.
+_UNQUOTED = {
+    "expected chomping or indentation indicators": "YAML reads the `>` of {} as the start of a block of text",
+    "expected a comment or a line break": "YAML reads the `>` of {} as the start of a block of text",
+    "found undefined alias": "YAML reads {} as an alias, and no anchor of that name stands before it",
+    "expected alphabetic or numeric character, but found": "YAML reads the `*` of {} as an alias",
 }
+_OPEN = {
+    "found unexpected end of stream": ("this quote is not closed", "write another one behind the text"),
+    "could not find expected ':'": ("this is no key with a value", "write `key: value`, with a space after the colon"),
+    "expected ',' or ']'": ("this bracket is not closed", "write `]` behind the list"),
+    "expected ',' or '}'": ("this bracket is not closed", "write `}` behind the mapping"),
+}
+_INDENTED = (
+    "the indentation fits nothing above it",
+    "keys of one mapping begin in the same column, and so do the rules of a list",
+)
+# What PyYAML says, what is said instead (nothing: that it is not YAML, and what PyYAML says), and what to do.
+_HINTS = {
+    r"found character '\t'": ("a tab, where YAML takes spaces only", "indent with spaces"),
+    "mapping values are not allowed here": (
+        "a colon where no key can stand",
+        "look for a wrong indentation, or put quotes around a text with a colon",
+    ),
+    "expected <block end>, but found '<": _INDENTED,
+    "expected <block end>, but found '-'": _INDENTED,
+    "found duplicate anchor": ("", "give each &NAME a name of its own"),
+    "found character '`'": ("a text cannot begin with `", "put quotes around it"),
+    "found character '@'": ("a text cannot begin with @", "put quotes around it"),
+    "found character '%'": ("a text cannot begin with %", "write a percentage with its number first: 50%"),
+    "expected ',' or ']'": ("", "look for a `]` that is missing, or a text that needs quotes"),
+    "expected ',' or '}'": ("", "look for a `}` that is missing, or a text that needs quotes"),
+}
+
+
+_LOOK = "look at this line and the one above it: a quote, a bracket or a colon too many or too few"
 
 
 def decode(data: bytes) -> str | Finding:
@@ -51,10 +84,11 @@ def compose(text: str) -> Outcome:
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
-        return Finding("yaml", f"the character {_code_point(error.character)} is not allowed in YAML", line, column)
+        sentence = f"the character {_code_point(error.character)} is not allowed in YAML"
+        return Finding("yaml", sentence, line, column, "take it out; an editor may show it as nothing")
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         # PyYAML lets some of Python's own errors through, for example for the escape "\UFFFFFFFF".
-        return Finding("yaml", f"not YAML: {' '.join(str(error).split())[:100]}", 1, 1)
+        return Finding("yaml", f"not YAML: {' '.join(str(error).split())[:100]}", 1, 1, _LOOK)
 
 
 def _compose(text: str) -> Outcome:
@@ -117,15 +151,51 @@ class _Loader(yaml.SafeLoader):
         self._weights[id(node)] = (node, nodes, depth)
 
 
+def _opening(error: yaml.MarkedYAMLError) -> Finding | None:
+    """YAML notices what is not closed where the file or the next key is; the mistake is where it opens."""
+    problem, opening, end = str(error.problem), error.context_mark, error.problem_mark
+    if opening is None or end is None:
+        return None
+    for start, (sentence, hint) in _OPEN.items():
+        if problem.startswith(start) and (opening.line != end.line or "," not in start):
+            column, word = _word(opening, back=False)
+            length = len(word) if "key" in str(error.context) else 1
+            return Finding("yaml", f"not YAML: {sentence}", opening.line + 1, column, hint, length=max(1, length))
+    return None
+
+
 def _marked(error: yaml.MarkedYAMLError) -> Finding:
+    found = _opening(error)
+    if found:
+        return found
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
     problem = str(error.problem or error.context or "cannot be read")
     if isinstance(error, _Refused):
-        return Finding(str(error.context), problem, line, column)
+        length = len(_word(mark, back=False)[1]) if mark else 1
+        return Finding(str(error.context), problem, line, column, _REFUSED[str(error.context)], length=max(1, length))
     context = f" ({error.context})" if error.context and error.problem else ""
-    hint = next((hint for start, hint in _HINTS.items() if problem.startswith(start)), "")
-    return Finding("yaml", f"not YAML: {problem}{context}", line, column, hint)
+    sentence = f"not YAML: {problem}{context}"
+    plain, hint = next((said for start, said in _HINTS.items() if problem.startswith(start)), ("", _LOOK))
+    sentence = f"not YAML: {plain}" if plain else sentence
+    if mark is None:
+        return Finding("yaml", sentence, line, column, hint)
+    unquoted = next((text for start, text in _UNQUOTED.items() if problem.startswith(start)), "")
+    column, word = _word(mark, back=bool(unquoted))
+    if unquoted and word[:1] in (">", "*"):
+        sentence, hint = unquoted.format(quote(word)), f'write it in quotes: "{word}"'
+    return Finding("yaml", sentence, line, column, hint, length=max(1, len(word)))
+
+
+def _word(mark: yaml.Mark, back: bool) -> tuple[int, str]:
+    """The word at a mark, and its column. back: it may begin before the mark."""
+    text = str(mark.buffer or "").rstrip("\0")
+    start = end = mark.pointer
+    while back and start > 0 and text[start - 1] not in _BETWEEN:
+        start -= 1
+    while end < len(text) and text[end] not in _BETWEEN:
+        end += 1
+    return mark.column + 1 - (mark.pointer - start), text[start:end]
 
 
 def _next(loader: yaml.SafeLoader) -> yaml.Event:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from pyshim.policy.model import AUTO, INHERIT, Carveout, Dispatch, Footprint, Policy, Priority, Rule, When
+from pyshim.policy.origins import Origins
 
 # Stands for `footprint: measured`, which must be told from nothing said.
 MEASURED = Footprint(0, 0, 0, 0)
@@ -37,6 +38,7 @@ class Draft:
     rules: tuple[tuple[Rule, bool], ...] = ()  # whether the rule has its own `when`
     environment: Mapping[str, str] = field(default_factory=dict)
     all_ranks_environment: Mapping[str, str] = field(default_factory=dict)
+    origins: Origins = field(default_factory=Origins)
 
 
 def extended(own: Draft, base: Draft) -> Draft:
@@ -59,6 +61,7 @@ def extended(own: Draft, base: Draft) -> Draft:
         rules=own.rules + base.rules,
         environment=_over(own.environment, base.environment, said),
         all_ranks_environment=_over(own.all_ranks_environment, base.all_ranks_environment, said),
+        origins=own.origins.over(base.origins),
     )
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 Severity = Literal["error", "warning"]
+Paint = Callable[[str, str], str]  # text, and a style of rich's
+STYLES = {"error": "bold red", "warning": "bold yellow"}
 
 # Where YAML ends a line; str.splitlines() knows more ends and would number the lines differently.
 _LINE_END = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
@@ -29,10 +31,15 @@ class Finding:
     text: str = ""  # its line
 
 
-def render(file: str, source: str, findings: Iterable[Finding]) -> str:
-    """The findings of one file as text, an empty line between two."""
+def render(
+    file: str, source: str, findings: Iterable[Finding], columns: int = _WIDEST, paint: Paint = lambda text, style: text
+) -> str:
+    """The findings of one file as text, an empty line between two.
+
+    columns: of the screen, which no line of the source is to leave, or its caret would stand elsewhere.
+    """
     lines = _LINE_END.split(source)
-    return "\n".join(_one(file, lines, finding) for finding in findings)
+    return "\n".join(_one(file, lines, finding, columns, paint) for finding in findings)
 
 
 def line_of(source: str, finding: Finding) -> str:
@@ -43,9 +50,12 @@ def line_of(source: str, finding: Finding) -> str:
 
 def headline(file: str, finding: Finding) -> str:
     """The one line that says it all."""
-    file = finding.file or file
+    return f"{_place(file, finding)}: {finding.severity}[{finding.code}]: {finding.sentence}"
+
+
+def _place(file: str, finding: Finding) -> str:
     position = f":{finding.line}:{finding.column}" if finding.line else ""
-    return f"{file}{position}: {finding.severity}[{finding.code}]: {finding.sentence}"
+    return f"{finding.file or file}{position}"
 
 
 def quote(text: str) -> str:
@@ -60,31 +70,41 @@ def did_you_mean(text: str, names: Iterable[str]) -> str:
     return f"did you mean `{close}`?" if close else ""
 
 
-def closest(text: str, names: Iterable[str]) -> str:
-    """The one of the names that was probably meant, or the empty string."""
+def closest(text: str, names: Iterable[str], likeness: float = 0.6) -> str:
+    """The one of the names that was probably meant, or the empty string. likeness: from 0 to 1, of difflib."""
     from difflib import get_close_matches  # needed for mistakes only, and every start of a program pays for imports
 
     folded = {name.casefold(): name for name in names}
-    close = get_close_matches(text.casefold(), folded, n=1)
+    close = get_close_matches(text.casefold(), folded, n=1, cutoff=likeness)
     return folded[close[0]] if close else ""
 
 
-def _one(file: str, lines: list[str], finding: Finding) -> str:
-    shown = [headline(file, finding)]
+def _one(file: str, lines: list[str], finding: Finding, columns: int, paint: Paint) -> str:
+    style = STYLES[finding.severity]
+    shown = [f"{_place(file, finding)}: {paint(f'{finding.severity}[{finding.code}]', style)}: {finding.sentence}"]
     source = finding.text if finding.file else lines[finding.line - 1] if 0 < finding.line <= len(lines) else ""
     # One character each, tabs too: the caret stands below its place.
     source = "".join(character if _printable(character) else " " for character in source).rstrip()
     margin = " " * len(str(finding.line))
     if source:
         start = finding.column - 1
-        if len(source) > _WIDEST:
-            cut = max(0, start - _WIDEST // 2)
-            source, start = source[cut : cut + _WIDEST], start - cut
-        caret = "^" * max(1, min(finding.length, len(source) - start))
+        room = columns - len(margin) - 3
+        if len(source) > room:
+            source, start = _window(source, start, room)
+        caret = paint("^" * max(1, min(finding.length, len(source) - start)), style)
         shown += [f"{margin} |", f"{finding.line} | {source}", f"{margin} | {' ' * start}{caret}"]
     if finding.hint:
         shown.append(f"{margin} = help: {finding.hint}")
     return "\n".join(shown) + "\n"
+
+
+def _window(line: str, start: int, room: int) -> tuple[str, int]:
+    """The part of a long line around a place, and where the place is in it."""
+    cut = max(0, min(start - room // 3, len(line) - room))
+    part = line[cut : cut + room]
+    if cut + room < len(line):
+        part = part[:-3] + "..."
+    return ("..." + part[3:] if cut else part), start - cut
 
 
 def _printable(character: str) -> bool:

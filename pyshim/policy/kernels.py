@@ -113,4 +113,13 @@ FUSED = (
 
 def patterns(match: Match) -> tuple[str, ...]:
     """All patterns that a rule's `kernel` stands for."""
-    return match.kernels + tuple(pattern for word in match.sets for pattern in SETS[word])
+    return match.kernels + expanded(match.sets)
+
+
+def expanded(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Each pattern once, and for the word of a set its patterns. A pattern is never such a word: a file that has the
+    word means the set."""
+    found: dict[str, None] = {}
+    for name in names:
+        found.update(dict.fromkeys(SETS.get(name, (name,))))
+    return tuple(found)

@@ -27,14 +27,19 @@ def load(value: str, environment: Mapping[str, str]) -> tuple[Policy, ...]:
 
     Raises OverlapError (125) where one is missing or wrong, or where two are for the same GPU.
     """
-    items = [item.strip() for item in value.split(",")]
-    if not all(items):
-        raise OverlapError(f"the policy {quote(value)} has an empty name", names_hint(environment), LAUNCHER_FAILED)
-    wanted = [name for item in items for name in (DEFAULTS if item == AUTO else (item,))]
+    wanted = named(value, environment)
     policies = tuple(_policy(name, environment) for name in wanted)
     for first, second in combinations(zip(wanted, policies), 2):
         _check_apart(first, second)
     return policies
+
+
+def named(value: str, environment: Mapping[str, str]) -> list[str]:
+    """The files and names in a --policy value, `auto` written out. Raises OverlapError (125) for an empty one."""
+    items = [item.strip() for item in value.split(",")]
+    if not all(items):
+        raise OverlapError(f"the policy {quote(value)} has an empty name", names_hint(environment), LAUNCHER_FAILED)
+    return [name for item in items for name in (DEFAULTS if item == AUTO else (item,))]
 
 
 def _policy(name: str, environment: Mapping[str, str]) -> Policy:

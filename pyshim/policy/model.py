@@ -76,6 +76,7 @@ class Rule:
     line: int  # in the policy file, from 1
     when_dispatch: Dispatch = "unknown"  # unknown: whatever the GPU does
     carveout: Carveout = "keep"
+    file: str = field(default="", compare=False)  # which has that line; empty for what is in none
     guard: bool = False  # nobody wrote it: it spares what only looks like the kernels of the rule behind it
 
 
@@ -93,7 +94,7 @@ class Policy:
     footprint: Footprint | None = None  # None: measured
     communication_carveout: Carveout = "keep"
     reserve_cus: int = 0  # AMD: compute units that streams created with a mask leave to communication
-    fixed_size: tuple[str, ...] = ()  # kernels that read their own dynamic size
+    fixed_size: tuple[str, ...] = ()  # kernels that read their own dynamic size: patterns, words of kernels.py
     rules: tuple[Rule, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)  # each set only where the user has not
     all_ranks_environment: Mapping[str, str] = field(default_factory=dict)  # likewise, and only with --all-ranks

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 import yaml
 
-from pyshim.policy.finding import Finding, Severity, closest, did_you_mean, quote
+from pyshim.policy.describe import below
+from pyshim.policy.finding import Finding, Severity, closest, quote
 from pyshim.policy.values import Bad
 
 Value = TypeVar("Value")
+# How alike a key that was misspelt is to the one that was meant, for its value to be read as that one's.
+_SURELY = 0.7
 
 _CORE = "tag:yaml.org,2002:"
 # What YAML 1.1 makes of an untagged scalar (`on`, `1e3`, `2024-01-01`); all of it is text to us.
@@ -27,6 +30,28 @@ class Keys:
     known: tuple[str, ...]
     required: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, path: str) -> Keys:
+        """As describe.py has them."""
+        keys = below(path)
+        return cls(tuple(key.name for key in keys), tuple(key.name for key in keys if key.required))
+
+
+class Nodes(dict[str, yaml.Node]):
+    """The values of a mapping by key. clean: no key of it was wrong, so what is missing was never written."""
+
+    clean = True
+
+
+# Where a key stands, its text, its value.
+Pair = tuple[yaml.Node, str, yaml.Node]
+
+
+@dataclass
+class Pairs:
+    all: list[Pair]
+    clean: bool = True  # every key could be read, and stood there once
+
 
 class Walker:
     """Each method returns what the node says, or None after it has noted what is wrong."""
@@ -36,68 +61,86 @@ class Walker:
         self._told: set[Finding] = set()
 
     def note(self, node: yaml.Node, code: str, sentence: str, hint: str = "", severity: Severity = "error") -> None:
-        mark, end = node.start_mark, node.end_mark
-        length = end.column - mark.column if end.line == mark.line else 1
-        finding = Finding(code, sentence, mark.line + 1, mark.column + 1, hint, severity, max(1, length))
-        # An alias leads to the same node again, and one mistake is told once.
+        mark = node.start_mark
+        finding = Finding(code, sentence, mark.line + 1, mark.column + 1, hint, severity, max(1, _width(node)))
+        # An alias or a merge leads to the same node again, and one mistake is told once.
         if finding not in self._told:
             self._told.add(finding)
             self.findings.append(finding)
 
-    def mapping(self, node: yaml.Node, what: str, keys: Keys) -> dict[str, yaml.Node] | None:
+    def mapping(self, node: yaml.Node, what: str, keys: Keys) -> Nodes | None:
         """The values by key: known keys only, the first of each."""
-        if not isinstance(node, yaml.MappingNode):
-            hint = f"its keys are: {', '.join(keys.known)}"
-            self.note(node, "type", f"{what} must be a mapping of keys to values, not {_kind(node)}", hint)
+        pairs = self.pairs(node, what, f"its keys are: {', '.join(keys.known)}")
+        if pairs is None:
             return None
-        if not self._tag_ok(node):
-            return None
-        found: dict[str, yaml.Node] = {}
-        first: dict[str, int] = {}
-        typos: set[str] = set()
-        unread = False
-        for key_node, value in node.value:
-            key = self._key(key_node)
-            if key is None:
-                unread = True
+        texts = [text for _, text, _ in pairs.all]
+        found = Nodes((text, value) for _, text, value in pairs.all if text in keys.known)
+        found.clean = pairs.clean and len(found) == len(pairs.all)
+        absent = [key for key in keys.known if key not in texts]
+        meant: set[str] = set()
+        for key_node, text, value in pairs.all:
+            if text in keys.known:
                 continue
-            line = key_node.start_mark.line + 1
-            if key in first:
-                hint = f"the first is on line {first[key]}"
-                self.note(key_node, "duplicate-key", f"`{key}` stands here for the second time", hint)
-            elif key in keys.known:
-                found[key] = value
-            else:
-                typos.add(closest(key, keys.known))
-                hint = did_you_mean(key, keys.known) or f"{what} has: {', '.join(keys.known)}"
-                self.note(key_node, "unknown-key", f"unknown key {quote(key)}", hint)
-            if key in keys.known:
-                first.setdefault(key, line)
+            # One that is not there yet is meant sooner than one that is.
+            near = closest(text, absent) or closest(text, keys.known)
+            meant.add(near)
+            if near in absent and closest(text, [near], _SURELY):
+                found.setdefault(near, value)  # so that its mistakes are told in the same run
+            hint = f"did you mean `{near}`?" if near else f"{what} has: {', '.join(keys.known)}"
+            self.note(key_node, "unknown-key", f"unknown key {quote(text)}", hint)
         for key in keys.required:
-            # A key that was misspelt, or could not be read, has been told already.
-            if key not in first and key not in typos and not unread:
+            # A key that was misspelt, or could not be read, or that nobody can guess, has been told already.
+            if key not in texts and key not in meant and "" not in meant and pairs.clean:
                 self.note(_first(node), "missing-key", f"{what} has no `{key}`", f"add `{key}: ...`")
         return found
 
-    def pairs(self, node: yaml.Node, what: str, hint: str) -> list[tuple[yaml.Node, str, yaml.Node]] | None:
-        """The keys of a mapping that may be any word, each once: where it stands, the word, the value."""
+    def pairs(self, node: yaml.Node, what: str, hint: str) -> Pairs | None:
+        """The keys of a mapping, each once, whatever words they are; what it merges comes after its own."""
         if not isinstance(node, yaml.MappingNode):
             self.note(node, "type", f"{what} must be a mapping of keys to values, not {_kind(node)}", hint)
             return None
-        if not self._tag_ok(node):
-            return None
+        return self._pairs(node) if self._tag_ok(node) else None
+
+    def _pairs(self, node: yaml.MappingNode) -> Pairs:
+        found = Pairs([])
+        merged: list[Pair] = []
         first: dict[str, int] = {}
-        found = []
         for key_node, value in node.value:
             key = self._key(key_node)
             if key is None:
+                found.clean = False
                 continue
+            line = key_node.start_mark.line + 1
             if key in first:
-                hint = f"the first is on line {first[key]}"
-                self.note(key_node, "duplicate-key", f"{quote(key)} stands here for the second time", hint)
+                where = "earlier on this line" if first[key] == line else f"already on line {first[key]}"
+                self.note(key_node, "duplicate-key", f"{quote(key)} stands {where}", "keep one of them")
+                found.clean = False
                 continue
-            first[key] = key_node.start_mark.line + 1
-            found.append((key_node, key, value))
+            first[key] = line
+            if _is_merge(key_node):
+                merged += self._merged(value, found)
+            else:
+                found.all.append((key_node, key, value))
+        for pair in merged:
+            if pair[1] not in first:
+                first[pair[1]] = 0
+                found.all.append(pair)
+        return found
+
+    def _merged(self, node: yaml.Node, into: Pairs) -> list[Pair]:
+        """What `<<` brings, as YAML 1.1 has it: of several mappings an earlier one stands over a later one."""
+        parts = node.value if isinstance(node, yaml.SequenceNode) else [node]
+        found: list[Pair] = []
+        for part in parts:
+            if isinstance(part, yaml.MappingNode) and self._tag_ok(part):
+                inner = self._pairs(part)
+                into.clean &= inner.clean
+                found += inner.all
+            else:
+                into.clean = False
+                if not isinstance(part, yaml.MappingNode):
+                    sentence = f"`<<` merges a mapping, or a list of them, not {_kind(part)}"
+                    self.note(part, "merge-key", sentence, "write <<: *NAME, where &NAME stands before a mapping")
         return found
 
     def items(self, node: yaml.Node, what: str, hint: str = "") -> list[yaml.Node] | None:
@@ -110,19 +153,19 @@ class Walker:
     def scalar(self, node: yaml.Node, what: str) -> str | None:
         """The text of a single value."""
         if not isinstance(node, yaml.ScalarNode):
-            self.note(node, "type", f"{what} must be a single value, not {_kind(node)}")
+            self.note(node, "type", f"{what} must be a single value, not {_kind(node)}", "write one word or number")
             return None
         if not self._tag_ok(node):
             return None
         text: str = node.value
         if node.style is None and text in _NULLS:
-            self.note(node, "type", f"{what} has no value")
+            self.note(node, "type", f"{what} has no value", "write one, or leave the key out")
             return None
         if not text:
-            self.note(node, "type", f"{what} is empty")
+            self.note(node, "type", f"{what} is empty", "write a value, or leave the key out")
             return None
         if any(unicodedata.category(character) in ("Cc", "Cs") for character in text):
-            self.note(node, "type", f"{what} holds a character that cannot be printed")
+            self.note(node, "type", f"{what} holds a character that cannot be printed", "write it without")
             return None
         return text
 
@@ -139,7 +182,8 @@ class Walker:
                 self.note(node, "type", f"{what} is an empty list", "leave the key out")
                 return None
         elif isinstance(node, yaml.MappingNode):
-            self.note(node, "type", f"{what} must be a value or a list of values, not {_kind(node)}")
+            sentence = f"{what} must be a value or a list of values, not {_kind(node)}"
+            self.note(node, "type", sentence, "write one value, or several as [a, b]")
             return None
         else:
             nodes = [node]
@@ -157,12 +201,8 @@ class Walker:
             return None
 
     def _key(self, node: yaml.Node) -> str | None:
-        if isinstance(node, yaml.ScalarNode) and node.tag == _CORE + "merge":
-            hint = "write the keys out, or alias a whole value"
-            self.note(node, "merge-key", "the merge key `<<` is not used in policies", hint)
-            return None
         if not isinstance(node, yaml.ScalarNode):
-            self.note(node, "type", f"a key must be a word, not {_kind(node)}")
+            self.note(node, "type", f"a key must be a word, not {_kind(node)}", "look for a bracket or `?` too many")
             return None
         return str(node.value) if self._tag_ok(node) else None
 
@@ -178,11 +218,35 @@ class Walker:
         return False
 
 
+def entries(node: yaml.Node) -> list[Pair]:
+    """The keys of a mapping in which nothing is wrong, merges followed."""
+    return Walker()._pairs(node).all if isinstance(node, yaml.MappingNode) else []
+
+
 def has_error(findings: Sequence[Finding]) -> bool:
     return any(finding.severity == "error" for finding in findings)
 
 
-def _first(node: yaml.MappingNode) -> yaml.Node:
+def _is_merge(node: yaml.Node) -> bool:
+    return bool(node.tag == _CORE + "merge")
+
+
+def _width(node: yaml.Node) -> int:
+    """Characters of the node on the line where it begins."""
+    line, column = node.start_mark.line, node.start_mark.column
+    end = node.end_mark
+    if end.line == line:
+        return int(end.column - column)
+    if isinstance(node, yaml.ScalarNode):
+        text = str(end.buffer or "").rstrip("\0")[node.start_mark.pointer :]
+        return len(text.splitlines()[0].rstrip()) if text else 1
+    children = [child for pair in node.value for child in pair] if isinstance(node, yaml.MappingNode) else node.value
+    on_it = [child for child in children if child.start_mark.line == line and child.start_mark.column >= column]
+    # The bracket in which it begins, where nothing else stands there.
+    return max((child.start_mark.column - column + _width(child) for child in on_it), default=1)
+
+
+def _first(node: yaml.Node) -> yaml.Node:
     """Where a mapping is pointed at: its first key, as the whole may go over many lines."""
     key: yaml.Node = node.value[0][0] if node.value else node
     return key
@@ -196,6 +260,3 @@ def _kind(node: yaml.Node) -> str:
     if isinstance(node, yaml.ScalarNode) and node.style is None and node.value in _NULLS:
         return "nothing"
     return f"the value {quote(str(node.value))}"
-
-
-Nodes = Mapping[str, yaml.Node]

@@ -8,10 +8,11 @@ from typing import TypeVar, cast
 
 import yaml
 
-from pyshim.policy import gpus, kernels, values
+from pyshim.policy import gpus, kernels, known, values
+from pyshim.policy.describe import COMMUNICATION_CARVEOUTS
 from pyshim.policy.finding import Severity, closest, quote
 from pyshim.policy.model import Carveout, Priority
-from pyshim.policy.nodes import Keys, Nodes, Walker
+from pyshim.policy.nodes import Nodes, Walker
 
 Value = TypeVar("Value")
 
@@ -19,13 +20,13 @@ Value = TypeVar("Value")
 MAX_PATTERNS = 2000
 MAX_THREADS = 1024
 MAX_REGISTERS = 512
-PRIORITIES = ("highest", "inherit")
 
 
 class PartsReader(Walker):
     def __init__(self) -> None:
         super().__init__()
         self.gpus: tuple[str, ...] = ()  # that the policy is for
+        self.gpus_known = True  # all of them, so that a number can be compared with what they have
         self.patterns = 0  # read so far, sets counted in full
 
     def optional(self, keys: Nodes, key: str, read: Callable[[yaml.Node], Value | None], default: Value) -> Value:
@@ -33,13 +34,10 @@ class PartsReader(Walker):
         found = read(keys[key]) if key in keys else None
         return default if found is None else found
 
-    def mapping_at(self, keys: Nodes, key: str, inner: Keys) -> Nodes:
-        return self.optional(keys, key, lambda node: self.mapping(node, f"`{key}`", inner), {})
-
     def word(self, node: yaml.Node, key: str, words: tuple[str, ...], what: str) -> str | None:
         return self.value(node, f"`{key}`", lambda text: values.choice(text, words, what))
 
-    def carveout(self, node: yaml.Node, words: tuple[str, ...] = ("max", "keep")) -> Carveout | None:
+    def carveout(self, node: yaml.Node, words: tuple[str, ...] = COMMUNICATION_CARVEOUTS) -> Carveout | None:
         return cast("Carveout | None", self.word(node, "carveout", words, "a carve-out"))
 
     def size(self, node: yaml.Node) -> int | None:
@@ -50,7 +48,7 @@ class PartsReader(Walker):
             return size
         checks: tuple[tuple[tuple[gpus.KnownGpu, ...], Severity], ...] = (
             (gpus.checkable(), "error"),
-            (gpus.matching(self.gpus), "warning"),
+            (gpus.matching(self.gpus) if self.gpus_known else (), "warning"),
         )
         for fitting, severity in checks:
             most = max(fitting, key=lambda gpu: gpu.shared_memory_per_block, default=None)
@@ -58,7 +56,8 @@ class PartsReader(Walker):
                 continue
             none = "no known GPU" if severity == "error" else "no GPU of this policy"
             limit = f"{none} gives a block more than {most.shared_memory_per_block:,} ({most.name})"
-            self.note(node, "size", f"a block cannot have {size:,} bytes: {limit}", severity=severity)
+            hint = f"write at most {most.shared_memory_per_block // 1024}KiB"
+            self.note(node, "size", f"a block cannot have {size:,} bytes: {limit}", hint, severity)
             return None if severity == "error" else size
         return size
 
@@ -78,7 +77,8 @@ class PartsReader(Walker):
             return None
         words = tuple(text for text, _ in found if text in kernels.SETS)
         for item, (text, _) in zip(items(node), found):
-            self._note_near_set(item, text)
+            if text not in kernels.SETS and not self._note_near_set(item, text):
+                self.note_bad(item, known.near_miss(text))
         self.count(node, sum(len(kernels.SETS.get(text, "1")) for text, _ in found))
         return tuple(pattern for text, pattern in found if text not in kernels.SETS), words
 
@@ -86,6 +86,8 @@ class PartsReader(Walker):
         def read(node: yaml.Node) -> tuple[str, ...] | None:
             found = self.values(node, f"`{key}`", values.library_pattern)
             self.count(node, len(found or ()))
+            for item, pattern in zip(items(node), found or ()):
+                self.note_bad(item, known.library_miss(pattern))
             return found
 
         return self.optional(keys, key, read, ())
@@ -94,16 +96,23 @@ class PartsReader(Walker):
         before = self.patterns
         self.patterns += patterns
         if before <= MAX_PATTERNS < self.patterns:
-            self.note(node, "too-large", f"the policy has more than {MAX_PATTERNS:,} patterns")
+            hint = "one pattern with a `*` may stand for many names"
+            self.note(node, "too-large", f"the policy has more than {MAX_PATTERNS:,} patterns", hint)
 
-    def _note_near_set(self, node: yaml.Node, text: str) -> None:
+    def note_bad(self, node: yaml.Node, bad: values.Bad | None) -> None:
+        """A warning, where there is one."""
+        if bad:
+            self.note(node, bad.code, bad.sentence, bad.hint, "warning")
+
+    def _note_near_set(self, node: yaml.Node, text: str) -> bool:
         """`gemms` is a name that a kernel may have, but hardly the one that was meant; `sgemm` is one."""
         near = closest(text, kernels.SETS)
-        if not near or text in kernels.SETS or values.is_wild(text):
-            return
-        if text[0].casefold() == near[0] and abs(len(text) - len(near)) <= 1:
-            sentence = f"{quote(text)} is no set of kernels, so it is taken as the name of one kernel"
-            self.note(node, "set", sentence, f"did you mean `{near}`?", "warning")
+        if not near or values.is_wild(text) or text[0].casefold() != near[0] or abs(len(text) - len(near)) > 1:
+            return False
+        sentence = f"{quote(text)} is no set of kernels, so it is taken as the name of one kernel"
+        hint = f"did you mean `{near}`? or, if a kernel is called so: `[{text[0]}]{text[1:]}`"
+        self.note(node, "set", sentence, hint, "warning")
+        return True
 
 
 def items(node: yaml.Node) -> list[yaml.Node]:

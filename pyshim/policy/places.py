@@ -27,7 +27,7 @@ def find(name: str, environment: Mapping[str, str], beside: Path | None = None) 
                 return candidate
     stem = name[: -len(SUFFIX)] if name.endswith(SUFFIX) else name
     close = did_you_mean(stem, names(environment, beside))
-    hint = "; ".join(part for part in (close, names_hint(environment, beside)) if part)
+    hint = close or names_hint(environment, beside)
     raise OverlapError(f"there is no policy {quote(name)}", hint, LAUNCHER_FAILED)
 
 

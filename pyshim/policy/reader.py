@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pyshim.errors import OverlapError
@@ -12,6 +12,7 @@ from pyshim.policy import document, places
 from pyshim.policy.draft import Draft, resolved
 from pyshim.policy.finding import Finding, line_of, quote
 from pyshim.policy.model import Policy
+from pyshim.policy.origins import Origins
 from pyshim.policy.schema import PolicyReader
 from pyshim.policy.values import Bad
 
@@ -27,6 +28,7 @@ class Reading:
     source: str
     policy: Policy | None
     findings: tuple[Finding, ...] = ()  # of the file itself, then of what it extends, which name their file
+    origins: Origins = field(default_factory=Origins)  # of the policy's values
 
     @property
     def ok(self) -> bool:
@@ -60,14 +62,17 @@ def read_bytes(data: bytes, file: str, environment: Mapping[str, str] | None = N
 
 
 def _reading(file: str, drafted: _Drafted) -> Reading:
-    policy = None if drafted.draft is None else resolved(drafted.draft)
-    return Reading(file, drafted.source, policy, drafted.findings)
+    draft = drafted.draft
+    if draft is None:
+        return Reading(file, drafted.source, None, drafted.findings)
+    return Reading(file, drafted.source, resolved(draft), drafted.findings, draft.origins)
 
 
 def _draft_file(path: Path, file: str, environment: Mapping[str, str], chain: _Chain) -> _Drafted:
     try:
         if path.is_dir():
-            return _failed(Finding("not-a-file", "this is a directory, not a policy file"))
+            hint = "name a file in it; `overlap policy check` takes a folder, too"
+            return _failed(Finding("not-a-file", "this is a folder, not a policy file", hint=hint))
         with path.open("rb") as stream:
             data = stream.read(document.MAX_BYTES + 1)
     except FileNotFoundError:
@@ -96,8 +101,11 @@ def _draft(data: bytes, file: str, folder: Path, environment: Mapping[str, str],
             of_bases.append(named)
         return drafted.draft
 
-    reader = PolicyReader(extend)
+    reader = PolicyReader(file, extend)
     draft = reader.policy(root)
+    if draft is not None:
+        # Those of what it extends have the names of their own files already.
+        draft = replace(draft, rules=tuple((replace(rule, file=rule.file or file), own) for rule, own in draft.rules))
     findings = sorted(reader.findings, key=lambda finding: (finding.line, finding.column))
     return _Drafted(draft, source, (*findings, *of_bases))
 
@@ -114,7 +122,8 @@ def _find(name: str, folder: Path, environment: Mapping[str, str], chain: _Chain
         hint = "another policy of the same name is written with its folder: extends: ../NAME.yaml"
         raise Bad("extends-itself", f"{quote(name)} leads back to where it began: {way}", hint)
     if len(chain) >= MAX_CHAIN:
-        raise Bad("too-deep", f"more than {MAX_CHAIN} policies extend each other")
+        sentence = f"more than {MAX_CHAIN} policies extend each other"
+        raise Bad("too-deep", sentence, "write what they say into fewer files")
     if not base.exists():
         hint = "a path starts from the folder of the policy that says it"
         raise Bad("missing-policy", f"there is no file {quote(str(base))}", hint)

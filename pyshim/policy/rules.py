@@ -7,7 +7,8 @@ from typing import cast
 
 import yaml
 
-from pyshim.policy import values
+from pyshim.policy import gpus, known, values
+from pyshim.policy.describe import CARVEOUTS, KEEP, KNOWN_DISPATCHES, SHAPES, WHENS
 from pyshim.policy.finding import did_you_mean, quote
 from pyshim.policy.model import ANY, Carveout, Dispatch, Match, Range, Rule, Shape, ShapeKind, When
 from pyshim.policy.nodes import Keys, Nodes, has_error
@@ -15,26 +16,23 @@ from pyshim.policy.parts import MAX_PATTERNS, MAX_REGISTERS, MAX_THREADS, PartsR
 from pyshim.policy.shadow import shadowed
 from pyshim.policy.values import Bad, Quantity
 
+# What the table has room for.
+MAX_BLOCKS_PER_SM = 2**32 - 1
 # The table that travels in the environment holds fewer.
 MAX_RULES = 600
-# Of a kernel's own resident blocks, in per cent: less than half costs more than overlap can gain.
-KEEP = 50
+RULE = Keys.of("compute[]")
+MATCH = Keys.of("compute[].match")
+SHAPE = Keys.of("compute[].shape")
 
-CARVEOUTS = ("max", "always", "keep")
-RULE = Keys(("match", "shape", "keep_at_least", "when", "when_dispatch", "carveout"), ("match", "shape"))
-MATCH = Keys(("kernel", "library", "blocks", "threads", "registers", "waves", "resident_blocks"))
-SHAPE = Keys(("blocks_per_sm", "dynamic_shared_memory"))
-
-_BLOCKS = Quantity("blocks", lowest=1)
-_THREADS = Quantity("threads", lowest=1, highest=MAX_THREADS)
-_REGISTERS = Quantity("registers", highest=MAX_REGISTERS)
-_WAVES = Quantity("waves", parts=100)
-_RESIDENT = Quantity("resident_blocks", lowest=1)
+BLOCKS = Quantity("blocks", lowest=1)
+THREADS = Quantity("threads", lowest=1, highest=MAX_THREADS)
+REGISTERS = Quantity("registers", highest=MAX_REGISTERS)
+WAVES = Quantity("waves", parts=100)
+RESIDENT = Quantity("resident_blocks", lowest=1)
+QUANTITIES = (BLOCKS, THREADS, REGISTERS, WAVES, RESIDENT)
 _SHAPES = (
     "write leave, make_room, quick_entry, {blocks_per_sm: 1}, {blocks_per_sm: 50%} or {dynamic_shared_memory: 96KiB}"
 )
-_SHAPE_WORDS = ("leave", "make_room", "quick_entry")
-_WHENS = ("overlapping", "always")
 
 
 @dataclass(frozen=True)
@@ -45,6 +43,9 @@ class _Read:
 
 
 class RuleReader(PartsReader):
+    # Patterns of kernels and of libraries that the policy calls communication.
+    communicating: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+
     def rules(self, node: yaml.Node) -> tuple[tuple[Rule, bool], ...] | None:
         """Each rule, and whether it has its own `when`."""
         items = self.items(node, "`compute`", "write each rule as `- match: ...`, or [] for none")
@@ -55,26 +56,43 @@ class RuleReader(PartsReader):
             self.note(items[MAX_RULES], "too-large", sentence, "a rule may list several kernels")
             return None
         good: list[_Read] = []
+        sound: list[_Read] = []
         for item in items:
             before = len(self.findings)
             read = self._rule(item)
-            if read is not None and not has_error(self.findings[before:]):
-                good.append(read)
-        # Only sound rules are compared: a key that was misspelt would make its rule look wider than it is meant.
-        self._note_shadowed(good)
+            if read is None or has_error(self.findings[before:]):
+                continue
+            good.append(read)
+            # A key that was misspelt would make its rule look wider than it is meant, and a name one that it is not.
+            if before == len(self.findings):
+                sound.append(read)
+        self._note_useless(sound)
         return tuple((read.rule, read.own_when) for read in good)
 
     def when(self, node: yaml.Node) -> When | None:
-        return cast("When | None", self.word(node, "when", _WHENS, "a time"))
+        return cast("When | None", self.word(node, "when", WHENS, "a time"))
 
-    def _note_shadowed(self, good: list[_Read]) -> None:
+    def _note_useless(self, sound: list[_Read]) -> None:
         if self.patterns > MAX_PATTERNS:
             return
-        places = {id(read.rule): read.node for read in good}
-        for rule, earlier in shadowed([read.rule for read in good]):
-            sentence = f"this rule can never match: the one on line {earlier.line} takes all that it could"
+        places = {id(read.rule): read.node for read in sound}
+        rules = [read.rule for read in sound]
+        for rule, earlier in shadowed(rules):
+            lines = [str(other.line) for other in earlier]
+            takers = (
+                f"the one on line {lines[0]} takes"
+                if len(lines) == 1
+                else f"those on lines {', '.join(lines[:-1])} and {lines[-1]} together take"
+            )
+            sentence = f"this rule can never match: {takers} all that it could"
             hint = "the first match wins: move this rule up, or remove it"
             self.note(places[id(rule)], "shadowed", sentence, hint, "warning")
+        for rule in rules:
+            pattern = known.only_communication(rule.match, *self.communicating)
+            if pattern and rule.shape.kind != "leave":
+                sentence = f"this rule never acts: what {quote(pattern)} matches is communication, and never shaped"
+                hint = "remove the rule; what is done to communication stands under `communication`"
+                self.note(places[id(rule)], "communication", sentence, hint, "warning")
 
     def _rule(self, node: yaml.Node) -> _Read | None:
         keys = self.mapping(node, "a rule", RULE)
@@ -95,7 +113,7 @@ class RuleReader(PartsReader):
         return _Read(Rule(match, shape, when, keep, line, dispatch, carveout), own_when is not None, node)
 
     def _when_dispatch(self, node: yaml.Node) -> Dispatch | None:
-        return cast("Dispatch | None", self.word(node, "when_dispatch", ("hold", "backfill"), "a way of dispatching"))
+        return cast("Dispatch | None", self.word(node, "when_dispatch", KNOWN_DISPATCHES, "a way of dispatching"))
 
     def _match(self, node: yaml.Node) -> Match | None:
         keys = self.mapping(node, "`match`", MATCH)
@@ -109,12 +127,25 @@ class RuleReader(PartsReader):
             kernels=patterns,
             sets=sets,
             libraries=self.libraries(keys, "library"),
-            blocks=self._range(keys, _BLOCKS),
-            threads=self._range(keys, _THREADS),
-            registers=self._range(keys, _REGISTERS),
-            waves_percent=self._range(keys, _WAVES),
-            resident_blocks=self._range(keys, _RESIDENT),
+            blocks=self._range(keys, BLOCKS),
+            threads=self._range(keys, THREADS),
+            registers=self._range(keys, REGISTERS),
+            waves_percent=self._range(keys, WAVES),
+            resident_blocks=self._resident(keys),
         )
+
+    def _resident(self, keys: Nodes) -> Range:
+        found = self._range(keys, RESIDENT)
+        most = self._most_blocks()
+        if most and found.minimum > most:
+            sentence = f"no GPU of this policy holds more than {most} blocks on a multiprocessor: this never holds"
+            self.note(keys[RESIDENT.name], "never", sentence, f"ask for {most} or fewer", "warning")
+        return found
+
+    def _most_blocks(self) -> int:
+        """On one multiprocessor of any GPU that the policy is for; 0 where not all of them are known."""
+        fitting = gpus.matching(self.gpus) if self.gpus_known else ()
+        return max((gpu.blocks for gpu in fitting), default=0)
 
     def _range(self, keys: Nodes, quantity: Quantity) -> Range:
         def read(node: yaml.Node) -> Range | None:
@@ -123,7 +154,8 @@ class RuleReader(PartsReader):
             if found is None:
                 return None
             if len(found) > 2:
-                self.note(node, "comparison", f"{what} takes one comparison or two that must both hold")
+                sentence = f"{what} takes one comparison, or two that must both hold"
+                self.note(node, "comparison", sentence, 'a range is [">=4", "<=8"]; other values need another rule')
                 return None
             both = Range(max(item.minimum for _, item in found), min(item.maximum for _, item in found))
             return self.attempt(node, lambda: values.possible(both, " and ".join(text for text, _ in found), quantity))
@@ -138,29 +170,44 @@ class RuleReader(PartsReader):
             return self.value(node, "`shape`", _shape_word)
         keys = self.mapping(node, "`shape`", SHAPE)
         if keys is None or len(keys) != 1:
-            if keys is not None and len(keys) == len(node.value):
-                self.note(node, "value", "`shape` takes exactly one of blocks_per_sm and dynamic_shared_memory")
+            if keys is not None and keys.clean:
+                sentence = "`shape` takes exactly one of blocks_per_sm and dynamic_shared_memory"
+                self.note(node, "value", sentence, "keep one of them" if keys else _SHAPES)
             return None
         if "blocks_per_sm" in keys:
-            return self.value(keys["blocks_per_sm"], "`blocks_per_sm`", _blocks)
+            return self._blocks_shape(keys["blocks_per_sm"])
         size = self.size(keys["dynamic_shared_memory"])
         if size == 0:
             self.note(keys["dynamic_shared_memory"], "size", "0 bytes change no launch", "write `shape: leave`")
         return None if size is None else Shape("bytes", size)
 
 
+    def _blocks_shape(self, node: yaml.Node) -> Shape | None:
+        found = self.value(node, "`blocks_per_sm`", _blocks)
+        most = self._most_blocks()
+        if found and found.kind == "blocks" and most and found.value >= most:
+            sentence = f"no GPU of this policy holds more than {most} blocks at once, so this changes nothing"
+            hint = f"did you mean `{found.value}%`, of the kernel's own?" if found.value <= 100 else "write fewer"
+            self.note(node, "blocks", sentence, hint, "warning")
+        return found
+
+
 def _shape_word(text: str) -> Shape:
-    if text not in _SHAPE_WORDS:
-        raise Bad("value", f"{quote(text)} is not a shape", did_you_mean(text, _SHAPE_WORDS) or _SHAPES)
+    if text not in SHAPES:
+        raise Bad("value", f"{quote(text)} is not a shape", did_you_mean(text, SHAPES) or _SHAPES)
     return Shape(cast(ShapeKind, text))
 
 
 def _blocks(text: str) -> Shape:
     if text.endswith("%"):
         return Shape("percent", values.percent(text))
-    count = values.number(text, -(2**63), 2**63)
+    hint = "write 1 or more, or a percentage of the kernel's own: 50%"
+    try:
+        count = values.number(text, -(2**63), 2**63)
+    except Bad as bad:
+        raise Bad(bad.code, bad.sentence, hint) from bad
     if count < 1:
-        raise Bad("blocks", f"a multiprocessor must keep at least 1 block, not {quote(text)}")
-    if count > 2**32 - 1:
-        raise Bad("blocks", f"no multiprocessor holds {quote(text)} blocks")
+        raise Bad("blocks", f"a multiprocessor must keep at least 1 block, not {quote(text)}", hint)
+    if count > MAX_BLOCKS_PER_SM:
+        raise Bad("blocks", f"no multiprocessor holds {quote(text)} blocks", "write a number such as 1, or 50%")
     return Shape("blocks", count)

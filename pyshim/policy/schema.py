@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import cast
 
 import yaml
 
-from pyshim.policy import gpus, kernels, values
+from pyshim.policy import gpus, origins, values
 from pyshim.policy.communication import CommunicationReader
+from pyshim.policy.describe import DISPATCHES
 from pyshim.policy.draft import Draft, extended
 from pyshim.policy.finding import quote
 from pyshim.policy.model import Dispatch, When
@@ -20,13 +22,9 @@ from pyshim.policy.rules import RuleReader
 from pyshim.policy.values import Bad
 
 VERSION = 1
-KEYS = Keys(
-    ("policy", "name", "extends", "gpu", "when", "dispatch", "reads_dynamic_size", "communication", "compute"),
-    ("policy", "name"),
-)
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")  # the page that reports are made from holds 64 bytes
-_ARCHITECTURE = re.compile(r"sm_[0-9]{2,3}[a-z]?|gfx[0-9a-f]{3,6}")
-_DISPATCHES = ("unknown", "hold", "backfill")
+KEYS = Keys.of("")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")  # the page that reports are made from holds 64 bytes
+ARCHITECTURE = re.compile(r"sm_[0-9]{2,3}[a-z]?|gfx[0-9a-f]{3,6}")
 
 # What a policy extends: its draft, or None where it has mistakes of its own, which are told elsewhere. Raises Bad.
 Extend = Callable[[str], "Draft | None"]
@@ -39,8 +37,9 @@ def nothing_to_extend(name: str) -> Draft | None:
 class PolicyReader(CommunicationReader, RuleReader):
     """Reads one policy; `findings` says what is wrong with it."""
 
-    def __init__(self, extend: Extend = nothing_to_extend) -> None:
+    def __init__(self, file: str, extend: Extend = nothing_to_extend) -> None:
         super().__init__()
+        self._file = file
         self._extend = extend
 
     def policy(self, root: yaml.Node) -> Draft | None:
@@ -55,6 +54,11 @@ class PolicyReader(CommunicationReader, RuleReader):
         none: tuple[str, ...] = ()
         own = self.optional(keys, "gpu", self._gpu_patterns, none)
         self.gpus = own or (base.gpus if base and base.gpus else ())
+        # A key that was misspelt may have been this one.
+        unread = not keys.clean or ("gpu" in keys and not own) or ("extends" in keys and base is None and not own)
+        if unread:
+            self.gpus = ()
+        self.gpus_known = not unread and all(gpus.matching([pattern]) for pattern in self.gpus)
         when: When | None = None
         dispatch: Dispatch | None = None
         draft = Draft(
@@ -63,12 +67,14 @@ class PolicyReader(CommunicationReader, RuleReader):
             when=self.optional(keys, "when", self.when, when),
             dispatch=self.optional(keys, "dispatch", self._dispatch, dispatch),
             fixed_size=self.optional(keys, "reads_dynamic_size", self._fixed_size, none),
-            rules=self.optional(keys, "compute", self.rules, ()),
         )
         if "communication" in keys:
             draft = self.communication(keys["communication"], draft)
+        self.communicating = (draft.kernels, draft.libraries)
+        draft = replace(draft, rules=self.optional(keys, "compute", self.rules, ()))
         if has_error(self.findings) or ("extends" in keys and base is None):
             return None
+        draft = replace(draft, origins=origins.of(root, self._file))
         return draft if base is None else extended(draft, base)
 
     def _base(self, keys: Nodes) -> Draft | None:
@@ -80,7 +86,7 @@ class PolicyReader(CommunicationReader, RuleReader):
         """Another version has other keys, so nothing else is said about such a file."""
         if not isinstance(root, yaml.MappingNode):
             return True  # told by the caller
-        for key, value in root.value:
+        for key, value in root.value:  # what it merges has no version: a mapping inside the file is no policy
             if isinstance(key, yaml.ScalarNode) and key.value == "policy":
                 before = len(self.findings)
                 text = self.scalar(value, "`policy`")
@@ -101,24 +107,24 @@ class PolicyReader(CommunicationReader, RuleReader):
         if not found or not gpus.checkable():
             return found
         for item, pattern in zip(items(node), found):
-            if gpus.matching([pattern]) or _ARCHITECTURE.fullmatch(pattern):
+            if gpus.matching([pattern]) or ARCHITECTURE.fullmatch(pattern):
                 continue
             sentence = f"no GPU that is known has the name {quote(pattern)}"
             self.note(item, "unknown-gpu", sentence, gpus.hint(pattern), "warning")
         return found
 
     def _dispatch(self, node: yaml.Node) -> Dispatch | None:
-        return cast("Dispatch | None", self.word(node, "dispatch", _DISPATCHES, "a way of dispatching"))
+        return cast("Dispatch | None", self.word(node, "dispatch", DISPATCHES, "a way of dispatching"))
 
     def _fixed_size(self, node: yaml.Node) -> tuple[str, ...] | None:
         found = self.kernels(node, "reads_dynamic_size")
         if found is None:
             return None
-        patterns, sets = found
-        return patterns + tuple(pattern for word in sets for pattern in kernels.SETS[word])
+        patterns, words = found
+        return patterns + words
 
 
 def _name(text: str) -> str:
-    if not _NAME.fullmatch(text):
+    if not NAME.fullmatch(text):
         raise Bad("value", f"{quote(text)} is not a name", "use up to 63 letters, digits and . _ -")
     return text

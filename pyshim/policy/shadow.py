@@ -1,38 +1,121 @@
-"""Rules that can never match, because an earlier one takes everything that they could."""
+"""Rules that can never match, because earlier ones take everything that they could."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from fnmatch import fnmatchcase
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import translate
+from functools import lru_cache
 
+from pyshim.policy.describe import KNOWN_DISPATCHES
 from pyshim.policy.kernels import patterns
-from pyshim.policy.model import Match, Rule
+from pyshim.policy.model import Match, Range, Rule
 from pyshim.policy.values import is_wild
 
+RANGES = ("blocks", "threads", "registers", "waves_percent", "resident_blocks")
+# Comparisons of two patterns; a policy that takes more than a second of them is not searched to the end.
+_BUDGET = 200_000
 
-def shadowed(rules: Sequence[Rule]) -> list[tuple[Rule, Rule]]:
-    """(rule, the earlier one that takes all of it). What several earlier rules take together is not looked for."""
+
+def shadowed(rules: Sequence[Rule]) -> list[tuple[Rule, tuple[Rule, ...]]]:
+    """(rule, the earlier ones that take all of it), where that is certain: one rule alone; or several, each of which
+    takes some of its patterns or a part of one of its ranges."""
     found = []
+    cost = [0]
     for index, rule in enumerate(rules):
-        earlier = next((other for other in rules[:index] if _takes(other, rule)), None)
-        if earlier:
-            found.append((rule, earlier))
+        takers = _takers(rule, rules[:index], cost)
+        if takers:
+            found.append((rule, takers))
+        if cost[0] > _BUDGET:
+            break
     return found
 
 
-def _takes(earlier: Rule, rule: Rule) -> bool:
-    """A rule that acts under one dispatch rule only leaves all launches to later rules under another."""
-    return earlier.when_dispatch in ("unknown", rule.when_dispatch) and covers(earlier.match, rule.match)
+def _takers(rule: Rule, earlier: Sequence[Rule], cost: list[int]) -> tuple[Rule, ...]:
+    near = [other for other in earlier if _ranges_meet(other.match, rule.match)]
+    own = patterns(rule.match) or ("*",)
+    for other in near:
+        cost[0] += len(own) * max(1, len(patterns(other.match)))
+        if cost[0] > _BUDGET:
+            return ()
+        if other.when_dispatch in ("unknown", rule.when_dispatch) and covers(other.match, rule.match):
+            return (other,)
+    if len(near) < 2:
+        return ()
+    used: list[Rule] = []
+    for part in _parts(rule, own):
+        taking = [other for other in near if _takes(other, part)]
+        chain = _chain(taking, rule.match)
+        if not chain:
+            return ()
+        used += chain
+    return tuple(other for other in near if any(other is one for one in used))
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One pattern of kernels and one of libraries of a rule, while the GPU is known to do one thing."""
+
+    kernel: str
+    library: str  # empty: any, and none
+    dispatch: str
+
+
+def _parts(rule: Rule, own: tuple[str, ...]) -> Iterator[_Part]:
+    """While nothing is known of the GPU every rule that matches takes the launch, so that case is the easier one."""
+    for dispatch in KNOWN_DISPATCHES if rule.when_dispatch == "unknown" else (rule.when_dispatch,):
+        for kernel in own:
+            for library in rule.match.libraries or ("",):
+                yield _Part(kernel, library, dispatch)
+
+
+def _takes(other: Rule, part: _Part) -> bool:
+    """Whatever the numbers of the launch are."""
+    libraries = (part.library,) if part.library else ()
+    return (
+        other.when_dispatch in ("unknown", part.dispatch)
+        and _any_covers(patterns(other.match), (part.kernel,), every="*")
+        and _any_covers(other.match.libraries, libraries, every="")
+    )
+
+
+def _chain(taking: Sequence[Rule], match: Match) -> list[Rule]:
+    """Those that together take every number of launches that `match` asks for: all in one of its ranges, the others
+    covered by each."""
+    for name in RANGES:
+        rest = [other for other in RANGES if other != name]
+        fit = [rule for rule in taking if all(_range(rule.match, other).covers(_range(match, other)) for other in rest)]
+        fit.sort(key=lambda rule: _range(rule.match, name).minimum)
+        wanted, used = _range(match, name), []
+        reached = wanted.minimum
+        for rule in fit:
+            part = _range(rule.match, name)
+            if part.minimum <= reached <= part.maximum:
+                used.append(rule)
+                reached = part.maximum + 1
+        if reached > wanted.maximum:
+            return used
+    return []
+
+
+def _ranges_meet(one: Match, other: Match) -> bool:
+    return all(
+        _range(one, name).minimum <= _range(other, name).maximum
+        and _range(other, name).minimum <= _range(one, name).maximum
+        for name in RANGES
+    )
+
+
+def _range(match: Match, name: str) -> Range:
+    found: Range = getattr(match, name)
+    return found
 
 
 def covers(wide: Match, narrow: Match) -> bool:
     """Whether everything that `narrow` matches is matched by `wide`. True only if that is certain."""
     return (
-        wide.blocks.covers(narrow.blocks)
-        and wide.threads.covers(narrow.threads)
-        and wide.registers.covers(narrow.registers)
-        and wide.waves_percent.covers(narrow.waves_percent)
-        and wide.resident_blocks.covers(narrow.resident_blocks)
+        all(_range(wide, name).covers(_range(narrow, name)) for name in RANGES)
         and _any_covers(patterns(wide), patterns(narrow), every="*")
         # A launch may come from no library that is known, so even `*` is narrower there than no pattern at all.
         and _any_covers(wide.libraries, narrow.libraries, every="")
@@ -54,7 +137,12 @@ def pattern_covers(wide: str, narrow: str) -> bool:
     if wide in (narrow, "*"):
         return True
     if not is_wild(narrow):
-        return fnmatchcase(narrow, wide)
+        return _compiled(wide).match(narrow) is not None
     # With stars alone in `wide`, wildcards of `narrow` can only fall to those stars: its text stands for all its names.
     # A set may hold a letter that `wide` asks for, so it cannot stand for itself.
-    return "?" not in wide and "[" not in wide and "[" not in narrow and fnmatchcase(narrow, wide)
+    return "?" not in wide and "[" not in wide and "[" not in narrow and _compiled(wide).match(narrow) is not None
+
+
+@lru_cache(maxsize=4096)  # as many as a policy may have; fnmatch itself keeps fewer
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(translate(pattern))

@@ -68,7 +68,7 @@ def _build(policies: Sequence[Policy], hashes: Sequence[str], lines: bool = True
     constants = _native.header()
     ffi = _native.ffi
     sections = _Sections()
-    rules_of = [_guarded(policy.rules) for policy in policies]
+    rules_of = [guarded(policy.rules) for policy in policies]
     rules = [rule for own in rules_of for rule in own]
     head: Any = ffi.new("struct overlap_table *")
     packed_policies = ffi.new("struct overlap_policy[]", len(policies))
@@ -103,7 +103,7 @@ def _build(policies: Sequence[Policy], hashes: Sequence[str], lines: bool = True
     return bytes(ffi.buffer(head)) + body
 
 
-def _guarded(rules: Sequence[Rule]) -> list[Rule]:
+def guarded(rules: Sequence[Rule]) -> list[Rule]:
     """The rules, and before the first one that shapes a set of kernels the one that spares what only looks like it."""
     first = next((i for i, rule in enumerate(rules) if rule.match.sets and rule.shape.kind != "leave"), None)
     if first is None:
@@ -126,7 +126,7 @@ def _policy(policy: Policy, digest: str, sections: _Sections) -> dict[str, objec
         "stream_priority": _priority(policy.stream_priority),
         "stream_priority_value": policy.stream_priority.value,
         "dispatch": _member("dispatch", policy.dispatch),
-        "fixed_size": sections.span(policy.fixed_size),
+        "fixed_size": sections.span(kernels.expanded(policy.fixed_size)),
         "raise_carrying_streams": int(policy.raise_carrying_streams),
         "carveout": _member("carveout", policy.communication_carveout),
         "reserve_cus": policy.reserve_cus,

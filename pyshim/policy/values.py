@@ -8,20 +8,23 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from pyshim.policy.describe import either
 from pyshim.policy.finding import did_you_mean, quote
 from pyshim.policy.model import UNLIMITED, Range
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,19}")
-_SIZE = re.compile(r"(0|[1-9][0-9]{0,14}) ?(B|KiB|MiB|GiB)?")
+SIZE = re.compile(r"(0|[1-9][0-9]{0,14}) ?(B|KiB|MiB|GiB)?")
 _UNITS = {None: 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _COMPARISON = re.compile(r"(>=|<=|==|>|<)\s*(\S+)")
 _DECIMAL = re.compile(r"(0|[1-9][0-9]{0,17})(?:\.([0-9]{1,2}))?")
-_OPERATORS = {"=": "==", "=>": ">=", "=<": "<=", "≥": ">=", "≤": "<="}
+_OPERATORS = {"=": "==", "=>": ">=", "=<": "<=", "≥": ">=", "≤": "<=", "===": "==", ">>": ">", "<<": "<"}
 _WILD = re.compile(r"[*?\[]")
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 # How the Itanium ABI spells what is not a plain identifier.
 _ANONYMOUS = "12_GLOBAL__N_1"
 MAX_PATTERN = 1000
+_LARGEST = 10**17  # of a comparison: far beyond any grid, and far from the end of the table's 64 bits
+_WIDER = "a rule that no launch matches does nothing: widen the comparison, or leave it out"
 
 
 class Bad(Exception):
@@ -49,25 +52,30 @@ def number(text: str, lowest: int, highest: int) -> int:
         raise Bad("type", f"{quote(text)} is not a whole number", "write decimal digits only")
     value = int(text)
     if not lowest <= value <= highest:
-        raise Bad("out-of-range", f"{quote(text)} is not between {lowest:,} and {highest:,}")
+        sentence = f"{quote(text)} is not between {lowest:,} and {highest:,}"
+        raise Bad("out-of-range", sentence, "write a number in between")
     return value
 
 
 def size(text: str) -> int:
-    found = _SIZE.fullmatch(text)
+    found = SIZE.fullmatch(text)
     if not found:
-        guess = re.fullmatch(r"([0-9]+) ?([kmg])i?b?", text, re.IGNORECASE)
+        guess = re.fullmatch(r"([1-9][0-9]*) ?([kmg])(?:i?b?|bytes|ib?ytes)", text, re.IGNORECASE)
         hint = f"did you mean `{guess[1]}{guess[2].upper()}iB`?" if guess else "write 96KiB, 1MiB or a number of bytes"
+        plain = re.fullmatch(r"([1-9][0-9]*) ?(b|bytes?)", text, re.IGNORECASE)
+        hint = f"did you mean `{plain[1]}`?" if plain else hint
         raise Bad("size", f"{quote(text)} is not a size", hint)
     return int(found[1]) * _UNITS[found[2]]
 
 
 def percent(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,9}%", text):
-        raise Bad("percent", f"{quote(text)} is not a percentage", "write a whole number and a per cent sign: 50%")
+        guess = re.fullmatch(r"([1-9][0-9]?|100) ?%?", text)
+        hint = f"did you mean `{guess[1]}%`?" if guess else "write a whole number and a per cent sign: 50%"
+        raise Bad("percent", f"{quote(text)} is not a percentage", hint)
     value = int(text[:-1])
     if not 1 <= value <= 100:
-        raise Bad("percent", f"{quote(text)} is not between 1% and 100%")
+        raise Bad("percent", f"{quote(text)} is not between 1% and 100%", "write a percentage in between: 50%")
     return value
 
 
@@ -81,8 +89,8 @@ def comparison(text: str, quantity: Quantity) -> Range:
     value = int(decimal[1]) * quantity.parts
     if decimal[2]:
         value += int(decimal[2].ljust(2, "0")) * quantity.parts // 100
-    if value >= UNLIMITED:
-        raise Bad("comparison", f"{quote(text)} is too large a number")
+    if value + (operator == ">") > _LARGEST:
+        raise Bad("comparison", f"{quote(text)} is too large a number", "leave the limit out")
     if operator == ">=":
         return Range(value, UNLIMITED)
     if operator == ">":
@@ -91,7 +99,7 @@ def comparison(text: str, quantity: Quantity) -> Range:
         return Range(0, value)
     if operator == "<":
         if value == 0:
-            raise Bad("never", f"{quote(text)}: `{quantity.name}` is never below 0")
+            raise Bad("never", f"{quote(text)}: `{quantity.name}` is never below 0", _WIDER)
         return Range(0, value - 1)
     return Range(value, value)
 
@@ -102,9 +110,9 @@ def possible(asked: Range, text: str, quantity: Quantity) -> Range:
     if minimum <= maximum:
         return asked
     if asked.minimum > asked.maximum:
-        raise Bad("never", f"no number is both {text}")
+        raise Bad("never", f"no number is both {text}", "look for a `<` and a `>` that have changed places")
     limit = f"at least {quantity.lowest:,}" if asked.maximum < quantity.lowest else f"at most {quantity.highest:,}"
-    raise Bad("never", f"{quote(text)} never holds: `{quantity.name}` is {limit}")
+    raise Bad("never", f"{quote(text)} never holds: `{quantity.name}` is {limit}", _WIDER)
 
 
 def kernel_pattern(text: str) -> str:
@@ -136,14 +144,15 @@ def kernel_pattern(text: str) -> str:
 
 def library_pattern(text: str) -> str:
     if "/" in text:
-        hint = "write it without the folder" if text.rsplit("/", 1)[1] else ""
+        name = text.rsplit("/", 1)[1]
+        hint = f"write {quote(name)}, without the folder" if name else "write the name of the file: libnccl.so*"
         raise Bad("pattern", f"{quote(text)}: a library is compared by its file name alone", hint)
     return glob(text)
 
 
 def glob(text: str) -> str:
     if len(text) > MAX_PATTERN:
-        raise Bad("pattern", f"{quote(text)} is longer than {MAX_PATTERN:,} characters")
+        raise Bad("pattern", f"{quote(text)} is longer than {MAX_PATTERN:,} characters", "write `*` for a part of it")
     rest = text
     while "[" in rest:
         # Behind `[` or `[!` the first character belongs to the set even if it is `]`.
@@ -161,8 +170,14 @@ def is_wild(pattern: str) -> bool:
 
 def _comparison_hint(text: str, quantity: Quantity) -> str:
     found = re.fullmatch(r"([^0-9\s]+)\s*([0-9.]+)", text)
+    between = re.fullmatch(r"([0-9]+) ?(?:-|\.\.|to|:) ?([0-9]+)", text)
+    if between:
+        return f'did you mean [">={between[1]}", "<={between[2]}"]?'
     if found and found[1] in _OPERATORS:
         return f'did you mean "{_OPERATORS[found[1]]}{found[2]}"?'
+    least = re.fullmatch(r"([0-9.]+) ?\+", text)
+    if least:
+        return f'did you mean ">={least[1]}"?'
     if quantity.parts > 1:
         return 'write ">=4", ">2", "<=8", "<8", "==3" or a number, with two decimals at most'
     return 'write ">=4", ">2", "<=8", "<8", "==3" or a whole number'
@@ -172,4 +187,4 @@ def choice(text: str, names: tuple[str, ...], what: str) -> str:
     """One of a few words."""
     if text in names:
         return text
-    raise Bad("value", f"{quote(text)} is not {what}", did_you_mean(text, names) or f"write {' or '.join(names)}")
+    raise Bad("value", f"{quote(text)} is not {what}", did_you_mean(text, names) or f"write {either(names)}")

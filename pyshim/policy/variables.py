@@ -16,13 +16,13 @@ from pyshim.policy.values import Bad
 
 ENVIRONMENT, ALL_RANKS = "environment", "all_ranks_environment"
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_LONGEST = 1000
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+LONGEST = 1000
 # What YAML 1.1 reads as neither text nor number.
 _BOOLEANS = ("true", "false", "yes", "no", "on", "off")
 
 # Repeated by those who read a site's folder without Python (tests/slurm/test_readers.py names and compares them).
-_MUST_AGREE = (
+MUST_AGREE = (
     "NCCL_ALGO",
     "NCCL_PROTO",
     "NCCL_*NTHREADS",
@@ -40,7 +40,7 @@ _MUST_AGREE = (
     "RCCL_MSCCL*",
 )
 # Ours, the loader's, the shell's and the interpreter's, and what launchers say to ranks.
-_NEVER = (
+NEVER = (
     "OVERLAP_*",
     "LD_*",
     "SIMGPU*",
@@ -64,20 +64,21 @@ _NEVER = (
 
 
 def name(text: str, kind: str) -> str:
-    if not _NAME.fullmatch(text):
+    if not NAME.fullmatch(text):
         hint = "use letters, digits and _, and begin with no digit"
         raise Bad("variable", f"{quote(text)} is not the name of a variable", hint)
-    if _any(text, _NEVER):
+    if _any(text, NEVER):
         raise Bad("variable", f"a policy does not set {quote(text)}", "set it where the program is started")
-    if kind == ENVIRONMENT and _any(text, _MUST_AGREE):
+    if kind == ENVIRONMENT and _any(text, MUST_AGREE):
         sentence = f"all ranks must agree on {quote(text)}, or the job hangs, and `{kind}` may be set on some of them"
         raise Bad("must-agree", sentence, f"write it under `{ALL_RANKS}`, which acts with --all-ranks only")
     return text
 
 
 def value(text: str) -> str:
-    if len(text) > _LONGEST:
-        raise Bad("variable", f"{quote(text)} is longer than {_LONGEST:,} characters")
+    if len(text) > LONGEST:
+        sentence = f"{quote(text)} is longer than {LONGEST:,} characters"
+        raise Bad("variable", sentence, "set it where the program is started")
     if not all(" " <= character <= "~" for character in text):
         raise Bad("variable", f"{quote(text)} holds a character that not every launcher passes on", "use ASCII")
     return text

@@ -61,10 +61,11 @@ void overlap_shard_add(const struct overlap_page *page, struct overlap_shard *sh
         overlap_add_own(counter, 1);
 }
 
-/* What the sample of this number stands for, as a power of 2. */
+/* What the sample of this number stands for, as a power of 2: at most 256 launches. */
+enum { MOST_SPARSE = 8 };
 static uint64_t sparse(uint64_t number) {
     const uint64_t rounds = number / OVERLAP_SAMPLES;
-    return rounds < OVERLAP_MOST_SPARSE ? rounds : OVERLAP_MOST_SPARSE;
+    return rounds < MOST_SPARSE ? rounds : MOST_SPARSE;
 }
 
 /* The launches that it and all samples before it stand for. */

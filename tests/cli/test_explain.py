@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
-from pyshim.policy.gpus import known
+from pyshim.cli.explain import add_to
 
 GOLDEN = Path(__file__).parent / "golden"
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,19 +22,26 @@ def options(**changes) -> list[str]:
     return [f"--{name}={value}" for name, value in asked.items() if value is not None]
 
 
-def test_help_is_golden_and_fits_a_terminal(overlap):
+def test_help_is_golden_and_fits_a_screen(overlap):
     done = overlap("explain", "--help")
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr == (GOLDEN / "overlap-explain.txt").read_text()
     assert max(map(len, done.stderr.splitlines())) <= 80
+    assert len(done.stderr.splitlines()) <= 40
 
 
-def test_help_names_every_gpu(overlap, library):
-    from pyshim.cli.explain import GPUS
+def test_all_options_are_in_the_help_and_the_rare_ones_explained(overlap):
+    short, whole = (overlap("explain", option).stderr for option in ("--help", "--help-all"))
+    assert max(map(len, whole.splitlines())) <= 80
+    parser = argparse.ArgumentParser()
+    add_to(parser.add_subparsers())
+    (explain,) = parser._subparsers._group_actions[0].choices.values()
+    for name in (option for action in explain._actions for option in action.option_strings if option != "-h"):
+        assert f"{name} " in short or f"{name}\n" in short, name
+        assert f"{name} " in whole or f"{name}," in whole or name == "--help-all", name
 
-    assert GPUS.split(", ") == [gpu.key for gpu in known()]
 
-
+MINE = "tests/cli/golden/explain.yaml"  # rules on lines 6, 9, 11
 SCREENS = {
     "make-room": options(),
     "smaller-communication": options(comm_threads=640),
@@ -42,21 +51,56 @@ SCREENS = {
     "no-room": options(threads=384, registers=168, dynamic_smem=0),
     "cannot-launch": options(threads=2000),
     "nowhere": options(gpu="a40", comm_dynamic_smem=99999),
-    "policy": options(policy=GOLDEN / "explain.yaml", kernel="gemm", registers=32, dynamic_smem=0),
-    "in-windows": options(policy=GOLDEN / "explain.yaml", kernel="flash_attention"),
-    "no-rule": options(policy=GOLDEN / "explain.yaml", kernel="gemm", blocks=100),
+    "policy": options(policy=MINE, kernel="gemm", registers=32, dynamic_smem=0),
+    "in-windows": options(policy=MINE, kernel="flash_attention"),
+    "shadowed": options(policy=MINE, kernel="gemm_attention"),
+    "no-rule": options(policy=MINE, kernel="gemm", blocks=100),
     "amd": options(gpu="mi250x", threads=256, registers=64, static_smem=8192, dynamic_smem=0, comm_threads=256,
                    comm_registers=280, comm_static_smem=19808, comm_dynamic_smem=0, keep_at_least="25%"),
+    "sweep": [*options(), "--sweep"],
+    "sweep-many": [*options(registers=32, dynamic_smem=0, keep_at_least="5%", shape="quick_entry"), "--sweep"],
+    "sweep-nothing": [*options(threads=2000), "--sweep"],
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("columns", [60, 80])
 @pytest.mark.parametrize("name", SCREENS)
-def test_a_screen_is_golden_and_fits(overlap, library, name):
-    done = overlap("explain", *SCREENS[name])
+def test_a_screen_is_golden_and_fits(overlap, library, name, columns):
+    done = overlap("explain", *SCREENS[name], cwd=ROOT, env={"COLUMNS": str(columns), "PYTHONIOENCODING": "utf-8"})
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    assert done.stderr == (GOLDEN / f"explain-{name}.txt").read_text()
-    assert len(done.stderr.splitlines()) <= 30
-    assert max(map(len, done.stderr.splitlines())) <= 80
+    assert done.stderr == golden(name, columns)
+    lines = done.stderr.splitlines()
+    assert len(lines) <= 40 or name == "sweep-many"
+    assert max(map(len, lines)) <= columns
+
+
+def golden(name, columns):
+    return (GOLDEN / f"explain-{name}{'' if columns == 80 else '-60'}.txt").read_text()
+
+
+def test_a_picture_without_unicode_is_the_same_in_ascii(overlap, library):
+    done = overlap("explain", *SCREENS["sweep"], cwd=ROOT, env={"PYTHONIOENCODING": "ascii"})
+    drawn = golden("sweep", 80)
+    for ours, plain in (("█", "#"), ("░", "."), ("◀", "<-")):
+        drawn = drawn.replace(ours, plain)
+    assert [line.rstrip() for line in done.stderr.splitlines()] == [line.rstrip() for line in drawn.splitlines()]
+
+
+def test_the_picture_as_a_file(overlap, library, tmp_path):
+    done = overlap("explain", *options(kernel="a<b>&c"), "--sweep", "--svg", str(tmp_path / "s.svg"))
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (0, f"overlap: written to {tmp_path / 's.svg'}")
+    root = ElementTree.parse(tmp_path / "s.svg").getroot()
+    texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert "a<b>&c on h100" in texts
+    assert "make_room: 115,713" in texts
+    bars = [rect for rect in root if rect.tag.endswith("rect") and len(rect)]
+    assert [bar[0].text.split(":")[0] for bar in bars] == [
+        "49,152 to 115,712 bytes",
+        "115,713 to 127,616 bytes",
+        "127,617 to 232,448 bytes",
+    ]
+    done = overlap("explain", *options(), "--sweep", "--svg", str(tmp_path / "no" / "s.svg"))
+    assert (done.returncode, "cannot be written: No such file" in done.stderr) == (1, True)
 
 
 def test_json_is_one_object_on_stdout(overlap, library):
@@ -76,17 +120,20 @@ FATBIN, DEMO = "tests/simgpu/data/kernels.fatbin", "tools/demo/demo_sm90.cubin"
 SURVEYS = {
     "from-fatbin": ["--from", FATBIN, "--threads", "128"],
     "from-demo": ["--from", DEMO, "--gpu", "h100", "--comm-from", DEMO, "--shape", "blocks_per_sm=50%"],
+    "from-one": ["--from", DEMO, "--gpu", "h100", "--kernel", "sgemm*", "--policy", MINE, *map("=".join, (
+        ("--comm-threads", "160"), ("--comm-registers", "96"), ("--comm-dynamic-smem", "82240")))],
     "from-sets": ["--from", DEMO, FATBIN, "--gpu", "h100", "--comm-threads", "96", "--comm-registers", "32",
                   "--comm-static-smem", "60KiB"],
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("columns", [60, 80])
 @pytest.mark.parametrize("name", SURVEYS)
-def test_a_survey_is_golden(overlap, library, name):
-    done = overlap("explain", *SURVEYS[name], cwd=ROOT)
+def test_a_survey_is_golden(overlap, library, name, columns):
+    done = overlap("explain", *SURVEYS[name], cwd=ROOT, env={"COLUMNS": str(columns)})
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    assert done.stderr == (GOLDEN / f"explain-{name}.txt").read_text()
-    assert max(map(len, done.stderr.splitlines())) <= 100
+    assert done.stderr == golden(name, columns)
+    assert max(map(len, done.stderr.splitlines())) <= columns
 
 
 def test_a_survey_as_json_is_one_object(overlap, library):
@@ -110,6 +157,10 @@ def test_a_survey_as_json_is_one_object(overlap, library):
         (["--from", FATBIN, "--comm-from", DEMO, "--comm-threads", "64"], "--comm-threads goes without --comm-from"),
         (["--from", FATBIN, "--policy", "no-such"], "there is no policy `no-such`"),
         (["--comm-from", DEMO], "--comm-from and --comm-kernel go with --from"),
+        (["--from", DEMO, "--run", "x"], "--run and --from are two questions"),
+        (["--from", DEMO, "--svg", "x.svg"], "--svg goes with --sweep"),
+        (["--from", DEMO, "--gpu", "h100", "--sweep"], "--sweep is about one kernel, and this is 3 kernels on 1 GPU"),
+        (["--run", "x", "--registers", "3"], "--registers goes without --run"),
     ],
     ids=lambda value: " ".join(value[-2:]) if isinstance(value, list) else "",
 )

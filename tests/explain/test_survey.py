@@ -11,8 +11,9 @@ import pytest
 from footprint_files import bundle, code_object, compressed, cubin, fatbin
 
 from pyshim.errors import OverlapError
-from pyshim.explain import survey_text
+from pyshim.explain import binaries, survey_text
 from pyshim.explain.answer import Explainer
+from pyshim.explain.parts import Table
 from pyshim.explain.survey import Question, Survey, survey
 from pyshim.footprints import collectives
 from pyshim.policy.gpus import known
@@ -127,8 +128,9 @@ def test_communication_as_the_policy_says(ask: Ask, blas: Path, tmp_path: Path) 
     policy.write_text(f"policy: 1\nname: mine\ngpu: gfx90a\ncommunication: {{footprint: {footprint}}}\n")
     (group,) = ask(blas, values={"policy": str(policy)}).groups
     assert (group.beside.name, group.beside.numbers) == (f"as {policy} says", (128, 40, 5, 6, 0, 0))
-    policy.write_text(policy.read_text().replace("gfx90a", "gfx942"))
-    assert len(ask(blas, values={"policy": str(policy)}).groups) == 2, "it is for another GPU"
+    other = tmp_path / "other.yaml"
+    other.write_text(policy.read_text().replace("gfx90a", "gfx942"))
+    assert len(ask(blas, values={"policy": str(other)}).groups) == 2, "it is for another GPU"
 
 
 def test_a_pattern_and_a_rule(ask: Ask, blas: Path) -> None:
@@ -142,6 +144,55 @@ def test_a_pattern_and_a_rule(ask: Ask, blas: Path) -> None:
     found = ask(blas, pattern="*few", values={"policy": "mi250x"})
     assert found.rule == "the first of mi250x that matches"
     assert found.groups[0].answers[0].decision.reason == "dispatch_unknown", "its rule waits for a probe"
+
+
+def test_one_kernel_on_one_gpu_is_a_request_of_its_own(ask: Ask, blas: Path, explainer: Explainer) -> None:
+    """Beside the first block of communication; what is said beside the others is told."""
+    found = ask(blas, pattern="*window", gpu="mi250x")
+    only = found.only()
+    assert only is not None
+    request, others = only
+    assert (request["gpu"], request["kernel"], request["registers"]) == ("mi250x", "Cijk_window", 128)
+    assert explainer.answer(request)["reason"] == found.groups[0].answers[0].decision.reason == "shaped"
+    assert others == "beside RCCL 7.2.4 unroll 4 by hipLaunchKernel: no_room_shared_memory"
+    assert ask(blas, pattern="gemm", gpu="mi250x").only() is None
+    assert ask(blas, pattern="gemm").told() == "3 kernels on 1 GPU"
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("sgemm_128x64_nn", "sgemm_128x64_nn"),
+        ("_Z4gemmPf", "gemm"),
+        ("_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL24ncclDevKernelArgsStorageILm4096EE",
+         "ncclDevKernel_AllReduce_Sum_f32_RING_LL"),
+        ("_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor_addIfEESt5arrayIPcLm3EEEEviT0_T1_",
+         "at::native::vectorized_elementwise_kernel<CUDAFunctor_add>"),
+        ("_ZN7cutlass13device_kernelINS_4gemm6kernel13GemmUniversalIN4cute5tupleIJiEEENS1_13CollectiveMmaEEEEEvT_",
+         "cutlass::device_kernel<GemmUniversal, CollectiveMma>"),
+        ("_ZN8internal5gemvx6kernelIiiLi9ELb0E18cublasGemvTensorEEvT_", "internal::gemvx::kernel"),
+        ("_Z", ""),
+        ("_Z99x", "_Z99x"),
+    ],
+)  # fmt: skip
+def test_names_for_people(name: str, shown: str) -> None:
+    assert binaries.readable(name) == (shown or name)
+
+
+def test_rows_are_told_once_and_counted(ask: Ask, tmp_path: Path) -> None:
+    """Many kernels alike are one row; what is more than fits is counted."""
+    path = tmp_path / "many.co"
+    alike = [(f"_ZN1a{len(name)}{name}EPf", 64, 64, {}) for name in ("kernel",)]
+    others = [(f"k{index}", 8 + 8 * index, 8 + 8 * index, {}) for index in range(30)]
+    path.write_bytes(bundle({f"{AMD}gfx90a": code_object([*alike, *others], apart=True)}))
+    values = {"comm_threads": 64, "comm_registers": 8}
+    parts = list(survey_text.screen(ask(path, gpu="mi250x", values=values)))
+    tables = [part for part in parts if isinstance(part, Table) and "kernel" in part.heads]
+    assert len(tables) == 1 and len(tables[0].rows) == 12
+    assert any(getattr(part, "text", "").startswith("... and 19 more such rows") for part in parts)
+    parts = list(survey_text.screen(ask(path, gpu="mi250x", pattern="k*", values=values)))
+    (table,) = (part for part in parts if isinstance(part, Table) and "kernel" in part.heads)
+    assert len(table.rows) == 24
 
 
 def test_launch_bounds(ask: Ask, tmp_path: Path) -> None:

@@ -43,6 +43,8 @@ bad.yaml:2:1: error[unknown-key]: unknown key `naem`
   | ^^^^
   = help: did you mean `name`?
 
+bad.yaml: 1 error
+
 good.yaml: ok, 0 rules
 """
     )
@@ -52,7 +54,7 @@ def test_warnings_alone_are_no_mistakes(folder: Path, capsys: pytest.CaptureFixt
     assert run("odd.yaml") == 0
     err = capsys.readouterr().err
     assert "warning[unknown-gpu]" in err
-    assert err.endswith("odd.yaml: ok, 0 rules\n")
+    assert err.endswith("odd.yaml: ok, 0 rules, 1 warning\n")
 
 
 def test_json_is_one_object_on_stdout(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,9 +70,11 @@ def test_json_is_one_object_on_stdout(folder: Path, capsys: pytest.CaptureFixtur
                 "code": "unknown-key",
                 "severity": "error",
                 "sentence": "unknown key `naem`",
+                "hint": "did you mean `name`?",
+                "file": "bad.yaml",
                 "line": 2,
                 "column": 1,
-                "hint": "did you mean `name`?",
+                "end_column": 5,
             }
         ],
     }
@@ -86,7 +90,7 @@ def test_a_shipped_policy_is_checked_by_its_name(folder: Path, capsys: pytest.Ca
 
 def test_a_file_that_is_not_there_is_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("./none.yaml") == 1
-    assert capsys.readouterr().err == "none.yaml: error[missing-file]: no such file\n\n"
+    assert capsys.readouterr().err == "none.yaml: error[missing-file]: no such file\n\nnone.yaml: 1 error\n"
 
 
 def test_a_policy_that_does_not_fit_into_the_table_is_a_mistake(

@@ -76,7 +76,7 @@ def test_without_the_library_the_rest_of_a_file_is_still_checked(monkeypatch: py
     monkeypatch.setattr(_native, "library", missing)
     gpus.known.cache_clear()
     try:
-        text = "gpu: NVIDIA Nothing\nwen: 1\ncompute: [{match: {kernel: a}, shape: {dynamic_shared_memory: 1MiB}}]\n"
+        text = "gpu: Nothing\nwen: always\ncompute: [{match: {kernel: a}, shape: {dynamic_shared_memory: 1MiB}}]\n"
         assert codes(text) == ["unknown-key"]
     finally:
         gpus.known.cache_clear()

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from pyshim.policy import communication, rules, schema
 from pyshim.policy.document import MAX_BYTES
 from pyshim.policy.finding import render
-from pyshim.policy.kernels import SETS
 from pyshim.policy.model import UNLIMITED, Footprint, Match, Policy, Priority, Range, Rule, Shape
 from pyshim.policy.nodes import Keys
 from pyshim.policy.reader import Reading, read_bytes, read_file
@@ -107,7 +106,7 @@ compute:
         priority=Priority("auto"),
         stream_priority=Priority("number", 2),
         raise_carrying_streams=True,
-        fixed_size=("*my_staged*", "*1a1b*", *SETS["gemm"]),
+        fixed_size=("*my_staged*", "*1a1b*", "gemm"),
         environment={"TORCH_NCCL_HIGH_PRIORITY": "1", "NCCL_DEBUG": "INFO"},
         all_ranks_environment={"NCCL_ALGO": "Ring;Tree", "NCCL_NTHREADS": "256"},
         rules=(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyshim.policy.model import Match, Range
-from pyshim.policy.shadow import covers, pattern_covers
+from pyshim.policy.model import ANY, Match, Range, Rule, Shape
+from pyshim.policy.shadow import covers, pattern_covers, shadowed
 
 PATTERNS = st.lists(st.sampled_from(["*", "?", "a", "b", "[ab]", "[!a]"]), max_size=6).map("".join)
 NAMES = st.text(alphabet="abc", max_size=6)
@@ -57,3 +58,75 @@ def test_no_pattern_takes_all_and_a_library_pattern_never_does() -> None:
     assert covers(Match(kernels=("x", "*")), Match())
     assert not covers(Match(libraries=("*",)), Match())
     assert not covers(Match(kernels=("a",)), Match(kernels=("a", "b")))
+
+
+RANGES = st.builds(lambda low, more: Range(low, low + more), st.integers(0, 3), st.integers(0, 3)) | st.just(ANY)
+LIBRARIES = st.lists(st.sampled_from(["a", "a*", "*", "b"]), max_size=2).map(tuple)
+RULES = st.builds(
+    lambda kernels, libraries, blocks, threads, dispatch: Rule(
+        Match(kernels=tuple(kernels), libraries=libraries, blocks=blocks, threads=threads),
+        Shape("make_room"), "always", 50, 0, dispatch,
+    ),
+    st.lists(st.sampled_from(["*", "a", "b", "a*", "*b", "?", "[ab]"]), max_size=2),
+    LIBRARIES,
+    RANGES,
+    RANGES,
+    st.sampled_from(["unknown", "unknown", "hold", "backfill"]),
+)  # fmt: skip
+
+
+def matches(rule: Rule, launch: tuple[str, str, int, int]) -> bool:
+    kernel, library, blocks, threads = launch
+    match = rule.match
+    return (
+        (not match.kernels or any(fnmatchcase(kernel, glob) for glob in match.kernels))
+        and (not match.libraries or (library != "" and any(fnmatchcase(library, glob) for glob in match.libraries)))
+        and match.blocks.minimum <= blocks <= match.blocks.maximum
+        and match.threads.minimum <= threads <= match.threads.maximum
+    )
+
+
+def deciding(rules: list[Rule], launch: tuple[str, str, int, int], dispatch: str) -> Rule | None:
+    """A rule that waits for the other dispatch is passed over; while none is known it takes the launch, too."""
+    return next(
+        (
+            rule
+            for rule in rules
+            if matches(rule, launch) and (dispatch == "unknown" or rule.when_dispatch in ("unknown", dispatch))
+        ),
+        None,
+    )
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(RULES, min_size=2, max_size=5), st.randoms(use_true_random=False))
+def test_no_launch_is_decided_by_a_rule_that_is_called_shadowed(rules: list[Rule], random: Random) -> None:
+    useless = [rule for rule, _ in shadowed(rules)]
+    for _ in range(40 if useless else 0):
+        launch = (
+            random.choice(["a", "b", "ab", "c"]),
+            random.choice(["", "a", "ab", "b"]),
+            random.randrange(8),
+            random.randrange(8),
+        )
+        found = deciding(rules, launch, random.choice(["unknown", "hold", "backfill"]))
+        assert not any(found is rule for rule in useless)
+
+
+def rule(kernel: str, dispatch: str = "unknown", **ranges: Range) -> Rule:
+    return Rule(Match(kernels=(kernel,), **ranges), Shape("leave"), "always", 0, 0, dispatch)  # type: ignore[arg-type]
+
+
+def takers(*rules: Rule) -> list[int]:
+    """Indices of the rules that take all of the last one."""
+    return [rules.index(one) for last, others in shadowed(rules) if last is rules[-1] for one in others]
+
+
+def test_several_rules_take_what_none_of_them_takes_alone() -> None:
+    low, high, rest = Range(0, 3), Range(4, 9), Range(10, 2**64 - 1)
+    assert takers(rule("*a*", blocks=low), rule("*", blocks=high), rule("*", blocks=rest), rule("a")) == [0, 1, 2]
+    assert takers(rule("*a*", blocks=low), rule("*", blocks=rest), rule("a")) == []
+    assert takers(rule("*", blocks=low, threads=low), rule("*", blocks=Range(4)), rule("a")) == []
+    assert takers(rule("*", blocks=low, threads=low), rule("*", blocks=Range(4)), rule("a", threads=low)) == [0, 1]
+    assert takers(rule("a", "hold"), rule("a", "backfill"), rule("a")) == [0, 1]
+    assert takers(rule("a", "hold"), rule("b", "backfill"), rule("a")) == []

@@ -24,7 +24,7 @@ Variables = dict[str, str]
 
 def names() -> list[str]:
     """Of variables, that ranks must agree on and beside that."""
-    globs = [glob.replace("*", fill) for glob in variables._MUST_AGREE for fill in ("", "X_1")]
+    globs = [glob.replace("*", fill) for glob in variables.MUST_AGREE for fill in ("", "X_1")]
     return sorted({name for glob in globs for name in (glob, f"{glob}_Y", glob[:-1])})
 
 
@@ -89,7 +89,7 @@ def many(read: Callable[..., Variables], tmp_path_factory: pytest.TempPathFactor
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("name", names())
 def test_what_ranks_must_agree_on_is_never_set(many: Callable[[str], Variables], reader: str, name: str) -> None:
-    assert (name in many(reader)) is not variables._any(name, variables._MUST_AGREE)
+    assert (name in many(reader)) is not variables._any(name, variables.MUST_AGREE)
 
 
 USERS = {

@@ -1,0 +1,222 @@
+"""Kernels that were launched, by a run of ours or in a trace that somebody has: what would be done with each launch,
+weighed by their number and, where it is known, their time on the GPU. Nothing is run, and no GPU is needed."""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from pyshim.errors import USAGE, OverlapError
+from pyshim.explain import beside, binaries
+from pyshim.explain.answer import Explainer
+from pyshim.explain.beside import Block
+from pyshim.explain.request import Mistake, read
+from pyshim.explain.shape import named
+from pyshim.policy import library
+from pyshim.policy.gpus import KnownGpu, known, matching
+
+# What a launch comes to, best first.
+BESIDE, WINDOW, LATER, NEVER, LEFT, UNKNOWN = "beside", "window", "later", "never", "left", "unknown"
+OUTCOMES = (BESIDE, WINDOW, LATER, NEVER, LEFT, UNKNOWN)
+_OF_REASON = {"room_already": BESIDE, "entry_already": BESIDE, "shaped": WINDOW, "capped_without_room": NEVER}
+# As the library leaves them out of what it measures of communication (shim/vendor/common/device.c).
+_ONE_RANK, _NEARLY_ALL = "*oneRankReduce*", 0.9
+
+
+class Kernel(NamedTuple):
+    """Of launches that are alike. None: not known."""
+
+    name: str  # as the driver gives it
+    library: str
+    communication: bool
+    blocks: int | None  # of the grid
+    threads: int | None
+    registers: int | None
+    static: int | None
+    dynamic: int | None
+
+    @property
+    def footprint(self) -> tuple[int, ...] | None:
+        """Threads, registers, static and dynamic bytes."""
+        numbers = (self.threads, self.registers, self.static, self.dynamic)
+        return tuple(number for number in numbers if number is not None) if None not in numbers else None
+
+
+@dataclass
+class Weight:
+    launches: int = 0
+    microseconds: float = 0.0
+
+    def add(self, other: Weight) -> None:
+        self.launches += other.launches
+        self.microseconds += other.microseconds
+
+
+@dataclass
+class Launched:
+    """Everything that was launched on GPUs of one kind. timed: the microseconds are known."""
+
+    source: str  # what it was read from
+    gpus: Sequence[str]  # their names, as drivers say them
+    kernels: dict[Kernel, Weight]
+    timed: bool
+    policy: str | None = None  # under which it ran
+    notes: list[str] = field(default_factory=list)
+    templates: int = 0  # kernels whose names lack their template's arguments, as a profiler wrote them
+
+
+class Judged(NamedTuple):
+    kernel: Kernel
+    weight: Weight
+    outcome: str
+    control: str
+    reason: str
+    dynamic: int
+    blocks: int
+    native: int
+
+
+@dataclass
+class Use:
+    launched: Launched
+    gpu: KnownGpu
+    rule: str
+    communication: Block
+    judged: list[Judged]  # computation, the most of it first
+    talking: Weight  # what the communication kernels took
+    settings: dict[str, dict[str, Weight]]  # of its library, on all ranks: what would become of computation then
+
+    def totals(self) -> dict[str, Weight]:
+        return _totals(self.judged)
+
+    def weigh(self, weight: Weight) -> float:
+        """What shares are of: time, or launches where nobody measured time."""
+        return weight.microseconds if self.launched.timed else weight.launches
+
+
+def judge(launched: Launched, asked: Mapping[str, object], pattern: str | None, explainer: Explainer) -> Use:
+    """asked: options, of which `gpu` and `policy` stand over what the run or the trace says. Raises OverlapError, and
+    Mistake for options that are wrong."""
+    values = read(asked)
+    if "policy" not in values and launched.policy and not {"shape", "keep_at_least"} & values.keys():
+        values["policy"] = launched.policy
+    gpu = _gpu(launched, values, explainer)
+    values["gpu"] = gpu.key
+    block = _communication(launched, gpu, values, explainer)
+    matches = binaries.called(pattern) if pattern is not None else lambda name: True
+    own, talking = [], Weight()
+    for kernel, weight in launched.kernels.items():
+        if kernel.communication:
+            talking.add(weight)
+        elif matches(kernel.name):
+            own.append((kernel, weight))
+
+    def judge_all(block: Block) -> list[Judged]:
+        asked = {**values, **dict(zip(beside.NAMES, block.numbers))}
+        return [_judged(kernel, weight, asked, explainer) for kernel, weight in own]
+
+    judged = judge_all(block)
+    if not judged:
+        what = f"no kernel in it is called like {pattern}" if pattern else "no kernel in it computes"
+        raise OverlapError(f"{launched.source}: {what}", None, USAGE)
+    if launched.templates and "policy" in values:
+        launched.notes.append(
+            f"{launched.templates:,} kernels are templates whose arguments the trace does not have as the driver says "
+            "them; a rule whose pattern asks for those is not found"
+        )
+    settings = {name: _totals(judge_all(other)) for name, other in beside.settings_for(block, gpu, explainer)}
+    use = Use(launched, gpu, named(values), block, judged, talking, settings)
+    judged.sort(key=lambda one: -use.weigh(one.weight))
+    return use
+
+
+@functools.cache
+def gpu_called(name: str) -> KnownGpu | None:
+    """The one that is known under a driver's name, or whose default policy is for it: H100 PCIe has h100's limits."""
+    same = next((gpu for gpu in known() if gpu.name == name), None)
+    if same is not None:
+        return same
+    for policy in library.load(library.AUTO, {}):
+        if any(fnmatch.fnmatchcase(name, glob) for glob in policy.gpus):
+            return next(iter(matching(policy.gpus)), None)
+    return None
+
+
+def _gpu(launched: Launched, values: Mapping[str, Any], explainer: Explainer) -> KnownGpu:
+    hint = "--gpu G says it; `overlap gpus` lists those that are known"
+    if "gpu" in values:
+        key = explainer.key_of(values["gpu"])
+        return next(gpu for gpu in known() if gpu.key == key)
+    names = list(dict.fromkeys(launched.gpus))
+    if not names:
+        raise OverlapError(f"{launched.source} does not say on which GPU it was", hint, USAGE)
+    found = {name: gpu_called(name) for name in names}
+    strange = next((name for name, gpu in found.items() if gpu is None), None)
+    if strange is not None:
+        raise OverlapError(f"{launched.source} is of {strange}, whose limits are not known", hint, USAGE)
+    gpus = {gpu for gpu in found.values() if gpu is not None}
+    if len(gpus) > 1:
+        raise OverlapError(f"{launched.source} is of several kinds of GPU: {', '.join(names)}", hint, USAGE)
+    return gpus.pop()
+
+
+def _communication(launched: Launched, gpu: KnownGpu, values: dict[str, Any], explainer: Explainer) -> Block:
+    """As told; else the most that its own communication kernels take; else the usual."""
+    told = [name for name in values if name in ("comm_threads", "comm_registers")]
+    if len(told) == 1:
+        raise Mistake("", "needed, and not said", "", tuple({"comm_threads", "comm_registers"} - set(told)))
+    given = beside.given(gpu, values, explainer)
+    if given:
+        return given[0]
+    ran_on = [other.vendor for name in launched.gpus if (other := gpu_called(name))]
+    if gpu.vendor not in (ran_on or [gpu.vendor]):
+        return beside.newest(gpu, values, explainer)[0]  # another library communicates there
+    most = explainer.gpus[gpu.key].shared_optin * _NEARLY_ALL
+    found = [
+        kernel.footprint
+        for kernel in launched.kernels
+        if kernel.communication and kernel.footprint and not fnmatch.fnmatchcase(kernel.name, _ONE_RANK)
+    ]
+    found = [numbers for numbers in found if numbers[2] + numbers[3] <= most]
+    if not found:
+        return beside.newest(gpu, values, explainer)[0]
+    numbers = tuple(max(column) for column in zip(*found))
+    own = Block("its own communication kernels, the most that they take", (*numbers, 0, 0))
+    return beside.as_set(own, gpu, values, explainer)
+
+
+def _judged(kernel: Kernel, weight: Weight, values: Mapping[str, Any], explainer: Explainer) -> Judged:
+    if kernel.footprint is None:
+        return Judged(kernel, weight, UNKNOWN, "leave", "unknown_footprint", 0, 0, 0)
+    request = {**values, "kernel": kernel.name, **({"library": kernel.library} if kernel.library else {})}
+    request.update(zip(("threads", "registers", "static_smem", "dynamic_smem"), kernel.footprint))
+    request["asked"] = request["dynamic_smem"]
+    if kernel.blocks is not None:
+        request["blocks"] = kernel.blocks
+    found: dict[str, Any] = explainer.look(request)
+    control, reason = found["control"], found["reason"]
+    outcome = _OF_REASON.get(reason) or (LATER if control == "priority" else "")
+    if not outcome:
+        outcome = NEVER if reason.startswith("no_room_") or reason == "below_keep" else LEFT
+    size, blocks = found["dynamic_shared_memory"], found["blocks"]
+    return Judged(kernel, weight, outcome, control, reason, size, blocks, found["native_blocks"])
+
+
+def _totals(judged: Sequence[Judged]) -> dict[str, Weight]:
+    found = {outcome: Weight() for outcome in OUTCOMES}
+    for one in judged:
+        found[one.outcome].add(one.weight)
+    return found
+
+
+def dominant(found: Sequence[Judged], outcome: str) -> str:
+    """The reason that most launches of an outcome have."""
+    reasons: Counter[str] = Counter()
+    for one in found:
+        if one.outcome == outcome:
+            reasons[one.reason] += one.weight.launches
+    return reasons.most_common(1)[0][0] if reasons else ""

@@ -1,0 +1,186 @@
+"""What was launched and what would be done with it, for people and as JSON: would it help me?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pyshim.explain.beside import NAMES
+from pyshim.explain.binaries import readable
+from pyshim.explain.parts import Part, Prose, Table, apart, cut, plural
+from pyshim.explain.used import BESIDE, LATER, LEFT, NEVER, OUTCOMES, UNKNOWN, WINDOW, Judged, Use, Weight, dominant
+
+_MOST = 18  # rows
+_MEANING = {
+    BESIDE: "communication fits beside it as it is, at once or as soon as one block has ended",
+    WINDOW: "it gains a window: with more dynamic shared memory, as the rule asks, communication fits",
+    LATER: "no size that the rule allows does it; communication gets in once blocks have ended, by priority sooner",
+    NEVER: "never meets communication: nothing that the rule may do helps",
+    LEFT: "the rule leaves it alone, or something forbids to shape it",
+    UNKNOWN: "what it takes is not known",
+}
+
+
+def screen(use: Use) -> Iterator[Part]:
+    answer = [Prose(sentence(use)), *(Prose(text) for text in _settings(use))]
+    return apart(_headline(use), [_table(use), *_more(use)], _legend(use), answer, _notes(use))
+
+
+def sentence(use: Use) -> str:
+    """The answer in total."""
+    totals = use.totals()
+    shares = {outcome: _percent(use, totals[outcome]) for outcome in OUTCOMES}
+    what = "GPU time of computation" if use.launched.timed else "launches of computation"
+    words = {
+        BESIDE: "can run beside communication as it is",
+        WINDOW: "gains a window by the rule",
+        LATER: "lets communication in once blocks have ended",
+        NEVER: "never meets communication",
+        LEFT: f"is left alone ({dominant(use.judged, LEFT)})",
+        UNKNOWN: "is not known",
+    }
+    said = [f"{shares[outcome]} {words[outcome]}" for outcome in OUTCOMES if totals[outcome].launches]
+    return f"Of the {what}, {', '.join(said)}. {_advice(use)}"
+
+
+def _settings(use: Use) -> Iterator[str]:
+    """Those of communication's library that let more of the computation meet it."""
+
+    def shares(totals: Mapping[str, Weight]) -> list[float]:
+        return [_share(use, totals[outcome]) for outcome in (BESIDE, WINDOW, LATER)]
+
+    before = shares(use.totals())
+    for setting, totals in use.settings.items():
+        after = shares(totals)
+        if sum(after) > sum(before) or sum(after[:2]) > sum(before[:2]):
+            said = [f"{_percent(use, totals[outcome])} {outcome}" for outcome in (BESIDE, WINDOW, LATER, NEVER)]
+            yield f"With {setting.replace(' with ', ' and ')} on all ranks: {', '.join(said)}."
+
+
+def _advice(use: Use) -> str:
+    totals = use.totals()
+    if totals[BESIDE].launches or totals[WINDOW].launches or totals[LATER].launches:
+        ran = use.talking
+        if not ran.launches:
+            return "No communication kernel is in it, so nothing says whether there is anything to overlap."
+        return "Whether that helps depends on what the program lets overlap: overlap report --compare measures it."
+    return "So it would not help as it is; `overlap explain` of one kernel says what would change that."
+
+
+def _headline(use: Use) -> Iterator[Part]:
+    launches = sum(one.weight.launches for one in use.judged)
+    times = f", {_milliseconds(sum(one.weight.microseconds for one in use.judged))}" if use.launched.timed else ""
+    count = plural(launches, "launch", "launches")
+    yield Prose(f"{use.launched.source} on {use.gpu.key}: {count} of computation{times}")
+    threads, registers, static, dynamic = use.communication.numbers[:4]
+    yield Prose(f"rule: {use.rule}, in overlap windows")
+    yield Prose(
+        f"communication: {use.communication.name}: {threads:,} threads of {registers} registers, "
+        f"{static + dynamic:,} bytes"
+    )
+
+
+def _table(use: Use) -> Table:
+    shown, _ = cut(_rows(use), _MOST)
+    unit = "time" if use.launched.timed else "share"
+    return Table(("kernel", "launches", unit, "threads x regs", "shared", "comes to"), shown, (0, 5))
+
+
+def _rows(use: Use) -> list[tuple[str, ...]]:
+    """Launches of all grids of a kernel together, where the same is decided."""
+    groups: dict[tuple[object, ...], list[Judged]] = {}
+    for one in use.judged:
+        key: tuple[object, ...] = (one.kernel._replace(blocks=None, library=""), one.reason, one.dynamic)
+        groups.setdefault(key, []).append(one)
+    weights = {key: Weight() for key in groups}
+    for key, found in groups.items():
+        for one in found:
+            weights[key].add(one.weight)
+    ordered = sorted(groups, key=lambda key: -use.weigh(weights[key]))
+    return [_row(use, groups[key][0], weights[key]) for key in ordered]
+
+
+def _row(use: Use, one: Judged, weight: Weight) -> tuple[str, ...]:
+    numbers = one.kernel.footprint
+    takes = (f"{numbers[0]:,} x {numbers[1]}", f"{numbers[2] + numbers[3]:,}") if numbers else ("?", "?")
+    said = f"{one.control} {one.dynamic:,}" if one.outcome == WINDOW else one.reason
+    return readable(one.kernel.name), f"{weight.launches:,}", _percent(use, weight), *takes, f"{one.outcome}: {said}"
+
+
+def _more(use: Use) -> Iterator[Part]:
+    _, more = cut(_rows(use), _MOST)
+    if more:
+        yield Prose(f"... and {more:,} more (--json lists all, --kernel PATTERN leaves fewer)")
+
+
+def _legend(use: Use) -> Iterator[Part]:
+    """What it all comes to, by outcome."""
+    for outcome, total in use.totals().items():
+        if total.launches:
+            launches = f"{total.launches:,} of the launches"
+            time = f", {_milliseconds(total.microseconds)}" if use.launched.timed else ""
+            yield Prose(f"{_percent(use, total)} ({launches}{time}): {_MEANING[outcome]}", outcome)
+
+
+def _notes(use: Use) -> Iterator[Part]:
+    if use.talking.launches:
+        time = f", {_milliseconds(use.talking.microseconds)}" if use.launched.timed else ""
+        yield Prose(f"communication itself: {use.talking.launches:,} launches{time}; never shaped")
+    for note in use.launched.notes:
+        yield Prose(note)
+
+
+def as_json(use: Use) -> dict[str, Any]:
+    return {
+        "source": use.launched.source,
+        "gpu": use.gpu.key,
+        "rule": use.rule,
+        "communication": {"name": use.communication.name, **dict(zip(NAMES, use.communication.numbers))},
+        "communication_launches": use.talking.launches,
+        "communication_us": use.talking.microseconds if use.launched.timed else None,
+        "totals": {
+            outcome: {**_weight(use, total), "share": _share(use, total)} for outcome, total in use.totals().items()
+        },
+        "settings": [
+            {"setting": setting, "totals": {outcome: _weight(use, total) for outcome, total in totals.items()}}
+            for setting, totals in use.settings.items()
+        ],
+        "kernels": [
+            {
+                "kernel": one.kernel.name,
+                "library": one.kernel.library or None,
+                "grid": one.kernel.blocks,
+                "threads": one.kernel.threads,
+                "registers": one.kernel.registers,
+                "static_shared_memory": one.kernel.static,
+                "asked": one.kernel.dynamic,
+                **_weight(use, one.weight),
+                "outcome": one.outcome,
+                "control": one.control,
+                "reason": one.reason,
+                "dynamic_shared_memory": one.dynamic,
+                "blocks": one.blocks,
+                "native_blocks": one.native,
+            }
+            for one in use.judged
+        ],
+        "notes": use.launched.notes,
+    }
+
+
+def _weight(use: Use, weight: Weight) -> dict[str, Any]:
+    return {"launches": weight.launches, "us": round(weight.microseconds, 3) if use.launched.timed else None}
+
+
+def _share(use: Use, weight: Weight) -> float:
+    whole: Sequence[float] = [use.weigh(one.weight) for one in use.judged]
+    return use.weigh(weight) / sum(whole) if sum(whole) else 0.0
+
+
+def _percent(use: Use, weight: Weight) -> str:
+    share = 100 * _share(use, weight)
+    return f"{share:.0f} %" if share >= 10 or share == 0 else f"{share:.1f} %"
+
+
+def _milliseconds(microseconds: float) -> str:
+    return f"{microseconds / 1000:,.1f} ms" if microseconds >= 100 else f"{microseconds:,.1f} us"

@@ -1,0 +1,136 @@
+"""Patterns that were hardly meant as they are written: a letter off the names that usual libraries give to kernels,
+files that no installation has, and rules for kernels that are never shaped.
+
+People have kernels of their own, so a pattern that matches nothing known is nothing to be warned of. A near miss is;
+and one with a bracket, `[n]vjett`, is taken as it is written.
+"""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+
+from pyshim import _native
+from pyshim.errors import OverlapError
+from pyshim.policy.finding import quote
+from pyshim.policy.kernels import patterns
+from pyshim.policy.model import Match
+from pyshim.policy.shadow import pattern_covers
+from pyshim.policy.values import Bad, is_wild
+
+# Parts of the patterns of kernels.py and of shim/core/family.def (a test compares) of which a near miss is hardly a
+# word of its own; `naive`, a letter off `native`, is one.
+PRODUCTS = ("nccl", "nvjet", "cutlass", "triton", "cudnn", "nvshmem", "mscclpp", "flashinfer")
+WORDS = (*PRODUCTS, "kernel", "elementwise", "attention", "matmul", "optimizer", "allreduce", "embedding", "backward")
+
+# The libraries that launch nothing but communication, as family.def has them (a test compares).
+COMMUNICATION_LIBRARIES = ("libnccl.so*", "librccl.so*", "libnvshmem_host.so*")
+# How the files of libraries are called that launch kernels or create streams: each ends in a version.
+_VERSIONED = (
+    "libnccl.so",
+    "librccl.so",
+    "libnvshmem_host.so",
+    "libcublas.so",
+    "libcublasLt.so",
+    "libcudnn.so",
+    "libcusparse.so",
+    "libcufft.so",
+    "librocblas.so",
+    "libhipblaslt.so",
+    "libMIOpen.so",
+)
+
+
+def near_miss(pattern: str) -> Bad | None:
+    """What is probably wrong with a pattern of kernels. Words of ours (sets, families) are compared elsewhere."""
+    if "[" in pattern or "::" in pattern:
+        return None
+    for found in re.finditer(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", pattern):
+        word = _meant(found[0], pattern[: found.start()][-1:], pattern[found.end() :][:1])
+        if word:
+            better = pattern[: found.start()] + word + pattern[found.end() :]
+            # In front of the first letter, so that it reads as a name.
+            as_is = f"{pattern[: found.start()]}[{found[0][0]}]{found[0][1:]}{pattern[found.end() :]}"
+            where = "" if found[0] == pattern else f" in {quote(pattern)}"
+            sentence = f"{quote(found[0])}{where} is a letter off {quote(word)}"
+            return Bad("kernel", sentence, f"did you mean {quote(better)}? or, if it is right as it is: {quote(as_is)}")
+    letters = re.sub(r"[*?_0-9]", "", pattern)
+    if letters not in PRODUCTS and letters.casefold() in PRODUCTS:
+        better = pattern.replace(letters, letters.casefold())
+        sentence = f"upper and lower case matter, and kernels of {letters.casefold()} do not match {quote(pattern)}"
+        return Bad("kernel", sentence, f"did you mean {quote(better)}?")
+    return None
+
+
+def _meant(word: str, before: str, after: str) -> str:
+    """The word of ours that is one edit away, spelt as this one begins, or the empty string."""
+    folded = word.casefold()
+    if folded in WORDS or len(folded) < 4:
+        return ""
+    for known in WORDS:
+        if folded[0] != known[0] or not _one_edit(folded, known):
+            continue
+        # With another ending a word is a word, and a product is none.
+        if known not in PRODUCTS and (folded.startswith(known) or known.startswith(folded)):
+            continue
+        # Cut off where a star stands for the rest: it matches.
+        if folded == known[:-1] and after == "*":
+            continue
+        return known.capitalize() if word[0].isupper() else known
+    return ""
+
+
+def _one_edit(one: str, other: str) -> bool:
+    """A letter added, left out or another, or two that have changed places."""
+    if abs(len(one) - len(other)) > 1 or one == other:
+        return False
+    start = next((i for i, (a, b) in enumerate(zip(one, other)) if a != b), min(len(one), len(other)))
+    first, second = one[start:], other[start:]
+    if len(first) == len(second):
+        return first[1:] == second[1:] or (first[:2] == second[1::-1] and first[2:] == second[2:])
+    return first == second[1:] or first[1:] == second
+
+
+def library_miss(pattern: str) -> Bad | None:
+    """What is probably wrong with a pattern of libraries."""
+    if "[" in pattern or any(fnmatchcase(f"{name}.9", pattern) for name in _VERSIONED):
+        return None
+    stem = re.sub(r"(\.[0-9]+)+$", "", pattern.rstrip("*"))
+    # Libraries of other vendors are called a letter off NCCL's: hccl, mccl, uccl.
+    if is_wild(stem) or (re.fullmatch(r"lib[a-z]ccl\.so", stem) and f"{stem}*" not in COMMUNICATION_LIBRARIES):
+        return None
+    for name in _VERSIONED:
+        if stem == name and stem != pattern:
+            return None  # one version of it
+        bare = name[len("lib") : -len(".so")]
+        forms = (bare, f"lib{bare}", f"{bare}.so", name)
+        if stem.casefold() in [form.casefold() for form in forms] or _one_edit(stem.casefold(), name.casefold()):
+            sentence = f"{quote(pattern)} does not match the file of the library, which is called {name}.VERSION"
+            return Bad("library", sentence, f'did you mean "{name}*"?')
+    return None
+
+
+def only_communication(match: Match, kernels: tuple[str, ...], libraries: tuple[str, ...]) -> str:
+    """One of the patterns of a rule that can match communication only, or the empty string where others may match.
+
+    kernels, libraries: what the policy itself calls communication.
+    """
+    own = patterns(match)
+    if own and all(_is_communication(pattern, kernels) for pattern in own):
+        return own[0]
+    known = (*COMMUNICATION_LIBRARIES, *libraries)
+    if match.libraries and all(any(pattern_covers(wide, one) for wide in known) for one in match.libraries):
+        return match.libraries[0]
+    return ""
+
+
+def _is_communication(pattern: str, kernels: tuple[str, ...]) -> bool:
+    """Only where it is certain: as pattern_covers says it, a pattern of stars matches what the text of another does."""
+    if any(pattern_covers(wide, pattern) for wide in kernels):
+        return True
+    if "[" in pattern:
+        return False
+    try:
+        return bool(_native.library().overlap_is_communication(pattern.encode()))
+    except OverlapError:
+        return False  # not built: the rest of the file can still be checked

@@ -1,0 +1,71 @@
+"""Where each value of a policy comes from: which file says it, on which line. What nothing says is a default."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import yaml
+
+from pyshim.policy import values
+from pyshim.policy.nodes import entries
+
+# Lists that add to those of the other policy: each item has an origin of its own, under PATH[ITEM].
+_ADDED = ("communication.kernels", "communication.libraries", "reads_dynamic_size")
+_PATTERNS = ("communication.kernels", "reads_dynamic_size")
+# Mappings that are taken whole from one of two policies.
+_WHOLE = ("communication.streams", "communication.footprint")
+
+
+class Origin(NamedTuple):
+    file: str
+    line: int  # from 1
+
+
+@dataclass(frozen=True)
+class Origins:
+    """values: by path, as describe.py names it (`communication.priority`), with `communication.environment[NAME]` for a
+    variable. rules: for each rule by path inside it (`match.kernel`); the empty path is the rule."""
+
+    values: Mapping[str, Origin] = field(default_factory=dict)
+    rules: tuple[Mapping[str, Origin], ...] = ()
+
+    def over(self, base: Origins) -> Origins:
+        """Of a policy that extends another: what its own file says stands over what the other says."""
+        taken = [path for path in _WHOLE if path in self.values]
+        kept = {
+            path: origin
+            for path, origin in base.values.items()
+            if not any(path == whole or path.startswith(f"{whole}.") for whole in taken)
+        }
+        return Origins({**kept, **self.values}, self.rules + base.rules)
+
+
+def of(root: yaml.Node, file: str) -> Origins:
+    """Of a file in which nothing is wrong."""
+    found: dict[str, Origin] = {}
+    rules: list[Mapping[str, Origin]] = []
+    for key_node, key, node in entries(root):
+        if key == "compute":
+            rules = [_walk(rule, "", rule, file) for rule in node.value]
+        else:
+            found.update(_walk(node, key, key_node, file))
+    return Origins(found, tuple(rules))
+
+
+def _walk(node: yaml.Node, path: str, place: yaml.Node, file: str) -> dict[str, Origin]:
+    found = {path: _at(place, file)}
+    if path in _ADDED:
+        for item in node.value if isinstance(node, yaml.SequenceNode) else [node]:
+            name = values.kernel_pattern(item.value) if path in _PATTERNS else item.value
+            found.setdefault(f"{path}[{name}]", _at(item, file))
+    elif isinstance(node, yaml.MappingNode):
+        for key_node, key, inner in entries(node):
+            name = f"{path}[{key}]" if path.endswith("environment") else f"{path}.{key}" if path else key
+            found.update(_walk(inner, name, key_node, file))
+    return found
+
+
+def _at(node: yaml.Node, file: str) -> Origin:
+    return Origin(file, node.start_mark.line + 1)

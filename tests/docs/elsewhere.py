@@ -1,0 +1,96 @@
+"""Commands of the pages that are not run here, and why. Their options are still held against what our commands take."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+# By the program: the first word of a command, or what overlap-run starts.
+_CLUSTER = "needs Slurm; tests/slurm starts a cluster and runs such"
+_LAUNCHER = "a launcher; tests/launchers runs it where it is installed"
+_CONTAINER = "a container engine; tests/containers runs those that are there"
+_GPU = "needs a GPU, and a tool that is not ours"
+_NETWORK = "fetches packages, or unpacks them"
+PROGRAMS = {
+    **dict.fromkeys(("srun", "sbatch", "salloc", "scontrol", "sinfo"), _CLUSTER),
+    **dict.fromkeys(("torchrun", "mpirun", "mpiexec", "deepspeed", "accelerate"), _LAUNCHER),
+    **dict.fromkeys(("docker", "podman", "apptainer", "ch-run", "bwrap"), _CONTAINER),
+    **dict.fromkeys(("nvcc", "ncu", "nsys", "rocprofv3", "compute-sanitizer", "vllm"), _GPU),
+    **dict.fromkeys(("pip", "apt-get", "dpkg-deb", "for"), _NETWORK),
+    "module": "needs a module system; tests/modulefiles has two",
+    "make": "builds, or runs all tests; that there is such a target is looked at",
+    "cc": "shim/build.py compiles the same files with the same flags",
+}
+# By a word in the command.
+WORDS = (
+    ("...", "something is left out"),
+    ("IMAGE", "stands for an image"),
+    ("FILE", "stands for a file"),
+    ("/opt/overlap", "a site's folder; tests/slurm/test_install.py makes one"),
+    ("/shared/", "a folder of a cluster"),
+    ("$HOME/overlap", "a site's folder; tests/slurm/test_install.py makes one"),
+    ("rocblas", "a library of AMD's; tests/footprints and tests/explain read such"),
+    ("tools/bench/", "takes minutes; tests/bench runs parts"),
+    ("tools/check_windows.py", "takes minutes; tests/windows runs it on fewer programs"),
+    ("tools/footprints/renew.py", "reads packages of hundreds of megabytes"),
+    (".whl", "a package of hundreds of megabytes"),
+    ("shim/build.py", "make setup has done it"),
+    ("SIMGPU_PACKETS", "a HIP program; tests/hip runs such"),
+    ("--simulate mi250x", "a HIP program; tests/hip runs such"),
+    ("LD_LIBRARY_PATH=$PWD program", "tests/simgpu does it"),
+    ("OVERLAP_REPORT=$PWD/report", "needs Slurm; tests/slurm starts a cluster and runs such"),
+)
+# By page and beginning of the command.
+HERE = (
+    ("tools/slurm/README.md", "overlap report report", "of a cluster; tests/slurm/test_two_nodes.py makes one"),
+    ("pyshim/report/README.md", "1,000 processes, made in", "what tools/bench/job.py printed"),
+)
+
+
+def reason(file: str, command: str) -> str | None:
+    """Why this one is not run; None: it is."""
+    for page, begin, why in HERE:
+        if page == file and command.startswith(begin):
+            return why
+    for word, why in WORDS:
+        if word in command:
+            return why
+    for part in simple(command):
+        for word in (part[:1], behind(part)):
+            if word and word[0].rpartition("/")[2] in PROGRAMS:
+                return PROGRAMS[word[0].rpartition("/")[2]]
+    return None
+
+
+def simple(command: str) -> list[list[str]]:
+    """The words of each simple command in it, without the variables in front; also of those inside of $(...)."""
+    reader = shlex.shlex(command, posix=True, punctuation_chars=";()|&<>")
+    reader.whitespace_split = True
+    found: list[list[str]] = [[]]
+    for word in reader:
+        if set(word) <= set(";()|&"):
+            found.append([])
+            continue
+        inner = re.search(r"\$\((.*)\)", word)
+        if inner:
+            found[:0] = simple(inner[1])
+        found[-1].append(word)
+    parts = []
+    for words in found:
+        while words and re.match(r"^[A-Za-z_]\w*=", words[0]):
+            words = words[1:]
+        if words:
+            parts.append(words)
+    return parts
+
+
+def behind(words: list[str]) -> list[str]:
+    """The program that overlap-run starts in a simple command, and all behind it; [] where it is not there."""
+    at = next((at for at, word in enumerate(words) if word.rpartition("/")[2] == "overlap-run"), None)
+    if at is None:
+        return []
+    rest = words[at + 1 :]
+    while rest and rest[0].startswith("-"):
+        value = rest[0] in ("--policy", "--simulate", "--report")
+        rest = rest[2 if value else 1 :]
+    return rest

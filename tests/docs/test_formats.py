@@ -1,0 +1,103 @@
+"""The fields of JSON answers that the reference lists are those that the commands print, no more and no fewer."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_blocks import World
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools" / "docs"))
+
+from formats import FORMATS  # noqa: E402
+
+_POLICY = """\
+policy: 1
+name: fields
+communication: {priority: highest}
+compute:
+  - match: {kernel: "sgemm*"}
+    shape: {blocks_per_sm: 1}
+  - match: {kernel: nothing}
+    shape: leave
+"""
+_EXPLAIN = """--gpu h100 --threads 128 --registers 96 --dynamic-smem 48KiB --policy fields.yaml --kernel sgemm \\
+    --comm-threads 288 --comm-registers 96 --comm-static-smem 21568 --comm-dynamic-smem 82240"""
+COMMANDS = {
+    "overlap report DIR --json": "overlap report run --json",
+    "overlap report DIR --launches --json": "overlap report run --launches --json",
+    "overlap policy check FILE --output-format json": "overlap policy check *.yaml --output-format json",
+    "overlap explain ... --json": f"overlap explain {_EXPLAIN} --json",
+    "overlap gpus --json": "overlap gpus --json",
+    "overlap doctor --json": "overlap doctor --json",
+}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory, clean_environment: dict[str, str]) -> World:
+    made = World(tmp_path_factory.mktemp("fields"), clean_environment)
+    made.write("fields.yaml", _POLICY)
+    made.write("wrong.yaml", _POLICY.replace("leave", "leaf"))
+    done = made.run("overlap-run --policy ./fields.yaml --report run --trace ./program")
+    assert done.returncode == 0, done.stdout
+    return made
+
+
+def paths(value: Any, path: str = "") -> Iterator[str]:
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from paths(inner, f"{path}.{key}" if path else key)
+    elif isinstance(value, dict):
+        return
+    elif isinstance(value, list):
+        yield path + "[]"
+        for inner in value:
+            if isinstance(inner, dict):
+                yield from paths(inner, path + "[]")
+    else:
+        yield path
+
+
+def covers(listed: str, path: str) -> bool:
+    if listed.endswith("*"):
+        return path.startswith(listed[:-2]) or listed == "*"
+    segments = listed.split(".")
+    pattern = r"\.".join(r"[^.]+" if part.isupper() else re.escape(part) for part in segments)
+    return re.fullmatch(pattern, path) is not None
+
+
+@pytest.mark.parametrize("command", FORMATS)
+def test_fields_of(command: str, world: World) -> None:
+    done = world.run(COMMANDS[command] + " 2>said")
+    lines = done.stdout.splitlines()
+    answers = [json.loads(line) for line in lines] if "--launches" in command else [json.loads(done.stdout)]
+    printed = {path for answer in answers for path in paths(answer)}
+    fields = FORMATS[command]
+    lists = {path for path in printed if path.endswith("[]")}
+    unknown = {path for path in printed - lists if not any(covers(listed, path) for listed in fields)}
+    assert not unknown, "tools/docs/formats.py does not list them"
+    gone = {path for path, meaning in fields.items() if not meaning.startswith("?") and not _seen(path, printed)}
+    assert not gone, "no answer has them any more"
+
+
+def _seen(listed: str, printed: set[str]) -> bool:
+    """An empty list says nothing of what would be in it."""
+    empty = listed.rpartition("[].")[0] + "[]"
+    return any(covers(listed, path) for path in printed) or (
+        "[]." in listed and empty in printed and not any(path.startswith(empty + ".") for path in printed)
+    )
+
+
+def test_every_answer_is_asked_for() -> None:
+    assert set(COMMANDS) == set(FORMATS)
+
+
+def test_a_field_is_told_from_another() -> None:
+    assert covers("a[].reasons.REASON", "a[].reasons.no_rule") and not covers("a[].reasons.REASON", "a[].raised")
+    assert covers("a.*", "a.b.c") and not covers("a", "a.b")

@@ -1,0 +1,76 @@
+"""The generated parts of docs/ are those of today, and their tables leave nothing out."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyshim import _native
+from pyshim.stats.page import names
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "tools" / "docs" / "write.py"
+sys.path.insert(0, str(SCRIPT.parent))
+
+from advice import ADVICE  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def write() -> Any:
+    spec = importlib.util.spec_from_file_location("docs_write", SCRIPT)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_parts_are_of_today() -> None:
+    done = subprocess.run([sys.executable, str(SCRIPT), "--check"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_part_that_is_not_is_found(write: Any) -> None:
+    page = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    assert write.of_today(page) == page
+    reasons = (ROOT / "docs" / "reasons.md").read_text(encoding="utf-8")
+    assert write.of_today(reasons.replace("> cooperative launch", "> cooperative")) == reasons
+
+
+def test_every_reason_has_advice(library: Any) -> None:
+    known = names(library.overlap_reason_name)
+    assert list(ADVICE) == known, "tools/docs/advice.py, in the order of shim/core/reason.def"
+    assert all(len(advice.means) > 30 and advice.do.endswith(".") for advice in ADVICE.values())
+
+
+def test_advice_names_pages_that_are_there() -> None:
+    text = " ".join(" ".join(advice) for advice in ADVICE.values())
+    named = set(re.findall(r"\b(?:docs|shim|tools|policies)/[\w./-]*\w", text))
+    assert named and all((ROOT / path).exists() for path in named), named
+
+
+def test_every_variable_of_ours_is_in_the_reference() -> None:
+    """Whatever begins with OVERLAP_ and is a name in the environment, in what is installed or preloaded."""
+    reference = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    used: set[str] = set()
+    for folder in ("pyshim", "tools/site", "tools/slurm", "tools/modulefiles", "tools/docs"):
+        for path in (ROOT / folder).rglob("*"):
+            if path.is_file() and path.suffix in (".py", ".sh", ".lua", ".env", "") and "_lib" not in path.parts:
+                text = path.read_text(encoding="utf-8", errors="replace")
+                used |= set(re.findall(r"(?:environ|base|environment)(?:\.get\(|\[)\W?\"(OVERLAP_[A-Z_]+)\"", text))
+                used |= set(re.findall(r"\$\{?(OVERLAP_[A-Z_]+)", text))
+    assert {"OVERLAP_POLICY_PATH", "OVERLAP_REPORT"} <= used
+    assert not {name for name in used if f"`{name}`" not in reference}
+
+
+def test_tables_end_where_the_library_ends(library: Any) -> None:
+    """reason.def as it was read is what the library was built from."""
+    page = (ROOT / "docs" / "reasons.md").read_text(encoding="utf-8")
+    assert re.findall(r"^### (\w+)$", page, re.MULTILINE) == names(library.overlap_reason_name)
+    assert os.path.exists(_native.SHIM)

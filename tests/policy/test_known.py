@@ -1,0 +1,115 @@
+"""Warnings of near misses: the mistakes are found, and people with kernels of their own are left in peace."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pyshim.policy import kernels, known
+from pyshim.policy.model import Match
+
+ROOT = Path(__file__).resolve().parents[2]
+FAMILIES = (ROOT / "shim" / "core" / "family.def").read_text(encoding="ascii")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "meant"),
+    [
+        ("*nvjett*", "*nvjet*"),
+        ("nvjte_*", "nvjet_*"),
+        ("ncclDevKernal_*", "ncclDevKernel_*"),
+        ("ncllDevKernel*", "ncclDevKernel*"),
+        ("cutlas_80_*", "cutlass_80_*"),
+        ("*flash_fwd_kenrel*", "*flash_fwd_kernel*"),
+        ("trition_poi_fused_*", "triton_poi_fused_*"),
+        ("*elementwize_kernel*", "*elementwise_kernel*"),
+        ("*multi_tensor_apply_kernl*", "*multi_tensor_apply_kernel*"),
+        ("NCCL*", "nccl*"),
+    ],
+)
+def test_a_near_miss_is_found(pattern: str, meant: str) -> None:
+    found = known.near_miss(pattern)
+    assert found and f"did you mean `{meant}`?" in found.hint
+    as_it_is = re.search(r"as it is: `(.*)`", found.hint)
+    assert as_it_is is None or known.near_miss(as_it_is[1]) is None
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *("*my_gemm*", "my_kernels", "naive_gemm*", "*kernels*", "*attentions*", "MyCutlassGemm", "*cutlas*"),
+        *("*", "?", "*[n]vjett*", "at::native::add", "_Z4gemmPf", "embedded_lookup", "uccl_send", "hccl*", "back_pass"),
+        *("optimize_step", "elementwise2", "*Kernel2*", "matmult", "sm90_xmma_gemm_*", "kern", "colonel", "kernelx"),
+    ],
+)
+def test_a_name_of_ones_own_is_nobodys_business(pattern: str) -> None:
+    assert known.near_miss(pattern) is None
+
+
+@pytest.mark.parametrize(
+    "pattern", [*(pattern for patterns in kernels.SETS.values() for pattern in patterns), *kernels.FUSED]
+)
+def test_no_known_pattern_is_a_near_miss(pattern: str) -> None:
+    assert known.near_miss(pattern) is None
+
+
+@pytest.mark.parametrize("name", re.findall(r'^FAMILY\(\w+, "(.*)"\)', FAMILIES, re.M))
+def test_no_family_is_a_near_miss(name: str) -> None:
+    assert known.near_miss(name) is None
+
+
+def test_the_words_are_those_of_the_tables() -> None:
+    names = FAMILIES + " ".join(pattern for patterns in kernels.SETS.values() for pattern in patterns)
+    missing = [word for word in known.WORDS if word not in names.casefold()]
+    assert missing == []
+    libraries = re.findall(r'^LIBRARY\(\w+, "(.*)"\)', FAMILIES, re.M)
+    assert sorted(known.COMMUNICATION_LIBRARIES) == sorted(libraries)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "meant"),
+    [
+        ("libnccl.so", "libnccl.so*"),
+        ("nccl", "libnccl.so*"),
+        ("libnccl", "libnccl.so*"),
+        ("libncll.so*", "libnccl.so*"),
+        ("librcl.so.1", "librccl.so*"),
+        ("libcublaslt.so", "libcublasLt.so*"),
+        ("cudnn.so", "libcudnn.so*"),
+    ],
+)
+def test_a_library_that_no_installation_has(pattern: str, meant: str) -> None:
+    found = known.library_miss(pattern)
+    assert found and f'"{meant}"' in found.hint
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *("libnccl.so*", "libnccl*", "libnccl.so.2", "libnccl.so.2.28.9", "*", "libmine.so", "libtorch_cuda.so"),
+        *("libnccl-net.so", "libmccl.so*", "lib*.so", "libcudnn_ops.so.9", "[l]ibnccl.so"),
+    ],
+)
+def test_a_library_that_may_well_be(pattern: str) -> None:
+    assert known.library_miss(pattern) is None
+
+
+@pytest.mark.parametrize(
+    ("match", "expected"),
+    [
+        (Match(kernels=("ncclDevKernel_*",)), "ncclDevKernel_*"),
+        (Match(kernels=("ncclDevKernel_*", "*gemm*")), ""),
+        (Match(kernels=("nccl*",)), ""),
+        (Match(kernels=("[n]cclDevKernel*",)), ""),
+        (Match(sets=("gemm",)), ""),
+        (Match(kernels=("*mine_a",)), "*mine_a"),
+        (Match(libraries=("libnccl.so.2",)), "libnccl.so.2"),
+        (Match(libraries=("libnccl.so.2", "libmine.so")), ""),
+        (Match(kernels=("*gemm*",), libraries=("libcomm.so",)), "libcomm.so"),
+        (Match(), ""),
+    ],
+)
+def test_what_only_communication_can_match(match: Match, expected: str, library: object) -> None:
+    assert known.only_communication(match, ("*mine*",), ("libcomm.so*",)) == expected

@@ -1,0 +1,178 @@
+"""`overlap policy show`: what the library will see, as a policy that does the same."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+
+from pyshim.policy import gpus, places, show
+from pyshim.policy.kernels import SETS
+from pyshim.policy.library import DEFAULTS
+from pyshim.policy.reader import Reading, read_bytes, read_file
+from pyshim.policy.table import fingerprint
+from tests.policy.made import POLICIES
+
+BASE = """\
+policy: 1
+name: base
+gpu: ["NVIDIA H100*"]
+when: always
+communication:
+  kernels: [nccl, "*theirs*", "*more*"]
+  streams: {created_by: ["libnccl.so*"], carrying_communication: true, priority: highest}
+  environment: {KEPT: 1, MOVED: 2}
+compute:
+  - {match: {kernel: gemm, waves: ">=2.5"}, shape: make_room, when_dispatch: backfill}
+"""
+OWN = """\
+policy: 1
+name: own
+extends: base
+communication:
+  kernels: ["a::b", "*theirs*"]
+  streams: {created_by: ["libmine.so*"], priority: -2}
+  all_ranks_environment: {MOVED: "true"}
+compute:
+  - match: {kernel: "*"}
+    shape: {dynamic_shared_memory: 96KiB}
+    when: overlapping
+"""
+
+
+def same(first: Reading, again: Reading) -> None:
+    assert first.policy and again.policy, again.findings
+    assert fingerprint(again.policy) == fingerprint(first.policy)
+    assert again.policy.environment == first.policy.environment
+
+
+@pytest.mark.parametrize("name", places.names({}))
+def test_a_shipped_policy_reads_back_to_the_same_table(name: str, overlap: Any, library: object) -> None:
+    first = read_file(places.find(name, {}))
+    assert first.policy
+    text = show.as_text(first.policy, first.origins)
+    same(first, read_bytes(text.encode(), "again.yaml"))
+    assert show.as_text(first.policy, first.origins, gpus.matching(first.policy.gpus)[0])
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(POLICIES)
+def test_any_policy_reads_back_to_the_same_table(values: dict[str, object]) -> None:
+    first = read_bytes(yaml.safe_dump(values, allow_unicode=True).encode(), "first.yaml")
+    if first.policy:
+        text = show.as_text(first.policy, first.origins)
+        same(first, read_bytes(text.encode(), "again.yaml"))
+        assert yaml.safe_load(text)["policy"] == 1
+
+
+COMPARISONS = [">=1", ">0", ">=0", "<=1", "<2", "0", "1", "==2.5", "<=0.05", ">0.99", ">=999999999999999", "<1"]
+
+
+@pytest.mark.parametrize("text", [*COMPARISONS, [">=1", "<=1"], [">0", "<2.25"], [">1", ">=3"]], ids=str)
+def test_a_comparison_reads_back_to_the_same_range(text: object) -> None:
+    rules = [{"match": {"waves": text}, "shape": "leave"}, {"match": {"kernel": "a", "waves": text}, "shape": "leave"}]
+    first = read_bytes(json.dumps({"policy": 1, "name": "a", "compute": rules}).encode(), "first.yaml")
+    assert first.policy
+    same(first, read_bytes(show.as_text(first.policy, first.origins).encode(), "again.yaml"))
+
+
+def test_most_policies_made_are_policies() -> None:
+    """Or the test above shows nothing."""
+    made = []
+
+    @settings(max_examples=60, database=None, derandomize=True, deadline=None)
+    @given(POLICIES)
+    def collect(values: dict[str, object]) -> None:
+        made.append(read_bytes(yaml.safe_dump(values).encode(), "f").ok)
+
+    collect()
+    assert sum(made) > len(made) / 4
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    (tmp_path / "base.yaml").write_text(BASE, encoding="utf-8")
+    (tmp_path / "own.yaml").write_text(OWN, encoding="utf-8")
+    return tmp_path
+
+
+def origin(text: str, line: str) -> str:
+    (found,) = [each for each in text.splitlines() if each.strip().removeprefix("- ").startswith(line)]
+    return found.rpartition("  # ")[2]
+
+
+def test_each_value_says_where_it_comes_from(site: Path, overlap: Any, library: object) -> None:
+    done = overlap("policy", "show", str(site / "own.yaml"))
+    assert (done.returncode, done.stderr) == (0, "")
+    text = done.stdout
+    assert f"# own.yaml: {site}/own.yaml\n# base.yaml: {site}/base.yaml\n" in text
+    for line, where in {
+        "name: own": "own.yaml:2",
+        'gpu: ["NVIDIA H100*"]': "base.yaml:3",
+        "dispatch: unknown": "default",
+        '"*1a1b*"': "own.yaml:5",
+        '"*theirs*"': "own.yaml:5",
+        '"*more*"': "base.yaml:6",
+        'created_by: ["libmine.so*"]': "own.yaml:6",
+        "carrying_communication: false": "default",
+        "KEPT: 1": "base.yaml:8",
+        'MOVED: "true"': "own.yaml:7",
+        'kernel: ["*"]': "own.yaml:9",
+        "shape: {dynamic_shared_memory: 96KiB}": "own.yaml:10",
+        "when: overlapping": "own.yaml:11",
+        'waves: ">=2.5"': "base.yaml:10",
+        "when: always": "base.yaml:4",
+        "keep_at_least: 50%": "default",
+    }.items():
+        assert origin(text, line) == where, text
+    assert "`dispatch` is unknown, so what this rule matches is left alone" in text
+    same(read_file(site / "own.yaml"), read_bytes(text.encode(), "again.yaml"))
+
+
+def test_json_says_the_same(site: Path, overlap: Any, library: object) -> None:
+    done = overlap("policy", "show", str(site / "own.yaml"), "--json")
+    answer = json.loads(done.stdout)
+    first = read_file(site / "own.yaml")
+    assert first.policy
+    assert (answer["version"], answer["hash"], answer["gpu"]) == (1, fingerprint(first.policy), None)
+    assert answer["policy"]["communication"]["kernels"] == ["all", "*1a1b*", "*theirs*", "*more*"]
+    assert answer["policy"]["compute"][1]["match"] == {"kernel": ["gemm"], "waves": ">=2.5"}
+    assert answer["origins"]["compute[1].match.waves"] == {"file": str(site / "base.yaml"), "line": 10}
+    assert answer["origins"]["dispatch"] is None
+    assert answer["sets"]["gemm"] == list(SETS["gemm"])
+
+
+def test_sets_are_written_out(overlap: Any, library: object) -> None:
+    text = overlap("policy", "show", "h100").stdout
+    assert "# gemm stands for:\n" in text and "# attention stands for:\n" in text
+    assert SETS["gemm"][0] in text and "# optimizer" not in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("gpu", DEFAULTS)
+def test_auto_is_the_one_that_the_library_takes(gpu: str, overlap: Any, library: object) -> None:
+    text = overlap("policy", "show", "auto", "--gpu", gpu).stdout
+    assert re.match(rf"# {gpu} on (NVIDIA|AMD) .*, as the library sees it; hash [0-9a-f]{{16}}\n", text)
+    assert f"\nname: {gpu} " in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (["auto"], 2, "is several policies: h100, h200"),
+        (["h100", "--gpu", "a40"], 1, "is not for NVIDIA A40"),
+        (["h100", "--gpu", "h101"], 2, "no GPU is called `h101`"),
+        (["h100-papr"], 1, "did you mean `h100-paper`?"),
+        (["h100,"], 2, "has an empty name"),
+        (["tests/policy/wrong/units.yaml"], 1, "units.yaml: 8 errors, 2 warnings"),
+    ],
+)
+def test_what_cannot_be_shown(arguments: list[str], status: int, said: str, overlap: Any, library: object) -> None:
+    done = overlap("policy", "show", *arguments)
+    assert (done.returncode, done.stdout) == (status, "")
+    assert said in done.stderr and "Traceback" not in done.stderr

@@ -1,0 +1,145 @@
+"""The generated parts of docs/: reasons, keys, commands, variables, exit statuses, fields of JSON answers.
+
+    python tools/docs/write.py --check    # exit status 1 and a line for each part that is not of today
+    python tools/docs/write.py --write
+
+A part stands between `<!-- tools/docs/write.py: NAME -->` and `<!-- end -->`. Needs the built library (make setup).
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "docs")]
+
+import exits  # noqa: E402
+import formats  # noqa: E402
+import variables  # noqa: E402
+from advice import ADVICE  # noqa: E402
+from commands import commands  # noqa: E402
+
+from pyshim.policy.describe import KEYS, REQUIRED  # noqa: E402
+
+_PART = re.compile(r"(<!-- tools/docs/write\.py: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def prose(text: str) -> str:
+    return textwrap.fill(text, 135, break_long_words=False, break_on_hyphens=False)
+
+
+def rows_of(file: str, macro: str) -> list[tuple[str, ...]]:
+    """The arguments of an X macro's rows, strings without their quotes."""
+    text = (ROOT / file).read_text(encoding="utf-8")
+    comma = re.compile(r',\s*(?=(?:[^"]*"[^"]*")*[^"]*$)')  # outside of quotes
+    found = re.findall(rf"^{macro}\((.*)\)$", text, re.MULTILINE)
+    return [tuple(re.sub(r'^"|"$', "", part) for part in comma.split(row)) for row in found]
+
+
+def table(heads: tuple[str, ...], rows: Iterator[tuple[str, ...]] | list[tuple[str, ...]]) -> Iterator[str]:
+    yield f"| {' | '.join(heads)} |"
+    yield f"|{'---|' * len(heads)}"
+    for row in rows:
+        cells = [re.sub(r"(?<!\\)\|", r"\\|", cell) for cell in row]
+        yield f"| {' | '.join(cells)} |".replace("|  |", "| |")
+
+
+def reasons() -> Iterator[str]:
+    for name, _, sentence in rows_of("shim/core/reason.def", "REASON"):
+        advice = ADVICE[name]
+        yield f"### {name}\n"
+        yield f"> {sentence}\n"
+        yield f"{prose(advice.means)}\n"
+        yield f"{prose('**What to do**: ' + advice.do)}\n"
+
+
+def keys() -> Iterator[str]:
+    rows = []
+    for key in KEYS:
+        default = "**required**" if key.default == REQUIRED else key.default
+        rows.append((f"`{key.path}`", key.type, default, key.sentence, f"`{key.example}`"))
+    yield from table(("key", "value", "without it", "meaning", "example"), rows)
+
+
+def options() -> Iterator[str]:
+    for command in commands():
+        yield f"### {command.words}\n"
+        yield f"{prose(command.description)}\n"
+        if command.options:
+            yield from table(("option", "meaning"), [(f"`{name}`", meaning) for name, meaning in command.options])
+            yield ""
+
+
+def environment() -> Iterator[str]:
+    yield "Read by the library, set by `overlap-run` and `overlap env`:\n"
+    rows = [(f"`{name}`", meaning) for _, name, meaning in rows_of("shim/sys/env.def", "ENV")]
+    yield from table(("variable", "meaning"), rows)
+    for title, names in (
+        ("Read by the commands:", variables.READ),
+        ("Of our other parts:", variables.SET),
+        ("Other programs' own:", variables.OTHERS),
+    ):
+        yield f"\n{title}\n"
+        yield from table(("variable", "meaning"), [(f"`{name}`", meaning) for name, meaning in names.items()])
+    yield "\nWho a rank is, the first that is set ([rank.def](../shim/sys/rank.def)):\n"
+    ranks = [(f"`{rank}`", f"`{world}`") for rank, world in rows_of("shim/sys/rank.def", "RANK")]
+    yield from table(("rank", "number of ranks"), ranks)
+
+
+def statuses() -> Iterator[str]:
+    rows = [(f"`{who}`", status, what) for who, status, what in exits.EXITS]
+    yield from table(("command", "status", "meaning"), rows)
+
+
+def json_answers() -> Iterator[str]:
+    for command, fields in formats.FORMATS.items():
+        yield f"### {command}\n"
+        rows = [(f"`{path}`", meaning) for path, meaning in fields.items() if not meaning.startswith("?")]
+        yield from table(("field", "meaning"), rows)
+        yield ""
+
+
+PARTS: dict[str, Callable[[], Iterator[str]]] = {
+    "reasons": reasons,
+    "keys": keys,
+    "commands": options,
+    "variables": environment,
+    "exits": statuses,
+    "json": json_answers,
+}
+
+
+def of_today(text: str) -> str:
+    """A page with its parts made anew."""
+    return _PART.sub(lambda part: part[1] + "\n".join(PARTS[part[2]]()).rstrip() + "\n" + part[3], text)
+
+
+def pages() -> list[Path]:
+    return [path for path in sorted((ROOT / "docs").rglob("*.md")) if _PART.search(path.read_text(encoding="utf-8"))]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--check", action="store_true")
+    what.add_argument("--write", action="store_true")
+    asked = parser.parse_args()
+    old = 0
+    for path in pages():
+        before = path.read_text(encoding="utf-8")
+        after = of_today(before)
+        if asked.write and after != before:
+            path.write_text(after, encoding="utf-8")
+        elif after != before:
+            old += 1
+            print(f"{path}: not of today: python tools/docs/write.py --write", file=sys.stderr)
+    return 1 if old else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -125,17 +125,17 @@ def _place_facts(data: Data) -> Iterator[tuple[str, Child]]:
     ranks = {process["rank"] for process in every if process["rank"] is not None}
     count = f"; {len(every):,} {'process' if len(every) == 1 else 'processes'}"
     known = "" if not ranks else ", one rank" if len(ranks) == 1 else f", {len(ranks):,} ranks"
-    yield "where", [_names(hosts), count + known]
+    yield "where", [_names(hosts, "hosts"), count + known]
     opened = Counter((device["name"], device["policy"]) for process in every for device in process["devices"])
     for (name, policy), times in sorted(opened.items(), key=str):
         ruled: Child = ["policy ", isolated(policy)] if policy else "no policy: only counted"
         yield "GPU", [isolated(name), ", ", ruled, f", opened {times:,} x"]
-    yield "library", _names(sorted({process["library"] for process in every}))
+    yield "library", _names(sorted({process["library"] for process in every}), "versions")
 
 
-def _names(names: Sequence[str]) -> Child:
+def _names(names: Sequence[str], what: str) -> Child:
     if len(names) > _NAMES:
-        return [f"{len(names):,}, ", isolated(names[0]), " to ", isolated(names[-1])]
+        return [f"{len(names):,} {what}, ", isolated(names[0]), " to ", isolated(names[-1])]
     return [[", " if index else "", isolated(name)] for index, name in enumerate(names)]
 
 

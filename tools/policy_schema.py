@@ -1,7 +1,7 @@
 """policies/policy.schema.json, made from the policy reader, and the line in shipped policies by which editors find it.
 
-    python tools/policy_schema.py --check    # exit status 1 and a line for each file that is not of today
-    python tools/policy_schema.py --write
+python tools/policy_schema.py --check    # exit status 1 and a line for each file that is not of today
+python tools/policy_schema.py --write
 """
 
 from __future__ import annotations

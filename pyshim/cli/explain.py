@@ -22,13 +22,12 @@ What would be done with a computation kernel beside communication, with which
 number, and why. No GPU is needed: the kernel is told in numbers, or read in a
 library, in a run's report, or in a trace that you have."""
 EPILOG = """\
-rarely needed; overlap explain --help-all says what each means:
-  --static-smem B --barriers N --sgprs N --blocks N --library NAME --stdin
-  --comm-threads T --comm-registers R --comm-static-smem B --comm-dynamic-smem B
-  --comm-barriers N --comm-sgprs N --comm-from FILE --comm-kernel PATTERN
+rarely needed (--help-all says what each means): --static-smem, --barriers, --sgprs, --blocks, --library, --stdin,
+--comm-from, --comm-kernel, --comm-threads, --comm-registers, --comm-static-smem, --comm-dynamic-smem, --comm-barriers,
+--comm-sgprs
 
 examples:
-  overlap explain --gpu h100 --threads 128 --registers 224 --dynamic-smem 48KiB
+  overlap explain --gpu h100 --threads 128 --registers 224
   overlap explain --from trace.json.gz --policy h100
 
 exit status: 0, also where nothing can be done; 2 usage, or a policy is wrong"""
@@ -93,9 +92,9 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "explain",
         help="what would be done with a kernel, and why",
-        usage="overlap explain --gpu G --threads T --registers R [options]\n"
-        "       overlap explain --from FILE... [--kernel PATTERN] [--gpu G] [options]\n"
-        "       overlap explain --run DIR [--policy P] [--gpu G]",
+        usage="overlap explain --gpu G --threads T --registers R ...\n"
+        "       overlap explain --from FILE... [--kernel PATTERN] ...\n"
+        "       overlap explain --run DIR ...",
         description=DESCRIPTION,
         epilog=EPILOG,
         add_help=False,

@@ -27,7 +27,9 @@ COLUMNS = {
 
 
 def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("gpus", help="the GPUs that are known by name", description=__doc__)
+    parser = commands.add_parser(
+        "gpus", help="the GPUs that are known by name", description=__doc__, epilog="example: overlap gpus --json"
+    )
     parser.add_argument("--json", action="store_true", help="one object on stdout")
     parser.set_defaults(run=_run)
 

@@ -26,7 +26,7 @@ _CHECK = """\
 examples:
   overlap policy check mine.yaml
   overlap policy check --strict policies/ && sbatch job.sh
-  overlap policy check --output-format github policies/*.yaml
+  overlap policy check --output-format github *.yaml
 
 exit status: 0 no mistakes, 1 mistakes (with --strict: or warnings), 2 usage"""
 
@@ -47,13 +47,18 @@ name that in the first line of the policy.
 
 example:
   overlap policy schema > policy.schema.json
-  sed -i '1i # yaml-language-server: $schema=./policy.schema.json' mine.yaml
+  # yaml-language-server: $schema=./policy.schema.json
 
 It knows keys, words and numbers; `overlap policy check` knows the rest."""
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("policy", help="check policy files, and show what they mean", description=__doc__)
+    parser = commands.add_parser(
+        "policy",
+        help="check policy files, and show what they mean",
+        description=__doc__,
+        epilog="example: overlap policy check mine.yaml",
+    )
     verbs = parser.add_subparsers(metavar="COMMAND", required=True)
     check = verbs.add_parser(
         "check",
@@ -69,7 +74,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "--output-format",
         choices=("text", "json", "github"),
         default="text",
-        help="json: one object; github: annotations; both on stdout (default: text on stderr)",
+        metavar="F",
+        help="text, on stderr (default), json, one object, or github, annotations, both on stdout",
     )
     check.set_defaults(run=_check)
     show = verbs.add_parser("show", help="a policy as the library will see it", description=_SHOW_LINE, epilog=_SHOW)

@@ -24,10 +24,15 @@ RULES = ("rule", "shape", "launches", "shaped", "in window", "refused", "outcome
 KERNELS = ("kernel", "launches", "shaped", "in window", "raised", "refused", "mostly")
 _FAR = 6
 _FINDINGS = 10
-EPILOG = (
-    "The report goes to stderr, --json to stdout. "
-    "exit status: 0, or 1 without anything to report and, with --check, where there is a warning; 2 usage"
-)
+EPILOG = """\
+examples:
+  overlap report out --check
+  overlap report out --html out.html
+  overlap report --compare before after
+
+The report goes to stderr, --json to stdout.
+
+exit status: 0; 1 without anything to report and, with --check, where there is a warning; 2 usage"""
 
 
 def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -24,7 +24,7 @@ USAGE = "overlap-run [options] [--] PROGRAM [ARG ...]"
 EPILOG = """\
 examples:
   overlap-run python train.py
-  overlap-run --policy h100-paper --report out python train.py
+  overlap-run --policy observe --report out python train.py
   srun overlap-run --policy ./my.yaml python train.py
   overlap-run --simulate h100:backfill ./program
 

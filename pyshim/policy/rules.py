@@ -181,7 +181,6 @@ class RuleReader(PartsReader):
             self.note(keys["dynamic_shared_memory"], "size", "0 bytes change no launch", "write `shape: leave`")
         return None if size is None else Shape("bytes", size)
 
-
     def _blocks_shape(self, node: yaml.Node) -> Shape | None:
         found = self.value(node, "`blocks_per_sm`", _blocks)
         most = self._most_blocks()

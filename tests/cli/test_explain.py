@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -22,14 +23,6 @@ def options(**changes) -> list[str]:
     return [f"--{name}={value}" for name, value in asked.items() if value is not None]
 
 
-def test_help_is_golden_and_fits_a_screen(overlap):
-    done = overlap("explain", "--help")
-    assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr == (GOLDEN / "overlap-explain.txt").read_text()
-    assert max(map(len, done.stderr.splitlines())) <= 80
-    assert len(done.stderr.splitlines()) <= 40
-
-
 def test_all_options_are_in_the_help_and_the_rare_ones_explained(overlap):
     short, whole = (overlap("explain", option).stderr for option in ("--help", "--help-all"))
     assert max(map(len, whole.splitlines())) <= 80
@@ -37,7 +30,7 @@ def test_all_options_are_in_the_help_and_the_rare_ones_explained(overlap):
     add_to(parser.add_subparsers())
     (explain,) = parser._subparsers._group_actions[0].choices.values()
     for name in (option for action in explain._actions for option in action.option_strings if option != "-h"):
-        assert f"{name} " in short or f"{name}\n" in short, name
+        assert re.search(rf"{name}[ ,\n]", short), name
         assert f"{name} " in whole or f"{name}," in whole or name == "--help-all", name
 
 

@@ -68,9 +68,7 @@ def test_tables_on_the_screen(ran, overlap):
         ),
         (
             'when: always\ncompute: [{match: {kernel: "gemm"}, shape: {blocks_per_sm: 1}, keep_at_least: 90%}]\n',
-            [
-                "rule mine:5 (blocks_per_sm: 1) matched 20 launches and never acted, 20 times by below_keep: too few"
-            ],
+            ["rule mine:5 (blocks_per_sm: 1) matched 20 launches and never acted, 20 times by below_keep: too few"],
         ),
         (
             'compute: [{match: {kernel: "gemm"}, shape: {blocks_per_sm: 1}}]\ncommunication: {kernels: ["none*"]}\n',

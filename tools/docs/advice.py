@@ -162,8 +162,7 @@ ADVICE = {
         "Nothing.",
     ),
     "cannot_launch": Advice(
-        "Not one block of the kernel fits on the GPU as it was asked for; the driver will refuse the launch by "
-        "itself.",
+        "Not one block of the kernel fits on the GPU as it was asked for; the driver will refuse the launch by itself.",
         "Look at the program: this launch fails without the library, too.",
     ),
     "program_sets_priority": Advice(
@@ -175,7 +174,6 @@ ADVICE = {
     "graph_priority_ignored": Advice(
         "Communication in a graph, whose node could not be given a raised priority: the driver refused it, or "
         "`CUDA_GRAPHS_USE_NODE_PRIORITY=0` forbids it.",
-        "Take that variable out of the program's environment, or accept that the graph runs at its stream's "
-        "priority.",
+        "Take that variable out of the program's environment, or accept that the graph runs at its stream's priority.",
     ),
 }

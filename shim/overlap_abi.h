@@ -260,7 +260,7 @@ enum overlap_counter {
     /* Communication launches that overlap nothing, by the next launches of their thread: on the same stream; waited for. */
     OVERLAP_COUNTER_SAME_STREAM = 6,
     OVERLAP_COUNTER_WAITED_FOR = 7,
-    OVERLAP_COUNTER_UNHURRIED = 8,      /* communication launches that `auto` no longer raises: nobody is in a hurry */
+    OVERLAP_COUNTER_UNHURRIED = 8,       /* communication launches that `auto` no longer raises: nobody is in a hurry */
     OVERLAP_COUNTER_STREAMS_REDUCED = 9, /* streams created without the compute units of `communication.reserve_cus` */
     OVERLAP_COUNTER_LAUNCHED_BEFORE = 10 /* launches counted as not_overlapping that were launched_before */
 };
@@ -289,10 +289,10 @@ enum overlap_row_kind { OVERLAP_ROW_SINGLE = 1, OVERLAP_ROW_RAISED = 2, OVERLAP_
 #define OVERLAP_ROW_KIND 7 /* in the key */
 
 struct overlap_row {
-    uint64_t key;    /* kind, reason << 3, hash of what tells rows apart << 9 (0: any rule); 0: free, as all behind */
-    uint32_t state;  /* 2: the rest is valid */
-    uint32_t rule;   /* index in the table, and in `rules`; UINT32_MAX: none */
-    uint32_t device; /* index in `devices`; OVERLAP_DEVICES and more: not there */
+    uint64_t key;      /* kind, reason << 3, hash of what tells rows apart << 9 (0: any rule); 0: free, as all behind */
+    uint32_t state;    /* 2: the rest is valid */
+    uint32_t rule;     /* index in the table, and in `rules`; UINT32_MAX: none */
+    uint32_t device;   /* index in `devices`; OVERLAP_DEVICES and more: not there */
     uint32_t launched; /* bytes of dynamic shared memory as decided; this and the two below: of the last decision */
     struct overlap_footprint footprint; /* dynamic_shared: as asked */
     uint64_t blocks;                    /* of the grid */

@@ -12,8 +12,8 @@ _VALID = 2  # state of a record
 
 
 class Row(NamedTuple):
-    """Launches of one kernel about which the same was decided, and which were made for the same reason. Of all kernels of
-    a rule that found no row of their own: no kernel, no device, 0 threads."""
+    """Launches of one kernel about which the same was decided, and which were made for the same reason. Of all
+    kernels of a rule that found no row of their own: no kernel, no device, 0 threads."""
 
     kernel: str  # as the driver gives it, the middle of a long name replaced by ~HASH~; "" where it is not known
     plain: str

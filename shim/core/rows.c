@@ -28,11 +28,12 @@ enum {
 };
 
 static uint32_t room_for(uint32_t reason, enum overlap_row_kind kind) {
-    return reason == OVERLAP_REASON_no_communication_seen                                  ? OF_THE_BEGINNING
+    return reason == OVERLAP_REASON_no_communication_seen ? OF_THE_BEGINNING
            : kind == OVERLAP_ROW_RAISED || reason == OVERLAP_REASON_communication ||
                    reason == OVERLAP_REASON_program_sets_priority || reason == OVERLAP_REASON_one_wave_neighbour ||
-                   reason == OVERLAP_REASON_graph_priority_ignored                         ? OF_COMMUNICATION
-                                                                                           : OF_COMPUTATION;
+                   reason == OVERLAP_REASON_graph_priority_ignored
+               ? OF_COMMUNICATION
+               : OF_COMPUTATION;
 }
 
 static uint64_t key_of(uint64_t hash, uint32_t reason, uint32_t kind) {

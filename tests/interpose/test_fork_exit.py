@@ -37,7 +37,7 @@ def test_a_child_by_a_raw_system_call_does_not_speak_for_its_parent(
 
 
 def test_a_fork_costs_little_memory(build: Build, bare: Runner, preloaded: Runner) -> None:
-    """What the parent has never written, 640 KB of counters, its child does not write either."""
+    """KiB. What the parent has never written, 640 KB of counters, its child does not write either."""
     program = build("fork_cost", "fork_cost.c")
     without, done = bare([], program=program), preloaded([], program=program)
-    assert int(done.stdout) - int(without.stdout) < 40
+    assert 0 < int(without.stdout) and int(done.stdout) - int(without.stdout) < 500

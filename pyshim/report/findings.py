@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
 from pyshim.launch.folder import setting, under
@@ -206,6 +206,7 @@ def _rules(collected: Collected) -> Iterator[str]:
         )
 
 
+_REFUSED = ("a graph", "the priority of a communication launch")
 _NOT_RAISED = {
     "program_sets_priority": "`priority: highest` in the policy raises them all the same",
     "graph_priority_ignored": "Look whether CUDA_GRAPHS_USE_NODE_PRIORITY is 0",
@@ -214,18 +215,30 @@ _NOT_RAISED = {
 
 def _undone(collected: Collected) -> Iterator[str]:
     """What was asked for and tried in vain."""
-    refused = sum(page.refused for page in collected.pages)
-    if refused:
-        names = some(list(dict.fromkeys(kernel.plain for kernel in kernels(collected) if kernel.refused)))
-        of = f" of {names}" if names else ""
-        yield (
-            f"the driver refused {refused:,} changed launches{of}, which were made again as asked; nothing of these "
-            "kernels is changed since"
-        )
+    yield from _refused(collected)
     for reason, advice in _NOT_RAISED.items():
         launches = sum(page.reasons.get(reason, 0) for page in collected.pages)
         if launches:
             yield f"{launches:,} communication launches were not raised by {reason}: {sentences()[reason]}. {advice}"
+
+
+def _refused(collected: Collected) -> Iterator[str]:
+    """Launches, which then have rows of that reason; elsewhere one number counts what may also be a graph, or the
+    priority of a launch."""
+    launches = sum(page.refused for page in collected.pages if "refused" in page.reasons)
+    if launches:
+        names = list(dict.fromkeys(kernel.plain for kernel in kernels(collected) if kernel.refused and kernel.plain))
+        yield (
+            f"the driver refused {launches:,} changed launches{f' of {some(names)}' if names else ''}, which were made "
+            "again as asked; nothing of these kernels is changed since"
+        )
+    others: Counter[str] = Counter()
+    for page in collected.pages:
+        if page.refused and "refused" not in page.reasons:
+            possible = [what for what, count in zip(_REFUSED, (page.graph_launches, page.communication)) if count]
+            others[" or ".join(possible or _REFUSED)] += page.refused
+    for what, times in others.items():
+        yield f"the driver refused {what} that was changed ({times:,} x); it was made again as asked"
 
 
 def _losses(collected: Collected) -> Iterator[str]:

@@ -92,6 +92,8 @@ def row(page: Page, collected: Collected) -> list[str]:
 def reasons(collected: Collected) -> Rows:
     """Of many processes the commonest."""
     total = totals(collected.pages)
+    if not total["launches"]:
+        return []
     counted = sorted(total["reasons"].items(), key=lambda item: (-item[1], item[0]))
     shown = counted if len(collected.pages) <= many.FEW else counted[:_REASONS]
     rows = [

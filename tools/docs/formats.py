@@ -119,7 +119,7 @@ FORMATS: dict[str, dict[str, str]] = {
         "rule.*": "the rule that decides: policy, line, shape and conditions",
         "help": "what would change the answer, or null",
         "changes[].*": "likewise, one `setting` each",
-        "kernel": "the name that was asked about, or null",
+        "kernel": "the name that was asked about, or null; this and what follows is not in the answer where all of communication was given",
         "outside": "why a rule leaves it alone outside of windows, or null",
         "computation.*": "one block of it",
         "communication.*": "one block of it",

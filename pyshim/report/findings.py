@@ -191,9 +191,10 @@ def _idle(collected: Collected) -> Iterator[str]:
 
 
 def _rules(collected: Collected) -> Iterator[str]:
-    """Rules by which nothing was done. Those that wait for a probe do so by design: see remarks()."""
+    """Rules by which nothing was done. Those that wait for a probe do so by design, and of some nobody knows:
+    see remarks()."""
     for use in rules(collected):
-        if use.rule.inert or use.acted:
+        if use.rule.inert or use.acted or use.unsure:
             continue
         title = f"rule {use.rule.policy}:{use.rule.line} ({use.rule.shape})"
         if not use.matched:
@@ -253,7 +254,7 @@ def remarks(collected: Collected) -> list[str]:
     same = sum(page.communication_same_stream for page in collected.pages)
     waited = sum(page.communication_waited_for for page in collected.pages)
     unhurried = sum(page.communication_unhurried for page in collected.pages)
-    said = [*_ends(collected), *_waiting(collected)]
+    said = [*_ends(collected), *_waiting(collected), *_unrecorded(collected)]
     if same:
         said.append(
             f"same stream: {same:,} of {total:,} communication launches could not overlap anything that their thread "
@@ -284,6 +285,21 @@ def _waiting(collected: Collected) -> Iterator[str]:
         yield (
             f"{which_ones} {lines} did nothing, by design: for GPUs that dispatch by {asks}, and of this one the "
             f"policy says {known} (`dispatch`)"
+        )
+
+
+def _unrecorded(collected: Collected) -> Iterator[str]:
+    # Only a page without room has both.
+    full = [page for page in collected.pages if 0 < page.unrecorded < page.launches]
+    if full:
+        launches = sum(page.unrecorded for page in full)
+        total = sum(page.launches for page in full)
+        unsure = [f"{use.rule.policy}:{use.rule.line}" for use in rules(collected) if use.unsure]
+        whose = f"{'rules' if len(unsure) > 1 else 'rule'} {some(unsure)}"
+        said = f"; whether {whose} acted on any of them is not known" if unsure else ""
+        yield (
+            f"{launches:,} of {total:,} launches of {which(full)} were counted by reason alone, without kernel and "
+            f"rule: a process has room for few hundred kinds of launches{said}"
         )
 
 

@@ -126,6 +126,8 @@ def rules(collected: Collected) -> Rows:
 def _outcome(use: RuleUse) -> str:
     if use.rule.inert:
         return f"only under {use.rule.when_dispatch}"
+    if use.unsure:
+        return "not known"
     if not use.matched:
         return "never matched"
     return "acted" if use.acted else f"never acted: {next(iter(use.reasons))}"

@@ -149,6 +149,8 @@ def _rule(index: int, processes: int) -> dict[str, Any]:
         "reasons": {"shaped": shaped, "below_keep": launches - shaped} if launches else {},
         "matched": launches > 0,
         "acted": shaped > 0,
+        "unrecorded": {},
+        "unsure": False,
         "inert": False,
         "when": "overlapping",
         "when_dispatch": "unknown",

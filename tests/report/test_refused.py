@@ -10,13 +10,14 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs"))
 
-from interposing import BLOCKS, NCCL, ONE, build, preloaded, table_of
+from interposing import BLOCKS, ONE, build, preloaded, table_of
 
 from pyshim.report.collect import collect
 from pyshim.report.findings import findings
 
 __all__ = ["build", "preloaded", "table_of"]
-GRAPH = f"ptx=k,other stream=0 begin=1 launch=k,{BLOCKS},256,0,1 launch=other,{BLOCKS},256,64,1 end=1 make=plain run=1,2"
+CAPTURED = f"launch=k,{BLOCKS},256,0,1 launch=other,{BLOCKS},256,64,1"
+GRAPH = f"ptx=k,other stream=0 begin=1 {CAPTURED} end=1 make=plain run=1,2"
 
 
 @pytest.fixture

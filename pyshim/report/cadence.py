@@ -5,11 +5,11 @@ short run, the recent past of a long one. The time between two of them, divided 
 step of the program takes for each collective that it launches, whatever the collective itself takes.
 
 Intervals that follow each other are not independent: steps repeat, hosts slow down for a while. So the standard error
-is that of batch means: the time is cut into 10 to 20 stretches of as many launches, which are long
-enough to be nearly independent, and the interval is Student's over their means. Where a step has several collectives,
-in bursts, a stretch is of whole steps: cut anywhere, it would be long or short by chance. That 10 to 30 batches are enough:
-B. Schmeiser, "Batch size effects in the analysis of simulation output", Operations Research 30 (1982), 556-568. Two
-runs are compared by the logarithm of the ratio of their means, so that the interval of the change is one of per cent.
+is that of batch means: the time is cut into 10 to 20 stretches of as many launches, which are long enough to be
+nearly independent, and the interval is Student's over their means. Where a step has several collectives, in bursts, a
+stretch is of whole steps: cut anywhere, it would be long or short by chance. That 10 to 30 batches are enough: B.
+Schmeiser, "Batch size effects in the analysis of simulation output", Operations Research 30 (1982), 556-568. Two runs
+are compared by the logarithm of the ratio of their means, so that the interval of the change is one of per cent.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class Row(NamedTuple):
     launched_shared_memory: int  # dynamic bytes as launched; this and the two below: of the last decision
     blocks: int  # of the grid
     resident_blocks: int  # on one multiprocessor, as asked; 0: not known
-    recorded: bool = True  # False: counted by reason alone; what kernel it was, and what rule, nobody knows
+    recorded: bool = True  # False: there was no room to say of which kernel, nor of which rule
 
 
 class Rule(NamedTuple):

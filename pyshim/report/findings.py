@@ -282,8 +282,8 @@ def _without_room(collected: Collected) -> Iterator[str]:
         if capped >= _BY_FAR * max(use.shaped, 1):
             yield (
                 f"rule {use.rule.policy}:{use.rule.line} ({use.rule.shape}): {capped:,} of {use.shaped:,} launches that "
-                "it changed are capped_without_room: the kernel pays, and communication gains no room. `overlap explain` "
-                "says for one kernel what would make room; `shape: leave` costs nothing"
+                "it changed are capped_without_room: the kernel pays, and communication gains no room. "
+                "`overlap explain` says for one kernel what would make room; `shape: leave` costs nothing"
             )
 
 

@@ -94,7 +94,7 @@ def carried_on(runs: set[str]) -> set[str] | None:
     everybody = living()
     if everybody is None:
         return None
-    found = set()
+    found: set[str] = set()
     for pid in everybody:
         try:
             with open(f"/proc/{pid}/environ", "rb") as file:

@@ -79,9 +79,7 @@ def _show(found: Compared) -> None:
         "far as each launches the same collectives."
     )
     ui.show()
-    rows = [
-        [_who(pair), _pace(pair.before), _pace(pair.after), *_change(pair.change)] for pair in found.pairs[:_ROWS]
-    ]
+    rows = [[_who(pair), _pace(pair.before), _pace(pair.after), *_change(pair.change)] for pair in found.pairs[:_ROWS]]
     total, count = found.total, len(found.pairs)
     if total and count > 1:
         means = (f"{mean:,.1f}" for mean in (total.before_us, total.after_us))
@@ -95,6 +93,14 @@ def _show(found: Compared) -> None:
         ui.say("; ".join(f"{verdict}: {count:,} of {len(found.pairs):,}" for verdict, count in counts.items()))
     if any(pair.rank is None for pair in found.pairs):
         ui.tell("note: processes without a rank were compared in their order")
+    others = [pair for pair in found.pairs if not pair.change.same_launches]
+    if others:
+        before, after = others[0].before, others[0].after
+        ui.tell(
+            f"note: not the same launches, as on {others[0].before_process}: {before.communication:,} of communication "
+            f"beside {before.computation:,} others before, {after.communication:,} beside {after.computation:,} after: "
+            "the time for each is not that of the same thing"
+        )
     for title, lost in (("before", found.only_before), ("after", found.only_after)):
         if lost:
             ui.tell(f"note: {len(lost):,} of {title} have no counterpart: {', '.join(lost[:3])}")
@@ -109,7 +115,15 @@ def _who(pair: Pair) -> str:
 
 
 def _change(change: Change) -> list[str]:
-    return [f"{change.percent:+.1f} %", _interval(change.low_percent, change.high_percent), change.verdict]
+    return [f"{change.percent:+.1f} %", _interval(change.low_percent, change.high_percent), _verdict(change)]
+
+
+def _verdict(change: Change) -> str:
+    from pyshim.report.cadence import TOO_FEW
+
+    if change.verdict == TOO_FEW and change.half_percent is not None:
+        return f"too few to see less than {change.half_percent:.0f} %"
+    return change.verdict
 
 
 def _pace(pace: Pace) -> str:

@@ -197,22 +197,18 @@ def _show(collected: Collected, found: list[str], about: list[str], order: Seque
     from pyshim.cli import ui
     from pyshim.report import many, text
 
-    def reasons() -> None:
-        rows = text.reasons(collected)
+    def table(heads: Sequence[str], rows: list[list[str]], left: tuple[int, ...]) -> None:
         if rows:
             ui.show()
-            ui.table(("launches", "share", "reason", "meaning"), rows, left=(2, 3))
-            ui.show()
-            ui.table(("launches", "way in"), text.ways(collected), left=(1,))
+            ui.table(heads, rows, left=left)
+
+    def reasons() -> None:
+        table(("launches", "share", "reason", "meaning"), text.reasons(collected), (2, 3))
+        table(("launches", "way in"), text.ways(collected), (1,))
 
     def rules() -> None:
-        for heads, rows, left in (
-            (RULES, text.rules(collected), (0, 1, 6)),
-            (KERNELS, text.by_kernel(collected), (0, 6)),
-        ):
-            if rows:
-                ui.show()
-                ui.table(heads, rows, left=left)
+        table(RULES, text.rules(collected), (0, 1, 6))
+        table(KERNELS, text.by_kernel(collected), (0, 6))
 
     def heading() -> None:
         for line in (*text.runs(collected), *text.devices(collected)):

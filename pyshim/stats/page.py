@@ -58,6 +58,11 @@ class Page:
     rules: tuple[Rule, ...] = ()  # of the policies that the devices run under, whether or not they matched
     cadence: tuple[tuple[int, int], ...] = ()  # (communication launches so far, nanoseconds of the monotonic clock)
 
+    @property
+    def unrecorded(self) -> int:
+        """Launches counted by reason alone, of which no row tells kernel and rule."""
+        return sum(row.launches for row in self.rows if not row.recorded)
+
 
 @dataclass(frozen=True)
 class Stranger:

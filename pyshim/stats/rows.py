@@ -32,6 +32,7 @@ class Row(NamedTuple):
     launched_shared_memory: int  # dynamic bytes as launched; this and the two below: of the last decision
     blocks: int  # of the grid
     resident_blocks: int  # on one multiprocessor, as asked; 0: not known
+    recorded: bool = True  # False: there was no room to say of which kernel, nor of which rule
 
 
 class Rule(NamedTuple):
@@ -95,6 +96,7 @@ def _row(page: Any, totals: Any, index: int, launches: int, reasons: list[str], 
         launched_shared_memory=asked if windowed and step else record.launched,
         blocks=record.blocks,
         resident_blocks=record.resident_blocks,
+        recorded=known,
     )
 
 

@@ -114,14 +114,6 @@ class Use:
             return None
         return {**self.asked, **dict(zip(beside.NAMES, self.communication.numbers)), **_request(first)}
 
-    def reasons(self, outcome: str) -> dict[str, Weight]:
-        """Of an outcome, the commonest first."""
-        found: dict[str, Weight] = {}
-        for one in self.judged:
-            if one.outcome == outcome:
-                found.setdefault(one.reason, Weight()).add(one.weight)
-        return dict(sorted(found.items(), key=lambda item: -self.weigh(item[1])))
-
     def weigh(self, weight: Weight) -> float:
         """What shares are of: time, or launches where nobody measured time."""
         return weight.microseconds if self.launched.timed else weight.launches
@@ -256,3 +248,12 @@ def _totals(judged: Sequence[Judged]) -> dict[str, Weight]:
     for one in judged:
         found[one.outcome].add(one.weight)
     return found
+
+
+def by_reason(found: Sequence[Judged], outcome: str) -> dict[str, Weight]:
+    """What an outcome consists of."""
+    weights: dict[str, Weight] = {}
+    for one in found:
+        if one.outcome == outcome:
+            weights.setdefault(one.reason, Weight()).add(one.weight)
+    return weights

@@ -8,7 +8,7 @@ from typing import Any
 from pyshim.explain.beside import NAMES
 from pyshim.explain.binaries import readable
 from pyshim.explain.parts import Part, Prose, Table, apart, cut, plural
-from pyshim.explain.used import BESIDE, LATER, LEFT, NEVER, OUTCOMES, UNKNOWN, WINDOW, Judged, Use, Weight
+from pyshim.explain.used import BESIDE, LATER, LEFT, NEVER, OUTCOMES, UNKNOWN, WINDOW, Judged, Use, Weight, by_reason
 
 _MOST = 18  # rows
 _MEANING = {
@@ -45,11 +45,18 @@ def sentence(use: Use) -> str:
         WINDOW: "gains a window by the rule",
         LATER: "lets communication in once blocks have ended",
         NEVER: "shares no multiprocessor with communication",
-        LEFT: f"is left alone ({_reasons(use, LEFT)})",
+        LEFT: f"is left alone ({_why_left(use)})",
         UNKNOWN: "is not known",
     }
     said = [f"{shares[outcome]} {words[outcome]}" for outcome in OUTCOMES if totals[outcome].launches]
     return f"Of the {what}, {', '.join(said)}. {_advice(use)}"
+
+
+def _why_left(use: Use) -> str:
+    """The reasons, with the share of each where there are several."""
+    weights = by_reason(use.judged, LEFT)
+    ordered = sorted(weights, key=lambda reason: -use.weigh(weights[reason]))
+    return ", ".join(ordered if len(ordered) == 1 else (f"{_percent(use, weights[one])} {one}" for one in ordered))
 
 
 def _settings(use: Use) -> Iterator[str]:
@@ -118,11 +125,6 @@ def _measured(use: Use) -> Iterator[Part]:
         f"Measured ({simulated}{where}): in {span}, communication runs for {takes}; {hidden} of that is "
         f"overlapped with computation and {exposed} is exposed, which is the most that more overlap can gain."
     )
-
-
-def _reasons(use: Use, outcome: str) -> str:
-    found = use.reasons(outcome)
-    return ", ".join(f"{name} {_percent(use, weight)}" if len(found) > 1 else name for name, weight in found.items())
 
 
 def _launches(use: Use) -> str:

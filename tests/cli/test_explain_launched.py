@@ -190,7 +190,7 @@ def test_the_reasons_of_what_is_left_alone_are_told_with_their_shares(overlap, l
     ]
     done = overlap("explain", "--from", str(kineto(tmp_path / "t.json", kineto_events(launches))), "--policy", "h200")
     said = " ".join(done.stderr.split())
-    assert "100 % is left alone (no_rule 90 %, dispatch_unknown 10 %)" in said
+    assert "100 % is left alone (90 % no_rule, 10 % dispatch_unknown)" in said
     assert "2 kernels are templates" in said
 
 
@@ -330,5 +330,8 @@ def test_a_run_is_answered_under_another_policy_and_gpu(overlap, library, run):
     done = overlap("explain", "--run", str(run / "report"), "--kernel", "sgemm*")
     assert (done.returncode, done.stdout) == (0, "")
     assert "because     capped_without_room" in done.stderr
+    done = overlap("explain", "--run", str(run / "report"), "--policy", "h100")
+    said = " ".join(done.stderr.split())
+    assert "100 % is left alone (80 % dispatch_unknown, 20 % no_rule)." in said, "each reason has its share"
     done = overlap("explain", "--run", str(run))
     assert (done.returncode, done.stderr.startswith(f"overlap: error: {run}: no launch of a kernel")) == (2, True)

@@ -12,15 +12,25 @@ _DOTS = "..."
 
 
 def tables(
-    heads: Sequence[str], rows: Sequence[Sequence[str]], left: Collection[int] = (), limit: int | None = None
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    left: Collection[int] = (),
+    limit: int | None = None,
+    above: bool = False,
 ) -> Iterator[list[str]]:
     """The lines of one table, or of several where one is too wide; the first line has the heads. left: the columns of
-    text. limit: characters of a line; None: any."""
+    text. limit: characters of a line; None: any. above: where rows are too long, what the first column says stands in
+    a line of its own, above the others, if these fit then."""
     natural = [max([len(head), *(len(row[column]) for row in rows)]) for column, head in enumerate(heads)]
+    others = dict(list(enumerate(natural))[1:])
+    if above and limit is not None and _length(others.values()) <= limit < _length(natural):
+        lines = [line for row in rows for line in (shortened(row[0], limit), *_row(row, others, left))]
+        yield [*_row(heads, others, left), *lines]
+        return
     least = [
         min(width, max(_LEAST, len(heads[column]))) if column in left else width for column, width in enumerate(natural)
     ]
-    for columns in _parts(least, sum(natural) + len(_GAP) * len(natural) if limit is None else limit):
+    for columns in _parts(least, _length(natural) if limit is None else limit):
         widths = {column: natural[column] for column in columns}
         if limit is not None:
             _narrow(widths, least, limit - len(_GAP) * (len(columns) - 1))
@@ -32,11 +42,15 @@ def _parts(least: Sequence[int], limit: int) -> list[list[int]]:
     parts = [[0]]
     for column in range(1, len(least)):
         together = [*parts[-1], column]
-        if len(parts[-1]) > 1 and sum(least[one] + len(_GAP) for one in together) - len(_GAP) > limit:
+        if len(parts[-1]) > 1 and _length([least[one] for one in together]) > limit:
             parts.append([0, column])
         else:
             parts[-1] = together
     return parts
+
+
+def _length(widths: Collection[int]) -> int:
+    return sum(widths) + len(_GAP) * (len(widths) - 1)
 
 
 def _narrow(widths: dict[int, int], least: Sequence[int], room: int) -> None:

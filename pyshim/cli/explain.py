@@ -13,8 +13,10 @@ from pyshim.errors import USAGE, OverlapError
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
+    from collections.abc import Callable, Iterator
 
     from pyshim.explain.answer import Explainer
+    from pyshim.explain.parts import Part
     from pyshim.explain.request import Mistake
 
 DESCRIPTION = """\
@@ -62,7 +64,11 @@ without a bound, --dynamic-smem what each is launched with. --kernel is a glob
 then, or a set of kernels: gemm, attention, elementwise, norm, optimizer.
 
 --from TRACE takes what PyTorch's profiler and Chrome write (.json, .json.gz) and
-what `nsys export --type sqlite` does. Communication is that of its own kernels.
+what `nsys export --type sqlite` does; no pipes. Communication is that of its own
+kernels, and what of it computation hid is told as well. --kernel with --from
+and --run that leaves one kernel gives the whole answer to that one.
+
+A policy that is not for the GPU is refused with status 2: it would do nothing.
 
 A launch is taken to be in an overlap window; outside, a rule with
 `when: overlapping` leaves it alone.
@@ -173,17 +179,18 @@ def _launched(options: argparse.Namespace, asked: dict[str, object], explainer: 
     """Every kernel of a run, or of traces."""
     from pyshim.cli import explain_show, ui
     from pyshim.explain.launched import of_run, of_traces
+    from pyshim.explain.parts import plural
     from pyshim.explain.used import judge
-    from pyshim.explain.used_text import as_json, screen
+    from pyshim.explain.used_text import about_one, as_json, screen
 
     option = "--run" if options.report else "a trace"
     wrong = next((name for name in _OF_LAUNCHES if name in asked), None)
     if wrong:
         hint = "it says that of every launch"
         raise OverlapError(f"--{wrong.replace('_', '-')} goes without {option}", hint, USAGE)
-    for name in ("sweep", "comm_from", "comm_kernel"):
+    for name in ("comm_from", "comm_kernel"):
         if getattr(options, name):
-            hint = "ask about one kernel in numbers" if name == "sweep" else "its own communication kernels count"
+            hint = "its own communication kernels count"
             raise OverlapError(f"--{name.replace('_', '-')} goes without {option}", hint, USAGE)
     pattern = asked.pop("kernel", None)
     try:
@@ -192,6 +199,14 @@ def _launched(options: argparse.Namespace, asked: dict[str, object], explainer: 
         error.status = USAGE  # what was named is no run or no trace
         raise
     use = judge(launched, asked, None if pattern is None else str(pattern), explainer)
+    only = use.only() if pattern is not None else None
+    if only and (options.sweep or not options.json):
+        beside = "" if use.communication.told else use.communication.name
+        return _one(options, only, explainer, beside, around=lambda one: about_one(use, one))
+    if options.sweep:
+        kernels = plural(len({one.kernel.name for one in use.judged}), "kernel")
+        hint = "--kernel NAME that leaves one whose numbers are known; without --sweep they are listed"
+        raise OverlapError(f"--sweep is about one kernel, and this is {kernels}", hint, USAGE)
     if options.json:
         ui.answer(json.dumps(as_json(use), indent=2))
     else:
@@ -205,9 +220,15 @@ def _usage(mistake: Mistake) -> OverlapError:
 
 
 def _one(
-    options: argparse.Namespace, asked: dict[str, object], explainer: Explainer, beside: str = "", more: str = ""
+    options: argparse.Namespace,
+    asked: dict[str, object],
+    explainer: Explainer,
+    beside: str = "",
+    more: str = "",
+    around: Callable[[Iterator[Part]], Iterator[Part]] = lambda parts: parts,
 ) -> int:
-    """One kernel, of which everything is told; communication is the usual one where nothing is said of it."""
+    """One kernel, of which everything is told; communication is the usual one where nothing is said of it. around: what
+    its screen stands in."""
     from pyshim.cli import explain_show, ui
     from pyshim.explain import sweep as sweeps
     from pyshim.explain.beside import usual
@@ -217,6 +238,8 @@ def _one(
 
     values = read(asked)
     beside = beside or usual(values, explainer)
+    if "policy" in values and "gpu" in values:
+        explainer.check_for(values["policy"], explainer.key_of(values["gpu"]))
     answer = explainer.look(values)
     if options.json and not (options.sweep or options.files or beside):
         ui.answer(json.dumps(answer, indent=2))  # as --stdin answers
@@ -227,7 +250,7 @@ def _one(
         told = {"beside": beside or None, **({"sweep": sweeps.as_json(sweep)} if sweep else {})}
         ui.answer(json.dumps({**found, **told}, indent=2))
     elif sweep is None:
-        explain_show.show(screen(explainer, values, found, beside, more))
+        explain_show.show(around(screen(explainer, values, found, beside, more)))
     else:
         explain_show.show(sweeps.screen(sweep, found, ui.width(), explain_show.is_ascii()))
     if options.svg and sweep and sweep.steps:
@@ -245,7 +268,12 @@ def _from_files(options: argparse.Namespace, asked: dict[str, object], explainer
 
     _check_survey(options, asked)
     name, pattern = asked.pop("gpu", None), asked.pop("kernel", None)
+    policy = asked.get("policy")
     gpus = [gpu for gpu in known() if name is None or gpu.key == explainer.key_of(str(name))]
+    if policy is not None:
+        if name is not None:
+            explainer.check_for(str(policy), gpus[0].key)
+        gpus = [gpu for gpu in gpus if explainer.is_for(str(policy), gpu.key)] or gpus
     pattern = None if pattern is None else str(pattern)
     found = survey(Question(options.files, gpus, asked, pattern, options.comm_from, options.comm_kernel), explainer)
     only = found.only() if pattern is not None else None

@@ -16,7 +16,7 @@ _LABEL = 12  # columns
 def show(parts: Iterable[Part]) -> None:
     for part in parts:
         if isinstance(part, Table):
-            ui.table(part.heads, part.rows, part.left)
+            ui.table(part.heads, part.rows, part.left, part.above)
         elif isinstance(part, Line):
             ui.show(ui.printable(part.text))
         elif part.label:

@@ -108,14 +108,19 @@ def answer(text: str) -> None:
         raise CannotAnswer(error.strerror or str(error)) from error
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[object]], left: Iterable[int] = (0,)) -> None:
-    """Columns on stderr, no wider than the screen. left: the columns of text; these give way where it is narrow."""
+def table(
+    heads: Sequence[str], rows: Iterable[Sequence[object]], left: Iterable[int] = (0,), above: bool = False
+) -> None:
+    """Columns on stderr, no wider than the screen. left: the columns of text; these give way where it is narrow. above:
+    rather than that, the first column goes into lines of its own."""
     from pyshim.cli.columns import tables
 
     # Into a file or a pipe it goes as it is: there one row is one line.
     limit = width() if _columns() else None
     cells = [[printable(str(cell)) for cell in row] for row in rows]
-    shown = ["\n".join([paint(head, "bold"), *body]) for head, *body in tables(heads, cells, frozenset(left), limit)]
+    shown = [
+        "\n".join([paint(head, "bold"), *body]) for head, *body in tables(heads, cells, frozenset(left), limit, above)
+    ]
     _write("\n\n".join(shown) + "\n")
 
 

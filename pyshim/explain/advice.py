@@ -69,6 +69,8 @@ class Advice:
         where acts is false: no rule shapes the launch."""
         if found["reason"] in ("communication", "one_wave", "cannot_launch", "observe_only", "reads_dynamic_size"):
             return []
+        if launch.blocks <= found["native_blocks"] * gpu.multiprocessors:
+            return []  # one wave, which no rule shapes
         if found["reason"] == "capped_without_room":
             score = 1, 0.0
         elif found["control"] == "priority":

@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyshim import _native
+from pyshim.errors import USAGE, OverlapError
 from pyshim.explain import shape
 from pyshim.explain.advice import Advice, Change
 from pyshim.explain.policies import Compiled, only_gpu
 from pyshim.explain.request import COMMUNICATION, NEEDED, Mistake, need, read
+from pyshim.policy import library
 from pyshim.policy.finding import did_you_mean, quote
+from pyshim.policy.model import INHERIT, Policy
 
 CONTROLS = ("leave", "room_already", "entry_already", "make_room", "quick_entry", "priority", "cap")
 SHAPES = ("make_room", "quick_entry", "cap")  # of the controls: they change the size
@@ -191,10 +194,33 @@ class Explainer:
 
     def settings_of(self, policy: str, gpu: Any) -> Mapping[str, str]:
         """What a policy sets on all ranks of a GPU."""
+        model = self._model(policy, gpu)
+        return model.all_ranks_environment if model else {}
+
+    def raises_priority(self, policy: str, gpu: Any) -> bool:
+        """Whether a policy does so with communication of a GPU."""
+        model = self._model(policy, gpu)
+        return model is not None and model.priority != INHERIT
+
+    def is_for(self, policy: str, key: str) -> bool:
+        return self._model(policy, self.gpus[key]) is not None
+
+    def check_for(self, policy: str, key: str) -> None:
+        """Raises OverlapError where a policy is not for a GPU, which is no answer to whether it would help there."""
+        if self.is_for(policy, key):
+            return
+        gpu = self.gpus[key]
+        fits = self._model(library.AUTO, gpu)
+        hint = f"`{fits.name}` is: --policy {fits.name}" if fits else None
+        name = _native.text(_native.ffi.cast("char *", gpu.name))
+        sentence = f"{quote(policy)} is not for {name}: every launch is counted there and left alone"
+        raise OverlapError(sentence, hint, USAGE)
+
+    def _model(self, policy: str, gpu: Any) -> Policy | None:
         compiled = self._compiled(policy)
         assert compiled is not None
         index = self._lib.overlap_policy_for(compiled.data, gpu.name, gpu.architecture)
-        return compiled.models[index].all_ranks_environment if index != _NO_INDEX else {}
+        return compiled.models[index] if index != _NO_INDEX else None
 
     def key_of(self, name: str) -> str:
         """h100 for H100. Raises Mistake where no GPU has the name."""
@@ -271,8 +297,8 @@ class Explainer:
             rule, kind, value = self._own_rule(wanted, keep), wanted.kind, wanted.value
         elif decision.rule != _NO_INDEX:
             self._behind, self._names = (compiled, policy_index, decision.rule), (kernel, caller)
-            found = compiled.rule(decision.rule)
-            kind, value, keep = found.shape, found.value, found.keep_at_least
+            written = compiled.rule(decision.rule)
+            kind, value, keep = written.shape, written.value, written.keep_at_least
             rule = compiled.said(policy, decision.rule)
         lib.overlap_plan_of(gpu, launch, self._communication, kind, value, keep, self._plan)
         size = decision.dynamic_shared
@@ -280,7 +306,15 @@ class Explainer:
         if size != launch.footprint.dynamic_shared:
             blocks = self.occupancy("computation", size)[0]
         facts = (CONTROLS[decision.control], self._reasons[decision.reason], size, blocks)
-        return self._made(values, gpu, facts, rule, (kind, value, keep))
+        found = self._made(values, gpu, facts, rule, (kind, value, keep))
+        if found["reason"] == "one_wave":
+            # A larger grid may be refused for another reason, or meet another rule.
+            launch.blocks = self._plan.native_blocks * gpu.multiprocessors + 1
+            lib.overlap_decide(data, index, gpu, kernel, by, launch, self._communication, decision)
+            launch.blocks = values["blocks"]
+            if CONTROLS[decision.control] not in SHAPES:
+                found["help"] = None
+        return found
 
     def _made(
         self,

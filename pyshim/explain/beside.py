@@ -11,7 +11,7 @@ from pyshim import _native
 from pyshim.errors import USAGE, OverlapError
 from pyshim.explain import binaries
 from pyshim.explain.answer import Explainer
-from pyshim.explain.request import COMMUNICATION, NEEDED
+from pyshim.explain.request import COMMUNICATION, NEEDED, need
 from pyshim.footprints import collectives
 from pyshim.footprints.collectives import Collective
 from pyshim.footprints.footprint import Footprint
@@ -43,8 +43,9 @@ def newest(gpu: KnownGpu, values: Mapping[str, Any], explainer: Explainer) -> li
 def usual(values: dict[str, Any], explainer: Explainer) -> str:
     """Fills in what nobody told of communication, and says what that is; the empty string where it was told."""
     key = explainer.gpu_of(values)
-    if any(name in values for name in COMMUNICATION) or not all(name in values for name in NEEDED):
+    if any(name in values for name in COMMUNICATION):
         return ""
+    need(values, NEEDED)
     gpu = next(gpu for gpu in known() if gpu.key == key)
     found = given(gpu, values, explainer)
     if found:

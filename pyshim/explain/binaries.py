@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import functools
 import re
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +19,7 @@ from pyshim.policy.gpus import KnownGpu
 from pyshim.policy.kernels import SETS
 from pyshim.policy.values import Bad, kernel_pattern
 
+_TAKES = "libraries are .so, .cubin, .fatbin, .co and .hsaco files"
 # What is looked for in a folder; a file that is named may be called anything.
 ENDINGS = (".co", ".hsaco", ".cubin", ".fatbin")
 
@@ -44,6 +46,18 @@ def files_of(names: Iterable[str]) -> list[Path]:
     return found
 
 
+def check_file(path: Path, takes: str = _TAKES) -> None:
+    """Raises OverlapError for what cannot be read more than once, and from any place: a pipe would be waited for."""
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise OverlapError(f"{path}: cannot be read: {error.strerror or error}", takes, USAGE) from None
+    if not stat.S_ISREG(found.st_mode):
+        raise OverlapError(f"{path} is a pipe or a device, not a file", "write it into a file first", USAGE)
+    if not found.st_size:
+        raise OverlapError(f"{path} is empty", takes, USAGE)
+
+
 def kernels_of(files: Sequence[Path], gpus: Sequence[KnownGpu]) -> tuple[list[Kernel], set[str]]:
     """Every kernel of an architecture that one of the GPUs runs, once; and the architectures of all images that were
     seen. Raises OverlapError."""
@@ -55,11 +69,12 @@ def kernels_of(files: Sequence[Path], gpus: Sequence[KnownGpu]) -> tuple[list[Ke
 
     found: dict[Kernel, None] = {}
     for file in files:
+        check_file(file)
         try:
             found.update((Kernel(file.name, footprint), None) for footprint in read(file, wanted))
         except Unreadable as error:
             sentence, _, install = str(error).partition(": pip install ")
-            hint = f"pip install {install}" if install else "it takes .so, .cubin, .fatbin, .co and .hsaco files"
+            hint = f"pip install {install}" if install else _TAKES
             raise OverlapError(f"{file}: {sentence}", hint, USAGE) from None
     return list(found), seen
 

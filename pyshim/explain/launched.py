@@ -6,22 +6,28 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pyshim.errors import USAGE, OverlapError
-from pyshim.explain.used import Kernel, Launched, Weight
+from pyshim.explain.binaries import check_file
+from pyshim.explain.used import Kernel, Launched, Overlap, Weight
 from pyshim.report.collect import Collected, collect
 from pyshim.traces import TracedLaunch, open_trace
+from pyshim.traces.measured import read_side
 from pyshim.traces.names import driver_name, is_communication
 
 _LARGEST, _LARGEST_GRID = 2**32 - 1, 2**64 - 1
+_TAKES = "it takes libraries (.so, .cubin, .fatbin, .co) and traces (.json, .json.gz, .sqlite)"
 _SQLITE, _GZIP = b"SQLite format 3\0", b"\x1f\x8b"
 
 
 def is_trace(path: Path) -> bool:
-    """Told from a binary by its first bytes. A file that cannot be read is none."""
+    """Told from a binary by its first bytes; a folder is none. Raises OverlapError where it cannot be read."""
+    if path.is_dir():
+        return False
+    check_file(path, _TAKES)
     try:
         with path.open("rb") as file:
             head = file.read(64)
-    except OSError:
-        return False
+    except OSError as error:
+        raise OverlapError(f"{path}: cannot be read: {error.strerror or error}", _TAKES, USAGE) from None
     return head.startswith((_SQLITE, _GZIP)) or head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[")
 
 
@@ -54,7 +60,21 @@ def of_traces(paths: Sequence[str]) -> Launched:
     if not kernels:
         hint = "torch.profiler records them with activities=[ProfilerActivity.CUDA, ...], nsys with --trace=cuda"
         raise OverlapError(f"{source}: no kernel of a GPU in it", "; ".join(notes) or hint, USAGE)
-    return Launched(source, gpus, kernels, True, notes=notes, templates=len(templates))
+    overlap = _overlap(paths) if any(kernel.communication for kernel in kernels) else None
+    return Launched(source, gpus, kernels, True, notes=notes, overlap=overlap, templates=len(templates))
+
+
+def _overlap(paths: Sequence[str]) -> Overlap:
+    """The mean over all steps, or over all GPUs where some have no steps."""
+    sides = [read_side(path) for path in paths]
+    gpus = [gpu for side in sides for rank in side.ranks.values() for gpu in rank]
+    steps = all(gpu.steps is not None for gpu in gpus)
+    times = [one for gpu in gpus for one in gpu.times]
+    count = len(times) if steps else len(gpus)
+    span, communication, hidden = (
+        sum(values) / count for values in zip(*((one.span, one.communication, one.hidden) for one in times))
+    )
+    return Overlap(steps, span, communication, hidden, any("simulated" in side.kinds for side in sides))
 
 
 def _kernel(launch: TracedLaunch) -> Kernel:

@@ -12,6 +12,7 @@ class Table(NamedTuple):
     heads: Sequence[str]
     rows: Sequence[Sequence[object]]
     left: Sequence[int] = (0,)  # columns of text
+    above: bool = False  # names in the first column are worth a line of their own
 
 
 class Prose(NamedTuple):

@@ -180,9 +180,9 @@ def _helps(found: Mapping[str, Any]) -> Iterator[Part]:
         yield Prose(f"{change['setting']}{ranks}: {change['does']}", "would help" if first else " ")
     if more:
         yield Prose(f"... and {more} more (--sweep --json lists all)", _once("", 1))
-    refused = found["reason"] in ("priority", "below_keep", "capped_without_room") or found["reason"].startswith(
-        "no_room_"
-    )
+    refused = found["reason"] in ("priority", "below_keep", "capped_without_room", "no_rule") or found[
+        "reason"
+    ].startswith("no_room_")
     if refused and not shown:
         yield Prose("no setting that is known, and no smaller block", "would help")
 

@@ -13,6 +13,7 @@ from pyshim.errors import USAGE, OverlapError
 from pyshim.explain import beside, binaries
 from pyshim.explain.answer import Explainer
 from pyshim.explain.beside import Block
+from pyshim.explain.parts import plural
 from pyshim.explain.request import Mistake, read
 from pyshim.explain.shape import named
 from pyshim.policy import library
@@ -22,6 +23,7 @@ from pyshim.policy.gpus import KnownGpu, known, matching
 BESIDE, WINDOW, LATER, NEVER, LEFT, UNKNOWN = "beside", "window", "later", "never", "left", "unknown"
 OUTCOMES = (BESIDE, WINDOW, LATER, NEVER, LEFT, UNKNOWN)
 _OF_REASON = {"room_already": BESIDE, "entry_already": BESIDE, "shaped": WINDOW, "capped_without_room": NEVER}
+_NAMED = 3  # kernels, of those that are in a trace
 # As the library leaves them out of what it measures of communication (shim/vendor/common/device.c).
 _ONE_RANK, _NEARLY_ALL = "*oneRankReduce*", 0.9
 
@@ -55,6 +57,16 @@ class Weight:
         self.microseconds += other.microseconds
 
 
+class Overlap(NamedTuple):
+    """What a trace says of communication: microseconds of a step, or of all that is in it, on average."""
+
+    steps: bool
+    span: float
+    communication: float
+    hidden: float  # of it, beside computation
+    simulated: bool
+
+
 @dataclass
 class Launched:
     """Everything that was launched on GPUs of one kind. timed: the microseconds are known."""
@@ -65,6 +77,7 @@ class Launched:
     timed: bool
     policy: str | None = None  # under which it ran
     notes: list[str] = field(default_factory=list)
+    overlap: Overlap | None = None  # None: nobody measured it, or nothing communicates
     templates: int = 0  # kernels whose names lack their template's arguments, as a profiler wrote them
 
 
@@ -86,11 +99,20 @@ class Use:
     rule: str
     communication: Block
     judged: list[Judged]  # computation, the most of it first
+    asked: dict[str, object]  # what requests about one of its kernels have in common
+    raises: bool  # the rule's policy gives communication priority
     talking: Weight  # what the communication kernels took
     settings: dict[str, dict[str, Weight]]  # of its library, on all ranks: what would become of computation then
 
     def totals(self) -> dict[str, Weight]:
         return _totals(self.judged)
+
+    def only(self) -> dict[str, object] | None:
+        """Where all launches are of one kernel whose numbers are known, the request about its commonest."""
+        first = self.judged[0].kernel
+        if first.footprint is None or any(one.kernel._replace(blocks=first.blocks) != first for one in self.judged):
+            return None
+        return {**self.asked, **dict(zip(beside.NAMES, self.communication.numbers)), **_request(first)}
 
     def weigh(self, weight: Weight) -> float:
         """What shares are of: time, or launches where nobody measured time."""
@@ -100,18 +122,20 @@ class Use:
 def judge(launched: Launched, asked: Mapping[str, object], pattern: str | None, explainer: Explainer) -> Use:
     """asked: options, of which `gpu` and `policy` stand over what the run or the trace says. Raises OverlapError, and
     Mistake for options that are wrong."""
+    if asked.get("policy") is None and launched.policy and not {"shape", "keep_at_least"} & asked.keys():
+        asked = {**asked, "policy": launched.policy}
     values = read(asked)
-    if "policy" not in values and launched.policy and not {"shape", "keep_at_least"} & values.keys():
-        values["policy"] = launched.policy
     gpu = _gpu(launched, values, explainer)
     values["gpu"] = gpu.key
+    if "policy" in values:
+        explainer.check_for(values["policy"], gpu.key)
     block = _communication(launched, gpu, values, explainer)
     matches = binaries.called(pattern) if pattern is not None else lambda name: True
     own, talking = [], Weight()
     for kernel, weight in launched.kernels.items():
         if kernel.communication:
             talking.add(weight)
-        elif matches(kernel.name):
+        elif matches(kernel.name) or matches(binaries.readable(kernel.name)):  # as it is shown
             own.append((kernel, weight))
 
     def judge_all(block: Block) -> list[Judged]:
@@ -121,16 +145,28 @@ def judge(launched: Launched, asked: Mapping[str, object], pattern: str | None, 
     judged = judge_all(block)
     if not judged:
         what = f"no kernel in it is called like {pattern}" if pattern else "no kernel in it computes"
-        raise OverlapError(f"{launched.source}: {what}", None, USAGE)
+        raise OverlapError(f"{launched.source}: {what}", _names_in(launched), USAGE)
     if launched.templates and "policy" in values:
+        are = "1 kernel is a template" if launched.templates == 1 else f"{launched.templates:,} kernels are templates"
         launched.notes.append(
-            f"{launched.templates:,} kernels are templates whose arguments the trace does not have as the driver says "
-            "them; a rule whose pattern asks for those is not found"
+            f"{are} whose arguments the trace does not have as the driver says them; a rule whose pattern asks for "
+            "those is not found"
         )
     settings = {name: _totals(judge_all(other)) for name, other in beside.settings_for(block, gpu, explainer)}
-    use = Use(launched, gpu, named(values), block, judged, talking, settings)
+    raises = "policy" in values and explainer.raises_priority(values["policy"], explainer.gpus[gpu.key])
+    common = {**asked, "gpu": gpu.key}
+    use = Use(launched, gpu, named(values), block, judged, common, raises, talking, settings)
     judged.sort(key=lambda one: -use.weigh(one.weight))
     return use
+
+
+def _names_in(launched: Launched) -> str:
+    """What could have been asked for."""
+    ordered = sorted(launched.kernels.items(), key=lambda item: (-item[1].microseconds, -item[1].launches))
+    names = list(dict.fromkeys(binaries.readable(kernel.name) for kernel, _ in ordered if not kernel.communication))
+    if not names:
+        return "all that ran is communication, which is never shaped"
+    return f"{plural(len(names), 'kernel')} in it: {', '.join(names[:_NAMED])}{', ...' if len(names) > _NAMED else ''}"
 
 
 @functools.cache
@@ -191,18 +227,20 @@ def _communication(launched: Launched, gpu: KnownGpu, values: dict[str, Any], ex
 def _judged(kernel: Kernel, weight: Weight, values: Mapping[str, Any], explainer: Explainer) -> Judged:
     if kernel.footprint is None:
         return Judged(kernel, weight, UNKNOWN, "leave", "unknown_footprint", 0, 0, 0)
-    request = {**values, "kernel": kernel.name, **({"library": kernel.library} if kernel.library else {})}
-    request.update(zip(("threads", "registers", "static_smem", "dynamic_smem"), kernel.footprint))
-    request["asked"] = request["dynamic_smem"]
-    if kernel.blocks is not None:
-        request["blocks"] = kernel.blocks
-    found: dict[str, Any] = explainer.look(request)
+    found: dict[str, Any] = explainer.look({**values, **_request(kernel), "asked": kernel.dynamic})
     control, reason = found["control"], found["reason"]
     outcome = _OF_REASON.get(reason) or (LATER if control == "priority" else "")
     if not outcome:
         outcome = NEVER if reason.startswith("no_room_") or reason == "below_keep" else LEFT
     size, blocks = found["dynamic_shared_memory"], found["blocks"]
     return Judged(kernel, weight, outcome, control, reason, size, blocks, found["native_blocks"])
+
+
+def _request(kernel: Kernel) -> dict[str, object]:
+    """About a kernel whose numbers are known."""
+    request: dict[str, object] = {"kernel": kernel.name, **({"library": kernel.library} if kernel.library else {})}
+    request.update(zip(("threads", "registers", "static_smem", "dynamic_smem"), kernel.footprint or ()))
+    return request if kernel.blocks is None else {**request, "blocks": kernel.blocks}
 
 
 def _totals(judged: Sequence[Judged]) -> dict[str, Weight]:

@@ -15,15 +15,24 @@ _MEANING = {
     BESIDE: "communication fits beside it as it is, at once or as soon as one block has ended",
     WINDOW: "it gains a window: with more dynamic shared memory, as the rule asks, communication fits",
     LATER: "no size that the rule allows does it; communication gets in once blocks have ended, by priority sooner",
-    NEVER: "never meets communication: nothing that the rule may do helps",
+    NEVER: "shares no multiprocessor with communication: nothing that the rule may do helps",
     LEFT: "the rule leaves it alone, or something forbids to shape it",
     UNKNOWN: "what it takes is not known",
 }
 
 
 def screen(use: Use) -> Iterator[Part]:
-    answer = [Prose(sentence(use)), *(Prose(text) for text in _settings(use))]
+    answer = [Prose(sentence(use)), *(Prose(text) for text in _settings(use)), *_measured(use)]
     return apart(_headline(use), [_table(use), *_more(use)], _legend(use), answer, _notes(use))
+
+
+def about_one(use: Use, one: Iterator[Part]) -> Iterator[Part]:
+    """Around the screen of the only kernel."""
+    headline = _launches(use)
+    grids = [f"{grid:,} blocks" for grid in dict.fromkeys(judged.kernel.blocks for judged in use.judged) if grid]
+    if len(grids) > 1:
+        headline += f"; of {len(grids)} grids, here that of {grids[0]}"
+    return apart([Prose(headline)], one, _measured(use), _notes(use))
 
 
 def sentence(use: Use) -> str:
@@ -35,7 +44,7 @@ def sentence(use: Use) -> str:
         BESIDE: "can run beside communication as it is",
         WINDOW: "gains a window by the rule",
         LATER: "lets communication in once blocks have ended",
-        NEVER: "never meets communication",
+        NEVER: "shares no multiprocessor with communication",
         LEFT: f"is left alone ({_why_left(use)})",
         UNKNOWN: "is not known",
     }
@@ -66,19 +75,67 @@ def _settings(use: Use) -> Iterator[str]:
 
 def _advice(use: Use) -> str:
     totals = use.totals()
+    lacks = _lacks(use)
+    nothing = f"what was recorded lacks {lacks}, and without these nothing follows"
+    if all(one.outcome == UNKNOWN for one in use.judged):
+        return f"Whether it would help is not known: {nothing}."
+    rest = f" Of what is not known {nothing}." if lacks else ""
+    return _known_advice(use, totals) + rest
+
+
+def _known_advice(use: Use, totals: Mapping[str, Weight]) -> str:
     if totals[BESIDE].launches or totals[WINDOW].launches or totals[LATER].launches:
         ran = use.talking
         if not ran.launches:
             return "No communication kernel is in it, so nothing says whether there is anything to overlap."
         return "Whether that helps depends on what the program lets overlap: overlap report --compare measures it."
-    return "So it would not help as it is; `overlap explain` of one kernel says what would change that."
+    priority = "The priority of communication, which a policy can raise, is another matter"
+    if use.raises:
+        priority = "That the policy raises the priority of communication is another matter"
+    return (
+        "Shaping would not help as it is; --kernel NAME that leaves one kernel says what would change that. "
+        f"{priority}: overlap report --compare measures what it gains."
+    )
 
 
-def _headline(use: Use) -> Iterator[Part]:
+def _lacks(use: Use) -> str:
+    """What is not said of the kernels that are not known."""
+    unknown = [one.kernel for one in use.judged if one.outcome == UNKNOWN]
+    fields = {
+        "threads of a block": [kernel.threads for kernel in unknown],
+        "registers of a thread": [kernel.registers for kernel in unknown],
+        "shared memory": [value for kernel in unknown for value in (kernel.static, kernel.dynamic)],
+    }
+    missing = [name for name, values in fields.items() if None in values]
+    return " and ".join([", ".join(missing[:-1]), missing[-1]] if len(missing) > 1 else missing)
+
+
+def _measured(use: Use) -> Iterator[Part]:
+    """What there is to gain: communication that nothing hides."""
+    times = use.launched.overlap
+    if times is None:
+        return
+    simulated = "simulated; " if times.simulated else ""
+    where = "on average of a step" if times.steps else "over the whole trace"
+    span, takes, hidden, exposed = (
+        f"{value / 1000:,.3f} ms"
+        for value in (times.span, times.communication, times.hidden, times.communication - times.hidden)
+    )
+    yield Prose(
+        f"Measured ({simulated}{where}): in {span}, communication runs for {takes}; {hidden} of that is "
+        f"overlapped with computation and {exposed} is exposed, which is the most that more overlap can gain."
+    )
+
+
+def _launches(use: Use) -> str:
     launches = sum(one.weight.launches for one in use.judged)
     times = f", {_milliseconds(sum(one.weight.microseconds for one in use.judged))}" if use.launched.timed else ""
     count = plural(launches, "launch", "launches")
-    yield Prose(f"{use.launched.source} on {use.gpu.key}: {count} of computation{times}")
+    return f"{use.launched.source} on {use.gpu.key}: {count} of computation{times}"
+
+
+def _headline(use: Use) -> Iterator[Part]:
+    yield Prose(_launches(use))
     threads, registers, static, dynamic = use.communication.numbers[:4]
     yield Prose(f"rule: {use.rule}, in overlap windows")
     yield Prose(
@@ -90,7 +147,7 @@ def _headline(use: Use) -> Iterator[Part]:
 def _table(use: Use) -> Table:
     shown, _ = cut(_rows(use), _MOST)
     unit = "time" if use.launched.timed else "share"
-    return Table(("kernel", "launches", unit, "threads x regs", "shared", "comes to"), shown, (0, 5))
+    return Table(("kernel", "count", unit, "thr x regs", "shared", "comes to"), shown, (0, 5), above=True)
 
 
 def _rows(use: Use) -> list[tuple[str, ...]]:
@@ -145,6 +202,7 @@ def as_json(use: Use) -> dict[str, Any]:
         "communication": {"name": use.communication.name, **dict(zip(NAMES, use.communication.numbers))},
         "communication_launches": use.talking.launches,
         "communication_us": use.talking.microseconds if use.launched.timed else None,
+        "overlap": None if use.launched.overlap is None else use.launched.overlap._asdict(),
         "totals": {
             outcome: {**_weight(use, total), "share": _share(use, total)} for outcome, total in use.totals().items()
         },

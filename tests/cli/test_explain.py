@@ -159,6 +159,8 @@ def test_a_survey_as_json_is_one_object(overlap, library):
         (["--from", FATBIN, "--comm-kernel", "x"], "--comm-kernel goes with --comm-from FILE"),
         (["--from", FATBIN, "--comm-from", DEMO, "--comm-threads", "64"], "--comm-threads goes without --comm-from"),
         (["--from", FATBIN, "--policy", "no-such"], "there is no policy `no-such`"),
+        (["--from", FATBIN, "--policy", "a100", "--gpu", "h100"], "`a100` is not for NVIDIA H100 80GB HBM3: every"),
+        (["--from", FATBIN, "--comm-from", "/dev/null"], "/dev/null is a pipe or a device, not a file"),
         (["--comm-from", DEMO], "--comm-from and --comm-kernel go with --from"),
         (["--from", DEMO, "--run", "x"], "--run and --from are two questions"),
         (["--from", DEMO, "--svg", "x.svg"], "--svg goes with --sweep"),
@@ -178,8 +180,7 @@ def test_a_mistake_about_files_is_one_sentence(overlap, library, arguments, erro
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        pytest.param([], "needed, and not said: --gpu, --threads, --registers, --comm-threads, --comm-registers",
-                     id="nothing"),
+        pytest.param([], "needed, and not said: --gpu, --threads, --registers\n", id="nothing"),
         pytest.param(options(comm_threads=None), "needed, and not said: --comm-threads", id="one missing"),
         pytest.param(options(gpu="h10"), "--gpu: no GPU is called `h10`", id="unknown GPU"),
         pytest.param(options(threads=-5), "--threads: `-5` is below 0", id="negative"),
@@ -187,6 +188,8 @@ def test_a_mistake_about_files_is_one_sentence(overlap, library, arguments, erro
         pytest.param(options(dynamic_smem="96kb"), "--dynamic-smem: `96kb` is not a size", id="size"),
         pytest.param(options(shape="mak_room"), "--shape: `mak_room` is not a shape", id="shape"),
         pytest.param(options(keep_at_least="150%"), "--keep-at-least: `150%` is not between", id="percentage"),
+        pytest.param(options(policy="a100"), "`a100` is not for NVIDIA H100 80GB HBM3: every launch is counted there",
+                     id="policy for another GPU"),
         pytest.param(options(policy="no-such"), "there is no policy `no-such`", id="policy"),
         pytest.param(options(policy="observe", shape="leave"), "--shape: goes without a policy", id="both"),
         pytest.param(["--stdin"], "--stdin goes with --json and nothing else", id="stdin without json"),
@@ -201,8 +204,17 @@ def test_a_usage_error_is_one_sentence(overlap, library, arguments, error, json_
     done = overlap("explain", *before, *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     first, *hints = done.stderr.splitlines()
-    assert first.startswith(f"overlap: error: {error}")
+    assert f"{first}\n".startswith(f"overlap: error: {error}")
     assert all(hint.startswith("overlap: help: ") for hint in hints) and len(hints) <= 1
+
+
+def test_a_policy_that_is_for_the_gpu_is_named(overlap, library):
+    assert "help: `h100` is: --policy h100" in overlap("explain", *options(policy="a100")).stderr
+
+
+def test_without_a_gpu_a_survey_is_of_those_that_the_policy_is_for(overlap, library):
+    done = overlap("explain", "--from", FATBIN, "--policy", "a100", "--json", cwd=ROOT)
+    assert {group["gpu"] for group in json.loads(done.stdout)["groups"]} == {"a100"}
 
 
 def test_a_gpu_is_guessed(overlap, library):

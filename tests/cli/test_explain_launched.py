@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import shutil
 import sqlite3
 import sys
@@ -19,6 +20,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "traces"))
 from made import GEMM, NCCL, K, kineto, kineto_events, nsys, step
 
 GOLDEN = Path(__file__).parent / "golden"
+FATBIN = Path(__file__).resolve().parents[1] / "simgpu" / "data" / "kernels.fatbin"
 ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>(int)"
 FLASH = "flash_fwd_splitkv_kernel"
 SMALL = "triton_poi_fused_0"
@@ -112,7 +114,7 @@ def test_a_policy_changes_what_its_communication_takes(overlap, library, trace):
     found = answer(overlap, "--from", trace, "--policy", "h200-small-comm")
     assert found["communication"]["comm_threads"] == 288
     assert {kernel["reason"] for kernel in found["kernels"]} >= {"dispatch_unknown"}
-    assert any("are templates whose arguments the trace does not have" in note for note in found["notes"])
+    assert any(note.startswith("3 kernels are templates whose arguments the trace") for note in found["notes"])
 
 
 def test_settings_of_communication_are_tried(overlap, library, trace):
@@ -141,13 +143,103 @@ def test_a_trace_without_communication_is_planned_beside_the_newest(overlap, lib
     assert "communication itself" not in done.stderr
 
 
+@pytest.mark.parametrize("columns", [60, 80])
+def test_one_kernel_that_is_left_gets_the_screen_of_one(overlap, library, trace, columns):
+    """Over its own grid, beside the trace's communication."""
+    more = ["--kernel", "cutlass*", "--policy", "h200"]
+    done = overlap("explain", "--from", trace.name, *more, cwd=trace.parent, env={"COLUMNS": str(columns)})
+    assert done.stderr == (GOLDEN / f"explain-trace-one{'' if columns == 80 else '-60'}.txt").read_text()
+    assert max(map(len, done.stderr.splitlines())) <= columns
+    swept = overlap("explain", "--from", str(trace), "--kernel", SMALL, "--sweep", "--json")
+    found = json.loads(swept.stdout)
+    assert (found["kernel"], found["dynamic_shared_memory"], len(found["sweep"]) > 1) == (SMALL, 115713, True)
+
+
+def test_other_grids_of_the_one_kernel_are_told(overlap, library, tmp_path):
+    path = kineto(tmp_path / "t.json", kineto_events([K(SMALL, 10.0 * at, at, grid=(at, 1, 1)) for at in (3, 5, 4)]))
+    done = overlap("explain", "--from", str(path), "--kernel", SMALL)
+    assert "3 launches of computation, 12.0 us; of 3 grids, here that of 5 blocks" in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+@pytest.mark.parametrize("policy", ["h200", None])
+def test_that_shaping_would_not_help_is_said_of_shaping_alone(overlap, library, tmp_path, policy, columns):
+    """What the trace measured is the most that there is to gain."""
+    launches = [*step(0, [2000.0, 3000.0], [(1000.0, 500.0), (4800.0, 300.0)]), K(None, 0, 1.0)]
+    path = kineto(tmp_path / "t.json", kineto_events(launches, [(1, 0.0, 6000.0)], gpu_steps=True))
+    more = ["--policy", policy] if policy else []
+    done = overlap("explain", "--from", str(path), *more, env={"COLUMNS": str(columns)})
+    said = " ".join(done.stderr.split())
+    assert "Shaping would not help as it is; --kernel NAME that leaves one kernel says" in said
+    raised = "That the policy raises the priority" if policy else "The priority of communication, which a policy can"
+    assert raised in said
+    measured = (
+        "Measured (on average of a step): in 6.000 ms, communication runs for 0.800 ms; 0.700 ms of that is "
+        "overlapped with computation and 0.100 ms is exposed, which is the most that more overlap can gain."
+    )
+    assert measured in said
+    assert max(map(len, done.stderr.splitlines())) <= columns
+    found = answer(overlap, "--from", path)["overlap"]
+    assert found == {"steps": True, "span": 6000.0, "communication": 800.0, "hidden": 700.0, "simulated": False}
+
+
+def test_the_reasons_of_what_is_left_alone_are_told_with_their_shares(overlap, library, tmp_path):
+    launches = [
+        *step(0, [900.0], [(0, 10.0)]),
+        K(ADD, 2000, 100.0, registers=32, static=0, dynamic=0, grid=(9**5, 1, 1)),
+    ]
+    done = overlap("explain", "--from", str(kineto(tmp_path / "t.json", kineto_events(launches))), "--policy", "h200")
+    said = " ".join(done.stderr.split())
+    assert "100 % is left alone (90 % no_rule, 10 % dispatch_unknown)" in said
+    assert "2 kernels are templates" in said
+
+
+@pytest.mark.parametrize("known", [[], [K(GEMM, 50, 5.0, grid=(5000, 1, 1))]])
+def test_nothing_follows_from_what_is_not_known(overlap, library, tmp_path, known):
+    events = kineto_events([K(SMALL, 0, 1.0), *known])
+    (own,) = (event for event in events if event["name"] == SMALL)
+    for name in ("registers per thread", "shared memory"):
+        del own["args"][name]
+    done = overlap("explain", "--from", str(kineto(tmp_path / "t.json", events)))
+    said = " ".join(done.stderr.split())
+    nothing = "what was recorded lacks registers of a thread and shared memory, and without these nothing follows."
+    assert f"{'Of what is not known' if known else 'Whether it would help is not known:'} {nothing}" in said
+    assert ("would not help" in said) == bool(known)
+
+
+def test_a_pipe_is_refused_at_once(overlap, library, trace):
+    pipe = trace.with_name("pipe")
+    os.mkfifo(pipe)
+    for arguments in (
+        ["--from", str(pipe)],
+        ["--from", str(trace), str(pipe)],
+        ["--from", str(FATBIN), "--comm-from", str(pipe)],
+    ):
+        done = overlap("explain", *arguments, "--gpu", "h100")
+        said = f"overlap: error: {pipe} is a pipe or a device, not a file\noverlap: help: write it into a file first\n"
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+    done = overlap("explain", "--from", "/dev/stdin", input=trace.read_text())
+    assert (done.returncode, "/dev/stdin is a pipe or a device" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(("name", "error"), [("none", "{}: cannot be read: No such file"), ("empty", "{} is empty")])
+def test_what_is_no_file_may_have_been_meant_as_either(overlap, library, tmp_path, name, error):
+    (tmp_path / "empty").write_bytes(b"")
+    done = overlap("explain", "--from", str(tmp_path / name))
+    first, hint = done.stderr.splitlines()
+    assert (done.returncode, first.startswith(f"overlap: error: {error.format(tmp_path / name)}")) == (2, True)
+    assert hint == "overlap: help: it takes libraries (.so, .cubin, .fatbin, .co) and traces (.json, .json.gz, .sqlite)"
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "error", "hint"),
     [
         ("NVIDIA RTX 9", [], "{} is of NVIDIA RTX 9, whose limits are not known", "--gpu G says it; `overlap gpus`"),
         ("", [], "{} does not say on which GPU it was", "--gpu G says it; `overlap gpus`"),
-        ("NVIDIA H200", ["--kernel", "nix"], "{}: no kernel in it is called like nix", ""),
-        ("NVIDIA H200", ["--sweep"], "--sweep goes without a trace", "ask about one kernel in numbers"),
+        ("NVIDIA H200", ["--kernel", "nix"], "{}: no kernel in it is called like nix", "4 kernels in it: cutlass"),
+        ("NVIDIA H200", ["--sweep"], "--sweep is about one kernel, and this is 4 kernels", "--kernel NAME that leaves"),
+        ("NVIDIA H200", ["--policy", "h100"], "`h100` is not for NVIDIA H200: every launch is", "`h200` is: --policy"),
+        ("NVIDIA H200", ["--policy", "h100", "--gpu", "a40"], "`h100` is not for NVIDIA A40:", "`a40` is: --policy"),
         ("NVIDIA H200", ["--blocks", "3"], "--blocks goes without a trace", "it says that of every launch"),
         ("NVIDIA H200", ["--comm-from", "x"], "--comm-from goes without a trace", "its own communication kernels"),
         ("NVIDIA H200", ["--comm-threads", "3"], "needed, and not said: --comm-registers", "overlap explain --help"),
@@ -237,7 +329,7 @@ def test_a_run_is_answered_under_another_policy_and_gpu(overlap, library, run):
     assert by_shape["rule"] == "quick_entry, keep_at_least 10%"
     done = overlap("explain", "--run", str(run / "report"), "--kernel", "sgemm*")
     assert (done.returncode, done.stdout) == (0, "")
-    assert "Of the launches of computation, 100 % never meets communication." in done.stderr
+    assert "because     capped_without_room" in done.stderr
     done = overlap("explain", "--run", str(run / "report"), "--policy", "h100")
     said = " ".join(done.stderr.split())
     assert "100 % is left alone (80 % dispatch_unknown, 20 % no_rule)." in said, "each reason has its share"

@@ -46,6 +46,19 @@ def test_columns_that_do_not_fit_come_below_with_the_first_again():
     assert sum(table[1].count("123,456,789") for table in [first, *others]) == 9
 
 
+def test_a_name_has_a_line_of_its_own_where_a_row_is_too_long():
+    heads, long = ("name", "count", "why"), "k" * 50
+    row = (long, "123,456", "left: it is")
+    assert lines(heads, [row], left=(0, 2), limit=80, above=True)[1] == f"{long}  123,456  left: it is"
+    assert lines(heads, [row], left=(0, 2), limit=60, above=True) == [
+        "  count  why", long, "123,456  left: it is"
+    ]  # fmt: skip
+    assert lines(heads, [("k" * 70, *row[1:])], left=(0, 2), limit=60, above=True)[1] == "k" * 29 + "..." + "k" * 28
+    # What does not fit even so is shown as without it.
+    wide = (long, "123,456", "word " * 20)
+    assert lines(heads, [wide], (0, 2), 60, True) == lines(heads, [wide], (0, 2), 60)
+
+
 def test_names_are_cut_in_their_middle():
     assert shortened("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 20) == "ncclDevKe..._RING_LL"
     assert len(shortened("x" * 100, 20)) == 20

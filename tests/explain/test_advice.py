@@ -39,6 +39,7 @@ RING = "NCCL_NTHREADS=256 with NCCL_ALGO=Ring"
         ({"shape": "dynamic_shared_memory=1MiB"}, None),
         ({"threads": 384, "registers": 168}, None),
         ({"blocks": 264}, "a grid of more than 264 blocks would be shaped: 264 are resident at once"),
+        ({"blocks": 100, "threads": 384, "registers": 168}, None),  # no larger grid would be
         ({"shape": "leave"}, None),
         ({"kernel": "ncclDevKernel_SendRecv"}, None),
         ({"threads": 1025}, "threads: a block has at most 1,024, and at least one"),

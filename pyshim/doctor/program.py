@@ -71,9 +71,9 @@ def program(machine: Machine) -> Iterator[Line]:
     walk = loader.walk(end)
     yield from _missing(walk)
     yield from _chosen(machine, walk.loaded)
+    if packages.is_python(path):  # pyenv and others put a shell script of that name in front
+        yield from _script(machine)
     if packages.is_python(end):
-        if end == path:
-            yield from _script(machine)
         yield from _python(machine, loader, end)
     elif os.path.basename(machine.command[0]) in launchers.KINDS:
         return  # what matters is what it starts

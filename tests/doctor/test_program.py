@@ -222,6 +222,10 @@ def test_a_missing_script_of_python(told: PROGRAM, python: Path, tmp_path: Path)
     for command in (["nosuch.py"], ["-u", "-W", "ignore", "nosuch.py", "--x"], ["-uXdev", "nosuch.py"]):
         found = [line for line in told(python, *command) if line[0] == "fail"]
         assert [line[1] for line in found] == ["nosuch.py, which python is to run, is not there"], command
+    shim = tmp_path / "python3"
+    shim.write_text("#!/bin/sh\nexec true\n")
+    shim.chmod(0o755)
+    assert "nosuch.py, which python3 is to run, is not there" in [line[1] for line in told(shim, "nosuch.py")]
     fine: list[list[object]] = [[], ["-"], ["-m", "nosuch"], ["-c", "1", "nosuch.py"], ["-um", "x"], ["-V"], [tmp_path]]
     fine.append([tmp_path / "there.py", "nosuch.py"])
     for command in fine:

@@ -181,8 +181,7 @@ enum overlap_launch_flag {
     OVERLAP_LAUNCH_REFUSED = 32,         /* a changed launch of this kernel was refused before */
     OVERLAP_LAUNCH_OCCUPANCY_ASKED = 64, /* the program asked how many of its blocks fit */
     OVERLAP_LAUNCH_SMALL_CARVEOUT = 256, /* the program set a carve-out that is not the largest */
-    OVERLAP_LAUNCH_CLUSTER_CHECKED =
-        128 /* of a cluster: the caller will ask the driver whether the answer still fits */
+    OVERLAP_LAUNCH_CLUSTER_CHECKED = 128 /* of a cluster: the caller will ask the driver whether it still fits */
 };
 
 struct overlap_launch {
@@ -261,8 +260,9 @@ enum overlap_counter {
     /* Communication launches that overlap nothing, by the next launches of their thread: on the same stream; waited for. */
     OVERLAP_COUNTER_SAME_STREAM = 6,
     OVERLAP_COUNTER_WAITED_FOR = 7,
-    OVERLAP_COUNTER_UNHURRIED = 8,      /* communication launches that `auto` no longer raises: nobody is in a hurry */
-    OVERLAP_COUNTER_STREAMS_REDUCED = 9 /* streams created without the compute units of `communication.reserve_cus` */
+    OVERLAP_COUNTER_UNHURRIED = 8,       /* communication launches that `auto` no longer raises: nobody is in a hurry */
+    OVERLAP_COUNTER_STREAMS_REDUCED = 9, /* streams created without the compute units of `communication.reserve_cus` */
+    OVERLAP_COUNTER_LAUNCHED_BEFORE = 10 /* launches counted as not_overlapping that were launched_before */
 };
 
 enum overlap_page_flag {
@@ -282,17 +282,17 @@ struct overlap_shard {
 };
 
 /* Every launch is counted in one row. The first OVERLAP_REASONS rows stand for a reason each, whatever the kernel: of launches
- * of which nothing else is known, and where no room is left. The others belong to kernels, in groups; the first row of a
- * group has the record. The kind is how many rows a group has: one; not raised, and raised, of communication that is to be; in
- * an overlap window, and outside as not_overlapping, as window_expired, as same_stream. */
+ * of which nothing else is known, and where no room is left. The others belong to kernels, or to a rule (its kernels that
+ * have no room; the rest of the record is empty), in groups; the first row has the record. Kind: how many rows a group has: one;
+ * not raised, and raised; in an overlap window, and outside as not_overlapping, as window_expired, as same_stream. */
 enum overlap_row_kind { OVERLAP_ROW_SINGLE = 1, OVERLAP_ROW_RAISED = 2, OVERLAP_ROW_WINDOWED = 4 };
 #define OVERLAP_ROW_KIND 7 /* in the key */
 
 struct overlap_row {
-    uint64_t key;    /* kind, reason << 3, hash of what tells rows apart << 9 (0: any kernel); 0: free, as all behind */
-    uint32_t state;  /* 2: the rest is valid */
-    uint32_t rule;   /* index in the table, and in `rules`; UINT32_MAX: none */
-    uint32_t device; /* index in `devices`; OVERLAP_DEVICES and more: not there */
+    uint64_t key;      /* kind, reason << 3, hash of what tells rows apart << 9 (0: any rule); 0: free, as all behind */
+    uint32_t state;    /* 2: the rest is valid */
+    uint32_t rule;     /* index in the table, and in `rules`; UINT32_MAX: none */
+    uint32_t device;   /* index in `devices`; OVERLAP_DEVICES and more: not there */
     uint32_t launched; /* bytes of dynamic shared memory as decided; this and the two below: of the last decision */
     struct overlap_footprint footprint; /* dynamic_shared: as asked */
     uint64_t blocks;                    /* of the grid */

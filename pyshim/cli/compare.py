@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pyshim.errors import USAGE, OverlapError
 
 if TYPE_CHECKING:
-    from pyshim.report.cadence import Compared, Pace
+    from pyshim.report.cadence import Change, Compared, Pace
 
 HEADS = ("rank", "before us", "after us", "change", "95 % interval", "verdict")
 _ROWS = 16
@@ -84,7 +84,7 @@ def _show(found: Compared) -> None:
             _pace(pair.after),
             f"{pair.change.percent:+.1f} %",
             _interval(pair.change.low_percent, pair.change.high_percent),
-            pair.change.verdict,
+            _verdict(pair.change),
         ]
         for index, pair in enumerate(found.pairs)
     ]
@@ -96,6 +96,14 @@ def _show(found: Compared) -> None:
         ui.say("; ".join(f"{verdict}: {count:,} of {len(found.pairs):,}" for verdict, count in counts.items()))
     if any(pair.rank is None for pair in found.pairs):
         ui.say("note: processes without a rank were compared in their order")
+    others = [pair for pair in found.pairs if not pair.change.same_launches]
+    if others:
+        before, after = others[0].before, others[0].after
+        ui.say(
+            f"note: not the same launches, as on {others[0].before_process}: {before.communication:,} of communication "
+            f"beside {before.computation:,} others before, {after.communication:,} beside {after.computation:,} after: "
+            "the time for each is not that of the same thing"
+        )
     for title, lost in (("before", found.only_before), ("after", found.only_after)):
         if lost:
             ui.say(f"note: {len(lost):,} of {title} have no counterpart: {', '.join(lost[:3])}")
@@ -103,6 +111,14 @@ def _show(found: Compared) -> None:
         "note: one run on each side: what differs between any two runs (other nodes, other neighbours) is not in the "
         "interval"
     )
+
+
+def _verdict(change: Change) -> str:
+    from pyshim.report.cadence import TOO_FEW
+
+    if change.verdict == TOO_FEW and change.half_percent is not None:
+        return f"too few to see less than {change.half_percent:.0f} %"
+    return change.verdict
 
 
 def _pace(pace: Pace) -> str:

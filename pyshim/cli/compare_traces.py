@@ -7,6 +7,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from pyshim.errors import FINDINGS
+
 if TYPE_CHECKING:
     from pyshim.traces.compared import Change, Compared, Quantity, Rank
 
@@ -14,6 +16,16 @@ _RANKS = 16  # of more, those whose steps have changed most
 _WARNINGS = 10
 _UNITS = (("s", 1e6), ("ms", 1e3), ("us", 1.0))
 _NONE = "-"
+# Of each rank: what its columns are called.
+_OF_RANKS = {
+    "step_time": "step",
+    "computation": "comp.",
+    "communication": "comm.",
+    "hidden": "hidden",
+    "exposed": "exposed",
+    "overlap_share": "share",
+    "slowdown": "slowdown",
+}
 
 
 def compare_traces(before: str, after: str, options: argparse.Namespace) -> int:
@@ -27,14 +39,14 @@ def compare_traces(before: str, after: str, options: argparse.Namespace) -> int:
 
         page.put(html.compare(compared.as_json(), compared.timeline()), len(compared.warnings), options)
     if options.json:
-        ui.answer(json.dumps(compared.as_json(), indent=2))
+        ui.answer(json.dumps(compared.as_json(), indent=2, allow_nan=False))
     elif not options.html:
         _show(compared)
     for sentence in compared.warnings[:_WARNINGS]:
         ui.say(f"warning: {sentence}")
     if len(compared.warnings) > _WARNINGS:
         ui.say(f"warning: {len(compared.warnings) - _WARNINGS} more: --json has all")
-    return 0
+    return 0 if compared.comparable else FINDINGS
 
 
 def _show(compared: Compared) -> None:
@@ -46,15 +58,29 @@ def _show(compared: Compared) -> None:
     unit, scale = _unit(compared.total)
     rows = [_row(quantity, compared.total[quantity.name], scale) for quantity in QUANTITIES]
     ui.show()
-    ui.table((f"{unit} a step" if any(compared.sources) else unit, "before", "after", "change", "95 % interval"), rows)
+    ui.table((f"{unit} a step" if all(compared.sources) else unit, "before", "after", "change", "95 % interval"), rows)
     if len(compared.ranks) > 1:
         ui.show()
         _show_ranks(compared, unit, scale)
     ui.show()
     for sentence in _verdicts(compared.total):
         ui.paragraph(sentence, indent="  ", first="")
+    for sentence in _notes(compared):
+        ui.paragraph(sentence, indent="  ", first="")
     if any(change.interval for change in compared.total.values()):
         ui.paragraph(f"Intervals: {METHOD}. Two runs of one program differ by more than its steps do.", "  ", first="")
+
+
+def _notes(compared: Compared) -> Iterator[str]:
+    """What is not in the table, and why."""
+    if any(compared.left_out):
+        yield "The last step of every trace is left out: nobody knows when the next would have begun."
+    total, slowdown = compared.total, compared.total["slowdown"]
+    if slowdown.before is None or slowdown.after is None:
+        yield "slowdown -: in no step did the same kernel run both beside communication and alone."
+    told = [change for change in total.values() if change.difference is not None]
+    if all(compared.sources) and any(change.interval is None for change in told):
+        yield "interval -: fewer than 5 steps, or steps too much alike to count as three."
 
 
 def _heading(compared: Compared) -> Iterator[str]:
@@ -73,20 +99,26 @@ def _show_ranks(compared: Compared, unit: str, scale: float) -> None:
 
     ranks = list(compared.ranks)
     if len(ranks) > _RANKS:
-        ranks = sorted(ranks, key=lambda rank: -abs(rank.changes["step_time"].difference or 0))[:_RANKS]
+        ranks = sorted(ranks, key=_changed, reverse=True)[:_RANKS]
         ui.show(f"The {_RANKS} of {len(compared.ranks)} ranks whose steps have changed most (--json has all):")
-    heads = ("", "step before", "after", "change", "share before", "after")
-    ui.table(heads, [_rank(rank, scale) for rank in ranks])
+    ui.table((unit, *_OF_RANKS.values()), [row for rank in ranks for row in _rank(rank, scale)])
 
 
-def _rank(rank: Rank, scale: float) -> tuple[str, ...]:
-    step, share = rank.changes["step_time"], rank.changes["overlap_share"]
-    return (
-        rank.name,
-        *(_number(value, "us", scale) for value in (step.before, step.after)),
-        _difference(step, "us", scale)[0],
-        *(_number(value, "share", scale) for value in (share.before, share.after)),
-    )
+def _changed(rank: Rank) -> float:
+    step = rank.changes["step_time"]
+    return abs((step.after or 0.0) - (step.before or 0.0))
+
+
+def _rank(rank: Rank, scale: float) -> Iterator[tuple[str, ...]]:
+    """Three rows: before, after, and the change where one can be told."""
+    from pyshim.traces.compared import QUANTITIES
+
+    units = {quantity.name: quantity.unit for quantity in QUANTITIES}
+    shown = [(rank.changes[name], units[name]) for name in _OF_RANKS]
+    yield rank.name, *(_number(change.before, unit, scale) for change, unit in shown)
+    yield "  after", *(_number(change.after, unit, scale) for change, unit in shown)
+    if rank.changes["step_time"].comparable:
+        yield "  change", *(_difference(change, unit, scale)[0] for change, unit in shown)
 
 
 def _row(quantity: Quantity, change: Change, scale: float) -> tuple[str, ...]:
@@ -113,17 +145,18 @@ def _number(value: float | None, unit: str, scale: float) -> str:
 
 
 def _difference(change: Change, unit: str, scale: float) -> tuple[str, str]:
-    """With its interval: in per cent of before, in points of a share, in the unit itself where before is nothing."""
+    """With its interval: in per cent of before, in points of a share, in the unit itself where before is next to nothing."""
     if change.before is None or change.difference is None:
         return _NONE, _NONE
     if unit == "share":
         whole, sign, form = 1.0, " pp", "+.1f"
-    elif change.before > 0:
+    elif change.relative:
         whole, sign, form = change.before, " %", "+.1f"
     else:
         whole, sign, form = 100 * scale, "", "+,.3f"
     values = (change.difference, *(change.interval or ()))
-    difference, *reach = (format(round(100 * value / whole, 3) + 0.0, form) for value in values)
+    digits = int(form[2])
+    difference, *reach = (format(round(100 * value / whole, digits) + 0.0, form) for value in values)
     return difference + sign, " to ".join(reach) or _NONE
 
 

@@ -83,7 +83,7 @@ class _Everything(argparse.Action):
     """--help-all: help, and what the rare options mean."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        parser.epilog = ALL
+        parser.epilog = str(self.const)
         parser.print_help()
         parser.exit()
 
@@ -117,7 +117,7 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     answers.add_argument("--svg", metavar="FILE", help="with --sweep: the picture as a file")
     answers.add_argument("--json", action="store_true", help="one object on stdout")
     answers.add_argument("-h", "--help", action="help", help="this")
-    parser.add_argument("--help-all", action=_Everything, nargs=0, help=hidden)
+    parser.add_argument("--help-all", action=_Everything, nargs=0, const=ALL, help=hidden)
     for name in ("static-smem", "barriers", "sgprs", "library", "blocks", "comm-from", "comm-kernel"):
         parser.add_argument(f"--{name}", metavar="X", help=hidden)
     for name in ("threads", "registers", "static-smem", "dynamic-smem", "barriers", "sgprs"):

@@ -194,13 +194,9 @@ def _show(collected: Collected, found: list[str], about: list[str]) -> None:
         _show_many(collected)
     else:
         ui.table(HEADS, text.processes(collected), left=(0, 2, 3))
-    reasons = text.reasons(collected)
-    if reasons:
-        ui.show()
-        ui.table(("launches", "share", "reason", "meaning"), reasons, left=(2, 3))
-        ui.show()
-        ui.table(("launches", "way in"), text.ways(collected), left=(1,))
     for heads, rows, left in (
+        (("launches", "share", "reason", "meaning"), text.reasons(collected), (2, 3)),
+        (("launches", "way in"), text.ways(collected), (1,)),
         (RULES, text.rules(collected), (0, 1, 6)),
         (KERNELS, text.by_kernel(collected), (0, 6)),
     ):

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import fnmatch
 import functools
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -213,10 +212,10 @@ def _totals(judged: Sequence[Judged]) -> dict[str, Weight]:
     return found
 
 
-def dominant(found: Sequence[Judged], outcome: str) -> str:
-    """The reason that most launches of an outcome have."""
-    reasons: Counter[str] = Counter()
+def by_reason(found: Sequence[Judged], outcome: str) -> dict[str, Weight]:
+    """What an outcome consists of."""
+    weights: dict[str, Weight] = {}
     for one in found:
         if one.outcome == outcome:
-            reasons[one.reason] += one.weight.launches
-    return reasons.most_common(1)[0][0] if reasons else ""
+            weights.setdefault(one.reason, Weight()).add(one.weight)
+    return weights

@@ -8,7 +8,7 @@ from typing import Any
 from pyshim.explain.beside import NAMES
 from pyshim.explain.binaries import readable
 from pyshim.explain.parts import Part, Prose, Table, apart, cut, plural
-from pyshim.explain.used import BESIDE, LATER, LEFT, NEVER, OUTCOMES, UNKNOWN, WINDOW, Judged, Use, Weight, dominant
+from pyshim.explain.used import BESIDE, LATER, LEFT, NEVER, OUTCOMES, UNKNOWN, WINDOW, Judged, Use, Weight, by_reason
 
 _MOST = 18  # rows
 _MEANING = {
@@ -36,11 +36,18 @@ def sentence(use: Use) -> str:
         WINDOW: "gains a window by the rule",
         LATER: "lets communication in once blocks have ended",
         NEVER: "never meets communication",
-        LEFT: f"is left alone ({dominant(use.judged, LEFT)})",
+        LEFT: f"is left alone ({_why_left(use)})",
         UNKNOWN: "is not known",
     }
     said = [f"{shares[outcome]} {words[outcome]}" for outcome in OUTCOMES if totals[outcome].launches]
     return f"Of the {what}, {', '.join(said)}. {_advice(use)}"
+
+
+def _why_left(use: Use) -> str:
+    """The reasons, with the share of each where there are several."""
+    weights = by_reason(use.judged, LEFT)
+    ordered = sorted(weights, key=lambda reason: -use.weigh(weights[reason]))
+    return ", ".join(ordered if len(ordered) == 1 else (f"{_percent(use, weights[one])} {one}" for one in ordered))
 
 
 def _settings(use: Use) -> Iterator[str]:

@@ -125,6 +125,8 @@ def _rule(rule: Data | None) -> Child:
 def _acted(use: Data) -> Child:
     if use["inert"]:
         return element("span", f"only under {use['when_dispatch']}", class_="badge")
+    if use["unsure"]:
+        return element("span", "not known: its launches may be among those without a rule", class_="badge")
     if not use["matched"]:
         return element("span", "never matched", class_="badge warn")
     return [_why(use["reasons"]), " ", None if use["acted"] else element("span", "never acted", class_="badge warn")]

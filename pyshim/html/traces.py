@@ -23,7 +23,10 @@ _MEANING = (
     ("idle", "nothing runs on the GPU, not even a copy"),
     ("slowdown", "how much longer the same kernels take beside communication than alone"),
 )
-_HTA = "Definitions are those of Holistic Trace Analysis, where it has them; times that kernels share count once."
+_HTA = (
+    "Definitions are those of Holistic Trace Analysis (Meta; hta.readthedocs.io, compared with version 0.5.0), where it "
+    "has them; times that kernels share count once."
+)
 
 
 def compare(data: Data, pictures: Mapping[str, Any]) -> str:
@@ -47,12 +50,12 @@ def compare(data: Data, pictures: Mapping[str, Any]) -> str:
 
 def verdict(data: Data) -> str:
     step, simulated = data["total"]["step_time"], "simulated " if data["simulated"] else ""
-    if step["before"] is None or step["after"] is None:
+    if step["difference"] is None:
         return "Nothing can be compared."
     what = f"A {simulated}step" if _stepwise(data) else f"The whole {simulated}trace"
     times = f"{what} takes {time(step['before'])} before and {time(step['after'])} after"
     if step["interval"] is None:
-        return f"{times}: {units.change(_percent(step))} %. There are too few steps to say how sure that is."
+        return f"{times}: {units.change(_percent(step))} %. There are too few steps, or they are too much alike, to say how sure that is."
     low, high = (100 * end / step["before"] for end in step["interval"])
     sure = f"{100 * data['confidence']:.0f} % interval of the difference: {units.change(low)} to {units.change(high)} %"
     said = f"{abs(_percent(step)):.1f} % " if step["verdict"] in ("less", "more") else ""
@@ -73,19 +76,19 @@ def _verdict(data: Data) -> Element:
 
 
 def _facts(data: Data) -> Element:
-    facts: list[tuple[str, Child]] = [(side, _side(data[side], data["simulated"])) for side in ("before", "after")]
+    facts: list[tuple[str, Child]] = [(side, _side(data[side])) for side in ("before", "after")]
     facts.append(("method", prose(data["method"])))
     return element("dl", [[element("dt", name), element("dd", said)] for name, said in facts], class_="facts")
 
 
-def _side(side: Data, simulated: bool) -> Child:
+def _side(side: Data) -> Child:
     steps = "no steps in it" if side["steps"] is None else f"{side['steps']:,} steps, found by {side['steps_from']}"
     words = [
         f"{', '.join(side['kinds'])}: {side['ranks']:,} {'GPU' if side['ranks'] == 1 else 'GPUs'}",
         steps,
         *side["gpus"],
     ]
-    badge = element("span", "simulated", class_="badge") if simulated else None
+    badge = element("span", "simulated", class_="badge") if side["simulated"] else None
     return [isolated("; ".join(words)), " ", badge]
 
 
@@ -103,8 +106,8 @@ def _total(data: Data) -> Child:
     rows = [[_title(quantity), *_cells(quantity, changes[quantity.name], reach, size)] for quantity in QUANTITIES]
     about = (
         f"The mean over all GPUs. The line is the {100 * data['confidence']:.0f} % interval of the change, in percent "
-        "of what was before; where it crosses the middle, chance alone may do as much. Two runs of one program differ "
-        "by more than its steps do."
+        "of what was before; where it crosses the middle, chance alone may do as much. All of them hold together. Two "
+        "runs of one program differ by more than its steps do."
     )
     return [
         element("h2", "Before and after"),
@@ -128,7 +131,7 @@ def _cells(quantity: Quantity, change: Data, reach: float, size: float) -> Seque
         _number(quantity, change["before"], size),
         _number(quantity, change["after"], size),
         _difference(quantity, change, size),
-        _interval(quantity, change),
+        _interval(quantity, change, size),
         _forest(change, reach, quantity.title.strip()),
     )
 
@@ -142,27 +145,30 @@ def _number(quantity: Quantity, value: float | None, size: float) -> Content:
 
 
 def _difference(quantity: Quantity, change: Data, size: float) -> Content:
-    """In percent of before, in points of a share, in the unit itself where before is nothing."""
+    """In percent of before, in points of a share, in the unit itself where before is next to nothing."""
     before, value = change["before"], change["difference"]
     if value is None:
         return ""
     if quantity.unit == SHARE:
         return Cell(f"{units.change(100 * value)} points", value)
-    return Cell(f"{units.change(100 * value / before)} %" if before else f"{value / size:+,.3f}", value)
+    return Cell(f"{units.change(100 * value / before)} %" if change["relative"] else f"{value / size:+,.3f}", value)
 
 
-def _interval(quantity: Quantity, change: Data) -> Content:
-    """Of the difference, in percent or points."""
-    whole = 1.0 if quantity.unit == SHARE else change["before"]
-    if not change["interval"] or not whole:
+def _interval(quantity: Quantity, change: Data, size: float) -> Content:
+    """Of the difference, as that is told."""
+    if not change["interval"]:
         return ""
+    if quantity.unit != SHARE and not change["relative"]:
+        low, high = (end / size for end in change["interval"])
+        return Cell(f"{low:+,.3f} to {high:+,.3f}", low)
+    whole = 1.0 if quantity.unit == SHARE else change["before"]
     low, high = (100 * end / whole for end in change["interval"])
     return Cell(f"{units.change(low)} to {units.change(high)}", low)
 
 
 def _relative(change: Data) -> tuple[float, float, float] | None:
     """The change and the ends of its interval, in percent of what was before."""
-    if not change["before"] or change["difference"] is None:
+    if not change["relative"] or change["difference"] is None:
         return None
     low, high = change["interval"] or (change["difference"], change["difference"])
     return tuple(100 * value / change["before"] for value in (low, change["difference"], high))

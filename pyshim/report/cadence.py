@@ -5,10 +5,11 @@ short run, the recent past of a long one. The time between two of them, divided 
 step of the program takes for each collective that it launches, whatever the collective itself takes.
 
 Intervals that follow each other are not independent: steps repeat, hosts slow down for a while. So the standard error
-is that of batch means: the time is cut into 20 stretches of as many launches (10 where there are few), which are long
-enough to be nearly independent, and the interval is Student's over their means. That 10 to 30 batches are enough:
-B. Schmeiser, "Batch size effects in the analysis of simulation output", Operations Research 30 (1982), 556-568. Two
-runs are compared by the logarithm of the ratio of their means, so that the interval of the change is one of per cent.
+is that of batch means: the time is cut into 10 to 20 stretches of as many launches, which are long enough to be
+nearly independent, and the interval is Student's over their means. Where a step has several collectives, in bursts, a
+stretch is of whole steps: cut anywhere, it would be long or short by chance. That 10 to 30 batches are enough: B.
+Schmeiser, "Batch size effects in the analysis of simulation output", Operations Research 30 (1982), 556-568. Two runs
+are compared by the logarithm of the ratio of their means, so that the interval of the change is one of per cent.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from statistics import stdev
+from operator import mul, sub
+from statistics import fmean, stdev
 from typing import Any
 
 from pyshim.report.collect import Collected
@@ -24,10 +26,18 @@ from pyshim.stats.page import Page
 
 VERSION = 1
 METHOD = "batch means (Schmeiser 1982), 95 % by Student's t; change: ratio of means"
-# Batches, and Student's t of one less: 97.5 % to the left.
-_BATCHES = ((20, 2.093), (10, 2.262))
+_BATCHES = (10, 20)
+# Of one less than so many batches, from 10 on: 97.5 % to the left.
+_STUDENT = (2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093)
 _EACH = 3  # samples that a batch must have
-_WARM_UP = 10  # one part of so many is left out where the times go back to the first launch
+_ALIKE = 1.5  # of several steps, whose times differ by hardly more than those of one, the one
+_WARM_UP = 10  # one part of so many launches is left out at the beginning
+_CORRELATED = 0.9  # more cannot be told of so few batches
+_WIDE = 5.0  # points of per cent: an interval that reaches farther shows little
+_SAME = 0.05  # by so much the share of communication in the launches may differ
+
+TOO_FEW = "too few launches to tell"
+OTHER_LAUNCHES = "not the same launches"
 
 Samples = Sequence["tuple[int, int]"]
 
@@ -41,6 +51,7 @@ class Pace:
     high_us: float | None
     launches: int  # that the times are about, of...
     communication: int  # ...so many
+    computation: int  # all other launches of the process
     every: int  # 2^n: the distance of the last two times, in launches
 
 
@@ -49,13 +60,24 @@ class Change:
     percent: float  # of the time between launches: below 0 is faster
     low_percent: float | None
     high_percent: float | None
+    same_launches: bool = True  # else other collectives were launched, and the times are of other things
+
+    @property
+    def half_percent(self) -> float | None:
+        """How far the interval reaches: changes that are smaller are not seen. None: there is none."""
+        if self.low_percent is None or self.high_percent is None:
+            return None
+        return (self.high_percent - self.low_percent) / 2
 
     @property
     def verdict(self) -> str:
-        if self.low_percent is None or self.high_percent is None:
-            return "too few launches to tell"
+        if not self.same_launches:
+            return OTHER_LAUNCHES
+        half = self.half_percent
+        if self.low_percent is None or self.high_percent is None or half is None:
+            return TOO_FEW
         if self.low_percent <= 0 <= self.high_percent:
-            return "no difference seen"
+            return "no difference seen" if half <= _WIDE else TOO_FEW
         return "faster" if self.percent < 0 else "slower"
 
 
@@ -71,7 +93,8 @@ class Pair:
     change: Change
 
     def as_json(self) -> dict[str, Any]:
-        return {**asdict(self), "change": {**asdict(self.change), "verdict": self.change.verdict}}
+        more = {"half_percent": self.change.half_percent, "verdict": self.change.verdict}
+        return {**asdict(self), "change": {**asdict(self.change), **more}}
 
 
 @dataclass(frozen=True)
@@ -147,26 +170,54 @@ def _pair(rank: int | None, before: Page, after: Page) -> Pair:
     return Pair(rank, _name(before), _name(after), first.pace, second.pace, _change(first, second))
 
 
+def _same(before: Pace, after: Pace) -> bool:
+    """As much communication for as much computation, however long the runs were. By name nothing is compared: a policy
+    may well make NCCL choose another algorithm, which is another kernel."""
+    one, other = before.communication * after.computation, after.communication * before.computation
+    if not before.computation and not after.computation:
+        one, other = before.communication, after.communication
+    return abs(one - other) <= _SAME * max(one, other)
+
+
 def pace(page: Page) -> Pace | None:
     """None where fewer than two communication launches have left their time."""
     return _estimate(page).pace if len(page.cadence) > 1 else None
 
 
 def _estimate(page: Page) -> _Estimate:
-    samples = page.cadence
-    every = samples[-1][0] - samples[-2][0]
-    if samples[0][0] == 1:
-        samples = samples[len(samples) // _WARM_UP :]
-    launches, mean = samples[-1][0] - samples[0][0], _mean(samples[0], samples[-1])
-    for batches, student in _BATCHES:
-        ends = _cut(samples, batches)
-        if ends:
-            means = [_mean(one, other) for one, other in zip(ends, ends[1:])]
-            error = stdev(means) / math.sqrt(batches)
-            half = student * error
-            made = Pace(mean, max(mean - half, 0.0), mean + half, launches, page.communication, every)
-            return _Estimate(made, error / mean if mean else None, student)
-    return _Estimate(Pace(mean, None, None, launches, page.communication, every), None, _BATCHES[-1][1])
+    every = page.cadence[-1][0] - page.cadence[-2][0]
+    samples = _warm(page.cadence)
+    ends = _cut([sample for sample in samples if (samples[-1][0] - sample[0]) % every == 0])
+    first, last = (ends or samples)[0], samples[-1]
+    mean, counted = (
+        _mean(first, last),
+        (last[0] - first[0], page.communication, page.launches - page.communication, every),
+    )
+    if not ends:
+        return _Estimate(Pace(mean, None, None, *counted), None, _STUDENT[0])
+    means = [_mean(one, other) for one, other in zip(ends, ends[1:])]
+    error, student = _error(means), _STUDENT[len(means) - _BATCHES[0]]
+    half = student * error
+    made = Pace(mean, max(mean - half, 0.0), mean + half, *counted)
+    return _Estimate(made, error / mean if mean else None, student)
+
+
+def _error(means: Sequence[float]) -> float:
+    """Standard error of the mean of batch means. Of few steps they depend on each other still: like an autoregressive
+    process of the first order, whose correlation, of so few, comes out too low by what Kendall (1954) says."""
+    count, middle = len(means), fmean(means)
+    off = [value - middle for value in means]
+    square = sum(map(mul, off, off))
+    found = sum(map(mul, off[1:], off)) / square if square else 0.0
+    correlation = min(max(found + (1 + 3 * found) / count, 0.0), _CORRELATED)
+    return stdev(means) / math.sqrt(count) * math.sqrt((1 + correlation) / (1 - correlation))
+
+
+def _warm(samples: Samples) -> Samples:
+    """By the number of a launch: the ring may have lost the first ones, and the warm-up behind them be in it still."""
+    left_out = samples[-1][0] // _WARM_UP
+    kept = [sample for sample in samples if sample[0] > left_out]
+    return kept if len(kept) > 1 else samples[-2:]
 
 
 def _mean(one: tuple[int, int], other: tuple[int, int]) -> float:
@@ -174,30 +225,44 @@ def _mean(one: tuple[int, int], other: tuple[int, int]) -> float:
     return (other[1] - one[1]) / (other[0] - one[0]) / 1000
 
 
-def _cut(samples: Samples, batches: int) -> list[tuple[int, int]]:
-    """The ends of stretches of as many launches; none where there are too few times for so many."""
-    if len(samples) <= batches * _EACH:
+def _cut(samples: Samples) -> Samples:
+    """The ends of stretches of as many launches, whole periods, of samples at one distance; none where there are too
+    few. As many stretches as leave the least out, at the beginning."""
+    period = _period([nanoseconds for _, nanoseconds in samples])
+    piece = period * -(-_EACH // period)
+    pieces = (len(samples) - 1) // piece
+    least, most = _BATCHES
+    if pieces < least:
         return []
-    first, whole = samples[0][0], samples[-1][0] - samples[0][0]
-    ends, at = [samples[0]], 0
-    for batch in range(1, batches + 1):
-        while (samples[at][0] - first) * batches < whole * batch:
-            at += 1
-        if samples[at][0] == ends[-1][0]:
-            return []
-        ends.append(samples[at])
-    return ends
+    batches = max(range(least, most + 1), key=lambda batches: (pieces // batches * batches, batches))
+    return samples[-1 - pieces // batches * batches * piece :: pieces // batches * piece]
+
+
+def _period(times: Sequence[int]) -> int:
+    """After how many samples a program does the same again: where collectives come in bursts, times that are a whole
+    step apart differ the least from each other. 1: it cannot be told from chance, or there is none."""
+    if len(times) < 2:
+        return 1
+    pace = (times[-1] - times[0]) / (len(times) - 1)
+    off = [nanoseconds - times[0] - index * pace for index, nanoseconds in enumerate(times)]
+    spread = {}
+    for lag in range(1, max(2, (len(times) - 1) // _BATCHES[0] + 1)):
+        apart = list(map(sub, off[lag:], off))
+        spread[lag] = sum(map(mul, apart, apart)) / len(apart)
+    enough = _ALIKE * min(spread.values()) + 1  # the clock counts whole nanoseconds
+    return next(lag for lag, found in spread.items() if found <= enough)
 
 
 def _change(before: _Estimate, after: _Estimate) -> Change:
+    same = _same(before.pace, after.pace)
     if not before.pace.mean_us or not after.pace.mean_us:
-        return Change(0.0, None, None)
+        return Change(0.0, None, None, same)
     logarithm = math.log(after.pace.mean_us / before.pace.mean_us)
     if before.error is None or after.error is None:
-        return Change(_percent(logarithm), None, None)
+        return Change(_percent(logarithm), None, None, same)
     # The smaller number of degrees of freedom: never too narrow.
     half = max(before.student, after.student) * math.hypot(before.error, after.error)
-    return Change(_percent(logarithm), _percent(logarithm - half), _percent(logarithm + half))
+    return Change(_percent(logarithm), _percent(logarithm - half), _percent(logarithm + half), same)
 
 
 def _percent(logarithm: float) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
 from pyshim.launch.folder import setting, under
@@ -191,9 +191,10 @@ def _idle(collected: Collected) -> Iterator[str]:
 
 
 def _rules(collected: Collected) -> Iterator[str]:
-    """Rules by which nothing was done. Those that wait for a probe do so by design: see remarks()."""
+    """Rules by which nothing was done. Those that wait for a probe do so by design, and of some nobody knows:
+    see remarks()."""
     for use in rules(collected):
-        if use.rule.inert or use.acted:
+        if use.rule.inert or use.acted or use.unsure:
             continue
         title = f"rule {use.rule.policy}:{use.rule.line} ({use.rule.shape})"
         if not use.matched:
@@ -206,6 +207,7 @@ def _rules(collected: Collected) -> Iterator[str]:
         )
 
 
+_REFUSED = ("a graph", "the priority of a communication launch")
 _NOT_RAISED = {
     "program_sets_priority": "`priority: highest` in the policy raises them all the same",
     "graph_priority_ignored": "Look whether CUDA_GRAPHS_USE_NODE_PRIORITY is 0",
@@ -214,18 +216,30 @@ _NOT_RAISED = {
 
 def _undone(collected: Collected) -> Iterator[str]:
     """What was asked for and tried in vain."""
-    refused = sum(page.refused for page in collected.pages)
-    if refused:
-        names = some(list(dict.fromkeys(kernel.plain for kernel in kernels(collected) if kernel.refused)))
-        of = f" of {names}" if names else ""
-        yield (
-            f"the driver refused {refused:,} changed launches{of}, which were made again as asked; nothing of these "
-            "kernels is changed since"
-        )
+    yield from _refused(collected)
     for reason, advice in _NOT_RAISED.items():
         launches = sum(page.reasons.get(reason, 0) for page in collected.pages)
         if launches:
             yield f"{launches:,} communication launches were not raised by {reason}: {sentences()[reason]}. {advice}"
+
+
+def _refused(collected: Collected) -> Iterator[str]:
+    """Launches, which then have rows of that reason; elsewhere one number counts what may also be a graph, or the
+    priority of a launch."""
+    launches = sum(page.refused for page in collected.pages if "refused" in page.reasons)
+    if launches:
+        names = list(dict.fromkeys(kernel.plain for kernel in kernels(collected) if kernel.refused and kernel.plain))
+        yield (
+            f"the driver refused {launches:,} changed launches{f' of {some(names)}' if names else ''}, which were made "
+            "again as asked; nothing of these kernels is changed since"
+        )
+    others: Counter[str] = Counter()
+    for page in collected.pages:
+        if page.refused and "refused" not in page.reasons:
+            possible = [what for what, count in zip(_REFUSED, (page.graph_launches, page.communication)) if count]
+            others[" or ".join(possible or _REFUSED)] += page.refused
+    for what, times in others.items():
+        yield f"the driver refused {what} that was changed ({times:,} x); it was made again as asked"
 
 
 def _losses(collected: Collected) -> Iterator[str]:
@@ -240,7 +254,7 @@ def remarks(collected: Collected) -> list[str]:
     same = sum(page.communication_same_stream for page in collected.pages)
     waited = sum(page.communication_waited_for for page in collected.pages)
     unhurried = sum(page.communication_unhurried for page in collected.pages)
-    said = [*_ends(collected), *_waiting(collected)]
+    said = [*_ends(collected), *_waiting(collected), *_unrecorded(collected)]
     if same:
         said.append(
             f"same stream: {same:,} of {total:,} communication launches could not overlap anything that their thread "
@@ -271,6 +285,21 @@ def _waiting(collected: Collected) -> Iterator[str]:
         yield (
             f"{which_ones} {lines} did nothing, by design: for GPUs that dispatch by {asks}, and of this one the "
             f"policy says {known} (`dispatch`)"
+        )
+
+
+def _unrecorded(collected: Collected) -> Iterator[str]:
+    # Only a page without room has both.
+    full = [page for page in collected.pages if 0 < page.unrecorded < page.launches]
+    if full:
+        launches = sum(page.unrecorded for page in full)
+        total = sum(page.launches for page in full)
+        unsure = [f"{use.rule.policy}:{use.rule.line}" for use in rules(collected) if use.unsure]
+        whose = f"{'rules' if len(unsure) > 1 else 'rule'} {some(unsure)}"
+        said = f"; whether {whose} acted on any of them is not known" if unsure else ""
+        yield (
+            f"{launches:,} of {total:,} launches of {which(full)} were counted by reason alone, without kernel and "
+            f"rule: a process has room for few hundred kinds of launches{said}"
         )
 
 

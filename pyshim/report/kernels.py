@@ -18,6 +18,8 @@ SHAPED = frozenset({"shaped", "capped_without_room"})
 _HOLDS_ALREADY = frozenset({"room_already", "entry_already"})
 # Of communication; nothing else is launched for these reasons.
 COMMUNICATION = frozenset({"communication", "one_wave_neighbour", "program_sets_priority", "graph_priority_ignored"})
+# Given before any rule is looked for, or because none was found.
+_OF_NO_RULE = COMMUNICATION | {"no_rule", "observe_only", "unknown_footprint"}
 
 
 class Footprint(NamedTuple):
@@ -72,6 +74,7 @@ class RuleUse:
     refused: int
     kernels: int  # by name
     reasons: dict[str, int]
+    unrecorded: dict[str, int]  # launches that it may have matched, by reason: no row tells their rule
 
     @property
     def matched(self) -> bool:
@@ -83,6 +86,12 @@ class RuleUse:
         return self.matched and (
             self.rule.shape == "leave" or self.shaped > 0 or not _HOLDS_ALREADY.isdisjoint(self.reasons)
         )
+
+    @property
+    def unsure(self) -> bool:
+        """It was not seen to match, or not to act, and may have done so where rows tell no rule."""
+        might = self.unrecorded if not self.matched else (SHAPED | _HOLDS_ALREADY).intersection(self.unrecorded)
+        return not self.acted and bool(might)
 
 
 Key = tuple[str, str, "Rule | None", Footprint, str]
@@ -150,14 +159,25 @@ def count(rows: Iterable[Row]) -> Counts:
 def rules(collected: Collected) -> list[RuleUse]:
     """Every rule of the policies that devices of these processes ran under, in the order of the files; no guards."""
     groups: dict[Rule, list[Row]] = {rule: [] for page in collected.pages for rule in page.rules}
+    open_: dict[Rule, list[Row]] = {rule: [] for rule in groups}
     for page in collected.pages:
+        unrecorded = [row for row in page.rows if not row.recorded]
+        for rule in page.rules if unrecorded else ():
+            open_[rule] += (row for row in unrecorded if _may_be(rule, row))
         for row in page.rows:
             if row.rule is not None:
                 groups[page.rules[row.rule]].append(row)
-    return [_use(rule, rows) for rule, rows in groups.items() if not rule.guard]
+    return [_use(rule, rows, open_[rule]) for rule, rows in groups.items() if not rule.guard]
 
 
-def _use(rule: Rule, rows: list[Row]) -> RuleUse:
-    counted = count(rows)
-    names = len({row.kernel for row in rows})
-    return RuleUse(rule, counted.launches, counted.shaped, counted.in_window, counted.refused, names, counted.reasons)
+def _may_be(rule: Rule, row: Row) -> bool:
+    """Whether it may be the rule of a row that tells none."""
+    if row.reason in _OF_NO_RULE or rule.inert or (row.windowed and rule.when != "overlapping"):
+        return False
+    return (row.reason == "rule_leave") == (rule.shape == "leave")
+
+
+def _use(rule: Rule, rows: list[Row], unrecorded: list[Row]) -> RuleUse:
+    launches, shaped, in_window, _, refused, reasons = count(rows)
+    names = len({row.kernel for row in rows} - {""})
+    return RuleUse(rule, launches, shaped, in_window, refused, names, reasons, count(unrecorded).reasons)

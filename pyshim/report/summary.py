@@ -26,6 +26,7 @@ COUNTERS = (
     "communication_waited_for",
     "communication_unhurried",
     "trace_dropped",
+    "unrecorded",
 )
 TABLES = ("entry_points", "reasons")
 VERSION = 1  # of the object: what is there keeps its name and its meaning, and more may come (report.schema.json)
@@ -83,6 +84,7 @@ def _process(page: Page, collected: Collected, places: dict[Key, int]) -> dict[s
     return {
         **first,
         **{name: value for name, value in rest.items() if name not in _NOT_AS_IT_IS},
+        "unrecorded": page.unrecorded,
         "devices": [asdict(device) for device in page.devices],
         "kernels": _kernels_of(page, places),
     }
@@ -121,5 +123,6 @@ def _use(use: RuleUse) -> dict[str, Any]:
         "when_dispatch": use.rule.when_dispatch,
         "matched": use.matched,
         "acted": use.acted,
+        "unsure": use.unsure,
         "inert": use.rule.inert,
     }

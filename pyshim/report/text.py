@@ -92,6 +92,8 @@ def row(page: Page, collected: Collected) -> list[str]:
 def reasons(collected: Collected) -> Rows:
     """Of many processes the commonest."""
     total = totals(collected.pages)
+    if not total["launches"]:
+        return []
     counted = sorted(total["reasons"].items(), key=lambda item: (-item[1], item[0]))
     shown = counted if len(collected.pages) <= many.FEW else counted[:_REASONS]
     rows = [
@@ -124,6 +126,8 @@ def rules(collected: Collected) -> Rows:
 def _outcome(use: RuleUse) -> str:
     if use.rule.inert:
         return f"only under {use.rule.when_dispatch}"
+    if use.unsure:
+        return "not known"
     if not use.matched:
         return "never matched"
     return "acted" if use.acted else f"never acted: {next(iter(use.reasons))}"

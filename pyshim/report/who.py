@@ -49,8 +49,8 @@ def ranks(numbers: Sequence[int]) -> str:
 
 
 def some(names: Iterable[str]) -> str:
-    """a | a and b | a, b, c and 4 more"""
+    """a | a and b | a, b, c and 4 more; nothing of nothing"""
     names = list(names)
     if len(names) > _SHOWN + 1:
         return f"{', '.join(names[:_SHOWN])} and {len(names) - _SHOWN} more"
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))

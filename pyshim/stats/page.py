@@ -58,6 +58,11 @@ class Page:
     rules: tuple[Rule, ...] = ()  # of the policies that the devices run under, whether or not they matched
     cadence: tuple[tuple[int, int], ...] = ()  # (communication launches so far, nanoseconds of the monotonic clock)
 
+    @property
+    def unrecorded(self) -> int:
+        """Launches counted by reason alone, of which no row tells kernel and rule."""
+        return sum(row.launches for row in self.rows if not row.recorded)
+
 
 @dataclass(frozen=True)
 class Stranger:
@@ -130,7 +135,7 @@ def _page(page: Any, library: Any) -> Page:
     totals = _native.ffi.new("struct overlap_totals *")
     library.overlap_page_totals(page, totals)
     by_way, by_reason, counters = list(totals.ways), list(totals.reasons), list(totals.counters)
-    # Not modulo 2^64: a launch that another thread has moved makes a cell negative, its sum over the shards never is.
+    # Every cell is in both; only sums beyond 2^64 differ.
     if sum(by_way) != sum(by_reason):
         raise Unreadable("damaged: its counts do not add up")
     devices = {place: _device(device) for place, device in enumerate(page.devices) if device.state == _VALID}

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 from pyshim import _native
 
 _VALID = 2  # state of a record
-_CELLS = 1 << 64  # counts are modulo this
 
 
 class Row(NamedTuple):
-    """Launches of one kernel about which the same was decided, and which were made for the same reason."""
+    """Launches of one kernel about which the same was decided, and which were made for the same reason. Of all
+    kernels of a rule that found no row of their own: no kernel, no device, 0 threads."""
 
     kernel: str  # as the driver gives it, the middle of a long name replaced by ~HASH~; "" where it is not known
     plain: str
@@ -32,6 +32,7 @@ class Row(NamedTuple):
     launched_shared_memory: int  # dynamic bytes as launched; this and the two below: of the last decision
     blocks: int  # of the grid
     resident_blocks: int  # on one multiprocessor, as asked; 0: not known
+    recorded: bool = True  # False: there was no room to say of which kernel, nor of which rule
 
 
 class Rule(NamedTuple):
@@ -57,15 +58,9 @@ class Places(NamedTuple):
 
 
 def rows(page: Any, totals: Any, reasons: list[str], places: Places) -> tuple[Row, ...]:
-    counts = list(totals.rows)
-    # Which kernels were launched before is known to nobody: their rows keep those launches as not_overlapping, and only
-    # the two bare reasons' cells say how many there are, one of them by a number below zero. Together they are what was
-    # launched under the bare reason.
-    if "launched_before" in reasons:
-        outside, before = reasons.index("not_overlapping"), reasons.index("launched_before")
-        counts[outside] = (counts[outside] + counts[before]) % _CELLS
-        counts[before] = 0
-    return tuple(_row(page, totals, index, count, reasons, places) for index, count in enumerate(counts) if count)
+    # Which kernels were launched before is known to nobody: their rows keep those launches as not_overlapping.
+    counts = enumerate(totals.rows)
+    return tuple(_row(page, totals, index, count, reasons, places) for index, count in counts if count)
 
 
 def _row(page: Any, totals: Any, index: int, launches: int, reasons: list[str], places: Places) -> Row:
@@ -95,6 +90,7 @@ def _row(page: Any, totals: Any, index: int, launches: int, reasons: list[str], 
         launched_shared_memory=asked if windowed and step else record.launched,
         blocks=record.blocks,
         resident_blocks=record.resident_blocks,
+        recorded=known,
     )
 
 

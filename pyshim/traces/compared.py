@@ -1,8 +1,9 @@
 """Before and after: every quantity of every rank, and of all together, with what the difference may be by chance.
 
 A step of the job is the mean of its ranks in that step: they wait for each other, so steps of several ranks are not
-samples of their own. The interval of a difference is Welch's, over the steps of the one and of the other. Steps of one
-run resemble each other more than two runs do: a second run of each says more than any interval.
+samples of their own. The interval of a difference is Welch's, over the steps of the one and of the other, which count
+for less where they resemble each other; all intervals of a table hold together, and a verdict is what its interval
+says. Steps of one run resemble each other more than two runs do: a second run of each says more than any interval.
 """
 
 from __future__ import annotations
@@ -12,15 +13,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pyshim.errors import OverlapError
+from pyshim.errors import USAGE, OverlapError
 from pyshim.traces import interval
 from pyshim.traces.interval import CONFIDENCE, Interval
 from pyshim.traces.measured import Measured, Side, read_side
 from pyshim.traces.overlap import Times
 
 VERSION = 1
-METHOD = "Welch's t over steps; a step of the job is the mean of its ranks"
 TIME, SHARE, FACTOR = "us", "share", "factor"
+_TINY = 1e-3  # of a step: of less, no percentage is told
+_ROUNDING = 1e-6  # of a step: what rounded times leave
 
 
 class Quantity(NamedTuple):
@@ -40,6 +42,11 @@ QUANTITIES = (
     Quantity("idle", "idle", TIME, lambda times: times.idle),
     Quantity("slowdown", "slowdown", FACTOR, lambda times: times.slowdown),
 )
+METHOD = (
+    "Welch's t over steps, which count as fewer the more each resembles the next (lag-1 autocorrelation); "
+    f"{100 * CONFIDENCE:.0f} % for all {len(QUANTITIES)} quantities together (Bonferroni); a step of the job is the mean "
+    "of its ranks"
+)
 
 
 @dataclass(frozen=True)
@@ -51,10 +58,17 @@ class Change:
     before_interval: Interval | None
     after_interval: Interval | None
     interval: Interval | None  # of after - before
+    comparable: bool = True
+    step: float = 0.0  # of a time: how long a step was before, in microseconds
 
     @property
     def difference(self) -> float | None:
-        return None if self.before is None or self.after is None else self.after - self.before
+        return None if self.before is None or self.after is None or not self.comparable else self.after - self.before
+
+    @property
+    def relative(self) -> bool:
+        """Whether there was enough before for a percentage of it to say something."""
+        return self.before is not None and self.before > _TINY * self.step
 
     @property
     def verdict(self) -> str | None:
@@ -62,19 +76,22 @@ class Change:
         if self.interval is None or self.before is None or self.after is None:
             return None
         # Less than the nanosecond that traces are written with, in a step of a millisecond.
-        rounding = 1e-6 * max(abs(self.before), abs(self.after))
+        rounding = _ROUNDING * max(abs(self.before), abs(self.after), self.step)
         if self.interval.holds(0) or abs(self.after - self.before) <= rounding:
             return "no difference seen"
         return "less" if self.interval.high < 0 else "more"
 
 
-def change(before: Sequence[float], after: Sequence[float]) -> Change:
+def change(before: Sequence[float], after: Sequence[float], comparable: bool = True, step: float = 0.0) -> Change:
+    together = len(QUANTITIES)
     return Change(
         statistics.fmean(before) if before else None,
         statistics.fmean(after) if after else None,
-        interval.of_mean(before),
-        interval.of_mean(after),
-        interval.of_difference(before, after),
+        interval.of_mean(before, together),
+        interval.of_mean(after, together),
+        interval.of_difference(before, after, together) if comparable else None,
+        comparable,
+        step,
     )
 
 
@@ -94,30 +111,35 @@ class Compared:
     total: Mapping[str, Change]
     steps: tuple[int | None, int | None]  # of the job, before and after; None: the trace has none
     sources: tuple[str | None, str | None]  # the ranges that steps were found by
+    left_out: tuple[int, int]  # steps of a rank, before and after: the last of each of its files
+    comparable: bool  # both are whole, and both have steps or neither
     warnings: tuple[str, ...]
 
     @property
     def simulated(self) -> bool:
-        return "simulated" in (*self.before.kinds, *self.after.kinds)
+        return self.before.simulated  # and so is the other
 
     def as_json(self) -> dict[str, Any]:
         return {
             "version": VERSION,
             "kind": "traces",
             "simulated": self.simulated,
+            "comparable": self.comparable,
             "confidence": CONFIDENCE,
             "method": METHOD,
             **{
                 name: {
                     "path": side.path,
                     "kinds": list(side.kinds),
+                    "simulated": side.simulated,
                     "ranks": len(side.ranks),
                     "steps": steps,
                     "steps_from": source,
+                    "steps_left_out": left_out,
                     "gpus": sorted({one.gpu for rank in side.ranks.values() for one in rank if one.gpu}),
                 }
-                for name, side, steps, source in zip(
-                    ("before", "after"), (self.before, self.after), self.steps, self.sources
+                for name, side, steps, source, left_out in zip(
+                    ("before", "after"), (self.before, self.after), self.steps, self.sources, self.left_out
                 )
             },
             "total": {name: _change(one) for name, one in self.total.items()},
@@ -141,18 +163,36 @@ class Compared:
 def compare(before: str, after: str) -> Compared:
     """Files, or folders of one file for each rank. Raises OverlapError."""
     sides = read_side(before), read_side(after)
+    _refuse_mixtures(*sides)
     warnings = []
     if sides[0].by_rank != sides[1].by_rank:
         sides = sides[0].in_order(), sides[1].in_order()
         warnings.append("ranks were matched by the order of the files, because not all of them say whose they are")
     keys = _matched(*sides, warnings)
     several = any(key[1:] != (0, 0) for key in keys)
-    ranks = tuple(_rank(_name(key, sides[0], several), *(side.ranks[key] for side in sides)) for key in keys)
-    jobs = [_job([getattr(rank, name) for rank in ranks]) for name in ("before", "after")]
     sources = [_source([one for key in keys for one in side.ranks[key]]) for side in sides]
-    for side, source in zip(sides, sources):
+    torn = [side.path for side in sides if any(one.torn for key in keys for one in side.ranks[key])]
+    comparable = not torn and (sources[0] is None) == (sources[1] is None)
+    ranks = tuple(
+        _rank(_name(key, sides[0], several), sides[0].ranks[key], sides[1].ranks[key], comparable) for key in keys
+    )
+    jobs = [_job([getattr(rank, name) for rank in ranks]) for name in ("before", "after")]
+    for path in torn:
+        warnings.append(f"what is left of {path} may be of anything: no change is told")
+    for side, source, job in zip(sides, sources, jobs):
         if source is None:
             warnings.append(f"no steps in {side.path}: the whole of it counts as one, and no interval can be told")
+            continue
+        drift = interval.drift(job["step_time"])
+        if drift:
+            warnings.append(
+                f"steps drift in {side.path}: {drift[0] / 1e3:.3f} ms in the first third, {drift[1] / 1e3:.3f} ms in "
+                "the last: a mean depends on when it was taken; warm up for longer, and record more steps"
+            )
+    if not torn and not comparable:
+        warnings.append("a step cannot be compared with a whole trace: no change is told")
+    if None not in sources and sources[0] != sources[1]:
+        warnings.append(f"a step is {sources[0]} before and {sources[1]} after: look whether they mean the same")
     kinds = {side.kinds for side in sides}
     if len(kinds) > 1:
         warnings.append("the two were recorded by different programs: what they cost the program differs too")
@@ -160,14 +200,28 @@ def compare(before: str, after: str) -> Compared:
         before=sides[0],
         after=sides[1],
         ranks=ranks,
-        total={quantity.name: change(*(job[quantity.name] for job in jobs)) for quantity in QUANTITIES},
+        total=_changes(jobs[0], jobs[1], comparable),
         steps=(
             len(jobs[0]["step_time"]) if sources[0] else None,
             len(jobs[1]["step_time"]) if sources[1] else None,
         ),
         sources=(sources[0], sources[1]),
+        left_out=(_left_out(sides[0].ranks[keys[0]]), _left_out(sides[1].ranks[keys[0]])),
+        comparable=comparable,
         warnings=tuple(dict.fromkeys((*sides[0].warnings, *sides[1].warnings, *warnings))),
     )
+
+
+def _refuse_mixtures(before: Side, after: Side) -> None:
+    """Raises OverlapError where one was measured and the other never ran."""
+    simulated = {kind == "simulated" for side in (before, after) for kind in side.kinds}
+    if len(simulated) > 1:
+        what = [f"{side.path} is {'simulated' if side.simulated else 'measured'}" for side in (before, after)]
+        raise OverlapError(
+            f"{', '.join(what)}: times of a simulated GPU and of a real one cannot be compared",
+            "compare two traces of one kind",
+            USAGE,
+        )
 
 
 def _matched(before: Side, after: Side, warnings: list[str]) -> list[tuple[int, int, int]]:
@@ -193,14 +247,29 @@ def _name(key: tuple[int, int, int], side: Side, several: bool) -> str:
     return ", ".join(words)
 
 
-def _rank(name: str, before: Sequence[Measured], after: Sequence[Measured]) -> Rank:
+def _rank(name: str, before: Sequence[Measured], after: Sequence[Measured], comparable: bool) -> Rank:
     times = [[step for one in side for step in one.times] for side in (before, after)]
+    values = [{quantity.name: _values(side, quantity) for quantity in QUANTITIES} for side in times]
     return Rank(
         name=name,
         before=times[0],
         after=times[1],
-        changes={quantity.name: change(*(_values(side, quantity) for side in times)) for quantity in QUANTITIES},
+        changes=_changes(values[0], values[1], comparable),
     )
+
+
+def _changes(
+    before: Mapping[str, Sequence[float]], after: Mapping[str, Sequence[float]], comparable: bool
+) -> dict[str, Change]:
+    step = statistics.fmean(before["step_time"])
+    return {
+        name: change(before[name], after[name], comparable, step if unit == TIME else 0.0)
+        for name, _, unit, _ in QUANTITIES
+    }
+
+
+def _left_out(rank: Sequence[Measured]) -> int:
+    return sum(one.steps.last_is_left_out for one in rank if one.steps)
 
 
 def _values(steps: Sequence[Times], quantity: Quantity) -> list[float]:
@@ -229,6 +298,7 @@ def _change(one: Change) -> dict[str, Any]:
         "before_interval": one.before_interval,
         "after_interval": one.after_interval,
         "difference": one.difference,
+        "relative": one.relative,
         "interval": one.interval,
         "verdict": one.verdict,
     }

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from math import isfinite, prod
+from math import prod
 from typing import Any
 
 from pyshim.errors import OverlapError
@@ -19,13 +19,19 @@ from pyshim.traces.names import is_communication
 from pyshim.traces.record import MemoryOperation, Record, Span, Trace, TracedLaunch
 
 _MEMORY = ("gpu_memcpy", "gpu_memset", "memcpy", "memset")
+_LATEST = 2.0**53  # microseconds: a clock that says more has lost the single ones
 _SPANS = {"user_annotation": False, "gpu_user_annotation": True}
 _ROW = re.compile(r"stream (0x[0-9a-f]+), device (\d+) \((.*)\)")
 
 
 class _ChromeTrace(Trace):
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self._timeless = 0  # events
+
     def records(self) -> Iterator[Record]:
         self.warnings = []
+        self._timeless = 0
         file = ChromeFile(self.path)
         try:
             for event in file.events():
@@ -34,6 +40,9 @@ class _ChromeTrace(Trace):
             raise OverlapError(f"{self.path} cannot be read: {error.strerror or error}") from error
         if file.torn:
             self.warnings.append(f"{self.path}: {file.torn}: it was read as far as it goes")
+        self.torn = file.torn is not None
+        if self._timeless:
+            self.warnings.append(f"{self.path}: {self._timeless:,} events have times of no clock, and were left out")
         self._know(file.fields)
 
     def _records(self, event: Mapping[str, Any]) -> Iterator[Record]:
@@ -41,6 +50,17 @@ class _ChromeTrace(Trace):
 
     def _know(self, fields: Mapping[str, Any]) -> None:
         """What the file says beside its events."""
+
+    def _when(self, event: Mapping[str, Any]) -> tuple[float, float] | None:
+        """Start and end; None for what has neither."""
+        try:
+            start, length = float(event["ts"]), float(event.get("dur", 0))
+        except (KeyError, TypeError, ValueError, OverflowError):
+            return None
+        if abs(start) < _LATEST and 0 <= length < _LATEST:
+            return start, start + length
+        self._timeless += 1
+        return None
 
 
 class KinetoTrace(_ChromeTrace):
@@ -52,15 +72,15 @@ class KinetoTrace(_ChromeTrace):
             return
         category = category.lower()
         if category == "kernel":
-            when = _when(event)
+            when = self._when(event)
             if when:
                 yield _kernel(event, *when)
         elif category in _MEMORY:
-            when = _when(event)
+            when = self._when(event)
             if when:
                 yield MemoryOperation(*_place(event), *when)
         elif category in _SPANS:
-            when = _when(event)
+            when = self._when(event)
             if when:
                 yield Span(str(event.get("name", "")), *when, on_gpu=_SPANS[category])
 
@@ -86,7 +106,7 @@ class SimulatedTrace(_ChromeTrace):
         row = (event.get("pid"), event.get("tid"))
         arguments = _mapping(event.get("args"))
         named = _ROW.match(str(arguments.get("name", ""))) if event.get("name") == "thread_name" else None
-        when = _when(event) if event.get("ph") == "X" else None
+        when = self._when(event) if event.get("ph") == "X" else None
         if named:
             self._rows[row] = (int(named.group(2)), named.group(1))
             self.gpus[int(named.group(2))] = named.group(3)
@@ -122,15 +142,6 @@ def _place(event: Mapping[str, Any]) -> tuple[int, str]:
         device = _integer(event.get("pid")) or 0
     stream = arguments.get("stream", event.get("tid", ""))
     return device, str(stream).replace("stream ", "")
-
-
-def _when(event: Mapping[str, Any]) -> tuple[float, float] | None:
-    """Start and end; None for what has neither."""
-    try:
-        start, length = float(event["ts"]), float(event.get("dur", 0))
-    except (KeyError, TypeError, ValueError, OverflowError):
-        return None
-    return (start, start + length) if isfinite(start) and isfinite(length) and length >= 0 else None
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import statistics
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pyshim.errors import OverlapError
-from pyshim.traces.columns import Columns, Kind, Shape
+from pyshim.traces.columns import Columns, Kind, Ran, Shape
 from pyshim.traces.opened import open_trace
 from pyshim.traces.overlap import Times, measure
 from pyshim.traces.record import Span, Trace, TracedLaunch
@@ -32,6 +33,7 @@ class Measured:
     launches: int
     communication: int  # launches
     picture: dict[str, Any] | None  # of the step with the median length
+    torn: bool  # the file ends too early, so none of this can be relied on
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,10 @@ class Side:
     by_rank: bool
     ranks: dict[tuple[int, int, int], list[Measured]]
     warnings: tuple[str, ...]
+
+    @property
+    def simulated(self) -> bool:
+        return "simulated" in self.kinds
 
     def in_order(self) -> Side:
         """As if no file had said whose it is."""
@@ -143,18 +149,36 @@ def _measure(trace: Trace, drawn: float) -> dict[tuple[int, int], Measured]:
             launches=len(columns),
             communication=communication[process, device],
             picture=_picture(columns, bounds, times) if not found and _order(trace) < drawn else None,
+            torn=trace.torn,
         )
     return found
 
 
 def _steps(trace: Trace, steps: Steps | None, process: int | None, columns: Columns) -> Steps | None:
-    """In the GPU's time where that can be known, and only if something ran in them."""
+    """In the GPU's time where that can be known, and only if something ran in them; in every one, where they are the
+    host's: one that nothing ran in was before or after what the trace has of the GPU."""
     if steps and not steps.on_gpu:
         bounds = trace.on_gpu(steps.bounds, process)
         if bounds:
             steps = Steps(steps.source, True, tuple(bounds))
+        else:
+            steps = _busy(steps, columns)
     first, last = columns.span()
     return steps if steps and steps.bounds[0] < last and first < steps.bounds[-1] else None
+
+
+def _busy(steps: Steps, columns: Columns) -> Steps | None:
+    """Without those at both ends that nothing ran in; None where another is empty: then they are not the GPU's."""
+    busy = sorted({step for ran in columns.in_order() for step in _touched(steps.bounds, ran)})
+    if not busy or busy[-1] - busy[0] >= len(busy):
+        return None
+    return Steps(steps.source, False, steps.bounds[busy[0] : busy[-1] + 2])
+
+
+def _touched(bounds: Sequence[float], ran: Ran) -> range:
+    """The steps that it ran in."""
+    first, last = bisect_right(bounds, ran.start_us) - 1, bisect_left(bounds, ran.end_us)
+    return range(max(0, first), min(last, len(bounds) - 1))
 
 
 def _picture(columns: Columns, bounds: Sequence[float], times: Sequence[Times]) -> dict[str, Any]:

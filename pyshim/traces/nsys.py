@@ -5,6 +5,7 @@ times are nanoseconds since the recording began, of host and GPU alike. Opened r
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -39,6 +40,9 @@ class NsysTrace(Trace):
 
     def records(self) -> Iterator[Record]:
         self.warnings = []
+        self.torn = _is_torn(self.path)
+        if self.torn:
+            self.warnings.append(f"{self.path}: it is shorter than it says: it was read as far as it goes")
         with self._tables() as tables:
             if not tables.names & _SIGNS:
                 raise OverlapError(
@@ -110,6 +114,19 @@ class NsysTrace(Trace):
             name = text or strings.get(number)
             if name:
                 yield Span(str(name), start / 1e3, end / 1e3, False, _process(thread))
+
+
+def _is_torn(path: str) -> bool:
+    """Whether pages are missing: sqlite reads those that are there (www.sqlite.org/fileformat2.html, 1.3: "The Database
+    Header": the page size at byte 16, where 1 means 65536, and the size in pages at byte 28, 0 where unknown)."""
+    try:
+        with open(path, "rb") as file:
+            header = file.read(100)
+            length = os.fstat(file.fileno()).st_size
+    except OSError:
+        return False  # whoever reads it next says why
+    size, pages = (int.from_bytes(header[begin:end], "big") for begin, end in ((16, 18), (28, 32)))
+    return len(header) < 100 or length < (65536 if size == 1 else size) * pages
 
 
 _TEXTS = ("text", "value", "name")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 import zlib
 
 from pyshim.errors import OverlapError
@@ -35,6 +37,8 @@ def open_trace(path: str) -> Trace:
 
 def _head(path: str) -> bytes:
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would be waited for, and cannot be read twice
+            raise OverlapError(f"{path} is no regular file", "keep the trace in a file")
         with open(path, "rb") as file:
             data = file.read(_HEAD)
     except OSError as error:

@@ -58,6 +58,7 @@ class Trace(ABC):
         self.rank: int | None = None
         self.gpus: dict[int, str] = {}  # device -> name
         self.warnings: list[str] = []  # sentences
+        self.torn = False  # the file ends before its records do
 
     @abstractmethod
     def records(self) -> Iterator[Record]:

@@ -246,8 +246,8 @@ static inline uint32_t overlap_row_step(uint32_t reason) {
 }
 
 /* The first row of the group for launches like this, found or claimed. facts: key, state and names are not looked at.
- * kernel, library: may be NULL. Where no room is left: a group that serves every kernel; or the bare reason's row, which has
- * no others beside it. */
+ * kernel, library: may be NULL. Where no room is left: the group of the rule, whatever the kernel; where none is left for
+ * that: one that serves every rule; or the bare reason's row, which has no others beside it. */
 uint32_t overlap_row_claim(struct overlap_page *page, const struct overlap_row *facts, const char *kernel,
                            const char *library, uint32_t reason, enum overlap_row_kind kind);
 

@@ -15,8 +15,26 @@
 _Static_assert(OVERLAP_ROW_WINDOWED <= OVERLAP_ROW_KIND && OVERLAP_REASONS <= 1 << (HASH_SHIFT - REASON_SHIFT),
                "the key");
 
-/* The last rows are kept for groups of any kernel: shaped and capped in windows, communication that is raised. */
-enum { FOR_ANY = 2 * OVERLAP_ROW_WINDOWED + OVERLAP_ROW_RAISED, FULL = OVERLAP_ROWS };
+/* Rows below which the launches of a kind find their own. Who comes late must not lose its name to who came early: the last
+ * rows are kept for groups of any rule (shaped and capped in windows, communication that is raised), those before for rules
+ * whose kernels find no room, those before for communication. And what is launched before the first communication is, for the
+ * most part, launched again. */
+enum {
+    FULL = OVERLAP_ROWS,
+    OF_RULES = OVERLAP_ROWS - (2 * OVERLAP_ROW_WINDOWED + OVERLAP_ROW_RAISED),
+    OF_COMMUNICATION = OF_RULES - 46,
+    OF_COMPUTATION = OF_COMMUNICATION - 24,
+    OF_THE_BEGINNING = OVERLAP_REASONS + 64,
+};
+
+static uint32_t room_for(uint32_t reason, enum overlap_row_kind kind) {
+    return reason == OVERLAP_REASON_no_communication_seen ? OF_THE_BEGINNING
+           : kind == OVERLAP_ROW_RAISED || reason == OVERLAP_REASON_communication ||
+                   reason == OVERLAP_REASON_program_sets_priority || reason == OVERLAP_REASON_one_wave_neighbour ||
+                   reason == OVERLAP_REASON_graph_priority_ignored
+               ? OF_COMMUNICATION
+               : OF_COMPUTATION;
+}
 
 static uint64_t key_of(uint64_t hash, uint32_t reason, uint32_t kind) {
     return hash << HASH_SHIFT | (uint64_t)reason << REASON_SHIFT | kind;
@@ -38,9 +56,10 @@ static uint64_t hash_of(const char *text) {
 }
 
 static uint64_t identity(const struct overlap_row *facts, const char *kernel, const char *library) {
-    const uint32_t numbers[] = {facts->rule, facts->device, facts->footprint.threads, facts->footprint.dynamic_shared};
+    const uint32_t numbers[] = {facts->rule, facts->device};
     uint64_t hash = hash_on(hash_of(kernel), library, strlen(library) + 1);
     hash = hash_on(hash, numbers, sizeof numbers);
+    hash = hash_on(hash, &facts->footprint, sizeof facts->footprint); /* all of it: names repeat (Triton) */
     hash = (hash ^ hash >> 32) * UINT64_C(0x9E3779B97F4A7C15) >> HASH_SHIFT;
     return hash ? hash : 1;
 }
@@ -99,16 +118,29 @@ static void put_first(struct overlap_row *record, const struct overlap_row *fact
     put_last(record, facts);
 }
 
+/* The row of all kernels of a rule that found none of their own: so that it is known that the rule did match. */
+static uint32_t of_rule(struct overlap_page *page, uint32_t rule, uint32_t reason, enum overlap_row_kind kind) {
+    const struct overlap_row facts = {.rule = rule, .device = OVERLAP_DEVICES};
+    bool claimed;
+    uint32_t row = find(page, key_of(identity(&facts, "", ""), reason, kind), OF_RULES, &claimed);
+    if (claimed) {
+        put_first(&page->rows[row], &facts);
+        __atomic_store_n(&page->rows[row].state, 2, __ATOMIC_RELEASE);
+    }
+    if (row == FULL && kind != OVERLAP_ROW_SINGLE)
+        row = find(page, key_of(0, reason, kind), FULL, &claimed);
+    return row == FULL ? reason : row;
+}
+
 uint32_t overlap_row_claim(struct overlap_page *page, const struct overlap_row *facts, const char *kernel,
                            const char *library, uint32_t reason, enum overlap_row_kind kind) {
     bool claimed;
     kernel = kernel ? kernel : "";
     library = library ? library : "";
-    uint32_t row = find(page, key_of(identity(facts, kernel, library), reason, kind), OVERLAP_ROWS - FOR_ANY, &claimed);
-    if (row == FULL) {
-        row = kind == OVERLAP_ROW_SINGLE ? FULL : find(page, key_of(0, reason, kind), OVERLAP_ROWS, &claimed);
-        return row == FULL ? reason : row;
-    }
+    const uint64_t key = key_of(identity(facts, kernel, library), reason, kind);
+    const uint32_t row = find(page, key, room_for(reason, kind), &claimed);
+    if (row == FULL)
+        return of_rule(page, facts->rule, reason, kind);
     struct overlap_row *record = &page->rows[row];
     if (!claimed) {
         put_last(record, facts);
@@ -129,12 +161,13 @@ uint32_t overlap_row_of_reason(struct overlap_page *page, uint32_t row, uint32_t
         return reason;
     const uint64_t key =
         key_of(__atomic_load_n(&from->key, __ATOMIC_RELAXED) >> HASH_SHIFT, reason, OVERLAP_ROW_SINGLE);
-    const uint32_t other = find(page, key, OVERLAP_ROWS - FOR_ANY, &claimed);
+    const uint32_t other = find(page, key, room_for(reason, OVERLAP_ROW_SINGLE), &claimed);
     if (other == FULL)
-        return reason;
+        return of_rule(page, from->rule, reason, OVERLAP_ROW_SINGLE);
     if (claimed) {
         struct overlap_row *record = &page->rows[other];
         put_first(record, from);
+        record->launched = from->footprint.dynamic_shared; /* whatever the reason: launched as asked */
         memcpy(record->kernel, from->kernel, sizeof record->kernel);
         memcpy(record->plain, from->plain, sizeof record->plain);
         memcpy(record->library, from->library, sizeof record->library);

@@ -77,6 +77,11 @@ static uint64_t launches_at(uint64_t number) {
 void overlap_sample_take(struct overlap_page *page, struct overlap_shard *shard, uint64_t nanoseconds) {
     struct overlap_cadence *cadence = &page->cadence;
     uint64_t due = __atomic_load_n(&shard->sample_at, __ATOMIC_RELAXED);
+    if (due == 0) { /* a new shard: its launches are worth what those of the others are */
+        const uint64_t worth = UINT64_C(1) << sparse(__atomic_load_n(&cadence->taken, __ATOMIC_RELAXED));
+        if (__atomic_compare_exchange_n(&shard->sample_at, &due, worth, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            due = worth;
+    }
     /* Of the threads that share a shard one takes it. */
     if (!overlap_sample_is_due(shard) ||
         !__atomic_compare_exchange_n(&shard->sample_at, &due, UINT64_MAX, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
@@ -106,6 +111,15 @@ OVERLAP_EXPORT void overlap_page_totals(const struct overlap_page *page, struct 
         for (int i = 0; i < OVERLAP_COUNTERS; i++)
             totals->counters[i] += __atomic_load_n(&shard->counters[i], __ATOMIC_RELAXED);
     }
+    /* One thread counts, another one takes back or knows better, while we read: never more than there is. */
+    for (int i = 0; i < OVERLAP_COUNTERS; i++)
+        if ((int64_t)totals->counters[i] < 0)
+            totals->counters[i] = 0;
+    uint64_t *outside = &totals->reasons[OVERLAP_REASON_not_overlapping];
+    uint64_t before = totals->counters[OVERLAP_COUNTER_LAUNCHED_BEFORE];
+    before = before < *outside ? before : *outside;
+    *outside -= before;
+    totals->reasons[OVERLAP_REASON_launched_before] += before;
 }
 
 void overlap_page_summary(const struct overlap_page *page, const char *directory, char *line, uint64_t size) {

@@ -238,5 +238,8 @@ def test_a_run_is_answered_under_another_policy_and_gpu(overlap, library, run):
     done = overlap("explain", "--run", str(run / "report"), "--kernel", "sgemm*")
     assert (done.returncode, done.stdout) == (0, "")
     assert "Of the launches of computation, 100 % never meets communication." in done.stderr
+    done = overlap("explain", "--run", str(run / "report"), "--policy", "h100")
+    said = " ".join(done.stderr.split())
+    assert "100 % is left alone (80 % dispatch_unknown, 20 % no_rule)." in said, "each reason has its share"
     done = overlap("explain", "--run", str(run))
     assert (done.returncode, done.stderr.startswith(f"overlap: error: {run}: no launch of a kernel")) == (2, True)

@@ -1,5 +1,5 @@
 /* What rows_stress.c does not reach: names, other reasons, a page that is full, the times of communication launches.
- * rows_corners names | reasons | full | cadence SHARDS LAUNCHES | damaged */
+ * rows_corners names | reasons | full | cadence SHARDS LAUNCHES | newcomers SHARDS LAUNCHES | damaged */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,12 +9,16 @@
 static struct overlap_page page;
 static struct overlap_totals totals;
 static const char *library = "libx.so";
+static uint32_t rule = 7, registers = 32, static_shared = 0;
 
 static uint32_t claim(const char *kernel, uint32_t dynamic, uint32_t reason, enum overlap_row_kind kind) {
-    const struct overlap_row facts = {.rule = 7,
+    const struct overlap_row facts = {.rule = rule,
                                       .device = 1,
                                       .launched = dynamic + 5,
-                                      .footprint = {.threads = 256, .registers = 32, .dynamic_shared = dynamic},
+                                      .footprint = {.threads = 256,
+                                                    .registers = registers,
+                                                    .static_shared = static_shared,
+                                                    .dynamic_shared = dynamic},
                                       .blocks = 99,
                                       .resident_blocks = 8};
     return overlap_row_claim(&page, &facts, kernel, library, reason, kind);
@@ -60,31 +64,48 @@ static void reasons(void) {
     print(overlap_row_of_reason(&page, bigger, OVERLAP_REASON_refused));
     print(overlap_row_of_reason(&page, OVERLAP_REASON_one_wave, OVERLAP_REASON_refused)); /* of no kernel */
     print(claim("k", 0, OVERLAP_REASON_refused, OVERLAP_ROW_SINGLE));                     /* found again */
+    registers = 40;
+    print(claim("k", 0, OVERLAP_REASON_shaped, OVERLAP_ROW_SINGLE));
+    static_shared = 64;
+    print(claim("k", 0, OVERLAP_REASON_shaped, OVERLAP_ROW_SINGLE));
     library = "liby.so";
     print(claim("k", 0, OVERLAP_REASON_shaped, OVERLAP_ROW_SINGLE));
 }
 
-static void full(void) {
+static uint32_t fill(const char *prefix, uint32_t reason, enum overlap_row_kind kind, uint32_t *last) {
     char name[16];
-    uint32_t last = 0, count = 0;
-    for (;; count++) {
-        snprintf(name, sizeof name, "k%u", count);
-        const uint32_t row = claim(name, 0, OVERLAP_REASON_shaped, OVERLAP_ROW_SINGLE);
-        if (row < OVERLAP_REASONS)
-            break;
-        last = row;
+    for (uint32_t count = 0;; count++) {
+        snprintf(name, sizeof name, "%s%u", prefix, count);
+        const uint32_t row = claim(name, 0, reason, kind);
+        if (row < OVERLAP_REASONS || !page.rows[row].kernel[0])
+            return count;
+        *last = row;
     }
+}
+
+static void full(void) {
+    uint32_t last = 0, count = fill("before", OVERLAP_REASON_no_communication_seen, OVERLAP_ROW_SINGLE, &last);
+    printf("%u %u ", count, last);
+    count = fill("k", OVERLAP_REASON_shaped, OVERLAP_ROW_SINGLE, &last);
     printf("%u %u\n", count, last);
+    print(claim("new", 0, OVERLAP_REASON_shaped, OVERLAP_ROW_SINGLE));
+    print(claim("newer", 16, OVERLAP_REASON_shaped, OVERLAP_ROW_SINGLE)); /* the same */
     print(claim("new", 0, OVERLAP_REASON_one_wave, OVERLAP_ROW_SINGLE));
     const uint32_t group = claim("new", 0, OVERLAP_REASON_shaped, OVERLAP_ROW_WINDOWED);
-    print(group);
     print(group + 3);
-    print(claim("newer", 0, OVERLAP_REASON_shaped, OVERLAP_ROW_WINDOWED)); /* the same */
-    print(claim("new", 0, OVERLAP_REASON_capped_without_room, OVERLAP_ROW_WINDOWED));
-    print(claim("new", 0, OVERLAP_REASON_communication, OVERLAP_ROW_RAISED));
     print(overlap_row_of_reason(&page, group, OVERLAP_REASON_refused));
-    print(claim("k0", 0, OVERLAP_REASON_shaped, OVERLAP_ROW_SINGLE)); /* as before */
-    print(overlap_row_of_reason(&page, last, OVERLAP_REASON_refused));
+    print(overlap_row_of_reason(&page, last, OVERLAP_REASON_refused)); /* the same */
+    print(claim("k0", 0, OVERLAP_REASON_shaped, OVERLAP_ROW_SINGLE));  /* as before */
+    print(claim("nccl", 0, OVERLAP_REASON_communication, OVERLAP_ROW_RAISED));
+    rule = 8;
+    print(claim("k0", 0, OVERLAP_REASON_shaped, OVERLAP_ROW_SINGLE));
+    while (claim("k0", 0, OVERLAP_REASON_shaped, OVERLAP_ROW_SINGLE) >= OVERLAP_REASONS)
+        rule++;
+    print(claim("k0", 0, OVERLAP_REASON_shaped, OVERLAP_ROW_SINGLE)); /* bare */
+    print(claim("k0", 0, OVERLAP_REASON_shaped, OVERLAP_ROW_WINDOWED));
+    print(claim("k1", 0, OVERLAP_REASON_shaped, OVERLAP_ROW_WINDOWED)); /* the same */
+    print(claim("k1", 0, OVERLAP_REASON_capped_without_room, OVERLAP_ROW_WINDOWED));
+    print(claim("nccl1", 0, OVERLAP_REASON_communication, OVERLAP_ROW_RAISED));
 }
 
 /* Launches by turns in so many shards, the time of each being its number. */
@@ -103,6 +124,20 @@ static void cadence(int shards, uint64_t launches) {
             printf("%llu %llu %d\n", (unsigned long long)sample->launches, (unsigned long long)sample->nanoseconds,
                    sample->check == (sample->launches ^ sample->nanoseconds));
     }
+}
+
+/* Threads that come one after the other, each to a shard of its own; then how often a time was left. */
+static void newcomers(int shards, uint64_t launches) {
+    for (int i = 0; i < shards; i++)
+        for (uint64_t number = 0; number < launches; number++) {
+            struct overlap_shard *shard = &page.shards[i];
+            overlap_shard_add(&page, shard, &shard->counters[OVERLAP_COUNTER_COMMUNICATION]);
+            if (overlap_sample_is_due(shard))
+                overlap_sample_take(&page, shard, number);
+            if (i && number == 0)
+                printf("%llu ", (unsigned long long)page.cadence.taken);
+        }
+    printf("%llu\n", (unsigned long long)page.cadence.taken);
 }
 
 static void damaged(void) {
@@ -128,6 +163,8 @@ int main(int argc, char **argv) {
         full();
     else if (strcmp(argv[1], "damaged") == 0)
         damaged();
+    else if (argc == 4 && strcmp(argv[1], "newcomers") == 0)
+        newcomers(atoi(argv[2]), strtoull(argv[3], NULL, 10));
     else if (argc == 4)
         cadence(atoi(argv[2]), strtoull(argv[3], NULL, 10));
     return 0;

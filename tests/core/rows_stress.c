@@ -61,12 +61,12 @@ int main(int argc, char **argv) {
             added += counted[t][k];
         }
         for (int other = 0; other < k; other++)
-            shared += page.rows[rows[0][k]].state == 2 && rows[0][k] == rows[0][other];
+            shared += page.rows[rows[0][k]].kernel[0] && rows[0][k] == rows[0][other];
     }
     for (uint32_t row = 0; row < OVERLAP_ROWS; row++) {
         records += page.rows[row].state == 2;
         all += totals.rows[row];
-        of_kernels += page.rows[totals.row_heads[row]].state == 2 ? totals.rows[row] : 0;
+        of_kernels += page.rows[totals.row_heads[row]].kernel[0] ? totals.rows[row] : 0;
     }
     printf("%d %d %llu %llu %llu %d\n", differ, shared, (unsigned long long)added, (unsigned long long)all,
            (unsigned long long)of_kernels, records);

@@ -66,28 +66,37 @@ def test_reasons_by_place_in_the_group(corners: Callable[..., list[str]]) -> Non
     assert len({inside.row, single.row, bigger.row}) == 3, "another kind, another size: rows of their own"
     assert (bigger.asked, bigger.launched) == (16, 21)
     assert [row.reason for row in rows[6:8]] == ["communication"] * 2 and rows[7].head == rows[6].row
-    refused, from_group, of_bigger, of_none, found, elsewhere = rows[8:]
+    refused, from_group, of_bigger, of_none, found, *others = rows[8:]
+    *_, elsewhere = others
+    assert len({row.row for row in (single, *others)}) == 4, "other registers, other static memory, another library"
     assert (elsewhere.library, elsewhere.kernel) == ("liby.so", "k") and elsewhere.row not in {
         row.row for row in rows[:-1]
     }
-    assert refused == from_group == found and refused.reason == "refused"
+    assert refused == from_group and refused.row == found.row and refused.reason == "refused"
     assert (refused.kernel, refused.library, refused.rule, refused.asked, refused.blocks) == ("k", "libx.so", 7, 0, 99)
     assert of_bigger.row != refused.row and of_bigger.asked == 16
+    assert (refused.launched, of_bigger.launched) == (0, 16), "as asked"
     assert (of_none.row < BARE, of_none.reason, of_none.recorded) == (True, "refused", False)
 
 
 def test_a_full_page_counts_on(corners: Callable[..., list[str]]) -> None:
     count, *lines = corners("full")
-    assert count == f"{ROWS - BARE - 10} {ROWS - 11}"
-    bare, inside, outside, again, capped, raised, refused, first, of_last = seen(lines)
-    assert (bare.reason, bare.row < BARE) == ("one_wave", True)
-    assert inside.row >= BARE and not inside.recorded and inside == again, "one group for every kernel"
-    assert (inside.reason, outside.reason, outside.head) == ("shaped", "same_stream", inside.row)
-    assert (capped.reason, raised.reason) == ("capped_without_room", "communication")
-    assert inside.row + 4 == capped.row and capped.row + 4 == raised.row == ROWS - 2
-    assert (refused.reason, refused.row < BARE) == ("refused", True)
+    assert count == f"64 {BARE + 63} {200 - 65} 239"
+    (shaped, newer, one_wave, outside, refused, of_last, first, raised, other_rule, *no_room) = seen(lines)
+    of_rule = [shaped, newer, one_wave, outside, refused, of_last, other_rule]
+    assert all(row.row > 239 and not row.kernel and not row.library and not row.blocks for row in of_rule)
+    assert [row.rule for row in of_rule if row.recorded] == [7, 7, 7, 7, 7, 8], (
+        "one of them is not the first of its group"
+    )
+    assert shaped == newer and refused == of_last, "all kernels of the rule"
+    assert (outside.reason, refused.reason) == ("same_stream", "refused")
     assert first.recorded and first.kernel == "k0", "what has a row keeps it"
-    assert of_last.row < BARE
+    assert raised.kernel == "nccl", "communication comes late"
+    bare, inside, again, capped, late = no_room
+    assert (bare.reason, bare.row < BARE, bare.recorded) == ("shaped", True, False)
+    assert inside.row >= BARE and not inside.recorded and inside == again, "one group for every rule"
+    assert inside.row + 4 == capped.row and capped.row + 4 == late.row == ROWS - 2
+    assert (inside.reason, capped.reason, late.reason) == ("shaped", "capped_without_room", "communication")
 
 
 def test_damage_is_within_bounds(corners: Callable[..., list[str]]) -> None:
@@ -119,6 +128,15 @@ def test_threads_leave_times_of_their_own_and_the_sum_is_right(shards: int, corn
     samples = sorted(tuple(map(int, line.split())) for line in corners("cadence", shards, launches)[1:])
     assert len(samples) == SAMPLES
     assert all(abs(said - number) <= shards * 256 and whole for said, number, whole in samples)
+
+
+def test_a_new_thread_does_not_begin_with_a_time(corners: Callable[..., list[str]]) -> None:
+    """Its first launch is one, and the time that it would leave stands for many."""
+    *firsts, last = map(int, corners("newcomers", 4, 5000)[0].split())
+    _, taken = expected(5000)
+    _, all_taken = expected(20_000)
+    assert firsts[0] == taken, "that of the first thread, and none since"
+    assert abs(last - all_taken) <= 4
 
 
 @pytest.mark.parametrize("flags", [(), TSAN], ids=["plain", "tsan"])

@@ -50,7 +50,7 @@ class World:
             self.write(name, _PROGRAM.format(root=shlex.quote(str(ROOT))))
         self.write("train.py", "import os\nos.execv('./program', ['./program'])\n")
         self.write("my.yaml", _READERS_POLICY)
-        for name in ("pyshim", "tools", "policies", "shim", "docs", "Makefile"):
+        for name in ("pyshim", "tools", "policies", "shim", "docs", "tests", "Makefile"):
             (folder / name).symlink_to(ROOT / name)
         (folder / ".venv").symlink_to(sys.prefix)
         path = os.pathsep.join([str(folder / "bin"), str(Path(sys.executable).parent), base.get("PATH", "")])

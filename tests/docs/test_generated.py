@@ -20,6 +20,7 @@ SCRIPT = ROOT / "tools" / "docs" / "write.py"
 sys.path.insert(0, str(SCRIPT.parent))
 
 from advice import ADVICE  # noqa: E402
+from commands import commands  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +42,16 @@ def test_a_part_that_is_not_is_found(write: Any) -> None:
     assert write.of_today(page) == page
     reasons = (ROOT / "docs" / "reasons.md").read_text(encoding="utf-8")
     assert write.of_today(reasons.replace("> cooperative launch", "> cooperative")) == reasons
+
+
+def test_every_option_is_in_the_reference() -> None:
+    """Those too that only --help-all tells of."""
+    for command in commands():
+        told = {name.partition(" ")[0]: meaning for name, meaning in command.options}
+        missing = {name for name in command.names if name.startswith("--")} - {"--help", "--help-all"} - told.keys()
+        spelled = {name for name in missing if name.replace("_", "-") not in told}  # --dry_run is --dry-run
+        strange = {name for name in told.keys() - command.names if name[0] == "-" or not name.isupper()}
+        assert not spelled and not strange and all(told.values()), (command.words, spelled, strange)
 
 
 def test_every_reason_has_advice(library: Any) -> None:

@@ -34,3 +34,10 @@ def test_a_child_by_a_raw_system_call_does_not_speak_for_its_parent(
     assert (done.status, done.stdout) == (0, without.stdout)
     assert done.stderr == ""  # the parent ends by _exit, so nobody speaks
     assert [(process["forked"], process["ended"]) for process in done.report["processes"]] == [(False, False)]
+
+
+def test_a_fork_costs_little_memory(build: Build, bare: Runner, preloaded: Runner) -> None:
+    """KiB. What the parent has never written, 640 KB of counters, its child does not write either."""
+    program = build("fork_cost", "fork_cost.c")
+    without, done = bare([], program=program), preloaded([], program=program)
+    assert 0 < int(without.stdout) and int(done.stdout) - int(without.stdout) < 500

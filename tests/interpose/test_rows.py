@@ -141,22 +141,40 @@ def test_more_kernels_than_rows_are_counted_all_the_same(preloaded: Runner, fold
     preloaded(" ".join(words), ONE + "\n", report=folder)
     page = only(folder)
     assert page.launches == 403
-    bare = [row for row in page.rows if not row.kernel]
-    assert sum(row.launches for row in bare) > 100 and {row.device for row in bare} == {None}
-    assert len([row for row in page.rows if row.kernel == "k"]) == 270
+    of_rule = [row for row in page.rows if not row.kernel]
+    assert sum(row.launches for row in of_rule) == 200
+    assert {(row.device, row.rule, row.threads, row.recorded) for row in of_rule} == {(None, 0, 0, True)}
+    assert len([row for row in page.rows if row.kernel == "k"]) == 200
+    assert [row.launches for row in page.rows if row.kernel == NCCL] == [3], "communication comes late"
+
+
+def test_a_rule_whose_kernels_find_no_room_did_match(preloaded: Runner, folder: Path) -> None:
+    policy = (
+        "when: always\ncommunication: {priority: inherit}\ncompute:\n"
+        '  - {match: {kernel: "k"}, shape: {blocks_per_sm: 1}}\n  - {match: {kernel: "*"}, shape: leave}'
+    )
+    sizes = " ".join(f"launch=other,{BLOCKS},256,{16 * size}" for size in range(300))
+    preloaded(f"ptx=k lib=other {sizes} repeat=50 launch=k,{BLOCKS},256,0", policy, report=folder)
+    late = [(row.rule, row.reason, row.launches) for row in only(folder).rows if not row.kernel]
+    assert sorted(late) == [(0, "shaped", 50), (1, "rule_leave", 100)]
 
 
 def test_a_full_page_in_windows(preloaded: Runner, folder: Path) -> None:
-    """The launches that found no row of their own are in one of any kernel, by where they were."""
+    """The launches that found no row of their own are in one of their rule, by where they were."""
     sizes = " ".join(f"launch=k,{BLOCKS},256,{16 * size},2" for size in range(100))
     words = f"ptx=k,{NCCL} stream=0 stream=0 {sizes} launch={NCCL},16,256,0,1 {sizes}"
     preloaded(words, rule("{blocks_per_sm: 1}", when="overlapping"), report=folder)
     page = only(folder)
     assert page.reasons == {"communication": 1, "shaped": 100, "launched_before": 100}
-    # Four rows each; what was left is the group of any kernel, so communication came too late.
-    anybody = {(row.reason, row.inside): row.launches for row in page.rows if not row.kernel}
-    left = 100 - 270 // 4
-    assert anybody == {("shaped", True): left, ("not_overlapping", False): left, ("communication", None): 1}
+    # 64 rows go to what came before communication was seen, and each kernel has four after that.
+    of_rule = {(row.reason, row.inside): row.launches for row in page.rows if not row.kernel}
+    assert sum(of_rule.values()) > 50 and of_rule.keys() <= {
+        ("shaped", True),
+        ("not_overlapping", False),
+        ("no_communication_seen", None),
+    }
+    assert {row.rule for row in page.rows if row.kernel != NCCL} == {0}
+    assert [row.launches for row in page.rows if row.kernel == NCCL] == [1]
 
 
 def test_a_child_counts_in_rows_of_its_own(preloaded: Runner, folder: Path) -> None:

@@ -149,6 +149,8 @@ def _rule(index: int, processes: int) -> dict[str, Any]:
         "reasons": {"shaped": shaped, "below_keep": launches - shaped} if launches else {},
         "matched": launches > 0,
         "acted": shaped > 0,
+        "unrecorded": {},
+        "unsure": False,
         "inert": False,
         "when": "overlapping",
         "when_dispatch": "unknown",
@@ -188,6 +190,8 @@ def _pair(rank: int, short: bool, name: str) -> dict[str, Any]:
             "percent": percent,
             "low_percent": None if reach is None else percent - reach,
             "high_percent": None if reach is None else percent + reach,
+            "half_percent": reach,
+            "same_launches": True,
             "verdict": verdict,
         },
     }
@@ -195,4 +199,12 @@ def _pair(rank: int, short: bool, name: str) -> dict[str, Any]:
 
 def _pace(mean: float, reach: float | None) -> dict[str, Any]:
     low, high = (None, None) if reach is None else (mean - 20 * reach, mean + 20 * reach)
-    return {"mean_us": mean, "low_us": low, "high_us": high, "launches": 8000, "communication": 8192, "every": 16}
+    return {
+        "mean_us": mean,
+        "low_us": low,
+        "high_us": high,
+        "launches": 8000,
+        "communication": 8192,
+        "computation": 65536,
+        "every": 16,
+    }

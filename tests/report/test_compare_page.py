@@ -26,7 +26,7 @@ def traces(folder: Path, gain: float, ranks: int = 2, kernel: str = made.GEMM) -
     noise = random.Random(folder.name)
     for rank in range(ranks):
         kernels, steps, at = [made.K(None, 0.0, 20.0, stream=14)], [], 0.0
-        for number in range(6):
+        for number in range(31):
             gemms = [400 * noise.uniform(0.97, 1.03) for _ in range(4)]
             reduces = [(400.0 + 430 * index, 430 * gain * noise.uniform(0.97, 1.03)) for index in range(4)]
             for one in made.step(at, gemms, reduces):
@@ -123,7 +123,7 @@ def test_the_verdict_says_how_sure_it_is(compared):
     data["total"]["step_time"].update(verdict="no difference seen", interval=[-10.0, 10.0])
     assert " after: no difference seen (95 %" in traced.verdict(data)
     data["total"]["step_time"].update(verdict=None, interval=None)
-    assert traced.verdict(data).endswith("There are too few steps to say how sure that is.")
+    assert traced.verdict(data).endswith("There are too few steps, or they are too much alike, to say how sure that is.")
     data["total"]["step_time"].update(before=None, difference=None)
     assert traced.verdict(data) == "Nothing can be compared."
     assert "<table>" in html.compare(data, {"before": None, "after": None})

@@ -43,20 +43,37 @@ def test_counts_of_all_shards_are_summed_by_way_and_by_reason(write_page, librar
 
 
 def test_launches_that_another_thread_has_moved_to_another_reason(write_page, library):
-    """The cell of the thread that moved them is negative; over all shards nothing is."""
+    """How many they are is counted apart; a page that is read while both go on may know of more than there were."""
     path = write_page({("symbol", "communication"): 1})
     page = _native.ffi.from_buffer("struct overlap_page *", data := bytearray(path.read_bytes()))
     way = names(library.overlap_way_name).index
     reason = names(library.overlap_reason_name).index
-    outside, before = reason("not_overlapping"), reason("launched_before")
+    outside = reason("not_overlapping")
     page.shards[3].launches[way("symbol")][outside] = 10  # counted here...
-    page.shards[1].launches[way("runtime")][outside] = 2**64 - 4  # ...and moved there, by the way of the communication
-    page.shards[1].launches[way("runtime")][before] = 4
-    path.write_bytes(data)
-    read = read_page(str(path))
-    assert read.reasons == {"communication": 1, "not_overlapping": 6, "launched_before": 4}
-    assert read.launches == sum(read.entry_points.values()) == 11
-    assert (read.entry_points["symbol"], read.entry_points["runtime"]) == (11, 0)
+    for moved, reasons in (
+        (4, {"not_overlapping": 6, "launched_before": 4}),
+        (10, {"launched_before": 10}),
+        (30, {"launched_before": 10}),
+        (2**64 - 1, {"not_overlapping": 10}),
+    ):
+        page.shards[1].counters[library.OVERLAP_COUNTER_LAUNCHED_BEFORE] = moved  # ...and found out there
+        path.write_bytes(data)
+        read = read_page(str(path))
+        assert read.reasons == {"communication": 1, **reasons}
+        assert read.launches == sum(read.entry_points.values()) == read.entry_points["symbol"] == 11
+        assert sorted((row.reason, row.launches) for row in read.rows) == [
+            ("communication", 1),
+            ("not_overlapping", 10),
+        ]
+        assert not any(row.recorded for row in read.rows)
+
+
+@pytest.mark.parametrize("counter", ["SAME_STREAM", "WAITED_FOR"])
+def test_a_count_that_was_taken_back_before_it_was_read_is_not_below_zero(counter, write_page, library):
+    page = read_page(
+        str(write_page({("symbol", "shaped"): 1}, counters={getattr(library, f"OVERLAP_COUNTER_{counter}"): 2**64 - 3}))
+    )
+    assert page.communication_same_stream == page.communication_waited_for == 0
 
 
 def test_what_is_unknown_is_none(write_page):

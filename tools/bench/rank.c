@@ -1,5 +1,5 @@
-/* One rank of a simulated job: rank LAUNCHES. It launches so many computation kernels, and half as many of communication, on
- * the GPU of its place on the host (LOCAL_RANK).
+/* One rank of a simulated job: rank LAUNCHES. It launches so many computation kernels, and half as many of communication (one
+ * for every EVERY of them), on the GPU of its place on the host (LOCAL_RANK).
  *
  * Its own gethostname() and clock are those that the preloaded library finds (-rdynamic): so there are as many hosts as
  * HOST says, their clocks are AHEAD seconds ahead, and where there is a PACE their monotonic one goes on by so many
@@ -58,7 +58,8 @@ static void must(int result, const char *what) {
 
 int main(int argc, char **argv) {
     const char *local = getenv("LOCAL_RANK");
-    const int launches = argc > 1 ? atoi(argv[1]) : 0;
+    const char *every = getenv("EVERY");
+    const int launches = argc > 1 ? atoi(argv[1]) : 0, each = every ? atoi(every) : 2;
     void *context, *module, *compute, *communicate, *stream;
     int device;
     must(cuInit(0), "cuInit");
@@ -71,7 +72,7 @@ int main(int argc, char **argv) {
     must(cuStreamCreate(&stream, 1), "cuStreamCreate");
     for (int i = 0; i < launches; i++) {
         must(cuLaunchKernel(compute, BLOCKS, 1, 1, THREADS, 1, 1, 0, NULL, NULL, NULL), "cuLaunchKernel");
-        if (i % 2 == 0)
+        if ((i + 1) % each)
             continue;
         must(cuLaunchKernel(communicate, 16, 1, 1, THREADS, 1, 1, 0, stream, NULL, NULL), "cuLaunchKernel");
         communicated++;

@@ -130,11 +130,13 @@ ADVICE = {
     "no_room_registers": Advice(
         "One block of the kernel and one of communication need more registers than a multiprocessor has. Shared "
         "memory cannot change that.",
-        "Smaller blocks of communication: a `-small-comm` policy with `--all-ranks`. Else priority alone.",
+        "Smaller blocks of communication: a `-small-comm` policy with `--all-ranks`; `overlap explain` says which "
+        "setting. Else priority alone.",
     ),
     "no_room_warps": Advice(
         "Likewise for threads: one block of each is more than a multiprocessor holds.",
-        "Smaller blocks of communication: a `-small-comm` policy with `--all-ranks`. Else priority alone.",
+        "Smaller blocks of communication: a `-small-comm` policy with `--all-ranks`; `overlap explain` says which "
+        "setting. Else priority alone.",
     ),
     "no_room_slots": Advice(
         "Likewise for the number of blocks that a multiprocessor holds.",
@@ -143,7 +145,7 @@ ADVICE = {
     "no_room_shared_memory": Advice(
         "No size between what the kernel asks for and what a block may have does what the rule says: "
         "communication's own shared memory is too large, or that of the kernel.",
-        "`overlap explain` prints the windows. On A40 and A100 NCCL 2.17 and newer never fits (docs/limits.md).",
+        "`overlap explain` prints the windows. Where none of the usual kernels has one, docs/sizes.md says so.",
     ),
     "dispatch_unknown": Advice(
         "The rule has `when_dispatch`, and the policy does not say what this GPU does while a raised block fits "

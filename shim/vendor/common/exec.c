@@ -114,7 +114,7 @@ vendor_result graph_launch_body(enum overlap_way way, enum hook hook, uintptr_t 
     struct overlap_stream *its = window_stream(order, stream, whose);
     exec_launched(order, graph, its, flags);
     if (flags & EXEC_COMMUNICATES)
-        window_communicates(stream, whose, way);
+        window_communicates(stream, whose);
     exec_ends(order, graph, its);
     return result;
 }

@@ -90,9 +90,7 @@ static uint32_t row_of(const struct facts *facts, const struct overlap_decision 
     const enum overlap_row_kind kind = flags & OVERLAP_WORD_WINDOWED ? OVERLAP_ROW_WINDOWED
                                        : flags & OVERLAP_WORD_RAISE  ? OVERLAP_ROW_RAISED
                                                                      : OVERLAP_ROW_SINGLE;
-    return overlap_page_start() /* before, the page is not that of this process */
-               ? overlap_row_claim(overlap_current_page, &row, facts->kernel, facts->library, decision->reason, kind)
-               : decision->reason;
+    return overlap_row_claim(overlap_current_page, &row, facts->kernel, facts->library, decision->reason, kind);
 }
 
 static void gather(struct facts *facts, const struct request *request, struct handle *handle, struct device *device) {
@@ -225,10 +223,11 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
         size_note(handle, request->config.sharedMemBytes, decision.dynamic_shared);
     if (!(flags & ~OVERLAP_WORD_LONG))
         flags |= OVERLAP_WORD_DIRECT;
-    const uint32_t row = row_of(&facts, &decision, flags);
+    const bool made = overlap_page_start(); /* else the page is not that of this process, or not yet */
+    const uint32_t row = made ? row_of(&facts, &decision, flags) : decision.reason;
     uint64_t word = word_of(row, decision.reason, decision.dynamic_shared, flags);
-    if (flags & OVERLAP_WORD_WINDOWED && row < OVERLAP_REASONS)
-        place = 0; /* the hot path counts in rows beside it */
+    if (!made || (flags & OVERLAP_WORD_WINDOWED && row < OVERLAP_REASONS))
+        place = 0; /* it finds its row the next time; the hot path counts in rows beside it */
     if (place && !facts.later && overlap_cacheable(threads_of(request), request->config.sharedMemBytes)) {
         overlap_cache_keep(&launch_cache, place, key_of(request), decision.minimum_blocks, decision.maximum_blocks,
                            word);

@@ -81,24 +81,18 @@ void launch_count_row(enum overlap_way way, uint32_t row) {
     count_launch(way, row);
 }
 
-/* A cell may become negative: the sum over all shards does not. */
-static void change_cell(struct overlap_shard *shard, uint64_t *cell, uint64_t change) {
-    if (overlap_shard_is_shared(overlap_current_page, shard))
-        __atomic_fetch_add(cell, change, __ATOMIC_RELAXED);
-    else
-        overlap_add_own(cell, change);
-}
-
-void launch_move_reason(enum overlap_way way, uint32_t from, uint32_t to, uint64_t count) {
+/* The counter of a shard may become negative: the sum over all shards does not. */
+void launch_count_many(enum overlap_counter counter, uint64_t count) {
     struct overlap_shard *shard = shard_of_thread();
-    /* First more, then less: a reader in between finds too many, not too few. */
-    change_cell(shard, &shard->launches[way][to], count);
-    change_cell(shard, &shard->launches[way][from], 0 - count);
+    uint64_t *cell = &shard->counters[counter];
+    if (overlap_shard_is_shared(overlap_current_page, shard))
+        __atomic_fetch_add(cell, count, __ATOMIC_RELAXED);
+    else
+        overlap_add_own(cell, count);
 }
 
 void launch_take_back(enum overlap_counter counter, uint64_t count) {
-    struct overlap_shard *shard = shard_of_thread();
-    change_cell(shard, &shard->counters[counter], 0 - count);
+    launch_count_many(counter, 0 - count);
 }
 
 void launch_followed(bool on) {
@@ -235,7 +229,7 @@ vendor_result launch_slow(struct request *request, uint64_t word) {
     if (word & OVERLAP_WORD_COMMUNICATION) {
         result = vendor_communicate(hook_vendor(request->hook), request, word, &reason, &raised);
         if (result == VENDOR_SUCCESS)
-            window_communicates(request->config.hStream, whose, request->counted);
+            window_communicates(request->config.hStream, whose);
         if (!raised && priority_is_unhurried())
             launch_count(OVERLAP_COUNTER_UNHURRIED);
     } else if (outside) {

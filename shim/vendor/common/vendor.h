@@ -246,13 +246,11 @@ bool launch_prepare(const struct request *request, uint64_t *word, uint64_t plac
 /* The driver has refused what we changed, or its limit could not be raised: this kernel is left alone from now on. */
 void launch_leave_alone(const struct request *request, uint64_t place, bool launched);
 
-/* Counts a launch of which nothing but the reason is known; moves some that were counted to another reason. Of which kernel
- * those were is not known any more: the rows of kernels keep them, and the two bare reasons' rows say how many there are. */
+/* Counts a launch of which nothing but the reason is known. */
 void launch_count_row(enum overlap_way way, uint32_t row);
 static inline void launch_count_reason(enum overlap_way way, uint32_t reason) {
     launch_count_row(way, reason);
 }
-void launch_move_reason(enum overlap_way way, uint32_t from, uint32_t to, uint64_t count);
 
 /* Every launch of this thread shall come to launch_slow(), or no longer. */
 void launch_followed(bool on);
@@ -301,8 +299,9 @@ static inline void launch_communicated(const struct request *request, uint64_t w
 /* What makes the word of a computation launch depend on overlap windows (windows.h). */
 #define WINDOW_BITS (OVERLAP_WORD_WINDOWED | OVERLAP_WORD_WATCHED | OVERLAP_WORD_ORDERS)
 
-/* Adds one to a counter of the calling thread; takes some away that any thread has added. */
+/* Adds one to a counter of the calling thread; adds many; takes some away that any thread has added. */
 void launch_count(enum overlap_counter counter);
+void launch_count_many(enum overlap_counter counter, uint64_t count);
 void launch_take_back(enum overlap_counter counter, uint64_t count);
 
 static inline uint64_t threads_of(const struct request *request) {

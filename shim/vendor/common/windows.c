@@ -189,12 +189,6 @@ struct overlap_found window_look(vendor_stream stream, enum default_stream whose
 
 /* ---- Communication ---- */
 
-/* Launches that were counted as outside a window turn out to run beside communication. Of which way is not known any more;
- * sums over reasons and over ways come out right all the same, modulo 2^64 in each cell. */
-static void move_to_launched_before(enum overlap_way way, uint64_t count) {
-    launch_move_reason(way, OVERLAP_REASON_not_overlapping, OVERLAP_REASON_launched_before, count);
-}
-
 void window_after(struct overlap_order *order) {
     if (__builtin_expect(__atomic_load_n(&order->legacy_matters, __ATOMIC_RELAXED) &&
                              !__atomic_load_n(&forgotten, __ATOMIC_RELAXED),
@@ -209,7 +203,7 @@ bool window_legacy_matters(void) {
     return __atomic_load_n(&forgotten, __ATOMIC_RELAXED);
 }
 
-void window_communicates(vendor_stream stream, enum default_stream whose, enum overlap_way way) {
+void window_communicates(vendor_stream stream, enum default_stream whose) {
     struct overlap_order *order = windows();
     if (!order)
         return;
@@ -218,7 +212,8 @@ void window_communicates(vendor_stream stream, enum default_stream whose, enum o
     if (overlap_stream_here(its) != its)
         __atomic_store_n(&exec_may_communicate, 1, __ATOMIC_RELAXED);
     if (before.launched)
-        move_to_launched_before(way, before.launched);
+        /* They were counted as outside a window. Of which kernels they were is not known any more. */
+        launch_count_many(OVERLAP_COUNTER_LAUNCHED_BEFORE, before.launched);
     if (before.filling)
         priority_one_wave_beside();
     window_after(order);

@@ -55,7 +55,7 @@ struct overlap_found window_look(vendor_stream stream, enum default_stream whose
 void window_saw(struct overlap_order *order, const struct overlap_seen *seen);
 
 /* A communication launch, or one of a graph that holds some, has been made. Under which way it was counted. */
-void window_communicates(vendor_stream stream, enum default_stream whose, enum overlap_way way);
+void window_communicates(vendor_stream stream, enum default_stream whose);
 
 /* ...it has this number in the trace. */
 void window_numbered(vendor_stream stream, enum default_stream whose, uint64_t sequence);

@@ -152,7 +152,7 @@ CUresult launch_raised(struct request *request, uint64_t word) {
     uint32_t reason = OVERLAP_REASON_communication;
     CUresult result = launch_communication(request, word, &reason, &raised);
     if (window_model && result == CUDA_SUCCESS)
-        window_communicates(request->config.hStream, hook_default(request->hook), request->counted);
+        window_communicates(request->config.hStream, hook_default(request->hook));
     launch_communicated(request, word, reason, raised);
     return result;
 }

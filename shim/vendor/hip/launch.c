@@ -146,7 +146,7 @@ static hipError_t launch_and_record(struct request *request, const struct hip_mo
 static hipError_t launch_communication(struct request *request, uint64_t word) {
     const hipError_t result = hip_launch_with(request, request->config.sharedMemBytes);
     if (window_model && result == VENDOR_SUCCESS)
-        window_communicates(request->config.hStream, hook_default(request->hook), request->counted);
+        window_communicates(request->config.hStream, hook_default(request->hook));
     launch_communicated(request, word, overlap_word_reason(word), false);
     if (priority_is_unhurried())
         launch_count(OVERLAP_COUNTER_UNHURRIED);

@@ -1,0 +1,106 @@
+"""Launches of which no row tells kernel and rule: what is not known of a rule is not said of it, and is no finding."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs"))
+
+from interposing import BLOCKS, build, preloaded, table_of
+
+from pyshim.report.collect import Collected, collect
+from pyshim.report.findings import findings, remarks
+from pyshim.report.kernels import rules
+from pyshim.stats.page import Page
+from pyshim.stats.rows import Row, Rule
+
+__all__ = ["build", "preloaded", "table_of"]
+FULL = """\
+when: always
+communication: {priority: inherit}
+compute:
+  - {match: {kernel: "k"}, shape: {blocks_per_sm: 1}}
+  - {match: {kernel: "*"}, shape: leave}"""
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> Path:
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    return folder
+
+
+def test_a_page_without_room_is_no_finding(preloaded, pages, overlap):
+    """300 sizes of another kernel come first."""
+    others = [f"launch=other,{BLOCKS},256,{16 * size}" for size in range(300)]
+    preloaded(" ".join(["ptx=k lib=other", *others, f"repeat=50 launch=k,{BLOCKS},256,0"]), FULL, report=pages)
+    done = overlap("report", str(pages), "--check")
+    assert done.returncode == 0 and "never matched" not in done.stderr
+    answer = json.loads(overlap("report", str(pages), "--json").stdout)
+    assert answer["totals"]["shaped"] == 50 and answer["findings"] == []
+    (process,) = answer["processes"]
+    assert process["unrecorded"] == answer["totals"]["unrecorded"]
+
+
+RECORD = Row("k", "k", "lib", "shaped", 0, False, None, False, 5, 0, 256, 32, 0, 0, 0, 9, 8)
+CAP = Rule("mine", 4, "blocks_per_sm: 1", "always", "unknown", "hold")
+WINDOWS, LEAVE = CAP._replace(line=5, when="overlapping"), CAP._replace(line=6, shape="leave")
+OTHER = CAP._replace(line=7, when_dispatch="backfill")
+
+
+def bare(reason: str, launches: int = 3, windowed: bool = False) -> Row:
+    return RECORD._replace(
+        kernel="", plain="", library="", rule=None, reason=reason, launches=launches, windowed=windowed, recorded=False
+    )
+
+
+@pytest.fixture
+def page(write_page, tmp_path: Path) -> Page:
+    """Its rule is policy `h100`, on one H100."""
+    return replace(collect(str(write_page({("symbol", "no_rule"): 1}).parent)).pages[0])
+
+
+def of(page: Page, *rows: Row, also: tuple[Rule, ...] = ()) -> Collected:
+    """Of rules of which the first is CAP."""
+    return Collected(("x",), (), (replace(page, launches=20, rows=rows, rules=(CAP, *also)),), ())
+
+
+@pytest.mark.parametrize(
+    ("row", "unsure"),
+    [
+        (bare("shaped"), [4, 5]),
+        (bare("shaped", windowed=True), [5]),
+        (bare("below_keep"), [4, 5]),
+        (bare("rule_leave"), [6]),
+        (bare("no_rule"), []),
+        (bare("observe_only"), []),
+        (bare("communication"), []),
+        (bare("unknown_footprint"), []),
+    ],
+    ids=lambda value: f"{value.reason}{' in windows' * value.windowed}" if isinstance(value, Row) else "",
+)
+def test_whose_it_may_be(row, unsure, page):
+    collected = of(page, RECORD._replace(reason="no_rule", rule=None), row, also=(WINDOWS, LEAVE, OTHER))
+    assert [use.rule.line for use in rules(collected) if use.unsure] == unsure
+    never = [int(said.split(":")[1].split()[0]) for said in findings(collected) if "never matched" in said]
+    assert never == [line for line in (4, 5, 6) if line not in unsure]
+    (note,) = [said for said in remarks(collected) if "by reason alone" in said]
+    assert note.startswith("3 of 20 launches of process node1:100 were counted by reason alone")
+    assert ("mine:5" in note) == (5 in unsure)
+
+
+def test_what_matched_and_may_have_acted(page):
+    seen = RECORD._replace(reason="below_keep")
+    assert any("never acted" in said for said in findings(of(page, seen, bare("below_keep"))))
+    assert not any("never acted" in said for said in findings(of(page, seen, bare("shaped"))))
+
+
+def test_a_row_of_a_rule_without_a_kernel_is_the_rules(page):
+    """Where no room is left a rule has one row for all kernels."""
+    (use,) = rules(of(page, RECORD._replace(kernel="", plain="", library="", threads=0, device=None)))
+    assert (use.matched, use.acted, use.unsure, use.launches, use.kernels) == (True, True, False, 5, 0)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pyshim.errors import USAGE, OverlapError
 
 if TYPE_CHECKING:
-    from pyshim.report.cadence import Change, Compared, Pace
+    from pyshim.report.cadence import Change, Compared, Pace, Pair
 
 HEADS = ("rank", "before us", "after us", "change", "95 % interval", "verdict")
 _ROWS = 16
@@ -51,7 +51,7 @@ def _folders(before: str, after: str, options: argparse.Namespace) -> int:
     sides = collect(before), collect(after)
     for side in sides:
         for sentence in skipped(side):
-            ui.say(f"warning: {sentence}")
+            ui.tell(f"warning: {sentence}")
     found = compared(*sides)
     if not found.pairs:
         raise OverlapError(
@@ -72,45 +72,50 @@ def _folders(before: str, after: str, options: argparse.Namespace) -> int:
 def _show(found: Compared) -> None:
     from pyshim.cli import ui
 
+    if found.simulated:
+        ui.say("simulated: this is no measurement of a GPU")
     ui.paragraph(
         "Time between communication launches as the host makes them, every 2^n-th being timed: the time of steps, as "
         "far as each launches the same collectives."
     )
     ui.show()
-    rows = [
-        [
-            str(index) if pair.rank is None else str(pair.rank),
-            _pace(pair.before),
-            _pace(pair.after),
-            f"{pair.change.percent:+.1f} %",
-            _interval(pair.change.low_percent, pair.change.high_percent),
-            _verdict(pair.change),
-        ]
-        for index, pair in enumerate(found.pairs)
-    ]
-    ui.table(HEADS, rows[:_ROWS], left=(5,))
-    if len(rows) > _ROWS:
-        ui.show(f"{len(rows) - _ROWS:,} more: --json")
+    rows = [[_who(pair), _pace(pair.before), _pace(pair.after), *_change(pair.change)] for pair in found.pairs[:_ROWS]]
+    total, count = found.total, len(found.pairs)
+    if total and count > 1:
+        means = (f"{mean:,.1f}" for mean in (total.before_us, total.after_us))
+        rows.append([f"all {count:,}", *means, *_change(total.change)])
+    named = all(pair.rank is None for pair in found.pairs)
+    ui.table(("process" if named else HEADS[0], *HEADS[1:]), rows, left=(0, 5) if named else (5,))
+    if count > _ROWS:
+        ui.show(f"{count - _ROWS:,} more: --json")
     counts = found.as_json()["verdicts"]
     if len(found.pairs) > 1:
         ui.say("; ".join(f"{verdict}: {count:,} of {len(found.pairs):,}" for verdict, count in counts.items()))
     if any(pair.rank is None for pair in found.pairs):
-        ui.say("note: processes without a rank were compared in their order")
+        ui.tell("note: processes without a rank were compared in their order")
     others = [pair for pair in found.pairs if not pair.change.same_launches]
     if others:
         before, after = others[0].before, others[0].after
-        ui.say(
+        ui.tell(
             f"note: not the same launches, as on {others[0].before_process}: {before.communication:,} of communication "
             f"beside {before.computation:,} others before, {after.communication:,} beside {after.computation:,} after: "
             "the time for each is not that of the same thing"
         )
     for title, lost in (("before", found.only_before), ("after", found.only_after)):
         if lost:
-            ui.say(f"note: {len(lost):,} of {title} have no counterpart: {', '.join(lost[:3])}")
-    ui.say(
+            ui.tell(f"note: {len(lost):,} of {title} have no counterpart: {', '.join(lost[:3])}")
+    ui.tell(
         "note: one run on each side: what differs between any two runs (other nodes, other neighbours) is not in the "
         "interval"
     )
+
+
+def _who(pair: Pair) -> str:
+    return f"{pair.before_process}, {pair.after_process}" if pair.rank is None else str(pair.rank)
+
+
+def _change(change: Change) -> list[str]:
+    return [f"{change.percent:+.1f} %", _interval(change.low_percent, change.high_percent), _verdict(change)]
 
 
 def _verdict(change: Change) -> str:

@@ -145,7 +145,7 @@ def _number(value: float | None, unit: str, scale: float) -> str:
 
 
 def _difference(change: Change, unit: str, scale: float) -> tuple[str, str]:
-    """With its interval: in per cent of before, in points of a share, in the unit itself where before is next to nothing."""
+    """With its interval: in per cent of before, in points of a share, in the unit where before is next to nothing."""
     if change.before is None or change.difference is None:
         return _NONE, _NONE
     if unit == "share":
@@ -155,7 +155,7 @@ def _difference(change: Change, unit: str, scale: float) -> tuple[str, str]:
     else:
         whole, sign, form = 100 * scale, "", "+,.3f"
     values = (change.difference, *(change.interval or ()))
-    digits = int(form[2])
+    digits = int(form[-2])
     difference, *reach = (format(round(100 * value / whole, digits) + 0.0, form) for value in values)
     return difference + sign, " to ".join(reach) or _NONE
 

@@ -3,6 +3,8 @@ looks at a terminal."""
 
 from __future__ import annotations
 
+import os
+import re
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -16,11 +18,13 @@ if TYPE_CHECKING:
 INTERVAL = 2.0  # seconds
 LEAST, MOST = 0.1, 3600.0
 Show = Callable[["Collected"], None]
+# What grows from look to look; not the numbers in names, as of a rule (h100:14) or a process (node1:7).
+_COUNT = re.compile(r"(?<![\w:.-])\d[\d,.]*(?!\w)")
 
 
 def follow(directories: Sequence[str], interval: float, show: Show) -> Collected:
-    """Until all processes have ended, or Ctrl-C. show: says the whole report. Returns what was there last; raises
-    OverlapError where there was not even a folder."""
+    """Until all processes have ended, or Ctrl-C. show: says the report, what matters most first, as a low screen cuts
+    it. Returns what was there last; raises OverlapError where there was not even a folder."""
     from pyshim.cli import ui
 
     course = _Course(directories)
@@ -59,7 +63,7 @@ class _Course:
         self.missing = ""  # why there is nothing to see yet
         self.rate: float | None = None  # launches a second since the look before
         self.seen = 0.0  # the clock at the last look
-        self.said: list[str] = []  # findings of earlier lines
+        self.said: set[str] = set()  # findings of earlier lines, without their counts
         self.looks_over = 0  # looks in a row at which every process had ended
         self.look()
 
@@ -80,7 +84,7 @@ class _Course:
         if before is not None:
             self.rate = max(0.0, ((_launches(self.now) or 0) - before) / max(seen - self.seen, 1e-9))
         self.seen = seen
-        self.looks_over = self.looks_over + 1 if self.now and self.now.pages and _all_ended(self.now) else 0
+        self.looks_over = self.looks_over + 1 if self.now and _all_ended(self.now) else 0
 
     def last(self) -> Collected:
         if self.now is None:
@@ -103,11 +107,13 @@ class _Course:
             *(f"{name} {total[name]:,}" for name in ("shaped", "raised", "refused")),
         ]
         found = findings(self.now)
-        new = [sentence for sentence in found if sentence not in self.said]
-        self.said = found
         if found:
             words.append(f"{len(found):,} {'warning' if len(found) == 1 else 'warnings'}")
-        return f"{hour} {', '.join(words)}" + (f": {new[-1]}" if new else "")
+        # One in a line: the next line has the next one.
+        new = next((sentence for sentence in found if _COUNT.sub("", sentence) not in self.said), None)
+        if new:
+            self.said.add(_COUNT.sub("", new))
+        return f"{hour} {', '.join(words)}" + (f": {new}" if new else "")
 
 
 def _launches(collected: Collected | None) -> int | None:
@@ -117,9 +123,24 @@ def _launches(collected: Collected | None) -> int | None:
 def _all_ended(collected: Collected) -> bool:
     from pyshim.report.waiting import is_over, living
 
+    if not collected.pages:
+        return _came_to_nothing(collected)
     everybody = cache(living)
     over = {(page.host, page.pid) for page in collected.pages if is_over(page, everybody)}
     # A forked child ends by _exit as a rule and does not say so: elsewhere, whose parent has ended is over, too.
     return all(
         (page.host, page.pid) in over or (page.forked and (page.host, page.parent) in over) for page in collected.pages
     )
+
+
+def _came_to_nothing(collected: Collected) -> bool:
+    """Runs without a page, of which no process is left that may yet open a GPU. Only they are sure of it who started
+    them, on the host where they did."""
+    from pyshim.report.waiting import carried_on
+
+    try:
+        ours = all(os.stat(directory).st_uid == os.geteuid() for directory in collected.directories)
+    except OSError:  # the folder has gone
+        ours = False
+    here = all(run.host == os.uname().nodename for run in collected.runs)
+    return bool(collected.runs) and ours and here and carried_on({run.id for run in collected.runs}) == set()

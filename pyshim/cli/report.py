@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 HEADS = ("process", "rank", "program", "policy", "launches", "shaped", "comm", "raised", "refused")
 RULES = ("rule", "shape", "launches", "shaped", "in window", "refused", "outcome")
 KERNELS = ("kernel", "launches", "shaped", "in window", "raised", "refused", "mostly")
+# The order of what is shown: at the end of a long report a reader sees the end, of a low screen the beginning.
+_WHOLE = ("heading", "processes", "reasons", "rules", "notes", "warnings")
+_WHAT_MATTERS = ("warnings", "rules", "notes", "heading", "processes", "reasons")
 _FAR = 6
 _FINDINGS = 10
 EPILOG = """\
@@ -69,7 +72,7 @@ def _run(options: argparse.Namespace) -> int:
     collected = _collected(options)
     if not collected.pages:
         for sentence in skipped(collected):
-            ui.say(f"warning: {sentence}")
+            ui.tell(f"warning: {sentence}")
         raise OverlapError(*_nothing(collected))
     found = findings(collected)
     if options.html or options.json:
@@ -82,7 +85,7 @@ def _run(options: argparse.Namespace) -> int:
         # Thousands of processes are for a program to read, and take a second less to write so.
         ui.answer(json.dumps(data, indent=2 if len(collected.pages) <= FEW else None))
         for sentence in skipped(collected):
-            ui.say(f"warning: {sentence}")
+            ui.tell(f"warning: {sentence}")
     elif not options.html:
         _show(collected, found, remarks(collected))
     return FINDINGS if options.check and found else 0
@@ -107,7 +110,7 @@ def _collected(options: argparse.Namespace) -> Collected:
     from pyshim.cli import live
 
     interval = live.INTERVAL if options.interval is None else options.interval
-    return live.follow(options.directory, interval, lambda now: _show(now, findings(now), remarks(now)))
+    return live.follow(options.directory, interval, lambda now: _show(now, findings(now), remarks(now), _WHAT_MATTERS))
 
 
 def _seconds(text: str) -> float:
@@ -136,6 +139,11 @@ def _compare(options: argparse.Namespace) -> int:
 def _nothing(collected: Collected) -> tuple[str, str]:
     from pyshim.report.who import some
 
+    if collected.skipped:
+        return (
+            f"there is no page in {some(collected.directories)} that can be read",
+            "what is the matter with each is said above; where the folder was copied, copy it again",
+        )
     holds = "hold" if len(collected.directories) > 1 else "holds"
     if not collected.runs:
         return f"{some(collected.directories)} {holds} no report of overlap-run", _where(collected.directories)
@@ -171,45 +179,61 @@ def _launches(options: argparse.Namespace) -> int:
     found = False
     for name, trace in traces(options.directory):
         if not isinstance(trace, Trace):
-            ui.say(f"warning: {name} was passed over: {trace}")
+            ui.tell(f"warning: {name} was passed over: {trace}")
             continue
         found = True
         for launch in trace.launches:
             ui.answer(json.dumps({**asdict(launch), "host": trace.host}))
         if trace.skipped:
-            ui.say(f"warning: {name}: {trace.skipped:,} bytes belong to no whole record")
+            ui.tell(f"warning: {name}: {trace.skipped:,} bytes belong to no whole record")
     if not found:
         hint = "keep launches: overlap-run --report DIR --trace PROGRAM"
         raise OverlapError(f"there is no trace in {some(options.directory)}", hint)
     return 0
 
 
-def _show(collected: Collected, found: list[str], about: list[str]) -> None:
+def _show(collected: Collected, found: list[str], about: list[str], order: Sequence[str] = _WHOLE) -> None:
+    """order: parts, of which a part that is a table stands between empty lines."""
     from pyshim.cli import ui
     from pyshim.report import many, text
 
-    for line in (*text.runs(collected), *text.devices(collected)):
-        ui.say(line)
-    if len(collected.pages) > many.FEW:
-        _show_many(collected)
-    else:
-        ui.table(HEADS, text.processes(collected), left=(0, 2, 3))
-    for heads, rows, left in (
-        (("launches", "share", "reason", "meaning"), text.reasons(collected), (2, 3)),
-        (("launches", "way in"), text.ways(collected), (1,)),
-        (RULES, text.rules(collected), (0, 1, 6)),
-        (KERNELS, text.by_kernel(collected), (0, 6)),
-    ):
+    def table(heads: Sequence[str], rows: list[list[str]], left: tuple[int, ...]) -> None:
         if rows:
             ui.show()
             ui.table(heads, rows, left=left)
-    for sentence in about:
-        ui.say(f"note: {sentence}")
-    shown = found if len(collected.pages) <= many.FEW else found[:_FINDINGS]
-    for sentence in shown:
-        ui.say(f"warning: {sentence}")
-    if len(shown) < len(found):
-        ui.say(f"warning: {len(found) - len(shown)} more: --json has all")
+
+    def reasons() -> None:
+        table(("launches", "share", "reason", "meaning"), text.reasons(collected), (2, 3))
+        table(("launches", "way in"), text.ways(collected), (1,))
+
+    def rules() -> None:
+        table(RULES, text.rules(collected), (0, 1, 6))
+        table(KERNELS, text.by_kernel(collected), (0, 6))
+
+    def heading() -> None:
+        for line in (*text.runs(collected), *text.devices(collected)):
+            ui.say(line)
+
+    def processes() -> None:
+        if len(collected.pages) > many.FEW:
+            _show_many(collected)
+        else:
+            ui.table(HEADS, text.processes(collected), left=(0, 2, 3))
+
+    def warnings() -> None:
+        shown = found if len(collected.pages) <= many.FEW else found[:_FINDINGS]
+        for sentence in shown:
+            ui.tell(f"warning: {sentence}")
+        if len(shown) < len(found):
+            ui.tell(f"warning: {len(found) - len(shown)} more: --json has all")
+
+    def notes() -> None:
+        for sentence in about:
+            ui.tell(f"note: {sentence}")
+
+    parts = {part.__name__: part for part in (heading, processes, reasons, rules, notes, warnings)}
+    for name in order:
+        parts[name]()
 
 
 def _show_many(collected: Collected) -> None:

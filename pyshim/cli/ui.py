@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 from pyshim.errors import OverlapError
 
+_PREFIX = "overlap: "
 NARROWEST, WIDEST = 60, 100  # columns that what we say is made for
 
 
@@ -20,7 +21,16 @@ def printable(text: str) -> str:
 
 def say(text: str = "") -> None:
     """A status line: one sentence, one line, however long, so that it can be searched for."""
-    _write("".join(f"overlap: {printable(line)}".rstrip() + "\n" for line in text.split("\n")))
+    _write("".join(f"{_PREFIX}{printable(line)}".rstrip() + "\n" for line in text.split("\n")))
+
+
+def tell(text: str) -> None:
+    """A sentence that may be long: broken to the width where a person looks on; into a file or a pipe one line."""
+    if not _is_terminal():
+        say(text)
+        return
+    for line in wrapped(text, width(), " " * len(_PREFIX), _PREFIX):
+        show(line)
 
 
 def show(text: str = "") -> None:
@@ -132,16 +142,17 @@ def state(word: str) -> str:
 
 def colours() -> bool:
     """https://no-color.org: any value but the empty one means none."""
-    try:
-        return os.isatty(2) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    except OSError:
-        return False
+    return _is_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def redraws() -> bool:
     """Whether what is shown can take the place of what was shown before: on a terminal that can move its cursor."""
+    return _is_terminal() and os.environ.get("TERM", "dumb") not in ("", "dumb")
+
+
+def _is_terminal() -> bool:
     try:
-        return os.isatty(2) and os.environ.get("TERM", "dumb") not in ("", "dumb")
+        return os.isatty(2)
     except OSError:
         return False
 

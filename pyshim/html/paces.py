@@ -59,6 +59,10 @@ def _verdict(data: Data) -> Element:
 
 
 def _facts(data: Data) -> Iterator[tuple[str, Child]]:
+    if data["simulated"]:
+        yield "GPU", [element("span", "simulated", class_="badge"), " this is no measurement"]
+    if data["total"] and len(data["ranks"]) > 1:
+        yield f"all {len(data['ranks']):,} ranks", _total(data["total"])
     yield "clock", "of the host, at the launch"
     yield "method", data["method"]
     for side in ("before", "after"):
@@ -66,6 +70,13 @@ def _facts(data: Data) -> Iterator[tuple[str, Child]]:
         if lost:
             more = f" and {len(lost) - _MOST:,} more" if len(lost) > _MOST else ""
             yield f"only {side}", [isolated(", ".join(lost[:_MOST])), more]
+
+
+def _total(total: Data) -> str:
+    change, low, high = total["change"], total["change"]["low_percent"], total["change"]["high_percent"]
+    reach = "" if low is None else f" ({units.change(low)} to {units.change(high)})"
+    paces = f"{time(total['before_us'])} before, {time(total['after_us'])} after"
+    return f"{paces}, {units.change(change['percent'])} %{reach}: {change['verdict']}"
 
 
 def _pairs(every: Sequence[Data]) -> Child:

@@ -24,8 +24,8 @@ _MEANING = (
     ("slowdown", "how much longer the same kernels take beside communication than alone"),
 )
 _HTA = (
-    "Definitions are those of Holistic Trace Analysis (Meta; hta.readthedocs.io, compared with version 0.5.0), where it "
-    "has them; times that kernels share count once."
+    "Definitions are those of Holistic Trace Analysis (Meta; hta.readthedocs.io, compared with version 0.5.0), where "
+    "it has them; times that kernels share count once."
 )
 
 
@@ -55,7 +55,8 @@ def verdict(data: Data) -> str:
     what = f"A {simulated}step" if _stepwise(data) else f"The whole {simulated}trace"
     times = f"{what} takes {time(step['before'])} before and {time(step['after'])} after"
     if step["interval"] is None:
-        return f"{times}: {units.change(_percent(step))} %. There are too few steps, or they are too much alike, to say how sure that is."
+        unsure = "There are too few steps, or they are too much alike, to say how sure that is."
+        return f"{times}: {units.change(_percent(step))} %. {unsure}"
     low, high = (100 * end / step["before"] for end in step["interval"])
     sure = f"{100 * data['confidence']:.0f} % interval of the difference: {units.change(low)} to {units.change(high)} %"
     said = f"{abs(_percent(step)):.1f} % " if step["verdict"] in ("less", "more") else ""

@@ -156,6 +156,12 @@ def others(path: str, names: list[str] | None = None) -> list[tuple[str, Run]]:
     return found
 
 
+def damaged(names: list[str], its: list[Run], otherwise: list[tuple[str, Run]]) -> list[str]:
+    """Files of runs, among these names, that runs() and others() could not read."""
+    read_ones = {f"run-{run.id}.json" for run in its} | {f"run-{run.id}.{who}.json" for who, run in otherwise}
+    return [name for name in names if (RUN.match(name) or OTHER.match(name)) and name not in read_ones]
+
+
 def now() -> float:
     return round(time.time(), 3)
 

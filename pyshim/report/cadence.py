@@ -21,7 +21,9 @@ from operator import mul, sub
 from statistics import fmean, stdev
 from typing import Any
 
+from pyshim.errors import USAGE, OverlapError
 from pyshim.report.collect import Collected
+from pyshim.report.who import some
 from pyshim.stats.page import Page
 
 VERSION = 1
@@ -80,6 +82,9 @@ class Change:
             return "no difference seen" if half <= _WIDE else TOO_FEW
         return "faster" if self.percent < 0 else "slower"
 
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "half_percent": self.half_percent, "verdict": self.verdict}
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -93,8 +98,20 @@ class Pair:
     change: Change
 
     def as_json(self) -> dict[str, Any]:
-        more = {"half_percent": self.change.half_percent, "verdict": self.change.verdict}
-        return {**asdict(self), "change": {**asdict(self.change), **more}}
+        return {**asdict(self), "change": self.change.as_json()}
+
+
+@dataclass(frozen=True)
+class Total:
+    """Of all pairs: geometric means, so that their ratio is that of the pairs."""
+
+    ranks: int
+    before_us: float
+    after_us: float
+    change: Change
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "change": self.change.as_json()}
 
 
 @dataclass(frozen=True)
@@ -104,16 +121,25 @@ class Compared:
     pairs: tuple[Pair, ...]
     only_before: tuple[str, ...]  # processes that have launched communication, and nobody is there to compare them to
     only_after: tuple[str, ...]
+    simulated: bool = False  # then the times are of no GPU
+
+    @property
+    def total(self) -> Total | None:
+        """None where there are no pairs."""
+        return _together(self.pairs) if self.pairs else None
 
     def as_json(self) -> dict[str, Any]:
         verdicts = [pair.change.verdict for pair in self.pairs]
         return {
             "version": VERSION,
+            "kind": "reports",
+            "simulated": self.simulated,
             "what": "time between communication launches",
             "clock": "host",
             "method": METHOD,
             "before": list(self.before),
             "after": list(self.after),
+            "total": self.total and self.total.as_json(),
             "ranks": [pair.as_json() for pair in self.pairs],
             "verdicts": {verdict: verdicts.count(verdict) for verdict in dict.fromkeys(verdicts)},
             "only_before": list(self.only_before),
@@ -145,7 +171,45 @@ def compared(before: Collected, after: Collected) -> Compared:
         tuple(pairs),
         tuple(map(_name, lost)),
         tuple(map(_name, new)),
+        _simulated(before, after),
     )
+
+
+def _simulated(before: Collected, after: Collected) -> bool:
+    """Raises OverlapError where one is and the other is not. Where no run was written, nobody knows."""
+    kinds = [any(run.simulate for run in side.runs) for side in (before, after)]
+    if before.runs and after.runs and len(set(kinds)) > 1:
+        said = (
+            f"{some(side.directories)} is {'simulated' if kind else 'measured'}"
+            for side, kind in zip((before, after), kinds)
+        )
+        raise OverlapError(
+            f"{', '.join(said)}: times of a simulated GPU and of a real one cannot be compared",
+            "compare two runs of one kind",
+            USAGE,
+        )
+    return any(kinds)
+
+
+def _together(pairs: Sequence[Pair]) -> Total:
+    """Ranks wait for each other, so that they are not independent: their standard error together is at most the mean of
+    theirs, which it is where all are one. So is the interval here: never too narrow."""
+
+    def middle(values: Sequence[float | None]) -> float | None:
+        known = [value for value in values if value is not None]
+        if len(known) < len(values):
+            return None
+        return _percent(fmean(math.log(max(1 + value / 100, 1e-9)) for value in known))
+
+    changes = [pair.change for pair in pairs]
+    change = Change(
+        middle([change.percent for change in changes]) or 0.0,
+        middle([change.low_percent for change in changes]),
+        middle([change.high_percent for change in changes]),
+        all(change.same_launches for change in changes),
+    )
+    before = math.exp(fmean(math.log(max(pair.before.mean_us, 1e-3)) for pair in pairs))
+    return Total(len(pairs), before, before * (1 + change.percent / 100), change)
 
 
 def _timed(collected: Collected) -> list[Page]:

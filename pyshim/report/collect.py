@@ -7,6 +7,7 @@ are copied into one. Nobody need have made run-ID.json: the pages say what they 
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -55,7 +56,9 @@ def collect(*directories: str, waiting_room: str = waiting.ROOM) -> Collected:
             first = runs.setdefault(run.id, run)
             if not folder.alike(first, run):
                 others.append((run.host or directory, run))
-        others += folder.others(directory, names)
+        otherwise = folder.others(directory, names)
+        others += otherwise
+        skipped += (Skipped(name, "damaged, or of another version") for name in folder.damaged(names, its, otherwise))
     for directory, ids in zip(directories, of):
         skipped += (Skipped(*why) for why in waiting.fetch(directory, ids, waiting_room))
         for page in _pages(directory, skipped):
@@ -94,6 +97,10 @@ def _pages(directory: str, skipped: list[Skipped]) -> Iterator[Page]:
 def listed(directory: str) -> list[str]:
     try:
         return sorted(os.listdir(directory))
+    except NotADirectoryError as error:
+        around = os.path.dirname(directory) or os.curdir
+        hint = f"name the folder: overlap report {shlex.quote(around)}"
+        raise OverlapError(f"{directory} is a file, and a report is a folder of pages", hint) from error
     except OSError as error:
         raise OverlapError(f"the report folder {directory} cannot be read: {error.strerror}") from error
 

@@ -14,6 +14,7 @@ from pyshim.report.who import ranks, some, which, who
 from pyshim.stats.page import Page, Stranger, sentences
 
 _ANSWERS = 4
+_BY_FAR = 0.9
 
 
 def findings(collected: Collected) -> list[str]:
@@ -255,6 +256,7 @@ def remarks(collected: Collected) -> list[str]:
     waited = sum(page.communication_waited_for for page in collected.pages)
     unhurried = sum(page.communication_unhurried for page in collected.pages)
     said = [*_ends(collected), *_waiting(collected), *_unrecorded(collected)]
+    said += _without_room(collected)
     if same:
         said.append(
             f"same stream: {same:,} of {total:,} communication launches could not overlap anything that their thread "
@@ -286,6 +288,17 @@ def _waiting(collected: Collected) -> Iterator[str]:
             f"{which_ones} {lines} did nothing, by design: for GPUs that dispatch by {asks}, and of this one the "
             f"policy says {known} (`dispatch`)"
         )
+
+
+def _without_room(collected: Collected) -> Iterator[str]:
+    for use in rules(collected):
+        capped = use.reasons.get("capped_without_room", 0)
+        if capped >= _BY_FAR * max(use.shaped, 1):
+            yield (
+                f"rule {use.rule.policy}:{use.rule.line} ({use.rule.shape}): {capped:,} of {use.shaped:,} launches "
+                "that it changed are capped_without_room: the kernel pays, and communication gains no room. "
+                "`overlap explain` says for one kernel what would make room; `shape: leave` costs nothing"
+            )
 
 
 def _unrecorded(collected: Collected) -> Iterator[str]:

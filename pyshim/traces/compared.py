@@ -44,8 +44,8 @@ QUANTITIES = (
 )
 METHOD = (
     "Welch's t over steps, which count as fewer the more each resembles the next (lag-1 autocorrelation); "
-    f"{100 * CONFIDENCE:.0f} % for all {len(QUANTITIES)} quantities together (Bonferroni); a step of the job is the mean "
-    "of its ranks"
+    f"{100 * CONFIDENCE:.0f} % for all {len(QUANTITIES)} quantities together (Bonferroni); a step of the job is the "
+    "mean of its ranks"
 )
 
 

@@ -64,7 +64,9 @@ def drift(values: Sequence[float]) -> tuple[float, float] | None:
     size = -(-len(values) // _BATCHES)
     means = [statistics.fmean(values[begin : begin + size]) for begin in range(0, len(values), size)]
     count = len(means)
-    rising = sum((later > earlier) - (later < earlier) for index, earlier in enumerate(means) for later in means[index:])
+    rising = sum(
+        (later > earlier) - (later < earlier) for index, earlier in enumerate(means) for later in means[index:]
+    )
     spread = math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
     third = -(-len(values) // 3)
     first, last = statistics.fmean(values[:third]), statistics.fmean(values[-third:])

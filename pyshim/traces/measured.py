@@ -159,10 +159,7 @@ def _steps(trace: Trace, steps: Steps | None, process: int | None, columns: Colu
     host's: one that nothing ran in was before or after what the trace has of the GPU."""
     if steps and not steps.on_gpu:
         bounds = trace.on_gpu(steps.bounds, process)
-        if bounds:
-            steps = Steps(steps.source, True, tuple(bounds))
-        else:
-            steps = _busy(steps, columns)
+        steps = Steps(steps.source, True, tuple(bounds)) if bounds else _busy(steps, columns)
     first, last = columns.span()
     return steps if steps and steps.bounds[0] < last and first < steps.bounds[-1] else None
 

@@ -37,8 +37,8 @@ def open_trace(path: str) -> Trace:
 
 def _head(path: str) -> bytes:
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would be waited for, and cannot be read twice
-            raise OverlapError(f"{path} is no regular file", "keep the trace in a file")
+        if stat.S_ISFIFO(os.stat(path).st_mode):  # it would be waited for, and cannot be read twice
+            raise OverlapError(f"{path} is a pipe", "keep the trace in a file")
         with open(path, "rb") as file:
             data = file.read(_HEAD)
     except OSError as error:

@@ -32,6 +32,7 @@ _EXPLAIN = "--gpu h100 --threads 128 --registers 96 --dynamic-smem 48KiB --polic
 COMMANDS = {
     "overlap report DIR --json": "overlap report run --json",
     "overlap report DIR --launches --json": "overlap report run --launches --json",
+    "overlap report --compare BEFORE AFTER --json": "overlap report --compare run run --json",
     "overlap policy check FILE --output-format json": "overlap policy check *.yaml --output-format json",
     "overlap explain ... --json": f"overlap explain {_EXPLAIN} --json",
     "overlap gpus --json": "overlap gpus --json",

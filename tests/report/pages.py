@@ -164,11 +164,14 @@ def paces(ranks: int, name: str = "") -> dict[str, Any]:
     verdicts = Counter(pair["change"]["verdict"] for pair in pairs)
     return {
         "version": 1,
+        "kind": "reports",
+        "simulated": True,
         "what": "time between communication launches",
         "clock": "host",
         "method": "batch means",
         "before": [name or "before"],
         "after": [name or "after"],
+        "total": {"ranks": ranks, "before_us": 2000.0, "after_us": 1950.0, "change": pairs[0]["change"]},
         "ranks": pairs,
         "verdicts": dict(verdicts),
         "only_before": [name or "node7:7"],

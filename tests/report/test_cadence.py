@@ -6,12 +6,17 @@ import json
 import random
 from dataclasses import replace
 from itertools import accumulate
+from pathlib import Path
+from statistics import geometric_mean
 
+import jsonschema
 import pytest
 
 from pyshim.report.cadence import Compared, compared, pace
 from pyshim.report.collect import Collected
 from pyshim.stats.page import Page, read_page
+
+SCHEMA = Path(__file__).resolve().parents[2] / "pyshim" / "report" / "compare.schema.json"
 
 
 def run_of(
@@ -226,6 +231,73 @@ def test_real_processes_by_a_clock_of_their_own(overlap, run_job, tmp_path):
     assert "as the host makes them" in text.stderr and "slower: 2 of 2" in text.stderr
     lines = [line.split() for line in text.stderr.splitlines() if line.strip().startswith(("0 ", "1 "))]
     assert [line[-1] for line in lines] == ["slower", "slower"]
+
+
+def test_the_row_for_all(page):
+    """The geometric mean over ranks; its interval is as wide as if all ranks waited for each other."""
+    random_ = random.Random(5)
+    before = of(page, *(run_of(random_, 100, 511, 0.5) for _ in range(4)))
+    after = of(page, *(run_of(random_, mean, 511, 0.5) for mean in (80, 80, 80, 160)))
+    found = compared(before, after)
+    total = found.as_json()["total"]
+    ratios = [pair.after.mean_us / pair.before.mean_us for pair in found.pairs]
+    assert total["change"]["percent"] == pytest.approx(100 * (geometric_mean(ratios) - 1))
+    assert total["after_us"] / total["before_us"] == pytest.approx(geometric_mean(ratios))
+    widths = [pair.change.high_percent - pair.change.low_percent for pair in found.pairs]
+    width = total["change"]["high_percent"] - total["change"]["low_percent"]
+    assert min(widths) < width < max(widths) and total["ranks"] == 4
+    assert total["change"]["low_percent"] < total["change"]["percent"] < total["change"]["high_percent"]
+    assert compared(of(page), of(page)).as_json()["total"] is None
+    short = of(page, [(1, 1000), (2, 2000)], run_of(random_, 100, 511, 0.5))
+    assert compared(short, before).as_json()["total"]["change"]["low_percent"] is None
+
+
+def simulated(folder, model):
+    """The run that the pages of a job belong to."""
+    from pyshim.launch import folder as reports
+
+    reports.write(str(folder), reports.Run("0123456789abcdef", 1.0, ("x",), simulate=model))
+    return folder
+
+
+def test_simulated_is_said_everywhere(overlap, run_job, tmp_path):
+    folders = []
+    for name in ("before", "after"):
+        words = {rank: {"LAUNCHES": "240"} for rank in range(2)}
+        report = run_job(otherwise=words, processes=2, report=tmp_path / name, PACE="200")
+        folders.append(str(simulated(report, "h100")))
+    answer = json.loads(overlap("report", "--compare", *folders, "--json").stdout)
+    assert (answer["kind"], answer["simulated"]) == ("reports", True)
+    validator = jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8")))
+    assert list(validator.iter_errors(answer)) == []
+    assert list(validator.iter_errors({**answer, "simulated": "h100"})) != []
+    text = overlap("report", "--compare", *folders).stderr
+    assert text.splitlines()[0] == "overlap: simulated: this is no measurement of a GPU"
+    assert [line.split()[0] for line in text.splitlines() if line.strip().startswith(("0 ", "1 "))] == ["0", "1"]
+    assert any(line.split()[:2] == ["all", "2"] for line in text.splitlines())
+    done = overlap("report", "--compare", *folders, "--html", str(tmp_path / "page.html"))
+    assert done.returncode == 0
+    html = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert '<span class="badge">simulated</span>' in html and "all 2 ranks" in html
+    # Against a run on a GPU.
+    next((tmp_path / "after").glob("run-*.json")).unlink()
+    simulated(tmp_path / "after", None)
+    done = overlap("report", "--compare", *folders)
+    assert done.returncode == 2 and done.stdout == ""
+    assert f"{folders[0]} is simulated, {folders[1]} is measured" in done.stderr
+
+
+def test_a_process_without_a_rank_is_given_none(overlap, run_job, tmp_path):
+    folders = []
+    for name in ("before", "after"):
+        nobody = {"LAUNCHES": "240", "RANK": "", "WORLD_SIZE": ""}
+        folders.append(str(run_job(otherwise={0: nobody}, processes=1, report=tmp_path / name, PACE="200")))
+    text = overlap("report", "--compare", *folders).stderr
+    pair = json.loads(overlap("report", "--compare", *folders, "--json").stdout)["ranks"][0]
+    assert pair["rank"] is None
+    (head,) = [line for line in text.splitlines() if "before us" in line]
+    assert head.split()[0] == "process" and pair["before_process"] in text
+    assert "simulated" not in text
 
 
 def test_real_processes_that_launch_other_collectives(overlap, run_job, tmp_path):

@@ -202,6 +202,90 @@ def test_new_warnings_are_said_once(follow, write_page, report):
     assert process.returncode == 1
 
 
+def test_a_warning_whose_numbers_grow_is_said_once(follow, write_page, report):
+    """Two that are new at one look are said in two lines."""
+
+    def count(launches: int) -> None:
+        reasons = ("program_sets_priority", "graph_priority_ignored")
+        scratch = report / "scratch"
+        write_page({("symbol", reason): launches for reason in reasons}, host="elsewhere", flags=1, path=scratch)
+        scratch.rename(report / "node1.100.0.page")
+
+    count(3)
+    process = follow(report)
+    said = lines_until(process, " 6 launches.* 2 warnings$")
+    count(4_000)
+    said += lines_until(process, "8,000 launches") + [process.stderr.readline() for _ in range(3)]
+    for reason in ("program_sets_priority", "graph_priority_ignored"):
+        assert sum(f"not raised by {reason}" in line for line in said) == 1
+
+
+@contextmanager
+def under_overlap_run(report: Path, policy: Path, *program: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A program that overlap-run starts on a simulated GPU, and that is stopped at the end at the latest."""
+    words = ("--simulate", "h100", "--policy", str(policy), "--report", str(report), *program)
+    env = {**job.surroundings(report, 1), "HOST": os.uname().nodename}
+    env = {name: value for name, value in env.items() if not name.startswith(("OVERLAP_", "LD_PRELOAD"))}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pyshim.cli.run", *words], env=env, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_program_that_never_comes_to_a_gpu_is_waited_for_while_it_lives(folder, follow):
+    with under_overlap_run(folder, Path("observe"), "sleep", "600") as program:
+        process = follow(folder)
+        for _ in range(12):
+            lines_until(process, "waiting for the first process")
+        program.kill()
+        program.wait()
+        said = rest(process)
+    assert process.returncode == 1
+    assert said[-2].startswith(f"overlap: error: there is no page in {folder}: no process of sleep came to use a GPU")
+
+
+def test_a_child_of_a_run_is_waited_for(folder, follow):
+    """The program itself may have ended."""
+    with under_overlap_run(folder, Path("observe"), "sh", "-c", "sleep 2 &") as program:
+        assert program.wait(SECONDS) == 0
+        process = follow(folder)
+        for _ in range(8):
+            lines_until(process, "waiting for the first process")
+        assert "there is no page" in rest(process)[-2]
+    assert process.returncode == 1
+
+
+def test_nobody_knows_of_a_run_on_another_host(folder, follow):
+    from pyshim.launch import folder as reports
+
+    reports.write(str(folder), reports.Run("0123456789abcdef", 1.0, ("x",), host="elsewhere"))
+    process = follow(folder)
+    for _ in range(12):
+        lines_until(process, "waiting for the first process")
+    assert process.poll() is None
+
+
+def test_a_low_terminal_shows_what_matters_first(rank_program, folder, clean_environment):
+    """Of 24 rows rich shows 23 and three dots: warnings, rules and kernels are among them."""
+    main, theirs = pty.openpty()
+    command = [sys.executable, "-m", "pyshim", "report", str(folder), "--follow", "--interval", "0.1"]
+    env = {**clean_environment, "TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"}
+    with rank(rank_program, folder, FOREVER):
+        process = subprocess.Popen(command, env=env, stderr=theirs, stdin=theirs, start_new_session=True)
+        os.close(theirs)
+        seen = terminal_until(main, lambda text: len(re.findall(r"launches, [1-9][\d,]*/s", text)) > 3)
+        process.kill()
+        process.wait()
+    os.close(main)
+    plain = re.sub(r"\x1b\[[\d;?]*m", "", seen)
+    frame = re.split(r"launches, [1-9][\d,]*/s", plain)[2]
+    assert frame.index("rule ") < frame.index("kernel ") < frame.index("process ")
+
+
 def test_on_a_terminal_it_is_redrawn(rank_program, folder, clean_environment):
     """Frames take each other's place; at the end the whole report stays."""
     main, theirs = pty.openpty()

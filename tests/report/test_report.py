@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -105,6 +110,62 @@ def test_a_damaged_page_is_passed_over_and_said(overlap, report, write_page):
     assert json.loads(done.stdout)["totals"]["launches"] == 3
     assert done.stderr == "overlap: warning: node1.9.0.page was passed over: not a page of ours\n"
     assert overlap("report", str(report), "--check").returncode == 1
+
+
+def test_a_report_of_damaged_pages_alone(overlap, report, write_page):
+    """It is not the program's fault."""
+    path = write_page({("symbol", "no_rule"): 3})
+    path.write_bytes(path.read_bytes()[:5000])
+    done = overlap("report", str(report))
+    assert (done.returncode, done.stderr.splitlines()) == (1, [
+        "overlap: warning: node1.100.0.page was passed over: truncated",
+        f"overlap: error: there is no page in {report} that can be read",
+        "overlap: help: what is the matter with each is said above; where the folder was copied, copy it again",
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [f"run-{RUN}.json", f"run-{RUN}.node7.12.json"])
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"version": 2}'])
+def test_a_malformed_run_is_said(overlap, report, write_page, name, text):
+    write_page({("symbol", "no_rule"): 3})
+    assert overlap("report", str(report), "--check").returncode == 0
+    (report / name).write_text(text)
+    done = overlap("report", str(report), "--check")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        f"overlap: warning: {name} was passed over: damaged, or of another version"
+    )
+
+
+def test_a_page_in_place_of_its_folder(overlap, report, write_page):
+    path = write_page({("symbol", "no_rule"): 3})
+    for words, cwd, around in (([str(path)], None, str(report)), ([path.name], report, ".")):
+        done = overlap("report", *words, cwd=cwd)
+        assert (done.returncode, done.stderr.splitlines()) == (1, [
+            f"overlap: error: {words[0]} is a file, and a report is a folder of pages",
+            f"overlap: help: name the folder: overlap report {around}",
+        ])  # fmt: skip
+
+
+def test_warnings_and_notes_are_broken_on_a_terminal_only(report, write_page, clean_environment):
+    write_page({("symbol", "program_sets_priority"): 3}, flags=1)
+    env = {**clean_environment, "COLUMNS": "70", "TERM": "dumb"}
+    command = [sys.executable, "-m", "pyshim", "report", str(report)]
+    said = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stderr
+    assert max(len(line) for line in said.splitlines() if "warning: " in line) > 150
+    main, theirs = pty.openpty()
+    with open(main, "rb", buffering=0) as screen:
+        subprocess.run(command, env=env, stderr=theirs, check=True)
+        os.close(theirs)
+        shown = b""
+        with suppress(OSError):  # so Linux says that nobody holds the other end any more
+            while part := screen.read(1 << 16):
+                shown += part
+    lines = shown.decode().splitlines()
+    *_, first = (index for index, line in enumerate(lines) if "warning: " in line)
+    assert max(map(len, lines[first:])) <= 70 and len(lines) > first + 2
+    assert all(line.startswith("         ") for line in lines[first + 1 :])
+    assert " ".join(line.strip() for line in lines[first:]) == said.splitlines()[-1]
 
 
 def test_a_gpu_without_launches_is_said(report, write_page):

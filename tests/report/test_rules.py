@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import job
@@ -44,6 +45,27 @@ def test_a_rule_that_acts_is_no_finding(ran, overlap):
     assert overlap("report", str(folder), "--check").returncode == 0
     (use,) = rules(collect(str(folder)))
     assert (use.launches, use.shaped, use.in_window, use.refused, use.kernels) == (20, 20, None, 0, 1)
+
+
+def test_a_rule_that_only_costs_is_a_note(ran):
+    """By far the most of what it changed leaves communication no room: nothing that --check fails for."""
+    collected = collect(str(ran(CAP)))
+    assert not any("capped_without_room" in sentence for sentence in remarks(collected))
+    (page,) = collected.pages
+    for capped, noted in ((20, True), (18, True), (17, False)):
+        rows = []
+        for row in page.rows:
+            if row.kernel == "gemm":
+                rows.append(row._replace(launches=capped, reason="capped_without_room"))
+                row = row._replace(launches=20 - capped)
+            rows.append(row)
+        changed = replace(collected, pages=(replace(page, rows=tuple(rows)),))
+        about = [sentence for sentence in remarks(changed) if "capped_without_room" in sentence]
+        assert findings(changed) == []
+        assert len(about) == noted
+        if noted:
+            assert about[0].startswith(f"rule mine:6 (blocks_per_sm: 1): {capped} of 20 launches that it changed are ")
+            assert "the kernel pays, and communication gains no room" in about[0]
 
 
 def test_tables_on_the_screen(ran, overlap):

@@ -1,4 +1,4 @@
-"""Traces that torch.profiler wrote on two H200 (data/README.md), against a sum of edges that shares nothing with ours."""
+"""Traces that torch.profiler wrote on two H200 (data/README.md), against a sum of edges that is not ours."""
 
 from __future__ import annotations
 

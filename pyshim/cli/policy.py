@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyshim.cli import ui
 from pyshim.errors import FINDINGS, USAGE, OverlapError
 from pyshim.policy import document, formats, library
-from pyshim.policy.finding import Finding, quote, render
+from pyshim.policy.finding import STYLES, Finding, quote, render
 from pyshim.policy.reader import Reading, read_bytes, read_file
 from pyshim.policy.table import compile_table, fingerprint
 
@@ -156,7 +156,7 @@ def _print(readings: list[Reading]) -> None:
 def _as_text(reading: Reading) -> str:
     columns = ui.width() if sys.stderr.isatty() else 240
     text = render(reading.file, reading.source, reading.findings, columns, ui.paint)
-    counts = [_count(reading, "error"), _count(reading, "warning")]
+    counts = [_count(reading, severity) for severity in STYLES]
     if reading.policy is not None:
         rules = len(reading.policy.rules)
         counts[0] = ui.paint("ok", "green") + f", {_plural(rules, 'rule')}"

@@ -24,11 +24,12 @@ COMMUNICATION, STREAMS = "communication", "launches and streams"
 CHECKS: tuple[Check, ...] = (
     Check("library", LIBRARY, library.library),
     Check("switched-off", LIBRARY, library.switched_off),
+    Check("own-variables", LIBRARY, variables.own),
     Check("preloads", LIBRARY, preloads.preloads),
+    Check("visible-devices", GPUS, visible.devices),
     Check("driver", GPUS, devices.drivers),
     Check("hip-runtime", GPUS, amd.runtimes),
     Check("policy", GPUS, policy.policy),
-    Check("visible-devices", GPUS, visible.devices),
     Check("sharing", GPUS, devices.sharing),
     Check("users", GPUS, devices.users),
     Check("program", PROGRAM, program.program),

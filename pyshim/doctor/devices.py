@@ -6,11 +6,12 @@ import os
 import re
 from collections.abc import Iterator
 
-from pyshim.doctor import amd, gpus, processes
+from pyshim.doctor import amd, gpus, processes, visible
 from pyshim.doctor.line import Line, fail, ok, warn
 from pyshim.doctor.machine import Machine
 from pyshim.launch import driver
 
+_NO_DEVICE = 100  # of CUDA and of HIP
 # CUresult -> what to do about it. Meanings: cuda.h 13.0.
 _CUDA_ERRORS = {
     3: "the driver is shutting down, or was not started: restart the program",
@@ -49,6 +50,8 @@ def drivers(machine: Machine) -> Iterator[Line]:
 def _nvidia(machine: Machine, answer: gpus.Answer) -> Iterator[Line]:
     if answer.error:
         hint = _CUDA_ERRORS.get(answer.code, "nvidia-smi, and dmesg, may say more") if answer.code else _LIBRARY
+        if answer.code == _NO_DEVICE:
+            hint = _hidden(machine, (visible.CUDA,)) or hint
         loads = "does not load" in answer.error
         yield fail(
             f"NVIDIA's driver: {driver.NAME}: {answer.error}",
@@ -58,7 +61,8 @@ def _nvidia(machine: Machine, answer: gpus.Answer) -> Iterator[Line]:
     module = "" if machine.simulated else _module(machine)
     version = f"CUDA {answer.version // 1000}.{answer.version % 1000 // 10}{module}"
     if not answer.gpus:
-        yield fail(f"NVIDIA's driver answers ({version}), and has no GPU", _CUDA_ERRORS[100])
+        hint = _hidden(machine, (visible.CUDA,)) or _CUDA_ERRORS[_NO_DEVICE]
+        yield fail(f"NVIDIA's driver answers ({version}), and has no GPU", hint)
         return
     yield ok(f"{_who(machine, 'NVIDIA')} driver answers ({version}): {_number(answer)}")
     yield from _each(answer)
@@ -66,11 +70,19 @@ def _nvidia(machine: Machine, answer: gpus.Answer) -> Iterator[Line]:
 
 def _amd(machine: Machine, answer: gpus.Answer) -> Iterator[Line]:
     if answer.error:
-        yield fail(f"AMD's runtime: {answer.error}", "rocminfo, and the groups of /dev/kfd and /dev/dri, may say more")
+        hidden = _hidden(machine, (visible.HIP, visible.ROCR, visible.CUDA)) if answer.code == _NO_DEVICE else ""
+        hint = hidden or "rocminfo, and the groups of /dev/kfd and /dev/dri, may say more"
+        yield fail(f"AMD's runtime: {answer.error}", hint)
         return
     version = f"HIP {answer.version // 10000000}.{answer.version // 100000 % 100}"
     yield ok(f"{_who(machine, 'AMD')} runtime answers ({version}): {_number(answer)}")
     yield from _each(answer)
+
+
+def _hidden(machine: Machine, names: tuple[str, ...]) -> str:
+    """What to do where one of them is why there is no GPU, or the empty string."""
+    name = next((name for name in names if name in visible.hiding(machine)), "")
+    return name and f"unset {name}, which hides every GPU"
 
 
 def _who(machine: Machine, vendor: str) -> str:

@@ -210,14 +210,28 @@ def settings(machine: Machine) -> Iterator[Line]:
 
 
 def _threads(machine: Machine, files: Iterable[str]) -> Iterator[Line]:
-    """NCCL_NTHREADS is for rings, and not for send and receive."""
+    """NCCL_NTHREADS is for rings, and not for send and receive. Which numbers it may be: getNthreads of tuning.cc."""
     value = machine.set("NCCL_NTHREADS")
+    if value and not machine.is_amd() and not _possible(value):
+        yield warn(
+            f"NCCL_NTHREADS={value}: NCCL takes 64 to 512, in multiples of 32, and another number in place of this one",
+            "256 makes its blocks smaller; the same on all ranks",
+        )
     algorithm = (machine.set("NCCL_ALGO") or "").lower()
     if value and algorithm != "ring" and "NCCL_ALGO" not in files:
         yield warn(
             f"NCCL_NTHREADS={value} acts on rings only; trees and NVLS keep 640 threads",
             "NCCL_ALGO=Ring on all ranks, too (policies called -small-comm do both, with --all-ranks)",
         )
+
+
+def _possible(threads: str) -> bool:
+    """As strtoll takes numbers; what is not positive stands for the default."""
+    try:
+        number = int(threads, 0)
+    except ValueError:
+        return False
+    return number <= 0 or (64 <= number <= 512 and number % 32 == 0)
 
 
 def _some(names: list[str]) -> str:

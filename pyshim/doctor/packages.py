@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+# Options of Python: those after which no file is run, and those with a value, in the same word or in the next.
+_NO_SCRIPT, _WITH_VALUE = "cmVh?", "WX"
 _PYTHON = re.compile(r"python(?:3(?:\.(\d+))?)?[a-z]*\Z")
 # Names of distributions, with every - and . as _.
 _KNOWN = re.compile(
@@ -30,6 +32,29 @@ COLLECTIVES = (
     "torch/lib/librccl.so.1",
     "jaxlib/rocm/librccl.so.1",
 )
+
+
+def script(arguments: Iterable[str]) -> str:
+    """The file among the arguments of a Python that it is to run; empty: none, as with -m, -c or nothing at all."""
+    words = iter(arguments)
+    for word in words:
+        if word == "--check-hash-based-pycs":
+            next(words, "")
+        elif word == "--":
+            return next(words, "")
+        elif word == "-" or word.startswith("--"):
+            return ""
+        elif not word.startswith("-"):
+            return word
+        else:
+            for index, letter in enumerate(word[1:], 2):
+                if letter in _NO_SCRIPT:
+                    return ""
+                if letter in _WITH_VALUE:
+                    if index == len(word):
+                        next(words, "")
+                    break
+    return ""
 
 
 class Package(NamedTuple):

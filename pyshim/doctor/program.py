@@ -44,6 +44,13 @@ def program(machine: Machine) -> Iterator[Line]:
     except OverlapError as error:
         yield fail(error.sentence, error.hint or "give the path of the program, or put its folder into PATH")
         return
+    missing = programs.missing(path, machine.environment)
+    if missing:
+        yield fail(
+            f"{path} ends with 127: {missing}, which its first line names, is not there",
+            "install it, or write one that is there behind the #!",
+        )
+        return
     end, kind = programs.runs(path, machine.environment)
     behind = f", a script for {end}" if end != path else ""
     if kind.kind != elf.ELF:
@@ -64,6 +71,8 @@ def program(machine: Machine) -> Iterator[Line]:
     walk = loader.walk(end)
     yield from _missing(walk)
     yield from _chosen(machine, walk.loaded)
+    if packages.is_python(path):  # pyenv and others put a shell script of that name in front
+        yield from _script(machine)
     if packages.is_python(end):
         yield from _python(machine, loader, end)
     elif os.path.basename(machine.command[0]) in launchers.KINDS:
@@ -169,6 +178,14 @@ def _reach(machine: Machine, loaded: Iterable[Loaded], name: str) -> Iterator[Li
 def _some(names: list[str]) -> str:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
+
+
+def _script(machine: Machine) -> Iterator[Line]:
+    """The file that Python is to run."""
+    name = packages.script(machine.command[1:])
+    if name and not os.path.exists(name):
+        said = f"{name}, which {os.path.basename(machine.command[0])} is to run, is not there"
+        yield fail(said, f"write its path as it is from this folder, {os.getcwd()}")
 
 
 def _python(machine: Machine, loader: Loader, interpreter: str) -> Iterator[Line]:

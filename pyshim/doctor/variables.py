@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from pyshim.doctor.line import Line, ok, warn
 from pyshim.doctor.machine import Machine
+from pyshim.policy.finding import closest
 
-ANY = ""
+# What we read ourselves, or set for another part of ours; a test compares with the reference in docs/.
+OURS = (
+    *("OVERLAP_RUN", "OVERLAP_TABLE", "OVERLAP_REPORT", "OVERLAP_RUN_ID", "OVERLAP_TRACE", "OVERLAP_QUIET"),
+    *("OVERLAP_LAUNCHER_PID", "OVERLAP_POLICY", "OVERLAP_POLICY_PATH", "OVERLAP_HOME", "OVERLAP_BUILD"),
+)
+ADDED = "OVERLAP_ADDED_"  # and a name: by the SPANK plugin
+CONNECTIONS, _MOST_CONNECTIONS = "CUDA_DEVICE_MAX_CONNECTIONS", 32  # the CUDA Programming Guide, likewise
 _ON = ("1", "true", "on", "yes")
 
 
@@ -27,7 +35,7 @@ TABLE = (
     Variable("HIP_LAUNCH_BLOCKING", (), "every launch waits for its kernel, so nothing overlaps", "unset it"),
     Variable("AMD_SERIALIZE_KERNEL", (), "kernels run one after the other, so nothing overlaps", "unset it"),
     Variable(
-        "CUDA_DEVICE_MAX_CONNECTIONS",
+        CONNECTIONS,
         ("1",),
         "streams share one hardware queue, and kernels start in the order of their launches; what overlaps in "
         "data-parallel training no longer does",
@@ -61,12 +69,32 @@ TABLE = (
 )
 
 
+def own(machine: Machine) -> Iterator[Line]:
+    """Variables that are called as ours are, and are none."""
+    for name in sorted(machine.environment):
+        if name.startswith("OVERLAP_") and name not in OURS and not name.startswith(ADDED):
+            near = closest(name, OURS)
+            hint = f"did you mean {near}?" if near else f"unset it; those that there are: {', '.join(OURS)}"
+            yield warn(f"{name} is no variable of ours, so it does nothing", hint)
+
+
 def variables(machine: Machine) -> Iterator[Line]:
-    found = [variable for variable in TABLE if _matters(variable, machine)]
-    for variable in found:
-        yield warn(f"{variable.name}={machine.set(variable.name)}: {variable.sentence}", variable.hint)
+    found = [
+        warn(f"{variable.name}={machine.set(variable.name)}: {variable.sentence}", variable.hint)
+        for variable in TABLE
+        if _matters(variable, machine)
+    ]
+    found += _connections(machine)
+    yield from found
     if not found:
         yield ok("no variable that keeps launches from overlapping is set")
+
+
+def _connections(machine: Machine) -> Iterator[Line]:
+    value = machine.set(CONNECTIONS)
+    if value and not (re.fullmatch("[0-9]{1,9}", value) and 1 <= int(value) <= _MOST_CONNECTIONS):
+        sentence = f"{CONNECTIONS}={value} is not a number from 1 to {_MOST_CONNECTIONS}, which is what CUDA takes"
+        yield warn(sentence, "unset it: the default is 8")
 
 
 def _matters(variable: Variable, machine: Machine) -> bool:

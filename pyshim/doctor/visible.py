@@ -12,16 +12,22 @@ CUDA, HIP, ROCR = "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_D
 
 def devices(machine: Machine) -> Iterator[Line]:
     said = {name: machine.environment[name] for name in (CUDA, HIP, ROCR) if name in machine.environment}
-    hidden = [name for name, value in said.items() if not _devices(value)]
+    hidden = hiding(machine)
     for name in hidden:
-        if name != CUDA or HIP not in said:
-            yield warn(f"{name}={said[name]} hides every GPU", "unset it, unless this is meant")
+        yield warn(f"{name}={said[name]} hides every GPU", "unset it, unless this is meant")
     if not machine.is_amd() or hidden:
         return
     wrong = list(_contradictions(said))
     yield from wrong
     if said and not wrong:
         yield ok(", ".join(f"{name}={value}" for name, value in said.items()))
+
+
+def hiding(machine: Machine) -> list[str]:
+    """Those that hide every GPU. Where HIP's own is set, CUDA's is not the one that does it on AMD."""
+    said = machine.environment
+    found = [name for name in (CUDA, HIP, ROCR) if name in said and not _devices(said[name])]
+    return [name for name in found if name != CUDA or HIP not in said]
 
 
 def _contradictions(said: dict[str, str]) -> Iterator[Line]:

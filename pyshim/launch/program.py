@@ -75,16 +75,36 @@ def runs(path: str, environment: Mapping[str, str]) -> tuple[str, elf.Program]:
     return path, program
 
 
+def missing(path: str, environment: Mapping[str, str]) -> str:
+    """What a script is for, by its #!, and is not there, so that it ends with 127; or the empty string."""
+    for _ in range(_MOST_SCRIPTS):
+        program = elf.inspect(path)
+        if program.kind != elf.SCRIPT or not program.interpreter:
+            return ""
+        if not os.path.exists(program.interpreter):
+            return program.interpreter
+        name = _named_to_env(program.argument) if _base(program.interpreter) == "env" else ""
+        try:
+            path = find(name, environment) if name else program.interpreter
+        except OverlapError as error:
+            return name if error.status == NOT_FOUND else ""
+    return ""
+
+
 def _behind_env(argument: str, environment: Mapping[str, str]) -> str | None:
+    name = _named_to_env(argument)
+    try:
+        return find(name, environment) if name else None
+    except OverlapError:
+        return None
+
+
+def _named_to_env(argument: str) -> str:
+    """The program that `env` is to start, where that is certain."""
     words: Sequence[str] = argument.split()
     if words and words[0] in ("-S", "--split-string"):
         words = words[1:]
-    if not words or words[0].startswith("-") or "=" in words[0]:
-        return None
-    try:
-        return find(words[0], environment)
-    except OverlapError:
-        return None
+    return "" if not words or words[0].startswith("-") or "=" in words[0] else words[0]
 
 
 def _of_file(path: str, program: elf.Program, environment: Mapping[str, str]) -> Obstacle | None:

@@ -6,6 +6,7 @@ hostile file could do to a recursive reader (nesting, aliases that multiply or c
 
 from __future__ import annotations
 
+import codecs
 from typing import Any, Union
 
 import yaml
@@ -15,6 +16,14 @@ from pyshim.policy.finding import Finding, quote
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 50
 MAX_NODES = 20_000  # after aliases are followed; as many rules and patterns as a policy may have are half as many
+UTF_8 = "UTF-8"
+# Byte order marks of what editors write besides; that of UTF-32 begins like that of UTF-16.
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "UTF-32"),
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+)
 _BETWEEN = " \t\r\n,[]{}\x85\u2028\u2029"
 
 _REFUSED = {
@@ -63,10 +72,18 @@ _HINTS = {
 _LOOK = "look at this line and the one above it: a quote, a bracket or a colon too many or too few"
 
 
+def encoding(data: bytes) -> str:
+    """As the file's byte order mark says it."""
+    return next((name for mark, name in _MARKS if data.startswith(mark)), UTF_8)
+
+
 def decode(data: bytes) -> str | Finding:
     """The text of a file, without a byte order mark."""
     if len(data) > MAX_BYTES:
         return Finding("too-large", "the file is larger than 1 MiB, and no policy is", hint="is this the right file?")
+    name = encoding(data)
+    if name != UTF_8:
+        return Finding("encoding", f"the file is {name} text, not UTF-8", 1, 1, "save it as UTF-8")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

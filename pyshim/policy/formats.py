@@ -8,10 +8,11 @@ from pyshim.policy.finding import Finding
 from pyshim.policy.reader import Reading
 
 VERSION = 1  # of the JSON; keys may be added to it
+_COMMANDS = {"note": "notice"}  # severities that GitHub has another word for
 
 
 def passes(reading: Reading, strict: bool) -> bool:
-    return reading.ok and not (strict and reading.findings)
+    return reading.ok and not (strict and any(finding.severity != "note" for finding in reading.findings))
 
 
 def as_json(readings: Iterable[Reading], strict: bool) -> dict[str, object]:
@@ -58,7 +59,7 @@ def _command(reading: Reading, finding: Finding) -> str:
     properties["title"] = f"overlap policy: {finding.code}"
     shown = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items())
     message = f"{finding.sentence}\nhelp: {finding.hint}" if finding.hint else finding.sentence
-    return f"::{finding.severity} {shown}::{_data(message)}"
+    return f"::{_COMMANDS.get(finding.severity, finding.severity)} {shown}::{_data(message)}"
 
 
 def _data(text: str) -> str:

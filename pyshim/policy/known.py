@@ -1,19 +1,21 @@
 """Patterns that were hardly meant as they are written: a letter off the names that usual libraries give to kernels,
 files that no installation has, and rules for kernels that are never shaped.
 
-People have kernels of their own, so a pattern that matches nothing known is nothing to be warned of. A near miss is;
-and one with a bracket, `[n]vjett`, is taken as it is written.
+People have kernels of their own, so of a pattern that matches nothing known there is a note, and no warning. Of a near
+miss there is one; and a pattern with a bracket, `[n]vjett`, is taken as it is written.
 """
 
 from __future__ import annotations
 
 import re
-from fnmatch import fnmatchcase
+from fnmatch import fnmatchcase, translate
+from functools import lru_cache
+from typing import NamedTuple
 
 from pyshim import _native
 from pyshim.errors import OverlapError
 from pyshim.policy.finding import quote
-from pyshim.policy.kernels import patterns
+from pyshim.policy.kernels import FUSED, SETS, patterns
 from pyshim.policy.model import Match
 from pyshim.policy.shadow import pattern_covers
 from pyshim.policy.values import Bad, is_wild
@@ -22,6 +24,8 @@ from pyshim.policy.values import Bad, is_wild
 # word of its own; `naive`, a letter off `native`, is one.
 PRODUCTS = ("nccl", "nvjet", "cutlass", "triton", "cudnn", "nvshmem", "mscclpp", "flashinfer")
 WORDS = (*PRODUCTS, "kernel", "elementwise", "attention", "matmul", "optimizer", "allreduce", "embedding", "backward")
+
+_TELLING = 6  # letters
 
 # The libraries that launch nothing but communication, as family.def has them (a test compares).
 COMMUNICATION_LIBRARIES = ("libnccl.so*", "librccl.so*", "libnvshmem_host.so*")
@@ -89,6 +93,53 @@ def _one_edit(one: str, other: str) -> bool:
     if len(first) == len(second):
         return first[1:] == second[1:] or (first[:2] == second[1::-1] and first[2:] == second[2:])
     return first == second[1:] or first[1:] == second
+
+
+def unknown(text: str, pattern: str, communication: tuple[str, ...]) -> Bad | None:
+    """That a pattern of kernels matches none that is known.
+
+    text: as it is written; pattern: as it is read. communication: what the policy itself calls so.
+    """
+    if "[" in text or any(product in pattern for product in PRODUCTS):
+        return None
+    name = _name_of(pattern)
+    if any(fnmatchcase(name, one) for one in communication) or _is_communication(name, ()):
+        return None
+    names, own = (name, _plain(name)), re.compile(translate(pattern))
+    if any(own.match(kind.name) or kind.start in pattern or any(map(kind.glob.match, names)) for kind in _kinds()):
+        return None
+    return Bad("unknown-kernel", f"{quote(text)} is like no kernel that is known here: taken as a kernel of your own")
+
+
+class _Kind(NamedTuple):
+    glob: re.Pattern[str]
+    name: str  # that it matches
+    start: str  # what every such name holds, and few others
+
+
+@lru_cache(maxsize=1)
+def _kinds() -> tuple[_Kind, ...]:
+    """Of the patterns of the sets."""
+    globs = dict.fromkeys(pattern for pattern in (*FUSED, *(one for many in SETS.values() for one in many)))
+    return tuple(_Kind(re.compile(translate(glob)), _name_of(glob), _start_of(glob)) for glob in globs)
+
+
+def _name_of(pattern: str) -> str:
+    """The shortest name, or nearly, that a pattern matches."""
+    one = re.sub(r"\[([^]!][^]]*|![^]]+)\]", lambda found: "_" if found[1][0] == "!" else found[1][0], pattern)
+    return one.replace("*", "").replace("?", "x")
+
+
+def _plain(name: str) -> str:
+    """Of a mangled function outside of namespaces: `_Z4gemmPf` is `gemm`."""
+    found = re.match("_Z([0-9]{1,3})", name)
+    return name[found.end() : found.end() + int(found[1])] if found else name
+
+
+def _start_of(pattern: str) -> str:
+    """Its first word that says something, or a text that no pattern holds, where it has none."""
+    parts = re.split(r"[*?]|\[[^]]*\]", pattern)
+    return next((part for part in parts if len(part) >= _TELLING and len(parts) > 1), "\0")
 
 
 def library_miss(pattern: str) -> Bad | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import yaml
@@ -29,12 +29,14 @@ class Keys:
 
     known: tuple[str, ...]
     required: tuple[str, ...] = ()
+    only: Mapping[str, str] = field(default_factory=dict)  # key -> the one value that it may have
 
     @classmethod
     def of(cls, path: str) -> Keys:
         """As describe.py has them."""
         keys = below(path)
-        return cls(tuple(key.name for key in keys), tuple(key.name for key in keys if key.required))
+        only = {key.name: key.example for key in keys if key.type == key.example}
+        return cls(tuple(key.name for key in keys), tuple(key.name for key in keys if key.required), only)
 
 
 class Nodes(dict[str, yaml.Node]):
@@ -91,7 +93,9 @@ class Walker:
         for key in keys.required:
             # A key that was misspelt, or could not be read, or that nobody can guess, has been told already.
             if key not in texts and key not in meant and "" not in meant and pairs.clean:
-                self.note(_first(node), "missing-key", f"{what} has no `{key}`", f"add `{key}: ...`")
+                self.note(
+                    _first(node), "missing-key", f"{what} has no `{key}`", f"add `{key}: {keys.only.get(key, '...')}`"
+                )
         return found
 
     def pairs(self, node: yaml.Node, what: str, hint: str) -> Pairs | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
 import yaml
 
@@ -20,6 +20,12 @@ Value = TypeVar("Value")
 MAX_PATTERNS = 2000
 MAX_THREADS = 1024
 MAX_REGISTERS = 512
+
+
+class Remark(NamedTuple):
+    node: yaml.Node
+    text: str  # of a pattern, as it is written
+    pattern: str  # as it is read
 
 
 class PartsReader(Walker):
@@ -70,15 +76,21 @@ class PartsReader(Walker):
 
         return self.value(node, "`priority`", parse)
 
-    def kernels(self, node: yaml.Node, key: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-        """Patterns, and the sets among them by their words."""
+    def kernels(
+        self, node: yaml.Node, key: str, unremarked: list[Remark] | None = None
+    ) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+        """Patterns, and the sets among them by their words. unremarked: takes those of which no warning is told."""
         found = self.values(node, f"`{key}`", lambda text: (text, values.kernel_pattern(text)))
         if found is None:
             return None
         words = tuple(text for text, _ in found if text in kernels.SETS)
-        for item, (text, _) in zip(items(node), found):
-            if text not in kernels.SETS and not self._note_near_set(item, text):
-                self.note_bad(item, known.near_miss(text))
+        for item, (text, pattern) in zip(items(node), found):
+            if text in kernels.SETS or self._note_near_set(item, text):
+                continue
+            near = known.near_miss(text)
+            self.note_bad(item, near)
+            if near is None and unremarked is not None:
+                unremarked.append(Remark(item, text, pattern))
         self.count(node, sum(len(kernels.SETS.get(text, "1")) for text, _ in found))
         return tuple(pattern for text, pattern in found if text not in kernels.SETS), words
 
@@ -99,10 +111,10 @@ class PartsReader(Walker):
             hint = "one pattern with a `*` may stand for many names"
             self.note(node, "too-large", f"the policy has more than {MAX_PATTERNS:,} patterns", hint)
 
-    def note_bad(self, node: yaml.Node, bad: values.Bad | None) -> None:
-        """A warning, where there is one."""
+    def note_bad(self, node: yaml.Node, bad: values.Bad | None, severity: Severity = "warning") -> None:
+        """What is told of it, where there is something."""
         if bad:
-            self.note(node, bad.code, bad.sentence, bad.hint, "warning")
+            self.note(node, bad.code, bad.sentence, bad.hint, severity)
 
     def _note_near_set(self, node: yaml.Node, text: str) -> bool:
         """`gemms` is a name that a kernel may have, but hardly the one that was meant; `sgemm` is one."""

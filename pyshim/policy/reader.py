@@ -86,7 +86,7 @@ def _draft_file(path: Path, file: str, environment: Mapping[str, str], chain: _C
 def _draft(data: bytes, file: str, folder: Path, environment: Mapping[str, str], chain: _Chain) -> _Drafted:
     source = document.decode(data)
     if isinstance(source, Finding):
-        return _failed(source, data[: document.MAX_BYTES].decode("utf-8", "replace"))
+        return _failed(source, data[: document.MAX_BYTES].decode(document.encoding(data), "replace"))
     root = document.compose(source)
     if isinstance(root, Finding):
         return _failed(root, source)

@@ -12,7 +12,7 @@ from pyshim.policy.describe import CARVEOUTS, KEEP, KNOWN_DISPATCHES, SHAPES, WH
 from pyshim.policy.finding import did_you_mean, quote
 from pyshim.policy.model import ANY, Carveout, Dispatch, Match, Range, Rule, Shape, ShapeKind, When
 from pyshim.policy.nodes import Keys, Nodes, has_error
-from pyshim.policy.parts import MAX_PATTERNS, MAX_REGISTERS, MAX_THREADS, PartsReader
+from pyshim.policy.parts import MAX_PATTERNS, MAX_REGISTERS, MAX_THREADS, PartsReader, Remark
 from pyshim.policy.shadow import shadowed
 from pyshim.policy.values import Bad, Quantity
 
@@ -45,6 +45,10 @@ class _Read:
 class RuleReader(PartsReader):
     # Patterns of kernels and of libraries that the policy calls communication.
     communicating: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._unremarked: list[Remark] = []  # patterns of kernels of which no warning has been told
 
     def rules(self, node: yaml.Node) -> tuple[tuple[Rule, bool], ...] | None:
         """Each rule, and whether it has its own `when`."""
@@ -122,7 +126,7 @@ class RuleReader(PartsReader):
         if isinstance(node, yaml.MappingNode) and not node.value:
             self.note(node, "type", "`match` is empty", 'for every kernel write {kernel: "*"}')
         none: tuple[str, ...] = ()
-        patterns, sets = self.optional(keys, "kernel", lambda item: self.kernels(item, "kernel"), (none, none))
+        patterns, sets = self.optional(keys, "kernel", self._kernels, (none, none))
         return Match(
             kernels=patterns,
             sets=sets,
@@ -133,6 +137,14 @@ class RuleReader(PartsReader):
             waves_percent=self._range(keys, WAVES),
             resident_blocks=self._resident(keys),
         )
+
+    def note_unknown(self) -> None:
+        """Of a policy without mistakes, whose patterns are those that are meant."""
+        for node, text, pattern in self._unremarked:
+            self.note_bad(node, known.unknown(text, pattern, self.communicating[0]), "note")
+
+    def _kernels(self, node: yaml.Node) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+        return self.kernels(node, "kernel", self._unremarked)
 
     def _resident(self, keys: Nodes) -> Range:
         found = self._range(keys, RESIDENT)

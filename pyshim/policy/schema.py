@@ -74,6 +74,7 @@ class PolicyReader(CommunicationReader, RuleReader):
         draft = replace(draft, rules=self.optional(keys, "compute", self.rules, ()))
         if has_error(self.findings) or ("extends" in keys and base is None):
             return None
+        self.note_unknown()
         draft = replace(draft, origins=origins.of(root, self._file))
         return draft if base is None else extended(draft, base)
 

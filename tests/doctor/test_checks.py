@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ def test_a_machine_without_anything_is_told_what_to_do(look: Look) -> None:
         )
     ]
     quiet = {"switched-off", "hip-runtime", "hardware-queues", "stream-priority", "cu-mask", "dispatch-table"}
-    quiet |= {"visible-devices", "sharing", "users", "program"}
+    quiet |= {"visible-devices", "sharing", "users", "program", "own-variables"}
     for check in checks.CHECKS:
         lines = look(check.name)
         assert all(state == "ok" for state, _, _ in lines) or check.name in ("driver", "profilers"), check.name
@@ -113,6 +114,11 @@ def test_a_number_of_queues_is_told_without_a_driver_too(look: Look) -> None:
         ("switched-off", {"OVERLAP_RUN": "off"}, 1),
         ("switched-off", {"OVERLAP_RUN": "on"}, 0),
         ("switched-off", {"OVERLAP_POLICY": "off"}, 1),
+        ("own-variables", {"OVERLAP_REPRT": "x", "OVERLAP_trace": "1"}, 2),
+        ("own-variables", {"OVERLAP_REPRT": "", "OVERLAPS": "x", "OVERLAP_ADDED_NCCL_ALGO": "1"}, 1),
+        ("variables", {"CUDA_DEVICE_MAX_CONNECTIONS": "abc"}, 1),
+        ("variables", {"CUDA_DEVICE_MAX_CONNECTIONS": "0"}, 1),
+        ("variables", {"CUDA_DEVICE_MAX_CONNECTIONS": "33"}, 1),
     ],
 )
 def test_variables(look: Look, check: str, environment: dict[str, str], lines: int) -> None:
@@ -144,6 +150,36 @@ def test_visible_devices(look: Look, environment: dict[str, str], expected: list
 def test_what_hides_gpus_is_told_for_nvidia_too_and_nothing_else(look: Look) -> None:
     assert look("visible-devices", HIP_VISIBLE_DEVICES="0", CUDA_VISIBLE_DEVICES="1") == []
     assert states(look("visible-devices", CUDA_VISIBLE_DEVICES="-1")) == ["warn"]
+
+
+def test_our_own_variables_are_known(look: Look) -> None:
+    """Those of the library, of the commands and of our other parts, as the reference has them."""
+    text = (Path(__file__).resolve().parents[2] / "docs" / "reference.md").read_text(encoding="utf-8")
+    names = [name for name in re.findall(r"^\| `(OVERLAP_\w+)` \|", text, re.M) if name != "OVERLAP_ADDED_NAME"]
+    assert len(names) > 9
+    assert look("own-variables", **dict.fromkeys(names, "x")) == []
+
+
+def test_a_name_a_letter_off_one_of_ours_has_a_hint(look: Look) -> None:
+    ((_, sentence, hint),) = look("own-variables", OVERLAP_REPRT="x")
+    assert sentence == "OVERLAP_REPRT is no variable of ours, so it does nothing" and "OVERLAP_REPORT" in hint
+
+
+@pytest.mark.parametrize("value", ["2", "8", "32"])
+def test_numbers_of_connections(look: Look, value: str) -> None:
+    assert states(look("variables", CUDA_DEVICE_MAX_CONNECTIONS=value)) == ["ok"]
+
+
+def test_the_cause_of_no_gpu_comes_before_it_and_is_its_hint(overlap: Any, library: Any) -> None:
+    done = overlap("doctor", "--simulate", "mi250x", env={"HIP_VISIBLE_DEVICES": ""})
+    told = done.stderr.split("driver and GPUs\n")[1].splitlines()
+    assert done.returncode == 1
+    assert told[:4] == [
+        "warn  HIP_VISIBLE_DEVICES= hides every GPU",
+        "      -> unset it, unless this is meant",
+        "FAIL  AMD's runtime: error 100 (hipErrorNoDevice)",
+        "      -> unset HIP_VISIBLE_DEVICES, which hides every GPU",
+    ]
 
 
 def test_the_library(look: Look, library: Any) -> None:

@@ -82,6 +82,11 @@ def test_an_error_of_the_driver_has_its_own_hint(driven: Any, code: str, words: 
     assert state == "fail" and words in sentence and hint in said
 
 
+def test_what_hides_every_gpu_is_the_hint(driven: Callable[..., Lines]) -> None:
+    ((state, _, hint),) = driven("driver", STUB_INIT="100", CUDA_VISIBLE_DEVICES="-1")
+    assert (state, hint) == ("fail", "unset CUDA_VISIBLE_DEVICES, which hides every GPU")
+
+
 def test_a_driver_without_gpus(driven: Callable[..., Lines]) -> None:
     assert states(driven("driver", STUB_COUNT="0")) == ["fail"]
 

@@ -58,6 +58,7 @@ def folder(compiled: Compile, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "venv/bin").mkdir()
     (made / "venv/bin/python").symlink_to(Path(sys.executable).resolve())
     (made / "venv/pyvenv.cfg").write_text("version = 3.11.7\n")
+    (made / "train.py").write_text("")
     return made
 
 

@@ -118,6 +118,15 @@ def test_rccl_on_amd(look: Look, nccl: Nccl) -> None:
         ({"NCCL_LAUNCH_ORDER_IMPLICIT": "1"}, ["warn"], "wait for each other in the order"),
         ({"TORCH_NCCL_HIGH_PRIORITY": "1"}, ["ok", "ok"], "no variable or file of NCCL"),
         ({"NCCL_CGA_CLUSTER_SIZE": "0"}, ["ok"], "must be equal on all ranks"),
+        *(
+            (
+                {"NCCL_ALGO": "Ring", "NCCL_NTHREADS": value},
+                ["ok", "warn"],
+                f"NCCL_NTHREADS={value}: NCCL takes 64 to 512",
+            )
+            for value in ("999", "32", "100", "544", "many")
+        ),
+        *(({"NCCL_ALGO": "Ring", "NCCL_NTHREADS": value}, ["ok"], "changes what") for value in ("64", "0x100", "512")),
     ],
 )
 def test_variables(look: Look, environment: dict[str, str], expected: list[str], words: str) -> None:

@@ -201,6 +201,37 @@ def test_scripts_are_followed_to_what_runs_them(told: PROGRAM, tmp_path: Path) -
     assert "what is set arrives at what it starts" in lines[1][1]
 
 
+@pytest.mark.parametrize(
+    ("first", "words"),
+    [
+        ("#!/no/such", "/no/such, which its first line names, is not there"),
+        ("#!/usr/bin/env nosuchprogram", "nosuchprogram, which its first line names, is not there"),
+        ("#!/usr/bin/env -S nosuchprogram -x", "nosuchprogram, which its first line names, is not there"),
+    ],
+)
+def test_a_script_whose_interpreter_is_missing(told: PROGRAM, tmp_path: Path, first: str, words: str) -> None:
+    script = tmp_path / "script"
+    script.write_text(f"{first}\n")
+    script.chmod(0o755)
+    ((state, sentence, hint),) = told(script, PATH="/usr/bin:/bin")
+    assert state == "fail" and sentence == f"{script} ends with 127: {words}" and hint
+
+
+def test_a_missing_script_of_python(told: PROGRAM, python: Path, tmp_path: Path) -> None:
+    (tmp_path / "there.py").write_text("")
+    for command in (["nosuch.py"], ["-u", "-W", "ignore", "nosuch.py", "--x"], ["-uXdev", "nosuch.py"]):
+        found = [line for line in told(python, *command) if line[0] == "fail"]
+        assert [line[1] for line in found] == ["nosuch.py, which python is to run, is not there"], command
+    shim = tmp_path / "python3"
+    shim.write_text("#!/bin/sh\nexec true\n")
+    shim.chmod(0o755)
+    assert "nosuch.py, which python3 is to run, is not there" in [line[1] for line in told(shim, "nosuch.py")]
+    fine: list[list[object]] = [[], ["-"], ["-m", "nosuch"], ["-c", "1", "nosuch.py"], ["-um", "x"], ["-V"], [tmp_path]]
+    fine.append([tmp_path / "there.py", "nosuch.py"])
+    for command in fine:
+        assert "fail" not in states(told(python, *command)), command
+
+
 def test_what_opens_libraries_past_us(told: PROGRAM, compiled: Compile, tmp_path: Path) -> None:
     julia = compiled("julia", MAIN)
     assert any(state == "warn" and "RTLD_DEEPBIND" in sentence for state, sentence, _ in told(julia))

@@ -192,7 +192,7 @@ def test_the_launcher_names_the_other_file_too(tmp_path: Path) -> None:
 
 def test_a_size_is_compared_with_the_gpus_that_the_other_names(tmp_path: Path, library: object) -> None:
     write(tmp_path, "base", "gpu: NVIDIA A40\n")
-    size = "extends: base\ncompute: [{match: {kernel: a}, shape: {dynamic_shared_memory: 128KiB}}]\n"
+    size = "extends: base\ncompute: [{match: {kernel: gemm}, shape: {dynamic_shared_memory: 128KiB}}]\n"
     child = write(tmp_path, "child", size)
     assert [finding.code for finding in read_file(child).findings] == ["size"]
     assert [finding.code for finding in read_file(write(tmp_path, "own", size + "gpu: sm_90\n")).findings] == []

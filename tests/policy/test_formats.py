@@ -88,7 +88,7 @@ def test_github_has_nothing_to_say_of_a_good_file(tmp_path: Path, check: Check) 
 def test_what_github_would_read_as_its_own_signs_is_escaped(tmp_path: Path, check: Check) -> None:
     folder = tmp_path / "a,b:c%d"
     folder.mkdir()
-    write(folder, bad=GOOD + "compute: [{match: {kernel: a}, shape: {blocks_per_sm: 500%}}]\n")
+    write(folder, bad=GOOD + "compute: [{match: {kernel: gemm}, shape: {blocks_per_sm: 500%}}]\n")
     done = check("--output-format", "github", str(folder / "bad.yaml"))
     ((_, properties, message),) = github(done.stdout)
     assert properties["file"] == str(folder / "bad.yaml")
@@ -143,9 +143,51 @@ def test_a_wrong_option_is_a_usage_error(check: Check) -> None:
 
 
 def test_a_long_line_is_cut_around_its_mistake(tmp_path: Path, check: Check) -> None:
-    before = ", ".join(f"kernel_{i}" for i in range(100))
+    before = ", ".join(f"nvjet_{i}" for i in range(100))
     write(tmp_path, long=f"{GOOD}compute: [{{match: {{kernel: [{before}]}}, shape: leav, when: always}}]\n")
     lines = check("long.yaml").stderr.splitlines()
     source, caret = lines[2], lines[3]
     assert len(source) <= 240
     assert source.startswith("3 | ...") and source[caret.index("^") : caret.rindex("^") + 1] == "leav"
+
+
+def test_a_kernel_of_ones_own_is_a_note_and_no_warning(tmp_path: Path, check: Check) -> None:
+    write(tmp_path, own=GOOD + 'compute: [{match: {kernel: [gemm, "zzz_*"]}, shape: make_room}]\n')
+    for arguments in ([], ["--strict"]):
+        done = check(*arguments, "own.yaml")
+        assert done.returncode == 0
+        assert done.stderr.startswith("own.yaml:3:35: note[unknown-kernel]: `zzz_*` ") and "help:" not in done.stderr
+        assert done.stderr.endswith("own.yaml: ok, 1 rule, 1 note\n")
+    ((severity, properties, _),) = github(check("--output-format", "github", "own.yaml").stdout)
+    assert (severity, properties["line"], properties["col"]) == ("notice", "3", "35")
+    answer = json.loads(check("--strict", "--output-format", "json", "own.yaml").stdout)
+    assert [one["severity"] for one in answer["files"][0]["findings"]] == ["note"] and answer["ok"]
+
+
+def test_a_near_miss_is_told_once(tmp_path: Path, check: Check) -> None:
+    write(tmp_path, own=GOOD + 'compute: [{match: {kernel: [gemm, "zzz_*", "*nvjett*"]}, shape: make_room}]\n')
+    answer = json.loads(check("--output-format", "json", "own.yaml").stdout)
+    said = [(one["severity"], one["code"]) for one in answer["files"][0]["findings"]]
+    assert said == [("note", "unknown-kernel"), ("warning", "kernel")]
+
+
+def test_a_note_keeps_no_rule_from_being_compared(tmp_path: Path, check: Check) -> None:
+    rule = '{match: {kernel: "zzz_*"}, shape: make_room}'
+    write(tmp_path, own=f"{GOOD}compute:\n  - {rule}\n  - {rule}\n")
+    answer = json.loads(check("--output-format", "json", "own.yaml").stdout)
+    assert "shadowed" in [one["code"] for one in answer["files"][0]["findings"]]
+
+
+def test_the_help_of_a_missing_version_is_the_answer(check: Check) -> None:
+    assert "= help: add `policy: 1`\n" in check("-", stdin="name: mine\n").stderr
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf_16_is_called_so_and_not_shown(check: Check, encoding: str) -> None:
+    mark = {"utf-16": b"", "utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff"}[encoding]
+    done = check("-", stdin=mark + GOOD.encode(encoding))
+    assert done.returncode == 1
+    assert done.stderr == (
+        "<stdin>:1:1: error[encoding]: the file is UTF-16 text, not UTF-8\n  |\n1 | policy: 1\n  | ^\n"
+        "  = help: save it as UTF-8\n\n<stdin>: 1 error\n"
+    )

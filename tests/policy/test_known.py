@@ -113,3 +113,35 @@ def test_a_library_that_may_well_be(pattern: str) -> None:
 )
 def test_what_only_communication_can_match(match: Match, expected: str, library: object) -> None:
     assert known.only_communication(match, ("*mine*",), ("libcomm.so*",)) == expected
+
+
+@pytest.mark.parametrize(
+    "pattern", ["zzz_none_*", "*gem", "*flsh_fwd*", "*my_gemm*", "my_kernel", "a", "libnope", "*rms_nrom*", "MyGemm"]
+)
+def test_a_pattern_that_no_known_kernel_matches(pattern: str, library: object) -> None:
+    found = known.unknown(pattern, pattern, ())
+    assert found and found.code == "unknown-kernel" and "a kernel of your own" in found.sentence and not found.hint
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *("*", "?*", "*gemm*", "*cutlas*gemm*", "cutlass_80_*", "*flash_fwd*", "*flash_fwd_splitkv_*", "sgemm_128*"),
+        *("nvjet_tst_*", "*elementwise*", "ncclDevKernel_*", "nccl*", "*AllReduce*", "*nvshmem*", "a*", "triton_red_*"),
+        *("*[z]zz_none*", "mine_too", "*ampere_bf16_s16816*", "*attention*", "*kernel*", "_Z4gemmPf"),
+    ],
+)
+def test_a_pattern_of_known_kernels_or_a_confirmed_one(pattern: str, library: object) -> None:
+    assert known.unknown(pattern, pattern, ("mine_*",)) is None
+
+
+@pytest.mark.parametrize("name", re.findall(r'^FAMILY\(\w+, "(.*)"\)', FAMILIES, re.M))
+def test_every_family_is_known(name: str, library: object) -> None:
+    assert known.unknown(name, name, ()) is None
+
+
+@pytest.mark.parametrize(
+    "name", [*(pattern for patterns in kernels.SETS.values() for pattern in patterns), *kernels.FUSED]
+)
+def test_every_pattern_of_a_set_is_known(name: str, library: object) -> None:
+    assert known.unknown(name, name, ()) is None

@@ -13,6 +13,7 @@ from pyshim import _native
 from pyshim.policy import gpus, places
 from pyshim.policy.library import DEFAULTS, load
 from pyshim.policy.model import AUTO, Policy
+from pyshim.policy.reader import read_file
 from pyshim.policy.table import compile_table
 
 SMALL = tuple(name for name in places.names({}) if name.endswith("-small-comm"))
@@ -162,3 +163,8 @@ def test_the_published_method_on_amd_takes_the_sizes_that_make_room(library: Any
     launch.footprint.threads, launch.footprint.registers, launch.footprint.static_shared = 256, 64, 8192
     library.overlap_decide(table, 0, known(library, "mi250x"), b"Cijk_A", ffi.NULL, launch, beside, decision)
     assert decision.native_blocks == 8 and 13313 <= decision.dynamic_shared <= 14336
+
+
+@pytest.mark.parametrize("name", places.names({}))
+def test_a_shipped_policy_has_no_finding_not_even_a_note(library: Any, name: str) -> None:
+    assert read_file(places.find(name, {})).findings == ()

@@ -128,7 +128,8 @@ FORMATS: dict[str, dict[str, str]] = {
         "ok": "no mistakes in any file",
         "files[].file": "as it was named",
         "files[].ok": "no mistakes in it",
-        "files[].findings[].*": "`severity`, `code`, `sentence`, `hint`; where: `file`, `line`, `column` and ends",
+        "files[].findings[].severity": "`error`, `warning` or `note`",
+        "files[].findings[].*": "`code`, `sentence`, `hint`; where: `file`, `line`, `column` and ends",
     },
     "overlap explain ... --json": {
         "gpu": "key of the GPU",

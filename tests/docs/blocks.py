@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 KINDS = ("console", "sh", "yaml", "python", "text")
-_ELSEWHERE = {".git", ".venv", "_lib", "node_modules"}
+_ELSEWHERE = {"_lib", "node_modules"}
 
 
 class Block(NamedTuple):
@@ -43,7 +43,10 @@ class Command(NamedTuple):
 
 def pages() -> list[str]:
     found = (path.relative_to(ROOT) for path in ROOT.rglob("*.md"))
-    return sorted(str(path) for path in found if not _ELSEWHERE & set(path.parts))
+    hidden = re.compile(r"(^|/)\.")  # nobody's documentation
+    return sorted(
+        str(path) for path in found if not _ELSEWHERE & set(path.parts) and not hidden.search(path.as_posix())
+    )
 
 
 def blocks(file: str, text: str) -> Iterator[Block]:

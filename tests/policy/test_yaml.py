@@ -60,7 +60,7 @@ def test_a_merge_means_what_yaml_says(what: str) -> None:
     text = f"{HEAD}compute:\n{MERGES[what]}"
     merged = read(text)
     plain = read(yaml.safe_dump(yaml.safe_load(text), default_flow_style=True))
-    assert merged.findings == plain.findings == ()
+    assert {finding.severity for finding in (*merged.findings, *plain.findings)} <= {"note"}  # of kernels called `a`
     assert merged.policy and plain.policy
     assert "<<" not in plain.source
     assert fingerprint(merged.policy) == fingerprint(plain.policy)

@@ -111,7 +111,7 @@ def _version(interpreter: str, prefix: str, settings: Mapping[str, str]) -> str:
 def _settings(path: str) -> dict[str, str]:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
-            lines = file.read(1 << 16).splitlines()
+            lines = file.read(1 << 20).splitlines()
     except OSError:
         return {}
     pairs = (line.partition("=") for line in lines if "=" in line)
@@ -145,18 +145,19 @@ def built_for(package: Package) -> str:
     """What PyTorch was built for: CUDA 13.0, HIP 7.2; empty for the CPU, or another package."""
     if package.name != "torch":
         return ""
-    text = _text(os.path.join(package.folder, "torch", "version.py"))
+    version = text(os.path.join(package.folder, "torch", "version.py"))
     for word, pattern in (("CUDA", r"^cuda\b[^=]*=\s*'([^']+)'"), ("HIP", r"^hip\b[^=]*=\s*'([^']+)'")):
-        found = re.search(pattern, text, re.M)
+        found = re.search(pattern, version, re.M)
         if found:
             return f"{word} {found[1]}"
     return "no GPU"
 
 
-def _text(path: str) -> str:
+def text(path: str) -> str:
+    """The first MiB of a file; "" where it cannot be read."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read(1 << 16)
+            return file.read(1 << 20)
     except OSError:
         return ""
 

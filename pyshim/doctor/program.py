@@ -99,21 +99,13 @@ def _launcher(machine: Machine, path: str) -> Iterator[Line]:
 
 def _deep(end: str, path: str) -> Iterator[Line]:
     why = _DEEP.get(os.path.basename(end))
-    if why is None and end != path and "RTLD_DEEPBIND" in _head(path):
+    if why is None and end != path and "RTLD_DEEPBIND" in packages.text(path):
         why = "the script names RTLD_DEEPBIND"
     if why:
         yield warn(
             f"{os.path.basename(path)}: {why}: launches of libraries opened so are not seen",
             "open them without that flag; after a run, overlap report says how many launches were seen",
         )
-
-
-def _head(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read(1 << 20)
-    except OSError:
-        return ""
 
 
 def _missing(walk: Walk) -> Iterator[Line]:

@@ -239,9 +239,12 @@ uint32_t overlap_thread_id(void) {
     return (uint32_t)syscall(SYS_gettid);
 }
 
+/* Keeps errno: where the clock cannot be read without a system call, a sandbox may refuse that. */
 uint64_t overlap_clock(void) {
+    const int error = errno;
     struct timespec now = {0};
     clock_gettime(CLOCK_MONOTONIC, &now);
+    errno = error;
     return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
 }
 

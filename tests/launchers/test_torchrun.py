@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from seen import OVERLAP_RUN
 
+pytestmark = pytest.mark.slow
 OUTSIDE = (OVERLAP_RUN, "--policy", "observe")
 
 

@@ -350,10 +350,12 @@ static int resident(const struct kernel *kernel, int dynamic) {
 static void answer_describe(const struct kernel *kernel) {
     const int fixed = attribute_of(kernel, FUNCTION_STATIC), own = (int)kernel->dynamic;
     const int most = most_dynamic - fixed, native = resident(kernel, own);
-    printf("{\"symbol\":\"%s\",\"threads\":%u,\"registers\":%d,\"static\":%d,\"dynamic\":%d,\"blocks\":%u,"
-           "\"resident_blocks\":%d,\"most_dynamic\":%d,\"sizes\":{",
-           kernel->symbol, kernel->threads, attribute_of(kernel, FUNCTION_REGISTERS), fixed, own, kernel->blocks,
-           native, most);
+    const long *const numbers = kernel->numbers, size = kernel->kind == HALF_PRODUCT ? 2 : 4;
+    printf(
+        "{\"symbol\":\"%s\",\"threads\":%u,\"registers\":%d,\"static\":%d,\"dynamic\":%d,\"blocks\":%u,\"bytes\":%ld,"
+        "\"resident_blocks\":%d,\"most_dynamic\":%d,\"sizes\":{",
+        kernel->symbol, kernel->threads, attribute_of(kernel, FUNCTION_REGISTERS), fixed, own, kernel->blocks,
+        (numbers[0] + numbers[1]) * size + numbers[2] * 4, native, most);
     for (int wanted = native - 1, count = 0; wanted > 0; wanted--) {
         int low = own, high = most; /* more than `wanted` at low; at most so many at high */
         if (resident(kernel, high) > wanted)

@@ -12,7 +12,7 @@ from cells import BARE, COPY, KINDS, MULTIPROCESSORS, PRIMARY, STAND_INS, VARIAN
 from servers import Servers, overlap
 
 CURVES = ("tensor128", "elementwise", "tiled")
-STEP = 2048  # bytes between two points of a curve
+STEP, SIMULATED_STEP = 2048, 8192  # bytes between two points of a curve
 RESIDENT = range(0, 36, 4)  # blocks of communication that the persistent kernel meets
 HOLDING_RATE = 10000  # bytes in a microsecond: such communication holds its places and takes next to no bandwidth
 NAMES = {"ms": "ms", "computation_ms": "computation_ms", "communication_ms": "communication_ms"}
@@ -79,7 +79,10 @@ class Suite:
     def turns(self, cell: Cell) -> dict[str, Turn]:
         kind = cell.computation
         bytes_ = self.bytes_for(kind, cell.communication, cell.ratio)
-        return turns(cell, self.sizes(kind), bytes_, self.alone_ms[kind] * 1e3, self.executed)
+        sizes = self.sizes(kind)
+        if not self.executed:  # each takes seconds there, and what is between them is between them
+            sizes = {k: size for k, size in sizes.items() if k in (1, 2, (len(sizes) + 1) // 2, len(sizes))}
+        return turns(cell, sizes, bytes_, self.alone_ms[kind] * 1e3, self.executed)
 
     def cell(self, cell: Cell, only: Sequence[str]) -> dict[str, Any]:
         """A row of `cells`. only: arms; without any, all of the cell."""
@@ -124,7 +127,7 @@ class Suite:
     def curve(self, kind: str) -> dict[str, Any]:
         """Alone, and beside communication of half its time with priority, over the whole window of sizes."""
         about = self.kernels[kind]
-        dynamics = list(range(about["dynamic"], about["most_dynamic"] + 1, STEP))
+        dynamics = list(range(about["dynamic"], about["most_dynamic"] + 1, STEP if self.executed else SIMULATED_STEP))
         shaped = [{"dynamic": dynamic, "carveout": 100} for dynamic in dynamics]
         words = {"bytes": self.bytes_for(kind, PRIMARY, 0.5), **STAND_INS[PRIMARY].words, "priority": 1}
         rounds = max(2, self.rounds // 10)

@@ -70,7 +70,9 @@ def _run(options: argparse.Namespace, folder: Path) -> int:
     simulated = _simulated(options.simulate)
     if not options.out.parent.is_dir():
         raise Failed(f"--out {options.out}: there is no folder {options.out.parent}", None, 2)
-    rounds = options.rounds or (3 if simulated else 30)
+    rounds = options.rounds if options.rounds is not None else (3 if simulated else 30)
+    if rounds < 1:
+        raise Failed("--rounds is a number from 1", None, 2)
     warm = options.warm if options.warm is not None else (1 if simulated else 5)
     result: dict[str, Any] = {
         "version": 1,

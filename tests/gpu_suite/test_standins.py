@@ -13,7 +13,8 @@ from cells import KINDS, POLICIES, STAND_INS, Cell, cells
 
 from .conftest import SUITE, Standins
 
-FEW = "computation,communication,sequential,plain,priority,order,cluster-1,shape-1+priority,policy:observe,policy:h200-paper"
+BARE = "computation,communication,sequential,plain,priority,order,cluster-1,shape-1+priority"
+FEW = f"{BARE},policy:observe,policy:h200-paper"
 
 
 def measured(standins: Standins, file: Path, rule: str, only: str) -> dict[str, Any]:
@@ -53,7 +54,9 @@ def test_the_file_is_what_its_readers_are_told(under_hold: dict[str, Any]) -> No
     assert names == ["tensor128 + hbm-2.5x 1:2, one long kernel", "persistent + hbm-2.5x 1:2, one long kernel"]
     for cell in run["cells"]:
         assert (cell["pattern"], cell["ratio"], cell["primary"]) == ("one", 0.5, True)
-        assert set(cell["arms"]) == {arm for arm in FEW.split(",") if arm != "shape-1+priority" or "tensor" in cell["cell"]}
+        assert set(cell["arms"]) == {
+            arm for arm in FEW.split(",") if arm != "shape-1+priority" or "tensor" in cell["cell"]
+        }
         for row in cell["arms"].values():
             assert [len(row[key]) for key in ("ms", "computation_ms", "communication_ms")] == [2, 2, 2]
     assert run["cells"][0]["arms"]["shape-1+priority"]["blocks_per_sm"] == 1
@@ -121,7 +124,9 @@ def test_policies_of_the_suite_are_valid(overlap: Any) -> None:
         pytest.param(["--simulate", "a100"], "only h200 has kernels here", id="another GPU"),
         pytest.param(["--simulate", "h200:hoard"], "only h200 has kernels here", id="no rule"),
         pytest.param(["--simulate", "h200", "--only", "tensr128"], "nothing is called 'tensr128'", id="a typo"),
-        pytest.param(["--simulate", "h200", "--out", "/no/such/folder/made.json"], "no folder /no/such/folder", id="folder"),
+        pytest.param(
+            ["--simulate", "h200", "--out", "/no/such/folder/made.json"], "no folder /no/such/folder", id="folder"
+        ),
         pytest.param(["--simulate", "h200", "--rounds", "0"], "--rounds is a number from 1", id="no rounds"),
     ],
 )
@@ -134,7 +139,9 @@ def test_wrong_options_are_one_error(standins: Standins, tmp_path: Path, options
 
 
 def test_without_a_gpu_there_is_one_error(standins: Standins, tmp_path: Path) -> None:
-    done = standins("run", "--out", str(tmp_path / "made.json"), "--only", "tensor128", env={"LD_LIBRARY_PATH": "/none"})
+    done = standins(
+        "run", "--out", str(tmp_path / "made.json"), "--only", "tensor128", env={"LD_LIBRARY_PATH": "/none"}
+    )
     assert done.returncode == 1
     assert done.stderr.startswith("standins: error: bare: standins-program: no ")
     assert "Traceback" not in done.stderr

@@ -31,8 +31,8 @@ ARMS = {
     "copy-engine": "the same bytes by cuMemcpyAsync: no multiprocessor is needed, the upper anchor",
     "policy:observe": "behind overlap-run, which changes nothing",
     "policy:h200": "behind overlap-run with the default policy",
-    "policy:h200-paper": "behind overlap-run with the published method: highest priority, half of the blocks everywhere",
-    "policy:make-room": "behind overlap-run: highest priority, and room for communication wherever the planner finds some",
+    "policy:h200-paper": "behind overlap-run with the published method: highest priority, half of the blocks",
+    "policy:make-room": "behind overlap-run: highest priority, and room for communication where there can be some",
     "policy:quick-entry": "behind overlap-run: highest priority, and sizes that let communication in after one block",
 }
 SHAPE = re.compile(r"shape-(\d+)(\+priority)?")  # so many resident blocks, with the largest carve-out

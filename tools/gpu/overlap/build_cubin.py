@@ -2,7 +2,7 @@
 
     python tools/gpu/overlap/build_cubin.py [--nvcc NVCC] [--ptxas PTXAS]
 
-Exit status 1: a kernel has another footprint than the suite says. The cubin runs on what tools/demo/build_cubins.py says.
+Exit status 1: a kernel has another footprint than the suite says. It runs on what tools/demo/build_cubins.py says.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the stand-in suite measures: kinds of computation, stand-ins for communication, cells, and what their arms ask for."""
+"""What the stand-in suite measures: kinds of computation, stand-ins for communication, cells, what arms ask for."""
 
 from __future__ import annotations
 
@@ -102,11 +102,11 @@ def turns(cell: Cell, sizes: Mapping[int, int], bytes_: int, kernel_us: float, e
     base = {"bytes": bytes_, "count": COUNTS[cell.pattern], "loop": int(cell.pattern == "loop")}
     base.update(STAND_INS[cell.communication].words)
     if cell.offset is not None:
-        base.update({"first": int(cell.offset < 0), "offset_us": 5 if cell.offset < 0 else round(cell.offset * kernel_us)})
+        base.update(
+            {"first": int(cell.offset < 0), "offset_us": 5 if cell.offset < 0 else round(cell.offset * kernel_us)}
+        )
     raised = {"priority": 1}
-    made = {
-        name: Turn(process, {**base, **words}) for name, process, words in _bare(cell, executed)
-    }
+    made = {name: Turn(process, {**base, **words}) for name, process, words in _bare(cell, executed)}
     for blocks, dynamic in sizes.items():
         if not cell.primary and blocks != max(1, (max(sizes) + 1) // 2):
             continue

@@ -1,8 +1,8 @@
 """What kernels cost on the simulated GPU: derived from a real run's times alone, and written for one cell at a time.
 
-costs.yaml has two lists. `computation`: rows as tools/simgpu/README.md has them, one a kernel. `communication`: how long
-a stand-in takes, by variant: overhead_us + copied bytes / bytes_per_us. The simulated GPU knows costs by the names of
-kernels only, so a file for it holds one size of communication.
+costs.yaml has two lists. `computation`: rows as tools/simgpu/README.md has them, one a kernel. `communication`: how
+long a stand-in takes, by variant: overhead_us + copied bytes / bytes_per_us. The simulated GPU knows costs by the names
+of kernels only, so a file for it holds one size of communication.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from cells import BARE, KINDS, STAND_INS, VARIANTS
 from servers import Failed, Servers
 
 SPREAD = 0.05  # of blocks of one kernel: an assumption, times alone do not tell
-HEAD = """# What the kernels of the suite cost on the simulated H200, derived from the times alone of a run on a real one by
-# `standins.py costs` (costs.py says how): {machine}.
+HEAD = """# What the kernels of the suite cost on the simulated H200, derived by `standins.py costs` (costs.py says how)
+# from the times alone of a run on a real one: {machine}.
 # block_us: fitted so that the kernel alone takes as long as it did. gain: time with one resident block a
 # multiprocessor over time with as many as fit. bytes_per_block: its matrices once, over its blocks. spread and sharing
 # are assumptions. communication: overhead_us + copied bytes / bytes_per_us.
@@ -56,7 +56,9 @@ class Costs:
 
     def _communication(self, words: Mapping[str, int]) -> dict[str, Any]:
         stand_in = next(
-            name for name, one in STAND_INS.items() if all(words.get(key, 0) == one.words.get(key, 0) for key in ("rate", "host"))
+            name
+            for name, one in STAND_INS.items()
+            if all(words.get(key, 0) == one.words.get(key, 0) for key in ("rate", "host"))
         )
         asked = (words.get("blocks", 24), words.get("threads", 544))
         variant = next(
@@ -87,7 +89,9 @@ def write(file: Path, folder: Path) -> int:
         raise Failed(f"{file}: not a whole run of a real GPU ({error!r})", "standins.py run --out FILE", 2) from None
     about = result["machine"]
     names = ", ".join(gpu["name"] for gpu in about["gpus"])
-    sys.stdout.write(HEAD.format(machine=f"{names}, driver {about['driver']}, {about['begun']}, commit {about['commit']}"))
+    sys.stdout.write(
+        HEAD.format(machine=f"{names}, driver {about['driver']}, {about['begun']}, commit {about['commit']}")
+    )
     for part, rows in made.items():
         sys.stdout.write(f"{part}:\n" + "".join(f"- {_flow(row)}\n" for row in rows))
     return 0
@@ -99,7 +103,9 @@ def derived(result: Mapping[str, Any], folder: Path) -> dict[str, list[dict[str,
     computation, targets = [], {}
     for kind in KINDS:
         about = result["kernels"][kind]
-        times = {row["resident"]: statistics.median(row["ms"]) for row in run["alone"][kind] if row["carveout"] == "max"}
+        times = {
+            row["resident"]: statistics.median(row["ms"]) for row in run["alone"][kind] if row["carveout"] == "max"
+        }
         native = statistics.median(next(row["ms"] for row in run["alone"][kind] if row["carveout"] == "default"))
         targets[kind] = native
         computation.append(
@@ -141,5 +147,3 @@ def _fit(made: dict[str, Any], targets: Mapping[str, float], folder: Path) -> No
             row["block_us"] = round(row["block_us"] * target / took, 3)
     finally:
         servers.end()
-
-

@@ -199,11 +199,22 @@ class Suite:
         bytes_ = round(3 * self.alone_ms[kind] * 1e3 * HOLDING_RATE / 2 / 4096) * 4096
         points: list[dict[str, int]] = []
         for blocks in RESIDENT:
-            words = {"bytes": bytes_, "rate": HOLDING_RATE, "blocks": blocks, "first": 1, "offset_us": 50, "priority": 1}
+            words = {
+                "bytes": bytes_,
+                "rate": HOLDING_RATE,
+                "blocks": blocks,
+                "first": 1,
+                "offset_us": 50,
+                "priority": 1,
+            }
             words = words if blocks else {"communication": 0}
             points.append({**words, "grid": MULTIPROCESSORS - blocks} if target else words)
         answers = self.interleaved(kind, points, rounds)
         return [
-            {"blocks": blocks, "sm_target": target, "computation_ms": [rounded(one["computation_ms"]) for one in answer]}
+            {
+                "blocks": blocks,
+                "sm_target": target,
+                "computation_ms": [rounded(one["computation_ms"]) for one in answer],
+            }
             for blocks, answer in zip(RESIDENT, answers)
         ]

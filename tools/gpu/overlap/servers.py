@@ -7,6 +7,7 @@ belong to names of kernels, so a process serves one cell and one size of communi
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -36,7 +37,15 @@ class Failed(Exception):
 def compiled(folder: Path) -> Path:
     """program.c, by $CC or cc."""
     target = folder / "standins-program"
-    command = [os.environ.get("CC", "cc"), "-std=c11", "-D_GNU_SOURCE", "-O2", str(HERE / "program.c"), "-o", str(target)]
+    command = [
+        os.environ.get("CC", "cc"),
+        "-std=c11",
+        "-D_GNU_SOURCE",
+        "-O2",
+        str(HERE / "program.c"),
+        "-o",
+        str(target),
+    ]
     try:
         done = subprocess.run([*command, "-ldl"], stderr=subprocess.PIPE, text=True, check=False)
     except OSError as error:
@@ -63,9 +72,11 @@ def overlap(*arguments: str) -> Any:
 class Server:
     def __init__(self, name: str, command: list[str], environment: Mapping[str, str]) -> None:
         self.name = name
-        self.said = tempfile.TemporaryFile("w+", encoding="utf-8")
+        self.said = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 (closed in end)
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen(command, env=dict(environment), stdin=pipe, stdout=pipe, stderr=self.said, text=True)
+        self.process = subprocess.Popen(
+            command, env=dict(environment), stdin=pipe, stdout=pipe, stderr=self.said, text=True
+        )
         self.ready = False
 
     def ask(self, request: str) -> Any:
@@ -74,11 +85,9 @@ class Server:
             self._answer("its start")
             self.ready = True
         assert self.process.stdin
-        try:
+        with contextlib.suppress(OSError):  # what it said last tells more
             self.process.stdin.write(request + "\n")
             self.process.stdin.flush()
-        except OSError:
-            pass  # what it said last tells more
         return self._answer(request)
 
     def _answer(self, request: str) -> Any:
@@ -95,10 +104,8 @@ class Server:
 
     def end(self) -> None:
         assert self.process.stdin and self.process.stdout
-        try:
+        with contextlib.suppress(OSError):
             self.process.stdin.close()
-        except OSError:
-            pass
         try:
             self.process.wait(timeout=10)
         except subprocess.TimeoutExpired:

@@ -45,7 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run.add_argument("--warm", type=int, help="unmeasured samples of each arm before a cell (default: 5, simulated 1)")
     run.add_argument("--seed", type=int, default=1)
     run.add_argument("--limit", type=float, default=300, help="seconds after which nothing further is begun")
-    run.add_argument("--only", default="", help=f"kinds, arms, parts ({', '.join(PARTS)}) and ratios; several with commas")
+    run.add_argument(
+        "--only", default="", help=f"kinds, arms, parts ({', '.join(PARTS)}) and ratios; several with commas"
+    )
     run.add_argument("--simulate", metavar="GPU[:RULE]", help="h200: all three rules; or h200:hold and so on")
     verbs.add_parser("check", help="compare results")
     derive = verbs.add_parser("costs", help="costs for the simulated GPU")
@@ -160,7 +162,9 @@ def _simulated(text: str | None) -> tuple[str, ...]:
         return ()
     gpu, _, rule = text.partition(":")
     if gpu != "h200" or (rule and rule not in RULES):
-        raise Failed(f"--simulate {text}: only h200 has kernels here", f"h200, or h200: and one of {', '.join(RULES)}", 2)
+        raise Failed(
+            f"--simulate {text}: only h200 has kernels here", f"h200, or h200: and one of {', '.join(RULES)}", 2
+        )
     return (rule,) if rule else RULES
 
 

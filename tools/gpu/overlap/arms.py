@@ -27,6 +27,7 @@ ARMS = {
     "threads-288": "communication by blocks of 288 threads instead of 544, the same bytes",
     "threads-288+priority": "the same, with priority",
     "sm-target": "computation leaves as many multiprocessors as communication has blocks; where the kernel can",
+    "sm-target+cluster-1": "the same, and communication without clusters",
     "green": "communication has multiprocessors of its own, by a green context",
     "copy-engine": "the same bytes by cuMemcpyAsync: no multiprocessor is needed, the upper anchor",
     "policy:observe": "behind overlap-run, which changes nothing",

@@ -137,6 +137,7 @@ def _bare(cell: Cell, executed: bool) -> Iterator[tuple[str, str, dict[str, int]
     yield "copy-engine", BARE, {"engine": 1}
     if cell.computation == "persistent":
         yield "sm-target", BARE, {"grid": MULTIPROCESSORS - 24}
+        yield "sm-target+cluster-1", BARE, {"grid": MULTIPROCESSORS - 24, "cluster": 1}
     yield "connections-1", ONE_CONNECTION, {}
     if cell.primary:
         yield "cluster-1", BARE, {"cluster": 1}

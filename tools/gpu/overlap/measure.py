@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import machine
 from cells import BARE, COPY, KINDS, MULTIPROCESSORS, PRIMARY, STAND_INS, VARIANTS, Cell, Turn, described, turns
 from servers import Servers, overlap
 
@@ -25,6 +26,13 @@ def rounded(value: float) -> float:
 
 def median(values: Sequence[float]) -> float:
     return sorted(values)[len(values) // 2]
+
+
+def gpu_state() -> dict[str, str]:
+    """Clocks, power and temperature, right behind a cell. Nothing is set."""
+    fields = ("clocks.sm", "clocks.mem", "power.draw", "temperature.gpu", "clocks_event_reasons.active")
+    found = machine.said("nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader", "--id=0")
+    return dict(zip(fields, found[0].split(", "))) if found else {}
 
 
 class Suite:
@@ -111,6 +119,7 @@ class Suite:
             "ratio": cell.ratio,
             "primary": cell.primary,
             "bytes": self.bytes_for(cell.computation, cell.communication, cell.ratio),
+            **({"state": gpu_state()} if self.executed else {}),
             "arms": arms,
         }
 
@@ -182,7 +191,7 @@ class Suite:
         """Communication alone, by stand-in, variant and two sizes: what a simulated run derives its costs from."""
         made, points = [], []
         for communication, stand_in in STAND_INS.items():
-            for variant, words in VARIANTS.items():
+            for variant, words in {**VARIANTS, "copy-engine": {"engine": 1}}.items():
                 for ratio in (0.25, 1.0):
                     bytes_ = self.bytes_for(kind, communication, ratio)
                     made.append({"communication": communication, "variant": variant, "bytes": bytes_})

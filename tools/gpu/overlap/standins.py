@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     verbs = parser.add_subparsers(dest="verb", required=True)
     run = verbs.add_parser("run", help="measure")
     run.add_argument("--out", type=Path, required=True)
-    run.add_argument("--rounds", type=int, help="of the primary cells; a third for others (default: 30, simulated 3)")
+    run.add_argument("--rounds", type=int, help="of the primary cells; a third for others (default: 30, simulated 2)")
     run.add_argument("--warm", type=int, help="unmeasured samples of each arm before a cell (default: 5, simulated 1)")
     run.add_argument("--seed", type=int, default=1)
     run.add_argument("--limit", type=float, default=300, help="seconds after which nothing further is begun")
@@ -72,7 +72,7 @@ def _run(options: argparse.Namespace, folder: Path) -> int:
     simulated = _simulated(options.simulate)
     if not options.out.parent.is_dir():
         raise Failed(f"--out {options.out}: there is no folder {options.out.parent}", None, 2)
-    rounds = options.rounds if options.rounds is not None else (3 if simulated else 30)
+    rounds = options.rounds if options.rounds is not None else (2 if simulated else 30)
     if rounds < 1:
         raise Failed("--rounds is a number from 1", None, 2)
     warm = options.warm if options.warm is not None else (1 if simulated else 5)

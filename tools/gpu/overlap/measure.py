@@ -109,8 +109,7 @@ class Suite:
                 answer = self.servers.sample(chosen[arm].process, cell.computation, chosen[arm].words)
                 for key, value in answer.items():
                     arms[arm].setdefault(NAMES[key], []).append(rounded(value))
-        if not self.executed:
-            self.servers.end()
+        self.servers.end(only_policies=self.executed)
         return {
             "cell": cell.name,
             "computation": cell.computation,

@@ -1,8 +1,8 @@
 """Processes of program.c, one for each way of running it: bare, with one connection, behind overlap-run.
 
-On a real GPU a bare process serves the whole run, and one behind a policy serves one kind of computation: what the
-library learns in a process (`priority: auto` may end) is about the kernels of that process. On the simulated GPU costs
-belong to names of kernels, so a process serves one cell and one size of communication.
+On a real GPU a bare process serves the whole run, and one behind a policy serves one cell: what the library learns in a
+process (`priority: auto` may end) is about what ran in that process. On the simulated GPU costs belong to names of
+kernels, so every process serves one cell and one size of communication.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class Servers:
 
     def at(self, process: str, kernel: str, words: Mapping[str, int]) -> Server:
         text = self.costs(kernel, words) if self.costs else ""
-        key = (process, kernel if process.startswith("policy:") else "", text)
+        key = (process, text)
         if key not in self.running:
             environment = {**self.base, **self._of(process)}
             if text:

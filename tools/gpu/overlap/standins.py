@@ -110,21 +110,16 @@ def _measure(
         return (not only["parts"] or part in only["parts"]) and not suite.late(part)
 
     def measure(some: Sequence[Cell]) -> None:
-        last = ""
         for cell in some:
             if cell.computation not in kinds or (only["ratios"] and f"{cell.ratio:g}" not in only["ratios"]):
                 continue
             if suite.late(cell.name):
                 return
-            if cell.computation != last:
-                suite.servers.end(only_policies=True)
-                keep()
-            last = cell.computation
             made["cells"].append(suite.cell(cell, only["arms"]))
+            keep()
 
     if wanted("primary"):
         measure([cell for cell in cells() if cell.primary])
-    suite.servers.end(only_policies=True)
     if wanted("alone"):
         made["alone"] = {kind: suite.alone(kind) for kind in kinds}
     if wanted("curves"):

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run = verbs.add_parser("run", help="measure")
     run.add_argument("--out", type=Path, required=True)
     run.add_argument("--rounds", type=int, help="of the primary cells; a third for others (default: 30, simulated 2)")
-    run.add_argument("--warm", type=int, help="unmeasured samples of each arm before a cell (default: 5, simulated 1)")
+    run.add_argument("--warm", type=int, help="unmeasured samples of each arm before a cell (default: 5, simulated 2)")
     run.add_argument("--seed", type=int, default=1)
     run.add_argument("--limit", type=float, default=300, help="seconds after which nothing further is begun")
     run.add_argument(
@@ -75,7 +75,7 @@ def _run(options: argparse.Namespace, folder: Path) -> int:
     rounds = options.rounds if options.rounds is not None else (2 if simulated else 30)
     if rounds < 1:
         raise Failed("--rounds is a number from 1", None, 2)
-    warm = options.warm if options.warm is not None else (1 if simulated else 5)
+    warm = options.warm if options.warm is not None else (2 if simulated else 5)
     result: dict[str, Any] = {
         "version": 1,
         "set": "overlap-simulated" if simulated else "overlap-standins",

@@ -30,6 +30,7 @@ ARMS = {
     "sm-target+cluster-1": "the same, and communication without clusters",
     "green": "communication has multiprocessors of its own, by a green context",
     "copy-engine": "the same bytes by cuMemcpyAsync: no multiprocessor is needed, the upper anchor",
+    "memcpy": "the same bytes by cuMemcpyAsync inside the device, which is no copy engine's work",
     "policy:observe": "behind overlap-run, which changes nothing",
     "policy:h200": "behind overlap-run with the default policy",
     "policy:h200-paper": "behind overlap-run with the published method: highest priority, half of the blocks",

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import machine
-from cells import BARE, COPY, KINDS, MULTIPROCESSORS, PRIMARY, STAND_INS, VARIANTS, Cell, Turn, described, turns
+from cells import BARE, COPY, KINDS, MULTIPROCESSORS, PRIMARY, STAND_INS, VARIANTS, Cell, Turn, copier, described, turns
 from servers import Servers, overlap
 
 CURVES = ("tensor128", "elementwise", "tiled")
@@ -190,7 +190,7 @@ class Suite:
         """Communication alone, by stand-in, variant and two sizes: what a simulated run derives its costs from."""
         made, points = [], []
         for communication, stand_in in STAND_INS.items():
-            for variant, words in {**VARIANTS, "copy-engine": {"engine": 1}}.items():
+            for variant, words in {**VARIANTS, copier(communication): {"engine": 1}}.items():
                 for ratio in (0.25, 1.0):
                     bytes_ = self.bytes_for(kind, communication, ratio)
                     made.append({"communication": communication, "variant": variant, "bytes": bytes_})

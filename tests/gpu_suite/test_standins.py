@@ -147,6 +147,16 @@ def test_without_a_gpu_there_is_one_error(standins: Standins, tmp_path: Path) ->
     assert "Traceback" not in done.stderr
 
 
+def test_changes_are_medians_of_paired_ratios(standins: Standins, tmp_path: Path) -> None:
+    file = tmp_path / "made.json"
+    arms = {"plain": {"ms": [1.0, 2.0, 4.0]}, "order": {"ms": [0.9, 1.9, 2.0]}, "computation": {"ms": [1.0, 1.0, 1.0]}}
+    file.write_text(json.dumps({"runs": [{"rule": "hold", "cells": [{"cell": "one", "arms": arms}]}]}))
+    done = standins("changes", str(file))
+    assert (done.returncode, done.stdout) == (0, "hold: one: order -10.0\n")
+    file.write_text("[]")
+    assert standins("changes", str(file)).returncode == 2
+
+
 def test_costs_of_what_is_no_run_are_one_error(standins: Standins, tmp_path: Path) -> None:
     file = tmp_path / "other.json"
     file.write_text('{"version": 1}')

@@ -122,8 +122,8 @@ def turns(cell: Cell, sizes: Mapping[int, int], bytes_: int, kernel_us: float, e
 
 
 def copier(communication: str) -> str:
-    """The arm that copies the bytes of a stand-in by cuMemcpyAsync: to the host an engine does it, inside the device the
-    driver launches what waits behind a grid as a kernel does (measured; README.md)."""
+    """The arm that copies the bytes of a stand-in by cuMemcpyAsync. To the host an engine does it; inside the device it
+    waits behind a grid as a kernel does (measured; README.md)."""
     return "copy-engine" if STAND_INS[communication].words.get("host") else "memcpy"
 
 

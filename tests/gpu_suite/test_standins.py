@@ -157,6 +157,15 @@ def test_changes_are_medians_of_paired_ratios(standins: Standins, tmp_path: Path
     assert standins("changes", str(file)).returncode == 2
 
 
+def test_a_simulated_run_is_held_against_a_real_one(standins: Standins, tmp_path: Path) -> None:
+    for name, rule, took in (("real.json", None, 0.9), ("simulated.json", "hold", 0.8)):
+        arms = {"plain": {"ms": [1.0]}, "order": {"ms": [took]}, "shape-2": {"ms": [2.0]}, "memcpy": {"ms": [1.0]}}
+        cells_ = [{"cell": "one", "primary": True, "arms": arms}, {"cell": "two", "primary": False, "arms": arms}]
+        (tmp_path / name).write_text(json.dumps({"runs": [{"rule": rule, "cells": cells_}]}))
+    done = standins("changes", str(tmp_path / "simulated.json"), str(tmp_path / "real.json"))
+    assert (done.returncode, done.stdout) == (0, "hold: order 10.0\nhold: shape 0.0\n")
+
+
 def test_costs_of_what_is_no_run_are_one_error(standins: Standins, tmp_path: Path) -> None:
     file = tmp_path / "other.json"
     file.write_text('{"version": 1}')

@@ -2,7 +2,8 @@
 
     standins.py run --out FILE [--rounds N] [--limit SECONDS] [--only WORD,...] [--simulate h200[:RULE]]
     standins.py check               # each kernel once: is its result that of a plain loop?
-    standins.py changes FILE        # of every arm against `plain`: medians of paired ratios, in per cent
+    standins.py changes FILE [REAL] # of every arm against `plain`, per cent, medians of paired ratios; with REAL: how far
+                                    # those of the simulated primary cells are from its own
     standins.py costs RESULTS.json  # costs for the simulated GPU, derived from a real run, on stdout
 
 README.md beside this says what is measured and how. Exit status: 0 done; 1 something failed, or a result is wrong (the
@@ -13,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import sys
 import tempfile
 import time
@@ -26,6 +26,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 if (HERE.parents[2] / "pyshim").is_dir():
     sys.path.append(str(HERE.parents[2]))
 
+import changes  # noqa: E402
 import costs  # noqa: E402
 import machine  # noqa: E402
 from arms import known  # noqa: E402
@@ -52,8 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     run.add_argument("--simulate", metavar="GPU[:RULE]", help="h200: all three rules; or h200:hold and so on")
     verbs.add_parser("check", help="compare results")
-    changes = verbs.add_parser("changes", help="of every arm against plain")
-    changes.add_argument("results", type=Path)
+    show = verbs.add_parser("changes", help="of every arm against plain")
+    show.add_argument("results", type=Path)
+    show.add_argument("real", type=Path, nargs="?")
     derive = verbs.add_parser("costs", help="costs for the simulated GPU")
     derive.add_argument("results", type=Path)
     options = parser.parse_args(arguments)
@@ -64,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if options.verb == "check":
                 return _check(Path(folder))
             if options.verb == "changes":
-                return _changes(options.results)
+                return changes.write(options.results, options.real)
             return costs.write(options.results, Path(folder))
     except Failed as error:
         print(f"standins: error: {error}", file=sys.stderr)
@@ -167,29 +169,6 @@ def _simulated(text: str | None) -> tuple[str, ...]:
             f"--simulate {text}: only h200 has kernels here", f"h200, or h200: and one of {', '.join(RULES)}", 2
         )
     return (rule,) if rule else RULES
-
-
-def _changes(file: Path) -> int:
-    """One line a cell. Arms are paired by index (README.md); intervals are the page's business."""
-    try:
-        runs = json.loads(file.read_text(encoding="utf-8"))["runs"]
-    except OSError as error:
-        raise Failed(f"{error.filename}: {error.strerror}", None, 2) from None
-    except (ValueError, KeyError, TypeError):
-        raise Failed(f"{file}: no results of the suite", "standins.py run --out FILE", 2) from None
-    lines = []
-    for run in runs:
-        for cell in run["cells"]:
-            plain = cell["arms"].get("plain", {}).get("ms", [])
-            changes = {
-                arm: statistics.median(mine / base for mine, base in zip(row["ms"], plain)) * 100 - 100
-                for arm, row in cell["arms"].items()
-                if plain and arm not in ("plain", "computation", "communication")
-            }
-            said = ", ".join(f"{arm} {change:+.1f}" for arm, change in changes.items())
-            lines.append(f"{run['rule'] or 'measured'}: {cell['cell']}: {said}\n")
-    sys.stdout.write("".join(lines))
-    return 0
 
 
 def _check(folder: Path) -> int:

@@ -2,8 +2,8 @@
 
     standins.py run --out FILE [--rounds N] [--limit SECONDS] [--only WORD,...] [--simulate h200[:RULE]]
     standins.py check               # each kernel once: is its result that of a plain loop?
-    standins.py changes FILE [REAL] # of every arm against `plain`, per cent, medians of paired ratios; with REAL: how far
-                                    # those of the simulated primary cells are from its own
+    standins.py changes FILE [REAL] # of every arm against `plain`, per cent, medians of paired ratios; with REAL: how
+                                    # far those of simulated primary cells are from its own
     standins.py costs RESULTS.json  # costs for the simulated GPU, derived from a real run, on stdout
 
 README.md beside this says what is measured and how. Exit status: 0 done; 1 something failed, or a result is wrong (the

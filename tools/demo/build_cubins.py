@@ -27,14 +27,13 @@ EXPECTED = {
 }
 
 
-def build(architecture: str, nvcc: str, ptxas: str) -> str:
+def build(source: Path, target: Path, architecture: str, nvcc: str, ptxas: str) -> str:
     """Write one cubin and return what ptxas said about its kernels."""
-    target = HERE / f"demo_sm{architecture}.cubin"
     with tempfile.TemporaryDirectory() as folder:
         ptx = Path(folder) / "kernels.ptx"
         subprocess.run(
-            [nvcc, "-ptx", f"-arch=compute_{architecture}", "-std=c++17", "-O3", "-o", str(ptx), "kernels.cu"],
-            cwd=HERE,
+            [nvcc, "-ptx", f"-arch=compute_{architecture}", "-std=c++17", "-O3", "-o", str(ptx), source.name],
+            cwd=source.parent,
             check=True,
         )
         text = ptx.read_text(encoding="utf-8")
@@ -69,7 +68,8 @@ def main() -> int:
     options = parser.parse_args()
     wrong = 0
     for architecture in ARCHITECTURES:
-        found = footprints(build(architecture, options.nvcc, options.ptxas))
+        target = HERE / f"demo_sm{architecture}.cubin"
+        found = footprints(build(HERE / "kernels.cu", target, architecture, options.nvcc, options.ptxas))
         for kernel, (registers, shared) in sorted(found.items()):
             print(f"sm_{architecture} {kernel}: {registers} registers, {shared} bytes of shared memory")
         for kernel, footprint in EXPECTED[architecture].items():

@@ -19,34 +19,15 @@
  * NCCL's own variables act as in NCCL: NCCL_NTHREADS where the algorithm is Ring, NCCL_ALGO, NCCL_CGA_CLUSTER_SIZE. A
  * kernel with a suffix "_small" in the cubin is what runs with fewer threads: it may have a cost of its own.
  */
-#include <dlfcn.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-enum { MOST_WORDS = 256, MOST_STEPS = 100, NAME = 256, CUBIN_LIMIT = 1 << 20 };
+enum { MOST_WORDS = 256, MOST_STEPS = 100, NAME = 256 };
 enum { ATTRIBUTE_MAJOR = 75, MAX_DYNAMIC = 8, CLUSTER = 4 }; /* CU_DEVICE_..., CU_FUNC_..., CU_LAUNCH_ATTRIBUTE_... */
 enum { NON_BLOCKING = 1, NO_TIMING = 2, CAPTURE_RELAXED = 2 };
 enum { NCCL_WARPS_SYNC = 32, NCCL_CLUSTER = 4, WORK_BYTES = 64 };
 
-struct attribute {
-    uint32_t id, pad;
-    union {
-        uint32_t dimension[3];
-        char bytes[64];
-    } value;
-};
-
-struct config {
-    uint32_t grid[3], block[3], shared, pad;
-    void *stream;
-    struct attribute *attributes;
-    uint32_t count, pad2;
-};
-
+#define PROGRAM "suite-program"
 #define API(X)                                                                                                         \
     X(cuInit, (unsigned))                                                                                              \
     X(cuGetErrorName, (int, const char **))                                                                            \
@@ -75,9 +56,7 @@ struct config {
       (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **))        \
     X(cuLaunchKernelEx, (const struct config *, void *, void **, void **))
 
-#define X(name, parameters) static int(*name) parameters;
-API(X)
-#undef X
+#include "driver.h"
 
 struct word {
     char kind; /* k c p w s */
@@ -94,49 +73,6 @@ static void *compute, *communication;
 static bool with_compute = true, with_communication = true;
 static uint64_t work;
 static const char description[WORK_BYTES];
-
-static void fail(const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    fputs("suite-program: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
-    va_end(arguments);
-    exit(1);
-}
-
-static void check(int status, const char *what) {
-    const char *name = NULL;
-    if (status != 0)
-        fail("%s: %s (%d)", what, cuGetErrorName(status, &name) == 0 && name ? name : "unknown error", status);
-}
-
-static void open_driver(void) {
-    void *const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (driver == NULL)
-        fail("no driver: libcuda.so.1 is not found");
-#define X(name, parameters)                                                                                            \
-    void *const address_of_##name = dlsym(driver, #name);                                                              \
-    if (address_of_##name == NULL)                                                                                     \
-        fail("no driver: libcuda.so.1 has no " #name);                                                                 \
-    memcpy(&name, &address_of_##name, sizeof name);
-    API(X)
-#undef X
-}
-
-static void *load_cubin(const char *path) {
-    static unsigned char image[CUBIN_LIMIT];
-    void *module = NULL;
-    FILE *const file = fopen(path, "rb");
-    if (file == NULL)
-        fail("cannot read %s", path);
-    const size_t size = fread(image, 1, sizeof image, file);
-    fclose(file);
-    if (size == 0 || size == sizeof image)
-        fail("cannot read %s", path);
-    check(cuModuleLoadData(&module, image), path);
-    return module;
-}
 
 static void read_word(struct word *word, const char *text) {
     word->kind = text[0];

@@ -1,0 +1,73 @@
+"""The stand-in half of the overlap suite, as a command and as its program, on the simulated H200."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyshim import _native
+
+ROOT = Path(__file__).resolve().parents[2]
+SUITE = ROOT / "tools" / "gpu" / "overlap"
+sys.path[:0] = [str(SUITE), str(ROOT / "tools" / "gpu")]
+
+Standins = Callable[..., "subprocess.CompletedProcess[str]"]
+Program = Callable[..., "tuple[list[Any], list[dict[str, Any]], list[dict[str, Any]]]"]
+
+
+@pytest.fixture(scope="session")
+def standins(clean_environment: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory) -> Standins:
+    """`standins.py`, from a folder of no meaning."""
+    for path in (_native.SHIM, _native.SIMULATED_DRIVER):
+        if not path.exists():
+            pytest.skip(f"{path.name} was not built")
+    folder = tmp_path_factory.mktemp("elsewhere")
+
+    def run(*arguments: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, str(SUITE / "standins.py"), *arguments],
+            cwd=folder,
+            env={**clean_environment, **(env or {})},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def program(clean_environment: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory) -> Program:
+    """Requests of program.c: answers, launches as they were asked for, kernels as they ran."""
+    from servers import CUBINS, compiled
+
+    built = compiled(tmp_path_factory.mktemp("program"))
+
+    def ask(folder: Path, *requests: str) -> tuple[list[Any], list[dict[str, Any]], list[dict[str, Any]]]:
+        launches, timeline = folder / "launches", folder / "timeline"
+        more = {"SIMGPU_LAUNCHES": str(launches), "SIMGPU_TIMELINE": str(timeline), "SIMGPU": "h200:hold"}
+        done = subprocess.run(
+            [str(built), *map(str, CUBINS)],
+            input="".join(f"{request}\n" for request in requests),
+            env={**clean_environment, **more, "LD_LIBRARY_PATH": str(_native.SIMULATED_DRIVER.parent)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        assert answers.pop(0) == {"ready": True}
+        for file in (launches, timeline):
+            file.touch()
+        files = ([json.loads(line) for line in file.read_text().splitlines()] for file in (launches, timeline))
+        return answers, *files
+
+    return ask

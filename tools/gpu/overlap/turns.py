@@ -16,7 +16,7 @@ from queue import Empty, Queue
 from threading import Thread
 from typing import Any
 
-ANSWER, END = "answer ", "end"
+ANSWER, END, ERROR = "answer ", "end", "error"
 
 
 def say(answer: Any) -> None:
@@ -31,7 +31,10 @@ def serve(ready: Any, turn: Callable[[Any], Any]) -> None:
         request = json.loads(line)
         if request == END:
             return
-        say(turn(request))
+        try:
+            say(turn(request))
+        except RuntimeError as error:  # PyTorch's, of memory too: the next request may be luckier
+            say({ERROR: str(error)})
 
 
 class Ranks:
@@ -46,6 +49,7 @@ class Ranks:
         self.errors: list[list[str]] = [[] for _ in range(world)]
         self.last: list[Any] = [None] * world
         self.processes: list[Any] = []
+        self.listeners: list[Thread] = []
         for rank in range(world):
             places = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world, "MASTER_ADDR": "127.0.0.1"}
             environment = {**os.environ, **variables, **{key: str(value) for key, value in places.items()}}
@@ -53,7 +57,8 @@ class Ranks:
             pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
             process: Any = subprocess.Popen(list(command), env=environment, **pipes)  # type: ignore[call-overload, unused-ignore]
             self.processes.append(process)
-            Thread(target=self.listen, args=(process, self.said[rank]), daemon=True).start()
+            self.listeners.append(Thread(target=self.listen, args=(process, self.said[rank]), daemon=True))
+            self.listeners[-1].start()
             Thread(target=self.errors[rank].extend, args=(process.stderr,), daemon=True).start()
 
     def listen(self, process: Any, said: Queue[str]) -> None:
@@ -63,7 +68,7 @@ class Ranks:
         said.put("null")  # it has ended
 
     def answers(self, patience: float) -> list[Any]:
-        """One of each rank; None: it ended, or did not answer within patience seconds."""
+        """One of each rank; None: it could not, has ended, or did not answer within patience seconds."""
         made: list[Any] = []
         end = time.monotonic() + patience
         for said in self.said:
@@ -74,6 +79,10 @@ class Ranks:
         if None in made and not self.broken:
             self.broken = "no answer"
             print(f"{self.name}: no answer", *(errors[-3:] for errors in self.errors), file=sys.stderr, flush=True)
+        for place, answer in enumerate(made):
+            if isinstance(answer, dict) and ERROR in answer:
+                print(f"{self.name}: {answer[ERROR]}", file=sys.stderr, flush=True)
+                made[place] = None
         return made
 
     def tell(self, request: Any) -> None:
@@ -103,13 +112,8 @@ class Ranks:
             except subprocess.TimeoutExpired:
                 process.kill()
                 codes.append(-999)
-        for rank, said in enumerate(self.said):
-            while True:
-                try:
-                    answer = json.loads(said.get(timeout=5))
-                except Empty:
-                    break
-                if answer is None:
-                    break
-                self.last[rank] = answer
+        for rank, listener in enumerate(self.listeners):
+            listener.join(timeout=5)
+            left = [json.loads(line) for line in self.said[rank].queue]
+            self.last[rank] = next((answer for answer in reversed(left) if answer is not None), None)
         return codes

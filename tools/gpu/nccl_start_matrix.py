@@ -107,7 +107,7 @@ def main() -> int:
     options = parser.parse_args()
     begun = time.monotonic()
     left_out: list[str] = []
-    result: dict[str, Any] = {"version": 1, "set": "nccl-start", "machine": describe(), "left_out": left_out}
+    result: dict[str, Any] = {"version": 1, "set": "nccl-start-matrix", "machine": describe(), "left_out": left_out}
     result["settings"] = {"rounds": options.rounds, "seed": SEED}
     samples: dict[tuple[str, str], list[float]] = {}
     with tempfile.TemporaryDirectory() as folder:

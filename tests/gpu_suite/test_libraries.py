@@ -25,8 +25,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from turns import serve
 rounds = {}
+def log(*words):
+    with open(Path(__file__).with_name("log"), "a") as file:
+        print(*words, file=file)
 def turn(request):
     do, kind = request["do"], request.get("kind")
+    log(do, kind)
     if do == "alone":
         return {"computation_ms": 10.0, "communication_ms": [2 + size / (1 << 20) for size in request["sizes"]]}
     if do == "prepare":
@@ -46,6 +50,7 @@ def turn(request):
         return {"computation": {"symbol": "k", "threads": 128}, "communication": {"symbol": "nccl"}}
     return {}
 serve({"rank": 0}, turn)
+log("end")
 """
 RUN = """#!/bin/sh
 echo "$*" >>"$0.log"
@@ -53,8 +58,11 @@ while [ "$1" != --report ]; do shift; done
 shift 2
 exec "$@"
 """
-REPORT = """#!/bin/sh
-echo '{"totals": {"launches": 5, "shaped": 2, "refused": 0}}'
+OVERLAP = """#!/bin/sh
+case $1 in
+report) echo '{"totals": {"launches": 5, "shaped": 2, "refused": 0}}' ;;
+explain) [ "$*" = "explain --gpu h200 --threads=128 --json" ] && echo '{"native_blocks": 16}' ;;
+esac
 """
 
 
@@ -66,7 +74,7 @@ def suite(tmp_path: Path) -> Path:
     shutil.copy(GPU / "machine.py", copied.parent)
     (copied / "library_rank.py").write_text(RANK)
     (tmp_path / "bin").mkdir()
-    for name, text in {"overlap-run": RUN, "overlap": REPORT}.items():
+    for name, text in {"overlap-run": RUN, "overlap": OVERLAP}.items():
         (tmp_path / "bin" / name).write_text(text)
         (tmp_path / "bin" / name).chmod(0o755)
     return copied / "libraries.py"
@@ -83,7 +91,7 @@ def written(suite: Path) -> Any:
 
 
 def test_samples_pair_by_index_and_what_fails_is_named(suite: Path) -> None:
-    done = run(suite, "--rounds", "4", "--only", "simt,primary")
+    done = run(suite, "--rounds", "4", "--only", "triton,primary")
     assert done.returncode == 0, done.stderr
     made = written(suite)
     assert (made["version"], made["set"], made["settings"]["rounds"]) == (1, "overlap-libraries", 4)
@@ -97,19 +105,26 @@ def test_samples_pair_by_index_and_what_fails_is_named(suite: Path) -> None:
         assert not {"ctas-16", "ctas-32", "sm-target", "threads-288"} & set(cell["arms"])
         assert cell["arms"]["shape-2+priority"]["blocks_per_sm"] == 2
         assert cell["differences"] == 2  # both arms of the process without clusters
-    assert made["kernels"]["simt"]["role"] == "computation" and "what" in made["kernels"]["simt"]
+    assert made["kernels"]["triton"]["role"] == "computation" and made["kernels"]["triton"]["resident_blocks"] == 16
     assert any("ctas-16: not all samples" in line for line in made["left_out"])
     assert "ctas-32: no answer [9]" in made["left_out"]
     assert "out of memory" in done.stderr
 
 
 def test_policies_run_behind_the_library_and_what_it_counted_is_kept(suite: Path) -> None:
-    assert run(suite, "--rounds", "1", "--only", "simt,pairs").returncode == 0
+    assert run(suite, "--rounds", "1", "--only", "triton,pairs").returncode == 0
     started = (suite.parents[2] / "bin" / "overlap-run.log").read_text()
     for policy in ("--policy h200 ", "--policy observe ", "policies/make-room.yaml ", "policies/blocks-4.yaml "):
         assert policy in started
-    assert "policy:h200, triton" not in written(suite)["runs"][0]["policies"]
+    assert "policy:h200, simt" not in written(suite)["runs"][0]["policies"]
     assert written(suite)["runs"][0]["policies"]["policy:make-room"] == {"launches": 5, "shaped": 2}
+
+
+def test_processes_that_no_further_cell_needs_end_at_once_because_memory_is_short(suite: Path) -> None:
+    assert run(suite, "--rounds", "1", "--only", "triton,primary", "adam").returncode == 0
+    log = (suite.parent / "log").read_text().splitlines()
+    assert log[: log.index("prepare adam")].count("end") == 4  # policy:h200 for triton, and three numbers of blocks
+    assert log.count("end") == len(written(suite)["runs"][0]["processes"]) - 1  # one died
 
 
 def test_without_overlap_run_the_rest_is_measured_and_the_file_says_so(suite: Path) -> None:

@@ -24,7 +24,7 @@ def test_every_arm_is_one_of_the_suite_and_served_once_in_a_cell(gpus: int) -> N
         assert len(served) == len(set(served))
         assert ("sm-target" in served) == (cell.kind in ON_FEWER_SMS)
         assert ("threads-288" in served) == (gpus == 2)
-        assert ("shape-2+priority" in served) == (cell.kind in plan.SHAPED)
+        assert ("shape-2+priority" in served) == (2 in plan.SHAPED.get(cell.kind, ()))
         assert ("copy-engine" in served) == (cell.pattern != "graph")
         assert {"plain", "priority", "sequential", "policy:h200", "policy:observe"} <= set(served)
 
@@ -53,8 +53,8 @@ def test_only(only: list[str], count: int) -> None:
 def test_processes_of_kinds_that_are_not_asked_for_are_not_started() -> None:
     wanted = plan.chosen(["attention"])
     names = {process.name for process in plan.processes(1, wanted, True)}
-    assert "policy:h200, attention" in names
-    assert not {name for name in names if name.startswith(("policy:h200, simt", "shape-"))}
+    assert {"policy:h200, attention", "shape-1+priority"} <= names
+    assert not {"policy:h200, simt", "shape-2+priority"} & names
     assert not [process for process in plan.processes(1, wanted, False) if process.policy]
 
 

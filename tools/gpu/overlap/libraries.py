@@ -35,6 +35,7 @@ from turns import Ranks
 
 HERE = Path(__file__).resolve().parent
 WARM, SEED = 3, 1
+GPU = "h200"  # what policies, sizes and numbers of blocks of this suite are for
 TIMES = (
     "ms: from the moment both are ready until both have ended. computation_ms: from its first kernel's turn to the end "
     "of its last one. communication_ms: from when it was ready to its end, its waiting included. Sums of several."
@@ -114,8 +115,8 @@ class Suite:
                 for arm, way in takers[name].items():
                     kept[arm].append(slowest([answer and answer[way] for answer in answers]))
         self.check(takers, digests)
-        arms = plan.columns(kept)
-        gone = [*(name for name in host if name not in takers), *(arm for arm in kept if arm not in arms)]
+        sampled = plan.columns(kept)
+        gone = [*(name for name in host if name not in takers), *(arm for arm in kept if arm not in sampled)]
         self.left_out.extend(f"{cell.name(self.communication)}: {name}: not all samples" for name in gone)
         made: dict[str, Any] = {
             "cell": cell.name(self.communication),
@@ -126,7 +127,7 @@ class Suite:
             "primary": cell.primary,
             "bytes": count,
             "host_ms": {name: host[name][0]["host_ms"] for name in takers},
-            "arms": arms,
+            "arms": sampled,
             "digests": digests,
             "differences": plan.differences(digests),
         }
@@ -181,7 +182,8 @@ class Suite:
                     continue
                 for part, facts in (ranks.ask({"do": "kernels", "kind": kind})[0] or {}).items():
                     name, what = (kind, WHAT[kind]) if part == "computation" else (self.communication, "NCCL's own")
-                    self.result["kernels"][name] = {**facts, "role": part, "what": what}
+                    blocks = {"resident_blocks": resident_blocks(facts)}
+                    self.result["kernels"][name] = {**facts, **blocks, "role": part, "what": what}
 
     def end(self, process: plan.Process) -> None:
         """Of one process; what the library counted in it is kept by its name."""
@@ -211,6 +213,17 @@ class Suite:
         for process in self.processes:
             self.end(process)
         self.write()
+
+
+def resident_blocks(facts: dict[str, Any]) -> int | None:
+    """Of such a kernel on a multiprocessor, by the product's arithmetic; None without it."""
+    sizes = {"--threads": "threads", "--registers": "registers", "--dynamic-smem": "shared"}
+    asked = [f"{option}={facts[name]}" for option, name in sizes.items() if facts.get(name) is not None]
+    try:
+        said = subprocess.run(["overlap", "explain", "--gpu", GPU, *asked, "--json"], capture_output=True, text=True)
+        return int(json.loads(said.stdout)["native_blocks"])
+    except (OSError, ValueError, KeyError):
+        return None
 
 
 def slowest(answers: list[Any]) -> dict[str, float] | None:

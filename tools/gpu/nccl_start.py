@@ -6,6 +6,7 @@ One rank that sends to itself. The long kernel: 20 waves of blocks that hold the
 half. Measured from an event before the collective to one behind it, on a stream without other work; 2 MiB are sent,
 so that the collective itself is short. `alone`: without the long kernel. `graph`: the collective as a replayed graph,
 which PyTorch instantiates with the flag for node priorities; `plain graph`: without it, as a program of its own does.
+nccl_start_matrix.py asks it under many settings, and behind real products, too.
 """
 
 from __future__ import annotations
@@ -16,11 +17,15 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import cupy  # type: ignore[import-not-found, import-untyped, unused-ignore]
 import torch  # type: ignore[import-not-found, import-untyped, unused-ignore]
 import torch.distributed as dist  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "overlap"))
+from turns import serve
 
 SOURCE = r"""
 extern "C" __global__ void hold_place(unsigned long long duration) {
@@ -88,29 +93,56 @@ class Plain:
         self.captured.reset()
 
 
-def main() -> int:
-    repetitions = int(sys.argv[1]) if len(sys.argv) > 1 else 20
-    os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
-    os.environ.setdefault("MASTER_PORT", "29513")
-    torch.cuda.set_device(0)
-    dist.init_process_group("nccl", rank=0, world_size=1, device_id=torch.device("cuda:0"))
-    source = torch.randn(ELEMENTS, device="cuda", dtype=torch.bfloat16)
-    target = torch.empty_like(source)
-    holds = {-1: cupy.RawKernel(SOURCE, "hold_place")}
-    holds[100] = cupy.RawKernel(SOURCE.replace("hold_place", "hold_largest"), "hold_largest")
-    for carveout, hold in holds.items():
-        hold.max_dynamic_shared_size_bytes = 232448
-        if carveout >= 0:  # where the program says nothing, a policy may
-            hold.preferred_shared_memory_carveout = carveout
-    device = torch.cuda.get_device_properties(0)
-    sms = device.multi_processor_count
-    busy = torch.cuda.Stream()
-    busy_for_cupy = cupy.cuda.Stream.from_external(busy)
+class Program:
+    """The rank, its kernels, and what is captured. measure() keeps on adding to samples."""
 
-    def send() -> None:
-        dist.all_to_all_single(target, source, [ELEMENTS], [ELEMENTS], async_op=True).wait()
+    def __init__(self) -> None:
+        self.source = torch.randn(ELEMENTS, device="cuda", dtype=torch.bfloat16)
+        self.target = torch.empty_like(self.source)
+        self.holds = {-1: cupy.RawKernel(SOURCE, "hold_place")}
+        self.holds[100] = cupy.RawKernel(SOURCE.replace("hold_place", "hold_largest"), "hold_largest")
+        for carveout, hold in self.holds.items():
+            hold.max_dynamic_shared_size_bytes = 232448
+            if carveout >= 0:  # where the program says nothing, a policy may
+                hold.preferred_shared_memory_carveout = carveout
+        self.sms = torch.cuda.get_device_properties(0).multi_processor_count
+        self.busy = torch.cuda.Stream()
+        self.busy_for_cupy = cupy.cuda.Stream.from_external(self.busy)
+        self.lows: dict[str, Callable[[], None]] = {
+            name: lambda low=low: self.hold(low)  # type: ignore[misc]
+            for name, low in LOWS.items()
+        }
+        self.samples: dict[str, list[float]] = {}
+        for _ in range(5):
+            self.timed(self.send)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self.send()
+        self.plain = Plain(self.send)
+        self.ways = {"launched": self.send, "graph": self.graph.replay, "plain graph": self.plain.replay}
 
-    def timed(body: Callable[[], None]) -> float:
+    def add_products(self) -> None:
+        """Of some milliseconds each: what a program really has before a collective."""
+        from triton_product import product
+
+        torch.backends.cuda.matmul.allow_tf32 = False
+        kind = {"device": "cuda", "dtype": torch.bfloat16}
+        a, b, c = (torch.randn(*shape, **kind) for shape in ((8192, 8192), (8192, 32768), (8192, 32768)))
+        kind["dtype"] = torch.float32
+        d, e, f = (torch.randn(*shape, **kind) for shape in ((8192, 2048), (2048, 8192), (8192, 8192)))
+        self.lows["cuBLAS, bf16"] = lambda: torch.mm(a, b, out=c)
+        self.lows["cuBLAS, fp32"] = lambda: torch.mm(d, e, out=f)
+        self.lows["Triton, bf16"] = lambda: product(a, b, c)
+
+    def hold(self, low: Low) -> None:
+        with self.busy_for_cupy:
+            grid = (WAVES * low.blocks * self.sms,)
+            self.holds[low.carveout](grid, (128,), (cupy.uint64(BLOCK_NS),), shared_mem=low.bytes)
+
+    def send(self) -> None:
+        dist.all_to_all_single(self.target, self.source, [ELEMENTS], [ELEMENTS], async_op=True).wait()
+
+    def timed(self, body: Callable[[], None]) -> float:
         before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         before.record()
         body()
@@ -118,38 +150,61 @@ def main() -> int:
         after.synchronize()
         return float(before.elapsed_time(after)) * 1e3
 
-    def behind(low: Low, body: Callable[[], None]) -> float:
-        with busy_for_cupy:
-            holds[low.carveout]((WAVES * low.blocks * sms,), (128,), (cupy.uint64(BLOCK_NS),), shared_mem=low.bytes)
+    def behind(self, low: str, body: Callable[[], None]) -> float:
+        with torch.cuda.stream(self.busy):
+            self.lows[low]()
         time.sleep(0.001)
-        waited = timed(body)
-        busy.synchronize()
+        waited = self.timed(body)
+        self.busy.synchronize()
         return waited
 
-    for _ in range(5):
-        timed(send)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        send()
-    plain = Plain(send)
-    ways = {"launched": send, "graph": graph.replay, "plain graph": plain.replay}
-    for low in LOWS.values():
-        for body in ways.values():
-            behind(low, body)
-    samples: dict[str, list[float]] = {}
-    for _ in range(repetitions):
-        for name, body in ways.items():
-            samples.setdefault(f"{name}, alone", []).append(timed(body))
-            for which, low in LOWS.items():
-                samples.setdefault(f"{name}, behind {which}", []).append(behind(low, body))
-    assert torch.equal(source, target)
-    medians = {name: sorted(values)[len(values) // 2] for name, values in samples.items()}
-    settings: dict[str, Any] = {name: os.environ[name] for name in SETTINGS if name in os.environ}
-    result = {"settings": settings, "low_total_us": WAVES * BLOCK_NS / 1e3, "median_us": medians, "samples_us": samples}
-    print(json.dumps(result), flush=True)
-    plain.reset()
-    graph.reset()  # or taking the communicator down waits for ever
-    torch.cuda.synchronize()
+    def alone(self, low: str) -> float:
+        """us of what it waits behind."""
+        with torch.cuda.stream(self.busy):
+            return self.timed(self.lows[low])
+
+    def measure(self, ways: list[str], lows: list[str], repetitions: int = 1) -> dict[str, list[float]]:
+        """us, by case, each once more before the first time; and what each of lows takes by itself."""
+        if not self.samples:
+            for low in lows:
+                for way in ways:
+                    self.behind(low, self.ways[way])
+        made: dict[str, list[float]] = {}
+        for _ in range(repetitions):
+            for low in lows:
+                made.setdefault(f"{low}, by itself", []).append(self.alone(low))
+            for way in ways:
+                made.setdefault(f"{way}, alone", []).append(self.timed(self.ways[way]))
+                for low in lows:
+                    made.setdefault(f"{way}, behind {low}", []).append(self.behind(low, self.ways[way]))
+        assert torch.equal(self.source, self.target)
+        self.samples = made
+        return made
+
+    def close(self) -> None:
+        self.plain.reset()
+        self.graph.reset()  # or taking the communicator down waits for ever
+        torch.cuda.synchronize()
+
+
+def main() -> int:
+    served = sys.argv[1:] == ["serve"]  # by nccl_start_matrix.py
+    os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
+    os.environ.setdefault("MASTER_PORT", "29513")
+    torch.cuda.set_device(0)
+    dist.init_process_group("nccl", rank=0, world_size=1, device_id=torch.device("cuda:0"))
+    program = Program()
+    if served:
+        program.add_products()
+        serve("ready", lambda request: program.measure(request["ways"], request["lows"]))
+    else:
+        samples = program.measure(list(program.ways), list(LOWS), int(sys.argv[1]) if len(sys.argv) > 1 else 20)
+        medians = {name: sorted(values)[len(values) // 2] for name, values in samples.items()}
+        settings: dict[str, Any] = {name: os.environ[name] for name in SETTINGS if name in os.environ}
+        total = WAVES * BLOCK_NS / 1e3
+        result = {"settings": settings, "low_total_us": total, "median_us": medians, "samples_us": samples}
+        print(json.dumps(result), flush=True)
+    program.close()
     dist.destroy_process_group()
     return 0
 

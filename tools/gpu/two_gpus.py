@@ -19,16 +19,15 @@ import argparse
 import json
 import os
 import shlex
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from queue import Empty, Queue
-from threading import Thread
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent / "overlap"))
+from turns import Ranks, say, serve
 from two_gpus_cases import (
     ALONE,
     CASES,
@@ -40,9 +39,6 @@ from two_gpus_cases import (
     kernels_of,
     launches_of,
 )
-
-SERVED = "answer "  # what a rank prints before an answer; all else on its output is somebody else's
-
 
 # ---- a rank ----
 
@@ -100,17 +96,12 @@ def rank_main() -> int:
         return answer
 
     versions = {"torch": torch.__version__, "cuda": torch.version.cuda, "nccl": torch.cuda.nccl.version()}
-    print(SERVED + json.dumps({"ready": rank, "gpu": torch.cuda.get_device_name(rank), **versions}), flush=True)
-    for line in sys.stdin:
-        request = json.loads(line)
-        if request == "end":
-            break
-        print(SERVED + json.dumps(turn(request)), flush=True)
+    serve({"ready": rank, "gpu": torch.cuda.get_device_name(rank), **versions}, turn)
     cases.clear()
     torch.cuda.synchronize()
     if counting:
         counted.stop()
-        print(SERVED + json.dumps({"kernels": len(kernels_of(events_of(counted)))}), flush=True)
+        say({"kernels": len(kernels_of(events_of(counted)))})
     dist.destroy_process_group()
     return 0
 
@@ -118,83 +109,18 @@ def rank_main() -> int:
 # ---- the one that starts them ----
 
 
-class Arm:
+class Arm(Ranks):
+    """One that the command line describes."""
+
     def __init__(self, description: str, port: int) -> None:
-        self.name, _, rest = description.partition(":")
+        name, _, rest = description.partition(":")
         words = shlex.split(rest)
         variables = {}
         while words and "=" in words[0] and not words[0].startswith("-"):
             key, _, value = words.pop(0).partition("=")
             variables[key] = value
         self.kinds = [kind for kind in variables.get("TWO_GPUS_KINDS", "").split(",") if kind]
-        self.said: list[Queue[str]] = []
-        self.errors: list[list[str]] = [[], []]
-        self.processes = []
-        for rank in range(2):
-            environment = {
-                **os.environ,
-                **variables,
-                "RANK": str(rank),
-                "LOCAL_RANK": str(rank),
-                "WORLD_SIZE": "2",
-                "MASTER_ADDR": "127.0.0.1",
-                "MASTER_PORT": str(port),
-            }
-            command = [*words, sys.executable, os.path.abspath(__file__), "--rank"]
-            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-            process: Any = subprocess.Popen(command, env=environment, **pipes)  # type: ignore[call-overload, unused-ignore]
-            self.processes.append(process)
-            self.said.append(Queue())
-            Thread(target=self.listen, args=(process, self.said[rank]), daemon=True).start()
-            Thread(target=self.errors[rank].extend, args=(process.stderr,), daemon=True).start()
-        self.broken = ""
-
-    def listen(self, process: Any, said: Queue[str]) -> None:
-        for line in process.stdout:
-            if line.startswith(SERVED):
-                said.put(line[len(SERVED) :])
-        said.put("null")
-
-    def answers(self, patience: float) -> list[Any]:
-        made: list[Any] = []
-        end = time.monotonic() + patience
-        for said in self.said:
-            try:
-                made.append(json.loads(said.get(timeout=max(0.1, end - time.monotonic()))))
-            except Empty:
-                made.append(None)
-        if None in made and not self.broken:
-            self.broken = "no answer"
-            print(f"{self.name}: no answer", *(errors[-3:] for errors in self.errors), file=sys.stderr)
-        return made
-
-    def ask(self, request: Any, patience: float = 40) -> list[Any]:
-        if self.broken:
-            return [None, None]
-        for process in self.processes:
-            try:
-                process.stdin.write(json.dumps(request) + "\n")
-                process.stdin.flush()
-            except OSError:
-                self.broken = "ended"
-        return self.answers(patience)
-
-    def end(self) -> list[int]:
-        for process in self.processes:
-            try:
-                process.stdin.write('"end"\n')
-                process.stdin.close()
-            except OSError:
-                pass
-        codes = []
-        for process in self.processes:
-            try:
-                codes.append(process.wait(timeout=30))
-            except subprocess.TimeoutExpired:
-                process.kill()
-                codes.append(-999)
-        self.last = [json.loads(said.get(timeout=10)) for said in self.said]
-        return codes
+        super().__init__(name, [*words, sys.executable, os.path.abspath(__file__), "--rank"], variables, 2, port)
 
 
 def median(values: list[float]) -> float:

@@ -99,7 +99,10 @@ def test_real_processes_on_the_simulated_gpu(build: Any, simulated: dict[str, st
     launches = f"{build.client()} ptx=k launch=k,4224,128,0,0 repeat=7 launch=k,4224,128,1000,0"
     good = Program("good", launches, counted="nobody", policies=("observe", AGGRESSIVE))
     rows = bench.all([good], 4, lambda rows: None)
-    assert [(row["policy"], row["faults"], row["launches"]) for row in rows] == [("observe", [], 8), (AGGRESSIVE, [], 8)]
+    assert [(row["policy"], row["faults"], row["launches"]) for row in rows] == [
+        ("observe", [], 8),
+        (AGGRESSIVE, [], 8),
+    ]
     looks = Program("looks", f"sh -c 'echo $LD_PRELOAD; exec {launches}'", counted="nobody", policies=("observe",))
     assert [row["faults"] for row in bench.all([looks], 4, lambda rows: None)] == [["another result: line 1"]]
 

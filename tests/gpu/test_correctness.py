@@ -1,4 +1,4 @@
-"""Real software on a real GPU, bare against shimmed: pytest -m gpu tests/gpu. The table of programs is tools/gpu/correctness."""
+"""Real software on a real GPU, bare against shimmed: pytest -m gpu tests/gpu. Programs: tools/gpu/correctness."""
 
 from __future__ import annotations
 
@@ -75,4 +75,6 @@ def test_occupancy_is_the_drivers_and_the_planner_keeps_its_promises(bench: Benc
     prepare([], True, built)
     said = compare_occupancy.compare(str(built / OCCUPANCY), None, 1500, 20000)
     assert sum(said["samples"].values()) + sum(said["planner"]["promises"].values()) > 100_000
-    assert not said["planner"]["broken"] and set(said["different"]) <= {compare_occupancy.KNOWN}, said["planner"]["examples"]
+    assert not said["planner"]["broken"] and set(said["different"]) <= {compare_occupancy.KNOWN}, said["planner"][
+        "examples"
+    ]

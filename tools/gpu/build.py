@@ -41,7 +41,7 @@ def lines() -> dict[str, tuple[Path, str]]:
 
 
 def command(target: str, architecture: str, output: Path) -> list[str]:
-    source, line = lines()[target]
+    _, line = lines()[target]
     compiler = shutil.which("nvcc")
     root = Path(compiler).resolve().parent.parent if compiler else Path("/usr/local/cuda")
     line = line.replace(WRITTEN_FOR, f"-arch={architecture}").replace("$CUDA", str(root))

@@ -2,9 +2,9 @@
 
     python tools/gpu/compare_occupancy.py OCCUPANCY [--gpu NAME] [--samples N] [--plans N]
 
-OCCUPANCY: the program that occupancy.cu makes. --gpu: as the driver or our table calls it (default: the first one here).
-One JSON object. A promise: launched with the dynamic size that the planner gives, so many blocks are resident, and at the
-ends of its windows, and one byte below a window that inflates, more. Status 1: a difference, save under a small
+OCCUPANCY: the program that occupancy.cu makes. --gpu: as the driver or our table calls it (default: the first here).
+One JSON object. A promise: launched with the dynamic size that the planner gives, so many blocks are resident, and at
+the ends of its windows, and one byte below a window that inflates, more. Status 1: a difference, save under a small
 carve-out, which is known to lower the driver's answer.
 """
 
@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-import needs  # noqa: E402
-from pyshim import _native  # noqa: E402
+import needs
+
+from pyshim import _native
 
 KNOWN = "carveout 25"  # differs on purpose
 SHOWN = 40

@@ -1,4 +1,4 @@
-"""The product's two commands for programs of this folder: those of PATH, or those of this checkout, without installing it."""
+"""The product's two commands for programs of this folder: those of PATH, or those of this checkout, not installed."""
 
 from __future__ import annotations
 

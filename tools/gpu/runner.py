@@ -66,7 +66,9 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--out", type=Path, default=OUT, metavar="DIR", help="for SET.json (default: %(default)s)")
     made.add_argument("--rounds", type=int, metavar="N", help="repetitions, of the sets that have them")
-    made.add_argument("--build", type=Path, metavar="DIR", help="built programs, kept (default: bin in the folder of --out)")
+    made.add_argument(
+        "--build", type=Path, metavar="DIR", help="built programs, kept (default: bin in the folder of --out)"
+    )
     made.add_argument("--build-only", action="store_true", help="build what the sets need, for --arch; no GPU is asked")
     made.add_argument("--arch", metavar="SM", help="such as sm_90 (default: that of the GPU here)")
     return made
@@ -98,7 +100,9 @@ def _main(options: argparse.Namespace) -> int:
     if options.list:
         for one in chosen if options.sets else SETS:
             lacks = missing(one)
-            print(f"{one.name:18} {one.seconds:4} s  {one.question}" + (f" (lacks {'; '.join(lacks)})" if lacks else ""))
+            print(
+                f"{one.name:18} {one.seconds:4} s  {one.question}" + (f" (lacks {'; '.join(lacks)})" if lacks else "")
+            )
         return 0
     if options.limit <= 0 or (options.rounds is not None and options.rounds < 1):
         raise Wrong("--limit and --rounds are numbers above 0", "tools/gpu/run --limit 300 --rounds 5")
@@ -170,8 +174,9 @@ def run_set(one: Set, place: Place, head: dict[str, Any], limit: float, work: Pa
     cut = [row["step"] for row in rows if "cut" in row]
     failed = [f"{row['step']} ended with {row['status']}" for row in rows if "cut" not in row and row["status"]]
     made: dict[str, Any] = {"version": VERSION, "set": one.name, "question": one.question, "machine": head}
-    if one.writes_itself and file.exists():
-        made = json.loads(file.read_text(encoding="utf-8"))
+    own = parsed(file.read_text(encoding="utf-8")) if file.exists() else None
+    if one.writes_itself and isinstance(own, dict):
+        made = own
         made["commands"] = [{name: row.get(name) for name in ("command", "status", "seconds", "said")} for row in rows]
     else:
         made["steps"] = rows
@@ -180,11 +185,11 @@ def run_set(one: Set, place: Place, head: dict[str, Any], limit: float, work: Pa
     partial = file.with_suffix(".part")
     partial.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
     partial.replace(file)
-    return "; ".join([made["cut"]] * bool(cut) + failed)
+    return "; ".join(([made["cut"]] if cut else []) + failed)
 
 
 def run_step(one: Set, step: Step, place: Place, limit: float, work: Path) -> dict[str, Any]:
-    """{step, command, status, seconds, lines (of stdout, JSON where they are), file, said (stderr, if it failed), cut}"""
+    """{step, command, status, seconds, lines (of stdout, JSON where it is), file, said (stderr, if it failed), cut}"""
     variables, words = command_of(one, step, place, work)
     done = ended(words, {**place.environment, **variables}, limit, work)
     row: dict[str, Any] = {"step": step.name, "command": step.command, "status": done.status, "seconds": done.seconds}

@@ -1,8 +1,8 @@
 """The sets of measurements that tools/gpu/run knows, most important first: the one place to add one.
 
-Words of a command: {python}; {gpu}: this folder; {bin}: where `builds` are; {cubin}: the question kernels; {names}: of the
-driver's entry points; {nccl}: the library; {rounds}; {work}: a folder of the set's own; {out}: the set's file of results.
-NAME=VALUE in front sets a variable.
+Words of a command: {python}; {gpu}: this folder; {bin}: where `builds` are; {cubin}: the question kernels; {names}: of
+the driver's entry points; {nccl}: the library; {rounds}; {work}: a folder of the set's own; {out}: the set's file of
+results. NAME=VALUE in front sets a variable.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ def asked(program: str, questions: str) -> tuple[Step, ...]:
     return tuple(Step(question, f"{{bin}}/{program} {question} {{cubin}}") for question in questions.split())
 
 
+BEHIND = "overlap-run --policy h200 -- "
 POLICIES = ("h200", "observe", "h200-paper")
 ORDER_CASES = "state launch launch-stream not-retained retained-launch retained-kernel retained-stream retained-event "
 ORDER_CASES += "retained-attribute retained-module"
@@ -89,7 +90,7 @@ SETS = (
     ),
     Set(
         "correctness",
-        "does real software compute the same behind the library, and is every launch seen? is our occupancy the driver's?",
+        "does real software compute the same behind the library? is every launch seen, our occupancy the driver's?",
         ("correctness/kinds.cu", "correctness/cupy_program.py", "occupancy.cu", "compare_occupancy.py"),
         150,
         (Step("correctness", "{python} {gpu}/correctness --build {bin} --out {out}"),),
@@ -141,7 +142,7 @@ SETS = (
             "{python} {gpu}/nccl_start.py {rounds}",
             "TORCH_NCCL_HIGH_PRIORITY=1 {python} {gpu}/nccl_start.py {rounds}",
             "NCCL_CGA_CLUSTER_SIZE=1 TORCH_NCCL_HIGH_PRIORITY=1 {python} {gpu}/nccl_start.py {rounds}",
-            "overlap-run --policy h200 -- {python} {gpu}/nccl_start.py {rounds}",
+            BEHIND + "{python} {gpu}/nccl_start.py {rounds}",
         ),
         TORCH + ("cupy",) + OURS,
         rounds=20,
@@ -155,7 +156,7 @@ SETS = (
             "{python} {gpu}/self_sendrecv.py {rounds}",
             "TORCH_NCCL_HIGH_PRIORITY=1 {python} {gpu}/self_sendrecv.py {rounds}",
             "NCCL_CGA_CLUSTER_SIZE=0 {python} {gpu}/self_sendrecv.py {rounds}",
-            "overlap-run --policy h200 -- {python} {gpu}/self_sendrecv.py {rounds}",
+            BEHIND + "{python} {gpu}/self_sendrecv.py {rounds}",
         ),
         TORCH + OURS,
         rounds=5,
@@ -167,8 +168,8 @@ SETS = (
         30,
         asked(
             "driver_questions",
-            "capture streams errors clusters graph nodes handles churn launch get set name module occupancy kernel-name "
-            "kernel-get limits mixed mixed-captured lazy",
+            "capture streams errors clusters graph nodes handles churn launch get set name module occupancy "
+            "kernel-name kernel-get limits mixed mixed-captured lazy",
         )
         + (Step("names", "sh -c '{bin}/driver_questions names {cubin} {names}'"), Step("reload", "{bin}/reload")),
         NVCC + ("cc",),
@@ -204,8 +205,7 @@ SETS = (
         ("launch_latency.cu",),
         30,
         steps(
-            *("{bin}/launch_latency {cubin} {rounds}", "overlap-run --policy h200 -- {bin}/launch_latency {cubin} {rounds}")
-            * 5,
+            *("{bin}/launch_latency {cubin} {rounds}", BEHIND + "{bin}/launch_latency {cubin} {rounds}") * 5,
         ),
         NVCC + OURS,
         ("launch_latency", CUBIN),
@@ -230,8 +230,8 @@ SETS = (
             Step("make", "sh -c '\"{python}\" {gpu}/windows_check.py make --programs {rounds} >{work}/programs'"),
             Step(
                 "run",
-                "sh -c 'overlap-run --policy {gpu}/correctness/policies/one-block.yaml --report {work}/report --trace -- "
-                "{bin}/windows {cubin} <{work}/programs >{work}/ran'",
+                "sh -c 'overlap-run --policy {gpu}/correctness/policies/one-block-window.yaml --report {work}/report "
+                "--trace -- {bin}/windows {cubin} <{work}/programs >{work}/ran'",
             ),
             Step("launches", "sh -c 'overlap report {work}/report --launches --json >{work}/launches'"),
             Step(
@@ -250,11 +250,11 @@ SETS = (
         150,
         (
             Step("bare", "{python} {gpu}/torch_programs.py {work}/bare.json", "bare.json"),
-            Step("h200", "overlap-run --policy h200 -- {python} {gpu}/torch_programs.py {work}/h200.json", "h200.json"),
+            Step("h200", BEHIND + "{python} {gpu}/torch_programs.py {work}/h200.json", "h200.json"),
             Step(
                 "counted",
-                "overlap-run --policy h200 --report {work}/report -- {python} {gpu}/count_kernels.py {work}/kernels.json "
-                "{gpu}/torch_programs.py {work}/counted.json",
+                "overlap-run --policy h200 --report {work}/report -- "
+                "{python} {gpu}/count_kernels.py {work}/kernels.json {gpu}/torch_programs.py {work}/counted.json",
                 "kernels.json",
             ),
             Step("report", "overlap report {work}/report --json"),
@@ -314,8 +314,8 @@ SETS = (
         (
             Step(
                 "two GPUs",
-                "{python} {gpu}/two_gpus.py {work}/two.json --rounds {rounds} --arm bare: "
-                "--arm 'own: TORCH_NCCL_HIGH_PRIORITY=1' --arm 'h200: overlap-run --policy h200 --report {work}/report'",
+                "{python} {gpu}/two_gpus.py {work}/two.json --rounds {rounds} --arm bare: --arm 'own: "
+                "TORCH_NCCL_HIGH_PRIORITY=1' --arm 'h200: overlap-run --policy h200 --report {work}/report'",
                 "two.json",
             ),
         ),
@@ -330,7 +330,7 @@ SETS = (
         60,
         steps(
             "{python} -m torch.distributed.run --standalone --nproc-per-node 2 {gpu}/profile_step.py --out {work}/bare",
-            "overlap-run --policy h200 -- {python} -m torch.distributed.run --standalone --nproc-per-node 2 "
+            BEHIND + "{python} -m torch.distributed.run --standalone --nproc-per-node 2 "
             "{gpu}/profile_step.py --out {work}/h200",
             "overlap report --compare {work}/bare {work}/h200 --json",
         ),

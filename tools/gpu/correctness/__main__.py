@@ -25,6 +25,7 @@ import machine  # noqa: E402
 import needs  # noqa: E402
 import product  # noqa: E402
 from build import build  # noqa: E402
+
 from correctness.compare import Bench  # noqa: E402
 from correctness.programs import POLICIES, Program, table  # noqa: E402
 
@@ -36,7 +37,9 @@ SAMPLES, PLANS = 1500, 20000
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--only", nargs="+", default=[], metavar="TEXT", help="programs with one of these in their name")
+    parser.add_argument(
+        "--only", nargs="+", default=[], metavar="TEXT", help="programs with one of these in their name"
+    )
     parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2), metavar="N")
     parser.add_argument("--build", type=Path, metavar="DIR", default=Path("build/gpu/bin"))
     options = parser.parse_args()
@@ -73,7 +76,10 @@ def main() -> int:
         nonlocal told
         for row in rows[told:]:
             verdict = "; ".join(row["faults"]) or "same"
-            print(f"correctness: [{time.monotonic() - begun:.0f}s] {row['program']}, {row['policy']}: {verdict}", file=sys.stderr)
+            print(
+                f"correctness: [{time.monotonic() - begun:.0f}s] {row['program']}, {row['policy']}: {verdict}",
+                file=sys.stderr,
+            )
         told, made["rows"] = len(rows), rows
         write(options.out, made)
 

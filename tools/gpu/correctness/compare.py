@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import shutil
@@ -16,8 +15,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from correctness.programs import AGGRESSIVE, POLICIES, Program
 from processes import ended
+
+from correctness.programs import AGGRESSIVE, POLICIES, Program
 
 GPU = Path(__file__).resolve().parents[1]
 BARE, AGAIN = "bare", "bare again"
@@ -36,8 +36,8 @@ class Outcome:
 
 
 def results(output: str, but: Sequence[str] = (), apart: Sequence[str] = ()) -> dict[str, Any]:
-    """What a program printed, by name: JSON objects as their keys, answers to questions by their case, else the lines. Of
-    answers, the facts `but` are left out, and those `apart` are results of their own.
+    """What a program printed, by name: JSON objects as their keys, answers to questions by their case, else the lines.
+    Of answers, the facts `but` are left out, and those `apart` are results of their own.
 
     >>> results('{"a": 1}'), results("ab12")
     ({'a': 1}, {'line 1': 'ab12'})

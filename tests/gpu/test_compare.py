@@ -50,6 +50,10 @@ def test_a_difference_is_a_fault(changed: dict[str, Any], fault: str) -> None:
     assert row(**changed)["faults"] == [fault]
 
 
+def test_a_program_that_only_asks_launches_nothing() -> None:
+    assert not row(dataclasses.replace(PROGRAM, launches=False), counts={}, seen=None)["faults"]
+
+
 def test_what_differs_by_itself_is_not_compared_and_is_named() -> None:
     again = dataclasses.replace(GOOD, results={"a": 1, "b": 7})
     found = row(again=again, results={"a": 1, "b": 9})

@@ -41,7 +41,7 @@ def rows(bench: Bench, built: Path, request: pytest.FixtureRequest) -> dict[str,
     chosen = [one for one in PROGRAMS.values() if one.name in names and not needs.missing(one.needs)]
     prepare(chosen, False, built)
     found: dict[str, list[dict[str, Any]]] = {}
-    for row in bench.all(chosen, max(1, (os.cpu_count() or 2) // 2), lambda rows: None):
+    for row in bench.all(chosen, max(1, (os.cpu_count() or 2) * 3 // 4), lambda rows: None):
         found.setdefault(row["program"], []).append(row)
     return found
 

@@ -31,7 +31,7 @@ from correctness.programs import POLICIES, Program, table  # noqa: E402
 
 OCCUPANCY = "occupancy"
 INJECTED = "libinjection.so"
-SAMPLES, PLANS = 1500, 20000
+SAMPLES, PLANS = 2500, 30000
 
 
 def main() -> int:
@@ -40,7 +40,7 @@ def main() -> int:
     parser.add_argument(
         "--only", nargs="+", default=[], metavar="TEXT", help="programs with one of these in their name"
     )
-    parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2), metavar="N")
+    parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) * 3 // 4), metavar="N")
     parser.add_argument("--build", type=Path, metavar="DIR", default=Path("build/gpu/bin"))
     options = parser.parse_args()
     chosen = [one for one in table() if not options.only or any(text in one.name for text in options.only)]

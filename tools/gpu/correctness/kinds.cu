@@ -143,6 +143,7 @@ static Two made(size_t count = COUNT) {
     CHECK(cudaMalloc(&two.from, count * sizeof(uint32_t)));
     CHECK(cudaMalloc(&two.to, count * sizeof(uint32_t)));
     fill<<<(unsigned)((count + THREADS - 1) / THREADS), THREADS>>>(two.from, count, seed);
+    CHECK(cudaGetLastError());
     CHECK(cudaMemset(two.to, 0, count * sizeof(uint32_t)));
     CHECK(cudaDeviceSynchronize()); // streams of others do not wait for the legacy stream
     return two;
@@ -344,7 +345,7 @@ static std::string refused() {
     turn<<<BLOCKS, THREADS, 60000>>>(two.from, two.to), code(); // nobody opted in
     CHECK(cudaFuncSetAttribute(turn, cudaFuncAttributeMaxDynamicSharedMemorySize, 60000));
     turn<<<BLOCKS, THREADS, 60000>>>(two.from, two.to), code();
-    CHECK(cudaFuncSetAttribute(turn, cudaFuncAttributeMaxDynamicSharedMemorySize, 0));
+    CHECK(cudaFuncSetAttribute(turn, cudaFuncAttributeMaxDynamicSharedMemorySize, 49152));
     return codes + done(two, two.to);
 }
 
@@ -359,6 +360,7 @@ static std::string threads() {
             for (int round = 0; round < 10; round++) {
                 turn<<<BLOCKS, THREADS, PART, stream>>>(two.from, two.to);
                 turn<<<BLOCKS, THREADS, PART, stream>>>(two.to, two.from);
+                CHECK(cudaGetLastError());
             }
             CHECK(cudaStreamSynchronize(stream));
             found[i] = done(two, two.from);

@@ -30,6 +30,7 @@ class Program:
     wrap: str = ""  # a command in front, of overlap-run too
     policies: tuple[str, ...] = tuple(POLICIES)
     counted: str = "cupti"  # who else counts launches, under AGGRESSIVE: cupti, torch.profiler, or nobody
+    launches: bool = True  # it does, so that the library sees some
     shaped: bool = False  # AGGRESSIVE must find something to shape, or it was not tried
     raised: bool = False  # ...and to raise
     but: tuple[str, ...] = ()  # facts in answers that may differ, by the program's own head
@@ -90,7 +91,8 @@ def table() -> list[Program]:
         Program("JAX", "{python} {gpu}/jax_program.py", ("jax",)),
         Program(
             "nvcc, all kinds, under compute-sanitizer",
-            "{bin}/kinds",
+            "{bin}/kinds "
+            + " ".join(name for name in SHAPED_KINDS + OTHER_KINDS if name != "refused"),  # an error to it
             ("compute-sanitizer",),
             ("kinds",),
             wrap=SANITIZED,
@@ -115,6 +117,7 @@ def table() -> list[Program]:
             f"{{bin}}/driver_questions {name} {{bin}}/question_kernels.cubin",
             builds=("driver_questions", *cubin),
             counted="nobody",
+            launches=name != "clusters",
         )
         for name in DRIVER
     ]

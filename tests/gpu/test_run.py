@@ -54,7 +54,7 @@ def test_every_program_is_of_a_set() -> None:
 
 def test_sets_are_whole() -> None:
     assert len({one.name for one in SETS}) == len(SETS)
-    places = dict.fromkeys(("python", "gpu", "bin", "cubin", "names", "nccl", "rounds", "work", "out"), "x")
+    places = dict.fromkeys(("python", "gpu", "bin", "cubin", "names", "nccl", "rounds", "limit", "work", "out"), "x")
     for one in SETS:
         assert one.steps and one.seconds > 0 and one.question, one.name
         assert set(one.builds) <= build.lines().keys(), one.name
@@ -252,3 +252,8 @@ def test_a_file_of_before_does_not_stand_for_a_set_that_failed(ran: Any, tmp_pat
 
 def test_the_drivers_entry_points_are_known() -> None:
     assert {"cuLaunchKernel", "cuDriverGetVersion", "cuGraphLaunch"} <= set(runner.entry_points())
+
+
+def test_a_command_that_keeps_a_limit_itself_is_told_what_is_left(ran: Any) -> None:
+    status, files = ran(made("one", "echo {limit}", seconds=50), limit=45)
+    assert status == 0 and 20 <= files["one"]["steps"][0]["lines"][0] <= 45 - runner.MARGIN

@@ -29,6 +29,7 @@ VERSION = 1
 FINDINGS, USAGE = 1, 2
 OUT = Path("build/gpu")
 LIMIT = 600
+MARGIN = 20  # seconds, for a command that keeps a limit itself, to end what it has begun
 ASSIGNED = re.compile(r"([A-Z_][A-Z0-9_]*)=(.*)", re.DOTALL)
 END = """exit status: 0 all chosen sets ran to their end; 1 one failed, was cut, or lacks
 what it needs, which is said; 2 the options are wrong. A set that was cut says
@@ -190,7 +191,7 @@ def run_set(one: Set, place: Place, head: dict[str, Any], limit: float, work: Pa
 
 def run_step(one: Set, step: Step, place: Place, limit: float, work: Path) -> dict[str, Any]:
     """{step, command, status, seconds, lines (of stdout, JSON where it is), file, said (stderr, if it failed), cut}"""
-    variables, words = command_of(one, step, place, work)
+    variables, words = command_of(one, step, place, limit, work)
     done = ended(words, {**place.environment, **variables}, limit, work)
     row: dict[str, Any] = {"step": step.name, "command": step.command, "status": done.status, "seconds": done.seconds}
     if one.rounds is not None:
@@ -205,7 +206,7 @@ def run_step(one: Set, step: Step, place: Place, limit: float, work: Path) -> di
     return row
 
 
-def command_of(one: Set, step: Step, place: Place, work: Path) -> tuple[dict[str, str], list[str]]:
+def command_of(one: Set, step: Step, place: Place, limit: float, work: Path) -> tuple[dict[str, str], list[str]]:
     places = {
         "python": sys.executable,
         "gpu": str(HERE),
@@ -214,6 +215,7 @@ def command_of(one: Set, step: Step, place: Place, work: Path) -> tuple[dict[str
         "names": " ".join(entry_points()) if "{names}" in step.command else "",
         "nccl": nccl() if "{nccl}" in step.command else "",
         "rounds": str(place.rounds or one.rounds),
+        "limit": str(max(1, int(limit) - MARGIN)),
         "work": str(work),
         "out": str(place.out / f"{one.name}.json"),
     }

@@ -1,8 +1,8 @@
 """The sets of measurements that tools/gpu/run knows, most important first: the one place to add one.
 
 Words of a command: {python}; {gpu}: this folder; {bin}: where `builds` are; {cubin}: the question kernels; {names}: of
-the driver's entry points; {nccl}: the library; {rounds}; {work}: a folder of the set's own; {out}: the set's file of
-results. NAME=VALUE in front sets a variable.
+the driver's entry points; {nccl}: the library; {rounds}; {limit}: seconds that are left to the set; {work}: a folder of
+its own; {out}: its file of results. NAME=VALUE in front sets a variable.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ class Set:
 
     @property
     def limit(self) -> int:
-        """Seconds after which it is cut."""
-        return 2 * self.seconds + 20
+        """Seconds after which it is cut. A command that is told its limit takes what it gets."""
+        told = any("{limit}" in step.command for step in self.steps)
+        return self.seconds if told else 2 * self.seconds + 20
 
     @property
     def writes_itself(self) -> bool:
@@ -60,6 +61,7 @@ def asked(program: str, questions: str) -> tuple[Step, ...]:
     return tuple(Step(question, f"{{bin}}/{program} {question} {{cubin}}") for question in questions.split())
 
 
+SUITE = "--rounds {rounds} --limit {limit} --out {out}"
 BEHIND = "overlap-run --policy h200 -- "
 POLICIES = ("h200", "observe", "h200-paper")
 ORDER_CASES = "state launch launch-stream not-retained retained-launch retained-kernel retained-stream retained-event "
@@ -101,17 +103,19 @@ SETS = (
         "overlap-standins",
         "stand-ins of communication beside computation: which arm gains what?",
         ("overlap/standins.py",),
-        200,
-        (Step("standins", "{python} {gpu}/overlap/standins.py --out {out}"),),
-        NVCC + OURS,
+        320,
+        (Step("standins", "{python} {gpu}/overlap/standins.py run " + SUITE),),
+        ("cc",) + OURS,
+        rounds=30,
     ),
     Set(
         "overlap-libraries",
         "the same with NCCL and PyTorch, one rank that sends to itself",
         ("overlap/libraries.py",),
-        200,
-        (Step("libraries", "{python} {gpu}/overlap/libraries.py --gpus 1 --out {out}"),),
+        260,
+        (Step("libraries", "{python} {gpu}/overlap/libraries.py --gpus 1 " + SUITE),),
         TORCH + OURS,
+        rounds=20,
     ),
     Set(
         "carveout",
@@ -302,9 +306,10 @@ SETS = (
         "NCCL and PyTorch beside each other on two GPUs: which arm gains what?",
         ("overlap/libraries.py",),
         300,
-        (Step("libraries", "{python} {gpu}/overlap/libraries.py --gpus 2 --out {out}"),),
+        (Step("libraries", "{python} {gpu}/overlap/libraries.py --gpus 2 " + SUITE),),
         TORCH + OURS,
         gpus=2,
+        rounds=20,
     ),
     Set(
         "two-gpus",

@@ -125,7 +125,7 @@ def promises(gpu: Any, kernels: list[Row], plans: int) -> list[Promise]:
                 promise(f"{kind}, least size", window.minimum, blocks=window.blocks)
                 promise(f"{kind}, largest size", window.maximum, blocks=window.blocks)
                 if window.inflates and window.minimum > dynamic and kind == "window":
-                    promise(f"{kind}, a byte below", window.minimum - 1, more=window.blocks)
+                    promise(f"{kind}, a byte below", window.minimum - 1, more=window.blocks + 1)
     return found
 
 

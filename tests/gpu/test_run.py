@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import build
+import files
 import machine
 import needs
 import pytest
@@ -24,7 +25,7 @@ GPU = ROOT / "tools" / "gpu"
 README = (GPU / "README.md").read_text(encoding="utf-8")
 # Not asked by themselves: what the command and the programs are made of.
 PARTS = {
-    *("build.py", "machine.py", "needs.py", "processes.py", "product.py", "runner.py", "sets.py"),
+    *("build.py", "files.py", "machine.py", "needs.py", "processes.py", "product.py", "runner.py", "sets.py"),
     *("question_kernels.cu", "windows_profile.py"),
 }
 HEAD = {"begun", "commit", "gpus", "driver", "nvcc", "torch", "cuda", "nccl"}
@@ -232,7 +233,6 @@ def test_a_set_that_writes_its_own_file_is_told_apart_where_it_was_cut(
     writes = "sh -c 'echo {{\\\"rows\\\": [1]}} >{out}; sleep %d'"
     whole, files = ran(made("whole", writes % 0))
     assert whole == 0 and files["whole"]["rows"] == [1] and "cut" not in files["whole"]
-    assert files["whole"]["commands"][0]["status"] == 0
 
 
 def test_a_set_that_writes_its_own_file_and_is_cut(ran: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,6 +248,18 @@ def test_a_file_of_before_does_not_stand_for_a_set_that_failed(ran: Any, tmp_pat
     (tmp_path / "one.json").write_text('{"rows": ["old"]}', encoding="utf-8")
     status, files = ran(made("one", "sh -c 'exit 1; : {out}'"))
     assert status == 1 and "rows" not in files["one"]
+
+
+def test_a_row_is_a_line(tmp_path: Path) -> None:
+    made = {
+        "machine": {"a": [1]},
+        "steps": [{"step": "one", "lines": [{"x": [1, 2]}, "text"]}, {"cut": "not begun"}],
+        "e": [],
+    }
+    files.write(tmp_path / "file.json", made)
+    text = (tmp_path / "file.json").read_text(encoding="utf-8")
+    assert json.loads(text) == made
+    assert '   {"x": [1, 2]},\n' in text and ' "machine": {"a": [1]},\n' in text and text.count("\n") == 14, text
 
 
 def test_the_drivers_entry_points_are_known() -> None:

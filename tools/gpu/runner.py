@@ -22,6 +22,7 @@ import needs
 import product
 import sets
 from build import HERE, NotBuilt, build
+from files import write
 from processes import LATE, ended
 from sets import BY_NAME, SETS, Set, Step
 
@@ -174,18 +175,20 @@ def run_set(one: Set, place: Place, head: dict[str, Any], limit: float, work: Pa
         rows.append(run_step(one, step, place, left, work))
     cut = [row["step"] for row in rows if "cut" in row]
     failed = [f"{row['step']} ended with {row['status']}" for row in rows if "cut" not in row and row["status"]]
-    made: dict[str, Any] = {"version": VERSION, "set": one.name, "question": one.question, "machine": head}
     own = parsed(file.read_text(encoding="utf-8")) if file.exists() else None
+    made: dict[str, Any] = {
+        "version": VERSION,
+        "set": one.name,
+        "question": one.question,
+        "machine": head,
+        "steps": rows,
+    }
     if one.writes_itself and isinstance(own, dict):
         made = own
-        made["commands"] = [{name: row.get(name) for name in ("command", "status", "seconds", "said")} for row in rows]
-    else:
-        made["steps"] = rows
     if cut:
         made["cut"] = f"ended at its limit of {limit:.0f} s: {', '.join(cut)}"
-    partial = file.with_suffix(".part")
-    partial.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
-    partial.replace(file)
+    if cut or made is not own:
+        write(file, made)
     return "; ".join(([made["cut"]] if cut else []) + failed)
 
 

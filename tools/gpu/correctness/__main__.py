@@ -28,6 +28,7 @@ from build import build  # noqa: E402
 
 from correctness.compare import Bench  # noqa: E402
 from correctness.programs import POLICIES, Program, table  # noqa: E402
+from files import write  # noqa: E402
 
 OCCUPANCY = "occupancy"
 INJECTED = "libinjection.so"
@@ -98,15 +99,6 @@ def prepare(programs: list[Program], occupancy: bool, built: Path) -> None:
     targets = [name for one in programs for name in one.builds]
     targets += [INJECTED] * any(one.counted == "cupti" for one in programs) + [OCCUPANCY] * occupancy
     build(targets, built, needs.gpus()[0][1])
-
-
-def write(path: Path, made: dict[str, Any]) -> None:
-    """A row a line; whole at any time, because a time limit may end us."""
-    rows = ",\n".join("  " + json.dumps(row) for row in made["rows"])
-    text = json.dumps({**made, "rows": []}, indent=1)
-    partial = path.with_suffix(".part")
-    partial.write_text(text.replace('"rows": []', f'"rows": [\n{rows}\n ]') + "\n", encoding="utf-8")
-    partial.replace(path)
 
 
 if __name__ == "__main__":

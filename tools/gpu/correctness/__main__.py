@@ -9,7 +9,6 @@ Besides, our occupancy and the planner's promises against the driver's answers. 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import tempfile
@@ -25,10 +24,10 @@ import machine  # noqa: E402
 import needs  # noqa: E402
 import product  # noqa: E402
 from build import build  # noqa: E402
+from files import write  # noqa: E402
 
 from correctness.compare import Bench  # noqa: E402
 from correctness.programs import POLICIES, Program, table  # noqa: E402
-from files import write  # noqa: E402
 
 OCCUPANCY = "occupancy"
 INJECTED = "libinjection.so"

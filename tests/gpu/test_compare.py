@@ -78,6 +78,12 @@ def test_a_policy_that_was_to_shape_and_did_not_has_shown_nothing() -> None:
     assert not row(program, "h200", counts=counts)["faults"]
 
 
+def test_a_profiler_that_says_nothing_is_a_fault() -> None:
+    program = dataclasses.replace(PROGRAM, policies=(AGGRESSIVE,))
+    assert row(program, AGGRESSIVE, seen=None)["faults"] == ["cupti counted nothing"]
+    assert not row(dataclasses.replace(program, counted="nobody"), AGGRESSIVE, seen=None)["faults"]
+
+
 def test_known_differences_are_counted_apart() -> None:
     program = dataclasses.replace(PROGRAM, known="b")
     found = row(program, results={"a": 1, "b": 3})

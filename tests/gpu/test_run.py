@@ -149,7 +149,7 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """ran(sets..., limit=, rounds=) -> (exit status, {set: its file})."""
     monkeypatch.setattr(runner, "missing", lambda one: [])
     monkeypatch.setattr(runner, "architecture", lambda: "sm_90")
-    monkeypatch.setattr(runner.machine, "describe", lambda: dict.fromkeys(HEAD))
+    monkeypatch.setattr(machine, "describe", lambda: dict.fromkeys(HEAD))
 
     def run(*chosen: Set, limit: float = 30, rounds: int | None = None) -> tuple[int, dict[str, Any]]:
         place = runner.Place(tmp_path, tmp_path / "bin", os.environ, rounds)

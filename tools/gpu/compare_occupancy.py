@@ -24,7 +24,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import needs
 
-from pyshim import _native
+from pyshim import _native  # type: ignore[import-untyped, unused-ignore]
 
 KNOWN = "carveout 25"  # differs on purpose
 SHOWN = 40
@@ -90,7 +90,7 @@ class Promise(dict[str, Any]):
     """kernel, threads, dynamic; blocks: then resident, or more: at least so many; what: which promise."""
 
     def kept(self, answer: int) -> bool:
-        return answer >= self["more"] if "more" in self else answer == self["blocks"]
+        return bool(answer >= self["more"] if "more" in self else answer == self["blocks"])
 
 
 def promises(gpu: Any, kernels: list[Row], plans: int) -> list[Promise]:

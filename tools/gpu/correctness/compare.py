@@ -113,6 +113,8 @@ def _faults(
     if one.seen is not None and one.seen != one.counts.get("launches"):
         yield f"{one.counts.get('launches')} launches seen by the library, {one.seen} by the profiler"
     if policy == AGGRESSIVE:
+        if one.seen is None and program.counted != "nobody":
+            yield f"{program.counted} counted nothing"
         for name in ("shaped", "raised"):
             if getattr(program, name) and not one.counts.get(name):
                 yield f"nothing was {name}, so nothing was tried"
@@ -190,5 +192,5 @@ def _seen(program: Program, work: Path) -> int | None:
     if kernels.exists():
         return int(json.loads(kernels.read_text(encoding="utf-8"))["kernels"])
     if injected.exists():  # a line of each process
-        return sum(json.loads(line)["launches"] for line in injected.read_text(encoding="utf-8").splitlines())
+        return sum(int(json.loads(line)["launches"]) for line in injected.read_text(encoding="utf-8").splitlines())
     return None

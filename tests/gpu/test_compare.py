@@ -42,6 +42,7 @@ def test_no_difference_is_no_fault() -> None:
         ({"status": 1}, "it ends with 1 instead of 0"),
         ({"status": 124}, "it ends with 124 instead of 0"),
         ({"seen": 6}, "5 launches seen by the library, 6 by the profiler"),
+        ({"counts": {"launches": 5, "graph_nodes": 1}}, "4 launches seen by the library, 5 by the profiler"),
         ({"counts": {}, "seen": None}, "the library saw no launch"),
         ({"counts": {"launches": 5, "refused": 2}}, "2 changed launches were refused"),
     ],

@@ -153,7 +153,7 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def run(*chosen: Set, limit: float = 30, rounds: int | None = None) -> tuple[int, dict[str, Any]]:
         place = runner.Place(tmp_path, tmp_path / "bin", os.environ, rounds)
-        (tmp_path / "work").mkdir()
+        (tmp_path / "work").mkdir(exist_ok=True)
         status = runner.run(chosen, place, limit, None, tmp_path / "work")
         files = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in tmp_path.glob("*.json")}
         return status, files
@@ -225,6 +225,15 @@ def test_a_step_that_fails_is_a_finding_and_the_others_run(ran: Any, capsys: pyt
     assert (second["status"], second["said"]) == (127, "no-such-program: No such file or directory")
     assert third["lines"] == [2]
     assert "overlap: one: step 0 ended with 3; step 1 ended with 127, " in capsys.readouterr().err
+
+
+def test_a_process_that_crashes_is_a_finding_unless_that_is_an_answer(ran: Any) -> None:
+    crash = "sh -c 'kill -SEGV $$'"
+    assert ran(made("one", crash))[0] == 1
+    answer = Set("two", "why?", (), 10, (Step("asked", crash, may_crash=True),))
+    runner_status, found = ran(answer)
+    assert runner_status == 0 and found["two"]["steps"][0]["status"] == -11
+    assert ran(Set("three", "why?", (), 10, (Step("asked", "false", may_crash=True),)))[0] == 1
 
 
 def test_a_set_that_writes_its_own_file_is_told_apart_where_it_was_cut(

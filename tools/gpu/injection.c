@@ -11,10 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t launches;
-static uint64_t communication;
-static uint64_t with_dynamic; /* launches with dynamic shared memory */
-static uint64_t raised;       /* launches with an attribute of priority */
+/* Of all threads. */
+static _Atomic uint64_t launches;
+static _Atomic uint64_t communication;
+static _Atomic uint64_t with_dynamic; /* launches with dynamic shared memory */
+static _Atomic uint64_t raised;       /* launches with an attribute of priority */
 
 static void seen(const char *kernel, uint64_t dynamic) {
     launches++;

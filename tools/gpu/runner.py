@@ -174,7 +174,11 @@ def run_set(one: Set, place: Place, head: dict[str, Any], limit: float, work: Pa
             continue
         rows.append(run_step(one, step, place, left, work))
     cut = [row["step"] for row in rows if "cut" in row]
-    failed = [f"{row['step']} ended with {row['status']}" for row in rows if "cut" not in row and row["status"]]
+    failed = [
+        f"{row['step']} ended with {row['status']}"
+        for row, step in zip(rows, one.steps)
+        if "cut" not in row and row["status"] and not (step.may_crash and row["status"] < 0)
+    ]
     own = parsed(file.read_text(encoding="utf-8")) if file.exists() else None
     made: dict[str, Any] = {
         "version": VERSION,
@@ -186,7 +190,7 @@ def run_set(one: Set, place: Place, head: dict[str, Any], limit: float, work: Pa
     if one.writes_itself and isinstance(own, dict):
         made = own
     if cut:
-        made["cut"] = f"ended at its limit of {limit:.0f} s: {', '.join(cut)}"
+        made["cut"] = f"ended at its limit of {max(0, limit):.0f} s: {', '.join(cut)}"
     if cut or made is not own:
         write(file, made)
     return "; ".join(([made["cut"]] if cut else []) + failed)

@@ -15,11 +15,12 @@ ROWS = "| set | question | programs | needs | about |\n|---|---|---|---|---|\n"
 
 @dataclass(frozen=True)
 class Step:
-    """One process. file: JSON that it leaves in {work}, kept beside what it printed."""
+    """One process. file: JSON that it leaves in {work}, kept beside what it printed. may_crash: a signal is an answer."""
 
     name: str
     command: str
     file: str = ""
+    may_crash: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,12 +59,14 @@ class _Short(dict[str, str]):
 
 def asked(program: str, questions: str) -> tuple[Step, ...]:
     """Each question in a process of its own: some of them may end it."""
-    return tuple(Step(question, f"{{bin}}/{program} {question} {{cubin}}") for question in questions.split())
+    return tuple(
+        Step(question, f"{{bin}}/{program} {question} {{cubin}}", may_crash=True) for question in questions.split()
+    )
 
 
 SUITE = "--rounds {rounds} --limit {limit} --out {out}"
 BEHIND = "overlap-run --policy h200 -- "
-POLICIES = ("h200", "observe", "h200-paper")
+POLICIES = ("h200", "{gpu}/overlap/policies/h200-paper.yaml", "{gpu}/overlap/policies/make-room.yaml")
 ORDER_CASES = "state launch launch-stream not-retained retained-launch retained-kernel retained-stream retained-event "
 ORDER_CASES += "retained-attribute retained-module"
 CUBIN = "question_kernels.cubin"
@@ -84,7 +87,7 @@ SETS = (
         "dispatch-rule",
         "while a high-priority block fits nowhere, do lower ones go on? which ways of raising work?",
         ("dispatch_rule.cu",),
-        25,
+        15,
         steps("{bin}/dispatch_rule {rounds}"),
         NVCC,
         ("dispatch_rule",),
@@ -94,7 +97,7 @@ SETS = (
         "correctness",
         "does real software compute the same behind the library? is every launch seen, our occupancy the driver's?",
         ("correctness/kinds.cu", "correctness/cupy_program.py", "occupancy.cu", "compare_occupancy.py"),
-        150,
+        90,
         (Step("correctness", "{python} {gpu}/correctness --build {bin} --out {out}"),),
         NVCC + OURS,
         ("kinds", "kinds_shared", "libinjection.so", "occupancy", "driver_questions", "node_questions", CUBIN),
@@ -121,7 +124,7 @@ SETS = (
         "carveout",
         "whom does the carve-out keep from sharing a multiprocessor?",
         ("carveout.cu",),
-        5,
+        10,
         steps("{bin}/carveout {rounds}"),
         NVCC,
         ("carveout",),
@@ -131,7 +134,7 @@ SETS = (
         "room",
         "does room that a policy makes let communication in, and what does it cost?",
         ("room.cu",),
-        60,
+        20,
         steps("{bin}/room {rounds}", *(f"overlap-run --policy {name} -- {{bin}}/room {{rounds}}" for name in POLICIES)),
         NVCC + OURS,
         ("room",),
@@ -155,7 +158,7 @@ SETS = (
         "self-sendrecv",
         "NCCL beside matrix products, one GPU, one rank",
         ("self_sendrecv.py",),
-        60,
+        40,
         steps(
             "{python} {gpu}/self_sendrecv.py {rounds}",
             "TORCH_NCCL_HIGH_PRIORITY=1 {python} {gpu}/self_sendrecv.py {rounds}",
@@ -169,7 +172,7 @@ SETS = (
         "driver-questions",
         "addresses, captures, error codes, limits, graphs, handles, clusters",
         ("driver_questions.cu", "reload.c"),
-        30,
+        10,
         asked(
             "driver_questions",
             "capture streams errors clusters graph nodes handles churn launch get set name module occupancy "
@@ -183,7 +186,7 @@ SETS = (
         "node-questions",
         "kernel nodes by every way and version of the calls; launches that are not shaped",
         ("node_questions.cu",),
-        15,
+        5,
         asked("node_questions", "ways communication attributes changes launches"),
         NVCC,
         ("node_questions", CUBIN),
@@ -192,13 +195,14 @@ SETS = (
         "order-questions",
         "what makes work wait, which host calls wait, captures, costs of calls, resets",
         ("order_questions.cu",),
-        40,
+        15,
         asked(
             "order_questions",
             "barriers host captured graph-event capture-ids reuse costs contexts capture-priority update-priority",
         )
         + tuple(
-            Step(f"reset {case}", f"{{bin}}/order_questions reset {{cubin}} {case}") for case in ORDER_CASES.split()
+            Step(f"reset {case}", f"{{bin}}/order_questions reset {{cubin}} {case}", may_crash=True)
+            for case in ORDER_CASES.split()
         ),
         NVCC,
         ("order_questions", CUBIN),
@@ -207,7 +211,7 @@ SETS = (
         "launch-latency",
         "what does a launch cost, bare and behind the library, by the driver and by cudart?",
         ("launch_latency.cu",),
-        30,
+        10,
         steps(
             *("{bin}/launch_latency {cubin} {rounds}", BEHIND + "{bin}/launch_latency {cubin} {rounds}") * 5,
         ),
@@ -219,7 +223,7 @@ SETS = (
         "occupancy",
         "is our occupancy the driver's, and does the planner keep its promises?",
         ("occupancy.cu", "compare_occupancy.py"),
-        15,
+        5,
         steps("{python} {gpu}/compare_occupancy.py {bin}/occupancy --samples {rounds}"),
         NVCC + OURS,
         ("occupancy",),

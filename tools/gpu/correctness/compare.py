@@ -22,6 +22,7 @@ from correctness.programs import AGGRESSIVE, POLICIES, Program
 GPU = Path(__file__).resolve().parents[1]
 BARE, AGAIN = "bare", "bare again"
 COUNTS = ("launches", "shaped", "raised", "refused")
+NODES = "graph_nodes"  # of the launches: kernel nodes that the program put into graphs itself, which no call launches
 
 
 @dataclass
@@ -78,7 +79,8 @@ def compare(program: Program, outcomes: Mapping[str, Outcome]) -> list[dict[str,
         row["same"] = not different and one.status == bare.status
         row.update(exit_bare=bare.status, exit_shimmed=one.status)
         row.update({name: one.counts.get(name) for name in COUNTS})
-        row.update(seen_by_profiler=one.seen, compared=len(bare.results) - len(set(itself) & set(bare.results)))
+        row.update({NODES: one.counts.get(NODES), "seen_by_profiler": one.seen})
+        row.update(compared=len(bare.results) - len(set(itself) & set(bare.results)))
         row.update(itself=itself, known=len(changed) - len(different))
         if different:
             row["different"] = {name: [bare.results.get(name), one.results.get(name)] for name in different}
@@ -110,8 +112,9 @@ def _faults(
         yield "the library saw no launch"
     if one.counts.get("refused"):
         yield f"{one.counts['refused']} changed launches were refused"
-    if one.seen is not None and one.seen != one.counts.get("launches"):
-        yield f"{one.counts.get('launches')} launches seen by the library, {one.seen} by the profiler"
+    launched = one.counts.get("launches", 0) - one.counts.get(NODES, 0)
+    if one.seen is not None and one.seen != launched:
+        yield f"{launched} launches seen by the library, {one.seen} by the profiler"
     if policy == AGGRESSIVE:
         if one.seen is None and program.counted != "nobody":
             yield f"{program.counted} counted nothing"
@@ -165,7 +168,7 @@ class Bench:
             totals = json.loads(done.stdout)["totals"]
         except (ValueError, KeyError):
             return {}
-        return {name: int(totals.get(name, 0)) for name in COUNTS}
+        return {**{name: int(totals[name]) for name in COUNTS}, NODES: int(totals["entry_points"]["graph_node"])}
 
     def all(
         self, programs: Sequence[Program], jobs: int, finished: Callable[[list[dict[str, Any]]], None]

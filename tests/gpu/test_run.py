@@ -18,14 +18,26 @@ import needs
 import pytest
 import runner
 import sets
-from sets import SETS, Set, Step
+import steps
+from sets import SETS
+from steps import Set, Step
 
 ROOT = Path(__file__).resolve().parents[2]
 GPU = ROOT / "tools" / "gpu"
 README = (GPU / "README.md").read_text(encoding="utf-8")
 # Not asked by themselves: what the command and the programs are made of.
 PARTS = {
-    *("build.py", "files.py", "machine.py", "needs.py", "processes.py", "product.py", "runner.py", "sets.py"),
+    *(
+        "build.py",
+        "files.py",
+        "machine.py",
+        "needs.py",
+        "processes.py",
+        "product.py",
+        "runner.py",
+        "sets.py",
+        "steps.py",
+    ),
     *("question_kernels.cu", "windows_profile.py"),
 }
 HEAD = {"begun", "commit", "gpus", "driver", "nvcc", "torch", "cuda", "nccl"}
@@ -66,7 +78,7 @@ def test_sets_are_whole() -> None:
                 assert target in (*one.builds, build.LINKED), (one.name, target)
             assert ("{rounds}" in step.command) <= (one.rounds is not None), one.name
         if any("{cubin}" in step.command for step in one.steps):
-            assert sets.CUBIN in one.builds, one.name
+            assert steps.CUBIN in one.builds, one.name
         if any("overlap" in step.command.split("/")[0].split() for step in one.steps):
             assert "overlap-run" in one.needs, one.name
 

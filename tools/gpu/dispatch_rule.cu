@@ -8,11 +8,13 @@
 // clock, when the high kernel could have started. Counted are the blocks of the low kernel that ended and that started
 // between the marker and the first block of the high one.
 //
-//   nvcc -O2 -arch=sm_90 dispatch_rule.cu -o dispatch_rule && ./dispatch_rule [REPETITIONS [TRACE.csv]]
+//   nvcc -O2 -arch=sm_90 dispatch_rule.cu -o dispatch_rule && ./dispatch_rule [REPETITIONS [TRACE.csv [VARIANT]]]
 //
-// One JSON line a run; the trace has every low block around the window, of the first repetition of each variant.
+// One JSON line a run; the trace has every low block around the window, of the first repetition of each variant. VARIANT: only
+// those whose name has this in it.
 #include "gpu.h"
 
+#include <cstring>
 #include <set>
 #include <string>
 #include <thread>
@@ -25,6 +27,8 @@ enum class Raise {
     Stream,        // a stream created with the greatest priority
     Launch,        // the launch attribute, on a stream of the least priority
     LaunchByOne,   // the launch attribute, one above the least priority
+    Lowered,       // the launch attribute, the least priority, on a stream created with the greatest
+    TooGreat,      // the launch attribute, three beyond the greatest priority
     LegacyLaunch,  // the launch attribute, on the legacy default stream
     LowThenHigh,   // the attribute twice: the least priority, then the greatest
     HighThenLow,   // the attribute twice, the other way round
@@ -42,8 +46,8 @@ struct Variant {
     double need; // of a multiprocessor's shared memory
     int k, carveout;
     int low_cluster;
-    bool by_threads;  // low: k blocks on each multiprocessor by their threads, without shared memory
-    size_t low_bytes; // low: so much instead; high has no preference for a carve-out then
+    bool by_threads;      // low: k blocks on each multiprocessor by their threads, without shared memory
+    size_t low_bytes = 0; // low: so much instead; high has no preference for a carve-out then
 };
 
 static const Variant VARIANTS[] = {
@@ -82,6 +86,8 @@ static const Variant VARIANTS[] = {
      0.25, 8, -1, 1, true},
     {"stream priority, low without shared memory, a quarter", Raise::Stream, 1, 1, 128, 0.25, 8, 100, 1, true},
     {"launch priority greater by one", Raise::LaunchByOne, 1, 1, 128, 1.0, 4, 100, 1, false},
+    {"launch priority least, stream priority greatest", Raise::Lowered, 1, 1, 128, 1.0, 4, 100, 1, false},
+    {"launch priority beyond the greatest", Raise::TooGreat, 1, 1, 128, 1.0, 4, 100, 1, false},
     {"shaped to 1, 64 blocks like NCCL's, carve-out left to the driver", Raise::Stream, 64, 1, 640, 0.45, 1, -1, 1,
      false, 115713},
     {"shaped to 1, 64 blocks like NCCL's, largest carve-out", Raise::Stream, 64, 1, 640, 0.45, 1, 100, 1, false,
@@ -115,10 +121,12 @@ static void configure(cudaLaunchConfig_t *config, cudaLaunchAttribute *attribute
     if (variant.raise == Raise::Launch || variant.raise == Raise::LegacyLaunch || variant.raise == Raise::LowThenHigh ||
         variant.raise == Raise::HighThenLow || variant.raise == Raise::Graph || variant.raise == Raise::GraphByNode)
         add_priority(greatest);
-    if (variant.raise == Raise::HighThenLow)
+    if (variant.raise == Raise::HighThenLow || variant.raise == Raise::Lowered)
         add_priority(least);
     if (variant.raise == Raise::LaunchByOne)
         add_priority(least - 1);
+    if (variant.raise == Raise::TooGreat)
+        add_priority(greatest - 3);
     config->stream = stream;
     config->attrs = attributes;
     config->numAttrs = (unsigned)count;
@@ -129,7 +137,7 @@ static cudaStream_t stream_for(const Variant &variant, bool *own, int *error) {
     cudaStream_t stream = plain;
     *own = false;
     *error = 0;
-    if (variant.raise == Raise::Stream)
+    if (variant.raise == Raise::Stream || variant.raise == Raise::Lowered)
         stream = high;
     if (variant.raise == Raise::LegacyLaunch || variant.raise == Raise::LegacySet)
         stream = cudaStreamLegacy;
@@ -334,7 +342,8 @@ int main(int argc, char **argv) {
     for (int repetition = 0; repetition < repetitions; repetition++) {
         offset = clock_offset(seen, high);
         for (const Variant &variant : VARIANTS)
-            run(variant, repetition, device, trace);
+            if (argc < 4 || strstr(variant.name, argv[3]))
+                run(variant, repetition, device, trace);
     }
     if (trace)
         fclose(trace);

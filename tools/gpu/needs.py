@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import os
 import shutil
 import subprocess
 
 import product
 
 PROGRAMS = ("nvcc", "cc", "ncu", "compute-sanitizer")
+VARIABLES = {"$NEWER_NCCL": "the variable NEWER_NCCL, which names a libnccl.so.2 of NCCL 2.30.3 or newer"}
 MODULES = ("torch", "cupy", "jax", "hypothesis")
 
 
@@ -38,6 +40,8 @@ def missing(needs: tuple[str, ...], count: int = 1) -> list[str]:
             found.append(f"the Python module {need}")
         elif need == "overlap-run":
             found += filter(None, [product.missing()])
-        elif need not in (*PROGRAMS, *MODULES):
+        elif need in VARIABLES and not os.environ.get(need[1:]):
+            found.append(VARIABLES[need])
+        elif need not in (*PROGRAMS, *MODULES, *VARIABLES):
             raise ValueError(f"{need}: no such need")
     return found

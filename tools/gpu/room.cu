@@ -11,20 +11,11 @@
 // sets the carve-out of communication to the driver's choice, so that a policy leaves that one alone.
 //
 // One JSON line a run: waits are counted from the return of the launch call. `alone`: the long grid without communication.
-#include "gpu.h"
-
-#include <cstring>
+#include "blocks.h"
 
 static const int SMS = 132, HIGH = 32, WAVES = 12, HIGH_DYNAMIC = 82240;
 static const Nanoseconds LOW_NS = 200000, HIGH_NS = 50000, FIRST_NS = 1000000;
 static const unsigned HIGH_THREADS = getenv("THREADS") ? (unsigned)atoi(getenv("THREADS")) : 288;
-static const size_t WORDS = (size_t)1 << 26; // of 16 bytes
-
-static __device__ unsigned multiprocessor() {
-    unsigned sm;
-    asm("mov.u32 %0, %%smid;" : "=r"(sm));
-    return sm;
-}
 
 template <int THREADS> __global__ void hold(Mark *marks, Nanoseconds duration) {
     if (threadIdx.x == 0) {
@@ -39,33 +30,6 @@ template <int THREADS> __global__ void hold(Mark *marks, Nanoseconds duration) {
         marks[blockIdx.x] = {start, gpu_clock(), multiprocessor(), 0};
     }
     __syncthreads();
-}
-
-__global__ void __maxnreg__(32) arithmetic(Mark *marks, float *out, int rounds) {
-    Nanoseconds start = gpu_clock();
-    float sums[8], factor = 1.0f + (float)threadIdx.x * 1e-9f;
-    for (int i = 0; i < 8; i++)
-        sums[i] = (float)i;
-    for (int round = 0; round < rounds; round++)
-        for (int i = 0; i < 8; i++)
-            sums[i] = fmaf(sums[i], factor, 0.5f);
-    float sum = 0;
-    for (int i = 0; i < 8; i++)
-        sum += sums[i];
-    if (sum == 12345.0f)
-        *out = sum;
-    if (threadIdx.x == 0)
-        marks[blockIdx.x] = {start, gpu_clock(), multiprocessor(), 0};
-}
-
-__global__ void __maxnreg__(32) copy(Mark *marks, const float4 *from, float4 *to, int rounds) {
-    Nanoseconds start = gpu_clock();
-    size_t at = (size_t)blockIdx.x * (size_t)rounds * 128 % WORDS + threadIdx.x;
-#pragma unroll 4
-    for (int round = 0; round < rounds; round++)
-        to[at + (size_t)round * 128] = from[at + (size_t)round * 128];
-    if (threadIdx.x == 0)
-        marks[blockIdx.x] = {start, gpu_clock(), multiprocessor(), 0};
 }
 
 // 48 KiB a block; two blocks of 768 threads on a multiprocessor.

@@ -21,10 +21,12 @@ import machine
 import needs
 import product
 import sets
+import steps
 from build import HERE, NotBuilt, build
 from files import write
 from processes import LATE, ended
-from sets import BY_NAME, SETS, Set, Step
+from sets import BY_NAME, SETS
+from steps import Set, Step
 
 VERSION = 1
 FINDINGS, USAGE = 1, 2
@@ -114,7 +116,9 @@ def _main(options: argparse.Namespace) -> int:
         return 0
     options.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="overlap-gpu-") as name:
-        place = Place(options.out.resolve(), built, product.environment(Path(name)), options.rounds)
+        environment = product.environment(Path(name))
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(product.ROOT), environment.get("PYTHONPATH"))))
+        place = Place(options.out.resolve(), built, environment, options.rounds)
         return run(chosen, place, options.limit, options.arch, Path(name))
 
 
@@ -218,7 +222,7 @@ def command_of(one: Set, step: Step, place: Place, limit: float, work: Path) -> 
         "python": sys.executable,
         "gpu": str(HERE),
         "bin": str(place.built),
-        "cubin": str(place.built / sets.CUBIN),
+        "cubin": str(place.built / steps.CUBIN),
         "names": " ".join(entry_points()) if "{names}" in step.command else "",
         "nccl": nccl() if "{nccl}" in step.command else "",
         "rounds": str(place.rounds or one.rounds),

@@ -7,69 +7,16 @@ its own; {out}: its file of results. NAME=VALUE in front sets a variable.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from steps import CUBIN, Set, Step, asked, steps
+
 ROWS = "| set | question | programs | needs | about |\n|---|---|---|---|---|\n"
-
-
-@dataclass(frozen=True)
-class Step:
-    """One process. file: JSON that it leaves in {work}, kept beside what it printed. may_crash: a signal is an answer."""
-
-    name: str
-    command: str
-    file: str = ""
-    may_crash: bool = False
-
-
-@dataclass(frozen=True)
-class Set:
-    name: str
-    question: str
-    programs: tuple[str, ...]  # files of this folder
-    seconds: int  # about so long on an H200, without the build
-    steps: tuple[Step, ...]  # or one that writes {out} itself, with the same head
-    needs: tuple[str, ...] = ()
-    builds: tuple[str, ...] = ()
-    gpus: int = 1
-    rounds: int | None = None  # what {rounds} is, unless --rounds says otherwise
-
-    @property
-    def limit(self) -> int:
-        """Seconds after which it is cut. A command that is told its limit takes what it gets."""
-        told = any("{limit}" in step.command for step in self.steps)
-        return self.seconds if told else 2 * self.seconds + 20
-
-    @property
-    def writes_itself(self) -> bool:
-        return any("{out}" in step.command for step in self.steps)
-
-
-def steps(*commands: str) -> tuple[Step, ...]:
-    return tuple(Step(command.format_map(_Short()), command) for command in commands)
-
-
-class _Short(dict[str, str]):
-    """A step's name: the command without the places of things."""
-
-    def __missing__(self, key: str) -> str:
-        return {"python": "python", "gpu": ".", "bin": "."}.get(key, key.upper())
-
-
-def asked(program: str, questions: str) -> tuple[Step, ...]:
-    """Each question in a process of its own: some of them may end it."""
-    return tuple(
-        Step(question, f"{{bin}}/{program} {question} {{cubin}}", may_crash=True) for question in questions.split()
-    )
-
-
 SUITE = "--rounds {rounds} --limit {limit} --out {out}"
 BEHIND = "overlap-run --policy h200 -- "
 POLICIES = ("h200", "{gpu}/overlap/policies/h200-paper.yaml", "{gpu}/overlap/policies/make-room.yaml")
 ORDER_CASES = "state launch launch-stream not-retained retained-launch retained-kernel retained-stream retained-event "
 ORDER_CASES += "retained-attribute retained-module"
-CUBIN = "question_kernels.cubin"
 NVCC = ("nvcc",)
 TORCH = ("torch",)
 OURS = ("overlap-run",)
@@ -119,6 +66,60 @@ SETS = (
         (Step("libraries", "{python} {gpu}/overlap/libraries.py --gpus 1 " + SUITE),),
         TORCH + OURS,
         rounds=20,
+    ),
+    Set(
+        "queue-order",
+        "who enters first: in the tail or earlier, and does a head that does not fit block those behind it?",
+        ("queue_order.cu",),
+        5,
+        steps("{bin}/queue_order {rounds}"),
+        NVCC,
+        ("queue_order",),
+        rounds=20,
+    ),
+    Set(
+        "raised",
+        "what does communication wait, what does its waiting cost computation, which control shortens it?",
+        ("raised.cu",),
+        30,
+        steps(*(f"{{bin}}/raised {what} {{rounds}}" for what in ("cost", "clusters", "controls"))),
+        NVCC,
+        ("raised",),
+        rounds=10,
+    ),
+    Set(
+        "neighbours",
+        "who shares a multiprocessor, and does the planner say the same?",
+        ("neighbours.cu", "neighbours_check.py", "pack.py"),
+        30,
+        (
+            Step("neighbours", "sh -c '{bin}/neighbours {rounds} | tee {work}/lines'"),
+            Step("pack", "sh -c '\"{python}\" {gpu}/pack.py neighbours ./neighbours {work}/lines >{work}/packed'"),
+            Step("the planner", "{python} {gpu}/neighbours_check.py {work}/packed"),
+        ),
+        NVCC + OURS,
+        ("neighbours",),
+        rounds=3,
+    ),
+    Set(
+        "quantisation",
+        "what does communication that is there first cost a grid of one wave?",
+        ("quantisation.cu",),
+        5,
+        steps("{bin}/quantisation {rounds}"),
+        NVCC,
+        ("quantisation",),
+        rounds=10,
+    ),
+    Set(
+        "refill",
+        "how long does a freed place stay empty, how far apart do blocks end?",
+        ("refill.cu",),
+        5,
+        steps("{bin}/refill {rounds}"),
+        NVCC,
+        ("refill",),
+        rounds=5,
     ),
     Set(
         "carveout",
@@ -220,6 +221,16 @@ SETS = (
         rounds=4000,
     ),
     Set(
+        "graph-cost",
+        "what do graphs cost to capture, instantiate and launch, bare and behind the library?",
+        ("graph_cost.cu",),
+        15,
+        steps("{bin}/graph_cost {cubin} {rounds}", BEHIND + "{bin}/graph_cost {cubin} {rounds}"),
+        NVCC + OURS,
+        ("graph_cost", CUBIN),
+        rounds=10,
+    ),
+    Set(
         "occupancy",
         "is our occupancy the driver's, and does the planner keep its promises?",
         ("occupancy.cu", "compare_occupancy.py"),
@@ -273,6 +284,22 @@ SETS = (
             ),
         ),
         TORCH + ("jax",) + OURS,
+    ),
+    Set(
+        "two-ranks",
+        "two real ranks on one GPU, beside products of one wave and of many: which control helps?",
+        ("two_ranks.py",),
+        60,
+        (
+            Step("plain", "sh -c 'LD_PRELOAD=$NEWER_NCCL exec {python} {gpu}/two_ranks.py {rounds}'"),
+            Step("own priority", "HP=1 sh -c 'LD_PRELOAD=$NEWER_NCCL exec {python} {gpu}/two_ranks.py {rounds}'"),
+            Step(
+                "h200",
+                "sh -c 'LD_PRELOAD=$NEWER_NCCL exec overlap-run --policy h200 -- {python} {gpu}/two_ranks.py {rounds}'",
+            ),
+        ),
+        TORCH + OURS + ("$NEWER_NCCL",),
+        rounds=20,
     ),
     Set(
         "contexts",

@@ -9,7 +9,7 @@ CUBIN = "question_kernels.cubin"
 
 @dataclass(frozen=True)
 class Step:
-    """One process. file: JSON that it leaves in {work}, kept beside what it printed. may_crash: a signal is an answer."""
+    """One process. file: JSON that it leaves in {work}, kept beside what it printed. may_crash: that is an answer."""
 
     name: str
     command: str

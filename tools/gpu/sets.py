@@ -24,11 +24,12 @@ OURS = ("overlap-run",)
 SETS = (
     Set(
         "probe",
-        "what does `overlap probe` say of this GPU?",
-        (),
-        10,
-        steps("overlap probe --json"),
+        "what does `overlap probe` say of this GPU? is it right, how long does it take, also beside other processes?",
+        ("probe.py",),
+        90,
+        steps("overlap probe --json", "{python} {gpu}/probe.py {rounds}"),
         OURS,
+        rounds=10,
     ),
     Set(
         "dispatch-rule",
@@ -154,6 +155,15 @@ SETS = (
         ),
         TORCH + ("cupy",) + OURS,
         rounds=20,
+    ),
+    Set(
+        "nccl-start-matrix",
+        "the same under each control and each pair of two, behind real products, too",
+        ("nccl_start_matrix.py",),
+        110,
+        (Step("matrix", "{python} {gpu}/nccl_start_matrix.py " + SUITE),),
+        (*TORCH, "cupy", *OURS),
+        rounds=15,
     ),
     Set(
         "self-sendrecv",

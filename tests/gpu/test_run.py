@@ -132,6 +132,11 @@ def test_what_is_missing_is_said_and_is_a_finding(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.json"))
 
 
+def test_a_set_whose_program_is_not_in_the_checkout_lacks_it() -> None:
+    one = Set("one", "why?", ("nowhere.cu",), 1, (Step("a", "true"),), gpus=0)
+    assert runner.missing(one) == ["tools/gpu/nowhere.cu, which this checkout lacks"]
+
+
 def test_the_list_says_what_is_missing() -> None:
     done = command("--list")
     assert done.returncode == 0 and len(done.stdout.splitlines()) == len(SETS)

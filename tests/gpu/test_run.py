@@ -188,6 +188,11 @@ def test_a_file_has_the_head_and_all_that_was_printed(ran: Any) -> None:
     assert first["command"] == one.steps[0].command and second["file"] == [1]
 
 
+def test_an_object_over_several_lines_is_one(ran: Any) -> None:
+    _, found = ran(made("one", "printf '{{\\n\"a\": 1\\n}}\\n'", "printf '1\\n{{\"b\": 2}}\\n'"))
+    assert [step["lines"] for step in found["one"]["steps"]] == [[{"a": 1}], [1, {"b": 2}]]
+
+
 def test_rounds(ran: Any) -> None:
     assert ran(made("one", "echo {rounds}", rounds=7), rounds=2)[1]["one"]["steps"][0]["lines"] == [2]
 

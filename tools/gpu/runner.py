@@ -207,7 +207,8 @@ def run_step(one: Set, step: Step, place: Place, limit: float, work: Path) -> di
     row: dict[str, Any] = {"step": step.name, "command": step.command, "status": done.status, "seconds": done.seconds}
     if one.rounds is not None:
         row["rounds"] = place.rounds or one.rounds
-    row["lines"] = [parsed(line) for line in done.output.splitlines()]
+    whole = parsed(done.output)
+    row["lines"] = [parsed(line) for line in done.output.splitlines()] if isinstance(whole, str) else [whole]
     if step.file and (work / step.file).exists():
         row["file"] = parsed((work / step.file).read_text(encoding="utf-8"))
     if done.status:

@@ -31,6 +31,8 @@ WORDS = (
     ("$HOME/overlap", "a site's folder; tests/slurm/test_install.py makes one"),
     ("rocblas", "a library of AMD's; tests/footprints and tests/explain read such"),
     ("tools/bench/", "takes minutes; tests/bench runs parts"),
+    ("tools/gpu/run", "needs a GPU; tests/gpu runs it on sets that are made up"),
+    ("-m gpu tests/gpu", "needs a GPU"),
     ("tools/check_windows.py", "takes minutes; tests/windows runs it on fewer programs"),
     ("tools/footprints/renew.py", "reads packages of hundreds of megabytes"),
     (".whl", "a package of hundreds of megabytes"),

@@ -32,6 +32,8 @@ WORDS = (
     ("rocblas", "a library of AMD's; tests/footprints and tests/explain read such"),
     ("tools/bench/", "takes minutes; tests/bench runs parts"),
     ("tools/gpu/overlap/", "needs a GPU, or minutes; tests/gpu_suite runs parts"),
+    ("tools/gpu/run", "needs a GPU; tests/gpu runs it on sets that are made up"),
+    ("-m gpu tests/gpu", "needs a GPU"),
     ("tools/check_windows.py", "takes minutes; tests/windows runs it on fewer programs"),
     ("tools/footprints/renew.py", "reads packages of hundreds of megabytes"),
     (".whl", "a package of hundreds of megabytes"),

@@ -13,11 +13,12 @@ import csv
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+from build import build
 
 HERE = Path(__file__).resolve().parent
 PROGRAM = [sys.executable, str(HERE / "self_sendrecv.py"), "0"]
@@ -82,10 +83,7 @@ def counted(report: Path) -> dict[str, Any]:
 
 def run(folder: Path) -> None:
     folder.mkdir()
-    cupti = Path(shutil.which("nvcc") or "nvcc").resolve().parent.parent / "extras" / "CUPTI"
-    build = ["nvcc", "-Xcompiler", "-fPIC", "-shared", str(HERE / "injection.c"), "-o", str(folder / "libinjection.so")]
-    build += [f"-I{cupti}/include", f"-L{cupti}/lib64", "-Xlinker", f"-rpath={cupti}/lib64", "-lcupti"]
-    subprocess.run(build, check=True)
+    build(["libinjection.so"], folder, "native")
     rows = []
     for number, arm in enumerate(arms(folder, folder)):
         report = folder / f"report{number}"

@@ -163,6 +163,40 @@ def attention_backward() -> Iterable[Any]:
 
 
 @program
+def cublaslt_epilogues() -> Iterable[Any]:
+    """Products with what comes after them in one kernel, and eight-bit ones: cuBLASLt."""
+    made = {"device": "cuda", "dtype": torch.bfloat16}
+    a, b, bias = torch.randn(4096, 2048, **made), torch.randn(2048, 4096, **made), torch.randn(4096, **made)
+    one = torch.ones((), device="cuda")
+    eight, other = (x.clamp(-8, 8).to(torch.float8_e4m3fn) for x in (a, b.t().contiguous()))
+    return [
+        torch.addmm(bias, a, b),
+        torch._addmm_activation(bias, a, b, use_gelu=True),
+        torch._scaled_mm(eight, other.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16),
+    ]
+
+
+@program
+def cudnn_recurrent() -> Iterable[Any]:
+    network = nn.LSTM(256, 512, num_layers=2, batch_first=True).cuda()
+    output, (hidden, cell) = network(torch.randn(64, 50, 256, device="cuda"))
+    output.square().mean().backward()
+    return [output.detach(), hidden.detach(), cell.detach(), *(parameter.grad for parameter in network.parameters())]
+
+
+@program
+def cudnn_attention() -> Iterable[Any]:
+    from torch.nn.attention import (  # type: ignore[import-not-found, import-untyped, unused-ignore]
+        SDPBackend,
+        sdpa_kernel,
+    )
+
+    q, k, v = (torch.randn(4, 16, 1024, 64, device="cuda", dtype=torch.bfloat16) for _ in range(3))
+    with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+        return [functional.scaled_dot_product_attention(q, k, v, is_causal=causal) for causal in (False, True)]
+
+
+@program
 def convolution() -> Iterable[Any]:
     network = nn.Sequential(nn.Conv2d(16, 64, 3), nn.ReLU(), nn.Conv2d(64, 64, 5, stride=2)).cuda()
     with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True):

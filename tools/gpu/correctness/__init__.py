@@ -1,0 +1,1 @@
+"""Does real software compute the same behind the library? Bare against shimmed, on a real GPU."""

@@ -1,0 +1,104 @@
+"""Bare against shimmed: python tools/gpu/correctness --out FILE [--only TEXT ...] [--jobs N] [--build DIR]
+
+A row for each program and policy: {program, policy, same, exit_bare, exit_shimmed, launches, shaped, raised, refused,
+graph_nodes, seen_by_profiler, compared, itself, known, faults}. `itself`: results that differ between two bare runs;
+they are not compared. `known`: how many differ as the table of programs says.
+Besides, our occupancy and the planner's promises against the driver's answers. Exit status: 0 no fault, 1 there is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+GPU = Path(__file__).resolve().parents[1]
+sys.path[:] = [str(GPU), *(part for part in sys.path if part != str(GPU / "correctness"))]
+
+import compare_occupancy  # noqa: E402
+import machine  # noqa: E402
+import needs  # noqa: E402
+import product  # noqa: E402
+from build import build  # noqa: E402
+from files import write  # noqa: E402
+
+from correctness.compare import Bench  # noqa: E402
+from correctness.programs import POLICIES, Program, table  # noqa: E402
+
+OCCUPANCY = "occupancy"
+INJECTED = "libinjection.so"
+SAMPLES, PLANS = 2500, 30000
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument(
+        "--only", nargs="+", default=[], metavar="TEXT", help="programs with one of these in their name"
+    )
+    parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) * 3 // 4), metavar="N")
+    parser.add_argument("--build", type=Path, metavar="DIR", default=Path("build/gpu/bin"))
+    options = parser.parse_args()
+    chosen = [one for one in table() if not options.only or any(text in one.name for text in options.only)]
+    lacking = {one.name: needs.missing((*one.needs, "nvcc", "overlap-run")) for one in chosen}
+    for name, lacks in lacking.items():
+        if lacks:
+            print(f"correctness: {name}: skipped: it needs {'; '.join(lacks)}", file=sys.stderr)
+    chosen = [one for one in chosen if not lacking[one.name]]
+    occupancy = not options.only or OCCUPANCY in options.only
+    if not needs.gpus():
+        return 1
+    prepare(chosen, occupancy, options.build.resolve())
+    made: dict[str, Any] = {
+        "version": 1,
+        "set": "correctness",
+        "machine": machine.describe(),
+        "settings": {"policies": POLICIES, "jobs": options.jobs},
+        "skipped": {name: lacks for name, lacks in lacking.items() if lacks},
+        "occupancy": None,
+        "rows": [],
+    }
+    faults = bool(made["skipped"])
+    if occupancy:
+        said = compare_occupancy.compare(str(options.build.resolve() / OCCUPANCY), None, SAMPLES, PLANS)
+        made["occupancy"] = said
+        faults = faults or compare_occupancy.wrong(said)
+        samples, promised = sum(said["samples"].values()), sum(said["planner"]["promises"].values())
+        different = {"arithmetic": said["different"], "planner": said["planner"]["broken"]}
+        print(f"correctness: {samples} samples, {promised} promises, different: {different}", file=sys.stderr)
+    begun, told = time.monotonic(), 0
+
+    def finished(rows: list[dict[str, Any]]) -> None:
+        nonlocal told
+        for row in rows[told:]:
+            verdict = "; ".join(row["faults"]) or "same"
+            print(
+                f"correctness: [{time.monotonic() - begun:.0f}s] {row['program']}, {row['policy']}: {verdict}",
+                file=sys.stderr,
+            )
+        told, made["rows"] = len(rows), rows
+        write(options.out, made)
+
+    with tempfile.TemporaryDirectory(prefix="overlap-correctness-") as folder:
+        bench = Bench(options.build.resolve(), Path(folder), product.environment(Path(folder) / "commands"))
+        rows = bench.all(chosen, options.jobs, finished)
+    write(options.out, made)
+    faults = faults or any(row["faults"] for row in rows)
+    wrong = sum(bool(row["faults"]) for row in rows)
+    print(f"correctness: {len(rows)} rows, {wrong} with faults", file=sys.stderr)
+    return 1 if faults else 0
+
+
+def prepare(programs: list[Program], occupancy: bool, built: Path) -> None:
+    """Builds what they need."""
+    targets = [name for one in programs for name in one.builds]
+    targets += [INJECTED] * any(one.counted == "cupti" for one in programs) + [OCCUPANCY] * occupancy
+    build(targets, built, needs.gpus()[0][1])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

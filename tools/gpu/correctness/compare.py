@@ -1,0 +1,199 @@
+"""Runs programs bare, bare again and behind the library, and says what differs."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from processes import ended
+
+from correctness.programs import AGGRESSIVE, POLICIES, Program
+
+GPU = Path(__file__).resolve().parents[1]
+BARE, AGAIN = "bare", "bare again"
+COUNTS = ("launches", "shaped", "raised", "refused")
+NODES = "graph_nodes"  # of the launches: kernel nodes that the program put into graphs itself, which no call launches
+
+
+@dataclass
+class Outcome:
+    """Of one process."""
+
+    status: int
+    results: dict[str, Any]
+    said: str = ""  # the end of stderr
+    counts: dict[str, int] = field(default_factory=dict)  # by the library
+    seen: int | None = None  # launches, by a profiler
+
+
+def results(output: str, but: Sequence[str] = (), apart: Sequence[str] = ()) -> dict[str, Any]:
+    """What a program printed, by name: JSON objects as their keys, answers to questions by their case, else the lines.
+    Of answers, the facts `but` are left out, and those `apart` are results of their own.
+
+    >>> results('{"a": 1}'), results("ab12")
+    ({'a': 1}, {'line 1': 'ab12'})
+    """
+    found: dict[str, Any] = {}
+    try:
+        whole = [json.loads(output)]
+    except ValueError:
+        whole = []
+    for number, line in enumerate(whole or output.splitlines(), 1):
+        try:
+            said = line if whole else json.loads(line)
+        except ValueError:
+            said = None
+        if not isinstance(said, dict):
+            found[f"line {number}"] = line
+        elif "case" in said:
+            name = " ".join(str(said.get(key, "")) for key in ("question", "case"))
+            name += f" ({number})" if name in found else ""
+            found[name] = {key: value for key, value in said.items() if key not in (*but, *apart)}
+            found.update({f"{name}, {key}": said[key] for key in apart if key in said})
+        else:
+            found.update(said)
+    return found
+
+
+def compare(program: Program, outcomes: Mapping[str, Outcome]) -> list[dict[str, Any]]:
+    """A row for each policy. `itself`: what differs between two bare runs, and so is not compared."""
+    bare, again = outcomes[BARE], outcomes.get(AGAIN, outcomes[BARE])
+    itself = sorted(_differing(bare.results, again.results))
+    rows = []
+    for policy, one in outcomes.items():
+        if policy in (BARE, AGAIN):
+            continue
+        changed = sorted(_differing(bare.results, one.results) - set(itself))
+        different = [name for name in changed if not (program.known and re.fullmatch(program.known, name))]
+        row: dict[str, Any] = {"program": program.name, "policy": policy}
+        row["same"] = not different and one.status == bare.status
+        row.update(exit_bare=bare.status, exit_shimmed=one.status)
+        row.update({name: one.counts.get(name) for name in COUNTS})
+        row.update({NODES: one.counts.get(NODES), "seen_by_profiler": one.seen})
+        row.update(compared=len(bare.results) - len(set(itself) & set(bare.results)))
+        row.update(itself=itself, known=len(changed) - len(different))
+        if different:
+            row["different"] = {name: [bare.results.get(name), one.results.get(name)] for name in different}
+        row["faults"] = list(_faults(program, policy, row, bare, again, one))
+        if row["faults"]:
+            row["said"] = one.said or bare.said
+        rows.append(row)
+    return rows
+
+
+def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> set[str]:
+    nothing = object()
+    return {name for name in {*one, *other} if one.get(name, nothing) != other.get(name, nothing)}
+
+
+def _faults(
+    program: Program, policy: str, row: Mapping[str, Any], bare: Outcome, again: Outcome, one: Outcome
+) -> Iterator[str]:
+    for name, outcome in ((BARE, bare), (AGAIN, again)):
+        if outcome.status != program.status:
+            yield f"{name}, it ends with {outcome.status} instead of {program.status}"
+    if not bare.results:
+        yield "bare, it says nothing"
+    if one.status != bare.status:
+        yield f"it ends with {one.status} instead of {bare.status}"
+    if "different" in row:
+        yield f"another result: {', '.join(row['different'])}"
+    if program.launches and not one.counts.get("launches"):
+        yield "the library saw no launch"
+    if one.counts.get("refused"):
+        yield f"{one.counts['refused']} changed launches were refused"
+    launched = one.counts.get("launches", 0) - one.counts.get(NODES, 0)
+    if one.seen is not None and one.seen != launched:
+        yield f"{launched} launches seen by the library, {one.seen} by the profiler"
+    if policy == AGGRESSIVE:
+        if one.seen is None and program.counted != "nobody":
+            yield f"{program.counted} counted nothing"
+        for name in ("shaped", "raised"):
+            if getattr(program, name) and not one.counts.get(name):
+                yield f"nothing was {name}, so nothing was tried"
+
+
+class Bench:
+    """Runs programs. bin: built programs; folder: for what they leave; environment: has overlap-run in its PATH."""
+
+    def __init__(self, built: Path, folder: Path, environment: Mapping[str, str]) -> None:
+        self.built, self.folder, self.ports = built, folder, count(23456)
+        self.environment = {
+            **{name: value for name, value in environment.items() if not name.startswith("OVERLAP_")},
+            "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+            "XLA_FLAGS": "--xla_gpu_autotune_level=0",  # which kernel is best is not to be found by a race
+            "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
+            "TORCHINDUCTOR_COMPILE_THREADS": "1",
+        }
+
+    def words(self, program: Program, arm: str, work: Path) -> list[str]:
+        places = {"bin": str(self.built), "gpu": str(GPU), "python": sys.executable, "work": str(work)}
+        front = [word.format(**places) for word in shlex.split(program.wrap)]
+        if arm in POLICIES:
+            front += ["overlap-run", "--policy", POLICIES[arm], "--report", str(work / "report"), "--"]
+        return front + [word.format(**places) for word in shlex.split(program.command)]
+
+    def run(self, program: Program, arm: str) -> Outcome:
+        work = self.folder / re.sub(r"\W+", "-", f"{program.name} {arm}")
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(parents=True)
+        environment = {**self.environment, **dict(program.variables), "MASTER_PORT": str(next(self.ports))}
+        counted = work / "launches.json"
+        if arm == AGGRESSIVE and program.counted == "cupti":
+            environment["CUDA_INJECTION64_PATH"] = str(self.built / "libinjection.so")
+            environment["INJECTION_OUTPUT"] = str(counted)
+        done = ended(self.words(program, arm, work), environment, program.limit, work)
+        log = work / "sanitizer"
+        said = done.errors + (log.read_text(encoding="utf-8", errors="replace") if log.exists() else "")
+        outcome = Outcome(done.status, results(done.output, program.but, program.apart), said[-1500:])
+        if arm in POLICIES:
+            outcome.counts = self._counts(work / "report")
+            outcome.seen = _seen(program, work)
+        return outcome
+
+    def _counts(self, report: Path) -> dict[str, int]:
+        words = ["overlap", "report", str(report), "--json"]
+        done = subprocess.run(words, env=self.environment, capture_output=True, text=True, timeout=120, check=False)
+        try:
+            totals = json.loads(done.stdout)["totals"]
+        except (ValueError, KeyError):
+            return {}
+        return {**{name: int(totals[name]) for name in COUNTS}, NODES: int(totals["entry_points"]["graph_node"])}
+
+    def all(
+        self, programs: Sequence[Program], jobs: int, finished: Callable[[list[dict[str, Any]]], None]
+    ) -> list[dict[str, Any]]:
+        """Rows of all; `finished` gets those of each program. First all bare: what compilers keep is then there."""
+        rows: list[dict[str, Any]] = []
+        with ThreadPoolExecutor(jobs) as pool:
+            bare = {program.name: pool.submit(self.run, program, BARE) for program in programs}
+            other = {
+                (program.name, arm): pool.submit(self.run, program, arm)
+                for program in programs
+                for arm in (AGAIN, *program.policies)
+            }
+            for program in programs:
+                outcomes = {BARE: bare[program.name].result()}
+                outcomes.update({arm: other[program.name, arm].result() for arm in (AGAIN, *program.policies)})
+                rows += compare(program, outcomes)
+                finished(rows)
+        return rows
+
+
+def _seen(program: Program, work: Path) -> int | None:
+    injected, kernels = work / "launches.json", work / "kernels.json"
+    if kernels.exists():
+        return int(json.loads(kernels.read_text(encoding="utf-8"))["kernels"])
+    if injected.exists():  # a line of each process
+        return sum(int(json.loads(line)["launches"]) for line in injected.read_text(encoding="utf-8").splitlines())
+    return None

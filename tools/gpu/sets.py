@@ -1,0 +1,415 @@
+"""The sets of measurements that tools/gpu/run knows, most important first: the one place to add one.
+
+Words of a command: {python}; {gpu}: this folder; {bin}: where `builds` are; {cubin}: the question kernels; {names}: of
+the driver's entry points; {nccl}: the library; {rounds}; {limit}: seconds that are left to the set; {work}: a folder of
+its own; {out}: its file of results. NAME=VALUE in front sets a variable.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from steps import CUBIN, Set, Step, asked, steps
+
+ROWS = "| set | question | programs | needs | about |\n|---|---|---|---|---|\n"
+SUITE = "--rounds {rounds} --limit {limit} --out {out}"
+BEHIND = "overlap-run --policy h200 -- "
+POLICIES = ("h200", "{gpu}/overlap/policies/h200-paper.yaml", "{gpu}/overlap/policies/make-room.yaml")
+ORDER_CASES = "state launch launch-stream not-retained retained-launch retained-kernel retained-stream retained-event "
+ORDER_CASES += "retained-attribute retained-module"
+NVCC = ("nvcc",)
+TORCH = ("torch",)
+OURS = ("overlap-run",)
+
+SETS = (
+    Set(
+        "probe",
+        "what does `overlap probe` say of this GPU? is it right, how long does it take, also beside other processes?",
+        ("probe.py",),
+        90,
+        steps("overlap probe --json", "{python} {gpu}/probe.py {rounds}"),
+        OURS,
+        rounds=10,
+    ),
+    Set(
+        "dispatch-rule",
+        "while a high-priority block fits nowhere, do lower ones go on? which ways of raising work?",
+        ("dispatch_rule.cu",),
+        15,
+        steps("{bin}/dispatch_rule {rounds}"),
+        NVCC,
+        ("dispatch_rule",),
+        rounds=20,
+    ),
+    Set(
+        "correctness",
+        "does real software compute the same behind the library? is every launch seen, our occupancy the driver's?",
+        ("correctness/kinds.cu", "correctness/cupy_program.py", "occupancy.cu", "compare_occupancy.py"),
+        90,
+        (Step("correctness", "{python} {gpu}/correctness --build {bin} --out {out}"),),
+        NVCC + OURS,
+        ("kinds", "kinds_shared", "libinjection.so", "occupancy", "driver_questions", "node_questions", CUBIN),
+    ),
+    Set(
+        "overlap-standins",
+        "stand-ins of communication beside computation: which arm gains what?",
+        ("overlap/standins.py",),
+        320,
+        (Step("standins", "{python} {gpu}/overlap/standins.py run " + SUITE),),
+        ("cc",) + OURS,
+        rounds=30,
+    ),
+    Set(
+        "overlap-libraries",
+        "the same with NCCL and PyTorch, one rank that sends to itself",
+        ("overlap/libraries.py",),
+        260,
+        (Step("libraries", "{python} {gpu}/overlap/libraries.py --gpus 1 " + SUITE),),
+        TORCH + OURS,
+        rounds=20,
+    ),
+    Set(
+        "queue-order",
+        "who enters first: in the tail or earlier, and does a head that does not fit block those behind it?",
+        ("queue_order.cu",),
+        5,
+        steps("{bin}/queue_order {rounds}"),
+        NVCC,
+        ("queue_order",),
+        rounds=20,
+    ),
+    Set(
+        "raised",
+        "what does communication wait, what does its waiting cost computation, which control shortens it?",
+        ("raised.cu",),
+        30,
+        steps(*(f"{{bin}}/raised {what} {{rounds}}" for what in ("cost", "clusters", "controls"))),
+        NVCC,
+        ("raised",),
+        rounds=10,
+    ),
+    Set(
+        "neighbours",
+        "who shares a multiprocessor, and does the planner say the same?",
+        ("neighbours.cu", "neighbours_check.py", "pack.py"),
+        30,
+        (
+            Step("neighbours", "sh -c '{bin}/neighbours {rounds} | tee {work}/lines'"),
+            Step("pack", "sh -c '\"{python}\" {gpu}/pack.py neighbours ./neighbours {work}/lines >{work}/packed'"),
+            Step("the planner", "{python} {gpu}/neighbours_check.py {work}/packed"),
+        ),
+        NVCC + OURS,
+        ("neighbours",),
+        rounds=3,
+    ),
+    Set(
+        "quantisation",
+        "what does communication that is there first cost a grid of one wave?",
+        ("quantisation.cu",),
+        5,
+        steps("{bin}/quantisation {rounds}"),
+        NVCC,
+        ("quantisation",),
+        rounds=10,
+    ),
+    Set(
+        "refill",
+        "how long does a freed place stay empty, how far apart do blocks end?",
+        ("refill.cu",),
+        5,
+        steps("{bin}/refill {rounds}"),
+        NVCC,
+        ("refill",),
+        rounds=5,
+    ),
+    Set(
+        "carveout",
+        "whom does the carve-out keep from sharing a multiprocessor?",
+        ("carveout.cu",),
+        10,
+        steps("{bin}/carveout {rounds}"),
+        NVCC,
+        ("carveout",),
+        rounds=3,
+    ),
+    Set(
+        "room",
+        "does room that a policy makes let communication in, and what does it cost?",
+        ("room.cu",),
+        20,
+        steps("{bin}/room {rounds}", *(f"overlap-run --policy {name} -- {{bin}}/room {{rounds}}" for name in POLICIES)),
+        NVCC + OURS,
+        ("room",),
+        rounds=10,
+    ),
+    Set(
+        "nccl-start",
+        "how long does NCCL's own kernel wait behind a long one, launched or as a graph?",
+        ("nccl_start.py",),
+        60,
+        steps(
+            "{python} {gpu}/nccl_start.py {rounds}",
+            "TORCH_NCCL_HIGH_PRIORITY=1 {python} {gpu}/nccl_start.py {rounds}",
+            "NCCL_CGA_CLUSTER_SIZE=1 TORCH_NCCL_HIGH_PRIORITY=1 {python} {gpu}/nccl_start.py {rounds}",
+            BEHIND + "{python} {gpu}/nccl_start.py {rounds}",
+        ),
+        TORCH + ("cupy",) + OURS,
+        rounds=20,
+    ),
+    Set(
+        "nccl-start-matrix",
+        "the same under each control and each pair of two, behind real products, too",
+        ("nccl_start_matrix.py",),
+        110,
+        (Step("matrix", "{python} {gpu}/nccl_start_matrix.py " + SUITE),),
+        (*TORCH, "cupy", *OURS),
+        rounds=15,
+    ),
+    Set(
+        "self-sendrecv",
+        "NCCL beside matrix products, one GPU, one rank",
+        ("self_sendrecv.py",),
+        40,
+        steps(
+            "{python} {gpu}/self_sendrecv.py {rounds}",
+            "TORCH_NCCL_HIGH_PRIORITY=1 {python} {gpu}/self_sendrecv.py {rounds}",
+            "NCCL_CGA_CLUSTER_SIZE=0 {python} {gpu}/self_sendrecv.py {rounds}",
+            BEHIND + "{python} {gpu}/self_sendrecv.py {rounds}",
+        ),
+        TORCH + OURS,
+        rounds=5,
+    ),
+    Set(
+        "driver-questions",
+        "addresses, captures, error codes, limits, graphs, handles, clusters",
+        ("driver_questions.cu", "reload.c"),
+        10,
+        asked(
+            "driver_questions",
+            "capture streams errors clusters graph nodes handles churn launch get set name module occupancy "
+            "kernel-name kernel-get limits mixed mixed-captured lazy",
+        )
+        + (Step("names", "sh -c '{bin}/driver_questions names {cubin} {names}'"), Step("reload", "{bin}/reload")),
+        NVCC + ("cc",),
+        ("driver_questions", CUBIN, "reload"),
+    ),
+    Set(
+        "node-questions",
+        "kernel nodes by every way and version of the calls; launches that are not shaped",
+        ("node_questions.cu",),
+        5,
+        asked("node_questions", "ways communication attributes changes launches"),
+        NVCC,
+        ("node_questions", CUBIN),
+    ),
+    Set(
+        "order-questions",
+        "what makes work wait, which host calls wait, captures, costs of calls, resets",
+        ("order_questions.cu",),
+        15,
+        asked(
+            "order_questions",
+            "barriers host captured graph-event capture-ids reuse costs contexts capture-priority update-priority",
+        )
+        + tuple(
+            Step(f"reset {case}", f"{{bin}}/order_questions reset {{cubin}} {case}", may_crash=True)
+            for case in ORDER_CASES.split()
+        ),
+        NVCC,
+        ("order_questions", CUBIN),
+    ),
+    Set(
+        "launch-latency",
+        "what does a launch cost, bare and behind the library, by the driver and by cudart?",
+        ("launch_latency.cu",),
+        10,
+        steps(
+            *("{bin}/launch_latency {cubin} {rounds}", BEHIND + "{bin}/launch_latency {cubin} {rounds}") * 5,
+        ),
+        NVCC + OURS,
+        ("launch_latency", CUBIN),
+        rounds=4000,
+    ),
+    Set(
+        "graph-cost",
+        "what do graphs cost to capture, instantiate and launch, bare and behind the library?",
+        ("graph_cost.cu",),
+        15,
+        steps("{bin}/graph_cost {cubin} {rounds}", BEHIND + "{bin}/graph_cost {cubin} {rounds}"),
+        NVCC + OURS,
+        ("graph_cost", CUBIN),
+        rounds=10,
+    ),
+    Set(
+        "occupancy",
+        "is our occupancy the driver's, and does the planner keep its promises?",
+        ("occupancy.cu", "compare_occupancy.py"),
+        5,
+        steps("{python} {gpu}/compare_occupancy.py {bin}/occupancy --samples {rounds}"),
+        NVCC + OURS,
+        ("occupancy",),
+        rounds=1500,
+    ),
+    Set(
+        "windows",
+        "which kernels run at the same time, and what is said of them?",
+        ("windows.cu", "windows_check.py"),
+        90,
+        (
+            Step("make", "sh -c '\"{python}\" {gpu}/windows_check.py make --programs {rounds} >{work}/programs'"),
+            Step(
+                "run",
+                "sh -c 'overlap-run --policy {gpu}/correctness/policies/one-block-window.yaml --report {work}/report "
+                "--trace -- {bin}/windows {cubin} <{work}/programs >{work}/ran'",
+            ),
+            Step("launches", "sh -c 'overlap report {work}/report --launches --json >{work}/launches'"),
+            Step(
+                "compare",
+                "{python} {gpu}/windows_check.py compare {work}/programs {work}/ran {work}/launches",
+            ),
+        ),
+        NVCC + OURS + ("hypothesis",),
+        ("windows", CUBIN),
+        rounds=500,
+    ),
+    Set(
+        "programs",
+        "do the programs of PyTorch and JAX compute the same bits, and did the library see every launch?",
+        ("torch_programs.py", "jax_program.py", "count_kernels.py"),
+        150,
+        (
+            Step("bare", "{python} {gpu}/torch_programs.py {work}/bare.json", "bare.json"),
+            Step("h200", BEHIND + "{python} {gpu}/torch_programs.py {work}/h200.json", "h200.json"),
+            Step(
+                "counted",
+                "overlap-run --policy h200 --report {work}/report -- "
+                "{python} {gpu}/count_kernels.py {work}/kernels.json {gpu}/torch_programs.py {work}/counted.json",
+                "kernels.json",
+            ),
+            Step("report", "overlap report {work}/report --json"),
+            Step("JAX, bare", "XLA_PYTHON_CLIENT_PREALLOCATE=false {python} {gpu}/jax_program.py"),
+            Step(
+                "JAX, h200",
+                "XLA_PYTHON_CLIENT_PREALLOCATE=false overlap-run --policy h200 -- {python} {gpu}/jax_program.py",
+            ),
+        ),
+        TORCH + ("jax",) + OURS,
+    ),
+    Set(
+        "two-ranks",
+        "two real ranks on one GPU, beside products of one wave and of many: which control helps?",
+        ("two_ranks.py",),
+        60,
+        (
+            Step("plain", "sh -c 'LD_PRELOAD=$NEWER_NCCL exec {python} {gpu}/two_ranks.py {rounds}'"),
+            Step("own priority", "HP=1 sh -c 'LD_PRELOAD=$NEWER_NCCL exec {python} {gpu}/two_ranks.py {rounds}'"),
+            Step(
+                "h200",
+                "sh -c 'LD_PRELOAD=$NEWER_NCCL exec overlap-run --policy h200 -- {python} {gpu}/two_ranks.py {rounds}'",
+            ),
+        ),
+        TORCH + OURS + ("$NEWER_NCCL",),
+        rounds=20,
+    ),
+    Set(
+        "contexts",
+        "which processes have a context, and which only count or watch the GPUs?",
+        ("context_files.py",),
+        60,
+        (Step("contexts", "{python} {gpu}/context_files.py {work}/found.json {bin}/link", "found.json"),),
+        TORCH + OURS + NVCC + ("cc",),
+        ("driver_questions",),
+    ),
+    Set(
+        "profilers",
+        "do profilers and the library run beside each other, and does each see the other's doing?",
+        ("profilers.py", "injection.c"),
+        180,
+        (
+            Step("run", "{python} {gpu}/profilers.py run {work}/arms"),
+            Step("read", "{python} {gpu}/profilers.py read {work}/arms {work}/rows.json", "rows.json"),
+        ),
+        TORCH + OURS + NVCC + ("ncu", "compute-sanitizer"),
+    ),
+    Set(
+        "read-files",
+        "is what `overlap doctor` says of the machine true, and what `overlap explain --from` reads of NCCL?",
+        (),
+        30,
+        (
+            Step("doctor", "overlap doctor --json"),
+            Step("explain", "overlap explain --json --from {nccl}"),
+        ),
+        TORCH + OURS,
+    ),
+    Set(
+        "overlap-two-gpus",
+        "NCCL and PyTorch beside each other on two GPUs: which arm gains what?",
+        ("overlap/libraries.py",),
+        300,
+        (Step("libraries", "{python} {gpu}/overlap/libraries.py --gpus 2 " + SUITE),),
+        TORCH + OURS,
+        gpus=2,
+        rounds=20,
+    ),
+    Set(
+        "two-gpus",
+        "two ranks, real collectives: what do steps take, bare and behind the library?",
+        ("two_gpus.py", "two_gpus_cases.py"),
+        200,
+        (
+            Step(
+                "two GPUs",
+                "{python} {gpu}/two_gpus.py {work}/two.json --rounds {rounds} --arm bare: --arm 'own: "
+                "TORCH_NCCL_HIGH_PRIORITY=1' --arm 'h200: overlap-run --policy h200 --report {work}/report'",
+                "two.json",
+            ),
+        ),
+        TORCH + OURS,
+        gpus=2,
+        rounds=4,
+    ),
+    Set(
+        "profile-step",
+        "steps like those of DDP under torch.profiler: what do they take, what does communication hide?",
+        ("profile_step.py",),
+        60,
+        steps(
+            "{python} -m torch.distributed.run --standalone --nproc-per-node 2 {gpu}/profile_step.py --out {work}/bare",
+            BEHIND + "{python} -m torch.distributed.run --standalone --nproc-per-node 2 "
+            "{gpu}/profile_step.py --out {work}/h200",
+            "overlap report --compare {work}/bare {work}/h200 --json",
+        ),
+        TORCH + OURS,
+        gpus=2,
+    ),
+    Set(
+        "ranks",
+        "are reports of torchrun's ranks true, by every way in, and where one rank differs?",
+        ("ranks.py",),
+        180,
+        (
+            Step("site", "{python} {gpu}/../site/install {work}/site"),
+            Step("ranks", "{python} {gpu}/ranks.py {work}/site {work}/ranks.json", "ranks.json"),
+        ),
+        TORCH + OURS,
+        gpus=2,
+    ),
+)
+BY_NAME = {one.name: one for one in SETS}
+
+
+def table() -> str:
+    """Of README.md beside this file: GitHub's Markdown."""
+    rows = []
+    for one in SETS:
+        programs = ", ".join(f"`{name}`" for name in one.programs) or "the product's own commands"
+        needs = ", ".join((*([f"{one.gpus} GPUs"] if one.gpus > 1 else []), *one.needs)) or "a GPU"
+        rows.append(f"| `{one.name}` | {one.question} | {programs} | {needs} | {one.seconds} s |\n")
+    return ROWS + "".join(rows)
+
+
+def absent(one: Set) -> list[str]:
+    """Programs of it that this checkout does not have."""
+    here = Path(__file__).resolve().parent
+    return [f"tools/gpu/{name}, which this checkout lacks" for name in one.programs if not (here / name).exists()]

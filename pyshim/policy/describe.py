@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 WHENS = ("overlapping", "always")
-DISPATCHES = ("unknown", "hold", "backfill")
+DISPATCHES = ("unknown", "hold", "drain", "backfill")
 KNOWN_DISPATCHES = DISPATCHES[1:]
 STREAM_PRIORITIES = ("highest", "inherit")
 PRIORITIES = ("auto", *STREAM_PRIORITIES)
@@ -83,7 +83,9 @@ KEYS: tuple[Key, ...] = (
         "dispatch",
         either(DISPATCHES),
         "unknown",
-        "What these GPUs do while a raised block fits nowhere: hold lower-priority blocks back, or fill in with them.",
+        "What these GPUs do while a raised block fits nowhere: hold all lower-priority blocks back, those of some"
+        " multiprocessors only (drain), or fill in with them. `overlap probe` finds out, and `overlap-run` uses what it found"
+        " wherever this says unknown.",
         "unknown",
     ),
     Key(

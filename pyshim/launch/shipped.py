@@ -42,7 +42,7 @@ def look_up(value: str, environment: Mapping[str, str], path: str = KEPT) -> Kep
             found["table"],
             tuple(found["described"]),
             tuple(_asked(*item) for item in found["asked"]),
-            tuple(Undecided(*item) for item in found["undecided"]),
+            tuple(_undecided(*item) for item in found["undecided"]),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
@@ -51,6 +51,10 @@ def look_up(value: str, environment: Mapping[str, str], path: str = KEPT) -> Kep
 def _asked(policy: str, gpus: list[str], vendors: list[str], *variables: Mapping[str, str]) -> Asked:
     own, all_ranks = variables
     return Asked(policy, tuple(gpus), tuple(vendors), own, all_ranks)
+
+
+def _undecided(policy: int, gpus: list[str], dispatch_at: int, hash_at: int, answers: Mapping[str, Any]) -> Undecided:
+    return Undecided(policy, tuple(gpus), dispatch_at, hash_at, {rule: (*pair,) for rule, pair in answers.items()})
 
 
 def fingerprint(header: str) -> str:

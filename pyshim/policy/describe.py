@@ -83,9 +83,9 @@ KEYS: tuple[Key, ...] = (
         "dispatch",
         either(DISPATCHES),
         "unknown",
-        "What these GPUs do while a raised block fits nowhere: hold all lower-priority blocks back, those of some"
-        " multiprocessors only (drain), or fill in with them. `overlap probe` finds out, and `overlap-run` uses what it found"
-        " wherever this says unknown.",
+        "What these GPUs do while a raised block fits nowhere: hold lower-priority blocks back, only those of one"
+        " multiprocessor (drain), or fill in with them. Where this says unknown, `overlap-run` uses what `overlap probe`"
+        " found here.",
         "unknown",
     ),
     Key(

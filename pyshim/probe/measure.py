@@ -30,7 +30,7 @@ GAPS = (2.0, 1.7, 2.3)  # block times, in turn
 HIGH = 0.1  # block times
 _SMALL_THREADS = 32
 _LEFT_FREE = 4096  # bytes of a multiprocessor's shared memory, for the gap's block
-_CARVEOUT_MOST = 100  # kernels of different carve-outs do not meet on a multiprocessor: tools/gpu/results/driver-questions.json
+_CARVEOUT_MOST = 100  # kernels of different carve-outs do not meet on a multiprocessor: tools/gpu/results/carveout.json
 # CUdevice_attribute, CUfunction_attribute and flags of cuda.h 13.0.
 _ATTRIBUTES = {
     "multiprocessors": 16,

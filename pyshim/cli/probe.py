@@ -1,6 +1,7 @@
-"""Find out what this GPU does while a block of raised priority fits nowhere: whether it holds other blocks back or fills
-in with them. Takes about two seconds of the GPU. overlap-run uses the answer, under the same driver, wherever a policy
-says `dispatch: unknown`.
+"""Find out what this GPU does while a block of raised priority fits nowhere:
+whether it holds other blocks back or fills in with them. Takes about two
+seconds of the GPU. overlap-run uses the answer, under the same driver, wherever
+a policy says `dispatch: unknown`.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ _LIMIT = 60.0  # seconds; a driver without persistence mode takes ten to start e
 
 
 class _Answer(NamedTuple):
-    index: int
+    device: int
     gpu: Gpu
     asked: Asked
     driver: str | None
@@ -201,12 +202,15 @@ def _why(asked: Asked, gpu: Gpu, machine: Machine) -> tuple[str, str]:
     said = ", ".join(f"{counts[word]} {word}" for word in judge.WORDS if counts[word])
     if counts[judge.IGNORED] >= judge.SHARE * trials > 0:
         return (
-            f"priority did nothing in {counts[judge.IGNORED]} of {trials} trials: what was raised waited for the grid's "
-            "end even where it fit",
+            f"priority did nothing in {counts[judge.IGNORED]} of {trials} trials: what was raised waited for the "
+            "grid's end even where it fit",
             "MPS and virtual GPUs may not pass priorities on; nothing is raised there, whatever a policy says",
         )
     if trials < judge.FEWEST:
-        return f"only {trials} trials ended in time ({said})", "try again when the GPU is idle, or with a higher --limit"
+        return (
+            f"only {trials} trials ended in time ({said})",
+            "try again when the GPU is idle, or with a higher --limit",
+        )
     by = " (MPS is on)" if gpu.mps else ""
     return (
         f"its trials disagree: {said}, of {trials}{by}",
@@ -240,7 +244,7 @@ def _object(answer: _Answer) -> dict[str, Any]:
     return {
         "rule": asked.verdict.rule,
         "gpu": answer.gpu.name,
-        "index": answer.index,
+        "index": answer.device,
         "architecture": answer.gpu.architecture,
         "multiprocessors": answer.gpu.multiprocessors,
         "driver": answer.driver,
@@ -260,7 +264,7 @@ def _show(answer: _Answer) -> None:
 
     verdict = answer.asked.verdict
     simulated = "simulated " if answer.simulated else ""
-    who = f"GPU {answer.index} ({simulated}{answer.gpu.name})"
+    who = f"GPU {answer.device} ({simulated}{answer.gpu.name})"
     if answer.why:
         ui.tell(f"{who}: cannot tell: {answer.why}")
         ui.tell(f"help: {answer.hint}")

@@ -13,14 +13,14 @@ import os
 import stat
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from pyshim.launch import driver
 from pyshim.launch.environment import quote
 
 if TYPE_CHECKING:
     from pyshim.launch.policies import Chosen
-    from pyshim.policy.model import Policy
+    from pyshim.policy.model import Dispatch, Policy
 
 RULES = ("hold", "drain", "backfill")
 _LARGEST = 1 << 16  # bytes of an answer
@@ -65,7 +65,7 @@ def folder(environment: Mapping[str, str]) -> str | None:
 
 def path(environment: Mapping[str, str], found: Found) -> str | None:
     directory = folder(environment)
-    return directory and os.path.join(directory, quote(found.driver), f"{quote(found.gpu)}.json")
+    return directory and os.path.join(directory, _name(found.driver), f"{_name(found.gpu)}.json")
 
 
 def answers(environment: Mapping[str, str], root: str = "/") -> tuple[Found, ...]:
@@ -88,11 +88,11 @@ def of_other_drivers(environment: Mapping[str, str], root: str = "/") -> tuple[F
 
 
 def _answers(directory: str, identity: str) -> Iterable[Found]:
-    below = os.path.join(directory, quote(identity))
+    below = os.path.join(directory, _name(identity))
     for name in [name for name in _names(below) if name.endswith(".json")][:_MOST]:
         found = _read(os.path.join(below, name))
         # What a file says counts, and it must say what its name says.
-        if found and found.driver == identity and f"{quote(found.gpu)}.json" == name:
+        if found and found.driver == identity and f"{_name(found.gpu)}.json" == name:
             yield found
 
 
@@ -108,6 +108,11 @@ def _read(file: str) -> Found | None:
         return None
     good = all(isinstance(text, str) for text in texts) and data.get("version") == 1 and data.get("rule") in RULES
     return Found(*texts) if good else None
+
+
+def _name(text: str) -> str:
+    """As a file's, which unquote() turns back."""
+    return quote(text).replace("/", "%2F")
 
 
 def _names(directory: str) -> list[str]:
@@ -188,9 +193,7 @@ class Known:
         return found[0] if len({answer.rule for answer in found}) == 1 and not unsure else None
 
 
-def decided(
-    chosen: Chosen, environment: Mapping[str, str], root: str = "/"
-) -> tuple[Chosen, list[tuple[str, Found]]]:
+def decided(chosen: Chosen, environment: Mapping[str, str], root: str = "/") -> tuple[Chosen, list[tuple[str, Found]]]:
     """Policies with the rules that are known here, and which of them got one."""
     known = Known(environment, root) if chosen.undecided else None
     said = [(item, found) for item in chosen.undecided for found in [known and known.of(item.gpus)] if found]
@@ -218,5 +221,5 @@ def filled_in(policies: Iterable[Policy], environment: Mapping[str, str]) -> lis
     known, done = Known(environment), []
     for policy in policies:
         found = known.of(policy.gpus) if policy.dispatch == "unknown" else None
-        done.append((replace(policy, dispatch=found.rule) if found else policy, found))  # type: ignore[arg-type]
+        done.append((replace(policy, dispatch=cast("Dispatch", found.rule)) if found else policy, found))
     return done

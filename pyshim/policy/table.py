@@ -8,14 +8,14 @@ import hashlib
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 from pyshim import _native
 from pyshim.errors import OverlapError
 from pyshim.launch.dispatch import Undecided
 from pyshim.policy import kernels
 from pyshim.policy.describe import KNOWN_DISPATCHES
-from pyshim.policy.model import Footprint, Match, Policy, Priority, Range, Rule, Shape
+from pyshim.policy.model import Dispatch, Footprint, Match, Policy, Priority, Range, Rule, Shape
 
 
 def compile_table(policies: Sequence[Policy]) -> bytes:
@@ -46,7 +46,7 @@ def undecided(policies: Sequence[Policy], table: bytes) -> tuple[Undecided, ...]
             at + index * ffi.sizeof("struct overlap_policy"),
             strings + packed[index].hash,
             {
-                rule: (_member("dispatch", rule), fingerprint(replace(policy, dispatch=rule)))
+                rule: (_member("dispatch", rule), fingerprint(replace(policy, dispatch=cast("Dispatch", rule))))
                 for rule in KNOWN_DISPATCHES
             },
         )

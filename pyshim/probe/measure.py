@@ -103,6 +103,8 @@ class Gpu:
         self.whole = self.limits["shared_of_a_block"]
         per_block = (self.limits["shared"] - _LEFT_FREE) // PER_SM // 128 * 128
         self.part = per_block - self.limits["shared_reserved"]
+        # Some threads of a multiprocessor are left, too; compute capability 7.5 has 1024.
+        self.threads = THREADS if self.limits["threads"] > PER_SM * THREADS else THREADS // 2
         self.grid = WAVES * PER_SM * self.limits["multiprocessors"]
         self.module, self.streams = c_void_p(), (c_void_p(), c_void_p())
         self.kernels: dict[str, c_void_p] = {}
@@ -114,7 +116,7 @@ class Gpu:
         if not self.limits["priorities"] or self.least.value == self.greatest.value:
             return "no-priorities"
         room = self.limits["shared"] - self.whole - self.limits["shared_reserved"]
-        if room >= self.part + self.limits["shared_reserved"] or PER_SM * THREADS >= self.limits["threads"]:
+        if room >= self.part + self.limits["shared_reserved"]:
             return "no-whole-multiprocessor"
         return ""
 
@@ -133,7 +135,7 @@ class Gpu:
     def launch(self, name: str, stream: c_void_p, cycles: float, blocks: int = 1, shared: int = 0) -> None:
         argument = c_uint(int(cycles))
         parameters = (c_void_p * 1)(ctypes.cast(byref(argument), c_void_p))
-        threads = _SMALL_THREADS if name == "gap" else THREADS
+        threads = _SMALL_THREADS if name == "gap" else self.threads
         grid = (c_uint(blocks), c_uint(1), c_uint(1), c_uint(threads), c_uint(1), c_uint(1))
         self.cuda("cuLaunchKernel", self.kernels[name], *grid, c_uint(shared), stream, parameters, None)
 
@@ -174,7 +176,11 @@ def measure(cuda: Driver, index: int, seconds: float) -> dict[str, object]:
     cuda("cuInit", 0)
     with open(os.path.join(os.path.dirname(os.path.realpath(__file__)), "kernels.ptx"), "rb") as file:
         gpu = Gpu(cuda, index, file.read())
-    found: dict[str, object] = {"bus": gpu.bus, "obstacle": gpu.obstacle, "multiprocessors": gpu.limits["multiprocessors"]}
+    found: dict[str, object] = {
+        "bus": gpu.bus,
+        "obstacle": gpu.obstacle,
+        "multiprocessors": gpu.limits["multiprocessors"],
+    }
     if gpu.obstacle:
         return found
     gpu.prepare()

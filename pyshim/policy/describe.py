@@ -84,7 +84,7 @@ KEYS: tuple[Key, ...] = (
         either(DISPATCHES),
         "unknown",
         "What these GPUs do while a raised block fits nowhere: hold lower-priority blocks back, only those of one"
-        " multiprocessor (drain), or fill in with them. Where this says unknown, what `overlap probe` found here counts.",
+        " multiprocessor (drain), or fill in with them. Where this says unknown, what `overlap probe` found counts.",
         "unknown",
     ),
     Key(

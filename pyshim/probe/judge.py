@@ -21,8 +21,8 @@ SHARE = 0.9  # of them must agree
 _SOON = 2.0
 _LATE = 6.0  # no rule but backfill makes it wait so long
 # What the grid loses, over what it would lose if nothing started anywhere while a high block waits: about 1 under hold
-# (0.6 to 1.7 simulated, 1.1 to 1.5 on an H200, twice that beside another process), 0 under drain (up to 0.3, the less
-# the more multiprocessors there are).
+# (0.6 to 1.7 simulated, 1.2 to 1.4 on an H200, up to 3.4 beside two other processes, whose time slices lengthen the
+# unit), 0 under drain (simulated; up to 0.3, the less the more multiprocessors there are).
 _DRAINED, _HELD, _MOST = 0.35, 0.5, 4.0
 
 

@@ -48,6 +48,7 @@ def probed(cache: str) -> dict[str, Any]:
         ["overlap", "probe", "--json"],
         env={**os.environ, "XDG_CACHE_HOME": cache},
         stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,  # the same in words
         text=True,
         timeout=120,
     )
@@ -76,6 +77,30 @@ def beside(processes: int, runs: int) -> dict[str, Any]:
             other.communicate()  # the end of its input
 
 
+def written(found: dict[str, Any]) -> str:
+    """As JSON, an answer and a trial on a line each; times in microseconds, to the nanosecond."""
+    places = [(run, key) for run in found["runs"] for key in ("answers", "times")]
+    lines = {f"@{index}@": run.pop(key) for index, (run, key) in enumerate(places)}
+    for mark, (run, key) in zip(lines, places):
+        run[key] = mark
+    text = json.dumps(found, indent=1) + "\n"
+    for mark, value in lines.items():
+        rows = value if isinstance(value, list) else value.pop("trials")
+        body = "[\n" + ",\n".join(f"    {json.dumps(rounded(row))}" for row in rows) + "\n   ]"
+        if isinstance(value, dict):
+            body = f'{json.dumps(rounded(value))[:-1]}, "trials": {body}}}'
+        text = text.replace(f'"{mark}"', body)
+    return text
+
+
+def rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, 3)
+    if isinstance(value, (list, tuple)):
+        return [rounded(inner) for inner in value]
+    return {key: rounded(inner) for key, inner in value.items()} if isinstance(value, dict) else value
+
+
 def main() -> None:
     if sys.argv[1:] == ["--busy"]:
         busy()
@@ -83,7 +108,7 @@ def main() -> None:
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else RUNS
     found = {"version": 1, "set": "probe", "machine": machine.describe(), "settings": {"runs": runs}}
     found["runs"] = [beside(processes, runs) for processes in (0, 1, 2)]
-    text = json.dumps(found, indent=1) + "\n"
+    text = written(found)
     if len(sys.argv) > 2:
         Path(sys.argv[2]).write_text(text, encoding="utf-8")
     else:

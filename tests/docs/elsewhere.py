@@ -40,10 +40,10 @@ WORDS = (
     ("LD_LIBRARY_PATH=$PWD program", "tests/simgpu does it"),
     ("OVERLAP_REPORT=$PWD/report", "needs Slurm; tests/slurm starts a cluster and runs such"),
 )
-# By page and beginning of the command; with a line break all of it.
+# By page and beginning of the command.
 HERE = (
     ("tools/slurm/README.md", "overlap report report", "of a cluster; tests/slurm/test_two_nodes.py makes one"),
-    ("docs/dispatch.md", "overlap probe\n", "needs a GPU; with --simulate it is run"),
+    ("docs/dispatch.md", "overlap probe    #", "needs a GPU; with --simulate it is run"),
     ("pyshim/report/README.md", "1,000 processes, made in", "what tools/bench/job.py printed"),
 )
 
@@ -51,7 +51,7 @@ HERE = (
 def reason(file: str, command: str) -> str | None:
     """Why this one is not run; None: it is."""
     for page, begin, why in HERE:
-        if page == file and f"{command}\n".startswith(begin):
+        if page == file and command.startswith(begin):
             return why
     for word, why in WORDS:
         if word in command:

@@ -36,8 +36,8 @@ exit status: 0 answered, 1 cannot tell (nothing is kept), 2 usage"""
 RULES = {
     "hold": (
         "while a raised block fits nowhere, no block of lower priority starts on the whole GPU",
-        "beside kernels of several waves raised communication gets in as soon as blocks end: priority is enough, and rules "
-        "with `when_dispatch: backfill` do nothing",
+        "beside kernels of several waves raised communication gets in as soon as blocks end: priority is enough, and "
+        "rules with `when_dispatch: backfill` do nothing",
     ),
     "drain": (
         "while a raised block fits nowhere, no block of lower priority starts on the multiprocessor chosen for it",

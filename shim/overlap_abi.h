@@ -7,7 +7,7 @@
  * Both sides are little-endian 64-bit machines.
  */
 
-#define OVERLAP_ABI_VERSION 6
+#define OVERLAP_ABI_VERSION 7
 
 /* ---- Policy table: what the launcher hands to the library, by value, in OVERLAP_TABLE (base64) ----
  *
@@ -33,8 +33,9 @@ enum overlap_shape {
  * GPUs; in a rule: the answer under which the rule acts (unknown: under any). */
 enum overlap_dispatch {
     OVERLAP_DISPATCH_UNKNOWN = 0,
-    OVERLAP_DISPATCH_HOLD = 1,    /* no block of lower priority starts */
-    OVERLAP_DISPATCH_BACKFILL = 2 /* freed slots are taken by blocks of lower priority */
+    OVERLAP_DISPATCH_HOLD = 1,     /* no block of lower priority starts */
+    OVERLAP_DISPATCH_BACKFILL = 2, /* freed slots are taken by blocks of lower priority */
+    OVERLAP_DISPATCH_DRAIN = 3     /* none starts on the multiprocessor that was chosen for it */
 };
 
 enum overlap_carveout {
@@ -214,11 +215,10 @@ struct overlap_decision {
     uint64_t maximum_blocks;
 };
 
-/* Dynamic sizes, both ends included, with which so many blocks of computation are resident and something fits beside
- * them. inflates: 1 if these are fewer blocks than as launched. */
+/* Dynamic sizes, both ends included, with which so many blocks are resident and something fits beside them. */
 struct overlap_window {
     uint32_t blocks;
-    uint32_t inflates;
+    uint32_t inflates; /* 1: fewer blocks than as launched */
     uint32_t minimum;
     uint32_t maximum;
 };

@@ -79,7 +79,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def clean_environment() -> dict[str, str]:
     """Ours, without what a launcher, another test or an outer overlap-run has set."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN) and name not in _ALSO}
-    return {**kept, "COLUMNS": "80", "PYTHONPATH": str(ROOT)}
+    # What `overlap probe` once found on this machine is nobody's business here.
+    return {**kept, "COLUMNS": "80", "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": "/nonexistent"}
 
 
 @pytest.fixture(scope="session")

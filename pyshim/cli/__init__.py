@@ -18,6 +18,7 @@ COMMANDS = {
     "gpus": "the GPUs that are known by name",
     "env": "print the environment, for those who cannot wrap a program",
     "doctor": "what stands in the way on this machine",
+    "probe": "what the GPU does while a raised block fits nowhere",
     "demo": "see it on a simulated GPU",
 }
 EPILOG = """\

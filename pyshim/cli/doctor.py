@@ -69,23 +69,13 @@ def _run(options: argparse.Namespace) -> int:
 
 def _machine(options: argparse.Namespace, base: Mapping[str, str]) -> Machine:
     from pyshim.doctor.machine import Machine
-    from pyshim.launch import plan, simulate
-    from pyshim.launch.environment import Settings, environment
+    from pyshim.launch import plan
 
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     if options.simulate is None:
         return Machine(base, command=command, policy=options.policy)
-    # As overlap-run finds the simulated driver for a program; neither policy nor a switch has a say in that.
-    rest = {name: value for name, value in base.items() if name not in ("OVERLAP_RUN", plan.CHOICE)}
-    settings = plan.make(plan.Request(policy="observe", simulate=options.simulate), rest).settings
-    simulated = Settings(
-        simulated_driver=settings.simulated_driver,
-        simulated_gpu=settings.simulated_gpu,
-        simulated_runtimes=settings.simulated_runtimes,
-        simulated_thunk=settings.simulated_thunk,
-    )
-    gpu = simulate.parse(options.simulate)
-    return Machine(environment(base, simulated), command=command, policy=options.policy, simulated=gpu)
+    gpu, environment = plan.simulated(options.simulate, base)
+    return Machine(environment, command=command, policy=options.policy, simulated=gpu)
 
 
 def _show(state: str, sentence: str, hint: str) -> None:

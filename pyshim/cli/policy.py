@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyshim.cli import ui
 from pyshim.errors import FINDINGS, USAGE, OverlapError
+from pyshim.launch import dispatch
 from pyshim.policy import document, formats, library
 from pyshim.policy.finding import STYLES, Finding, quote, render
 from pyshim.policy.reader import Reading, read_bytes, read_file
@@ -185,8 +186,8 @@ def _show(args: argparse.Namespace) -> int:
         _print(wrong)
         return FINDINGS
     reading = _one(args.policy, readings, gpu)
-    policy = reading.policy
-    assert policy is not None
+    assert reading.policy is not None
+    ((policy, probed),) = dispatch.filled_in([reading.policy], os.environ)
     if args.json:
         values = show.as_values(policy)
         origins = {path: show.origin_of(path, reading.origins) for path in show.paths(values)}
@@ -196,6 +197,7 @@ def _show(args: argparse.Namespace) -> int:
             "hash": fingerprint(policy),
             "gpu": gpu.name if gpu else None,
             "policy": values,
+            "probed": probed and probed._asdict(),
             "origins": {path: origin and origin._asdict() for path, origin in origins.items()},
             "sets": dict(show.sets(policy)),
         }
@@ -203,7 +205,7 @@ def _show(args: argparse.Namespace) -> int:
         return 0
     lines = [f"# {policy.name}{f' on {gpu.name}' if gpu else ''}, as the library sees it; hash {fingerprint(policy)}"]
     lines += [f"# {line}" for line in _files(reading)]
-    lines += show.as_text(policy, reading.origins, gpu).splitlines()
+    lines += show.as_text(policy, reading.origins, gpu, probed.origin if probed else "").splitlines()
     for word, patterns in show.sets(policy):
         lines += ["", f"# {word} stands for:" if word else _SPARED, *ui.wrapped(", ".join(patterns), 78, "#   ")]
     ui.answer("\n".join(lines))

@@ -195,7 +195,7 @@ def _describe(
         shown = value if len(value) <= 200 else f"{value[:80]}... ({len(value)} characters)"
         ui.say(f"would set {name}={shown}")
     if made:
-        for line in [line for line in made.left if line not in made.remarks]:
+        for line in [*made.dispatch, *(line for line in made.left if line not in made.remarks)]:
             ui.say(line)
     return 0
 

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from pyshim.doctor import amd, devices, library, nccl, policy, preloads, program, surroundings, variables, visible
+from pyshim.doctor import (
+    amd,
+    devices,
+    dispatch,
+    library,
+    nccl,
+    policy,
+    preloads,
+    program,
+    surroundings,
+    variables,
+    visible,
+)
 from pyshim.doctor.line import Line, fail, warn
 from pyshim.doctor.machine import Machine
 from pyshim.errors import OverlapError
@@ -30,6 +42,7 @@ CHECKS: tuple[Check, ...] = (
     Check("driver", GPUS, devices.drivers),
     Check("hip-runtime", GPUS, amd.runtimes),
     Check("policy", GPUS, policy.policy),
+    Check("dispatch", GPUS, dispatch.rules),
     Check("sharing", GPUS, devices.sharing),
     Check("users", GPUS, devices.users),
     Check("program", PROGRAM, program.program),

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import selectors
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _GRACE = 2.0  # a process that hangs inside the kernel cannot be killed: it is left behind
+NO_SENSE = "the process that asked it gave no answer that makes sense"
 _MOST = 1 << 20  # bytes that are kept of an answer, and of what it complains about
 
 
@@ -59,6 +62,25 @@ def run(command: Sequence[str], environment: Mapping[str, str], seconds: float) 
         for pipe in (answer, complaint):
             pipe.read()
         return Outcome(status, bytes(answer.data), complaint.data.decode("utf-8", "replace"))
+
+
+def ask(script: str, words: Sequence[str], environment: Mapping[str, str], seconds: float) -> tuple[Any, str]:
+    """Runs a program of ours, which knows nothing of the package: the object that it answers, and, where there is none,
+    why not, for the middle of a sentence."""
+    command = [sys.executable, "-I", "-S", script, *words, "{answer}"]
+    # Ours may be preloaded here, and has nothing to say about this question.
+    quiet = {**environment, "OVERLAP_RUN": "off"}
+    try:
+        outcome = run(command, quiet, seconds)
+    except OSError as error:
+        return None, f"could not be asked: {error.strerror}"
+    if outcome.status != 0:
+        last = f" ({outcome.last})" if outcome.last and outcome.status is not None else ""
+        return None, f"the process that asked it {outcome.how}{last}"
+    try:
+        return json.loads(outcome.answer), ""
+    except ValueError:
+        return None, NO_SENSE
 
 
 class _Pipe:

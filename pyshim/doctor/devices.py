@@ -27,6 +27,7 @@ _CUDA_ERRORS = {
     999: "dmesg may say more; without the module nvidia-uvm it says this, too",
 }
 _LIBRARY = "in a container: start it with the GPU (docker --gpus all, apptainer --nv); else install the driver"
+_HANGS = "nvidia-smi may hang, too: the machine's administrator has to look"
 _CAPABILITIES = "/proc/driver/nvidia/capabilities"
 _MPS_PIPE = "CUDA_MPS_PIPE_DIRECTORY"
 _MPS_THREADS = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
@@ -49,14 +50,7 @@ def drivers(machine: Machine) -> Iterator[Line]:
 
 def _nvidia(machine: Machine, answer: gpus.Answer) -> Iterator[Line]:
     if answer.error:
-        hint = _CUDA_ERRORS.get(answer.code, "nvidia-smi, and dmesg, may say more") if answer.code else _LIBRARY
-        if answer.code == _NO_DEVICE:
-            hint = _hidden(machine, (visible.CUDA,)) or hint
-        loads = "does not load" in answer.error
-        yield fail(
-            f"NVIDIA's driver: {driver.NAME}: {answer.error}",
-            hint if answer.code or loads else "nvidia-smi may hang, too: the machine's administrator has to look",
-        )
+        yield fail(f"NVIDIA's driver: {driver.NAME}: {answer.error}", what_to_do(machine, answer))
         return
     module = "" if machine.simulated else _module(machine)
     version = f"CUDA {answer.version // 1000}.{answer.version % 1000 // 10}{module}"
@@ -66,6 +60,15 @@ def _nvidia(machine: Machine, answer: gpus.Answer) -> Iterator[Line]:
         return
     yield ok(f"{_who(machine, 'NVIDIA')} driver answers ({version}): {_number(answer)}")
     yield from _each(answer)
+
+
+def what_to_do(machine: Machine, answer: gpus.Answer) -> str:
+    """About an error of NVIDIA's driver."""
+    if answer.code == _NO_DEVICE and (hidden := _hidden(machine, (visible.CUDA,))):
+        return hidden
+    if answer.code:
+        return _CUDA_ERRORS.get(answer.code, "nvidia-smi, and dmesg, may say more")
+    return _LIBRARY if "does not load" in answer.error else _HANGS
 
 
 def _amd(machine: Machine, answer: gpus.Answer) -> Iterator[Line]:
@@ -105,9 +108,8 @@ def _each(answer: gpus.Answer) -> Iterator[Line]:
 
 
 def _module(machine: Machine) -> str:
-    """The kernel module's version: 580.159.04."""
-    found = re.search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)", machine.text(driver.PROC))
-    return f", kernel module {found[1]}" if found else ""
+    version = driver.version(machine.root)
+    return f", kernel module {version}" if version else ""
 
 
 def sharing(machine: Machine) -> Iterator[Line]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -34,28 +32,23 @@ class Answer(NamedTuple):
 
 def ask(kind: str, library: str, environment: Mapping[str, str], seconds: float) -> Answer:
     """kind: cuda, hip or nccl, as ask.py takes it."""
-    # Ours may be preloaded here, and has nothing to say about this question.
-    quiet = {**environment, "OVERLAP_RUN": "off"}
+    data, why = child.ask(_ASK, (kind, library), environment, seconds)
+    if why:
+        return Answer(error=why)
     try:
-        outcome = child.run([sys.executable, "-I", "-S", _ASK, kind, library, "{answer}"], quiet, seconds)
-    except OSError as error:
-        return Answer(error=f"could not be asked: {error.strerror}")
-    if outcome.status != 0:
-        last = f" ({outcome.last})" if outcome.last and outcome.status is not None else ""
-        return Answer(error=f"the process that asked it {outcome.how}{last}")
-    try:
-        return _read(json.loads(outcome.answer))
+        return refusal(data) or Answer(tuple(_gpu(gpu) for gpu in data.get("gpus", ())), int(data["version"]))
     except (ValueError, KeyError, TypeError, AttributeError):
-        return Answer(error="the process that asked it gave no answer that makes sense")
+        return Answer(error=child.NO_SENSE)
 
 
-def _read(data: dict[str, Any]) -> Answer:
+def refusal(data: dict[str, Any]) -> Answer | None:
+    """What a driver that does not load, or answers an error, comes to."""
     if "not_loaded" in data:
         return Answer(error=f"it does not load: {data['not_loaded']}")
     if "error" in data:
         name = data.get("name")
         return Answer(error=f"error {data['error']}" + (f" ({name})" if name else ""), code=int(data["error"]))
-    return Answer(tuple(_gpu(gpu) for gpu in data.get("gpus", ())), int(data["version"]))
+    return None
 
 
 def _gpu(data: dict[str, Any]) -> Gpu:

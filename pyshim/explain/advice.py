@@ -49,7 +49,7 @@ class Advice:
             capacity = plan.native_blocks * gpu.multiprocessors
             return f"a grid of more than {capacity:,} blocks would be shaped: {capacity:,} are resident at once"
         if reason == "dispatch_unknown":
-            return "the policy's `dispatch` says what this GPU does, once it is known"
+            return "`overlap probe` finds out what this GPU does; or the policy's `dispatch` says it"
         if reason in ("communication", "observe_only", "no_rule", "rule_leave"):
             return None
         if asked[0] in (self._make_room, self._quick_entry):
@@ -89,7 +89,7 @@ class Advice:
             return is_better
 
         if found["reason"] == "dispatch_unknown":
-            setting = f"dispatch: {found['rule']['when_dispatch']} in the policy"
+            setting = f"dispatch: {found['rule']['when_dispatch']}, if `overlap probe` says so,"
             note(setting, self._try(gpu, launch, communication, asked), score)
         first, best = "", score
         if not acts:

@@ -8,6 +8,7 @@ from typing import Any
 
 from pyshim import _native
 from pyshim.explain import shape
+from pyshim.launch import dispatch
 from pyshim.policy import gpus, library, places
 from pyshim.policy.model import UNLIMITED, Match, Policy, Range, Rule
 from pyshim.policy.table import compile_table, guarded
@@ -16,11 +17,12 @@ _MOST = 6  # patterns of a rule that are told
 
 
 class Compiled:
-    """The table of a --policy value. Raises OverlapError where a policy is missing or wrong."""
+    """The table of a --policy value, as overlap-run would make it here: with what `overlap probe` found out. Raises
+    OverlapError where a policy is missing or wrong."""
 
     def __init__(self, value: str, environment: Mapping[str, str]) -> None:
         ffi = _native.ffi
-        self.models = library.load(value, environment)
+        self.models = tuple(policy for policy, _ in dispatch.filled_in(library.load(value, environment), environment))
         self.data = compile_table(self.models)
         self._written = [rule for model in self.models for rule in guarded(model.rules)]
         start = ffi.cast("uint8_t *", ffi.from_buffer(self.data))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 
 NAME = "libcuda.so.1"
 PROC = "/proc/driver/nvidia/version"
+GPUS = "/proc/driver/nvidia/gpus"
 CACHE = "/etc/ld.so.cache"
 AMD_DEVICE = "/dev/kfd"
+SIMULATED_RULE = "hold"  # where the variable SIMGPU names none
 
 
 def found(environment: Mapping[str, str], root: str = "/") -> bool:
@@ -35,6 +38,42 @@ def vendors(environment: Mapping[str, str], root: str = "/") -> frozenset[str]:
     """Whose GPUs there may be; empty where no driver was found."""
     amd = os.path.exists(os.path.join(root, AMD_DEVICE[1:]))
     return frozenset(["nvidia"] * found(environment, root) + ["amd"] * amd)
+
+
+def version(root: str = "/") -> str | None:
+    """Of the kernel module of NVIDIA, which the driver in a process may be newer than, but not the firmware that
+    dispatches blocks: 580.159.04. None where the machine does not say, as in WSL and some containers."""
+    found = re.search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)", _text(os.path.join(root, PROC[1:])))
+    return found[1] if found else None
+
+
+def identity(environment: Mapping[str, str], root: str = "/") -> str | None:
+    """The driver that a program meets here, and, of a simulated one, its dispatch rule. None: not known."""
+    simulated = environment.get("SIMGPU")
+    if simulated is None:
+        return version(root)
+    return f"simulated {simulated.partition(':')[2].partition(',')[0] or SIMULATED_RULE}"
+
+
+def models(environment: Mapping[str, str], root: str = "/") -> dict[str, str]:
+    """PCI address -> name of each GPU of NVIDIA that the kernel module knows; empty where it does not say."""
+    if "SIMGPU" in environment:
+        return {}
+    folder = os.path.join(root, GPUS[1:])
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return {}
+    found = {name: re.search(r"^Model:\s*(\S.*?)\s*$", _text(f"{folder}/{name}/information"), re.M) for name in names}
+    return {name.lower(): match[1] for name, match in found.items() if match}
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read(1 << 16)
+    except OSError:
+        return ""
 
 
 def _cached(path: str) -> bool:

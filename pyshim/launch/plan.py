@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
-from pyshim.launch import driver, folder, preload, rank, variables
-from pyshim.launch.environment import Settings, checksum, quote
+from pyshim.launch import dispatch, driver, folder, preload, rank, variables
+from pyshim.launch.environment import Settings, checksum, environment, quote
 from pyshim.launch.environment import variables as set_by_policies
 
 if TYPE_CHECKING:
@@ -36,17 +36,20 @@ class Request(NamedTuple):
     quiet: bool = False
     elsewhere: bool = False  # the program starts on another machine than this
     library: str | None = None  # where it is there
+    probed: bool = True  # policies get what `overlap probe` found out here
 
 
 class Plan:
     """doubts: run as asked after saying so, or 125 under --strict. remarks: said, never refused. left: variables that
-    are not set, and why; said to those who ask. carried: what makes a launcher pass the settings on."""
+    are not set, and why; dispatch: what was found out about GPUs, and not said by policies; both are said to those who
+    ask. carried: what makes a launcher pass the settings on."""
 
     def __init__(self) -> None:
         self.settings = Settings()
         self.doubts: list[str] = []
         self.remarks: list[str] = []
         self.left: list[str] = []
+        self.dispatch: list[str] = []
         self.own = False  # asked for in so many words, also inside of an overlap-run or a prolog
         self.carried: Mapping[str, str] = {}
         self.policies: tuple[Mapping[str, str | None], ...] = ()
@@ -99,6 +102,15 @@ def _simulate(request: Request, base: Mapping[str, str], plan: Plan) -> Gpu | No
     return gpu
 
 
+def simulated(value: str, base: Mapping[str, str]) -> tuple[Gpu, dict[str, str]]:
+    """The GPU of a --simulate value, and the environment in which its driver is found, as overlap-run sets it. Raises
+    OverlapError with 125."""
+    plan = Plan()
+    gpu = _simulate(Request(simulate=value), base, plan)
+    assert gpu is not None
+    return gpu, environment(base, plan.settings)
+
+
 def _simulate_amd(base: Mapping[str, str], plan: Plan) -> None:
     """HIP of AMD's own, where this machine has it in a form that runs on a simulated thunk; else simulated HIP."""
     from pyshim.launch import hip
@@ -138,6 +150,9 @@ def _policies(request: Request, base: Mapping[str, str], gpu: Gpu | None, plan: 
         if request.policy is None and policy is not None:
             error.hint = "; ".join(filter(None, (f"{CHOICE} asks for it", error.hint)))
         raise
+    if request.probed:
+        chosen, found = dispatch.decided(chosen, {**base, "SIMGPU": gpu.value} if gpu else base)
+        plan.dispatch += [f"policy {name}: dispatch {one.rule} ({one.origin})" for name, one in found]
     plan.policies = chosen.described
     plan.settings = plan.settings._replace(table=chosen.table)
     _variables(request, base, gpu, chosen.asked, plan)

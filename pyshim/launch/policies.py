@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
 from pyshim.launch import shipped
+from pyshim.launch.dispatch import Undecided
 from pyshim.launch.simulate import Gpu
 from pyshim.launch.variables import Asked
 
@@ -22,6 +23,7 @@ class Chosen(NamedTuple):
     table: str  # base64
     described: tuple[Mapping[str, str | None], ...]  # name, hash, file
     asked: tuple[Asked, ...]  # what each of them wants to be set for the program
+    undecided: tuple[Undecided, ...]  # those of them that say `dispatch: unknown`
 
     def fits(self, gpu: Gpu) -> bool:
         from pyshim import _native
@@ -57,7 +59,8 @@ def compile_now(value: str, environment: Mapping[str, str]) -> Chosen:
 
     try:
         policies = library.load(value, environment)
-        text = table.encode(table.compile_table(policies))
+        data = table.compile_table(policies)
+        undecided = table.undecided(policies, data)
     except OverlapError as error:
         error.status = LAUNCHER_FAILED
         raise
@@ -75,7 +78,7 @@ def compile_now(value: str, environment: Mapping[str, str]) -> Chosen:
         )
         for policy in policies
     )
-    return Chosen(text, described, asked)
+    return Chosen(table.encode(data), described, asked, undecided)
 
 
 def _files(value: str, environment: Mapping[str, str]) -> list[str]:

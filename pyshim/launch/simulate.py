@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
+from pyshim.launch.dispatch import RULES as RULES
+from pyshim.launch.driver import SIMULATED_RULE
 
-RULES = ("hold", "drain", "backfill")
 MOST = 16
 
 
@@ -40,7 +41,7 @@ def parse(text: str) -> Gpu:
         raise OverlapError(f"{number!r} is not a number of GPUs", hint, LAUNCHER_FAILED)
     gpu = gpus[key.lower()]
     count = int(number) if comma else 1
-    return Gpu(gpu.key, gpu.name, gpu.architecture, gpu.vendor, rule or RULES[0], count)
+    return Gpu(gpu.key, gpu.name, gpu.architecture, gpu.vendor, rule or SIMULATED_RULE, count)
 
 
 def _unknown(what: str, word: str, names: list[str] | tuple[str, ...]) -> OverlapError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 WHENS = ("overlapping", "always")
-DISPATCHES = ("unknown", "hold", "backfill")
+DISPATCHES = ("unknown", "hold", "drain", "backfill")
 KNOWN_DISPATCHES = DISPATCHES[1:]
 STREAM_PRIORITIES = ("highest", "inherit")
 PRIORITIES = ("auto", *STREAM_PRIORITIES)
@@ -83,7 +83,8 @@ KEYS: tuple[Key, ...] = (
         "dispatch",
         either(DISPATCHES),
         "unknown",
-        "What these GPUs do while a raised block fits nowhere: hold lower-priority blocks back, or fill in with them.",
+        "What these GPUs do while a raised block fits nowhere: hold lower-priority blocks back, only those of one"
+        " multiprocessor (drain), or fill in with them. Where this says unknown, what `overlap probe` found counts.",
         "unknown",
     ),
     Key(

@@ -9,7 +9,7 @@ from typing import Literal
 When = Literal["overlapping", "always"]
 ShapeKind = Literal["leave", "blocks", "percent", "bytes", "make_room", "quick_entry"]
 PriorityKind = Literal["inherit", "highest", "number", "auto"]
-Dispatch = Literal["unknown", "hold", "backfill"]
+Dispatch = Literal["unknown", "hold", "drain", "backfill"]
 Carveout = Literal["keep", "max", "always"]
 
 # The largest value that the table's 64-bit ranges hold: no upper limit.

@@ -7,13 +7,15 @@ import binascii
 import hashlib
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 from pyshim import _native
 from pyshim.errors import OverlapError
+from pyshim.launch.dispatch import Undecided
 from pyshim.policy import kernels
-from pyshim.policy.model import Footprint, Match, Policy, Priority, Range, Rule, Shape
+from pyshim.policy.describe import KNOWN_DISPATCHES
+from pyshim.policy.model import Dispatch, Footprint, Match, Policy, Priority, Range, Rule, Shape
 
 
 def compile_table(policies: Sequence[Policy]) -> bytes:
@@ -26,6 +28,31 @@ def fingerprint(policy: Policy) -> str:
     variables that it sets."""
     variables = repr([sorted(policy.environment.items()), sorted(policy.all_ranks_environment.items())])
     return hashlib.sha256(_build([policy], [""], lines=False) + variables.encode()).hexdigest()[:16]
+
+
+def undecided(policies: Sequence[Policy], table: bytes) -> tuple[Undecided, ...]:
+    """Those that say `dispatch: unknown`. table: that of the policies."""
+    ffi = _native.ffi
+    start = ffi.cast("uint8_t *", ffi.from_buffer(table))
+    head = ffi.cast("struct overlap_table *", start)
+    first = ffi.sizeof("struct overlap_table")
+    packed = ffi.cast("struct overlap_policy *", start + first)
+    strings = head.size - head.string_size
+    at = first + ffi.offsetof("struct overlap_policy", "dispatch")
+    return tuple(
+        Undecided(
+            index,
+            policy.gpus,
+            at + index * ffi.sizeof("struct overlap_policy"),
+            strings + packed[index].hash,
+            {
+                rule: (_member("dispatch", rule), fingerprint(replace(policy, dispatch=cast("Dispatch", rule))))
+                for rule in KNOWN_DISPATCHES
+            },
+        )
+        for index, policy in enumerate(policies)
+        if policy.dispatch == "unknown"
+    )
 
 
 def encode(table: bytes) -> str:

@@ -287,6 +287,7 @@ def _waiting(collected: Collected) -> Iterator[str]:
         yield (
             f"{which_ones} {lines} did nothing, by design: for GPUs that dispatch by {asks}, and of this one the "
             f"policy says {known} (`dispatch`)"
+            + ("; `overlap probe` finds out, in about two seconds" if "unknown" in known else "")
         )
 
 

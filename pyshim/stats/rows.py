@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from pyshim import _native
+from pyshim.policy.describe import DISPATCHES
 
 _VALID = 2  # state of a record
 
@@ -40,7 +41,7 @@ class Rule(NamedTuple):
     line: int
     shape: str  # as it is written in a policy: make_room, blocks_per_sm: 50%
     when: str  # overlapping | always
-    when_dispatch: str  # hold | backfill; unknown: under any
+    when_dispatch: str  # hold | drain | backfill; unknown: under any
     dispatch: str  # what the policy says of its GPUs
     guard: bool = False  # nobody wrote it: it spares what only looks like the kernels of the rule of this line
 
@@ -108,11 +109,7 @@ def rules(page: Any, policies: dict[int, str]) -> tuple[tuple[Rule, ...], dict[i
 
 def _rule(record: Any, policies: dict[int, str]) -> Rule:
     library = _native.library()
-    dispatch = {
-        library.OVERLAP_DISPATCH_UNKNOWN: "unknown",
-        library.OVERLAP_DISPATCH_HOLD: "hold",
-        library.OVERLAP_DISPATCH_BACKFILL: "backfill",
-    }
+    dispatch = {getattr(library, f"OVERLAP_DISPATCH_{word}".upper()): word for word in DISPATCHES}
     shapes = {
         library.OVERLAP_SHAPE_LEAVE: "leave",
         library.OVERLAP_SHAPE_MAKE_ROOM: "make_room",

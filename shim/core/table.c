@@ -45,7 +45,7 @@ static const char *check_policy(const struct overlap_table *table, const struct 
         return "a policy's rules lie outside the table";
     if (policy->priority > OVERLAP_PRIORITY_AUTO || policy->stream_priority > OVERLAP_PRIORITY_NUMBER)
         return "a policy has an unknown kind of priority";
-    if (policy->dispatch > OVERLAP_DISPATCH_BACKFILL || policy->carveout > OVERLAP_CARVEOUT_MAX)
+    if (policy->dispatch > OVERLAP_DISPATCH_DRAIN || policy->carveout > OVERLAP_CARVEOUT_MAX)
         return "a policy has an unknown dispatch rule or carve-out";
     return NULL;
 }
@@ -54,7 +54,7 @@ static const char *check_rule(const struct overlap_table *table, const struct ov
     if (!span_ok(table, rule->kernels) || !span_ok(table, rule->libraries))
         return "a rule's patterns lie outside the table";
     if (rule->shape > OVERLAP_SHAPE_QUICK_ENTRY || rule->when > OVERLAP_WHEN_ALWAYS ||
-        rule->when_dispatch > OVERLAP_DISPATCH_BACKFILL || rule->carveout > OVERLAP_CARVEOUT_ALWAYS)
+        rule->when_dispatch > OVERLAP_DISPATCH_DRAIN || rule->carveout > OVERLAP_CARVEOUT_ALWAYS)
         return "a rule has an unknown shape, time, dispatch rule or carve-out";
     if (rule->shape == OVERLAP_SHAPE_BLOCKS && rule->value == 0)
         return "a rule asks for no blocks";

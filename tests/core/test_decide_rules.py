@@ -20,7 +20,7 @@ NO_RULE = 2**32 - 1
 MANY = 100_000
 EVERYTHING = (0, 2**64 - 1)
 RANGES = ("blocks", "threads", "registers", "waves_percent", "resident_blocks")
-DISPATCH = {"unknown": 0, "hold": 1, "backfill": 2}
+DISPATCH = {"unknown": 0, "hold": 1, "backfill": 2, "drain": 3}
 SHAPES = {"leave": 0, "blocks": 1, "percent": 2, "bytes": 3, "make_room": 4, "quick_entry": 5}
 COOPERATIVE, CLUSTER, PROGRAMMATIC, COMMUNICATION, UNKNOWN, REFUSED, ASKED, CHECKED, SMALL = (1 << n for n in range(9))
 
@@ -264,7 +264,7 @@ rules = st.builds(
     resident_blocks=st.sampled_from([EVERYTHING, EVERYTHING, (2, 2**64 - 1), (1, 1)]),
     when=st.sampled_from([1, 1, 1, 0]),
     keep_at_least=st.integers(0, 100),
-    when_dispatch=st.sampled_from([0, 0, 1, 2]),
+    when_dispatch=st.sampled_from([0, 0, 1, 2, 3]),
 )
 footprints = st.sampled_from([GEMM, (128, 96, 0, 30000), (384, 168, 0, 0), (2000, 32, 0, 0)]) | st.tuples(
     st.integers(1, 1024), st.integers(1, 255), st.integers(0, 20_000), st.integers(0, 60_000)
@@ -274,7 +274,7 @@ footprints = st.sampled_from([GEMM, (128, 96, 0, 30000), (384, 168, 0, 0), (2000
 @settings(max_examples=500, deadline=None)
 @given(
     some=st.lists(rules, max_size=4),
-    dispatch=st.sampled_from([0, 1, 2]),
+    dispatch=st.sampled_from([0, 1, 2, 3]),
     fixed=st.sampled_from([(), (), ("gemm",), ("other",)]),
     footprint=footprints,
     communication=st.sampled_from([None, NCCL, (288, 96, 36800, 82240), (160, 96, 0, 0)]),

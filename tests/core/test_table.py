@@ -118,14 +118,14 @@ WRONG = [
     (POLICY, "priority", 4, "priority"),
     (POLICY, "stream_priority", 3, "priority"),  # auto is for launches
     (POLICY, "stream_priority", 2**32 - 1, "priority"),
-    (POLICY, "dispatch", 3, "dispatch"),
+    (POLICY, "dispatch", 4, "dispatch"),
     (POLICY, "dispatch", 2**32 - 1, "dispatch"),
     *[(RULE, span, value, "patterns") for span in ("kernels", "libraries")
       for value in ((0, 10**6), (10**6, 0), (1, 2**32 - 1), (2**32 - 1, 1))],
     (RULE, "shape", 6, "shape"),
     (RULE, "shape", 2**32 - 1, "shape"),
     (RULE, "when", 2, "time"),
-    (RULE, "when_dispatch", 3, "dispatch"),
+    (RULE, "when_dispatch", 4, "dispatch"),
     (RULE, "carveout", 3, "carve-out"),
     (RULE, "keep_at_least", 101, "keeps"),
 ]  # fmt: skip

@@ -46,6 +46,7 @@ WORDS = (
 # By page and beginning of the command.
 HERE = (
     ("tools/slurm/README.md", "overlap report report", "of a cluster; tests/slurm/test_two_nodes.py makes one"),
+    ("docs/dispatch.md", "overlap probe    #", "needs a GPU; with --simulate it is run"),
     ("pyshim/report/README.md", "1,000 processes, made in", "what tools/bench/job.py printed"),
 )
 

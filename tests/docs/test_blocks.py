@@ -54,7 +54,8 @@ class World:
             (folder / name).symlink_to(ROOT / name)
         (folder / ".venv").symlink_to(sys.prefix)
         path = os.pathsep.join([str(folder / "bin"), str(Path(sys.executable).parent), base.get("PATH", "")])
-        self.environment = {**base, "PATH": path, "HOME": str(folder / "home"), "TZ": "UTC", "PYTHONUTF8": "1"}
+        home = {"HOME": str(folder / "home"), "XDG_CACHE_HOME": str(folder / "home" / ".cache")}
+        self.environment = {**base, **home, "PATH": path, "TZ": "UTC", "PYTHONUTF8": "1"}
 
     def provide(self, command: str) -> None:
         """What the reader has kept of runs: reports, and traces of a profiler."""

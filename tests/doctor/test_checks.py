@@ -28,7 +28,15 @@ def test_a_machine_without_anything_is_told_what_to_do(look: Look) -> None:
             "on a machine without a GPU: overlap-run --simulate h100 PROGRAM",
         )
     ]
-    quiet = {"switched-off", "hip-runtime", "hardware-queues", "stream-priority", "cu-mask", "dispatch-table"}
+    quiet = {
+        "switched-off",
+        "hip-runtime",
+        "hardware-queues",
+        "stream-priority",
+        "cu-mask",
+        "dispatch-table",
+        "dispatch",
+    }
     quiet |= {"visible-devices", "sharing", "users", "program", "own-variables"}
     for check in checks.CHECKS:
         lines = look(check.name)

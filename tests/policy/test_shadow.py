@@ -71,7 +71,7 @@ RULES = st.builds(
     LIBRARIES,
     RANGES,
     RANGES,
-    st.sampled_from(["unknown", "unknown", "hold", "backfill"]),
+    st.sampled_from(["unknown", "unknown", "hold", "drain", "backfill"]),
 )  # fmt: skip
 
 
@@ -109,7 +109,7 @@ def test_no_launch_is_decided_by_a_rule_that_is_called_shadowed(rules: list[Rule
             random.randrange(8),
             random.randrange(8),
         )
-        found = deciding(rules, launch, random.choice(["unknown", "hold", "backfill"]))
+        found = deciding(rules, launch, random.choice(["unknown", "hold", "drain", "backfill"]))
         assert not any(found is rule for rule in useless)
 
 
@@ -128,5 +128,6 @@ def test_several_rules_take_what_none_of_them_takes_alone() -> None:
     assert takers(rule("*a*", blocks=low), rule("*", blocks=rest), rule("a")) == []
     assert takers(rule("*", blocks=low, threads=low), rule("*", blocks=Range(4)), rule("a")) == []
     assert takers(rule("*", blocks=low, threads=low), rule("*", blocks=Range(4)), rule("a", threads=low)) == [0, 1]
-    assert takers(rule("a", "hold"), rule("a", "backfill"), rule("a")) == [0, 1]
+    assert takers(rule("a", "hold"), rule("a", "backfill"), rule("a", "drain"), rule("a")) == [0, 1, 2]
+    assert takers(rule("a", "hold"), rule("a", "backfill"), rule("a")) == []
     assert takers(rule("a", "hold"), rule("b", "backfill"), rule("a")) == []

@@ -112,6 +112,7 @@ def test_rules_that_wait_for_a_probe_are_a_note(ran, overlap):
     assert said(folder) == []
     (note,) = [sentence for sentence in remarks(collect(str(folder))) if "by design" in sentence]
     assert note.startswith("rule mine:5 did nothing, by design: for GPUs that dispatch by backfill")
+    assert note.endswith("says unknown (`dispatch`); `overlap probe` finds out, in about two seconds")
     done = overlap("report", str(folder), "--check")
     assert done.returncode == 0 and "only under backfill" in done.stderr
 

@@ -150,8 +150,8 @@ ADVICE = {
     "dispatch_unknown": Advice(
         "The rule has `when_dispatch`, and the policy does not say what this GPU does while a raised block fits "
         "nowhere.",
-        "Write `dispatch: hold` or `dispatch: backfill` once you know. An H200 holds (tools/gpu); other GPUs were "
-        "not asked.",
+        "`overlap probe` on that GPU, which takes about two seconds; `overlap-run` uses its answer from then on. Or "
+        "write it into the policy: `dispatch: hold`, `drain` or `backfill`. An H200 holds (tools/gpu).",
     ),
     "refused": Advice(
         "The driver refused the changed launch. It was launched again as the program asked, and the kernel is left "

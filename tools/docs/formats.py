@@ -66,7 +66,7 @@ FORMATS: dict[str, dict[str, str]] = {
         "rules[]": "each rule of the policies that were in force",
         "rules[].rule.*": "`policy`, `line`, `shape`",
         "rules[].when": "overlapping or always",
-        "rules[].when_dispatch": "hold, backfill or unknown",
+        "rules[].when_dispatch": "hold, drain, backfill or unknown",
         "rules[].launches": "launches that it matched, likewise `shaped`, `in_window`, `refused`, `reasons`",
         "rules[].shaped": "",
         "rules[].in_window": "",

@@ -1,0 +1,279 @@
+"""Find out what this GPU does while a block of raised priority fits nowhere:
+whether it holds other blocks back or fills in with them. Takes about two
+seconds of the GPU. overlap-run uses the answer, under the same driver, wherever
+a policy says `dispatch: unknown`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyshim.errors import FINDINGS, USAGE, OverlapError
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+    from pyshim.doctor.gpus import Gpu
+    from pyshim.doctor.machine import Machine
+    from pyshim.probe.ask import Asked
+
+EPILOG = """\
+answers, while a raised block fits nowhere:
+  hold      no block of lower priority starts
+  drain     none on the multiprocessor chosen for it
+  backfill  they take what is freed, and it waits
+
+examples:
+  overlap probe
+  overlap probe --device 1 --json
+  overlap probe --simulate a100:backfill
+
+exit status: 0 answered, 1 cannot tell (nothing is kept), 2 usage"""
+# Rule -> what it does, and what that means for policies.
+RULES = {
+    "hold": (
+        "while a raised block fits nowhere, no block of lower priority starts on the whole GPU",
+        "beside kernels of several waves raised communication gets in as soon as blocks end: priority is enough, and "
+        "rules with `when_dispatch: backfill` do nothing",
+    ),
+    "drain": (
+        "while a raised block fits nowhere, no block of lower priority starts on the multiprocessor chosen for it",
+        "raised communication gets in as soon as that one is free, and costs the rest of the GPU nothing; rules with "
+        "`when_dispatch: backfill` do nothing",
+    ),
+    "backfill": (
+        "while a raised block fits nowhere, blocks of lower priority take what is freed, and it waits for their end",
+        "priority is not enough for large blocks of communication: rules with `when_dispatch: backfill` act, and make "
+        "room for them",
+    ),
+}
+_CANNOT = {
+    "no-priorities": (
+        "it knows no priority of streams, so nothing is ever raised on it",
+        "nothing to do: what policies say of priority and dispatch has no effect here",
+    ),
+    "no-whole-multiprocessor": (
+        "no block can take a multiprocessor for itself, which the question needs",
+        "nothing to do: write `dispatch` into a policy, where it is known otherwise",
+    ),
+}
+_LIMIT = 60.0  # seconds; a driver without persistence mode takes ten to start eight GPUs
+
+
+class _Answer(NamedTuple):
+    device: int
+    gpu: Gpu
+    asked: Asked
+    driver: str | None
+    simulated: bool
+    why: str  # there is no rule; empty: there is
+    hint: str
+    kept: str | None  # where
+    not_kept: str  # why not
+
+
+def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "probe", help="what the GPU does while a raised block fits nowhere", description=__doc__, epilog=EPILOG
+    )
+    parser.add_argument(
+        "--device",
+        metavar="N",
+        type=int,
+        help="this one, as CUDA numbers it (default: the first of each name)",
+    )
+    parser.add_argument(
+        "--simulate", metavar="GPU", help="h100[:hold|drain|backfill]: ask a simulated GPU; no real one is used"
+    )
+    parser.add_argument(
+        "--limit",
+        metavar="S",
+        type=float,
+        default=_LIMIT,
+        help=f"give up a GPU after so many seconds (default: {_LIMIT:g})",
+    )
+    parser.add_argument("--forget", action="store_true", help="remove every answer that is kept, and stop")
+    parser.add_argument("--json", action="store_true", help="one object on stdout, format version 1")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.forget:
+        return _forget()
+    if not 0.1 <= options.limit <= 3600:
+        raise OverlapError(f"--limit {options.limit:g}: seconds from 0.1 to 3600", None, USAGE)
+    machine = _machine(options)
+    found = [_probe(index, gpu, machine, options.limit) for index, gpu in _chosen(options.device, machine)]
+    if options.json:
+        import json
+
+        from pyshim.cli import ui
+
+        first, *others = [_object(answer) for answer in found]
+        ui.answer(json.dumps({"version": 1, **first, "others": others}, indent=2))
+    for answer in found:
+        _show(answer)
+    return FINDINGS if any(answer.why for answer in found) else 0
+
+
+def _forget() -> int:
+    from pyshim.cli import ui
+    from pyshim.launch import dispatch
+
+    try:
+        gone = dispatch.forget(os.environ)
+    except OSError as error:
+        raise OverlapError(f"{error.filename} cannot be removed: {error.strerror}") from error
+    where = dispatch.folder(os.environ) or "the cache folder, which neither XDG_CACHE_HOME nor HOME names"
+    ui.say(f"forgot {gone} answer{'' if gone == 1 else 's'} in {where}")
+    return 0
+
+
+def _machine(options: argparse.Namespace) -> Machine:
+    from pyshim.doctor.machine import Machine
+    from pyshim.launch import plan
+
+    if options.simulate is None:
+        return Machine(os.environ, patience=options.limit)
+    gpu, environment = plan.simulated(options.simulate, os.environ)
+    return Machine(environment, simulated=gpu, patience=options.limit)
+
+
+def _chosen(device: int | None, machine: Machine) -> list[tuple[int, Gpu]]:
+    """Numbers and GPUs to ask. Raises OverlapError where there are none."""
+    from pyshim.doctor import devices
+    from pyshim.launch import driver
+
+    vendors = machine.vendors()
+    if "nvidia" not in vendors:
+        if "amd" in vendors:
+            raise OverlapError(
+                "GPUs of AMD have no answer: HIP knows no priority of a launch, and new runtimes ignore that of a "
+                "stream, so no block is ever raised",
+                "nothing to do: `dispatch` plays no part there (policies/AMD.md)",
+                USAGE if machine.simulated else FINDINGS,
+            )
+        raise OverlapError(
+            f"no driver of NVIDIA on this machine ({driver.NAME})",
+            "run it where the GPU is, or try it: overlap probe --simulate h100:backfill",
+        )
+    answer = machine.cuda
+    assert answer is not None
+    if answer.error:
+        raise OverlapError(f"{driver.NAME}: {answer.error}", devices.what_to_do(machine, answer))
+    if not answer.gpus:
+        raise OverlapError("NVIDIA's driver has no GPU here", "overlap doctor says why")
+    if device is None:
+        names = [gpu.name for gpu in answer.gpus]
+        return [(index, gpu) for index, gpu in enumerate(answer.gpus) if names.index(gpu.name) == index]
+    if not 0 <= device < len(answer.gpus):
+        count = len(answer.gpus)
+        raise OverlapError(f"--device {device}: there is no such GPU", f"there are {count}: 0 to {count - 1}", USAGE)
+    return [(device, answer.gpus[device])]
+
+
+def _probe(index: int, gpu: Gpu, machine: Machine, limit: float) -> _Answer:
+    from pyshim.launch import driver
+    from pyshim.probe.ask import ask
+
+    asked = ask(index, machine.environment, limit)
+    identity = driver.identity(machine.environment, machine.root)
+    why, hint = _why(asked, gpu, machine)
+    kept, not_kept = (None, "") if why else _keep(asked, gpu, identity, machine)
+    simulated = "SIMGPU" in machine.environment
+    return _Answer(index, gpu, asked, identity, simulated, why, hint, kept, not_kept)
+
+
+def _why(asked: Asked, gpu: Gpu, machine: Machine) -> tuple[str, str]:
+    """There is no answer, and what to do; empty: there is one."""
+    from pyshim.doctor import devices
+    from pyshim.probe import judge
+
+    if asked.verdict.rule:
+        return "", ""
+    if asked.refused:
+        return asked.refused.error, devices.what_to_do(machine, asked.refused)
+    if asked.obstacle:
+        return _CANNOT[asked.obstacle]
+    counts, trials = asked.verdict.counts, asked.verdict.trials
+    said = ", ".join(f"{counts[word]} {word}" for word in judge.WORDS if counts[word])
+    if counts[judge.IGNORED] >= judge.SHARE * trials > 0:
+        return (
+            f"priority did nothing in {counts[judge.IGNORED]} of {trials} trials: what was raised waited for the "
+            "grid's end even where it fit",
+            "MPS and virtual GPUs may not pass priorities on; nothing is raised there, whatever a policy says",
+        )
+    if trials < judge.FEWEST:
+        return (
+            f"only {trials} trials ended in time ({said})",
+            "try again when the GPU is idle, or with a higher --limit",
+        )
+    by = " (MPS is on)" if gpu.mps else ""
+    return (
+        f"its trials disagree: {said}, of {trials}{by}",
+        "other work on the GPU does that: try again when it is idle; overlap doctor says who has it open",
+    )
+
+
+def _keep(asked: Asked, gpu: Gpu, identity: str | None, machine: Machine) -> tuple[str | None, str]:
+    """Where the answer is kept, or None and why it is not."""
+    from pyshim import __version__
+    from pyshim.launch import dispatch, driver
+
+    if identity is None:
+        return None, f"this machine does not say the version of its driver ({driver.PROC})"
+    rule = asked.verdict.rule
+    assert rule is not None
+    model = driver.models(machine.environment, machine.root).get(asked.bus.lower(), "")
+    found = dispatch.Found(gpu.name, gpu.architecture, identity, rule, time.strftime("%Y-%m-%d"), model)
+    more = {"trials": asked.verdict.trials, "counts": asked.verdict.counts, "overlap_run": __version__}
+    try:
+        return dispatch.keep(found, more, machine.environment), ""
+    except OSError as error:
+        return None, " ".join(filter(None, (error.strerror, error.filename and f"({error.filename})")))
+
+
+def _object(answer: _Answer) -> dict[str, Any]:
+    from pyshim.probe import judge
+
+    asked, run = answer.asked, answer.asked.run
+    waited = [wait for trial in run.trials for wait in judge.waits(trial, run)] if run else []
+    return {
+        "rule": asked.verdict.rule,
+        "gpu": answer.gpu.name,
+        "index": answer.device,
+        "architecture": answer.gpu.architecture,
+        "multiprocessors": answer.gpu.multiprocessors,
+        "driver": answer.driver,
+        "simulated": answer.simulated,
+        "trials": asked.verdict.trials,
+        "counts": asked.verdict.counts,
+        "seconds": round(asked.seconds, 3),
+        "block_us": round(judge.block_us(run), 2) if run and run.trials else None,
+        "median_wait_blocks": round(sorted(waited)[len(waited) // 2], 3) if waited else None,
+        "kept": answer.kept,
+        "why": answer.why or None,
+    }
+
+
+def _show(answer: _Answer) -> None:
+    from pyshim.cli import ui
+
+    verdict = answer.asked.verdict
+    simulated = "simulated " if answer.simulated else ""
+    who = f"GPU {answer.device} ({simulated}{answer.gpu.name})"
+    if answer.why:
+        ui.tell(f"{who}: cannot tell: {answer.why}")
+        ui.tell(f"help: {answer.hint}")
+        return
+    rule = str(verdict.rule)
+    does, means = RULES[rule]
+    ui.tell(f"{who}: {rule}: {does}; {verdict.counts[rule]} of {verdict.trials} trials say so")
+    ui.tell(f"for policies: {means}")
+    if answer.kept:
+        ui.tell(f"kept in {answer.kept}: used under driver {answer.driver} where a policy says `dispatch: unknown`")
+    else:
+        ui.tell(f"not kept: {answer.not_kept}; write `dispatch: {rule}` into your policy instead")

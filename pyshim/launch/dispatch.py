@@ -1,0 +1,225 @@
+"""What `overlap probe` found out: kept in the user's cache folder, and put into policies that say `dispatch: unknown`.
+
+    ~/.cache/overlap-run/dispatch/DRIVER/GPU.json    (or below $XDG_CACHE_HOME)
+
+One file for each GPU and driver, by their names: nobody's answer is lost where two probes end at once. An answer holds
+for the driver that it was found with. A file that is damaged, a link or another user's counts for nothing, and nothing
+that is wrong with it keeps a program from running.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from pyshim.launch import driver
+from pyshim.launch.environment import quote
+
+if TYPE_CHECKING:
+    from pyshim.launch.policies import Chosen
+    from pyshim.policy.model import Dispatch, Policy
+
+RULES = ("hold", "drain", "backfill")
+_LARGEST = 1 << 16  # bytes of an answer
+_MOST = 64  # answers of one driver
+_HEAD, _CHECKSUM = 32, 12  # struct overlap_table: its size, and where the checksum of what follows is
+
+
+class Found(NamedTuple):
+    """One answer."""
+
+    gpu: str  # as the driver calls it
+    architecture: str  # sm_90
+    driver: str  # as driver.identity() says it
+    rule: str  # one of RULES
+    date: str  # 2026-11-21
+    model: str = ""  # as the kernel module calls it, where it says so: of a part of a GPU that of the whole
+
+    @property
+    def origin(self) -> str:
+        return f"overlap probe, {self.date}: {self.gpu}, driver {self.driver}"
+
+
+class Undecided(NamedTuple):
+    """A policy in a table that does not know the dispatch rule of its GPUs: where that stands, and what would."""
+
+    policy: int  # index in the table
+    gpus: tuple[str, ...]  # its `gpu`
+    dispatch_at: int  # offset in the table: 4 bytes, enum overlap_dispatch
+    hash_at: int  # likewise: 16 digits
+    answers: Mapping[str, tuple[int, str]]  # by rule, for both places
+
+
+def folder(environment: Mapping[str, str]) -> str | None:
+    """Of all answers; None: the user has no cache folder."""
+    base, home = environment.get("XDG_CACHE_HOME", ""), environment.get("HOME", "")
+    if not base.startswith("/"):  # what the specification says of such a value
+        if not home.startswith("/"):
+            return None
+        base = f"{home}/.cache"
+    return os.path.join(base, "overlap-run", "dispatch")
+
+
+def path(environment: Mapping[str, str], found: Found) -> str | None:
+    directory = folder(environment)
+    return directory and os.path.join(directory, _name(found.driver), f"{_name(found.gpu)}.json")
+
+
+def answers(environment: Mapping[str, str], root: str = "/") -> tuple[Found, ...]:
+    """Under the driver that is here."""
+    directory = folder(environment)
+    if directory is None or not os.path.isdir(directory):
+        return ()
+    identity = driver.identity(environment, root)
+    return tuple(_answers(directory, identity)) if identity else ()
+
+
+def of_other_drivers(environment: Mapping[str, str], root: str = "/") -> tuple[Found, ...]:
+    directory, identity = folder(environment), driver.identity(environment, root)
+    if directory is None:
+        return ()
+    from pyshim.launch.environment import unquote
+
+    others = [unquote(name) for name in _names(directory)]
+    return tuple(found for other in others if other != identity for found in _answers(directory, other))
+
+
+def _answers(directory: str, identity: str) -> Iterable[Found]:
+    below = os.path.join(directory, _name(identity))
+    for name in [name for name in _names(below) if name.endswith(".json")][:_MOST]:
+        found = _read(os.path.join(below, name))
+        # What a file says counts, and it must say what its name says.
+        if found and found.driver == identity and f"{_name(found.gpu)}.json" == name:
+            yield found
+
+
+def _read(file: str) -> Found | None:
+    import json
+
+    from pyshim.stats.file import Unreadable, read
+
+    try:
+        data: Any = json.loads(read(file, _LARGEST, own=True))
+        texts = [data.get(name, "") for name in Found._fields]
+    except (Unreadable, ValueError, AttributeError, RecursionError):
+        return None
+    good = all(isinstance(text, str) for text in texts) and data.get("version") == 1 and data.get("rule") in RULES
+    return Found(*texts) if good else None
+
+
+def _name(text: str) -> str:
+    """As a file's, which unquote() turns back."""
+    return quote(text).replace("/", "%2F")
+
+
+def _names(directory: str) -> list[str]:
+    try:
+        return sorted(os.listdir(directory))
+    except OSError:
+        return []
+
+
+def keep(found: Found, more: Mapping[str, object], environment: Mapping[str, str]) -> str:
+    """Atomic; the file's path. more: what else to say in it. Raises OSError where it cannot be kept."""
+    import json
+
+    file = path(environment, found)
+    if file is None:
+        raise OSError(0, "neither XDG_CACHE_HOME nor HOME names a folder")
+    below = os.path.dirname(file)
+    directory = os.path.dirname(below)
+    os.makedirs(os.path.dirname(os.path.dirname(directory)), mode=0o700, exist_ok=True)
+    for own in (os.path.dirname(directory), directory, below):
+        with suppress(FileExistsError):
+            os.mkdir(own, 0o700)
+        info = os.lstat(own)
+        if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid():
+            raise OSError(0, f"{own} is not a folder of yours")
+    scratch = os.path.join(below, f".{os.getpid()}.{os.urandom(4).hex()}")
+    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with open(descriptor, "w", encoding="ascii") as target:
+            json.dump({"version": 1, **found._asdict(), **more}, target, indent=1)
+            target.write("\n")
+        os.replace(scratch, file)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(scratch)
+        raise
+    return file
+
+
+def forget(environment: Mapping[str, str]) -> int:
+    """Removes every answer, of every driver; how many there were. Raises OSError."""
+    directory, gone = folder(environment), 0
+    for name in _names(directory) if directory else []:
+        below = os.path.join(str(directory), name)
+        if os.path.islink(below):
+            continue
+        for file in _names(below):
+            if file.endswith(".json"):
+                os.unlink(os.path.join(below, file))
+                gone += 1
+        with suppress(OSError):  # somebody else's file is in it
+            os.rmdir(below)
+    return gone
+
+
+class Known:
+    """The answers that hold here, and whether they are all that it takes."""
+
+    def __init__(self, environment: Mapping[str, str], root: str = "/") -> None:
+        self._answers = answers(environment, root)
+        asked = {name for found in self._answers for name in (found.gpu, found.model)}
+        models = driver.models(environment, root).values() if self._answers else ()
+        self._not_asked = [name for name in models if name not in asked]
+
+    def of(self, gpus: Iterable[str]) -> Found | None:
+        """What is known of the GPUs that a policy's `gpu` names. None: nothing, or not the same of all, or there is a
+        GPU here that it may mean and that was not asked."""
+        from fnmatch import fnmatchcase
+
+        globs = tuple(gpus) or ("*",)
+
+        def means(*words: str) -> bool:
+            return any(fnmatchcase(word, glob) for word in words for glob in globs)
+
+        found = [answer for answer in self._answers if means(answer.gpu, answer.architecture)]
+        # The kernel module does not say of which architecture a GPU is.
+        unsure = any(means(name) or any(glob.startswith("sm_") for glob in globs) for name in self._not_asked)
+        return found[0] if len({answer.rule for answer in found}) == 1 and not unsure else None
+
+
+def decided(chosen: Chosen, environment: Mapping[str, str], root: str = "/") -> tuple[Chosen, list[tuple[str, Found]]]:
+    """Policies with the rules that are known here, and which of them got one."""
+    known = Known(environment, root) if chosen.undecided else None
+    said = [(item, found) for item in chosen.undecided for found in [known and known.of(item.gpus)] if found]
+    if not said:
+        return chosen, []
+    from base64 import b64decode, b64encode
+    from zlib import crc32
+
+    table, described = bytearray(b64decode(chosen.table)), list(chosen.described)
+    for item, found in said:
+        number, digest = item.answers[found.rule]
+        table[item.dispatch_at : item.dispatch_at + 4] = number.to_bytes(4, "little")
+        table[item.hash_at : item.hash_at + len(digest)] = digest.encode("ascii")
+        described[item.policy] = {**described[item.policy], "hash": digest}
+    table[_CHECKSUM : _CHECKSUM + 4] = crc32(table[_HEAD:]).to_bytes(4, "little")
+    text = b64encode(table).decode("ascii")
+    done = chosen._replace(table=text, described=tuple(described), undecided=())
+    return done, [(str(described[item.policy]["name"]), found) for item, found in said]
+
+
+def filled_in(policies: Iterable[Policy], environment: Mapping[str, str]) -> list[tuple[Policy, Found | None]]:
+    """The same for policies that are not compiled yet; None: nothing is known, or the policy says it."""
+    from dataclasses import replace
+
+    known, done = Known(environment), []
+    for policy in policies:
+        found = known.of(policy.gpus) if policy.dispatch == "unknown" else None
+        done.append((replace(policy, dispatch=cast("Dispatch", found.rule)) if found else policy, found))
+    return done

@@ -1,0 +1,315 @@
+"""`overlap probe` from outside: simulated GPUs of every rule, drivers that hang, crash and refuse, and what overlap-run
+makes of the answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import time
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+
+from pyshim import _native
+from pyshim.doctor import gpus
+from pyshim.probe import ask
+
+RULES = ("hold", "drain", "backfill")
+SLICE = {"SIMGPU_MULTIPROCESSORS": "16"}  # so that a grid is small: a test takes a third of a second
+Probe = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def probe(overlap: Any, cache: Path) -> Probe:
+    def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        done: subprocess.CompletedProcess[str] = overlap(
+            "probe", *arguments, env={"XDG_CACHE_HOME": str(cache), **environment}
+        )
+        return done
+
+    return run
+
+
+def kept(cache: Path) -> list[Path]:
+    return sorted(cache.rglob("*.json"))
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("gpu", ["a40", "a100", "h100", "h200", "b200", "l40s"])
+def test_every_gpu_under_every_rule(gpu: str, rule: str, probe: Probe, cache: Path) -> None:
+    done = probe("--simulate", f"{gpu}:{rule}", "--json", **SLICE)
+    answer = json.loads(done.stdout)
+    assert (done.returncode, answer["rule"], answer["why"]) == (0, rule, None)
+    assert answer["counts"][rule] >= 18 and answer["trials"] == sum(answer["counts"].values()) == 20
+    assert (answer["driver"], answer["simulated"], answer["others"]) == (f"simulated {rule}", True, [])
+    (file,) = kept(cache)
+    found = json.loads(file.read_text())
+    assert (str(file), found["rule"], found["gpu"]) == (answer["kept"], rule, answer["gpu"])
+    assert file.stat().st_mode & 0o777 == 0o600 and file.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_whole_gpu_with_the_carveout_of_a_real_one(probe: Probe) -> None:
+    """In about two seconds, most of which the simulation takes."""
+    done = probe("--simulate", "h200:hold", "--json", SIMGPU_CARVEOUT="measured")
+    assert json.loads(done.stdout)["rule"] == "hold"
+    assert json.loads(done.stdout)["multiprocessors"] == 132
+
+
+def test_what_is_said(probe: Probe, cache: Path) -> None:
+    done = probe("--simulate", "h100:backfill", **SLICE)
+    first, second, third = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (0, "")
+    assert first.startswith("overlap: GPU 0 (simulated NVIDIA H100 80GB HBM3): backfill: while a raised block ")
+    assert first.endswith("; 20 of 20 trials say so")
+    assert second.startswith("overlap: for policies: ") and "when_dispatch: backfill" in second
+    assert str(kept(cache)[0]) in third and "dispatch: unknown" in third
+
+
+def test_gpus_of_one_name_are_asked_once_and_others_each(probe: Probe, cache: Path) -> None:
+    several = {"SIMGPU": "h100+a40:backfill,4", "LD_LIBRARY_PATH": str(_native.SIMULATED_DRIVER.parent), **SLICE}
+    done = probe("--json", **several)
+    answer = json.loads(done.stdout)
+    assert [(one["index"], one["rule"]) for one in (answer, *answer["others"])] == [(0, "backfill"), (1, "backfill")]
+    assert len(kept(cache)) == 2
+    assert json.loads(probe("--json", "--device", "3", **several).stdout)["gpu"] == "NVIDIA A40"
+    wrong = probe("--device", "4", **several)
+    assert wrong.returncode == 2 and "there are 4: 0 to 3" in wrong.stderr
+
+
+def test_variables_that_a_program_needs_do_not_disturb_it(probe: Probe, tmp_path: Path) -> None:
+    costs = tmp_path / "costs.yaml"
+    costs.write_text('- {kernel: "*", block_us: 1, spread: 0, gain: 1}\n')
+    disturbing = {"CUDA_LAUNCH_BLOCKING": "1", "SIMGPU_COSTS": str(costs), "LD_PRELOAD": str(_native.SHIM)}
+    done = probe("--simulate", "a100:drain", "--json", **SLICE, **disturbing)
+    assert json.loads(done.stdout)["rule"] == "drain"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--simulate", "h100:fill"), "no dispatch rule is called 'fill'"),
+        (("--simulate", "mi250x"), "HIP knows no priority of a launch"),
+        (("--limit", "0"), "--limit 0"),
+        (("--device", "x"), "invalid int"),
+        (("now",), "unrecognized arguments"),
+    ],
+)
+def test_usage(arguments: tuple[str, ...], words: str, probe: Probe, cache: Path) -> None:
+    done = probe(*arguments)
+    assert (done.returncode, done.stdout) == (2, "") and words in done.stderr
+    assert not cache.exists()
+
+
+def test_a_machine_without_a_driver(probe: Probe, cache: Path) -> None:
+    if os.path.exists("/proc/driver/nvidia/version"):
+        pytest.skip("there is a driver")
+    done = probe()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "no driver of NVIDIA" in done.stderr and "overlap probe --simulate" in done.stderr
+    assert not cache.exists()
+
+
+# ---- drivers that do not do what they should ----
+
+STUB = """
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int cuInit(unsigned f) { return (void)f, 0; }
+int cuGetErrorName(int c, const char **n) { return (void)c, *n = "CUDA_ERROR_OF_THE_STUB", 0; }
+int cuDriverGetVersion(int *v) { return *v = 13000, 0; }
+int cuDeviceGetCount(int *n) { return *n = 1, 0; }
+int cuDeviceGet(int *d, int i) { return *d = i, 0; }
+int cuDeviceGetName(char *n, int s, int d) { return (void)d, strncpy(n, "NVIDIA Stub", (size_t)s), 0; }
+int cuDeviceTotalMem_v2(size_t *b, int d) { return (void)d, *b = 1 << 30, 0; }
+int cuDeviceGetPCIBusId(char *n, int s, int d) { return (void)d, strncpy(n, "0000:01:00.0", (size_t)s), 0; }
+int cuDeviceGetAttribute(int *v, int a, int d) {
+    (void)d;
+    *v = a == 39 ? 2048 : a == 78 ? 1 : a == 81 ? 102400 : a == 97 ? atoi(getenv("STUB_OPTIN")) : a == 111 ? 1024 : 8;
+    return 0;
+}
+int cuDevicePrimaryCtxRetain(void **c, int d) {
+    const char *how = getenv("STUB");
+    (void)d;
+    *c = 0;
+    if (!strcmp(how, "hang"))
+        for (;;) pause();
+    if (!strcmp(how, "crash")) abort();
+    return atoi(how);
+}
+int cuCtxSetCurrent(void *c) { return (void)c, 0; }
+int cuCtxGetStreamPriorityRange(int *l, int *g) { return *l = 0, *g = atoi(getenv("STUB_GREATEST")), 0; }
+"""
+
+
+@pytest.fixture(scope="module")
+def stub(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("stub")
+    (folder / "stub.c").write_text(STUB)
+    compiler = shlex.split(os.environ.get("CC", "cc"))
+    command = [*compiler, "-shared", "-fPIC", str(folder / "stub.c"), "-o", str(folder / "libcuda.so.1")]
+    subprocess.run(command, check=True)
+    return {"LD_LIBRARY_PATH": str(folder), "STUB": "0", "STUB_GREATEST": "-5", "STUB_OPTIN": "101376"}
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"STUB": "crash"}, "died of SIGABRT"),
+        ({"STUB": "46"}, "cuDevicePrimaryCtxRetain: error 46 (CUDA_ERROR_OF_THE_STUB)"),
+        ({"STUB_GREATEST": "0"}, "it knows no priority of streams"),
+        ({"STUB_OPTIN": "49152"}, "no block can take a multiprocessor for itself"),
+        ({}, "cuModuleLoadData"),  # which it does not have
+    ],
+    ids=["crash", "exclusive", "no priorities", "no whole multiprocessor", "no function"],
+)
+def test_a_driver_that_cannot_answer(
+    how: dict[str, str], words: str, probe: Probe, stub: dict[str, str], cache: Path
+) -> None:
+    done = probe("--json", **{**stub, **how})
+    answer = json.loads(done.stdout)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert done.stderr.startswith("overlap: GPU 0 (NVIDIA Stub): cannot tell: ") and "overlap: help: " in done.stderr
+    assert (answer["rule"], answer["kept"]) == (None, None) and words in answer["why"]
+    assert not cache.exists()
+
+
+def test_a_driver_that_hangs_is_ended(probe: Probe, stub: dict[str, str], cache: Path) -> None:
+    started = time.monotonic()
+    done = probe("--limit", "0.5", **{**stub, "STUB": "hang"})
+    assert time.monotonic() - started < 5
+    assert done.returncode == 1 and "was killed: it did not answer in time" in done.stderr
+    assert not cache.exists()
+
+
+def test_an_answer_that_makes_no_sense(monkeypatch: pytest.MonkeyPatch) -> None:
+    for data in ([], {}, {"obstacle": ""}, {"obstacle": "", "bus": "", "trials": [{"alone": 1}], "waves": 1}, 7):
+        monkeypatch.setattr(ask.child, "ask", lambda *_, data=data: (data, ""))
+        found = ask.ask(0, {}, 1.0)
+        assert found.verdict.rule is None and isinstance(found.refused, gpus.Answer)
+
+
+# ---- what overlap-run makes of it ----
+
+POLICY = """policy: 1
+name: mine
+gpu: ["NVIDIA H100*"]
+when: always
+{dispatch}
+compute:
+  - {{match: {{kernel: "*gemm*"}}, shape: {{blocks_per_sm: 1}}, when_dispatch: backfill}}
+"""
+
+
+def shaped(
+    overlap_run: Any, overlap: Any, folder: Path, cache: Path, simulate: str, dispatch: str = "", **environment: str
+) -> tuple[int, set[str]]:
+    """Launches of the demo's program that were shaped, and the reasons of the GEMMs."""
+    policy = folder / "mine.yaml"
+    policy.write_text(POLICY.format(dispatch=dispatch))
+    report = folder / f"report-{len(list(folder.iterdir()))}"
+    program = (str(_native.DEMO / "overlap-demo"), "--arm=concurrent", "--layers=2", "--buckets=2")
+    environment = {"XDG_CACHE_HOME": str(cache), **environment}
+    words = ("--simulate", simulate, "--policy", str(policy), "--report", str(report), *program)
+    done = overlap_run(*words, env=environment)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(overlap("report", str(report), "--json", env=environment).stdout)
+    reasons = {reason for process in found["processes"] for reason, count in process["reasons"].items() if count}
+    return found["totals"]["shaped"], reasons
+
+
+def test_the_answer_makes_a_rule_act(probe: Probe, overlap_run: Any, overlap: Any, tmp_path: Path, cache: Path) -> None:
+    def run(simulate: str, dispatch: str = "") -> tuple[int, set[str]]:
+        return shaped(overlap_run, overlap, tmp_path, cache, simulate, dispatch)
+
+    count, reasons = run("h100:backfill")
+    assert count == 0 and "dispatch_unknown" in reasons
+    for rule in RULES:
+        assert probe("--simulate", f"h100:{rule}", **SLICE).returncode == 0
+    count, reasons = run("h100:backfill")
+    assert count > 0 and "dispatch_unknown" not in reasons
+    for rule in ("hold", "drain"):  # known, and another one: the rule is passed over
+        count, reasons = run(f"h100:{rule}")
+        assert count == 0 and "dispatch_unknown" not in reasons and "no_rule" in reasons
+    assert run("h100:backfill", "dispatch: hold")[0] == 0, "the policy's own word wins"
+    assert run("h100:hold", "dispatch: backfill")[0] > 0
+    assert probe("--forget").returncode == 0
+    assert run("h100:backfill")[0] == 0
+
+
+def dry(overlap_run: Any, cache: Path, *arguments: str, **environment: str) -> list[str]:
+    done = overlap_run(*arguments, "--dry-run", "true", env={"XDG_CACHE_HOME": str(cache), **environment})
+    assert (done.returncode, done.stdout) == (0, "")
+    return [line for line in done.stderr.splitlines() if "dispatch" in line]
+
+
+def test_a_dry_run_says_where_it_comes_from(probe: Probe, overlap_run: Any, overlap: Any, cache: Path) -> None:
+    assert dry(overlap_run, cache, "--simulate", "h200:drain") == []
+    probe("--simulate", "h200:drain", **SLICE)
+    (line,) = dry(overlap_run, cache, "--simulate", "h200:drain")
+    today = json.loads(kept(cache)[0].read_text())["date"]
+    assert line == (
+        f"overlap: policy h200: dispatch drain (overlap probe, {today}: NVIDIA H200, driver simulated drain)"
+    )
+    assert dry(overlap_run, cache, "--simulate", "h200:hold") == [], "another driver"
+    assert dry(overlap_run, cache, "--simulate", "h100:drain") == [], "another GPU"
+    assert len(dry(overlap_run, cache, "--simulate", "h200:drain", "--policy", "observe")) == 1
+    inside = {"SIMGPU": "h200:drain,1"}  # inside of an overlap-run --simulate, with a policy of one's own
+    assert len(dry(overlap_run, cache, "--policy", "auto", **inside)) == 1
+
+
+def test_others_know_of_it(probe: Probe, overlap: Any, cache: Path) -> None:
+    """overlap env, policy show, explain and doctor, on a machine with that driver."""
+    here = {"XDG_CACHE_HOME": str(cache), "SIMGPU": "h100:backfill"}
+    request = "--gpu h100 --threads 128 --registers 128 --dynamic-smem 40KiB --comm-threads 544 --comm-registers 96 "
+    words = f"{request}--comm-static-smem 20832 --comm-dynamic-smem 82240 --policy h100 --kernel sgemm --json".split()
+
+    def answers() -> tuple[Any, Any, str]:
+        shown = json.loads(overlap("policy", "show", "h100", "--json", env=here).stdout)
+        explained = json.loads(overlap("explain", *words, env=here).stdout)
+        return shown, explained, overlap("env", "--policy", "h100", "--format", "json", env=here).stdout
+
+    before = answers()
+    assert (before[0]["policy"]["dispatch"], before[0]["probed"]) == ("unknown", None)
+    assert probe("--simulate", "h100:backfill", **SLICE).returncode == 0
+    after = answers()
+    assert (after[0]["policy"]["dispatch"], after[0]["probed"]["rule"]) == ("backfill", "backfill")
+    assert before[1]["reason"] == "dispatch_unknown" and after[1]["reason"] != "dispatch_unknown"
+    assert json.loads(before[2])["OVERLAP_TABLE"] != json.loads(after[2])["OVERLAP_TABLE"]
+    text = overlap("policy", "show", "h100", env=here).stdout
+    assert "dispatch: backfill" in text and "# overlap probe, " in text
+    # A TaskProlog, and a library elsewhere, are for other machines and other people.
+    for elsewhere in (("--format", "slurm"), ("--library", "/opt/liboverlap.so", "--format", "json")):
+        bare = {**here, "XDG_CACHE_HOME": "/nonexistent"}
+        printed = [overlap("env", "--policy", "h100", *elsewhere, env=env).stdout for env in (here, bare)]
+        assert printed[0] == printed[1] and "OVERLAP_TABLE" in printed[0]
+    told = overlap("doctor", "--simulate", "h100:backfill", env=here).stderr
+    assert "dispatch rule of GPU 0 (NVIDIA H100 80GB HBM3): backfill, probed" in told
+
+
+def test_what_is_compiled_now_is_what_is_kept_compiled(
+    probe: Probe, overlap_run: Any, overlap: Any, tmp_path: Path, cache: Path
+) -> None:
+    """The same hash for a policy that says the rule itself, by all three ways: shipped, own file, written there."""
+    probe("--simulate", "h100:backfill", **SLICE)
+    shipped = overlap("policy", "show", "h100", env={"XDG_CACHE_HOME": "/nonexistent"}).stdout
+    said = tmp_path / "said.yaml"
+    said.write_text(shipped.replace("dispatch: unknown", "dispatch: backfill"))
+    own = tmp_path / "own.yaml"
+    own.write_text(shipped)
+    hashes = set()
+    for policy in ("h100", str(own), str(said)):
+        report = tmp_path / f"report-{len(hashes)}-{Path(policy).stem}"
+        words = ("--simulate", "h100:backfill", "--policy", policy, "--report", str(report))
+        assert overlap_run(*words, "true", env={"XDG_CACHE_HOME": str(cache)}).returncode == 0
+        (run,) = report.glob("run-*.json")
+        hashes.add((json.loads(run.read_text())["policies"][0]["hash"], json.loads(run.read_text())["table"]))
+    assert len({digest for digest, _ in hashes}) == 1

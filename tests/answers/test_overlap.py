@@ -97,7 +97,7 @@ def test_the_bound(page: Page, factor: float, within: int) -> None:
     rows = text.partition("## The default policy")[2].split("| Stand-ins | `policy:h200`, `priority` |")[1]
     assert rows.split("\n")[0].endswith(f"| {within} of 8 |")
     flat = " ".join(text.split())
-    words = "is ruled out in all 8 cells" if within else "cannot be ruled out in 8 of 8 cells"
+    words = "is ruled out in all 8 cells" if within else "cannot be ruled out in 8 of 8 cells (in 8 it is sure)"
     assert f"a loss of the default above 1 % {words} against priority alone" in flat
     assert ("not within the bound, from the worst:" in flat) is not within
     follows = flat.partition("## What follows")[2]
@@ -108,7 +108,7 @@ def test_one_cell_beyond_the_bound_is_named(page: Page) -> None:
     cells = suite_files.matrix()
     cells[3] = suite_files.cell("warped", 1.0, "one", {**suite_files.FACTORS, "policy:h200": 0.93})
     flat = " ".join(page(suite_files.suite(cells)).split())
-    assert "cannot be ruled out in 1 of 8 cells against priority alone" in flat
+    assert "cannot be ruled out in 1 of 8 cells (in 1 it is sure) against priority alone, against plain it is" in flat
     assert "against `priority`: not within the bound, from the worst: warped + link, one, 1 +3." in flat
 
 
@@ -244,6 +244,29 @@ def test_a_file_of_another_form_is_one_error_there_too(results: Path) -> None:
         answer(results, "carve-out")
 
 
+def test_differences_are_counted(results: Path) -> None:
+    row = {"program": "torch", "policy": "h200", "faults": [], "seen_by_profiler": 10, "launches": 10}
+    found = {"machine": suite_files.MACHINE, "rows": [row, {**row, "policy": "observe", "seen_by_profiler": None}]}
+    rewrite(results, "correctness", found)
+    text = "compute the same"
+    assert answer(results, text)[2] == "**no difference**"
+    assert answer(results, text)[3].startswith("1 programs, 2 runs behind the library, 20 launches; 1 runs")
+    found["rows"][1]["faults"] = ["other bits"]
+    rewrite(results, "correctness", found)
+    assert answer(results, text)[2] == "**1 differ**: torch, observe"
+
+
+def test_what_the_default_loses(results: Path) -> None:
+    """2 % against plain are 13.3 % against priority, which has 0.9."""
+    (results / facts.FOLDER / "overlap-standins.json").unlink(missing_ok=True)
+    cells = suite_files.matrix({**suite_files.FACTORS, "policy:h200": 1.02})
+    rewrite(results, "overlap-libraries", suite_files.suite(cells, "overlap-libraries"))
+    suite.read.cache_clear()
+    assert answer(results, "lose at most? Stand-ins")[2] == "not measured"
+    words, numbers = answer(results, "lose at most? Libraries")[2:4]
+    assert words.startswith("**+13.") and numbers.count("8 of 8 cells not within 1 %") == 2
+
+
 def test_raising_that_does_nothing_is_said(results: Path) -> None:
     found = json.loads((results / facts.FOLDER / "dispatch-rule.json").read_text(encoding="utf-8"))
     equal = next(sample for sample in found["samples"] if sample["variant"] == "equal priority")
@@ -274,6 +297,17 @@ def test_new_files_are_taken_up(results: Path) -> None:
     runs[2]["beside"] = 1
     rewrite(results, "neighbours", {**head, "samples": runs})
     assert answer(results, "share a multiprocessor")[2] == "also where it does not fit (1 runs)"
+    setting = {key: runs[1][key] for key in ("low", "high", "carveout")}
+    packed = {**setting, "repetitions": 3, "beside": [32, 0, None]}
+    rewrite(results, "neighbours", {**head, "samples": [packed]})
+    assert "the largest for computation: 1 of 2" in answer(results, "share a multiprocessor")[3]
+    parts = {"communication": [2.0, 2.2, 2.1], "computation": [5.0] * 3}
+    ranks = [{"case": "products", "arm": arm, "together": [ms] * 3, **parts} for arm, ms in (("plain", 7), ("own", 6))]
+    rewrite(results, "two-ranks", {**head, "samples": ranks})
+    assert answer(results, "two real ranks")[2:4] == (
+        "**yes**",
+        "products, ms: computation 5.00 and communication 2.10 alone; together: plain 7.00, own 6.00",
+    )
     waves = [
         {"way": way, "communication_us": us, "c": c, "repetition": 0, "grid_us": 200.0 * factor}
         for way, factors in (("own share", (1, 2, 2)), ("fewer blocks", (1, 1.01, 1.25)))

@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[0] = str(ROOT)
-sys.path[1:1] = [str(ROOT / "tools" / name) for name in (".", "bench", "footprints", "simgpu")]
+sys.path[1:1] = [str(ROOT / "tools" / name) for name in (".", "bench", "footprints", "gpu/overlap", "simgpu")]
 
 from answers import overlap, questions, robustness, rows, sensitivity, sizes  # noqa: E402
 from pyshim.errors import OverlapError  # noqa: E402

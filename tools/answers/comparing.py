@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Optional
 
+from arms import blocks_of
+
 from answers.intervals import FEWEST, bootstrap, verdicts
 from answers.markdown import percent
 from answers.suite import ALONE, PLAIN, PRIORITY, Cell, Run
 
 BOUND_PERCENT = 1.0  # of facts/scheduling.md 7.1: what the default may cost at most
-SHAPE = re.compile(r"shape-(\d+)(\+priority)?")
 RAISE = "policy:raise"  # priority alone, behind overlap-run
 SHAPING_POLICY = re.compile(r"policy:(h200-paper|make-room|quick-entry|blocks-\d+)")  # all of them with priority
 # What a program or a user can set: not the anchors, nor what only counts.
@@ -90,8 +91,7 @@ def against(
 
 def shapes(cell: Cell, priority: bool) -> list[str]:
     """The arms that set a number of resident blocks, with priority or without."""
-    found = ((arm, SHAPE.fullmatch(arm)) for arm in cell.arms)
-    return [arm for arm, match in found if match and bool(match[2]) is priority]
+    return [arm for arm in cell.arms if blocks_of(arm) is not None and arm.endswith("+priority") is priority]
 
 
 def shaping_policies(cell: Cell) -> list[str]:

@@ -38,14 +38,29 @@ def results(root: Path, name: str) -> dict[str, Any] | None:
 
 
 def rows(root: Path, name: str) -> list[Any]:
-    """The samples of a file; of one that tools/gpu/run wrote the lines of its steps, each with the step's name."""
+    """The samples of a file, a row for each repetition where repetitions were packed into one; of a file that
+    tools/gpu/run wrote the lines of its steps, each with the step's name."""
     found = results(root, name)
     if found is None:
         return []
     if "samples" in found:
-        return list(found["samples"])
+        return [row for sample in found["samples"] for row in _unpacked(sample)]
     lines = ((step["step"], line) for step in found["steps"] for line in step["lines"])
     return [{"step": step, **line} for step, line in lines if isinstance(line, dict)]
+
+
+def _unpacked(sample: Any) -> Iterator[Any]:
+    """What is behind "repetitions" was measured: a list with an element for each, or a number that all have."""
+    if not isinstance(sample, dict) or "repetitions" not in sample:
+        yield sample
+        return
+    keys = list(sample)
+    measured = set(keys[keys.index("repetitions") + 1 :])
+    for at in range(sample["repetitions"]):
+        row = {
+            key: value[at] if key in measured and isinstance(value, list) else value for key, value in sample.items()
+        }
+        yield {"repetition": at, **{key: value for key, value in row.items() if value is not None}}
 
 
 def variants(root: Path) -> dict[str, dict[str, list[float]]]:
@@ -199,7 +214,7 @@ def block_ends(root: Path) -> str:
     """How far apart blocks of one multiprocessor end, from histograms."""
     parts = []
     for one in rows(root, "refill"):
-        if one.get("repetition") == 0 and one["low"] != "hold":
+        if one.get("repetition", 0) == 0 and "ends_us" in one and one["low"] != "hold":
             parts.append(f"{one['low']} {_histogram(one['ends_us']):g} us")
     return f"blocks of a multiprocessor end so far apart: {', '.join(parts)}" if parts else ""
 
@@ -268,13 +283,18 @@ def arm(one: dict[str, Any]) -> str:
 
 
 def two_ranks(root: Path) -> list[str]:
-    """two-ranks.json: a phrase for each case and arm."""
-    parts = []
+    """two-ranks.json: a phrase for each case."""
+    by: dict[str, dict[str, dict[str, list[float]]]] = {}
     for one in rows(root, "two-ranks"):
-        if "together" not in one:
-            continue
-        alone, beside = (statistics.median(one[part]) for part in ("communication", "computation"))
-        together = statistics.median(one["together"])
-        name = f"{one['case']}, {arm(one)}"
-        parts.append(f"{name}: {alone:.2f} and {beside:.2f} ms alone, {together:.2f} together")
-    return parts
+        if "together" in one:
+            into = by.setdefault(one["case"], {}).setdefault(arm(one), {})
+            for part in ("computation", "communication", "together"):
+                into.setdefault(part, []).extend(one[part])
+    return [_two_ranks(case, arms) for case, arms in by.items()]
+
+
+def _two_ranks(case: str, arms: dict[str, dict[str, list[float]]]) -> str:
+    first = next(iter(arms.values()))
+    beside, alone = (statistics.median(first[part]) for part in ("computation", "communication"))
+    together = ", ".join(f"{name} {statistics.median(times['together']):.2f}" for name, times in arms.items())
+    return f"{case}, ms: computation {beside:.2f} and communication {alone:.2f} alone; together: {together}"

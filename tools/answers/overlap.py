@@ -108,7 +108,9 @@ def _answer(sets: Sequence[Set], simulated: Suite | None) -> Iterator[str]:
             yield f"Against plain: {'; '.join(gains)}."
         bound = against(primary, DEFAULT, PRIORITY)
         if bound is not None:
-            yield f"{one.title}: {_bound(bound)} against priority alone."
+            lost = against(primary, DEFAULT, PLAIN)
+            more = f", against plain it {_ruled(lost)}" if lost is not None else ""
+            yield f"{one.title}: {_bound(bound)} against priority alone{more}."
     if simulated is not None and sets and (agreements := _agreements(sets, simulated)):
         yield _agreement(best(agreements))
 
@@ -118,9 +120,15 @@ _best_raised = overlap_tables.PICKS[overlap_tables.BEST_RAISED]
 
 def _bound(found: Against) -> str:
     """Half a sentence, to be followed by what it is held against."""
+    return f"a loss of the default above {BOUND_PERCENT:g} % {_ruled(found)}"
+
+
+def _ruled(found: Against) -> str:
     over, every = len(found.unbounded), len(found.changes)
-    ruled = f"cannot be ruled out in {over} of {every}" if over else f"is ruled out in all {every}"
-    return f"a loss of the default above {BOUND_PERCENT:g} % {ruled} cells"
+    surely = sum(change.low > BOUND_PERCENT for change in found.changes)
+    if not over:
+        return f"is ruled out in all {every} cells"
+    return f"cannot be ruled out in {over} of {every} cells (in {surely} it is sure)"
 
 
 def _agreement(found: Agreement) -> str:
@@ -141,6 +149,7 @@ def _parts(
     if sets:
         yield "## How to read it"
         yield bullets(_method())
+        yield overlap_tables.meanings(one.run for one in sets)
         yield "## Arms"
         for one in sets:
             yield from _arms(one, pictures)

@@ -6,6 +6,8 @@ import statistics
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
+from arms import known, meaning
+
 from answers import comparing
 from answers.comparing import Against, Pick, against
 from answers.markdown import percent, table
@@ -37,7 +39,14 @@ def compared(run: Run, base: str) -> list[Against]:
 def arms(run: Run, base: str) -> str:
     heads = ("arm", "cells", "best", "median", "worst", "better, equal, worse", "share of the ideal", "wait, us")
     rows = [_arm(run, one) for one in compared(run, base)]
-    return table(heads, rows) if base == PLAIN else table(heads[:-2], [row[:-2] for row in rows])
+    columns = len(heads) if any(row[-1] != NOTHING for row in rows) else len(heads) - 1
+    columns = columns if base == PLAIN else len(heads) - 2
+    return table(heads[:columns], [row[:columns] for row in rows])
+
+
+def meanings(runs: Iterable[Run]) -> str:
+    found = dict.fromkeys(arm for run in runs for arm in run.arms())
+    return table(("arm", "what it is"), [(code(arm), meaning(arm)) for arm in found if known(arm)], left=2)
 
 
 def _arm(run: Run, one: Against) -> tuple[str, ...]:
@@ -50,7 +59,7 @@ def _arm(run: Run, one: Against) -> tuple[str, ...]:
         percent(one.median),
         f"{percent(one.worst.median)} ({one.worst.cell.name})",
         f"{one.count(-1)}, {one.count(0)}, {one.count(1)}",
-        f"{statistics.median(shares):.0f} %" if shares else NOTHING,
+        f"{round(statistics.median(shares))} %" if shares else NOTHING,
         f"{statistics.median(waits):,.0f}" if waits else NOTHING,
     )
 
@@ -107,7 +116,7 @@ def _shown_share(cell: Cell, name: str | None, arm: str) -> str:
     share = cell.share(name) if name else None
     if share is None:
         return NOTHING
-    return f"{share:.0f}{f' (`{name}`)' if name != arm else ''}"
+    return f"{round(share)}{f' (`{name}`)' if name != arm else ''}"
 
 
 def stretches(run: Run) -> str | None:

@@ -12,11 +12,13 @@ from typing import Optional
 
 from answers import facts, nccl_starts
 from answers.markdown import listed, page, paragraph, table
+from answers.overlap import MEASURED
 from answers.questions_of_suites import default_bound, room_by_size
 from answers.suite import FOLDER
 from pyshim.errors import OverlapError
 
 Answer = Optional[tuple[str, str]]  # in words, in numbers; None: not measured
+MOST_NAMED = 3
 TAIL = 0.9  # of a grid's time
 EQUAL, LAUNCH, LEGACY = "equal priority", "launch priority", "launch priority, legacy stream"
 SET_LATER = ("stream priority set while idle", "stream priority set while busy", "legacy stream, priority set")
@@ -163,6 +165,34 @@ def two_ranks(root: Path) -> Answer:
     return ("**yes**", "; ".join(found)) if found else None
 
 
+def correctness(root: Path) -> Answer:
+    found = facts.results(root, "correctness")
+    rows = found["rows"] if found else []
+    if not rows:
+        return None
+    wrong = [f"{row['program']}, {row['policy']}" for row in rows if row["faults"]]
+    counted = [row for row in rows if row["seen_by_profiler"] is not None]
+    launches = sum(row["launches"] or 0 for row in rows)
+    words = f"**{len(wrong)} differ**: {listed(wrong[:MOST_NAMED])}" if wrong else "**no difference**"
+    programs = len({row["program"] for row in rows})
+    numbers = (
+        f"{programs} programs, {len(rows)} runs behind the library, {launches:,} launches; {len(counted)} runs were "
+        "counted by a profiler, too"
+    )
+    return words, numbers
+
+
+def occupancy(root: Path) -> Answer:
+    found = facts.results(root, "occupancy")
+    if found is None:
+        return None
+    plain = [name for name in found["samples"] if name not in found["different"]]
+    different = [f"{name}: {count:,} of {found['samples'][name]:,}" for name, count in found["different"].items()]
+    samples = sum(found["samples"][name] for name in plain)
+    words = f"no difference in {samples:,} samples"
+    return words, f"of {listed(plain)}; different with {listed(different)}" if different else f"of {listed(plain)}"
+
+
 def captured(root: Path) -> Answer:
     variants = facts.variants(root)
     without, with_flag = (variants.get(name) for name in (CAPTURED, BY_NODE))
@@ -210,7 +240,12 @@ QUESTIONS = (
     Question("", "Does another carve-out keep two kernels apart?", "carveout", carveouts),
     Question("", "How soon does a kernel of NCCL start behind a long grid?", "nccl-start", nccl_starts.summary),
     Question("", "Do two real ranks run on one GPU?", "two-ranks", two_ranks),
-    Question("", "What does the default policy lose at most?", "overlap-standins", default_bound),
+    Question("", "Do programs compute the same, and is every launch seen?", "correctness", correctness),
+    Question("", "Is our occupancy the driver's?", "occupancy", occupancy),
+    *(
+        Question("", f"What does the default policy lose at most? {title}", name, default_bound(name))
+        for name, title in MEASURED.items()
+    ),
 )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from answers import suite
 from answers.comparing import BOUND_PERCENT, against, interval
-from answers.markdown import listed, percent
+from answers.markdown import percent
 from answers.overlap_tables import title
-from answers.suite import DEFAULT, PLAIN
+from answers.suite import DEFAULT, PLAIN, PRIORITY
 
 FILE = "overlap-standins"
 
@@ -26,14 +27,18 @@ def room_by_size(root: Path) -> tuple[str, str] | None:
     return f"curves of {len(curves)} pairs ([overlap](overlap.md#sensitivity-to-shared-memory))", "; ".join(parts)
 
 
-def default_bound(root: Path) -> tuple[str, str] | None:
-    found = suite.read(root, FILE)
-    lost = against(found.runs[0].primary, DEFAULT, PLAIN) if found else None
-    if lost is None:
-        return None
-    over = lost.unbounded
-    words = f"a loss above {BOUND_PERCENT:g} % is ruled out" if not over else "more than the bound cannot be ruled out"
-    numbers = f"worst of {len(lost.changes)} cells against plain: {lost.worst.cell.name}, {interval(lost.worst)}"
-    if over:
-        numbers += f"; not ruled out in {len(over)}: {listed([change.cell.name for change in over[:3]])}"
-    return words, numbers
+def default_bound(name: str) -> Callable[[Path], tuple[str, str] | None]:
+    """Of a set."""
+
+    def answer(root: Path) -> tuple[str, str] | None:
+        found = suite.read(root, name)
+        parts, worst = [], []
+        for base in (PLAIN, PRIORITY):
+            lost = against(found.runs[0].primary, DEFAULT, base) if found else None
+            if lost is not None:
+                worst.append(lost.worst.median)
+                over = f"{len(lost.unbounded)} of {len(lost.changes)} cells not within {BOUND_PERCENT:g} %"
+                parts.append(f"against {base}: {lost.worst.cell.name}, {interval(lost.worst)}; {over}")
+        return (f"**{percent(max(worst))}**", "; ".join(parts)) if parts else None
+
+    return answer

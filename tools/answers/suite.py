@@ -158,7 +158,8 @@ class Suite:
     def words(self) -> str:
         """What was measured on what."""
         machine = self.machine
-        gpus = [gpu["name"] for gpu in machine.get("gpus") or ()] or ["a GPU that was not named"]
+        unnamed = "the simulated GPU" if machine.get("simulated") else "a GPU that was not named"
+        gpus = [gpu["name"] for gpu in machine.get("gpus") or ()] or [unnamed]
         least, most = self.rounds
         found = [
             f"{len(gpus)} x {gpus[0]}" if len(gpus) > 1 else gpus[0],

@@ -244,6 +244,19 @@ def test_a_file_of_another_form_is_one_error_there_too(results: Path) -> None:
         answer(results, "carve-out")
 
 
+def test_controls_of_the_wait(results: Path) -> None:
+    made = (("alone", 0, 0, "latency", 1000), ("priority", 80, 0, "latency", 1010), ("shape-1", 10, 1, "latency", 3000))
+    runs: list[dict[str, Any]] = []
+    for arm, last, shaped, work, grid in made:
+        setting = {"mode": "controls", "k": 4, "limit": "shared memory", "arm": arm, "shaped": shaped, "work": work}
+        runs.append({**setting, "c": 32 if last else 0, "grid_us": grid, **({"last_us": last} if last else {})})
+    rewrite(results, "raised", {**suite_files.MACHINE, "samples": runs})
+    words, numbers = answer(results, "shortens the wait")[2:4]
+    assert words == "**shape-1, bound by latency**; without shaping **priority**"
+    assert "priority: 80 us, the grid 1.01 times; shape-1, bound by latency: 10 us, the grid 3.00 times" in numbers
+    assert "| priority | 80 / 1.01 |" in questions.files(results)["docs/answers.md"]
+
+
 def test_differences_are_counted(results: Path) -> None:
     row = {"program": "torch", "policy": "h200", "faults": [], "seen_by_profiler": 10, "launches": 10}
     found = {"machine": suite_files.MACHINE, "rows": [row, {**row, "policy": "observe", "seen_by_profiler": None}]}

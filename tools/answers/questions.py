@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional
 
-from answers import facts, nccl_starts
+from answers import facts, nccl_starts, raised_waits
 from answers.markdown import listed, page, paragraph, table
 from answers.overlap import MEASURED
 from answers.questions_of_suites import default_bound, room_by_size
@@ -239,6 +239,7 @@ QUESTIONS = (
     Question("", "Does raising a stream's priority after its creation work?", "dispatch-rule", raising(*SET_LATER)),
     Question("", "Does another carve-out keep two kernels apart?", "carveout", carveouts),
     Question("", "How soon does a kernel of NCCL start behind a long grid?", "nccl-start", nccl_starts.summary),
+    Question("", "Which control shortens the wait of communication most?", "raised", raised_waits.summary),
     Question("", "Do two real ranks run on one GPU?", "two-ranks", two_ranks),
     Question("", "Do programs compute the same, and is every launch seen?", "correctness", correctness),
     Question("", "Is our occupancy the driver's?", "occupancy", occupancy),
@@ -286,6 +287,7 @@ def files(root: Path) -> dict[str, str]:
         ),
         table(("", "question", "answer", "numbers", "from"), rows, left=5),
         *nccl_starts.parts(root),
+        *raised_waits.parts(root),
         "## What the suite says",
         "The overlap suite, its arms and the predictions made before: [overlap](overlap.md).",
     ]

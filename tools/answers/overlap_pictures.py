@@ -25,9 +25,7 @@ def of_arms(what: str, found: Sequence[Against]) -> str:
     bottom = top + len(found) * ROW + 4
     parts = [
         svg.text(16, 22, f"{what}: change of T against plain streams, by arm", size=15),
-        svg.text(
-            16, 40, f"left is faster; a dot is a cell, the bar the median, filled: surely other{cut}", color=svg.GREY
-        ),
+        svg.text(16, 40, f"left is faster; a dot is a cell, the bar the median{cut}", color=svg.GREY),
     ]
     for tick in svg.ticks(least, most):
         x = LEFT + (tick - least) * scale

@@ -60,8 +60,8 @@ def parts(root: Path) -> Iterator[str]:
     counts = sorted({k for by in arms.values() for k in by})
     yield "## Wait of communication, and what the grid pays, by control"
     yield paragraph(
-        f"us until the last of {BLOCKS} blocks like NCCL's starts behind a long grid of so many blocks a multiprocessor "
-        f"(200 us each, give or take a half; limited by {LIMIT}) / the grid's time over its time alone. `raised.cu`."
+        f"us until the last of {BLOCKS} blocks like NCCL's starts behind a long grid of so many blocks a multiprocessor"
+        f" (200 us each, give or take a half; limited by {LIMIT}) / the grid's time over its time alone. `raised.cu`."
     )
     rows = [
         (arm, *(f"{by[k][0]:,.0f} / {by[k][1]:.2f}" if k in by else "–" for k in counts)) for arm, by in arms.items()

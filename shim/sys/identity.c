@@ -9,7 +9,7 @@
 
 /* The system call itself: fstat() is a libc function only since glibc 2.33, and the kernel's structure is libc's here.
  */
-static bool ask(int descriptor, struct overlap_identity *found) {
+OVERLAP_STARTUP static bool ask(int descriptor, struct overlap_identity *found) {
     struct stat now;
     int saved = errno;
     bool known = descriptor >= 0 && syscall(SYS_fstat, descriptor, &now) == 0;
@@ -19,7 +19,7 @@ static bool ask(int descriptor, struct overlap_identity *found) {
     return known;
 }
 
-struct overlap_identity overlap_identify(int descriptor) {
+OVERLAP_STARTUP struct overlap_identity overlap_identify(int descriptor) {
     struct overlap_identity found = {0};
     ask(descriptor, &found);
     return found;

@@ -7,9 +7,9 @@
 
 #include "private.h"
 
-static struct overlap_identity at_start;
+OVERLAP_STARTUP_DATA static struct overlap_identity at_start;
 
-void overlap_log_start(void) {
+OVERLAP_STARTUP void overlap_log_start(void) {
     at_start = overlap_identify(STDERR_FILENO);
 }
 

@@ -211,12 +211,12 @@ struct search {
     struct overlap_object *object;
 };
 
-static const char *basename_of(const char *path) {
+OVERLAP_STARTUP static const char *basename_of(const char *path) {
     const char *slash = path ? strrchr(path, '/') : NULL;
     return slash ? slash + 1 : path ? path : "";
 }
 
-static int visit(struct dl_phdr_info *info, size_t size, void *data) {
+OVERLAP_STARTUP static int visit(struct dl_phdr_info *info, size_t size, void *data) {
     (void)size;
     const struct search *search = data;
     struct overlap_object object = {
@@ -251,7 +251,7 @@ bool overlap_object_at(uintptr_t address, struct overlap_object *object) {
     return true;
 }
 
-bool overlap_object_named(const char *prefix, struct overlap_object *object) {
+OVERLAP_STARTUP bool overlap_object_named(const char *prefix, struct overlap_object *object) {
     struct search search = {.prefix = prefix, .object = object};
     return dl_iterate_phdr(visit, &search) == 1;
 }

@@ -22,13 +22,13 @@ extern char *program_invocation_name __attribute__((weak));
 enum { PATH_SIZE = 768, MOST_FILES = 1000 /* of one host name and process id */ };
 
 enum { NONE, MAKING, MADE };
-static uint32_t state = NONE;
-static bool opened, initialised;
+OVERLAP_STARTUP_DATA static uint32_t state = NONE;
+OVERLAP_STARTUP_DATA static bool opened, initialised;
 static struct overlap_page *private_page; /* core's own, which we go back to after fork */
 static char waiting[PATH_SIZE];           /* where the page is, if it has yet to be brought to the report's folder */
 
 /* A child that has not exec'ed, whichever call made it. */
-static bool is_forked(void) {
+OVERLAP_STARTUP static bool is_forked(void) {
     return getpid() != overlap_start.pid;
 }
 
@@ -260,7 +260,7 @@ static bool has_kfd_open(void) {
     return false;
 }
 
-void overlap_page_end(void) {
+OVERLAP_STARTUP void overlap_page_end(void) {
     int saved = errno;
     /* By a way that we do not see; kernels may have gone that way, too. A forked child asks no loader: another thread of
      * its parent may have held the lock. */

@@ -19,10 +19,10 @@ extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (
     __attribute__((weak));
 extern void *__dso_handle __attribute__((visibility("hidden"), weak));
 
-struct overlap_start overlap_start;
+OVERLAP_STARTUP_DATA struct overlap_start overlap_start;
 
 enum { FRESH, WORKING, DONE };
-static uint32_t environment_read = FRESH, table_decoded = FRESH;
+OVERLAP_STARTUP_DATA static uint32_t environment_read = FRESH, table_decoded = FRESH;
 
 struct variables {
 #define ENV(field, name, meaning) const char *field;
@@ -30,7 +30,7 @@ struct variables {
 #undef ENV
 };
 
-static void read_variables(struct variables *found) {
+OVERLAP_STARTUP static void read_variables(struct variables *found) {
     static const struct {
         const char *name;
         size_t length, offset;
@@ -61,7 +61,7 @@ const char *overlap_variable(const char *name) {
 }
 
 /* A decimal number, or -1. */
-static int64_t number(const char *text) {
+OVERLAP_STARTUP static int64_t number(const char *text) {
     int64_t value = 0;
     if (!text || !*text)
         return -1;
@@ -95,7 +95,7 @@ static int digit_of(char c) {
 }
 
 /* Undoes percent-encoding into `out`, at most size bytes with the NUL. */
-static void decode_path(const char *text, char *out, size_t size) {
+OVERLAP_STARTUP static void decode_path(const char *text, char *out, size_t size) {
     size_t at = 0;
     for (; *text && at < size - 1; text++) {
         if (*text == '%' && digit_of(text[1]) >= 0 && digit_of(text[2]) >= 0) {
@@ -156,7 +156,7 @@ static size_t decode_base64(const char *text, size_t length, uint8_t *out) {
 }
 
 /* Copies what must outlive the environment; false: there is nothing to do in this process. */
-static bool copy(const struct variables *found) {
+OVERLAP_STARTUP static bool copy(const struct variables *found) {
     size_t length = strlen(found->table);
     if (length > OVERLAP_TABLE_MAX_SIZE / 3 * 4 + 4)
         length = OVERLAP_TABLE_MAX_SIZE / 3 * 4 + 8; /* cut: it will be found broken */
@@ -200,7 +200,7 @@ static void decode_table(void) {
         __register_atfork(NULL, NULL, in_child, &__dso_handle ? __dso_handle : NULL);
 }
 
-static void read_environment(void) {
+OVERLAP_STARTUP static void read_environment(void) {
     struct variables found = {0};
     read_variables(&found);
     if (!found.table || (found.run && strcmp(found.run, "off") == 0) || !copy(&found))
@@ -210,7 +210,7 @@ static void read_environment(void) {
 }
 
 /* Does the work once; false while another caller is at it, or while it cannot be done yet. */
-static bool once(uint32_t *done, void (*work)(void)) {
+OVERLAP_STARTUP static bool once(uint32_t *done, void (*work)(void)) {
     uint32_t now = __atomic_load_n(done, __ATOMIC_ACQUIRE);
     if (now == FRESH && __atomic_compare_exchange_n(done, &now, WORKING, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
         const int saved = errno; /* at the start of a program it is 0 (C11 7.5), and may be looked at */
@@ -223,7 +223,7 @@ static bool once(uint32_t *done, void (*work)(void)) {
 }
 
 /* Has the launcher set us up, whether or not its table can be believed? */
-static bool is_set_up(void) {
+OVERLAP_STARTUP static bool is_set_up(void) {
     /* The environment may be there late, and gone early (clearenv). */
     bool readable = __atomic_load_n(&environment_read, __ATOMIC_ACQUIRE) != FRESH || (&environ && environ);
     return readable && once(&environment_read, read_environment) && overlap_start.text;
@@ -265,12 +265,12 @@ bool overlap_thread_alive(uint32_t tid) {
     return syscall(SYS_tgkill, getpid(), tid, 0) == 0;
 }
 
-__attribute__((constructor)) static void start(void) {
+__attribute__((constructor)) OVERLAP_STARTUP static void start(void) {
     overlap_start.constructed = true;
     is_set_up();
 }
 
-__attribute__((destructor)) static void end(void) {
+__attribute__((destructor)) OVERLAP_STARTUP static void end(void) {
     if (is_set_up())
         overlap_page_end();
 }

@@ -11,6 +11,12 @@
 
 #include "../abi.h"
 
+/* What every process of a job runs and writes, those that never touch a GPU above all. The linker puts it together, at the
+ * head of the code and beside data that the loader has written already: a page touched for the first time costs more
+ * than all that is done on it. */
+#define OVERLAP_STARTUP __attribute__((section(".text.startup")))
+#define OVERLAP_STARTUP_DATA __attribute__((section(".data.startup")))
+
 /* ---- Start: what the environment said, copied before the program can change it ---- */
 
 struct overlap_settings {

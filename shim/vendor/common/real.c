@@ -126,7 +126,7 @@ bool overlap_vendor_behind(int hook) {
     return overlap_next_symbol(hook_names[hook], prefix_of(hook_vendor((enum hook)hook))) != NULL;
 }
 
-bool overlap_vendor_present(void) {
+OVERLAP_STARTUP bool overlap_vendor_present(void) {
     struct overlap_object object;
     return overlap_object_named(prefix_of(VENDOR_CUDA), &object) ||
            overlap_object_named(prefix_of(VENDOR_HIP), &object);

@@ -96,6 +96,23 @@ def test_a_file_of_another_form_is_one_error_there_too(results: Path) -> None:
         answer(results, "carve-out")
 
 
+def test_settings_that_let_nccl_start_sooner(results: Path) -> None:
+    waits = {"as it is": 2900.0, "priority": 130.0, "priority + no clusters": 100.0, "no clusters": 2800.0}
+    cases = ("graph, alone", "graph, behind 8 blocks", "graph, behind cuBLAS, fp32")
+    rows = [
+        {"setting": name, "environment": {}, "policy": None, "case": case, "median_us": us, "samples_us": [us] * 3}
+        for name, us in waits.items()
+        for case in cases
+    ]
+    rewrite(results, "nccl-start-matrix", {"machine": suite_files.MACHINE, "rows": rows})
+    words, numbers = answer(results, "long grid? By setting")[2:4]
+    assert words == "at once where it is raised"
+    assert "as it is 2,900 us; 2 of 3 settings start before the tail: 100 (priority + no clusters) to 130" in numbers
+    page = questions.files(results)["docs/answers.md"]
+    assert "| priority + no clusters | 100 | – | – | 100 | – | 100 | – |" in page
+    assert "| make_room, priority: highest | 33 |" in page
+
+
 def test_a_kernel_that_shares_some_is_not_apart(results: Path) -> None:
     def runs(*counts: int) -> list[Any]:
         return [{"low": {"carveout": -1}, "high": {"carveout": -1}, "beside_low": beside} for beside in counts]

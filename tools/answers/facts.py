@@ -43,6 +43,8 @@ def rows(root: Path, name: str) -> list[Any]:
     found = results(root, name)
     if found is None:
         return []
+    if "rows" in found:
+        return list(found["rows"])
     if "samples" in found:
         return [row for sample in found["samples"] for row in _unpacked(sample)]
     lines = ((step["step"], line) for step in found["steps"] for line in step["lines"])

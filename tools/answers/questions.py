@@ -238,7 +238,12 @@ QUESTIONS = (
     Question("", "And in a captured graph?", "dispatch-rule", captured),
     Question("", "Does raising a stream's priority after its creation work?", "dispatch-rule", raising(*SET_LATER)),
     Question("", "Does another carve-out keep two kernels apart?", "carveout", carveouts),
-    Question("", "How soon does a kernel of NCCL start behind a long grid?", "nccl-start", nccl_starts.summary),
+    *(
+        Question(
+            "", f"How soon does a kernel of NCCL start behind a long grid? {what}", name, nccl_starts.summary(name)
+        )
+        for name, what in (("nccl-start-matrix", "By setting"), ("nccl-start", "Behind the library"))
+    ),
     Question("", "Which control shortens the wait of communication most?", "raised", raised_waits.summary),
     Question("", "Do two real ranks run on one GPU?", "two-ranks", two_ranks),
     Question("", "Do programs compute the same, and is every launch seen?", "correctness", correctness),

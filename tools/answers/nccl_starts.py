@@ -28,7 +28,7 @@ FILES = {
         },
     ),
     "nccl-start": (
-        "Behind the library, one process after another; of each arm the process in which it was soonest alone (`nccl_start.py`)",
+        "Behind the library; of each arm the process in which it was soonest alone (`nccl_start.py`)",
         {**BEHIND, "launched, behind 8 blocks": "8 blocks, launched"},
     ),
 }

@@ -62,6 +62,10 @@ def test_the_tables_of_a_set(page: Page) -> None:
     assert arms["best shape + priority"][2] == "-8.0 %" or arms["best shape + priority"][2] == "-8.1 %"
     against = table(text, "Against priority alone:")
     assert against["`plain`"][4] == "0, 0, 8" and "share of the ideal" not in against
+    assert table(text, "Against one after the other:")["`plain`"][2] == "-4.8 %"
+    flat = " ".join(text.split())
+    assert "against one after the other, in the best cell: plain streams -4." in flat
+    assert "the best shape with priority -12." in flat
     cell = "tiled + link, one, 0.5"
     assert table(text, "### Stand-ins: milliseconds")[cell][:3] == ["1.000", "0.500", "1.000"]
     # 1.5225 / 1.305 - 1 of 0.5225

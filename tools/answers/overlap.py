@@ -7,19 +7,19 @@ written here: all come from tools/gpu/results.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from answers import comparing, facts, overlap_pictures, overlap_tables, predictions, suite
-from answers.agreement import LEAST_RANK, MOST_ERROR, Agreement, best, compare
+from answers import comparing, facts, overlap_model, overlap_pictures, overlap_tables, predictions, suite
+from answers.agreement import best
 from answers.comparing import BOUND_PERCENT, Against, against, interval
 from answers.intervals import RESAMPLES
 from answers.markdown import bullets, listed, page, paragraph, percent, table
 from answers.suite import DEFAULT, PLAIN, PRIORITY, SIMULATED, Run, Suite
 
 PICTURES = Path("docs/pictures")
-OBSERVE = "policy:observe"
+OBSERVE, SEQUENTIAL = "policy:observe", "sequential"
 MEASURED = {
     "overlap-standins": "Stand-ins",
     "overlap-libraries": "Libraries and NCCL",
@@ -111,8 +111,26 @@ def _answer(sets: Sequence[Set], simulated: Suite | None) -> Iterator[str]:
             lost = against(primary, DEFAULT, PLAIN)
             more = f", against plain it {_ruled(lost)}" if lost is not None else ""
             yield f"{one.title}: {_bound(bound)} against priority alone{more}."
-    if simulated is not None and sets and (agreements := _agreements(sets, simulated)):
-        yield _agreement(best(agreements))
+        yield from _least(one)
+    agreements = overlap_model.agreements([one.suite for one in sets], simulated) if simulated is not None else []
+    if agreements:
+        yield overlap_model.sentence(best(agreements))
+
+
+def _least(one: Set) -> Iterator[str]:
+    """The number of the paper is one of this kind."""
+    best_of = {
+        words: found.best
+        for words, arm, pick in (
+            ("plain streams", PLAIN, None),
+            ("priority", PRIORITY, None),
+            ("the best shape with priority", overlap_tables.BEST_RAISED, _best_raised),
+        )
+        if (found := against(one.run.primary, arm, SEQUENTIAL, pick=pick)) is not None
+    }
+    if best_of:
+        parts = [f"{words} {percent(change.median)} ({change.cell.name})" for words, change in best_of.items()]
+        yield f"{one.title}, against one after the other, in the best cell: {listed(parts)}."
 
 
 _best_raised = overlap_tables.PICKS[overlap_tables.BEST_RAISED]
@@ -129,15 +147,6 @@ def _ruled(found: Against) -> str:
     if not over:
         return f"is ruled out in all {every} cells"
     return f"cannot be ruled out in {over} of {every} cells (in {surely} it is sure)"
-
-
-def _agreement(found: Agreement) -> str:
-    rank = "none" if found.rank is None else f"{found.rank:.2f}"
-    return (
-        f"The simulated GPU fits best under `{found.rule}`: mean absolute error {found.error:.1f} points of T, rank "
-        f"correlation {rank} over {len(found.ratios)} ratios; the target (at most {MOST_ERROR:g}, at least "
-        f"{LEAST_RANK:g}) is {'met' if found.good else 'not met'}."
-    )
 
 
 # ---- The parts ----
@@ -169,10 +178,10 @@ def _parts(
                 yield overlap_tables.held(one.run)
     yield "## Predictions made before"
     yield from _predictions(evidence)
-    agreements = _agreements(sets, simulated) if simulated is not None else []
+    agreements = overlap_model.agreements([one.suite for one in sets], simulated) if simulated is not None else []
     if agreements:
         yield "## Model and machine"
-        yield from _model(agreements, pictures)
+        yield from overlap_model.parts(agreements, pictures)
     if sets:
         yield "## What follows"
         yield bullets(line for one in sets for line in _follows(one))
@@ -208,9 +217,10 @@ def _arms(one: Set, pictures: dict[str, str]) -> Iterator[str]:
     yield f"![{one.title}: change of T by arm](pictures/{name})"
     yield "Change of T against plain streams:"
     yield overlap_tables.arms(one.run, PLAIN)
-    if overlap_tables.compared(one.run, PRIORITY):
-        yield "Against priority alone:"
-        yield overlap_tables.arms(one.run, PRIORITY)
+    for base, words in ((PRIORITY, "Against priority alone:"), (SEQUENTIAL, "Against one after the other:")):
+        if overlap_tables.compared(one.run, base):
+            yield words
+            yield overlap_tables.arms(one.run, base)
 
 
 def _outcome(sets: Sequence[Set]) -> Iterator[str]:
@@ -298,60 +308,6 @@ def _predictions(evidence: predictions.Evidence) -> Iterator[str]:
     )
     rows = [(name, text, f"**{one.verdict}**", one.numbers) for name, text, one in found]
     yield table(("", "prediction", "answer", "numbers"), rows, left=4)
-
-
-# ---- Model and machine ----
-
-
-def _agreements(sets: Sequence[Set], simulated: Suite) -> list[Agreement]:
-    runs = [run for one in sets for run in one.suite.runs]
-    found = (compare(run, runs) for run in simulated.runs)
-    return [one for one in found if one is not None]
-
-
-def _model(agreements: Sequence[Agreement], pictures: dict[str, str]) -> Iterator[str]:
-    fitting = best(agreements)
-    name = "overlap-model.svg"
-    pictures[name] = overlap_pictures.of_model(fitting)
-    cells = len({ratio.cell for ratio in fitting.ratios})
-    yield paragraph(
-        f"The same cells on the simulated GPU, under each dispatch rule: T of an arm over T of plain, in {cells} "
-        f"primary cells, against the measured one. {_agreement(fitting)}"
-    )
-    yield f"![Simulated against measured](pictures/{name})"
-    rows = [
-        (
-            f"`{one.rule}`",
-            str(len(one.ratios)),
-            f"{one.error:.1f}",
-            "–" if one.rank is None else f"{one.rank:.2f}",
-            "met" if one.good else "not met",
-        )
-        for one in agreements
-    ]
-    yield table(("simulated under", "ratios", "mean absolute error, points", "rank correlation", "target"), rows)
-    yield f"By arm, mean absolute error in points, and mean of simulated less measured under `{fitting.rule}`:"
-    arms = list(dict.fromkeys(ratio.arm for ratio in fitting.ratios))
-    heads = ("arm", "ratios", *(f"`{one.rule}`" for one in agreements), "simulated less measured")
-    yield table(heads, [_arm_errors(arm, agreements, fitting) for arm in arms])
-    yield f"Farthest apart under `{fitting.rule}`, T over T of plain:"
-    far = [
-        (ratio.cell, f"`{ratio.arm}`", f"{ratio.simulated:.3f}", f"{ratio.measured:.3f}", f"{ratio.error:+.1f}")
-        for ratio in fitting.farthest[:MOST_SHOWN]
-    ]
-    yield table(("cell", "arm", "simulated", "measured", "points"), far, left=2)
-
-
-def _arm_errors(arm: str, agreements: Sequence[Agreement], fitting: Agreement) -> tuple[str, ...]:
-    chosen = fitting.of(arm)
-    errors = (_mean(abs(ratio.error) for ratio in one.of(arm)) for one in agreements)
-    return (f"`{arm}`", str(len(chosen)), *errors, _mean((ratio.error for ratio in chosen), "+"))
-
-
-def _mean(values: Iterable[float], sign: str = "") -> str:
-    found = list(values)
-    mean = round(statistics.fmean(found), 1) if found else 0.0
-    return (f"{mean:{sign}.1f}" if mean else "0.0") if found else "–"
 
 
 # ---- What follows, and the rest ----

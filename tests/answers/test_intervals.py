@@ -37,7 +37,9 @@ def test_intervals_are_those_of_scipy(count: int, level: float) -> None:
 def test_the_order_of_samples_and_the_other_rows_do_not_matter() -> None:
     rows = drawn(5)
     alone = intervals.bootstrap([sorted(rows[3], reverse=True)]).interval()
-    assert intervals.bootstrap(rows).interval()[3] == alone[0]
+    others = [*rows[:3], rows[3], *drawn(3, 12)]
+    assert intervals.bootstrap(rows).interval()[3] == alone[0] == intervals.bootstrap(others).interval()[3]
+    assert intervals.bootstrap(others).interval()[5:] == intervals.bootstrap(drawn(3, 12)).interval()[1:]
 
 
 def test_what_does_not_vary_has_no_width() -> None:

@@ -80,10 +80,11 @@ def test_a_persistent_kernel(said: Any, stretch: float, expected: str) -> None:
 
 def test_sharing() -> None:
     def answer(*runs: tuple[bool, bool]) -> predictions.Found:
-        found = [Neighbours("a block", fits, (100, -1), shared) for fits, shared in runs]
+        found = [Neighbours("a block", False, fits, (100, -1), shared) for fits, shared in runs]
         return predictions.sharing_is_arithmetic(Evidence(neighbours=found))
 
     assert answer((True, True), (True, False), (False, False)).verdict == HELD
+    assert "it says no of 1 that shared" in answer((True, True), (True, False), (False, False)).numbers
     against = answer((True, True), (False, True))
     assert against.verdict == FAILED and "(a block)" in against.numbers
     assert answer().verdict == OPEN

@@ -123,15 +123,18 @@ def test_a_kernel_that_shares_some_is_not_apart(results: Path) -> None:
 
 
 def test_controls_of_the_wait(results: Path) -> None:
-    made = (("alone", 0, 0, "latency", 2000), ("priority", 80, 0, "latency", 2020), ("shape-1", 10, 1, "latency", 6000))
+    made = (
+        *(("alone", 0, 0, "latency", 2000), ("priority", 80, 0, "latency", 2020)),
+        *(("shape-1", 10, 1, "latency", 6000), ("shape-1", 8, 1, "throughput", 1900)),
+    )
     runs: list[dict[str, Any]] = []
     for arm, last, shaped, work, grid in made:
         setting = {"mode": "controls", "k": 4, "limit": "shared memory", "arm": arm, "shaped": shaped, "work": work}
         runs.append({**setting, "c": 32 if last else 0, "grid_us": grid, **({"last_us": last} if last else {})})
     rewrite(results, "raised", {**suite_files.MACHINE, "samples": runs})
     words, numbers = answer(results, "shortens the wait")[2:4]
-    assert words == "**shape-1, bound by latency**; without shaping **priority**"
-    assert "priority: 80 us, the grid 1.01 times; shape-1, bound by latency: 10 us, the grid 3.00 times" in numbers
+    assert words == "**shape-1**, at a price; without shaping **priority**"
+    assert "priority: 80 us, the grid 1.01 times; shape-1: 10 us, the grid 0.95 to 3.00 times" in numbers
     assert "| priority | 80 / 1.01 |" in questions.files(results)["docs/answers.md"]
 
 
@@ -173,24 +176,22 @@ def test_new_files_are_taken_up(results: Path) -> None:
     head = suite_files.MACHINE
     low = {"threads": 128, "registers": 64, "dynamic": 115713, "blocks": 1}
     high = {"threads": 288, "registers": 96, "dynamic": 103072}
-    runs = [
-        {"low": {**low, **more}, "high": high, "carveout": carveout, "repetition": 0, "beside": beside}
-        for more, carveout, beside in (
-            ({}, [-1, -1], 0),
-            ({}, [100, -1], 32),
-            ({"threads": 384, "registers": 168}, [100, 100], 0),
-        )
-    ]
+    careful = {**low, "threads": 96}, {**high, "threads": 544}  # 20 warps, of which the library counts 24
+
+    def run(low: Any, high: Any, carveout: list[int], beside: int) -> dict[str, Any]:
+        return {"low": low, "high": high, "carveout": carveout, "repetition": 0, "beside": beside}
+
+    runs = [run(low, high, [-1, -1], 0), run(low, high, [100, -1], 32), run(*careful, [100, -1], 32)]
     rewrite(results, "neighbours", {**head, "samples": runs})
     words, numbers = answer(results, "share a multiprocessor")[2:4]
-    assert words == "never where it does not fit"
-    assert "the driver's carve-outs: 0 of 1; the largest for computation: 1 of 1" in numbers and "both" not in numbers
-    runs[2]["beside"] = 1
-    rewrite(results, "neighbours", {**head, "samples": runs})
-    assert answer(results, "share a multiprocessor")[2] == "also where it does not fit (1 runs)"
-    two = {"threads": 128, "registers": 64, "dynamic": 76801, "blocks": 2}  # one of them has room beside it
-    rewrite(results, "neighbours", {**head, "samples": [{**runs[1], "low": two}]})
-    assert answer(results, "share a multiprocessor")[2] == "also where it does not fit (1 runs)"
+    assert words == "**never where their sum does not fit**"
+    assert "the driver's carve-outs: 0 of 1, and 0 of 0 whose sum" in numbers and "both" not in numbers
+    assert "the largest for computation: 1 of 1, and 1 of 1 whose sum fits, but not by the library's" in numbers
+    much = {**low, "threads": 384, "registers": 168}
+    two = {**low, "dynamic": 76801, "blocks": 2}  # one of them has room beside it
+    for wrong in (much, two):
+        rewrite(results, "neighbours", {**head, "samples": [*runs, run(wrong, high, [100, 100], 1)]})
+        assert answer(results, "share a multiprocessor")[2] == "**also where their sum does not fit (1 runs)**"
     setting = {key: runs[1][key] for key in ("low", "high", "carveout")}
     packed = {**setting, "repetitions": 3, "beside": [32, 0, None]}
     rewrite(results, "neighbours", {**head, "samples": [packed]})

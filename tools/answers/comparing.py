@@ -79,8 +79,7 @@ def against(
             rows.append((cell, one, ratios))
     if not rows:
         return None
-    length = min(len(ratios) for *_, ratios in rows)
-    found = bootstrap([ratios[:length] for *_, ratios in rows])
+    found = bootstrap([ratios for *_, ratios in rows])
     sides = verdicts(found, 1 + least / 100, 1 + most / 100)
     changes = [
         Change(cell, one, 100 * (float(median) - 1), 100 * (low - 1), 100 * (high - 1), side)

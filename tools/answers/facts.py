@@ -168,7 +168,25 @@ def _neighbours(samples: Iterable[dict[str, Any]]) -> Iterator[Neighbours]:
         _, beside = sweep.fits(struct, low, high, one["low"]["dynamic"])
         name = f"{low.threads} threads of {low.registers} registers, {high.dynamic:,} bytes"
         first, second = one["carveout"]
-        yield Neighbours(name, beside >= one["low"]["blocks"], (first, second), one["beside"] > 0)
+        blocks, shared = one["low"]["blocks"], one["beside"] > 0
+        yield Neighbours(name, beside >= blocks, _sum_fits(struct, low, blocks, high), (first, second), shared)
+
+
+def _sum_fits(struct: Any, low: tables.Kernel, blocks: int, high: tables.Kernel) -> bool:
+    """Do so many blocks of low and one of high need no more than a multiprocessor has, wherever in it that is?"""
+
+    def needs(kernel: tables.Kernel) -> tuple[int, ...]:
+        warps = _up(kernel.threads, struct.warp_size) // struct.warp_size
+        registers = warps * _up(kernel.registers * struct.warp_size, struct.register_unit)
+        memory = _up(kernel.static + (kernel.dynamic or 0) + struct.shared_reserved, struct.shared_unit)
+        return warps * struct.warp_size, registers, memory, 1
+
+    has = (struct.threads, struct.registers, struct.shared, struct.blocks)
+    return all(blocks * one + other <= most for one, other, most in zip(needs(low), needs(high), has))
+
+
+def _up(value: int, unit: int) -> int:
+    return -(-value // unit) * unit
 
 
 # Preferred carve-outs, per cent, of the kernel that is there first and of the second; -1 is the driver's choice.
@@ -229,7 +247,7 @@ def _histogram(counts: dict[str, int]) -> float:
 def cluster_sizes(root: Path) -> str:
     by: dict[int, list[float]] = {}
     for one in rows(root, "raised"):
-        if one.get("mode") == "clusters" and "priority" in one["arm"] and "last_us" in one:
+        if one.get("mode") == "clusters" and one["arm"] == "priority" and "last_us" in one:
             by.setdefault(one["cluster"], []).append(one["last_us"])
     parts = [f"{size}: {statistics.median(waits):.0f} us" for size, waits in sorted(by.items())]
     return f"by size of the clusters {', '.join(parts)}" if parts else ""
@@ -274,7 +292,7 @@ def graph_costs(root: Path) -> str:
     for one in costs:
         if one["launches"] == most:
             by.setdefault(arm(one), []).extend(one["later_launch_us"])
-    parts = [f"{name} {statistics.median(us):.0f}" for name, us in by.items()]
+    parts = [f"{name} {statistics.median(us):.1f}" for name, us in by.items()]
     return f"`cuGraphLaunch` of {most:,} kernels, us: {', '.join(parts)}" if parts else ""
 
 

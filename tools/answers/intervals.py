@@ -47,18 +47,23 @@ class Bootstrap:
 
 
 def bootstrap(rows: Sequence[Sequence[float]]) -> Bootstrap:
-    """rows: equally many samples each, at least FEWEST."""
-    samples = np.sort(np.asarray(rows, dtype=float), axis=1)
-    count = samples.shape[1]
-    if count < FEWEST:
-        raise ValueError(f"{count} samples")
-    low, high = _middles(count)
-    resampled = np.sort((samples[:, low] + samples[:, high]) / 2, axis=1)
-    medians = np.median(samples, axis=1)
-    under = ((resampled < medians[:, None]).sum(axis=1) + (resampled <= medians[:, None]).sum(axis=1)) / (2 * RESAMPLES)
-    # A row of which hardly anything varies has no bias that could be told.
-    bias = ndtri(np.clip(under, 1 / RESAMPLES, 1 - 1 / RESAMPLES))
-    return Bootstrap(medians, resampled, bias, _acceleration(samples))
+    """rows: at least FEWEST samples each."""
+    if not rows or min(map(len, rows)) < FEWEST:
+        raise ValueError(f"{min(map(len, rows), default=0)} samples")
+    counts = np.array([len(row) for row in rows])
+    medians, bias, acceleration = (np.empty(len(rows)) for _ in range(3))
+    resampled = np.empty((len(rows), RESAMPLES))
+    for count in set(counts.tolist()):
+        at = np.flatnonzero(counts == count)
+        samples = np.sort(np.array([rows[row] for row in at], dtype=float), axis=1)
+        low, high = _middles(count)
+        drawn = np.sort((samples[:, low] + samples[:, high]) / 2, axis=1)
+        middle = np.median(samples, axis=1)
+        under = (drawn < middle[:, None]).sum(axis=1) + (drawn <= middle[:, None]).sum(axis=1)
+        medians[at], resampled[at], acceleration[at] = middle, drawn, _acceleration(samples)
+        # A row of which hardly anything varies has no bias that could be told.
+        bias[at] = ndtri(np.clip(under / (2 * RESAMPLES), 1 / RESAMPLES, 1 - 1 / RESAMPLES))
+    return Bootstrap(medians, resampled, bias, acceleration)
 
 
 @functools.cache

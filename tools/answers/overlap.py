@@ -14,7 +14,7 @@ from pathlib import Path
 from answers import comparing, facts, overlap_model, overlap_pictures, overlap_tables, predictions, suite
 from answers.agreement import best
 from answers.comparing import BOUND_PERCENT, Against, against, interval
-from answers.intervals import RESAMPLES
+from answers.intervals import FEWEST, RESAMPLES
 from answers.markdown import bullets, listed, page, paragraph, percent, table
 from answers.suite import DEFAULT, PLAIN, PRIORITY, SIMULATED, Run, Suite
 
@@ -210,7 +210,7 @@ def _arms(one: Set, pictures: dict[str, str]) -> Iterator[str]:
     found = overlap_tables.compared(one.run, PLAIN)
     yield f"### {one.title}"
     if not found:
-        yield paragraph(f"No primary cell of `{one.name}` has `{PLAIN}` and another arm.")
+        yield paragraph(f"No primary cell of `{one.name}` has `{PLAIN}` and another arm, of {FEWEST} rounds at least.")
         return
     name = f"overlap-arms-{one.picture}.svg"
     pictures[name] = overlap_pictures.of_arms(one.title, found)

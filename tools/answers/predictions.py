@@ -44,7 +44,8 @@ class Neighbours:
     """One run of tools/gpu/neighbours.cu: a block of communication beside a wave of n blocks of computation."""
 
     name: str
-    fits: bool  # by the library's arithmetic, beside all n
+    fits: bool  # beside all n, by the library's arithmetic, which rounds warps up to the four parts of a multiprocessor
+    sum_fits: bool  # registers, warps, shared memory and blocks, summed
     carveout: tuple[int, int]  # preferred, per cent, of computation and of communication; -1: the driver's choice
     shared: bool
 
@@ -170,8 +171,7 @@ def order_is_as_good_as_shaping(evidence: Evidence) -> Found:
                 rows.append((cell, order, shaped, points))
     if not rows:
         return _nothing("no cell with pairs has order, shaping and the sequential arm")
-    length = min(len(points) for *_, points in rows)
-    found = bootstrap([points[:length] for *_, points in rows])
+    found = bootstrap([points for *_, points in rows])
     surely = sum(side == 1 for side in verdicts(found, -float("inf"), POINTS))
     behind = [float(median) for median in found.medians]
     worst = max(range(len(rows)), key=lambda row: behind[row])
@@ -187,13 +187,15 @@ def order_is_as_good_as_shaping(evidence: Evidence) -> Found:
 def sharing_is_arithmetic(evidence: Evidence) -> Found:
     if not evidence.neighbours:
         return _nothing("tools/gpu/neighbours.cu")
-    against_it = [one for one in evidence.neighbours if one.shared and not one.fits]
+    against_it = [one for one in evidence.neighbours if one.shared and not one.sum_fits]
+    careful = sum(one.shared and not one.fits for one in evidence.neighbours)
     room = [one for one in evidence.neighbours if one.fits]
     largest = [one for one in room if one.carveout[0] == LARGEST]
     numbers = (
         f"{sum(one.shared for one in evidence.neighbours)} of {len(evidence.neighbours)} runs shared a multiprocessor, "
-        f"{len(against_it)} of them against the arithmetic{f' ({against_it[0].name})' if against_it else ''}; where it "
-        f"fits, {sum(one.shared for one in room)} of {len(room)} did, with the largest carve-out for computation "
+        f"{len(against_it)} of them although the sum does not fit{f' ({against_it[0].name})' if against_it else ''}; "
+        f"the library's arithmetic is more careful: it says no of {careful} that shared. Where it says yes, "
+        f"{sum(one.shared for one in room)} of {len(room)} did, with the largest carve-out for computation "
         f"{sum(one.shared for one in largest)} of {len(largest)}"
     )
     return Found(FAILED if against_it else HELD, numbers)
@@ -246,7 +248,7 @@ PREDICTIONS: dict[str, tuple[str, Callable[[Evidence], Found]]] = {
     ),
     "P4": ("in pairs, order is at most 2 points behind the best shaping", order_is_as_good_as_shaping),
     "P5": (
-        "a block of NCCL's size shares a multiprocessor with n blocks only if all fit by arithmetic",
+        "a block of NCCL's size shares a multiprocessor with n blocks only if their sum fits",
         sharing_is_arithmetic,
     ),
     "P6": ("under `backfill`, clusters of four enter later than single blocks", clusters_wait_longer),

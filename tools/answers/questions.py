@@ -67,15 +67,17 @@ def co_residency(root: Path) -> Answer:
     found = facts.neighbours(root)
     if not found:
         return None
-    against = sum(one.shared and not one.fits for one in found)
-    fitting = [one for one in found if one.fits]
+    against = sum(one.shared and not one.sum_fits for one in found)
     parts = []
     for words, wanted in facts.CARVEOUTS.items():
-        chosen = [one for one in fitting if one.carveout == wanted]
+        chosen = [one for one in found if one.carveout == wanted]
+        yes = [one for one in chosen if one.fits]
+        only_sum = [one for one in chosen if one.sum_fits and not one.fits]
         if chosen:
-            parts.append(f"{words}: {sum(one.shared for one in chosen)} of {len(chosen)}")
-    words = "never where it does not fit" if not against else f"also where it does not fit ({against} runs)"
-    return words, f"runs that shared a multiprocessor, of those in which all fits: {'; '.join(parts)}"
+            counts = [f"{sum(one.shared for one in some)} of {len(some)}" for some in (yes, only_sum)]
+            parts.append(f"{words}: {counts[0]}, and {counts[1]} whose sum fits, but not by the library's arithmetic")
+    words = f"also where their sum does not fit ({against} runs)" if against else "never where their sum does not fit"
+    return f"**{words}**", f"runs that shared, of those in which all fits: {'; '.join(parts)}"
 
 
 def refill(root: Path) -> Answer:

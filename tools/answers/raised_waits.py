@@ -12,7 +12,7 @@ from answers.markdown import paragraph, table
 
 FILE = "raised"
 BLOCKS, LIMIT, ALONE = 32, "shared memory", "alone"
-PRIORITY = "priority"
+PRIORITY, SHAPE, BOUND = "priority", "shape", ", bound by "
 Found = dict[str, dict[int, tuple[float, float]]]  # by arm and blocks a multiprocessor: us, times alone
 
 
@@ -34,23 +34,31 @@ def found(root: Path) -> Found:
 
 def _arm(one: dict[str, Any]) -> str:
     """A shaped block that takes as long as before, or shorter as it has more of the multiprocessor."""
-    return f"{one['arm']}, bound by {one['work']}" if one["shaped"] else str(one["arm"])
+    return f"{one['arm']}{BOUND}{one['work']}" if one["shaped"] else str(one["arm"])
 
 
 def summary(root: Path) -> tuple[str, str] | None:
-    """At the most blocks a multiprocessor that all arms have."""
+    """At the most blocks a multiprocessor that were measured with priority alone."""
     arms = {arm: by for arm, by in found(root).items() if arm != "equal priority"}
     if PRIORITY not in arms:
         return None
     k = max(arms[PRIORITY])
-    there = {arm: by[k] for arm, by in arms.items() if k in by}
-    best = min(there, key=lambda arm: there[arm][0])
-    free = min((arm for arm in there if "shape" not in arm), key=lambda arm: there[arm][0])
-    parts = [f"{arm}: {there[arm][0]:.0f} us, the grid {there[arm][1]:.2f} times" for arm in (PRIORITY, free, best)]
-    return (
-        f"**{best}**; without shaping **{free}**",
-        f"behind {k} blocks a multiprocessor: {'; '.join(dict.fromkeys(parts))}",
+    there: dict[str, list[tuple[float, float]]] = {}
+    for arm, by in arms.items():
+        if k in by:
+            there.setdefault(arm.partition(BOUND)[0], []).append(by[k])
+    best, free = (
+        min(some, key=lambda arm: max(there[arm])) for some in (there, [arm for arm in there if SHAPE not in arm])
     )
+    parts = [f"{arm}: {max(there[arm])[0]:.0f} us, the grid {_costs(there[arm])}" for arm in (PRIORITY, free, best)]
+    words = f"**{best}**, at a price; without shaping **{free}**" if SHAPE in best else f"**{best}**"
+    return words, f"behind {k} blocks a multiprocessor: {'; '.join(dict.fromkeys(parts))}"
+
+
+def _costs(found: list[tuple[float, float]]) -> str:
+    """By what bounds the grid."""
+    costs = sorted({f"{cost:.2f}" for _, cost in found}, key=float)
+    return f"{' to '.join((costs[0], costs[-1])) if len(costs) > 1 else costs[0]} times"
 
 
 def parts(root: Path) -> Iterator[str]:

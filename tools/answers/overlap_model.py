@@ -11,6 +11,7 @@ from answers.markdown import paragraph, table
 from answers.suite import Suite
 
 MOST_SHOWN = 8
+DIFFER_POINTS = 1.0
 
 
 def sentence(found: Agreement) -> str:
@@ -28,6 +29,14 @@ def agreements(measured: Sequence[Suite], simulated: Suite) -> list[Agreement]:
     return [one for one in found if one is not None]
 
 
+def rules_differ(found: Sequence[Agreement]) -> set[tuple[str, str, float]]:
+    """Cells and arms of which the rules say other things."""
+    said: dict[tuple[str, str, float], list[float]] = {}
+    for ratio in (ratio for one in found for ratio in one.ratios):
+        said.setdefault((ratio.cell, ratio.arm, ratio.measured), []).append(100 * ratio.simulated)
+    return {key for key, values in said.items() if max(values) - min(values) > DIFFER_POINTS}
+
+
 def parts(found: Sequence[Agreement], pictures: dict[str, str]) -> Iterator[str]:
     fitting = best(found)
     name = "overlap-model.svg"
@@ -40,17 +49,20 @@ def parts(found: Sequence[Agreement], pictures: dict[str, str]) -> Iterator[str]
         f"{sentence(fitting)}"
     )
     yield f"![Simulated against measured](pictures/{name})"
+    differing = rules_differ(found)
     rows = [
         (
             f"`{one.rule}`",
             str(len(one.ratios)),
             f"{one.error:.1f}",
+            _mean(abs(ratio.error) for ratio in one.ratios if (ratio.cell, ratio.arm, ratio.measured) in differing),
             "–" if one.rank is None else f"{one.rank:.2f}",
             "met" if one.good else "not met",
         )
         for one in found
     ]
-    yield table(("simulated under", "ratios", "mean absolute error, points", "rank correlation", "target"), rows)
+    where = f"in the {len(differing)} where rules differ by {DIFFER_POINTS:g}"
+    yield table(("simulated under", "ratios", "mean absolute error, points", where, "rank correlation", "target"), rows)
     yield f"By arm, mean absolute error in points, and mean of simulated less measured under `{fitting.rule}`:"
     arms = list(dict.fromkeys(ratio.arm for ratio in fitting.ratios))
     heads = ("arm", "ratios", *(f"`{one.rule}`" for one in found), "simulated less measured")

@@ -50,7 +50,7 @@ def meanings(runs: Iterable[Run]) -> str:
 
 
 def _arm(run: Run, one: Against) -> tuple[str, ...]:
-    shares = [share for cell in run.primary if (share := _share(cell, one.arm)) is not None]
+    shares = [share for cell in run.primary if (share := share_of(cell, one.arm)) is not None]
     waits = [statistics.median(wait) for cell in run.primary if (wait := _waits_of(cell, one.arm))]
     return (
         code(one.arm),
@@ -68,7 +68,8 @@ def code(arm: str) -> str:
     return arm if arm in PICKS else f"`{arm}`"
 
 
-def _share(cell: Cell, arm: str) -> float | None:
+def share_of(cell: Cell, arm: str) -> float | None:
+    """Of the ideal; arm may be one of PICKS."""
     name = _name(cell, arm)
     return cell.share(name) if name else None
 

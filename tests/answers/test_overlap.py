@@ -61,7 +61,8 @@ def test_the_tables_of_a_set(page: Page) -> None:
     assert arms["`sequential`"][4] == "0, 0, 8"
     assert arms["best shape + priority"][2] == "-8.0 %" or arms["best shape + priority"][2] == "-8.1 %"
     against = table(text, "Against priority alone:")
-    assert against["`plain`"][4] == "0, 0, 8" and "share of the ideal" not in against
+    assert against["`plain`"][4] == "0, 0, 8" and "best shape + priority" in against
+    assert "`shape-1`" in arms and "`shape-1`" not in against
     assert table(text, "Against one after the other:")["`plain`"][2] == "-4.8 %"
     flat = " ".join(text.split())
     assert "| Stand-ins | plain streams | 7 % | -4.8 % | -4." in flat

@@ -17,8 +17,9 @@ from answers.suite import ALONE, PLAIN, PRIORITY, Cell, Run
 BOUND_PERCENT = 1.0  # of facts/scheduling.md 7.1: what the default may cost at most
 RAISE = "policy:raise"  # priority alone, behind overlap-run
 SHAPING_POLICY = re.compile(r"policy:(h200-paper|make-room|quick-entry|blocks-\d+)")  # all of them with priority
+ANCHORS = ("copy-engine", "memcpy")  # the same bytes, without a kernel of the program
 # What a program or a user can set: not the anchors, nor what only counts.
-NOT_CONTROLS = (*ALONE, "sequential", PLAIN, "copy-engine", "policy:observe")
+NOT_CONTROLS = (*ALONE, "sequential", PLAIN, *ANCHORS, "policy:observe")
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from arms import blocks_of
+
 from answers import comparing, facts, overlap_model, overlap_pictures, overlap_tables, predictions, suite
 from answers.agreement import best
 from answers.comparing import BOUND_PERCENT, Against, Pick, against, interval
@@ -19,6 +21,7 @@ from answers.markdown import bullets, listed, page, paragraph, percent, table
 from answers.suite import DEFAULT, PLAIN, PRIORITY, SIMULATED, Run, Suite
 
 PICTURES = Path("docs/pictures")
+DECLARED = "tools/gpu/overlap/README.md"
 OBSERVE, SEQUENTIAL = "policy:observe", "sequential"
 MEASURED = {
     "overlap-standins": "Stand-ins",
@@ -59,7 +62,7 @@ def files(root: Path) -> dict[str, str]:
         [one.suite for one in sets], facts.rule(root), facts.waits(root), facts.neighbours(root)
     )
     pictures: dict[str, str] = {}
-    parts = list(_parts(sets, simulated, evidence, pictures))
+    parts = list(_parts(sets, simulated, evidence, pictures, (root / DECLARED).exists()))
     head = {
         "Question": (
             "Beside real computation on a real GPU: how much of the ideal overlap does a program get as it is, what do "
@@ -156,7 +159,11 @@ def _ruled(found: Against) -> str:
 
 
 def _parts(
-    sets: Sequence[Set], simulated: Suite | None, evidence: predictions.Evidence, pictures: dict[str, str]
+    sets: Sequence[Set],
+    simulated: Suite | None,
+    evidence: predictions.Evidence,
+    pictures: dict[str, str],
+    declared: bool,
 ) -> Iterator[str]:
     if sets:
         yield "## In short"
@@ -182,7 +189,7 @@ def _parts(
                 yield "Its time over that without communication:"
                 yield overlap_tables.held(one.run)
     yield "## Predictions made before"
-    yield from _predictions(evidence)
+    yield from _predictions(evidence, declared)
     agreements = overlap_model.agreements([one.suite for one in sets], simulated) if simulated is not None else []
     if agreements:
         yield "## Model and machine"
@@ -206,8 +213,8 @@ def _method() -> list[str]:
         "ideal - 1); 0 is no overlap, 100 % perfect. The stretch of a part is its time over its time alone.",
         "`shape-K`: K resident blocks by dynamic shared memory, and the largest carve-out. Best shape is the fastest "
         "of these in each cell, chosen by the same samples, so it flatters. `policy:NAME` is a process of its own "
-        f"behind `overlap-run`; `{OBSERVE}` changes nothing there and shows what that alone makes. `copy-engine` moves "
-        "the same bytes without multiprocessors: an anchor, no control.",
+        f"behind `overlap-run`; `{OBSERVE}` changes nothing there and shows what that alone makes. "
+        f"{listed([f'`{arm}`' for arm in comparing.ANCHORS])} are anchors, no controls.",
     ]
 
 
@@ -218,7 +225,7 @@ def _arms(one: Set, pictures: dict[str, str]) -> Iterator[str]:
         yield paragraph(f"No primary cell of `{one.name}` has `{PLAIN}` and another arm, of {FEWEST} rounds at least.")
         return
     name = f"overlap-arms-{one.picture}.svg"
-    pictures[name] = overlap_pictures.of_arms(one.title, found)
+    pictures[name] = overlap_pictures.of_arms(one.title, [arm for arm in found if blocks_of(arm.arm) is None])
     yield f"![{one.title}: change of T by arm](pictures/{name})"
     yield "Change of T against plain streams:"
     yield overlap_tables.arms(one.run, PLAIN)
@@ -300,16 +307,17 @@ def _curves(one: Set, pictures: dict[str, str]) -> Iterator[str]:
         yield overlap_tables.sizes(curve)
 
 
-def _predictions(evidence: predictions.Evidence) -> Iterator[str]:
+def _predictions(evidence: predictions.Evidence, declared: bool) -> Iterator[str]:
     found = list(predictions.answers(evidence))
     counts = [
         f"{sum(one.verdict == verdict for *_, one in found)} {verdict}"
         for verdict in (predictions.HELD, predictions.FAILED, predictions.OPEN)
     ]
+    before = f"[declared before](../{DECLARED})" if declared else "declared before"
     yield paragraph(
-        "Made from a model, before anything was measured. One holds or fails where the corrected 95 % intervals say "
-        f"so; else nothing can be said. {listed(counts)} ({len(found)} in all). The rule of the GPU, and who shares a "
-        "multiprocessor: [answers](answers.md)."
+        f"Made from a model, and {before} anything was measured. One holds or fails where the corrected 95 % intervals "
+        f"say so; else nothing can be said. {listed(counts)} ({len(found)} in all). The rule of the GPU, and who shares "
+        "a multiprocessor: [answers](answers.md)."
     )
     rows = [(name, text, f"**{one.verdict}**", one.numbers) for name, text, one in found]
     yield table(("", "prediction", "answer", "numbers"), rows, left=4)

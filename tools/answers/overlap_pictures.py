@@ -11,7 +11,7 @@ from answers.overlap_tables import title
 from answers.suite import Curve
 
 LEFT, WIDTH, RIGHT = 170, 600, 30
-ROW, PANEL = 15, 130
+ROW, PANEL, LABEL = 15, 130, 14.0
 CUT = 60.0  # per cent: where a dot stands at the edge
 
 
@@ -91,14 +91,14 @@ def _panel(curve: Curve, top: float) -> list[str]:
     for tick in svg.ticks(0, end / 1024, 8):
         x = LEFT + tick * 1024 * scale
         parts.append(svg.text(x, top + PANEL + 14, f"{tick:g} KiB", "middle", 10))
-    before = 0
+    before, labelled = 0, -LABEL
     for point in curve.points:
         if point.resident != before:
             x = LEFT + point.dynamic * scale
-            parts += [
-                svg.line(x, top, x, top + PANEL, svg.LIGHT),
-                svg.text(x + 2, top + 10, str(point.resident), size=9, color=svg.GREY),
-            ]
+            parts.append(svg.line(x, top, x, top + PANEL, svg.LIGHT))
+            if x - labelled >= LABEL:
+                parts.append(svg.text(x + 2, top + 10, str(point.resident), size=9, color=svg.GREY))
+                labelled = x
             before = point.resident
     if curve.dynamic is not None:
         x = LEFT + curve.dynamic * scale
@@ -141,5 +141,5 @@ def of_model(found: Agreement) -> str:
     parts.append(svg.path([place(least, least), place(most, most)], svg.INK, 1))
     parts.append(svg.dots((place(ratio.simulated, ratio.measured) for ratio in found.ratios), svg.COLORS[2], 4))
     parts.append(svg.text(left + side / 2, top + side + 34, "simulated", "middle"))
-    parts.append(svg.text(16, top - 8, "measured"))
+    parts.append(svg.text(left + 6, top + 12, "measured"))
     return svg.document(left + side + RIGHT, top + side + 46, f"Simulated under {found.rule} against measured", parts)

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from arms import known, meaning
+from arms import blocks_of, known, meaning
 
 from answers import comparing
 from answers.comparing import Against, Pick, against
@@ -21,7 +21,7 @@ PICKS: dict[str, Pick] = {
     BEST_RAISED: lambda cell: comparing.fastest(cell, comparing.shapes(cell, True)),
 }
 # Shown for each cell, where a set has them.
-MAIN = (PLAIN, PRIORITY, "order+priority", "cluster-1+priority", BEST_RAISED, DEFAULT, "copy-engine")
+MAIN = (PLAIN, PRIORITY, "order+priority", "cluster-1+priority", BEST_RAISED, DEFAULT, *comparing.ANCHORS)
 
 
 def _name(cell: Cell, arm: str) -> str | None:
@@ -38,7 +38,8 @@ def compared(run: Run, base: str) -> list[Against]:
 
 def arms(run: Run, base: str) -> str:
     heads = ("arm", "cells", "best", "median", "worst", "better, equal, worse", "share of the ideal", "wait, us")
-    rows = [_arm(run, one) for one in compared(run, base)]
+    shown = [one for one in compared(run, base) if base == PLAIN or blocks_of(one.arm) is None]
+    rows = [_arm(run, one) for one in shown]
     columns = len(heads) if any(row[-1] != NOTHING for row in rows) else len(heads) - 1
     columns = columns if base == PLAIN else len(heads) - 2
     return table(heads[:columns], [row[:columns] for row in rows])
@@ -46,7 +47,8 @@ def arms(run: Run, base: str) -> str:
 
 def meanings(runs: Iterable[Run]) -> str:
     found = dict.fromkeys(arm for run in runs for arm in run.arms())
-    return table(("arm", "what it is"), [(code(arm), meaning(arm)) for arm in found if known(arm)], left=2)
+    said = [(code(arm), meaning(arm)) for arm in found if known(arm) and blocks_of(arm) is None]
+    return table(("arm", "what it is"), said, left=2)
 
 
 def _arm(run: Run, one: Against) -> tuple[str, ...]:
@@ -154,7 +156,7 @@ def sizes(curve: Curve) -> str:
             mark = f" ← {curve.control}"
         rows.append(
             (
-                f"{points[0].dynamic:,} to {points[-1].dynamic:,}{mark}",
+                f"{' to '.join(dict.fromkeys(f'{point.dynamic:,}' for point in (points[0], points[-1])))}{mark}",
                 str(resident),
                 _range([_change(point.alone, first.alone) for point in points]),
                 _range([_change(point.together, first.together) for point in points]),

@@ -147,12 +147,22 @@ def shaping_adds_nothing_to_priority(evidence: Evidence) -> Found:
     numbers = (
         f"the fastest size with priority is more than {BETTER_PERCENT:g} % faster than priority alone in {better} of "
         f"{every} cells, surely in {surely}; best {interval(found.best)} ({found.best.cell.name}, `{found.best.arm}`), "
-        f"median {percent(found.median)}"
+        f"median {percent(found.median)}; {_by_set(evidence, found)}"
     )
     if evidence.rule != "hold":
         return Found(OPEN, f"it is said of `hold`, and the rule was {evidence.rule or 'not measured'}; {numbers}")
     few, surely_many = (every - better) / every >= SHARE_OF_CELLS, (every - surely) / every < SHARE_OF_CELLS
     return Found(HELD if few else FAILED if surely_many else OPEN, numbers)
+
+
+def _by_set(evidence: Evidence, found: Against) -> str:
+    """How many changes of each set are better, of how many."""
+    parts = []
+    for suite in evidence.suites:
+        names = {cell.name for run in suite.runs for cell in run.cells}
+        own = [change for change in found.changes if change.cell.name in names]
+        parts.append(f"{suite.set} {sum(change.median < -BETTER_PERCENT for change in own)} of {len(own)}")
+    return ", ".join(parts)
 
 
 def _any_shaping(cell: Cell) -> str | None:

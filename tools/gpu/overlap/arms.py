@@ -27,12 +27,14 @@ ARMS = {
     "threads-288": "communication by blocks of 288 threads instead of 544, the same bytes",
     "threads-288+priority": "the same, with priority",
     "sm-target": "computation leaves as many multiprocessors as communication has blocks; where the kernel can",
+    "sm-target+cluster-1": "the same, and communication without clusters",
     "green": "communication has multiprocessors of its own, by a green context",
     "copy-engine": "the same bytes by cuMemcpyAsync: no multiprocessor is needed, the upper anchor",
+    "memcpy": "the same bytes by cuMemcpyAsync inside the device, which is no copy engine's work",
     "policy:observe": "behind overlap-run, which changes nothing",
     "policy:h200": "behind overlap-run with the default policy",
-    "policy:h200-paper": "behind overlap-run with the published method: highest priority, half of the blocks everywhere",
-    "policy:make-room": "behind overlap-run: highest priority, and room for communication wherever the planner finds some",
+    "policy:h200-paper": "behind overlap-run with the published method: highest priority, half of the blocks",
+    "policy:make-room": "behind overlap-run: highest priority, and room for communication where there can be some",
     "policy:quick-entry": "behind overlap-run: highest priority, and sizes that let communication in after one block",
 }
 SHAPE = re.compile(r"shape-(\d+)(\+priority)?")  # so many resident blocks, with the largest carve-out

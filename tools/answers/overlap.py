@@ -14,7 +14,6 @@ from pathlib import Path
 from arms import blocks_of
 
 from answers import comparing, facts, overlap_model, overlap_pictures, overlap_tables, predictions, suite
-from answers.agreement import best
 from answers.comparing import BOUND_PERCENT, Against, Pick, against, interval
 from answers.intervals import FEWEST, RESAMPLES
 from answers.markdown import bullets, listed, page, paragraph, percent, table
@@ -111,7 +110,7 @@ def _answer(sets: Sequence[Set], simulated: Suite | None) -> Iterator[str]:
             yield f"A loss of the default above {BOUND_PERCENT:g} % {', '.join(bounds)}."
     agreements = overlap_model.agreements([one.suite for one in sets], simulated) if simulated is not None else []
     if agreements:
-        yield overlap_model.sentence(best(agreements))
+        yield overlap_model.sentence(agreements)
 
 
 def _short(sets: Sequence[Set]) -> Iterator[str]:
@@ -316,8 +315,8 @@ def _predictions(evidence: predictions.Evidence, declared: bool) -> Iterator[str
     before = f"[declared before](../{DECLARED})" if declared else "declared before"
     yield paragraph(
         f"Made from a model, and {before} anything was measured. One holds or fails where the corrected 95 % intervals "
-        f"say so; else nothing can be said. {listed(counts)} ({len(found)} in all). The rule of the GPU, and who shares "
-        "a multiprocessor: [answers](answers.md)."
+        f"say so; else nothing can be said. {listed(counts)} ({len(found)} in all). The rule of the GPU, and who "
+        "shares a multiprocessor: [answers](answers.md)."
     )
     rows = [(name, text, f"**{one.verdict}**", one.numbers) for name, text, one in found]
     yield table(("", "prediction", "answer", "numbers"), rows, left=4)

@@ -14,12 +14,14 @@ MOST_SHOWN = 8
 DIFFER_POINTS = 1.0
 
 
-def sentence(found: Agreement) -> str:
+def sentence(every: Sequence[Agreement]) -> str:
+    found = best(every)
     rank = "none" if found.rank is None else f"{found.rank:.2f}"
+    others = ", ".join(f"`{one.rule}` {one.error:.1f}" for one in every if one is not found)
     return (
-        f"The simulated GPU fits best under `{found.rule}`: mean absolute error {found.error:.1f} points of T, rank "
-        f"correlation {rank} over {len(found.ratios)} ratios; the target (at most {MOST_ERROR:g}, at least "
-        f"{LEAST_RANK:g}) is {'met' if found.good else 'not met'}."
+        f"The simulated GPU fits best under `{found.rule}`: mean absolute error {found.error:.1f} points of T"
+        f"{f' ({others})' if others else ''}, rank correlation {rank} over {len(found.ratios)} ratios; the target (at "
+        f"most {MOST_ERROR:g}, at least {LEAST_RANK:g}) is {'met' if found.good else 'not met'}."
     )
 
 
@@ -46,7 +48,7 @@ def parts(found: Sequence[Agreement], pictures: dict[str, str]) -> Iterator[str]
         f"The same cells on the simulated GPU, under each dispatch rule: T of an arm over T of plain, in {cells} "
         "primary cells, against the measured one. What kernels take alone, as launched and with fewer resident blocks, "
         "is an input of the simulated run (tools/gpu/overlap/costs.yaml); what they take together is the model's. "
-        f"{sentence(fitting)}"
+        f"{sentence(found)}"
     )
     yield f"![Simulated against measured](pictures/{name})"
     differing = rules_differ(found)

@@ -20,12 +20,14 @@ PICKS: dict[str, Pick] = {
     BEST_SHAPE: lambda cell: comparing.fastest(cell, comparing.shapes(cell, False)),
     BEST_RAISED: lambda cell: comparing.fastest(cell, comparing.shapes(cell, True)),
 }
+ANCHOR = "anchor"
+SHOWN: dict[str, Pick] = {**PICKS, ANCHOR: lambda cell: comparing.fastest(cell, comparing.ANCHORS)}
 # Shown for each cell, where a set has them.
-MAIN = (PLAIN, PRIORITY, "order+priority", "cluster-1+priority", BEST_RAISED, DEFAULT, *comparing.ANCHORS)
+MAIN = (PLAIN, PRIORITY, "order+priority", "cluster-1+priority", BEST_RAISED, DEFAULT, ANCHOR)
 
 
 def _name(cell: Cell, arm: str) -> str | None:
-    return PICKS[arm](cell) if arm in PICKS else arm
+    return SHOWN[arm](cell) if arm in SHOWN else arm
 
 
 def compared(run: Run, base: str) -> list[Against]:
@@ -67,7 +69,7 @@ def _arm(run: Run, one: Against) -> tuple[str, ...]:
 
 
 def code(arm: str) -> str:
-    return arm if arm in PICKS else f"`{arm}`"
+    return arm if arm in SHOWN else f"`{arm}`"
 
 
 def share_of(cell: Cell, arm: str) -> float | None:

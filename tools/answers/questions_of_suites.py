@@ -24,7 +24,7 @@ def room_by_size(root: Path) -> tuple[str, str] | None:
         first, last = curve.points[0], curve.points[-1]
         change = percent(100 * (last.alone / first.alone - 1))
         parts.append(f"{title(curve)}: {first.resident} to {last.resident} blocks {change} alone")
-    return f"curves of {len(curves)} pairs ([overlap](overlap.md#sensitivity-to-shared-memory))", "; ".join(parts)
+    return f"curves of {len(curves)} pairs ([overlap](overlap.md))", "; ".join(parts)
 
 
 def default_bound(name: str) -> Callable[[Path], tuple[str, str] | None]:

@@ -46,8 +46,9 @@ loadable:
 demo: loadable pyshim/_lib/.built
 	$(BIN)/overlap demo
 
+# On every core, each of which takes a file at a time; with -s or a debugger in ARGS in one process (tests/conftest.py).
 test: loadable setup
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: setup
 	$(BIN)/python tools/lint.py

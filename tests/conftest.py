@@ -21,6 +21,8 @@ from pyshim import _native
 ROOT = Path(__file__).resolve().parent.parent
 _FOREIGN = ("OVERLAP_", "SLURM_", "OMPI_", "PMI", "SIMGPU", "LD_", "TRITON_", "NCCL_")
 _ALSO = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
+# Each collects all tests and makes what sessions share for itself: more would cost more than they bring.
+_MOST_WORKERS = 8
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -54,6 +56,23 @@ def pytest_configure(config: pytest.Config) -> None:
     (folder / "cc").chmod(0o755)
     os.environ["PATH"] = os.pathsep.join(filter(None, (str(folder), os.environ.get("PATH"))))
     os.environ["CC"] = str(folder / "cc")  # so that nobody asks whether it works, with an output that zig replaces
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """`--numprocesses auto`, as `make test` says it: a process on each core that we may use; none where a person wants
+    the terminal, which only this process has."""
+    option = config.option
+    if option.capture == "no" or option.usepdb or option.trace:
+        return 0
+    return min(len(os.sched_getaffinity(0)), _MOST_WORKERS)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Several processes begin with the files that take long, so that none of them is alone at the end."""
+    if hasattr(config, "workerinput"):
+        slow = {item.path for item in items if item.get_closest_marker("slow")}
+        items.sort(key=lambda item: item.path not in slow)
 
 
 @pytest.fixture(scope="session")

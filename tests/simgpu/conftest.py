@@ -1,75 +1,41 @@
-"""The simulated driver built once per session, and a way to run a snippet on it in a process of its own."""
+"""The simulated drivers, and a way to run a snippet on one in a process of its own."""
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import json
 import os
-import shlex
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable
 
 import pytest
 
+from pyshim.launch import plan
+
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
-FLAGS = [
-    "-std=c11",
-    "-D_GNU_SOURCE",
-    "-O2",
-    "-g",
-    "-fPIC",
-    "-shared",
-    "-fvisibility=hidden",
-    "-Wall",
-    "-Wextra",
-    "-Wconversion",
-    "-Werror",
-    "-Wl,-soname,libcuda.so.1",
-    "-Wl,-Bsymbolic",
-]
-
-
-def compiler() -> list[str]:
-    return shlex.split(os.environ.get("CC", "cc"))
-
-
-@pytest.fixture(scope="session")
-def libcuda(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    given = os.environ.get("SIMGPU_TEST_LIBRARY")
-    if given:
-        return Path(given)
-    out = tmp_path_factory.mktemp("simgpu") / "libcuda.so.1"
-    sources = sorted(str(path) for path in (ROOT / "tools/simgpu").glob("*.c"))
-    subprocess.run(
-        [*compiler(), *FLAGS, f"-I{ROOT / 'shim/core'}", *sources, "-o", str(out), "-lm", "-pthread"], check=True
-    )
-    return out
-
-
 VERSIONS = (5, 6, 7)
 
 
-def builder() -> Any:
-    spec = importlib.util.spec_from_file_location("shim_build", ROOT / "shim/build.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def _built(path: str) -> Path:
+    if not Path(path).exists():
+        pytest.fail(f"{path} was not built: make setup")
+    return Path(path)
 
 
 @pytest.fixture(scope="session")
-def runtimes(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
+def libcuda() -> Path:
+    """The simulated driver."""
+    return _built(plan.SIMULATED_DRIVER)
+
+
+@pytest.fixture(scope="session")
+def runtimes() -> dict[int, Path]:
     """The simulated HIP runtimes, by version."""
-    build, out = builder(), tmp_path_factory.mktemp("hip")
-    with ThreadPoolExecutor() as pool:
-        made = pool.map(lambda version: build.build_one(f"hip{version}", out, ["-Werror"]), VERSIONS)
-        return dict(zip(VERSIONS, made))
+    return dict(zip(VERSIONS, map(_built, plan.SIMULATED_RUNTIMES)))
 
 
 @pytest.fixture(params=VERSIONS)

@@ -9,13 +9,16 @@ import importlib.util
 import json
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+
+from pyshim import _native
 
 ROOT = Path(__file__).resolve().parents[2]
 QEMU = shutil.which("qemu-aarch64-static") or shutil.which("qemu-aarch64")
@@ -37,29 +40,35 @@ def sanitize() -> Any:
     return module
 
 
-def build(machine: str, folder: Path) -> None:
-    zig = [
-        sys.executable,
-        "-m",
-        "ziglang",
-        "cc",
-        "-target",
-        f"{machine}-linux-gnu.2.17",
-        "-fno-sanitize=undefined",
-        "-w",
-    ]
-    environment = {**os.environ, "CC": " ".join(zig), "OVERLAP_MACHINE": machine}
+class Built(NamedTuple):
+    library: Path
+    program: Path
+
+
+def stress(compiler: list[str], driver: Path, folder: Path) -> Path:
+    """The program, with this driver."""
+    flags = ["-D_GNU_SOURCE", "-O1", f"-Wl,-rpath,{driver.parent}", "-ldl", "-lpthread"]
+    command = [*compiler, str(ROOT / "tests/fuzz/stress.c"), str(driver), *flags, "-o", str(folder / "stress")]
+    subprocess.run(command, check=True)
+    return folder / "stress"
+
+
+def build(machine: str, folder: Path) -> Built:
+    """On this machine the library that `make setup` has built; for another one it is built here."""
+    folder.mkdir()
+    if machine == HERE:
+        compiler = shlex.split(os.environ.get("CC", "cc"))
+        return Built(_native.SHIM, stress(compiler, _native.SIMULATED_DRIVER, folder))
+    target = ["-target", f"{machine}-linux-gnu.2.17"]
+    zig = [sys.executable, "-m", "ziglang", "cc", *target, "-fno-sanitize=undefined", "-w"]
+    environment = {**os.environ, "CC": shlex.join(zig), "OVERLAP_MACHINE": machine}
     for only in ("shim", "simgpu"):
         command = [sys.executable, "shim/build.py", "--only", only, "--output", str(folder)]
         subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True)
-    driver = folder / "simgpu" / "libcuda.so.1"
-    flags = ["-D_GNU_SOURCE", "-O1", f"-Wl,-rpath,{driver.parent}", "-ldl", "-lpthread"]
-    subprocess.run(
-        [*zig, str(ROOT / "tests/fuzz/stress.c"), str(driver), *flags, "-o", str(folder / "stress")], check=True
-    )
+    return Built(folder / "liboverlap.so", stress(zig, folder / "simgpu" / "libcuda.so.1", folder))
 
 
-def run(machine: str, folder: Path, preload: bool) -> tuple[str, list[dict[str, Any]], dict[str, int]]:
+def run(machine: str, built: Built, folder: Path, preload: bool) -> tuple[str, list[dict[str, Any]], dict[str, int]]:
     """What the program printed, what the driver was asked to launch, what the pages say."""
     tools, report, log = sanitize(), folder / f"report-{preload}", folder / f"launches-{preload}"
     report.mkdir()
@@ -70,7 +79,7 @@ def run(machine: str, folder: Path, preload: bool) -> tuple[str, list[dict[str, 
         "SIMGPU": "h100",
         "SIMGPU_REFUSE": "refused*:50000",
         "SIMGPU_LAUNCHES": str(log),
-        **({"LD_PRELOAD": str(folder / "liboverlap.so")} if preload else {}),
+        **({"LD_PRELOAD": str(built.library)} if preload else {}),
     }
     start = ["env", *(f"{name}={value}" for name, value in variables.items())]
     if machine != HERE:
@@ -80,7 +89,7 @@ def run(machine: str, folder: Path, preload: bool) -> tuple[str, list[dict[str, 
             str(SYSROOT),
             *(part for name, value in variables.items() for part in ("-E", f"{name}={value}")),
         ]
-    command = [*start, str(folder / "stress"), "1", "250"]
+    command = [*start, str(built.program), "1", "250"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     launches = [json.loads(line) for line in log.read_text().splitlines()]
@@ -95,8 +104,9 @@ def without_addresses(launch: dict[str, Any]) -> dict[str, Any]:
 def test_launches_are_those_of_this_machine(tmp_path: Path) -> None:
     seen = {}
     for machine in dict.fromkeys((HERE, "aarch64")):
-        build(machine, tmp_path / machine)
-        seen[machine] = [run(machine, tmp_path / machine, preload) for preload in (False, True)]
+        folder = tmp_path / machine
+        built = build(machine, folder)
+        seen[machine] = [run(machine, built, folder, preload) for preload in (False, True)]
     assert seen["aarch64"] == seen[HERE]
     (text, plain, _), (text_with, shaped, counted) = seen["aarch64"]
     assert text == text_with, "every answer is the same with and without the library"

@@ -65,8 +65,9 @@ def test_the_tables_of_a_set(page: Page) -> None:
     assert "`shape-1`" in arms and "`shape-1`" not in against
     assert table(text, "Against one after the other:")["`plain`"][2] == "-4.8 %"
     flat = " ".join(text.split())
-    assert "| Stand-ins | plain streams | 7 % | -4.8 % | -4." in flat
-    assert "| Stand-ins | the best shape with priority | 21 % | -12.4 % | -12." in flat
+    assert "| Stand-ins | plain streams | 8 | 7 % | -4.8 % | -4." in flat
+    assert "| Stand-ins | the best shape with priority | 8 | 21 % | -12.4 % | -12." in flat
+    assert "in the cells of shapes" not in flat
     assert "Stand-ins, 8 cells, T against plain streams: priority -10.1 % to -9.9 %, median -10.0 %;" in flat
     cell = "tiled + link, one, 0.5"
     assert table(text, "### Stand-ins: milliseconds")[cell][:3] == ["1.000", "0.500", "1.000"]
@@ -126,6 +127,15 @@ def test_a_loss_that_noise_may_hide_is_not_ruled_out(page: Page) -> None:
     flat = " ".join(page(suite_files.suite(cells)).split())
     assert "cannot be ruled out in 1 of 8 cells (in 0 it is sure) against priority," in flat
     assert "against `priority`: not within the bound, from the worst: warped + link, one, 0.5" in flat
+
+
+def test_shapes_of_few_cells_are_held_against_priority_there(page: Page) -> None:
+    cells = suite_files.matrix({name: one for name, one in suite_files.FACTORS.items() if "shape" not in name})
+    cells[1] = suite_files.cell("tiled", 1.0, "one", {**suite_files.FACTORS, "priority": 0.8})
+    flat = " ".join(page(suite_files.suite(cells)).split())
+    assert "the best shape with priority (in 1 cells) -8." in flat
+    assert "| Stand-ins | the best shape with priority | 1 | 14 %" in flat
+    assert "| Stand-ins | priority, in the cells of shapes | 1 | 31 % | -23.8 % |" in flat
 
 
 def test_what_leads_and_what_leads_safely(page: Page) -> None:

@@ -17,7 +17,7 @@ from answers import comparing, facts, overlap_model, overlap_pictures, overlap_t
 from answers.comparing import BOUND_PERCENT, Against, Pick, against, interval
 from answers.intervals import FEWEST, RESAMPLES
 from answers.markdown import bullets, listed, page, paragraph, percent, table
-from answers.suite import DEFAULT, PLAIN, PRIORITY, SIMULATED, Run, Suite
+from answers.suite import DEFAULT, PLAIN, PRIORITY, SIMULATED, Cell, Run, Suite
 
 PICTURES = Path("docs/pictures")
 DECLARED = "tools/gpu/overlap/README.md"
@@ -95,7 +95,8 @@ def _answer(sets: Sequence[Set], simulated: Suite | None) -> Iterator[str]:
     for one in sets:
         primary = one.run.primary
         gains = [
-            f"{words} {percent(found.best.median)} to {percent(found.worst.median)}, median {percent(found.median)}"
+            f"{words}{_of(found, primary)} {percent(found.best.median)} to {percent(found.worst.median)}, median "
+            f"{percent(found.median)}"
             for words, arm, pick in COMPARED
             if (found := against(primary, arm, PLAIN, pick=pick)) is not None
         ]
@@ -113,6 +114,10 @@ def _answer(sets: Sequence[Set], simulated: Suite | None) -> Iterator[str]:
         yield overlap_model.sentence(agreements)
 
 
+def _of(found: Against, cells: Sequence[Cell]) -> str:
+    return f" (in {len(found.changes)} cells)" if len(found.changes) < len(cells) else ""
+
+
 def _short(sets: Sequence[Set]) -> Iterator[str]:
     """The number of the paper is one of the last column."""
     yield paragraph(
@@ -121,15 +126,18 @@ def _short(sets: Sequence[Set]) -> Iterator[str]:
     )
     rows = []
     for one in sets:
-        for words, arm, pick in (("plain streams", PLAIN, None), *COMPARED):
-            found = against(one.run.primary, arm, SEQUENTIAL, pick=pick)
-            shares = [overlap_tables.share_of(cell, arm) for cell in one.run.primary]
+        shaped = [cell for cell in one.run.primary if _best_raised(cell)]
+        same = [("priority, in the cells of shapes", PRIORITY, None)] if len(shaped) < len(one.run.primary) else []
+        for words, arm, pick in (("plain streams", PLAIN, None), *COMPARED, *same):
+            cells = shaped if (words, arm, pick) in same else one.run.primary
+            found = against(cells, arm, SEQUENTIAL, pick=pick)
+            shares = [overlap_tables.share_of(cell, arm) for cell in cells]
             known = [share for share in shares if share is not None]
             if found is not None and known:
                 middle = f"{round(statistics.median(known))} %"
                 best_of = f"{percent(found.best.median)} ({found.best.cell.name})"
-                rows.append((one.title, words, middle, percent(found.median), best_of))
-    heads = ("set", "arm", "share of the ideal", "against one after the other", "best cell")
+                rows.append((one.title, words, str(len(found.changes)), middle, percent(found.median), best_of))
+    heads = ("set", "arm", "cells", "share of the ideal", "against one after the other", "best cell")
     yield table(heads, rows, left=2)
 
 

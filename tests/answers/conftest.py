@@ -14,7 +14,11 @@ from pyshim import _native
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = ROOT / "tools"
-sys.path[:0] = [str(TOOLS), *(str(TOOLS / name) for name in ("bench", "footprints", "simgpu"))]
+sys.path[:0] = [
+    str(Path(__file__).parent),
+    str(TOOLS),
+    *(str(TOOLS / name) for name in ("bench", "footprints", "gpu/overlap", "simgpu")),
+]
 
 Answers = Callable[..., "subprocess.CompletedProcess[str]"]
 # What the pages are made of and by.
@@ -25,7 +29,7 @@ PARTS = (
     "shim",
     *(f"tools/{name}" for name in ("answers", "bench", "footprints", "simgpu")),
 )
-PARTS += ("tools/gpu/results",)
+PARTS += ("tools/gpu/overlap", "tools/gpu/results")
 
 
 @pytest.fixture(autouse=True)

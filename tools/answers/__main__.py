@@ -1,11 +1,11 @@
-"""docs/sizes.md, docs/sensitivity.md, docs/robustness.md and their pictures, made anew or compared.
+"""docs/sizes.md, sensitivity.md, robustness.md, overlap.md, answers.md and their pictures, made anew or compared.
 
     .venv/bin/python tools/answers --check [PAGE ...]    # exit status 1 and a line for each file that is not of today
     .venv/bin/python tools/answers --write [PAGE ...]
     .venv/bin/python tools/answers --measure             # the suite's rows for robustness: minutes on two idle cores
 
-PAGE: sizes, sensitivity, robustness. Needs the built library and simulated GPU (make setup). --check of robustness
-also runs a few rows of the suite again.
+PAGE: sizes, sensitivity, robustness, overlap, answers. Needs the built library and simulated GPU (make setup). --check
+of robustness also runs a few rows of the suite again.
 """
 
 from __future__ import annotations
@@ -16,12 +16,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[0] = str(ROOT)
-sys.path[1:1] = [str(ROOT / "tools" / name) for name in (".", "bench", "footprints", "simgpu")]
+sys.path[1:1] = [str(ROOT / "tools" / name) for name in (".", "bench", "footprints", "gpu/overlap", "simgpu")]
 
-from answers import robustness, rows, sensitivity, sizes  # noqa: E402
+from answers import overlap, questions, robustness, rows, sensitivity, sizes  # noqa: E402
 from pyshim.errors import OverlapError  # noqa: E402
 
-PAGES = {"sizes": sizes.files, "sensitivity": sensitivity.files, "robustness": robustness.files}
+PAGES = {
+    "sizes": sizes.files,
+    "sensitivity": sensitivity.files,
+    "robustness": robustness.files,
+    "overlap": overlap.files,
+    "answers": questions.files,
+}
 
 
 def main() -> int:

@@ -1,0 +1,110 @@
+"""Each prediction flips where data are planted that contradict it, and says nothing where there are none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import suite_files
+from answers import predictions, suite
+from answers.predictions import FAILED, HELD, OPEN, Evidence, Neighbours
+
+
+@pytest.fixture
+def said(tmp_path: Path) -> Any:
+    """The answer to a prediction from cells; other keys are of Evidence."""
+
+    def answer(name: str, cells: list[dict[str, Any]], **more: Any) -> predictions.Found:
+        path = tmp_path / "overlap-standins.json"
+        path.write_text(json.dumps(suite_files.suite(cells)), encoding="utf-8")
+        return predictions.PREDICTIONS[name][1](Evidence([suite.parse(path)], **more))
+
+    return answer
+
+
+CASES = {
+    "P1 held": ("P1", {"priority": 0.9, "policy:make-room": 0.9}, "warped", "one", 0.001, HELD),
+    "P1 failed": ("P1", {"priority": 0.9, "policy:make-room": 0.93}, "warped", "one", 0.001, FAILED),
+    "P1 in the noise": ("P1", {"priority": 0.9, "policy:make-room": 0.9075}, "warped", "one", 0.02, OPEN),
+    "P1 of other kernels": ("P1", {"priority": 0.9, "policy:make-room": 0.93}, "tiled", "one", 0.001, OPEN),
+    "P3 held": ("P3", {"priority": 0.9, "shape-2+priority": 0.92}, "tiled", "one", 0.001, HELD),
+    "P3 failed": ("P3", {"priority": 0.9, "shape-2+priority": 0.85}, "tiled", "one", 0.001, FAILED),
+    "P3 by half a per cent": ("P3", {"priority": 0.9, "shape-2+priority": 0.895}, "tiled", "one", 0.001, HELD),
+    "P3 in the noise": ("P3", {"priority": 0.9, "shape-2+priority": 0.885}, "tiled", "one", 0.03, OPEN),
+    "P4 held": ("P4", {"sequential": 1.1, "order": 0.9, "shape-2+priority": 0.9}, "tiled", "pairs", 0.001, HELD),
+    "P4 failed": ("P4", {"sequential": 1.1, "order": 0.9, "shape-2+priority": 0.8}, "tiled", "pairs", 0.001, FAILED),
+    "P4 of a policy": (
+        "P4",
+        {"sequential": 1.1, "order": 0.9, "policy:blocks-2": 0.8},
+        "tiled",
+        "pairs",
+        0.001,
+        FAILED,
+    ),
+    "P4 not in pairs": ("P4", {"sequential": 1.1, "order": 0.9, "shape-2": 0.8}, "tiled", "one", 0.001, OPEN),
+    "P7 held": ("P7", {"shape-2": 0.99, "shape-1+priority": 0.8}, "tiled", "one", 0.001, HELD),
+    "P7 failed": ("P7", {"shape-2": 0.97}, "tiled", "one", 0.001, FAILED),
+    "P7 in the noise": ("P7", {"shape-2": 0.972}, "tiled", "one", 0.03, OPEN),
+    "P7 no GEMM": ("P7", {"shape-2": 0.9}, "copy", "one", 0.001, OPEN),
+}
+
+
+@pytest.mark.parametrize(("name", "factors", "kernel", "pattern", "noise", "expected"), CASES.values(), ids=list(CASES))
+def test_of_cells(
+    said: Any, name: str, factors: dict[str, float], kernel: str, pattern: str, noise: float, expected: str
+) -> None:
+    cells = [suite_files.cell(kernel, ratio, pattern, factors, noise=noise) for ratio in (0.25, 0.5, 1.0)]
+    assert said(name, cells, rule="hold").verdict == expected
+
+
+@pytest.mark.parametrize("better", [1, 2])
+def test_one_of_ten_cells_may_be_better(said: Any, better: int) -> None:
+    factors = [{"priority": 0.9, "shape-2+priority": 0.85 if at < better else 0.92} for at in range(10)]
+    cells = [suite_files.cell("tiled", 0.1 + at / 10, "one", one, noise=0.001) for at, one in enumerate(factors)]
+    found = said("P3", cells, rule="hold")
+    assert found.verdict == (HELD if better == 1 else FAILED)
+    assert f"in {better} of 10 cells, surely in {better}" in found.numbers
+    assert said("P3", cells, rule="backfill").verdict == OPEN
+
+
+@pytest.mark.parametrize(("stretch", "expected"), [(1.95, HELD), (1.5, FAILED), (2.3, FAILED)])
+def test_a_persistent_kernel(said: Any, stretch: float, expected: str) -> None:
+    factors = {"order+priority": 1.0, "priority": 1.0}
+    cells = [suite_files.cell("persistent", 1.0, "one", factors, stretches={"order+priority": stretch})]
+    assert said("P2", cells).verdict == expected
+    short = [suite_files.cell("persistent", 0.5, "one", factors, stretches={"order+priority": stretch})]
+    assert said("P2", short).verdict == OPEN
+
+
+def test_sharing() -> None:
+    def answer(*runs: tuple[bool, bool]) -> predictions.Found:
+        found = [Neighbours("a block", False, fits, (100, -1), shared) for fits, shared in runs]
+        return predictions.sharing_is_arithmetic(Evidence(neighbours=found))
+
+    assert answer((True, True), (True, False), (False, False)).verdict == HELD
+    assert "it says no of 1 that shared" in answer((True, True), (True, False), (False, False)).numbers
+    against = answer((True, True), (False, True))
+    assert against.verdict == FAILED and "(a block)" in against.numbers
+    assert answer().verdict == OPEN
+
+
+@pytest.mark.parametrize(
+    ("rule", "waits", "expected"),
+    [
+        ("hold", (80.0, 130.0), OPEN),
+        (None, (80.0, 130.0), OPEN),
+        ("backfill", None, OPEN),
+        ("backfill", (80.0, 130.0), HELD),
+        ("backfill", (130.0, 80.0), FAILED),
+    ],
+)
+def test_clusters(rule: str | None, waits: tuple[float, float] | None, expected: str) -> None:
+    assert predictions.clusters_wait_longer(Evidence(rule=rule, waits=waits)).verdict == expected
+
+
+def test_all_are_answered_without_data() -> None:
+    found = list(predictions.answers(Evidence()))
+    assert [name for name, *_ in found] == [f"P{number}" for number in range(1, 8)]
+    assert all(one.verdict == OPEN and "not measured" in one.numbers for *_, one in found)

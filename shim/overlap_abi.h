@@ -3,8 +3,7 @@
  * C compiles this file through abi.h; Python gives it to cffi as it stands. Rules of the file:
  *   - fixed-width types, structs, enums, integer defines and prototypes only: no #include, no #if, no casts;
  *   - every struct is free of padding and a multiple of 8 bytes; abi.h asserts the sizes;
- *   - a change of anything here raises OVERLAP_ABI_VERSION.
- * Both sides are little-endian 64-bit machines.
+ *   - a change of anything here raises OVERLAP_ABI_VERSION. Both sides are little-endian 64-bit machines.
  */
 
 #define OVERLAP_ABI_VERSION 7
@@ -262,7 +261,8 @@ enum overlap_counter {
     OVERLAP_COUNTER_WAITED_FOR = 7,
     OVERLAP_COUNTER_UNHURRIED = 8,       /* communication launches that `auto` no longer raises: nobody is in a hurry */
     OVERLAP_COUNTER_STREAMS_REDUCED = 9, /* streams created without the compute units of `communication.reserve_cus` */
-    OVERLAP_COUNTER_LAUNCHED_BEFORE = 10 /* launches counted as not_overlapping that were launched_before */
+    OVERLAP_COUNTER_LAUNCHED_BEFORE = 10, /* launches counted as not_overlapping that were launched_before */
+    OVERLAP_COUNTER_WIDE = 11 /* communication launches that `auto` no longer raises: they take many multiprocessors */
 };
 
 enum overlap_page_flag {

@@ -255,6 +255,7 @@ def remarks(collected: Collected) -> list[str]:
     same = sum(page.communication_same_stream for page in collected.pages)
     waited = sum(page.communication_waited_for for page in collected.pages)
     unhurried = sum(page.communication_unhurried for page in collected.pages)
+    wide = sum(page.communication_wide for page in collected.pages)
     said = [*_ends(collected), *_waiting(collected), *_unrecorded(collected)]
     said += _without_room(collected)
     if same:
@@ -273,6 +274,12 @@ def remarks(collected: Collected) -> list[str]:
             f"in no hurry: `priority: auto` left {unhurried:,} of {total:,} communication launches as they were, "
             "because computation has several long kernels to run before it waits for communication, or "
             "communication comes ahead of it; `priority: highest` in the policy raises them all the same"
+        )
+    if wide:
+        said.append(
+            f"wide: `priority: auto` left {wide:,} of {total:,} communication launches as they were, because one of them "
+            "took more than a third of the multiprocessors, and raised would take them from computation at once; "
+            "`priority: highest` in the policy raises them all the same"
         )
     return said
 

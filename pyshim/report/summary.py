@@ -25,6 +25,7 @@ COUNTERS = (
     "communication_same_stream",
     "communication_waited_for",
     "communication_unhurried",
+    "communication_wide",
     "trace_dropped",
     "unrecorded",
 )

@@ -52,6 +52,7 @@ class Page:
     communication_same_stream: int  # could overlap nothing: computation was on their own stream
     communication_waited_for: int  # likewise: all computation waited for them
     communication_unhurried: int  # `priority: auto` raised them no more: nobody waits for communication soon
+    communication_wide: int  # likewise: some take more than a third of the multiprocessors
     entry_points: dict[str, int]  # every way; their sum is launches
     reasons: dict[str, int]  # those that occurred
     rows: tuple[Row, ...] = ()  # of launches; their sum is launches
@@ -169,6 +170,7 @@ def _page(page: Any, library: Any) -> Page:
         communication_same_stream=counters[library.OVERLAP_COUNTER_SAME_STREAM],
         communication_waited_for=counters[library.OVERLAP_COUNTER_WAITED_FOR],
         communication_unhurried=counters[library.OVERLAP_COUNTER_UNHURRIED],
+        communication_wide=counters[library.OVERLAP_COUNTER_WIDE],
         entry_points=_named(by_way, known.ways, "way", keep=len(known.ways)),
         reasons=_named(by_reason, known.reasons, "reason"),
         rows=rows(page, totals, known.reasons, places),

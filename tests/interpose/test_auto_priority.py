@@ -145,11 +145,42 @@ def test_it_is_the_same_for_every_thread_and_kernel(bare: Runner, preloaded: Run
 
 
 def test_fewer_multiprocessors_are_filled_sooner(bare: Runner, preloaded: Runner) -> None:
-    words = f"ptx={NCCL},k stream=0 {COMM} launch=k,14,256,0,1 {COMM} launch=k,15,256,0,1 {COMM}"
+    small = f"launch={NCCL},5,256,0"
+    words = f"ptx={NCCL},k stream=0 {small} launch=k,14,256,0,1 {small} launch=k,15,256,0,1 {small}"
     env = {"SIMGPU_MULTIPROCESSORS": "16"}
     done = preloaded(words, AUTO, env=env)
     same(done, bare(words, env=env), but=["priority", "entry"])
     assert [launch["priority"] for launch in done.launches if launch["kernel"] == NCCL] == [-5, -5, 0]
+
+
+@pytest.mark.parametrize(
+    ("blocks", "multiprocessors", "ends"),
+    [(44, 132, False), (45, 132, True), (64, 132, True), (5, 16, False), (6, 16, True)],
+)
+def test_communication_that_takes_more_than_a_third_of_the_gpu_ends_it(
+    blocks: int, multiprocessors: int, ends: bool, bare: Runner, preloaded: Runner
+) -> None:
+    """Narrow launches of the same kernel before and behind it; each has an answer of its own in the cache."""
+    narrow = f"launch={NCCL},{multiprocessors // 3},256,0"
+    words = f"ptx={NCCL},k {narrow} {narrow} launch={NCCL},{blocks},256,0 {narrow} launch=k,4000,256,0"
+    env = {"SIMGPU_MULTIPROCESSORS": str(multiprocessors)}
+    done = preloaded(words, AUTO, env=env)
+    same(done, bare(words, env=env), but=["priority", "entry"])
+    given = [launch["priority"] for launch in done.launches if launch["kernel"] == NCCL]
+    assert given == [-5] * (len(given) - 2) + ([0, 0] if ends else [-5, -5])
+    assert done.totals["communication_wide"] == (2 if ends else 0)
+    assert done.totals["communication_unhurried"] == 0
+    assert set(done.reasons) == {"communication", "rule_leave"}
+
+
+@pytest.mark.parametrize("priority", ["highest", "-2"])
+def test_wide_communication_is_raised_where_the_policy_says_so(
+    priority: str, bare: Runner, preloaded: Runner
+) -> None:
+    words = f"ptx={NCCL},k launch={NCCL},132,256,0 launch={NCCL},64,256,0"
+    done = preloaded(words, rule("leave", more=f"communication: {{priority: {priority}}}"))
+    same(done, bare(words), but=["priority", "entry"])
+    assert (done.totals["raised"], done.totals["communication_wide"]) == (2, 0)
 
 
 @pytest.mark.parametrize("priority", ["highest", "-2", "inherit"])

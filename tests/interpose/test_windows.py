@@ -135,11 +135,12 @@ def test_several_devices(windowed: Windowed) -> None:
 TENSOR = ("ks1,0,0,0 rs1,0,0,0 ws0,0,0,0 cs0,0,0,0 rs0,1,0,0 ks1,0,0,0 ws1,1,0,0 ") * 12
 TWO_LONG = ("ks1,0,0,0 rs1,0,0,0 ws0,0,0,0 cs0,0,0,0 rs0,1,0,0 ks1,0,0,0 ks1,0,0,0 ws1,1,0,0 ") * 12
 PREFETCH = "cs0,0,0,0 rs0,1,0,0 ks1,0,0,0 ws1,1,0,0 " * 12
+NARROW = {"SIMGPU_MULTIPROCESSORS": "12"}  # of which the four blocks of communication are a third
 
 
 @pytest.mark.parametrize("trace", [False, True], ids=["", "traced"])
 def test_auto_stays_where_communication_is_waited_for(trace: bool, windowed: Windowed) -> None:
-    ran = windowed(STREAMS + TENSOR, AUTO, trace=trace)
+    ran = windowed(STREAMS + TENSOR, AUTO, trace=trace, env=NARROW)
     assert (ran.done.totals["communication"], ran.done.totals["raised"]) == (12, 12)
     assert not ran.remarks
 
@@ -147,7 +148,7 @@ def test_auto_stays_where_communication_is_waited_for(trace: bool, windowed: Win
 @pytest.mark.parametrize("trace", [False, True], ids=["", "traced"])
 @pytest.mark.parametrize("program", [TWO_LONG, PREFETCH], ids=["two long kernels beside it", "prefetch"])
 def test_auto_ends_where_nobody_is_in_a_hurry(program: str, trace: bool, windowed: Windowed) -> None:
-    ran = windowed(STREAMS + program, AUTO, trace=trace)
+    ran = windowed(STREAMS + program, AUTO, trace=trace, env=NARROW)
     raised = ran.done.totals["raised"]
     assert 1 <= raised <= 3
     assert ran.done.totals["communication_unhurried"] == 12 - raised
@@ -155,9 +156,15 @@ def test_auto_ends_where_nobody_is_in_a_hurry(program: str, trace: bool, windowe
     assert [said for said in ran.remarks if said.startswith(begin)]
 
 
+def test_auto_ends_at_a_wide_grid(windowed: Windowed) -> None:
+    ran = windowed(STREAMS + TENSOR, AUTO, env={"SIMGPU_MULTIPROCESSORS": "2"})
+    assert (ran.done.totals["raised"], ran.done.totals["communication_wide"]) == (0, 12)
+    assert [said for said in ran.remarks if said.startswith("wide: `priority: auto` left 12 of 12")]
+
+
 def test_two_long_kernels_that_wait_first_do_not_end_it(windowed: Windowed) -> None:
     """They are no more beside it than its own stream's."""
-    ran = windowed(STREAMS + (C + WAIT + K * 3 + BACK) * 8, AUTO)
+    ran = windowed(STREAMS + (C + WAIT + K * 3 + BACK) * 8, AUTO, env=NARROW)
     assert ran.done.totals["raised"] == 8
 
 

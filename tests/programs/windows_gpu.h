@@ -9,7 +9,7 @@ enum { DEVICES = 2, BYTES = 4096, THREADS = 256 };
 enum { COMPUTATION, COMMUNICATION, KERNELS };
 
 /* Blocks: four waves of a GPU of two multiprocessors; less than one. */
-static const unsigned grids[KERNELS] = {64, 4};
+static const unsigned grids[KERNELS] = {128, 4};
 
 static struct {
     void *context, *kernels[KERNELS];

@@ -38,6 +38,7 @@ FORMATS: dict[str, dict[str, str]] = {
         "processes[].communication_same_stream": "communication on the stream of the computation",
         "processes[].communication_waited_for": "communication that was waited for at once",
         "processes[].communication_unhurried": "communication that computation is in no hurry for",
+        "processes[].communication_wide": "communication left as it was, because some takes many multiprocessors",
         "processes[].entry_points.WAY": "launches by the way they came in",
         "processes[].reasons.REASON": "launches by [reason](reasons.md)",
         "processes[].cadence[]": "pairs: communication launches so far, nanoseconds of the host's clock; 512 at most",

@@ -67,6 +67,20 @@ static bool is_long(const struct request *request, const struct overlap_gpu *gpu
     return true;
 }
 
+/* Communication that takes more than a third of the multiprocessors: raised, it takes them from computation at once,
+ * where as it is it may run in places that computation leaves at its end. On an H200 raised grids of 64 blocks cost up to
+ * 5 % of a kernel and its collective, grids of 24 nothing that was sure (docs/overlap.md); the bound lies between. Narrows
+ * the grids likewise. */
+static bool is_wide(const struct request *request, const struct overlap_gpu *gpu, struct overlap_decision *decision) {
+    const uint64_t most = gpu->multiprocessors / 3;
+    if (blocks_of(request) <= most) {
+        decision->maximum_blocks = most;
+        return false;
+    }
+    decision->minimum_blocks = most + 1;
+    return true;
+}
+
 /* Everything that is known about a launch. */
 struct facts {
     const struct request *request;
@@ -126,6 +140,9 @@ static uint64_t communicate(const struct facts *facts, struct overlap_decision *
     windows(); /* there from the first launch on */
     if (facts->handle)
         __atomic_fetch_or(&facts->handle->marks, (uint32_t)HANDLE_COMMUNICATES, __ATOMIC_RELAXED);
+    if (priority_is_auto(facts->device->vendor, facts->policy) &&
+        is_wide(facts->request, &facts->device->gpu, decision))
+        priority_wide();
     if (priority_for(facts->device->vendor, facts->policy, &priority, &decision->reason)) {
         flags |= OVERLAP_WORD_RAISE | overlap_word_of_priority(priority);
         if (priority_is_auto(facts->device->vendor, facts->policy))

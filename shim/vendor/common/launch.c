@@ -230,8 +230,8 @@ vendor_result launch_slow(struct request *request, uint64_t word) {
         result = vendor_communicate(hook_vendor(request->hook), request, word, &reason, &raised);
         if (result == VENDOR_SUCCESS)
             window_communicates(request->config.hStream, whose);
-        if (!raised && priority_is_unhurried())
-            launch_count(OVERLAP_COUNTER_UNHURRIED);
+        if (!raised)
+            priority_left();
     } else if (outside) {
         result = as_asked(request);
     } else if ((word & OVERLAP_WORD_CHANGED) && !(word & (OVERLAP_WORD_DIRECT | OVERLAP_WORD_PROVEN))) {

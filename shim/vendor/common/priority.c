@@ -1,10 +1,11 @@
 /* Which priority communication gets. `auto` begins with the greatest and ends for good, downwards only, once the process
  * has shown that it should not: it sets priorities of communication itself; a grid that fills the GPU in one wave may run
- * beside communication (its blocks that find their place taken would run as a second wave); or nobody is in a hurry for
- * communication. */
+ * beside communication (its blocks that find their place taken would run as a second wave); nobody is in a hurry for
+ * communication; or its grids are wide. */
 #include "vendor.h"
 
-static uint32_t ended;   /* reason, 0: auto goes on (no reason of its own is 0) */
+enum { WIDE = 1U << 31 };
+static uint32_t ended;   /* reason, with WIDE or not; 0: auto goes on (no reason of its own is 0) */
 static uint32_t asked;   /* some device that was used has a policy that says auto */
 static uint32_t refused; /* launches take no priority of their own */
 _Static_assert(OVERLAP_REASON_shaped == 0, "not among the reasons for which auto ends");
@@ -27,7 +28,7 @@ bool priority_for(enum vendor vendor, const struct overlap_policy *policy, int *
     if (is_auto)
         __atomic_store_n(&asked, 1, __ATOMIC_RELAXED);
     if (why) {
-        *reason = why;
+        *reason = why & ~(uint32_t)WIDE;
         return false;
     }
     return device_priority(vendor, policy->priority, policy->priority_value, priority) && works(vendor);
@@ -60,8 +61,16 @@ void priority_unhurried(void) {
         end(OVERLAP_REASON_communication);
 }
 
-bool priority_is_unhurried(void) {
-    return __atomic_load_n(&ended, __ATOMIC_RELAXED) == OVERLAP_REASON_communication;
+void priority_wide(void) {
+    end(OVERLAP_REASON_communication | WIDE);
+}
+
+void priority_left(void) {
+    const uint32_t why = __atomic_load_n(&ended, __ATOMIC_RELAXED);
+    if (why == OVERLAP_REASON_communication)
+        launch_count(OVERLAP_COUNTER_UNHURRIED);
+    else if (why == (OVERLAP_REASON_communication | WIDE))
+        launch_count(OVERLAP_COUNTER_WIDE);
 }
 
 void priority_one_wave_beside(void) {

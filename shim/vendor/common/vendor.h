@@ -91,13 +91,14 @@ bool device_priority(enum vendor vendor, uint32_t kind, int32_t value, int *prio
 bool priority_for(enum vendor vendor, const struct overlap_policy *policy, int *priority, uint32_t *reason);
 
 /* What ends `auto` for good: communication runs at a priority of the program's own; a grid that fills the GPU in one wave
- * runs beside communication; computation is in no hurry for it. */
+ * runs beside communication; computation is in no hurry for it; its grids are wide. */
 void priority_program_sets(void);
 void priority_one_wave_beside(void);
 void priority_unhurried(void);
+void priority_wide(void);
 
-/* Has it ended because computation is in no hurry for communication? */
-bool priority_is_unhurried(void);
+/* A communication launch was not raised: counted where `auto` has ended for one of the last two. */
+void priority_left(void);
 bool priority_is_auto(enum vendor vendor, const struct overlap_policy *policy);
 
 /* The driver has refused a priority: launches get none from now on. */

@@ -148,8 +148,6 @@ static hipError_t launch_communication(struct request *request, uint64_t word) {
     if (window_model && result == VENDOR_SUCCESS)
         window_communicates(request->config.hStream, hook_default(request->hook));
     launch_communicated(request, word, overlap_word_reason(word), false);
-    if (priority_is_unhurried())
-        launch_count(OVERLAP_COUNTER_UNHURRIED);
     return result;
 }
 

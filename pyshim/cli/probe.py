@@ -227,7 +227,7 @@ def _keep(asked: Asked, gpu: Gpu, identity: str | None, machine: Machine) -> tup
         return None, f"this machine does not say the version of its driver ({driver.PROC})"
     rule = asked.verdict.rule
     assert rule is not None
-    model = driver.models(machine.environment, machine.root).get(asked.bus.lower(), "")
+    model = (driver.models(machine.environment, machine.root) or {}).get(asked.bus.lower(), "")
     found = dispatch.Found(gpu.name, gpu.architecture, identity, rule, time.strftime("%Y-%m-%d"), model)
     more = {"trials": asked.verdict.trials, "counts": asked.verdict.counts, "overlap_run": __version__}
     try:

@@ -3,13 +3,14 @@
     ~/.cache/overlap-run/dispatch/DRIVER/GPU.json    (or below $XDG_CACHE_HOME)
 
 One file for each GPU and driver, by their names: nobody's answer is lost where two probes end at once. An answer holds
-for the driver that it was found with. A file that is damaged, a link or another user's counts for nothing, and nothing
-that is wrong with it keeps a program from running.
+for the driver that it was found with, until GPUs of one name contradict each other: then there is none. A file that is
+damaged, a link or another user's counts for nothing, and nothing that is wrong with it keeps a program from running.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -23,8 +24,12 @@ if TYPE_CHECKING:
     from pyshim.policy.model import Dispatch, Policy
 
 RULES = ("hold", "drain", "backfill")
+_CONTRADICTORY = "contradictory"  # in place of a rule
+_SCRATCH = re.compile(r"\.\d+\.[0-9a-f]{8}")  # a file that is being written, or was when its writer was killed
 _LARGEST = 1 << 16  # bytes of an answer
 _MOST = 64  # answers of one driver
+_PART = " MIG "  # in the name that the driver gives a part of a GPU
+_ARCHITECTURES = tuple(f"sm_{number}" for number in range(30, 200))  # that a GPU may be of
 _HEAD, _CHECKSUM = 32, 12  # struct overlap_table: its size, and where the checksum of what follows is
 
 
@@ -92,7 +97,7 @@ def _answers(directory: str, identity: str) -> Iterable[Found]:
     for name in [name for name in _names(below) if name.endswith(".json")][:_MOST]:
         found = _read(os.path.join(below, name))
         # What a file says counts, and it must say what its name says.
-        if found and found.driver == identity and f"{_name(found.gpu)}.json" == name:
+        if found and found.driver == identity and f"{_name(found.gpu)}.json" == name and found.rule in RULES:
             yield found
 
 
@@ -106,7 +111,8 @@ def _read(file: str) -> Found | None:
         texts = [data.get(name, "") for name in Found._fields]
     except (Unreadable, ValueError, AttributeError, RecursionError):
         return None
-    good = all(isinstance(text, str) for text in texts) and data.get("version") == 1 and data.get("rule") in RULES
+    # Not printable is, too, what no file can be called: halves of characters.
+    good = all(isinstance(text, str) and text.isprintable() for text in texts) and data.get("version") == 1
     return Found(*texts) if good else None
 
 
@@ -123,7 +129,8 @@ def _names(directory: str) -> list[str]:
 
 
 def keep(found: Found, more: Mapping[str, object], environment: Mapping[str, str]) -> str:
-    """Atomic; the file's path. more: what else to say in it. Raises OSError where it cannot be kept."""
+    """Atomic; the file's path. more: what else to say in it. Raises OSError where it cannot be kept, and where what is
+    kept of that name and driver says another rule: from then on neither is an answer, until forget()."""
     import json
 
     file = path(environment, found)
@@ -138,6 +145,12 @@ def keep(found: Found, more: Mapping[str, object], environment: Mapping[str, str
         info = os.lstat(own)
         if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid():
             raise OSError(0, f"{own} is not a folder of yours")
+    before = _read(file)
+    differs = (
+        before is not None and (before.gpu, before.driver) == (found.gpu, found.driver) and before.rule != found.rule
+    )
+    if differs:
+        found = found._replace(rule=_CONTRADICTORY)
     scratch = os.path.join(below, f".{os.getpid()}.{os.urandom(4).hex()}")
     descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
@@ -149,6 +162,12 @@ def keep(found: Found, more: Mapping[str, object], environment: Mapping[str, str
         with suppress(OSError):
             os.unlink(scratch)
         raise
+    if differs:
+        raise OSError(
+            0,
+            "GPUs of this name answered otherwise before, under the same driver: no answer is used for them until "
+            "overlap probe --forget",
+        )
     return file
 
 
@@ -160,9 +179,9 @@ def forget(environment: Mapping[str, str]) -> int:
         if os.path.islink(below):
             continue
         for file in _names(below):
-            if file.endswith(".json"):
+            if file.endswith(".json") or _SCRATCH.fullmatch(file):
                 os.unlink(os.path.join(below, file))
-                gone += 1
+                gone += file.endswith(".json")
         with suppress(OSError):  # somebody else's file is in it
             os.rmdir(below)
     return gone
@@ -173,13 +192,16 @@ class Known:
 
     def __init__(self, environment: Mapping[str, str], root: str = "/") -> None:
         self._answers = answers(environment, root)
-        asked = {name for found in self._answers for name in (found.gpu, found.model)}
-        models = driver.models(environment, root).values() if self._answers else ()
-        self._not_asked = [name for name in models if name not in asked]
+        names = {found.gpu for found in self._answers}
+        # A part of a GPU (MIG) does not speak for the whole.
+        self._asked = names | {found.model for found in self._answers if found.model and _PART not in found.gpu}
+        models = driver.models(environment, root) if self._answers else {}
+        self._all_known = models is not None
+        self._not_asked = [name for name in (models or {}).values() if name not in self._asked]
 
     def of(self, gpus: Iterable[str]) -> Found | None:
-        """What is known of the GPUs that a policy's `gpu` names. None: nothing, or not the same of all, or there is a
-        GPU here that it may mean and that was not asked."""
+        """What is known of the GPUs that a policy's `gpu` names. None: nothing, or not the same of all, or there may be
+        a GPU here that it means and that was not asked."""
         from fnmatch import fnmatchcase
 
         globs = tuple(gpus) or ("*",)
@@ -188,8 +210,11 @@ class Known:
             return any(fnmatchcase(word, glob) for word in words for glob in globs)
 
         found = [answer for answer in self._answers if means(answer.gpu, answer.architecture)]
-        # The kernel module does not say of which architecture a GPU is.
-        unsure = any(means(name) or any(glob.startswith("sm_") for glob in globs) for name in self._not_asked)
+        if self._all_known:
+            # The kernel module does not say of which architecture a GPU is.
+            unsure = any(means(name) for name in self._not_asked) or (bool(self._not_asked) and means(*_ARCHITECTURES))
+        else:  # sure is what is no more than an answered name, or begins with it
+            unsure = not all(glob.rstrip("*") in self._asked for glob in globs)
         return found[0] if len({answer.rule for answer in found}) == 1 and not unsure else None
 
 

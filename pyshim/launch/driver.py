@@ -55,17 +55,19 @@ def identity(environment: Mapping[str, str], root: str = "/") -> str | None:
     return f"simulated {simulated.partition(':')[2].partition(',')[0] or SIMULATED_RULE}"
 
 
-def models(environment: Mapping[str, str], root: str = "/") -> dict[str, str]:
-    """PCI address -> name of each GPU of NVIDIA that the kernel module knows; empty where it does not say."""
+def models(environment: Mapping[str, str], root: str = "/") -> dict[str, str] | None:
+    """PCI address -> name of each GPU of NVIDIA that the kernel module knows, none of which a simulated one is. None:
+    it does not say, or not of all."""
     if "SIMGPU" in environment:
         return {}
     folder = os.path.join(root, GPUS[1:])
     try:
         names = sorted(os.listdir(folder))
     except OSError:
-        return {}
-    found = {name: re.search(r"^Model:\s*(\S.*?)\s*$", _text(f"{folder}/{name}/information"), re.M) for name in names}
-    return {name.lower(): match[1] for name, match in found.items() if match}
+        return None
+    said = {name: re.search(r"^Model:\s*(\S.*?)\s*$", _text(f"{folder}/{name}/information"), re.M) for name in names}
+    found = {name.lower(): match[1] for name, match in said.items() if match}
+    return found if found and len(found) == len(said) else None
 
 
 def _text(path: str) -> str:

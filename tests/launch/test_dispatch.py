@@ -51,12 +51,25 @@ def test_what_is_kept_is_found(here: Environment, tmp_path: Path) -> None:
     assert json.loads(file.read_text())["trials"] == 20
     assert dispatch.answers(here, str(tmp_path)) == (H200,)
     assert [path.name for path in file.parent.iterdir()] == [file.name], "nothing is left over"
-    dispatch.keep(H200._replace(rule="drain"), {}, here)
-    assert [found.rule for found in dispatch.answers(here, str(tmp_path))] == ["drain"]
+    later = H200._replace(date="2026-11-22")
+    dispatch.keep(later, {}, here)
+    assert dispatch.answers(here, str(tmp_path)) == (later,)
 
 
-def test_whose_it_is(here: Environment, tmp_path: Path) -> None:
+def test_two_gpus_of_one_name_that_contradict_each_other(here: Environment, tmp_path: Path) -> None:
     dispatch.keep(H200, {}, here)
+    for again in ("drain", "drain", "hold"):  # also what was said first comes too late
+        with pytest.raises(OSError, match="answered otherwise before, under the same driver"):
+            dispatch.keep(H200._replace(rule=again), {}, here)
+        assert dispatch.answers(here, str(tmp_path)) == ()
+    assert dispatch.forget(here) == 1
+    dispatch.keep(H200._replace(rule="drain"), {}, here)
+    assert rule(here, tmp_path, "NVIDIA H200") == "drain"
+
+
+def test_whose_it_is(here: Environment, tmp_path: Path, gpu: Any) -> None:
+    dispatch.keep(H200, {}, here)
+    gpu("0000:00:06.0", "NVIDIA H200")
     for patterns in (("NVIDIA H200*",), ("sm_90",), (), ("NVIDIA A40", "NVIDIA H?00")):
         assert rule(here, tmp_path, *patterns) == "hold"
     for patterns in (("NVIDIA H100*",), ("sm_80",), ("nvidia h200",)):
@@ -86,15 +99,37 @@ def test_a_gpu_that_was_not_asked_keeps_others_from_its_rule(here: Environment, 
     assert rule(here, tmp_path, "sm_90") == "hold"
     gpu("0000:00:07.0", "NVIDIA A40")
     assert rule(here, tmp_path, "NVIDIA H200*") == "hold"
-    for patterns in ((), ("sm_90",), ("NVIDIA *",)):
+    for patterns in ((), ("sm_90",), ("NVIDIA *",), ("[s]m_90",), ("?m_*",), ("NVIDIA H200", "s*_86")):
         assert rule(here, tmp_path, *patterns) is None
 
 
-def test_a_part_of_a_gpu_answers_for_it(here: Environment, tmp_path: Path, gpu: Any) -> None:
+def test_where_the_kernel_module_does_not_say_which_gpus_there_are(here: Environment, tmp_path: Path, gpu: Any) -> None:
+    """Only what must be an answered GPU gets its answer."""
+    dispatch.keep(H200, {}, here)
+
+    def sure() -> None:
+        assert driver.models(here, str(tmp_path)) is None
+        assert rule(here, tmp_path, "NVIDIA H200") == rule(here, tmp_path, "NVIDIA H200*") == "hold"
+        for patterns in ((), ("sm_90",), ("*",), ("NVIDIA *",), ("NVIDIA H200", "NVIDIA A40"), ("NVIDIA H20?",)):
+            assert rule(here, tmp_path, *patterns) is None
+
+    sure()  # no such folder
+    (tmp_path / driver.GPUS[1:]).mkdir()
+    sure()
     gpu("0000:00:06.0", "NVIDIA H200")
-    part = H200._replace(gpu="NVIDIA H200 MIG 1g.18gb", model=driver.models(here, str(tmp_path))["0000:00:06.0"])
-    dispatch.keep(part, {}, here)
-    assert rule(here, tmp_path, "NVIDIA H200*") == "hold"
+    assert rule(here, tmp_path, "sm_90") == "hold"
+    (tmp_path / driver.GPUS[1:] / "0000:00:07.0").mkdir()  # nothing in it
+    sure()
+    assert driver.models({**here, "SIMGPU": "h200"}, str(tmp_path)) == {}
+
+
+@pytest.mark.parametrize(("name", "answered"), [("NVIDIA H200 MIG 1g.18gb", None), ("NVIDIA H200 as a guest", "hold")])
+def test_a_part_of_a_gpu_does_not_answer_for_it(
+    name: str, answered: str | None, here: Environment, tmp_path: Path, gpu: Any
+) -> None:
+    gpu("0000:00:06.0", "NVIDIA H200")
+    dispatch.keep(H200._replace(gpu=name, model="NVIDIA H200"), {}, here)
+    assert rule(here, tmp_path, "NVIDIA H200*") == answered
 
 
 def break_link(file: Path) -> None:
@@ -132,9 +167,13 @@ def say(**fields: object) -> Callable[[Path], Any]:
         write(b'{"version": 1}'),
         say(version=2),
         say(rule="fill"),
+        say(rule="contradictory"),
         say(rule=["hold"]),
         say(gpu=7),
         say(gpu="NVIDIA H100"),
+        say(gpu="NVIDIA H200\ud800"),
+        say(model="\x1b[31m"),
+        write(b'{"version": 1' + b"0" * 60_000 + b"}"),
         say(driver="570.1"),
         break_link,
         break_folder,
@@ -150,6 +189,36 @@ def test_what_is_wrong_with_a_file_counts_for_nothing(
     dispatch.keep(other, {}, here)
     break_it(file)
     assert dispatch.answers(here, str(tmp_path)) == (other,)
+
+
+HALF = b'{"version": 1, "gpu": "%s", "architecture": "sm_90", "driver": "580.159.04", "rule": "hold", "date": ""}'
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (b"NVIDIA%20H200", HALF % rb"NVIDIA \ud800"),
+        (b"%ED%A0%80", HALF % rb"\ud800"),
+        (b"%FF", HALF % rb"\udcff"),  # what the name of a file can be, and nothing can print
+        (b"\xff", HALF % rb"\udcff"),
+        (b"%1B", HALF % rb"\u001b"),
+        (b"%00", HALF % rb"\u0000"),
+        (b"..", HALF % b".."),
+    ],
+)
+def test_no_file_keeps_a_program_from_its_policy(
+    name: bytes, text: bytes, here: Environment, tmp_path: Path, overlap_run: Any
+) -> None:
+    folder = tmp_path / "cache/overlap-run/dispatch"
+    for identity in (VERSION, "simulated%20hold"):
+        (folder / identity).mkdir(parents=True)
+        path = os.path.join(os.fsencode(folder / identity), name + b".json")
+        Path(os.fsdecode(path)).write_bytes(text.replace(VERSION.encode(), identity.replace("%20", " ").encode()))
+    chosen = policies.choose("auto", None, {})
+    dispatch.decided(chosen, here, str(tmp_path))
+    list(dispatch.of_other_drivers(here, str(tmp_path)))
+    done = overlap_run("--simulate", "h200", "--policy", "h200", "--dry-run", "true", env=here)
+    assert (done.returncode, "Traceback" in done.stderr, "liboverlap.so" in done.stderr) == (0, False, True)
 
 
 def test_a_file_of_another_user_counts_for_nothing(
@@ -210,9 +279,21 @@ def test_forget(here: Environment, tmp_path: Path) -> None:
     assert dispatch.answers(here, str(tmp_path)) == () == dispatch.of_other_drivers(here, str(tmp_path))
 
 
+def test_what_a_probe_left_that_was_killed_is_forgotten(here: Environment, tmp_path: Path) -> None:
+    folder = Path(dispatch.keep(H200, {}, here)).parent
+    (folder / ".4711.00c0ffee").write_text("{")
+    assert dispatch.forget(here) == 1
+    assert not folder.exists()
+    other = Path(dispatch.keep(H200, {}, here)).with_name("notes.txt")
+    other.write_text("mine")
+    assert dispatch.forget(here) == 1
+    assert list(folder.iterdir()) == [other]
+
+
 def test_a_policy_that_says_it_is_left_as_it_is(here: Environment, tmp_path: Path, monkeypatch: Any) -> None:
     dispatch.keep(H200, {}, here)
     monkeypatch.setattr(driver, "version", lambda root="/": VERSION)
+    monkeypatch.setattr(driver, "models", lambda environment, root="/": {"0000:00:06.0": "NVIDIA H200"})
     unknown, says = Policy("unknown"), Policy("says", dispatch="backfill")
     (first, found), (second, nothing) = dispatch.filled_in([unknown, says], here)
     assert (first.dispatch, found, second, nothing) == ("hold", H200, says, None)

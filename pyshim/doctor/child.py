@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import selectors
@@ -9,10 +10,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+_PR_SET_PDEATHSIG = 1  # prctl(2)
 _GRACE = 2.0  # a process that hangs inside the kernel cannot be killed: it is left behind
 NO_SENSE = "the process that asked it gave no answer that makes sense"
 _MOST = 1 << 20  # bytes that are kept of an answer, and of what it complains about
@@ -41,7 +43,8 @@ class Outcome(NamedTuple):
 
 def run(command: Sequence[str], environment: Mapping[str, str], seconds: float) -> Outcome:
     """command: `{answer}` in it becomes the number of the descriptor to answer on. Raises OSError where it cannot be
-    started. What it leaves running may keep its pipes: its own end is what counts."""
+    started. What it leaves running may keep its pipes: its own end is what counts. It does not outlive this process,
+    however that ends."""
     answer, complaint = _Pipe(), _Pipe()
     with answer, complaint:
         process = subprocess.Popen(
@@ -52,13 +55,15 @@ def run(command: Sequence[str], environment: Mapping[str, str], seconds: float) 
             stderr=complaint.writer,
             pass_fds=(answer.writer,),
             start_new_session=True,  # so that what it started can be ended with it
+            preexec_fn=_tied(),
         )
-        status = _wait(process, (answer, complaint), seconds)
+        try:
+            status = _wait(process, (answer, complaint), seconds)
+        except BaseException:  # Ctrl-C, which only we get
+            _kill(process)
+            raise
         if status is None:
-            with suppress(OSError):
-                os.killpg(process.pid, signal.SIGKILL)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(_GRACE)
+            _kill(process)
         for pipe in (answer, complaint):
             pipe.read()
         return Outcome(status, bytes(answer.data), complaint.data.decode("utf-8", "replace"))
@@ -81,6 +86,27 @@ def ask(script: str, words: Sequence[str], environment: Mapping[str, str], secon
         return json.loads(outcome.answer), ""
     except ValueError:
         return None, NO_SENSE
+
+
+def _tied() -> Callable[[], None]:
+    """What a child does before its program starts, so that the kernel kills it when this process is gone."""
+    prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
+
+    def tie() -> None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # gone already
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return tie
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """With all that it started."""
+    if process.returncode is None:
+        with suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_GRACE)
 
 
 class _Pipe:

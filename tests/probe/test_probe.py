@@ -6,7 +6,9 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any, Callable
@@ -120,10 +122,23 @@ def test_a_machine_without_a_driver(probe: Probe, cache: Path) -> None:
 # ---- drivers that do not do what they should ----
 
 STUB = """
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-int cuInit(unsigned f) { return (void)f, 0; }
+static void hang(void) {
+    const char *path = getenv("STUB_PID");
+    FILE *file = path ? fopen(path, "w") : NULL;
+    if (file) {
+        fprintf(file, "%d\\n", (int)getpid());
+        fclose(file);
+    }
+    for (;;) pause();
+}
+int cuInit(unsigned f) {
+    if (!strcmp(getenv("STUB"), "hang at once")) hang();
+    return (void)f, 0;
+}
 int cuGetErrorName(int c, const char **n) { return (void)c, *n = "CUDA_ERROR_OF_THE_STUB", 0; }
 int cuDriverGetVersion(int *v) { return *v = 13000, 0; }
 int cuDeviceGetCount(int *n) { return *n = 1, 0; }
@@ -140,8 +155,7 @@ int cuDevicePrimaryCtxRetain(void **c, int d) {
     const char *how = getenv("STUB");
     (void)d;
     *c = 0;
-    if (!strcmp(how, "hang"))
-        for (;;) pause();
+    if (!strcmp(how, "hang")) hang();
     if (!strcmp(how, "crash")) abort();
     return atoi(how);
 }
@@ -188,6 +202,45 @@ def test_a_driver_that_hangs_is_ended(probe: Probe, stub: dict[str, str], cache:
     assert time.monotonic() - started < 5
     assert done.returncode == 1 and "was killed: it did not answer in time" in done.stderr
     assert not cache.exists()
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda how: how.name)
+@pytest.mark.parametrize("command", ["probe", "doctor"])
+def test_whoever_ends_it_leaves_no_process_in_a_driver_that_hangs(
+    command: str, how: signal.Signals, stub: dict[str, str], clean_environment: dict[str, str], tmp_path: Path
+) -> None:
+    """A doctor hangs in cuInit, a probe in the question itself."""
+    hanging = tmp_path / "pid"
+    more = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "STUB_PID": str(hanging)}
+    environment = {**clean_environment, **stub, **more, "STUB": "hang" if command == "probe" else "hang at once"}
+    words = [sys.executable, "-m", "pyshim", command]
+    process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    pid = 0
+    try:
+        until(lambda: hanging.exists() and hanging.read_text().endswith("\n"))
+        pid = int(hanging.read_text())
+        os.kill(process.pid, how)
+        assert process.wait(10) != 0
+        until(lambda: ended(pid))
+    finally:
+        process.kill()
+        process.wait()
+        if pid and not ended(pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+def until(happened: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10
+    while not happened():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def ended(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
 
 
 def test_an_answer_that_makes_no_sense(monkeypatch: pytest.MonkeyPatch) -> None:

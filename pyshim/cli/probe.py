@@ -55,6 +55,10 @@ _CANNOT = {
         "it knows no priority of streams, so nothing is ever raised on it",
         "nothing to do: what policies say of priority and dispatch has no effect here",
     ),
+    "few-multiprocessors": (
+        "it has too few multiprocessors to tell hold from drain",
+        "nothing to do: write `dispatch` into a policy, where it is known otherwise",
+    ),
     "no-whole-multiprocessor": (
         "no block can take a multiprocessor for itself, which the question needs",
         "nothing to do: write `dispatch` into a policy, where it is known otherwise",
@@ -223,17 +227,23 @@ def _keep(asked: Asked, gpu: Gpu, identity: str | None, machine: Machine) -> tup
     from pyshim import __version__
     from pyshim.launch import dispatch, driver
 
-    if identity is None:
-        return None, f"this machine does not say the version of its driver ({driver.PROC})"
+    if gpu.mps:
+        return None, "MPS is on, and others' blocks may have been there, too; ask again without it"
     rule = asked.verdict.rule
     assert rule is not None
+    instead = f"write `dispatch: {rule}` into your policy instead"
+    if identity is None:
+        return None, f"this machine does not say the version of its driver ({driver.PROC}); {instead}"
     model = (driver.models(machine.environment, machine.root) or {}).get(asked.bus.lower(), "")
     found = dispatch.Found(gpu.name, gpu.architecture, identity, rule, time.strftime("%Y-%m-%d"), model)
     more = {"trials": asked.verdict.trials, "counts": asked.verdict.counts, "overlap_run": __version__}
     try:
         return dispatch.keep(found, more, machine.environment), ""
+    except dispatch.Contradiction as error:
+        return None, f"{error.strerror}; none of them has an answer until overlap probe --forget"
     except OSError as error:
-        return None, " ".join(filter(None, (error.strerror, error.filename and f"({error.filename})")))
+        why = " ".join(filter(None, (error.strerror, error.filename and f"({error.filename})")))
+        return None, f"{why}; {instead}"
 
 
 def _object(answer: _Answer) -> dict[str, Any]:
@@ -276,4 +286,4 @@ def _show(answer: _Answer) -> None:
     if answer.kept:
         ui.tell(f"kept in {answer.kept}: used under driver {answer.driver} where a policy says `dispatch: unknown`")
     else:
-        ui.tell(f"not kept: {answer.not_kept}; write `dispatch: {rule}` into your policy instead")
+        ui.tell(f"not kept: {answer.not_kept}")

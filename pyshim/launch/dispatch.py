@@ -48,6 +48,10 @@ class Found(NamedTuple):
         return f"overlap probe, {self.date}: {self.gpu}, driver {self.driver}"
 
 
+class Contradiction(OSError):
+    """Two GPUs of one name do different things under one driver."""
+
+
 class Undecided(NamedTuple):
     """A policy in a table that does not know the dispatch rule of its GPUs: where that stands, and what would."""
 
@@ -163,11 +167,7 @@ def keep(found: Found, more: Mapping[str, object], environment: Mapping[str, str
             os.unlink(scratch)
         raise
     if differs:
-        raise OSError(
-            0,
-            "GPUs of this name answered otherwise before, under the same driver: no answer is used for them until "
-            "overlap probe --forget",
-        )
+        raise Contradiction(0, "GPUs of this name answered otherwise before, under the same driver")
     return file
 
 

@@ -89,11 +89,12 @@ def _says(trial: Trial, run: Run) -> str:
 
 
 def _ran_out(launch: tuple[float, float], trial: Trial, run: Run) -> bool:
-    """Whether it waited until the grid had no more blocks to start."""
+    """Whether it waited until the grid had no more blocks to start, and for nothing else: what starts long after the
+    grid waited for somebody else's blocks, which says nothing."""
     block = trial.alone / run.waves
     since, took = launch
     started = since + max(0.0, took - run.high)
-    return started - since >= _LATE * block and started >= trial.grid - _SOON * block
+    return started - since >= _LATE * block and abs(started - trial.grid) <= _SOON * block
 
 
 def _held_back(wait: float) -> float:

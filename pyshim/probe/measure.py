@@ -24,6 +24,7 @@ PER_SM = 8  # blocks of the grid on a multiprocessor: many, so that holding all 
 WAVES = 24
 HIGHS = 6  # in a grid; with their gaps and waits they take less than it does under every rule that lets them in
 TRIALS = 20
+FEWEST = 3  # multiprocessors: of two, the one that drains for a high block is half of all that hold would stop
 THREADS = 128
 BLOCK_US = 100.0
 GAPS = (2.0, 1.7, 2.3)  # block times, in turn
@@ -115,6 +116,8 @@ class Gpu:
         """Why the question cannot be put to it; empty: it can."""
         if not self.limits["priorities"] or self.least.value == self.greatest.value:
             return "no-priorities"
+        if self.limits["multiprocessors"] < FEWEST:
+            return "few-multiprocessors"
         room = self.limits["shared"] - self.whole - self.limits["shared_reserved"]
         if room >= self.part + self.limits["shared_reserved"]:
             return "no-whole-multiprocessor"

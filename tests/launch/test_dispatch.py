@@ -59,7 +59,7 @@ def test_what_is_kept_is_found(here: Environment, tmp_path: Path) -> None:
 def test_two_gpus_of_one_name_that_contradict_each_other(here: Environment, tmp_path: Path) -> None:
     dispatch.keep(H200, {}, here)
     for again in ("drain", "drain", "hold"):  # also what was said first comes too late
-        with pytest.raises(OSError, match="answered otherwise before, under the same driver"):
+        with pytest.raises(dispatch.Contradiction, match="answered otherwise before, under the same driver"):
             dispatch.keep(H200._replace(rule=again), {}, here)
         assert dispatch.answers(here, str(tmp_path)) == ()
     assert dispatch.forget(here) == 1

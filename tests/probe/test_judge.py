@@ -101,6 +101,17 @@ def test_a_wait_for_the_end_that_was_short_is_not_backfill() -> None:
     assert said(*[one] * 20).rule is None
 
 
+def test_a_wait_for_something_else_than_the_grid_is_not_backfill() -> None:
+    """Another process's blocks, which stay longer than the grid."""
+    one = backfill()
+    since, took = one.highs[0]
+    for late, word in ((0, "backfill"), (2, "backfill"), (5, "unclear"), (30, "unclear")):
+        waited = one._replace(highs=[(since, took + late * BLOCK), *one.highs[1:]])
+        assert said(*[waited] * 20).counts[word] == 20
+    control, stuck = ignored(), (1.5 * BLOCK, GRID + 10 * BLOCK)
+    assert said(*[control._replace(control=stuck)] * 20).counts["unclear"] == 20
+
+
 def test_a_long_wait_in_the_middle_of_a_grid_is_none_of_the_three() -> None:
     assert said(*[trial([0.45, 0.45, 3.0, 0.45, 0.45, 0.45], 1.0)] * 20).rule is None
     # All in time but the last, which waits until the grid has run out.

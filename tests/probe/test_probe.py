@@ -16,7 +16,9 @@ from typing import Any, Callable
 import pytest
 
 from pyshim import _native
+from pyshim.cli import probe as probe_command
 from pyshim.doctor import gpus
+from pyshim.doctor.machine import Machine
 from pyshim.probe import ask
 
 RULES = ("hold", "drain", "backfill")
@@ -248,6 +250,28 @@ def test_an_answer_that_makes_no_sense(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(ask.child, "ask", lambda *_, data=data: (data, ""))
         found = ask.ask(0, {}, 1.0)
         assert found.verdict.rule is None and isinstance(found.refused, gpus.Answer)
+
+
+def test_an_answer_under_mps_is_said_and_not_kept(
+    cache: Path, clean_environment: dict[str, str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    here = {"XDG_CACHE_HOME": str(cache), "LD_LIBRARY_PATH": str(_native.SIMULATED_DRIVER.parent), **SLICE}
+    machine = Machine({**clean_environment, **here, "SIMGPU": "h200:drain"}, patience=30.0)
+    assert machine.cuda is not None
+    (gpu,) = machine.cuda.gpus
+    for mps in (True, False):
+        answer = probe_command._probe(0, gpu._replace(mps=mps), machine, 30.0)
+        probe_command._show(answer)
+        said = capfd.readouterr().err
+        assert answer.asked.verdict.rule == "drain" and len(kept(cache)) == (not mps)
+        assert ("not kept: MPS is on" in said) == mps
+
+
+@pytest.mark.parametrize("number", ["1", "2"])
+def test_two_multiprocessors_are_too_few(number: str, probe: Probe, cache: Path) -> None:
+    done = probe("--simulate", "h200:drain", SIMGPU_MULTIPROCESSORS=number)
+    assert done.returncode == 1 and "too few multiprocessors to tell hold from drain" in done.stderr
+    assert not cache.exists()
 
 
 # ---- what overlap-run makes of it ----

@@ -57,3 +57,9 @@ def test_a_rank_that_dies_is_not_waited_for_and_nothing_more_is_asked() -> None:
     assert arm.broken
     assert arm.ask("again") == [None, None]
     assert arm.end() == [0, 3]
+
+
+def test_a_rank_that_does_not_end_is_killed_and_collected() -> None:
+    arm = Ranks("arm", [sys.executable, "-c", "import time; time.sleep(60)"], {}, 1, 29999)
+    assert arm.end(patience=0.2) == [-999]
+    assert arm.processes[0].returncode == -9

@@ -267,6 +267,15 @@ def test_an_answer_under_mps_is_said_and_not_kept(
         assert ("not kept: MPS is on" in said) == mps
 
 
+def test_an_answer_that_contradicts_what_is_kept(probe: Probe, cache: Path) -> None:
+    probe("--simulate", "h200:drain", **SLICE)
+    (file,) = kept(cache)
+    file.write_text(file.read_text().replace('"rule": "drain"', '"rule": "hold"'))
+    done = probe("--simulate", "h200:drain", **SLICE)
+    assert done.returncode == 0 and "not kept: GPUs of this name answered otherwise before" in done.stderr
+    assert json.loads(file.read_text())["rule"] == "contradictory"
+
+
 @pytest.mark.parametrize("number", ["1", "2"])
 def test_two_multiprocessors_are_too_few(number: str, probe: Probe, cache: Path) -> None:
     done = probe("--simulate", "h200:drain", SIMGPU_MULTIPROCESSORS=number)

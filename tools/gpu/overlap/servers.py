@@ -55,9 +55,9 @@ def compiled(folder: Path) -> Path:
     return target
 
 
-def overlap(*arguments: str) -> Any:
+def overlap(*arguments: str, environment: Mapping[str, str]) -> Any:
     """The answer, as JSON, of this repository's `overlap`, or of the one that is installed."""
-    command, environment = ["overlap"], dict(os.environ)
+    command, environment = ["overlap"], dict(environment)
     if (ROOT / "pyshim").is_dir():
         command = [sys.executable, "-m", "pyshim"]
         environment["PYTHONPATH"] = str(ROOT)
@@ -157,7 +157,11 @@ class Servers:
         if process not in self.policies:
             name = process.partition(":")[2]
             own = HERE / "policies" / f"{name}.yaml"
-            self.policies[process] = overlap("env", "--policy", str(own) if own.exists() else name, "--format", "json")
+            words = ("env", "--policy", str(own) if own.exists() else name, "--format", "json")
+            # As shipped, whatever `overlap probe` once found out here.
+            self.policies[process] = overlap(
+                *words, environment={**self.base, "XDG_CACHE_HOME": str(self.folder / "none")}
+            )
         return self.policies[process]
 
     def end(self, only_policies: bool = False) -> None:

@@ -111,6 +111,7 @@ class Ranks:
                 codes.append(process.wait(timeout=patience))
             except subprocess.TimeoutExpired:
                 process.kill()
+                process.wait()
                 codes.append(-999)
         for rank, listener in enumerate(self.listeners):
             listener.join(timeout=5)

@@ -109,7 +109,8 @@ def _main(options: argparse.Namespace) -> int:
     if options.list:
         for one in chosen if options.sets else SETS:
             lacks = missing(one)
-            line = f"{one.name:18} {one.seconds:4} s  {one.question}" + (f" (lacks {'; '.join(lacks)})" if lacks else "")
+            line = f"{one.name:18} {one.seconds:4} s  {one.question}"
+            line += f" (lacks {'; '.join(lacks)})" if lacks else ""
             print(textwrap.fill(line, shutil.get_terminal_size().columns, subsequent_indent=" " * 26))
         return 0
     if options.limit <= 0 or (options.rounds is not None and options.rounds < 1):

@@ -111,7 +111,11 @@ def _main(options: argparse.Namespace) -> int:
             lacks = missing(one)
             line = f"{one.name:18} {one.seconds:4} s  {one.question}"
             line += f" (lacks {'; '.join(lacks)})" if lacks else ""
-            print(textwrap.fill(line, shutil.get_terminal_size().columns, subsequent_indent=" " * 26))
+            print(
+                textwrap.fill(
+                    line, shutil.get_terminal_size().columns, subsequent_indent=" " * 26, break_on_hyphens=False
+                )
+            )
         return 0
     if options.limit <= 0 or (options.rounds is not None and options.rounds < 1):
         raise Wrong("--limit and --rounds are numbers above 0", "tools/gpu/run --limit 300 --rounds 5")

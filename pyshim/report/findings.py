@@ -277,8 +277,8 @@ def remarks(collected: Collected) -> list[str]:
         )
     if wide:
         said.append(
-            f"wide: `priority: auto` left {wide:,} of {total:,} communication launches as they were, because one of them "
-            "took more than a third of the multiprocessors, and raised would take them from computation at once; "
+            f"wide: `priority: auto` left {wide:,} of {total:,} communication launches as they were, because one of "
+            "them took more than a third of the multiprocessors, and raised would take them from computation at once; "
             "`priority: highest` in the policy raises them all the same"
         )
     return said

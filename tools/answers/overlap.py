@@ -237,8 +237,8 @@ def _outcome(sets: Sequence[Set]) -> Iterator[str]:
         f"`{OBSERVE}` is the same process without any change: what it loses is not the policy's, and what the default "
         "changes against it is."
     )
-    heads = ("set", "arm, against", "best", "median", "worst cell (95 %)", "better, neither, worse")
-    heads += ("within the bound", "by intervals")
+    changes = ("best", "median", "worst cell (95 %)", "better, neither, worse")
+    heads = ("set", "arm, against", *changes, "within the bound", "by intervals")
     yield table(heads, rows, left=2)
     yield f"A loss above {BOUND_PERCENT:g} %:"
     yield bullets(said)

@@ -59,6 +59,16 @@ def test_of_cells(
     assert said(name, cells, rule="hold").verdict == expected
 
 
+@pytest.mark.parametrize(("name", "noise"), [("P1", 0.007), ("P4", 0.06), ("P7", 0.06)])
+def test_one_cell_in_the_noise_is_enough(said: Any, name: str, noise: float) -> None:
+    """The other two are surely inside."""
+    _, factors, kernel, pattern, quiet, _ = CASES[f"{name} held"]
+    for last, expected in ((quiet, HELD), (noise, OPEN)):
+        noises = {0.25: quiet, 1.0: quiet, 0.5: last}
+        cells = [suite_files.cell(kernel, ratio, pattern, factors, noise=one) for ratio, one in noises.items()]
+        assert said(name, cells).verdict == expected
+
+
 @pytest.mark.parametrize("better", [1, 2])
 def test_one_of_ten_cells_may_be_better(said: Any, better: int) -> None:
     factors = [{"priority": 0.9, "shape-2+priority": 0.85 if at < better else 0.92} for at in range(10)]

@@ -136,9 +136,11 @@ def test_a_set_whose_program_is_not_in_the_checkout_lacks_it() -> None:
 
 
 def test_the_list_says_what_is_missing() -> None:
-    done = command("--list")
-    assert done.returncode == 0 and len(done.stdout.splitlines()) == len(SETS)
-    assert all("lacks" in line for line in done.stdout.splitlines())
+    wide = command("--list", COLUMNS="1000")
+    assert wide.returncode == 0 and len(wide.stdout.splitlines()) == len(SETS)
+    assert all("lacks" in line for line in wide.stdout.splitlines())
+    narrow = command("--list", COLUMNS="60")
+    assert narrow.stdout.split() == wide.stdout.split() and max(map(len, narrow.stdout.splitlines())) <= 60
 
 
 def test_the_head_of_a_file_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:

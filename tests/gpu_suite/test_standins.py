@@ -114,7 +114,8 @@ def test_the_primary_matrix_has_24_cells() -> None:
 
 def test_policies_of_the_suite_are_valid(overlap: Any) -> None:
     own = sorted(str(file) for file in (SUITE / "policies").glob("*.yaml"))
-    assert {Path(file).stem for file in own} < set(POLICIES)
+    others = {"blocks-1", "blocks-2", "blocks-4"}  # of the half with real libraries
+    assert {Path(file).stem for file in own} - others < set(POLICIES)
     assert overlap("policy", "check", *own).returncode == 0
 
 

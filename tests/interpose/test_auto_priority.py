@@ -174,9 +174,7 @@ def test_communication_that_takes_more_than_a_third_of_the_gpu_ends_it(
 
 
 @pytest.mark.parametrize("priority", ["highest", "-2"])
-def test_wide_communication_is_raised_where_the_policy_says_so(
-    priority: str, bare: Runner, preloaded: Runner
-) -> None:
+def test_wide_communication_is_raised_where_the_policy_says_so(priority: str, bare: Runner, preloaded: Runner) -> None:
     words = f"ptx={NCCL},k launch={NCCL},132,256,0 launch={NCCL},64,256,0"
     done = preloaded(words, rule("leave", more=f"communication: {{priority: {priority}}}"))
     same(done, bare(words), but=["priority", "entry"])

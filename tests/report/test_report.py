@@ -132,9 +132,7 @@ def test_a_malformed_run_is_said(overlap, report, write_page, name, text):
     (report / name).write_text(text)
     done = overlap("report", str(report), "--check")
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == (
-        f"overlap: warning: {name} was passed over: damaged, or of another version"
-    )
+    assert done.stderr.splitlines()[-1] == (f"overlap: warning: {name} was passed over: damaged, or of another version")
 
 
 def test_a_page_in_place_of_its_folder(overlap, report, write_page):

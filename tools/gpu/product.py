@@ -19,7 +19,8 @@ def missing() -> str | None:
         return None
     absent = [name for name in ("cffi", "yaml", "rich", "psutil") if importlib.util.find_spec(name) is None]
     if absent:
-        return f"overlap-run, which needs the Python modules {', '.join(absent)}"
+        where = "after make setup: PATH=$PWD/.venv/bin:$PATH"
+        return f"overlap-run, which needs the Python modules {', '.join(absent)} ({where})"
     if not (ROOT / "pyshim/_lib/liboverlap.so").exists():
         return "overlap-run: not in PATH, and not built in this checkout (make setup, or python3 shim/build.py)"
     return None

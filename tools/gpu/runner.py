@@ -1,4 +1,4 @@
-"""Runs sets within a time limit, and writes a file for each. See tools/gpu/run --help."""
+"""Builds and runs sets of measurements within a time limit, and writes one JSON file for each."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import json
 import os
 import re
 import shlex
+import shutil
 import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -87,6 +89,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(error, Wrong):
             say(f"help: {error.help}")
         return USAGE if isinstance(error, Wrong) else FINDINGS
+    except BrokenPipeError:  # `| head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except OSError as error:
         say(f"error: {error.filename}: {error.strerror}")
         return USAGE
@@ -104,8 +109,12 @@ def _main(options: argparse.Namespace) -> int:
     if options.list:
         for one in chosen if options.sets else SETS:
             lacks = missing(one)
+            line = f"{one.name:18} {one.seconds:4} s  {one.question}"
+            line += f" (lacks {'; '.join(lacks)})" if lacks else ""
             print(
-                f"{one.name:18} {one.seconds:4} s  {one.question}" + (f" (lacks {'; '.join(lacks)})" if lacks else "")
+                textwrap.fill(
+                    line, shutil.get_terminal_size().columns, subsequent_indent=" " * 26, break_on_hyphens=False
+                )
             )
         return 0
     if options.limit <= 0 or (options.rounds is not None and options.rounds < 1):

@@ -54,9 +54,6 @@ class Agreement:
     def farthest(self) -> list[Ratio]:
         return sorted(self.ratios, key=lambda ratio: -abs(ratio.error))
 
-    def of(self, arm: str) -> list[Ratio]:
-        return [ratio for ratio in self.ratios if ratio.arm == arm]
-
 
 def compare(simulated: Run, measured: Iterable[Run]) -> Agreement | None:
     """Over the primary cells that both have, and the arms that both have there; None if there are none."""

@@ -1,9 +1,14 @@
-"""How sure are we? 95 % intervals of medians by the bootstrap, and verdicts corrected for how many are looked at.
+"""How sure are we? 95 % intervals of medians by the bootstrap, to be shown; exact sign tests, to decide.
 
 The interval is the BCa one (Efron 1987: bias-corrected and accelerated) of the median of samples of one row, from
 10,000 resamples; it is what `scipy.stats.bootstrap` answers for sorted rows, number by number (tests/answers), found
 by looking up: which two sorted samples have the median in their middle does not depend on their values, so all rows of
 equal length share the draws. That makes hundreds of rows a matter of a second, and a row's interval its own affair.
+
+It never leaves the range of its samples, however high its level: with few samples, intervals at corrected levels err
+far more often than they say. So what is sure is decided by sign tests, whose error is known for any number of samples
+of any distribution: were the median not below a bound, k of n samples below it would be as probable as k heads of n
+coins, at most. Samples on the bound speak for nothing.
 """
 
 from __future__ import annotations
@@ -15,11 +20,12 @@ from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
+from scipy.stats import binom
 
 LEVEL = 0.95
 RESAMPLES = 10_000
 SEED = 1
-FEWEST = 5  # samples; with fewer an interval says nothing
+FEWEST = 5  # samples; with fewer there is no interval to show
 
 
 @dataclass(frozen=True)
@@ -82,18 +88,53 @@ def _acceleration(samples: Any) -> Any:
     return np.divide((from_mean**3).sum(axis=1), 6 * spread, out=np.zeros_like(spread), where=spread > 0)
 
 
-def verdicts(found: Bootstrap, least: float = 1.0, most: float = 1.0, level: float = LEVEL) -> list[int]:
-    """By row: -1 the median is surely below `least`, 1 surely above `most`, 0 neither. All rows together err with
-    probability 1 - level at most: Holm's steps, taken with intervals instead of p-values. While m rows are undecided,
-    those are decided whose interval at 1 - (1 - level) / m lies outside; then m is smaller, and the rest is looked at
-    again.
-    """
-    verdict = [0] * len(found.medians)
-    while undecided := [row for row, side in enumerate(verdict) if side == 0]:
-        intervals = found.interval(1 - (1 - level) / len(undecided))
-        for row in undecided:
-            low, high = intervals[row]
-            verdict[row] = -1 if high < least else int(low > most)
-        if not any(verdict[row] for row in undecided):
+# ---- Sign tests ----
+
+Rows = Sequence[Sequence[float]]
+
+
+def below(rows: Rows, bound: float) -> Any:
+    """By row: how probable so many samples below the bound are at most, were the median not below it."""
+    return _heads([(sum(value < bound for value in row), len(row)) for row in rows])
+
+
+def above(rows: Rows, bound: float) -> Any:
+    return _heads([(sum(value > bound for value in row), len(row)) for row in rows])
+
+
+def _heads(counts: Sequence[tuple[int, int]]) -> Any:
+    found, tossed = np.array(counts, dtype=int).reshape(-1, 2).T
+    return binom.sf(found - 1, tossed, 0.5)
+
+
+def sure(probabilities: Any, level: float = LEVEL) -> list[bool]:
+    """By Holm's steps: which of all may be called sure, so that one of them is wrong with 1 - level at most."""
+    found = [False] * len(probabilities)
+    for place, row in enumerate(np.argsort(probabilities, kind="stable")):
+        if probabilities[row] * (len(found) - place) > 1 - level:
             break
-    return verdict
+        found[row] = True
+    return found
+
+
+def verdicts(rows: Rows, least: float = 1.0, most: float = 1.0) -> list[int]:
+    """By row: -1 the median is surely below `least`, 1 surely above `most`, 0 neither; all rows are one family. An
+    infinite limit is not tested.
+    """
+    low, high = below(rows, least), above(rows, most)
+    found = sure(np.minimum(1, tests(least, most) * np.minimum(low, high)))
+    return [(-1 if one < other else 1) if is_sure else 0 for is_sure, one, other in zip(found, low, high)]
+
+
+def inside(rows: Rows, least: float, most: float) -> list[bool]:
+    """By row: the median is surely above `least` and below `most`; all rows are one family."""
+    return sure(np.maximum(above(rows, least), below(rows, most)))
+
+
+def tests(least: float, most: float) -> int:
+    return max(1, int(np.isfinite(least)) + int(np.isfinite(most)))
+
+
+def too_few(samples: int, family: int, sides: int = 2) -> bool:
+    """Not even a row whose samples all agree could be sure."""
+    return bool(sides * 0.5**samples * family > 1 - LEVEL)

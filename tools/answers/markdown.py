@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 WIDTH = 120
 
@@ -25,10 +25,14 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) ->
     return "\n".join(f"| {' | '.join(row)} |" for row in (heads, rule, *rows))
 
 
-def page(title: str, command: str, head: dict[str, str], parts: Iterable[str]) -> str:
-    """head: the lines that every answer begins with, by their word."""
+def page(title: str, command: str, head: Mapping[str, str | Sequence[str]], parts: Iterable[str]) -> str:
+    """head: what every answer begins with, by its word; several texts are a paragraph and a list."""
     made = f"<!-- Made by `.venv/bin/python tools/answers --write {command}`; compared in CI. Do not edit. -->"
-    first = [paragraph(f"**{word}.** {text}") for word, text in head.items()]
+    said = {word: [text] if isinstance(text, str) else list(text) for word, text in head.items()}
+    first = [
+        part for word, texts in said.items() for part in (paragraph(f"**{word}.** {texts[0]}"), bullets(texts[1:]))
+    ]
+    first = [part for part in first if part]
     return "\n\n".join([f"# {title}", made, *first, *parts]) + "\n"
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 
+from arms import blocks_of
+
 from answers import overlap_pictures
-from answers.agreement import LEAST_RANK, MOST_ERROR, Agreement, best, compare
+from answers.agreement import LEAST_RANK, MOST_ERROR, Agreement, Ratio, best, compare
 from answers.markdown import paragraph, table
 from answers.suite import Suite
 
@@ -66,7 +68,7 @@ def parts(found: Sequence[Agreement], pictures: dict[str, str]) -> Iterator[str]
     where = f"in the {len(differing)} where rules differ by {DIFFER_POINTS:g}"
     yield table(("simulated under", "ratios", "mean absolute error, points", where, "rank correlation", "target"), rows)
     yield f"By arm, mean absolute error in points, and mean of simulated less measured under `{fitting.rule}`:"
-    arms = list(dict.fromkeys(ratio.arm for ratio in fitting.ratios))
+    arms = list(dict.fromkeys(_shown(ratio.arm) for ratio in fitting.ratios))
     heads = ("arm", "ratios", *(f"`{one.rule}`" for one in found), "simulated less measured")
     yield table(heads, [_arm_errors(arm, found, fitting) for arm in arms])
     yield f"Farthest apart under `{fitting.rule}`, T over T of plain:"
@@ -77,10 +79,18 @@ def parts(found: Sequence[Agreement], pictures: dict[str, str]) -> Iterator[str]
     yield table(("cell", "arm", "simulated", "measured", "points"), far, left=2)
 
 
+def _shown(arm: str) -> str:
+    """Shapes are one row, or two."""
+    return f"`{arm}`" if blocks_of(arm) is None else f"all `shape-K{'+priority' if arm.endswith('+priority') else ''}`"
+
+
 def _arm_errors(arm: str, found: Sequence[Agreement], fitting: Agreement) -> tuple[str, ...]:
-    chosen = fitting.of(arm)
-    errors = (_mean(abs(ratio.error) for ratio in one.of(arm)) for one in found)
-    return (f"`{arm}`", str(len(chosen)), *errors, _mean((ratio.error for ratio in chosen), "+"))
+    def of(one: Agreement) -> list[Ratio]:
+        return [ratio for ratio in one.ratios if _shown(ratio.arm) == arm]
+
+    chosen = of(fitting)
+    errors = (_mean(abs(ratio.error) for ratio in of(one)) for one in found)
+    return (arm, str(len(chosen)), *errors, _mean((ratio.error for ratio in chosen), "+"))
 
 
 def _mean(values: Iterable[float], sign: str = "") -> str:

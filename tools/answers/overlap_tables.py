@@ -9,39 +9,38 @@ from itertools import groupby
 from arms import blocks_of, known, meaning
 
 from answers import comparing
-from answers.comparing import Against, Pick, against
+from answers.comparing import Against, Choice, against
 from answers.markdown import percent, table
 from answers.suite import ALONE, DEFAULT, PLAIN, PRIORITY, Cell, Curve, Point, Run
 
 NOTHING = "–"
 BEST_SHAPE, BEST_RAISED = "best shape", "best shape + priority"
 # Chosen in each cell by the samples that are shown.
-PICKS: dict[str, Pick] = {
-    BEST_SHAPE: lambda cell: comparing.fastest(cell, comparing.shapes(cell, False)),
-    BEST_RAISED: lambda cell: comparing.fastest(cell, comparing.shapes(cell, True)),
+CHOICES: dict[str, Choice] = {
+    BEST_SHAPE: lambda cell: comparing.shapes(cell, False),
+    BEST_RAISED: lambda cell: comparing.shapes(cell, True),
 }
 ANCHOR = "anchor"
-SHOWN: dict[str, Pick] = {**PICKS, ANCHOR: lambda cell: comparing.fastest(cell, comparing.ANCHORS)}
+SHOWN: dict[str, Choice] = {**CHOICES, ANCHOR: lambda cell: comparing.ANCHORS}
 # Shown for each cell, where a set has them.
 MAIN = (PLAIN, PRIORITY, "order+priority", "cluster-1+priority", BEST_RAISED, DEFAULT, ANCHOR)
 
 
 def _name(cell: Cell, arm: str) -> str | None:
-    return SHOWN[arm](cell) if arm in SHOWN else arm
+    return comparing.fastest(cell, SHOWN[arm](cell)) if arm in SHOWN else arm
 
 
 def compared(run: Run, base: str) -> list[Against]:
-    """Every arm, and the best shapes, over the primary cells, in the order of the file."""
-    arms = [arm for arm in run.arms() if arm not in (*ALONE, base)]
+    """Every arm over the primary cells, in the order of the file; of the many shapes the best ones."""
+    arms = [arm for arm in run.arms() if arm not in (*ALONE, base) and blocks_of(arm) is None]
     found = [against(run.primary, arm, base) for arm in arms]
-    found += [against(run.primary, arm, base, pick=pick) for arm, pick in PICKS.items()]
+    found += [against(run.primary, arm, base, choice) for arm, choice in CHOICES.items()]
     return [one for one in found if one is not None]
 
 
 def arms(run: Run, base: str) -> str:
-    heads = ("arm", "cells", "best", "median", "worst", "better, equal, worse", "share of the ideal", "wait, us")
-    shown = [one for one in compared(run, base) if base == PLAIN or blocks_of(one.arm) is None]
-    rows = [_arm(run, one) for one in shown]
+    heads = ("arm", "cells", "best", "median", "worst", "better, neither, worse", "share of the ideal", "wait, us")
+    rows = [_arm(run, one) for one in compared(run, base)]
     columns = len(heads) if any(row[-1] != NOTHING for row in rows) else len(heads) - 1
     columns = columns if base == PLAIN else len(heads) - 2
     return table(heads[:columns], [row[:columns] for row in rows])
@@ -62,7 +61,7 @@ def _arm(run: Run, one: Against) -> tuple[str, ...]:
         f"{percent(one.best.median)} ({one.best.cell.name})",
         percent(one.median),
         f"{percent(one.worst.median)} ({one.worst.cell.name})",
-        f"{one.count(-1)}, {one.count(0)}, {one.count(1)}",
+        comparing.counts(one),
         f"{round(statistics.median(shares))} %" if shares else NOTHING,
         f"{statistics.median(waits):,.0f}" if waits else NOTHING,
     )
@@ -73,7 +72,7 @@ def code(arm: str) -> str:
 
 
 def share_of(cell: Cell, arm: str) -> float | None:
-    """Of the ideal; arm may be one of PICKS."""
+    """Of the ideal; arm may be one of CHOICES."""
     name = _name(cell, arm)
     return cell.share(name) if name else None
 
@@ -184,11 +183,12 @@ def alone(run: Run) -> str:
 def held(run: Run) -> str:
     """Times over that without communication."""
     first = run.held[0].whole
-    rows = [
-        (str(one.blocks), *(f"{value / first:.2f}" if value and first else NOTHING for value in (one.whole, one.fewer)))
-        for one in run.held
-    ]
+    rows = [(str(one.blocks), *(_times(times, first) for times in (one.whole, one.fewer))) for one in run.held]
     return table(("resident blocks of communication", "whole grid", "grid that leaves as many multiprocessors"), rows)
+
+
+def _times(found: Sequence[float], first: Sequence[float]) -> str:
+    return f"{statistics.median(found) / statistics.median(first):.2f}" if found and first else NOTHING
 
 
 def _change(value: float | None, first: float | None) -> float | None:

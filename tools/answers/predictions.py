@@ -1,8 +1,9 @@
 """The predictions that facts made before the suite was run, each held against what was measured.
 
-A prediction has held, has failed, or nothing can be said: where the measurement is missing, or the 95 % intervals
-(corrected over the cells that are looked at) allow both. Which cells and arms are looked at is decided by their kernels
-and patterns, never by their results.
+A prediction about times has held where every change that is looked at is surely inside its limits, and has failed where
+one is surely outside (P3: with its share of the cells): by sign tests, corrected over all arms and cells that are
+looked at. Else nothing can be said, nor where the measurement is missing. Which cells and arms are looked at is decided
+by their kernels and patterns, never by their results. P5 counts single runs, and P6 holds one number against another.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import re
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
+from math import inf
 from typing import Any
 
-from answers import comparing
-from answers.comparing import Against, against, interval
-from answers.intervals import FEWEST, bootstrap, verdicts
+from answers import comparing, intervals
+from answers.comparing import Against, family, interval
 from answers.markdown import percent
 from answers.suite import PLAIN, PRIORITY, Cell, Suite
 
@@ -75,26 +77,41 @@ def _nothing(what: str) -> Found:
     return Found(OPEN, f"not measured: {what}")
 
 
+def _verdict(outside: bool, inside: bool) -> str:
+    return FAILED if outside else HELD if inside else OPEN
+
+
 def _worst(found: Iterable[comparing.Change]) -> str:
     change = max(found, key=lambda one: abs(one.median))
     return f"`{change.arm}` in {change.cell.name}, {interval(change)}"
 
 
+def _few(found: Against) -> str:
+    return f" ({comparing.TOO_FEW})" if found.too_few(1) else ""
+
+
+def _too_few(rows: Sequence[Sequence[float]]) -> str:
+    return f" ({comparing.TOO_FEW})" if intervals.too_few(max(map(len, rows)), len(rows), 1) else ""
+
+
 def one_block_is_left_alone(evidence: Evidence) -> Found:
     cells = evidence.cells(lambda suite, cell: _kernel(suite, cell).get("resident_blocks") == 1)
-    arms = sorted({arm for cell in cells for arm in comparing.shaping_policies(cell)})
-    limits = (-UNCHANGED_PERCENT, UNCHANGED_PERCENT)
-    found = [one for arm in arms if (one := against(cells, arm, comparing.raised, *limits)) is not None]
-    changes = [change for one in found for change in one.changes]
-    if not changes:
+    rows = [
+        (cell, arm, cell.ratios(arm, base))
+        for cell in cells
+        if (base := comparing.raised(cell))
+        for arm in comparing.shaping_policies(cell)
+    ]
+    found = family("shaping", rows, -UNCHANGED_PERCENT, UNCHANGED_PERCENT)
+    if found is None:
         return _nothing("no cell has a kernel of one resident block and a policy that shapes")
-    outside = sum(abs(change.median) >= UNCHANGED_PERCENT for change in changes)
-    surely = sum(one.count(-1) + one.count(1) for one in found)
+    inside = sum(change.inside for change in found.changes)
+    outside = sum(change.verdict != 0 for change in found.changes)
     numbers = (
-        f"{len(changes) - outside} of {len(changes)} changes against priority alone are within "
-        f"±{UNCHANGED_PERCENT:g} %, {surely} surely outside; the largest: {_worst(changes)}"
+        f"of {found.family} changes against priority alone {inside} are surely within ±{UNCHANGED_PERCENT:g} %, "
+        f"{outside} surely outside{_few(found)}; the largest: {_worst(found.changes)}"
     )
-    return Found(FAILED if surely else OPEN if outside else HELD, numbers)
+    return Found(_verdict(outside > 0, inside == found.family), numbers)
 
 
 def persistent_takes_twice(evidence: Evidence) -> Found:
@@ -105,32 +122,35 @@ def persistent_takes_twice(evidence: Evidence) -> Found:
         return parts[0].median >= MOST_OF_THE_TIME * parts[1].median and cell.pattern == "one"
 
     found = {
-        (cell.name, arm): stretch
+        f"{cell.name}, `{arm}`": stretches
         for cell in evidence.cells(wanted)
         for arm in COMMUNICATION_FIRST
-        if (stretch := cell.stretch(arm, "computation")) is not None
+        if (stretches := cell.stretches(arm, "computation"))
     }
-    found |= {(f"beside {TWICE_BESIDE} resident blocks", run_of): factor for run_of, factor in _resident(evidence)}
+    found |= {f"beside {TWICE_BESIDE} resident blocks, `{set_}`": ratios for set_, ratios in _resident(evidence)}
     if not found:
         return _nothing("no cell has a persistent kernel of one wave and communication that is there first, as long")
-    least, most = TWICE
-    inside = [key for key, stretch in found.items() if least <= stretch <= most]
-    numbers = "; ".join(f"{cell}, `{arm}`: {stretch:.2f} times" for (cell, arm), stretch in found.items())
-    return Found(HELD if len(inside) == len(found) else FAILED, numbers)
+    rows = list(found.values())
+    outside, inside = intervals.verdicts(rows, *TWICE), intervals.inside(rows, *TWICE)
+    medians = "; ".join(f"{where}: {statistics.median(own):.2f} times" for where, own in found.items())
+    numbers = (
+        f"{sum(inside)} of {len(rows)} are surely within, {len(rows) - outside.count(0)} surely outside"
+        f"{_too_few(rows)}: {medians}"
+    )
+    return Found(_verdict(any(outside), all(inside)), numbers)
 
 
-def _resident(evidence: Evidence) -> Iterator[tuple[str, float]]:
-    """Of each set, a persistent kernel's time beside blocks that outlast it, over its time alone."""
+def _resident(evidence: Evidence) -> Iterator[tuple[str, list[float]]]:
+    """Of each set, a persistent kernel's times beside blocks that outlast it, over its times alone."""
     for suite in evidence.suites:
         times = {held.blocks: held.whole for run in suite.runs for held in run.held}
-        alone, beside = times.get(0), times.get(TWICE_BESIDE)
-        if alone and beside:
-            yield suite.set, beside / alone
+        if ratios := [beside / alone for beside, alone in zip(times.get(TWICE_BESIDE, ()), times.get(0, ()))]:
+            yield suite.set, ratios
 
 
-def _shaping(cell: Cell) -> str | None:
-    """The fastest size with priority; of policies only where the cell has no arms that set a size."""
-    return comparing.fastest(cell, comparing.shapes(cell, True) or comparing.shaping_policies(cell))
+def _shaping(cell: Cell) -> list[str]:
+    """Sizes with priority; policies only where the cell has no arms that set a size."""
+    return comparing.shapes(cell, True) or comparing.shaping_policies(cell)
 
 
 def _without(cell: Cell) -> str | None:
@@ -139,59 +159,80 @@ def _without(cell: Cell) -> str | None:
 
 def shaping_adds_nothing_to_priority(evidence: Evidence) -> Found:
     cells = evidence.cells(lambda suite, cell: cell.primary)
-    found = against(cells, "best shape + priority", _without, -BETTER_PERCENT, float("inf"), pick=_shaping)
+    rows = [(cell, arm, cell.ratios(arm, base)) for cell in cells if (base := _without(cell)) for arm in _shaping(cell)]
+    found = family("shaping with priority", rows, -BETTER_PERCENT, inf)
     if found is None:
         return _nothing("no primary cell has an arm that shapes with priority, and priority alone")
-    surely, every = found.count(-1), len(found.changes)
-    better = sum(change.median < -BETTER_PERCENT for change in found.changes)
+    by_cell = _by_cell(found)
+    every, surely = len(by_cell), sum(any(one.verdict < 0 for one in own) for own in by_cell)
+    none = sum(all(one.inside for one in own) for own in by_cell)
+    better = sum(one.median < -BETTER_PERCENT for one, *_ in by_cell)
     numbers = (
-        f"the fastest size with priority is more than {BETTER_PERCENT:g} % faster than priority alone in {better} of "
-        f"{every} cells, surely in {surely}; best {interval(found.best)} ({found.best.cell.name}, `{found.best.arm}`), "
-        f"median {percent(found.median)}; {_by_set(evidence, found)}"
+        f"in {every} cells, {found.family} sizes: surely none is more than {BETTER_PERCENT:g} % faster than priority "
+        f"alone in {none}, surely one is in {surely}{_few(found)}; by the medians one is in {better} "
+        f"({_by_set(evidence, by_cell)}); best {interval(found.best)} ({found.best.cell.name}, `{found.best.arm}`)"
     )
     if evidence.rule != "hold":
         return Found(OPEN, f"it is said of `hold`, and the rule was {evidence.rule or 'not measured'}; {numbers}")
-    few, surely_many = (every - better) / every >= SHARE_OF_CELLS, (every - surely) / every < SHARE_OF_CELLS
-    return Found(HELD if few else FAILED if surely_many else OPEN, numbers)
+    return Found(_verdict((every - surely) / every < SHARE_OF_CELLS, none / every >= SHARE_OF_CELLS), numbers)
 
 
-def _by_set(evidence: Evidence, found: Against) -> str:
-    """How many changes of each set are better, of how many."""
+def _by_cell(found: Against) -> list[list[comparing.Change]]:
+    """The changes of each cell, from the best."""
+    cells: dict[int, list[comparing.Change]] = {}
+    for change in found.changes:
+        cells.setdefault(id(change.cell), []).append(change)
+    return list(cells.values())
+
+
+def _by_set(evidence: Evidence, by_cell: Sequence[Sequence[comparing.Change]]) -> str:
+    """In how many cells of each set the best is better, of how many."""
     parts = []
     for suite in evidence.suites:
-        names = {cell.name for run in suite.runs for cell in run.cells}
-        own = [change for change in found.changes if change.cell.name in names]
-        parts.append(f"{suite.set} {sum(change.median < -BETTER_PERCENT for change in own)} of {len(own)}")
+        own = {id(cell) for run in suite.runs for cell in run.cells}
+        best = [changes[0].median for changes in by_cell if id(changes[0].cell) in own]
+        parts.append(f"{suite.set} {sum(median < -BETTER_PERCENT for median in best)} of {len(best)}")
     return ", ".join(parts)
 
 
-def _any_shaping(cell: Cell) -> str | None:
-    arms = (*comparing.shapes(cell, False), *comparing.shapes(cell, True), *comparing.shaping_policies(cell))
-    return comparing.fastest(cell, arms)
+def _any_shaping(cell: Cell) -> list[str]:
+    return [*comparing.shapes(cell, False), *comparing.shapes(cell, True), *comparing.shaping_policies(cell)]
 
 
 def order_is_as_good_as_shaping(evidence: Evidence) -> Found:
-    rows: list[tuple[Cell, str, str, list[float]]] = []
-    for cell in evidence.cells(lambda suite, cell: cell.pattern == "pairs"):
-        order, shaped = comparing.fastest(cell, COMMUNICATION_FIRST), _any_shaping(cell)
-        if order and shaped and "sequential" in cell.arms:
-            times = zip(*(cell.arms[arm].ms for arm in (order, shaped, "sequential")))
-            points = [100 * (one - other) / whole for one, other, whole in times]
-            if len(points) >= FEWEST:
-                rows.append((cell, order, shaped, points))
-    if not rows:
+    """Inside: an arm of order is surely at most so far behind every shape; outside: every one is behind some shape."""
+    found: list[tuple[Cell, str, str, list[float]]] = []
+    for cell in evidence.cells(lambda suite, cell: cell.pattern == "pairs" and "sequential" in cell.arms):
+        whole = cell.arms["sequential"].ms
+        for order, shaped in product((arm for arm in COMMUNICATION_FIRST if arm in cell.arms), _any_shaping(cell)):
+            times = zip(cell.arms[order].ms, cell.arms[shaped].ms, whole)
+            found.append((cell, order, shaped, [100 * (one - other) / all_ for one, other, all_ in times]))
+    if not found:
         return _nothing("no cell with pairs has order, shaping and the sequential arm")
-    found = bootstrap([points for *_, points in rows])
-    surely = sum(side == 1 for side in verdicts(found, -float("inf"), POINTS))
-    behind = [float(median) for median in found.medians]
-    worst = max(range(len(rows)), key=lambda row: behind[row])
-    over = sum(points > POINTS for points in behind)
+    rows = [points for *_, points in found]
+    behind = dict(zip(((id(cell), *arms) for cell, *arms, _ in found), intervals.verdicts(rows, -inf, POINTS)))
+    near = dict(zip(behind, intervals.inside(rows, -inf, POINTS)))
+    cells = {id(cell): cell for cell, *_ in found}
+    orders = {key: [arm for arm in COMMUNICATION_FIRST if arm in cell.arms] for key, cell in cells.items()}
+
+    def every(key: int, order: str, sides: dict[Any, Any]) -> list[Any]:
+        return [sides[key, order, shaped] for shaped in _any_shaping(cells[key])]
+
+    inside = sum(any(all(every(key, order, near)) for order in orders[key]) for key in cells)
+    outside = sum(all(1 in every(key, order, behind) for order in orders[key]) for key in cells)
+    fastest = [
+        (statistics.median(points), cell, order, shaped)
+        for cell, order, shaped, points in found
+        if (order, shaped) == tuple(comparing.fastest(cell, arms) for arms in (COMMUNICATION_FIRST, _any_shaping(cell)))
+    ]
+    points, cell, order, shaped = max(fastest, key=lambda one: one[0])
     numbers = (
-        f"order is behind the best shaping by more than {POINTS:g} points of the sequential time in {over} of "
-        f"{len(rows)} cells, surely in {surely}; most in {rows[worst][0].name}: {behind[worst]:+.1f} points "
-        f"(`{rows[worst][1]}` against `{rows[worst][2]}`); median {statistics.median(behind):+.1f}"
+        f"in {len(cells)} cells, {len(rows)} pairs of arms: order is surely not behind any shaping by more than "
+        f"{POINTS:g} points of the sequential time in {inside}, surely behind one in {outside}"
+        f"{_too_few(rows)}; the fastest of either: most in {cell.name}, {points:+.1f} points "
+        f"(`{order}` against `{shaped}`), median {statistics.median(one[0] for one in fastest):+.1f}"
     )
-    return Found(FAILED if surely else OPEN if over else HELD, numbers)
+    return Found(_verdict(outside > 0, inside == len(cells)), numbers)
 
 
 def sharing_is_arithmetic(evidence: Evidence) -> Found:
@@ -226,23 +267,18 @@ def clusters_wait_longer(evidence: Evidence) -> Found:
 
 def shaping_alone_gains_nothing(evidence: Evidence) -> Found:
     cells = evidence.cells(lambda suite, cell: bool(GEMM.search(words(suite, cell))))
-    arms = sorted({arm for cell in cells for arm in comparing.shapes(cell, False)})
-    found: list[Against] = [
-        one for arm in arms if (one := against(cells, arm, PLAIN, -GAIN_PERCENT, float("inf"))) is not None
-    ]
-    changes = [change for one in found for change in one.changes]
-    if not changes:
+    rows = [(cell, arm, cell.ratios(arm, PLAIN)) for cell in cells for arm in comparing.shapes(cell, False)]
+    found = family("shaping", rows, -GAIN_PERCENT, inf)
+    if found is None:
         return _nothing("no cell of a GEMM has an arm that shapes without priority")
-    gains = sum(change.median < -GAIN_PERCENT for change in changes)
-    surely = sum(one.count(-1) for one in found)
-    best = min(changes, key=lambda change: change.median)
-    names = sorted({change.cell.computation for change in changes})
+    none = sum(change.inside for change in found.changes)
+    names = sorted({change.cell.computation for change in found.changes})
     numbers = (
-        f"of {len(changes)} changes against plain ({', '.join(names)}) {gains} gain more than {GAIN_PERCENT:g} %, "
-        f"{surely} surely; best `{best.arm}` in {best.cell.name}, {interval(best)}; worst "
-        f"{percent(max(change.median for change in changes))}"
+        f"of {found.family} changes against plain ({', '.join(names)}) {none} surely gain no more than "
+        f"{GAIN_PERCENT:g} %, {found.count(-1)} surely more{_few(found)}; best `{found.best.arm}` in "
+        f"{found.best.cell.name}, {interval(found.best)}; worst {percent(found.worst.median)}"
     )
-    return Found(FAILED if surely else OPEN if gains else HELD, numbers)
+    return Found(_verdict(found.count(-1) > 0, none == found.family), numbers)
 
 
 # In the words of facts, written before.

@@ -70,6 +70,12 @@ class Cell:
         most = self.arms["sequential"].median / ideal - 1
         return 100 * (statistics.median(ratios) - 1) / most if most > 0 else None
 
+    def stretches(self, arm: str, part: str) -> list[float]:
+        """Times of a part over its times by itself, round by round; part: one of ALONE. Empty: not known."""
+        if arm not in self.arms or part not in self.arms:
+            return []
+        return [one / other for one, other in zip(getattr(self.arms[arm], f"{part}_ms"), self.arms[part].ms)]
+
     def stretch(self, arm: str, part: str) -> float | None:
         """How much longer a part takes than by itself; part: one of ALONE."""
         if arm not in self.arms or part not in self.arms:
@@ -109,11 +115,11 @@ class Alone:
 
 @dataclass(frozen=True)
 class Held:
-    """A kernel of one wave beside blocks of communication that are there first and outlast it; medians, ms."""
+    """A kernel of one wave beside blocks of communication that are there first and outlast it; ms."""
 
     blocks: int
-    whole: float | None  # with a grid of all multiprocessors
-    fewer: float | None  # told to leave as many
+    whole: tuple[float, ...]  # with a grid of all multiprocessors
+    fewer: tuple[float, ...]  # told to leave as many
 
 
 @dataclass(frozen=True)
@@ -224,9 +230,9 @@ def _alone(kernel: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[Alone]:
 
 
 def _held(rows: Sequence[Mapping[str, Any]]) -> Iterator[Held]:
-    found = {(row["blocks"], row["sm_target"]): statistics.median(row["computation_ms"]) for row in rows}
+    found = {(row["blocks"], row["sm_target"]): _numbers(row["computation_ms"]) for row in rows}
     for blocks in sorted({blocks for blocks, _ in found}):
-        yield Held(blocks, found.get((blocks, False)), found.get((blocks, True)))
+        yield Held(blocks, found.get((blocks, False), ()), found.get((blocks, True), ()))
 
 
 def _cell(one: Mapping[str, Any]) -> Cell:

@@ -15,6 +15,7 @@ the greatest priority.
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import sys
@@ -257,6 +258,7 @@ class Rank:
             self.cell.close()
         self.cell = self.computation = None
         self.collective.size(0)
+        gc.collect()  # closures of a computation refer to it
         torch.cuda.empty_cache()
 
     def make(self, kind: str, pattern: str, count: int, leave: int) -> Cell:

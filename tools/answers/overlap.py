@@ -26,7 +26,7 @@ MEASURED = {
     "overlap-two-gpus": "Two GPUs",
 }
 COMMANDS = {name: f"tools/gpu/run {name}" for name in MEASURED}
-COMMANDS[SIMULATED] = "tools/gpu/overlap/standins.py run --simulate h200 --out overlap-simulated.json"
+COMMANDS[SIMULATED] = ".venv/bin/python tools/gpu/overlap/standins.py run --simulate h200 --out overlap-simulated.json"
 MOST_SHOWN = 8
 
 

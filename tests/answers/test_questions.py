@@ -145,7 +145,7 @@ def test_controls_of_the_wait(results: Path) -> None:
 
 
 def test_differences_are_counted(results: Path) -> None:
-    row = {"program": "torch", "policy": "h200", "faults": [], "seen_by_profiler": 10, "launches": 10}
+    row = {"program": "torch", "policy": "h200", "faults": [], "itself": ["scan"], "seen_by_profiler": 10, "launches": 10}
     found = {"machine": suite_files.MACHINE, "rows": [row, {**row, "policy": "observe", "seen_by_profiler": None}]}
     rewrite(results, "correctness", found)
     text = "compute the same"
@@ -211,11 +211,11 @@ def test_new_files_are_taken_up(results: Path) -> None:
     )
     waves = [
         {"way": way, "communication_us": us, "c": c, "repetition": 0, "grid_us": 200.0 * factor}
-        for way, factors in (("own share", (1, 2, 2)), ("fewer blocks", (1, 1.01, 1.25)))
-        for us in (100, 2000)
+        for us, half in ((100, 0.5), (2000, 1))
+        for way, factors in (("own share", (1, 1 + half, 1 + half)), ("fewer blocks", (2, 2.02, 2.5)))
         for c, factor in zip((0, 1, 24), factors)
     ]
     rewrite(results, "quantisation", {**head, "samples": waves})
     words, numbers = answer(results, "grid of one wave")[2:4]
-    assert words == "**2.00 times** from the first block on"
+    assert words == "**2.00 times** from the first block on where it stays, 1.50 where it ends after 100 us"
     assert "fewer blocks: 1.01 times with 1, 1.25 with 24 resident" in numbers

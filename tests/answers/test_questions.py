@@ -164,7 +164,26 @@ def test_what_the_default_loses(results: Path) -> None:
     suite.read.cache_clear()
     assert answer(results, "lose at most? Stand-ins")[2] == "not measured"
     words, numbers = answer(results, "lose at most? Libraries")[2:4]
-    assert words.startswith("**+13.") and numbers.count("8 of 8 cells not within 1 %") == 2
+    assert words.startswith("**+13.") and numbers.count("10 of 10 cells not within 1 %") == 2
+    assert "race" not in numbers and "priority alone loses" not in numbers
+
+
+@pytest.mark.parametrize(
+    ("factors", "reason"),
+    [
+        ({"priority": 1.04, "policy:observe": 1.0}, "priority alone loses +4"),
+        ({"priority": 1.0, "policy:observe": 0.95}, "`policy:observe`, which changes nothing, is -5"),
+        ({"priority": 1.0, "policy:observe": 1.0}, None),
+    ],
+)
+def test_why_the_default_loses_in_a_secondary_cell(results: Path, factors: dict[str, float], reason: str | None) -> None:
+    good = suite_files.cell("tiled", 0.5, "one", {"priority": 0.9, "policy:h200": 0.9, "policy:observe": 1.0})
+    bad = suite_files.cell("copy", 0.5, "pairs", {**factors, "policy:h200": 1.05})
+    rewrite(results, "overlap-libraries", suite_files.suite([good, bad], "overlap-libraries"))
+    suite.read.cache_clear()
+    numbers = answer(results, "lose at most? Libraries")[3]
+    assert "against plain: copy + link, pairs, 0.5, +" in numbers
+    assert reason in numbers if reason else "in copy" not in numbers
 
 
 def test_raising_that_does_nothing_is_said(results: Path) -> None:

@@ -145,7 +145,8 @@ def test_controls_of_the_wait(results: Path) -> None:
 
 
 def test_differences_are_counted(results: Path) -> None:
-    row = {"program": "torch", "policy": "h200", "faults": [], "itself": ["scan"], "seen_by_profiler": 10, "launches": 10}
+    row: dict[str, Any] = {"program": "torch", "policy": "h200", "faults": [], "itself": ["scan"]}
+    row.update(seen_by_profiler=10, launches=10)
     found = {"machine": suite_files.MACHINE, "rows": [row, {**row, "policy": "observe", "seen_by_profiler": None}]}
     rewrite(results, "correctness", found)
     text = "compute the same"
@@ -176,7 +177,7 @@ def test_what_the_default_loses(results: Path) -> None:
         ({"priority": 1.0, "policy:observe": 1.0}, None),
     ],
 )
-def test_why_the_default_loses_in_a_secondary_cell(results: Path, factors: dict[str, float], reason: str | None) -> None:
+def test_why_the_default_loses(results: Path, factors: dict[str, float], reason: str | None) -> None:
     good = suite_files.cell("tiled", 0.5, "one", {"priority": 0.9, "policy:h200": 0.9, "policy:observe": 1.0})
     bad = suite_files.cell("copy", 0.5, "pairs", {**factors, "policy:h200": 1.05})
     rewrite(results, "overlap-libraries", suite_files.suite([good, bad], "overlap-libraries"))
@@ -230,8 +231,8 @@ def test_new_files_are_taken_up(results: Path) -> None:
     )
     waves = [
         {"way": way, "communication_us": us, "c": c, "repetition": 0, "grid_us": 200.0 * factor}
-        for us, half in ((100, 0.5), (2000, 1))
-        for way, factors in (("own share", (1, 1 + half, 1 + half)), ("fewer blocks", (2, 2.02, 2.5)))
+        for us, more in ((100, 0.5), (2000, 1))
+        for way, factors in (("own share", (1, 1 + more, 1 + more)), ("fewer blocks", (2, 2.02, 2.5)))
         for c, factor in zip((0, 1, 24), factors)
     ]
     rewrite(results, "quantisation", {**head, "samples": waves})

@@ -1,4 +1,4 @@
-"""What the default policy loses against plain streams in all cells, what else loses it there, and how large noise is."""
+"""What the default policy loses against plain streams in all cells, what else loses it, and the noise."""
 
 from __future__ import annotations
 

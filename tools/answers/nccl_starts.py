@@ -77,7 +77,7 @@ def summary(file: str) -> Callable[[Path], tuple[str, str] | None]:
 
 
 def _products(found: dict[str, dict[str, float]], raised: list[str]) -> tuple[list[str], list[str]]:
-    """The same behind products of libraries, in words and in numbers; half of what it waits as it is would be sooner."""
+    """The same behind products of libraries, in words and in numbers; sooner is: after less than half."""
     said, counted = [], []
     for case, name in PRODUCTS.items():
         waited = {arm: cases[case] for arm, cases in found.items() if case in cases}

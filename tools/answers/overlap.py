@@ -13,13 +13,14 @@ from pathlib import Path
 
 from answers import comparing, facts, overlap_model, overlap_pictures, overlap_tables, overlap_words, predictions, suite
 from answers.comparing import BOUND_PERCENT, Against, against, interval
+from answers.default_losses import OBSERVE
 from answers.intervals import FEWEST, RESAMPLES
 from answers.markdown import bullets, listed, page, paragraph, percent, table
 from answers.suite import DEFAULT, PLAIN, PRIORITY, SIMULATED, Run, Suite
 
 PICTURES = Path("docs/pictures")
 DECLARED = "tools/gpu/overlap/README.md"
-OBSERVE, SEQUENTIAL = "policy:observe", "sequential"
+SEQUENTIAL = "sequential"
 MEASURED = {
     "overlap-standins": "Stand-ins",
     "overlap-libraries": "Libraries and NCCL",
@@ -231,7 +232,8 @@ def _outcome(sets: Sequence[Set]) -> Iterator[str]:
         yield paragraph(f"No set has `{DEFAULT}` beside `{PRIORITY}` or `{PLAIN}`.")
         return
     yield paragraph(
-        f"Primary outcome, of the stand-ins declared before: T of `{DEFAULT}` over T of `{PRIORITY}`. The bound: a loss above "
+        f"Primary outcome, of the stand-ins declared before: T of `{DEFAULT}` over T of `{PRIORITY}`. The bound: a "
+        f"loss above "
         f"{BOUND_PERCENT:g} % is ruled out in each cell. Declared was that the upper end of each interval decides, "
         "which is counted in the last column; with few rounds it says too much, so the sign test decides. "
         f"`{OBSERVE}` is the same process without any change: what it loses is not the policy's, and what the default "
@@ -302,8 +304,10 @@ def _predictions(evidence: predictions.Evidence, declared: bool) -> Iterator[str
     ]
     before = f"[declared before](../{DECLARED})" if declared else "declared before"
     yield paragraph(
-        f"Made from a model, and {before} anything was measured, for the stand-ins alone: the answer is theirs. What the "
-        "other sets say of the same stands below it; for them nothing was declared, and it is in no count. P1, P2, P4 and P7 hold where every change that is "
+        f"Made from a model, and {before} anything was measured, for the stand-ins alone: the answer is theirs. What "
+        f"the "
+        "other sets say of the same stands below it; for them nothing was declared, and it is in no count. P1, P2, P4 "
+        "and P7 hold where every change that is "
         "looked at is surely inside the limits, and fail where one is surely outside; P3 holds where that is so in its "
         "share of the cells, and fails where more than the rest are surely outside. That is said by exact sign tests "
         "(one-sided, two-sided where there are two limits), with one correction of Holm's over all arms and cells that "
@@ -338,7 +342,8 @@ def _pivot(rule: str | None) -> Iterator[str]:
     """The stop rule of facts/scheduling.md 7.1."""
     if rule == "hold":
         yield (
-            "The rule of this GPU is `hold`. What the method says of that case, written before: priority, order, the blocks of "
+            "The rule of this GPU is `hold`. What the method says of that case, written before: priority, order, the "
+            "blocks of "
             "communication and multiprocessors left to it lead, and shaping is an option for experts."
         )
     elif rule is not None:

@@ -172,7 +172,8 @@ def shaping_adds_nothing_to_priority(evidence: Evidence) -> Found:
     none = fixed + sum(all(one.inside for one in own) for own in by_cell)
     better = sum(one.median < -BETTER_PERCENT for one, *_ in by_cell)
     numbers = (
-        f"in {every} cells ({fixed} of one resident block, which has no sizes), {found.family} sizes: surely none is more than {BETTER_PERCENT:g} % faster than priority "
+        f"in {every} cells ({fixed} of one resident block, which has no sizes), {found.family} sizes: surely none is "
+        f"more than {BETTER_PERCENT:g} % faster than priority "
         f"alone in {none}, surely one is in {surely}{_few(found)}; by the medians one is in {better} "
         f"({_by_set(evidence, by_cell)}); best {interval(found.best)} ({found.best.cell.name}, `{found.best.arm}`)"
     )

@@ -44,8 +44,8 @@ def what_waits(root: Path) -> Answer:
     numbers = (
         f"in {found.late} of {found.runs:,} runs with single blocks a lower one started more than {facts.CLOCKS_US} us "
         f"after the raised one was ready, while that waited; in the others the last did at most {found.last_us:.1f} us "
-        "after. Ready is when both the marker before it has run and the launch call has returned: the host can be later "
-        f"than the marker ({found.early} runs: by the marker alone they would be late, too)"
+        "after. Ready is when both the marker before it has run and the launch call has returned: the host can be "
+        f"later than the marker ({found.early} runs: by the marker alone they would be late, too)"
     )
     return f"**{rule}**", numbers
 
@@ -144,8 +144,8 @@ def hook_costs(root: Path) -> Answer:
         return None
     twice = sorted((run for run in found if facts.AGAIN in run), key=_noise)
     parts = [
-        f"bare {run['bare'] / 1000:.2f} us, behind the library (default policy) {run['h200'] / 1000:.2f}, two bare arms "
-        f"differ by {_noise(run):.0f} ns"
+        f"bare {run['bare'] / 1000:.2f} us, behind the library (default policy) {run['h200'] / 1000:.2f}, two bare "
+        f"arms differ by {_noise(run):.0f} ns"
         for run in twice
     ]
     words = f"**{_costs(twice or found)} ns** a launch, by run"

@@ -130,4 +130,30 @@ def test_clusters(rule: str | None, waits: tuple[float, float] | None, expected:
 def test_all_are_answered_without_data() -> None:
     found = list(predictions.answers(Evidence()))
     assert [name for name, *_ in found] == [f"P{number}" for number in range(1, 8)]
-    assert all(one.verdict == OPEN and "not measured" in one.numbers for *_, one in found)
+    assert all(one.verdict == OPEN and "not measured" in one.numbers and other is None for *_, one, other in found)
+
+
+def test_other_sets_were_not_declared(tmp_path: Path) -> None:
+    """They decide nothing, and are said behind."""
+    found = []
+    for name, factor in (("overlap-standins", 0.92), ("overlap-libraries", 0.8)):
+        path = tmp_path / f"{name}.json"
+        factors = {"priority": 0.9, "shape-2+priority": factor}
+        cells = [suite_files.cell("tiled", ratio, "one", factors, noise=0.001) for ratio in (0.25, 0.5, 1.0)]
+        path.write_text(json.dumps(suite_files.suite(cells, name)), encoding="utf-8")
+        found.append(suite.parse(path))
+    said = {name: (one, other) for name, _, one, other in predictions.answers(Evidence(found, rule="hold"))}
+    one, other = said["P3"]
+    assert (one.verdict, other.verdict) == (HELD, FAILED)
+    assert "libraries" not in one.numbers and "standins" not in other.numbers
+    assert said["P7"][1] is None
+
+
+def test_cells_without_sizes_count_as_not_better(said: Any) -> None:
+    factors = [{"priority": 0.9, "shape-2+priority": 0.85}, *[{"priority": 0.9}] * 9]
+    cells = [
+        suite_files.cell("warped" if at else "tiled", 0.1 + at / 10, "one", one, noise=0.001)
+        for at, one in enumerate(factors)
+    ]
+    found = said("P3", cells, rule="hold")
+    assert found.verdict == HELD and "in 10 cells (9 of one resident block" in found.numbers

@@ -96,19 +96,21 @@ class Waiting:
     runs: int
     late: int  # a lower block started more than 10 us after the high one was ready, while that waited
     own: int  # and on the multiprocessor that the high one then got
+    early: int  # not late, but more than 10 us behind the marker alone, which ran before the launch call returned
     last_us: float  # after it was ready: the last lower start of all the runs that are not late
 
 
 def waiting(root: Path) -> Waiting:
     rows = [
-        (start + min(launch, 0), own)  # ready: behind the marker, and behind the launch call
+        (start, start + min(launch, 0), own)  # ready: behind the marker, and behind the launch call
         for name, found in variants(root).items()
         if raised(found) and "clusters" not in name
         for start, launch, own in zip(*(found[key] for key in WAITING))
     ]
-    late = [own for last, own in rows if last > CLOCKS_US]
-    last = max((last for last, _ in rows if last <= CLOCKS_US), default=0.0)
-    return Waiting(len(rows), len(late), sum(own > 0 for own in late), last)
+    late = [own for _, last, own in rows if last > CLOCKS_US]
+    early = sum(last <= CLOCKS_US < start for start, last, _ in rows)
+    last = max((last for _, last, _ in rows if last <= CLOCKS_US), default=0.0)
+    return Waiting(len(rows), len(late), sum(own > 0 for own in late), early, last)
 
 
 def rule(root: Path) -> str | None:
@@ -253,36 +255,38 @@ def cluster_sizes(root: Path) -> str:
     return f"by size of the clusters {', '.join(parts)}" if parts else ""
 
 
-def one_wave(root: Path) -> dict[str, dict[int, float]]:
-    """quantisation.json: by way and blocks of communication that stay, time over that without communication."""
-    waves = [one for one in rows(root, "quantisation") if "way" in one]
-    by: dict[str, dict[int, list[float]]] = {}
-    longest = max((one["communication_us"] for one in waves), default=0)
-    for one in waves:
-        if one["communication_us"] == longest:
-            by.setdefault(one["way"], {}).setdefault(one["c"], []).append(one["grid_us"])
-    alone = statistics.median(by["own share"][0]) if by else 1
+def one_wave(root: Path) -> dict[float, dict[str, dict[int, float]]]:
+    """quantisation.json: by how long communication stays, us, by way and blocks of it: time over that of the same way
+    without communication."""
+    times: dict[float, dict[str, dict[int, list[float]]]] = {}
+    for one in rows(root, "quantisation"):
+        if "way" in one:
+            by = times.setdefault(one["communication_us"], {}).setdefault(one["way"], {})
+            by.setdefault(one["c"], []).append(one["grid_us"])
     return {
-        way: {count: statistics.median(times) / alone for count, times in counts.items() if count}
-        for way, counts in by.items()
+        stays: {
+            way: {count: statistics.median(us) / statistics.median(by[0]) for count, us in by.items() if count}
+            for way, by in ways.items()
+        }
+        for stays, ways in times.items()
     }
 
 
-def launch_costs(root: Path) -> dict[str, float]:
-    """By arm the median of processes' medians, ns, of cuLaunchKernel, in the quietest run: where two bare arms differ
-    least."""
-    found = results(root, "launch-latency")
-    by: dict[int, dict[str, list[float]]] = {}
-    for one in found["with_windows"] if found else ():
-        if one["case"] == "cuLaunchKernel":
-            medians = [median for _, median, _ in one["p10_median_p90_ns"]]
-            by.setdefault(one["run"], {}).setdefault(one["arm"], []).extend(medians)
-    runs = [
+def launch_costs(root: Path) -> list[dict[str, float]]:
+    """Of each run of launch-latency.json by arm the median of processes' medians, ns, of cuLaunchKernel."""
+    found = results(root, "launch-latency") or {}
+    by: dict[tuple[str, int], dict[str, list[float]]] = {}
+    for part in ("samples", "with_windows"):
+        for one in found.get(part, ()):
+            if one["case"] == "cuLaunchKernel":
+                packed = one.get("p10_median_p90_ns")
+                medians = [median for _, median, _ in packed] if packed else [one["median_ns"]]
+                by.setdefault((part, one["run"]), {}).setdefault(one["arm"], []).extend(medians)
+    return [
         {arm: statistics.median(medians) for arm, medians in arms.items()}
         for arms in by.values()
-        if {"bare", AGAIN, "h200"} <= arms.keys()
+        if {"bare", "h200"} <= arms.keys()
     ]
-    return min(runs, key=lambda run: abs(run[AGAIN] - run["bare"]), default={})
 
 
 def graph_costs(root: Path) -> str:

@@ -17,14 +17,13 @@ BEHIND = {
     "graph, behind 4 blocks": "4 blocks",
     "graph, behind 8 blocks": "8 blocks",
 }
+PRODUCTS = {f"graph, behind {name}": name for name in ("cuBLAS, bf16", "cuBLAS, fp32", "Triton, bf16")}
 FILES = {
     "nccl-start-matrix": (
         "Settings in turns, each a process of its own (`nccl_start_matrix.py`)",
         {
             **BEHIND,
-            "graph, behind cuBLAS, bf16": "cuBLAS, bf16",
-            "graph, behind cuBLAS, fp32": "cuBLAS, fp32",
-            "graph, behind Triton, bf16": "Triton, bf16",
+            **PRODUCTS,
         },
     ),
     "nccl-start": (
@@ -65,15 +64,34 @@ def summary(file: str) -> Callable[[Path], tuple[str, str] | None]:
         if bare is None or not raised:
             return None
         best, slowest = (find(raised, key=lambda arm: raised[arm]) for find in (min, max))
-        words = "at once where it is raised" if bare >= LEFT_US / 2 else "at once"
+        words = f"behind a grid of many waves {'at once where it is raised' if bare >= LEFT_US / 2 else 'at once'}"
         numbers = (
             f"as a graph behind eight blocks a multiprocessor with {LEFT_US / 1000:g} ms left: as it is {bare:,.0f} "
             f"us; {len(raised)} of {len(behind)} settings start before the tail: {raised[best]:.0f} ({best}) to "
             f"{raised[slowest]:.0f} us ({slowest})"
         )
-        return words, numbers
+        said, counted = _products(waits(root, file), list(raised))
+        return "; ".join((words, *said)), "; ".join((numbers, *counted))
 
     return answer
+
+
+def _products(found: dict[str, dict[str, float]], raised: list[str]) -> tuple[list[str], list[str]]:
+    """The same behind products of libraries, in words and in numbers; sooner is: after less than half."""
+    said, counted = [], []
+    for case, name in PRODUCTS.items():
+        waited = {arm: cases[case] for arm, cases in found.items() if case in cases}
+        bare = next((waited.pop(arm) for arm in AS_IT_IS if arm in waited), None)
+        own = [waited[arm] for arm in raised if arm in waited]
+        if bare is None or not own:
+            continue
+        sooner = [wait for wait in waited.values() if wait < bare / 2]
+        said.append(f"behind {name} {f'after {min(sooner):,.0f} us at best' if sooner else '**nothing helps**'}")
+        counted.append(
+            f"behind {name}: as it is {bare:,.0f} us, where it is raised {min(own):,.0f} to {max(own):,.0f}, in "
+            f"{len(sooner)} of {len(waited)} settings in less than half"
+        )
+    return said or ["products of a library: not measured here"], counted
 
 
 def parts(root: Path) -> Iterator[str]:

@@ -13,20 +13,21 @@ from pathlib import Path
 
 from answers import comparing, facts, overlap_model, overlap_pictures, overlap_tables, overlap_words, predictions, suite
 from answers.comparing import BOUND_PERCENT, Against, against, interval
+from answers.default_losses import OBSERVE
 from answers.intervals import FEWEST, RESAMPLES
 from answers.markdown import bullets, listed, page, paragraph, percent, table
 from answers.suite import DEFAULT, PLAIN, PRIORITY, SIMULATED, Run, Suite
 
 PICTURES = Path("docs/pictures")
 DECLARED = "tools/gpu/overlap/README.md"
-OBSERVE, SEQUENTIAL = "policy:observe", "sequential"
+SEQUENTIAL = "sequential"
 MEASURED = {
     "overlap-standins": "Stand-ins",
     "overlap-libraries": "Libraries and NCCL",
     "overlap-two-gpus": "Two GPUs",
 }
 COMMANDS = {name: f"tools/gpu/run {name}" for name in MEASURED}
-COMMANDS[SIMULATED] = "tools/gpu/overlap/standins.py run --simulate h200 --out overlap-simulated.json"
+COMMANDS[SIMULATED] = ".venv/bin/python tools/gpu/overlap/standins.py run --simulate h200 --out overlap-simulated.json"
 MOST_SHOWN = 8
 
 
@@ -231,7 +232,8 @@ def _outcome(sets: Sequence[Set]) -> Iterator[str]:
         yield paragraph(f"No set has `{DEFAULT}` beside `{PRIORITY}` or `{PLAIN}`.")
         return
     yield paragraph(
-        f"Primary outcome, declared before: T of `{DEFAULT}` over T of `{PRIORITY}`. The bound: a loss above "
+        f"Primary outcome, of the stand-ins declared before: T of `{DEFAULT}` over T of `{PRIORITY}`. The bound: a "
+        f"loss above "
         f"{BOUND_PERCENT:g} % is ruled out in each cell. Declared was that the upper end of each interval decides, "
         "which is counted in the last column; with few rounds it says too much, so the sign test decides. "
         f"`{OBSERVE}` is the same process without any change: what it loses is not the policy's, and what the default "
@@ -297,21 +299,29 @@ def _curves(one: Set, pictures: dict[str, str]) -> Iterator[str]:
 def _predictions(evidence: predictions.Evidence, declared: bool) -> Iterator[str]:
     found = list(predictions.answers(evidence))
     counts = [
-        f"{sum(one.verdict == verdict for *_, one in found)} {verdict}"
+        f"{sum(one.verdict == verdict for *_, one, _ in found)} {verdict}"
         for verdict in (predictions.HELD, predictions.FAILED, predictions.OPEN)
     ]
     before = f"[declared before](../{DECLARED})" if declared else "declared before"
     yield paragraph(
-        f"Made from a model, and {before} anything was measured. P1, P2, P4 and P7 hold where every change that is "
+        f"Made from a model, and {before} anything was measured, for the stand-ins alone: the answer is theirs. What "
+        f"the "
+        "other sets say of the same stands below it; for them nothing was declared, and it is in no count. P1, P2, P4 "
+        "and P7 hold where every change that is "
         "looked at is surely inside the limits, and fail where one is surely outside; P3 holds where that is so in its "
         "share of the cells, and fails where more than the rest are surely outside. That is said by exact sign tests "
         "(one-sided, two-sided where there are two limits), with one correction of Holm's over all arms and cells that "
         "a prediction is about: 5 % at most that any of them is wrongly called inside, 5 % that one is wrongly called "
-        "outside. P5 counts single runs; P6 is of two medians, untested. Else nothing can be said. "
+        "outside. P5 counts single runs that shared; declared was a sign of it (it starts sooner beside fewer blocks) "
+        "that other things make, too. P6 is of two medians, untested. Else nothing can be said. "
         f"{listed(counts)} ({len(found)} in all). The rule of the GPU, and who "
         "shares a multiprocessor: [answers](answers.md)."
     )
-    rows = [(name, text, f"**{one.verdict}**", one.numbers) for name, text, one in found]
+    rows = []
+    for name, text, one, other in found:
+        rows.append((name, text, f"**{one.verdict}**", one.numbers))
+        if other is not None:
+            rows.append(("", "the other sets, not declared for these", other.verdict, other.numbers))
     yield table(("", "prediction", "answer", "numbers"), rows, left=4)
 
 
@@ -332,7 +342,8 @@ def _pivot(rule: str | None) -> Iterator[str]:
     """The stop rule of facts/scheduling.md 7.1."""
     if rule == "hold":
         yield (
-            "The rule of this GPU is `hold`. What was declared before for that case: priority, order, the blocks of "
+            "The rule of this GPU is `hold`. What the method says of that case, written before: priority, order, the "
+            "blocks of "
             "communication and multiprocessors left to it lead, and shaping is an option for experts."
         )
     elif rule is not None:

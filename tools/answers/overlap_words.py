@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from answers import comparing
+from answers import comparing, default_losses
 from answers.comparing import BOUND_PERCENT, Against, Choice, against
 from answers.markdown import percent
 from answers.overlap_tables import BEST_RAISED, CHOICES
@@ -39,6 +39,8 @@ def losses(title: str, run: Run) -> Iterator[str]:
     ]
     if parts:
         yield f"{title}, a loss of the default above {BOUND_PERCENT:g} %: {'; '.join(parts)}."
+    if more := [said for said in (default_losses.secondary(run), default_losses.noise(run)) if said]:
+        yield f"{title}, {'; '.join(more)}."
 
 
 ANSWER = (gains, losses)

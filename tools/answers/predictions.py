@@ -1,4 +1,5 @@
-"""The predictions that facts made before the suite was run, each held against what was measured.
+"""The predictions that were declared for the stand-ins before they were run (tools/gpu/overlap/README.md), each held
+against what was measured of them; what the other sets say is said behind it, and was declared for none of them.
 
 A prediction about times has held where every change that is looked at is surely inside its limits, and has failed where
 one is surely outside (P3: with its share of the cells): by sign tests, corrected over all arms and cells that are
@@ -11,7 +12,7 @@ from __future__ import annotations
 import re
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import inf
 from typing import Any
@@ -22,17 +23,20 @@ from answers.markdown import percent
 from answers.suite import PLAIN, PRIORITY, Cell, Suite
 
 HELD, FAILED, OPEN = "held", "failed", "cannot be said"
+NOTHING = "not measured"
 UNCHANGED_PERCENT = 0.5  # P1
 TWICE, TWICE_BESIDE = (1.8, 2.1), 24  # P2: times, blocks of communication
 MOST_OF_THE_TIME = 0.9  # P2: communication that is there while the kernel runs
 SHARE_OF_CELLS, BETTER_PERCENT = 0.9, 1.0  # P3
 POINTS = 2.0  # P4
 GAIN_PERCENT = 2.0  # P7
+DECLARED_FOR = "overlap-standins"
 LARGEST = 100  # per cent, of a carve-out
 GEMM = re.compile(r"gemm|matmul|product|tiled|cutlass|cublas|triton|tensor\d", re.IGNORECASE)
 PERSISTENT = re.compile(r"persistent|one wave", re.IGNORECASE)
 # Levers that change when communication starts and nothing else, and let it be there first.
 COMMUNICATION_FIRST = ("order", "order+priority")
+STRETCHED = "order+priority"  # P2
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ def _kernel(suite: Suite, cell: Cell) -> Any:
 
 
 def _nothing(what: str) -> Found:
-    return Found(OPEN, f"not measured: {what}")
+    return Found(OPEN, f"{NOTHING}: {what}")
 
 
 def _verdict(outside: bool, inside: bool) -> str:
@@ -115,18 +119,12 @@ def one_block_is_left_alone(evidence: Evidence) -> Found:
 
 
 def persistent_takes_twice(evidence: Evidence) -> Found:
-    def wanted(suite: Suite, cell: Cell) -> bool:
-        parts = [cell.arms.get(part) for part in ("communication", "computation")]
-        if not PERSISTENT.search(words(suite, cell)) or parts[0] is None or parts[1] is None:
-            return False
-        return parts[0].median >= MOST_OF_THE_TIME * parts[1].median and cell.pattern == "one"
+    def persistent(suite: Suite, cell: Cell) -> bool:
+        return cell.pattern == "one" and bool(PERSISTENT.search(words(suite, cell)))
 
-    found = {
-        f"{cell.name}, `{arm}`": stretches
-        for cell in evidence.cells(wanted)
-        for arm in COMMUNICATION_FIRST
-        if (stretches := cell.stretches(arm, "computation"))
-    }
+    stretched = [(cell, cell.stretches(STRETCHED, "computation")) for cell in evidence.cells(persistent)]
+    found = {f"{cell.name}, `{STRETCHED}`": own for cell, own in stretched if own and _stays(cell)}
+    shorter = [f"{cell.name} {statistics.median(own):.2f}" for cell, own in stretched if own and not _stays(cell)]
     found |= {f"beside {TWICE_BESIDE} resident blocks, `{set_}`": ratios for set_, ratios in _resident(evidence)}
     if not found:
         return _nothing("no cell has a persistent kernel of one wave and communication that is there first, as long")
@@ -137,7 +135,17 @@ def persistent_takes_twice(evidence: Evidence) -> Found:
         f"{sum(inside)} of {len(rows)} are surely within, {len(rows) - outside.count(0)} surely outside"
         f"{_too_few(rows)}: {medians}"
     )
+    if shorter:
+        numbers += f"; not counted, for communication ends before the kernel: {', '.join(shorter)}"
     return Found(_verdict(any(outside), all(inside)), numbers)
+
+
+def _stays(cell: Cell) -> bool:
+    """Is communication there while the kernel runs?"""
+    parts = [cell.arms.get(part) for part in ("communication", "computation")]
+    if parts[0] is None or parts[1] is None:
+        return False
+    return parts[0].median >= MOST_OF_THE_TIME * parts[1].median
 
 
 def _resident(evidence: Evidence) -> Iterator[tuple[str, list[float]]]:
@@ -148,27 +156,24 @@ def _resident(evidence: Evidence) -> Iterator[tuple[str, list[float]]]:
             yield suite.set, ratios
 
 
-def _shaping(cell: Cell) -> list[str]:
-    """Sizes with priority; policies only where the cell has no arms that set a size."""
-    return comparing.shapes(cell, True) or comparing.shaping_policies(cell)
-
-
-def _without(cell: Cell) -> str | None:
-    return PRIORITY if comparing.shapes(cell, True) else comparing.raised(cell)
-
-
 def shaping_adds_nothing_to_priority(evidence: Evidence) -> Found:
-    cells = evidence.cells(lambda suite, cell: cell.primary)
-    rows = [(cell, arm, cell.ratios(arm, base)) for cell in cells if (base := _without(cell)) for arm in _shaping(cell)]
+    def one_block(suite: Suite, cell: Cell) -> bool:
+        """No size leaves it fewer blocks: nothing to choose from, so none is better."""
+        unshaped = cell.primary and not comparing.shapes(cell, True)
+        return unshaped and PRIORITY in cell.arms and _kernel(suite, cell).get("resident_blocks") == 1
+
+    cells, fixed = evidence.cells(lambda suite, cell: cell.primary), len(evidence.cells(one_block))
+    rows = [(cell, arm, cell.ratios(arm, PRIORITY)) for cell in cells for arm in comparing.shapes(cell, True)]
     found = family("shaping with priority", rows, -BETTER_PERCENT, inf)
     if found is None:
         return _nothing("no primary cell has an arm that shapes with priority, and priority alone")
     by_cell = _by_cell(found)
-    every, surely = len(by_cell), sum(any(one.verdict < 0 for one in own) for own in by_cell)
-    none = sum(all(one.inside for one in own) for own in by_cell)
+    every, surely = len(by_cell) + fixed, sum(any(one.verdict < 0 for one in own) for own in by_cell)
+    none = fixed + sum(all(one.inside for one in own) for own in by_cell)
     better = sum(one.median < -BETTER_PERCENT for one, *_ in by_cell)
     numbers = (
-        f"in {every} cells, {found.family} sizes: surely none is more than {BETTER_PERCENT:g} % faster than priority "
+        f"in {every} cells ({fixed} of one resident block, which has no sizes), {found.family} sizes: surely none is "
+        f"more than {BETTER_PERCENT:g} % faster than priority "
         f"alone in {none}, surely one is in {surely}{_few(found)}; by the medians one is in {better} "
         f"({_by_set(evidence, by_cell)}); best {interval(found.best)} ({found.best.cell.name}, `{found.best.arm}`)"
     )
@@ -281,11 +286,15 @@ def shaping_alone_gains_nothing(evidence: Evidence) -> Found:
     return Found(_verdict(found.count(-1) > 0, none == found.family), numbers)
 
 
-# In the words of facts, written before.
+# As they were declared, of the stand-ins.
 PREDICTIONS: dict[str, tuple[str, Callable[[Evidence], Found]]] = {
-    "P1": ("kernels of one resident block are unchanged by shaping (less than 0.5 %)", one_block_is_left_alone),
+    "P1": (
+        "kernels of one resident block (`warp-specialised`, `persistent`) are not changed by shaping: less than 0.5 %",
+        one_block_is_left_alone,
+    ),
     "P2": (
-        "a persistent GEMM of one wave takes 1.8 to 2.1 times with communication resident, whatever only schedules",
+        "a persistent kernel of one wave takes 1.8 to 2.1 times as long with 24 resident blocks, whatever is scheduled "
+        "how: `order+priority`",
         persistent_takes_twice,
     ),
     "P3": (
@@ -302,6 +311,17 @@ PREDICTIONS: dict[str, tuple[str, Callable[[Evidence], Found]]] = {
 }
 
 
-def answers(evidence: Evidence) -> Iterator[tuple[str, str, Found]]:
+OF_SUITES = (
+    *(one_block_is_left_alone, persistent_takes_twice, shaping_adds_nothing_to_priority),
+    *(order_is_as_good_as_shaping, shaping_alone_gains_nothing),
+)
+
+
+def answers(evidence: Evidence) -> Iterator[tuple[str, str, Found, Found | None]]:
+    """Name, prediction, what the stand-ins say, and what the other sets say where they say anything."""
+    declared = replace(evidence, suites=[suite for suite in evidence.suites if suite.set == DECLARED_FOR])
+    others = Evidence([suite for suite in evidence.suites if suite.set != DECLARED_FOR], evidence.rule)
     for name, (prediction, function) in PREDICTIONS.items():
-        yield name, prediction, function(evidence)
+        other = function(others) if function in OF_SUITES and others.suites else None
+        said = None if other is None or other.numbers.startswith(NOTHING) else other
+        yield name, prediction, function(declared), said

@@ -44,7 +44,8 @@ def what_waits(root: Path) -> Answer:
     numbers = (
         f"in {found.late} of {found.runs:,} runs with single blocks a lower one started more than {facts.CLOCKS_US} us "
         f"after the raised one was ready, while that waited; in the others the last did at most {found.last_us:.1f} us "
-        "after"
+        "after. Ready is when both the marker before it has run and the launch call has returned: the host can be "
+        f"later than the marker ({found.early} runs: by the marker alone they would be late, too)"
     )
     return f"**{rule}**", numbers
 
@@ -119,27 +120,50 @@ def quantisation(root: Path) -> Answer:
     found = facts.one_wave(root)
     if not found:
         return None
-    shares = found["own share"]
+    longest = max(found)
+    shares = found[longest]["own share"]
     first, last = min(shares), max(shares)
     parts = [
-        f"{way}: {times[first]:.2f} times with {first}, {times[last]:.2f} with {last} resident"
-        for way, times in found.items()
+        f"{stays / 1000:g} ms, {way}: {times[first]:.2f} times with {first}, {times[last]:.2f} with {last} resident"
+        for stays, ways in sorted(found.items(), reverse=True)
+        for way, times in ways.items()
         if first in times and last in times
     ]
-    return f"**{shares[first]:.2f} times** from the first block on", "; ".join(parts)
+    shorter = "".join(
+        f", {ways['own share'][first]:.2f} where it ends after {stays:g} us"
+        for stays, ways in found.items()
+        if stays < longest and first in ways.get("own share", {})
+    )
+    words = f"**{shares[first]:.2f} times** from the first block on where it stays{shorter}"
+    return words, f"over the time of the same way alone, by how long communication takes: {'; '.join(parts)}"
 
 
 def hook_costs(root: Path) -> Answer:
     found = facts.launch_costs(root)
     if not found:
         return None
-    bare, behind = found["bare"], found["h200"]
-    noise = abs(found[facts.AGAIN] - bare)
-    numbers = (
-        f"`cuLaunchKernel`: bare {bare / 1000:.2f} us, behind the library (default policy) {behind / 1000:.2f}; two "
-        f"bare arms differ by {noise:.0f} ns"
-    )
-    return f"**{behind - bare:+.0f} ns** a launch", "; ".join(filter(None, (numbers, facts.graph_costs(root))))
+    twice = sorted((run for run in found if facts.AGAIN in run), key=_noise)
+    parts = [
+        f"bare {run['bare'] / 1000:.2f} us, behind the library (default policy) {run['h200'] / 1000:.2f}, two bare "
+        f"arms differ by {_noise(run):.0f} ns"
+        for run in twice
+    ]
+    words = f"**{_costs(twice or found)} ns** a launch, by run"
+    if twice:
+        words += f"; two bare arms differ by {_noise(twice[0]):.0f} to {_noise(twice[-1]):.0f} ns there"
+    numbers = f"`cuLaunchKernel`, from the quietest run: {'; '.join(parts)}; over all {len(found)} runs, with and "
+    numbers += f"without a second bare arm, {_costs(found)} ns"
+    return words, "; ".join(filter(None, (numbers if parts else "", facts.graph_costs(root))))
+
+
+def _costs(found: list[dict[str, float]]) -> str:
+    costs = [run["h200"] - run["bare"] for run in found]
+    return f"{min(costs):+.0f} to {max(costs):+.0f}"
+
+
+def _noise(run: dict[str, float]) -> float:
+    """Of two arms that are the same, ns."""
+    return abs(run[facts.AGAIN] - run["bare"])
 
 
 # ---- Of the issue ----
@@ -181,6 +205,10 @@ def correctness(root: Path) -> Answer:
         f"{programs} programs, {len(rows)} runs behind the library, {launches:,} launches; {len(counted)} runs were "
         "counted by a profiler, too"
     )
+    unlike = {row["program"]: listed([f"`{name}`" for name in row["itself"]]) for row in rows if row["itself"]}
+    if unlike:
+        own = "; ".join(f"{program} ({names})" for program, names in unlike.items())
+        numbers += f". Results that differ between two bare runs, and so are not compared: {own}"
     return words, numbers
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from answers import suite
+from answers import default_losses, suite
 from answers.comparing import BOUND_PERCENT, against, interval
 from answers.markdown import percent
 from answers.overlap_tables import title
@@ -32,13 +32,17 @@ def default_bound(name: str) -> Callable[[Path], tuple[str, str] | None]:
 
     def answer(root: Path) -> tuple[str, str] | None:
         found = suite.read(root, name)
+        run = found.runs[0] if found else None
         parts, worst = [], []
         for base in (PLAIN, PRIORITY):
-            lost = against(found.runs[0].primary, DEFAULT, base) if found else None
+            lost = against(run.cells, DEFAULT, base) if run else None
             if lost is not None:
                 worst.append(lost.worst.median)
                 over = f"{len(lost.unbounded)} of {len(lost.changes)} cells not within {BOUND_PERCENT:g} %"
                 parts.append(f"against {base}: {lost.worst.cell.name}, {interval(lost.worst)}; {over}")
-        return (f"**{percent(max(worst))}**", "; ".join(parts)) if parts else None
+        if run is None or not parts:
+            return None
+        parts += [default_losses.noise(run) or "", *default_losses.reasons(run)]
+        return f"**{percent(max(worst))}**, of all cells", "; ".join(filter(None, parts))
 
     return answer

@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -199,7 +200,7 @@ def main() -> int:
         serve("ready", lambda request: program.measure(request["ways"], request["lows"]))
     else:
         samples = program.measure(list(program.ways), list(LOWS), int(sys.argv[1]) if len(sys.argv) > 1 else 20)
-        medians = {name: sorted(values)[len(values) // 2] for name, values in samples.items()}
+        medians = {name: statistics.median(values) for name, values in samples.items()}
         settings: dict[str, Any] = {name: os.environ[name] for name in SETTINGS if name in os.environ}
         total = WAVES * BLOCK_NS / 1e3
         result = {"settings": settings, "low_total_us": total, "median_us": medians, "samples_us": samples}

@@ -15,6 +15,7 @@ import itertools
 import json
 import random
 import shutil
+import statistics
 import sys
 import tempfile
 import time
@@ -132,7 +133,7 @@ def main() -> int:
             "environment": known[name].environment,
             "policy": known[name].policy,
             "case": case,
-            "median_us": sorted(values)[len(values) // 2],
+            "median_us": statistics.median(values),
             "samples_us": values,
         }
         for (name, case), values in samples.items()

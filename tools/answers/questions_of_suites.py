@@ -33,16 +33,16 @@ def default_bound(name: str) -> Callable[[Path], tuple[str, str] | None]:
     def answer(root: Path) -> tuple[str, str] | None:
         found = suite.read(root, name)
         run = found.runs[0] if found else None
-        parts, worst = [], []
+        parts, words = [], []
         for base in (PLAIN, PRIORITY):
             lost = against(run.cells, DEFAULT, base) if run else None
             if lost is not None:
-                worst.append(lost.worst.median)
+                words.append(f"**{percent(lost.worst.median)}** against {base}")
                 over = f"{len(lost.unbounded)} of {len(lost.changes)} cells not within {BOUND_PERCENT:g} %"
                 parts.append(f"against {base}: {lost.worst.cell.name}, {interval(lost.worst)}; {over}")
         if run is None or not parts:
             return None
         parts += [default_losses.noise(run) or "", *default_losses.reasons(run)]
-        return f"**{percent(max(worst))}**, of all cells", "; ".join(filter(None, parts))
+        return f"{', '.join(words)}, of all cells", "; ".join(filter(None, parts))
 
     return answer

@@ -165,7 +165,7 @@ def test_what_the_default_loses(results: Path) -> None:
     suite.read.cache_clear()
     assert answer(results, "lose at most? Stand-ins")[2] == "not measured"
     words, numbers = answer(results, "lose at most? Libraries")[2:4]
-    assert words.startswith("**+2.0 %** against plain, **+13.") and numbers.count("10 of 10 cells not within 1 %") == 2
+    assert words.startswith("**+2.1 %** against plain, **+13.") and numbers.count("10 of 10 cells not within 1 %") == 2
     assert "race" not in numbers and "priority alone loses" not in numbers
 
 

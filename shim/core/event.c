@@ -352,8 +352,9 @@ static bool is_seen(const struct overlap_order *order, const struct overlap_stre
     const uint32_t i = (entry - OVERLAP_CLOCK_COMMUNICATION) / 2;
     const struct overlap_stream *owner =
         entry < OVERLAP_CLOCK_COMMUNICATION ? NULL : OVERLAP_LOAD(order->eager.computation[i].owner);
-    return owner && (owner == stream || (stream->kind == OVERLAP_STREAM_LEGACY && owner->context == stream->context &&
-                                         owner->kind == OVERLAP_STREAM_BLOCKING));
+    return owner && (owner == stream || (OVERLAP_LOAD(stream->kind) == OVERLAP_STREAM_LEGACY &&
+                                         OVERLAP_LOAD(owner->context) == OVERLAP_LOAD(stream->context) &&
+                                         OVERLAP_LOAD(owner->kind) == OVERLAP_STREAM_BLOCKING));
 }
 
 void overlap_order_see_stream(struct overlap_order *order, struct overlap_stream *stream, struct overlap_seen *seen) {
@@ -405,7 +406,7 @@ void overlap_order_see_context(struct overlap_order *order, uint64_t key, struct
         const uint32_t i = (e - OVERLAP_CLOCK_COMMUNICATION) / 2;
         const struct overlap_stream *owner =
             e < OVERLAP_CLOCK_COMMUNICATION ? NULL : OVERLAP_LOAD(order->eager.computation[i].owner);
-        const struct overlap_context *its = owner ? owner->context
+        const struct overlap_context *its = owner ? OVERLAP_LOAD(owner->context)
                                             : e < OVERLAP_CLOCK_COMMUNICATION
                                                 ? OVERLAP_LOAD(order->eager.communication[e].context)
                                                 : NULL;

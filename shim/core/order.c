@@ -183,12 +183,13 @@ struct overlap_stream *overlap_order_stream(struct overlap_order *order, uint64_
     if (its)
         stream = take_place(order, key);
     if (its && stream) {
-        stream->world = &order->eager;
-        stream->context = its;
-        stream->kind = kind;
+        /* Whoever still has the stream that was here may look meanwhile. */
+        __atomic_store_n(&stream->world, &order->eager, __ATOMIC_RELEASE);
+        __atomic_store_n(&stream->context, its, __ATOMIC_RELEASE);
+        __atomic_store_n(&stream->kind, kind, __ATOMIC_RELEASE);
         if (kind == OVERLAP_STREAM_LEGACY)
             __atomic_store_n(&its->legacy, stream, __ATOMIC_RELEASE);
-        if (order->lost) /* what it has waited for may be lost */
+        if (OVERLAP_LOAD(order->lost)) /* what it has waited for may be lost */
             overlap_order_behind_all(order, stream);
         __atomic_store_n(&stream->ready, 1, __ATOMIC_RELEASE);
         overlap_order_changed(order);

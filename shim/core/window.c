@@ -36,7 +36,7 @@ static int32_t entry_for(struct overlap_stream *stream) {
 
 /* The legacy default stream and a blocking one: neither ever runs beside the other. */
 static bool ordered_by_kind(const struct overlap_stream *one, const struct overlap_stream *other) {
-    return one->kind == OVERLAP_STREAM_LEGACY && other->kind == OVERLAP_STREAM_BLOCKING;
+    return OVERLAP_LOAD(one->kind) == OVERLAP_STREAM_LEGACY && OVERLAP_LOAD(other->kind) == OVERLAP_STREAM_BLOCKING;
 }
 
 /* What was launched before, on other streams, and is not known to be over when this launch begins. */
@@ -45,7 +45,7 @@ static struct overlap_before before(struct overlap_order *order, struct overlap_
     struct overlap_world *const world = stream->world;
     for (uint32_t i = 0; i < OVERLAP_LOAD(world->computations); i++) {
         const struct overlap_stream *const owner = OVERLAP_LOAD(world->computation[i].owner);
-        if (!owner || owner == stream || owner->context != stream->context)
+        if (!owner || owner == stream || OVERLAP_LOAD(owner->context) != OVERLAP_LOAD(stream->context))
             continue;
         for (uint32_t filling = 0; filling < 2; filling++) {
             const uint32_t entry = OVERLAP_CLOCK_COMMUNICATION + 2 * i + filling;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import platform
 import shlex
@@ -75,7 +76,13 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Several processes begin with the files that take long, so that none of them is alone at the end."""
+    """Several processes begin with the files that take long, so that none of them is alone at the end. Hazards are
+    written into what --junitxml keeps, from which tools/hazards.py makes its table."""
+    for item in items:
+        for mark in item.iter_markers("hazard"):
+            item.user_properties.append(("hazard", json.dumps([*mark.args, mark.kwargs.get("source")])))
+            given = getattr(item, "callspec", None)
+            item.user_properties.append(("environment", given.params.get("environment", "") if given else ""))
     if hasattr(config, "workerinput"):
         slow = {item.path for item in items if item.get_closest_marker("slow")}
         items.sort(key=lambda item: item.path not in slow)

@@ -21,6 +21,8 @@ uint32_t overlap_closed;
 int (*overlap_real_dlclose)(void *handle);
 void *(*overlap_real_dlsym)(void *handle, const char *name);
 void *(*overlap_real_dlvsym)(void *handle, const char *name, const char *version);
+void *(*overlap_real_dlopen)(const char *path, int mode);
+void *(*overlap_real_dlmopen)(long space, const char *path, int mode);
 
 static bool same(const char *a, const char *b) {
     while (*a && *a == *b)
@@ -193,6 +195,18 @@ void *overlap_find_dlsym(void) {
 void *overlap_find_dlvsym(void) {
     void *found = first_after_us("dlvsym");
     __atomic_store(&overlap_real_dlvsym, (void *(**)(void *, const char *, const char *)) & found, __ATOMIC_RELEASE);
+    return found;
+}
+
+void *overlap_find_dlopen(void) {
+    void *found = first_after_us("dlopen");
+    __atomic_store(&overlap_real_dlopen, (void *(**)(const char *, int)) & found, __ATOMIC_RELEASE);
+    return found;
+}
+
+void *overlap_find_dlmopen(void) {
+    void *found = first_after_us("dlmopen");
+    __atomic_store(&overlap_real_dlmopen, (void *(**)(long, const char *, int)) & found, __ATOMIC_RELEASE);
     return found;
 }
 

@@ -22,6 +22,8 @@ extern void *(*overlap_real_dlsym)(void *handle, const char *name);
 extern void *(*overlap_real_dlvsym)(void *handle, const char *name, const char *version);
 void *overlap_find_dlsym(void);
 void *overlap_find_dlvsym(void);
+void *overlap_find_dlopen(void);
+void *overlap_find_dlmopen(void);
 void *overlap_find_dlclose(void);
 
 /* Which file a descriptor is, and whether it is that file still. Safe in signal handlers; errno stays. */
@@ -35,6 +37,13 @@ bool overlap_is_still(int descriptor, const struct overlap_identity *before);
 
 /* Remembers what stderr is. */
 void overlap_log_start(void);
+
+/* Libraries that were opened out of our sight: writes what is known of them into a page; in the child after fork. */
+void overlap_opened_write(struct overlap_page *page);
+void overlap_opened_forked(void);
+
+/* Has anything about them changed? Then the page shall say so, if there is one. */
+void overlap_page_refresh(void);
 
 /* In the child after fork; at the regular end of the process. */
 void overlap_page_forked(void);

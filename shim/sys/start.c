@@ -181,6 +181,7 @@ OVERLAP_STARTUP static bool copy(const struct variables *found) {
 
 /* The child of a fork starts at zero, with a page of its own if it comes to use a GPU. */
 static void in_child(void) {
+    overlap_opened_forked();
     overlap_page_forked();
     overlap_vendor_forked();
 }

@@ -22,7 +22,9 @@ FREE = ("communication.environment", "communication.all_ranks_environment")
 
 # What no value of any kind may be.
 NEVER = ("[[a]]", "{a: b}", "~", '""', "!!set x", '"\\x07"')
-WORDS = ("when", "dispatch", "priority", "carveout", "when_dispatch", "carrying_communication", "footprint")
+WORDS = (
+    "when", "dispatch", "deep_binding", "priority", "carveout", "when_dispatch", "carrying_communication", "footprint"
+)  # fmt: skip
 NUMBERS = ("x", "0x10", "-9999999999", "1_000", "99999999999", "1.5")
 # By the last part of the path: what cannot be written there although it is a single value.
 WRONG = {

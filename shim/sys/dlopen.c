@@ -61,7 +61,7 @@ static bool loads(const char *path, int mode) {
 /* They answer with the mode to go on with. */
 int overlap_dlopen_hook(const char *path, int mode);
 int overlap_dlopen_hook(const char *path, int mode) {
-    const struct overlap_settings *settings = overlap_armed();
+    const struct overlap_settings *settings = overlap_settings();
     if (!settings || !loads(path, mode))
         return mode;
     const bool strip = overlap_strips_deep_binding(settings->table);
@@ -73,7 +73,7 @@ int overlap_dlmopen_hook(Lmid_t space, const char *path, int mode);
 int overlap_dlmopen_hook(Lmid_t space, const char *path, int mode) {
     if (space == LM_ID_BASE)
         return overlap_dlopen_hook(path, mode);
-    if (overlap_armed() && loads(path, mode))
+    if (overlap_settings() && loads(path, mode))
         note(OVERLAP_OPENED_APART, path);
     return mode;
 }

@@ -171,7 +171,10 @@ static const char *version_wanted(const struct overlap_object *object, const cha
 
 /* The first definition after ourselves, in the order in which objects were loaded. No libc call, no lock: see above. */
 static void *first_after_us(const char *name) {
-    const struct r_debug *debug = &_r_debug ? &_r_debug : &_dl_debug_addr ? _dl_debug_addr : NULL;
+    const struct r_debug *debug = !overlap_bound()  ? overlap_unbound_list()
+                                  : &_r_debug       ? &_r_debug
+                                  : &_dl_debug_addr ? _dl_debug_addr
+                                                    : NULL;
     bool after = false;
     for (const struct link_map *map = debug ? debug->r_map : NULL; map; map = map->l_next) {
         if (map->l_ld == _DYNAMIC) {

@@ -17,6 +17,9 @@ struct overlap_start {
 };
 extern struct overlap_start overlap_start;
 
+/* As overlap_armed(), for processes that may never use a GPU: nothing is said of a table that is broken. */
+const struct overlap_settings *overlap_settings(void);
+
 /* Used by the assembler entries, which have set them before they ask anything; NULL until found. */
 extern void *(*overlap_real_dlsym)(void *handle, const char *name);
 extern void *(*overlap_real_dlvsym)(void *handle, const char *name, const char *version);
@@ -37,6 +40,11 @@ bool overlap_is_still(int descriptor, const struct overlap_identity *before);
 
 /* Remembers what stderr is. */
 void overlap_log_start(void);
+
+/* Has the loader bound this library? Before that, its list of objects can be had in another way; NULL: it cannot. */
+struct r_debug;
+bool overlap_bound(void);
+const struct r_debug *overlap_unbound_list(void);
 
 /* Libraries that were opened out of our sight: writes what is known of them into a page; in the child after fork. */
 void overlap_opened_write(struct overlap_page *page);

@@ -170,9 +170,7 @@ def aliases() -> set[str]:
 def check_exported(elf: Elf, root: Path = ROOT) -> Iterator[str]:
     found = {(s.name, s.version) for s in elf.symbols if s.defined and not s.name.startswith("GLIBC_")}
     old = OLDEST_NODE.get(elf.machine, "")
-    versioned = {
-        (name, node) for name in INTERPOSED for node in (LATER.get((elf.machine, name), old), "GLIBC_2.34")
-    }
+    versioned = {(name, node) for name in INTERPOSED for node in (LATER.get((elf.machine, name), old), "GLIBC_2.34")}
     plain = {(name, "") for name in vendor_names(root) | own_names(root)}
     allowed = plain | versioned | {(name, "") for name in aliases()}
     for name, version in sorted((plain | versioned) - found):

@@ -99,9 +99,9 @@ KEYS: tuple[Key, ...] = (
         "deep_binding",
         either(DEEP_BINDINGS),
         "keep",
-        "Libraries that the program opens with RTLD_DEEPBIND launch past what is preloaded, unseen. strip: dlopen is not"
-        " passed that flag, whatever the GPU; a library that was to be bound to its own copies of functions then gets"
-        " those of the program, and may fail.",
+        "Libraries that the program opens with RTLD_DEEPBIND launch past what is preloaded, unseen. strip: dlopen does"
+        " not get that flag, whatever the GPU; a library that was to be bound to its own copies of functions is then"
+        " bound to those of the program, and may fail.",
         "strip",
     ),
     Key(

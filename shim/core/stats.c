@@ -133,8 +133,7 @@ static void say_why_unseen(const struct overlap_page *page, struct overlap_text 
                                            : ", opened by dlmopen, where nothing is preloaded");
         return;
     }
-    overlap_text_add(text,
-                     "it launched none, or it reaches the driver by a way that a preloaded library cannot see");
+    overlap_text_add(text, "it launched none, or it reaches the driver by a way that a preloaded library cannot see");
 }
 
 void overlap_page_summary(const struct overlap_page *page, const char *directory, char *line, uint64_t size) {

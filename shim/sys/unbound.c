@@ -32,28 +32,31 @@ static long kernel(long number, long a, long b, long c) {
 /* The loader writes it into the program's own table before it binds anything (DT_DEBUG, elf(5)); where that table is the kernel
  * says (getauxval(3): AT_PHDR). NULL where the loader itself was started as the program, or /proc is not there. */
 const struct r_debug *overlap_unbound_list(void) {
-    ElfW(auxv_t) vector[64] = {{0}};
+    ElfW(auxv_t) vector[64]; /* not set to zero: a compiler calls memset for that */
     const int file = (int)kernel(SYS_openat, AT_FDCWD, (long)"/proc/self/auxv", O_RDONLY | O_CLOEXEC);
     if (file < 0)
         return NULL;
-    const long size = kernel(SYS_read, file, (long)vector, sizeof vector - sizeof *vector); /* the last one ends it */
+    const long size = kernel(SYS_read, file, (long)vector, sizeof vector);
+    const ElfW(auxv_t) *const end = vector + (size > 0 ? (size_t)size / sizeof *vector : 0);
     kernel(SYS_close, file, 0, 0);
     const ElfW(Phdr) *headers = NULL;
     uintptr_t count = 0, base = 0;
-    for (const ElfW(auxv_t) *entry = vector; size > 0 && entry->a_type != AT_NULL; entry++) {
+    for (const ElfW(auxv_t) *entry = vector; entry < end && entry->a_type != AT_NULL; entry++) {
         if (entry->a_type == AT_PHDR)
             headers = (const ElfW(Phdr) *)entry->a_un.a_val;
         else if (entry->a_type == AT_PHNUM)
             count = entry->a_un.a_val;
     }
     const ElfW(Dyn) *dynamic = NULL;
+    bool placed = false; /* at `base`, which is 0 where the program is not position-independent */
     for (uintptr_t i = 0; headers && i < count; i++) {
-        if (headers[i].p_type == PT_PHDR) /* comes first */
+        if (headers[i].p_type == PT_PHDR) { /* comes first */
             base = (uintptr_t)headers - headers[i].p_vaddr;
-        else if (headers[i].p_type == PT_DYNAMIC)
+            placed = true;
+        } else if (placed && headers[i].p_type == PT_DYNAMIC)
             dynamic = (const ElfW(Dyn) *)(base + headers[i].p_vaddr);
     }
-    while (base && dynamic && dynamic->d_tag != DT_NULL && dynamic->d_tag != DT_DEBUG)
+    while (dynamic && dynamic->d_tag != DT_NULL && dynamic->d_tag != DT_DEBUG)
         dynamic++;
-    return base && dynamic && dynamic->d_tag == DT_DEBUG ? (const struct r_debug *)dynamic->d_un.d_ptr : NULL;
+    return dynamic && dynamic->d_tag == DT_DEBUG ? (const struct r_debug *)dynamic->d_un.d_ptr : NULL;
 }

@@ -1,10 +1,9 @@
-"""Libraries opened with RTLD_DEEPBIND, or by dlmopen, are bound past everything preloaded: counted, said, and seen after
+"""Libraries opened with RTLD_DEEPBIND, or by dlmopen, are bound past what is preloaded: counted, said, and seen after
 all where the policy strips the flag."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from collections.abc import Callable
@@ -68,7 +67,10 @@ def test_launches_behind_rtld_deepbind_are_not_seen_and_that_is_said(
     name = PLUGIN.format(way)
     assert done.totals["launches"] == 0
     assert opened(done) == {"deep": (1, name)}
-    assert f"no kernel launch was seen: it launched none, or it did so from {name}, opened with RTLD_DEEPBIND" in done.stderr
+    assert (
+        f"no kernel launch was seen: it launched none, or it did so from {name}, opened with RTLD_DEEPBIND"
+        in done.stderr
+    )
     findings, _ = warned(pages)
     assert f"most likely from {name}, opened with RTLD_DEEPBIND" in findings
     assert re.search(rf"asked for {name} \(1 x\) with RTLD_DEEPBIND.*`deep_binding: strip`", findings)
@@ -125,7 +127,7 @@ def test_dlmopen_for_the_programs_own_namespace_is_dlopen(
 def test_what_a_library_seen_before_launches_is_still_seen(
     host: Path, build: Build, bare: Runner, preloaded: Runner, tmp_path: Path, warned: Any
 ) -> None:
-    """Another one was opened past us: a warning, and no claim that nothing was seen. Each name is told once, of five four."""
+    """Another one was opened past us: a warning, and no claim that nothing was seen. Names are told once, of five four."""
     others = [str(build.library(f"libother{i}.so", "opened.c")) for i in range(5)]
     words = [word for other in [*others, others[0]] for word in ("ld", other)]
     words += ["n", str(plugin(build)), "run", "plugin_main", *CODE]
@@ -216,7 +218,9 @@ print("launched", library.launches(3))
 
 def test_a_forked_child_says_what_its_parent_had_opened(build: Build, host: Path, preloaded: Runner) -> None:
     """What is opened there stays out of sight there, too."""
-    done = preloaded(["ld", str(build.library("libother0.so", "opened.c")), "fork", str(plugin(build)), *CODE], program=host)
+    done = preloaded(
+        ["ld", str(build.library("libother0.so", "opened.c")), "fork", str(plugin(build)), *CODE], program=host
+    )
     (process,) = done.report["processes"]
     assert process["forked"] and process["launches"] == 4
     assert process["opened_deep"] == {"times": 1, "names": ("libother0.so",)}

@@ -1,5 +1,5 @@
-"""dlopen and dlmopen behave as if nobody stood in front of them: search paths and namespaces of the caller, errors, threads,
-other overriders."""
+"""dlopen and dlmopen behave as if nobody stood in front of them: search paths and namespaces of the caller, errors,
+threads, other overriders."""
 
 from __future__ import annotations
 
@@ -83,7 +83,9 @@ def test_a_constructor_opens_others(
 
 
 @pytest.mark.hazard(
-    "loader", "what a library in a dlmopen namespace opens lands in the program's, or the other way round", source=SEARCH
+    "loader",
+    "what a library in a dlmopen namespace opens lands in the program's, or the other way round",
+    source=SEARCH,
 )
 @pytest.mark.parametrize("way", ["nN", "nB", "nd", "ndN"])
 def test_the_namespace_is_that_of_the_library_that_asks(
@@ -104,7 +106,7 @@ def test_the_namespace_is_that_of_the_library_that_asks(
 def test_every_mode_answers_and_fails_alike(
     way: str, policy: str, cases: str, hidden: Path, bare: Runner, preloaded: Runner, tmp_path: Path
 ) -> None:
-    """Found, missing, no library, the program itself, no name; RTLD_LAZY and RTLD_NOW both missing. errno and dlerror."""
+    """Found, missing, no library, the program itself, no name, neither lazy nor now; errno and dlerror."""
     text = tmp_path / "libtext.so"
     text.write_text("no library\n")
     paths = [str(hidden), "libmissing.so", "/nowhere/libmissing.so", str(text), str(tmp_path), "NULL", "", "libm.so.6"]
@@ -112,11 +114,11 @@ def test_every_mode_answers_and_fails_alike(
     same(preloaded(words, policy, program=cases), bare(words, program=cases))
 
 
-@pytest.mark.hazard("loader", "threads that open and close libraries at once hang in the loader or get different answers")
+@pytest.mark.hazard(
+    "loader", "threads that open and close libraries at once hang in the loader or get different answers"
+)
 @pytest.mark.parametrize("policy", [ONE, STRIP])
-def test_sixteen_threads_open_at_once(
-    policy: str, cases: str, hidden: Path, bare: Runner, preloaded: Runner
-) -> None:
+def test_sixteen_threads_open_at_once(policy: str, cases: str, hidden: Path, bare: Runner, preloaded: Runner) -> None:
     words = ["threads", str(hidden)]
     without = bare(words, program=cases)
     assert without.stdout == "threads 16\n"
@@ -141,14 +143,18 @@ def test_a_program_that_was_linked_with_a_version_is_seen(
     at = {"dlmopen": {"GLIBC_2.2.5": "GLIBC_2.3.4"}}.get(name, {}).get(node, node)
     flags = (f'-DVERSIONED="{name},{name}@{at}"', "-Wl,--no-gc-sections")
     program = build(f"versioned-{name}-{node}", "opening.c", *flags)
-    plugin = build.library("libopened-plugin-LINKED.so", "client.c", "-DWAY_LINKED", "-Dmain=plugin_main", link=[plan.SIMULATED_DRIVER])
+    plugin = build.library(
+        "libopened-plugin-LINKED.so", "client.c", "-DWAY_LINKED", "-Dmain=plugin_main", link=[plan.SIMULATED_DRIVER]
+    )
     words = ["ndB" if name == "dlmopen" else "nd", str(plugin), "run", "plugin_main", *CODE.split()]
     done = preloaded(words, STRIP, program=program)
     same(done, bare(words, program=program), but=("dynamic_shared",))
     assert done.totals["shaped"] == 3
 
 
-@pytest.mark.hazard("loader", "another tool overrides dlopen, too: one of the two is passed over, or both call each other")
+@pytest.mark.hazard(
+    "loader", "another tool overrides dlopen, too: one of the two is passed over, or both call each other"
+)
 @pytest.mark.parametrize("node", NODES)
 @pytest.mark.parametrize("order", ["{other}:{{}}", "{{}}:{other}"])
 def test_beside_another_overrider_both_are_asked(
@@ -156,7 +162,9 @@ def test_beside_another_overrider_both_are_asked(
 ) -> None:
     """What it does to the search path of others is its own affair; before us it finds us, by the version node."""
     other = build.library(f"libopen-overrider-{node}.so", "open_overrider.c", f'-DNODE="{node}"')
-    plugin = build.library("libopened-plugin-LINKED.so", "client.c", "-DWAY_LINKED", "-Dmain=plugin_main", link=[plan.SIMULATED_DRIVER])
+    plugin = build.library(
+        "libopened-plugin-LINKED.so", "client.c", "-DWAY_LINKED", "-Dmain=plugin_main", link=[plan.SIMULATED_DRIVER]
+    )
     words = ["nd", str(plugin), "run", "plugin_main", *CODE.split()]
     env = {"OVERRIDER_SAYS": "1"}
     without = bare(words, program=cases, env={**env, "LD_PRELOAD": str(other)})

@@ -18,13 +18,14 @@ IFUNC = "https://sourceware.org/glibc/wiki/GNU_IFUNC"
     "a library that chooses its functions while it is bound (IFUNC) gets no answer from dlsym, and chooses wrongly",
     source=IFUNC,
 )
+@pytest.mark.parametrize("kind", ["pie", "no-pie"])
 @pytest.mark.parametrize("env", [{}, {"LD_BIND_NOW": "1"}, {"OVERLAP_RUN": "off"}])
 def test_a_resolver_that_asks_dlsym_while_we_are_not_bound_gets_the_real_answer(
-    env: dict[str, str], build: Build, bare: Runner, preloaded: Runner
+    env: dict[str, str], kind: str, build: Build, bare: Runner, preloaded: Runner
 ) -> None:
     link = ["-Wl,--no-as-needed", plan.SIMULATED_DRIVER]
     library = build.library("libifunc.so", "ifunc.c", f'-DNODE="{NODE}"', link=link)
-    program = build("ifunc", "ifunc_main.c", link=[library])
+    program = build(f"ifunc-{kind}", "ifunc_main.c", f"-{kind}", "-fPIE" if kind == "pie" else "-fno-pie", link=[library])
     without = bare(program=program, env=env)
     assert without.stdout == "chosen 42 42 42 42\n"
     same(preloaded(program=program, env=env), without)

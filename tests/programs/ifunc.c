@@ -2,6 +2,10 @@
 #include <dlfcn.h>
 #include <stddef.h>
 
+#ifndef NODE
+#define NODE "GLIBC_2.34"
+#endif
+
 static int yes(void) {
     return 42;
 }

@@ -3,6 +3,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#ifndef NODE
+#define NODE "GLIBC_2.34"
+#endif
+
 static void *(*next)(const char *, int);
 static int count;
 

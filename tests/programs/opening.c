@@ -89,8 +89,8 @@ int main(int argc, char **argv) {
             last = open_so(word, value);
             const int kept = errno == 42 || !last;
             text = dlerror();
-            printf("%s %s: %s, %s", word, strrchr(value, '/') ? strrchr(value, '/') + 1 : value,
-                   last ? "open" : "no", text ? text : "no error");
+            printf("%s %s: %s, %s", word, strrchr(value, '/') ? strrchr(value, '/') + 1 : value, last ? "open" : "no",
+                   text ? text : "no error");
             printf(", then %s%s\n", dlerror() ? "another" : "none", kept ? "" : ", errno lost");
             fflush(stdout);
         }

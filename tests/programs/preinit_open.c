@@ -2,6 +2,10 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
+#ifndef PATH
+#define PATH "libm.so.6"
+#endif
+
 static int value = -1;
 
 static void preinit(int argc, char **argv, char **environment) {

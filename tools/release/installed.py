@@ -28,10 +28,10 @@ from typing import Any, Callable, NamedTuple
 
 RULES_OF_DISPATCH = {"hold", "drain", "backfill"}
 MINORS = (9, 10, 11, 12, 13)
-# After the lowest version that METADATA names: the first that has binaries for newer Pythons.
+# After the lowest version that METADATA names, by its spelling: the first that has binaries for newer Pythons.
 NEXT = {
     "cffi": ("1.15.1", "1.16.0", "1.17.0"),
-    "PyYAML": ("6.0.1", "6.0.2"),
+    "pyyaml": ("6.0.1", "6.0.2"),
     "psutil": ("5.9.3", "5.9.8"),
     "rich": (),
 }

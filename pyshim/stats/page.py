@@ -102,7 +102,8 @@ def _known() -> _Names:
 
 
 def read_page(path: str, owners: Collection[int] | None = None) -> Page:
-    """owners: as file.read(). Raises Unreadable for what is not a whole page of this version, OtherLayout for one of another version."""
+    """owners: as file.read(). Raises Unreadable for what is not a whole page of this version, OtherLayout for one of
+    another version."""
     library = _native.library()
     size = _native.ffi.sizeof("struct overlap_page")
     data = read(path, size, owners)

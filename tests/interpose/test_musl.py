@@ -23,11 +23,6 @@ def musl(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip(f"needs musl-gcc (apt-get install musl-tools): {missing}")
 
 
-@pytest.mark.hazard(
-    "loader",
-    "a program of musl in the job has another loader: dlsym and dlopen find nothing there, or the wrong thing",
-    source="https://wiki.musl-libc.org/functional-differences-from-glibc.html",
-)
 def test_a_musl_program_runs_under_the_preload(musl: Path, bare: Runner, preloaded: Runner) -> None:
     env = {"LD_LIBRARY_PATH": ""}  # no driver is made for musl
     without = bare(program=musl, env=env)

@@ -127,7 +127,7 @@ def test_dlmopen_for_the_programs_own_namespace_is_dlopen(
 def test_what_a_library_seen_before_launches_is_still_seen(
     host: Path, build: Build, bare: Runner, preloaded: Runner, tmp_path: Path, warned: Any
 ) -> None:
-    """Another one was opened past us: a warning, and no claim that nothing was seen. Names are told once, of five four."""
+    """Another one was opened past us: a warning, no claim that nothing was seen. Names are told once, of five four."""
     others = [str(build.library(f"libother{i}.so", "opened.c")) for i in range(5)]
     words = [word for other in [*others, others[0]] for word in ("ld", other)]
     words += ["n", str(plugin(build)), "run", "plugin_main", *CODE]

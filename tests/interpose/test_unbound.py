@@ -25,7 +25,9 @@ def test_a_resolver_that_asks_dlsym_while_we_are_not_bound_gets_the_real_answer(
 ) -> None:
     link = ["-Wl,--no-as-needed", plan.SIMULATED_DRIVER]
     library = build.library("libifunc.so", "ifunc.c", f'-DNODE="{NODE}"', link=link)
-    program = build(f"ifunc-{kind}", "ifunc_main.c", f"-{kind}", "-fPIE" if kind == "pie" else "-fno-pie", link=[library])
+    program = build(
+        f"ifunc-{kind}", "ifunc_main.c", f"-{kind}", "-fPIE" if kind == "pie" else "-fno-pie", link=[library]
+    )
     without = bare(program=program, env=env)
     assert without.stdout == "chosen 42 42 42 42\n"
     same(preloaded(program=program, env=env), without)

@@ -5,6 +5,9 @@
 #ifndef NODE
 #define NODE "GLIBC_2.34"
 #endif
+#ifndef DRIVER
+#define DRIVER "cuLaunchKernel"
+#endif
 
 static int yes(void) {
     return 42;
@@ -20,7 +23,7 @@ __attribute__((used)) static int (*by_default(void))(void) {
     return chosen(dlsym(RTLD_DEFAULT, "strlen"));
 }
 __attribute__((used)) static int (*by_driver(void))(void) {
-    return chosen(dlsym(RTLD_DEFAULT, "cuLaunchKernel"));
+    return chosen(dlsym(RTLD_DEFAULT, DRIVER));
 }
 __attribute__((used)) static int (*by_next(void))(void) {
     return chosen(dlsym(RTLD_NEXT, "strlen"));

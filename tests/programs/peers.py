@@ -1,0 +1,39 @@
+"""What tests of other people's failures share: drivers like theirs, and libraries of theirs, from Debian's packages."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import debian
+import pytest
+from interposing import PROGRAMS, Build, glibc
+
+from pyshim.launch import plan
+
+ROOT = PROGRAMS.parents[1]
+RELEASE, RELEASE_GLIBC = "bookworm", (2, 36)
+
+
+def forwarding_driver(build: Build, early: bool) -> Path:
+    """A driver that is only a doorway to the simulated one; early: it opens that when it is loaded, not when it is used."""
+    table = build.folder / "driver-functions.def"
+    if not table.exists():
+        symbols = re.findall(r"^STUB\((\w+)\)", (ROOT / "tools/simgpu/api.def").read_text(), re.M)
+        table.write_text("".join(f"FUNCTION({symbol})\n" for symbol in symbols))
+    inner = build.folder / "libcuda.so.1.1"  # named as WSL's is
+    if not inner.exists():
+        inner.symlink_to(plan.SIMULATED_DRIVER)
+    flags = [f'-DFUNCTIONS="{table}"', f'-DINNER="{inner}"', "-O0", *(["-DEARLY"] if early else [])]
+    return build.library(f"forwarding{early:d}/libcuda.so.1", "forwarding_driver.c", *flags)
+
+
+def third_party(package: str, name: str) -> Path:
+    """A library of Debian's; a test that needs one that cannot be had is skipped."""
+    if glibc() < RELEASE_GLIBC:
+        pytest.skip(f"{name} of Debian's {RELEASE} needs glibc {'.'.join(map(str, RELEASE_GLIBC))}")
+    try:
+        root = debian.fetch(RELEASE, [package])
+    except debian.Missing as missing:
+        pytest.skip(str(missing))
+    return next(path.resolve() for path in sorted(root.rglob(name)))

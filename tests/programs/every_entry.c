@@ -1,6 +1,6 @@
-/* every_entry null | buffer, WAY, NAME...: calls each of these functions of the driver with NULL, or with the address of one
- * buffer, for everything; prints what it answered, or which signal it ended with, and whether the buffer was written to.
- * What is not written to stays so in a wrapper, and what the driver does not survive nobody has to.
+/* every_entry WAY, NAME:WORDS...: calls each of these functions of the driver, with 0 for every word that is 0, and the address
+ * of one buffer of zeros for every one that is 1; prints what it answered, or which signal it ended with, and whether the
+ * buffer was written to. What the driver does not survive nobody has to.
  * WAY: dlsym; symbol, which is what the program itself is bound to. */
 #include "driver.h"
 
@@ -8,7 +8,7 @@
 #include <signal.h>
 
 typedef uintptr_t W;
-enum { SIZE = 4096 };
+enum { SIZE = 4096, MOST = 12 };
 static sigjmp_buf back;
 
 static void caught(int number) {
@@ -21,22 +21,26 @@ int main(int argc, char **argv) {
     sigaction(SIGSEGV, &action, NULL);
     sigaction(SIGBUS, &action, NULL);
     driver_start();
-    void *handle = strcmp(argv[2], "dlsym") ? RTLD_NEXT : driver_library();
+    void *handle = strcmp(argv[1], "dlsym") ? RTLD_NEXT : driver_library();
     memset(before, 0, SIZE);
-    for (int i = 3; i < argc; i++) {
+    for (int i = 2; i < argc; i++) {
+        char *words = strchr(argv[i], ':');
+        W w[MOST] = {0};
+        *words++ = 0;
+        for (int k = 0; k < MOST && words[k]; k++)
+            w[k] = words[k] == '1' ? (W)buffer : 0;
         int (*function)(W, W, W, W, W, W, W, W, W, W, W, W) =
             (int (*)(W, W, W, W, W, W, W, W, W, W, W, W))dlsym(handle, argv[i]);
-        const W a = strcmp(argv[1], "null") ? (W)buffer : 0;
         memcpy(buffer, before, SIZE);
         int signal = sigsetjmp(back, 1);
-        printf("%s ", argv[i]);
         if (!function)
-            printf("missing\n");
+            printf("%s missing\n", argv[i]);
         else if (signal)
-            printf("signal %d\n", signal);
-        else
-            printf("%d %s\n", function(a, a, a, a, a, a, a, a, a, a, a, a),
-                   memcmp(buffer, before, SIZE) ? "written" : "untouched");
+            printf("%s signal %d\n", argv[i], signal);
+        else {
+            const int result = function(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11]);
+            printf("%s %d %s\n", argv[i], result, memcmp(buffer, before, SIZE) ? "written" : "untouched");
+        }
         fflush(stdout);
     }
     _exit(0); /* no more than that: a driver may be in any state now */

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import debian
 import pytest
 from interposing import PROGRAMS, Build, glibc
+from nvidia_packages import runtime_library
 
 from pyshim.launch import plan
 
@@ -37,3 +39,18 @@ def third_party(package: str, name: str) -> Path:
     except debian.Missing as missing:
         pytest.skip(str(missing))
     return next(path.resolve() for path in sorted(root.rglob(name)))
+
+
+# Of the driver API: before CUDA 12, of driver 570 (12.8), 580 (13.0) and 595, and one that is not there yet.
+DRIVER_VERSIONS = ("11080", "12000", "12080", "13000", "13020", "14000")
+
+
+def nvidia_runtimes() -> dict[str, Callable[[], Path]]:
+    """CUDA runtimes: ours, and NVIDIA's where the package index has put them (a test is skipped where it has not)."""
+    ours = Path(plan.SIMULATED_DRIVER).parent
+    return {
+        "simulated 12": lambda: ours / "libcudart.so.12",
+        "simulated 13": lambda: ours / "libcudart.so.13",
+        "NVIDIA's 12": lambda: runtime_library(12),
+        "NVIDIA's 13": lambda: runtime_library(13),
+    }

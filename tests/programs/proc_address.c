@@ -1,7 +1,6 @@
 /* Questions to cuGetProcAddress_v2, with and without a place for the status, and for functions that nobody should stand in
  * front of. NAME...: prints the answer, whether the status was written, whether there is a function, and whether it is
  * the driver's own. */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -23,13 +23,13 @@ LAUNCHES = 4
     "WSL 2: the driver asks dlsym for its own cuInit, gets the wrapper, and calls itself until the stack is full",
     source="https://github.com/Project-HAMi/HAMi-core/pull/326",
 )
-@pytest.mark.parametrize("early", [True, False], ids=["early", "late"])
+@pytest.mark.parametrize("kind", ["EARLY", "LATE"])
 @pytest.mark.parametrize("way", WAYS)
 def test_a_driver_that_asks_dlsym_for_its_own_functions_calls_itself_for_ever(
-    way: str, early: bool, build: Build, bare: Runner, preloaded: Runner
+    way: str, kind: str, build: Build, bare: Runner, preloaded: Runner
 ) -> None:
     """Each launch is seen once, too, although the functions of two drivers stand in the row."""
-    env = {"LD_LIBRARY_PATH": str(forwarding_driver(build, early).parent)}
+    env = {"LD_LIBRARY_PATH": str(forwarding_driver(build, kind).parent)}
     without, done = bare(WORDS, way, env=env), preloaded(WORDS, ONE, way, env=env)
     assert without.status == 0, without.stderr
     same(done, without, but=["dynamic_shared"])

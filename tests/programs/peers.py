@@ -17,8 +17,9 @@ ROOT = PROGRAMS.parents[1]
 RELEASE, RELEASE_GLIBC = "bookworm", (2, 36)
 
 
-def forwarding_driver(build: Build, early: bool) -> Path:
-    """A driver that is only a doorway to the simulated one; early: it opens that when it is loaded, not when it is used."""
+def forwarding_driver(build: Build, kind: str) -> Path:
+    """A driver that is only a doorway to the simulated one. EARLY: it opens that when it is loaded, LATE: when it is used;
+    TELLS: it loads profilers, too."""
     table = build.folder / "driver-functions.def"
     if not table.exists():
         symbols = re.findall(r"^STUB\((\w+)\)", (ROOT / "tools/simgpu/api.def").read_text(), re.M)
@@ -26,8 +27,8 @@ def forwarding_driver(build: Build, early: bool) -> Path:
     inner = build.folder / "libcuda.so.1.1"  # named as WSL's is
     if not inner.exists():
         inner.symlink_to(plan.SIMULATED_DRIVER)
-    flags = [f'-DFUNCTIONS="{table}"', f'-DINNER="{inner}"', "-O0", *(["-DEARLY"] if early else [])]
-    return build.library(f"forwarding{early:d}/libcuda.so.1", "forwarding_driver.c", *flags)
+    flags = [f'-DFUNCTIONS="{table}"', f'-DINNER="{inner}"', "-O0", f"-D{kind}"]
+    return build.library(f"forwarding-{kind}/libcuda.so.1", "forwarding_driver.c", *flags)
 
 
 def third_party(package: str, name: str) -> Path:

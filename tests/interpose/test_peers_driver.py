@@ -42,6 +42,11 @@ ASKED = ("cuInit", "cuLaunchKernel", "cuLaunchKernelEx", "cuNobodyHasThis", "", 
 
 @pytest.mark.hazard(
     "peers",
+    "vLLM crashes in cuMemCreate, which NCCL asks for when it starts",
+    source="https://github.com/Project-HAMi/HAMi/issues/1191",
+)
+@pytest.mark.hazard(
+    "peers",
     "every program of CUDA 12 crashes at its start: the runtime gives cuGetProcAddress no place for the status",
     source="https://github.com/grgalex/nvshare/pull/14",
 )
@@ -51,7 +56,7 @@ def test_the_cuda_runtime_crashes_where_it_gives_no_place_for_the_status(
     program = build("proc-address", "proc_address.c")
     without, done = bare(ASKED, program=program), preloaded(ASKED, program=program)
     assert "cuLaunchKernel: 0 0 1 libcuda.so.1\n" * 2 in without.stdout
-    assert "cuNobodyHasThis: 500 0 0 none\n" in without.stdout
+    assert "cuNobodyHasThis: 0 1 0 none\n" in without.stdout
     # Ours in front of the launches, and nothing else about any answer.
     assert "cuLaunchKernel: 0 0 1 liboverlap.so\n" * 2 in done.stdout
     assert "cuMemCreate: 0 0 1 libcuda.so.1\n" * 2 in done.stdout
@@ -115,7 +120,7 @@ def test_a_function_of_a_newer_version_is_handed_out_and_crashes(
     source="https://github.com/eth-easl/orion/issues/31",
 )
 @pytest.mark.parametrize("version", DRIVER_VERSIONS)
-@pytest.mark.parametrize("way", ["symbol", "dlsym", "proc_address"])
+@pytest.mark.parametrize("way", ["dlsym", "proc_address"])
 def test_with_another_version_of_the_driver_the_library_is_dead_or_the_program_hangs(
     way: str, version: str, bare: Runner, preloaded: Runner
 ) -> None:

@@ -62,6 +62,11 @@ def test_capturing_nccl_crashes(way: str, build: Build, bare: Runner, preloaded:
 
 @pytest.mark.hazard(
     "peers",
+    "transfers between GPUs stay blocked with the kill switch, too",
+    source="https://github.com/Project-HAMi/HAMi/issues/2760",
+)
+@pytest.mark.hazard(
+    "peers",
     "NCCL that Python loads by ctypes hangs in ncclCommInitRank, and the kill switch does not give back what was taken",
     source="https://github.com/Project-HAMi/HAMi/issues/2641",
 )

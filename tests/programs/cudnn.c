@@ -2,6 +2,10 @@
 #include <dlfcn.h>
 #include <stddef.h>
 
+#ifndef INNER
+#define INNER "libcudnn_graph.so.9"
+#endif
+
 int cudnnCreate(void);
 int cudnnCreate(void) {
     void *library = dlopen(INNER, RTLD_NOW | RTLD_LOCAL);

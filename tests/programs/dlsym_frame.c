@@ -3,6 +3,10 @@
 #include <dlfcn.h>
 #include <stddef.h>
 
+#ifndef NODE
+#define NODE "GLIBC_2.34"
+#endif
+
 __attribute__((visibility("default"))) void *dlsym(void *handle, const char *name);
 void *dlsym(void *handle, const char *name) {
     static void *(*real)(void *, const char *);

@@ -11,6 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifndef INNER
+#define INNER "libcuda.so.1.1"
+#endif
+
 typedef uintptr_t W;
 #define WORDS W a, W b, W c, W d, W e, W f, W g, W h, W i, W j, W k, W l
 #define GIVEN a, b, c, d, e, f, g, h, i, j, k, l
@@ -69,7 +73,11 @@ static void before(const char *name, const W *words) {
             own((void **)b);                                                                                           \
         return result;                                                                                                 \
     }
+#ifdef FUNCTIONS
 #include FUNCTIONS
+#else
+FUNCTION(cuInit)
+#endif
 #undef FUNCTION
 
 static const struct {
@@ -77,7 +85,11 @@ static const struct {
     void *function;
 } functions[] = {
 #define FUNCTION(symbol) {#symbol, (void *)symbol},
+#ifdef FUNCTIONS
 #include FUNCTIONS
+#else
+FUNCTION(cuInit)
+#endif
 #undef FUNCTION
 };
 

@@ -12,6 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifndef NODE
+#define NODE "GLIBC_2.34"
+#endif
+
 typedef uintptr_t W;
 static int seen, with_shared;
 

@@ -12,7 +12,6 @@ NODE = "GLIBC_2.2.5" if platform.machine() == "x86_64" else "GLIBC_2.17"
 WORDS = f"ptx=k,{NCCL} repeat=3 launch=k,{BLOCKS},256,0 ex=k,{BLOCKS},256,0 launch={NCCL},16,256,0"
 RAISED = rule("{blocks_per_sm: 1}", more="communication: {priority: highest}")
 SIZES = [smallest_size(1)] * 4 + [0]
-DOCUMENTED = "https://docs.nvidia.com/cupti/main/main.html"
 
 
 def program(done: Done) -> str:
@@ -27,7 +26,7 @@ def profiler(done: Done) -> str:
 @pytest.mark.hazard(
     "preloads",
     "under Nsight Systems the profiler or the library misses launches, or the first call of CUDA never returns",
-    source=DOCUMENTED,
+    source="https://docs.nvidia.com/cupti/main/main.html",
 )
 @pytest.mark.parametrize("way", WAYS)
 def test_what_the_driver_loads_by_cuda_injection64_path(
@@ -49,7 +48,7 @@ def test_what_the_driver_loads_by_cuda_injection64_path(
 @pytest.mark.hazard(
     "preloads",
     "with the variables of a profiler that is not there, the program does not start any more",
-    source=DOCUMENTED,
+    source="https://docs.nvidia.com/cupti/main/main.html",
 )
 def test_a_profiler_that_is_not_there(build: Build, bare: Runner, preloaded: Runner) -> None:
     env = {"LD_LIBRARY_PATH": str(forwarding_driver(build, "TELLS").parent)}
@@ -70,9 +69,10 @@ def test_a_profiler_that_is_not_there(build: Build, bare: Runner, preloaded: Run
 def test_what_is_preloaded_and_hooks_the_driver_itself(
     way: str, order: str, build: Build, bare: Runner, preloaded: Runner
 ) -> None:
-    """It has cuLaunchKernel, dlsym and cuGetProcAddress_v2. In front of us it sees what was asked, and we see everything.
-    Behind us, as overlap-run puts it, nothing is lost, but only one of the two sees a launch (docs/beside-profilers.md): by
-    dlsym and cuGetProcAddress it gives out functions of its own, of which nobody knows whose they are."""
+    """It has cuLaunchKernel, dlsym and cuGetProcAddress_v2. In front of us it sees what was asked, and we see all of
+    it. Behind us, as overlap-run puts it, nothing is lost, but only one of the two sees a launch
+    (docs/beside-profilers.md): by dlsym and cuGetProcAddress it gives out functions of its own, of which nobody knows
+    whose they are."""
     flags = ["-DPRELOADED", f'-DNODE="{NODE}"', "-fno-builtin", "-Wl,-Bsymbolic"]
     other = build.library("libprofiling.so", "injected.c", *flags)
     words = WORDS.replace("ex=", "launch=").replace(f"launch={NCCL}", f"ex={NCCL}")

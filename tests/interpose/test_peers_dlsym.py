@@ -14,11 +14,6 @@ from peers import third_party
 from pyshim.launch import plan
 
 NODE = "GLIBC_2.2.5" if platform.machine() == "x86_64" else "GLIBC_2.17"
-SPINS = pytest.mark.hazard(
-    "peers",
-    "import torch never returns: LLVM's OpenMP asks for the next ompt_start_tool, and gets its own",
-    source="https://github.com/Project-HAMi/HAMi/issues/2903",
-)
 
 
 @pytest.fixture
@@ -28,7 +23,11 @@ def openmp(build: Build) -> tuple[Path, dict[str, str]]:
     return build("openmp", "openmp.c", link=[library]), {"LD_LIBRARY_PATH": str(library.parent)}
 
 
-@SPINS
+@pytest.mark.hazard(
+    "peers",
+    "import torch never returns: LLVM's OpenMP asks for the next ompt_start_tool, and gets its own",
+    source="https://github.com/Project-HAMi/HAMi/issues/2903",
+)
 @pytest.mark.parametrize("switch", [{}, {"OVERLAP_RUN": "off"}], ids=["on", "off"])
 def test_import_torch_spins_forever_in_ompt_start_tool(
     switch: dict[str, str], openmp: tuple[Path, dict[str, str]], bare: Runner, preloaded: Runner

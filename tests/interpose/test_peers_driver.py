@@ -77,7 +77,7 @@ def test_pytorch_of_cuda_12_is_silently_unmanaged(preloaded: Runner) -> None:
 
 @pytest.mark.hazard(
     "peers",
-    "CUDA 11.3 brings cuGetProcAddress: programs crash, or run past the library, because that function is asked for itself",
+    "CUDA 11.3 brings cuGetProcAddress, which is asked for itself: programs crash, or run past the library",
     source="https://github.com/tkestack/vcuda-controller/issues/20",
 )
 @pytest.mark.parametrize("policy", ["observe", ONE])
@@ -111,7 +111,7 @@ def test_a_function_of_a_newer_version_is_handed_out_and_crashes(
 
 @pytest.mark.hazard(
     "peers",
-    "with a driver of CUDA 13 the library does nothing any more, and with one of CUDA 12.8 or 595 programs hang at their start",
+    "with a driver of CUDA 13 the library does nothing any more; with 570 or 595 programs hang at their start",
     source="https://github.com/Project-HAMi/HAMi-core/pull/320",
 )
 @pytest.mark.hazard(

@@ -40,9 +40,7 @@ def test_every_process_ends_with_127_for_want_of_a_cuda_runtime(simulated: Mappi
     source="https://github.com/fzyzcjy/torch_memory_saver/pull/50",
 )
 @pytest.mark.parametrize("separator", [":", " "])
-def test_what_was_in_ld_preload_already_is_lost(
-    separator: str, build: Build, overlap_run: Run
-) -> None:
+def test_what_was_in_ld_preload_already_is_lost(separator: str, build: Build, overlap_run: Run) -> None:
     """Two libraries of somebody else's, both loaded, in their order, behind ours."""
     others = [str(build.library(f"libother{n}.so", "dlsym_base.c", f"-DVALUE={n}")) for n in (1, 2)]
     env = {"LD_PRELOAD": separator.join(others)}
@@ -54,14 +52,11 @@ def test_what_was_in_ld_preload_already_is_lost(
     assert seen.stdout == ":".join([plan.LIBRARY, *others]) + "\n"
 
 
-MISSING = pytest.mark.hazard(
+@pytest.mark.hazard(
     "peers",
     "the library cannot be read or is not mounted: the loader says so in every process of the job",
     source="https://github.com/Project-HAMi/HAMi/issues/1346",
 )
-
-
-@MISSING
 def test_a_library_that_is_not_mounted_is_an_error_line_of_every_process(
     build: Build, bare: Runner, tmp_path: Path
 ) -> None:
@@ -77,7 +72,11 @@ def test_a_library_that_is_not_mounted_is_an_error_line_of_every_process(
 MAY_NOT_READ = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
 
 
-@MISSING
+@pytest.mark.hazard(
+    "peers",
+    "the library cannot be read or is not mounted: the loader says so in every process of the job",
+    source="https://github.com/Project-HAMi/HAMi/issues/1346",
+)
 @pytest.mark.parametrize(("state", "words"), [("missing", "is missing"), ("unreadable", "cannot be read by this user")])
 def test_overlap_run_says_once_that_the_library_is_not_to_be_had(
     state: str, words: str, clean_environment: Mapping[str, str], tmp_path: Path
@@ -101,7 +100,6 @@ def test_overlap_run_says_once_that_the_library_is_not_to_be_had(
     assert subprocess.run([*start, "--strict", "true"], **more).returncode == 125
 
 
-@MISSING
 def test_nothing_of_it_is_said_where_the_library_is_there(bare: Runner) -> None:
     """The control."""
     words = f"ptx=k launch=k,{BLOCKS},256,0"

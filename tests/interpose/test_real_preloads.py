@@ -1,7 +1,7 @@
 """Beside the libraries that people preload: allocators, false clocks, sanitizers; in front of ours and behind it.
 
-Compared with the same program and the same library without ours: it says the same, the driver is asked for the same, and
-every launch is counted, in the parent, a child and a thread. tests/doctor has what is said of them before a run.
+Compared with the same program and the same library without ours: it says the same, the driver is asked for the same,
+and every launch is counted, in the parent, a child and a thread. tests/doctor has what is said of them before a run.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import pytest
@@ -37,7 +38,7 @@ PLACES = [(way, FIRST) for way in WAYS] + [("dlsym", BEHIND), ("proc_address_v2"
 class Library(NamedTuple):
     package: str
     file: str
-    env: dict[str, str] = {}
+    env: Mapping[str, str] = MappingProxyType({})
 
 
 LIBRARIES = {
@@ -49,7 +50,6 @@ LIBRARIES = {
 }
 SANITIZERS = ("asan", "tsan", "ubsan", "lsan")
 SANITIZER_OPTIONS = {"ASAN_OPTIONS": "detect_leaks=0", "LSAN_OPTIONS": "detect_leaks=0"}
-DEADLOCK = "https://github.com/jemalloc/jemalloc/issues/443"
 
 
 def sanitizer(name: str) -> Path:
@@ -69,12 +69,12 @@ def without_layout(name: str, command: list[str]) -> list[str]:
 @pytest.mark.hazard(
     "preloads",
     "beside an allocator, a false clock or libeatmydata the program hangs at its start, or its launches are not seen",
-    source=DEADLOCK,
+    source="https://github.com/jemalloc/jemalloc/issues/443",
 )
 @pytest.mark.hazard(
     "peers",
-    "the program hangs before main: the library allocates, or takes a lock, while jemalloc asks dlsym for the first time",
-    source=DEADLOCK,
+    "the program hangs before main: the library allocates, or locks, while jemalloc asks dlsym for the first time",
+    source="https://github.com/jemalloc/jemalloc/issues/443",
 )
 @pytest.mark.parametrize(("way", "order"), PLACES)
 @pytest.mark.parametrize("name", LIBRARIES)
@@ -89,7 +89,11 @@ def test_beside_a_library_of_somebody_elses(name: str, way: str, order: str, bar
     assert counted == [(LAUNCHES, SHAPED, 1)] * 2
 
 
-@pytest.mark.hazard("preloads", "many threads at once: the allocator's lock and ours wait for each other", source=DEADLOCK)
+@pytest.mark.hazard(
+    "preloads",
+    "many threads at once: the allocator's lock and ours wait for each other",
+    source="https://github.com/jemalloc/jemalloc/issues/443",
+)
 @pytest.mark.parametrize(("name", "order"), [("jemalloc", FIRST), ("tcmalloc", BEHIND)])
 def test_sixteen_threads_beside_an_allocator(
     name: str, order: str, build: Build, bare: Runner, preloaded: Runner
@@ -102,10 +106,14 @@ def test_sixteen_threads_beside_an_allocator(
     assert done.totals["launches"] == 16 * 120
 
 
-@pytest.mark.hazard("preloads", "with a sanitizer in LD_PRELOAD the program ends before main, or is told of errors of ours")
+@pytest.mark.hazard(
+    "preloads", "with a sanitizer in LD_PRELOAD the program ends before main, or is told of errors of ours"
+)
 @pytest.mark.parametrize("way", ["symbol", "dlsym", "proc_address_v2"])
 @pytest.mark.parametrize("name", SANITIZERS)
-def test_behind_a_sanitizer_that_is_preloaded(name: str, way: str, build: Build, bare: Runner, preloaded: Runner) -> None:
+def test_behind_a_sanitizer_that_is_preloaded(
+    name: str, way: str, build: Build, bare: Runner, preloaded: Runner
+) -> None:
     """In front of ours, as it must be; the program itself knows nothing of it."""
     runtime = sanitizer(name)
     command = without_layout(name, [str(build.client(way)), *WORDS.split()])
@@ -138,8 +146,8 @@ RUN = "import os, sys; os.environ['LD_PRELOAD'] = sys.argv.pop(1); from pyshim.c
 def test_overlap_run_where_another_library_is_preloaded_already(
     name: str, build: Build, bare: Runner, clean_environment: Mapping[str, str]
 ) -> None:
-    """Ours first, but behind a sanitizer that must be; and the program runs as it does with that library alone. Set by the
-    program that starts overlap-run, so that Python itself has it not."""
+    """Ours first, but behind a sanitizer that must be; and the program runs as it does with that library alone. The
+    variable is set where Python runs already, which goes without it."""
     if name in SANITIZERS:
         other, settings = str(sanitizer(name)), SANITIZER_OPTIONS
     else:

@@ -66,8 +66,7 @@ int main(void) {
         int (*get)(void *, void *) = (int (*)(void *, void *))at("cuGraphKernelNodeGetParams", versions[i]);
         printf("%d", get ? get(node, old) : -1);
         printf(" %u blocks of %u, %u bytes\n", old->grid[0], old->block[0], old->shared);
-        int (*set)(void *, const void *) =
-            (int (*)(void *, const void *))at("cuGraphKernelNodeSetParams", versions[i]);
+        int (*set)(void *, const void *) = (int (*)(void *, const void *))at("cuGraphKernelNodeSetParams", versions[i]);
         printf("%d\n", set ? set(node, old) : -1);
     }
     printf("%d\n", CU(cuGraphInstantiateWithFlags)(&instance, graph, 0) + CU(cuGraphLaunch)(instance, NULL));

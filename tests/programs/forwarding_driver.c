@@ -88,7 +88,7 @@ static const struct {
 #ifdef FUNCTIONS
 #include FUNCTIONS
 #else
-FUNCTION(cuInit)
+    FUNCTION(cuInit)
 #endif
 #undef FUNCTION
 };

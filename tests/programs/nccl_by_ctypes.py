@@ -1,4 +1,4 @@
-"""As Python frameworks reach NCCL: the library by ctypes, for this caller only, and the driver likewise. Its word: where it is."""
+"""As Python frameworks reach NCCL: by ctypes, for this caller only, and the driver likewise. Its word: NCCL's path."""
 
 from __future__ import annotations
 

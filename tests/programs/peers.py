@@ -18,8 +18,8 @@ RELEASE, RELEASE_GLIBC = "bookworm", (2, 36)
 
 
 def forwarding_driver(build: Build, kind: str) -> Path:
-    """A driver that is only a doorway to the simulated one. EARLY: it opens that when it is loaded, LATE: when it is used;
-    TELLS: it loads profilers, too."""
+    """A driver that is only a doorway to the simulated one. EARLY: it opens that when it is loaded, LATE: when it is
+    used; TELLS: it loads profilers, too."""
     table = build.folder / "driver-functions.def"
     if not table.exists():
         symbols = re.findall(r"^STUB\((\w+)\)", (ROOT / "tools/simgpu/api.def").read_text(), re.M)

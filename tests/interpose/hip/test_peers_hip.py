@@ -1,4 +1,4 @@
-"""What users of other preloads saw on AMD; test_hip_ways.py, test_hip_loading.py and test_hip_table.py have the rest."""
+"""What users of other preloads saw on AMD; more in test_hip_ways.py, test_hip_loading.py and test_hip_table.py."""
 
 from __future__ import annotations
 

@@ -126,6 +126,9 @@ def _library(path: str, plan: Plan) -> str | None:
     if not os.path.exists(path):
         plan.doubts.append(f"the library {path} is missing: the program runs without it")
         return None
+    if not os.access(path, os.R_OK):  # the loader would say so in every process
+        plan.doubts.append(f"the library {path} cannot be read by this user: the program runs without it")
+        return None
     if not preload.can_hold(path):
         plan.doubts.append(f"LD_PRELOAD cannot hold the path {path}: the program runs without the library")
         return None

@@ -9,25 +9,26 @@ static void *after_caller(int ours) {
 }
 
 /* NULL: the real function shall answer, with the caller's own return address. A name that is not there is looked for twice,
- * so that dlerror says what the program expects. */
-void *overlap_dlsym_hook(void *handle, const char *name);
-void *overlap_dlsym_hook(void *handle, const char *name) {
+ * so that dlerror says what the program expects. caller: the address to which the answer goes. */
+void *overlap_dlsym_hook(void *handle, const char *name, const char *none, uintptr_t caller);
+void *overlap_dlsym_hook(void *handle, const char *name, const char *none, uintptr_t caller) {
+    (void)none;
     if (!overlap_bound())
         return NULL;
     const int ours = overlap_vendor_name(name);
     if (handle == RTLD_NEXT_HANDLE)
         return after_caller(ours);
     void *real = ours < 0 ? NULL : overlap_dlsym(handle, name);
-    return real ? overlap_vendor_symbol(ours, real) : NULL;
+    return real ? overlap_vendor_symbol(ours, real, caller) : NULL;
 }
 
-void *overlap_dlvsym_hook(void *handle, const char *name, const char *version);
-void *overlap_dlvsym_hook(void *handle, const char *name, const char *version) {
+void *overlap_dlvsym_hook(void *handle, const char *name, const char *version, uintptr_t caller);
+void *overlap_dlvsym_hook(void *handle, const char *name, const char *version, uintptr_t caller) {
     if (!overlap_bound())
         return NULL;
     const int ours = overlap_vendor_name(name);
     if (handle == RTLD_NEXT_HANDLE)
         return after_caller(ours);
     void *real = ours < 0 ? NULL : overlap_real_dlvsym(handle, name, version);
-    return real ? overlap_vendor_symbol(ours, real) : NULL;
+    return real ? overlap_vendor_symbol(ours, real, caller) : NULL;
 }

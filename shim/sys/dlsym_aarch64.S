@@ -33,6 +33,7 @@
     .cfi_rel_offset x30, 8
     stp x0, x1, [sp, #16]
     str x2, [sp, #32]
+    mov x3, x30
     bl \hook
     mov x17, x0
     ldp x0, x1, [sp, #16]

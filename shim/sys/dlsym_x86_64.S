@@ -12,7 +12,7 @@
     .text
 
 /* name: entry; real: variable with the real function; start: C function that finds it; hook: C function that is asked about names
- * that may be ours, with the same arguments */
+ * that may be ours, with the same arguments, and behind them the address to which the answer goes */
     .macro lookup name, real, start, hook
     .globl \name
     .hidden \name
@@ -44,6 +44,7 @@
     .cfi_adjust_cfa_offset 8
     push %rdx
     .cfi_adjust_cfa_offset 8
+    mov 24(%rsp), %rcx
     call \hook
     pop %rdx
     .cfi_adjust_cfa_offset -8

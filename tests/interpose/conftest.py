@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "programs"))
+TESTS = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(TESTS / "programs"), str(TESTS), str(TESTS / "clients"), str(TESTS.parent / "tools")]
 pytest.register_assert_rewrite("interposing")
 
 from interposing import bare, build, library, preloaded, simulated, table_of  # noqa: E402

@@ -77,6 +77,10 @@ def test_a_program_that_asks_for_dlsym_by_its_version_gets_one_that_works(
     same(preloaded(["real", node], program=cases), bare(["real", node], program=cases))
 
 
+@pytest.mark.hazard(
+    "preloads",
+    "another library that overrides dlsym, before or behind ours, and launches are no longer seen",
+)
 @pytest.mark.parametrize("node", NODES)
 @pytest.mark.parametrize("order", ["{other}:{{}}", "{{}}:{other}"])
 def test_beside_another_overrider_launches_are_seen(

@@ -104,6 +104,11 @@ def test_a_program_that_overwrites_its_environment_has_its_policy_all_the_same(b
     assert done.totals["shaped"] == 2
 
 
+@pytest.mark.hazard(
+    "peers",
+    "a child whose environment was stripped fails for want of settings",
+    source="https://github.com/Project-HAMi/HAMi-core/pull/256",
+)
 def test_a_child_without_the_environment_is_left_alone(preloaded: Runner) -> None:
     done = preloaded(f"{WORDS} environ exec {WORDS}", ONE, way="dlsym")
     assert done.totals["launches"] == 2

@@ -19,6 +19,7 @@ WORDS = f"ptx=k,{NCCL} repeat=3 launch=k,{BLOCKS},256,0 ex=k,{BLOCKS},256,0 laun
 RAISED = rule("{blocks_per_sm: 1}", more="communication: {priority: highest}")
 
 
+@pytest.mark.hazard("preloads", "a program that was built with a sanitizer crashes at its start")
 @pytest.mark.parametrize("way", ["symbol", "dlsym", "proc_address_v2"])
 @pytest.mark.parametrize("sanitizer", ["address", "thread"])
 def test_sanitized_programs(sanitizer: str, way: str, build: Build, bare: Runner, preloaded: Runner) -> None:
@@ -50,6 +51,11 @@ def test_sanitized_programs(sanitizer: str, way: str, build: Build, bare: Runner
     assert (done.totals["shaped"], done.totals["raised"]) == (4, 1)
 
 
+@pytest.mark.hazard(
+    "preloads",
+    "the program hangs before main: an allocator asks dlsym while it starts, and we allocate",
+    source="https://github.com/jemalloc/jemalloc/issues/2505",
+)
 @pytest.mark.parametrize("order", ["{{}}:{other}", "{other}:{{}}"])
 @pytest.mark.parametrize("way", ["symbol", "dlsym", "proc_address_v2"])
 def test_beside_an_allocator_that_asks_dlsym_while_it_starts(
@@ -64,6 +70,7 @@ def test_beside_an_allocator_that_asks_dlsym_while_it_starts(
     assert done.totals["launches"] == 5
 
 
+@pytest.mark.hazard("preloads", "two copies of the library, of a module and of a container, change a launch twice")
 @pytest.mark.parametrize("way", ["symbol", "dlsym", "proc_address", "proc_address_v2"])
 def test_two_copies_of_the_library_count_a_launch_once_and_inflate_once(
     way: str, bare: Runner, preloaded: Runner, library: str, tmp_path: Path

@@ -25,6 +25,7 @@
 #define DRIVER_MORE
 #include "driver.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>

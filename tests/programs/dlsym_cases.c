@@ -19,6 +19,14 @@ static const char *error(void) {
 static void *ask(void *name) {
     return dlsym(RTLD_DEFAULT, name);
 }
+/* The same, whenever it is asked; or something that cannot be. */
+static void *ask_next(void *name) {
+    void *first = dlsym(RTLD_NEXT, name);
+    for (int i = 0; i < 100; i++)
+        if (dlsym(RTLD_NEXT, name) != first)
+            return name;
+    return first;
+}
 
 int main(int argc, char **argv) {
     for (int i = 1; i + 1 < argc; i += 2) {
@@ -59,17 +67,21 @@ int main(int argc, char **argv) {
             void *(*old)(void *, const char *) = (void *(*)(void *, const char *))dlvsym(RTLD_NEXT, "dlsym", value);
             printf("real %d %d\n", old != NULL,
                    old && old(RTLD_DEFAULT, "strlen") == (void *)dlsym(RTLD_DEFAULT, "strlen"));
-        } else if (!strcmp(word, "threads")) {
+        } else if (!strcmp(word, "threads") || !strcmp(word, "next")) {
             pthread_t threads[8];
             void *found[8];
-            int equal = 0;
+            int equal = 0, there = 0, next = *word == 'n';
             for (int k = 0; k < 8; k++)
-                pthread_create(&threads[k], NULL, ask, value);
+                pthread_create(&threads[k], NULL, next ? ask_next : ask, value);
             for (int k = 0; k < 8; k++) {
                 pthread_join(threads[k], &found[k]);
-                equal += found[k] == found[0];
+                equal += found[k] == found[0] && found[k] != value;
+                there += found[k] != NULL;
             }
-            printf("threads %d\n", equal);
+            if (next)
+                printf("next %d, %d of 8 alike\n", there, equal);
+            else
+                printf("threads %d\n", equal);
         }
     }
     return 0;

@@ -58,12 +58,21 @@ bool real_holds(enum vendor vendor, uintptr_t address) {
     return real_ready(vendor) && address >= known[vendor].object.start && address < known[vendor].object.end;
 }
 
+/* Is this the code of a driver, whether or not it is the one that we know? */
+static bool in_a_driver(enum vendor vendor, uintptr_t address, struct overlap_object *object) {
+    return overlap_object_at(address, object) &&
+           strncmp(object->name, prefix_of(vendor), strlen(prefix_of(vendor))) == 0;
+}
+
 bool real_is(enum vendor vendor, const void *address) {
     struct overlap_object object;
     const uintptr_t at = (uintptr_t)address;
-    return real_holds(vendor, at) ||
-           (overlap_object_at(at, &object) && strncmp(object.name, prefix_of(vendor), strlen(prefix_of(vendor))) == 0 &&
-            adopt(vendor, &object));
+    return real_holds(vendor, at) || (in_a_driver(vendor, at, &object) && adopt(vendor, &object));
+}
+
+bool real_is_behind(enum vendor vendor, const void *address) {
+    struct overlap_object object;
+    return real_ready(vendor) && in_a_driver(vendor, (uintptr_t)address, &object);
 }
 
 bool real_remember(enum overlap_way way, enum hook hook, void *address) {
@@ -101,7 +110,8 @@ int real_by_address(enum vendor vendor, const void *address) {
 
 /* ---- dlsym ---- */
 
-void *overlap_vendor_symbol(int hook, void *real) {
+void *overlap_vendor_symbol(int hook, void *real, uintptr_t caller) {
+    struct overlap_object object;
     if (hook >= TABLE_NAMES)
         return overlap_is_ours((uintptr_t)real) ? table_symbol(hook) : NULL;
     if (hook >= HOOK_COUNT) /* whoever asks a runtime itself gets its own function; it calls the driver all the same */
@@ -113,7 +123,11 @@ void *overlap_vendor_symbol(int hook, void *real) {
         if (!real)
             return OVERLAP_NO_SYMBOL; /* a machine without a driver must not look equipped */
     }
-    if (!overlap_armed() || !real_is(vendor, real) || !real_remember(OVERLAP_WAY_dlsym, (enum hook)hook, real))
+    if (!overlap_armed())
+        return NULL;
+    if (in_a_driver(vendor, caller, &object))
+        return real; /* what a driver asks for is its own: ours would lead back to it */
+    if (!real_is(vendor, real) || !real_remember(OVERLAP_WAY_dlsym, (enum hook)hook, real))
         return NULL;
     return vendor_thunk(vendor, OVERLAP_WAY_dlsym, (enum hook)hook);
 }

@@ -47,6 +47,9 @@ static inline void *real_own(enum hook hook) {
 bool real_is(enum vendor vendor, const void *address);
 bool real_holds(enum vendor vendor, uintptr_t address);
 
+/* Or to another one, to which the driver that we have met leads? WSL 2 has a libcuda.so.1 that opens another. */
+bool real_is_behind(enum vendor vendor, const void *address);
+
 /* Remembers what is behind a way in; false if it is another function than the one we know. */
 bool real_remember(enum overlap_way way, enum hook hook, void *address);
 

@@ -1,0 +1,203 @@
+"""What users of other libraries like this one met with some version or kind of driver or runtime, by what they saw."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import driver_table
+import pytest
+from interposing import BLOCKS, ONE, WAYS, Build, Runner, same, smallest_size
+from peers import DRIVER_VERSIONS, forwarding_driver, nvidia_runtimes
+
+from pyshim.launch import plan
+
+WORDS = f"ptx=k repeat=3 launch=k,{BLOCKS},256,0 ex=k,{BLOCKS},256,64 sync"
+LAUNCHES = 4
+
+
+@pytest.mark.hazard(
+    "peers",
+    "WSL 2: the driver asks dlsym for its own cuInit, gets the wrapper, and calls itself until the stack is full",
+    source="https://github.com/Project-HAMi/HAMi-core/pull/326",
+)
+@pytest.mark.parametrize("kind", ["EARLY", "LATE"])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_driver_that_asks_dlsym_for_its_own_functions_calls_itself_for_ever(
+    way: str, kind: str, build: Build, bare: Runner, preloaded: Runner
+) -> None:
+    """Each launch is seen once, too, although the functions of two drivers stand in the row."""
+    env = {"LD_LIBRARY_PATH": str(forwarding_driver(build, kind).parent)}
+    without, done = bare(WORDS, way, env=env), preloaded(WORDS, ONE, way, env=env)
+    assert without.status == 0, without.stderr
+    same(done, without, but=["dynamic_shared"])
+    assert done.totals["launches"] == done.totals["shaped"] == LAUNCHES
+
+
+# NVIDIA's runtimes give no place for the status; functions that are no business of a preload stay the driver's own.
+ASKED = ("cuInit", "cuLaunchKernel", "cuLaunchKernelEx", "cuNobodyHasThis", "", "cuMemCreate", "cuMemAlloc")
+
+
+@pytest.mark.hazard(
+    "peers",
+    "vLLM crashes in cuMemCreate, which NCCL asks for when it starts",
+    source="https://github.com/Project-HAMi/HAMi/issues/1191",
+)
+@pytest.mark.hazard(
+    "peers",
+    "every program of CUDA 12 crashes at its start: the runtime gives cuGetProcAddress no place for the status",
+    source="https://github.com/grgalex/nvshare/pull/14",
+)
+def test_the_cuda_runtime_crashes_where_it_gives_no_place_for_the_status(
+    build: Build, bare: Runner, preloaded: Runner
+) -> None:
+    program = build("proc-address", "proc_address.c")
+    without, done = bare(ASKED, program=program), preloaded(ASKED, program=program)
+    assert "cuLaunchKernel: 0 0 1 libcuda.so.1\n" * 2 in without.stdout
+    assert "cuNobodyHasThis: 0 1 0 none\n" in without.stdout
+    # Ours in front of the launches, and nothing else about any answer.
+    assert "cuLaunchKernel: 0 0 1 liboverlap.so\n" * 2 in done.stdout
+    assert "cuMemCreate: 0 0 1 libcuda.so.1\n" * 2 in done.stdout
+    ours = done.stdout.replace("liboverlap.so", "libcuda.so.1")
+    assert (done.status, done.stderr, ours) == (without.status, without.stderr, without.stdout)
+
+
+@pytest.mark.hazard(
+    "peers",
+    "PyTorch 2.1 runs unmanaged, and nothing says so: its launches come by cuGetProcAddress_v2",
+    source="https://github.com/grgalex/nvshare/issues/11",
+)
+def test_pytorch_of_cuda_12_is_silently_unmanaged(preloaded: Runner) -> None:
+    done = preloaded(WORDS, ONE, "proc_address_v2")
+    assert done.ways == {"proc_address": LAUNCHES}
+    assert done.sizes == [smallest_size(1)] * LAUNCHES
+
+
+@pytest.mark.hazard(
+    "peers",
+    "CUDA 11.3 brings cuGetProcAddress, which is asked for itself: programs crash, or run past the library",
+    source="https://github.com/tkestack/vcuda-controller/issues/20",
+)
+@pytest.mark.parametrize("policy", ["observe", ONE])
+def test_programs_of_cuda_11_3_crash_or_run_past_the_library(policy: str, bare: Runner, preloaded: Runner) -> None:
+    """The form with four arguments; what it answers for itself is used for everything else."""
+    words = WORDS.replace("ptx", "print=begin ptx")
+    env = {"SIMGPU_DRIVER_VERSION": "11080"}
+    without, done = bare(words, "proc_address", env=env), preloaded(words, policy, "proc_address", env=env)
+    assert "itself: 0" in without.stdout and without.status == 0
+    same(done, without, but=["dynamic_shared"] if policy == ONE else [])
+    assert done.ways == {"proc_address": LAUNCHES}
+
+
+@pytest.mark.hazard(
+    "peers",
+    "cuCtxCreate and calls about graphs crash, because the newest version of a function is handed out for an old one",
+    source="https://github.com/Project-HAMi/HAMi-core/issues/57",
+)
+@pytest.mark.parametrize("version", ["12000", "12080", "13000"])
+def test_a_function_of_a_newer_version_is_handed_out_and_crashes(
+    version: str, build: Build, bare: Runner, preloaded: Runner
+) -> None:
+    """Called with what its version has, at the end of a page; and the sizes are shaped all the same."""
+    program, env = build("abi-versions", "abi_versions.c"), {"SIMGPU_DRIVER_VERSION": version}
+    without, done = bare(program=program, env=env), preloaded(program=program, policy=ONE, env=env)
+    assert without.stdout.count(f"0 {BLOCKS} blocks of 256, 0 bytes\n") == 2, without.stdout
+    same(done, without, but=["dynamic_shared"])
+    assert set(done.sizes) == {smallest_size(1)}
+    assert done.ways == {"graph_node": 2}
+
+
+@pytest.mark.hazard(
+    "peers",
+    "with a driver of CUDA 13 the library does nothing any more; with 570 or 595 programs hang at their start",
+    source="https://github.com/Project-HAMi/HAMi-core/pull/320",
+)
+@pytest.mark.hazard(
+    "peers",
+    "the library serves one version of CUDA only, and a framework that was patched for it",
+    source="https://github.com/eth-easl/orion/issues/31",
+)
+@pytest.mark.parametrize("version", DRIVER_VERSIONS)
+@pytest.mark.parametrize("way", ["dlsym", "proc_address"])
+def test_with_another_version_of_the_driver_the_library_is_dead_or_the_program_hangs(
+    way: str, version: str, bare: Runner, preloaded: Runner
+) -> None:
+    env = {"SIMGPU_DRIVER_VERSION": version}
+    without, done = bare(WORDS, way, env=env), preloaded(WORDS, ONE, way, env=env, timeout=20)
+    assert without.status == 0
+    same(done, without, but=["dynamic_shared"])
+    assert done.sizes == [smallest_size(1)] * LAUNCHES
+    assert sum(done.ways.values()) == LAUNCHES
+
+
+COUNT = """
+import ctypes, sys
+count = ctypes.c_int(-1)
+print(ctypes.CDLL(sys.argv[1]).cudaGetDeviceCount(ctypes.byref(count)), count.value)
+"""
+
+
+@pytest.mark.hazard(
+    "peers",
+    "with the runtime that a package brings, the first call of CUDA takes 99 % of a core for ever",
+    source="https://github.com/Project-HAMi/HAMi/issues/1834",
+)
+@pytest.mark.parametrize("version", ["12080", "13030"])
+@pytest.mark.parametrize("whose", ["simulated 12", "simulated 13", "NVIDIA's 12", "NVIDIA's 13"])
+def test_the_first_call_of_a_bundled_runtime_never_returns(
+    whose: str, version: str, bare: Runner, preloaded: Runner, tmp_path: Path
+) -> None:
+    """NVIDIA's cannot start on the simulated driver, and says so, but looks up all of its functions first."""
+    script = tmp_path / "count.py"
+    script.write_text(COUNT)
+    words, env = [str(script), str(nvidia_runtimes()[whose]())], {"SIMGPU_DRIVER_VERSION": version}
+    without = bare(words, program=sys.executable, env=env)
+    assert without.stdout.count("\n") == 1 and without.status == 0, without.stderr
+    same(preloaded(words, program=sys.executable, env=env, timeout=30), without)
+
+
+def words_of(row: driver_table.Row, pointers: bool) -> str:
+    """What every_entry.c gives to a function: NULL and 0 for everything, or a buffer for every pointer."""
+    parameters = row.parameters.strip("()").split(",")
+    return f"{row.name}:{''.join('1' if pointers and '*' in parameter else '0' for parameter in parameters)}"
+
+
+@pytest.mark.hazard(
+    "peers",
+    "a call with NULL, or one that fails, crashes in the wrapper or answers something else than the driver does",
+    source="https://github.com/Project-HAMi/HAMi-core/issues/321",
+)
+@pytest.mark.parametrize("given", ["null", "buffer"])
+@pytest.mark.parametrize("way", ["dlsym", "symbol"])
+def test_a_call_with_null_or_with_nonsense_crashes_in_the_wrapper(
+    way: str, given: str, build: Build, bare: Runner, preloaded: Runner
+) -> None:
+    """Every function that we stand in front of, by name; the answer is the driver's, and what it wrote, too."""
+    calls = sorted({words_of(row, given == "buffer") for row in driver_table.rows()})
+    program = build("every-entry", "every_entry.c", link=["-Wl,--no-as-needed", plan.SIMULATED_DRIVER])
+    without, done = bare([way, *calls], program=program), preloaded([way, *calls], ONE, program=program)
+    assert len(without.stdout.splitlines()) == len(calls), without.stderr
+    assert done.stdout.splitlines() == without.stdout.splitlines()
+    assert done.status == without.status == 0
+    assert "missing" not in without.stdout
+    if given == "null":
+        assert "signal" not in without.stdout
+        assert without.stdout.count(" 1 untouched") > 50
+    else:
+        assert without.stdout.count(" written") > 10
+
+
+@pytest.mark.hazard(
+    "peers",
+    "the library that finds out what runs costs 64 % of the throughput: callbacks of CUPTI at every launch",
+    source="https://github.com/parca-dev/parca-agent/issues/3213",
+)
+def test_every_launch_pays_for_callbacks_of_cupti(
+    preloaded: Runner, table_of: Callable[[str], Mapping[str, str]]
+) -> None:
+    """CUPTI is neither named in the library nor mapped by it; what we cost is measured by `make bench`."""
+    assert b"cupti" not in Path(plan.LIBRARY).read_bytes().lower()
+    seen = subprocess.run(["cat", "/proc/self/maps"], env=table_of(ONE), capture_output=True, text=True, check=True)
+    assert "liboverlap.so" in seen.stdout and "cupti" not in seen.stdout.lower()

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
 FORMATS = ("sh", "slurm", "docker", "json")
+# Some of what reads these puts in variables as a shell does (Compose, Apptainer, Ray): there is no $PLATFORM in them, and
+# 32-bit programs get a line of their loader.
+_READ_BY_OTHERS = ("docker", "json")
 EPILOG = """\
 formats:
   sh      export NAME='value', for eval and job scripts
@@ -77,6 +80,8 @@ def _run(options: argparse.Namespace) -> int:
     made = plan.make(asked, here)
     if made.doubts:
         raise OverlapError(made.doubts[0])
+    if options.format in _READ_BY_OTHERS and made.settings.library is not None:
+        made.settings = made.settings._replace(library=preload.plain(made.settings.library))
     if options.report is not None:
         plan.open_report(options.report, made, base, None)
     for line in [*made.remarks, *made.dispatch]:

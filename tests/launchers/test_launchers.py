@@ -143,6 +143,7 @@ def test_ray_is_told_the_environment_of_the_job():
         ("timeout -k 5 60 p", {}),
         ("docker ps", {}),
         ("env LD_PRELOAD=/opt/lib/liboverlap.so p", {}),
+        (f"env LD_PRELOAD={LIBRARY} p", {}),
         ("docker run --env-file e i p", {}),
         ("docker run -e LD_PRELOAD -e OVERLAP_TABLE i p", {}),
         ("apptainer exec -B /opt/lib i p", {}),

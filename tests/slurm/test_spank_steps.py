@@ -114,7 +114,11 @@ def test_with_folders_for_the_platforms_beside_it_32_bit_programs_find_a_library
     assert (again["LD_PRELOAD"], again["OVERLAP_TABLE"]) == (first["LD_PRELOAD"], double.tables["observe"])
     off = double.task("off", **{**first, INHERITED: "h100"}).variables
     assert off["LD_PRELOAD"] == "/lib/libmine.so"
-    outer = {"OVERLAP_TABLE": "outer", "LD_PRELOAD": f"/lib/libmine.so:{led(double)}"}
+    other = shutil.copytree(Path(double.library).parent, double.prefix / "venv")
+    entry = f"{other}/$PLATFORM/{spank.NAME}"
+    outer = {"OVERLAP_TABLE": "outer", "LD_PRELOAD": f"/lib/libmine.so:{entry}"}
+    assert double.task(**outer).variables["LD_PRELOAD"] == f"{entry}:/lib/libmine.so"
+    shutil.rmtree(other)
     assert double.task(**outer).variables["LD_PRELOAD"] == first["LD_PRELOAD"]
     Path(double.library).unlink()
     assert double.task(**outer).variables["LD_PRELOAD"] == "/lib/libmine.so"

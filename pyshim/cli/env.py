@@ -27,6 +27,7 @@ formats:
   slurm   export NAME=value, for a TaskProlog (no quotes)
   docker  NAME=value, for --env-file
   json    one object
+Of sh and slurm, $PLATFORM in LD_PRELOAD is for the loader.
 
 examples:
   eval "$(overlap env --policy h100 --report out)"

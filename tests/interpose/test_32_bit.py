@@ -195,6 +195,25 @@ def test_both_names_in_one_process_count_a_launch_once(
     assert max(counted) == 2 and (copied or counted == [2])
 
 
+@pytest.mark.hazard("preloads", "a Python program under the preload that uses this package has the library twice")
+@pytest.mark.parametrize("copied", [False, True], ids=["one file", "copies, as in a wheel"])
+def test_this_package_opens_the_library_that_is_preloaded(
+    copied: bool, tmp_path: Path, clean_environment: Mapping[str, str]
+) -> None:
+    root = Path(plan.LIBRARY).parents[1]
+    if copied:
+        shutil.copytree(root, tmp_path / "pyshim", ignore=shutil.ignore_patterns("simgpu", "demo"))
+        root = tmp_path / "pyshim"
+    library = preload.entry(str(root / "_lib" / preload.NAME))
+    look = "from pyshim import _native; _native.library(); print(open('/proc/self/maps').read())"
+    env = {**clean_environment, "PYTHONPATH": str(root.parent), "LD_PRELOAD": library}
+    command = [sys.executable, "-c", look]
+    done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, check=True)
+    mapped = {line.split()[-1] for line in done.stdout.splitlines() if line.endswith(preload.NAME)}
+    (path,) = mapped
+    assert Path(path).parents[1] == root / "_lib"
+
+
 @pytest.mark.skipif(not shutil.which("valgrind"), reason="needs valgrind: apt-get install valgrind libc6-dbg")
 @needs_x86
 @pytest.mark.hazard("loader", "on some processors glibc says `haswell`, and nothing is preloaded", source=SOURCE)

@@ -28,14 +28,3 @@ def build(source: Path, program: Path) -> Path:
     command = [*shlex.split(os.environ.get("CC", "cc")), *flags, *link, str(source), str(loader), str(parts / "crtn.o")]
     subprocess.run([*command, "-o", str(program)], check=True)
     return program
-
-
-def i386(root: Path, source: Path, program: Path) -> list[str]:
-    """The call that makes a program of 32 bits with Debian's packages for i386 in `root`; gcc can without any of its own
-    for that."""
-    parts, headers = root / "usr/lib/i386-linux-musl", root / "usr/include/i386-linux-musl"
-    loader = root / "lib/i386-linux-musl/libc.so"
-    flags = ["-m32", "-O1", "-D_GNU_SOURCE", "-nostdinc", "-isystem", str(headers), "-nostdlib", "-no-pie"]
-    link = ["-fno-stack-protector", f"-Wl,--dynamic-linker={loader}", *(str(parts / name) for name in ("crt1.o", "crti.o"))]
-    compiler = shlex.split(os.environ.get("CC", "cc"))
-    return [*compiler, *flags, *link, str(source), str(loader), str(parts / "crtn.o"), "-o", str(program)]

@@ -76,7 +76,7 @@ _ROWS = (
         STEPS,
     ),
     ("folders that are not there are named", "preload.c", 'led ? platform : ""', "platform", STEPS),
-    ("an outer library is looked for under $PLATFORM", "preload.c", "            folder -= led;\n", "            ;\n", STEPS),
+    ("an outer library under $PLATFORM is lost", "preload.c", "folder -= led;", ";", STEPS),
     ("what was added is not marked", "task.c", "set(spank, marked, value))\n", "true)\n", STEPS),
     ("what the task has set is overruled", "task.c", "if (!task_variable(spank, name))", "if (true)", STEPS),
     (

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
 FORMATS = ("sh", "slurm", "docker", "json")
-# Some of what reads these puts in variables as a shell does (Compose, Apptainer, Ray): there is no $PLATFORM in them, and
-# 32-bit programs get a line of their loader.
+# Some of what reads these puts in variables as a shell does: Compose (https://docs.docker.com/compose/env-file/), Ray
+# (https://github.com/ray-project/ray/pull/36187). There is no $PLATFORM in them, and 32-bit programs get a line of their
+# loader.
 _READ_BY_OTHERS = ("docker", "json")
 EPILOG = """\
 formats:

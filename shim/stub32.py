@@ -25,8 +25,8 @@ class Platforms(NamedTuple):
 
 
 PLATFORMS = {
-    # glibc itself says haswell or xeon_phi on Intel's processors since these (sysdeps/x86/cpu-features.c); the kernel says
-    # i686 to all 32-bit programs, emulators what they emulate.
+    # glibc itself says haswell or xeon_phi on Intel's processors since these (sysdeps/x86/cpu-features.c); the kernel
+    # says i686 to all 32-bit programs, emulators what they emulate.
     "x86_64": Platforms(("x86_64", "haswell", "xeon_phi"), ("i686", "i586", "i486", "i386"), 3, 0),
     # The kernel says v8l to all 32-bit programs (COMPAT_ELF_PLATFORM). EABI version 5, of either float ABI.
     "aarch64": Platforms(("aarch64",), ("v8l", "v7l", "v6l"), 40, 0x05000000),

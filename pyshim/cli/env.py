@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("sh", "slurm", "docker", "json")
 # Some of what reads these puts in variables as a shell does: Compose (https://docs.docker.com/compose/env-file/), Ray
-# (https://github.com/ray-project/ray/pull/36187). There is no $PLATFORM in them, and 32-bit programs get a line of their
-# loader.
+# (https://github.com/ray-project/ray/pull/36187). So there is no $PLATFORM in them.
 _READ_BY_OTHERS = ("docker", "json")
 EPILOG = """\
 formats:

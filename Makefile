@@ -30,7 +30,7 @@ $(VENV)/.installed: pyproject.toml tools/hatch_build.py pyshim/__init__.py $(VEN
 	@OVERLAP_BUILD=off $(PIP) --editable . $$($(BIN)/python shim/build.py --requires)
 	@touch $@
 
-pyshim/_lib/.built: shim/build.py $(BUILT_FROM) | $(VENV)/.installed
+pyshim/_lib/.built: shim/build.py shim/stub32.py $(BUILT_FROM) | $(VENV)/.installed
 	@$(BIN)/python shim/build.py
 	@touch $@
 

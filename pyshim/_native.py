@@ -11,6 +11,7 @@ from typing import Any
 import cffi
 
 from pyshim.errors import OverlapError
+from pyshim.launch import preload
 
 DIRECTORY = Path(__file__).resolve().parent / "_lib"
 SHIM = DIRECTORY / "liboverlap.so"
@@ -55,13 +56,22 @@ def library() -> Any:
 def _library() -> Any:
     header()
     try:
-        # RTLD_LOCAL: the wrappers inside must not become visible to anything else in this process.
-        lib = ffi.dlopen(str(SHIM), os.RTLD_NOW | os.RTLD_LOCAL)
+        lib = _opened()
     except OSError as error:
         raise OverlapError(f"the library cannot be loaded: {error}", AGAIN) from error
     if lib.overlap_abi_version() != lib.OVERLAP_ABI_VERSION:
         raise OverlapError(f"{SHIM} is of another version than {HEADER}", AGAIN)
     return lib
+
+
+def _opened() -> Any:
+    # RTLD_LOCAL: the wrappers inside must not become visible to anything else in this process.
+    flags = os.RTLD_NOW | os.RTLD_LOCAL
+    try:
+        # By the name that LD_PRELOAD has for it: where it is preloaded here, it is that one. A wheel holds copies.
+        return ffi.dlopen(preload.entry(str(SHIM)), flags)
+    except OSError:  # not glibc's loader
+        return ffi.dlopen(str(SHIM), flags)
 
 
 def text(value: Any) -> str:

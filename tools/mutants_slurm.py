@@ -74,6 +74,10 @@ SLURM_MUTANTS = [
     _one("an outer library is exchanged", _PROLOG, "library=$(preloaded)", "library=''", _SCRIPT),
     _one("what the task has set is overruled", _PROLOG, 'eval "[ \\"\\${$1+set}\\" ]"', "false", _SCRIPT),
     _one("nccl.conf is overruled", _PROLOG, '"$1="* | "$1 "*) return 0', '"$1="* | "$1 "*) return 1', _SCRIPT),
+    _one("a shell gets $PLATFORM", _PROLOG, '"${SLURM_SCRIPT_CONTEXT-}" = prolog_task', "prolog_task", _SCRIPT),
+    _one("an outer library under $PLATFORM is lost", _PROLOG, '"${entry%/*/*}/liboverlap.so"', '"$entry"', _SCRIPT),
+    _one("Tcl modules name no platform", _TCL, "lib/\\$PLATFORM/", "lib/", _MODULES),
+    _one("Lmod names no platform", _LUA, "lib/$PLATFORM/", "lib/", _MODULES),
     _one("other preloads are dropped", _PROLOG, '"$first$1$rest"', '"$first$1"', _SCRIPT),
     _one("sanitizers come second", _PROLOG, '"$first$1$rest"', '"$1:$first$rest"', _SCRIPT),
     # ---- What may be wrong on a node ----

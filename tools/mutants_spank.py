@@ -75,6 +75,8 @@ _ROWS = (
         "append_kinds(end, before, OTHER | LIBRARY)",
         STEPS,
     ),
+    ("folders that are not there are named", "preload.c", 'led ? platform : ""', "platform", STEPS),
+    ("an outer library under $PLATFORM is lost", "preload.c", "folder -= led;", ";", STEPS),
     ("what was added is not marked", "task.c", "set(spank, marked, value))\n", "true)\n", STEPS),
     ("what the task has set is overruled", "task.c", "if (!task_variable(spank, name))", "if (true)", STEPS),
     (

@@ -18,12 +18,16 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
 FORMATS = ("sh", "slurm", "docker", "json")
+# Some of what reads these puts in variables as a shell does: Compose (https://docs.docker.com/compose/env-file/), Ray
+# (https://github.com/ray-project/ray/pull/36187). So there is no $PLATFORM in them.
+_READ_BY_OTHERS = ("docker", "json")
 EPILOG = """\
 formats:
   sh      export NAME='value', for eval and job scripts
   slurm   export NAME=value, for a TaskProlog (no quotes)
   docker  NAME=value, for --env-file
   json    one object
+Of sh and slurm, $PLATFORM in LD_PRELOAD is for the loader.
 
 examples:
   eval "$(overlap env --policy h100 --report out)"
@@ -77,6 +81,8 @@ def _run(options: argparse.Namespace) -> int:
     made = plan.make(asked, here)
     if made.doubts:
         raise OverlapError(made.doubts[0])
+    if options.format in _READ_BY_OTHERS and made.settings.library is not None:
+        made.settings = made.settings._replace(library=preload.plain(made.settings.library))
     if options.report is not None:
         plan.open_report(options.report, made, base, None)
     for line in [*made.remarks, *made.dispatch]:

@@ -17,7 +17,7 @@ _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456
 class Settings(NamedTuple):
     """What a run asks for. None, False and empty: not asked for, so an outer overlap-run's word stays."""
 
-    library: str | None = None  # path for LD_PRELOAD; None: the program runs without the library
+    library: str | None = None  # as LD_PRELOAD names it; None: the program runs without the library
     table: str | None = None  # base64
     report: str | None = None  # absolute path
     run_id: str | None = None  # 16 hexadecimal digits, with report

@@ -269,7 +269,7 @@ def _container(asked: Asked) -> Way:
     """The environment or the library's folder is missing inside, unless the user has thought of it."""
     name, verb = os.path.basename(asked.command[0]), (*asked.command[1:2], "")[0]
     docker = name not in ("apptainer", "singularity")
-    folder = os.path.dirname(_library(asked.ours.get("LD_PRELOAD", "")))
+    folder = os.path.dirname(preload.plain(_library(asked.ours.get("LD_PRELOAD", ""))))
     bound = [value for key, value in asked.base.items() if key.endswith(("APPTAINER_BIND", "SINGULARITY_BIND"))]
     bound += [value for key, value in asked.base.items() if key.endswith("_BINDPATH")]
     thought_of = ("LD_PRELOAD", "env-file") if docker else (folder,)
@@ -325,13 +325,13 @@ def _given(entries: Sequence[str]) -> dict[str, str | None]:
 
 def _differs(given: Mapping[str, str | None], asked: Asked) -> bool:
     """Whether something of ours is given another value on the way. Of other variables that is the user's word."""
-    ours = {name: value for name, value in asked.ours.items() if name in _OURS or name == "LD_PRELOAD"}
-    return any(value is not None and ours.get(name, value) != value for name, value in given.items())
+    ours = {name: preload.plain(value) for name, value in asked.ours.items() if name in _OURS or name == "LD_PRELOAD"}
+    return any(value is not None and ours.get(name, value) != preload.plain(value) for name, value in given.items())
 
 
 def _library(value: str) -> str:
     """Ours in a value of LD_PRELOAD."""
-    return next((entry for entry in preload.split(value) if os.path.basename(entry) == "liboverlap.so"), "")
+    return next((entry for entry in preload.split(value) if os.path.basename(entry) == preload.NAME), "")
 
 
 def _without(asked: Asked, where: str, instead: str) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyshim.launch.variables import Asked
 
 _BUILT = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "_lib")
-LIBRARY = os.path.join(_BUILT, "liboverlap.so")
+LIBRARY = os.path.join(_BUILT, preload.NAME)
 SIMULATED_DRIVER = os.path.join(_BUILT, "simgpu", "libcuda.so.1")
 SIMULATED_RUNTIMES = tuple(
     os.path.join(_BUILT, "simgpu", f"hip{version}", f"libamdhip64.so.{version}") for version in (5, 6, 7)
@@ -132,7 +132,7 @@ def _library(path: str, plan: Plan) -> str | None:
     if not preload.can_hold(path):
         plan.doubts.append(f"LD_PRELOAD cannot hold the path {path}: the program runs without the library")
         return None
-    return path
+    return preload.entry(path)
 
 
 def _policies(request: Request, base: Mapping[str, str], gpu: Gpu | None, plan: Plan) -> None:

@@ -1,19 +1,26 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 
 import pytest
 
 from pyshim import _native
+from pyshim.launch import preload
 
 
-def test_sh_can_be_evaluated(overlap, clean_environment, tmp_path, library):
+@pytest.mark.parametrize("shell", ["sh", "bash", "dash", "bash --posix"])
+def test_sh_can_be_evaluated(overlap, clean_environment, tmp_path, library, shell):
+    """What is for the loader to put in, the shell leaves; whatever it has under that name itself."""
+    if not shutil.which(shell.split()[0]):
+        pytest.skip(f"no {shell} here")
     done = overlap("env", "--policy", "observe", "--report", str(tmp_path / "it's a b"), env={"LD_PRELOAD": "/a.so"})
     assert done.returncode == 0, done.stderr
     script = done.stdout + 'printf "%s\\n" "$LD_PRELOAD" "$OVERLAP_REPORT"\n'
-    said = subprocess.run(["sh"], input=script, env=clean_environment, capture_output=True, text=True, check=True)
-    assert said.stdout == f"{_native.SHIM}:/a.so\n{tmp_path}/it%27s%20a%20b\n"
+    env = {**clean_environment, "PLATFORM": "linux"}
+    said = subprocess.run(shell.split(), input=script, env=env, capture_output=True, text=True, check=True)
+    assert said.stdout == f"{preload.entry(str(_native.SHIM))}:/a.so\n{tmp_path}/it%27s%20a%20b\n"
 
 
 @pytest.mark.parametrize("form", ["sh", "slurm", "docker", "json"])
@@ -21,9 +28,11 @@ def test_every_format_says_the_same(overlap, library, form):
     text = overlap("env", "--policy", "observe", "--format", form).stdout
     values = json.loads(overlap("env", "--policy", "observe", "--format", "json").stdout)
     assert set(values) == {"LD_PRELOAD", "OVERLAP_TABLE"}
+    assert values["LD_PRELOAD"] == str(_native.SHIM)  # others may read it who put in variables
+    led = {**values, "LD_PRELOAD": preload.entry(str(_native.SHIM))}
     lines = {
-        "sh": [f"export {name}='{value}'" for name, value in sorted(values.items())],
-        "slurm": [f"export {name}={value}" for name, value in sorted(values.items())],
+        "sh": [f"export {name}='{value}'" for name, value in sorted(led.items())],
+        "slurm": [f"export {name}={value}" for name, value in sorted(led.items())],
         "docker": [f"{name}={value}" for name, value in sorted(values.items())],
         "json": json.dumps(values, indent=2).splitlines(),
     }

@@ -8,6 +8,7 @@ import pytest
 from doctoring import Compile, Look, states
 
 from pyshim import _native
+from pyshim.launch import preload
 
 
 def test_nothing_is_preloaded(look: Look) -> None:
@@ -63,7 +64,8 @@ def test_a_bare_name_is_looked_for_as_the_loader_does(look: Look, compiled: Comp
 
 
 def test_our_own(look: Look) -> None:
-    assert look("preloads", LD_PRELOAD=str(_native.SHIM)) == [("ok", "LD_PRELOAD has our library already", "")]
+    for entry in (str(_native.SHIM), preload.entry(str(_native.SHIM))):
+        assert look("preloads", LD_PRELOAD=entry) == [("ok", "LD_PRELOAD has our library already", "")]
 
 
 def test_a_sanitizer_that_is_not_first(look: Look, tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ import subprocess
 import pytest
 from seen import OVERLAP_RUN
 
+from pyshim.launch import plan, preload
+
 POLICY = "policy: 1\nname: p\ncommunication: {all_ranks_environment: {NCCL_ALGO: Ring}, environment: {MY_OWN: x=y==}}\n"
 LIST = "OMPI_MCA_mca_base_env_list"
 
@@ -40,6 +42,7 @@ def test_outside_all_hosts_get_everything(ranks, mpi, show, policy):
         assert len(set(done.values(name))) == 1
         assert done.values(name)[0]
     assert done.values("MY_OWN") == ["x=y=="] * 3
+    assert done.values("LD_PRELOAD")[2] == preload.entry(plan.LIBRARY)
     assert "without" not in done.stderr
 
 

@@ -17,6 +17,7 @@ from pyshim import __version__
 from pyshim.launch import preload
 
 LOAD, UNLOAD = "module load overlap-preload", "module unload overlap-preload"
+ENTRY = "lib/$PLATFORM/liboverlap.so"  # the loader puts in a folder
 OTHERS = ("libasan.so.8", "libforeign.so", "libclang_rt.tsan-x86_64.so")
 
 
@@ -43,7 +44,7 @@ def own_site(site: Path, tmp_path: Path, modules: System) -> Path:
 
 def exported(site: Path, name: str) -> dict[str, str]:
     lines = (site / "env" / f"{name}.env").read_text().splitlines()
-    return dict(line[len("export ") :].split("=", 1) for line in lines)
+    return {**dict(line[len("export ") :].split("=", 1) for line in lines), "LD_PRELOAD": f"{site}/{ENTRY}"}
 
 
 def added(step: Step, before: Step) -> dict[str, str]:
@@ -92,7 +93,7 @@ def test_a_preload_of_others_is_kept_behind_ours_and_comes_back(modules, site, f
     value = f"{foreign}/libforeign.so"
     before, loaded, unloaded = modules("true", LOAD, UNLOAD, env={"LD_PRELOAD": value})
     quiet(loaded, unloaded)
-    assert loaded.environment["LD_PRELOAD"] == f"{site}/lib/liboverlap.so:{value}"
+    assert loaded.environment["LD_PRELOAD"] == f"{site}/{ENTRY}:{value}"
     assert unloaded.environment == before.environment
 
 
@@ -102,7 +103,7 @@ def test_a_sanitizer_runtime_stays_in_front_of_ours(modules, site, foreign, name
     value = separator.join(f"{foreign}/{name}" for name in names)
     before, loaded, unloaded = modules("true", LOAD, UNLOAD, env={"LD_PRELOAD": value})
     quiet(loaded, unloaded)
-    ours = f"{site}/lib/liboverlap.so"
+    ours = f"{site}/{ENTRY}"
     entries = preload.split(loaded.environment["LD_PRELOAD"])
     assert entries.count(ours) == 1
     assert [entry for entry in entries if entry != ours] == preload.split(value)
@@ -115,7 +116,7 @@ def test_a_sanitizer_runtime_stays_in_front_of_ours(modules, site, foreign, name
 @pytest.mark.parametrize("name", ["libasan-tools/x.so", "libasanity.so", "xlibasan.so", "libubsan.so.1"])
 def test_what_is_only_called_like_one_stays_behind_ours(modules, site, tmp_path, name):
     _, loaded = modules("true", LOAD, env={"LD_PRELOAD": f"{tmp_path}/{name}"})
-    assert loaded.environment["LD_PRELOAD"] == f"{site}/lib/liboverlap.so:{tmp_path}/{name}"
+    assert loaded.environment["LD_PRELOAD"] == f"{site}/{ENTRY}:{tmp_path}/{name}"
 
 
 def test_others_that_come_while_it_is_loaded_stay_when_it_goes(modules, site, foreign):
@@ -141,7 +142,7 @@ def test_a_policy_that_is_there_already_stands(modules, site, policy):
     env = {"OVERLAP_POLICY": policy, "OVERLAP_TABLE": "outer"}
     before, loaded, unloaded = modules("true", LOAD, UNLOAD, env=env)
     quiet(loaded, unloaded)
-    assert added(loaded, before) == {"LD_PRELOAD": f"{site}/lib/liboverlap.so"}
+    assert added(loaded, before) == {"LD_PRELOAD": f"{site}/{ENTRY}"}
     assert unloaded.environment == before.environment
 
 
@@ -198,7 +199,7 @@ def test_another_version_takes_its_place(modules, own_site, foreign):
     env = {"LD_PRELOAD": f"{foreign}/libforeign.so", "OVERLAP_POLICY": "mi300x"}
     steps = modules("true", f"{LOAD}/{__version__}", both, "module purge", env=env)
     before, _, swapped, purged = steps
-    library = f"{own_site}/99/lib/liboverlap.so:{foreign}/libforeign.so"
+    library = f"{own_site}/99/{ENTRY}:{foreign}/libforeign.so"
     assert added(swapped, before) == {**exported(own_site / "99", "mi300x"), "LD_PRELOAD": library}
     assert swapped.environment["OVERLAP_HOME"] == f"{own_site}/99"
     assert purged.environment == before.environment
@@ -289,7 +290,11 @@ def test_what_it_says_about_itself(modules, site):
 def test_the_task_prolog_lets_the_word_of_the_module_stand(modules, own_site, clean_environment):
     """A site whose default differs from what the user's module has chosen."""
     (own_site / "default").write_text("h100\n")
-    loaded, prolog = modules(LOAD, shlex.quote(f"{own_site}/libexec/task-prolog"), env={"OVERLAP_POLICY": "observe"})
+    loaded, prolog = modules(
+        LOAD,
+        f"SLURM_SCRIPT_CONTEXT=prolog_task {shlex.quote(f'{own_site}/libexec/task-prolog')}",
+        env={"OVERLAP_POLICY": "observe"},
+    )
     said = dict(line[len("export ") :].split("=", 1) for line in prolog.stdout.splitlines())
     assert "OVERLAP_TABLE" not in said
     assert said.get("LD_PRELOAD", loaded.environment["LD_PRELOAD"]) == loaded.environment["LD_PRELOAD"]

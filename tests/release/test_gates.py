@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import subprocess
 import sys
 import zipfile
@@ -14,6 +15,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 LIB = "pyshim/_lib/"
 LIBRARY, DRIVER, KFD = LIB + "liboverlap.so", LIB + "simgpu/libcuda.so.1", LIB + "simgpu/kfd/libhsakmt.so.1"
+HERE = platform.machine()
+NARROW = {"aarch64": "v8l"}.get(HERE, "i686")  # of its 32-bit programs
 KFD_NAME = "-Wl,-soname,libhsakmt.so.1"
 OK = "int hsaKmtOpenKFD(void) { return 0; }"
 GLIBC = "https://peps.python.org/pep-0599/"
@@ -112,6 +115,8 @@ def test_what_a_32_bit_compiler_makes_is_read(tools: ModuleType, compiled: Compi
     ("files", "says"),
     [
         ({LIBRARY: None}, f"{LIBRARY}: is not there"),
+        ({f"{LIB}{HERE}/liboverlap.so": b"#"}, f"{HERE}/liboverlap.so: is another one than"),
+        ({f"{LIB}{NARROW}/liboverlap.so": None}, f"{NARROW}/liboverlap.so: is not there"),
         ({DRIVER: b"\x7fELF\x02\x01 cut"}, f"{DRIVER}: cannot be read"),
         ({LIB + "shipped.json": None}, "shipped.json: is not there"),
         ({LIB + "overlap_abi.h": b"#define OVERLAP 0\n"}, "overlap_abi.h: is not shim/overlap_abi.h"),

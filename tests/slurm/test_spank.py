@@ -24,7 +24,7 @@ TELL = (
 )
 TASK = ("/bin/sh", "-c", TELL)
 STEP = shlex.join(TASK)  # in a script
-LIBRARY = f"lib/{spank.NAME}"
+LED = f"lib/$PLATFORM/{spank.NAME}"  # the loader puts in a folder
 
 
 class Task(dict[str, str]):
@@ -55,7 +55,8 @@ def slurm(nodes: cluster.Cluster, plugin: Path, installed: Path) -> Iterator[clu
 
 def under(installed: Path, name: str) -> dict[str, str]:
     """What a task has under a policy."""
-    return {**reading.exports((installed / "env" / f"{name}.env").read_text()), "mapped": "1"}
+    said = reading.exports((installed / "env" / f"{name}.env").read_text())
+    return {**said, "LD_PRELOAD": f"{installed}/{LED}", "mapped": "1"}
 
 
 BARE = {"mapped": "0"}
@@ -120,7 +121,7 @@ def test_a_batch_script_and_its_steps(slurm: cluster.Cluster, installed: Path, o
     mine = {} if options else {"LD_PRELOAD": str(next(Path("/usr/lib").glob("*/libm.so.6"))), "TORCH_MINE": "1"}
     done = slurm.sbatch(BATCH, "-N2", "-n2", "--comm-overlap=own", *options, env=mine)
     script, *steps, off, other = each(done)
-    first = {"LD_PRELOAD": ":".join(filter(None, (f"{installed}/{LIBRARY}", mine.get("LD_PRELOAD"))))}
+    first = {"LD_PRELOAD": ":".join(filter(None, (f"{installed}/{LED}", mine.get("LD_PRELOAD"))))}
     assert [script, *steps] == [{**mine, **under(installed, "own"), **first}] * 3
     assert off == {**mine, **OFF}
     assert other == {**mine, **under(installed, "observe"), **first}
@@ -195,7 +196,7 @@ def test_a_task_prolog_does_not_choose_where_the_option_has(
 
 def test_inside_of_a_module(slurm: cluster.Cluster, installed: Path) -> None:
     """What it set gives way to the option, and stands without one."""
-    module = {"OVERLAP_TABLE": "module", "LD_PRELOAD": f"{installed}/{LIBRARY}"}
+    module = {"OVERLAP_TABLE": "module", "LD_PRELOAD": f"{installed}/{LED}"}
     assert each(slurm.srun(*TASK, env=module)) == [{**module, "mapped": "1"}]
     assert each(slurm.srun("--comm-overlap=own", *TASK, env=module)) == [under(installed, "own")]
     assert each(slurm.srun("--comm-overlap=off", *TASK, env=module)) == [OFF]

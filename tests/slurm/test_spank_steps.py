@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import random
 import re
 import shutil
@@ -95,6 +96,32 @@ def test_the_library_that_reads_the_policy_from_outside_stays(double: Double, tm
         done = double.task(OVERLAP_TABLE="outer", LD_PRELOAD=preloaded)
         assert done.variables["LD_PRELOAD"] == f"{library}:/lib/libmine.so"
         other.unlink(missing_ok=True)
+
+
+def led(double: Double) -> str:
+    return str(Path(double.library).parent / "$PLATFORM" / spank.NAME)
+
+
+def test_with_folders_for_the_platforms_beside_it_32_bit_programs_find_a_library_too(double: Double) -> None:
+    before = double.task("h100", **PLAIN).variables
+    assert before["LD_PRELOAD"] == f"{double.library}:/lib/libmine.so"
+    folder = Path(double.library).parent / platform.machine()
+    folder.mkdir()
+    (folder / spank.NAME).touch()
+    first = double.task("h100", BATCH, **PLAIN).variables
+    assert first["LD_PRELOAD"] == f"{led(double)}:/lib/libmine.so"
+    again = double.task("observe", **{**first, INHERITED: "h100"}).variables
+    assert (again["LD_PRELOAD"], again["OVERLAP_TABLE"]) == (first["LD_PRELOAD"], double.tables["observe"])
+    off = double.task("off", **{**first, INHERITED: "h100"}).variables
+    assert off["LD_PRELOAD"] == "/lib/libmine.so"
+    other = shutil.copytree(Path(double.library).parent, double.prefix / "venv")
+    entry = f"{other}/$PLATFORM/{spank.NAME}"
+    outer = {"OVERLAP_TABLE": "outer", "LD_PRELOAD": f"/lib/libmine.so:{entry}"}
+    assert double.task(**outer).variables["LD_PRELOAD"] == f"{entry}:/lib/libmine.so"
+    shutil.rmtree(other)
+    assert double.task(**outer).variables["LD_PRELOAD"] == first["LD_PRELOAD"]
+    Path(double.library).unlink()
+    assert double.task(**outer).variables["LD_PRELOAD"] == "/lib/libmine.so"
 
 
 def test_twice_is_as_once(double: Double) -> None:
@@ -255,6 +282,8 @@ SIDE_BY_SIDE = {
         "/x.so:/libasan.so.8",
         " /x.so ",
         "LIBRARY:/x.so",
+        "LED:/x.so",
+        "/x.so:/not/here/$PLATFORM/liboverlap.so",
         "/not/here/liboverlap.so /y.so",
         "liboverlap.so",
     ],
@@ -289,7 +318,9 @@ def test_a_task_gets_what_task_prolog_gives_it(double: Double, installed: Path, 
         own.write_text("" if broken == "table" else own.read_text()[:100])
     if "LD_PRELOAD" in given:
         given["LD_PRELOAD"] = given["LD_PRELOAD"].replace("LIBRARY", double.library)
-    base = {"HOME": str(double.home), "SLURM_JOB_ID": "7", "SLURM_STEP_ID": "3"}
+        given["LD_PRELOAD"] = given["LD_PRELOAD"].replace("LED", led(double))
+    slurm = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "3", "SLURM_SCRIPT_CONTEXT": "prolog_task"}
+    base = {"HOME": str(double.home), **slurm}
     prolog = [str(double.prefix / "libexec" / "task-prolog")]
     # Its own interpreter is not to be started with what the test preloads.
     script = ["sh", "-c", 'LD_PRELOAD=$1; . "$0"', prolog[0], given.get("LD_PRELOAD", "")]

@@ -6,12 +6,14 @@ n0 and n1 have a TaskProlog in their slurm.conf, n2 has none: there, users name 
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import debian
 import pytest
 import reading
 from reading import EVIL, FOREIGN, elf
@@ -103,8 +105,9 @@ def full_table(folder: Path, name: str) -> str:
 
 
 def has(task: Task, folder: Path, name: str) -> bool:
-    library = str(folder / "lib" / "liboverlap.so")
-    return (task.loaded, task.table, task.preload) == (library, table(folder, name), library)
+    """The library is in it, in one of the folders that $PLATFORM leads to."""
+    said = (str(Path(task.loaded).parent.parent), task.table, task.preload)
+    return said == (str(folder / "lib"), table(folder, name), str(folder / "lib" / "$PLATFORM" / "liboverlap.so"))
 
 
 def test_every_task_on_every_node(srun, folder):
@@ -112,6 +115,18 @@ def test_every_task_on_every_node(srun, folder):
     assert [task.rank for task in found] == list(range(6))
     assert {task.node for task in found} == {"n0", "n1"}
     assert all(has(task, folder, "observe") and task.rest == "." for task in found)
+
+
+def test_a_task_of_32_bits(slurm, folder, tmp_path):
+    if platform.machine() != "x86_64":
+        pytest.skip("needs x86-64, which runs 32-bit programs")
+    try:
+        debian.install(["libc6-i386"], ["/lib32/libc.so.6"])
+    except debian.Missing as reason:
+        pytest.skip(str(reason))
+    done = slurm.srun("-Q", "-N1", "/lib32/libc.so.6", env={"HOME": str(tmp_path)})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("GNU C Library")
 
 
 @pytest.mark.parametrize("export", ["ALL", "NONE", "NIL", "X=1", "NONE,OVERLAP_POLICY=observe"])
@@ -207,7 +222,7 @@ def test_other_libraries_of_the_task_stay(srun, folder, tmp_path):
     for name in ("one.so", "libasan.so.8"):
         shutil.copy(folder / "lib" / "liboverlap.so", tmp_path / name)
     (task,) = srun(LD_PRELOAD=f"{tmp_path}/one.so:{tmp_path}/libasan.so.8")
-    assert task.preload == f"{tmp_path}/libasan.so.8:{folder}/lib/liboverlap.so:{tmp_path}/one.so"
+    assert task.preload == f"{tmp_path}/libasan.so.8:{folder}/lib/$PLATFORM/liboverlap.so:{tmp_path}/one.so"
 
 
 def test_a_module_that_has_chosen_stands(srun, folder, tmp_path):

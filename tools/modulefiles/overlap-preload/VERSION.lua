@@ -11,6 +11,7 @@ whatis("Description: runs every program of this shell under a policy of overlap-
 depends_on("overlap/@VERSION@")
 
 local home, library = "@PREFIX@", "@PREFIX@/lib/liboverlap.so"
+local ours = "@PREFIX@/lib/$PLATFORM/liboverlap.so" -- of LD_PRELOAD: the loader puts in a folder, that of 32-bit programs, too
 local taken_back = "OVERLAP_MODULE_SET" -- what load has set: whatever has changed since, unload takes back that and no more
 -- The first word of what a policy may set, as in libexec/task-prolog.
 local words = " OVERLAP NCCL RCCL NVSHMEM MSCCL UCX FI TORCH PYTORCH CUDA HIP HSA GPU AMD ROC "
@@ -103,7 +104,7 @@ local function preload()
     end
     local head = table.concat(entries, ":", 1, last)
     if last > 0 then remove_path("LD_PRELOAD", head) end
-    prepend_path("LD_PRELOAD", library)
+    prepend_path("LD_PRELOAD", ours)
     if last > 0 then prepend_path("LD_PRELOAD", head) end
     return true
 end
@@ -128,7 +129,7 @@ end
 local function unload()
     for variable in (os.getenv(taken_back) or ""):gmatch("[^:]+") do
         if variable == "LD_PRELOAD" then
-            prepend_path(variable, library) -- the opposite, as always when a module is unloaded
+            prepend_path(variable, ours) -- the opposite, as always when a module is unloaded
         else
             setenv(variable, "")
         end

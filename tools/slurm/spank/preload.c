@@ -1,10 +1,13 @@
 #include <ctype.h>
 #include <elf.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <link.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "preload.h"
@@ -90,21 +93,45 @@ static char *ended(char *text, char *end) {
     return text;
 }
 
+/* What the loader puts a folder in for. */
+static const char platform[] = "$PLATFORM/";
+
+char *preload_entry(const char *library) {
+    struct utsname here;
+    struct stat about;
+    char path[PATH_MAX];
+    size_t folder = (size_t)(base_of(library, strlen(library)) - library);
+    if (folder >= PATH_MAX / 2 || uname(&here) != 0)
+        return strdup(library);
+    snprintf(path, sizeof path, "%.*s%s/%s", (int)folder, library, here.machine, library + folder);
+    bool led = stat(path, &about) == 0 && S_ISREG(about.st_mode);
+    snprintf(path, sizeof path, "%.*s%s%s", (int)folder, library, led ? platform : "", library + folder);
+    return strdup(path);
+}
+
 char *preload_find(const char *value) {
-    size_t length;
-    for (const char *entry; value && (entry = next_entry(&value, &length));)
-        if (kind_of(entry, length) == LIBRARY)
-            return strndup(entry, length);
+    size_t length, led = sizeof platform - 1;
+    for (const char *entry; value && (entry = next_entry(&value, &length));) {
+        if (kind_of(entry, length) != LIBRARY)
+            continue;
+        size_t folder = length - (sizeof LIBRARY_NAME - 1);
+        if (folder > led && entry[folder - led - 1] == '/' && memcmp(entry + folder - led, platform, led) == 0)
+            folder -= led;
+        char *file = malloc(folder + sizeof LIBRARY_NAME);
+        if (file)
+            sprintf(file, "%.*s" LIBRARY_NAME, (int)folder, entry);
+        return file;
+    }
     return NULL;
 }
 
-char *preload_with(const char *value, const char *library) {
+char *preload_with(const char *value, const char *entry) {
     const char *before = value ? value : "";
-    char *text = malloc(strlen(before) + strlen(library) + 3), *end = text;
+    char *text = malloc(strlen(before) + strlen(entry) + 3), *end = text;
     if (!text)
         return NULL;
     end = append_kinds(end, before, SANITIZER);
-    end = append(end, library, strlen(library));
+    end = append(end, entry, strlen(entry));
     return ended(text, append_kinds(end, before, OTHER));
 }
 

@@ -183,7 +183,9 @@ void task_prepare(spank_t spank, const struct step *step) {
     if (library && preload_is_loadable(library)) {
         if (!outer)
             set_policy(spank, step);
-        set_preload(spank, preload_with(task_variable(spank, "LD_PRELOAD"), library));
+        char *entry = preload_entry(library);
+        set_preload(spank, entry ? preload_with(task_variable(spank, "LD_PRELOAD"), entry) : NULL);
+        free(entry);
         name_run(spank);
     } else {
         slurm_verbose("comm-overlap: %s cannot be loaded here: the task runs without it", library ? library : "");

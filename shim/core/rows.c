@@ -51,13 +51,20 @@ static uint64_t hash_on(uint64_t hash, const void *bytes, size_t size) {
         hash = (hash ^ ((const uint8_t *)bytes)[i]) * UINT64_C(0x100000001B3);
     return hash;
 }
+/* With its end: the names of a kernel and of a library are two texts. */
+static uint64_t hash_text(uint64_t hash, const char *text) {
+    do
+        hash = hash_on(hash, text, 1);
+    while (*text++);
+    return hash;
+}
 static uint64_t hash_of(const char *text) {
-    return hash_on(UINT64_C(0xCBF29CE484222325), text, strlen(text) + 1);
+    return hash_text(UINT64_C(0xCBF29CE484222325), text);
 }
 
 static uint64_t identity(const struct overlap_row *facts, const char *kernel, const char *library) {
     const uint32_t numbers[] = {facts->rule, facts->device};
-    uint64_t hash = hash_on(hash_of(kernel), library, strlen(library) + 1);
+    uint64_t hash = hash_text(hash_of(kernel), library);
     hash = hash_on(hash, numbers, sizeof numbers);
     hash = hash_on(hash, &facts->footprint, sizeof facts->footprint); /* all of it: names repeat (Triton) */
     hash = (hash ^ hash >> 32) * UINT64_C(0x9E3779B97F4A7C15) >> HASH_SHIFT;

@@ -51,6 +51,9 @@ static uint64_t hash_on(uint64_t hash, const void *bytes, size_t size) {
         hash = (hash ^ ((const uint8_t *)bytes)[i]) * UINT64_C(0x100000001B3);
     return hash;
 }
+static uint64_t hash_number(uint64_t hash, uint32_t number) {
+    return hash_on(hash, &number, sizeof number);
+}
 /* With its end: the names of a kernel and of a library are two texts. */
 static uint64_t hash_text(uint64_t hash, const char *text) {
     do
@@ -63,9 +66,8 @@ static uint64_t hash_of(const char *text) {
 }
 
 static uint64_t identity(const struct overlap_row *facts, const char *kernel, const char *library) {
-    const uint32_t numbers[] = {facts->rule, facts->device};
     uint64_t hash = hash_text(hash_of(kernel), library);
-    hash = hash_on(hash, numbers, sizeof numbers);
+    hash = hash_number(hash_number(hash, facts->rule), facts->device);
     hash = hash_on(hash, &facts->footprint, sizeof facts->footprint); /* all of it: names repeat (Triton) */
     hash = (hash ^ hash >> 32) * UINT64_C(0x9E3779B97F4A7C15) >> HASH_SHIFT;
     return hash ? hash : 1;

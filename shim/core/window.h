@@ -223,7 +223,7 @@ enum overlap_alone {
 };
 
 struct overlap_found {
-    uint32_t where;          /* enum overlap_where */
+    enum overlap_where where;
     uint32_t granted;        /* launches that may take the same answer while the version is the same */
     uint64_t newest, serial; /* for overlap_window_return() */
     bool unknown;            /* outside, because nobody knows what the stream waits for */

@@ -37,8 +37,7 @@ BEFORE_ANYTHING = {"object.c", "dlsym.c", "name.c"}
 OTHERS = ("simgpu", "hip5", "hip6", "hip7", "runtime12", "runtime13", "kfd")
 SUITES = ("tests/interpose", "tests/windows", "tests/launch")
 NOT_COPIED = shutil.ignore_patterns(".git", ".venv", "_lib", "__pycache__", ".*_cache", ".hypothesis", "build", "dist")
-# Of the processes; a launch takes longer under a sanitizer, but no test waits for so long.
-EXIT_CODE = 66
+EXIT_CODE = 66  # of a process in which a sanitizer has found something
 
 
 class Failed(Exception):
@@ -49,10 +48,19 @@ def compiler() -> list[str]:
     return shlex.split(os.environ.get("CC", "gcc"))
 
 
-def compile_one(command: Sequence[object]) -> str:
+def build_of(root: Path) -> Any:
+    """shim/build.py of a tree."""
+    spec = importlib.util.spec_from_file_location("instrumented_build", root / "shim" / "build.py")
+    assert spec and spec.loader
+    build = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(build)
+    return build
+
+
+def compile_one(command: Sequence[object], cwd: Path | None = None) -> str:
     """Its output; raises Failed."""
     words = [str(word) for word in command]
-    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    done = subprocess.run(words, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode:
         raise Failed(f"{shlex.join(words)}\nended with {done.returncode}\n{done.stdout}")
     return done.stdout
@@ -89,17 +97,14 @@ def library(kind: str, shim: Path, objects: Path, made: Path) -> None:
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         parts = list(pool.map(one, sorted(path for path in shim.rglob("*") if path.suffix in (".c", ".S"))))
-    link = ["-shared", "-Wl,-soname,liboverlap.so", f"-Wl,--version-script={shim}/overlap.{os.uname().machine}.map"]
-    compile_one([*compiler(), *KINDS[kind], *link, *parts, "-o", made])
+    link = [flag for flag in build_of(ROOT).arguments("shim") if flag.startswith("-Wl,")]
+    compile_one([*compiler(), *KINDS[kind], "-shared", *link, *parts, "-o", made], cwd=shim.parent)
 
 
 def tree(kind: str, folder: Path) -> Path:
     """The copy, built."""
     root = Path(shutil.copytree(ROOT, folder / "tree", ignore=NOT_COPIED))
-    spec = importlib.util.spec_from_file_location("instrumented_build", root / "shim" / "build.py")
-    assert spec and spec.loader
-    build: Any = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(build)
+    build = build_of(root)
     build.build(only="shim")  # the header, and shipped policies
     flags = () if kind == "coverage" else (*KINDS[kind], "-O1")
     with ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -54,6 +54,7 @@ compute:
   - {match: {kernel: "*gemm"}, shape: {blocks_per_sm: 1}, when: always}
   - {match: {kernel: "elementwise*"}, shape: {blocks_per_sm: 50%}, when: always}
   - {match: {kernel: "shape_*"}, shape: {blocks_per_sm: 2}, when: always}
+  - {match: {kernel: room}, shape: make_room, when: always}
 """
 HIP = """policy: 1
 name: stress
@@ -178,8 +179,8 @@ def stress(kind: str, folder: Path, threads: int, rounds: int) -> str:
     report.mkdir()
     env = {**environment(kind, library, report, False), "SIMGPU_MULTIPROCESSORS": "4"}
     output = run([*fixed, folder / "churn", CHURNING, 4], env=env, timeout=600)
-    if "failed: 0\n" not in output:
-        raise Failed(f"churn: {output}")
+    if f"failed: 0, launches: {totals(report, 1)['launches']}\n" not in output:
+        raise Failed(f"churn: {totals(report, 1)}: {output}")
     for case in (("races", RACES), ("busy", 1), ("forks_busy", 3)):
         report = folder / f"report-{case[0]}"
         report.mkdir()

@@ -176,7 +176,8 @@ uint32_t overlap_row_of_reason(struct overlap_page *page, uint32_t row, uint32_t
     if (claimed) {
         struct overlap_row *record = &page->rows[other];
         put_first(record, from);
-        record->launched = from->footprint.dynamic_shared; /* whatever the reason: launched as asked */
+        /* Whatever the reason: launched as asked. Atomic, since others may have found the row already. */
+        __atomic_store_n(&record->launched, from->footprint.dynamic_shared, __ATOMIC_RELAXED);
         memcpy(record->kernel, from->kernel, sizeof record->kernel);
         memcpy(record->plain, from->plain, sizeof record->plain);
         memcpy(record->library, from->library, sizeof record->library);

@@ -53,9 +53,9 @@ test: loadable setup
 lint: setup
 	$(BIN)/python tools/lint.py
 
-# The tests against a library with each sanitizer, races, valgrind, the analyzer: an hour on two cores.
+# Races of many threads under sanitizers, the analyzer, valgrind, the tests with AddressSanitizer: long.
 sanitize: loadable setup
-	$(BIN)/python tools/sanitize.py address thread analyzer valgrind suite-address suite-thread
+	$(BIN)/python tools/sanitize.py address thread analyzer valgrind suite-address
 
 # Which lines of shim/ the tests run through; less than 90 % is a failure.
 coverage: loadable setup

@@ -129,7 +129,6 @@ def environment(kind: str, root: Path, found: Path) -> dict[str, str]:
         # Leaks: valgrind sees what is left more exactly. A program may die by its own signal.
         "ASAN_OPTIONS": f"{address}:handle_segv=0:allocator_may_return_null=1",
         "UBSAN_OPTIONS": f"log_path={found}/undefined:print_stacktrace=1:exitcode={EXIT_CODE}",
-        "TSAN_OPTIONS": f"log_path={found}/thread:exitcode={EXIT_CODE}:die_after_fork=0:handle_segv=0",
     }
 
 
@@ -148,10 +147,8 @@ def suite(kind: str, folder: Path, tests: Sequence[str]) -> str:
     found = folder / "found"
     found.mkdir()
     root = tree(kind, folder)
-    # ThreadSanitizer's shadow memory and random addresses do not always agree; children inherit it.
-    fixed = ["setarch", "-R"] if kind == "thread" else []
     options = ["-q", "-m", f"not plain({kind}=True)", "--numprocesses", "auto", "--dist", "loadfile"]
-    command = [*fixed, sys.executable, "-m", "pytest", *options, *(tests or SUITES)]
+    command = [sys.executable, "-m", "pytest", *options, *(tests or SUITES)]
     status = subprocess.run(command, cwd=root, env=environment(kind, root, found), check=False).returncode
     said = findings(found)
     if said or status:

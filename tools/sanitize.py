@@ -1,13 +1,13 @@
 """The library under the compiler's sanitizers. Exits 1 on any finding.
 
     python tools/sanitize.py [address] [thread] [fuzz] [analyzer] [--seconds N] [--keep DIR]     default: address thread
-    python tools/sanitize.py suite-address|suite-thread|coverage|valgrind [--tests TEST...]
+    python tools/sanitize.py suite-address|coverage|valgrind [--tests TEST...]
 
     address   AddressSanitizer and UndefinedBehaviorSanitizer: library, simulated driver, tests/fuzz/stress.c
     thread    ThreadSanitizer, likewise, with the hot path in C: a sanitizer does not see what assembler reads
     fuzz      tests/fuzz/*_fuzz.c for N seconds each: by libFuzzer where the compiler has it, else by own mutations
     analyzer  gcc -fanalyzer over the library's sources
-    suite-*   the tests that start real processes, with everything that they preload built so: tools/instrumented.py
+    suite-address  the tests that start real processes, with all that they preload built so: tools/instrumented.py
     coverage  likewise, and with those of core/; prints which lines of C were run through
     valgrind  tests/interpose/test_memcheck.py with all of its cases
 
@@ -314,7 +314,6 @@ def main() -> int:
         "fuzz": lambda folder: fuzz(folder, options.seconds),
         "analyzer": analyzer,
         "suite-address": lambda folder: instrumented.suite("address", folder, options.tests),
-        "suite-thread": lambda folder: instrumented.suite("thread", folder, options.tests),
         "coverage": lambda folder: instrumented.coverage(folder, options.tests, options.least),
         "valgrind": valgrind,
     }

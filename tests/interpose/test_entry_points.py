@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from entry_tool import load
 
-pytestmark = pytest.mark.plain("sanitizers refuse RTLD_DEEPBIND", address=True, thread=True)
+pytestmark = pytest.mark.plain("sanitizers refuse RTLD_DEEPBIND", address=True)
 
 
 @pytest.fixture(scope="module")

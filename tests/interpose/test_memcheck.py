@@ -20,7 +20,7 @@ from pyshim.launch import plan
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.plain("valgrind takes the place of a sanitizer", address=True, thread=True, coverage=True),
+    pytest.mark.plain("valgrind takes the place of a sanitizer", address=True, coverage=True),
     pytest.mark.hazard("processes", "it reads or writes memory that is not its own, or leaves some behind"),
 ]
 

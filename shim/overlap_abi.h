@@ -6,7 +6,7 @@
  *   - a change of anything here raises OVERLAP_ABI_VERSION. Both sides are little-endian 64-bit machines.
  */
 
-#define OVERLAP_ABI_VERSION 7
+#define OVERLAP_ABI_VERSION 8
 
 /* ---- Policy table: what the launcher hands to the library, by value, in OVERLAP_TABLE (base64) ----
  *
@@ -65,12 +65,7 @@ struct overlap_range {
  * driver's reserve. barriers and scalar_registers (AMD: SGPRs per wave): 0 where they are not known, then they limit
  * nothing. */
 struct overlap_footprint {
-    uint32_t threads;
-    uint32_t registers;
-    uint32_t static_shared;
-    uint32_t dynamic_shared;
-    uint32_t barriers;
-    uint32_t scalar_registers;
+    uint32_t threads, registers, static_shared, dynamic_shared, barriers, scalar_registers;
 };
 
 struct overlap_table {
@@ -78,9 +73,7 @@ struct overlap_table {
     uint32_t version;  /* OVERLAP_ABI_VERSION */
     uint32_t size;     /* bytes of the whole table, header included */
     uint32_t checksum; /* CRC-32 (zlib's) of everything behind this header */
-    uint32_t policy_count;
-    uint32_t rule_count;
-    uint32_t pattern_count;
+    uint32_t policy_count, rule_count, pattern_count;
     uint32_t string_size; /* bytes of the string section */
 };
 
@@ -103,7 +96,7 @@ struct overlap_policy {
     uint32_t raise_carrying_streams; /* 1: streams that turn out to carry communication get stream_priority */
     uint32_t carveout;               /* enum overlap_carveout, of communication */
     uint32_t reserve_cus; /* AMD: compute units that streams created with a mask leave to communication; 0: none */
-    uint32_t reserved2;
+    uint32_t strip_deep_binding; /* 1: RTLD_DEEPBIND is taken off; one policy of a table that says so is enough */
     struct overlap_footprint footprint;
 };
 
@@ -138,15 +131,12 @@ struct overlap_gpu {
     uint8_t architecture[16]; /* sm_90, gfx90a */
     uint32_t vendor;          /* enum overlap_vendor */
     uint32_t major;           /* compute capability; 0 on AMD */
-    uint32_t minor;
-    uint32_t multiprocessors;
+    uint32_t minor, multiprocessors;
     uint32_t warp_size; /* threads */
     uint32_t threads;   /* resident on a multiprocessor */
     uint32_t blocks;
     uint32_t registers; /* of 32 bits, of all lanes */
-    uint32_t registers_per_block;
-    uint32_t registers_per_thread;
-    uint32_t threads_per_block;
+    uint32_t registers_per_block, registers_per_thread, threads_per_block;
     uint32_t shared;         /* largest carve-out */
     uint32_t shared_default; /* a block's limit without opting in */
     uint32_t shared_optin;
@@ -323,12 +313,21 @@ struct overlap_cadence {
 
 struct overlap_device {
     uint32_t state; /* 2: the rest of the record is valid */
-    uint32_t index;
-    uint32_t multiprocessors;
-    uint32_t reserved;
+    uint32_t index, multiprocessors, reserved;
     uint8_t uuid[16];
     uint8_t name[128];
     uint8_t policy[64]; /* empty: none fits, observed only */
+};
+
+/* Libraries that were asked for in a way that hides them from us: what they launch may not be seen. */
+enum overlap_opening {
+    OVERLAP_OPENED_DEEP = 0,     /* by dlopen with RTLD_DEEPBIND */
+    OVERLAP_OPENED_STRIPPED = 1, /* likewise, but the flag was taken off: seen */
+    OVERLAP_OPENED_APART = 2     /* by dlmopen, not for the program's own namespace */
+};
+struct overlap_opened {
+    uint64_t times;
+    uint8_t names[4][46]; /* basenames, cut, of the first; empty: none */
 };
 
 /* Everything down to `host` keeps its place in every version: of a page of another one it can still be said whose it is. */
@@ -349,6 +348,7 @@ struct overlap_page {
     uint8_t library[48];    /* version of the preloaded library */
     uint32_t table;         /* checksum of the table that it runs under; 0: none */
     uint32_t reserved;
+    struct overlap_opened opened[3];     /* [enum overlap_opening] */
     struct overlap_device devices[16];   /* [OVERLAP_DEVICES], indexed by the driver's ordinal */
     struct overlap_page_rule rules[512]; /* [OVERLAP_RULES], as in the table */
     struct overlap_row rows[320];        /* [OVERLAP_ROWS]; the first OVERLAP_REASONS have no record */

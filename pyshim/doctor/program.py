@@ -104,7 +104,7 @@ def _deep(end: str, path: str) -> Iterator[Line]:
     if why:
         yield warn(
             f"{os.path.basename(path)}: {why}: launches of libraries opened so are not seen",
-            "open them without that flag; after a run, overlap report says how many launches were seen",
+            "open them without it, or `deep_binding: strip` in the policy; after a run, overlap report names them",
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pyshim.launch.folder import setting, under
 from pyshim.report.collect import Collected, Skipped
@@ -11,7 +11,7 @@ from pyshim.report.kernels import kernels, rules
 from pyshim.report.steps import Step
 from pyshim.report.summary import policy_of
 from pyshim.report.who import ranks, some, which, who
-from pyshim.stats.page import Page, Stranger, sentences
+from pyshim.stats.page import Opened, Page, Stranger, sentences
 
 _ANSWERS = 4
 _BY_FAR = 0.9
@@ -23,7 +23,7 @@ def findings(collected: Collected) -> list[str]:
     for step in every:
         title = f"{step.title}: " if len(every) > 1 else ""
         said += [title + sentence for finding in BY_STEP for sentence in finding(step)]
-    return [*said, *_idle(collected), *_rules(collected), *_undone(collected), *_losses(collected)]
+    return [*said, *_hidden(collected), *_idle(collected), *_rules(collected), *_undone(collected), *_losses(collected)]
 
 
 def skipped(collected: Collected) -> Iterator[str]:
@@ -40,11 +40,46 @@ def skipped(collected: Collected) -> Iterator[str]:
 
 def _unseen(collected: Collected) -> Iterator[str]:
     blind = [page for page in collected.pages if page.opened_gpu and not page.launches and not page.graph_launches]
-    if blind:
+    by_cause: dict[str, list[Page]] = defaultdict(list)
+    for page in blind:
+        by_cause[_cause(page)].append(page)
+    for cause, pages in by_cause.items():
         yield (
-            f"{which(blind)} opened a GPU, and no launch was seen: either nothing was launched, "
-            "or the launches go a way that a preloaded library does not see (static, dlmopen, RTLD_DEEPBIND)"
+            f"{which(pages)} opened a GPU, and no launch was seen: either nothing was launched, "
+            f"or the launches go a way that a preloaded library does not see ({cause})"
         )
+
+
+def _cause(page: Page) -> str:
+    for opened, how in ((page.opened_deep, "opened with RTLD_DEEPBIND"), (page.opened_apart, "opened by dlmopen")):
+        if opened.times:
+            return f"most likely from {some(opened.names)}, {how}"
+    return "static, dlmopen, RTLD_DEEPBIND"
+
+
+def _hidden(collected: Collected) -> Iterator[str]:
+    """Whether any of these launches anything is not known."""
+    deep = [page for page in collected.pages if page.opened_deep.times]
+    if deep:
+        yield (
+            f"{who(deep)} asked for {_libraries(page.opened_deep for page in deep)} with RTLD_DEEPBIND, which binds "
+            "them past everything preloaded: launches from there are neither seen nor changed. `deep_binding: strip` "
+            "in the policy takes the flag off"
+        )
+    apart = [page for page in collected.pages if page.opened_apart.times]
+    if apart:
+        yield (
+            f"{who(apart)} asked for {_libraries(page.opened_apart for page in apart)} by dlmopen, in another "
+            "namespace, where nothing is preloaded: launches from there are neither seen nor changed, and no policy "
+            "changes that"
+        )
+
+
+def _libraries(all_opened: Iterable[Opened]) -> str:
+    """libfoo.so (2 x)"""
+    every = list(all_opened)
+    names = some(dict.fromkeys(name for opened in every for name in opened.names))
+    return f"{names} ({sum(opened.times for opened in every):,} x)"
 
 
 def _started(collected: Collected) -> Iterator[str]:
@@ -257,7 +292,7 @@ def remarks(collected: Collected) -> list[str]:
     unhurried = sum(page.communication_unhurried for page in collected.pages)
     wide = sum(page.communication_wide for page in collected.pages)
     said = [*_ends(collected), *_waiting(collected), *_unrecorded(collected)]
-    said += _without_room(collected)
+    said += [*_without_room(collected), *_stripped(collected)]
     if same:
         said.append(
             f"same stream: {same:,} of {total:,} communication launches could not overlap anything that their thread "
@@ -307,6 +342,15 @@ def _without_room(collected: Collected) -> Iterator[str]:
                 "that it changed are capped_without_room: the kernel pays, and communication gains no room. "
                 "`overlap explain` says for one kernel what would make room; `shape: leave` costs nothing"
             )
+
+
+def _stripped(collected: Collected) -> Iterator[str]:
+    stripped = [page.opened_stripped for page in collected.pages if page.opened_stripped.times]
+    if stripped:
+        yield (
+            f"`deep_binding: strip`: {_libraries(stripped)} opened without RTLD_DEEPBIND, which the program had asked "
+            "for; functions of the program's other libraries stand before their own"
+        )
 
 
 def _unrecorded(collected: Collected) -> Iterator[str]:

@@ -24,6 +24,14 @@ class Device:
 
 
 @dataclass(frozen=True)
+class Opened:
+    """Libraries that were asked for in one way."""
+
+    times: int
+    names: tuple[str, ...]  # file names of the first
+
+
+@dataclass(frozen=True)
 class Page:
     pid: int
     parent: int
@@ -39,6 +47,9 @@ class Page:
     opened_gpu: bool
     forked: bool
     ended: bool
+    opened_deep: Opened  # with RTLD_DEEPBIND: what they launch may not be seen
+    opened_stripped: Opened  # likewise; the policy had the flag taken off
+    opened_apart: Opened  # by dlmopen for another namespace: likewise not seen
     devices: tuple[Device, ...]
     launches: int
     shaped: int
@@ -158,6 +169,9 @@ def _page(page: Any, library: Any) -> Page:
         opened_gpu=bool(page.flags & library.OVERLAP_PAGE_OPENED_GPU),
         forked=bool(page.flags & library.OVERLAP_PAGE_FORKED),
         ended=bool(page.flags & library.OVERLAP_PAGE_ENDED),
+        opened_deep=_opened(page.opened[library.OVERLAP_OPENED_DEEP]),
+        opened_stripped=_opened(page.opened[library.OVERLAP_OPENED_STRIPPED]),
+        opened_apart=_opened(page.opened[library.OVERLAP_OPENED_APART]),
         devices=tuple(devices.values()),
         launches=sum(by_way),
         shaped=sum(by_reason[index] for index in known.shapes),
@@ -200,6 +214,11 @@ def _named(counts: list[int], known: list[str], what: str, keep: int = 0) -> dic
     """Indices without a name occur only in a damaged page; their counts are shown all the same."""
     label = [*known, *(f"{what}_{index}" for index in range(len(known), len(counts)))]
     return {label[index]: count for index, count in enumerate(counts) if count or index < keep}
+
+
+def _opened(opened: Any) -> Opened:
+    names = [text(name) for name in opened.names]
+    return Opened(opened.times, tuple(name for name in names if name))
 
 
 def _device(device: Any) -> Device:

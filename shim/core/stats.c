@@ -122,6 +122,20 @@ OVERLAP_EXPORT void overlap_page_totals(const struct overlap_page *page, struct 
     totals->reasons[OVERLAP_REASON_launched_before] += before;
 }
 
+/* Where the launches may be that were not seen. */
+static void say_why_unseen(const struct overlap_page *page, struct overlap_text *text) {
+    const struct overlap_opened *deep = &page->opened[OVERLAP_OPENED_DEEP],
+                                *apart = &page->opened[OVERLAP_OPENED_APART];
+    if (deep->times || apart->times) {
+        overlap_text_add(text, "it launched none, or it did so from ");
+        overlap_text_add(text, (const char *)(deep->times ? deep : apart)->names[0]);
+        overlap_text_add(text, deep->times ? ", opened with RTLD_DEEPBIND (`deep_binding: strip` in the policy)"
+                                           : ", opened by dlmopen, where nothing is preloaded");
+        return;
+    }
+    overlap_text_add(text, "it launched none, or it reaches the driver by a way that a preloaded library cannot see");
+}
+
 void overlap_page_summary(const struct overlap_page *page, const char *directory, char *line, uint64_t size) {
     struct overlap_totals totals;
     overlap_page_totals(page, &totals);
@@ -132,10 +146,8 @@ void overlap_page_summary(const struct overlap_page *page, const char *directory
     }
     struct overlap_text text = overlap_text_in(line, size);
     if (launches == 0) {
-        overlap_text_add(
-            &text,
-            "this process opened a GPU, but no kernel launch was seen: it launched none, or it reaches the driver "
-            "by a way that a preloaded library cannot see");
+        overlap_text_add(&text, "this process opened a GPU, but no kernel launch was seen: ");
+        say_why_unseen(page, &text);
     } else {
         uint32_t commonest = OVERLAP_REASON_COUNT;
         for (uint32_t i = 0; i < OVERLAP_REASON_COUNT; i++)

@@ -12,6 +12,8 @@ static void *after_caller(int ours) {
  * so that dlerror says what the program expects. */
 void *overlap_dlsym_hook(void *handle, const char *name);
 void *overlap_dlsym_hook(void *handle, const char *name) {
+    if (!overlap_bound())
+        return NULL;
     const int ours = overlap_vendor_name(name);
     if (handle == RTLD_NEXT_HANDLE)
         return after_caller(ours);
@@ -21,6 +23,8 @@ void *overlap_dlsym_hook(void *handle, const char *name) {
 
 void *overlap_dlvsym_hook(void *handle, const char *name, const char *version);
 void *overlap_dlvsym_hook(void *handle, const char *name, const char *version) {
+    if (!overlap_bound())
+        return NULL;
     const int ours = overlap_vendor_name(name);
     if (handle == RTLD_NEXT_HANDLE)
         return after_caller(ours);

@@ -1,4 +1,4 @@
-/* dlsym and dlvsym for aarch64: see dlsym_x86_64.S for what and why. */
+/* dlsym, dlvsym, dlopen, dlmopen and dlclose for aarch64: see dlsym_x86_64.S for what and why. */
 #ifdef __aarch64__
     .text
 
@@ -124,6 +124,64 @@
     lookup overlap_dlsym_entry, overlap_real_dlsym, overlap_find_dlsym, overlap_dlsym_hook
     lookup overlap_dlvsym_entry, overlap_real_dlvsym, overlap_find_dlvsym, overlap_dlvsym_hook
 
+/* flags: the register that holds them */
+    .macro opening name, real, start, hook, flags
+    .globl \name
+    .hidden \name
+    .type \name, @function
+    .p2align 4
+\name:
+    .cfi_startproc
+    hint #34 /* bti c */
+    .ifc \flags, w2
+    cbnz x0, .Lhidden_\name              // dlmopen: LM_ID_BASE is 0
+    .endif
+    tbnz \flags, #3, .Lhidden_\name      // RTLD_DEEPBIND is 8
+.Lopen_\name:
+    adrp x16, \real
+    ldr x16, [x16, #:lo12:\real]
+    cbz x16, .Lstart_\name
+    br x16
+.Lhidden_\name:
+    stp x29, x30, [sp, #-48]!
+    .cfi_adjust_cfa_offset 48
+    .cfi_rel_offset x30, 8
+    stp x0, x1, [sp, #16]
+    str x2, [sp, #32]
+    bl \hook
+    mov w17, w0
+    ldp x0, x1, [sp, #16]
+    ldr x2, [sp, #32]
+    ldp x29, x30, [sp], #48
+    .cfi_adjust_cfa_offset -48
+    .cfi_restore x30
+    mov \flags, w17
+    b .Lopen_\name
+.Lstart_\name:
+    stp x29, x30, [sp, #-48]!
+    .cfi_adjust_cfa_offset 48
+    .cfi_rel_offset x30, 8
+    stp x0, x1, [sp, #16]
+    str x2, [sp, #32]
+    bl \start
+    mov x16, x0
+    ldp x0, x1, [sp, #16]
+    ldr x2, [sp, #32]
+    ldp x29, x30, [sp], #48
+    .cfi_adjust_cfa_offset -48
+    .cfi_restore x30
+    cbz x16, .Lnone_\name
+    br x16
+.Lnone_\name:
+    mov x0, xzr
+    ret
+    .cfi_endproc
+    .size \name, . - \name
+    .endm
+
+    opening overlap_dlopen_entry, overlap_real_dlopen, overlap_find_dlopen, overlap_dlopen_hook, w1
+    opening overlap_dlmopen_entry, overlap_real_dlmopen, overlap_find_dlmopen, overlap_dlmopen_hook, w2
+
 /* dlclose is only counted. */
     .globl overlap_dlclose_entry
     .hidden overlap_dlclose_entry, overlap_closed, overlap_real_dlclose, overlap_find_dlclose
@@ -172,6 +230,10 @@ overlap_dlclose_entry:
     version overlap_dlsym_new, overlap_dlsym_entry, dlsym@@GLIBC_2.34
     version overlap_dlvsym_old, overlap_dlvsym_entry, dlvsym@GLIBC_2.17
     version overlap_dlvsym_new, overlap_dlvsym_entry, dlvsym@@GLIBC_2.34
+    version overlap_dlopen_old, overlap_dlopen_entry, dlopen@GLIBC_2.17
+    version overlap_dlopen_new, overlap_dlopen_entry, dlopen@@GLIBC_2.34
+    version overlap_dlmopen_old, overlap_dlmopen_entry, dlmopen@GLIBC_2.17
+    version overlap_dlmopen_new, overlap_dlmopen_entry, dlmopen@@GLIBC_2.34
     version overlap_dlclose_old, overlap_dlclose_entry, dlclose@GLIBC_2.17
     version overlap_dlclose_new, overlap_dlclose_entry, dlclose@@GLIBC_2.34
 #endif

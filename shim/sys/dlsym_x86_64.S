@@ -1,8 +1,9 @@
-/* dlsym, dlvsym and dlclose for x86-64.
+/* dlsym, dlvsym, dlopen, dlmopen and dlclose for x86-64.
  *
  * A name that cannot be ours goes to the real function by a jump, so that RTLD_NEXT and RTLD_DEFAULT still see the return
  * address of the caller: a C wrapper would make them resolve from this library, and a program that looks for its own next
- * definition would find itself (endless recursion). A compiler's sibling call is not guaranteed; a jump is.
+ * definition would find itself (endless recursion). A compiler's sibling call is not guaranteed; a jump is. dlopen and
+ * dlmopen take the search path (RUNPATH, $ORIGIN) and the namespace from that address.
  *
  * Nothing here may rely on an initialised libc: dlsym is called in preinit arrays, in constructors before ours, and by sanitizer
  * runtimes while they start.
@@ -127,6 +128,69 @@
     lookup overlap_dlsym_entry, overlap_real_dlsym, overlap_find_dlsym, overlap_dlsym_hook
     lookup overlap_dlvsym_entry, overlap_real_dlvsym, overlap_find_dlvsym, overlap_dlvsym_hook
 
+/* What hides a library from us is told to `hook`, with the same arguments, which answers with the flags to go on with.
+ * flags: the register that holds them, and its lowest byte. */
+    .macro opening name, real, start, hook, flags, low
+    .globl \name
+    .hidden \name
+    .type \name, @function
+    .p2align 4
+\name:
+    .cfi_startproc
+    endbr64
+    .ifc \flags, edx
+    test %rdi, %rdi                     /* dlmopen: LM_ID_BASE is 0 */
+    jne .Lhidden_\name
+    .endif
+    test $8, %\low                      /* RTLD_DEEPBIND */
+    jne .Lhidden_\name
+.Lopen_\name:
+    mov \real(%rip), %rax
+    test %rax, %rax
+    je .Lstart_\name
+    jmp *%rax
+.Lhidden_\name:
+    push %rdi
+    .cfi_adjust_cfa_offset 8
+    push %rsi
+    .cfi_adjust_cfa_offset 8
+    push %rdx
+    .cfi_adjust_cfa_offset 8
+    call \hook
+    pop %rdx
+    .cfi_adjust_cfa_offset -8
+    pop %rsi
+    .cfi_adjust_cfa_offset -8
+    pop %rdi
+    .cfi_adjust_cfa_offset -8
+    mov %eax, %\flags
+    jmp .Lopen_\name
+.Lstart_\name:
+    push %rdi
+    .cfi_adjust_cfa_offset 8
+    push %rsi
+    .cfi_adjust_cfa_offset 8
+    push %rdx
+    .cfi_adjust_cfa_offset 8
+    call \start
+    pop %rdx
+    .cfi_adjust_cfa_offset -8
+    pop %rsi
+    .cfi_adjust_cfa_offset -8
+    pop %rdi
+    .cfi_adjust_cfa_offset -8
+    test %rax, %rax
+    je .Lnone_\name
+    jmp *%rax
+.Lnone_\name:
+    ret
+    .cfi_endproc
+    .size \name, . - \name
+    .endm
+
+    opening overlap_dlopen_entry, overlap_real_dlopen, overlap_find_dlopen, overlap_dlopen_hook, esi, sil
+    opening overlap_dlmopen_entry, overlap_real_dlmopen, overlap_find_dlmopen, overlap_dlmopen_hook, edx, dl
+
 /* dlclose is only counted. */
     .globl overlap_dlclose_entry
     .hidden overlap_dlclose_entry, overlap_closed, overlap_real_dlclose, overlap_find_dlclose
@@ -167,6 +231,10 @@ overlap_dlclose_entry:
     version overlap_dlsym_new, overlap_dlsym_entry, dlsym@@GLIBC_2.34
     version overlap_dlvsym_old, overlap_dlvsym_entry, dlvsym@GLIBC_2.2.5
     version overlap_dlvsym_new, overlap_dlvsym_entry, dlvsym@@GLIBC_2.34
+    version overlap_dlopen_old, overlap_dlopen_entry, dlopen@GLIBC_2.2.5
+    version overlap_dlopen_new, overlap_dlopen_entry, dlopen@@GLIBC_2.34
+    version overlap_dlmopen_old, overlap_dlmopen_entry, dlmopen@GLIBC_2.3.4
+    version overlap_dlmopen_new, overlap_dlmopen_entry, dlmopen@@GLIBC_2.34
     version overlap_dlclose_old, overlap_dlclose_entry, dlclose@GLIBC_2.2.5
     version overlap_dlclose_new, overlap_dlclose_entry, dlclose@@GLIBC_2.34
 #endif

@@ -21,6 +21,8 @@ uint32_t overlap_closed;
 int (*overlap_real_dlclose)(void *handle);
 void *(*overlap_real_dlsym)(void *handle, const char *name);
 void *(*overlap_real_dlvsym)(void *handle, const char *name, const char *version);
+void *(*overlap_real_dlopen)(const char *path, int mode);
+void *(*overlap_real_dlmopen)(long space, const char *path, int mode);
 
 static bool same(const char *a, const char *b) {
     while (*a && *a == *b)
@@ -169,7 +171,10 @@ static const char *version_wanted(const struct overlap_object *object, const cha
 
 /* The first definition after ourselves, in the order in which objects were loaded. No libc call, no lock: see above. */
 static void *first_after_us(const char *name) {
-    const struct r_debug *debug = &_r_debug ? &_r_debug : &_dl_debug_addr ? _dl_debug_addr : NULL;
+    const struct r_debug *debug = !overlap_bound()  ? overlap_unbound_list()
+                                  : &_r_debug       ? &_r_debug
+                                  : &_dl_debug_addr ? _dl_debug_addr
+                                                    : NULL;
     bool after = false;
     for (const struct link_map *map = debug ? debug->r_map : NULL; map; map = map->l_next) {
         if (map->l_ld == _DYNAMIC) {
@@ -193,6 +198,18 @@ void *overlap_find_dlsym(void) {
 void *overlap_find_dlvsym(void) {
     void *found = first_after_us("dlvsym");
     __atomic_store(&overlap_real_dlvsym, (void *(**)(void *, const char *, const char *)) & found, __ATOMIC_RELEASE);
+    return found;
+}
+
+void *overlap_find_dlopen(void) {
+    void *found = first_after_us("dlopen");
+    __atomic_store(&overlap_real_dlopen, (void *(**)(const char *, int)) & found, __ATOMIC_RELEASE);
+    return found;
+}
+
+void *overlap_find_dlmopen(void) {
+    void *found = first_after_us("dlmopen");
+    __atomic_store(&overlap_real_dlmopen, (void *(**)(long, const char *, int)) & found, __ATOMIC_RELEASE);
     return found;
 }
 

@@ -26,7 +26,7 @@ enum { NONE, MAKING, MADE };
 OVERLAP_STARTUP_DATA static uint32_t state = NONE;
 OVERLAP_STARTUP_DATA static bool opened, initialised;
 static struct overlap_page *private_page; /* core's own, which we go back to after fork */
-static char waiting[NAME_SIZE];           /* of the page in /dev/shm, if it has yet to be brought to the report's folder */
+static char waiting[NAME_SIZE]; /* of the page in /dev/shm, if it has yet to be brought to the report's folder */
 
 /* A child that has not exec'ed, whichever call made it. */
 OVERLAP_STARTUP static bool is_forked(void) {
@@ -177,6 +177,7 @@ static void describe(struct overlap_page *page, const struct overlap_settings *s
     if (&program_invocation_name && program_invocation_name)
         copy_text(page->program, sizeof page->program, program_invocation_name);
     gethostname((char *)page->host, sizeof page->host - 1);
+    overlap_opened_write(page);
     __atomic_store_n(&page->magic, OVERLAP_PAGE_MAGIC, __ATOMIC_RELEASE); /* last: without it nobody reads the page */
 }
 
@@ -222,6 +223,11 @@ void overlap_page_opened(void) {
     __atomic_store_n(&opened, true, __ATOMIC_RELAXED);
     if (overlap_page_start())
         __atomic_fetch_or(&overlap_current_page->flags, OVERLAP_PAGE_OPENED_GPU, __ATOMIC_RELAXED);
+}
+
+void overlap_page_refresh(void) {
+    if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == MADE)
+        overlap_opened_write(overlap_current_page);
 }
 
 void overlap_page_initialised(void) {
@@ -321,6 +327,7 @@ OVERLAP_STARTUP void overlap_page_end(void) {
     if (made && page->pid == (uint32_t)getpid()) { /* else a child by a raw system call: the page is its parent's */
         const struct overlap_settings *settings = overlap_armed();
         __atomic_fetch_or(&page->flags, OVERLAP_PAGE_ENDED, __ATOMIC_RELAXED);
+        overlap_opened_write(page);
         bool speaks = settings->rank == 0 || (settings->rank < 0 && settings->launcher == (uint32_t)getpid());
         if (opened && speaks && !is_forked()) {
             char line[900];

@@ -17,11 +17,16 @@ struct overlap_start {
 };
 extern struct overlap_start overlap_start;
 
+/* As overlap_armed(), for processes that may never use a GPU: nothing is said of a table that is broken. */
+const struct overlap_settings *overlap_settings(void);
+
 /* Used by the assembler entries, which have set them before they ask anything; NULL until found. */
 extern void *(*overlap_real_dlsym)(void *handle, const char *name);
 extern void *(*overlap_real_dlvsym)(void *handle, const char *name, const char *version);
 void *overlap_find_dlsym(void);
 void *overlap_find_dlvsym(void);
+void *overlap_find_dlopen(void);
+void *overlap_find_dlmopen(void);
 void *overlap_find_dlclose(void);
 
 /* Which file a descriptor is, and whether it is that file still. Safe in signal handlers; errno stays. */
@@ -38,6 +43,18 @@ bool overlap_is_trusted(int folder);
 
 /* Remembers what stderr is. */
 void overlap_log_start(void);
+
+/* Has the loader bound this library? Before that, its list of objects can be had in another way; NULL: it cannot. */
+struct r_debug;
+bool overlap_bound(void);
+const struct r_debug *overlap_unbound_list(void);
+
+/* Libraries that were opened out of our sight: writes what is known of them into a page; in the child after fork. */
+void overlap_opened_write(struct overlap_page *page);
+void overlap_opened_forked(void);
+
+/* Has anything about them changed? Then the page shall say so, if there is one. */
+void overlap_page_refresh(void);
 
 /* In the child after fork; at the regular end of the process. */
 void overlap_page_forked(void);

@@ -23,6 +23,8 @@ OVERLAP_STARTUP_DATA struct overlap_start overlap_start;
 
 enum { FRESH, WORKING, DONE };
 OVERLAP_STARTUP_DATA static uint32_t environment_read = FRESH, table_decoded = FRESH;
+static const char *wrong; /* with the table: why nothing is done */
+static uint32_t wrong_said = FRESH;
 
 struct variables {
 #define ENV(field, name, meaning) const char *field;
@@ -181,6 +183,7 @@ OVERLAP_STARTUP static bool copy(const struct variables *found) {
 
 /* The child of a fork starts at zero, with a page of its own if it comes to use a GPU. */
 static void in_child(void) {
+    overlap_opened_forked();
     overlap_page_forked();
     overlap_vendor_forked();
 }
@@ -188,11 +191,9 @@ static void in_child(void) {
 /* In place: the bytes are fewer than the characters they come from. */
 static void decode_table(void) {
     size_t size = decode_base64(overlap_start.text, overlap_start.length, (uint8_t *)overlap_start.text);
-    const char *wrong = size == SIZE_MAX ? "it is not base64" : overlap_table_check(overlap_start.text, size);
-    if (wrong) {
-        overlap_say("the policy in OVERLAP_TABLE is ignored: ", wrong, ": nothing is done here");
+    wrong = size == SIZE_MAX ? "it is not base64" : overlap_table_check(overlap_start.text, size);
+    if (wrong)
         return;
-    }
     find_rank(&overlap_start.settings);
     overlap_start.settings.table = overlap_start.text;
     /* Not before: it allocates, and a process without a driver has nothing that a child must not inherit. */
@@ -229,10 +230,21 @@ OVERLAP_STARTUP static bool is_set_up(void) {
     return readable && once(&environment_read, read_environment) && overlap_start.text;
 }
 
-const struct overlap_settings *overlap_armed(void) {
+const struct overlap_settings *overlap_settings(void) {
     if (!is_set_up() || !once(&table_decoded, decode_table))
         return NULL;
     return overlap_start.settings.table ? &overlap_start.settings : NULL;
+}
+
+static void say_what_is_wrong(void) {
+    overlap_say("the policy in OVERLAP_TABLE is ignored: ", wrong, ": nothing is done here");
+}
+
+const struct overlap_settings *overlap_armed(void) {
+    const struct overlap_settings *settings = overlap_settings();
+    if (!settings && __atomic_load_n(&table_decoded, __ATOMIC_ACQUIRE) == DONE && wrong)
+        once(&wrong_said, say_what_is_wrong);
+    return settings;
 }
 
 uint32_t overlap_thread_id(void) {

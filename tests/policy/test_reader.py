@@ -85,6 +85,7 @@ def test_every_other_key_of_the_format_becomes_its_part_of_the_model() -> None:
 policy: 1
 name: mine
 dispatch: hold
+deep_binding: strip
 reads_dynamic_size: ["*my_staged*", a::b, gemm]
 communication:
   streams: {carrying_communication: true, priority: 2}
@@ -103,6 +104,7 @@ compute:
     assert reading.policy == Policy(
         name="mine",
         dispatch="hold",
+        deep_binding="strip",
         priority=Priority("auto"),
         stream_priority=Priority("number", 2),
         raise_carrying_streams=True,

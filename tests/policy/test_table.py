@@ -26,6 +26,7 @@ FIRST = Policy(
     dispatch="hold",
     raise_carrying_streams=True,
     reserve_cus=24,
+    deep_binding="strip",
     fixed_size=("*staged*",),
     rules=(
         Rule(
@@ -116,6 +117,7 @@ def test_a_policy_arrives_whole() -> None:
     footprint = first.footprint
     assert first.footprint_given == 1
     assert (first.reserve_cus, second.reserve_cus) == (24, 0)
+    assert (first.strip_deep_binding, second.strip_deep_binding) == (1, 0)
     assert (footprint.threads, footprint.registers) == (288, 96)
     assert (footprint.static_shared, footprint.dynamic_shared) == (21568, 82240)
     assert second.footprint_given == second.footprint.threads == 0
@@ -196,10 +198,11 @@ def test_the_fingerprint_sees_everything_but_the_lines() -> None:
         replace(FIRST, rules=(replace(FIRST.rules[0], keep_at_least=26), FIRST.rules[1])),
         replace(FIRST, gpus=FIRST.gpus[:1]),
         replace(FIRST, dispatch="backfill"),
+        replace(FIRST, deep_binding="keep"),
         replace(FIRST, environment={"A": "1"}),
         replace(FIRST, all_ranks_environment={"A": "1"}),
     ]
-    assert len({fingerprint(policy) for policy in [FIRST, *others]}) == 9
+    assert len({fingerprint(policy) for policy in [FIRST, *others]}) == len(others) + 1
 
 
 def test_the_fingerprint_does_not_depend_on_the_policies_beside_it() -> None:

@@ -1,0 +1,43 @@
+"""dlsym and dlopen are called before anything is ready: while the loader still binds, and before all constructors."""
+
+from __future__ import annotations
+
+import platform
+
+import pytest
+from interposing import ONE, Build, Runner, same
+
+from pyshim.launch import plan
+
+NODE = {"x86_64": "GLIBC_2.2.5", "aarch64": "GLIBC_2.17"}.get(platform.machine(), "GLIBC_2.2.5")
+IFUNC = "https://sourceware.org/glibc/wiki/GNU_IFUNC"
+
+
+@pytest.mark.hazard(
+    "loader",
+    "a library that chooses its functions while it is bound (IFUNC) gets no answer from dlsym, and chooses wrongly",
+    source=IFUNC,
+)
+@pytest.mark.parametrize("kind", ["pie", "no-pie"])
+@pytest.mark.parametrize("env", [{}, {"LD_BIND_NOW": "1"}, {"OVERLAP_RUN": "off"}])
+def test_a_resolver_that_asks_dlsym_while_we_are_not_bound_gets_the_real_answer(
+    env: dict[str, str], kind: str, build: Build, bare: Runner, preloaded: Runner
+) -> None:
+    link = ["-Wl,--no-as-needed", plan.SIMULATED_DRIVER]
+    library = build.library("libifunc.so", "ifunc.c", f'-DNODE="{NODE}"', link=link)
+    program = build(
+        f"ifunc-{kind}", "ifunc_main.c", f"-{kind}", "-fPIE" if kind == "pie" else "-fno-pie", link=[library]
+    )
+    without = bare(program=program, env=env)
+    assert without.stdout == "chosen 42 42 42 42\n"
+    same(preloaded(program=program, env=env), without)
+
+
+@pytest.mark.hazard("loader", "a program that opens libraries before all constructors crashes, or finds none")
+@pytest.mark.parametrize("policy", [ONE, f"deep_binding: strip\n{ONE}"])
+def test_a_preinit_function_opens_a_library(policy: str, build: Build, bare: Runner, preloaded: Runner) -> None:
+    library = build.library("libhidden7.so", "opened.c", "-DVALUE=7")
+    program = build("preinit-open", "preinit_open.c", f'-DPATH="{library}"')
+    without = bare(program=program)
+    assert without.stdout == "opened early: 7\n"
+    same(preloaded(policy=policy, program=program), without)

@@ -12,7 +12,7 @@ ifneq ($(shell test -x $(BIN)/python && cat $(VENV)/.made),$(CURDIR))
 .PHONY: $(VENV)/.made
 endif
 
-.PHONY: setup demo test lint bench wheels site spank clean loadable
+.PHONY: setup demo test lint sanitize coverage bench wheels site spank clean loadable
 .DELETE_ON_ERROR:
 
 # With what tests and checks need, too; the demo needs none of that.
@@ -52,6 +52,14 @@ test: loadable setup
 
 lint: setup
 	$(BIN)/python tools/lint.py
+
+# Races of many threads under sanitizers, the analyzer, valgrind, the tests with AddressSanitizer: long.
+sanitize: loadable setup
+	$(BIN)/python tools/sanitize.py address thread analyzer valgrind suite-address
+
+# Which lines of shim/ the tests run through; less than 90 % is a failure.
+coverage: loadable setup
+	$(BIN)/python tools/sanitize.py coverage
 
 # What the library costs. What policies gain and lose on simulated GPUs takes longer: tools/bench/suite.
 bench: loadable setup

@@ -27,8 +27,9 @@ OVERLAP_SIZE_IS(overlap_opened, 192);
 OVERLAP_SIZE_IS(overlap_page, 643328);
 OVERLAP_SIZE_IS(overlap_totals, 5584);
 OVERLAP_SIZE_IS(overlap_trace, 72);
-_Static_assert(sizeof(((struct overlap_shard *)0)->launches) == OVERLAP_WAYS * OVERLAP_ROWS * 8, "launches");
-_Static_assert(sizeof(((struct overlap_shard *)0)->counters) == OVERLAP_COUNTERS * 8, "counters");
+_Static_assert(sizeof(((struct overlap_shard *)0)->launches) == sizeof(uint64_t[OVERLAP_WAYS][OVERLAP_ROWS]),
+               "launches");
+_Static_assert(sizeof(((struct overlap_shard *)0)->counters) == sizeof(uint64_t[OVERLAP_COUNTERS]), "counters");
 _Static_assert(sizeof(((struct overlap_page *)0)->shards) == OVERLAP_SHARDS * sizeof(struct overlap_shard), "shards");
 _Static_assert(sizeof(((struct overlap_page *)0)->devices) == OVERLAP_DEVICES * sizeof(struct overlap_device),
                "devices");
@@ -38,7 +39,7 @@ _Static_assert(sizeof(((struct overlap_page *)0)->rules) == OVERLAP_RULES * size
                "rules");
 _Static_assert(sizeof(((struct overlap_cadence *)0)->samples) == OVERLAP_SAMPLES * sizeof(struct overlap_sample),
                "samples");
-_Static_assert(sizeof(((struct overlap_totals *)0)->row_heads) == OVERLAP_ROWS * 4, "totals");
+_Static_assert(sizeof(((struct overlap_totals *)0)->row_heads) == sizeof(uint32_t[OVERLAP_ROWS]), "totals");
 
 /* A symbol that others may see; everything else is hidden (-fvisibility=hidden). */
 #define OVERLAP_EXPORT __attribute__((visibility("default")))

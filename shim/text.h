@@ -17,24 +17,26 @@ static inline struct overlap_text overlap_text_in(char *bytes, size_t size) {
 }
 
 /* What does not fit is cut. */
-static inline void overlap_text_add(struct overlap_text *text, const char *string) {
-    size_t length = strlen(string);
+static inline void overlap_text_bytes(struct overlap_text *text, const char *bytes, size_t length) {
     if (length > text->size - 1 - text->length)
         length = text->size - 1 - text->length;
-    memcpy(text->bytes + text->length, string, length);
+    memcpy(text->bytes + text->length, bytes, length);
     text->length += length;
     text->bytes[text->length] = 0;
+}
+
+static inline void overlap_text_add(struct overlap_text *text, const char *string) {
+    overlap_text_bytes(text, string, strlen(string));
 }
 
 /* Decimal; grouped: with commas between thousands. */
 static inline void overlap_text_number(struct overlap_text *text, uint64_t number, bool grouped) {
     char digits[32];
-    size_t at = sizeof digits - 1;
-    digits[at] = 0;
+    size_t at = sizeof digits;
     for (int count = 0; number || count == 0; count++, number /= 10) {
         if (grouped && count && count % 3 == 0)
             digits[--at] = ',';
         digits[--at] = (char)('0' + number % 10);
     }
-    overlap_text_add(text, digits + at);
+    overlap_text_bytes(text, digits + at, sizeof digits - at);
 }

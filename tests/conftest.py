@@ -22,6 +22,8 @@ from pyshim import _native
 
 ROOT = Path(__file__).resolve().parent.parent
 _FOREIGN = ("OVERLAP_", "SLURM_", "OMPI_", "PMI", "SIMGPU", "LD_", "TRITON_", "NCCL_")
+# Where the library is built with a sanitizer (tools/instrumented.py): the runtime, to be preloaded before all else.
+RUNTIME = os.environ.get("OVERLAP_TEST_PRELOAD", "")
 _ALSO = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
 # Each collects all tests and makes what sessions share for itself: more would cost more than they bring.
 _MOST_WORKERS = 8
@@ -45,6 +47,8 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Tests compile with $CC or cc. Where neither works, both become what the package is built with."""
+    if RUNTIME and (hasattr(config, "workerinput") or not config.getoption("numprocesses", None)):
+        os.environ.pop("LD_PRELOAD", None)  # this process has it; compilers need it not, and workers inherit it
     spec = importlib.util.spec_from_file_location("shim_build", ROOT / "shim" / "build.py")
     assert spec and spec.loader
     build = importlib.util.module_from_spec(spec)
@@ -92,8 +96,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def clean_environment() -> dict[str, str]:
     """Ours, without what a launcher, another test or an outer overlap-run has set."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN) and name not in _ALSO}
+    first = {"LD_PRELOAD": RUNTIME} if RUNTIME else {}
     # What `overlap probe` once found on this machine is nobody's business here.
-    return {**kept, "COLUMNS": "80", "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": "/nonexistent"}
+    return {**kept, **first, "COLUMNS": "80", "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": "/nonexistent"}
 
 
 @pytest.fixture(scope="session")

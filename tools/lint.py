@@ -1,6 +1,6 @@
 """`make lint`: every check of the sources, side by side; all of them run, and any finding is a failure.
 
-python tools/lint.py [gcc|clang|ruff|mypy|clang-format ...]
+python tools/lint.py [gcc|clang|clang-tidy|ruff|mypy|clang-format ...]
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-c")
+# The library is asked more than the rest: it runs in programs of others. Which checks: .clang-tidy.
+TIDIED = Path("shim")
 # Where headers of ours are looked for, besides the folder of the file itself.
 INCLUDES = ("-Ishim", "-Ishim/core", "-Itools/simgpu")
 FOLDERS = ("shim", "tools", "tests")
@@ -78,6 +80,12 @@ def commands(wanted: list[str], folder: Path) -> Iterator[tuple[str, list[str]]]
         yield "clang-format", [tool("clang-format"), "--dry-run", "-Werror", *map(str, sources(".c", ".h"))]
     if "ruff" in wanted:
         yield "ruff", [tool("ruff"), "check", "--quiet", "."]
+    if "clang-tidy" in wanted and not Path(tool("clang-tidy")).exists():
+        print("lint: clang-tidy: not found, left out (make setup)", file=sys.stderr)
+    elif "clang-tidy" in wanted:
+        for path in (path for path in sources(".c") if TIDIED in path.parents):
+            flags = [flag for flag in FLAGS if not flag.startswith("-W")]
+            yield f"clang-tidy {path}", [tool("clang-tidy"), "--quiet", str(path), "--", *flags, *INCLUDES]
     files = compiled() if {"gcc", "clang"} & set(wanted) else []
     for name, find in (("gcc", gcc), ("clang", clang)):
         compiler = find()
@@ -100,7 +108,7 @@ def run(job: tuple[str, list[str]]) -> tuple[str, str]:
 
 
 def main() -> int:
-    wanted = sys.argv[1:] or ["gcc", "clang", "clang-format", "ruff", "mypy"]
+    wanted = sys.argv[1:] or ["clang-tidy", "gcc", "clang", "clang-format", "ruff", "mypy"]
     failed = 0
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
         jobs = list(commands(wanted, Path(folder)))

@@ -1,11 +1,15 @@
 """The library under the compiler's sanitizers. Exits 1 on any finding.
 
     python tools/sanitize.py [address] [thread] [fuzz] [analyzer] [--seconds N] [--keep DIR]     default: address thread
+    python tools/sanitize.py suite-address|coverage|valgrind [--tests TEST...]
 
     address   AddressSanitizer and UndefinedBehaviorSanitizer: library, simulated driver, tests/fuzz/stress.c
     thread    ThreadSanitizer, likewise, with the hot path in C: a sanitizer does not see what assembler reads
     fuzz      tests/fuzz/*_fuzz.c for N seconds each: by libFuzzer where the compiler has it, else by own mutations
     analyzer  gcc -fanalyzer over the library's sources
+    suite-address  the tests that start real processes, with all that they preload built so: tools/instrumented.py
+    coverage  likewise, and with those of core/; prints which lines of C were run through
+    valgrind  tests/interpose/test_memcheck.py with all of its cases
 
 The stress program runs twice, with and without a trace; every launch that it made must be in the report's pages. Then
 tests/programs/churn.c: threads that launch while modules, streams, contexts and graphs come and go; and
@@ -28,16 +32,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
-FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-fno-omit-frame-pointer")
-SANITIZE = {
-    "address": ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"),
-    "thread": ("-fsanitize=thread",),
-}
-RUNTIME = {"address": "libasan.so", "thread": "libtsan.so"}
-# These run inside dlsym, before a sanitizer's runtime has started.
-BEFORE_ANYTHING = {"object.c", "dlsym.c", "name.c"}
+import instrumented  # noqa: E402
+from instrumented import FLAGS, Failed, compiler  # noqa: E402
+from instrumented import KINDS as SANITIZE  # noqa: E402
+
 FINDING = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:|SUMMARY: \w+Sanitizer")
 CHURNING = 64  # threads
 RACES = 4000  # calls on streams and events that all threads use
@@ -54,6 +54,7 @@ compute:
   - {match: {kernel: "*gemm"}, shape: {blocks_per_sm: 1}, when: always}
   - {match: {kernel: "elementwise*"}, shape: {blocks_per_sm: 50%}, when: always}
   - {match: {kernel: "shape_*"}, shape: {blocks_per_sm: 2}, when: always}
+  - {match: {kernel: room}, shape: make_room, when: always}
 """
 HIP = """policy: 1
 name: stress
@@ -71,14 +72,6 @@ compute: [{match: {kernel: k}, shape: {blocks_per_sm: 1}, when: overlapping}]
 """
 
 
-class Failed(Exception):
-    """What went wrong, with the output that says so."""
-
-
-def compiler() -> list[str]:
-    return shlex.split(os.environ.get("CC", "gcc"))
-
-
 def run(command: Sequence[object], **more: object) -> str:
     done = subprocess.run(
         [str(word) for word in command],
@@ -94,32 +87,11 @@ def run(command: Sequence[object], **more: object) -> str:
     return output
 
 
-def copy_sources(folder: Path, portable: bool) -> Path:
-    """The library's sources, with the hot path in C where that is asked for."""
-    shim = Path(shutil.copytree(ROOT / "shim", folder / "shim"))
-    if portable:
-        vendors = (shim / "vendor/cuda", shim / "vendor/hip")
-        for path in (vendor / name for vendor in vendors for name in ("entry.c", "launch_x86_64.S")):
-            text = path.read_text(encoding="utf-8")
-            if text.count("#ifdef __x86_64__") != 1:
-                raise Failed(f"{path.name} does not choose its hot path by one #ifdef any more")
-            path.write_text(text.replace("#ifdef __x86_64__", "#if 0"), encoding="utf-8")
-    return shim
-
-
 def build(kind: str, folder: Path) -> tuple[Path, Path, Path]:
     """Library, simulated driver, program."""
-    shim = copy_sources(folder, portable=kind == "thread")
+    shim = Path(shutil.copytree(ROOT / "shim", folder / "shim"))
     library, driver, program = folder / "liboverlap.so", folder / "libcuda.so.1", folder / "stress"
-    objects = []
-    for path in sorted(path for path in shim.rglob("*") if path.suffix in (".c", ".S")):
-        objects.append(folder / f"{path.parent.name}-{path.name}.o")
-        sanitize = () if path.name in BEFORE_ANYTHING else SANITIZE[kind]
-        run(
-            [*compiler(), *FLAGS, *sanitize, "-fPIC", "-fvisibility=hidden", f"-I{shim}", "-c", path, "-o", objects[-1]]
-        )
-    script = f"-Wl,--version-script={shim}/overlap.{os.uname().machine}.map"
-    run([*compiler(), *SANITIZE[kind], "-shared", "-Wl,-soname,liboverlap.so", script, *objects, "-o", library])
+    instrumented.library(kind, shim, folder / "objects", library)
     includes = [f"-I{ROOT / 'shim'}", f"-I{ROOT / 'shim' / 'core'}"]
     simulated = sorted((ROOT / "tools" / "simgpu").glob("*.c"))
     shared = ["-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic"]
@@ -173,11 +145,10 @@ def table(policy_text: str = POLICY) -> str:
 
 
 def environment(kind: str, library: Path, report: Path, trace: bool) -> dict[str, str]:
-    runtime = run([*compiler(), f"-print-file-name={RUNTIME[kind]}"]).strip()
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("OVERLAP_", "SIMGPU", "LD_"))}
     return {
         **clean,
-        "LD_PRELOAD": f"{runtime} {library}",
+        "LD_PRELOAD": f"{instrumented.runtime(kind)} {library}",
         "OVERLAP_TABLE": table(),
         "OVERLAP_REPORT": str(report),
         "OVERLAP_RUN_ID": "stress",
@@ -208,8 +179,8 @@ def stress(kind: str, folder: Path, threads: int, rounds: int) -> str:
     report.mkdir()
     env = {**environment(kind, library, report, False), "SIMGPU_MULTIPROCESSORS": "4"}
     output = run([*fixed, folder / "churn", CHURNING, 4], env=env, timeout=600)
-    if "failed: 0\n" not in output:
-        raise Failed(f"churn: {output}")
+    if f"failed: 0, launches: {totals(report, 1)['launches']}\n" not in output:
+        raise Failed(f"churn: {totals(report, 1)}: {output}")
     for case in (("races", RACES), ("busy", 1), ("forks_busy", 3)):
         report = folder / f"report-{case[0]}"
         report.mkdir()
@@ -321,12 +292,20 @@ def analyzer(folder: Path) -> str:
     return f"{len(sources)} files"
 
 
+def valgrind(folder: Path) -> str:
+    file = "tests/interpose/test_memcheck.py"
+    command = [sys.executable, "-m", "pytest", "-q", "--numprocesses", "auto", "--basetemp", folder / "tests", file]
+    return run(command, cwd=ROOT, env={**os.environ, "OVERLAP_TEST_MEMCHECK": "all"}).splitlines()[-1]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="the library under the compiler's sanitizers")
-    parser.add_argument("what", nargs="*", metavar="address|thread|fuzz|analyzer")
+    parser.add_argument("what", nargs="*", metavar="WHAT", help="see above (default: address thread)")
     parser.add_argument("--seconds", type=int, default=60, help="how long to fuzz (default 60)")
     parser.add_argument("--threads", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=300, help="launches of each thread (default 300)")
+    parser.add_argument("--tests", nargs="+", default=[], metavar="TEST", help="as pytest takes them (default: all)")
+    parser.add_argument("--least", type=float, default=90, help="coverage: percent of the lines (default 90)")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep what is built")
     options = parser.parse_args()
     jobs = {
@@ -334,6 +313,9 @@ def main() -> int:
         "thread": lambda folder: stress("thread", folder, options.threads, options.rounds),
         "fuzz": lambda folder: fuzz(folder, options.seconds),
         "analyzer": analyzer,
+        "suite-address": lambda folder: instrumented.suite("address", folder, options.tests),
+        "coverage": lambda folder: instrumented.coverage(folder, options.tests, options.least),
+        "valgrind": valgrind,
     }
     wanted = options.what or ["address", "thread"]
     if unknown := set(wanted) - set(jobs):

@@ -86,7 +86,7 @@ static struct overlap_event *add(struct overlap_order *order, uint64_t key) {
     if (event || !overlap_order_locked(order))
         return event;
     event = find(order, key);
-    for (uint64_t probe = 0; !event && probe < 2 * PROBES; probe++)
+    for (uint64_t probe = 0; !event && probe < UINT64_C(2) * PROBES; probe++)
         if (take(order, place(order, key, probe % PROBES), key, probe >= PROBES))
             event = place(order, key, probe % PROBES);
     overlap_order_unlock(order);
@@ -288,12 +288,12 @@ static void all_wait(struct overlap_order *order, enum knowledge knows, const st
         __atomic_store_n(&order->eager.doubted, 1, __ATOMIC_RELEASE);
 }
 
-/* Everything it waits for now: is there communication among it, and did anybody care when it came? */
-static uint32_t patience(const struct overlap_event *event, const struct overlap_stream *here,
-                         const struct overlap_clock *before) {
+/* Everything it waits for now: is there communication among it, and did anybody care when it came? news: what it had not
+ * waited for before, by bit. */
+static uint32_t patience(const struct overlap_event *event, const struct overlap_stream *here, uint32_t news) {
     uint32_t found = 0;
     for (uint32_t c = 0; c < event->communications && c < OVERLAP_CLOCK_COMMUNICATION; c++) {
-        if ((int32_t)c == OVERLAP_LOAD(here->communication) || event->clock.entry[c] <= before->entry[c])
+        if ((int32_t)c == OVERLAP_LOAD(here->communication) || !(news >> c & 1))
             continue;
         if (__atomic_load_n(&here->beside, __ATOMIC_RELAXED) > 1)
             found |= OVERLAP_PATIENCE_BESIDE;
@@ -306,7 +306,6 @@ static uint32_t patience(const struct overlap_event *event, const struct overlap
 
 uint32_t overlap_order_waits(struct overlap_order *order, struct overlap_stream *stream, uint64_t key) {
     struct overlap_event event;
-    struct overlap_clock before;
     enum knowledge knows = read_event(order, key, &event);
     if (!stream) {
         all_wait(order, knows, &event);
@@ -333,11 +332,13 @@ uint32_t overlap_order_waits(struct overlap_order *order, struct overlap_stream 
     }
     if (knows == NO_ONE_KNOWS)
         overlap_order_unknown(order, stream);
+    uint32_t news = 0;
     for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = next_of(&event, e)) {
-        before.entry[e] = overlap_stream_knows(order, here, e);
+        if (e < OVERLAP_CLOCK_COMMUNICATION && event.clock.entry[e] > overlap_stream_knows(order, here, e))
+            news |= UINT32_C(1) << e;
         overlap_stream_learns(order, here, e, event.clock.entry[e]);
     }
-    const uint32_t found = patience(&event, here, &before);
+    const uint32_t found = patience(&event, here, news);
     overlap_window_left(order, here); /* ...nor of what is waited for now */
     return found;
 }

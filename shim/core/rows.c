@@ -51,14 +51,23 @@ static uint64_t hash_on(uint64_t hash, const void *bytes, size_t size) {
         hash = (hash ^ ((const uint8_t *)bytes)[i]) * UINT64_C(0x100000001B3);
     return hash;
 }
+static uint64_t hash_number(uint64_t hash, uint32_t number) {
+    return hash_on(hash, &number, sizeof number);
+}
+/* With its end: the names of a kernel and of a library are two texts. */
+static uint64_t hash_text(uint64_t hash, const char *text) {
+    do
+        hash = hash_on(hash, text, 1);
+    while (*text++);
+    return hash;
+}
 static uint64_t hash_of(const char *text) {
-    return hash_on(UINT64_C(0xCBF29CE484222325), text, strlen(text) + 1);
+    return hash_text(UINT64_C(0xCBF29CE484222325), text);
 }
 
 static uint64_t identity(const struct overlap_row *facts, const char *kernel, const char *library) {
-    const uint32_t numbers[] = {facts->rule, facts->device};
-    uint64_t hash = hash_on(hash_of(kernel), library, strlen(library) + 1);
-    hash = hash_on(hash, numbers, sizeof numbers);
+    uint64_t hash = hash_text(hash_of(kernel), library);
+    hash = hash_number(hash_number(hash, facts->rule), facts->device);
     hash = hash_on(hash, &facts->footprint, sizeof facts->footprint); /* all of it: names repeat (Triton) */
     hash = (hash ^ hash >> 32) * UINT64_C(0x9E3779B97F4A7C15) >> HASH_SHIFT;
     return hash ? hash : 1;
@@ -167,7 +176,8 @@ uint32_t overlap_row_of_reason(struct overlap_page *page, uint32_t row, uint32_t
     if (claimed) {
         struct overlap_row *record = &page->rows[other];
         put_first(record, from);
-        record->launched = from->footprint.dynamic_shared; /* whatever the reason: launched as asked */
+        /* Whatever the reason: launched as asked. Atomic, since others may have found the row already. */
+        __atomic_store_n(&record->launched, from->footprint.dynamic_shared, __ATOMIC_RELAXED);
         memcpy(record->kernel, from->kernel, sizeof record->kernel);
         memcpy(record->plain, from->plain, sizeof record->plain);
         memcpy(record->library, from->library, sizeof record->library);

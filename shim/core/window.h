@@ -131,7 +131,7 @@ struct overlap_stream *overlap_order_find(struct overlap_order *order, uint64_t 
 struct overlap_stream *overlap_order_stream(struct overlap_order *order, uint64_t key, uint64_t context,
                                             enum overlap_stream_kind kind);
 void overlap_order_stream_gone(struct overlap_order *order, uint64_t key);
-void overlap_order_context_gone(struct overlap_order *order, uint64_t context);
+void overlap_order_context_gone(struct overlap_order *order, uint64_t key);
 
 /* A call on the stream that orders nothing by itself, such as a copy; matters for the legacy default stream. */
 void overlap_order_action(struct overlap_order *order, struct overlap_stream *stream);
@@ -149,16 +149,15 @@ void overlap_order_captures_doubted(struct overlap_order *order);
 
 /* ---- Events, and what the host sees: event.c ---- */
 
-/* Around the call that records an event; what the first returns is for the second, whatever it is. stream: NULL where it is
- * not known. recorded: the call has succeeded. */
-struct overlap_event *overlap_order_recording(struct overlap_order *order, uint64_t event,
-                                              struct overlap_stream *stream);
+/* Around the call that records an event; what the first returns is for the second, whatever it is. key: of the event.
+ * stream: NULL where it is not known. recorded: the call has succeeded. */
+struct overlap_event *overlap_order_recording(struct overlap_order *order, uint64_t key, struct overlap_stream *stream);
 void overlap_order_recorded(struct overlap_order *order, struct overlap_event *event, struct overlap_stream *stream,
                             bool recorded);
 
 /* The stream waits for the event from now on; stream NULL: everything does. Anything else that is launched again and again
  * and waits for its last launch, such as a graph, is an event, too. */
-uint32_t overlap_order_waits(struct overlap_order *order, struct overlap_stream *stream, uint64_t event);
+uint32_t overlap_order_waits(struct overlap_order *order, struct overlap_stream *stream, uint64_t key);
 
 /* What it returns: communication that nobody has been in a hurry for. */
 enum overlap_patience {
@@ -167,11 +166,11 @@ enum overlap_patience {
 };
 
 /* Who waits for this event, from now on, may be behind all that came before (graphs, other processes record it). */
-void overlap_order_event_unknown(struct overlap_order *order, uint64_t event);
+void overlap_order_event_unknown(struct overlap_order *order, uint64_t key);
 /* It is another process's; this process gives one of its own away. */
-void overlap_order_event_imported(struct overlap_order *order, uint64_t event);
-void overlap_order_event_exported(struct overlap_order *order, uint64_t event);
-void overlap_order_event_gone(struct overlap_order *order, uint64_t event);
+void overlap_order_event_imported(struct overlap_order *order, uint64_t key);
+void overlap_order_event_exported(struct overlap_order *order, uint64_t key);
+void overlap_order_event_gone(struct overlap_order *order, uint64_t key);
 
 /* ---- The host: what it will have seen to be over when the call that it makes now succeeds ---- */
 
@@ -183,10 +182,10 @@ struct overlap_seen {
     struct overlap_context *context; /* ...or in which all ended, up to this number */
     uint64_t settled;
 };
-/* stream: NULL where it is not known. context: key. */
+/* stream: NULL where it is not known. */
 void overlap_order_see_stream(struct overlap_order *order, struct overlap_stream *stream, struct overlap_seen *seen);
-void overlap_order_see_event(struct overlap_order *order, uint64_t event, struct overlap_seen *seen);
-void overlap_order_see_context(struct overlap_order *order, uint64_t context, struct overlap_seen *seen);
+void overlap_order_see_event(struct overlap_order *order, uint64_t key, struct overlap_seen *seen);
+void overlap_order_see_context(struct overlap_order *order, uint64_t key, struct overlap_seen *seen);
 void overlap_order_saw(struct overlap_order *order, const struct overlap_seen *seen);
 
 /* ---- Launches: window.c ---- */
@@ -224,7 +223,7 @@ enum overlap_alone {
 };
 
 struct overlap_found {
-    uint32_t where;          /* enum overlap_where */
+    enum overlap_where where;
     uint32_t granted;        /* launches that may take the same answer while the version is the same */
     uint64_t newest, serial; /* for overlap_window_return() */
     bool unknown;            /* outside, because nobody knows what the stream waits for */

@@ -60,7 +60,7 @@ static bool four_streams(struct overlap_zstd *decoder, const uint8_t *at, size_t
     const uint8_t *stream = at + JUMPS, *const end = at + bytes;
     const size_t each = (decoder->literal_count + 3) / 4;
     for (int i = 0; i < 4; i++) {
-        const size_t length = i < 3 ? little(at + 2 * i, 2) : (size_t)(end - stream);
+        const size_t length = i < 3 ? little(at + (size_t)2 * (size_t)i, 2) : (size_t)(end - stream);
         const size_t first = each * (size_t)i;
         if (length > (size_t)(end - stream) || first > decoder->literal_count)
             return false;

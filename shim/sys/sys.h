@@ -84,7 +84,7 @@ int overlap_vendor_name(const char *name);
 /* Provided by the vendor layer: what shall be answered to the code at `caller` for one of its names instead of `real`, which
  * is not NULL; NULL: the real answer. */
 #define OVERLAP_NO_SYMBOL ((void *)1) /* NULL, although the real answer is another */
-void *overlap_vendor_symbol(int name, void *real, uintptr_t caller);
+void *overlap_vendor_symbol(int hook, void *real, uintptr_t caller);
 
 /* Provided by the vendor layer: is there anything but ours that has one of its names? */
 bool overlap_vendor_behind(int name);

@@ -192,17 +192,30 @@ def test_a_thousand_contexts(end: str, build: Build, bare: Runner, preloaded: Ru
     assert done.totals["refused"] == 0
 
 
+@pytest.mark.hazard("processes", "64 threads launch while streams, modules, contexts and graphs come and go")
 def test_sixty_four_threads_while_everything_comes_and_goes(build: Build, bare: Runner, preloaded: Runner) -> None:
     program = build("churn", "churn.c", link=[plan.SIMULATED_DRIVER])
-    policy = rule("{blocks_per_sm: 2}", match='kernel: "shape_*"', more="communication: {priority: highest}")
+    policy = """communication: {priority: highest}
+compute:
+  - {match: {kernel: "shape_*"}, shape: {blocks_per_sm: 2}, when: always}
+  - {match: {kernel: room}, shape: make_room, when: always}"""
     without = bare("64 10", program=program, env=FEW)
     done = preloaded("64 10", policy, program=program, env=FEW)
-    assert without.stdout == "failed: 0\n"
+    made = 64 * 10 * 12 + 48 * 10 * 6 + 64 * 4 + 1
+    assert without.stdout == f"failed: 0, launches: {made}\n"
     assert (done.status, done.stdout, done.stderr) == (0, without.stdout, "")
     assert len(done.launches) == len(without.launches)
     left = {launch["dynamic_shared"] for launch in done.launches if launch["kernel"].startswith("leave")}
     assert left == {0}
     shaped = {launch["dynamic_shared"] for launch in done.launches if launch["kernel"].startswith("shape")}
     assert shaped == {0, smallest_size(2)}
-    assert done.totals["launches"] == 64 * 10 * 12 + 64 * 4
+    assert done.totals["launches"] == made
     assert done.totals["refused"] == 0
+    # Room for what communication took at last, as where that had come first; before, for less of it.
+    grown = 1024 + 30000 * (64 * 10 - 1) // (64 * 10)
+    last = f"ptx=room,{NCCL} launch={NCCL},4,544,{grown} launch=room,100,256,0"
+    enough = preloaded(last, policy, env=FEW).sizes[-1]
+    sizes = [launch["dynamic_shared"] for launch in done.launches if launch["kernel"] == "room"]
+    assert sizes[-1] == enough > 0
+    assert len(set(sizes)) > 1, "it was decided once"
+    assert max(sizes) == enough

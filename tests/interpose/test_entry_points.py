@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from entry_tool import load
 
+pytestmark = pytest.mark.plain("sanitizers refuse RTLD_DEEPBIND", address=True)
+
 
 @pytest.fixture(scope="module")
 def tool() -> Any:

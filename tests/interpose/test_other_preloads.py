@@ -20,6 +20,7 @@ RAISED = rule("{blocks_per_sm: 1}", more="communication: {priority: highest}")
 
 
 @pytest.mark.hazard("preloads", "a program that was built with a sanitizer crashes at its start")
+@pytest.mark.plain("brings a sanitizer of its own", address=True)
 @pytest.mark.parametrize("way", ["symbol", "dlsym", "proc_address_v2"])
 @pytest.mark.parametrize("sanitizer", ["address", "thread"])
 def test_sanitized_programs(sanitizer: str, way: str, build: Build, bare: Runner, preloaded: Runner) -> None:
@@ -120,6 +121,7 @@ def test_a_setuid_program_is_untouched(
     assert "setuid" in done.stderr
 
 
+@pytest.mark.plain("valgrind takes the place of a sanitizer", address=True)
 @pytest.mark.skipif(not shutil.which("valgrind"), reason="needs valgrind: apt-get install valgrind libc6-dbg")
 @pytest.mark.parametrize("command", ["/bin/true", "client"])
 def test_clean_under_valgrind(command: str, build: Build, preloaded: Runner) -> None:
@@ -140,6 +142,7 @@ def test_clean_under_valgrind(command: str, build: Build, preloaded: Runner) -> 
     assert len(done.launches) == (0 if command == "/bin/true" else 5)
 
 
+@pytest.mark.plain("a sanitizer takes more than 16 KiB of stack", address=True)
 @pytest.mark.parametrize("trace", [{}, {"OVERLAP_TRACE": "1"}])
 def test_the_first_launches_from_a_thread_with_the_smallest_stack(
     trace: dict[str, str], build: Build, bare: Runner, preloaded: Runner
@@ -154,6 +157,7 @@ def test_the_first_launches_from_a_thread_with_the_smallest_stack(
     assert done.totals["launches"] == 20
 
 
+@pytest.mark.plain("the counters of lines are written into files", coverage=True)
 @pytest.mark.parametrize("way", ["symbol", "dlsym"])
 def test_no_file_may_be_opened_any_more(way: str, bare: Runner, preloaded: Runner) -> None:
     """The driver is opened by the program before that; all that is lost is the page."""

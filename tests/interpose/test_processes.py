@@ -170,6 +170,7 @@ def test_disk_full(bare: Runner, preloaded: Runner, tiny_disk: Path) -> None:
     assert list(tiny_disk.iterdir()) == []
 
 
+@pytest.mark.plain("the counters of lines are written into files", coverage=True)
 @pytest.mark.parametrize("trace", [{}, {"OVERLAP_TRACE": "1"}])
 def test_files_may_not_grow(trace: dict[str, str], bare: Runner, preloaded: Runner) -> None:
     """RLIMIT_FSIZE: the kernel would kill who writes more."""

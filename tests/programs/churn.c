@@ -1,6 +1,8 @@
 /* churn THREADS ROUNDS: threads that launch while each loads and unloads modules, creates and destroys streams and
  * contexts of its own and builds graphs: handles come back with another meaning all the time. Kernels called shape* may
- * get another size (on few multiprocessors: 100 blocks are many), leave* must not. Prints how many calls failed. */
+ * get another size (on few multiprocessors: 100 blocks are many), leave* must not. Communication takes more from round to
+ * round, so what was decided about room beside it (room, one handle for all threads) must be decided anew; the last
+ * launch of that comes when all threads have ended. Prints how many calls failed, and how many launches were made. */
 #define WAY_LINKED
 #define DRIVER_MORE
 #include "driver.h"
@@ -10,12 +12,18 @@
 extern int cuCtxCreate_v2(void **, unsigned, int), cuCtxDestroy_v2(void *);
 
 enum { MOST = 64, LAUNCHES = 6 };
-static void *primary;
-static int rounds, failed;
+static void *primary, *room;
+static int count, rounds, failed, made;
+
+static int launch(void *function, unsigned blocks, unsigned threads, unsigned shared, void *stream, void **parameters) {
+    __atomic_fetch_add(&made, 1, __ATOMIC_RELAXED);
+    return CU(cuLaunchKernel)(function, blocks, 1, 1, threads, 1, 1, shared, stream, parameters, NULL);
+}
 
 static int graph_of(void *function, void **parameters, void *stream) {
     void *graph, *node, *exec;
     NodeParams params = {function, {100, 1, 1}, {256, 1, 1}, 0, parameters, NULL, NULL, NULL};
+    __atomic_fetch_add(&made, 1, __ATOMIC_RELAXED);
     return CU(cuGraphCreate)(&graph, 0) + CU(cuGraphAddKernelNode_v2)(&node, graph, NULL, 0, &params) +
            CU(cuGraphKernelNodeGetParams_v2)(node, &params) + (params.shared != 0) +
            CU(cuGraphInstantiateWithFlags)(&exec, graph, 0) + CU(cuGraphLaunch)(exec, stream) +
@@ -43,9 +51,12 @@ static void *work(void *number) {
         uint64_t a = (uint64_t)me;
         uint32_t b = (uint32_t)round;
         void *parameters[] = {&a, &b};
+        const unsigned grown = (unsigned)(round * count + me), most = (unsigned)(rounds * count);
         for (int i = 0; i < LAUNCHES; i++) {
-            bad += CU(cuLaunchKernel)(function, i % 2 ? 100 : 10, 1, 1, 256, 1, 1, 0, stream, parameters, NULL);
-            bad += CU(cuLaunchKernel)(comm, 4, 1, 1, 64 + 32 * ((unsigned)me % 16), 1, 1, 0, stream, parameters, NULL);
+            bad += launch(function, i % 2 ? 100 : 10, 256, 0, stream, parameters);
+            bad += launch(comm, 4, 64 + 32 * ((unsigned)me % 16), 1024 + 30000 * grown / most, stream, parameters);
+            if (!own)
+                bad += launch(room, 100, 256, 0, stream, parameters);
         }
         if (round % 3 == 0)
             bad += graph_of(function, parameters, stream);
@@ -63,14 +74,20 @@ static void *work(void *number) {
 
 int main(int argc, char **argv) {
     pthread_t threads[MOST];
-    const int count = argc > 1 ? atoi(argv[1]) : MOST;
+    count = argc > 1 ? atoi(argv[1]) : MOST;
     rounds = argc > 2 ? atoi(argv[2]) : 10;
     driver_start();
-    CU(cuDevicePrimaryCtxRetain)(&primary, 0);
+    void *module;
+    char *text = ptx_of("room");
+    failed += CU(cuDevicePrimaryCtxRetain)(&primary, 0) + CU(cuCtxSetCurrent)(primary);
+    failed += CU(cuModuleLoadData)(&module, text) + CU(cuModuleGetFunction)(&room, module, "room");
+    free(text);
     for (intptr_t i = 0; i < count; i++)
         pthread_create(&threads[i], NULL, work, (void *)i);
     for (int i = 0; i < count; i++)
         pthread_join(threads[i], NULL);
-    printf("failed: %d\n", failed);
+    void *parameters[] = {&(uint64_t){0}, &(uint32_t){0}};
+    failed += launch(room, 100, 256, 0, NULL, parameters);
+    printf("failed: %d, launches: %d\n", failed, made);
     return 0;
 }

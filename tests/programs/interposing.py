@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from pyshim.launch import plan
+from pyshim.launch import plan, preload
 from pyshim.launch.environment import environment
 from pyshim.report import collect, summary
 
@@ -154,6 +154,8 @@ class Build:
 
     def deep(self) -> Path:
         """Asks the driver behind everybody's back."""
+        if os.environ.get("OVERLAP_TEST_PRELOAD"):
+            pytest.skip("sanitizers refuse RTLD_DEEPBIND, by which that goes")
         return self.library("libdeep.so", "deep.c", link=[plan.SIMULATED_DRIVER])
 
     def nccl(self) -> Path:
@@ -260,6 +262,12 @@ def report_of(pages: Path) -> dict[str, Any]:
     return summary.as_json(collect.collect(str(pages)), [])
 
 
+def with_runtime(env: Mapping[str, str]) -> dict[str, str]:
+    """Where the library is built with a sanitizer (tools/instrumented.py): its runtime before all that is preloaded."""
+    first = os.environ.get("OVERLAP_TEST_PRELOAD")
+    return {**env, "LD_PRELOAD": preload.merge(env.get("LD_PRELOAD", ""), first)} if first else dict(env)
+
+
 def _run(
     build: Build, program: Any, words: str | Sequence[str], env: Mapping[str, str], log: Path, more: dict[str, Any]
 ) -> Done:
@@ -267,7 +275,7 @@ def _run(
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         command = [str(program), *(words.split() if isinstance(words, str) else words)]
         more = {"stdin": subprocess.DEVNULL, "timeout": 60, **more}
-        status = subprocess.run(command, env=dict(env), stdout=out, stderr=err, check=False, **more).returncode
+        status = subprocess.run(command, env=with_runtime(env), stdout=out, stderr=err, check=False, **more).returncode
         texts = [(file.seek(0), file.read().decode("utf-8", "replace"))[1] for file in (out, err)]
     lines = log.read_text().splitlines() if log.exists() else []
     return Done(status, texts[0], texts[1], [json.loads(line) for line in lines])

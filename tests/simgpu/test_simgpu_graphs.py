@@ -173,6 +173,22 @@ def test_what_is_refused(graphs: Any, call: Any) -> None:
     assert graphs(setup + f"answer({call})").answer == INVALID_VALUE
 
 
+def test_what_was_handed_out_of_a_nodes_parameters_stays_until_it_is_changed(graphs: Any) -> None:
+    """Whoever else asks: "valid until the node is destroyed or its own parameters are modified"."""
+    run = graphs(
+        """
+n = d.add_kernel(g, a, 4)
+first = d.node(n)
+many = [d.add_kernel(g, b, 4) for _ in range(50)]  # which would take the place
+again = [d.node(node) for node in (n, *many, n)]
+same = first.params == again[-1].params
+d.cuGraphKernelNodeSetParams_v2(n, C.byref(first))
+answer([same, d.node(n).params is not None])
+"""
+    )
+    assert run.answer == [True, True]
+
+
 def test_attributes_of_a_captured_launch_are_those_of_its_node(graphs: Any) -> None:
     run = graphs(
         """

@@ -133,6 +133,8 @@ bool sim_node_set_launch(struct node *node, const struct launch_request *request
     if (request->parameters != NULL)
         memcpy(parameters, request->parameters, request->parameter_bytes);
     free(node->launch.parameters);
+    free(node->parameter_pointers); /* to those */
+    node->parameter_pointers = NULL;
     node->launch = *request;
     node->launch.usable = NULL;
     node->launch.parameters = parameters;

@@ -55,7 +55,9 @@ CUresult sim_kernel_node_read(struct node *node, CUDA_KERNEL_NODE_PARAMS *out) {
         return result;
     const struct launch_request *const request = &node->launch;
     const struct kernel_image *const image = request->function->image;
-    void **const pointers = realloc(node->parameter_pointers, (image->parameters + 1) * sizeof *pointers);
+    /* The same for who asks again: it is valid until the node is changed or destroyed (cuGraphKernelNodeGetParams). */
+    void **const pointers =
+        node->parameter_pointers != NULL ? node->parameter_pointers : calloc(image->parameters + 1, sizeof *pointers);
     if (pointers == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
     node->parameter_pointers = pointers;

@@ -19,6 +19,7 @@
 #pragma once
 
 #include "../../core/core.h"
+#include "../../core/window.h"
 #include "../../sys/sys.h"
 #include "abi.h"
 #include "hook.h"
@@ -201,9 +202,9 @@ struct this_thread {
     uint64_t version; /* 0: none */
     vendor_stream stream;
     uint32_t whose; /* enum default_stream */
-    uint32_t where; /* enum overlap_where */
-    uint32_t left;  /* launches that may still take it */
-    uint32_t step;  /* outside: why, as overlap_row_step() says it */
+    enum overlap_where where;
+    uint32_t left; /* launches that may still take it */
+    uint32_t step; /* outside: why, as overlap_row_step() says it */
     uint64_t
         *outside[2]; /* where launches outside are counted: those that would be shaped, grids of one wave; or NULL */
     uint64_t newest, serial;

@@ -41,11 +41,10 @@ void cuda_prefer_shared(struct handle *handle, int device) {
     if (handle_set(handle, WHICH, device, LARGEST) != CUDA_SUCCESS) {
         __atomic_fetch_or(&handle->carveout_closed, bit, __ATOMIC_RELEASE);
         __atomic_fetch_and(&handle->carveout_ours, ~bit, __ATOMIC_RELEASE);
-    } else if (__atomic_load_n(&handle->carveout_closed, __ATOMIC_SEQ_CST) & bit) {
-        if (handle_set(handle, WHICH, device, __atomic_load_n(&handle->carveout_asked, __ATOMIC_ACQUIRE)) ==
-            CUDA_SUCCESS)
-            __atomic_fetch_and(&handle->carveout_ours, ~bit, __ATOMIC_RELEASE);
-    }
+    } else if (__atomic_load_n(&handle->carveout_closed, __ATOMIC_SEQ_CST) & bit &&
+               handle_set(handle, WHICH, device, __atomic_load_n(&handle->carveout_asked, __ATOMIC_ACQUIRE)) ==
+                   CUDA_SUCCESS)
+        __atomic_fetch_and(&handle->carveout_ours, ~bit, __ATOMIC_RELEASE);
 }
 
 void carveout_withdraw(struct handle *handle) {
@@ -76,8 +75,11 @@ void carveout_is_programs(const void *value, int device, int set) {
 void carveout_answer(const void *value, int device, int *answer) {
     const struct handle *handle = armed_and_ready(VENDOR_CUDA) ? handle_find(value) : NULL;
     const struct handle *origin = handle ? handle_origin(handle) : NULL;
-    if (handle && has(&handle->carveout_ours, bit_of(handle, device)))
+    if (!handle)
+        return;
+    /* A function has its CUkernel's as long as it has none of its own. */
+    const bool shared =
+        origin && !has(&handle->carveout_closed, 1) && has(&origin->carveout_ours, bit_of(origin, handle->device));
+    if (shared || has(&handle->carveout_ours, bit_of(handle, device)))
         *answer = BY_DEFAULT;
-    else if (origin && !has(&handle->carveout_closed, 1) && has(&origin->carveout_ours, bit_of(origin, handle->device)))
-        *answer = BY_DEFAULT; /* a function has its CUkernel's as long as it has none of its own */
 }

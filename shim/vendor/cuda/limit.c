@@ -119,13 +119,15 @@ bool limit_raise(struct handle *handle, uint32_t dynamic) {
 }
 
 int limit_for_driver(const void *value, int device, int attribute, int asked) {
-    const struct handle *handle = attribute == WHICH ? handle_find(value) : NULL, *origin;
+    const struct handle *handle = attribute == WHICH ? handle_find(value) : NULL;
     if (!handle || asked < 0)
         return asked;
     uint64_t limits = limits_of(handle, device);
     uint32_t needed = limits ? needed_in(limits) : 0;
     /* What its CUkernel is launched with, too: from now on this limit counts for that. */
-    if ((origin = handle_origin(handle)) && (limits = limits_of(origin, handle->device)) && needed_in(limits) > needed)
+    const struct handle *origin = handle_origin(handle);
+    limits = origin ? limits_of(origin, handle->device) : 0;
+    if (limits && needed_in(limits) > needed)
         needed = needed_in(limits);
     return (uint32_t)asked < needed ? (int)needed : asked;
 }

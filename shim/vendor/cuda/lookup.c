@@ -2,6 +2,7 @@
  * right for every version and every kind of default stream. */
 #include <string.h>
 
+#include "../../text.h"
 #include "cuda.h"
 
 /* Names of which cuGetProcAddress gives out another function from some version on (cudaTypedefs.h 13.0). */
@@ -40,32 +41,39 @@ static const struct {
     {"cuStreamWriteValue64", 11070, HOOK_cuStreamWriteValue64_v2},
 };
 
+enum { LONGEST = 64 }; /* names of functions */
+
+static const char *with_ending(char whole[LONGEST], const char *name, const char *ending) {
+    struct overlap_text text = overlap_text_in(whole, LONGEST);
+    overlap_text_add(&text, name);
+    overlap_text_add(&text, ending);
+    return whole;
+}
+
 /* The row of a name with an ending, -1: none. */
 static int hook_with(const char *name, const char *ending) {
-    char whole[72];
-    strcpy(whole, name);
-    strcat(whole, ending);
-    return hook_named(VENDOR_CUDA, whole);
+    char whole[LONGEST];
+    return hook_named(VENDOR_CUDA, with_ending(whole, name, ending));
 }
 
 enum { SINCE_64_BIT = 3020, SINCE_PER_THREAD = 7000 }; /* where a request for less is for another function */
 
 /* A driver may return an inner function that it does not export; then the request says which one it is. */
 static int hook_requested(const char *symbol, int version, uint64_t flags) {
-    char name[64];
-    if (strncmp(symbol, "cu", 2) != 0 || strlen(symbol) > sizeof name - 8)
+    char second[LONGEST];
+    const char *name = symbol;
+    if (strncmp(symbol, "cu", 2) != 0 || strlen(symbol) > LONGEST - sizeof "_v2_ptsz")
         return -1;
-    strcpy(name, symbol);
     int newest = version;
     /* An older driver gives out what it has, whatever is asked for. */
     if (driver.cuDriverGetVersion && driver.cuDriverGetVersion(&newest) == CUDA_SUCCESS && newest < version)
         version = newest;
     for (size_t i = 0; i < sizeof newer / sizeof *newer; i++)
         if (version >= newer[i].since && strcmp(newer[i].name, symbol) == 0)
-            strcpy(name, hook_names[newer[i].hook]);
+            name = hook_names[newer[i].hook];
     if (version >= SINCE_64_BIT &&
         hook_named(VENDOR_CUDA, name) < 0) /* of copies only those are here that 64-bit programs call */
-        strcat(name, "_v2");
+        name = with_ending(second, name, "_v2");
     if (version >= SINCE_PER_THREAD && flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) {
         const int stream = hook_with(name, "_ptsz"), own = stream < 0 ? hook_with(name, "_ptds") : stream;
         if (own >= 0)

@@ -199,7 +199,7 @@ bool hip_footprint(struct handle *handle, const struct device *device, struct ov
         registers = told.numRegs;
         shared = told.sharedSizeBytes <= INT32_MAX ? (int)told.sharedSizeBytes : -1;
     } else if (handle_is(handle, HANDLE_HIP_FUNCTION) && hip.hipFuncGetAttribute) {
-        const hipFunction_t function = (hipFunction_t)(uintptr_t)handle->value;
+        hipFunction_t function = (hipFunction_t)(uintptr_t)handle->value;
         known =
             HIP_ASK(hip.hipFuncGetAttribute(&registers, HIP_FUNC_ATTRIBUTE_NUM_REGS, function)) == VENDOR_SUCCESS &&
             HIP_ASK(hip.hipFuncGetAttribute(&shared, HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function)) == VENDOR_SUCCESS;

@@ -21,8 +21,7 @@ static uint64_t both(uint32_t x, uint32_t y) {
 
 /* Only some calls say more; the others are not asked, but a compiler cannot know that. */
 static const struct hip_more *more_of(const struct request *request) {
-    static const hipLaunchConfig_t config;
-    static const struct hip_more none = {.config = &config};
+    static const struct hip_more none;
     return request->more ? request->more : &none;
 }
 
@@ -41,11 +40,9 @@ static hipError_t launch_items(const struct request *request, void *real, uint32
 }
 
 static hipError_t launch_exc(const struct request *request, void *real, uint32_t dynamic) {
-    const struct hip_more *more = more_of(request);
-    hipLaunchConfig_t config = *more->config;
-    if (dynamic == request->config.sharedMemBytes)
-        return ((type_hipLaunchKernelExC *)real)(more->config, request->function, request->parameters);
-    config.dynamicSmemBytes = dynamic;
+    hipLaunchConfig_t config = more_of(request)->config;
+    if (dynamic != request->config.sharedMemBytes) /* which holds less than may be asked for */
+        config.dynamicSmemBytes = dynamic;
     return ((type_hipLaunchKernelExC *)real)(&config, request->function, request->parameters);
 }
 
@@ -192,7 +189,7 @@ hipError_t hip_exc_body(enum overlap_way way, enum hook hook, uintptr_t site, co
     REAL_OR_RETURN(hipLaunchKernelExC);
     if (!config) /* the runtime's to refuse */
         return real(config, function, arguments);
-    const struct hip_more more = {.config = config};
+    const struct hip_more more = {.config = *config};
     const dim3 grid = config->gridDim, block = config->blockDim;
     REQUEST(flags_of(config->attrs, config->numAttrs), arguments, NULL, &more, config->dynamicSmemBytes,
             config->stream);

@@ -82,7 +82,7 @@ DRIVER_BODY hip_module_body_slow(enum overlap_way way, enum hook hook, uintptr_t
 DRIVER_BODY hip_ext_body_slow(enum overlap_way way, enum hook hook, uintptr_t site, const void *function,
                               uint64_t grid_xy, uint32_t grid_z, uint64_t block_xy, uint32_t block_z, void **arguments,
                               size_t shared, hipStream_t stream, hipEvent_t start, hipEvent_t stop, int flags) {
-    const struct hip_more more = {{0, 0, 0}, (uint32_t)flags, start, stop, NULL};
+    const struct hip_more more = {.flags = (uint32_t)flags, .start = start, .stop = stop};
     REQUEST(0, arguments, NULL, &more, shared, stream);
     hip_shape_pairs(&request, grid_xy, grid_z, block_xy, block_z);
     return hip_launch(&request);
@@ -92,7 +92,7 @@ DRIVER_BODY hip_items_body_slow(enum overlap_way way, enum hook hook, uintptr_t 
                                 uint32_t items_x, uint32_t items_y, uint32_t items_z, uint32_t block_x,
                                 uint32_t block_y, uint32_t block_z, size_t shared, hipStream_t stream,
                                 void **parameters, void **extra, hipEvent_t start, hipEvent_t stop, uint32_t flags) {
-    const struct hip_more more = {{items_x, items_y, items_z}, flags, start, stop, NULL};
+    const struct hip_more more = {.items = {items_x, items_y, items_z}, .flags = flags, .start = start, .stop = stop};
     REQUEST(0, parameters, extra, &more, shared, stream);
     hip_shape(&request, hip_groups(items_x, block_x), hip_groups(items_y, block_y), hip_groups(items_z, block_z),
               block_x, block_y, block_z);

@@ -42,7 +42,7 @@ static bool reduced(uintptr_t site, uint32_t words, const uint32_t *mask, uint32
     const struct device *device = overlap_armed() ? device_current(VENDOR_HIP) : NULL;
     const struct overlap_policy *policy = device_policy(device);
     uint32_t left = 0, taken = 0;
-    if (!policy || !policy->reserve_cus || !mask || words > MASK_WORDS || communicates(policy, site) ||
+    if (!device || !policy || !policy->reserve_cus || !mask || words > MASK_WORDS || communicates(policy, site) ||
         policy->reserve_cus >= device->gpu.multiprocessors)
         return false;
     const uint32_t first = device->gpu.multiprocessors - policy->reserve_cus;

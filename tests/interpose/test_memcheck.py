@@ -1,0 +1,102 @@
+"""Programs under valgrind: the library touches nothing that it should not, and leaves no memory of malloc behind.
+
+A few in every run; all of them by tools/sanitize.py valgrind, which sets OVERLAP_TEST_MEMCHECK=all.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from interposing import BLOCKS, NCCL, WAYS, Build, Runner, rule
+
+from pyshim.launch import plan
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.plain("valgrind takes the place of a sanitizer", address=True, coverage=True),
+    pytest.mark.hazard("processes", "it reads or writes memory that is not its own, or leaves some behind"),
+]
+
+OPTIONS = ("--leak-check=full", "--show-leak-kinds=all", "--errors-for-leak-kinds=none", "--error-exitcode=9")
+POLICY = rule("{blocks_per_sm: 1}", more="communication: {priority: highest}")
+ROOM = rule("make_room", when="overlapping", more="communication: {priority: auto}")
+BIG = f"launch=k,{BLOCKS},256,0"
+LOAD = f"ptx=k,{NCCL} lib=other"
+LAUNCHES = f"{LOAD} repeat=3 {BIG} ex=k,{BLOCKS},256,0 coop=k,100,256,0 launch={NCCL},16,256,0 {BIG}"
+GRAPHS = f"{LOAD} graph node=k,{BLOCKS},256,0 node={NCCL},16,256,0 getnode=0 make=flags run=0,3 {BIG}"
+
+
+class Case(NamedTuple):
+    program: str  # of the functions below
+    words: str
+    policy: str = POLICY
+    trace: bool = False
+
+
+FEW = {
+    "launches by cuGetProcAddress": Case("proc_address_v2", LAUNCHES, trace=True),
+    "graphs, a thread and a child": Case("symbol", f"{GRAPHS} thread {BIG} end_thread fork {BIG} join {BIG}"),
+    "four threads while everything comes and goes": Case("churn", "4 3"),
+}
+MORE = {
+    **{f"launches by {way}": Case(way, LAUNCHES) for way in WAYS if way != "proc_address_v2"},
+    "children first": Case("symbol", f"forks=3 {LAUNCHES}"),
+    "module after module": Case("dlsym", f"ptx=k {BIG} unload=0 lib=k {BIG} unload=1 ptx=k {BIG} stream=-1 {BIG},1"),
+    "windows while streams and events come and go": Case("windows_hazards", "races 60", ROOM),
+    "windows over a fork": Case("windows_hazards", "forks_busy 1", ROOM),
+    "observing": Case("symbol", LAUNCHES, "observe"),
+}
+CASES = {**FEW, **MORE} if os.environ.get("OVERLAP_TEST_MEMCHECK") == "all" else FEW
+
+
+@pytest.fixture(scope="module")
+def valgrind() -> str:
+    found = shutil.which("valgrind")
+    if not found:
+        pytest.skip("needs valgrind: apt-get install valgrind libc6-dbg")
+    alone = subprocess.run([found, "/bin/true"], capture_output=True, text=True, check=False)
+    if alone.returncode and "libc6-dbg" in alone.stderr:
+        pytest.skip("valgrind needs the C library's symbols: apt-get install libc6-dbg")
+    return found
+
+
+def program_of(build: Build, name: str) -> Path:
+    return build.client(name) if name in WAYS else build(name, f"{name}.c", link=[plan.SIMULATED_DRIVER])
+
+
+def findings(folder: Path) -> list[str]:
+    """What valgrind says of any process: every error, and of what was not freed what our functions have allocated."""
+    found = []
+    for path in sorted(folder.iterdir()):
+        text = re.sub(r"^==\d+== ?", "", path.read_text(encoding="utf-8", errors="replace"), flags=re.M)
+        for block in text.split("\n\n"):  # frames of ours: (shim/sys/page.c:7)
+            loss = re.search(r"in loss record", block)
+            if not re.search(r"^ +(at|by) 0x", block, re.M) or (loss and not re.search(r"[(/]shim/", block)):
+                continue
+            found.append(block)
+    return found
+
+
+def check(valgrind: str, folder: Path, run: Runner, command: Sequence[str], **more: object) -> None:
+    folder.mkdir()
+    options = [*OPTIONS, "--fullpath-after=", f"--log-file={folder}/%p", *command]
+    done = run(options, program=valgrind, **more)
+    assert not findings(folder), "\n\n".join(findings(folder))
+    assert (done.status, done.stderr) == (0, "")
+    assert list(folder.iterdir()), "valgrind wrote nothing"
+    assert done.totals["launches"] > 0
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_clean(name: str, valgrind: str, build: Build, preloaded: Runner, tmp_path: Path) -> None:
+    case = CASES[name]
+    command = [str(program_of(build, case.program)), *case.words.split()]
+    env = {"SIMGPU_MULTIPROCESSORS": "4", **({"OVERLAP_TRACE": "1"} if case.trace else {})}
+    check(valgrind, tmp_path / "said", preloaded, command, policy=case.policy, env=env, timeout=300)

@@ -29,7 +29,7 @@ static char waiting[PATH_SIZE];           /* where the page is, if it has yet to
 
 /* A child that has not exec'ed, whichever call made it. */
 OVERLAP_STARTUP static bool is_forked(void) {
-    return getpid() != overlap_start.pid;
+    return overlap_pid() != overlap_start.pid;
 }
 
 bool overlap_may_grow(uint64_t size) {

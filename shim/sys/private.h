@@ -33,6 +33,9 @@ struct overlap_identity {
 struct overlap_identity overlap_identify(int descriptor);
 bool overlap_is_still(int descriptor, const struct overlap_identity *before);
 
+/* getpid(2), by the one function of libc that the start of a process has looked up already. */
+int overlap_pid(void);
+
 /* Remembers what stderr is. */
 void overlap_log_start(void);
 

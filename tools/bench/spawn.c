@@ -4,7 +4,8 @@
  *     VARIANT   what LD_PRELOAD is for the child, `-` for none; after an `@`, what OVERLAP_TABLE is
  *
  * Spawns and waits COUNT times for each variant, one variant after the other in each round, so that whatever else the
- * machine does hits all alike. Prints the median of each, in order.
+ * machine does hits all alike; in another order each time, because the one before leaves caches and free memory behind.
+ * Prints the median of each, in the order in which they were named.
  */
 #include <spawn.h>
 #include <stdio.h>
@@ -53,8 +54,15 @@ int main(int argc, char **argv) {
     double *times[VARIANTS];
     for (int v = 0; v < variants; v++)
         times[v] = malloc(sizeof **times * (size_t)count);
+    int order[VARIANTS];
+    for (int v = 0; v < variants; v++)
+        order[v] = v;
+    srand(1);
     for (int i = 0; i < count; i++) {
-        for (int v = 0; v < variants; v++) {
+        for (int k = 0; k < variants; k++) {
+            const int other = k + rand() % (variants - k), v = order[other];
+            order[other] = order[k];
+            order[k] = v;
             pid_t child;
             int status;
             prepare(argv[v + 2]);

@@ -272,11 +272,16 @@ void overlap_pause(void) {
 }
 
 bool overlap_wait(const uint32_t *waited, uint32_t value) {
+    static const uint32_t *given_up[8];
+    const uint32_t **before = &given_up[(uintptr_t)waited / 64 % 8];
     for (int i = 0; i < 20000; i++) {
         if (__atomic_load_n(waited, __ATOMIC_ACQUIRE) == value)
             return true;
+        if (__atomic_load_n(before, __ATOMIC_RELAXED) == waited)
+            return false;
         overlap_pause();
     }
+    __atomic_store_n(before, waited, __ATOMIC_RELAXED);
     return false;
 }
 

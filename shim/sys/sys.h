@@ -119,8 +119,8 @@ void overlap_page_opened(void);
 /* The driver was initialised by a way that we see, so what comes next is seen, too. */
 void overlap_page_initialised(void);
 
-/* Waits until another thread has set *state to `value`; bounded (false) for a signal handler that interrupted that
- * thread. */
+/* Waits until another thread has set *state to `value`; bounded (false) for a signal handler that interrupted that thread,
+ * and done once only, because one may have jumped out of there for good. */
 bool overlap_wait(const uint32_t *state, uint32_t value);
 
 /* Lets other threads run. */

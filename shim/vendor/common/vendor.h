@@ -211,6 +211,7 @@ struct this_thread {
     uintptr_t from;  /* AMD: who made the call that the runtime passes on to us, or 0 */
     uint32_t inside; /* AMD: launches that are being made by us, and may come by again */
     uint64_t found;  /* AMD: the word that the hot path has found and left to the slow one, or 0 */
+    uintptr_t deciding; /* where on its stack it makes a first decision, or 0 */
 };
 extern const uint64_t *window_version;
 extern __thread struct this_thread this_thread __attribute__((tls_model("initial-exec")));

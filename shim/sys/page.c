@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
@@ -37,9 +38,21 @@ bool overlap_may_grow(uint64_t size) {
     return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur;
 }
 
-/* New, not through a link, for the user only; -1 with errno. */
+/* New, not through a link, for the user only, whatever the umask; -1 with errno. Where the program has closed its input or
+ * output, that number is not for us: what the program prints next would go into our file. */
 static int create(const char *path, int flags) {
-    return open(path, O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
+    int file = open(path, O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
+    if (file >= 0 && file <= STDERR_FILENO) {
+        const int higher = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), error = errno;
+        close(file);
+        if (higher < 0)
+            unlink(path);
+        file = higher;
+        errno = error;
+    }
+    if (file >= 0)
+        fchmod(file, 0600);
+    return file;
 }
 
 /* Pages of network file systems are not written back after a kill, and a mapped one may hang with its server; on

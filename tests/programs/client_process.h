@@ -1,7 +1,7 @@
 /* What surrounds the process, in client.c.
  *
  *   nofile=N fsize=N close=FD socket=FD file=FD,PATH environ rmdir=PATH rename=PATH,PATH received print=TEXT error=TEXT
- *   exit=N _exit=N abort kill wait
+ *   chroot=PATH exit=N _exit=N abort kill wait
  */
 #pragma once
 
@@ -41,6 +41,8 @@ static int surroundings(const char *verb) {
             memset(*entry, 'x', strlen(*entry));
         return clearenv();
     }
+    if (strcmp(verb, "chroot") == 0)
+        return chroot(words[0]);
     if (strcmp(verb, "rmdir") == 0)
         return rmdir(words[0]);
     if (strcmp(verb, "rename") == 0)

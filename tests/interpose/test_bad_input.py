@@ -192,6 +192,7 @@ def test_a_thousand_contexts(end: str, build: Build, bare: Runner, preloaded: Ru
     assert done.totals["refused"] == 0
 
 
+@pytest.mark.hazard("resources", "many threads that create and destroy everything would crash, or lose launches")
 def test_sixty_four_threads_while_everything_comes_and_goes(build: Build, bare: Runner, preloaded: Runner) -> None:
     program = build("churn", "churn.c", link=[plan.SIMULATED_DRIVER])
     policy = rule("{blocks_per_sm: 2}", match='kernel: "shape_*"', more="communication: {priority: highest}")

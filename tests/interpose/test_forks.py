@@ -35,7 +35,9 @@ def test_children_while_other_threads_launch(way: str, build: Build, bare: Runne
     without = bare([way, "2", THREADS], program=program, env=env)
     assert without.stdout == "bad: 0, failed: 0\n"
     assert (done.status, done.stdout, done.stderr) == (0, without.stdout, "")
-    of_children = [process for process in done.report["processes"] if process["forked"] == forked and process["launches"] == 1]
+    of_children = [
+        process for process in done.report["processes"] if process["forked"] == forked and process["launches"] == 1
+    ]
     assert len(of_children) == (count if has_page else 0)
     rest = [process for process in done.report["processes"] if process not in of_children]
     (parent,) = rest

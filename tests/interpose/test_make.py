@@ -1,4 +1,4 @@
-"""A C project that is built whole under the armed library, as in a job that compiles: our own, by a Makefile as people write them."""
+"""A C project that is built whole under the armed library, as in a job that compiles: our own, by a usual Makefile."""
 
 from __future__ import annotations
 
@@ -41,11 +41,15 @@ class Built(NamedTuple):
 
 @pytest.mark.slow
 @pytest.mark.hazard(
-    "processes", "a build under the preload would fail, say something else, or make other files",
+    "processes",
+    "a build under the preload would fail, say something else, or make other files",
     source="https://github.com/sgl-project/sglang/pull/36643",
 )
 def test_a_project_is_built_as_without(
-    build: Build, table_of: Callable[[str], Mapping[str, str]], clean_environment: Mapping[str, str], tmp_path: Path,
+    build: Build,
+    table_of: Callable[[str], Mapping[str, str]],
+    clean_environment: Mapping[str, str],
+    tmp_path: Path,
     record_property: Callable[[str, int], None],
 ) -> None:
     for tool in ("make", "ar", "nm"):

@@ -17,7 +17,9 @@ from interposing import BLOCKS, NCCL, WAYS, Build, Done, Runner, glibc, rule, sa
 from pyshim.launch import plan
 
 OFF = {"OVERLAP_RUN": "off", "RANK": "0", "OVERLAP_TRACE": "1", "OVERLAP_LAUNCHER_PID": "1"}
-RAISED = rule("{blocks_per_sm: 1}", more="communication: {priority: highest, streams: {created_by: ['*'], priority: highest}}")
+RAISED = rule(
+    "{blocks_per_sm: 1}", more="communication: {priority: highest, streams: {created_by: ['*'], priority: highest}}"
+)
 LAUNCHES = f"ptx=k,{NCCL} lib=k stream=0 repeat=3 launch=k,{BLOCKS},256,0,1 ex=k,{BLOCKS},256,0 launch={NCCL},16,256,0"
 WORDS = {
     "launches": LAUNCHES,
@@ -56,31 +58,44 @@ def test_a_broken_table_is_not_even_read(table: str, bare: Runner, preloaded: Ru
 @pytest.fixture
 def whose(build: Build) -> tuple[Path, list[str]]:
     """A program that is linked to everything, and all that it may ask."""
-    libraries = [plan.SIMULATED_DRIVER, Path(plan.SIMULATED_DRIVER).with_name("libcudart.so.13"), plan.SIMULATED_RUNTIMES[-1]]
+    libraries = [
+        plan.SIMULATED_DRIVER,
+        Path(plan.SIMULATED_DRIVER).with_name("libcudart.so.13"),
+        plan.SIMULATED_RUNTIMES[-1],
+    ]
     program = build("whose", "whose.c", "-Wl,--no-as-needed", link=libraries)
     return program, [str(library) for library in libraries]
 
 
 @pytest.mark.hazard(
-    "loader", "a switched off library would still stand in the way: looked up functions would be ours",
+    "loader",
+    "a switched off library would still stand in the way: looked up functions would be ours",
     source="https://github.com/Project-HAMi/HAMi/issues/2760",
 )
 @pytest.mark.parametrize("why", ["off", "not set up"])
 def test_looked_up_functions_are_the_drivers_own(
     why: str, whose: tuple[Path, list[str]], bare: Runner, preloaded: Runner
 ) -> None:
-    """Of what a program asks for by dlsym, cuGetProcAddress and hipGetProcAddress. What it is linked to goes through ours."""
+    """By dlsym, cuGetProcAddress and hipGetProcAddress. What a program is linked to goes straight through ours."""
     program, libraries = whose
     paths = {"LD_LIBRARY_PATH": ":".join(os.path.dirname(library) for library in libraries)}
     without = bare(libraries, program=program, env=paths)
     assert without.status == 0, without.stderr
-    own = {"libcuda.so.1": "cuLaunchKernel", "libcudart.so.13": "cudaLaunchKernel", "libamdhip64.so.7": "hipLaunchKernel"}
+    own = {
+        "libcuda.so.1": "cuLaunchKernel",
+        "libcudart.so.13": "cudaLaunchKernel",
+        "libamdhip64.so.7": "hipLaunchKernel",
+    }
     for library, name in own.items():
         assert f"{name} everywhere {library}" in without.stdout
         assert f"{name} there {library}" in without.stdout
     for answer in ("cuLaunchKernel from the driver libcuda.so.1", "hipLaunchKernel from HIP libamdhip64.so.7"):
         assert answer in without.stdout
-    ours = {"LD_PRELOAD": plan.LIBRARY} if why == "not set up" else {**OFF, "LD_PRELOAD": plan.LIBRARY, "OVERLAP_TABLE": "AAAA"}
+    ours = (
+        {"LD_PRELOAD": plan.LIBRARY}
+        if why == "not set up"
+        else {**OFF, "LD_PRELOAD": plan.LIBRARY, "OVERLAP_TABLE": "AAAA"}
+    )
     same(bare(libraries, program=program, env={**ours, **paths}), without)
     on = preloaded(libraries, program=program, env=paths)
     for answer in ("cuLaunchKernel everywhere", "cuLaunchKernel from the driver", "hipLaunchKernel from HIP"):

@@ -133,6 +133,7 @@ def test_clean_under_valgrind(command: str, build: Build, preloaded: Runner) -> 
     assert len(done.launches) == (0 if command == "/bin/true" else 5)
 
 
+@pytest.mark.hazard("resources", "the first launch from a thread with 16 KiB of stack would overflow it")
 @pytest.mark.parametrize("trace", [{}, {"OVERLAP_TRACE": "1"}])
 def test_the_first_launches_from_a_thread_with_the_smallest_stack(
     trace: dict[str, str], build: Build, bare: Runner, preloaded: Runner
@@ -147,10 +148,12 @@ def test_the_first_launches_from_a_thread_with_the_smallest_stack(
     assert done.totals["launches"] == 20
 
 
+@pytest.mark.hazard("resources", "a process that may open no file any more (ulimit -n) would fail")
+@pytest.mark.parametrize("number", [3, 0])
 @pytest.mark.parametrize("way", ["symbol", "dlsym"])
-def test_no_file_may_be_opened_any_more(way: str, bare: Runner, preloaded: Runner) -> None:
+def test_no_file_may_be_opened_any_more(way: str, number: int, bare: Runner, preloaded: Runner) -> None:
     """The driver is opened by the program before that; all that is lost is the page."""
-    words = f"before:nofile=3 {WORDS}" if way == "symbol" else WORDS
+    words = f"before:nofile={number} {WORDS}" if way == "symbol" else WORDS
     env = {"SIMGPU_LAUNCHES": ""}
     without, done = bare(words, way, env=env), preloaded(words, RAISED, way, env=env)
     assert (done.status, done.stdout) == (without.status, without.stdout)

@@ -1,5 +1,7 @@
-"""Where a process has hardly anything: no memory, files, /proc, stack or system calls. It runs as it would alone; what may be lost
-is the page, and one line says so."""
+"""Where a process has hardly anything: no memory, files, /proc, stack or system calls. It runs as it would alone.
+
+What may be lost is the page, and one line says so.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def test_small_limits(limits: dict[str, int], bare: Runner, preloaded: Runner) -
     assert done.totals["launches"] == 5
 
 
-@pytest.mark.hazard("resources", "a limit on memory (ulimit -v) that is enough for the program would not be enough with us")
+@pytest.mark.hazard(
+    "resources", "a limit on memory (ulimit -v) that is enough for the program would not be enough with us"
+)
 @pytest.mark.parametrize("mebibytes", [24, 48, 64, 96, 128, 512])
 def test_little_address_space(mebibytes: int, bare: Runner, preloaded: Runner, tmp_path: Path) -> None:
     """Where there is no room for the library, the loader says so and goes on without it."""
@@ -88,8 +92,12 @@ def test_any_umask(umask: int, preloaded: Runner, tmp_path: Path) -> None:
     assert {path.suffix: path.stat().st_mode & 0o777 for path in pages.iterdir()} == {".page": 0o600, ".trace": 0o600}
 
 
-@pytest.mark.hazard("resources", "a deleted working directory, or an odd name of the program, would confuse the library")
-@pytest.mark.parametrize("start", ["mkdir gone; cd gone; rmdir ../gone; exec", "exec -a ''", "exec -a \"$(printf %5000s)\""])
+@pytest.mark.hazard(
+    "resources", "a deleted working directory, or an odd name of the program, would confuse the library"
+)
+@pytest.mark.parametrize(
+    "start", ["mkdir gone; cd gone; rmdir ../gone; exec", "exec -a ''", 'exec -a "$(printf %5000s)"']
+)
 def test_odd_starts(start: str, build: Build, bare: Runner, preloaded: Runner, tmp_path: Path) -> None:
     words = ["-c", f'cd {tmp_path}; {start} "$@"', "sh", str(build.client()), *WORDS.split()]
     if not shutil.which("bash"):
@@ -99,8 +107,16 @@ def test_odd_starts(start: str, build: Build, bare: Runner, preloaded: Runner, t
     assert [process["launches"] for process in done.report["processes"]] == [5]
 
 
-def test_a_relative_folder_where_there_is_no_working_directory(build: Build, bare: Runner, preloaded: Runner, tmp_path: Path) -> None:
-    words = ["-c", f'mkdir {tmp_path}/g; cd {tmp_path}/g; rmdir ../g; exec "$@"', "sh", str(build.client()), *WORDS.split()]
+def test_a_relative_folder_where_there_is_no_working_directory(
+    build: Build, bare: Runner, preloaded: Runner, tmp_path: Path
+) -> None:
+    words = [
+        "-c",
+        f'mkdir {tmp_path}/g; cd {tmp_path}/g; rmdir ../g; exec "$@"',
+        "sh",
+        str(build.client()),
+        *WORDS.split(),
+    ]
     done = preloaded(words, ONE, program="/bin/sh", env={"OVERLAP_REPORT": "relative"})
     same(done, bare(words, program="/bin/sh"), but=["dynamic_shared", "priority", "entry"])
 
@@ -122,9 +138,14 @@ def outside(script: str, build: Build, words: str) -> dict[str, Any]:
 
 @NEEDS_ROOT
 @pytest.mark.hazard("resources", "a process without /proc, or with one that hides things, would fail or lose its page")
-@pytest.mark.parametrize("script", ["mount -t tmpfs none /proc", "mount -t proc -o hidepid=2 none /proc", "mount -t tmpfs none /sys"])
+@pytest.mark.parametrize(
+    "script", ["mount -t tmpfs none /proc", "mount -t proc -o hidepid=2 none /proc", "mount -t tmpfs none /sys"]
+)
 def test_without_proc(script: str, build: Build, bare: Runner, preloaded: Runner) -> None:
-    without, done = bare(**outside(script, build, WORDS)), preloaded(policy=ONE, env={"RANK": "0"}, **outside(script, build, WORDS))
+    without, done = (
+        bare(**outside(script, build, WORDS)),
+        preloaded(policy=ONE, env={"RANK": "0"}, **outside(script, build, WORDS)),
+    )
     if without.status:
         pytest.skip(f"no such mount here: {without.stderr.strip()}")
     assert (done.status, done.stdout) == (0, without.stdout)
@@ -139,7 +160,9 @@ def disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
     folder.mkdir()
 
     def mount(options: str) -> Path:
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], capture_output=True).returncode:
+        if subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], capture_output=True
+        ).returncode:
             pytest.skip("only root may mount a disk: run as root")
         return folder
 
@@ -166,13 +189,17 @@ def test_a_disk_that_fills_later(disk: Callable[[str], Path], bare: Runner, prel
 
 
 @pytest.mark.hazard("files", "a report that is removed while the program runs would end it")
-def test_the_report_is_removed_while_the_program_runs(build: Build, table_of: Callable[[str], Mapping[str, str]], tmp_path: Path) -> None:
-    """Its page lives on without a name. (Cutting it short is another thing, and nobody but the user can: README of shim.)"""
+def test_the_report_is_removed_while_the_program_runs(
+    build: Build, table_of: Callable[[str], Mapping[str, str]], tmp_path: Path
+) -> None:
+    """Its page lives on without a name. (Who cuts it short ends the process; only the user can: shim/README.md.)"""
     pages = tmp_path / "report"
     pages.mkdir()
     env = {**table_of(ONE), "OVERLAP_REPORT": str(pages), "OVERLAP_TRACE": "1"}
     words = [str(build.client()), *WORDS.split(), "wait", "repeat=99", "launch=k,3,256,0", "print=end"]
-    with subprocess.Popen(words, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        words, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
         assert process.stdout is not None
         process.stdout.read(1)  # printed before it waits
         assert len(list(pages.iterdir())) == 2
@@ -226,7 +253,13 @@ def used(done: Done) -> int:
 @pytest.mark.parametrize(("policy", "trace"), [(ONE, "0"), (OVERLAPPING, "1")], ids=["always", "windows and trace"])
 @pytest.mark.parametrize("way", WAYS)
 def test_what_a_launch_takes_of_its_stack(
-    way: str, policy: str, trace: str, build: Build, bare: Runner, preloaded: Runner, record_property: Callable[[str, int], None]
+    way: str,
+    policy: str,
+    trace: str,
+    build: Build,
+    bare: Runner,
+    preloaded: Runner,
+    record_property: Callable[[str, int], None],
 ) -> None:
     painted = build.library("libpainted.so", "painted.c")
     without = bare(IN_THREAD, way, env={"LD_PRELOAD": str(painted)})

@@ -1,5 +1,7 @@
-"""Signals that come while the library is at work: tests/programs/signals.c. No program should launch kernels in a handler; what
-does must not hang because of us, and at most leave a launch alone."""
+"""Signals that come while the library is at work: tests/programs/signals.c.
+
+No program should launch kernels in a handler; one that does must not hang because of us. At most, launches are left.
+"""
 
 from __future__ import annotations
 
@@ -70,6 +72,7 @@ def test_a_line_is_said_without_a_trace_in_signal_masks(
 ) -> None:
     """SIGPIPE is blocked while a line is written: before and after, the mask and what is pending are the program's."""
     words, env = ["mask", "none", "1"], {**signals["env"], "RANK": "0", "OVERLAP_REPORT": str(tmp_path / "missing")}
-    without, done = bare(words, program=signals["program"], env=env), preloaded(words, program=signals["program"], env=env)
+    without = bare(words, program=signals["program"], env=env)
+    done = preloaded(words, program=signals["program"], env=env)
     assert "no statistics in" in done.stderr
     assert (done.status, done.stdout) == (without.status, without.stdout)

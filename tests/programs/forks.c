@@ -74,9 +74,8 @@ static int spawn(char **leaf) {
     posix_spawn_file_actions_addopen(&actions, 5, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, 5, 9);
     posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes,
-                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP |
-                                 POSIX_SPAWN_RESETIDS);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP |
+                                              POSIX_SPAWN_RESETIDS);
     posix_spawnattr_setsigdefault(&attributes, &all);
     posix_spawnattr_setsigmask(&attributes, &all);
     int wrong = posix_spawn(&child, leaf[0], &actions, &attributes, leaf, environ);

@@ -10,8 +10,8 @@ enum { SIZE = 262144, PAINT = 0xA5 };
 static unsigned char *stack;
 
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*work)(void *), void *argument) {
-    int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) = (int (*)(
-        pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))dlsym(RTLD_NEXT, "pthread_create");
+    int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) =
+        (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))dlsym(RTLD_NEXT, "pthread_create");
     pthread_attr_t own;
     (void)attributes;
     stack = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 static const unsigned refused[] = {
-    SYS_statfs, SYS_fallocate, SYS_uname,    SYS_getppid,         SYS_prlimit64,       SYS_ppoll,  SYS_rt_sigpending,
-    SYS_gettid, SYS_tgkill,    SYS_sched_yield, SYS_rt_sigtimedwait, SYS_fchmod, SYS_getcwd,
+    SYS_statfs,    SYS_fallocate, SYS_uname,       SYS_getppid,         SYS_prlimit64, SYS_ppoll,  SYS_rt_sigpending,
+    SYS_gettid,    SYS_tgkill,    SYS_sched_yield, SYS_rt_sigtimedwait, SYS_fchmod,    SYS_getcwd,
 #ifdef SYS_poll
     SYS_poll,
 #endif

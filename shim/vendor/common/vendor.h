@@ -208,9 +208,9 @@ struct this_thread {
         *outside[2]; /* where launches outside are counted: those that would be shaped, grids of one wave; or NULL */
     uint64_t newest, serial;
     struct overlap_stream *of;
-    uintptr_t from;  /* AMD: who made the call that the runtime passes on to us, or 0 */
-    uint32_t inside; /* AMD: launches that are being made by us, and may come by again */
-    uint64_t found;  /* AMD: the word that the hot path has found and left to the slow one, or 0 */
+    uintptr_t from;     /* AMD: who made the call that the runtime passes on to us, or 0 */
+    uint32_t inside;    /* AMD: launches that are being made by us, and may come by again */
+    uint64_t found;     /* AMD: the word that the hot path has found and left to the slow one, or 0 */
     uintptr_t deciding; /* where on its stack it makes a first decision, or 0 */
 };
 extern const uint64_t *window_version;

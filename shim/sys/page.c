@@ -27,7 +27,7 @@ enum { NONE, MAKING, MADE };
 OVERLAP_STARTUP_DATA static uint32_t state = NONE;
 OVERLAP_STARTUP_DATA static bool opened, initialised;
 static struct overlap_page *private_page; /* core's own, which we go back to after fork */
-static char waiting[NAME_SIZE];           /* of the page in /dev/shm, if it has yet to be brought to the report's folder */
+static char waiting[NAME_SIZE]; /* of the page in /dev/shm, if it has yet to be brought to the report's folder */
 
 /* A child that has not exec'ed, whichever call made it. */
 OVERLAP_STARTUP static bool is_forked(void) {

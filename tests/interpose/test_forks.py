@@ -43,4 +43,5 @@ def test_children_while_other_threads_launch(way: str, build: Build, bare: Runne
     (parent,) = rest
     if way == "fork":
         assert {process["parent"] for process in of_children} == {parent["pid"]}
-    assert {process["shaped"] for process in of_children} <= {1}
+    # No driver works in a child of a process that has used it, so nothing is decided there.
+    assert {process["shaped"] for process in of_children} <= {0 if forked else 1}

@@ -157,8 +157,9 @@ def test_no_file_may_be_opened_any_more(way: str, number: int, bare: Runner, pre
     env = {"SIMGPU_LAUNCHES": ""}
     without, done = bare(words, way, env=env), preloaded(words, RAISED, way, env=env)
     assert (done.status, done.stdout) == (without.status, without.stdout)
-    assert done.stderr.count("\n") == (way == "symbol"), done.stderr
-    assert ("no statistics in " in done.stderr) == (way == "symbol")
+    said = way == "symbol" and number > 0  # with none at all poll(2) does not work, and no line is risked
+    assert done.stderr.count("\n") == said, done.stderr
+    assert ("no statistics in " in done.stderr) == said
 
 
 def test_sixteen_threads_launch_while_modules_come_and_go(build: Build, bare: Runner, preloaded: Runner) -> None:

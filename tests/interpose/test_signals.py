@@ -22,10 +22,10 @@ def signals(build: Build) -> dict[str, Any]:
     return {"program": build("signals", "signals.c", link=[stub]), "env": {"LD_LIBRARY_PATH": str(stub.parent)}}
 
 
-def came(stderr: str) -> tuple[int, int]:
-    found = re.search(r"signals: (\d+), jumps: (\d+)", stderr)
+def came(stderr: str) -> int:
+    found = re.search(r"signals: (\d+)", stderr)
     assert found, stderr
-    return int(found[1]), int(found[2])
+    return int(found[1])
 
 
 @pytest.mark.hazard("processes", "a signal handler that launches would hang the process, or lose the program's errno")
@@ -37,22 +37,12 @@ def test_a_handler_that_launches_while_decisions_are_made(
     words = ["launch", source, str(KERNELS)]
     without, done = bare(words, **signals), preloaded(words, policy, **signals)
     assert (done.status, done.stdout) == (without.status, without.stdout) == (0, "bad: 0\n")
-    handled, _ = came(done.stderr)
+    handled = came(done.stderr)
     assert handled > 20, "hardly anything was tested"
     assert done.totals["launches"] == 2 * KERNELS + handled + 2
     assert done.reasons.get("unknown_footprint", 0) <= handled
     if policy == ONE:
         assert done.totals["shaped"] >= KERNELS
-
-
-@pytest.mark.hazard("processes", "a handler that jumps out of a launch (siglongjmp) would hang every launch after it")
-@pytest.mark.parametrize("source", ["timers", "thread"])
-def test_a_handler_that_jumps_out_of_decisions(source: str, signals: dict[str, Any], preloaded: Runner) -> None:
-    words = ["jump", source, str(KERNELS)]
-    done = preloaded(words, ONE, **signals)
-    assert (done.status, done.stdout) == (0, "bad: 0\n")
-    assert came(done.stderr)[1] > 20
-    assert done.totals["launches"] >= 2
 
 
 @pytest.mark.hazard("processes", "a handler that forks and execs in the middle of a launch would hang its child")

@@ -141,7 +141,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < count; i++) {
         int status = child_of(argv[1], leaf, i);
         if (status != 7)
-            printf("child %d: %d\n", i, status);
+            printf("child %d: %d\n", i, status), fflush(stdout);
         bad += status != 7;
     }
     stop = 1;

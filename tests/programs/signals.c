@@ -2,7 +2,7 @@
  * is the preloaded library.
  *
  *   signals HANDLER SOURCE KERNELS
- *     HANDLER  launch: a kernel of its own    jump: leaves what it has interrupted, for good    exec: fork and exec
+ *     HANDLER  launch: a kernel of its own    exec: fork and exec
  *              mask: signals are blocked and pending, and what of that is left is printed
  *     SOURCE   none    timers: every 100 us of time and of processor time    thread: as fast as another thread can
  *              altstack: as timers, on a stack of 16 KiB with nothing below it
@@ -10,7 +10,6 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -29,8 +28,7 @@ extern int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsign
 enum { MINE = 1234 };
 static const char *handler_does;
 static void *module;
-static sigjmp_buf out;
-static volatile sig_atomic_t may_jump, handled, bad, jumped;
+static volatile sig_atomic_t handled, bad;
 static volatile sig_atomic_t done;
 static pthread_t worker;
 
@@ -67,10 +65,6 @@ static void handle(int number) {
         while (waitpid(child, &status, 0) < 0 && errno == EINTR)
             ;
         bad += status != 0;
-    } else if (strcmp(handler_does, "jump") == 0 && may_jump && pthread_equal(pthread_self(), worker)) {
-        may_jump = 0;
-        jumped++;
-        siglongjmp(out, 1);
     }
     errno = before;
 }
@@ -137,17 +131,8 @@ int main(int argc, char **argv) {
         raise(SIGUSR1);
         say_mask("before");
     }
-    volatile int i = 0;
-    while (i < kernels) {
-        if (sigsetjmp(out, 1) == 0) {
-            may_jump = 1;
-            for (; i < kernels; i++)
-                bad += launch(i, 4000) + launch(i, 8);
-        } else {
-            i++; /* what was interrupted is not tried again */
-        }
-        may_jump = 0;
-    }
+    for (int i = 0; i < kernels; i++)
+        bad += launch(i, 4000) + launch(i, 8);
     done = 1;
     setitimer(ITIMER_REAL, &never, NULL);
     setitimer(ITIMER_PROF, &never, NULL);
@@ -157,6 +142,6 @@ int main(int argc, char **argv) {
     if (strcmp(handler_does, "mask") == 0)
         say_mask("after");
     printf("bad: %d\n", (int)bad);
-    fprintf(stderr, "signals: %d, jumps: %d\n", (int)handled, (int)jumped);
+    fprintf(stderr, "signals: %d\n", (int)handled);
     return 0;
 }

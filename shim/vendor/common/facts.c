@@ -281,11 +281,15 @@ static uint64_t find_or_decide(const struct request *request, uint64_t *place) {
     return word ? word : decide(request, handle, device, *place);
 }
 
+/* In a child of a process that has used a driver nothing is decided: the driver refuses there, and another thread of the parent
+ * may have held the loader's lock, which glibc does not set free in a child. */
+bool facts_forked;
+
 /* A signal handler may launch, too. What it has interrupted may have the loader's lock half, for which it would wait for ever.
  * (A frame that is not below ours is one that a handler has jumped out of.) */
 uint64_t facts_word(const struct request *request, uint64_t *place) {
     const uintptr_t here = (uintptr_t)__builtin_frame_address(0), before = this_thread.deciding;
-    if (here < before)
+    if (here < before || facts_forked)
         return unknown(request, place);
     this_thread.deciding = here;
     const uint64_t word = find_or_decide(request, place);

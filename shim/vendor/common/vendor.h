@@ -330,6 +330,7 @@ static inline uint64_t place_of(const struct request *request) {
 /* The decision word of a launch that the cache does not hold under its plain handle. *place: where it is kept, 0:
  * nowhere. */
 uint64_t facts_word(const struct request *request, uint64_t *place);
+extern bool facts_forked;
 
 /* Decisions that are being made meanwhile are not kept; whoever withdraws answers says so first. */
 void facts_changed(void);

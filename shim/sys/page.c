@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <time.h>
@@ -30,7 +31,7 @@ static char waiting[NAME_SIZE]; /* of the page in /dev/shm, if it has yet to be 
 
 /* A child that has not exec'ed, whichever call made it. */
 OVERLAP_STARTUP static bool is_forked(void) {
-    return getpid() != overlap_start.pid;
+    return overlap_pid() != overlap_start.pid;
 }
 
 bool overlap_may_grow(uint64_t size) {
@@ -49,9 +50,21 @@ static int open_folder(const char *path) {
     return -1;
 }
 
-/* New, not through a link, for the user only; -1 with errno. */
+/* New, not through a link, for the user only, whatever the umask; -1 with errno. Where the program has closed its input or
+ * output, that number is not for us: what the program prints next would go into our file. */
 static int create(int folder, const char *name, int flags) {
-    return openat(folder, name, O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
+    int file = openat(folder, name, O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
+    if (file >= 0 && file <= STDERR_FILENO) {
+        const int higher = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), error = errno;
+        close(file);
+        if (higher < 0)
+            unlinkat(folder, name, 0);
+        file = higher;
+        errno = error;
+    }
+    if (file >= 0)
+        fchmod(file, 0600);
+    return file;
 }
 
 /* Pages of network file systems are not written back after a kill, and a mapped one may hang with its server; on

@@ -38,6 +38,9 @@ struct overlap_identity {
 struct overlap_identity overlap_identify(int descriptor);
 bool overlap_is_still(int descriptor, const struct overlap_identity *before);
 
+/* getpid(2), by the one function of libc that the start of a process has looked up already. */
+int overlap_pid(void);
+
 /* Does an open folder belong to the user, or to root? Root may use everybody's: as in containers, where it is a user. */
 bool overlap_is_trusted(int folder);
 

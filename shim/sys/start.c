@@ -1,13 +1,14 @@
 /* Start, fork and end of a process.
  *
  * Every process of a job passes here, most of which never touch a GPU. So the constructor only looks for OVERLAP_TABLE;
- * where it is set, the variables are copied (programs overwrite their environment) into one anonymous mapping.
- * Everything else waits until a driver is used. Code of the program may call us before the constructor has run:
- * overlap_armed() does its work then.
+ * where it is set, the variables are copied, because programs overwrite their environment. Everything else waits until a
+ * driver is used. Code of the program may call us before the constructor has run: overlap_armed() does its work then.
+ *
+ * Strings are compared and copied by hand here: the first call of each function of libc costs a look-up by its name, which is
+ * a microsecond, and more than the work.
  */
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,25 +33,35 @@ struct variables {
 #undef ENV
 };
 
+/* What follows a beginning, or NULL. */
+OVERLAP_STARTUP static const char *after(const char *text, const char *beginning) {
+    while (*beginning && *text == *beginning)
+        text++, beginning++;
+    return *beginning ? NULL : text;
+}
+
+OVERLAP_STARTUP static bool is(const char *text, const char *other) {
+    const char *rest = text ? after(text, other) : NULL;
+    return rest && !*rest;
+}
+
 OVERLAP_STARTUP static void read_variables(struct variables *found) {
     static const struct {
         const char *name;
-        size_t length, offset;
+        size_t offset;
     } names[] = {
-#define ENV(field, name, meaning) {name "=", sizeof name, offsetof(struct variables, field)},
+#define ENV(field, name, meaning) {name "=", offsetof(struct variables, field)},
 #include "env.def"
 #undef ENV
     };
     for (char **entry = environ; *entry; entry++) {
-        static const char ours[] = "OVERLAP_";
-        size_t same = 0; /* by hand: in most processes this is all that happens, and not even libc is called */
-        while (same < sizeof ours - 1 && (*entry)[same] == ours[same])
-            same++;
-        if (same < sizeof ours - 1)
+        if (!after(*entry, "OVERLAP_")) /* in most processes this is all that happens */
             continue;
-        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-            if (strncmp(*entry, names[i].name, names[i].length) == 0)
-                *(const char **)((char *)found + names[i].offset) = *entry + names[i].length;
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+            const char *value = after(*entry, names[i].name);
+            if (value)
+                *(const char **)((char *)found + names[i].offset) = value;
+        }
     }
 }
 
@@ -112,11 +123,11 @@ OVERLAP_STARTUP static void decode_path(const char *text, char *out, size_t size
 
 /* The report's folder, absolute: who sets the variable by hand may write a relative path, and the program may go
  * elsewhere. "" where it does not fit. */
-static void find_directory(const char *text, char *out, size_t size) {
+OVERLAP_STARTUP static void find_directory(const char *text, char *out, size_t size) {
     decode_path(text, out, size);
-    size_t length = strlen(out);
-    if (!length || out[0] == '/')
+    if (!out[0] || out[0] == '/')
         return;
+    const size_t length = strlen(out);
     char here[512];
     size_t before = getcwd(here, sizeof here) ? strlen(here) : sizeof here;
     if (before + 1 + length >= size) {
@@ -157,15 +168,15 @@ static size_t decode_base64(const char *text, size_t length, uint8_t *out) {
     return at;
 }
 
-/* Copies what must outlive the environment; false: there is nothing to do in this process. */
-OVERLAP_STARTUP static bool copy(const struct variables *found) {
-    size_t length = strlen(found->table);
-    if (length > OVERLAP_TABLE_MAX_SIZE / 3 * 4 + 4)
-        length = OVERLAP_TABLE_MAX_SIZE / 3 * 4 + 8; /* cut: it will be found broken */
-    char *text = mmap(NULL, length + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (text == MAP_FAILED)
-        return false;
-    memcpy(text, found->table, length);
+/* Copies what must outlive the environment. A table that is too long is cut, and will be found broken. */
+OVERLAP_STARTUP static void copy(const struct variables *found) {
+    /* Of pages of its own: as few as it needs are touched. */
+    static char text[OVERLAP_TABLE_MAX_SIZE / 3 * 4 + 8] __attribute__((aligned(4096)));
+    size_t length = 0;
+    while (length < sizeof text && found->table[length]) {
+        text[length] = found->table[length];
+        length++;
+    }
     overlap_start.text = text;
     overlap_start.length = length;
     find_directory(found->report ? found->report : "", overlap_start.directory, sizeof overlap_start.directory);
@@ -174,11 +185,10 @@ OVERLAP_STARTUP static bool copy(const struct variables *found) {
     overlap_start.settings = (struct overlap_settings){
         .directory = overlap_start.directory,
         .run = overlap_start.run,
-        .trace = found->trace && strcmp(found->trace, "1") == 0,
-        .quiet = found->quiet && strcmp(found->quiet, "1") == 0,
+        .trace = is(found->trace, "1"),
+        .quiet = is(found->quiet, "1"),
         .launcher = launcher > 0 ? (uint32_t)launcher : 0,
     };
-    return true;
 }
 
 /* The child of a fork starts at zero, with a page of its own if it comes to use a GPU. */
@@ -204,9 +214,10 @@ static void decode_table(void) {
 OVERLAP_STARTUP static void read_environment(void) {
     struct variables found = {0};
     read_variables(&found);
-    if (!found.table || (found.run && strcmp(found.run, "off") == 0) || !copy(&found))
+    if (!found.table || is(found.run, "off"))
         return;
-    overlap_start.pid = getpid();
+    copy(&found);
+    overlap_start.pid = overlap_pid();
     overlap_log_start();
 }
 
@@ -230,6 +241,10 @@ OVERLAP_STARTUP static bool is_set_up(void) {
     return readable && once(&environment_read, read_environment) && overlap_start.text;
 }
 
+bool overlap_is_off(void) {
+    return !is_set_up() && __atomic_load_n(&environment_read, __ATOMIC_ACQUIRE) == DONE;
+}
+
 const struct overlap_settings *overlap_settings(void) {
     if (!is_set_up() || !once(&table_decoded, decode_table))
         return NULL;
@@ -245,6 +260,10 @@ const struct overlap_settings *overlap_armed(void) {
     if (!settings && __atomic_load_n(&table_decoded, __ATOMIC_ACQUIRE) == DONE && wrong)
         once(&wrong_said, say_what_is_wrong);
     return settings;
+}
+
+OVERLAP_STARTUP int overlap_pid(void) {
+    return (int)syscall(SYS_getpid);
 }
 
 uint32_t overlap_thread_id(void) {
@@ -265,11 +284,16 @@ void overlap_pause(void) {
 }
 
 bool overlap_wait(const uint32_t *waited, uint32_t value) {
+    static const uint32_t *given_up[8];
+    const uint32_t **before = &given_up[(uintptr_t)waited / 64 % 8];
     for (int i = 0; i < 20000; i++) {
         if (__atomic_load_n(waited, __ATOMIC_ACQUIRE) == value)
             return true;
+        if (__atomic_load_n(before, __ATOMIC_RELAXED) == waited)
+            return false;
         overlap_pause();
     }
+    __atomic_store_n(before, waited, __ATOMIC_RELAXED);
     return false;
 }
 

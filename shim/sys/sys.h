@@ -33,6 +33,10 @@ struct overlap_settings {
 /* The settings, or NULL while the library stays out of the way (not armed, switched off, or called too early). */
 const struct overlap_settings *overlap_armed(void);
 
+/* Nothing will ever be done in this process: nobody has set us up, or OVERLAP_RUN is off. False while the environment cannot
+ * be read yet. */
+bool overlap_is_off(void);
+
 /* ---- Symbols of others ---- */
 
 /* The real dlsym; NULL also where there is none. */
@@ -55,6 +59,9 @@ bool overlap_object_at(uintptr_t address, struct overlap_object *object);
 
 /* The first loaded object whose basename begins with the prefix; false: none. */
 bool overlap_object_named(const char *prefix, struct overlap_object *object);
+
+/* Is there an object whose basename begins with one of two prefixes? At the end of every process, so it costs little. */
+bool overlap_is_mapped(const char *prefix, const char *other);
 
 /* A symbol that this very object defines, or NULL. */
 void *overlap_object_symbol(const struct overlap_object *object, const char *name);
@@ -112,8 +119,8 @@ void overlap_page_opened(void);
 /* The driver was initialised by a way that we see, so what comes next is seen, too. */
 void overlap_page_initialised(void);
 
-/* Waits until another thread has set *state to `value`; bounded (false) for a signal handler that interrupted that
- * thread. */
+/* Waits until another thread has set *state to `value`; bounded (false) for a signal handler that interrupted that thread,
+ * and done once only, because one may have jumped out of there for good. */
 bool overlap_wait(const uint32_t *state, uint32_t value);
 
 /* Lets other threads run. */

@@ -1,7 +1,7 @@
 /* What surrounds the process, in client.c.
  *
  *   nofile=N fsize=N close=FD socket=FD file=FD,PATH environ rmdir=PATH rename=PATH,PATH received print=TEXT error=TEXT
- *   exit=N _exit=N abort kill wait left
+ *   chroot=PATH exit=N _exit=N abort kill wait left
  */
 #pragma once
 
@@ -64,6 +64,8 @@ static int surroundings(const char *verb) {
     }
     if (strcmp(verb, "left") == 0)
         return left(), 0;
+    if (strcmp(verb, "chroot") == 0)
+        return chroot(words[0]);
     if (strcmp(verb, "rmdir") == 0)
         return rmdir(words[0]);
     if (strcmp(verb, "rename") == 0)

@@ -39,7 +39,8 @@ int cuModuleLoadData(void **module, const void *image) {
     return *module = (void *)32, image == 0;
 }
 int cuModuleGetFunction(void **function, void *module, const char *name) {
-    return *function = (void *)(name[0] == 'n' ? 0x100000L : 0x200000L), module == 0;
+    /* k, k1, k2... are kernels of their own */
+    return *function = (void *)(name[0] == 'n' ? 0x100000L : 0x200000L + 16L * atoi(name + 1)), module == 0;
 }
 int cuFuncSetAttribute(void *function, int attribute, int value) {
     return function == 0 || attribute < 0 || value < 0;

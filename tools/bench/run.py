@@ -4,7 +4,7 @@ Every figure is the median over rounds in which the same binary runs in turn wit
 one process of each kind. Times of launches are processor time of the launching thread. Instructions are counted by
 callgrind (skipped where valgrind is not installed) over whole processes that differ only in the number of launches.
 
-    python tools/bench/run.py [--rounds N] [--threads 1,2,4,8,16] [--json]
+    python tools/bench/run.py [--rounds N] [--threads 1,2,4,8,16] [--start] [--json]
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import explain
+import start
 from cases import CASES, POLICY, WINDOWS, Case
 
 from pyshim import _native
@@ -130,34 +132,6 @@ def launches(folder: Path, rounds: int, threads: list[int], variables: dict[str,
     return rows
 
 
-def spawned(folder: Path, count: int, variants: list[str], program: list[str]) -> list[float]:
-    """Microseconds to start and end the program, by variant of its preload."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("OVERLAP_", "LD_PRELOAD"))}
-    command = [str(folder / "spawn"), str(count), *variants, "--", *program]
-    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
-    return [float(line) for line in done.stdout.split()]
-
-
-def starts(folder: Path, rounds: int, variables: dict[str, str]) -> list[dict[str, object]]:
-    names = ("no preload", "empty preload", "the library, not armed", "the library, armed")
-    library = str(_native.SHIM)
-    variants = ["-", str(folder / "empty.so"), library, f"{library}@{variables['OVERLAP_TABLE']}"]
-    found = dict(zip(names, spawned(folder, 300 * rounds, variants, ["true"])))
-    rows: list[dict[str, object]] = [
-        {
-            "what": f"start of /bin/true: {name}",
-            "microseconds": value,
-            "over_empty_preload": round(value - found["empty preload"], 1),
-            "budget": 10 if "library" in name else None,
-        }
-        for name, value in found.items()
-    ]
-    ours = [str(Path(sys.executable).with_name("overlap-run")), "--quiet", "--policy", "observe", "true"]
-    over = round(spawned(folder, 3 * rounds, ["-"], ours)[0] - found["no preload"])
-    rows.append({"what": "overlap-run true over true", "microseconds": over, "budget": 60_000})
-    return rows
-
-
 def lookups(folder: Path, rounds: int) -> list[dict[str, object]]:
     """Any preload is one more object to look through; what the library adds is told from that."""
     rows: list[dict[str, object]] = []
@@ -195,29 +169,35 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", default="1,2,4,8,16")
+    parser.add_argument("--start", action="store_true", help="only what the start of a process costs")
     parser.add_argument("--json", action="store_true", help="one object instead of tables")
     options = parser.parse_args()
     threads = [int(text) for text in options.threads.split(",")]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         compile_all(folder)
-        variables = armed(folder)
-        result = {
+        result: dict[str, Any] = {
             "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}",
             "rounds": options.rounds,
-            "launch": launches(folder, options.rounds, threads, variables),
-            "start": starts(folder, options.rounds, variables),
-            "lookup": lookups(folder, options.rounds),
-            "explain": explain.measured(min(3, options.rounds)),
+            "start": start.rows(folder, options.rounds),
         }
+        if not options.start:
+            variables = armed(folder)
+            result["launch"] = launches(folder, options.rounds, threads, variables)
+            result["lookup"] = lookups(folder, options.rounds)
+            result["explain"] = explain.measured(min(3, options.rounds))
     if options.json:
         print(json.dumps(result))
         return 0
     print(f"{result['machine']}; medians of {options.rounds} interleaved rounds; against a driver that does nothing")
-    show("Added to a launch: nanoseconds by number of threads, and instructions", result["launch"])
-    show("Start of a process: microseconds", result["start"])
-    show("Added to a look-up: nanoseconds", result["lookup"])
-    show("Answers about kernels: seconds", result["explain"])
+    for title, name in (
+        ("Added to a launch: nanoseconds by number of threads, and instructions", "launch"),
+        ("Start and end of a program: microseconds", "start"),
+        ("Added to a look-up: nanoseconds", "lookup"),
+        ("Answers about kernels: seconds", "explain"),
+    ):
+        if name in result:
+            show(title, result[name])
     print("\nWhat policies gain and lose, simulated: tools/bench/suite")
     return 0
 

@@ -1,10 +1,12 @@
 /* What the start of a process costs, in microseconds of wall time.
  *
  *   spawn COUNT VARIANT... -- PROGRAM [ARG ...]
- *     VARIANT   what LD_PRELOAD is for the child, `-` for none; after an `@`, what OVERLAP_TABLE is
+ *     VARIANT   what LD_PRELOAD is for the child, `-` for none; after an `@`, what OVERLAP_TABLE is, and after another one
+ *               what OVERLAP_RUN is
  *
  * Spawns and waits COUNT times for each variant, one variant after the other in each round, so that whatever else the
- * machine does hits all alike. Prints the median of each, in order.
+ * machine does hits all alike; in another order each time, because the one before leaves caches and free memory behind.
+ * Prints the median of each, in the order in which they were named.
  */
 #include <spawn.h>
 #include <stdio.h>
@@ -29,17 +31,18 @@ static int compare(const void *a, const void *b) {
 }
 
 static void prepare(const char *variant) {
-    char preload[4096];
-    const char *at = strchr(variant, '@');
-    size_t length = at ? (size_t)(at - variant) : strlen(variant);
-    unsetenv("LD_PRELOAD");
-    unsetenv("OVERLAP_TABLE");
-    if (at)
-        setenv("OVERLAP_TABLE", at + 1, 1);
-    if (length < sizeof preload && strcmp(variant, "-") != 0) {
-        memcpy(preload, variant, length);
-        preload[length] = 0;
-        setenv("LD_PRELOAD", preload, 1);
+    static const char *const names[] = {"LD_PRELOAD", "OVERLAP_TABLE", "OVERLAP_RUN"};
+    static char value[1 << 17];
+    const char *at = variant;
+    for (int i = 0; i < 3; i++) {
+        const size_t length = at ? strcspn(at, "@") : 0;
+        unsetenv(names[i]);
+        if (length && length < sizeof value && strncmp(at, "-", length) != 0) {
+            memcpy(value, at, length);
+            value[length] = 0;
+            setenv(names[i], value, 1);
+        }
+        at = at && at[length] ? at + length + 1 : NULL;
     }
 }
 
@@ -53,8 +56,15 @@ int main(int argc, char **argv) {
     double *times[VARIANTS];
     for (int v = 0; v < variants; v++)
         times[v] = malloc(sizeof **times * (size_t)count);
+    int order[VARIANTS];
+    for (int v = 0; v < variants; v++)
+        order[v] = v;
+    srand(1);
     for (int i = 0; i < count; i++) {
-        for (int v = 0; v < variants; v++) {
+        for (int k = 0; k < variants; k++) {
+            const int other = k + rand() % (variants - k), v = order[other];
+            order[other] = order[k];
+            order[k] = v;
             pid_t child;
             int status;
             prepare(argv[v + 2]);

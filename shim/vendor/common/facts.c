@@ -256,16 +256,20 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
     return word;
 }
 
-uint64_t facts_word(const struct request *request, uint64_t *place) {
+/* Nothing is known of it: not to be kept. */
+static uint64_t unknown(const struct request *request, uint64_t *place) {
+    *place = 0;
+    return word_of(OVERLAP_REASON_unknown_footprint, OVERLAP_REASON_unknown_footprint, request->config.sharedMemBytes,
+                   0);
+}
+
+static uint64_t find_or_decide(const struct request *request, uint64_t *place) {
     uint64_t threads = threads_of(request), word = 0;
     const enum vendor vendor = hook_vendor(request->hook);
     struct handle *handle = vendor_handle_of(vendor, request);
     struct device *device = device_current(vendor);
-    if (!device) {
-        *place = 0;
-        return word_of(OVERLAP_REASON_unknown_footprint, OVERLAP_REASON_unknown_footprint,
-                       request->config.sharedMemBytes, 0);
-    }
+    if (!device)
+        return unknown(request, place);
     if (request->way == OVERLAP_WAY_symbol && real_holds(vendor, request->site))
         *place = 0; /* the runtime has called itself: what it is part of may be known the next time (hip/launch.c) */
     if (*place && (!handle || handle_is_everywhere(handle)) && !device_only_one(vendor)) {
@@ -275,4 +279,20 @@ uint64_t facts_word(const struct request *request, uint64_t *place) {
             word = overlap_cache_find(&launch_cache, *place, key_of(request), blocks_of(request));
     }
     return word ? word : decide(request, handle, device, *place);
+}
+
+/* In a child of a process that has used a driver nothing is decided: the driver refuses there, and another thread of the parent
+ * may have held the loader's lock, which glibc does not set free in a child. */
+bool facts_forked;
+
+/* A signal handler may launch, too. What it has interrupted may have the loader's lock half, for which it would wait for ever.
+ * (A frame that is not below ours is one that a handler has jumped out of.) */
+uint64_t facts_word(const struct request *request, uint64_t *place) {
+    const uintptr_t here = (uintptr_t)__builtin_frame_address(0), before = this_thread.deciding;
+    if (here < before || facts_forked)
+        return unknown(request, place);
+    this_thread.deciding = here;
+    const uint64_t word = find_or_decide(request, place);
+    this_thread.deciding = 0;
+    return word;
 }

@@ -23,6 +23,7 @@ void overlap_vendor_forked(void) {
     thread_shares = hidden = false;
     window_forked();
     if (real_ready(VENDOR_CUDA) || real_ready(VENDOR_HIP)) {
+        facts_forked = true;
         device_forked();
         overlap_cache_forget_all(&launch_cache);
     }

@@ -110,19 +110,32 @@ int real_by_address(enum vendor vendor, const void *address) {
 
 /* ---- dlsym ---- */
 
+/* What a name stands for where we are not; NULL: nothing. */
+static void *behind(int hook) {
+    if (hook >= TABLE_NAMES)
+        return table_behind(hook);
+    if (hook >= HOOK_COUNT)
+        return runtime_behind(hook - HOOK_COUNT);
+    return overlap_next_symbol(hook_names[hook], prefix_of(hook_vendor((enum hook)hook)));
+}
+
 void *overlap_vendor_symbol(int hook, void *real, uintptr_t caller) {
     struct overlap_object object;
-    if (hook >= TABLE_NAMES)
-        return overlap_is_ours((uintptr_t)real) ? table_symbol(hook) : NULL;
-    if (hook >= HOOK_COUNT) /* whoever asks a runtime itself gets its own function; it calls the driver all the same */
-        return overlap_is_ours((uintptr_t)real) && !runtime_is_behind(hook - HOOK_COUNT) ? OVERLAP_NO_SYMBOL : NULL;
-    const enum vendor vendor = hook_vendor((enum hook)hook);
-    if (overlap_is_ours((uintptr_t)real)) {
-        /* The global scope holds our wrapper; it counts only if a driver is behind it. */
-        real = overlap_next_symbol(hook_names[hook], prefix_of(vendor));
+    const bool ours = overlap_is_ours((uintptr_t)real);
+    const bool off = hook >= TABLE_NAMES ? !overlap_armed() : overlap_is_off();
+    if (ours && (off || hook < TABLE_NAMES)) {
+        /* The global scope holds our wrapper; it counts only if something is behind it: a machine without a driver must not
+         * look equipped. */
+        real = behind(hook);
         if (!real)
-            return OVERLAP_NO_SYMBOL; /* a machine without a driver must not look equipped */
+            return OVERLAP_NO_SYMBOL;
     }
+    if (off)
+        return ours ? real : NULL;
+    /* Whoever asks a runtime itself gets its own function; it calls the driver all the same. */
+    if (hook >= HOOK_COUNT)
+        return NULL;
+    const enum vendor vendor = hook_vendor((enum hook)hook);
     if (!overlap_armed())
         return NULL;
     if (in_a_driver(vendor, caller, &object))
@@ -133,15 +146,9 @@ void *overlap_vendor_symbol(int hook, void *real, uintptr_t caller) {
 }
 
 bool overlap_vendor_behind(int hook) {
-    if (hook >= TABLE_NAMES)
-        return table_symbol(hook) != OVERLAP_NO_SYMBOL;
-    if (hook >= HOOK_COUNT)
-        return runtime_is_behind(hook - HOOK_COUNT);
-    return overlap_next_symbol(hook_names[hook], prefix_of(hook_vendor((enum hook)hook))) != NULL;
+    return (hook >= TABLE_NAMES && overlap_armed()) || behind(hook) != NULL;
 }
 
 OVERLAP_STARTUP bool overlap_vendor_present(void) {
-    struct overlap_object object;
-    return overlap_object_named(prefix_of(VENDOR_CUDA), &object) ||
-           overlap_object_named(prefix_of(VENDOR_HIP), &object);
+    return overlap_is_mapped(prefix_of(VENDOR_CUDA), prefix_of(VENDOR_HIP));
 }

@@ -62,12 +62,12 @@ int real_by_address(enum vendor vendor, const void *address);
 extern const char hook_names[HOOK_COUNT][104];
 int hook_named(enum vendor vendor, const char *name);
 
-/* Names that are no row of a driver are numbers from HOOK_COUNT on (of runtime.def, cuda/runtime.c: is there a runtime behind
- * it?) and from TABLE_NAMES on (what AMD's profilers look for, hip/table.c: what does dlsym answer for it instead?). */
+/* Names that are no row of a driver are numbers from HOOK_COUNT on (of runtime.def, cuda/runtime.c) and from TABLE_NAMES on (what
+ * AMD's profilers look for, hip/table.c). What is behind one of ours; NULL: nothing. */
 extern const char runtime_names[][40], table_names[2][32];
 enum { TABLE_NAMES = 1 << 16 };
-bool runtime_is_behind(int hook);
-void *table_symbol(int number);
+void *runtime_behind(int hook);
+void *table_behind(int number);
 
 /* ---- foreign.c ---- */
 

@@ -209,9 +209,10 @@ struct this_thread {
         *outside[2]; /* where launches outside are counted: those that would be shaped, grids of one wave; or NULL */
     uint64_t newest, serial;
     struct overlap_stream *of;
-    uintptr_t from;  /* AMD: who made the call that the runtime passes on to us, or 0 */
-    uint32_t inside; /* AMD: launches that are being made by us, and may come by again */
-    uint64_t found;  /* AMD: the word that the hot path has found and left to the slow one, or 0 */
+    uintptr_t from;     /* AMD: who made the call that the runtime passes on to us, or 0 */
+    uint32_t inside;    /* AMD: launches that are being made by us, and may come by again */
+    uint64_t found;     /* AMD: the word that the hot path has found and left to the slow one, or 0 */
+    uintptr_t deciding; /* where on its stack it makes a first decision, or 0 */
 };
 extern const uint64_t *window_version;
 extern __thread struct this_thread this_thread __attribute__((tls_model("initial-exec")));
@@ -330,6 +331,7 @@ static inline uint64_t place_of(const struct request *request) {
 /* The decision word of a launch that the cache does not hold under its plain handle. *place: where it is kept, 0:
  * nowhere. */
 uint64_t facts_word(const struct request *request, uint64_t *place);
+extern bool facts_forked;
 
 /* Decisions that are being made meanwhile are not kept; whoever withdraws answers says so first. */
 void facts_changed(void);

@@ -121,6 +121,6 @@ static void count_unmet(enum runtime_hook hook, int result) {
 #include "runtime.def"
 #undef RUNTIME
 
-bool runtime_is_behind(int hook) {
-    return overlap_next_symbol(runtime_names[hook], RUNTIME_PREFIX) != NULL;
+void *runtime_behind(int hook) {
+    return overlap_next_symbol(runtime_names[hook], RUNTIME_PREFIX);
 }

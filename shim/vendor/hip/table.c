@@ -61,12 +61,8 @@ static void take(void **table) {
 
 /* ---- The two names ---- */
 
-/* What dlsym answers for them: ours only where we do something. */
-void *table_symbol(int number) {
-    if (overlap_armed())
-        return NULL;
-    void *next = overlap_next_symbol(table_names[number - TABLE_NAMES], PROFILER);
-    return next ? next : OVERLAP_NO_SYMBOL;
+void *table_behind(int number) {
+    return overlap_next_symbol(table_names[number - TABLE_NAMES], PROFILER);
 }
 
 typedef int set_table(const char *name, uint64_t version, uint64_t instance, void **tables, uint64_t count);

@@ -1,0 +1,270 @@
+"""Where a process has hardly anything: no memory, files, /proc, stack or system calls. It runs as it would alone.
+
+What may be lost is the page, and one line says so.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from interposing import BLOCKS, NCCL, ONE, WAYS, Build, Done, Runner, rule, same
+
+WORDS = f"ptx=k,{NCCL} repeat=3 launch=k,{BLOCKS},256,0 ex=k,{BLOCKS},256,0 launch={NCCL},16,256,0"
+NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root may change what a process sees: run as root")
+QUIET = {"SIMGPU_LAUNCHES": ""}  # the driver's own log needs files, too
+
+
+def limited(**limits: int) -> dict[str, Any]:
+    """Of the process from its start on: by name of a resource in small letters."""
+
+    def set_limits() -> None:
+        for name, value in limits.items():
+            resource.setrlimit(getattr(resource, f"RLIMIT_{name.upper()}"), (value, value))
+
+    return {"preexec_fn": set_limits}
+
+
+def one_line(done: Done, without: Done) -> None:
+    assert (done.status, done.stdout) == (without.status, without.stdout)
+    assert done.stderr.count("\n") == 1 and "no statistics in " in done.stderr, done.stderr
+
+
+@pytest.mark.hazard("resources", "a small limit on processes, stack, locked memory or cores would end the program")
+@pytest.mark.parametrize("limits", [{"stack": 65536}, {"nproc": 1}, {"core": 0}, {"memlock": 0}], ids=str)
+def test_small_limits(limits: dict[str, int], bare: Runner, preloaded: Runner) -> None:
+    without, done = bare(WORDS, **limited(**limits)), preloaded(WORDS, ONE, **limited(**limits))
+    assert len(without.launches) == 5
+    same(done, without, but=["dynamic_shared", "priority", "entry"])
+    assert done.totals["launches"] == 5
+
+
+@pytest.mark.hazard(
+    "resources", "a limit on memory (ulimit -v) that is enough for the program would not be enough with us"
+)
+@pytest.mark.parametrize("mebibytes", [24, 48, 64, 96, 128, 512])
+def test_little_address_space(mebibytes: int, bare: Runner, preloaded: Runner, tmp_path: Path) -> None:
+    """Where there is no room for the library, the loader says so and goes on without it."""
+    limit = limited(**{"as": mebibytes << 20})
+    words = ["-c", "echo hello; /bin/true; exit 3"]
+    without, done = bare(words, program="/bin/sh", **limit), preloaded(words, program="/bin/sh", **limit)
+    assert (without.status, without.stdout) == (3, "hello\n")
+    assert (done.status, done.stdout) == (without.status, without.stdout)
+    lines = [line for line in done.stderr.splitlines() if "cannot be preloaded" not in line]
+    assert lines == [] and (mebibytes < 96 or done.stderr == "")
+
+
+@pytest.mark.hazard("resources", "a program started with closed input and output would print into a file of ours")
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("trace", ["0", "1"])
+def test_closed_descriptors(closed: str, trace: str, build: Build, preloaded: Runner, tmp_path: Path) -> None:
+    script = f'exec "$@" {closed}'
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    done = preloaded(
+        ["-c", script, "sh", str(build.client()), *WORDS.split(), "error=mine"],
+        ONE,
+        program="/bin/sh",
+        report=pages,
+        env={**QUIET, "RANK": "0", "OVERLAP_TRACE": trace},
+    )
+    assert done.totals["launches"] == 5
+    assert done.totals["trace_dropped"] == 0
+    for path in pages.iterdir():
+        assert b"mine" not in path.read_bytes(), path
+    if "2>&-" in closed:
+        assert done.stderr == ""
+
+
+@pytest.mark.hazard("files", "a program with an odd umask would leave pages that nobody, or everybody, can read")
+@pytest.mark.parametrize("umask", [0o777, 0o477, 0])
+def test_any_umask(umask: int, preloaded: Runner, tmp_path: Path) -> None:
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    preloaded(WORDS, ONE, report=pages, env={"OVERLAP_TRACE": "1"}, umask=umask)
+    assert {path.suffix: path.stat().st_mode & 0o777 for path in pages.iterdir()} == {".page": 0o600, ".trace": 0o600}
+
+
+@pytest.mark.hazard(
+    "resources", "a deleted working directory, or an odd name of the program, would confuse the library"
+)
+@pytest.mark.parametrize(
+    "start", ["mkdir gone; cd gone; rmdir ../gone; exec", "exec -a ''", 'exec -a "$(printf %5000s)"']
+)
+def test_odd_starts(start: str, build: Build, bare: Runner, preloaded: Runner, tmp_path: Path) -> None:
+    words = ["-c", f'cd {tmp_path}; {start} "$@"', "sh", str(build.client()), *WORDS.split()]
+    if not shutil.which("bash"):
+        pytest.skip("needs bash")
+    without, done = bare(words, program="bash"), preloaded(words, ONE, program="bash")
+    same(done, without, but=["dynamic_shared", "priority", "entry"])
+    assert [process["launches"] for process in done.report["processes"]] == [5]
+
+
+def test_a_relative_folder_where_there_is_no_working_directory(
+    build: Build, bare: Runner, preloaded: Runner, tmp_path: Path
+) -> None:
+    words = [
+        "-c",
+        f'mkdir {tmp_path}/g; cd {tmp_path}/g; rmdir ../g; exec "$@"',
+        "sh",
+        str(build.client()),
+        *WORDS.split(),
+    ]
+    done = preloaded(words, ONE, program="/bin/sh", env={"OVERLAP_REPORT": "relative"})
+    same(done, bare(words, program="/bin/sh"), but=["dynamic_shared", "priority", "entry"])
+
+
+@pytest.mark.hazard("resources", "a huge environment would be read wrongly, or take seconds at every start")
+def test_a_hundred_thousand_variables(bare: Runner, preloaded: Runner) -> None:
+    many = {f"V{number}": "x" for number in range(100_000)}
+    without, done = bare(WORDS, env=many), preloaded(WORDS, ONE, env=many)
+    assert len(without.launches) == 5
+    same(done, without, but=["dynamic_shared", "priority", "entry"])
+    assert done.totals["launches"] == 5
+
+
+def outside(script: str, build: Build, words: str) -> dict[str, Any]:
+    """The client in a mount namespace of its own, where the script has run."""
+    command = ["--mount", "sh", "-c", f'{script} && exec "$@"', "sh", str(build.client()), *words.split()]
+    return {"words": command, "program": shutil.which("unshare") or "unshare"}
+
+
+@NEEDS_ROOT
+@pytest.mark.hazard("resources", "a process without /proc, or with one that hides things, would fail or lose its page")
+@pytest.mark.parametrize(
+    "script", ["mount -t tmpfs none /proc", "mount -t proc -o hidepid=2 none /proc", "mount -t tmpfs none /sys"]
+)
+def test_without_proc(script: str, build: Build, bare: Runner, preloaded: Runner) -> None:
+    without, done = (
+        bare(**outside(script, build, WORDS)),
+        preloaded(policy=ONE, env={"RANK": "0"}, **outside(script, build, WORDS)),
+    )
+    if without.status:
+        pytest.skip(f"no such mount here: {without.stderr.strip()}")
+    assert (done.status, done.stdout) == (0, without.stdout)
+    assert done.stderr.startswith("overlap: 5 launches")
+    assert done.totals["launches"] == 5
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
+    """disk(options): a file system of its own for reports."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+
+    def mount(options: str) -> Path:
+        if subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], capture_output=True
+        ).returncode:
+            pytest.skip("only root may mount a disk: run as root")
+        return folder
+
+    yield mount
+    subprocess.run(["umount", "-l", str(folder)], capture_output=True, check=False)
+
+
+@NEEDS_ROOT
+@pytest.mark.hazard("files", "a read-only report folder would end the program")
+@pytest.mark.parametrize("trace", ["0", "1"])
+def test_read_only_file_system(trace: str, disk: Callable[[str], Path], bare: Runner, preloaded: Runner) -> None:
+    one_line(preloaded(WORDS, report=disk("ro"), env={"OVERLAP_TRACE": trace}), bare(WORDS))
+
+
+@NEEDS_ROOT
+@pytest.mark.hazard("files", "a disk that fills up while the program runs would kill it (SIGBUS)")
+def test_a_disk_that_fills_later(disk: Callable[[str], Path], bare: Runner, preloaded: Runner) -> None:
+    """The page was allocated whole before it was mapped: only records of the trace are lost."""
+    many = "ptx=k repeat=30000 launch=k,1,32,0"
+    done = preloaded(many, report=disk("size=1m"), env={**QUIET, "OVERLAP_TRACE": "1"})
+    same(done, bare(many, env=QUIET))
+    assert done.totals["launches"] == 30000
+    assert 0 < done.totals["trace_dropped"] < 30000
+
+
+@pytest.mark.hazard("files", "a report that is removed while the program runs would end it")
+def test_the_report_is_removed_while_the_program_runs(
+    build: Build, table_of: Callable[[str], Mapping[str, str]], tmp_path: Path
+) -> None:
+    """Its page lives on without a name. (Who cuts it short ends the process; only the user can: shim/README.md.)"""
+    pages = tmp_path / "report"
+    pages.mkdir()
+    env = {**table_of(ONE), "OVERLAP_REPORT": str(pages), "OVERLAP_TRACE": "1"}
+    words = [str(build.client()), *WORDS.split(), "wait", "repeat=99", "launch=k,3,256,0", "print=end"]
+    with subprocess.Popen(
+        words, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.read(1)  # printed before it waits
+        assert len(list(pages.iterdir())) == 2
+        shutil.rmtree(pages)
+        out, err = process.communicate(b"\n", timeout=60)
+    assert (process.returncode, err) == (0, b"")
+    assert out.rstrip().endswith(b"end")
+
+
+@NEEDS_ROOT
+@pytest.mark.hazard("resources", "a daemon that goes into an empty root after its start would fail")
+def test_an_empty_root(bare: Runner, preloaded: Runner, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    words = f"before:chroot={root} {WORDS}"
+    without, done = bare(words, env=QUIET), preloaded(words, ONE, env=QUIET)
+    assert without.status == 0
+    one_line(done, without)
+
+
+@pytest.mark.hazard("resources", "a sandbox that refuses unusual system calls (seccomp) would end the program")
+@pytest.mark.parametrize("error", ["ENOSYS", "EPERM"])
+def test_refused_system_calls(error: str, build: Build, bare: Runner, preloaded: Runner) -> None:
+    """tests/programs/seccomp.c lists them. A sandbox that kills for them kills, of course."""
+    words = [str(getattr(errno, error)), str(build.client()), *WORDS.split()]
+    program = build("seccomp", "seccomp.c")
+    for trace in ("0", "1"):
+        env = {"OVERLAP_TRACE": trace, "RANK": "0"}
+        without, done = bare(words, program=program), preloaded(words, ONE, program=program, env=env)
+        if without.status:
+            pytest.skip(f"no sandbox here: {without.stderr}")
+        assert (done.status, done.stdout) == (0, without.stdout)
+        assert len(done.launches) == len(without.launches) == 5
+        assert done.stderr.count("\n") <= 2, done.stderr
+
+
+# ---- Stacks ----
+
+ADDED = 9 * 1024  # bytes: of 16 KiB, thread-local storage and the program's own frames need the rest
+OVERLAPPING = rule("{blocks_per_sm: 1}", when="overlapping", more="communication: {priority: highest}")
+GRAPH = f"graph node=k,{BLOCKS},256,0 getnode=0 make=flags run=0,1"
+IN_THREAD = f"thread stream=0 stream=0 {WORDS} launch={NCCL},16,256,0,1 launch=k,{BLOCKS},256,0,2 {GRAPH} end_thread"
+
+
+def used(done: Done) -> int:
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("stack: ")]
+    return int(line.split()[1])
+
+
+@pytest.mark.hazard("resources", "a thread with a small stack would overflow it in our code")
+@pytest.mark.parametrize(("policy", "trace"), [(ONE, "0"), (OVERLAPPING, "1")], ids=["always", "windows and trace"])
+@pytest.mark.parametrize("way", WAYS)
+def test_what_a_launch_takes_of_its_stack(
+    way: str,
+    policy: str,
+    trace: str,
+    build: Build,
+    bare: Runner,
+    preloaded: Runner,
+    record_property: Callable[[str, int], None],
+) -> None:
+    painted = build.library("libpainted.so", "painted.c")
+    without = bare(IN_THREAD, way, env={"LD_PRELOAD": str(painted)})
+    done = preloaded(IN_THREAD, policy, way, preload=f"{{}}:{painted}", env={"OVERLAP_TRACE": trace})
+    assert (without.status, done.status) == (0, 0)
+    assert done.stdout == without.stdout
+    record_property("stack_bytes", used(done) - used(without))
+    assert used(done) - used(without) < ADDED

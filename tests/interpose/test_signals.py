@@ -1,0 +1,68 @@
+"""Signals that come while the library is at work: tests/programs/signals.c.
+
+No program should launch kernels in a handler; one that does must not hang because of us. At most, launches are left.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from interposing import ONE, Build, Runner, rule
+
+KERNELS = 3000
+WINDOWS = rule("{blocks_per_sm: 1}", when="overlapping", more="communication: {priority: highest}")
+
+
+@pytest.fixture
+def signals(build: Build) -> dict[str, Any]:
+    stub = build.library("stub/libcuda.so.1", "stub_driver.c")
+    return {"program": build("signals", "signals.c", link=[stub]), "env": {"LD_LIBRARY_PATH": str(stub.parent)}}
+
+
+def came(stderr: str) -> int:
+    found = re.search(r"signals: (\d+)", stderr)
+    assert found, stderr
+    return int(found[1])
+
+
+@pytest.mark.hazard("processes", "a signal handler that launches would hang the process, or lose the program's errno")
+@pytest.mark.parametrize("policy", [ONE, WINDOWS], ids=["always", "windows"])
+@pytest.mark.parametrize("source", ["timers", "thread", "altstack"])
+def test_a_handler_that_launches_while_decisions_are_made(
+    source: str, policy: str, signals: dict[str, Any], bare: Runner, preloaded: Runner
+) -> None:
+    words = ["launch", source, str(KERNELS)]
+    without, done = bare(words, **signals), preloaded(words, policy, **signals)
+    assert (done.status, done.stdout) == (without.status, without.stdout) == (0, "bad: 0\n")
+    handled = came(done.stderr)
+    assert handled > 20, "hardly anything was tested"
+    assert done.totals["launches"] == 2 * KERNELS + handled + 2
+    assert done.reasons.get("unknown_footprint", 0) <= handled
+    if policy == ONE:
+        assert done.totals["shaped"] >= KERNELS
+
+
+@pytest.mark.hazard("processes", "a handler that forks and execs in the middle of a launch would hang its child")
+def test_a_handler_that_forks_and_execs(signals: dict[str, Any], preloaded: Runner) -> None:
+    done = preloaded(["exec", "timers", "500"], ONE, **signals)
+    assert (done.status, done.stdout) == (0, "bad: 0\n")
+    children = [process for process in done.report["processes"] if process["forked"]]
+    assert len(children) >= 3, "hardly anything was tested"
+    assert {process["launches"] for process in children} == {1}
+    (parent,) = [process for process in done.report["processes"] if not process["forked"]]
+    assert parent["launches"] == 2 * 500 + 2
+
+
+@pytest.mark.hazard("processes", "a thread that blocks signals would get them, or lose its mask")
+def test_a_line_is_said_without_a_trace_in_signal_masks(
+    signals: dict[str, Any], bare: Runner, preloaded: Runner, tmp_path: Path
+) -> None:
+    """SIGPIPE is blocked while a line is written: before and after, the mask and what is pending are the program's."""
+    words, env = ["mask", "none", "1"], {**signals["env"], "RANK": "0", "OVERLAP_REPORT": str(tmp_path / "missing")}
+    without = bare(words, program=signals["program"], env=env)
+    done = preloaded(words, program=signals["program"], env=env)
+    assert "no statistics in" in done.stderr
+    assert (done.status, done.stdout) == (without.status, without.stdout)

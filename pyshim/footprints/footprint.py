@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from dataclasses import dataclass
 
 
 class Unreadable(Exception):
     """A file that is no GPU binary, or a broken one. Its text is one sentence for the user."""
+
+
+class Budget:
+    """Of bytes that may be looked at in a file: parts that lie over each other would make it as many as the square of its
+    size."""
+
+    def __init__(self, data: Sized) -> None:
+        self._left = 16 * len(data) + (1 << 20)
+
+    def take(self, size: int) -> None:
+        self._left -= size
+        if self._left < 0:
+            raise Unreadable("a broken file: its parts lie over each other")
 
 
 # Whether kernels of an architecture are asked for.

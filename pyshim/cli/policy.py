@@ -161,7 +161,7 @@ def _as_text(reading: Reading) -> str:
     if reading.policy is not None:
         rules = len(reading.policy.rules)
         counts[0] = ui.paint("ok", "green") + f", {_plural(rules, 'rule')}"
-    return f"{text}{chr(10) if text else ''}{reading.file}: {', '.join(count for count in counts if count)}\n"
+    return f"{text}{chr(10) if text else ''}{ui.printable(reading.file)}: {', '.join(count for count in counts if count)}\n"
 
 
 def _count(reading: Reading, severity: str) -> str:
@@ -247,7 +247,7 @@ def _files(reading: Reading) -> list[str]:
     files = dict.fromkeys([reading.file, *(origin.file for origins in said for origin in origins.values())])
     shipped = library.shipped_directory().resolve()
     return [
-        f"{Path(file).name}: {'shipped with overlap-run' if Path(file).resolve().parent == shipped else file}"
+        ui.printable(f"{Path(file).name}: {'shipped with overlap-run' if Path(file).resolve().parent == shipped else file}")
         for file in files
     ]
 

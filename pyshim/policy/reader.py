@@ -127,6 +127,8 @@ def _find(name: str, folder: Path, environment: Mapping[str, str], chain: _Chain
     if not base.exists():
         hint = "a path starts from the folder of the policy that says it"
         raise Bad("missing-policy", f"there is no file {quote(str(base))}", hint)
+    if not (base.is_file() or base.is_dir()):  # it would be waited for
+        raise Bad("not-a-file", f"{quote(str(base))} is a pipe or a device, not a file", "write it into a file first")
     return base
 
 

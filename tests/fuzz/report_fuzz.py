@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from saying import ask, check_html
 
 from pyshim import _native
+from pyshim.cli import ui
 from pyshim.launch import folder
 from pyshim.report import collect
 
@@ -35,7 +36,7 @@ HOSTILE = (
 NUMBERS = (0, 1, 2, 3, 4, 7, 8, 31, 127, 128, 255, 256, 511, 1 << 15, 1 << 16, (1 << 31) - 1, 1 << 31, (1 << 32) - 1)
 LARGE = (1 << 53, (1 << 63) - 1, 1 << 63, (1 << 64) - 1, 10**18)
 WORDS = tuple(bytes([kind]) for kind in range(8))
-WAYS = ("text", "json", "check", "html", "launches", "compare", "follow", "explain")
+WAYS = ("text", "json", "check", "html", "launches", "compare", "follow", "explain", "screen")
 _ROOT = Path(tempfile.mkdtemp(prefix="overlap-fuzz-"))
 _DIR, _PAGE, _ROOM = _ROOT / "report", _ROOT / "page.html", _ROOT / "room"
 _ROOM.mkdir()
@@ -158,6 +159,10 @@ def seeds() -> dict[str, bytes]:
                 for page in range(3)
             )
             made[f"{way}-{start}"] = bytes([index]) + words
+    numbers = [index for index, leaf in enumerate(LEAVES) if not leaf.text]
+    for start in range(0, len(numbers), 20):
+        changed = b"".join(b"\0\1" + field.to_bytes(2, "little") + b"\1\3" for field in numbers[start : start + 20])
+        made[f"large-{start}"] = bytes([start // 20 % len(WAYS)]) + changed
     return made
 
 
@@ -181,7 +186,7 @@ def _make(script: Script) -> None:
             break
         kind, page = script.below(8), pages[names[script.below(3)]]
         if kind in (0, 1):
-            leaf = LEAVES[script.below(max(len(LEAVES), 257))% len(LEAVES)]
+            leaf = LEAVES[script.below(len(LEAVES))]
             value = script.text()[: leaf.size].ljust(leaf.size, b"\0") if leaf.text else script.number()[: leaf.size]
             page[leaf.at : leaf.at + leaf.size] = value
         elif kind == 2:
@@ -198,13 +203,17 @@ def _make(script: Script) -> None:
         elif kind == 6:
             _file(script)
         else:
-            run[:] = re.sub(rb'"h100"|"python"|"train.py"|3\b', lambda _: json.dumps(script.text().decode("utf-8", "replace")).encode(), bytes(run), count=2)
+            run[:] = re.sub(rb'"h100"|"python"|"train.py"|3\b', lambda _: _word(script), bytes(run), count=2)
     for name, page in pages.items():
         with suppress(OSError):
             (_DIR / name).write_bytes(page)
     for name, content in ((f"run-{RUN}.json", run), ("node1.100.0.trace", trace)):
         with suppress(OSError):
             (_DIR / name).write_bytes(content)
+
+
+def _word(script: Script) -> bytes:
+    return json.dumps(script.text().decode("utf-8", "replace")).encode()
 
 
 def _file(script: Script) -> None:
@@ -236,15 +245,27 @@ def _look(way: str) -> int:
         return status
     if way == "follow":
         return _followed(report)
+    if way == "screen":
+        return _on_a_screen(report)
     asked = {
         "text": report,
         "json": (*report, "--json"),
         "check": (*report, "--check"),
         "launches": (*report, "--launches", "--json"),
         "compare": ("report", "--compare", str(_DIR), str(_DIR), "--json"),
-        "explain": ("explain", "--run", str(_DIR), "--json"),
+        "explain": ("explain", "--run", str(_DIR), "--gpu", "h100"),
     }
     return ask(*asked[way]).status
+
+
+def _on_a_screen(report: tuple[str, ...]) -> int:
+    """Without colours, which are escape sequences of our own."""
+    before, ui._is_terminal = ui._is_terminal, lambda: True
+    os.environ["NO_COLOR"] = "1"
+    try:
+        return ask(*report).status
+    finally:
+        ui._is_terminal = before
 
 
 def _followed(report: tuple[str, ...]) -> int:

@@ -16,7 +16,9 @@ from pyshim.policy.table import compile_table, fingerprint
 
 ROOT = Path(__file__).resolve().parents[2]
 SLOWEST, LONGEST = 10.0, document.MAX_BYTES + 2
+_NAME = "a\x1b]0;b\x07\nc\u202e.yaml"  # anybody's folder may be checked
 WORDS = (
+    *("\u202e".encode(), b"\\u202e", b"\\e[2J", b"\\x9b", b"extends: /dev/zero\n", b"extends: a\xc2\x9b.yaml\n"),
     *(b"policy: 1\n", b"name: x\n", b"extends: h100\n", b"&a ", b"*a ", b"<<: *a\n", b"- ", b"? ", b": ", b"[", b"]", b"{"),
     *(b"}", b"|\n", b">-\n", b'"\\', b"'", b"%", b"!!", b"!<tag:yaml.org,2002:int>", b"---\n", b"...\n", b"\0", b"\xef\xbb\xbf"),
     *(b"\xff\xfe", b"\xfe\xff", b"\xc2\x85", b"\xe2\x80\xa8", b"\t", b"\r", b"\x1b[31m", b"\xed\xa0\x80", b"99999999999999999999"),
@@ -35,9 +37,9 @@ def seeds() -> dict[str, bytes]:
 
 
 def one(data: bytes) -> bool:
-    reading = reader.read_bytes(data, str(ROOT / "policies" / "fuzz.yaml"))
+    reading = reader.read_bytes(data, str(ROOT / "policies" / _NAME))
     assert (reading.policy is None) == any(finding.severity == "error" for finding in reading.findings)
-    said = render("fuzz.yaml", reading.source, reading.findings) + as_github([reading])
+    said = render(_NAME, reading.source, reading.findings) + as_github([reading])
     assert not unprintable(said), unprintable(said)
     as_json([reading], True)
     if reading.policy is None:

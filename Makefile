@@ -12,7 +12,7 @@ ifneq ($(shell test -x $(BIN)/python && cat $(VENV)/.made),$(CURDIR))
 .PHONY: $(VENV)/.made
 endif
 
-.PHONY: setup demo test lint bench site spank clean loadable
+.PHONY: setup demo test lint fuzz bench site spank clean loadable
 .DELETE_ON_ERROR:
 
 # With what tests and checks need, too; the demo needs none of that.
@@ -52,6 +52,10 @@ test: loadable setup
 
 lint: setup
 	$(BIN)/python tools/lint.py
+
+# Every reader of files that somebody else may have made, a minute each. ARGS: names, --seconds N, --repeat FILE.
+fuzz: setup
+	$(BIN)/python tools/fuzz.py $(ARGS)
 
 # What the library costs. What policies gain and lose on simulated GPUs takes longer: tools/bench/suite.
 bench: loadable setup

@@ -22,6 +22,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -104,7 +105,7 @@ class Job:
         if count.tried != self.tried:
             self.tried, self.moved = count.tried, time.monotonic()
         elif time.monotonic() - self.moved > STILL:
-            self.process.kill()
+            os.kill(self.process.pid, signal.SIGKILL)  # Popen.kill() would look first whether it has ended
         pid, status, usage = os.wait4(self.process.pid, os.WNOHANG)
         if not pid:
             return False

@@ -114,7 +114,7 @@ def _check(args: argparse.Namespace) -> int:
 
 def _read_all(name: str) -> list[Reading]:
     folder = Path(name)
-    if name == "-" or not folder.is_dir():
+    if name == "-" or not os.path.isdir(name):
         return [_read(name)]
     files = sorted(folder.glob("*.yaml"))
     if files:
@@ -129,7 +129,7 @@ def _read(name: str) -> Reading:
         data = sys.stdin.buffer.read(document.MAX_BYTES + 1)
         return _compiled(read_bytes(data, STDIN, environment=os.environ))
     path = Path(name)
-    if not path.exists():
+    if not os.path.exists(name):
         try:
             path = library.find(name, os.environ)
         except OverlapError as error:

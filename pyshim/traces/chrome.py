@@ -18,7 +18,7 @@ _COMPRESSED = 1 << 16  # becomes 64 MiB at the very worst
 _LONGEST = 1 << 24  # characters of one event, or of one value beside them
 # Nor may a small file keep us busy for hours: traces become 10 to 50 times as large, of zeros gzip makes 1,000 times as
 # much.
-_FEW, _TIMES = 1 << 28, 400
+_FEW, _TIMES = 1 << 26, 400
 _FIELDS = ("deviceProperties", "distributedInfo")  # that somebody asks for
 _SPACE = re.compile(r"[\s,]*")
 # As C prints a float that is none; Kineto has let it through ("blocks per SM", with a GPU that it does not know).

@@ -84,7 +84,7 @@ class NsysTrace(Trace):
                 if sys.version_info >= (3, 11):
                     database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
                 yield _Tables(database)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter: of what defines a table
             if patience.left < 0:
                 sentence = "its tables take far longer to read than those of any recording of its size"
                 raise OverlapError(f"{self.path}: {sentence}", "export it again with nsys export") from error

@@ -16,17 +16,49 @@ from pyshim.launch import elf
 
 SLOWEST, LONGEST = 10.0, 1 << 16
 WORDS = (
-    *(b"\x7fELF\x02\x01\x01", b"CCOB\x03\0\1\0", b"CCOB\x02\0\0\0", b"__CLANG_OFFLOAD_BUNDLE__", b"\x50\xed\x55\xba\1\0\x10\0"),
-    *(b".nv.info.", b".nv.shared.", b".hip_fatbin\0", b".nv_fatbin\0", b"AMDGPU\0\0", b"hipv4-amdgcn-amd-amdhsa--gfx90a"),
-    *(b"\x28\xb5\x2f\xfd", b"\xbe\0", b"\xe0\0", b"\xde\xff\xff", b"\xdd\xff\xff\xff\xff", b".kd\0", b"\xff" * 8, b"\0" * 8),
-    *(b"\x1b]0;x\x07", b"\xe2\x80\xae", b"[red]", b"#!/bin/sh\n", b"\x02\0\0\0", b"\x08\0\0\0", b"\x07\0\0\0", b"\x04\x2f\x08\0"),
+    *(
+        b"\x7fELF\x02\x01\x01",
+        b"CCOB\x03\0\1\0",
+        b"CCOB\x02\0\0\0",
+        b"__CLANG_OFFLOAD_BUNDLE__",
+        b"\x50\xed\x55\xba\1\0\x10\0",
+    ),
+    *(
+        b".nv.info.",
+        b".nv.shared.",
+        b".hip_fatbin\0",
+        b".nv_fatbin\0",
+        b"AMDGPU\0\0",
+        b"hipv4-amdgcn-amd-amdhsa--gfx90a",
+    ),
+    *(
+        b"\x28\xb5\x2f\xfd",
+        b"\xbe\0",
+        b"\xe0\0",
+        b"\xde\xff\xff",
+        b"\xdd\xff\xff\xff\xff",
+        b".kd\0",
+        b"\xff" * 8,
+        b"\0" * 8,
+    ),
+    *(
+        b"\x1b]0;x\x07",
+        b"\xe2\x80\xae",
+        b"[red]",
+        b"#!/bin/sh\n",
+        b"\x02\0\0\0",
+        b"\x08\0\0\0",
+        b"\x07\0\0\0",
+        b"\x04\x2f\x08\0",
+    ),
 )
 _FOLDER = tempfile.mkdtemp(prefix="overlap-fuzz-")
 _FILE = os.path.join(_FOLDER, "library.so")
 
 
 def seeds() -> dict[str, bytes]:
-    from footprint_files import GEMM, RCCL, bundle, code_object, compressed, cubin, elf as shared, fatbin, with_segments
+    from footprint_files import GEMM, RCCL, bundle, code_object, compressed, cubin, fatbin, with_segments
+    from footprint_files import elf as shared
 
     plain = code_object([RCCL, GEMM], target="gfx90a")
     wrapped = bundle({"host-x86_64": b"x", "hipv4-amdgcn-amd-amdhsa--gfx90a": plain})
@@ -41,7 +73,14 @@ def seeds() -> dict[str, bytes]:
     }
     with open("/bin/true", "rb") as file:
         program = file.read(LONGEST)
-    return {**code_objects(), **cubins(), **packed, **made, "program": program, "script": b"#!/usr/bin/env python3 -u\n"}
+    return {
+        **code_objects(),
+        **cubins(),
+        **packed,
+        **made,
+        "program": program,
+        "script": b"#!/usr/bin/env python3 -u\n",
+    }
 
 
 def one(data: bytes) -> bool:

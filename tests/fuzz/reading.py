@@ -165,7 +165,9 @@ def own(trial: Trial, seconds: float, seeds: list[bytes], dice: random.Random) -
         corpus.append(data)
     while time.monotonic() < end:
         # What was found last is what is not worn out yet.
-        data = corpus[-1 - min(len(corpus) - 1, int(dice.expovariate(2 / len(corpus))))] if lines else dice.choice(corpus)
+        data = (
+            corpus[-1 - min(len(corpus) - 1, int(dice.expovariate(2 / len(corpus))))] if lines else dice.choice(corpus)
+        )
         for _ in range(20):
             made = mutated(dice, data, trial.fuzzer.WORDS, dice.choice(corpus))[: trial.fuzzer.LONGEST]
             before = lines.reached if lines else 0
@@ -187,7 +189,9 @@ def by_atheris(trial: Trial, seconds: int, seeds: list[bytes]) -> None:
         for index, data in enumerate(seeds):
             Path(folder, str(index)).write_bytes(data)
         words = Path(folder, ".words")
-        words.write_text("".join(f'"{"".join(f"{chr(92)}x{byte:02x}" for byte in word)}"\n' for word in trial.fuzzer.WORDS))
+        words.write_text(
+            "".join(f'"{"".join(f"{chr(92)}x{byte:02x}" for byte in word)}"\n' for word in trial.fuzzer.WORDS)
+        )
         longest = min(trial.fuzzer.LONGEST, 1 << 16)
         told = [f"-max_total_time={seconds}", f"-max_len={longest}", f"-dict={words}", "-rss_limit_mb=0", "-timeout=0"]
         atheris.Setup([sys.argv[0], *told, folder], trial)

@@ -28,10 +28,42 @@ from pyshim.report import collect
 SLOWEST, LONGEST = 30.0, 1 << 14
 RUN = "0123456789abcdef"
 HOSTILE = (
-    *(b"\x1b[2J\x1b]0;x\x07", b"\x9b31m", b"a\nb: warning: c", b"\r\rx", b"\x08\x08", b"\xff\xfe\x80", b"\xed\xa0\x80", b"\0x"),
-    *("\u202egnp.exe\u2066".encode(), b"\xe2\x80\xa8x", b"[red]x[/red]", b"[link=file:///x]y[/link]", b"%s%n{0}{x!r}", b"`x`"),
-    *(b"</script><img src=x onerror=alert(1)>", b"</style><script>1</script>", b"'\"><svg/onload=alert(1)>", b"-->", b"]]>"),
-    *(b"javascript:alert(1)", b"&lt;b&gt;", b"../../etc/x", b"/", b"", b"node1", b"x" * 600, b"*gemm*", b"NVIDIA H100 80GB HBM3"),
+    *(
+        b"\x1b[2J\x1b]0;x\x07",
+        b"\x9b31m",
+        b"a\nb: warning: c",
+        b"\r\rx",
+        b"\x08\x08",
+        b"\xff\xfe\x80",
+        b"\xed\xa0\x80",
+        b"\0x",
+    ),
+    *(
+        "\u202egnp.exe\u2066".encode(),
+        b"\xe2\x80\xa8x",
+        b"[red]x[/red]",
+        b"[link=file:///x]y[/link]",
+        b"%s%n{0}{x!r}",
+        b"`x`",
+    ),
+    *(
+        b"</script><img src=x onerror=alert(1)>",
+        b"</style><script>1</script>",
+        b"'\"><svg/onload=alert(1)>",
+        b"-->",
+        b"]]>",
+    ),
+    *(
+        b"javascript:alert(1)",
+        b"&lt;b&gt;",
+        b"../../etc/x",
+        b"/",
+        b"",
+        b"node1",
+        b"x" * 600,
+        b"*gemm*",
+        b"NVIDIA H100 80GB HBM3",
+    ),
 )
 NUMBERS = (0, 1, 2, 3, 4, 7, 8, 31, 127, 128, 255, 256, 511, 1 << 15, 1 << 16, (1 << 31) - 1, 1 << 31, (1 << 32) - 1)
 LARGE = (1 << 53, (1 << 63) - 1, 1 << 63, (1 << 64) - 1, 10**18)
@@ -75,7 +107,15 @@ def _page(pid: int) -> bytes:
     """As a process leaves it that has launched GEMMs in windows, and communication."""
     page = ffi.new("struct overlap_page *")
     page.magic, page.version, page.size = library.OVERLAP_PAGE_MAGIC, library.OVERLAP_ABI_VERSION, _SIZE
-    page.flags, page.pid, page.parent, page.rank, page.world, page.start, page.table = 5, pid, 1, pid - 100, 3, 10**18, 0xAB
+    page.flags, page.pid, page.parent, page.rank, page.world, page.start, page.table = (
+        5,
+        pid,
+        1,
+        pid - 100,
+        3,
+        10**18,
+        0xAB,
+    )
     for name, value in {"run": RUN, "host": "node1", "program": "/usr/bin/python3", "library": "0.1.0"}.items():
         getattr(page, name)[0 : len(value)] = value.encode()
     page.directory[0 : len(str(_DIR))] = str(_DIR).encode()
@@ -220,7 +260,9 @@ def _file(script: Script) -> None:
     """Another file: of a hostile name, and perhaps none at all."""
     kind, name = script.below(6), script.text()[:80].replace(b"/", b"_").replace(b"\0", b"_")
     ending = (b".1.0.page", b".1.0.trace", b"", b".json")[script.below(4)]
-    path = os.path.join(os.fsencode(_DIR), (b"run-" + RUN.encode() + b"." if ending == b".json" else b"") + name + ending)
+    path = os.path.join(
+        os.fsencode(_DIR), (b"run-" + RUN.encode() + b"." if ending == b".json" else b"") + name + ending
+    )
     with suppress(OSError):
         if kind == 0:
             os.mkfifo(path)
@@ -230,7 +272,9 @@ def _file(script: Script) -> None:
             os.mkdir(path)
         else:
             with open(path, "xb") as file:
-                file.write(script.take(script.below(64)) if kind == 3 else _PAGES["node1.100.0.page"][: script.below(_SIZE)])
+                file.write(
+                    script.take(script.below(64)) if kind == 3 else _PAGES["node1.100.0.page"][: script.below(_SIZE)]
+                )
 
 
 def _look(way: str) -> int:

@@ -6,7 +6,6 @@ import json
 import os
 import sys
 import unicodedata
-from collections.abc import Sequence
 from html.parser import HTMLParser
 from typing import NamedTuple
 
@@ -24,17 +23,21 @@ class Said(NamedTuple):
 
 def ask(*arguments: str) -> Said:
     """Raises AssertionError for a traceback, for characters that a terminal obeys, and for JSON that is none."""
-    sys.stdout.flush()
     kept, made = [os.dup(1), os.dup(2)], [os.memfd_create(name) for name in ("out", "err")]
+    theirs = sys.stdout, sys.stderr
+    theirs[0].flush()
     try:
         for number in (0, 1):
             os.dup2(made[number], number + 1)
+        sys.stdout, sys.stderr = (open(number, "w", encoding="utf-8", closefd=False) for number in (1, 2))
         try:
             status = main(arguments)
         except SystemExit as ended:  # argparse's
             status = int(ended.code or 0)
     finally:
         sys.stdout.flush()
+        sys.stderr.flush()
+        sys.stdout, sys.stderr = theirs
         for number in (0, 1):
             os.dup2(kept[number], number + 1)
         texts = [_read(file) for file in made]

@@ -17,16 +17,71 @@ from saying import ask, check_html
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "traces"))
 
-from made import GEMM, K, kineto, kineto_events, nsys, step  # noqa: E402
+from made import GEMM, K, kineto, kineto_events, nsys, step
 
 SLOWEST, LONGEST = 20.0, 1 << 17
 WORDS = (
-    *(b'"ph": "X"', b'"cat": "kernel"', b'"name": ', b'"ts": ', b'"dur": ', b'"args": {', b'"pid": ', b'"tid": []', b"[", b"]"),
-    *(b"{", b"}", b",", b":", b"null", b"NaN", b"Infinity", b"-inf", b"1e308", b"-1e999", b"9" * 400, b"9" * 5000, b"0.5", b"-0"),
-    *(b"true", b'"\\u001b[31m"', b'"\\ud800"', b'"\\u202e"', b'"[red]x[/red]"', b"<script>alert(1)</script>", b"\xff\xfe", b"\0"),
-    *(b"[" * 3000, b'{"a":' * 3000, b'"grid": [1, 2, 3]', b'"distributedInfo": {"rank": ', b'"traceEvents": ', b'"deviceProperties"'),
-    *(b"ProfilerStep#1", b"ncclDevKernel_AllReduce", b"CREATE VIEW ", b"CUPTI_ACTIVITY_KIND_KERNEL", b"NVTX_EVENTS", b"StringIds"),
-    *(b"thread_name", b"stream 0x1, device 0 (NVIDIA H100)", b"\x1f\x8b\x08\0", b"\x7f\xff\xff\xff\xff\xff\xff\xff", b"\x1b]0;x\x07"),
+    *(
+        b'"ph": "X"',
+        b'"cat": "kernel"',
+        b'"name": ',
+        b'"ts": ',
+        b'"dur": ',
+        b'"args": {',
+        b'"pid": ',
+        b'"tid": []',
+        b"[",
+        b"]",
+    ),
+    *(
+        b"{",
+        b"}",
+        b",",
+        b":",
+        b"null",
+        b"NaN",
+        b"Infinity",
+        b"-inf",
+        b"1e308",
+        b"-1e999",
+        b"9" * 400,
+        b"9" * 5000,
+        b"0.5",
+        b"-0",
+    ),
+    *(
+        b"true",
+        b'"\\u001b[31m"',
+        b'"\\ud800"',
+        b'"\\u202e"',
+        b'"[red]x[/red]"',
+        b"<script>alert(1)</script>",
+        b"\xff\xfe",
+        b"\0",
+    ),
+    *(
+        b"[" * 3000,
+        b'{"a":' * 3000,
+        b'"grid": [1, 2, 3]',
+        b'"distributedInfo": {"rank": ',
+        b'"traceEvents": ',
+        b'"deviceProperties"',
+    ),
+    *(
+        b"ProfilerStep#1",
+        b"ncclDevKernel_AllReduce",
+        b"CREATE VIEW ",
+        b"CUPTI_ACTIVITY_KIND_KERNEL",
+        b"NVTX_EVENTS",
+        b"StringIds",
+    ),
+    *(
+        b"thread_name",
+        b"stream 0x1, device 0 (NVIDIA H100)",
+        b"\x1f\x8b\x08\0",
+        b"\x7f\xff\xff\xff\xff\xff\xff\xff",
+        b"\x1b]0;x\x07",
+    ),
 )
 _FOLDER = Path(tempfile.mkdtemp(prefix="overlap-fuzz-"))
 _KERNELS = [*step(1000, [100, 120, 80], [(40, 300)]), K(None, 900, 20), *step(3000, [100, 120, 80], [(40, 250)])]

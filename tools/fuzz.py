@@ -5,8 +5,8 @@
     python tools/fuzz.py --build DIR         the programs and their seeds, for a machine without a compiler:
     python tools/fuzz.py --prebuilt DIR ...  with these
 
-Readers in C are programs of tests/fuzz/*_fuzz.c under the address and undefined-behaviour sanitizers: by libFuzzer, where
-there is clang with it or Debian's can be installed, else by mutations of our own. Readers in Python are modules
+Readers in C are programs of tests/fuzz/*_fuzz.c under the address and undefined-behaviour sanitizers: by libFuzzer,
+where there is clang with it or Debian's can be installed, else by mutations of our own. Readers in Python are modules
 tests/fuzz/*_fuzz.py, run by tests/fuzz/reading.py: by atheris where it is installed, else by mutations of our own.
 
 A finding: a crash, what a sanitizer says, an exception that is none of ours, or an input that takes far too long. Its
@@ -101,7 +101,7 @@ class Job:
         """Whether it has; kills one that hangs."""
         assert self.process
         count.seconds = round(time.monotonic() - self.begun, 1)
-        size, count.tried, count.accepted = self.seen()
+        _, count.tried, count.accepted = self.seen()
         if count.tried != self.tried:
             self.tried, self.moved = count.tried, time.monotonic()
         elif time.monotonic() - self.moved > STILL:

@@ -161,7 +161,8 @@ def _as_text(reading: Reading) -> str:
     if reading.policy is not None:
         rules = len(reading.policy.rules)
         counts[0] = ui.paint("ok", "green") + f", {_plural(rules, 'rule')}"
-    return f"{text}{chr(10) if text else ''}{ui.printable(reading.file)}: {', '.join(count for count in counts if count)}\n"
+    told = f"{ui.printable(reading.file)}: {', '.join(count for count in counts if count)}"
+    return f"{text}{chr(10) if text else ''}{told}\n"
 
 
 def _count(reading: Reading, severity: str) -> str:
@@ -246,10 +247,8 @@ def _files(reading: Reading) -> list[str]:
     said = [reading.origins.values, *reading.origins.rules]
     files = dict.fromkeys([reading.file, *(origin.file for origins in said for origin in origins.values())])
     shipped = library.shipped_directory().resolve()
-    return [
-        ui.printable(f"{Path(file).name}: {'shipped with overlap-run' if Path(file).resolve().parent == shipped else file}")
-        for file in files
-    ]
+    places = {file: "shipped with overlap-run" if Path(file).resolve().parent == shipped else file for file in files}
+    return [ui.printable(f"{Path(file).name}: {place}") for file, place in places.items()]
 
 
 # ---- schema ----

@@ -87,7 +87,8 @@ def closest(text: str, names: Iterable[str], likeness: float = 0.6) -> str:
 
 def _one(file: str, lines: list[str], finding: Finding, columns: int, paint: Paint) -> str:
     style = STYLES[finding.severity]
-    shown = [f"{_place(file, finding)}: {paint(f'{finding.severity}[{finding.code}]', style)}: {printable(finding.sentence)}"]
+    code = paint(f"{finding.severity}[{finding.code}]", style)
+    shown = [f"{_place(file, finding)}: {code}: {printable(finding.sentence)}"]
     source = finding.text if finding.file else lines[finding.line - 1] if 0 < finding.line <= len(lines) else ""
     # One character each, tabs too: the caret stands below its place.
     source = "".join(character if _printable(character) else " " for character in source).rstrip()

@@ -130,8 +130,8 @@ class NsysTrace(Trace):
 
 
 class _Patience:
-    """A progress handler of sqlite: a view may have rows without end, and each costs a hundred instructions of its virtual
-    machine or so."""
+    """A progress handler of sqlite: a view may have rows without end, and each costs a hundred instructions of its
+    virtual machine or so."""
 
     EVERY = 10_000  # instructions
     _FEW, _PER_BYTE = 20_000_000, 200

@@ -1,5 +1,5 @@
-"""What explain and doctor read of binaries: cubins, fat binaries, code objects and their wrappings, ELF headers. Any bytes
-give kernels or one sentence."""
+"""What explain and doctor read of binaries: cubins, fat binaries, code objects and their wrappings, ELF headers. Any
+bytes give kernels or one sentence."""
 
 from __future__ import annotations
 

@@ -7,9 +7,9 @@ A fuzzer is a module with
     SLOWEST                      seconds of CPU that an input may take
     LONGEST                      bytes of an input
 
-Inputs are made by atheris where it is installed; from Python 3.12 on by mutations of our own, of which those that reach new
-lines are kept (PEP 669); else by these alone. Ends with a traceback and status 77 at the first finding. The input that is
-tried and the counts are in the file that FUZZ_STATE names (struct fuzz_state of fuzz.h).
+Inputs are made by atheris where it is installed; from Python 3.12 on by mutations of our own, of which those that
+reach new lines are kept (PEP 669); else by these alone. Ends with a traceback and status 77 at the first finding. The
+input that is tried and the counts are in the file that FUZZ_STATE names (struct fuzz_state of fuzz.h).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import traceback
 from collections.abc import Iterable
 from pathlib import Path
 from types import FrameType, ModuleType
-from typing import Any, Optional
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -76,7 +76,7 @@ class Trial:
         signal.signal(signal.SIGPROF, self._late)
 
     @staticmethod
-    def _late(_signal: int, _frame: Optional[FrameType]) -> None:
+    def _late(_signal: int, _frame: FrameType | None) -> None:
         raise TooSlow
 
     def __call__(self, data: bytes) -> None:
@@ -144,11 +144,12 @@ class Lines:
     def __init__(self) -> None:
         self.reached = 0
         monitoring = sys.monitoring  # type: ignore[attr-defined, unused-ignore]
+        self._disable = monitoring.DISABLE
+        origins = (importlib.util.find_spec(name) for name in READ)
+        self._ours = tuple(str(Path(str(found.origin)).parent) for found in origins if found)
         monitoring.use_tool_id(monitoring.COVERAGE_ID, "fuzz")
         monitoring.register_callback(monitoring.COVERAGE_ID, monitoring.events.LINE, self._line)
         monitoring.set_events(monitoring.COVERAGE_ID, monitoring.events.LINE)
-        self._disable = monitoring.DISABLE
-        self._ours = tuple(str(Path(str(importlib.util.find_spec(name).origin)).parent) for name in READ)  # type: ignore[union-attr]
 
     def _line(self, code: Any, _number: int) -> Any:
         self.reached += code.co_filename.startswith(self._ours)
@@ -180,6 +181,11 @@ def own(trial: Trial, seconds: float, seeds: list[bytes], dice: random.Random) -
         print(f"covered: {lines.reached:,} lines, {len(corpus):,} inputs kept", flush=True)
 
 
+def _entry(word: bytes) -> str:
+    """Of a dictionary of libFuzzer's."""
+    return '"' + "".join(f"\\x{byte:02x}" for byte in word) + '"\n'
+
+
 def by_atheris(trial: Trial, seconds: int, seeds: list[bytes]) -> None:
     """Does not return."""
     import atheris  # type: ignore[import-not-found, unused-ignore]
@@ -189,9 +195,7 @@ def by_atheris(trial: Trial, seconds: int, seeds: list[bytes]) -> None:
         for index, data in enumerate(seeds):
             Path(folder, str(index)).write_bytes(data)
         words = Path(folder, ".words")
-        words.write_text(
-            "".join(f'"{"".join(f"{chr(92)}x{byte:02x}" for byte in word)}"\n' for word in trial.fuzzer.WORDS)
-        )
+        words.write_text("".join(map(_entry, trial.fuzzer.WORDS)), encoding="ascii")
         longest = min(trial.fuzzer.LONGEST, 1 << 16)
         told = [f"-max_total_time={seconds}", f"-max_len={longest}", f"-dict={words}", "-rss_limit_mb=0", "-timeout=0"]
         atheris.Setup([sys.argv[0], *told, folder], trial)

@@ -7,7 +7,7 @@ import os
 import sys
 import unicodedata
 from html.parser import HTMLParser
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 from pyshim.cli import main
 
@@ -29,7 +29,7 @@ def ask(*arguments: str) -> Said:
     try:
         for number in (0, 1):
             os.dup2(made[number], number + 1)
-        sys.stdout, sys.stderr = (open(number, "w", encoding="utf-8", closefd=False) for number in (1, 2))
+        sys.stdout, sys.stderr = _stream(1), _stream(2)
         try:
             status = main(arguments)
         except SystemExit as ended:  # argparse's
@@ -55,6 +55,10 @@ def ask(*arguments: str) -> Said:
 
 def _no_number(text: str) -> None:
     raise AssertionError(f"{text} is no JSON")
+
+
+def _stream(file: int) -> TextIO:
+    return open(file, "w", encoding="utf-8", closefd=False)
 
 
 def _read(file: int) -> str:

@@ -1,5 +1,5 @@
-"""What fuzzing has found, and what it could not find in a minute: files that somebody else has made, to crash the reader, to
-keep it busy, or to speak to a person's terminal in its name."""
+"""What fuzzing has found, and what it could not find in a minute: files that somebody else has made, to crash the
+reader, to keep it busy, or to speak to a person's terminal in its name."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ import pty
 import re
 import resource
 import select
-import sqlite3
 import struct
 import subprocess
 import sys
 import time
 import zlib
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +24,7 @@ import report_fuzz
 from footprint_files import SYMBOLS, cubin, elf, fatbin
 from made import K, kineto_events, nsys, step
 from saying import ask
+from traces_fuzz import endless
 
 from pyshim import _native
 from pyshim.errors import OverlapError
@@ -119,14 +118,18 @@ def test_few_bytes_that_become_very_many(method):
     size = 3 << 30
     if method.startswith("bundle"):
         # One entry, that begins behind 3 GiB of zeros.
-        head = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<QQQQ", 1, size, 4096, 31) + b"hipv4-amdgcn-amd-amdhsa--gfx90a"
+        head = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<QQQQ", 1, size, 4096, 31)
+        head += b"hipv4-amdgcn-amd-amdhsa--gfx90a"
         packer = zlib.compressobj(9) if method.endswith("zlib") else zstandard.ZstdCompressor(level=1).compressobj()
         packed = packer.compress(head + b"\0" * (96 << 20)) + packer.flush()
         sizes = struct.pack("<QQ", 32 + len(packed), size)
         data = b"CCOB" + struct.pack("<HH", 3, int(method.endswith("zstd"))) + sizes + b"\0" * 8 + packed
     else:
-        frame = zstandard.ZstdCompressor().compress(b"\0" * (96 << 20)) if method == "zstd" else b"\x1f\0\1\0" + b"\xff" * 5000
-        data = fatbin([(2, 90, 0x8000 if method == "zstd" else 0x2000, frame, size)])
+        frames = {
+            "zstd": zstandard.ZstdCompressor().compress(b"\0" * (96 << 20)),
+            "lz4": b"\x1f\0\1\0" + b"\xff" * 5000,
+        }
+        data = fatbin([(2, 90, {"zstd": 0x8000, "lz4": 0x2000}[method], frames[method], size)])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert "broken compressed" in takes(5, data)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 256 << 10  # KiB
@@ -194,7 +197,8 @@ def test_following_on_a_terminal(report, clean_environment):
     os.close(ours)
     assert b"fake: line" in said and b"owned" in said
     sequences = set(re.findall(rb"\x1b(?:\[[0-9;?]*[A-Za-z]|.)", said))
-    assert sequences and not {one for one in sequences if not re.fullmatch(rb"\x1b\[(\?25[lh]|[0-9;]*m|2K|1A|[0-9]*[AG])", one)}
+    usual = re.compile(rb"\x1b\[(\?25[lh]|[0-9;]*m|2K|1A|[0-9]*[AG])")
+    assert sequences and all(map(usual.fullmatch, sequences)), sequences
     assert b"\x07" not in said and b"\xc2\x9b" not in said and not re.search(rb"^\s*fake: line", said, re.M)
 
 
@@ -225,7 +229,7 @@ def test_a_folder_of_odd_files(report):
     os.mkfifo(report / "pipe.1.0.trace")
     (report / "zero.1.0.page").symlink_to("/dev/zero")
     (report / "folder.1.0.page").mkdir()
-    for number in range(5_000):
+    for number in range(1_000):
         (report / f"x.{number}.0.page").touch()
     before = time.process_time()
     said = ask("report", str(report), "--json")
@@ -254,7 +258,9 @@ def test_a_trace_that_unpacks_to_very_much(tmp_path):
 
 
 @pytest.mark.hazard("input", "a trace with lists for numbers, or numbers of thousands of digits, ends in a traceback")
-@pytest.mark.parametrize("value", ["[]", "{}", "null", '"x"', "9" * 4000, "-1e999", "NaN", "[[" * 200 + "]]" * 200, "true"])
+@pytest.mark.parametrize(
+    "value", ["[]", "{}", "null", '"x"', "9" * 4000, "-1e999", "NaN", "[" * 400 + "]" * 400, "true"]
+)
 def test_a_trace_with_odd_numbers(tmp_path, value):
     text = json.dumps(kineto_events(KERNELS))
     for key in ("pid", "tid", "ts", "dur", "device", "stream", "registers per thread", "grid"):
@@ -263,7 +269,8 @@ def test_a_trace_with_odd_numbers(tmp_path, value):
         file = write(tmp_path / "trace.json", changed)
         ask("explain", "--from", file, "--json")
         ask("report", "--compare", file, file, "--json")
-    head = '[{"name": "process_name", "args": {"name": "simulated, rule fifo"}}, {"name": "x", "ph": "X", "ts": 1, "dur": 1, '
+    head = '[{"name": "process_name", "args": {"name": "simulated, rule fifo"}}, '
+    head += '{"name": "x", "ph": "X", "ts": 1, "dur": 1, '
     ask("explain", "--from", write(tmp_path / "simulated", f'{head}"pid": {value}, "tid": {value}, "args": {value}}}]'))
 
 
@@ -273,15 +280,8 @@ def test_a_trace_with_odd_numbers(tmp_path, value):
     source="https://www.sqlite.org/security.html",
 )
 def test_a_database_without_end(tmp_path):
-    path = tmp_path / "views.sqlite"
-    report = nsys(path, KERNELS)
-    with closing(sqlite3.connect(report)) as made:
-        made.execute("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME TO others")
-        made.execute(
-            "CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS WITH RECURSIVE more(start) AS (SELECT 1 UNION ALL SELECT start + 1 "
-            "FROM more) SELECT start, start + 1 AS end, 0 AS deviceId, 7 AS streamId, 1 AS shortName FROM more"
-        )
-        made.commit()
+    path = nsys(tmp_path / "views.sqlite", KERNELS)
+    endless(path)
     before = time.process_time()
     said = ask("explain", "--from", str(path))
     assert time.process_time() - before < 15
@@ -347,5 +347,3 @@ def test_the_name_of_a_policy_file_is_shown_and_not_obeyed(tmp_path):
     assert ask("policy", "check", "--output-format", "github", str(tmp_path)).status == 1
     shown = ask("policy", "show", str(next(tmp_path.glob("good*")))).out
     assert "fake" in shown and reader.read_bytes(shown.encode(), "shown.yaml").ok
-
-

@@ -105,16 +105,16 @@ def _simulated() -> bytes:
     return json.dumps([head, row, *launches]).encode()
 
 
-def _views(path: Path) -> bytes:
-    """Rows without end, in place of a table."""
+def endless(path: Path) -> None:
+    """A view that has rows without end in place of a table of a database of nsys."""
     with closing(sqlite3.connect(path)) as made:
         made.execute("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME TO others")
         made.execute(
-            "CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS WITH RECURSIVE more(start) AS (SELECT 1 UNION ALL SELECT start + 1 "
-            "FROM more) SELECT start, start + 1 AS end, 0 AS deviceId, 7 AS streamId, 1 AS shortName FROM more"
+            "CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS WITH RECURSIVE more(start) AS (SELECT 1 UNION ALL "
+            "SELECT start + 1 FROM more) "
+            "SELECT start, start + 1 AS end, 0 AS deviceId, 7 AS streamId, 1 AS shortName FROM more"
         )
         made.commit()
-    return _written(path)
 
 
 def seeds() -> dict[str, bytes]:
@@ -122,13 +122,14 @@ def seeds() -> dict[str, bytes]:
     plain = _written(kineto(_FOLDER / "seed.json", events))
     database = nsys(_FOLDER / "seed.sqlite", _KERNELS, [("ProfilerStep#1", 900, 1500), ("ProfilerStep#2", 2900, 1500)])
     made = database.read_bytes()
+    endless(database)
     return {
         "kineto": plain,
         "array": json.dumps(kineto_events(_KERNELS, _STEPS, gpu_steps=True)).encode(),
         "packed": gzip.compress(plain),
         "nsys": made,
         "simulated": _simulated(),
-        "views": _views(database),
+        "views": _written(database),
         "bomb": gzip.compress(b"[" + b" " * (1 << 25))[:LONGEST],
         "empty": b"{}",
     }

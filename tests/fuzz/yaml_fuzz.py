@@ -1,5 +1,5 @@
-"""Policy files: any bytes give findings or a policy. What is a policy compiles, the library believes the table, and what
-`show` prints is the same policy."""
+"""Policy files: any bytes give findings or a policy. What is a policy compiles, the library believes the table, and
+what `show` prints is the same policy."""
 
 from __future__ import annotations
 

@@ -133,4 +133,5 @@ def _policy(collected: Collected, names: Sequence[str]) -> str | None:
             file = policy.get("file")
             if policy.get("name") == name and file and os.path.isfile(file):
                 return file
-    return name
+    # What a page calls its policy is a name; a path, or a list, would lead to any file, and a pipe would be waited for.
+    return None if {"/", ","} & set(name) else name

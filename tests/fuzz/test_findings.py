@@ -239,6 +239,18 @@ def test_a_folder_of_odd_files(report):
     assert ask("report", str(report), "--launches", "--json").status == 1
 
 
+@pytest.mark.hazard("input", "a page whose policy has the name of a pipe keeps explain waiting")
+def test_a_page_whose_policy_is_a_path(report, monkeypatch):
+    os.mkfifo(report / "pipe")
+    monkeypatch.chdir(report)
+    path = report / "node1.100.0.page"
+    path.write_bytes(path.read_bytes().replace(b"h100\0\0\0", b"./pipe\0"))
+    for name in ("node1.101.0.page", "node1.102.0.page"):
+        (report / name).unlink()
+    said = ask("explain", "--run", str(report), "--gpu", "h100", "--json")
+    assert said.status == 0 and json.loads(said.out)
+
+
 # ---- traces ----
 
 
@@ -291,18 +303,15 @@ def test_a_database_without_end(tmp_path):
 @pytest.mark.hazard("input", "a damaged database ends in a traceback")
 def test_a_database_whose_tables_are_no_text(tmp_path):
     path = nsys(tmp_path / "odd.sqlite", KERNELS)
-    data = path.read_bytes()
-    for place in range(data.index(b"CREATE TABLE"), data.index(b"CREATE TABLE") + 200, 20):
-        with pytest.raises(OverlapError) if place % 40 else pytest.MonkeyPatch.context():
-            trace = open_trace(write(path, data[:place] + b"\x93" + data[place + 1 :]))
-            try:
-                list(trace.records())
-            except OverlapError:
-                if place % 40:
-                    raise
-            else:
-                if place % 40:
-                    raise OverlapError("readable all the same")
+    data, refused = path.read_bytes(), 0
+    tables = data.index(b"CREATE TABLE")
+    for place in range(tables, tables + 200, 20):
+        trace = open_trace(write(path, data[:place] + b"\x93" + data[place + 1 :]))
+        try:
+            list(trace.records())
+        except OverlapError:
+            refused += 1
+    assert refused
 
 
 @pytest.mark.hazard("input", "names in a trace move the cursor of a terminal, or write lines in our name")

@@ -72,5 +72,5 @@ spank:
 	@$(MAKE) --no-print-directory -C tools/slurm/spank install
 
 clean:
-	rm -rf $(VENV) pyshim/_lib build dist tools/slurm/spank/overlap.so .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) pyshim/_lib build .fuzz dist tools/slurm/spank/overlap.so .pytest_cache .hypothesis .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

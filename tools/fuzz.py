@@ -10,7 +10,7 @@ where there is clang with it or Debian's can be installed, else by mutations of 
 tests/fuzz/*_fuzz.py, run by tests/fuzz/reading.py: by atheris where it is installed, else by mutations of our own.
 
 A finding: a crash, what a sanitizer says, an exception that is none of ours, or an input that takes far too long. Its
-input stays in DIR (build/fuzz) with the command that repeats it.
+input stays in DIR (.fuzz) with the command that repeats it.
 """
 
 from __future__ import annotations
@@ -280,7 +280,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=60, help="for each (default 60)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="side by side (default: the cores)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="the counts")
-    parser.add_argument("--keep", type=Path, default=ROOT / "build" / "fuzz", metavar="DIR", help="for findings")
+    parser.add_argument("--keep", type=Path, default=ROOT / ".fuzz", metavar="DIR", help="for findings")
     parser.add_argument("--build", type=Path, metavar="DIR")
     parser.add_argument("--prebuilt", type=Path, metavar="DIR")
     parser.add_argument("--repeat", type=Path, metavar="FILE")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sized
 from dataclasses import dataclass
 
-
 _BEYOND = 1 << 31  # registers, bytes and threads of any GPU
 
 

@@ -23,7 +23,8 @@ static bool use(const struct image *image) {
         sum += strlen(image->kernel[i].name) + sim_parameter_bytes(&image->kernel[i]);
     for (uint32_t i = 0; i < image->globals; i++) {
         const uint8_t *const initial = image->global[i].initial;
-        sum += strlen(image->global[i].name) + (initial && image->global[i].bytes ? initial[image->global[i].bytes - 1] : 0);
+        sum += strlen(image->global[i].name) +
+               (initial && image->global[i].bytes ? initial[image->global[i].bytes - 1] : 0);
     }
     return image->kernels != 0 && sum != SIZE_MAX;
 }

@@ -10,11 +10,13 @@ import pty
 import re
 import resource
 import select
+import sqlite3
 import struct
 import subprocess
 import sys
 import time
 import zlib
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,6 @@ import report_fuzz
 from footprint_files import SYMBOLS, cubin, elf, fatbin
 from made import K, kineto_events, nsys, step
 from saying import ask
-from traces_fuzz import endless
 
 from pyshim import _native
 from pyshim.errors import OverlapError
@@ -284,6 +285,18 @@ def test_a_trace_with_odd_numbers(tmp_path, value):
     head = '[{"name": "process_name", "args": {"name": "simulated, rule fifo"}}, '
     head += '{"name": "x", "ph": "X", "ts": 1, "dur": 1, '
     ask("explain", "--from", write(tmp_path / "simulated", f'{head}"pid": {value}, "tid": {value}, "args": {value}}}]'))
+
+
+def endless(path: Path) -> None:
+    """A view that has rows without end in place of a table of a database of nsys."""
+    with closing(sqlite3.connect(path)) as made:
+        made.execute("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME TO others")
+        made.execute(
+            "CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS WITH RECURSIVE more(start) AS (SELECT 1 UNION ALL "
+            "SELECT start + 1 FROM more) "
+            "SELECT start, start + 1 AS end, 0 AS deviceId, 7 AS streamId, 1 AS shortName FROM more"
+        )
+        made.commit()
 
 
 @pytest.mark.hazard(

@@ -12,7 +12,7 @@ ifneq ($(shell test -x $(BIN)/python && cat $(VENV)/.made),$(CURDIR))
 .PHONY: $(VENV)/.made
 endif
 
-.PHONY: setup demo test lint sanitize coverage bench wheels site spank clean loadable
+.PHONY: setup demo test lint fuzz sanitize coverage bench wheels site spank clean loadable
 .DELETE_ON_ERROR:
 
 # With what tests and checks need, too; the demo needs none of that.
@@ -61,6 +61,10 @@ sanitize: loadable setup
 coverage: loadable setup
 	$(BIN)/python tools/sanitize.py coverage
 
+# Every reader of files that somebody else may have made, a minute each. ARGS: names, --seconds N, --repeat FILE.
+fuzz: setup
+	$(BIN)/python tools/fuzz.py $(ARGS)
+
 # What the library costs. What policies gain and lose on simulated GPUs takes longer: tools/bench/suite.
 bench: loadable setup
 	$(BIN)/python tools/bench/run.py $(ARGS)
@@ -80,5 +84,5 @@ spank:
 	@$(MAKE) --no-print-directory -C tools/slurm/spank install
 
 clean:
-	rm -rf $(VENV) pyshim/_lib build dist tools/slurm/spank/overlap.so .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) pyshim/_lib build .fuzz dist tools/slurm/spank/overlap.so .pytest_cache .hypothesis .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

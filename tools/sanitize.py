@@ -1,11 +1,10 @@
 """The library under the compiler's sanitizers. Exits 1 on any finding.
 
-    python tools/sanitize.py [address] [thread] [fuzz] [analyzer] [--seconds N] [--keep DIR]     default: address thread
+    python tools/sanitize.py [address] [thread] [analyzer] [--keep DIR]     default: address thread
     python tools/sanitize.py suite-address|coverage|valgrind [--tests TEST...]
 
     address   AddressSanitizer and UndefinedBehaviorSanitizer: library, simulated driver, tests/fuzz/stress.c
     thread    ThreadSanitizer, likewise, with the hot path in C: a sanitizer does not see what assembler reads
-    fuzz      tests/fuzz/*_fuzz.c for N seconds each: by libFuzzer where the compiler has it, else by own mutations
     analyzer  gcc -fanalyzer over the library's sources
     suite-address  the tests that start real processes, with all that they preload built so: tools/instrumented.py
     coverage  likewise, and with those of core/; prints which lines of C were run through
@@ -41,12 +40,6 @@ from instrumented import KINDS as SANITIZE  # noqa: E402
 FINDING = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:|SUMMARY: \w+Sanitizer")
 CHURNING = 64  # threads
 RACES = 4000  # calls on streams and events that all threads use
-# Programs of tests/fuzz, with the folder and the sources that they need.
-FUZZED = {
-    "table_fuzz": ("shim/core", "table.c", "match.c", "decide.c", "planner.c", "occupancy.c", "gpu.c"),
-    "code_fuzz": ("shim/core", "codeobject.c", "zstd.c", "entropy.c"),
-    "spank_fuzz": ("tools/slurm/spank", "site.c", "preload.c"),
-}
 POLICY = """policy: 1
 name: stress
 communication: {priority: highest}
@@ -212,62 +205,6 @@ def totals(report: Path, expected: int = 3) -> dict[str, int]:
     return {name: count % 2**64 for name, count in counts.items()}
 
 
-def tables() -> dict[str, bytes]:
-    from pyshim.policy import library, reader
-    from pyshim.policy.table import compile_table
-
-    policy = reader.read_bytes(POLICY.encode(), "stress.yaml").policy
-    assert policy is not None
-    policies = {"stress": [policy], "auto": list(library.load("auto", {})), "empty": []}
-    return {name: compile_table(chosen) for name, chosen in policies.items()}
-
-
-def code_objects() -> dict[str, bytes]:
-    sys.path.append(str(ROOT / "tools" / "simgpu" / "hip"))
-    import zstandard
-    from code_object import Kernel, bundle, code_object, compressed
-
-    kernels = [Kernel("gemm", vgprs=128, agprs=128), Kernel("_Z4copyPfS_", vgprs=24)]
-    one, other = code_object(kernels), code_object(kernels[:1], "gfx942")
-    several = bundle({"gfx942": other, "gfx90a:xnack+": one, "gfx90a:xnack-": one})
-    frame = zstandard.ZstdCompressor().compress(several)
-    packed = {f"compressed{version}": compressed(frame, len(several), version) for version in (1, 2, 3)}
-    return {"one": one, "bundle": several, **packed}
-
-
-def site_files() -> dict[str, bytes]:
-    policy = "export LD_PRELOAD=/o/liboverlap.so\nexport OVERLAP_TABLE=AAAA+/=\nexport NCCL_CGA_CLUSTER_SIZE=2\n"
-    return {"policy": policy.encode(), "preload": b"/l/libasan.so.8 :/x/liboverlap.so:libclang_rt.tsan.so:/y"}
-
-
-def fuzz_one(name: str, seeds: dict[str, bytes], folder: Path, seconds: int) -> str:
-    place, *names = FUZZED[name]
-    sources = [ROOT / f"tests/fuzz/{name}.c", *(ROOT / place / source for source in names)]
-    program, given = folder / name, folder / f"{name}-seeds"
-    given.mkdir()
-    for seed, data in seeds.items():
-        (given / seed).write_bytes(data)
-    flags = [*FLAGS, *SANITIZE["address"], f"-I{ROOT / 'shim'}", "-o", program]
-    clang = shutil.which("clang")
-    if clang:
-        try:
-            run([clang, *flags, "-fsanitize=fuzzer", "-DWITH_LIBFUZZER", *sources])
-        except Failed:
-            clang = None  # without compiler-rt
-    if clang:
-        run([program, f"-max_total_time={seconds}", "-max_len=65536", given], timeout=seconds + 120)
-        return f"{name}: libFuzzer found nothing"
-    run([*compiler(), *flags, *sources])
-    output = run([program, "mutate", seconds, *sorted(given.iterdir())], timeout=seconds + 120)
-    tried, accepted = map(int, output.split())
-    return f"{name}: own mutations, {tried:,} inputs, {accepted:,} accepted"
-
-
-def fuzz(folder: Path, seconds: int) -> str:
-    seeds = {"table_fuzz": tables, "code_fuzz": code_objects, "spank_fuzz": site_files}
-    return "; ".join(fuzz_one(name, made(), folder, seconds) for name, made in seeds.items())
-
-
 def analyzer(folder: Path) -> str:
     found = []
     sources = sorted((ROOT / "shim").rglob("*.c"))
@@ -301,7 +238,6 @@ def valgrind(folder: Path) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description="the library under the compiler's sanitizers")
     parser.add_argument("what", nargs="*", metavar="WHAT", help="see above (default: address thread)")
-    parser.add_argument("--seconds", type=int, default=60, help="how long to fuzz (default 60)")
     parser.add_argument("--threads", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=300, help="launches of each thread (default 300)")
     parser.add_argument("--tests", nargs="+", default=[], metavar="TEST", help="as pytest takes them (default: all)")
@@ -311,7 +247,6 @@ def main() -> int:
     jobs = {
         "address": lambda folder: stress("address", folder, options.threads, options.rounds),
         "thread": lambda folder: stress("thread", folder, options.threads, options.rounds),
-        "fuzz": lambda folder: fuzz(folder, options.seconds),
         "analyzer": analyzer,
         "suite-address": lambda folder: instrumented.suite("address", folder, options.tests),
         "coverage": lambda folder: instrumented.coverage(folder, options.tests, options.least),

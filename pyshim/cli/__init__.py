@@ -58,7 +58,7 @@ def guarded(body: Callable[[], int]) -> int:
     except Exception:
         import traceback
 
-        ui.show(traceback.format_exc().rstrip())
+        ui.show("\n".join(map(ui.printable, traceback.format_exc().rstrip().splitlines())))
         ui.say("error: this is a mistake in overlap-run itself; please report it with the lines above")
         return _BUG
 

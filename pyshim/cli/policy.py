@@ -114,7 +114,7 @@ def _check(args: argparse.Namespace) -> int:
 
 def _read_all(name: str) -> list[Reading]:
     folder = Path(name)
-    if name == "-" or not folder.is_dir():
+    if name == "-" or not os.path.isdir(name):
         return [_read(name)]
     files = sorted(folder.glob("*.yaml"))
     if files:
@@ -129,7 +129,7 @@ def _read(name: str) -> Reading:
         data = sys.stdin.buffer.read(document.MAX_BYTES + 1)
         return _compiled(read_bytes(data, STDIN, environment=os.environ))
     path = Path(name)
-    if not path.exists():
+    if not os.path.exists(name):
         try:
             path = library.find(name, os.environ)
         except OverlapError as error:
@@ -161,7 +161,8 @@ def _as_text(reading: Reading) -> str:
     if reading.policy is not None:
         rules = len(reading.policy.rules)
         counts[0] = ui.paint("ok", "green") + f", {_plural(rules, 'rule')}"
-    return f"{text}{chr(10) if text else ''}{reading.file}: {', '.join(count for count in counts if count)}\n"
+    told = f"{ui.printable(reading.file)}: {', '.join(count for count in counts if count)}"
+    return f"{text}{chr(10) if text else ''}{told}\n"
 
 
 def _count(reading: Reading, severity: str) -> str:
@@ -246,10 +247,8 @@ def _files(reading: Reading) -> list[str]:
     said = [reading.origins.values, *reading.origins.rules]
     files = dict.fromkeys([reading.file, *(origin.file for origins in said for origin in origins.values())])
     shipped = library.shipped_directory().resolve()
-    return [
-        f"{Path(file).name}: {'shipped with overlap-run' if Path(file).resolve().parent == shipped else file}"
-        for file in files
-    ]
+    places = {file: "shipped with overlap-run" if Path(file).resolve().parent == shipped else file for file in files}
+    return [ui.printable(f"{Path(file).name}: {place}") for file, place in places.items()]
 
 
 # ---- schema ----

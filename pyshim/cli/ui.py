@@ -21,7 +21,7 @@ def printable(text: str) -> str:
 
 def say(text: str = "") -> None:
     """A status line: one sentence, one line, however long, so that it can be searched for."""
-    _write("".join(f"{_PREFIX}{printable(line)}".rstrip() + "\n" for line in text.split("\n")))
+    _write(f"{_PREFIX}{printable(text)}".rstrip() + "\n")
 
 
 def tell(text: str) -> None:

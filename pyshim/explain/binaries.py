@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import functools
+import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,7 +35,7 @@ def files_of(names: Iterable[str]) -> list[Path]:
     found: list[Path] = []
     for name in names:
         path = Path(name)
-        if path.is_dir():
+        if os.path.isdir(path):
             inside = sorted(file for file in path.iterdir() if file.name.endswith(ENDINGS))
             if not inside:
                 endings = f"*{', *'.join(ENDINGS)}"

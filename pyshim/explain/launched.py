@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,7 +21,7 @@ _SQLITE, _GZIP = b"SQLite format 3\0", b"\x1f\x8b"
 
 def is_trace(path: Path) -> bool:
     """Told from a binary by its first bytes; a folder is none. Raises OverlapError where it cannot be read."""
-    if path.is_dir():
+    if os.path.isdir(path):
         return False
     check_file(path, _TAKES)
     try:
@@ -130,6 +131,7 @@ def _policy(collected: Collected, names: Sequence[str]) -> str | None:
     for run in collected.runs:
         for policy in run.policies:
             file = policy.get("file")
-            if policy.get("name") == name and file and Path(file).is_file():
+            if policy.get("name") == name and file and os.path.isfile(file):
                 return file
-    return name
+    # What a page calls its policy is a name; a path, or a list, would lead to any file, and a pipe would be waited for.
+    return None if {"/", ","} & set(name) else name

@@ -16,7 +16,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any, Union
 
-from pyshim.footprints.footprint import Footprint, Unreadable, Wanted, every
+from pyshim.footprints.footprint import Budget, Footprint, Unreadable, Wanted, every
 from pyshim.footprints.messagepack import decode
 from pyshim.footprints.unpack import MOST, Forward
 
@@ -172,15 +172,19 @@ def _kernels(data: Image, architecture: str = "") -> Iterator[Footprint]:
 def _descriptors(data: Image) -> Iterator[tuple[str, tuple[int, int]]]:
     """By symbol (KERNEL.kd): registers of a wave, and how many of them are before the first AGPR."""
     sections = _table(data, *_SECTIONS)
+    budget = Budget(data)
     for _, kind, _, _, start, length, link, *_ in sections:
         if kind != SECTION_SYMBOLS:
             continue
         strings = sections[link][4]
+        budget.take(length)
         for name, about, _, home, value, _ in struct.iter_unpack("<IBBHQQ", data[start : start + length]):
             if about & 0xF != SYMBOL_OBJECT:  # hand-written kernels have thousands of labels
                 continue
             first = strings + name
-            text = data[first : data.index(b"\0", first)].decode()
+            end = data.index(b"\0", first)
+            budget.take(end - first)
+            text = data[first:end].decode()
             if text.endswith(".kd") and 0 < home < len(sections):
                 place = sections[home][4] + value - sections[home][3]
                 third, second = struct.unpack_from("<II", data, place + DESCRIPTOR_REGISTERS)

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pyshim.footprints.footprint import Footprint, Unreadable
+from pyshim.footprints.footprint import Budget, Footprint, Unreadable
 
 RESERVED = 1024  # what the system keeps of shared memory for each block; the driver leaves it out of the static size
 MACHINE_CUDA = 190
@@ -24,6 +24,7 @@ SYMBOL_FUNCTION, SYMBOL_ENTRY = 2, 0x10
 SIZED = 4
 MAX_THREADS, REQUIRED_THREADS, REGISTERS, CLUSTER, BARRIERS = 0x05, 0x10, 0x2F, 0x3D, 0x4C
 
+_LONGEST = 1 << 16  # bytes of a name
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
@@ -66,7 +67,7 @@ class _Cubin:
     def __init__(self, data: bytes) -> None:
         if not is_cubin(data):
             raise Unreadable("not a cubin (ELF file for NVIDIA GPUs)")
-        self.data = data
+        self.data, self.budget = data, Budget(data)
         ident, *_, sections_at, flags, _, _, _, entry_size, count, names = _HEADER.unpack_from(data)
         if entry_size != _SECTION.size or count == 0:
             raise Unreadable("a broken cubin: it has no table of sections")
@@ -85,7 +86,11 @@ class _Cubin:
 
     def _string(self, at: int, size: int, offset: int) -> str:
         start = at + offset
-        return self.data[start : self.data.index(b"\0", start, at + size)].decode()
+        end = self.data.find(b"\0", start, min(at + size, start + _LONGEST))
+        self.budget.take(_LONGEST if end < 0 else end - start)
+        if end < 0:
+            raise ValueError("a name without an end")
+        return self.data[start:end].decode()
 
     def footprints(self) -> Iterator[Footprint]:
         tables = [section for section in self.sections if section.kind == SECTION_SYMBOLS]
@@ -134,6 +139,7 @@ class _Cubin:
         section = self.by_name.get(name)
         if section is None or section.kind == SECTION_EMPTY:
             return
+        self.budget.take(section.size)
         at, end = section.at, section.at + section.size
         while at < end:
             form, attribute, value = struct.unpack_from("<BBH", self.data, at)

@@ -103,6 +103,8 @@ def _chain(data: bytes, at: int, end: int, mixed: bool) -> Iterator[Image]:
             continue
         if magic != MAGIC or version != MAGIC_VERSION:
             raise Unreadable(f"a broken fat binary: no container at byte {at}")
+        if header < _CONTAINER.size:
+            raise Unreadable(f"a broken fat binary: the container at byte {at} is smaller than its own header")
         start, at = at + header, at + header + size
         if at > end:
             raise Unreadable("a broken fat binary: it ends inside a container")

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from dataclasses import dataclass
+
+_BEYOND = 1 << 31  # registers, bytes and threads of any GPU
 
 
 class Unreadable(Exception):
     """A file that is no GPU binary, or a broken one. Its text is one sentence for the user."""
+
+
+class Budget:
+    """Of bytes that may be looked at in a file: parts that lie over each other would make it as many as the square of
+    its size."""
+
+    def __init__(self, data: Sized) -> None:
+        self._left = 16 * len(data) + (1 << 20)
+
+    def take(self, size: int) -> None:
+        self._left -= size
+        if self._left < 0:
+            raise Unreadable("a broken file: its parts lie over each other")
 
 
 # Whether kernels of an architecture are asked for.
@@ -36,3 +51,14 @@ class Footprint:
     cluster: int | None = None  # blocks in a cluster, where the kernel insists on one
     accumulators: int | None = None  # AMD: how many of the registers are AGPRs
     scalars: int | None = None  # AMD: SGPRs
+
+    def __post_init__(self) -> None:
+        """Raises Unreadable for what no kernel takes: whoever asks about it next counts in 32 bits."""
+        numbers = [value for name, value in vars(self).items() if name not in ("kernel", "architecture")]
+        texts = isinstance(self.kernel, str) and isinstance(self.architecture, str)
+        if not texts or any(value is not None and not _is_size(value) for value in numbers):
+            raise Unreadable("a broken file: it says of a kernel what is true of none")
+
+
+def _is_size(value: object) -> bool:
+    return type(value) is int and 0 <= value < _BEYOND

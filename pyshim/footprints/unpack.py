@@ -11,19 +11,21 @@ from pyshim.footprints.footprint import Unreadable
 
 # More than any image of any library that we know; a damaged size must not ask for all memory.
 MOST = 4 << 30
+# Nor may few bytes become many: code is packed to a third or so, and of zeros zstd makes 30,000 times as much.
+_FEW, _TIMES = 64 << 20, 500
 _PIECE = 1 << 20
 
 
 def unpack_lz4(packed: bytes, size: int) -> bytes:
     """One LZ4 block without a frame."""
     block = _package("lz4.block", "lz4")
-    return _checked(lambda: block.decompress(packed, uncompressed_size=size), size)
+    return _checked(lambda: block.decompress(packed, uncompressed_size=size), size, len(packed))
 
 
 def unpack_zstd(packed: bytes, size: int) -> bytes:
     """One zstd frame; what follows it is filling."""
     zstandard = _package("zstandard", "zstandard")
-    return _checked(lambda: zstandard.ZstdDecompressor().decompressobj().decompress(packed), size)
+    return _checked(lambda: zstandard.ZstdDecompressor().stream_reader(packed).read(size + 1), size, len(packed))
 
 
 class Forward:
@@ -32,8 +34,9 @@ class Forward:
 
     def __init__(self, data: bytes, start: int, end: int, method: str) -> None:
         """method: zstd or zlib."""
-        self._data, self._packed_at, self._end = data, start, end
-        self._unpack = _zlib() if method == "zlib" else _zstd()
+        packed = _Part(data, start, end)
+        self._unpack: _Unpack = _Zlib(packed).read if method == "zlib" else _zstd(packed)
+        self._left = most(end - start)
         self._rest, self._used = bytearray(), 0  # unpacked, and how much of that was given
         self.at = 0  # bytes given or skipped so far
 
@@ -61,27 +64,61 @@ class Forward:
         self.at = to
 
     def _more(self) -> bytes:
-        if self._packed_at >= self._end:
-            raise Unreadable("a broken compressed code object: it ends before what it announces")
-        piece = self._data[self._packed_at : min(self._packed_at + _PIECE, self._end)]
-        self._packed_at += len(piece)
         try:
-            return self._unpack(piece)
+            piece = self._unpack(_PIECE)
         except Exception as error:  # each package has errors of its own
             raise Unreadable(f"a broken compressed code object: {error}") from error
+        if not piece:
+            raise Unreadable("a broken compressed code object: it ends before what it announces")
+        self._left -= len(piece)
+        if self._left < 0:
+            raise Unreadable("a broken compressed code object: few bytes become very many")
+        return piece
 
 
-def _zlib() -> Callable[[bytes], bytes]:
-    return zlib.decompressobj().decompress
+_Unpack = Callable[[int], bytes]
 
 
-def _zstd() -> Callable[[bytes], bytes]:
-    unpack: Callable[[bytes], bytes] = _package("zstandard", "zstandard").ZstdDecompressor().decompressobj().decompress
-    return unpack
+class _Part:
+    """Of a file, read as a file."""
+
+    def __init__(self, data: bytes, start: int, end: int) -> None:
+        self._data, self._at, self._end = data, start, end
+
+    def read(self, size: int = -1) -> bytes:
+        start, end = self._at, self._end if size < 0 else min(self._at + size, self._end)
+        self._at = end
+        return self._data[start:end]
 
 
-def _checked(unpack: Any, size: int) -> bytes:
-    if size > MOST:
+class _Zlib:
+    def __init__(self, packed: _Part) -> None:
+        self._packed = packed
+        self._unpack = zlib.decompressobj()
+
+    def read(self, size: int) -> bytes:
+        """At most so many bytes; none at the end."""
+        found = b""
+        while not found and not self._unpack.eof:
+            packed = self._unpack.unconsumed_tail or self._packed.read(_PIECE)
+            if not packed:
+                break
+            found = self._unpack.decompress(packed, size)
+        return found
+
+
+def _zstd(packed: _Part) -> _Unpack:
+    read: _Unpack = _package("zstandard", "zstandard").ZstdDecompressor().stream_reader(packed).read
+    return read
+
+
+def most(packed: int) -> int:
+    """What so many bytes may be unpacked to."""
+    return max(_FEW, _TIMES * packed)
+
+
+def _checked(unpack: Any, size: int, packed: int) -> bytes:
+    if size > min(MOST, most(packed)):
         raise Unreadable(f"a broken compressed image: it announces {size} bytes")
     try:
         data: bytes = unpack()

@@ -19,6 +19,7 @@ PAGE = re.compile(r".+\.[0-9]+\.[0-9]+\.page\Z")
 _UNFINISHED = ".run-"
 _LONGEST = 511  # bytes: a page carries the path
 _LARGEST = 1 << 20
+_LATEST = 253402300799.0  # the end of the year 9999, behind which Python's calendar has none
 
 
 class Run(NamedTuple):
@@ -220,7 +221,7 @@ def _read(path: str, identifier: str) -> Run | None:
         command, world, policies = data.get("command"), data.get("expected_world_size"), data.get("policies")
         return Run(
             id=identifier,
-            started=float(data.get("started") or 0),
+            started=_time(data.get("started")),
             command=tuple(map(str, command)) if isinstance(command, list) else None,
             policies=tuple(_policy(item) for item in policies if isinstance(item, dict))
             if isinstance(policies, list)
@@ -234,8 +235,14 @@ def _read(path: str, identifier: str) -> Run | None:
             table=_text(data.get("table")),
             outer=_text(data.get("outer")),
         )
-    except (Unreadable, ValueError, TypeError, RecursionError):
+    except (Unreadable, ValueError, TypeError, OverflowError, RecursionError):
         return None
+
+
+def _time(value: Any) -> float:
+    """Seconds since 1970; 0 for what no calendar has. Raises ValueError, TypeError and OverflowError."""
+    seconds = float(value or 0)
+    return seconds if 0 <= seconds <= _LATEST else 0.0
 
 
 def _text(value: Any) -> str | None:

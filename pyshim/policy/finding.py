@@ -56,13 +56,18 @@ def headline(file: str, finding: Finding) -> str:
 
 def _place(file: str, finding: Finding) -> str:
     position = f":{finding.line}:{finding.column}" if finding.line else ""
-    return f"{finding.file or file}{position}"
+    return f"{printable(finding.file or file)}{position}"
 
 
 def quote(text: str) -> str:
     """Text of the file inside a sentence: short, on one line, printable."""
-    shown = "".join(character if _printable(character) else "?" for character in text[: _QUOTED + 1])
+    shown = printable(text[: _QUOTED + 1])
     return f"`{shown}`" if len(shown) <= _QUOTED else f"`{shown[:_QUOTED]}...`"
+
+
+def printable(text: str) -> str:
+    """One line that a terminal shows and does not obey."""
+    return text if text.isprintable() else "".join(one if _printable(one) else "?" for one in text)
 
 
 def did_you_mean(text: str, names: Iterable[str]) -> str:
@@ -82,7 +87,8 @@ def closest(text: str, names: Iterable[str], likeness: float = 0.6) -> str:
 
 def _one(file: str, lines: list[str], finding: Finding, columns: int, paint: Paint) -> str:
     style = STYLES[finding.severity]
-    shown = [f"{_place(file, finding)}: {paint(f'{finding.severity}[{finding.code}]', style)}: {finding.sentence}"]
+    code = paint(f"{finding.severity}[{finding.code}]", style)
+    shown = [f"{_place(file, finding)}: {code}: {printable(finding.sentence)}"]
     source = finding.text if finding.file else lines[finding.line - 1] if 0 < finding.line <= len(lines) else ""
     # One character each, tabs too: the caret stands below its place.
     source = "".join(character if _printable(character) else " " for character in source).rstrip()
@@ -95,7 +101,7 @@ def _one(file: str, lines: list[str], finding: Finding, columns: int, paint: Pai
         caret = paint("^" * max(1, min(finding.length, len(source) - start)), style)
         shown += [f"{margin} |", f"{finding.line} | {source}", f"{margin} | {' ' * start}{caret}"]
     if finding.hint:
-        shown.append(f"{margin} = help: {finding.hint}")
+        shown.append(f"{margin} = help: {printable(finding.hint)}")
     return "\n".join(shown) + "\n"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pyshim.policy.finding import Finding
+from pyshim.policy.finding import Finding, printable
 from pyshim.policy.reader import Reading
 
 VERSION = 1  # of the JSON; keys may be added to it
@@ -63,7 +63,7 @@ def _command(reading: Reading, finding: Finding) -> str:
 
 
 def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return printable(text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))
 
 
 def _property(text: str) -> str:

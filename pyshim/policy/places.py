@@ -19,11 +19,12 @@ def find(name: str, environment: Mapping[str, str], beside: Path | None = None) 
     from; without it, the working directory. Raises OverlapError (125) for an unknown name."""
     if "/" in name:
         return Path(name) if beside is None else beside / name
-    if beside is None and name.endswith(SUFFIX) and Path(name).is_file():
+    if beside is None and name.endswith(SUFFIX) and os.path.isfile(name):
         return Path(name)
     for directory in _directories(environment, beside):
         for candidate in (directory / name, directory / (name + SUFFIX)):
-            if candidate.suffix == SUFFIX and candidate.is_file():
+            # Unlike pathlib's, this question has an answer for a name that is too long.
+            if candidate.suffix == SUFFIX and os.path.isfile(candidate):
                 return candidate
     stem = name[: -len(SUFFIX)] if name.endswith(SUFFIX) else name
     close = did_you_mean(stem, names(environment, beside))

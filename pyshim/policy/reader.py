@@ -124,9 +124,11 @@ def _find(name: str, folder: Path, environment: Mapping[str, str], chain: _Chain
     if len(chain) >= MAX_CHAIN:
         sentence = f"more than {MAX_CHAIN} policies extend each other"
         raise Bad("too-deep", sentence, "write what they say into fewer files")
-    if not base.exists():
+    if not os.path.exists(base):
         hint = "a path starts from the folder of the policy that says it"
         raise Bad("missing-policy", f"there is no file {quote(str(base))}", hint)
+    if not (os.path.isfile(base) or os.path.isdir(base)):  # it would be waited for
+        raise Bad("not-a-file", f"{quote(str(base))} is a pipe or a device, not a file", "write it into a file first")
     return base
 
 

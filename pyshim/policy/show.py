@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from pyshim.policy import gpus, kernels
 from pyshim.policy.describe import KEYS
+from pyshim.policy.finding import printable
 from pyshim.policy.model import ANY, UNLIMITED, Match, Policy, Priority, Range, Rule, Shape
 from pyshim.policy.origins import Origin, Origins
 from pyshim.policy.schema import VERSION
@@ -166,7 +167,7 @@ class _Page:
         if path in self._others:
             return self._others[path]
         found = origin_of(path, self._origins)
-        return f"{os.path.basename(found.file)}:{found.line}" if found else DEFAULT
+        return f"{printable(os.path.basename(found.file))}:{found.line}" if found else DEFAULT
 
     def _add(self, text: str, *comments: str) -> None:
         self._lines.append(_Line(text, "; ".join(comment for comment in comments if comment)))

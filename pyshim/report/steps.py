@@ -14,6 +14,8 @@ from pyshim.stats.page import Page, Stranger
 if TYPE_CHECKING:
     from pyshim.report.collect import Collected
 
+MOST_RANKS = 1 << 20  # of a job; a file that says more is damaged, or made to keep us busy
+
 
 @dataclass
 class Step:
@@ -95,15 +97,19 @@ def _apart(collected: Collected, runs: dict[str, Run]) -> list[Step]:
         run = runs.get(identifier)
         by_world: dict[int | None, list[Page | Stranger]] = defaultdict(list)
         for process in processes:
-            by_world[process.world if process.rank is not None else None].append(process)
+            by_world[_believed(process.world) if process.rank is not None else None].append(process)
         # Helpers that are no rank count for the first step of their run, and so do ranks that know no number.
         unknown = by_world.pop(None, [])
-        expected = run.expected_world_size if run else None
+        expected = _believed(run.expected_world_size) if run else None
         worlds: list[int | None] = sorted(by_world, key=lambda world: -(world or 0)) or [expected]
         for index, world in enumerate(worlds):
             members = by_world.get(world, []) + (unknown if index == 0 else [])
             result.append(_step(run, identifier, world, members))
     return result
+
+
+def _believed(world: int | None) -> int | None:
+    return world if world and world <= MOST_RANKS else None
 
 
 def _step(run: Run | None, identifier: str, world: int | None, members: Sequence[Page | Stranger]) -> Step:

@@ -16,6 +16,10 @@ from typing import Any, BinaryIO
 _BYTES = 1 << 20
 _COMPRESSED = 1 << 16  # becomes 64 MiB at the very worst
 _LONGEST = 1 << 24  # characters of one event, or of one value beside them
+# Nor may a small file keep us busy for hours: traces become 10 to 50 times as large, of zeros gzip makes 1,000 times as
+# much.
+_FEW, _TIMES = 1 << 26, 400
+_FIELDS = ("deviceProperties", "distributedInfo")  # that somebody asks for
 _SPACE = re.compile(r"[\s,]*")
 # As C prints a float that is none; Kineto has let it through ("blocks per SM", with a GPU that it does not know).
 _NO_NUMBER = re.compile(r"-?(inf|nan)\b", re.IGNORECASE)
@@ -26,11 +30,15 @@ class Torn(Exception):
     """The file goes no further; says how it ends, as the end of a sentence."""
 
 
+class _Bomb(Exception):
+    """As Torn: few bytes become very many."""
+
+
 class ChromeFile:
     """The trace event format: an object with `traceEvents`, or the bare array of events.
 
-    fields: what the object says beside its events, complete once events() has come to its end; torn: how it ends
-    instead, None where it is whole.
+    fields: what the object says beside its events, of what we ask for, complete once events() has come to its end;
+    torn: how it ends instead, None where it is whole.
     """
 
     def __init__(self, path: str) -> None:
@@ -59,7 +67,9 @@ class ChromeFile:
             if key == "traceEvents" and text.take("["):
                 yield from self._array(text)
             else:
-                self.fields[str(key)] = text.value()
+                value = text.value()
+                if key in _FIELDS:
+                    self.fields[str(key)] = value
 
     def _array(self, text: _Text) -> Iterator[dict[str, Any]]:
         while not text.take("]"):
@@ -135,6 +145,8 @@ class _Text:
             pass
         except zlib.error:
             self._ending = "what follows cannot be decompressed"
+        except _Bomb as bomb:
+            raise Torn(str(bomb)) from None
         self._text, self._at = "".join(parts), 0
         return len(parts) > 1
 
@@ -156,9 +168,15 @@ def _bytes(file: BinaryIO) -> Iterator[bytes]:
         yield from iter(lambda: file.read(_BYTES), b"")
         return
     member = zlib.decompressobj(31)
+    read = unpacked = 0
     for data in iter(lambda: file.read(_COMPRESSED), b""):
+        read += len(data)
         while data:
-            yield member.decompress(data)
+            found = member.decompress(data)
+            unpacked += len(found)
+            if unpacked > max(_FEW, _TIMES * read):
+                raise _Bomb(f"it unpacks to more than {_TIMES} times its size, as no trace does")
+            yield found
             data = member.unused_data
             if member.eof:
                 member = zlib.decompressobj(31)

@@ -20,8 +20,9 @@ from pyshim.traces.record import MemoryOperation, Record, Span, Trace, TracedLau
 
 _MEMORY = ("gpu_memcpy", "gpu_memset", "memcpy", "memset")
 _LATEST = 2.0**53  # microseconds: a clock that says more has lost the single ones
+_LARGEST = 1 << 63  # of any number of a launch
 _SPANS = {"user_annotation": False, "gpu_user_annotation": True}
-_ROW = re.compile(r"stream (0x[0-9a-f]+), device (\d+) \((.*)\)")
+_ROW = re.compile(r"stream (0x[0-9a-f]+), device (\d{1,6}) \((.*)\)")
 
 
 class _ChromeTrace(Trace):
@@ -100,10 +101,10 @@ class SimulatedTrace(_ChromeTrace):
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
-        self._rows: dict[tuple[object, object], tuple[int, str]] = {}  # of a process: device and stream
+        self._rows: dict[tuple[str, str], tuple[int, str]] = {}  # of a process: device and stream
 
     def _records(self, event: Mapping[str, Any]) -> Iterator[Record]:
-        row = (event.get("pid"), event.get("tid"))
+        row = (str(event.get("pid")), str(event.get("tid")))  # anything may stand there, also a list
         arguments = _mapping(event.get("args"))
         named = _ROW.match(str(arguments.get("name", ""))) if event.get("name") == "thread_name" else None
         when = self._when(event) if event.get("ph") == "X" else None
@@ -112,7 +113,7 @@ class SimulatedTrace(_ChromeTrace):
             self.gpus[int(named.group(2))] = named.group(3)
         elif when:
             kernel = str(event.get("name", ""))
-            device, stream = self._rows.get(row, (0, str(row[1])))
+            device, stream = self._rows.get(row, (0, row[1]))
             yield TracedLaunch(
                 *(kernel, is_communication(kernel), device, stream, *when),
                 blocks=_product(arguments.get("grid")),
@@ -151,9 +152,10 @@ def _mapping(value: object) -> Mapping[str, Any]:
 def _integer(value: object) -> int | None:
     if isinstance(value, (int, str, float)):
         try:
-            return int(value)
+            number = int(value)
         except (ValueError, OverflowError):
             return None
+        return number if abs(number) < _LARGEST else None
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import statistics
 from bisect import bisect_left, bisect_right
@@ -91,7 +92,7 @@ def read_side(path: str) -> Side:
 
 
 def _files(path: str) -> list[str]:
-    if not Path(path).is_dir():
+    if not os.path.isdir(path):
         return [path]
     files = [str(file) for file in Path(path).iterdir() if file.is_file() and not file.name.startswith(".")]
     return sorted(

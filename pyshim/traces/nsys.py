@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import sys
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -19,6 +20,7 @@ from pyshim.traces.names import is_communication
 from pyshim.traces.record import MemoryOperation, Record, Span, Trace, TracedLaunch
 
 MAGIC = b"SQLite format 3\0"
+_LONGEST = 1 << 24  # bytes of a value, and of a row
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 _MEMORY = ("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET")
 _CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
@@ -71,10 +73,21 @@ class NsysTrace(Trace):
 
     @contextmanager
     def _tables(self) -> Iterator[_Tables]:
+        patience = _Patience(self.path)
         try:
             with closing(sqlite3.connect(f"{Path(self.path).absolute().as_uri()}?mode=ro", uri=True)) as database:
+                database.set_progress_handler(patience, _Patience.EVERY)
+                # What views say in a file of somebody else's may use no function that does anything (www.sqlite.org/
+                # security.html, "Untrusted SQLite Database Files"), and no value may be large.
+                database.execute("PRAGMA trusted_schema = OFF")
+                database.execute("PRAGMA cell_size_check = ON")
+                if sys.version_info >= (3, 11):
+                    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
                 yield _Tables(database)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter: of what defines a table
+            if patience.left < 0:
+                sentence = "its tables take far longer to read than those of any recording of its size"
+                raise OverlapError(f"{self.path}: {sentence}", "export it again with nsys export") from error
             raise OverlapError(f"{self.path} cannot be read: {error}", "export it again with nsys export") from error
 
     def _know(self, tables: _Tables) -> None:
@@ -114,6 +127,22 @@ class NsysTrace(Trace):
             name = text or strings.get(number)
             if name:
                 yield Span(str(name), start / 1e3, end / 1e3, False, _process(thread))
+
+
+class _Patience:
+    """A progress handler of sqlite: a view may have rows without end, and each costs a hundred instructions of its
+    virtual machine or so."""
+
+    EVERY = 10_000  # instructions
+    _FEW, _PER_BYTE = 20_000_000, 200
+
+    def __init__(self, path: str) -> None:
+        size = os.stat(path).st_size if os.path.exists(path) else 0
+        self.left = (self._FEW + self._PER_BYTE * size) // self.EVERY
+
+    def __call__(self) -> bool:
+        self.left -= 1
+        return self.left < 0
 
 
 def _is_torn(path: str) -> bool:

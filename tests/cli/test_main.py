@@ -54,7 +54,7 @@ def test_one_place_turns_errors_into_words(capfd):
 
         return cli.guarded(body), capfd.readouterr().err
 
-    assert fail(OverlapError("No\nway", "try", 7)) == (7, "overlap: error: No\noverlap: way\noverlap: help: try\n")
+    assert fail(OverlapError("No\nway", "try", 7)) == (7, "overlap: error: No?way\noverlap: help: try\n")
     assert fail(KeyboardInterrupt()) == (130, "")
     status, text = fail(ZeroDivisionError("x"))
     assert status == 3

@@ -1,30 +1,76 @@
-/* What the programs of this folder share.
+/* What the programs of this folder share. tools/fuzz.py builds and runs them.
  *
  * LLVMFuzzerTestOneInput() is libFuzzer's entry (build with -fsanitize=fuzzer -DWITH_LIBFUZZER). Without libFuzzer there is a
  * main():
  *   PROGRAM corrupt SEED...         every byte of every seed changed, to several values
  *   PROGRAM truncate SEED...        every length
  *   PROGRAM mutate SECONDS SEED...  random changes, deterministic from a fixed state, until the time is over
+ *   PROGRAM repeat FILE...          each as it is
  *
  * Build it with -fsanitize=address,undefined: the sanitizers are the judges. Prints how many inputs were tried and accepted.
+ * Both, and the input that is tried, are in the file that FUZZ_STATE names, too, for whoever finds this process dead.
  */
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
+
+/* Whether the bytes were accepted. Of each program. */
+static bool fuzz_one(const uint8_t *data, size_t size);
+/* Makes right what guards the bytes, after one of them was changed (SIZE_MAX: some were). */
+static void fuzz_repair(uint8_t *bytes, size_t size, size_t changed);
+/* Makes the bytes say that there are so many of them; false: they say nothing of the kind. */
+static bool fuzz_announce(uint8_t *bytes, size_t size);
+
+struct fuzz_state {
+    uint64_t size, tried, accepted;
+    uint8_t input[FUZZ_MOST];
+};
+
+static struct fuzz_state *fuzz_state(void) {
+    static struct fuzz_state *state;
+    const char *path = getenv("FUZZ_STATE");
+    if (state)
+        return state;
+    const int file = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
+    if (path && (file < 0 || ftruncate(file, sizeof *state)))
+        exit(2);
+    state = mmap(NULL, sizeof *state, PROT_READ | PROT_WRITE, path ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, file, 0);
+    if (state == MAP_FAILED)
+        exit(2);
+    return state;
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static long tried, accepted;
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    struct fuzz_state *state = fuzz_state();
+    state->size = size < FUZZ_MOST ? size : FUZZ_MOST;
+    if (size)
+        memcpy(state->input, data, state->size);
+    state->tried++;
+    state->accepted += fuzz_one(data, size);
+    return 0;
+}
 
-#ifndef WITH_LIBFUZZER
-/* Makes right what guards the bytes, after one of them was changed (SIZE_MAX: some were). */
-void fuzz_repair(uint8_t *bytes, size_t size, size_t changed);
-/* Makes the bytes say that there are so many of them; false: they say nothing of the kind. */
-bool fuzz_announce(uint8_t *bytes, size_t size);
+#ifdef WITH_LIBFUZZER
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned int seed);
 
+/* libFuzzer's own changes; behind a checksum that is wrong nothing would be learned. */
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned int seed) {
+    const size_t changed = LLVMFuzzerMutate(data, size, most);
+    if (seed % 16 && changed > 16) /* else they may stay wrong */
+        fuzz_announce(data, changed);
+    fuzz_repair(data, changed, SIZE_MAX);
+    return changed;
+}
+#else
 static uint8_t bytes[FUZZ_MOST + 64];
 
 static size_t read_seed(const char *path) {
@@ -95,6 +141,7 @@ static size_t mutate(size_t size) {
 }
 
 int main(int argc, char **argv) {
+    enum { HANGS = 60 }; /* seconds: for one seed and its changes */
     const int first = argc > 1 && strcmp(argv[1], "mutate") == 0 ? 3 : 2;
     if (argc <= first)
         return 2;
@@ -102,7 +149,11 @@ int main(int argc, char **argv) {
     do
         for (int i = first; i < argc; i++) {
             const size_t size = read_seed(argv[i]);
-            if (strcmp(argv[1], "corrupt") == 0)
+            if (first == 3)
+                alarm(HANGS);
+            if (strcmp(argv[1], "repeat") == 0)
+                LLVMFuzzerTestOneInput(bytes, size);
+            else if (strcmp(argv[1], "corrupt") == 0)
                 corrupt(size);
             else if (strcmp(argv[1], "truncate") == 0)
                 cut(size);
@@ -115,7 +166,7 @@ int main(int argc, char **argv) {
             }
         }
     while (first == 3 && time(NULL) < end);
-    printf("%ld %ld\n", tried, accepted);
+    printf("%llu %llu\n", (unsigned long long)fuzz_state()->tried, (unsigned long long)fuzz_state()->accepted);
     return 0;
 }
 #endif

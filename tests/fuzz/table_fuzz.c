@@ -54,22 +54,19 @@ static void use(const void *table) {
         abort();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+static bool fuzz_one(const uint8_t *data, size_t size) {
     uint8_t *copy = malloc(size ? size : 1); /* of this very size, so that one byte behind it is noticed */
     if (!copy)
         abort();
     if (size)
         memcpy(copy, data, size);
-    tried++;
-    if (!overlap_table_check(copy, size)) {
-        accepted++;
+    const bool good = !overlap_table_check(copy, size);
+    if (good)
         use(copy);
-    }
     free(copy);
-    return 0;
+    return good;
 }
 
-#ifndef WITH_LIBFUZZER
 /* zlib's CRC-32, by table: this program computes many. */
 static uint32_t checksum(const uint8_t *data, size_t size) {
     static uint32_t table[256];
@@ -85,7 +82,7 @@ static uint32_t checksum(const uint8_t *data, size_t size) {
     return ~crc;
 }
 
-void fuzz_repair(uint8_t *bytes, size_t size, size_t changed) {
+static void fuzz_repair(uint8_t *bytes, size_t size, size_t changed) {
     const bool meant =
         changed >= offsetof(struct overlap_table, checksum) && changed < offsetof(struct overlap_table, policy_count);
     if (meant || size < sizeof(struct overlap_table))
@@ -94,9 +91,8 @@ void fuzz_repair(uint8_t *bytes, size_t size, size_t changed) {
     memcpy(bytes + offsetof(struct overlap_table, checksum), &sum, sizeof sum);
 }
 
-bool fuzz_announce(uint8_t *bytes, size_t size) {
+static bool fuzz_announce(uint8_t *bytes, size_t size) {
     const uint32_t told = (uint32_t)size;
     memcpy(bytes + offsetof(struct overlap_table, size), &told, sizeof told);
     return true;
 }
-#endif

@@ -124,6 +124,7 @@ SECONDS = 30
 MEMORY = 1 << 30
 
 
+@pytest.mark.hazard("input", "a small policy file of aliases or brackets fills the memory, or is read for ever")
 @pytest.mark.parametrize("what", HOSTILE)
 def test_a_hostile_file_is_answered_in_bounded_time_and_memory(
     what: str, tmp_path: Path, clean_environment: dict[str, str]

@@ -57,10 +57,9 @@ static CUresult load_bundle(const struct source *source, struct image *image) {
 }
 
 /* -offload-compress: one Zstandard frame around the bundle. */
-static CUresult load_compressed(const struct source *source, struct image *image) {
+static CUresult load_frame(const struct source *source, struct image *image) {
     struct overlap_packed packed;
-    const uint64_t bytes = source->size_known ? source->bytes : UINT64_MAX;
-    if (!overlap_code_packed(source->data, bytes, source->gpu->architecture, &packed)) {
+    if (!overlap_code_packed(source->data, source->bytes, source->gpu->architecture, &packed)) {
         sim_say("this code is compressed in a way that the simulated GPU does not unpack; build with Zstandard, or "
                 "without -offload-compress");
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
@@ -73,6 +72,27 @@ static CUresult load_compressed(const struct source *source, struct image *image
     if (overlap_zstd_read(decoder, packed.at, packed.size, bundle, packed.unpacked))
         result = load_bundle(&(struct source){bundle, packed.unpacked, true, source->gpu}, image);
     free(decoder);
+    return result;
+}
+
+/* Memory is copied as far as it says that it goes, if there is that much of it. Version 1 does not say. */
+static CUresult load_compressed(const struct source *source, struct image *image) {
+    uint8_t head[16];
+    if (source->size_known)
+        return load_frame(source, image);
+    if (!sim_fetch(source, 0, head, sizeof head))
+        return CUDA_ERROR_INVALID_IMAGE;
+    const uint16_t version = sim_read16(head + 4);
+    const uint64_t whole = version == 2 ? sim_read32(head + 8) : version == 3 ? sim_read64(head + 8) : 0;
+    if (whole == 0 || whole > LARGEST_IMAGE)
+        return CUDA_ERROR_INVALID_IMAGE;
+    uint8_t *const copy = malloc(whole);
+    if (copy == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = CUDA_ERROR_INVALID_IMAGE;
+    if (sim_fetch(source, 0, copy, whole))
+        result = load_frame(&(struct source){copy, whole, true, source->gpu}, image);
+    free(copy);
     return result;
 }
 

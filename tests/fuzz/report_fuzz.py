@@ -1,0 +1,328 @@
+"""Report folders that other users could have written: pages, traces and run-ID.json with any content, and files of any
+name beside them, through everything that `overlap report` and `overlap explain --run` make of them.
+
+The bytes are a script: the way it is looked at, then changes of a folder with three good pages, a trace and a run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import struct
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from saying import ask, check_html
+
+from pyshim import _native
+from pyshim.cli import ui
+from pyshim.launch import folder
+from pyshim.report import collect
+
+SLOWEST, LONGEST = 30.0, 1 << 14
+RUN = "0123456789abcdef"
+HOSTILE = (
+    *(
+        b"\x1b[2J\x1b]0;x\x07",
+        b"\x9b31m",
+        b"a\nb: warning: c",
+        b"\r\rx",
+        b"\x08\x08",
+        b"\xff\xfe\x80",
+        b"\xed\xa0\x80",
+        b"\0x",
+    ),
+    *(
+        "\u202egnp.exe\u2066".encode(),
+        b"\xe2\x80\xa8x",
+        b"[red]x[/red]",
+        b"[link=file:///x]y[/link]",
+        b"%s%n{0}{x!r}",
+        b"`x`",
+    ),
+    *(
+        b"</script><img src=x onerror=alert(1)>",
+        b"</style><script>1</script>",
+        b"'\"><svg/onload=alert(1)>",
+        b"-->",
+        b"]]>",
+    ),
+    *(
+        b"javascript:alert(1)",
+        b"&lt;b&gt;",
+        b"../../etc/x",
+        b"/",
+        b"",
+        b"node1",
+        b"x" * 600,
+        b"*gemm*",
+        b"NVIDIA H100 80GB HBM3",
+    ),
+)
+NUMBERS = (0, 1, 2, 3, 4, 7, 8, 31, 127, 128, 255, 256, 511, 1 << 15, 1 << 16, (1 << 31) - 1, 1 << 31, (1 << 32) - 1)
+LARGE = (1 << 53, (1 << 63) - 1, 1 << 63, (1 << 64) - 1, 10**18)
+WORDS = tuple(bytes([kind]) for kind in range(8))
+WAYS = ("text", "json", "check", "html", "launches", "compare", "follow", "explain", "screen")
+_ROOT = Path(tempfile.mkdtemp(prefix="overlap-fuzz-"))
+_DIR, _PAGE, _ROOM = _ROOT / "report", _ROOT / "page.html", _ROOT / "room"
+_ROOM.mkdir()
+ffi, library = _native.ffi, _native.library()
+_SIZE = ffi.sizeof("struct overlap_page")
+
+
+class Leaf(NamedTuple):
+    """A field of the page."""
+
+    at: int
+    size: int
+    text: bool
+
+
+def _leaves(kind: Any, at: int) -> Iterator[Leaf]:
+    """Of long arrays the first, a few, and the last element."""
+    if kind.kind == "struct":
+        for _, one in kind.fields:
+            yield from _leaves(one.type, at + one.offset)
+    elif kind.kind == "array":
+        size = ffi.sizeof(kind.item)
+        if size == 1:
+            yield Leaf(at, kind.length, True)
+            return
+        for index in sorted({*range(min(5, kind.length)), kind.length - 1}):
+            yield from _leaves(kind.item, at + index * size)
+    else:
+        yield Leaf(at, ffi.sizeof(kind), False)
+
+
+LEAVES = tuple(_leaves(ffi.typeof("struct overlap_page"), 0))
+
+
+def _page(pid: int) -> bytes:
+    """As a process leaves it that has launched GEMMs in windows, and communication."""
+    page = ffi.new("struct overlap_page *")
+    page.magic, page.version, page.size = library.OVERLAP_PAGE_MAGIC, library.OVERLAP_ABI_VERSION, _SIZE
+    page.flags, page.pid, page.parent, page.rank, page.world, page.start, page.table = (
+        5,
+        pid,
+        1,
+        pid - 100,
+        3,
+        10**18,
+        0xAB,
+    )
+    for name, value in {"run": RUN, "host": "node1", "program": "/usr/bin/python3", "library": "0.1.0"}.items():
+        getattr(page, name)[0 : len(value)] = value.encode()
+    page.directory[0 : len(str(_DIR))] = str(_DIR).encode()
+    device = page.devices[0]
+    device.state, device.multiprocessors = 2, 132
+    device.name[0:21], device.policy[0:4] = b"NVIDIA H100 80GB HBM3", b"h100"
+    for index, value in enumerate(((0, 0, 5, 3), (1, 0, 9, 3))):
+        rule = page.rules[index]
+        rule.state, rule.device, rule.line, rule.shape, rule.value = 2, 0, value[2], value[3], 1
+    head = library.OVERLAP_REASONS
+    kind = library.OVERLAP_ROW_WINDOWED
+    for index in range(2):
+        row = page.rows[head + index * (kind + 1)]
+        row.state, row.rule, row.device, row.blocks, row.resident_blocks = 2, index, 0, 1056, 2
+        row.footprint.threads, row.footprint.registers, row.footprint.dynamic_shared = 128, 168, 65536
+        row.kernel[0:7], row.plain[0:4], row.library[0:17] = b"_Z4gemm", b"gemm", b"libcublasLt.so.13"
+    for index in range(head + 2 * (kind + 1)):
+        page.rows[index].key = (index + 1) << 9 | (index % 8) << 3 | (kind if index >= head else 0)
+        page.shards[index % 3].launches[index % 4][index] = 100 + 7 * index
+    page.shards[1].counters[library.OVERLAP_COUNTER_COMMUNICATION] = 4096
+    for index in range(40):
+        launches, when = index + 1, 10**15 + index * 2_000_000 + index % 5 * 1000
+        sample = page.cadence.samples[index]
+        sample.launches, sample.nanoseconds, sample.check = launches, when, launches ^ when
+    return bytes(ffi.buffer(page))
+
+
+def _trace() -> bytes:
+    found = b""
+    for sequence in range(3):
+        record = ffi.new("struct overlap_trace *")
+        kernel, caller = b"_Z4gemm", b"libcublasLt.so.13"
+        record.magic, record.sequence = library.OVERLAP_TRACE_MAGIC, sequence
+        record.kernel_size, record.library_size = len(kernel), len(caller)
+        record.size = -(-(ffi.sizeof(record[0]) + len(kernel + caller)) // 8) * 8
+        found += (bytes(ffi.buffer(record)) + kernel + caller).ljust(record.size, b"\0")
+    return found
+
+
+_PAGES = {f"node1.{pid}.0.page": _page(pid) for pid in (100, 101, 102)}
+_RUN = folder.Run(RUN, 1.0, ("python", "train.py"), ({"name": "h100", "hash": "ab", "file": None},), "0.1.0", 3)
+
+
+class Script:
+    """Bytes that are taken one after the other; behind their end all are 0."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+
+    def __bool__(self) -> bool:
+        return self._at < len(self._data)
+
+    def take(self, count: int) -> bytes:
+        found = self._data[self._at : self._at + count]
+        self._at += count
+        return found.ljust(count, b"\0")
+
+    def below(self, limit: int) -> int:
+        return int.from_bytes(self.take(1 if limit <= 256 else 2 if limit <= 65536 else 4), "little") % limit
+
+    def number(self) -> bytes:
+        kind = self.below(3)
+        if kind == 0:
+            return struct.pack("<Q", NUMBERS[self.below(len(NUMBERS))])
+        return struct.pack("<Q", LARGE[self.below(len(LARGE))]) if kind == 1 else self.take(8)
+
+    def text(self) -> bytes:
+        index = self.below(len(HOSTILE) + 4)
+        return HOSTILE[index] if index < len(HOSTILE) else self.take(self.below(40))
+
+
+def seeds() -> dict[str, bytes]:
+    """Every way of looking, at good pages and at ones with a name of each kind."""
+    fields = [index for index, leaf in enumerate(LEAVES) if leaf.text]
+    made = {way: bytes([index]) for index, way in enumerate(WAYS)}
+    for index, way in enumerate(WAYS):
+        for start in range(0, len(HOSTILE), 4):
+            words = b"".join(
+                bytes([0, page]) + field.to_bytes(2, "little") + bytes([start + (field + page) % 4])
+                for field in fields
+                for page in range(3)
+            )
+            made[f"{way}-{start}"] = bytes([index]) + words
+    numbers = [index for index, leaf in enumerate(LEAVES) if not leaf.text]
+    for start in range(0, len(numbers), 20):
+        changed = b"".join(b"\0\1" + field.to_bytes(2, "little") + b"\1\3" for field in numbers[start : start + 20])
+        made[f"large-{start}"] = bytes([start // 20 % len(WAYS)]) + changed
+    return made
+
+
+def one(data: bytes) -> bool:
+    script = Script(data)
+    way = WAYS[script.below(len(WAYS))]
+    _make(script)
+    try:
+        return _look(way) == 0
+    finally:
+        shutil.rmtree(_DIR)
+
+
+def _make(script: Script) -> None:
+    _DIR.mkdir()
+    pages = {name: bytearray(data) for name, data in _PAGES.items()}
+    run, trace = bytearray(json.dumps(_RUN._asdict()).encode()), bytearray(_trace())
+    names = list(pages)
+    for _ in range(500):
+        if not script:
+            break
+        kind, page = script.below(8), pages[names[script.below(3)]]
+        if kind in (0, 1):
+            leaf = LEAVES[script.below(len(LEAVES))]
+            value = script.text()[: leaf.size].ljust(leaf.size, b"\0") if leaf.text else script.number()[: leaf.size]
+            page[leaf.at : leaf.at + leaf.size] = value
+        elif kind == 2:
+            at, value = script.below(_SIZE - 16), script.take(script.below(16))
+            page[at : at + len(value)] = value
+        elif kind == 3:
+            del page[script.below(_SIZE) :]
+        elif kind == 4:
+            at, value = script.below(len(run) + 1), script.text()
+            run[at : at + script.below(12)] = value
+        elif kind == 5:
+            at, value = script.below(len(trace) + 1), script.number() if script.below(2) else script.text()
+            trace[at : at + len(value)] = value
+        elif kind == 6:
+            _file(script)
+        else:
+            run[:] = re.sub(rb'"h100"|"python"|"train.py"|3\b', lambda _: _word(script), bytes(run), count=2)
+    for name, page in pages.items():
+        with suppress(OSError):
+            (_DIR / name).write_bytes(page)
+    for name, content in ((f"run-{RUN}.json", run), ("node1.100.0.trace", trace)):
+        with suppress(OSError):
+            (_DIR / name).write_bytes(content)
+
+
+def _word(script: Script) -> bytes:
+    return json.dumps(script.text().decode("utf-8", "replace")).encode()
+
+
+def _file(script: Script) -> None:
+    """Another file: of a hostile name, and perhaps none at all."""
+    kind, name = script.below(6), script.text()[:80].replace(b"/", b"_").replace(b"\0", b"_")
+    ending = (b".1.0.page", b".1.0.trace", b"", b".json")[script.below(4)]
+    path = os.path.join(
+        os.fsencode(_DIR), (b"run-" + RUN.encode() + b"." if ending == b".json" else b"") + name + ending
+    )
+    with suppress(OSError):
+        if kind == 0:
+            os.mkfifo(path)
+        elif kind == 1:
+            os.symlink(script.text().replace(b"\0", b"") or b"x", path)
+        elif kind == 2:
+            os.mkdir(path)
+        else:
+            with open(path, "xb") as file:
+                file.write(
+                    script.take(script.below(64)) if kind == 3 else _PAGES["node1.100.0.page"][: script.below(_SIZE)]
+                )
+
+
+def _look(way: str) -> int:
+    collect.collect.__kwdefaults__["waiting_room"] = str(_ROOM)
+    report = ("report", str(_DIR))
+    if way == "html":
+        with suppress(FileNotFoundError):
+            _PAGE.unlink()
+        status = ask(*report, "--html", str(_PAGE)).status
+        if _PAGE.exists():
+            check_html(_PAGE.read_text(encoding="utf-8"))
+        return status
+    if way == "follow":
+        return _followed(report)
+    if way == "screen":
+        return _on_a_screen(report)
+    asked = {
+        "text": report,
+        "json": (*report, "--json"),
+        "check": (*report, "--check"),
+        "launches": (*report, "--launches", "--json"),
+        "compare": ("report", "--compare", str(_DIR), str(_DIR), "--json"),
+        "explain": ("explain", "--run", str(_DIR), "--gpu", "h100"),
+    }
+    return ask(*asked[way]).status
+
+
+def _on_a_screen(report: tuple[str, ...]) -> int:
+    """Without colours, which are escape sequences of our own."""
+    before, ui._is_terminal = ui._is_terminal, lambda: True
+    os.environ["NO_COLOR"] = "1"
+    try:
+        return ask(*report).status
+    finally:
+        ui._is_terminal = before
+
+
+def _followed(report: tuple[str, ...]) -> int:
+    """Two looks, then Ctrl-C."""
+    left = [1]
+
+    def sleep(_seconds: float) -> None:
+        if not left.pop():
+            raise KeyboardInterrupt
+        left.append(0)
+
+    before, time.sleep = time.sleep, sleep
+    try:
+        return ask(*report, "--follow").status
+    finally:
+        time.sleep = before

@@ -1,0 +1,89 @@
+"""What fuzzing begins with: real files where there are any, else such as the tests make. By fuzzer, name -> bytes."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+POLICIES = sorted((ROOT / "policies").glob("*.yaml"))
+
+
+def tables() -> dict[str, bytes]:
+    """Of all shipped policies, of those that travel by default, and of none."""
+    from pyshim.policy import library, reader
+    from pyshim.policy.table import compile_table
+
+    read = {path.stem: reader.read_file(path).policy for path in POLICIES}
+    made = {name: compile_table([policy]) for name, policy in read.items() if policy}
+    assert len(made) == len(POLICIES) > 0
+    return {**made, "auto": compile_table(library.load("auto", {})), "empty": compile_table([])}
+
+
+def code_objects() -> dict[str, bytes]:
+    """With registers that hand-written kernels have; alone, bundled and, where there is a packer, packed."""
+    sys.path.append(str(ROOT / "tools" / "simgpu" / "hip"))
+    from code_object import Kernel, bundle, code_object, compressed
+
+    kernels = [Kernel("gemm", vgprs=128, agprs=128, arguments=[8, 4]), Kernel("_Z4copyPfS_", vgprs=24)]
+    one, other = code_object(kernels), code_object(kernels[:1], "gfx942")
+    several = bundle({"gfx942": other, "gfx90a:xnack+": one, "gfx90a:xnack-": one})
+    packed = {}
+    if importlib.util.find_spec("zstandard"):
+        import zstandard
+
+        frame = zstandard.ZstdCompressor().compress(several)
+        packed = {f"compressed{version}": compressed(frame, len(several), version) for version in (1, 2, 3)}
+    return {"one": one, "bundle": several, **packed}
+
+
+def cubins() -> dict[str, bytes]:
+    """Those of nvcc that the demo ships, a fat binary of nvcc, the probe's PTX, and a small one by hand."""
+    sys.path.append(str(ROOT / "tools" / "simgpu"))
+    from simgpu_cubin import Kernel, cubin
+
+    real = [*(ROOT / "tools" / "demo").glob("*.cubin"), ROOT / "tests" / "clients" / "data" / "packed.fatbin"]
+    found = {path.name: path.read_bytes() for path in [*real, ROOT / "pyshim" / "probe" / "kernels.ptx"]}
+    small = cubin([Kernel("gemm", 168, 1024, 128, (8, 4), (2, 1, 1)), Kernel("copy")], 90)
+    return {**found, "small": small, "fatbin": fat(found["demo_sm90.cubin"], found["kernels.ptx"])}
+
+
+def fat(cubin: bytes, ptx: bytes) -> bytes:
+    from footprint_files import fatbin
+
+    return fatbin([(2, 90, 0, cubin, 0), (1, 80, 0, ptx + b"\0", 0)])
+
+
+def site_files() -> dict[str, bytes]:
+    policy = "export LD_PRELOAD=/o/liboverlap.so\nexport OVERLAP_TABLE=AAAA+/=\nexport NCCL_CGA_CLUSTER_SIZE=2\n"
+    return {"policy": policy.encode(), "preload": b"/l/libasan.so.8 :/x/liboverlap.so:libclang_rt.tsan.so:/y"}
+
+
+def pages() -> dict[str, bytes]:
+    """Changes of an empty page (page_fuzz.c): a row with its record, counts of it, and of reasons alone."""
+    from pyshim import _native
+
+    ffi = _native.ffi
+    places = {name: field.offset for name, field in ffi.typeof("struct overlap_page").fields}
+    shard, row = ffi.sizeof("struct overlap_shard"), ffi.sizeof("struct overlap_row")
+
+    def change(place: int, value: int) -> bytes:
+        return (place // 8).to_bytes(4, "little") + value.to_bytes(8, "little")
+
+    counts = [change(places["shards"] + shard * index + 8 * index, 1000 + index) for index in range(4)]
+    rows = [change(places["rows"] + row * index, 0xABC << 9 | 5 << 3 | index) for index in range(4)]
+    return {"counts": b"".join(counts), "rows": b"".join(rows + counts), "none": b"\0" * 12}
+
+
+# Of the programs in C; tests/fuzz/*_fuzz.py have their own.
+SEEDS: dict[str, Callable[[], dict[str, bytes]]] = {
+    "table": tables,
+    "code": code_objects,
+    "page": pages,
+    "cubin": cubins,
+    "hip": code_objects,
+    "spank": site_files,
+}
+sys.path.append(str(ROOT / "tests" / "footprints"))

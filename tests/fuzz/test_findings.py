@@ -1,0 +1,377 @@
+"""What fuzzing has found, and what it could not find in a minute: files that somebody else has made, to crash the
+reader, to keep it busy, or to speak to a person's terminal in its name."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import pty
+import re
+import select
+import sqlite3
+import struct
+import subprocess
+import sys
+import time
+import tracemalloc
+import zlib
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import fuzz
+import pytest
+import report_fuzz
+from footprint_files import SYMBOLS, cubin, elf, fatbin
+from made import K, kineto_events, nsys, step
+from saying import ask
+
+from pyshim import _native
+from pyshim.errors import OverlapError
+from pyshim.footprints.footprint import Unreadable
+from pyshim.footprints.read import read_bytes
+from pyshim.policy import reader
+from pyshim.traces import open_trace
+
+KERNELS = step(1000, [100, 120, 80], [(40, 300)])
+ESCAPES = b"\x1b]0;owned\x07\x1b[2J\x9b31m\nfake: line\xe2\x80\xae[red]"
+
+
+MANY = bytes(300 << 20)  # what nobody has written into costs nothing
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Path:
+    """Three good pages, of which the tests change the first."""
+    for name, data in report_fuzz._PAGES.items():
+        (tmp_path / name).write_bytes(data)
+    return tmp_path
+
+
+def change(folder: Path, **fields: Any) -> None:
+    """Of the first page."""
+    path = folder / "node1.100.0.page"
+    page = _native.ffi.new("struct overlap_page *")
+    _native.ffi.buffer(page)[:] = path.read_bytes()
+    for name, value in fields.items():
+        if isinstance(value, bytes):
+            _native.ffi.memmove(getattr(page, name), value, len(value))
+        else:
+            setattr(page, name, value)
+    path.write_bytes(bytes(_native.ffi.buffer(page)))
+
+
+# ---- the simulated drivers ----
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("programs")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fuzz, "libfuzzer", lambda: None)
+        fuzz.build(folder, ["cubin", "hip"])
+    return folder
+
+
+@pytest.mark.hazard("input", "a compressed code object that announces more than there is crashes the simulated runtime")
+def test_compressed_code_that_goes_beyond_its_memory(programs, tmp_path):
+    frame = b"\x28\xb5\x2f\xfd" + bytes(range(256))
+    file = tmp_path / "hip-beyond"
+    for version, sizes in ((3, struct.pack("<QQ", 1 << 20, 4096)), (2, struct.pack("<II", 1 << 20, 4096))):
+        file.write_bytes(b"CCOB" + struct.pack("<HH", version, 1) + sizes + b"\0" * 8 + frame)
+        done = subprocess.run(
+            [programs / "hip", "repeat", file], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert (done.returncode, done.stdout) == (0, "1 0\n"), done.stderr
+
+
+@pytest.mark.hazard("input", "a damaged cubin, fat binary or code object crashes the simulated driver")
+@pytest.mark.parametrize("name", ["cubin", "hip"])
+@pytest.mark.parametrize("how", ["truncate", "mutate"])
+def test_damaged_code_is_refused(programs, name, how):
+    given = sorted((programs / f"{name}-seeds").iterdir(), key=lambda path: path.stat().st_size)[:2]
+    command = [programs / name, how, *(["1"] if how == "mutate" else []), *given]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    tried, accepted = map(int, done.stdout.split())
+    assert tried >= 200 and accepted < tried
+
+
+# ---- binaries ----
+
+
+def takes(seconds: float, data: bytes) -> str:
+    """Reading it is one sentence, within that CPU time."""
+    before = time.process_time()
+    with pytest.raises(Unreadable) as error:
+        list(read_bytes(data))
+    assert time.process_time() - before < seconds
+    return str(error.value)
+
+
+@pytest.mark.hazard("input", "a fat binary with a header of no length keeps explain busy for ever")
+def test_a_container_that_is_nothing():
+    assert "smaller than its own header" in takes(1, struct.pack("<4sHHQ", b"\x50\xed\x55\xba", 1, 0, 0) + b"\0" * 64)
+
+
+@pytest.mark.hazard("input", "a small compressed library fills the memory of the machine")
+@pytest.mark.parametrize("method", ["zstd", "lz4", "bundle zlib", "bundle zstd"])
+def test_few_bytes_that_become_very_many(method):
+    zstandard = pytest.importorskip("zstandard")
+    size = 3 << 30
+    if method.startswith("bundle"):
+        # One entry, that begins behind 3 GiB of zeros.
+        head = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<QQQQ", 1, size, 4096, 31)
+        head += b"hipv4-amdgcn-amd-amdhsa--gfx90a"
+        packer = zlib.compressobj(9) if method.endswith("zlib") else zstandard.ZstdCompressor(level=1).compressobj()
+        packed = packer.compress(head + MANY) + packer.flush()
+        sizes = struct.pack("<QQ", 32 + len(packed), size)
+        data = b"CCOB" + struct.pack("<HH", 3, int(method.endswith("zstd"))) + sizes + b"\0" * 8 + packed
+    else:
+        frames = {
+            "zstd": zstandard.ZstdCompressor().compress(MANY),
+            "lz4": b"\x1f\0\1\0" + b"\xff" * 5000,
+        }
+        data = fatbin([(2, 90, {"zstd": 0x8000, "lz4": 0x2000}[method], frames[method], size)])
+    tracemalloc.start()
+    try:
+        assert "broken compressed" in takes(5, data)
+        assert tracemalloc.get_traced_memory()[1] < len(MANY) // 2
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.hazard("input", "a binary whose parts lie over each other keeps explain busy for hours")
+def test_parts_that_lie_over_each_other():
+    many, kernel = 20_000, struct.pack("<IBBHQQ", 1, 0x12, 0x10, 1, 0, 16)
+    names = b"\0" + b"k" * 60_000 + b"\0"
+    info = (".nv.info." + "k" * 60_000, 0x70000000, struct.pack("<BBH", 3, 1, 1) * 30_000, 0, 0)
+    sections = [(".text.k", 1, b"\0" * 16, 0, 32 << 24), info]
+    sections += [(".symtab", SYMBOLS, kernel * many, 4, 0), (".strtab", 3, names, 0, 0)]
+    assert "lie over each other" in takes(8, elf(sections, 190, 90, abi=7))
+
+
+def test_good_binaries_are_read_as_ever():
+    assert [kernel.static_shared_memory for kernel in read_bytes(cubin(2048))] == [1024]
+
+
+# ---- pages and runs ----
+
+
+@pytest.mark.hazard("input", "a page that claims four billion ranks fills the memory of whoever reads the report")
+def test_a_page_of_very_many_ranks(report):
+    change(report, world=2**32 - 1)
+    for arguments in (("report", str(report)), ("report", str(report), "--json")):
+        said = ask(*arguments)
+        assert said.status == 0
+    assert json.loads(said.out)["totals"]["launches"] > 0
+
+
+@pytest.mark.hazard("input", "numbers that no calendar and no JSON has end a report with a traceback")
+@pytest.mark.parametrize("started", ["1e999", "NaN", "-Infinity", "9" * 400, "9" * 5000, '"x"', "[]", "1e300"])
+def test_a_run_that_began_at_no_time(report, started):
+    run = {**report_fuzz._RUN._asdict(), "started": 12345.0, "expected_world_size": 10**30}
+    text = json.dumps(run).replace("12345.0", started)
+    (report / f"run-{report_fuzz.RUN}.json").write_text(text, encoding="utf-8")
+    for more in ((), ("--json",), ("--html", str(report / "page.html"))):
+        assert ask("report", str(report), *more).status == 0
+
+
+@pytest.mark.hazard("input", "a name in a page moves the cursor of a terminal, or writes lines in our name")
+@pytest.mark.parametrize("field", ["host", "program", "library", "run"])
+def test_what_a_page_says_reaches_no_terminal_raw(report, field):
+    change(report, **{field: ESCAPES[:30] if field == "run" else ESCAPES})
+    for name in ("\x1b[31m\n.7.0.page", "a\nfake: line.page"):
+        (report / name).write_bytes(b"x" * 100)
+    said = ask("report", str(report))
+    assert not re.search(r"^(overlap: )?fake: line", said.err, re.M)
+    assert "31m" in said.err or field == "run"
+
+
+@pytest.mark.hazard("input", "a name in a page moves the cursor of the terminal that follows the run")
+def test_following_on_a_terminal(report, clean_environment):
+    """In the live picture, which rich draws: its own sequences are those that set colours and move between lines."""
+    for name in ("host", "program", "library"):
+        change(report, **{name: ESCAPES})
+    ours, theirs = pty.openpty()
+    environment = {**clean_environment, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "60"}
+    command = [sys.executable, "-m", "pyshim", "report", str(report), "--follow", "--interval", "0.1"]
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as process:
+        os.close(theirs)
+        said = read_until(ours, b"fake: line", 20)
+        process.terminate()
+    os.close(ours)
+    assert b"fake: line" in said and b"owned" in said
+    sequences = set(re.findall(rb"\x1b(?:\[[0-9;?]*[A-Za-z]|.)", said))
+    usual = re.compile(rb"\x1b\[(\?25[lh]|[0-9;]*m|2K|1A|[0-9]*[AG])")
+    assert sequences and all(map(usual.fullmatch, sequences)), sequences
+    assert b"\x07" not in said and b"\xc2\x9b" not in said and not re.search(rb"^\s*fake: line", said, re.M)
+
+
+def read_until(terminal: int, word: bytes, seconds: float) -> bytes:
+    """What a terminal is sent, up to half a second behind a word."""
+    said, end = b"", time.monotonic() + seconds
+    while time.monotonic() < end and select.select([terminal], [], [], max(0.0, end - time.monotonic()))[0]:
+        try:
+            said += os.read(terminal, 65536)
+        except OSError:  # the other side is gone
+            break
+        if word in said:
+            end = min(end, time.monotonic() + 0.5)
+    return said
+
+
+@pytest.mark.hazard("input", "a sentence with a line break in it looks like two of ours")
+def test_one_sentence_is_one_line(tmp_path):
+    said = ask("report", str(tmp_path / "a\noverlap: fine"))
+    assert said.status == 2 or said.status == 1
+    assert len(said.err.splitlines()) == sum(line.startswith("overlap: ") for line in said.err.splitlines()) <= 2
+    assert "a?overlap: fine" in said.err
+
+
+@pytest.mark.hazard("input", "a pipe, a device or a hundred thousand files in a report folder keep the report waiting")
+def test_a_folder_of_odd_files(report):
+    os.mkfifo(report / "pipe.1.0.page")
+    os.mkfifo(report / "pipe.1.0.trace")
+    (report / "zero.1.0.page").symlink_to("/dev/zero")
+    (report / "folder.1.0.page").mkdir()
+    for number in range(1_000):
+        (report / f"x.{number}.0.page").touch()
+    before = time.process_time()
+    said = ask("report", str(report), "--json")
+    assert time.process_time() - before < 5
+    assert said.status == 0 and len(json.loads(said.out)["processes"]) == 3
+    assert len(said.err) < 2000 and "passed over" in said.err
+    assert ask("report", str(report), "--launches", "--json").status == 1
+
+
+@pytest.mark.hazard("input", "a page whose policy has the name of a pipe keeps explain waiting")
+def test_a_page_whose_policy_is_a_path(report, monkeypatch):
+    os.mkfifo(report / "pipe")
+    monkeypatch.chdir(report)
+    path = report / "node1.100.0.page"
+    path.write_bytes(path.read_bytes().replace(b"h100\0\0\0", b"./pipe\0"))
+    for name in ("node1.101.0.page", "node1.102.0.page"):
+        (report / name).unlink()
+    said = ask("explain", "--run", str(report), "--gpu", "h100", "--json")
+    assert said.status == 0 and json.loads(said.out)
+
+
+# ---- traces ----
+
+
+def write(path: Path, text: str | bytes) -> str:
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return str(path)
+
+
+@pytest.mark.hazard("input", "a small compressed trace keeps explain busy for hours")
+def test_a_trace_that_unpacks_to_very_much(tmp_path):
+    zeros = zlib.compressobj(9, wbits=31)
+    data = zeros.compress(b"[" + b" " * (100 << 20)) + zeros.flush()
+    file = write(tmp_path / "bomb.json.gz", data * 4)
+    trace, before = open_trace(file), time.process_time()
+    assert list(trace.records()) == [] and trace.torn
+    assert "unpacks to more than" in trace.warnings[0] and time.process_time() - before < 5
+
+
+@pytest.mark.hazard("input", "a trace with lists for numbers, or numbers of thousands of digits, ends in a traceback")
+@pytest.mark.parametrize(
+    "value", ["[]", "{}", "null", '"x"', "9" * 4000, "-1e999", "NaN", "[" * 400 + "]" * 400, "true"]
+)
+def test_a_trace_with_odd_numbers(tmp_path, value):
+    text = json.dumps(kineto_events(KERNELS))
+    for key in ("pid", "tid", "ts", "dur", "device", "stream", "registers per thread", "grid"):
+        changed = re.sub(rf'"{key}": (\[[^]]*\]|[^,}}]+)', lambda _, key=key: f'"{key}": {value}', text)
+        assert changed != text
+        file = write(tmp_path / "trace.json", changed)
+        ask("explain", "--from", file, "--json")
+        ask("report", "--compare", file, file, "--json")
+    head = '[{"name": "process_name", "args": {"name": "simulated, rule fifo"}}, '
+    head += '{"name": "x", "ph": "X", "ts": 1, "dur": 1, '
+    ask("explain", "--from", write(tmp_path / "simulated", f'{head}"pid": {value}, "tid": {value}, "args": {value}}}]'))
+
+
+def endless(path: Path) -> None:
+    """A view that has rows without end in place of a table of a database of nsys."""
+    with closing(sqlite3.connect(path)) as made:
+        made.execute("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME TO others")
+        made.execute(
+            "CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS WITH RECURSIVE more(start) AS (SELECT 1 UNION ALL "
+            "SELECT start + 1 FROM more) "
+            "SELECT start, start + 1 AS end, 0 AS deviceId, 7 AS streamId, 1 AS shortName FROM more"
+        )
+        made.commit()
+
+
+@pytest.mark.hazard(
+    "input",
+    "a database with a view of rows without end keeps explain busy for ever",
+    source="https://www.sqlite.org/security.html",
+)
+def test_a_database_without_end(tmp_path):
+    path = nsys(tmp_path / "views.sqlite", KERNELS)
+    endless(path)
+    before = time.process_time()
+    said = ask("explain", "--from", str(path))
+    assert time.process_time() - before < 15
+    assert said.status in (1, 2) and "far longer to read than those of any recording" in said.err
+
+
+@pytest.mark.hazard("input", "a damaged database ends in a traceback")
+def test_a_database_whose_tables_are_no_text(tmp_path):
+    path = nsys(tmp_path / "odd.sqlite", KERNELS)
+    data, refused = path.read_bytes(), 0
+    tables = data.index(b"CREATE TABLE")
+    for place in range(tables, tables + 200, 20):
+        trace = open_trace(write(path, data[:place] + b"\x93" + data[place + 1 :]))
+        try:
+            list(trace.records())
+        except OverlapError:
+            refused += 1
+    assert refused
+
+
+@pytest.mark.hazard("input", "names in a trace move the cursor of a terminal, or write lines in our name")
+def test_what_a_trace_says_reaches_no_terminal_raw(tmp_path):
+    name = ESCAPES.decode("latin-1") + "gemm<x>"
+    events = json.dumps(kineto_events([K(name, 1000, 50), *KERNELS]))
+    file = write(tmp_path / "a\x1b[31m\nfake: line.json", events)
+    for arguments in (("explain", "--from", file, "--gpu", "h100"), ("report", "--compare", file, file)):
+        said = ask(*arguments)
+        assert said.status in (0, 1) and not re.search(r"^(overlap: )?fake: line", said.err, re.M)
+    packed = write(tmp_path / "x.json.gz", gzip.compress(events.encode()))
+    assert ask("explain", "--from", packed, "--json", "--gpu", "h100").status == 0
+
+
+# ---- policies ----
+
+
+@pytest.mark.hazard("input", "a policy that extends a name of thousands of letters ends in a traceback")
+@pytest.mark.parametrize("name", ["x" * 300, "a/" * 3000 + "x", "x" * 300 + ".yaml"])
+def test_a_name_that_no_file_can_have(tmp_path, name):
+    reading = reader.read_bytes(f"policy: 1\nname: a\nextends: {name}\n".encode(), str(tmp_path / "a.yaml"))
+    assert [finding.code for finding in reading.findings] == ["missing-policy"]
+    for arguments in (("policy", "check", name), ("policy", "show", name), ("explain", "--from", name)):
+        assert ask(*arguments).status in (1, 2)
+
+
+@pytest.mark.hazard("input", "a policy that extends a pipe is waited for")
+def test_a_policy_that_extends_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe.yaml")
+    for name in ("./pipe.yaml", "/dev/zero"):
+        text = f"policy: 1\nname: a\nextends: {name}\n"
+        reading = reader.read_bytes(text.encode(), str(tmp_path / "a.yaml"))
+        assert [finding.code for finding in reading.findings] == ["not-a-file"]
+
+
+@pytest.mark.hazard("input", "the name of a policy file moves the cursor of a terminal, or becomes a line of a policy")
+def test_the_name_of_a_policy_file_is_shown_and_not_obeyed(tmp_path):
+    for name, text in (("good", "policy: 1\nname: a\n"), ("bad", "policy: 1\nnam: a\n")):
+        (tmp_path / f"{name}\x1b]0;x\x07\nfake: line.yaml").write_text(text, encoding="utf-8")
+    said = ask("policy", "check", str(tmp_path))
+    assert said.status == 1 and "good?]0;x??fake: line.yaml: ok" in said.err
+    assert ask("policy", "check", "--output-format", "github", str(tmp_path)).status == 1
+    shown = ask("policy", "show", str(next(tmp_path.glob("good*")))).out
+    assert "fake" in shown and reader.read_bytes(shown.encode(), "shown.yaml").ok

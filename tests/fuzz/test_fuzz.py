@@ -1,0 +1,135 @@
+"""tools/fuzz.py: a bug is found, its input kept and repeated, in C and in Python; and a reader that never ends."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import struct
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import fuzz
+import pytest
+import seeds
+
+ROOT = Path(__file__).resolve().parents[2]
+BUGS = {
+    "crash": "if (size > 4 && data[2] == '!') return data[size + (size_t)data[3] % 2 * 64] != 0;",
+    "hang": "while (size > 4 && data[2] == '!') usleep(1000);",
+    "none": "",
+}
+PROGRAM = """
+#define FUZZ_MOST 4096
+#include "fuzz.h"
+static bool fuzz_one(const uint8_t *given, size_t size) {
+    uint8_t *data = malloc(size + 1);
+    memcpy(data, given, size);
+    BUG
+    free(data);
+    return size > 3;
+}
+static void fuzz_repair(uint8_t *bytes, size_t size, size_t changed) { (void)bytes, (void)size, (void)changed; }
+static bool fuzz_announce(uint8_t *bytes, size_t size) { (void)bytes, (void)size; return false; }
+"""
+MODULE = """
+LONGEST, SLOWEST, WORDS = 1000, 0.5, (b"!",)
+def seeds():
+    return {"one": b"abcdef"}
+def one(data):
+    if data[2:3] == b"!":
+        BUG
+    return len(data) > 3
+"""
+PYTHON_BUGS = {"crash": "raise KeyError(data)", "hang": "while True: pass", "none": "pass"}
+
+
+@pytest.fixture
+def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """planted(bug, python) -> the arguments of the tool that run a fuzzer with this bug, and no other."""
+
+    def plant(bug: str, python: bool) -> list[str]:
+        if python:
+            text = textwrap.dedent(MODULE).replace("BUG", PYTHON_BUGS[bug])
+            (tmp_path / "planted_fuzz.py").write_text(text, encoding="utf-8")
+            monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+            monkeypatch.setattr(fuzz, "MODULES", ("planted",))
+        else:
+            source = tmp_path / "planted_fuzz.c"
+            source.write_text(PROGRAM.replace("BUG", BUGS[bug]), encoding="utf-8")
+            given = {"planted": (str(source), f"-I{fuzz.FUZZ}")}
+            monkeypatch.setattr(fuzz, "PROGRAMS", {**fuzz.PROGRAMS, **given})
+            monkeypatch.setitem(seeds.SEEDS, "planted", lambda: {"one": b"abcdef", "other": b"!!!!!!!!"[:3]})
+            monkeypatch.setattr(fuzz, "libfuzzer", lambda: None)
+        monkeypatch.setattr(fuzz, "STILL", 3.0)
+        return ["planted", "--seconds", "6", "--keep", str(tmp_path / "kept"), "--json", str(tmp_path / "counts")]
+
+    return plant
+
+
+def run(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(sys, "argv", ["fuzz.py", *arguments])
+    return fuzz.main()
+
+
+@pytest.mark.parametrize("python", [False, True], ids=["C", "Python"])
+@pytest.mark.parametrize("bug", ["crash", "hang"])
+def test_a_bug_is_found_and_repeated(planted, monkeypatch, tmp_path, capfd, bug, python):
+    assert run(planted(bug, python), monkeypatch) == 1
+    (count,) = json.loads((tmp_path / "counts").read_text(encoding="utf-8"))
+    (kept,) = (tmp_path / "kept").iterdir()
+    assert count["finding"] == str(kept) and count["tried"] > 0 and kept.read_bytes()[2:3] == b"!"
+    said = capfd.readouterr().err
+    assert f"--repeat {kept}" in said
+    assert ("AddressSanitizer" if not python else "KeyError") in said or bug == "hang"
+    if bug == "crash" or python:
+        assert run(["--repeat", str(kept)], monkeypatch) == 1
+    innocent = tmp_path / "planted-innocent"
+    innocent.write_bytes(b"ab?def")
+    assert run(["--repeat", str(innocent)], monkeypatch) == 0
+
+
+@pytest.mark.parametrize("python", [False, True], ids=["C", "Python"])
+def test_without_a_bug_there_is_no_finding(planted, monkeypatch, tmp_path, python):
+    arguments = planted("none", python)
+    arguments[2] = "1"
+    assert run(arguments, monkeypatch) == 0
+    (count,) = json.loads((tmp_path / "counts").read_text(encoding="utf-8"))
+    assert count["tried"] > 500 and 0 < count["accepted"] <= count["tried"] and count["cpu_seconds"] >= 0
+    assert count["engine"].startswith(("own mutations", "atheris")) and not (tmp_path / "kept").exists()
+
+
+@pytest.mark.parametrize("name", fuzz.MODULES)
+def test_every_seed_is_without_a_finding(name, tmp_path):
+    """And a few changes of each; the minutes are `make fuzz`."""
+    given = [sys.executable, str(fuzz.FUZZ / "reading.py"), name, "--seconds", "1", "--seed", "7", "--own"]
+    state = tmp_path / "state"
+    done = subprocess.run(
+        given,
+        env={**fuzz.os.environ, "FUZZ_STATE": str(state)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    _, tried, accepted = struct.unpack("<QQQ", state.read_bytes()[:24])
+    assert 0 < accepted < tried
+
+
+def test_seeds_of_programs_are_whole():
+    for name in fuzz.PROGRAMS:
+        assert all(seeds.SEEDS[name]().values()), name
+    assert {path.stem for path in (ROOT / "policies").glob("*.yaml")} < set(seeds.tables())
+
+
+def test_prebuilt_programs_need_no_compiler(planted, monkeypatch, tmp_path):
+    planted("none", False)
+    built = tmp_path / "built"
+    assert run(["planted", "--build", str(built)], monkeypatch) == 0
+    monkeypatch.setenv("CC", "/nonexistent/cc")
+    options = argparse.Namespace(seconds=1, jobs=1, keep=tmp_path)
+    (count,) = fuzz.fuzz(["planted"], built, options, tmp_path)
+    assert count.tried > 500 and not count.finding

@@ -1,0 +1,140 @@
+"""Traces of others, and our own simulated GPU's: Chrome's JSON, plain and packed, and nsys' sqlite, through explain and
+through the comparison. Any file is read as far as it goes or refused in one sentence."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import sys
+import tempfile
+import zlib
+from pathlib import Path
+
+from saying import ask, check_html
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "traces"))
+
+from made import GEMM, K, kineto, kineto_events, nsys, step
+
+SLOWEST, LONGEST = 20.0, 1 << 17
+WORDS = (
+    *(
+        b'"ph": "X"',
+        b'"cat": "kernel"',
+        b'"name": ',
+        b'"ts": ',
+        b'"dur": ',
+        b'"args": {',
+        b'"pid": ',
+        b'"tid": []',
+        b"[",
+        b"]",
+    ),
+    *(
+        b"{",
+        b"}",
+        b",",
+        b":",
+        b"null",
+        b"NaN",
+        b"Infinity",
+        b"-inf",
+        b"1e308",
+        b"-1e999",
+        b"9" * 400,
+        b"9" * 5000,
+        b"0.5",
+        b"-0",
+    ),
+    *(
+        b"true",
+        b'"\\u001b[31m"',
+        b'"\\ud800"',
+        b'"\\u202e"',
+        b'"[red]x[/red]"',
+        b"<script>alert(1)</script>",
+        b"\xff\xfe",
+        b"\0",
+    ),
+    *(
+        b"[" * 3000,
+        b'{"a":' * 3000,
+        b'"grid": [1, 2, 3]',
+        b'"distributedInfo": {"rank": ',
+        b'"traceEvents": ',
+        b'"deviceProperties"',
+    ),
+    *(
+        b"ProfilerStep#1",
+        b"ncclDevKernel_AllReduce",
+        b"CREATE VIEW ",
+        b"CUPTI_ACTIVITY_KIND_KERNEL",
+        b"NVTX_EVENTS",
+        b"StringIds",
+    ),
+    *(
+        b"thread_name",
+        b"stream 0x1, device 0 (NVIDIA H100)",
+        b"\x1f\x8b\x08\0",
+        b"\x7f\xff\xff\xff\xff\xff\xff\xff",
+        b"\x1b]0;x\x07",
+    ),
+)
+_FOLDER = Path(tempfile.mkdtemp(prefix="overlap-fuzz-"))
+_KERNELS = [*step(1000, [100, 120, 80], [(40, 300)]), K(None, 900, 20), *step(3000, [100, 120, 80], [(40, 250)])]
+_STEPS = [(1, 900.0, 1500.0), (2, 2900.0, 1500.0)]
+
+
+def _written(path: Path) -> bytes:
+    data = path.read_bytes()
+    path.unlink()
+    return data
+
+
+def _simulated() -> bytes:
+    head = {"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "simulated, rule fifo"}}
+    row = {"name": "thread_name", "ph": "M", "pid": 1, "tid": 2, "args": {"name": "stream 0x1, device 0 (NVIDIA H100)"}}
+    arguments = {"grid": [8, 1, 1], "threads": 128, "dynamic_shared": 1024}
+    launches = [
+        {"name": name, "ph": "X", "pid": 1, "tid": 2, "ts": at, "dur": 9, "args": arguments}
+        for at, name in enumerate([GEMM, "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "gemm"])
+    ]
+    return json.dumps([head, row, *launches]).encode()
+
+
+def seeds() -> dict[str, bytes]:
+    events = kineto_events(_KERNELS, _STEPS)
+    plain = _written(kineto(_FOLDER / "seed.json", events))
+    database = nsys(_FOLDER / "seed.sqlite", _KERNELS, [("ProfilerStep#1", 900, 1500), ("ProfilerStep#2", 2900, 1500)])
+    return {
+        "kineto": plain,
+        "array": json.dumps(kineto_events(_KERNELS, _STEPS, gpu_steps=True)).encode(),
+        "packed": gzip.compress(plain),
+        "nsys": _written(database),
+        "simulated": _simulated(),
+        "bomb": gzip.compress(b"[" + b" " * (1 << 22)),
+        "empty": b"{}",
+    }
+
+
+_OTHER = kineto(_FOLDER / "other.json", kineto_events(_KERNELS, _STEPS))
+_FILE, _PAGE = str(_FOLDER / "trace"), str(_FOLDER / "page.html")
+
+
+def one(data: bytes) -> bool:
+    with open(_FILE, "wb") as file:
+        file.write(data)
+    way = zlib.crc32(data) % 4  # each is slow, and the same input goes the same way again
+    if way == 0:
+        return ask("explain", "--from", _FILE, "--json").status == 0
+    if way == 1:
+        return ask("explain", "--from", _FILE).status == 0
+    if way == 2:
+        return ask("report", "--compare", str(_OTHER), _FILE, "--json").status == 0
+    if os.path.exists(_PAGE):
+        os.unlink(_PAGE)
+    said = ask("report", "--compare", _FILE, str(_OTHER), "--html", _PAGE)
+    if os.path.exists(_PAGE):
+        check_html(Path(_PAGE).read_text(encoding="utf-8"))
+    return said.status == 0

@@ -1,0 +1,124 @@
+"""Policy files: any bytes give findings or a policy. What is a policy compiles, the library believes the table, and
+what `show` prints is the same policy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from saying import unprintable
+
+from pyshim import _native
+from pyshim.errors import OverlapError
+from pyshim.policy import document, reader, show
+from pyshim.policy.finding import render
+from pyshim.policy.formats import as_github, as_json
+from pyshim.policy.table import compile_table, fingerprint
+
+ROOT = Path(__file__).resolve().parents[2]
+SLOWEST, LONGEST = 10.0, document.MAX_BYTES + 2
+_NAME = "a\x1b]0;b\x07\nc\u202e.yaml"  # anybody's folder may be checked
+WORDS = (
+    *("\u202e".encode(), b"\\u202e", b"\\e[2J", b"\\x9b", b"extends: /dev/zero\n", b"extends: a\xc2\x9b.yaml\n"),
+    *(
+        b"policy: 1\n",
+        b"name: x\n",
+        b"extends: h100\n",
+        b"&a ",
+        b"*a ",
+        b"<<: *a\n",
+        b"- ",
+        b"? ",
+        b": ",
+        b"[",
+        b"]",
+        b"{",
+    ),
+    *(
+        b"}",
+        b"|\n",
+        b">-\n",
+        b'"\\',
+        b"'",
+        b"%",
+        b"!!",
+        b"!<tag:yaml.org,2002:int>",
+        b"---\n",
+        b"...\n",
+        b"\0",
+        b"\xef\xbb\xbf",
+    ),
+    *(
+        b"\xff\xfe",
+        b"\xfe\xff",
+        b"\xc2\x85",
+        b"\xe2\x80\xa8",
+        b"\t",
+        b"\r",
+        b"\x1b[31m",
+        b"\xed\xa0\x80",
+        b"99999999999999999999",
+    ),
+    *(
+        b".inf",
+        b"0x10",
+        b"1e999",
+        b"50%",
+        b">=",
+        b"KiB",
+        b"{{" * 40,
+        b"[[" * 200,
+        b"- " * 99,
+        b"\xf3\xa0\x80\x81",
+        b"\\U0001F600",
+    ),
+    *(
+        b"compute:\n",
+        b"communication: ",
+        b"shape: ",
+        b"when: always",
+        b"match: ",
+        b"kernel: ",
+        b"gemm",
+        b"make_room",
+        b"gpus: ",
+    ),
+    *(
+        b"priority: auto\n",
+        b"environment: ",
+        b"reserve_cus: 8",
+        b"blocks_per_sm: ",
+        b"keep_at_least: ",
+        b"waves: ",
+        b"*" * 60,
+    ),
+)
+
+
+def seeds() -> dict[str, bytes]:
+    folders = (ROOT / "policies", *(ROOT / "tests" / "policy" / name for name in ("cases", "wrong", "planted")))
+    found = {str(path): path.read_bytes() for folder in folders for path in sorted(folder.rglob("*.yaml"))}
+    assert len(found) > 40
+    bomb = b"a: &a [x, x]\n" + b"".join(b"%c: &%c [*%c, *%c]\n" % (at + 1, at + 1, at, at) for at in range(97, 121))
+    return {**found, "bomb": bomb, "wide": "policy: 1\nname: x\n".encode("utf-16"), "long": b"a" * 100_000}
+
+
+def one(data: bytes) -> bool:
+    reading = reader.read_bytes(data, str(ROOT / "policies" / _NAME))
+    assert (reading.policy is None) == any(finding.severity == "error" for finding in reading.findings)
+    said = render(_NAME, reading.source, reading.findings) + as_github([reading])
+    assert not unprintable(said), unprintable(said)
+    as_json([reading], True)
+    if reading.policy is None:
+        return False
+    try:
+        table = compile_table([reading.policy])
+    except OverlapError:  # too large, one sentence
+        return False
+    refused = _native.text(_native.library().overlap_table_check(table, len(table)))
+    assert not refused, refused
+    text = show.as_text(reading.policy, reading.origins, None, "")
+    assert not unprintable(text), unprintable(text)
+    again = reader.read_bytes(text.encode(), "shown.yaml")
+    assert again.policy is not None, (text, again.findings)
+    assert fingerprint(again.policy) == fingerprint(reading.policy), text
+    return True

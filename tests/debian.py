@@ -16,6 +16,7 @@ from pathlib import Path
 
 SOURCES = Path("/etc/apt")
 RELEASE = Path("/etc/os-release")
+AMD64 = "amd64"
 
 
 class Missing(Exception):
@@ -27,9 +28,9 @@ def cache() -> Path:
     return Path(base) / "overlap-run" / "debian"
 
 
-def fetch(suite: str, packages: Iterable[str]) -> Path:
+def fetch(suite: str, packages: Iterable[str], architecture: str = AMD64) -> Path:
     """The folder that holds all of these packages of one release, unpacked; `name=version` asks for that version."""
-    folder = cache() / suite
+    folder = cache() / (suite if architecture == AMD64 else f"{suite}-{architecture}")
     root = folder / "root"
     done = folder / "done"
     done.mkdir(parents=True, exist_ok=True)
@@ -37,7 +38,7 @@ def fetch(suite: str, packages: Iterable[str]) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)  # one at a time, of several test runs
         wanted = [name for name in packages if not (done / name).exists()]
         if wanted:
-            download = _download(suite, folder, wanted)
+            download = _download(suite, architecture, folder, wanted)
             for package in sorted(download.glob("*.deb")):
                 _run(["dpkg-deb", "-x", str(package), str(root)], 300)
             shutil.rmtree(download)
@@ -78,7 +79,7 @@ def _found(command: str) -> bool:
     return bool(shutil.which(command, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"))
 
 
-def _download(suite: str, folder: Path, packages: list[str]) -> Path:
+def _download(suite: str, architecture: str, folder: Path, packages: list[str]) -> Path:
     for tool in ("apt-get", "dpkg-deb"):
         if not shutil.which(tool):
             raise Missing(f"{tool} is needed, which only Debian and its kin have")
@@ -94,7 +95,7 @@ def _download(suite: str, folder: Path, packages: list[str]) -> Path:
         "Dir::State::lists": apt / "lists",
         "Dir::State::status": "/dev/null",  # what is installed here does not matter
         "Dir::Cache": apt / "cache",
-        "APT::Architecture": "amd64",
+        "APT::Architecture": architecture,
         "APT::Sandbox::User": "root",  # the cache may be where no other user may write
         "Acquire::Languages": "none",
         "Acquire::Retries": "1",

@@ -5,6 +5,7 @@
  * Everything else waits until a driver is used. Code of the program may call us before the constructor has run:
  * overlap_armed() does its work then.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -185,6 +186,18 @@ static void in_child(void) {
     overlap_vendor_forked();
 }
 
+/* pthread_atfork is in no shared library of glibc, and its __register_atfork in no other C library. */
+static void watch_forks(void) {
+    if (__register_atfork) {
+        __register_atfork(NULL, NULL, in_child, &__dso_handle ? __dso_handle : NULL);
+        return;
+    }
+    int (*at_fork)(void (*)(void), void (*)(void), void (*)(void)) =
+        (int (*)(void (*)(void), void (*)(void), void (*)(void)))overlap_dlsym(RTLD_DEFAULT, "pthread_atfork");
+    if (at_fork)
+        at_fork(NULL, NULL, in_child);
+}
+
 /* In place: the bytes are fewer than the characters they come from. */
 static void decode_table(void) {
     size_t size = decode_base64(overlap_start.text, overlap_start.length, (uint8_t *)overlap_start.text);
@@ -196,8 +209,7 @@ static void decode_table(void) {
     find_rank(&overlap_start.settings);
     overlap_start.settings.table = overlap_start.text;
     /* Not before: it allocates, and a process without a driver has nothing that a child must not inherit. */
-    if (__register_atfork)
-        __register_atfork(NULL, NULL, in_child, &__dso_handle ? __dso_handle : NULL);
+    watch_forks();
 }
 
 OVERLAP_STARTUP static void read_environment(void) {

@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -215,7 +216,10 @@ static void decode_table(void) {
 OVERLAP_STARTUP static void read_environment(void) {
     struct variables found = {0};
     read_variables(&found);
-    if (!found.table || (found.run && strcmp(found.run, "off") == 0) || !copy(&found))
+    if (!found.table || (found.run && strcmp(found.run, "off") == 0))
+        return;
+    /* Who starts a program that runs with other rights than his own does not tell it where to write (getauxval(3)). */
+    if (getauxval(AT_SECURE) || !copy(&found))
         return;
     overlap_start.pid = getpid();
     overlap_log_start();

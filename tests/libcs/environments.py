@@ -6,6 +6,7 @@ loader by PT_INTERP, as any program does; LD_LIBRARY_PATH says where the rest of
 
 from __future__ import annotations
 
+import re
 import shutil
 import struct
 from collections.abc import Callable, Sequence
@@ -28,23 +29,32 @@ class Kind(NamedTuple):
     package: str
     loader: str  # a path's end
     targets: tuple[str, ...]  # of the compiler; from glibc 2.34 on, dlsym and threads are in libc itself
+    nodes: tuple[str, ...] = ()  # versions of dlsym that it has
     architecture: str = debian.AMD64
 
 
-def _glibc(*suites: str, targets: tuple[str, ...] = (OLD, NEW)) -> Kind:
-    return Kind(suites, "libc6", "x86_64-linux-gnu/ld-linux-x86-64.so.2", targets)
+def _glibc(*suites: str, new: tuple[str, ...] = (NEW,)) -> Kind:
+    nodes = ("GLIBC_2.2.5", *(["GLIBC_2.34"] if new else []))
+    return Kind(suites, "libc6", "x86_64-linux-gnu/ld-linux-x86-64.so.2", (OLD, *new), nodes)
 
 
 GLIBC = {
-    "glibc 2.31 (Debian 11)": _glibc("bullseye", targets=(OLD,)),
+    "glibc 2.31 (Debian 11)": _glibc("bullseye", new=()),
     "glibc 2.36 (Debian 12)": _glibc("bookworm"),
     "glibc 2.41 (Debian 13)": _glibc("trixie"),
-    "glibc of Debian testing": _glibc("forky", targets=(OLD, NEWEST)),
-    "newest glibc (Debian experimental)": _glibc("experimental", "sid", targets=(OLD, NEWEST)),
+    "glibc of Debian testing": _glibc("forky", new=(NEWEST,)),
+    "newest glibc (Debian experimental)": _glibc("experimental", "sid", new=(NEWEST,)),
 }
 MUSLS = {"musl 1.2": Kind(("bookworm",), "musl", "x86_64-linux-musl/libc.so", (MUSL,))}
 OTHER_PROCESSORS = {
-    "aarch64 (qemu)": Kind(("bookworm",), "libc6", "aarch64-linux-gnu/ld-linux-aarch64.so.1", (AARCH64,), "arm64")
+    "aarch64 (qemu)": Kind(
+        ("bookworm",),
+        "libc6",
+        "aarch64-linux-gnu/ld-linux-aarch64.so.1",
+        (AARCH64,),
+        ("GLIBC_2.17", "GLIBC_2.34"),
+        "arm64",
+    )
 }
 ALL = {**GLIBC, **MUSLS, **OTHER_PROCESSORS}
 
@@ -63,10 +73,9 @@ class Shop:
     def library(self, machine: str) -> Path:
         return self._once(("library", machine), lambda: zig.library(machine, self.folder / machine))
 
-    def program(self, target: str, name: str, sources: Sequence[Any], flags: Sequence[str], link: Sequence[Any]) -> Path:
+    def program(self, target: str, name: str, source: str, flags: Sequence[str], link: Sequence[Any]) -> Path:
         out = self.folder / target / name
-        paths = [PROGRAMS / source for source in sources]
-        return self._once(out, lambda: zig.build(target, out, paths, *flags, link=link))
+        return self._once(out, lambda: zig.build(target, out, [PROGRAMS / source], *flags, link=link))
 
     def _once(self, key: Any, make: Callable[[], Path]) -> Path:
         if key not in self.made:
@@ -87,6 +96,12 @@ class World:
         self.start = [] if self.kind.architecture == debian.AMD64 else [_qemu()]
 
     @property
+    def version(self) -> str:
+        """As glibc says it itself; empty for another C library."""
+        said = re.search(rb"stable release version ([0-9.]+[0-9])", (self.loader.parent / "libc.so.6").read_bytes())
+        return said[1].decode() if said else ""
+
+    @property
     def library(self) -> Path:
         """The one file for all environments of a processor."""
         return self.shop.library(self.machine)
@@ -98,7 +113,7 @@ class World:
 
     def program(self, target: str, name: str, source: str, *flags: str, link: Sequence[Any] = ()) -> Path:
         """With this environment's loader in it."""
-        made = self.shop.program(target, name, [source], flags, link)
+        made = self.shop.program(target, name, source, flags, link)
         out = self.folder / target / name
         if self.start or out.exists():
             return made if self.start else out
@@ -106,7 +121,7 @@ class World:
         return with_loader(made, self.loader, out)
 
     def shared(self, target: str, name: str, source: str, *flags: str, link: Sequence[Any] = ()) -> Path:
-        return self.shop.program(target, name, [source], ["-shared", "-fPIC", f"-Wl,-soname,{name}", *flags], link)
+        return self.shop.program(target, name, source, ["-shared", "-fPIC", f"-Wl,-soname,{name}", *flags], link)
 
     def client(self, target: str, way: str = "symbol") -> Path:
         link = [self.shop.driver(target)] if way == "symbol" else []

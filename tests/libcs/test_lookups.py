@@ -7,9 +7,8 @@ import re
 
 import environments
 import pytest
-from conftest import Pair
-from environments import World
-from interposing import BLOCKS, WAYS, same
+from environments import Pair, World
+from interposing import BLOCKS, ONE, WAYS, same
 
 from pyshim.launch import plan
 
@@ -23,7 +22,7 @@ every_environment = pytest.mark.parametrize("environment", environments.ALL)
     "with another glibc than the one it was built on the library does not load, and no program of the job starts",
     source="https://github.com/LLNL/gotcha/pull/101",
 )
-@pytest.mark.parametrize("environment", environments.GLIBC)
+@pytest.mark.parametrize("environment", [*environments.LIBC_ALONE, *environments.GLIBC])
 def test_each_glibc_is_the_one_it_says_it_is(environment: str, world: World) -> None:
     """Otherwise everything here could run on the machine's own."""
     numbers = tuple(map(int, world.version.split(".")))
@@ -145,3 +144,17 @@ def test_bound_at_start(environment: str, world: World, pair: Pair) -> None:
         done, without = pair(world.client(target), WORDS, env={"LD_BIND_NOW": "1"})
         same(done, without)
         assert done.totals["launches"] == 3
+
+
+@pytest.mark.hazard(
+    "libc", "a program that needs libc alone has no dlsym in it before glibc 2.34: its launches are lost"
+)
+@pytest.mark.parametrize("environment", [*environments.LIBC_ALONE, *environments.GLIBC, *environments.OTHER_PROCESSORS])
+def test_a_program_without_libdl_and_libpthread(environment: str, world: World, pair: Pair) -> None:
+    target = world.kind.targets[0]
+    stub = world.shared(target, "stub/libcuda.so.1", "stub_driver.c")
+    program = world.program(target, "libc-alone", "libc_alone.c", link=[f"-Wl,-rpath,{stub.parent}", stub])
+    done, without = pair(program, policy=ONE, driver=False)
+    assert without.stdout == "libdl or libpthread: 0, bad: 0\n"
+    same(done, without)
+    assert (done.totals["launches"], done.totals["shaped"]) == (3, 3)

@@ -24,6 +24,7 @@ import zig
 from interposing import PROGRAMS, WAYS, Done
 
 OLD, NEW, NEWEST = (f"x86_64-linux-gnu.{version}" for version in (zig.OLDEST, "2.34", "2.43"))
+LOADER = "ld-linux-x86-64.so.2"
 MUSL, AARCH64 = "x86_64-linux-musl", f"aarch64-linux-gnu.{zig.OLDEST}"
 
 
@@ -32,7 +33,8 @@ class Kind(NamedTuple):
 
     suites: tuple[str, ...]  # of Debian: the first that has it
     package: str
-    loader: str  # a path's end
+    loader: str
+    triple: str  # the name of the folder of the C library
     targets: tuple[str, ...]  # of the compiler; from glibc 2.34 on, dlsym and threads are in libc itself
     nodes: tuple[str, ...] = ()  # versions of dlsym that it has
     architecture: str = debian.AMD64
@@ -40,7 +42,7 @@ class Kind(NamedTuple):
 
 def _glibc(*suites: str, new: tuple[str, ...] = (NEW,)) -> Kind:
     nodes = ("GLIBC_2.2.5", *(["GLIBC_2.34"] if new else []))
-    return Kind(suites, "libc6", "x86_64-linux-gnu/ld-linux-x86-64.so.2", (OLD, *new), nodes)
+    return Kind(suites, "libc6", LOADER, "x86_64-linux-gnu", (OLD, *new), nodes)
 
 
 GLIBC = {
@@ -51,14 +53,15 @@ GLIBC = {
     "newest glibc (Debian experimental)": _glibc("experimental", "sid", new=(NEWEST,)),
 }
 # An emulator that brings the libc of Ubuntu 18.04, and of that glibc nothing else but its loader.
-LIBC_ALONE = {"glibc 2.27 (Ubuntu 18.04), libc alone": Kind((), "zelos==0.0.0", "lib64/ld-linux-x86-64.so.2", (OLD,))}
+LIBC_ALONE = {"glibc 2.27 (Ubuntu 18.04), libc alone": Kind((), "zelos==0.0.0", LOADER, "x86_64-linux-gnu", (OLD,))}
 EMULATOR = "96f5f78b1ba2a4da29bf04a0de7947da66699b066b760e1729b1e016f3330357"
-MUSLS = {"musl 1.2": Kind(("bookworm",), "musl", "x86_64-linux-musl/libc.so", (MUSL,))}
+MUSLS = {"musl 1.2": Kind(("bookworm",), "musl", "libc.so", "x86_64-linux-musl", (MUSL,))}
 OTHER_PROCESSORS = {
     "aarch64 (qemu)": Kind(
         ("bookworm",),
         "libc6",
-        "aarch64-linux-gnu/ld-linux-aarch64.so.1",
+        "ld-linux-aarch64.so.1",
+        "aarch64-linux-gnu",
         (AARCH64,),
         ("GLIBC_2.17", "GLIBC_2.34"),
         "arm64",
@@ -99,17 +102,19 @@ class World:
         self.name, self.kind, self.shop = name, KNOWN[name], shop
         self.folder = shop.folder / name.replace(" ", "-").replace("(", "").replace(")", "")
         self.root = _unpacked(self.kind) if self.kind.suites else _emulator(self.kind.package)
-        self.loader = next(path for path in sorted(self.root.rglob("*.so*")) if str(path).endswith(self.kind.loader))
+        # In lib/x86_64-linux-gnu first: what is in lib64 may be a link to a loader of the machine's own.
+        found = [sorted(self.root.rglob(name)) for name in (self.kind.loader, "libc.so*")]
+        self.loader = next(path for path in found[0] if self.kind.triple in str(path) or not self.kind.suites)
+        self.libraries = next(path.parent for path in found[1] if path.parent.name == self.kind.triple)
         self.machine = self.kind.targets[0].partition("-")[0]
-        libc = (path for path in sorted(self.root.rglob("libc.so.6")) if self.machine in str(path))
-        self.libraries = next(libc, self.loader).parent
         # What a program is started through, and what it says where it starts another one.
         self.start = [] if self.kind.architecture == debian.AMD64 else [_qemu()]
 
     @property
     def version(self) -> str:
         """As glibc says it itself; empty for another C library."""
-        said = re.search(rb"stable release version ([0-9.]+[0-9])", (self.libraries / "libc.so.6").read_bytes())
+        libc = self.libraries / "libc.so.6"
+        said = libc.exists() and re.search(rb"stable release version ([0-9.]+[0-9])", libc.read_bytes())
         return said[1].decode() if said else ""
 
     @property

@@ -67,12 +67,6 @@ PROBES = {
 }
 
 
-@pytest.fixture(scope="session")
-def known() -> dict[tuple[str, str], Done]:
-    """What came of a probe on the machine that tests."""
-    return {}
-
-
 @pytest.mark.hazard(
     "libc",
     "launches are lost, or changed wrongly, with another C library or processor than the developers have",
@@ -88,10 +82,9 @@ def test_launches(
     if probe not in known:
         known[probe] = preloaded(words, policy, env=env)
     here = known[probe]
-    for target in world.kind.targets:
-        done, without = pair(world.client(target), words, policy, env=env)
-        assert done.stdout == without.stdout == here.stdout
-        if unchanged:
-            same(done, without, but=CHANGED)
-        assert {name: done.totals[name] for name in counted} == counted
-        assert counts(done) == counts(here)
+    done, without = pair(world.client(world.kind.targets[-1]), words, policy, env=env)
+    assert done.stdout == without.stdout == here.stdout
+    if unchanged:
+        same(done, without, but=CHANGED)
+    assert {name: done.totals[name] for name in counted} == counted
+    assert counts(done) == counts(here)

@@ -201,6 +201,10 @@ static void watch_forks(void) {
 
 /* In place: the bytes are fewer than the characters they come from. */
 static void decode_table(void) {
+    /* Who starts a program that runs with other rights than his own does not tell it where to write (getauxval(3)). Not
+     * asked before a driver is used: until then nothing is done with what was copied. */
+    if (getauxval(AT_SECURE))
+        return;
     size_t size = decode_base64(overlap_start.text, overlap_start.length, (uint8_t *)overlap_start.text);
     const char *wrong = size == SIZE_MAX ? "it is not base64" : overlap_table_check(overlap_start.text, size);
     if (wrong) {
@@ -216,10 +220,7 @@ static void decode_table(void) {
 OVERLAP_STARTUP static void read_environment(void) {
     struct variables found = {0};
     read_variables(&found);
-    if (!found.table || (found.run && strcmp(found.run, "off") == 0))
-        return;
-    /* Who starts a program that runs with other rights than his own does not tell it where to write (getauxval(3)). */
-    if (getauxval(AT_SECURE) || !copy(&found))
+    if (!found.table || (found.run && strcmp(found.run, "off") == 0) || !copy(&found))
         return;
     overlap_start.pid = getpid();
     overlap_log_start();

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import platform
 import re
 import shutil
 import struct
@@ -99,16 +100,16 @@ class World:
     """An environment that is there: builds programs for it, and says how they are run."""
 
     def __init__(self, name: str, shop: Shop) -> None:
-        self.name, self.kind, self.shop = name, KNOWN[name], shop
+        self.kind, self.shop = KNOWN[name], shop
+        self.machine = self.kind.targets[0].partition("-")[0]
+        # What a program is started through, and what it says where it starts another one.
+        self.start = [] if self.machine == platform.machine() else [_emulated(self.machine)]
         self.folder = shop.folder / name.replace(" ", "-").replace("(", "").replace(")", "")
         self.root = _unpacked(self.kind) if self.kind.suites else _emulator(self.kind.package)
         # In lib/x86_64-linux-gnu first: what is in lib64 may be a link to a loader of the machine's own.
         found = [sorted(self.root.rglob(name)) for name in (self.kind.loader, "libc.so*")]
         self.loader = next(path for path in found[0] if self.kind.triple in str(path) or not self.kind.suites)
         self.libraries = next(path.parent for path in found[1] if path.parent.name == self.kind.triple)
-        self.machine = self.kind.targets[0].partition("-")[0]
-        # What a program is started through, and what it says where it starts another one.
-        self.start = [] if self.kind.architecture == debian.AMD64 else [_qemu()]
 
     @property
     def version(self) -> str:
@@ -178,7 +179,9 @@ def _emulator(package: str) -> Path:
     return folder / package
 
 
-def _qemu() -> str:
+def _emulated(machine: str) -> str:
+    if machine != "aarch64":
+        pytest.skip(f"programs for {machine} are not run here")
     for name in ("qemu-aarch64-static", "qemu-aarch64"):
         if found := shutil.which(name):
             return found

@@ -12,7 +12,7 @@ ifneq ($(shell test -x $(BIN)/python && cat $(VENV)/.made),$(CURDIR))
 .PHONY: $(VENV)/.made
 endif
 
-.PHONY: setup demo test lint bench site spank clean loadable
+.PHONY: setup demo test lint bench wheels site spank clean loadable
 .DELETE_ON_ERROR:
 
 # With what tests and checks need, too; the demo needs none of that.
@@ -36,7 +36,7 @@ pyshim/_lib/.built: shim/build.py $(BUILT_FROM) | $(VENV)/.installed
 
 # The package is there: this adds its extras.
 $(VENV)/.tools: $(VENV)/.installed
-	@$(PIP) 'overlap-run[test,lint]'
+	@$(PIP) 'overlap-run[test,lint,release]'
 	@touch $@
 
 loadable:
@@ -56,6 +56,10 @@ lint: setup
 # What the library costs. What policies gain and lose on simulated GPUs takes longer: tools/bench/suite.
 bench: loadable setup
 	$(BIN)/python tools/bench/run.py $(ARGS)
+
+# What is released, into dist: tools/release/README.md. ARGS: --check, --test.
+wheels: setup
+	$(BIN)/python tools/release/wheels.py $(ARGS)
 
 # The folder of a cluster: tools/slurm/README.md. ARGS: --default NAME, policies of the site.
 site: pyshim/_lib/.built

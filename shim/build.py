@@ -5,7 +5,8 @@ Used by the packaging hook, by `make`, by sanitizer builds and by tests:
     python shim/build.py [--output DIR] [--only ARTIFACT] [--cflags '-fsanitize=address']
     python shim/build.py --requires
 
-The compiler is $CC, else a working cc, gcc or clang, else `python -m ziglang cc`. Our flags come first, then $CFLAGS,
+The compiler is $CC, else a working cc, gcc or clang, else `python -m ziglang cc`; for what is released
+(OVERLAP_BUILD=release, tools/release) it is the last, whatever else there is. Our flags come first, then $CFLAGS,
 then --cflags. The interpreter's own flags are never taken: they carry RUNPATHs and optimisations that a preloaded
 library must not have.
 """
@@ -82,8 +83,15 @@ def works(compiler: Sequence[str]) -> bool:
         return False
 
 
+def released() -> bool:
+    """Whether this is built for every machine with glibc 2.17, rather than for one like this."""
+    return os.environ.get("OVERLAP_BUILD") == "release"
+
+
 def system_compiler() -> list[str] | None:
-    """$CC as it stands, or the first compiler on PATH that works."""
+    """$CC as it stands, or the first compiler on PATH that works. None for a release: it would bring its own glibc."""
+    if released():
+        return None
     if os.environ.get("CC"):
         return shlex.split(os.environ["CC"])
     for name in ("cc", "gcc", "clang"):

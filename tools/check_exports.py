@@ -2,7 +2,8 @@
 
     python tools/check_exports.py [LIBRARY ...]        default: pyshim/_lib/liboverlap.so
 
-Reads the ELF file itself: no binutils needed, and any machine's library can be looked at. Exported are the rows of the
+Reads the ELF file itself: no binutils needed, and any machine's library can be looked at (tools/release looks at all
+that a wheel carries). Exported are the rows of the
 vendors' tables of entry points, the functions that overlap_abi.h promises, and dlsym, dlvsym and dlclose, each under
 two versions.
 """
@@ -15,6 +16,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
@@ -22,7 +24,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import driver_table  # noqa: E402
 
 LIBRARY = ROOT / "pyshim" / "_lib" / "liboverlap.so"
-MACHINES = {62: "x86_64", 183: "aarch64"}
+MACHINES = {62: "x86_64", 183: "aarch64", 3: "i386", 40: "arm", 190: "cuda"}
 OLDEST_NODE = {"x86_64": "GLIBC_2.2.5", "aarch64": "GLIBC_2.17"}
 NEWEST_GLIBC = (2, 17)
 # Only glibc has these, or not every libc: the library must load without them.
@@ -33,7 +35,8 @@ WEAK = {
 INTERPOSED = ("dlsym", "dlvsym", "dlclose")
 
 PT_DYNAMIC, PT_GNU_STACK, PT_LOAD = 2, 0x6474E551, 1
-DT_NEEDED, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RPATH, DT_TEXTREL, DT_RUNPATH = 1, 4, 5, 6, 15, 22, 29
+DT_NEEDED, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_SONAME, DT_RPATH, DT_TEXTREL, DT_RUNPATH = 1, 4, 5, 6, 14, 15, 22, 29
+SHT_SYMTAB = 2
 DT_GNU_HASH, DT_VERSYM, DT_VERDEF, DT_VERNEED = 0x6FFFFEF5, 0x6FFFFFF0, 0x6FFFFFFC, 0x6FFFFFFE
 
 
@@ -48,23 +51,51 @@ class Symbol:
 
 @dataclass
 class Elf:
-    """The dynamic part of a 64-bit little-endian shared object."""
+    """The dynamic part of a little-endian shared object, and whether it was stripped."""
 
     machine: str = ""
+    bits: int = 64
+    soname: str = ""
     needed: list[str] = field(default_factory=list)
     tags: set[int] = field(default_factory=set)
     symbols: list[Symbol] = field(default_factory=list)
     executable_stack: bool = True  # unless a header says otherwise
+    stripped: bool = True
+
+
+class Layout(NamedTuple):
+    """Where things are in a file of 32 or of 64 bits (System V gABI, chapters 4 and 5)."""
+
+    header: str  # offsets of the tables of segments and of sections, and from `sizes` on size and number of their rows
+    start: int
+    sizes: int
+    segment: str
+    fields: tuple[int, ...]  # of a segment: kind, flags, offset, address, size in the file
+    dynamic: str
+    symbol: str
+    about: tuple[int, ...]  # of a symbol: info, section
+    word: int
+
+
+LAYOUTS = {
+    1: Layout("<II", 28, 42, "<IIIIIIII", (0, 6, 1, 2, 4), "<iI", "<IIIBBH", (3, 5), 4),
+    2: Layout("<QQ", 32, 54, "<IIQQQQQQ", (0, 1, 2, 3, 5), "<qQ", "<IBBHQQ", (1, 3), 8),
+}
 
 
 class Reader:
     def __init__(self, data: bytes) -> None:
-        if data[:6] != b"\x7fELF\x02\x01":
-            raise ValueError("not a 64-bit little-endian ELF file")
+        if data[:4] != b"\x7fELF" or data[5:6] != b"\x01" or data[4] not in LAYOUTS:
+            raise ValueError("not a little-endian ELF file")
         self.data = data
-        self.elf = Elf(machine=MACHINES.get(self.get("<H", 18)[0], "unknown"))
-        offset, (size, count) = self.get("<Q", 32)[0], self.get("<HH", 54)
-        self.headers = [self.get("<IIQQQQQQ", offset + i * size) for i in range(count)]
+        self.layout = layout = LAYOUTS[data[4]]
+        self.elf = Elf(machine=MACHINES.get(self.get("<H", 18)[0], "unknown"), bits=32 * data[4])
+        segments, sections = self.get(layout.header, layout.start)
+        size, count, section_size, section_count = self.get("<HHHH", layout.sizes)
+        rows = [self.get(layout.segment, segments + i * size) for i in range(count)]
+        self.headers = [tuple(row[i] for i in layout.fields) for row in rows]
+        kinds = [self.get("<I", sections + i * section_size + 4)[0] for i in range(section_count)]
+        self.elf.stripped = SHT_SYMTAB not in kinds
         self.dynamic: dict[int, int] = {}
 
     def get(self, form: str, offset: int) -> tuple[int, ...]:
@@ -72,7 +103,7 @@ class Reader:
 
     def offset(self, address: int) -> int:
         """Where in the file an address lies."""
-        for kind, _, offset, start, _, size, _, _ in self.headers:
+        for kind, _, offset, start, size in self.headers:
             if kind == PT_LOAD and start <= address < start + size:
                 return offset + address - start
         raise ValueError(f"address {address:#x} is in no segment")
@@ -83,13 +114,14 @@ class Reader:
 
     def read(self) -> Elf:
         needed = []
-        for kind, flags, offset, _, _, size, _, _ in self.headers:
+        step = struct.calcsize(self.layout.dynamic)
+        for kind, flags, offset, _, size in self.headers:
             if kind == PT_GNU_STACK:
                 self.elf.executable_stack = bool(flags & 1)
             if kind != PT_DYNAMIC:
                 continue
-            for at in range(offset, offset + size, 16):
-                tag, value = self.get("<qQ", at)
+            for at in range(offset, offset + size, step):
+                tag, value = self.get(self.layout.dynamic, at)
                 if tag == 0:
                     break
                 self.dynamic[tag] = value
@@ -97,17 +129,20 @@ class Reader:
                     needed.append(value)
         self.elf.tags = set(self.dynamic)
         self.elf.needed = [self.string(value) for value in needed]
+        self.elf.soname = self.string(self.dynamic[DT_SONAME]) if DT_SONAME in self.dynamic else ""
         names = self.versions()
         for index in range(1, self.symbol_count()):
             self.elf.symbols.append(self.symbol(index, names))
         return self.elf
 
     def symbol_count(self) -> int:
+        if DT_SYMTAB not in self.dynamic:
+            return 0
         if DT_HASH in self.dynamic:
             return self.get("<I", self.offset(self.dynamic[DT_HASH]) + 4)[0]
         at = self.offset(self.dynamic[DT_GNU_HASH])
         buckets, first, words, _ = self.get("<IIII", at)
-        table = at + 16 + 8 * words
+        table = at + 16 + self.layout.word * words
         last = max(self.get(f"<{buckets}I", table))
         if last < first:
             return first
@@ -135,7 +170,9 @@ class Reader:
         return names
 
     def symbol(self, index: int, versions: dict[int, str]) -> Symbol:
-        name, info, _, section, _, _ = self.get("<IBBHQQ", self.offset(self.dynamic[DT_SYMTAB]) + 24 * index)
+        at = self.offset(self.dynamic[DT_SYMTAB]) + struct.calcsize(self.layout.symbol) * index
+        row = self.get(self.layout.symbol, at)
+        name, info, section = row[0], *(row[i] for i in self.layout.about)
         version = (
             self.get("<H", self.offset(self.dynamic[DT_VERSYM]) + 2 * index)[0] if DT_VERSYM in self.dynamic else 1
         )
@@ -183,8 +220,22 @@ def check_exported(elf: Elf, root: Path = ROOT) -> Iterator[str]:
 
 
 def check_needs(elf: Elf) -> Iterator[str]:
+    """Of the library alone, which is loaded into every process of whatever libc."""
     if elf.needed != ["libc.so.6"]:
         yield f"needs {', '.join(elf.needed) or 'nothing'}, not libc.so.6 alone"
+    for symbol in elf.symbols:
+        if symbol.defined:
+            continue
+        if "pthread" in symbol.name:
+            yield f"{symbol.name}: a pthread symbol asks for another library"
+        if symbol.name in WEAK and not symbol.weak:
+            yield f"{symbol.name}: a strong reference, which not every libc can satisfy"
+    if elf.machine not in OLDEST_NODE:
+        yield "is for a machine that nobody knows"
+
+
+def check_loading(elf: Elf) -> Iterator[str]:
+    """Of everything that a loader gets from us."""
     for symbol in elf.symbols:
         if symbol.defined:
             continue
@@ -193,20 +244,20 @@ def check_needs(elf: Elf) -> Iterator[str]:
             yield f"{symbol.name}@{symbol.version}: not a version of glibc"
         elif number and (int(number[1]), int(number[2])) > NEWEST_GLIBC:
             yield f"{symbol.name}@{symbol.version}: newer than glibc 2.17"
-        if "pthread" in symbol.name:
-            yield f"{symbol.name}: a pthread symbol asks for another library"
         if re.fullmatch(r"__\w+_chk", symbol.name):
             yield f"{symbol.name}: of a fortified build, which musl does not know"
-        if symbol.name in WEAK and not symbol.weak:
-            yield f"{symbol.name}: a strong reference, which not every libc can satisfy"
+        if symbol.name.startswith("_Z"):
+            yield f"{symbol.name}: a symbol of C++"
     if {DT_RPATH, DT_RUNPATH} & elf.tags:
         yield "has a RUNPATH"
     if DT_TEXTREL in elf.tags:
         yield "relocates its code"
     if elf.executable_stack:
         yield "asks for an executable stack"
-    if elf.machine not in OLDEST_NODE:
-        yield "is for a machine that nobody knows"
+
+
+def check_library(elf: Elf, root: Path = ROOT) -> list[str]:
+    return [*check_exported(elf, root), *check_needs(elf), *check_loading(elf)]
 
 
 def check(path: Path, root: Path = ROOT) -> list[str]:
@@ -214,7 +265,7 @@ def check(path: Path, root: Path = ROOT) -> list[str]:
         elf = Reader(path.read_bytes()).read()
     except (OSError, ValueError, KeyError, struct.error) as error:
         return [f"cannot be read: {error}"]
-    return [*check_exported(elf, root), *check_needs(elf)]
+    return check_library(elf, root)
 
 
 def main() -> int:

@@ -12,6 +12,9 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
+# Of glibc 2.17, by both of its names: pip knows the second from 20.3 on.
+MANYLINUX = "manylinux2014_{0}.manylinux_2_17_{0}"
+
 
 def builder(root: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location("shim_build", Path(root, "shim", "build.py"))
@@ -25,6 +28,7 @@ class CustomBuildHook(BuildHookInterface[Any]):
     """An editable install builds in place; a wheel is built elsewhere, so that the tree stays clean.
 
     OVERLAP_BUILD=off: an editable install builds nothing. The Makefile does it, and knows when to do it again.
+    OVERLAP_BUILD=release: for every machine with glibc 2.17 (tools/release), of the processor OVERLAP_MACHINE.
     """
 
     def dependencies(self) -> list[str]:
@@ -36,7 +40,8 @@ class CustomBuildHook(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         build = builder(self.root)
         build_data["pure_python"] = False
-        build_data["tag"] = "py3-none-" + sysconfig.get_platform().replace("-", "_").replace(".", "_")
+        here = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+        build_data["tag"] = f"py3-none-{MANYLINUX.format(build.machine()) if build.released() else here}"
         if version == "editable":
             if os.environ.get("OVERLAP_BUILD") != "off":
                 build.build()
@@ -45,5 +50,5 @@ class CustomBuildHook(BuildHookInterface[Any]):
         # Debug information is most of the size, and that in the compiler's own objects names folders of this machine.
         os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(Path(self.output.name, "zig")))  # the home may be read-only
         library = Path(self.output.name, "lib")
-        build.build(library, cflags=["-g0", "-Wl,--strip-debug"])
+        build.build(library, cflags=["-g0", "-Wl,--strip-all"])
         build_data["force_include"].update({str(library): "pyshim/_lib", "policies": "pyshim/policies"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pyshim.errors import OverlapError
-from pyshim.stats.file import Unreadable
+from pyshim.stats.file import Unreadable, me
 from pyshim.stats.page import Page, read_page
 
 
@@ -14,7 +14,7 @@ def read_counters(report: Path) -> Page:
     pages = sorted(report.glob("*.page"))
     try:
         if len(pages) == 1:
-            return read_page(str(pages[0]), own=True)
+            return read_page(str(pages[0]), me())
         problem = "the library did not load into the demo program"
     except Unreadable as error:
         problem = f"the page of the demo program cannot be read: {error}"

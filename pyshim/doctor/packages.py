@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from pyshim.launch.driver import text
+
 # Options of Python: those after which no file is run, and those with a value, in the same word or in the next.
 _NO_SCRIPT, _WITH_VALUE = "cmVh?", "WX"
 _PYTHON = re.compile(r"python(?:3(?:\.(\d+))?)?[a-z]*\Z")
@@ -100,8 +102,8 @@ def _below(prefix: str, version: str) -> Iterator[str]:
 def _version(interpreter: str, prefix: str, settings: Mapping[str, str]) -> str:
     """The minor number: 11."""
     said = settings.get("version_info") or settings.get("version") or ""
-    for text in (said and f"python{said}", os.path.basename(os.path.realpath(interpreter))):
-        found = re.match(r"python3\.(\d+)", text)
+    for name in (said and f"python{said}", os.path.basename(os.path.realpath(interpreter))):
+        found = re.match(r"python3\.(\d+)", name)
         if found:
             return found[1]
     found_folders = [re.fullmatch(r"python3\.(\d+)", name) for name in _names(f"{prefix}/lib")]
@@ -109,12 +111,7 @@ def _version(interpreter: str, prefix: str, settings: Mapping[str, str]) -> str:
 
 
 def _settings(path: str) -> dict[str, str]:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            lines = file.read(1 << 20).splitlines()
-    except OSError:
-        return {}
-    pairs = (line.partition("=") for line in lines if "=" in line)
+    pairs = (line.partition("=") for line in text(path).splitlines() if "=" in line)
     return {name.strip().lower(): value.strip() for name, _, value in pairs}
 
 
@@ -151,15 +148,6 @@ def built_for(package: Package) -> str:
         if found:
             return f"{word} {found[1]}"
     return "no GPU"
-
-
-def text(path: str) -> str:
-    """The first MiB of a file; "" where it cannot be read."""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read(1 << 20)
-    except OSError:
-        return ""
 
 
 def _names(folder: str) -> list[str]:

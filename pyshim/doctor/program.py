@@ -99,7 +99,7 @@ def _launcher(machine: Machine, path: str) -> Iterator[Line]:
 
 def _deep(end: str, path: str) -> Iterator[Line]:
     why = _DEEP.get(os.path.basename(end))
-    if why is None and end != path and "RTLD_DEEPBIND" in packages.text(path):
+    if why is None and end != path and "RTLD_DEEPBIND" in driver.text(path):
         why = "the script names RTLD_DEEPBIND"
     if why:
         yield warn(

@@ -108,10 +108,10 @@ def _answers(directory: str, identity: str) -> Iterable[Found]:
 def _read(file: str) -> Found | None:
     import json
 
-    from pyshim.stats.file import Unreadable, read
+    from pyshim.stats.file import Unreadable, me, read
 
     try:
-        data: Any = json.loads(read(file, _LARGEST, own=True))
+        data: Any = json.loads(read(file, _LARGEST, me()))
         texts = [data.get(name, "") for name in Found._fields]
     except (Unreadable, ValueError, AttributeError, RecursionError):
         return None

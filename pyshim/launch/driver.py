@@ -43,7 +43,7 @@ def vendors(environment: Mapping[str, str], root: str = "/") -> frozenset[str]:
 def version(root: str = "/") -> str | None:
     """Of the kernel module of NVIDIA, which the driver in a process may be newer than, but not the firmware that
     dispatches blocks: 580.159.04. None where the machine does not say, as in WSL and some containers."""
-    found = re.search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)", _text(os.path.join(root, PROC[1:])))
+    found = re.search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)", text(os.path.join(root, PROC[1:])))
     return found[1] if found else None
 
 
@@ -65,15 +65,16 @@ def models(environment: Mapping[str, str], root: str = "/") -> dict[str, str] | 
         names = sorted(os.listdir(folder))
     except OSError:
         return None
-    said = {name: re.search(r"^Model:\s*(\S.*?)\s*$", _text(f"{folder}/{name}/information"), re.M) for name in names}
+    said = {name: re.search(r"^Model:\s*(\S.*?)\s*$", text(f"{folder}/{name}/information"), re.M) for name in names}
     found = {name.lower(): match[1] for name, match in said.items() if match}
     return found if found and len(found) == len(said) else None
 
 
-def _text(path: str) -> str:
+def text(path: str) -> str:
+    """The first MiB of a file; "" where it cannot be read."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read(1 << 16)
+            return file.read(1 << 20)
     except OSError:
         return ""
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
-from pyshim.stats.file import Unreadable, read
+from pyshim.stats.file import Unreadable, of_folder, read
 
 RUN = re.compile(r"run-([0-9a-f]{16})\.json\Z")
 OTHER = re.compile(r"run-([0-9a-f]{16})\.(.+\.[0-9]+)\.json\Z")
@@ -45,6 +46,7 @@ def prepare(directory: str) -> str:
         raise _refuse(
             "the report folder needs a name" if not directory else "the name of the report folder is too long"
         )
+    _check_way(path)
     try:
         if not os.path.lexists(path):
             os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -60,6 +62,13 @@ def check(path: str) -> None:
     """Raises OverlapError with 125 unless pages may be written there."""
     if not os.path.isdir(path):
         raise _refuse(f"the report folder {path} is not a folder")
+    owner, user = os.stat(path).st_uid, os.geteuid()
+    # As the library sees it (shim/sys/identity.c). Root may use everybody's: as in containers, where it is a user.
+    if owner not in (user, 0) and user != 0:
+        raise _refuse(
+            f"the report folder {path} belongs to another user, who could exchange what is in it",
+            "name a folder of your own",
+        )
     try:
         names = os.listdir(path)
     except OSError as error:
@@ -72,6 +81,30 @@ def check(path: str) -> None:
         raise _refuse(
             f"the report folder {path} holds other files", "name a new or an empty folder, or an earlier report"
         )
+
+
+def _check_way(path: str) -> None:
+    """Raises OverlapError with 125 for a link that somebody else has put where everybody may: what the kernel's
+    protected_symlinks forbids, too, where it is on (proc(5))."""
+    here = os.sep
+    for part in filter(None, path.split(os.sep)):
+        try:
+            around, here = os.stat(here), os.path.join(here, part)
+            link = os.lstat(here)
+        except OSError:
+            return  # said by whoever needs it
+        everybodys = around.st_mode & stat.S_ISVTX and around.st_mode & stat.S_IWOTH
+        if stat.S_ISLNK(link.st_mode) and everybodys and link.st_uid not in (os.geteuid(), around.st_uid):
+            raise _refuse(
+                f"{here}, on the way to the report folder, is another user's link in a folder of everybody's",
+                "name a folder of your own",
+            )
+
+
+def open_to_everybody(path: str) -> bool:
+    """May everybody remove and exchange what is in this folder of ours?"""
+    info = os.stat(path)
+    return bool(info.st_uid == os.geteuid() and info.st_mode & stat.S_IWOTH and not info.st_mode & stat.S_ISVTX)
 
 
 def write(path: str, run: Run, strict: bool = False) -> None:
@@ -181,7 +214,7 @@ def _read(path: str, identifier: str) -> Run | None:
     import json
 
     try:
-        data: Any = json.loads(read(path, _LARGEST))
+        data: Any = json.loads(read(path, _LARGEST, of_folder(os.path.dirname(path))))
         if not isinstance(data, dict) or data.get("id") != identifier or data.get("version") != 1:
             return None
         command, world, policies = data.get("command"), data.get("expected_world_size"), data.get("policies")

@@ -195,6 +195,8 @@ def open_report(
     from pyshim import __version__
 
     path = folder.prepare(directory)
+    if folder.open_to_everybody(path):
+        plan.remarks.append(f"everybody may exchange what is in the report folder {path} (chmod o-w)")
     named = base.get("OVERLAP_RUN_ID") or None
     if base.get("OVERLAP_TABLE") and base.get("OVERLAP_REPORT"):  # by an overlap-run or a prolog around this one
         outer, given = named if base["OVERLAP_REPORT"] == quote(path) else None, None

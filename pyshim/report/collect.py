@@ -16,7 +16,7 @@ from pyshim.errors import OverlapError
 from pyshim.launch import folder
 from pyshim.report import waiting
 from pyshim.report.steps import Step, steps
-from pyshim.stats.file import Unreadable
+from pyshim.stats.file import Unreadable, of_folder
 from pyshim.stats.page import OtherLayout, Page, Stranger, read_page
 from pyshim.stats.trace import Trace, read_trace
 
@@ -84,10 +84,11 @@ def _place(page: Page) -> tuple[object, ...]:
 
 
 def _pages(directory: str, skipped: list[Skipped]) -> Iterator[Page]:
+    believed = of_folder(directory)
     for name in listed(directory):
         if name.endswith(".page"):
             try:
-                yield read_page(os.path.join(directory, name))
+                yield read_page(os.path.join(directory, name), believed)
             except OtherLayout as error:
                 skipped.append(Skipped(name, str(error), error.stranger))
             except Unreadable as error:
@@ -108,9 +109,10 @@ def listed(directory: str) -> list[str]:
 def traces(directories: Sequence[str]) -> Iterator[tuple[str, Trace | Unreadable]]:
     """The traces of the folders, one after the other: each may be large."""
     for directory in directories:
+        believed = of_folder(directory)
         for name in listed(directory):
             if name.endswith(".trace"):
                 try:
-                    yield name, read_trace(os.path.join(directory, name))
+                    yield name, read_trace(os.path.join(directory, name), believed)
                 except Unreadable as error:
                     yield name, error

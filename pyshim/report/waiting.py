@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import cache
 
-from pyshim.stats.file import Unreadable, read
+from pyshim.stats.file import Unreadable, me, read
 from pyshim.stats.page import OtherLayout, Page, Stranger, read_page
 
 ROOM = "/dev/shm"
@@ -39,7 +39,7 @@ def fetch(directory: str, runs: set[str], room: str) -> Iterator[tuple[str, str]
                 over = is_over(process, everybody)  # first: what it counts up to its end is read after that
                 # Not by the name that the process itself will give it; `start` tells containers apart.
                 target = f"waiting-{match['process']}.{process.start}.page"
-                _replace(os.path.join(directory, target), read(path, _LARGEST, own=True))
+                _replace(os.path.join(directory, target), read(path, _LARGEST, owners=me()))
                 if over:
                     os.unlink(path)
         except Unreadable as error:
@@ -51,7 +51,7 @@ def fetch(directory: str, runs: set[str], room: str) -> Iterator[tuple[str, str]
 
 def _whose(path: str) -> Page | Stranger:
     try:
-        return read_page(path, own=True)
+        return read_page(path, owners=me())
     except OtherLayout as error:
         return error.stranger
 

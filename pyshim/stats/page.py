@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,11 +101,12 @@ def _known() -> _Names:
     )
 
 
-def read_page(path: str, own: bool = False) -> Page:
-    """Raises Unreadable for what is not a whole page of this version, OtherLayout for one of another version."""
+def read_page(path: str, owners: Collection[int] | None = None) -> Page:
+    """owners: as file.read(). Raises Unreadable for what is not a whole page of this version, OtherLayout for one of
+    another version."""
     library = _native.library()
     size = _native.ffi.sizeof("struct overlap_page")
-    data = read(path, size, own)
+    data = read(path, size, owners)
     if len(data) < 16:
         raise Unreadable("too short for a page")
     magic, version, stated = (int.from_bytes(data[at : at + 4], "little") for at in (0, 4, 8))

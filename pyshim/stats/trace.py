@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,13 +40,13 @@ class Trace:
     skipped: int  # bytes that belong to no whole record
 
 
-def read_trace(path: str) -> Trace:
-    """Raises Unreadable for a file that is not one of ours."""
+def read_trace(path: str, owners: Collection[int] | None = None) -> Trace:
+    """owners: as file.read(). Raises Unreadable for a file that is not one of ours."""
     match = FILE.match(path.rpartition("/")[2])
     if not match:
         raise Unreadable("not named HOST.PID.N.trace")
     library = _native.library()
-    data = read(path, library.OVERLAP_TRACE_LIMIT + _LONGEST)
+    data = read(path, library.OVERLAP_TRACE_LIMIT + _LONGEST, owners)
     reasons = names(library.overlap_reason_name)
     launches = []
     kept = 0

@@ -9,11 +9,16 @@
 
 /* The system call itself: fstat() is a libc function only since glibc 2.33, and the kernel's structure is libc's here.
  */
+OVERLAP_STARTUP static bool look(int descriptor, struct stat *now) {
+    int saved = errno;
+    bool known = descriptor >= 0 && syscall(SYS_fstat, descriptor, now) == 0;
+    errno = saved;
+    return known;
+}
+
 OVERLAP_STARTUP static bool ask(int descriptor, struct overlap_identity *found) {
     struct stat now;
-    int saved = errno;
-    bool known = descriptor >= 0 && syscall(SYS_fstat, descriptor, &now) == 0;
-    errno = saved;
+    bool known = look(descriptor, &now);
     if (known)
         *found = (struct overlap_identity){.device = now.st_dev, .inode = now.st_ino, .known = true};
     return known;
@@ -28,4 +33,10 @@ OVERLAP_STARTUP struct overlap_identity overlap_identify(int descriptor) {
 bool overlap_is_still(int descriptor, const struct overlap_identity *before) {
     struct overlap_identity now;
     return before->known && ask(descriptor, &now) && now.device == before->device && now.inode == before->inode;
+}
+
+bool overlap_is_trusted(int folder) {
+    struct stat now;
+    const uid_t user = geteuid();
+    return look(folder, &now) && (now.st_uid == user || now.st_uid == 0 || user == 0);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,13 +20,13 @@ extern char *program_invocation_name __attribute__((weak));
 
 #define WAITING_ROOM "/dev/shm"
 
-enum { PATH_SIZE = 768, MOST_FILES = 1000 /* of one host name and process id */ };
+enum { NAME_SIZE = 256, MOST_FILES = 1000 /* of one host name and process id */ };
 
 enum { NONE, MAKING, MADE };
 OVERLAP_STARTUP_DATA static uint32_t state = NONE;
 OVERLAP_STARTUP_DATA static bool opened, initialised;
 static struct overlap_page *private_page; /* core's own, which we go back to after fork */
-static char waiting[PATH_SIZE];           /* where the page is, if it has yet to be brought to the report's folder */
+static char waiting[NAME_SIZE];           /* of the page in /dev/shm, if it has yet to be brought to the report's folder */
 
 /* A child that has not exec'ed, whichever call made it. */
 OVERLAP_STARTUP static bool is_forked(void) {
@@ -37,9 +38,20 @@ bool overlap_may_grow(uint64_t size) {
     return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur;
 }
 
+/* The folder of a name, held open: what is checked is what is written to, whatever is renamed meanwhile. -1 with errno;
+ * EPERM where it is another user's, who could put files of his in the place of ours. */
+static int open_folder(const char *path) {
+    int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0 || overlap_is_trusted(folder))
+        return folder;
+    close(folder);
+    errno = EPERM;
+    return -1;
+}
+
 /* New, not through a link, for the user only; -1 with errno. */
-static int create(const char *path, int flags) {
-    return open(path, O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
+static int create(int folder, const char *name, int flags) {
+    return openat(folder, name, O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
 }
 
 /* Pages of network file systems are not written back after a kill, and a mapped one may hang with its server; on
@@ -57,62 +69,88 @@ static bool is_unsafe_to_map(const char *directory) {
     return false;
 }
 
-/* A new file FOLDER/PREFIX + HOST.PID.N + SUFFIX; its path, or -1 with errno. N counts what one process id has made: a
- * program that execs, a reused id, another container of the same host name. */
-static int create_named(char *path, const char *folder, const char *prefix, const char *suffix, int flags) {
+/* A new file PREFIX + HOST.PID.N + SUFFIX in an open folder; its name, or -1 with errno. N counts from `first` what one
+ * process id has made: a program that execs, a reused id, another container of the same host name. */
+static int create_named(char *name, int folder, const char *prefix, uint64_t first, const char *suffix, int flags) {
     char host[64] = "";
     if (gethostname(host, sizeof host - 1) != 0 || !host[0])
         strcpy(host, "host");
     for (char *p = host; *p; p++)
         if (*p == '/')
             *p = '_';
-    for (uint64_t n = 0; n < MOST_FILES; n++) {
-        struct overlap_text text = overlap_text_in(path, PATH_SIZE);
-        const char *parts[] = {folder, "/", prefix, host, "."};
+    for (uint64_t n = first; n < first + MOST_FILES; n++) {
+        struct overlap_text text = overlap_text_in(name, NAME_SIZE);
+        const char *parts[] = {prefix, host, "."};
         for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
             overlap_text_add(&text, parts[i]);
         overlap_text_number(&text, (uint64_t)getpid(), false);
         overlap_text_add(&text, ".");
         overlap_text_number(&text, n, false);
         overlap_text_add(&text, suffix);
-        int file = create(path, flags);
+        int file = create(folder, name, flags);
         if (file >= 0 || errno != EEXIST)
             return file;
     }
     return -1;
 }
 
+/* A number that nobody can know before: everybody may write to the waiting room. */
+static uint64_t unguessable(void) {
+    uint32_t number = (uint32_t)overlap_clock(); /* Linux before 3.17 */
+#ifdef SYS_getrandom
+    syscall(SYS_getrandom, &number, sizeof number, 1 /* GRND_NONBLOCK */);
+#endif
+    return number;
+}
+
 /* A new file of the right size, or -1 with errno. On a network file system the page is made in the waiting room, as
  * overlap-RUN-NAME, and `waiting` says where. */
-static int make_file(const struct overlap_settings *settings) {
+static int make_page(const struct overlap_settings *settings, int report) {
     bool away = is_unsafe_to_map(settings->directory);
-    char prefix[80] = "", path[PATH_SIZE];
-    if (!overlap_may_grow(sizeof(struct overlap_page))) {
-        errno = EFBIG;
-        return -1;
-    }
+    char prefix[80] = "", name[NAME_SIZE];
+    int folder = away ? open_folder(WAITING_ROOM) : report, error;
     if (away) {
         struct overlap_text text = overlap_text_in(prefix, sizeof prefix);
         overlap_text_add(&text, "overlap-");
         overlap_text_add(&text, settings->run);
         overlap_text_add(&text, "-");
     }
-    int file = create_named(path, away ? WAITING_ROOM : settings->directory, prefix, ".page", O_RDWR), error;
-    if (file < 0)
-        return -1;
-    do
-        error = posix_fallocate(file, 0, sizeof(struct overlap_page));
-    while (error == EINTR);
-    if (error) {
-        close(file);
-        unlink(path);
-        errno = error;
+    int file = folder < 0 ? -1 : create_named(name, folder, prefix, away ? unguessable() : 0, ".page", O_RDWR);
+    if (file >= 0) {
+        do
+            error = posix_fallocate(file, 0, sizeof(struct overlap_page));
+        while (error == EINTR);
+        if (error) {
+            close(file);
+            unlinkat(folder, name, 0);
+            file = -1;
+            errno = error;
+        } else if (away) {
+            memcpy(waiting, name, sizeof waiting);
+        }
+    }
+    error = errno;
+    if (away && folder >= 0)
+        close(folder);
+    errno = error;
+    return file;
+}
+
+/* The page, and where every launch is kept the trace; -1 with errno. */
+static int make_files(const struct overlap_settings *settings) {
+    char name[NAME_SIZE];
+    if (!overlap_may_grow(sizeof(struct overlap_page))) {
+        errno = EFBIG;
         return -1;
     }
-    if (away)
-        memcpy(waiting, path, sizeof waiting);
-    if (settings->trace)
-        overlap_trace_open(create_named(path, settings->directory, "", ".trace", O_WRONLY | O_APPEND));
+    int folder = open_folder(settings->directory);
+    if (folder < 0)
+        return -1;
+    int file = make_page(settings, folder), error = errno;
+    if (file >= 0 && settings->trace)
+        overlap_trace_open(create_named(name, folder, "", 0, ".trace", O_WRONLY | O_APPEND));
+    close(folder);
+    errno = error;
     return file;
 }
 
@@ -146,7 +184,7 @@ static void make(const struct overlap_settings *settings) {
     struct overlap_page *page = overlap_current_page;
     private_page = page;
     if (*settings->directory) {
-        int file = make_file(settings);
+        int file = make_files(settings);
         void *mapped = file < 0 ? MAP_FAILED : mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
         if (mapped != MAP_FAILED)
             page = mapped;
@@ -154,6 +192,7 @@ static void make(const struct overlap_settings *settings) {
             overlap_say("no statistics in ", settings->directory,
                         errno == ENOSPC   ? ": the disk is full"
                         : errno == ENOENT ? ": there is no such folder"
+                        : errno == EPERM  ? ": it is another user's"
                                           : ": its files cannot be made");
         if (file >= 0)
             close(file);
@@ -211,19 +250,27 @@ void overlap_page_forked(void) {
 
 /* Brings a page that waited in /dev/shm into the report's folder. What fails here is done later by `overlap report`. */
 static void bring(const struct overlap_page *page, const char *directory) {
-    char path[PATH_SIZE];
-    int file = overlap_may_grow(sizeof *page) ? create_named(path, directory, "", ".page", O_WRONLY) : -1;
-    if (file < 0)
-        return;
+    char name[NAME_SIZE];
+    int folder = overlap_may_grow(sizeof *page) ? open_folder(directory) : -1;
+    int file = folder < 0 ? -1 : create_named(name, folder, "", 0, ".page", O_WRONLY);
     size_t done = 0;
-    while (done < sizeof *page) {
+    while (file >= 0 && done < sizeof *page) {
         ssize_t count = write(file, (const char *)page + done, sizeof *page - done);
         if (count <= 0)
             break;
         done += (size_t)count;
     }
-    close(file);
-    unlink(done == sizeof *page ? waiting : path);
+    if (file >= 0)
+        close(file);
+    if (file >= 0 && done < sizeof *page)
+        unlinkat(folder, name, 0);
+    if (folder >= 0)
+        close(folder);
+    int room = done == sizeof *page ? open_folder(WAITING_ROOM) : -1;
+    if (room >= 0) {
+        unlinkat(room, waiting, 0);
+        close(room);
+    }
 }
 
 /* NVIDIA's driver maps /dev/nvidia-uvm while there is a context, and not for who only counts or watches the GPUs: NVML

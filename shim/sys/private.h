@@ -33,6 +33,9 @@ struct overlap_identity {
 struct overlap_identity overlap_identify(int descriptor);
 bool overlap_is_still(int descriptor, const struct overlap_identity *before);
 
+/* Does an open folder belong to the user, or to root? Root may use everybody's: as in containers, where it is a user. */
+bool overlap_is_trusted(int folder);
+
 /* Remembers what stderr is. */
 void overlap_log_start(void);
 

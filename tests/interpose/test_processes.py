@@ -313,7 +313,8 @@ def test_on_a_network_file_system_a_page_of_the_same_name_takes_no_page_away(
 
     def bring() -> None:
         (page,) = waiting(network["env"]["OVERLAP_RUN_ID"])
-        taken.append(network["report"] / page.name.partition("-")[2].partition("-")[2])
+        process = page.name.partition("-")[2].partition("-")[2].rsplit(".", 2)[0]
+        taken.append(network["report"] / f"{process}.0.page")
         taken[0].write_text("taken")
 
     assert [page.launches for page in meanwhile(bring)] == [5]

@@ -225,7 +225,7 @@ def test_a_file_of_another_user_counts_for_nothing(
     here: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dispatch.keep(H200, {}, here)
-    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
     assert dispatch.answers(here, str(tmp_path)) == ()
     with pytest.raises(OSError, match="is not a folder of yours"):
         dispatch.keep(H200, {}, here)

@@ -187,7 +187,8 @@ static void in_child(void) {
     overlap_vendor_forked();
 }
 
-/* pthread_atfork is in no shared library of glibc, and its __register_atfork in no other C library. */
+/* What pthread_atfork(3) calls in glibc, whose shared libraries keep that name for old programs only; other C libraries have
+ * nothing else. */
 static void watch_forks(void) {
     if (__register_atfork) {
         __register_atfork(NULL, NULL, in_child, &__dso_handle ? __dso_handle : NULL);

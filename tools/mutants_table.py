@@ -202,7 +202,27 @@ MUTANTS = [
         f"{INTERPOSE}/test_handles.py",
     ),
     # ---- Processes ----
-    one("no fork handler", f"{SYS}/start.c", "if (__register_atfork)", "if (0)", f"{INTERPOSE}/test_processes.py"),
+    one(
+        "no fork handler",
+        f"{SYS}/start.c",
+        "__register_atfork(NULL, NULL, in_child,",
+        "__register_atfork(NULL, NULL, NULL,",
+        f"{INTERPOSE}/test_processes.py",
+    ),
+    one(
+        "no fork handler but of glibc",
+        f"{SYS}/start.c",
+        "at_fork(NULL, NULL, in_child)",
+        "at_fork(NULL, NULL, NULL)",
+        "tests/libcs/test_launches.py",
+    ),
+    one(
+        "variables count with other rights",
+        f"{SYS}/start.c",
+        "if (getauxval(AT_SECURE))",
+        "if (0)",
+        "tests/libcs/test_unseen.py",
+    ),
     one(
         "the page is not allocated",
         f"{SYS}/page.c",

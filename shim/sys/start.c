@@ -7,8 +7,10 @@
  * Strings are compared and copied by hand here: the first call of each function of libc costs a look-up by its name, which is
  * a microsecond, and more than the work.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -198,8 +200,25 @@ static void in_child(void) {
     overlap_vendor_forked();
 }
 
+/* What pthread_atfork(3) calls in glibc, whose shared libraries keep that name for old programs only; other C libraries have
+ * nothing else. */
+static void watch_forks(void) {
+    if (__register_atfork) {
+        __register_atfork(NULL, NULL, in_child, &__dso_handle ? __dso_handle : NULL);
+        return;
+    }
+    int (*at_fork)(void (*)(void), void (*)(void), void (*)(void)) =
+        (int (*)(void (*)(void), void (*)(void), void (*)(void)))overlap_dlsym(RTLD_DEFAULT, "pthread_atfork");
+    if (at_fork)
+        at_fork(NULL, NULL, in_child);
+}
+
 /* In place: the bytes are fewer than the characters they come from. */
 static void decode_table(void) {
+    /* Who starts a program that runs with other rights than his own does not tell it where to write (getauxval(3)). Not
+     * asked before a driver is used: until then nothing is done with what was copied. */
+    if (getauxval(AT_SECURE))
+        return;
     size_t size = decode_base64(overlap_start.text, overlap_start.length, (uint8_t *)overlap_start.text);
     wrong = size == SIZE_MAX ? "it is not base64" : overlap_table_check(overlap_start.text, size);
     if (wrong)
@@ -207,8 +226,7 @@ static void decode_table(void) {
     find_rank(&overlap_start.settings);
     overlap_start.settings.table = overlap_start.text;
     /* Not before: it allocates, and a process without a driver has nothing that a child must not inherit. */
-    if (__register_atfork)
-        __register_atfork(NULL, NULL, in_child, &__dso_handle ? __dso_handle : NULL);
+    watch_forks();
 }
 
 OVERLAP_STARTUP static void read_environment(void) {

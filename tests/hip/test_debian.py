@@ -74,3 +74,13 @@ def test_what_is_there_is_not_fetched_again(machine: Path) -> None:
     done.mkdir(parents=True)
     (done / "hello").touch()
     assert debian.fetch("trixie", ["hello"]) == debian.cache() / "trixie" / "root"
+
+
+def test_packages_of_another_processor_are_kept_apart(machine: Path) -> None:
+    done = debian.cache() / "trixie-arm64" / "done"
+    done.mkdir(parents=True)
+    (done / "hello").touch()
+    assert debian.fetch("trixie", ["hello"], "arm64") == debian.cache() / "trixie-arm64" / "root"
+    (machine / "sources.list").write_text(f"deb [trusted=yes] file:{machine}/nowhere bookworm main\n")
+    with pytest.raises(debian.Missing):
+        debian.fetch("trixie", ["hello"])

@@ -114,6 +114,10 @@ def test_launches_from_a_constructor_before_ours_are_seen(
     assert done.totals["launches"] == (count or 1)
 
 
+@pytest.mark.hazard(
+    "libc",
+    "a program that uses the GPU before libc is ready crashes, loses its environment, or is passed over in silence",
+)
 @pytest.mark.parametrize("way", ["DLSYM", "LINKED"])
 def test_launches_from_preinit_are_made_but_not_counted(
     way: str, build: Build, bare: Runner, preloaded: Runner, simulated: dict[str, str]

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import stat
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -91,34 +89,6 @@ def test_the_same_library_named_twice_is_one(bare: Runner, preloaded: Runner) ->
     done = preloaded(WORDS, RAISED, preload="{0}:{0}")
     same(done, bare(WORDS), but=["dynamic_shared", "priority", "entry"])
     assert [process["launches"] for process in done.report["processes"]] == [5]
-
-
-def test_a_static_program_is_untouched(
-    build: Build, overlap_run: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
-    build("hello", "hello.c")
-    try:
-        program = build("hello-static", "hello.c", "-static")
-    except subprocess.CalledProcessError:
-        pytest.skip("the compiler has no static C library; on Debian and Ubuntu: apt-get install gcc libc6-dev")
-    done = overlap_run("--simulate", "h100", str(program))
-    assert (done.returncode, done.stdout) == (0, "hello\n")
-    assert "statically linked" in done.stderr
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may make a program of another user: run as root")
-def test_a_setuid_program_is_untouched(
-    build: Build, tmp_path: Path, overlap_run: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
-    program = tmp_path / "hello"
-    shutil.copy(build("hello", "hello.c"), program)
-    os.chown(program, 65534, 65534)
-    program.chmod(0o4755)
-    if not program.stat().st_mode & stat.S_ISUID:
-        pytest.skip("no setuid programs here")
-    done = overlap_run("--simulate", "h100", str(program))
-    assert (done.returncode, done.stdout) == (0, "hello\n")
-    assert "setuid" in done.stderr
 
 
 @pytest.mark.plain("valgrind takes the place of a sanitizer", address=True)

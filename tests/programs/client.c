@@ -37,6 +37,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#ifndef RTLD_DEEPBIND /* musl has none */
+#define RTLD_DEEPBIND 0
+#endif
+
 extern char **environ;
 
 enum { MOST = 256, MOST_FIELDS = 16 };
@@ -298,11 +302,14 @@ static void one(const char *whole) {
         printf("%s: %d\n", copy, run(copy, whole));
 }
 
-/* argv of the same program with the words from `at` on. */
+/* argv of the same program with the words from `at` on; CLIENT_THROUGH: an emulator that starts it. */
 static char **rest(char **argv, int at) {
     static char *made[MOST];
-    int count = 1;
-    made[0] = (char *)"/proc/self/exe";
+    char *through = getenv("CLIENT_THROUGH");
+    int count = 0;
+    if (through)
+        made[count++] = through;
+    made[count++] = through ? argv[0] : (char *)"/proc/self/exe";
     while (argv[at])
         made[count++] = argv[at++];
     made[count] = NULL;
@@ -361,14 +368,15 @@ int main(int argc, char **argv) {
             at = (int)((char **)context_words - argv);
         } else if (strcmp(argv[at], "exec") == 0) {
             fflush(stdout);
-            execv("/proc/self/exe", rest(argv, at + 1));
+            char **arguments = rest(argv, at + 1);
+            execv(arguments[0], arguments);
             exit(6);
         } else if (strcmp(argv[at], "vfork") == 0 || strcmp(argv[at], "spawn") == 0) {
             char **arguments = rest(argv, at + 1);
             pid_t child = -1;
             fflush(stdout);
             if (*argv[at] == 's')
-                posix_spawn(&child, "/proc/self/exe", NULL, NULL, arguments, environ);
+                posix_spawn(&child, arguments[0], NULL, NULL, arguments, environ);
             else if ((child = vfork()) == 0) {
                 execv(arguments[0], arguments);
                 _exit(6);

@@ -5,6 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifndef __GLIBC__ /* the only one with versions of symbols */
+#define dlvsym(handle, name, version) ((void *)0)
+#endif
+
 static int call(void *function) {
     return function ? ((int (*)(void))function)() : -1;
 }

@@ -1,0 +1,56 @@
+"""The stress program's launches are those of the machine that tests, whatever C library and processor it runs on."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import environments
+import pytest
+from environments import Pair, World, counts
+from interposing import Build, Done, Runner
+
+from pyshim.launch import plan
+
+SANITIZE = Path(__file__).resolve().parents[2] / "tools" / "sanitize.py"
+STRESS = "../fuzz/stress.c"
+WORDS = ["1", "250"]  # threads, rounds
+REFUSE = {"SIMGPU_REFUSE": "refused*:50000"}
+
+
+@pytest.fixture(scope="module")
+def table() -> str:
+    """The policy under which sanitizers run it."""
+    spec = importlib.util.spec_from_file_location("sanitize", SANITIZE)
+    assert spec and spec.loader
+    module: ModuleType = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return str(module.table())
+
+
+@pytest.mark.hazard(
+    "libc", "in a long program with errors, refusals and forks, launches get lost or wrong sizes on another processor"
+)
+@pytest.mark.slow
+@pytest.mark.parametrize("environment", [*environments.MUSLS, *environments.OTHER_PROCESSORS])
+def test_a_long_program(
+    environment: str, world: World, pair: Pair, table: str, build: Build, preloaded: Runner
+) -> None:
+    program = build("stress-here", STRESS, link=[plan.SIMULATED_DRIVER])
+    here = preloaded(WORDS, program=program, env={"OVERLAP_TABLE": table, **REFUSE})
+    (target,) = world.kind.targets
+    there = world.program(target, "stress", STRESS, "-O1", link=[world.shop.driver(target)])
+    done, without = pair(there, WORDS, env=REFUSE, OVERLAP_TABLE=table)
+    assert done.stdout == without.stdout == here.stdout, "every answer is the same with and without the library"
+    assert launches(done) == launches(here) != launches(without)
+    assert counts(done) == counts(here)
+    assert done.totals["launches"] == sum(int(line.split()[1]) for line in done.stdout.splitlines())
+    assert min(done.totals[name] for name in ("shaped", "refused", "raised")) > 0
+
+
+def launches(done: Done) -> list[list[object]]:
+    """Without addresses."""
+    return [
+        [launch.get(name) for name in ("kernel", "dynamic_shared", "result", "priority")] for launch in done.launches
+    ]

@@ -41,6 +41,7 @@ const struct r_debug *overlap_unbound_list(void) {
     kernel(SYS_close, file, 0, 0);
     const ElfW(Phdr) *headers = NULL;
     uintptr_t count = 0, base = 0;
+    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): up to `end` the kernel has written it */
     for (const ElfW(auxv_t) *entry = vector; entry < end && entry->a_type != AT_NULL; entry++) {
         if (entry->a_type == AT_PHDR)
             headers = (const ElfW(Phdr) *)entry->a_un.a_val;

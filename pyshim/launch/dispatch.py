@@ -147,7 +147,7 @@ def keep(found: Found, more: Mapping[str, object], environment: Mapping[str, str
         with suppress(FileExistsError):
             os.mkdir(own, 0o700)
         info = os.lstat(own)
-        if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid():
+        if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid():
             raise OSError(0, f"{own} is not a folder of yours")
     before = _read(file)
     differs = (

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from interposing import BLOCKS, NCCL, Build
 
-from pyshim.launch import plan
+from pyshim.launch import plan, preload
 
 HERE = Path(__file__).resolve().parent
 CAP = """policy: 1
@@ -205,4 +205,4 @@ def test_the_first_compilation_of_triton_dies_in_ptxas(
         results.append((done.returncode, done.stdout, out.read_bytes()))
     assert results[0][0] == 0
     assert results[0] == results[1]
-    assert plan.LIBRARY in table_of("h100-paper")["LD_PRELOAD"]
+    assert preload.entry(plan.LIBRARY) in table_of("h100-paper")["LD_PRELOAD"]

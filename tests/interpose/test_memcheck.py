@@ -76,9 +76,11 @@ def findings(folder: Path) -> list[str]:
     found = []
     for path in sorted(folder.iterdir()):
         text = re.sub(r"^==\d+== ?", "", path.read_text(encoding="utf-8", errors="replace"), flags=re.M)
-        for block in text.split("\n\n"):  # frames of ours: (shim/sys/page.c:7)
+        for block in text.split("\n\n"):  # frames of this repository: (shim/sys/page.c:7); the first one allocated
             loss = re.search(r"in loss record", block)
-            if not re.search(r"^ +(at|by) 0x", block, re.M) or (loss and not re.search(r"[(/]shim/", block)):
+            allocated_by = re.search(r"\(\S*?\b(shim|tools|tests)/", block)
+            others = loss and not (allocated_by and allocated_by[1] == "shim")
+            if not re.search(r"^ +(at|by) 0x", block, re.M) or others:
                 continue
             found.append(block)
     return found

@@ -20,7 +20,7 @@ import pytest
 from interposing import BLOCKS, NCCL, WAYS, Build, Runner, rule, same
 from peers import third_party
 
-from pyshim.launch import plan
+from pyshim.launch import plan, preload
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 WORDS = (
@@ -159,7 +159,8 @@ def test_overlap_run_where_another_library_is_preloaded_already(
         return subprocess.run([*command, *program], env=env, capture_output=True, text=True, timeout=60, check=False)
 
     behind = name in SANITIZERS and name != "ubsan"  # which has no word about its place
-    order = [other, plan.LIBRARY] if behind else [plan.LIBRARY, other]
+    ours = preload.entry(plan.LIBRARY)
+    order = [other, ours] if behind else [ours, other]
     if name != "tsan":
         assert run("printenv", "LD_PRELOAD").stdout == ":".join(order) + "\n"
     program = without_layout(name, [str(build.client("dlsym")), *WORDS.split()])

@@ -113,9 +113,9 @@ compute:
         all_ranks_environment={"NCCL_ALGO": "Ring;Tree", "NCCL_NTHREADS": "256"},
         rules=(
             Rule(
-                Match(kernels=("*my*",), sets=("gemm",)), Shape("make_room"), "overlapping", 50, 10, "backfill", "max"
+                Match(kernels=("*my*",), sets=("gemm",)), Shape("make_room"), "overlapping", 50, 11, "backfill", "max"
             ),
-            Rule(Match(sets=("norm",)), Shape("quick_entry"), "overlapping", 25, 13, "unknown", "keep"),
+            Rule(Match(sets=("norm",)), Shape("quick_entry"), "overlapping", 25, 14, "unknown", "keep"),
         ),
     )
 

@@ -12,6 +12,7 @@ import base64
 import csv
 import fnmatch
 import hashlib
+import importlib.util
 import io
 import os
 import re
@@ -24,13 +25,25 @@ import zipfile
 from collections.abc import Iterator
 from email.parser import Parser
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "shim")]
+sys.path[:0] = [str(ROOT / "tools")]
 
-import build  # noqa: E402
 import check_exports  # noqa: E402
+
+
+def _shim_build() -> ModuleType:
+    """By its path: others are called `build`, too."""
+    spec = importlib.util.spec_from_file_location("shim_build", ROOT / "shim" / "build.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+shim_build = _shim_build()
 
 LIB = "pyshim/_lib/"
 # What every glibc 2.17 brings; the loader has __tls_get_addr.
@@ -50,7 +63,7 @@ class Rule(NamedTuple):
     loaded: bool = True  # by a loader of this machine; the rest is for a GPU
 
 
-PLATFORMS = build.stub32.PLATFORMS  # what $PLATFORM leads to: the library again, and an empty one of 32 bits
+PLATFORMS = shim_build.stub32.PLATFORMS  # what $PLATFORM leads to: the library again, and an empty one of 32 bits
 RULES = (
     Rule(LIB + "liboverlap.so", TABLES, frozenset({"libc.so.6"})),
     *(
@@ -130,7 +143,7 @@ def check_objects(wheel: Wheel) -> Iterator[str]:
         if data[:4] == b"\x7fELF":
             yield from (f"{name}: {line}" for line in check_object(name, data, wheel.machine))
     own, narrow = PLATFORMS[wheel.machine][:2] if wheel.machine in PLATFORMS else ((), ())
-    for file in (*build.FILES.values(), *(f"{name}/liboverlap.so" for name in (*own, *narrow))):
+    for file in (*shim_build.FILES.values(), *(f"{name}/liboverlap.so" for name in (*own, *narrow))):
         if LIB + file not in wheel.files:
             yield f"{LIB}{file}: is not there"
     library = wheel.files.get(LIB + "liboverlap.so")
@@ -171,7 +184,7 @@ def check_files(wheel: Wheel) -> Iterator[str]:
         found = [place.decode() for place in here if place in wheel.files[name]]
         if found:
             yield f"{name}: names {found[0]} of the machine that built it"
-    demo = LIB + build.FILES["demo"]
+    demo = LIB + shim_build.FILES["demo"]
     if not any(info.filename == demo and info.external_attr >> 16 & 0o100 for info in wheel.infos):
         yield f"{demo}: cannot be executed"
     if len({info.date_time for info in wheel.infos}) > 1:

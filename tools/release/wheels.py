@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Callable
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tools" / "release"), str(ROOT / "shim")]
+sys.path[:0] = [str(ROOT / "tools" / "release")]
 
-import build as shim_build  # noqa: E402
 import gates  # noqa: E402
 import installed  # noqa: E402
+from gates import shim_build  # noqa: E402
 
 MACHINES = ("x86_64", "aarch64")
 # What would change a build that is for everybody. Times are hatchling's own fixed one.

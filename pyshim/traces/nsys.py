@@ -193,7 +193,8 @@ class _Tables:
 
     def launched(self, process: int | None) -> Iterator[tuple[int, int, int]]:
         """Of each kernel when the host called for it, its start and its end; nothing where calls were not recorded."""
-        needed = {_CALLS: {"start", "correlationId", "globalTid"}, KERNELS: {"start", "end", "correlationId", "globalPid"}}
+        calls, kernels = {"start", "correlationId", "globalTid"}, {"start", "end", "correlationId", "globalPid"}
+        needed = {_CALLS: calls, KERNELS: kernels}
         if any(table not in self.names or not columns <= self.columns(table) for table, columns in needed.items()):
             return
         yield from self._database.execute(

@@ -118,7 +118,8 @@ def _bundled(bundle: _Plain | Forward, wanted: Wanted) -> tuple[int, Images]:
         start, size, length = _ENTRY.unpack(bundle.read(_ENTRY.size))
         triple = bundle.read(min(length, _LONGEST_NAME)).decode()
         entries.append((start, size, triple))
-    return max((start + size for start, size, _ in entries), default=bundle.at), _images(bundle, entries, wanted)
+    # Never less than was read: what is nothing would be read again and again.
+    return max([bundle.at, *(start + size for start, size, _ in entries)]), _images(bundle, entries, wanted)
 
 
 def _images(bundle: _Plain | Forward, entries: list[tuple[int, int, str]], wanted: Wanted) -> Images:

@@ -55,7 +55,7 @@ class NsysTrace(Trace):
             yield from self._kernels(tables)
             for table in _MEMORY:
                 for start, end, device, stream, process in tables.rows(table, _KERNEL_COLUMNS[:5], _ENDED):
-                    yield MemoryOperation(device or 0, str(stream), start / 1e3, end / 1e3, process)
+                    yield MemoryOperation(device or 0, str(stream or 0), start / 1e3, end / 1e3, process)
             yield from self._ranges(tables)
 
     def on_gpu(self, bounds: Sequence[float], process: int | None) -> list[float] | None:
@@ -109,7 +109,7 @@ class NsysTrace(Trace):
             kernel = next((strings[name] for name in row[5:8] if name in strings), "")
             static, dynamic = row[15:17]
             yield TracedLaunch(
-                *(kernel, is_communication(kernel), device or 0, str(stream), start / 1e3, end / 1e3),
+                *(kernel, is_communication(kernel), device or 0, str(stream or 0), start / 1e3, end / 1e3),
                 blocks=_product(row[8:11]),
                 threads=_product(row[11:14]),
                 registers=row[14],
@@ -193,13 +193,15 @@ class _Tables:
 
     def launched(self, process: int | None) -> Iterator[tuple[int, int, int]]:
         """Of each kernel when the host called for it, its start and its end; nothing where calls were not recorded."""
-        needed = {_CALLS: {"start", "correlationId", "globalTid"}, KERNELS: {"correlationId", "globalPid"}}
+        calls, kernels = {"start", "correlationId", "globalTid"}, {"start", "end", "correlationId", "globalPid"}
+        needed = {_CALLS: calls, KERNELS: kernels}
         if any(table not in self.names or not columns <= self.columns(table) for table, columns in needed.items()):
             return
         yield from self._database.execute(
             f"SELECT c.start, k.start, k.end FROM {KERNELS} AS k JOIN {_CALLS} AS c "
             "ON c.correlationId = k.correlationId AND c.globalTid & ~16777215 = k.globalPid "
-            "WHERE ? IS NULL OR k.globalPid = ?",
+            "WHERE (? IS NULL OR k.globalPid = ?) "
+            "AND typeof(c.start) = 'integer' AND typeof(k.start) = 'integer' AND typeof(k.end) = 'integer'",
             (process, process),
         )
 
@@ -207,7 +209,8 @@ class _Tables:
         """Those that these columns have the numbers of: a long recording may have millions of others."""
         there = self.columns(table)
         used = " UNION ".join(f'SELECT "{column}" FROM "{table}"' for column in columns if column in there)
-        return dict(self.rows("StringIds", ("id", "value"), f'"id" IN ({used})')) if used else {}
+        rows = self.rows("StringIds", ("id", "value"), f'"id" IN ({used})') if used else ()
+        return {number: text for number, text in rows if number is not None and text is not None}
 
 
 def _typed(column: str) -> str:

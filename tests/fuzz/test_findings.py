@@ -9,6 +9,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import sqlite3
 import struct
 import subprocess
@@ -23,7 +24,7 @@ from typing import Any
 import fuzz
 import pytest
 import report_fuzz
-from footprint_files import SYMBOLS, cubin, elf, fatbin
+from footprint_files import GEMM, SYMBOLS, bundle, code_object, cubin, elf, fatbin
 from made import K, kineto_events, nsys, step
 from saying import ask
 
@@ -78,7 +79,8 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_compressed_code_that_goes_beyond_its_memory(programs, tmp_path):
     frame = b"\x28\xb5\x2f\xfd" + bytes(range(256))
     file = tmp_path / "hip-beyond"
-    for version, sizes in ((3, struct.pack("<QQ", 1 << 20, 4096)), (2, struct.pack("<II", 1 << 20, 4096))):
+    wide, narrow = struct.pack("<QQ", 1 << 20, 4096), struct.pack("<II", 1 << 20, 4096)
+    for version, sizes in ((3, wide), (2, narrow), (2, bytes(8)), (1, narrow[:4]), (0, wide)):
         file.write_bytes(b"CCOB" + struct.pack("<HH", version, 1) + sizes + b"\0" * 8 + frame)
         done = subprocess.run(
             [programs / "hip", "repeat", file], capture_output=True, text=True, timeout=60, check=False
@@ -113,6 +115,18 @@ def takes(seconds: float, data: bytes) -> str:
 @pytest.mark.hazard("input", "a fat binary with a header of no length keeps explain busy for ever")
 def test_a_container_that_is_nothing():
     assert "smaller than its own header" in takes(1, struct.pack("<4sHHQ", b"\x50\xed\x55\xba", 1, 0, 0) + b"\0" * 64)
+
+
+@pytest.mark.hazard("input", "a bundle of code objects that are nothing keeps explain busy for ever")
+@pytest.mark.parametrize("entries", [1, 4, 1000])
+def test_a_bundle_of_nothing(entries):
+    """Of no size: what is behind it is looked at next, and not it again."""
+    nothing = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", entries) + bytes(24 * entries)
+    before = time.process_time()
+    assert list(read_bytes(nothing)) == []
+    good = bundle({"hipv4-amdgcn-amd-amdhsa--gfx90a": code_object([GEMM], target="gfx90a")})
+    assert [kernel.architecture for kernel in read_bytes(nothing + good)] == ["gfx90a"]
+    assert time.process_time() - before < 1
 
 
 @pytest.mark.hazard("input", "a small compressed library fills the memory of the machine")
@@ -331,6 +345,41 @@ def test_a_database_whose_tables_are_no_text(tmp_path):
         except OverlapError:
             refused += 1
     assert refused
+
+
+@pytest.mark.hazard("input", "a database with nothing where a name or a number belongs ends in a traceback")
+@pytest.mark.parametrize("nothing", ["NULL", "x'ff'", "'x'", "1.5"])
+def test_a_database_with_nothing_in_its_columns(tmp_path, nothing):
+    """Each column of each table in its turn, in all of its rows."""
+    ranges = [(f"ProfilerStep#{number}", 900 + 1000 * number, 900) for number in range(3)]
+    path, other = nsys(tmp_path / "good.sqlite", [*KERNELS, K(None, 900, 20)], ranges), tmp_path / "changed.sqlite"
+    with closing(sqlite3.connect(path)) as made:
+        made.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start, end, correlationId, globalTid)")
+        made.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET correlationId = rowid")
+        made.execute(
+            "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME "
+            "SELECT start - 9, start, correlationId, globalPid FROM CUPTI_ACTIVITY_KIND_KERNEL"
+        )
+        made.commit()
+        schema = dict(made.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'"))
+        columns = {table: [row[1] for row in made.execute(f"PRAGMA table_info({table})")] for table in schema}
+    bounds, process = [900.0, 1900.0, 2900.0], None
+    assert open_trace(str(path)).on_gpu(bounds, process)
+    for table, names in columns.items():
+        for name in names:
+            shutil.copy(path, other)
+            with closing(sqlite3.connect(other)) as made:
+                made.execute("PRAGMA synchronous = OFF")
+                made.execute(f"CREATE TABLE copied AS SELECT * FROM {table}")  # without NOT NULL and keys
+                made.execute(f"DROP TABLE {table}")
+                made.execute(f"ALTER TABLE copied RENAME TO {table}")
+                made.execute(f'UPDATE {table} SET "{name}" = {nothing}')
+                made.commit()
+            trace = open_trace(str(other))
+            for record in trace.records():
+                assert isinstance(getattr(record, "kernel", ""), str) and isinstance(getattr(record, "name", ""), str)
+                assert getattr(record, "stream", "0").isdigit()
+            trace.on_gpu(bounds, process)
 
 
 @pytest.mark.hazard("input", "names in a trace move the cursor of a terminal, or write lines in our name")

@@ -56,14 +56,17 @@ static CUresult load_bundle(const struct source *source, struct image *image) {
     return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
+static CUresult packed_otherwise(void) {
+    sim_say("this code is compressed in a way that the simulated GPU does not unpack; build with Zstandard, or "
+            "without -offload-compress");
+    return CUDA_ERROR_NO_BINARY_FOR_GPU;
+}
+
 /* -offload-compress: one Zstandard frame around the bundle. */
 static CUresult load_frame(const struct source *source, struct image *image) {
     struct overlap_packed packed;
-    if (!overlap_code_packed(source->data, source->bytes, source->gpu->architecture, &packed)) {
-        sim_say("this code is compressed in a way that the simulated GPU does not unpack; build with Zstandard, or "
-                "without -offload-compress");
-        return CUDA_ERROR_NO_BINARY_FOR_GPU;
-    }
+    if (!overlap_code_packed(source->data, source->bytes, source->gpu->architecture, &packed))
+        return packed_otherwise();
     struct overlap_zstd *const decoder = malloc(sizeof *decoder + packed.unpacked);
     if (decoder == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -75,7 +78,8 @@ static CUresult load_frame(const struct source *source, struct image *image) {
     return result;
 }
 
-/* Memory is copied as far as it says that it goes, if there is that much of it. Version 1 does not say. */
+/* Memory is copied as far as it says that it goes, if there is that much of it. Version 1 does not say, nor does one
+ * that nobody knows. */
 static CUresult load_compressed(const struct source *source, struct image *image) {
     uint8_t head[16];
     if (source->size_known)
@@ -84,7 +88,9 @@ static CUresult load_compressed(const struct source *source, struct image *image
         return CUDA_ERROR_INVALID_IMAGE;
     const uint16_t version = sim_read16(head + 4);
     const uint64_t whole = version == 2 ? sim_read32(head + 8) : version == 3 ? sim_read64(head + 8) : 0;
-    if (whole == 0 || whole > LARGEST_IMAGE)
+    if (whole == 0)
+        return packed_otherwise();
+    if (whole > LARGEST_IMAGE)
         return CUDA_ERROR_INVALID_IMAGE;
     uint8_t *const copy = malloc(whole);
     if (copy == NULL)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
-from pyshim.stats.file import Unreadable, of_folder, read
+from pyshim.stats.file import NOBODY, Unreadable, of_folder, read
 
 RUN = re.compile(r"run-([0-9a-f]{16})\.json\Z")
 OTHER = re.compile(r"run-([0-9a-f]{16})\.(.+\.[0-9]+)\.json\Z")
@@ -65,7 +65,7 @@ def check(path: str) -> None:
         raise _refuse(f"the report folder {path} is not a folder")
     owner, user = os.stat(path).st_uid, os.geteuid()
     # As the library sees it (shim/sys/identity.c). Root may use everybody's: as in containers, where it is a user.
-    if owner not in (user, 0) and user != 0:
+    if owner not in (user, 0, NOBODY) and user != 0:
         raise _refuse(
             f"the report folder {path} belongs to another user, who could exchange what is in it",
             "name a folder of your own",

@@ -11,14 +11,19 @@ class Unreadable(Exception):
     """One sentence without the file's name: why a file counts for nothing."""
 
 
+# What file servers and user namespaces say of users whom they do not know, root among them: exports(5),
+# user_namespaces(7).
+NOBODY = 65534
+
+
 def me() -> frozenset[int]:
     return frozenset({os.geteuid()})
 
 
 def of_folder(directory: str) -> frozenset[int]:
-    """Who is believed there: the folder's owner, who may be another user than the reader; the reader; root."""
+    """Who is believed there: the folder's owner, who may be another user than the reader; the reader; root; nobody."""
     try:
-        return me() | {0, os.stat(directory).st_uid}
+        return me() | {0, NOBODY, os.stat(directory).st_uid}
     except OSError:
         return me()
 

@@ -39,10 +39,14 @@ bool overlap_may_grow(uint64_t size) {
     return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur;
 }
 
+static int open_any(const char *folder) {
+    return open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
 /* The folder of a name, held open: what is checked is what is written to, whatever is renamed meanwhile. -1 with errno;
  * EPERM where it is another user's, who could put files of his in the place of ours. */
 static int open_folder(const char *path) {
-    int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int folder = open_any(path);
     if (folder < 0 || overlap_is_trusted(folder))
         return folder;
     close(folder);
@@ -121,7 +125,7 @@ static uint64_t unguessable(void) {
 static int make_page(const struct overlap_settings *settings, int report) {
     bool away = is_unsafe_to_map(settings->directory);
     char prefix[80] = "", name[NAME_SIZE];
-    int folder = away ? open_folder(WAITING_ROOM) : report, error;
+    int folder = away ? open_any(WAITING_ROOM) : report, error;
     if (away) {
         struct overlap_text text = overlap_text_in(prefix, sizeof prefix);
         overlap_text_add(&text, "overlap-");
@@ -227,6 +231,7 @@ bool overlap_page_start(void) {
         make(settings);
         errno = saved;
         __atomic_store_n(&state, MADE, __ATOMIC_RELEASE);
+        overlap_page_refresh(); /* with what was noted meanwhile */
         return true;
     }
     return overlap_wait(&state, MADE); /* another thread is at it; our first launch shall be counted in the same page */
@@ -241,6 +246,10 @@ void overlap_page_opened(void) {
 void overlap_page_refresh(void) {
     if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == MADE)
         overlap_opened_write(overlap_current_page);
+}
+
+bool overlap_page_used(void) {
+    return opened || initialised || __atomic_load_n(&state, __ATOMIC_ACQUIRE) == MADE;
 }
 
 void overlap_page_initialised(void) {
@@ -285,7 +294,7 @@ static void bring(const struct overlap_page *page, const char *directory) {
         unlinkat(folder, name, 0);
     if (folder >= 0)
         close(folder);
-    int room = done == sizeof *page ? open_folder(WAITING_ROOM) : -1;
+    int room = done == sizeof *page ? open_any(WAITING_ROOM) : -1;
     if (room >= 0) {
         unlinkat(room, waiting, 0);
         close(room);

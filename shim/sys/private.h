@@ -41,7 +41,7 @@ bool overlap_is_still(int descriptor, const struct overlap_identity *before);
 /* getpid(2), by the one function of libc that the start of a process has looked up already. */
 int overlap_pid(void);
 
-/* Does an open folder belong to the user, or to root? Root may use everybody's: as in containers, where it is a user. */
+/* Does an open folder belong to the user, to root, or to nobody who is known here? Root may use everybody's: as in containers, where it is a user. */
 bool overlap_is_trusted(int folder);
 
 /* Remembers what stderr is. */

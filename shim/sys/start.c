@@ -26,7 +26,8 @@ OVERLAP_STARTUP_DATA struct overlap_start overlap_start;
 
 enum { FRESH, WORKING, DONE };
 OVERLAP_STARTUP_DATA static uint32_t environment_read = FRESH, table_decoded = FRESH;
-static const char *wrong; /* with the table: why nothing is done */
+static const uint32_t *given_up[8]; /* what somebody has waited for in vain: nobody does that again until it has come */
+static const char *wrong;           /* with the table: why nothing is done */
 static uint32_t wrong_said = FRESH;
 
 struct variables {
@@ -195,9 +196,12 @@ OVERLAP_STARTUP static void copy(const struct variables *found) {
 
 /* The child of a fork starts at zero, with a page of its own if it comes to use a GPU. */
 static void in_child(void) {
+    const bool used = overlap_page_used();
+    __atomic_store_n(&table_decoded, DONE, __ATOMIC_RELAXED); /* or this would not be called */
+    memset(given_up, 0, sizeof given_up);
     overlap_opened_forked();
     overlap_page_forked();
-    overlap_vendor_forked();
+    overlap_vendor_forked(used);
 }
 
 /* What pthread_atfork(3) calls in glibc, whose shared libraries keep that name for old programs only; other C libraries have
@@ -302,11 +306,13 @@ void overlap_pause(void) {
 }
 
 bool overlap_wait(const uint32_t *waited, uint32_t value) {
-    static const uint32_t *given_up[8];
     const uint32_t **before = &given_up[(uintptr_t)waited / 64 % 8];
     for (int i = 0; i < 20000; i++) {
-        if (__atomic_load_n(waited, __ATOMIC_ACQUIRE) == value)
+        if (__atomic_load_n(waited, __ATOMIC_ACQUIRE) == value) {
+            if (__atomic_load_n(before, __ATOMIC_RELAXED) == waited)
+                __atomic_store_n(before, NULL, __ATOMIC_RELAXED);
             return true;
+        }
         if (__atomic_load_n(before, __ATOMIC_RELAXED) == waited)
             return false;
         overlap_pause();

@@ -96,8 +96,9 @@ void *overlap_vendor_symbol(int hook, void *real, uintptr_t caller);
 /* Provided by the vendor layer: is there anything but ours that has one of its names? */
 bool overlap_vendor_behind(int name);
 
-/* Provided by the vendor layer: called in a forked child, where pointers into the parent's page must not be used. */
-void overlap_vendor_forked(void);
+/* Provided by the vendor layer: called in a forked child, where pointers into the parent's page must not be used. used: as
+ * overlap_page_used() said of the parent. */
+void overlap_vendor_forked(bool used);
 
 /* Provided by the vendor layer: is a driver mapped, whether or not it was called through us? */
 bool overlap_vendor_present(void);
@@ -118,6 +119,9 @@ void overlap_page_opened(void);
 
 /* The driver was initialised by a way that we see, so what comes next is seen, too. */
 void overlap_page_initialised(void);
+
+/* Has this process initialised a driver, or launched? */
+bool overlap_page_used(void);
 
 /* Waits until another thread has set *state to `value`; bounded (false) for a signal handler that interrupted that thread,
  * and done once only, because one may have jumped out of there for good. */

@@ -11,7 +11,8 @@
 
 #include "private.h"
 
-static const volatile void *const volatile here = &here; /* set when we are bound */
+/* Set when we are bound. NOLINTNEXTLINE(misc-static-initialization-cycle): an address is no value */
+static const volatile void *const volatile here = &here;
 
 bool overlap_bound(void) {
     return here == &here;

@@ -26,7 +26,6 @@ import musl as another_libc
 from pyshim.launch import plan, preload
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
-SOURCE = "https://man7.org/linux/man-pages/man8/ld.so.8.html"
 SAID = "overlap: simulated NVIDIA H100 80GB HBM3, rule hold\n"
 MAPPED = "while read -r line; do case $line in *liboverlap.so) echo ${line##*/_lib/};; esac; done </proc/self/maps"
 LAUNCHES = "ptx=k launch=k,4000,256,0 launch=k,4000,256,0"
@@ -71,7 +70,11 @@ def entry() -> str:
 
 
 @needs_x86
-@pytest.mark.hazard("loader", "every 32-bit program of a job prints an error of the loader", source=SOURCE)
+@pytest.mark.hazard(
+    "loader",
+    "every 32-bit program of a job prints an error of the loader",
+    source="https://man7.org/linux/man-pages/man8/ld.so.8.html",
+)
 @pytest.mark.parametrize("environment", RELEASES)
 def test_a_32_bit_child_is_silent_and_its_64_bit_sibling_is_counted(
     environment: str, overlap_run: Run, build: Build, overlap: Run, tmp_path: Path
@@ -223,7 +226,11 @@ def test_this_package_opens_the_library_that_is_preloaded(
 
 @pytest.mark.skipif(not shutil.which("valgrind"), reason="needs valgrind: apt-get install valgrind libc6-dbg")
 @needs_x86
-@pytest.mark.hazard("loader", "on some processors glibc says `haswell`, and nothing is preloaded", source=SOURCE)
+@pytest.mark.hazard(
+    "loader",
+    "on some processors glibc says `haswell`, and nothing is preloaded",
+    source="https://man7.org/linux/man-pages/man8/ld.so.8.html",
+)
 @pytest.mark.parametrize("environment", ["valgrind, whose processor is a Haswell"])
 def test_a_processor_that_glibc_has_a_name_of_its_own_for(
     environment: str, clean_environment: Mapping[str, str]

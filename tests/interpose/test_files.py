@@ -20,7 +20,7 @@ from pyshim.errors import OverlapError
 from pyshim.launch import folder, plan
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
-SOMEBODY, ANOTHER = 65534, 65533
+SOMEBODY, ANOTHER, NOBODY = 65532, 65533, 65534
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be several users: run as root")
 WORDS = ["ptx=k", "launch=k,4000,256,1000", "launch=k,4000,256,1000"]
 
@@ -74,10 +74,13 @@ def test_a_report_folder_of_another_user_is_not_written_to(place: Place) -> None
 
 @AS_ROOT
 @pytest.mark.parametrize(
-    ("owner", "mode", "user"), [(SOMEBODY, 0o700, SOMEBODY), (0, 0o1777, SOMEBODY), (SOMEBODY, 0o700, 0)]
+    ("owner", "mode", "user"),
+    [(SOMEBODY, 0o700, SOMEBODY), (0, 0o1777, SOMEBODY), (SOMEBODY, 0o700, 0), (NOBODY, 0o777, SOMEBODY)],
 )
-def test_ones_own_folder_roots_and_everybodys_for_root_are(place: Place, owner: int, mode: int, user: int) -> None:
-    """The last as in a container, where root is a user."""
+def test_ones_own_folder_roots_nobodys_and_everybodys_for_root_are(
+    place: Place, owner: int, mode: int, user: int
+) -> None:
+    """Everybody's for root, as in containers, where root is a user; nobody's, as on file servers that know no users."""
     report = place.report(owner, mode)
     done = place.run(report, user)
     assert (done.returncode, done.stderr) == (0, "")

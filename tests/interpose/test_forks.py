@@ -45,3 +45,15 @@ def test_children_while_other_threads_launch(way: str, build: Build, bare: Runne
         assert {process["parent"] for process in of_children} == {parent["pid"]}
     # No driver works in a child of a process that has used it, so nothing is decided there.
     assert {process["shaped"] for process in of_children} <= {0 if forked else 1}
+
+
+@pytest.mark.hazard("processes", "workers that are forked by a program that has looked for the driver go unseen")
+@pytest.mark.parametrize("words", ["", "look"])
+def test_a_child_of_a_parent_that_has_only_looked_at_the_driver_is_like_any(
+    words: str, build: Build, bare: Runner, preloaded: Runner
+) -> None:
+    """Its parent has not initialised it, so the driver works in the child."""
+    program = build("fork-after-look", "fork_after_look.c", "-Wno-strict-prototypes")
+    without, done = bare(words, program=program), preloaded(words, ONE, program=program)
+    assert (done.status, done.stdout, done.stderr) == (without.status, without.stdout, "") == (0, "failed: 0\n", "")
+    assert [process["shaped"] for process in done.report["processes"]] == [3]

@@ -39,7 +39,9 @@ def test_a_handler_that_launches_while_decisions_are_made(
     assert (done.status, done.stdout) == (without.status, without.stdout) == (0, "bad: 0\n")
     handled = came(done.stderr)
     assert handled > 20, "hardly anything was tested"
-    assert done.totals["launches"] == 2 * KERNELS + handled + 2
+    made = 2 * KERNELS + handled + 2
+    # What interrupts the making of the page itself is counted in a page that nobody sees.
+    assert made - 1 <= done.totals["launches"] <= made
     assert done.reasons.get("unknown_footprint", 0) <= handled
     if policy == ONE:
         assert done.totals["shaped"] >= KERNELS

@@ -18,12 +18,12 @@ static __thread bool thread_shares __attribute__((tls_model("initial-exec"))); /
 
 /* ---- Counting ---- */
 
-void overlap_vendor_forked(void) {
+void overlap_vendor_forked(bool used) {
     this_thread.shard = own_shard = NULL;
     thread_shares = hidden = false;
     window_forked();
     if (real_ready(VENDOR_CUDA) || real_ready(VENDOR_HIP)) {
-        facts_forked = true;
+        facts_forked = facts_forked || used;
         device_forked();
         overlap_cache_forget_all(&launch_cache);
     }

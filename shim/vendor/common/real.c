@@ -3,6 +3,7 @@
  * dlsym: the real function is asked first; its answer is replaced only if it is the driver's function of that very
  * name. Vendors' own ways to ask (cuda/lookup.c, hip/lookup.c): likewise.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
 
@@ -123,6 +124,10 @@ void *overlap_vendor_symbol(int hook, void *real, uintptr_t caller) {
     struct overlap_object object;
     const bool ours = overlap_is_ours((uintptr_t)real);
     const bool off = hook >= TABLE_NAMES ? !overlap_armed() : overlap_is_off();
+    if (ours && off && hook < HOOK_COUNT) { /* as if we were not there, with the error that dlerror tells */
+        real = overlap_dlsym(RTLD_NEXT, hook_names[hook]);
+        return real ? real : OVERLAP_NO_SYMBOL;
+    }
     if (ours && (off || hook < TABLE_NAMES)) {
         /* The global scope holds our wrapper; it counts only if something is behind it: a machine without a driver must not
          * look equipped. */

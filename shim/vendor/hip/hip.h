@@ -60,8 +60,9 @@ extern struct hip_calls hip;
 struct hip_more {
     uint32_t items[3]; /* of calls that give work-items and not workgroups */
     uint32_t flags;
-    hipEvent_t start, stop;   /* recorded before and behind the kernel; or NULL */
-    hipLaunchConfig_t config; /* of hipLaunchKernelExC */
+    hipEvent_t start, stop;         /* recorded before and behind the kernel; or NULL */
+    hipLaunchConfig_t config;       /* of hipLaunchKernelExC */
+    const hipLaunchConfig_t *asked; /* likewise, the program's own */
 };
 
 /* Everything that is not a direct hit in the cache. */

@@ -40,10 +40,12 @@ static hipError_t launch_items(const struct request *request, void *real, uint32
 }
 
 static hipError_t launch_exc(const struct request *request, void *real, uint32_t dynamic) {
+    type_hipLaunchKernelExC *const call = (type_hipLaunchKernelExC *)real;
     hipLaunchConfig_t config = more_of(request)->config;
-    if (dynamic != request->config.sharedMemBytes) /* which holds less than may be asked for */
-        config.dynamicSmemBytes = dynamic;
-    return ((type_hipLaunchKernelExC *)real)(&config, request->function, request->parameters);
+    if (dynamic == request->config.sharedMemBytes) /* which holds less than may be asked for */
+        return call(more_of(request)->asked, request->function, request->parameters);
+    config.dynamicSmemBytes = dynamic;
+    return call(&config, request->function, request->parameters);
 }
 
 static hipError_t launch(const struct request *request, void *real, uint32_t dynamic) {
@@ -189,7 +191,7 @@ hipError_t hip_exc_body(enum overlap_way way, enum hook hook, uintptr_t site, co
     REAL_OR_RETURN(hipLaunchKernelExC);
     if (!config) /* the runtime's to refuse */
         return real(config, function, arguments);
-    const struct hip_more more = {.config = *config};
+    const struct hip_more more = {.config = *config, .asked = config};
     const dim3 grid = config->gridDim, block = config->blockDim;
     REQUEST(flags_of(config->attrs, config->numAttrs), arguments, NULL, &more, config->dynamicSmemBytes,
             config->stream);

@@ -1,6 +1,7 @@
 """docs/hazards.md: what a preload library meets in the processes of a job, and what became of it here.
 
     python tools/hazards.py --measure    # runs every test of a hazard (minutes), keeps what came out, writes the page
+    python tools/hazards.py --from FILE  # the same, of tests that were run: make test ARGS=--junitxml=FILE
     python tools/hazards.py --write      # the page from what was kept
     python tools/hazards.py --check      # exit status 1 and a line for each hazard, or page, that is not of today
 
@@ -73,13 +74,22 @@ def declared() -> dict[Hazard, set[str]]:
     cannot hold."""
     found: dict[Hazard, set[str]] = {}
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        module = ast.parse(path.read_text(encoding="utf-8"))
+        constants = {
+            target.id: statement.value
+            for statement in module.body
+            if isinstance(statement, ast.Assign)
+            for target in statement.targets
+            if isinstance(target, ast.Name)
+        }
+        for node in ast.walk(module):
             if not (isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.hazard"):
                 continue
             place = f"{path.relative_to(ROOT)}:{node.lineno}"
             try:
                 group, what = (ast.literal_eval(argument) for argument in node.args)
-                source = {word.arg: ast.literal_eval(word.value) for word in node.keywords}.get("source") or ""
+                values = {word.arg: constants.get(ast.unparse(word.value), word.value) for word in node.keywords}
+                source = ast.literal_eval(values["source"]) if "source" in values else ""
             except ValueError:
                 raise SystemExit(f"hazards: {place}: the words of a hazard are two strings, and source=") from None
             if group not in GROUPS:
@@ -88,14 +98,18 @@ def declared() -> dict[Hazard, set[str]]:
     return found
 
 
-def measure() -> dict[str, Any]:
+def run() -> list[tree.Element]:
+    """The tests of hazards, as JUnit's format tells of them."""
     with tempfile.TemporaryDirectory() as scratch:
         kept = Path(scratch) / "junit.xml"
         command = [sys.executable, "-m", "pytest", "-q", "-m", "hazard", "--numprocesses", "auto", "--dist", "loadfile"]
         done = subprocess.run([*command, "--no-loadscope-reorder", f"--junitxml={kept}"], cwd=ROOT, check=False)
         if done.returncode not in (0, 1):
             raise SystemExit(f"hazards: pytest ended with {done.returncode}")
-        cases = list(tree.parse(kept).iter("testcase"))
+        return list(tree.parse(kept).iter("testcase"))
+
+
+def kept_of(cases: list[tree.Element]) -> dict[str, Any]:
     rows: dict[Hazard, dict[Result, int]] = {}
     numbers: dict[str, str] = {}
     for case in cases:
@@ -231,6 +245,7 @@ def main() -> int:
     what.add_argument(
         "--measure", action="store_true", help="run the tests of hazards, keep what came out, write the page"
     )
+    what.add_argument("--from", dest="ran", metavar="FILE", help="the same, of tests that were run: JUnit's XML")
     what.add_argument("--write", action="store_true", help="write the page")
     what.add_argument("--check", action="store_true", help="say what is not of today")
     options = parser.parse_args()
@@ -239,8 +254,9 @@ def main() -> int:
         for line in found:
             print(f"hazards: {line}", file=sys.stderr)
         return 1 if found else 0
-    if options.measure:
-        KEPT.write_text(json.dumps(measure(), indent=1) + "\n", encoding="utf-8")
+    if options.measure or options.ran:
+        cases = list(tree.parse(options.ran).iter("testcase")) if options.ran else run()
+        KEPT.write_text(json.dumps(kept_of(cases), indent=1) + "\n", encoding="utf-8")
     PAGE.write_text(page(json.loads(KEPT.read_text(encoding="utf-8"))), encoding="utf-8")
     return 0
 

@@ -24,12 +24,20 @@ def find(name: str, environment: Mapping[str, str], beside: Path | None = None) 
     for directory in _directories(environment, beside):
         for candidate in (directory / name, directory / (name + SUFFIX)):
             # Unlike pathlib's, this question has an answer for a name that is too long.
-            if candidate.suffix == SUFFIX and os.path.isfile(candidate):
+            if candidate.suffix == SUFFIX and os.path.isfile(candidate) and not _planted(candidate, beside):
                 return candidate
     stem = name[: -len(SUFFIX)] if name.endswith(SUFFIX) else name
     close = did_you_mean(stem, names(environment, beside))
     hint = close or names_hint(environment, beside)
     raise OverlapError(f"there is no policy {quote(name)}", hint, LAUNCHER_FAILED)
+
+
+def _planted(candidate: Path, beside: Path | None) -> bool:
+    """Is this the file of another user in the folder of a policy, where everybody may lay one under a name that is
+    meant for a shipped one? A folder of OVERLAP_POLICY_PATH was named by the user."""
+    if candidate.parent != beside:
+        return False
+    return os.stat(candidate).st_uid not in (os.geteuid(), 0, os.stat(beside).st_uid)
 
 
 def names(environment: Mapping[str, str], beside: Path | None = None) -> tuple[str, ...]:

@@ -233,3 +233,22 @@ def test_nothing_is_taken_from_the_current_folder(
     ]
     assert done[0].returncode == 0, done[0].stderr
     assert not mark.exists(), mark.read_text()
+
+
+@AS_ROOT
+@pytest.mark.hazard(
+    "files", "a policy of a shipped name that somebody laid beside one's own in /tmp is what it extends"
+)
+@pytest.mark.parametrize(("owner", "taken"), [(SOMEBODY, False), (0, True)])
+def test_what_a_policy_extends_is_no_file_of_another_user(
+    owner: int, taken: bool, overlap: Run, tmp_path: Path
+) -> None:
+    tmp_path.chmod(0o1777)
+    (tmp_path / "mine.yaml").write_text("policy: 1\nname: mine\nextends: h100-paper\n")
+    theirs = tmp_path / "h100-paper.yaml"
+    theirs.write_text(
+        'policy: 1\nname: h100-paper\ngpu: ["NVIDIA H100*"]\ncommunication: {environment: {NCCL_DEBUG: "theirs"}}\n'
+    )
+    os.chown(theirs, owner, owner)
+    done = overlap("policy", "show", str(tmp_path / "mine.yaml"))
+    assert (done.returncode, "theirs" in done.stdout) == (0, taken)

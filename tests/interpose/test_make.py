@@ -86,5 +86,8 @@ def test_a_project_is_built_as_without(
     assert sum(path.endswith(".o") for path in without.files) > 20
     assert done == without
     assert list(pages.iterdir()) == []
-    record_property("processes", done.processes)
+    record_property(
+        "processes of `make -j2` of a C project, run whole under the library, with the same output and files",
+        done.processes,
+    )
     assert done.processes > 80

@@ -266,5 +266,7 @@ def test_what_a_launch_takes_of_its_stack(
     done = preloaded(IN_THREAD, policy, way, preload=f"{{}}:{painted}", env={"OVERLAP_TRACE": trace})
     assert (without.status, done.status) == (0, 0)
     assert done.stdout == without.stdout
-    record_property("stack_bytes", used(done) - used(without))
+    record_property(
+        "bytes of stack that the library took at most, beyond what the program takes alone", used(done) - used(without)
+    )
     assert used(done) - used(without) < ADDED

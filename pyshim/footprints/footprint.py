@@ -56,7 +56,12 @@ class Footprint:
         """Raises Unreadable for what no kernel takes: whoever asks about it next counts in 32 bits."""
         numbers = [value for name, value in vars(self).items() if name not in ("kernel", "architecture")]
         texts = isinstance(self.kernel, str) and isinstance(self.architecture, str)
-        if not texts or any(value is not None and not _is_size(value) for value in numbers):
+        if (
+            not texts
+            or self.registers is None
+            or self.static_shared_memory is None
+            or any(value is not None and not _is_size(value) for value in numbers)
+        ):
             raise Unreadable("a broken file: it says of a kernel what is true of none")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping
@@ -47,8 +48,11 @@ def test_every_exec_function(how: str, execs: dict[str, Any], bare: Runner, prel
 def test_ten_thousand_execs_in_a_row(execs: dict[str, Any], preloaded: Runner) -> None:
     done = preloaded(["chain", "10000"], ONE, timeout=300, **execs)
     assert (done.status, done.stderr) == (0, "")
-    first, last = done.stdout.splitlines()
-    assert first.partition(":")[2] == last.partition(":")[2]
+    first, last = (
+        [int(number) for number in re.findall(r"\d+", line.partition(":")[2])] for line in done.stdout.splitlines()
+    )
+    assert first[0] == last[0], "descriptors"
+    assert abs(first[1] - last[1]) <= 2, "mappings, which the kernel joins where they happen to lie side by side"
     # Of ten thousand, those two that have used a GPU; of one process id.
     assert [process["launches"] for process in done.report["processes"]] == [1, 1]
     assert len({process["pid"] for process in done.report["processes"]}) == 1

@@ -145,7 +145,7 @@ def test_nsys_with_fewer_tables_and_columns(tmp_path):
         database.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, shortName INT)")
         database.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1500, 2500, 1)")
         database.commit()
-    assert read(tmp_path / "export")[1] == [TracedLaunch("", False, 0, "None", 1.5, 2.5)]
+    assert read(tmp_path / "export")[1] == [TracedLaunch("", False, 0, "0", 1.5, 2.5)]
 
 
 def test_nsys_without_kernels(tmp_path):

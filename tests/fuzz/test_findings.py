@@ -30,6 +30,7 @@ from saying import ask
 
 from pyshim import _native
 from pyshim.errors import OverlapError
+from pyshim.footprints import footprint
 from pyshim.footprints.footprint import Unreadable
 from pyshim.footprints.read import read_bytes
 from pyshim.policy import reader
@@ -424,3 +425,11 @@ def test_the_name_of_a_policy_file_is_shown_and_not_obeyed(tmp_path):
     assert ask("policy", "check", "--output-format", "github", str(tmp_path)).status == 1
     shown = ask("policy", "show", str(next(tmp_path.glob("good*")))).out
     assert "fake" in shown and reader.read_bytes(shown.encode(), "shown.yaml").ok
+
+
+@pytest.mark.hazard("input", "a library whose code objects leave out a size ends `overlap explain` in a traceback")
+@pytest.mark.parametrize("without", ["registers", "static_shared_memory"])
+def test_a_kernel_without_a_size_is_a_broken_file(without: str) -> None:
+    sizes = {"registers": 32, "static_shared_memory": 0, without: None}
+    with pytest.raises(footprint.Unreadable, match="broken"):
+        footprint.Footprint("gemm", "gfx90a", **sizes)

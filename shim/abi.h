@@ -44,7 +44,8 @@ _Static_assert(sizeof(((struct overlap_totals *)0)->row_heads) == sizeof(uint32_
 /* A symbol that others may see; everything else is hidden (-fvisibility=hidden). */
 #define OVERLAP_EXPORT __attribute__((visibility("default")))
 
-/* The page of this process; never NULL (a private one until there is a file). Defined in core, exchanged by sys. */
+/* The page of this process: NULL until overlap_page_prepare() has succeeded, then a private one until there is a file.
+ * Defined in core, exchanged by sys. */
 extern struct overlap_page *overlap_current_page;
 
 /* Does a policy of the table, which has been checked, ask for RTLD_DEEPBIND to be taken off? */

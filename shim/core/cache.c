@@ -6,14 +6,22 @@
  */
 #include "core.h"
 
-static struct overlap_cache_line *line_at(struct overlap_cache *cache, uint64_t handle, uint64_t probe) {
-    return &cache->lines[(overlap_cache_hash(handle) + probe) & (OVERLAP_CACHE_LINES - 1)];
+static struct overlap_cache_line *line_at(const struct overlap_cache *cache, uint64_t handle, uint64_t probe) {
+    return overlap_cache_line_at(cache, overlap_cache_hash(handle) + probe);
+}
+
+void overlap_cache_use(struct overlap_cache *cache, struct overlap_cache_line *lines, uint64_t count) {
+    __atomic_store_n(&cache->lines, lines, __ATOMIC_RELAXED);
+    __atomic_store_n(&cache->mask, (count - 1) * sizeof *lines, __ATOMIC_RELEASE);
+}
+
+static bool is_in_use(const struct overlap_cache *cache) {
+    return __atomic_load_n(&cache->mask, __ATOMIC_ACQUIRE) != 0;
 }
 
 uint64_t overlap_cache_find(const struct overlap_cache *cache, uint64_t handle, uint64_t key, uint64_t blocks) {
     for (uint64_t probe = 0; probe < OVERLAP_CACHE_PROBES; probe++) {
-        const struct overlap_cache_line *line =
-            &cache->lines[(overlap_cache_hash(handle) + probe) & (OVERLAP_CACHE_LINES - 1)];
+        const struct overlap_cache_line *line = line_at(cache, handle, probe);
         uint64_t owner = __atomic_load_n(&line->handle, __ATOMIC_RELAXED);
         if (owner == 0)
             return 0;
@@ -38,7 +46,8 @@ static bool claim(uint64_t *slot, uint64_t wanted) {
 
 bool overlap_cache_keep(struct overlap_cache *cache, uint64_t handle, uint64_t key, uint64_t minimum, uint64_t maximum,
                         uint64_t word) {
-    if (minimum > UINT32_MAX || maximum == 0) /* an interval of 0 looks like a free one, and no grid is empty */
+    if (!is_in_use(cache) || minimum > UINT32_MAX ||
+        maximum == 0) /* an interval of 0 looks like a free one, and no grid is empty */
         return false;
     if (maximum > UINT32_MAX)
         maximum = UINT32_MAX;
@@ -92,7 +101,7 @@ void overlap_cache_forget(struct overlap_cache *cache, uint64_t handle) {
 }
 
 void overlap_cache_forget_all(struct overlap_cache *cache) {
-    for (uint64_t i = 0; i < OVERLAP_CACHE_LINES; i++)
+    for (uint64_t i = 0; is_in_use(cache) && i <= cache->mask / sizeof *cache->lines; i++)
         if (__atomic_load_n(&cache->lines[i].handle, __ATOMIC_RELAXED) != 0)
             withdraw(&cache->lines[i]);
 }

@@ -151,8 +151,20 @@ _Static_assert(sizeof(struct overlap_cache_line) == 64, "one cache line of the p
 #define OVERLAP_CACHE_PROBES 16
 
 struct overlap_cache {
-    struct overlap_cache_line lines[OVERLAP_CACHE_LINES] __attribute__((aligned(64)));
+    struct overlap_cache_line *lines; /* never NULL: one empty line until there are more */
+    uint64_t mask;                    /* of byte offsets into them; stored after `lines`, and loaded before */
 };
+#define OVERLAP_CACHE_EMPTY(line) {.lines = (line), .mask = 0}
+
+/* From now on answers are kept, in so many lines (a power of two), all zero. Idempotent. */
+void overlap_cache_use(struct overlap_cache *cache, struct overlap_cache_line *lines, uint64_t count);
+
+/* A line by its number, which may be too large. */
+static inline struct overlap_cache_line *overlap_cache_line_at(const struct overlap_cache *cache, uint64_t number) {
+    const uint64_t mask = __atomic_load_n(&cache->mask, __ATOMIC_ACQUIRE);
+    char *const lines = (char *)__atomic_load_n(&cache->lines, __ATOMIC_RELAXED);
+    return (struct overlap_cache_line *)(lines + (number * sizeof *cache->lines & mask));
+}
 
 /* The key of a call, if it is cacheable (threads 1 to 1024, asked below 256 KiB). site: return address; its page tells
  * the calling library, because no two libraries share a page; 36 bits of page hold every user address of x86-64, and of

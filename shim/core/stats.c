@@ -37,9 +37,7 @@ OVERLAP_EXPORT const char *overlap_way_name(uint32_t way) {
     return way < OVERLAP_WAY_COUNT ? names[way] : NULL;
 }
 
-/* Counts launches before, or without, a mapped page. Anonymous and private: a forked child gets its own copy. */
-static struct overlap_page private_page;
-struct overlap_page *overlap_current_page = &private_page;
+struct overlap_page *overlap_current_page;
 
 struct overlap_shard *overlap_shard_claim(struct overlap_page *page, uint32_t tid, bool (*alive)(uint32_t tid)) {
     for (int i = 0; i < OVERLAP_SHARDS - 1; i++) {

@@ -26,7 +26,7 @@ enum { NAME_SIZE = 256, MOST_FILES = 1000 /* of one host name and process id */ 
 enum { NONE, MAKING, MADE };
 OVERLAP_STARTUP_DATA static uint32_t state = NONE;
 OVERLAP_STARTUP_DATA static bool opened, initialised;
-static struct overlap_page *private_page; /* core's own, which we go back to after fork */
+static struct overlap_page *private_page; /* which we go back to after fork */
 static char waiting[NAME_SIZE]; /* of the page in /dev/shm, if it has yet to be brought to the report's folder */
 
 /* A child that has not exec'ed, whichever call made it. */
@@ -199,8 +199,7 @@ static void describe(struct overlap_page *page, const struct overlap_settings *s
 }
 
 static void make(const struct overlap_settings *settings) {
-    struct overlap_page *page = overlap_current_page;
-    private_page = page;
+    struct overlap_page *page = private_page;
     if (*settings->directory) {
         int file = make_files(settings);
         void *mapped = file < 0 ? MAP_FAILED : mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -219,12 +218,28 @@ static void make(const struct overlap_settings *settings) {
     __atomic_store_n(&overlap_current_page, page, __ATOMIC_RELEASE);
 }
 
+bool overlap_page_prepare(void) {
+    struct overlap_page *none = NULL, *made;
+    if (__atomic_load_n(&overlap_current_page, __ATOMIC_ACQUIRE))
+        return true;
+    made = overlap_map(sizeof *made);
+    if (!made)
+        return false;
+    if (!__atomic_compare_exchange_n(&private_page, &none, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        overlap_unmap(made, sizeof *made);
+        made = none;
+        none = NULL;
+    }
+    __atomic_compare_exchange_n(&overlap_current_page, &none, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    return true;
+}
+
 bool overlap_page_start(void) {
     if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == MADE)
         return true;
     const struct overlap_settings *settings = overlap_armed();
     uint32_t expected = NONE;
-    if (!settings)
+    if (!settings || !overlap_page_prepare())
         return false;
     if (__atomic_compare_exchange_n(&state, &expected, MAKING, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
         int saved = errno;

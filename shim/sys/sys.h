@@ -109,6 +109,9 @@ void overlap_unmap(void *memory, size_t size);
 
 /* ---- Statistics page, trace, log ---- */
 
+/* Maps a private page to count in, once; false: the system has no memory for it. A forked child has a copy of its own. */
+bool overlap_page_prepare(void);
+
 /* Makes the page of this process, once, and makes it the current one. Cheap when that is done. False: not armed, or
  * another thread takes too long over it; then the current page is a private one, for now. */
 bool overlap_page_start(void);

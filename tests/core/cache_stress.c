@@ -10,7 +10,8 @@
 
 #include "core/core.h"
 
-static struct overlap_cache cache;
+static struct overlap_cache_line lines[OVERLAP_CACHE_LINES];
+static struct overlap_cache cache = OVERLAP_CACHE_EMPTY(lines);
 static bool stop;
 static uint64_t finds, hits, wrong;
 
@@ -69,6 +70,7 @@ static void *work(void *argument) {
 }
 
 int main(int argc, char **argv) {
+    overlap_cache_use(&cache, lines, OVERLAP_CACHE_LINES);
     if (argc != 3)
         return 2;
     enum { MOST = 64 };

@@ -4,6 +4,8 @@
 #include <stdio.h>
 
 struct overlap_cache launch_cache;
+static struct state tables;
+struct state *state = &tables;
 bool real_ready(enum vendor vendor) {
     (void)vendor;
     return false;
@@ -39,7 +41,7 @@ void overlap_cache_forget(struct overlap_cache *cache, uint64_t handle) {
 }
 
 static uint64_t place(uint64_t value) {
-    return (value >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> (64 - SLOT_BITS);
+    return (value >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> (64 - HANDLE_SLOT_BITS);
 }
 
 /* The next value behind `value` that belongs into the same slot. */

@@ -2,33 +2,30 @@
  * for other processes: what is launched behind them is behind all of that. Looked into when they are instantiated, once
  * anything of the kind was seen; the bodies of conditional nodes are not. */
 #include "node.h"
+#include "state.h"
 
 uint32_t exec_may_communicate, exec_may_wait;
 
-enum { EXECS = 1 << 14, PROBES = 16 };
+enum { PROBES = 16 };
 #define CLAIMED (UINT32_C(1) << 31) /* of flags: a thread fills the place */
-static struct {
-    uint64_t exec; /* 0: free; of a place that was given up it stays, with no flags */
-    uint32_t flags;
-} execs[EXECS];
-static uint32_t lost; /* flags of those that found no place */
+static uint32_t lost;               /* flags of those that found no place */
 
 void exec_forked(void) {
-    for (size_t i = 0; i < EXECS; i++)
-        execs[i].flags = 0;
+    for (size_t i = 0; state && i < EXEC_SLOTS; i++)
+        state->execs[i].flags = 0;
 }
 
 static size_t place(uint64_t key, uint64_t probe) {
-    return ((overlap_order_hash(key) >> 40) + probe) & (EXECS - 1);
+    return ((overlap_order_hash(key) >> 40) + probe) & (EXEC_SLOTS - 1);
 }
 
 /* Fills a place that had these flags; false: another thread has taken it. */
 static bool fill(size_t at, uint32_t before, uint64_t key, uint32_t flags) {
-    if (before & CLAIMED ||
-        !__atomic_compare_exchange_n(&execs[at].flags, &before, CLAIMED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    if (before & CLAIMED || !__atomic_compare_exchange_n(&state->execs[at].flags, &before, CLAIMED, false,
+                                                         __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         return false;
-    __atomic_store_n(&execs[at].exec, key, __ATOMIC_RELEASE);
-    __atomic_store_n(&execs[at].flags, flags, __ATOMIC_RELEASE);
+    __atomic_store_n(&state->execs[at].exec, key, __ATOMIC_RELEASE);
+    __atomic_store_n(&state->execs[at].flags, flags, __ATOMIC_RELEASE);
     return true;
 }
 
@@ -36,20 +33,24 @@ static bool fill(size_t at, uint32_t before, uint64_t key, uint32_t flags) {
  * another: of those that wait it stays known that there are some. */
 static bool keep(uint64_t key, uint32_t flags) {
     static uint32_t next;
+    if (!state)
+        return false;
     for (uint64_t probe = 0; probe < PROBES; probe++)
         if (fill(place(key, probe), 0, key, flags))
             return true;
     const size_t at = place(key, __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED) % PROBES);
-    const uint32_t before = __atomic_load_n(&execs[at].flags, __ATOMIC_ACQUIRE);
+    const uint32_t before = __atomic_load_n(&state->execs[at].flags, __ATOMIC_ACQUIRE);
     __atomic_fetch_or(&lost, before & (EXEC_WAITS | EXEC_UNKNOWN), __ATOMIC_RELEASE);
     return fill(at, before, key, flags);
 }
 
 /* The flags of an instance, or NULL. */
 static uint32_t *find(uint64_t key) {
+    if (!state)
+        return NULL;
     for (uint64_t probe = 0; probe < PROBES; probe++)
-        if (__atomic_load_n(&execs[place(key, probe)].exec, __ATOMIC_ACQUIRE) == key)
-            return &execs[place(key, probe)].flags;
+        if (__atomic_load_n(&state->execs[place(key, probe)].exec, __ATOMIC_ACQUIRE) == key)
+            return &state->execs[place(key, probe)].flags;
     return NULL;
 }
 

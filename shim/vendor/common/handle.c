@@ -4,27 +4,23 @@
  */
 #include <string.h>
 
-#include "vendor.h"
+#include "state.h"
 
-#define SLOT_BITS 18
-#define SLOTS (1U << SLOT_BITS)
-#define NAME_SLOTS (1U << 15)
-enum { PROBES = 64, NAME_LIMIT = 4096, NAME_ARENA = 8 << 20 };
+enum { PROBES = 64, NAME_LIMIT = 4096 };
 
 #define LOAD(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
 
-static struct handle slots[SLOTS];
-static uint32_t order[SLOTS], used; /* slots in the order of their first use, so that an unload need not scan all */
-static char names[NAME_ARENA];
+static uint32_t used;
 static uint64_t names_used;
-static uint32_t kept[NAME_SLOTS]; /* where the names are, + 1, by their hash: contexts made again bring the same ones */
 
 static struct handle *slot_at(uint64_t value, uint64_t probe) {
-    uint64_t hash = (value >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> (64 - SLOT_BITS);
-    return &slots[(uint32_t)(hash + probe) & (SLOTS - 1)];
+    uint64_t hash = (value >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> (64 - HANDLE_SLOT_BITS);
+    return &state->handles.slots[(uint32_t)(hash + probe) & (HANDLE_SLOTS - 1)];
 }
 
 static struct handle *slot_of(uint64_t value) {
+    if (!state)
+        return NULL;
     for (uint64_t probe = 0; probe < PROBES; probe++) {
         struct handle *slot = slot_at(value, probe);
         uint64_t owner = __atomic_load_n(&slot->value, __ATOMIC_ACQUIRE);
@@ -52,7 +48,8 @@ static struct handle *slot_new(uint64_t value) {
             continue;
         if (__atomic_exchange_n(&slot->value, value, __ATOMIC_ACQ_REL) == 0) {
             uint32_t position = __atomic_fetch_add(&used, 1, __ATOMIC_RELAXED);
-            __atomic_store_n(&order[position], (uint32_t)(slot - slots) + 1, __ATOMIC_RELEASE);
+            __atomic_store_n(&state->handles.order[position], (uint32_t)(slot - state->handles.slots) + 1,
+                             __ATOMIC_RELEASE);
         }
         return slot;
     }
@@ -71,25 +68,25 @@ static const char *keep_name(const char *name) {
     const size_t length = strnlen(name, NAME_LIMIT);
     uint32_t *place = NULL, none = 0;
     for (uint32_t probe = 0, hash = hash_of(name, length); probe < PROBES; probe++) {
-        uint32_t *slot = &kept[(hash + probe) & (NAME_SLOTS - 1)];
+        uint32_t *slot = &state->handles.kept[(hash + probe) & (HANDLE_NAME_SLOTS - 1)];
         uint32_t at = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
         if (at == 0) {
             place = slot;
             break;
         }
-        if (strncmp(names + at - 1, name, length) == 0 && names[at - 1 + length] == 0)
-            return names + at - 1;
+        if (strncmp(state->handles.names + at - 1, name, length) == 0 && state->handles.names[at - 1 + length] == 0)
+            return state->handles.names + at - 1;
     }
     uint64_t at = __atomic_load_n(&names_used, __ATOMIC_RELAXED);
     do
-        if (at + length + 1 > NAME_ARENA)
+        if (at + length + 1 > HANDLE_NAME_ARENA)
             return NULL;
     while (!__atomic_compare_exchange_n(&names_used, &at, at + length + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-    memcpy(names + at, name, length);
-    names[at + length] = 0;
+    memcpy(state->handles.names + at, name, length);
+    state->handles.names[at + length] = 0;
     if (place) /* somebody else's name there: ours is kept once more next time, no harm */
         __atomic_compare_exchange_n(place, &none, (uint32_t)at + 1, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
-    return names + at;
+    return state->handles.names + at;
 }
 
 /* Nobody lives there any more. A slot that is being filled stays its filler's. */
@@ -133,7 +130,7 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, const char *n
     const enum vendor vendor = kind >= HANDLE_HIP_FUNCTION ? VENDOR_HIP : VENDOR_CUDA;
     const void *context = NULL;
     int device = NO_DEVICE;
-    if (!value)
+    if (!value || !state)
         return;
     if ((kind == HANDLE_FUNCTION || kind == HANDLE_HIP_FUNCTION) && real_ready(vendor)) {
         context = (const void *)(uintptr_t)vendor_context(vendor);
@@ -161,8 +158,8 @@ struct handle *handle_find(const void *value) {
 
 /* The i-th handle ever learned, or NULL. */
 static struct handle *learned(uint32_t i) {
-    uint32_t index = i < SLOTS ? __atomic_load_n(&order[i], __ATOMIC_ACQUIRE) : 0;
-    return index ? &slots[index - 1] : NULL;
+    uint32_t index = i < HANDLE_SLOTS ? __atomic_load_n(&state->handles.order[i], __ATOMIC_ACQUIRE) : 0;
+    return index ? &state->handles.slots[index - 1] : NULL;
 }
 
 void handle_forget_owner(const void *owner) {

@@ -13,7 +13,7 @@ static inline __attribute__((always_inline)) uint64_t direct_word(const void *fu
                                                                   uint32_t threads, uint64_t blocks, uint32_t shared,
                                                                   uintptr_t site) {
     uint64_t handle = (uint64_t)(uintptr_t)function | (uint64_t)flags << FLAG_SHIFT;
-    const struct overlap_cache_line *line = &launch_cache.lines[overlap_cache_hash(handle)];
+    const struct overlap_cache_line *line = overlap_cache_line_at(&launch_cache, overlap_cache_hash(handle));
     uint64_t key = overlap_cache_key(threads, shared, site);
     if (__builtin_expect(__atomic_load_n(&line->handle, __ATOMIC_RELAXED) != handle || shared > OVERLAP_WORD_SIZE_MASK,
                          0))

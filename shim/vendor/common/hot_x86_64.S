@@ -20,8 +20,8 @@
     movabs $0x9E3779B97F4A7C15, %r11
     imul \handle, %r11
     shr $43, %r11
-    and $0x1fffc0, %r11d
-    add launch_cache@GOTPCREL(%rip), %r11
+    and launch_cache+8(%rip), %r11d
+    add launch_cache(%rip), %r11
     cmp \handle, (%r11)
     jne \miss
     .endm

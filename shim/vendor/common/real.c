@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "vendor.h"
+#include "state.h"
 
 void *real_functions[HOOK_COUNT][REAL_WAYS + 1];
 void *real_exports[HOOK_COUNT];
@@ -33,14 +33,18 @@ static const char *prefix_of(enum vendor vendor) {
 /* The driver of this process, by vendor: the first that anybody used through us. Written once, by whoever comes first,
  * then read only. */
 static struct {
-    uint32_t state; /* 0: none yet, 1: being written, 2: ready */
+    uint32_t state; /* 0: none yet, 1: being written, 2: ready, 3: given up */
     struct overlap_object object;
 } known[VENDORS];
 
 static bool adopt(enum vendor vendor, const struct overlap_object *object) {
     uint32_t none = 0;
     if (!__atomic_compare_exchange_n(&known[vendor].state, &none, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
-        return overlap_wait(&known[vendor].state, 2) && known[vendor].object.base == object->base;
+        return none != 3 && overlap_wait(&known[vendor].state, 2) && known[vendor].object.base == object->base;
+    if (!state_make()) { /* as a driver that is never met */
+        __atomic_store_n(&known[vendor].state, 3, __ATOMIC_RELEASE);
+        return false;
+    }
     known[vendor].object = *object;
     for (int hook = hook_first(vendor); hook < hook_end(vendor); hook++)
         __atomic_store_n(&real_exports[hook], overlap_object_symbol(object, hook_names[hook]), __ATOMIC_RELEASE);

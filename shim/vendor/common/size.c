@@ -4,23 +4,17 @@
  * One entry per kernel and launched size, written once. Where two different sizes were made into the same, neither can
  * be told: the node then shows what it is launched with, and graph.c changes no node of such a kind.
  */
-#include "vendor.h"
+#include "state.h"
 
-enum { ENTRY_BITS = 16, PROBES = 32 };
-#define ENTRIES (1U << ENTRY_BITS)
+enum { PROBES = 32 };
+#define ENTRIES (1U << SIZE_BITS)
 #define NOT_ONE UINT32_MAX
 #define KNOWN (UINT64_C(1) << 63)
 
-static struct entry {
-    uint64_t handle;   /* 0: free */
-    uint64_t launched; /* KNOWN | bytes */
-    uint64_t asked;    /* KNOWN | bytes, or NOT_ONE */
-} entries[ENTRIES];
-
-static struct entry *entry_of(uint64_t handle, uint32_t launched, bool take) {
-    uint64_t hash = (handle ^ (uint64_t)launched << 40) * UINT64_C(0x9E3779B97F4A7C15) >> (64 - ENTRY_BITS);
+static struct size_entry *entry_of(uint64_t handle, uint32_t launched, bool take) {
+    uint64_t hash = (handle ^ (uint64_t)launched << 40) * UINT64_C(0x9E3779B97F4A7C15) >> (64 - SIZE_BITS);
     for (uint32_t probe = 0; probe < PROBES; probe++) {
-        struct entry *entry = &entries[(hash + probe) & (ENTRIES - 1)];
+        struct size_entry *entry = &state->sizes[(hash + probe) & (ENTRIES - 1)];
         uint64_t owner = __atomic_load_n(&entry->handle, __ATOMIC_RELAXED);
         if (owner == 0 && take &&
             __atomic_compare_exchange_n(&entry->handle, &owner, handle, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
@@ -50,7 +44,7 @@ void size_note(struct handle *handle, uint32_t asked, uint32_t launched) {
     struct handle *origin = handle_origin(handle);
     handle = origin ? origin : handle;
     __atomic_fetch_or(&handle->marks, (uint32_t)HANDLE_SIZES_NOTED, __ATOMIC_RELAXED);
-    struct entry *entry = entry_of(handle->value, launched, true);
+    struct size_entry *entry = entry_of(handle->value, launched, true);
     uint64_t before = 0;
     if (entry &&
         !__atomic_compare_exchange_n(&entry->asked, &before, KNOWN | asked, false, __ATOMIC_ACQ_REL,
@@ -60,14 +54,14 @@ void size_note(struct handle *handle, uint32_t asked, uint32_t launched) {
 }
 
 bool size_asked(const struct handle *handle, uint32_t launched, uint32_t *asked) {
-    struct entry *entry = entry_of(root_of(handle)->value, launched, false);
+    struct size_entry *entry = entry_of(root_of(handle)->value, launched, false);
     uint64_t known = entry ? __atomic_load_n(&entry->asked, __ATOMIC_ACQUIRE) : 0;
     *asked = (uint32_t)known;
     return known & KNOWN;
 }
 
 bool size_is_ours(const struct handle *handle, uint32_t bytes) {
-    struct entry *entry = entry_of(root_of(handle)->value, bytes, false);
+    struct size_entry *entry = entry_of(root_of(handle)->value, bytes, false);
     uint64_t known = entry ? __atomic_load_n(&entry->asked, __ATOMIC_ACQUIRE) : 0;
     return known == NOT_ONE || ((known & KNOWN) && (uint32_t)known != bytes);
 }
@@ -77,6 +71,6 @@ void size_forget(const struct handle *handle) {
     if (!(__atomic_load_n(&handle->marks, __ATOMIC_RELAXED) & HANDLE_SIZES_NOTED))
         return;
     for (uint32_t i = 0; i < ENTRIES; i++)
-        if (__atomic_load_n(&entries[i].handle, __ATOMIC_RELAXED) == handle->value)
-            __atomic_store_n(&entries[i].asked, 0, __ATOMIC_RELEASE);
+        if (__atomic_load_n(&state->sizes[i].handle, __ATOMIC_RELAXED) == handle->value)
+            __atomic_store_n(&state->sizes[i].asked, 0, __ATOMIC_RELEASE);
 }

@@ -10,6 +10,7 @@
  *   facts.c    launches that the cache does not know: facts, decision, keeping it
  *   device.c   devices: limits, policy, communication's footprint
  *   handle.c   kernels: what a handle is, its name
+ *   state.h    the large tables, mapped when a driver is first met: state.c
  *   size.c     which size the program asked for, where a node shows another
  *   priority.c  which priority communication gets, and when it no longer does
  *   stream.c   streams of communication libraries

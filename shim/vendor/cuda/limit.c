@@ -8,17 +8,13 @@
  * itself, which then counts whatever is set for the CUkernel (cuda.h 13.0 at cuKernelSetAttribute); and it counts for
  * launches of the CUkernel, too (seen on driver 580). So the two are raised together.
  */
+#include "../common/state.h"
 #include "cuda.h"
 
-enum { ENTRY_BITS = 16, PROBES = 64, INHERITED = -1 };
-#define ENTRIES (1U << ENTRY_BITS)
+enum { PROBES = 64, INHERITED = -1 };
+#define ENTRIES (1U << LIMIT_BITS)
 #define WHICH CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 #define KNOWN (UINT64_C(1) << 31)
-
-static struct entry {
-    uint64_t key;    /* handle, and for a CUkernel its device above; 0: free */
-    uint64_t limits; /* believed << 32 | KNOWN | needed; 0: nothing known, so nothing raised */
-} entries[ENTRIES];
 
 static uint64_t pack(int believed, uint32_t needed) {
     return (uint64_t)(uint32_t)believed << 32 | KNOWN | needed;
@@ -40,10 +36,10 @@ static uint64_t key_of_handle(const struct handle *handle, int device) {
 }
 
 /* NULL: not known, and if it should be taken, there is no more room. */
-static struct entry *entry_of(uint64_t key, bool take) {
-    uint64_t hash = key * UINT64_C(0x9E3779B97F4A7C15) >> (64 - ENTRY_BITS);
+static struct limit_entry *entry_of(uint64_t key, bool take) {
+    uint64_t hash = key * UINT64_C(0x9E3779B97F4A7C15) >> (64 - LIMIT_BITS);
     for (uint32_t probe = 0; probe < PROBES; probe++) {
-        struct entry *entry = &entries[(hash + probe) & (ENTRIES - 1)];
+        struct limit_entry *entry = &state->limits[(hash + probe) & (ENTRIES - 1)];
         uint64_t owner = __atomic_load_n(&entry->key, __ATOMIC_RELAXED);
         if (owner == 0 && take &&
             __atomic_compare_exchange_n(&entry->key, &owner, key, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
@@ -57,7 +53,7 @@ static struct entry *entry_of(uint64_t key, bool take) {
 }
 
 static uint64_t limits_of(const struct handle *handle, int device) {
-    struct entry *entry = handle ? entry_of(key_of_handle(handle, device), false) : NULL;
+    struct limit_entry *entry = handle ? entry_of(key_of_handle(handle, device), false) : NULL;
     return entry ? __atomic_load_n(&entry->limits, __ATOMIC_ACQUIRE) : 0;
 }
 
@@ -93,7 +89,7 @@ static bool believed_of(const struct handle *handle, int device, int *believed) 
 
 static bool raise_to(struct handle *handle, int device, uint32_t most) {
     int limit = 0;
-    struct entry *entry = entry_of(key_of_handle(handle, device), true);
+    struct limit_entry *entry = entry_of(key_of_handle(handle, device), true);
     if (!entry || handle_get(handle, WHICH, device, &limit) != CUDA_SUCCESS || limit < 0)
         return false;
     /* Noted before the driver is told: a program that sets the limit from now on cannot take it back. */
@@ -139,7 +135,7 @@ void limit_believe(const void *value, int device, int attribute, int set) {
     int before = 0;
     bool knew = believed_of(handle, device, &before);
     /* A function's own limit must be told from its CUkernel's later; else only what we have raised matters. */
-    struct entry *entry = entry_of(key_of_handle(handle, device), handle_origin(handle) != NULL);
+    struct limit_entry *entry = entry_of(key_of_handle(handle, device), handle_origin(handle) != NULL);
     uint64_t limits = entry ? __atomic_load_n(&entry->limits, __ATOMIC_ACQUIRE) : 0;
     while (entry && (limits || handle_origin(handle)) &&
            !__atomic_compare_exchange_n(&entry->limits, &limits, pack(set, needed_in(limits)), false, __ATOMIC_ACQ_REL,
@@ -176,7 +172,7 @@ uint32_t cuda_beyond(struct handle *handle, int device, uint32_t dynamic) {
 
 void limit_forget(uint64_t value) {
     for (int device = NO_DEVICE; device < OVERLAP_DEVICES; device++) {
-        struct entry *entry = entry_of(key_for(value, device), false);
+        struct limit_entry *entry = entry_of(key_for(value, device), false);
         if (entry)
             __atomic_store_n(&entry->limits, 0, __ATOMIC_RELEASE);
     }

@@ -96,7 +96,8 @@ static inline void *real_runtime(enum runtime_hook hook, uintptr_t site) {
 
 /* A launch in a process whose driver we have not met: it is said at least that there was one. */
 static void count_unmet(enum runtime_hook hook, int result) {
-    if (result == 0 && hook < RUNTIME_cudaStreamCreate && overlap_armed() && !real_ready(VENDOR_CUDA)) {
+    if (result == 0 && hook < RUNTIME_cudaStreamCreate && overlap_armed() && !real_ready(VENDOR_CUDA) &&
+        overlap_page_prepare()) {
         overlap_page_opened();
         launch_count_reason(OVERLAP_WAY_runtime, OVERLAP_REASON_unknown_footprint);
     }

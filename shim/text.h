@@ -11,6 +11,12 @@ struct overlap_text {
     size_t length;
 };
 
+/* strnlen(3), whose name is a program's to define. */
+static inline size_t overlap_length(const char *text, size_t most) {
+    const char *end = memchr(text, 0, most);
+    return end ? (size_t)(end - text) : most;
+}
+
 static inline struct overlap_text overlap_text_in(char *bytes, size_t size) {
     bytes[0] = 0;
     return (struct overlap_text){.bytes = bytes, .size = size};

@@ -29,10 +29,10 @@ LATER = {("x86_64", "dlmopen"): "GLIBC_2.3.4"}  # what was not there from the be
 NEWEST_GLIBC = (2, 17)
 # Only glibc has these, or not every libc: the library must load without them.
 WEAK = {
-    "environ", "_environ", "__environ", "__register_atfork", "_r_debug", "_dl_debug_addr", "program_invocation_name",
+    "environ", "_environ", "__environ", "__getauxval", "__register_atfork", "_r_debug", "_dl_debug_addr", "program_invocation_name",
     "__progname_full", "__gmon_start__", "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable", "__cxa_finalize",
 }  # fmt: skip
-INTERPOSED = ("dlsym", "dlvsym", "dlopen", "dlmopen", "dlclose")
+INTERPOSED = ("dlsym", "dlvsym", "dlmopen", "dlclose")  # dlopen: see docs/beside-profilers.md
 
 PT_DYNAMIC, PT_GNU_STACK, PT_LOAD = 2, 0x6474E551, 1
 DT_NEEDED, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_SONAME, DT_RPATH, DT_TEXTREL, DT_RUNPATH = 1, 4, 5, 6, 14, 15, 22, 29

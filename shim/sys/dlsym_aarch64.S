@@ -134,10 +134,7 @@
 \name:
     .cfi_startproc
     hint #34 /* bti c */
-    .ifc \flags, w2
-    cbnz x0, .Lhidden_\name              // dlmopen: LM_ID_BASE is 0
-    .endif
-    tbnz \flags, #3, .Lhidden_\name      // RTLD_DEEPBIND is 8
+    cbnz x0, .Lhidden_\name              // LM_ID_BASE is 0
 .Lopen_\name:
     adrp x16, \real
     ldr x16, [x16, #:lo12:\real]
@@ -180,43 +177,16 @@
     .size \name, . - \name
     .endm
 
-    opening overlap_dlopen_entry, overlap_real_dlopen, overlap_find_dlopen, overlap_dlopen_hook, w1
     opening overlap_dlmopen_entry, overlap_real_dlmopen, overlap_find_dlmopen, overlap_dlmopen_hook, w2
 
-/* dlclose is only counted. */
+/* dlclose is written in C (bind.c): it asks for nothing of its caller. */
     .globl overlap_dlclose_entry
-    .hidden overlap_dlclose_entry, overlap_closed, overlap_real_dlclose, overlap_find_dlclose
+    .hidden overlap_dlclose_entry, overlap_dlclose
     .type overlap_dlclose_entry, @function
-    .p2align 4
 overlap_dlclose_entry:
     .cfi_startproc
     hint #34 /* bti c */
-    adrp x16, overlap_closed
-    add x16, x16, #:lo12:overlap_closed
-1:  ldaxr w17, [x16]
-    add w17, w17, #1
-    stlxr w15, w17, [x16]
-    cbnz w15, 1b
-    adrp x16, overlap_real_dlclose
-    ldr x16, [x16, #:lo12:overlap_real_dlclose]
-    cbz x16, .Lstart_dlclose
-    br x16
-.Lstart_dlclose:
-    stp x29, x30, [sp, #-32]!
-    .cfi_adjust_cfa_offset 32
-    .cfi_rel_offset x30, 8
-    str x0, [sp, #16]
-    bl overlap_find_dlclose
-    mov x16, x0
-    ldr x0, [sp, #16]
-    ldp x29, x30, [sp], #32
-    .cfi_adjust_cfa_offset -32
-    .cfi_restore x30
-    cbz x16, .Lnone_dlclose
-    br x16
-.Lnone_dlclose:
-    mov w0, #-1
-    ret
+    b overlap_dlclose
     .cfi_endproc
     .size overlap_dlclose_entry, . - overlap_dlclose_entry
 
@@ -231,8 +201,6 @@ overlap_dlclose_entry:
     version overlap_dlsym_new, overlap_dlsym_entry, dlsym@@GLIBC_2.34
     version overlap_dlvsym_old, overlap_dlvsym_entry, dlvsym@GLIBC_2.17
     version overlap_dlvsym_new, overlap_dlvsym_entry, dlvsym@@GLIBC_2.34
-    version overlap_dlopen_old, overlap_dlopen_entry, dlopen@GLIBC_2.17
-    version overlap_dlopen_new, overlap_dlopen_entry, dlopen@@GLIBC_2.34
     version overlap_dlmopen_old, overlap_dlmopen_entry, dlmopen@GLIBC_2.17
     version overlap_dlmopen_new, overlap_dlmopen_entry, dlmopen@@GLIBC_2.34
     version overlap_dlclose_old, overlap_dlclose_entry, dlclose@GLIBC_2.17

@@ -1,9 +1,12 @@
-/* dlsym, dlvsym, dlopen, dlmopen and dlclose for x86-64.
+/* dlsym, dlvsym, dlmopen and dlclose for x86-64.
  *
  * A name that cannot be ours goes to the real function by a jump, so that RTLD_NEXT and RTLD_DEFAULT still see the return
  * address of the caller: a C wrapper would make them resolve from this library, and a program that looks for its own next
- * definition would find itself (endless recursion). A compiler's sibling call is not guaranteed; a jump is. dlopen and
- * dlmopen take the search path (RUNPATH, $ORIGIN) and the namespace from that address.
+ * definition would find itself (endless recursion). A compiler's sibling call is not guaranteed; a jump is. dlmopen takes
+ * the search path (RUNPATH, $ORIGIN) from that address.
+ *
+ * dlopen is not ours: where a preloaded library defines it, Nsight Compute takes that library for the driver
+ * (docs/beside-profilers.md).
  *
  * Nothing here may rely on an initialised libc: dlsym is called in preinit arrays, in constructors before ours, and by sanitizer
  * runtimes while they start.
@@ -130,8 +133,8 @@
     lookup overlap_dlvsym_entry, overlap_real_dlvsym, overlap_find_dlvsym, overlap_dlvsym_hook
 
 /* What hides a library from us is told to `hook`, with the same arguments, which answers with the flags to go on with.
- * flags: the register that holds them, and its lowest byte. */
-    .macro opening name, real, start, hook, flags, low
+ * flags: the register that holds them. */
+    .macro opening name, real, start, hook, flags
     .globl \name
     .hidden \name
     .type \name, @function
@@ -139,11 +142,7 @@
 \name:
     .cfi_startproc
     endbr64
-    .ifc \flags, edx
-    test %rdi, %rdi                     /* dlmopen: LM_ID_BASE is 0 */
-    jne .Lhidden_\name
-    .endif
-    test $8, %\low                      /* RTLD_DEEPBIND */
+    test %rdi, %rdi                     /* LM_ID_BASE is 0 */
     jne .Lhidden_\name
 .Lopen_\name:
     mov \real(%rip), %rax
@@ -189,34 +188,16 @@
     .size \name, . - \name
     .endm
 
-    opening overlap_dlopen_entry, overlap_real_dlopen, overlap_find_dlopen, overlap_dlopen_hook, esi, sil
-    opening overlap_dlmopen_entry, overlap_real_dlmopen, overlap_find_dlmopen, overlap_dlmopen_hook, edx, dl
+    opening overlap_dlmopen_entry, overlap_real_dlmopen, overlap_find_dlmopen, overlap_dlmopen_hook, edx
 
-/* dlclose is only counted. */
+/* dlclose is written in C (bind.c): it asks for nothing of its caller. */
     .globl overlap_dlclose_entry
-    .hidden overlap_dlclose_entry, overlap_closed, overlap_real_dlclose, overlap_find_dlclose
+    .hidden overlap_dlclose_entry, overlap_dlclose
     .type overlap_dlclose_entry, @function
-    .p2align 4
 overlap_dlclose_entry:
     .cfi_startproc
     endbr64
-    lock incl overlap_closed(%rip)
-    mov overlap_real_dlclose(%rip), %rax
-    test %rax, %rax
-    je .Lstart_dlclose
-    jmp *%rax
-.Lstart_dlclose:
-    push %rdi
-    .cfi_adjust_cfa_offset 8
-    call overlap_find_dlclose
-    pop %rdi
-    .cfi_adjust_cfa_offset -8
-    test %rax, %rax
-    je .Lnone_dlclose
-    jmp *%rax
-.Lnone_dlclose:
-    mov $-1, %eax
-    ret
+    jmp overlap_dlclose
     .cfi_endproc
     .size overlap_dlclose_entry, . - overlap_dlclose_entry
 
@@ -232,8 +213,6 @@ overlap_dlclose_entry:
     version overlap_dlsym_new, overlap_dlsym_entry, dlsym@@GLIBC_2.34
     version overlap_dlvsym_old, overlap_dlvsym_entry, dlvsym@GLIBC_2.2.5
     version overlap_dlvsym_new, overlap_dlvsym_entry, dlvsym@@GLIBC_2.34
-    version overlap_dlopen_old, overlap_dlopen_entry, dlopen@GLIBC_2.2.5
-    version overlap_dlopen_new, overlap_dlopen_entry, dlopen@@GLIBC_2.34
     version overlap_dlmopen_old, overlap_dlmopen_entry, dlmopen@GLIBC_2.3.4
     version overlap_dlmopen_new, overlap_dlmopen_entry, dlmopen@@GLIBC_2.34
     version overlap_dlclose_old, overlap_dlclose_entry, dlclose@GLIBC_2.2.5

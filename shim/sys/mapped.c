@@ -20,5 +20,5 @@ OVERLAP_STARTUP static int visit(struct dl_phdr_info *info, size_t size, void *d
 
 OVERLAP_STARTUP bool overlap_is_mapped(const char *prefix, const char *other) {
     const char *prefixes[] = {prefix, other};
-    return dl_iterate_phdr(visit, prefixes) == 1;
+    return overlap_iterate(visit, prefixes) == 1;
 }

@@ -1,18 +1,23 @@
-/* Memory for what does not fit on a stack, from the system and not from malloc, which may be the program's. */
-#include <errno.h>
+/* Memory for what does not fit on a stack, from the system and not from malloc, which may be the program's; and files. */
 #include <sys/mman.h>
 
-#include "private.h"
+#include "kernel.h"
 
 void *overlap_map(size_t size) {
-    const int saved = errno;
-    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    errno = saved;
-    return memory == MAP_FAILED ? NULL : memory;
+    return kernel_mmap(size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 }
 
 void overlap_unmap(void *memory, size_t size) {
-    const int saved = errno;
-    munmap(memory, size);
-    errno = saved;
+    kernel_munmap(memory, size);
+}
+
+const void *overlap_map_file(const char *path, size_t *size) {
+    const int file = kernel_open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return NULL;
+    const long end = kernel3(SYS_lseek, file, 0, 2 /* SEEK_END */);
+    const void *mapped = end > 0 ? kernel_mmap((size_t)end, PROT_READ, MAP_PRIVATE, file) : NULL;
+    kernel_close(file);
+    *size = mapped ? (size_t)end : 0;
+    return mapped;
 }

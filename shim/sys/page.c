@@ -3,21 +3,19 @@
  * a SIGBUS.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <sys/vfs.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "../text.h"
 #include "../version.h"
-#include "private.h"
+#include "kernel.h"
 
-extern char *program_invocation_name __attribute__((weak));
+extern char *__progname_full
+    __attribute__((weak)); /* program_invocation_name(3), by a name that no program may define */
 
 #define WAITING_ROOM "/dev/shm"
 
@@ -36,39 +34,65 @@ OVERLAP_STARTUP static bool is_forked(void) {
 
 bool overlap_may_grow(uint64_t size) {
     struct rlimit limit;
-    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur;
+    return kernel4(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+           size <= limit.rlim_cur;
 }
 
 static int open_any(const char *folder) {
-    return open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return kernel_open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* The folder of a name, held open: what is checked is what is written to, whatever is renamed meanwhile. -1 with errno;
+/* The folder of a name, held open: what is checked is what is written to, whatever is renamed meanwhile. A negative errno:
  * EPERM where it is another user's, who could put files of his in the place of ours. */
 static int open_folder(const char *path) {
     int folder = open_any(path);
     if (folder < 0 || overlap_is_trusted(folder))
         return folder;
-    close(folder);
-    errno = EPERM;
-    return -1;
+    kernel_close(folder);
+    return -EPERM;
 }
 
-/* New, not through a link, for the user only, whatever the umask; -1 with errno. Where the program has closed its input or
+/* New, not through a link, for the user only, whatever the umask; or a negative errno. Where the program has closed its input or
  * output, that number is not for us: what the program prints next would go into our file. */
 static int create(int folder, const char *name, int flags) {
-    int file = openat(folder, name, O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
-    if (file >= 0 && file <= STDERR_FILENO) {
-        const int higher = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), error = errno;
-        close(file);
+    enum { STDERR = 2 };
+    int file = kernel_openat(folder, name, O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
+    if (file >= 0 && file <= STDERR) {
+        const int higher = (int)kernel3(SYS_fcntl, file, F_DUPFD_CLOEXEC, STDERR + 1);
+        kernel_close(file);
         if (higher < 0)
-            unlinkat(folder, name, 0);
+            kernel_unlinkat(folder, name);
         file = higher;
-        errno = error;
     }
     if (file >= 0)
-        fchmod(file, 0600);
+        kernel3(SYS_fchmod, file, 0600, 0);
     return file;
+}
+
+/* gethostname(2). */
+static void host_name(char *name, size_t size) {
+    struct utsname system;
+    struct overlap_text text = overlap_text_in(name, size);
+    if (kernel3(SYS_uname, (long)&system, 0, 0) == 0)
+        overlap_text_add(&text, system.nodename);
+}
+
+/* Gives a file so many bytes of zeros on the disk; 0, or a negative errno. File systems without fallocate(2) get them
+ * written. */
+static int allocate(int file, size_t size) {
+    static const char zeros[4096];
+    long done;
+    do
+        done = kernel4(SYS_fallocate, file, 0, 0, (long)size);
+    while (done == -EINTR);
+    if (done != -EOPNOTSUPP && done != -ENOSYS)
+        return (int)done;
+    for (size_t at = 0; at < size; at += (size_t)done) {
+        done = kernel_write(file, zeros, size - at < sizeof zeros ? size - at : sizeof zeros);
+        if (done <= 0)
+            return done ? (int)done : -ENOSPC;
+    }
+    return 0;
 }
 
 /* Pages of network file systems are not written back after a kill, and a mapped one may hang with its server; on
@@ -78,7 +102,7 @@ static bool is_unsafe_to_map(const char *directory) {
     static const uint64_t types[] = {0x6969,     0x0BD00BD0, 0x47504653, 0x19830326, 0x00C36400, 0xFF534D42, 0xFE534D42,
                                      0x01021997, 0x5346414F, 0xAAD7AAEA, 0x65735546, 0x9123683E, 0xCA451A4E};
     struct statfs info;
-    if (statfs(directory, &info) != 0)
+    if (kernel3(SYS_statfs, (long)directory, (long)&info, 0) != 0)
         return false;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if ((uint32_t)info.f_type == types[i])
@@ -86,12 +110,13 @@ static bool is_unsafe_to_map(const char *directory) {
     return false;
 }
 
-/* A new file PREFIX + HOST.PID.N + SUFFIX in an open folder; its name, or -1 with errno. N counts from `first` what one
+/* A new file PREFIX + HOST.PID.N + SUFFIX in an open folder; its descriptor, or a negative errno. N counts from `first` what one
  * process id has made: a program that execs, a reused id, another container of the same host name. */
 static int create_named(char *name, int folder, const char *prefix, uint64_t first, const char *suffix, int flags) {
-    char host[64] = "";
-    if (gethostname(host, sizeof host - 1) != 0 || !host[0])
-        strcpy(host, "host");
+    char host[64];
+    host_name(host, sizeof host);
+    if (!host[0])
+        memcpy(host, "host", sizeof "host");
     for (char *p = host; *p; p++)
         if (*p == '/')
             *p = '_';
@@ -100,74 +125,66 @@ static int create_named(char *name, int folder, const char *prefix, uint64_t fir
         const char *parts[] = {prefix, host, "."};
         for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
             overlap_text_add(&text, parts[i]);
-        overlap_text_number(&text, (uint64_t)getpid(), false);
+        overlap_text_number(&text, (uint64_t)overlap_pid(), false);
         overlap_text_add(&text, ".");
         overlap_text_number(&text, n, false);
         overlap_text_add(&text, suffix);
         int file = create(folder, name, flags);
-        if (file >= 0 || errno != EEXIST)
+        if (file != -EEXIST)
             return file;
     }
-    return -1;
+    return -EEXIST;
 }
 
 /* A number that nobody can know before: everybody may write to the waiting room. */
 static uint64_t unguessable(void) {
     uint32_t number = (uint32_t)overlap_clock(); /* Linux before 3.17 */
 #ifdef SYS_getrandom
-    syscall(SYS_getrandom, &number, sizeof number, 1 /* GRND_NONBLOCK */);
+    kernel3(SYS_getrandom, (long)&number, sizeof number, 1 /* GRND_NONBLOCK */);
 #endif
     return number;
 }
 
-/* A new file of the right size, or -1 with errno. On a network file system the page is made in the waiting room, as
+/* A new file of the right size, or a negative errno. On a network file system the page is made in the waiting room, as
  * overlap-RUN-NAME, and `waiting` says where. */
 static int make_page(const struct overlap_settings *settings, int report) {
     bool away = is_unsafe_to_map(settings->directory);
     char prefix[80] = "", name[NAME_SIZE];
-    int folder = away ? open_any(WAITING_ROOM) : report, error;
+    const int folder = away ? open_any(WAITING_ROOM) : report;
     if (away) {
         struct overlap_text text = overlap_text_in(prefix, sizeof prefix);
         overlap_text_add(&text, "overlap-");
         overlap_text_add(&text, settings->run);
         overlap_text_add(&text, "-");
     }
-    int file = folder < 0 ? -1 : create_named(name, folder, prefix, away ? unguessable() : 0, ".page", O_RDWR);
+    int file = folder < 0 ? folder : create_named(name, folder, prefix, away ? unguessable() : 0, ".page", O_RDWR);
     if (file >= 0) {
-        do
-            error = posix_fallocate(file, 0, sizeof(struct overlap_page));
-        while (error == EINTR);
+        const int error = allocate(file, sizeof(struct overlap_page));
         if (error) {
-            close(file);
-            unlinkat(folder, name, 0);
-            file = -1;
-            errno = error;
+            kernel_close(file);
+            kernel_unlinkat(folder, name);
+            file = error;
         } else if (away) {
             memcpy(waiting, name, sizeof waiting);
         }
     }
-    error = errno;
     if (away && folder >= 0)
-        close(folder);
-    errno = error;
+        kernel_close(folder);
     return file;
 }
 
-/* The page, and where every launch is kept the trace; -1 with errno. */
+/* The page, and where every launch is kept the trace; a negative errno. */
 static int make_files(const struct overlap_settings *settings) {
     char name[NAME_SIZE];
-    if (!overlap_may_grow(sizeof(struct overlap_page))) {
-        errno = EFBIG;
-        return -1;
-    }
-    int folder = open_folder(settings->directory);
+    if (!overlap_may_grow(sizeof(struct overlap_page)))
+        return -EFBIG;
+    const int folder = open_folder(settings->directory);
     if (folder < 0)
-        return -1;
-    int file = make_page(settings, folder), error = errno;
+        return folder;
+    const int file = make_page(settings, folder);
     if (file >= 0 && settings->trace)
         overlap_trace_open(create_named(name, folder, "", 0, ".trace", O_WRONLY | O_APPEND));
-    close(folder);
-    errno = error;
+    kernel_close(folder);
     return file;
 }
 
@@ -178,12 +195,12 @@ static void copy_text(uint8_t *field, size_t size, const char *text) {
 
 static void describe(struct overlap_page *page, const struct overlap_settings *settings) {
     struct timespec now = {0};
-    clock_gettime(CLOCK_REALTIME, &now);
+    kernel3(SYS_clock_gettime, CLOCK_REALTIME, (long)&now, 0);
     page->version = OVERLAP_ABI_VERSION;
     page->size = sizeof *page;
     page->flags = is_forked() ? OVERLAP_PAGE_FORKED : 0;
-    page->pid = (uint32_t)getpid();
-    page->parent = (uint32_t)getppid();
+    page->pid = (uint32_t)overlap_pid();
+    page->parent = (uint32_t)kernel0(SYS_getppid);
     page->rank = settings->rank;
     page->world = settings->world;
     page->start = (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
@@ -191,9 +208,9 @@ static void describe(struct overlap_page *page, const struct overlap_settings *s
     copy_text(page->directory, sizeof page->directory, settings->directory);
     copy_text(page->library, sizeof page->library, OVERLAP_VERSION);
     page->table = ((const struct overlap_table *)settings->table)->checksum;
-    if (&program_invocation_name && program_invocation_name)
-        copy_text(page->program, sizeof page->program, program_invocation_name);
-    gethostname((char *)page->host, sizeof page->host - 1);
+    if (&__progname_full && __progname_full)
+        copy_text(page->program, sizeof page->program, __progname_full);
+    host_name((char *)page->host, sizeof page->host);
     overlap_opened_write(page);
     __atomic_store_n(&page->magic, OVERLAP_PAGE_MAGIC, __ATOMIC_RELEASE); /* last: without it nobody reads the page */
 }
@@ -201,18 +218,18 @@ static void describe(struct overlap_page *page, const struct overlap_settings *s
 static void make(const struct overlap_settings *settings) {
     struct overlap_page *page = private_page;
     if (*settings->directory) {
-        int file = make_files(settings);
-        void *mapped = file < 0 ? MAP_FAILED : mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-        if (mapped != MAP_FAILED)
+        const int file = make_files(settings), error = -file;
+        void *mapped = file < 0 ? NULL : kernel_mmap(sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, file);
+        if (mapped)
             page = mapped;
         else
             overlap_say("no statistics in ", settings->directory,
-                        errno == ENOSPC   ? ": the disk is full"
-                        : errno == ENOENT ? ": there is no such folder"
-                        : errno == EPERM  ? ": it is another user's"
+                        error == ENOSPC   ? ": the disk is full"
+                        : error == ENOENT ? ": there is no such folder"
+                        : error == EPERM  ? ": it is another user's"
                                           : ": its files cannot be made");
         if (file >= 0)
-            close(file);
+            kernel_close(file);
     }
     describe(page, settings);
     __atomic_store_n(&overlap_current_page, page, __ATOMIC_RELEASE);
@@ -242,9 +259,7 @@ bool overlap_page_start(void) {
     if (!settings || !overlap_page_prepare())
         return false;
     if (__atomic_compare_exchange_n(&state, &expected, MAKING, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
-        int saved = errno;
         make(settings);
-        errno = saved;
         __atomic_store_n(&state, MADE, __ATOMIC_RELEASE);
         overlap_page_refresh(); /* with what was noted meanwhile */
         return true;
@@ -252,9 +267,16 @@ bool overlap_page_start(void) {
     return overlap_wait(&state, MADE); /* another thread is at it; our first launch shall be counted in the same page */
 }
 
+/* Called at every hipSetDevice and hipMalloc: a store that changes nothing would still take the line from other threads. */
+static void set_once(bool *flag) {
+    if (!__atomic_load_n(flag, __ATOMIC_RELAXED))
+        __atomic_store_n(flag, true, __ATOMIC_RELAXED);
+}
+
 void overlap_page_opened(void) {
-    __atomic_store_n(&opened, true, __ATOMIC_RELAXED);
-    if (overlap_page_start())
+    set_once(&opened);
+    if (overlap_page_start() &&
+        !(__atomic_load_n(&overlap_current_page->flags, __ATOMIC_RELAXED) & OVERLAP_PAGE_OPENED_GPU))
         __atomic_fetch_or(&overlap_current_page->flags, OVERLAP_PAGE_OPENED_GPU, __ATOMIC_RELAXED);
 }
 
@@ -268,7 +290,7 @@ bool overlap_page_used(void) {
 }
 
 void overlap_page_initialised(void) {
-    __atomic_store_n(&initialised, true, __ATOMIC_RELAXED);
+    set_once(&initialised);
 }
 
 /* What has been written, as described or counted: the rest takes neither time nor memory. */
@@ -294,25 +316,25 @@ void overlap_page_forked(void) {
 /* Brings a page that waited in /dev/shm into the report's folder. What fails here is done later by `overlap report`. */
 static void bring(const struct overlap_page *page, const char *directory) {
     char name[NAME_SIZE];
-    int folder = overlap_may_grow(sizeof *page) ? open_folder(directory) : -1;
-    int file = folder < 0 ? -1 : create_named(name, folder, "", 0, ".page", O_WRONLY);
+    const int folder = overlap_may_grow(sizeof *page) ? open_folder(directory) : -1;
+    const int file = folder < 0 ? -1 : create_named(name, folder, "", 0, ".page", O_WRONLY);
     size_t done = 0;
     while (file >= 0 && done < sizeof *page) {
-        ssize_t count = write(file, (const char *)page + done, sizeof *page - done);
+        const long count = kernel_write(file, (const char *)page + done, sizeof *page - done);
         if (count <= 0)
             break;
         done += (size_t)count;
     }
     if (file >= 0)
-        close(file);
+        kernel_close(file);
     if (file >= 0 && done < sizeof *page)
-        unlinkat(folder, name, 0);
+        kernel_unlinkat(folder, name);
     if (folder >= 0)
-        close(folder);
-    int room = done == sizeof *page ? open_any(WAITING_ROOM) : -1;
+        kernel_close(folder);
+    const int room = done == sizeof *page ? open_any(WAITING_ROOM) : -1;
     if (room >= 0) {
-        unlinkat(room, waiting, 0);
-        close(room);
+        kernel_unlinkat(room, waiting);
+        kernel_close(room);
     }
 }
 
@@ -322,17 +344,18 @@ static bool has_context_mapped(void) {
     static const char name[] = "/dev/nvidia-uvm";
     char bytes[4096];
     size_t kept = 0;
-    ssize_t got;
+    long got;
     bool found = false;
-    const int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    while (file >= 0 && !found && (got = read(file, bytes + kept, sizeof bytes - kept)) > 0) {
+    const int file = kernel_open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    while (file >= 0 && !found && (got = kernel_read(file, bytes + kept, sizeof bytes - kept)) > 0) {
         const size_t size = kept + (size_t)got;
-        found = memmem(bytes, size, name, sizeof name - 1) != NULL;
+        for (size_t i = 0; !found && i + sizeof name - 1 <= size; i++)
+            found = memcmp(bytes + i, name, sizeof name - 1) == 0;
         kept = size < sizeof name ? size : sizeof name - 1; /* it may stand on both sides of the end */
         memmove(bytes, bytes + size - kept, kept);
     }
     if (file >= 0)
-        close(file);
+        kernel_close(file);
     return found;
 }
 
@@ -344,14 +367,15 @@ static bool has_kfd_open(void) {
         struct overlap_text text = overlap_text_in(link, sizeof link);
         overlap_text_add(&text, "/proc/self/fd/");
         overlap_text_number(&text, fd, false);
-        if (readlink(link, target, sizeof target) == sizeof name - 1 && memcmp(target, name, sizeof name - 1) == 0)
+        if (kernel4(SYS_readlinkat, AT_FDCWD, (long)link, (long)target, sizeof target) == sizeof name - 1 &&
+            memcmp(target, name, sizeof name - 1) == 0)
             return true;
     }
     return false;
 }
 
 OVERLAP_STARTUP void overlap_page_end(void) {
-    int saved = errno;
+    const int saved = errno;
     /* By a way that we do not see; kernels may have gone that way, too. A forked child asks no loader: another thread of
      * its parent may have held the lock. */
     if (!opened && !is_forked() && overlap_vendor_present() &&
@@ -361,11 +385,12 @@ OVERLAP_STARTUP void overlap_page_end(void) {
         overlap_page_opened();
     bool made = __atomic_load_n(&state, __ATOMIC_ACQUIRE) == MADE;
     struct overlap_page *page = overlap_current_page;
-    if (made && page->pid == (uint32_t)getpid()) { /* else a child by a raw system call: the page is its parent's */
+    if (made &&
+        page->pid == (uint32_t)overlap_pid()) { /* else a child by a raw system call: the page is its parent's */
         const struct overlap_settings *settings = overlap_armed();
         __atomic_fetch_or(&page->flags, OVERLAP_PAGE_ENDED, __ATOMIC_RELAXED);
         overlap_opened_write(page);
-        bool speaks = settings->rank == 0 || (settings->rank < 0 && settings->launcher == (uint32_t)getpid());
+        bool speaks = settings->rank == 0 || (settings->rank < 0 && settings->launcher == (uint32_t)overlap_pid());
         if (opened && speaks && !is_forked()) {
             char line[900];
             /* A page that could not be made is not where the next command would look. */

@@ -20,12 +20,36 @@ extern struct overlap_start overlap_start;
 /* As overlap_armed(), for processes that may never use a GPU: nothing is said of a table that is broken. */
 const struct overlap_settings *overlap_settings(void);
 
+/* Objects: as dl_iterate_phdr(3); what it tells of one; how many there are now. */
+struct dl_phdr_info;
+int overlap_iterate(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data);
+struct overlap_object overlap_object_of(const struct dl_phdr_info *info);
+uint32_t overlap_object_count(void);
+
+/* A symbol that an object defines in this version (NULL: in any), by the tables that its dynamic section names; NULL: none. */
+void *overlap_lookup(uintptr_t base, const void *dynamic, const char *name, const char *version);
+
+/* The version in which an object wants a name; NULL: any. */
+const char *overlap_version_wanted(const struct overlap_object *object, const char *name);
+
+/* The first definition in an object whose basename begins with the prefix; NULL: none. */
+void *overlap_object_defining(const char *prefix, const char *name);
+
+/* Pins what overlap_object_pin() was told. Takes the loader's lock. */
+void overlap_pin_due(void);
+
+/* What was there when the program started stays. */
+void overlap_bind_start(void);
+void overlap_bind_forked(void);
+
+/* A function of libc itself, whatever else has that name; NULL: none. No lock is taken. */
+void *overlap_libc(const char *name);
+
 /* Used by the assembler entries, which have set them before they ask anything; NULL until found. */
 extern void *(*overlap_real_dlsym)(void *handle, const char *name);
 extern void *(*overlap_real_dlvsym)(void *handle, const char *name, const char *version);
 void *overlap_find_dlsym(void);
 void *overlap_find_dlvsym(void);
-void *overlap_find_dlopen(void);
 void *overlap_find_dlmopen(void);
 void *overlap_find_dlclose(void);
 

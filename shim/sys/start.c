@@ -7,17 +7,17 @@
  * Strings are compared and copied by hand here: the first call of each function of libc costs a look-up by its name, which is
  * a microsecond, and more than the work.
  */
-#include <dlfcn.h>
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "private.h"
+#include "kernel.h"
 
-extern char **environ __attribute__((weak));
+/* Names that no program may define (ISO C 7.1.3). */
+extern char **__environ __attribute__((weak));
+extern unsigned long __getauxval(unsigned long type) __attribute__((weak));
 extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *handle)
     __attribute__((weak));
 extern void *__dso_handle __attribute__((visibility("hidden"), weak));
@@ -57,7 +57,7 @@ OVERLAP_STARTUP static void read_variables(struct variables *found) {
 #include "env.def"
 #undef ENV
     };
-    for (char **entry = environ; *entry; entry++) {
+    for (char **entry = __environ; *entry; entry++) {
         if (!after(*entry, "OVERLAP_")) /* in most processes this is all that happens */
             continue;
         for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -70,7 +70,7 @@ OVERLAP_STARTUP static void read_variables(struct variables *found) {
 
 const char *overlap_variable(const char *name) {
     size_t length = strlen(name);
-    for (char **entry = environ; entry && *entry; entry++)
+    for (char **entry = __environ; entry && *entry; entry++)
         if (strncmp(*entry, name, length) == 0 && (*entry)[length] == '=')
             return *entry + length + 1;
     return NULL;
@@ -132,7 +132,9 @@ OVERLAP_STARTUP static void find_directory(const char *text, char *out, size_t s
         return;
     const size_t length = strlen(out);
     char here[512];
-    size_t before = getcwd(here, sizeof here) ? strlen(here) : sizeof here;
+    const long answer =
+        kernel3(SYS_getcwd, (long)here, sizeof here, 0); /* with the NUL; a path that is out of reach has no / */
+    const size_t before = answer > 1 && here[0] == '/' ? (size_t)answer - 1 : sizeof here;
     if (before + 1 + length >= size) {
         out[0] = 0;
         return;
@@ -171,15 +173,38 @@ static size_t decode_base64(const char *text, size_t length, uint8_t *out) {
     return at;
 }
 
+/* As strnlen and memcpy. */
+OVERLAP_STARTUP static size_t length_of(const char *text, size_t most) {
+    /* Eight bytes at a time from the first aligned address on: an aligned word does not reach into another page. */
+    const uint64_t low = UINT64_C(0x0101010101010101), high = low << 7;
+    size_t length = 0;
+    while (length < most && ((uintptr_t)(text + length) & 7) && text[length])
+        length++;
+    while (length < most && !((uintptr_t)(text + length) & 7)) {
+        const uint64_t word = *(const uint64_t __attribute__((may_alias)) *)(const void *)(text + length);
+        if ((word - low) & ~word & high)
+            break;
+        length += 8;
+    }
+    while (length < most && text[length])
+        length++;
+    return length < most ? length : most;
+}
+OVERLAP_STARTUP static void copy_bytes(char *to, const char *from, size_t size) {
+#ifdef __x86_64__
+    __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(size) : : "memory");
+#else
+    for (size_t i = 0; i < size; i++)
+        to[i] = from[i];
+#endif
+}
+
 /* Copies what must outlive the environment. A table that is too long is cut, and will be found broken. */
 OVERLAP_STARTUP static void copy(const struct variables *found) {
     /* Of pages of its own: as few as it needs are touched. */
     static char text[OVERLAP_TABLE_MAX_SIZE / 3 * 4 + 8] __attribute__((aligned(4096)));
-    size_t length = 0;
-    while (length < sizeof text && found->table[length]) {
-        text[length] = found->table[length];
-        length++;
-    }
+    const size_t length = length_of(found->table, sizeof text);
+    copy_bytes(text, found->table, length);
     overlap_start.text = text;
     overlap_start.length = length;
     find_directory(found->report ? found->report : "", overlap_start.directory, sizeof overlap_start.directory);
@@ -200,6 +225,7 @@ static void in_child(void) {
     __atomic_store_n(&table_decoded, DONE, __ATOMIC_RELAXED); /* or this would not be called */
     memset(given_up, 0, sizeof given_up);
     overlap_opened_forked();
+    overlap_bind_forked();
     overlap_page_forked();
     overlap_vendor_forked(used);
 }
@@ -207,21 +233,24 @@ static void in_child(void) {
 /* What pthread_atfork(3) calls in glibc, whose shared libraries keep that name for old programs only; other C libraries have
  * nothing else. */
 static void watch_forks(void) {
+    const int saved = errno;
     if (__register_atfork) {
         __register_atfork(NULL, NULL, in_child, &__dso_handle ? __dso_handle : NULL);
+        errno = saved;
         return;
     }
     int (*at_fork)(void (*)(void), void (*)(void), void (*)(void)) =
-        (int (*)(void (*)(void), void (*)(void), void (*)(void)))overlap_dlsym(RTLD_DEFAULT, "pthread_atfork");
+        (int (*)(void (*)(void), void (*)(void), void (*)(void)))overlap_libc("pthread_atfork");
     if (at_fork)
         at_fork(NULL, NULL, in_child);
+    errno = saved;
 }
 
 /* In place: the bytes are fewer than the characters they come from. */
 static void decode_table(void) {
     /* Who starts a program that runs with other rights than his own does not tell it where to write (getauxval(3)). Not
      * asked before a driver is used: until then nothing is done with what was copied. */
-    if (getauxval(AT_SECURE))
+    if (__getauxval && __getauxval(AT_SECURE))
         return;
     size_t size = decode_base64(overlap_start.text, overlap_start.length, (uint8_t *)overlap_start.text);
     wrong = size == SIZE_MAX ? "it is not base64" : overlap_table_check(overlap_start.text, size);
@@ -247,9 +276,7 @@ OVERLAP_STARTUP static void read_environment(void) {
 OVERLAP_STARTUP static bool once(uint32_t *done, void (*work)(void)) {
     uint32_t now = __atomic_load_n(done, __ATOMIC_ACQUIRE);
     if (now == FRESH && __atomic_compare_exchange_n(done, &now, WORKING, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
-        const int saved = errno; /* at the start of a program it is 0 (C11 7.5), and may be looked at */
         work();
-        errno = saved;
         __atomic_store_n(done, DONE, __ATOMIC_RELEASE);
         return true;
     }
@@ -259,7 +286,7 @@ OVERLAP_STARTUP static bool once(uint32_t *done, void (*work)(void)) {
 /* Has the launcher set us up, whether or not its table can be believed? */
 OVERLAP_STARTUP static bool is_set_up(void) {
     /* The environment may be there late, and gone early (clearenv). */
-    bool readable = __atomic_load_n(&environment_read, __ATOMIC_ACQUIRE) != FRESH || (&environ && environ);
+    bool readable = __atomic_load_n(&environment_read, __ATOMIC_ACQUIRE) != FRESH || (&__environ && __environ);
     return readable && once(&environment_read, read_environment) && overlap_start.text;
 }
 
@@ -285,24 +312,37 @@ const struct overlap_settings *overlap_armed(void) {
 }
 
 OVERLAP_STARTUP int overlap_pid(void) {
-    return (int)syscall(SYS_getpid);
+    return (int)kernel0(SYS_getpid);
 }
 
 uint32_t overlap_thread_id(void) {
-    return (uint32_t)syscall(SYS_gettid);
+    return (uint32_t)kernel0(SYS_gettid);
 }
 
-/* Keeps errno: where the clock cannot be read without a system call, a sandbox may refuse that. */
+bool overlap_on_signal_stack(void) {
+    stack_t now;
+    return kernel3(SYS_sigaltstack, 0, (long)&now, 0) == 0 && now.ss_flags & SS_ONSTACK;
+}
+
+/* libc's own, which asks no system call where the kernel maps a clock into the process. Keeps errno: elsewhere a sandbox may
+ * refuse that call. */
 uint64_t overlap_clock(void) {
+    static int (*clock)(clockid_t, struct timespec *);
     const int error = errno;
     struct timespec now = {0};
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (!__atomic_load_n(&clock, __ATOMIC_RELAXED)) {
+        int (*found)(clockid_t, struct timespec *) =
+            (int (*)(clockid_t, struct timespec *))overlap_libc("clock_gettime");
+        __atomic_store_n(&clock, found, __ATOMIC_RELAXED);
+    }
+    if (clock)
+        clock(CLOCK_MONOTONIC, &now);
     errno = error;
     return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
 }
 
 void overlap_pause(void) {
-    syscall(SYS_sched_yield);
+    kernel0(SYS_sched_yield);
 }
 
 bool overlap_wait(const uint32_t *waited, uint32_t value) {
@@ -322,11 +362,12 @@ bool overlap_wait(const uint32_t *waited, uint32_t value) {
 }
 
 bool overlap_thread_alive(uint32_t tid) {
-    return syscall(SYS_tgkill, getpid(), tid, 0) == 0;
+    return kernel3(SYS_tgkill, kernel0(SYS_getpid), tid, 0) == 0;
 }
 
 __attribute__((constructor)) OVERLAP_STARTUP static void start(void) {
     overlap_start.constructed = true;
+    overlap_bind_start();
     is_set_up();
 }
 

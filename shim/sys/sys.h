@@ -66,12 +66,13 @@ bool overlap_is_mapped(const char *prefix, const char *other);
 /* A symbol that this very object defines, or NULL. */
 void *overlap_object_symbol(const struct overlap_object *object, const char *name);
 
-/* What the object at an address would be bound to for this name if we were not there: the next definition in the global
- * scope, else one in the object itself and the libraries that it needs; by the version that it wants. NULL: nothing. */
-void *overlap_scope_symbol(uintptr_t site, const char *name);
+/* What the code at an address would be bound to for this name if we were not there, by the version that its object wants; NULL:
+ * nothing. Takes no lock that the loader holds while code of the program runs. number: of the name, below 65,536; prefix: of
+ * the basenames of objects that are taken where the caller's scope holds no definition (bind.c). */
+void *overlap_behind(uintptr_t site, uint32_t number, const char *name, const char *prefix);
 
-/* How often the program has closed libraries. What was known of an address before may be about another one now. */
-extern uint32_t overlap_closed;
+/* Changes whenever what was known of an address may be about another object. */
+uint32_t overlap_generation(void);
 
 /* Does an address lie in this library? */
 bool overlap_is_ours(uintptr_t address);
@@ -82,7 +83,7 @@ bool overlap_open(const char *name);
 /* The value of a variable now, or NULL. */
 const char *overlap_variable(const char *name);
 
-/* Keeps an object mapped that is used by address from now on, even if the program closes it. */
+/* Keeps an object mapped that is used by address from now on, even if the program closes it: before it is closed. */
 void overlap_object_pin(uintptr_t address);
 
 /* Provided by the vendor layer: which of its names this is, -1: none. */
@@ -106,6 +107,12 @@ bool overlap_vendor_present(void);
 /* Zeroed memory of its own, NULL: none. */
 void *overlap_map(size_t size);
 void overlap_unmap(void *memory, size_t size);
+
+/* The bytes of a file, to be unmapped; NULL: it cannot be read, or is empty. */
+const void *overlap_map_file(const char *path, size_t *size);
+
+/* Does the thread run on its alternate signal stack? */
+bool overlap_on_signal_stack(void);
 
 /* ---- Statistics page, trace, log ---- */
 

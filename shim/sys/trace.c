@@ -1,10 +1,8 @@
 /* The trace: one record per launch, appended by one write(2) each, so that records of threads never mix, a kill at any
  * moment leaves whole records, and a full disk costs records and at most one torn one, which readers skip. */
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "private.h"
+#include "kernel.h"
 
 static int file = -1;
 static struct overlap_identity made_as;
@@ -17,7 +15,7 @@ void overlap_trace_open(int made) {
 
 void overlap_trace_forked(void) {
     if (overlap_is_still(file, &made_as))
-        close(file); /* the parent's */
+        kernel_close(file); /* the parent's */
     file = -1;
     written = sequence = 0;
 }
@@ -44,8 +42,5 @@ bool overlap_trace_write(struct overlap_trace *record, const char *kernel, const
         memcpy(bytes + sizeof *record, kernel, kernel_size);
     if (library_size)
         memcpy(bytes + sizeof *record + kernel_size, library, library_size);
-    int saved = errno;
-    bool kept = write(to, bytes, size) == (ssize_t)size;
-    errno = saved;
-    return kept;
+    return kernel_write(to, bytes, size) == (long)size;
 }

@@ -5,11 +5,9 @@
  * set, and nothing can be called but the kernel.
  */
 #include <elf.h>
-#include <fcntl.h>
 #include <link.h>
-#include <sys/syscall.h>
 
-#include "private.h"
+#include "kernel.h"
 
 /* Set when we are bound. NOLINTNEXTLINE(misc-static-initialization-cycle): an address is no value */
 static const volatile void *const volatile here = &here;
@@ -18,28 +16,16 @@ bool overlap_bound(void) {
     return here == &here;
 }
 
-static long kernel(long number, long a, long b, long c) {
-#ifdef __x86_64__
-    long result;
-    __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
-    return result;
-#else
-    register long x8 __asm__("x8") = number, x0 __asm__("x0") = a, x1 __asm__("x1") = b, x2 __asm__("x2") = c;
-    __asm__ volatile("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2) : "memory");
-    return x0;
-#endif
-}
-
 /* The loader writes it into the program's own table before it binds anything (DT_DEBUG, elf(5)); where that table is the kernel
  * says (getauxval(3): AT_PHDR). NULL where the loader itself was started as the program, or /proc is not there. */
 const struct r_debug *overlap_unbound_list(void) {
     ElfW(auxv_t) vector[64]; /* not set to zero: a compiler calls memset for that */
-    const int file = (int)kernel(SYS_openat, AT_FDCWD, (long)"/proc/self/auxv", O_RDONLY | O_CLOEXEC);
+    const int file = kernel_open("/proc/self/auxv", O_RDONLY | O_CLOEXEC);
     if (file < 0)
         return NULL;
-    const long size = kernel(SYS_read, file, (long)vector, sizeof vector);
+    const long size = kernel_read(file, vector, sizeof vector);
     const ElfW(auxv_t) *const end = vector + (size > 0 ? (size_t)size / sizeof *vector : 0);
-    kernel(SYS_close, file, 0, 0);
+    kernel_close(file);
     const ElfW(Phdr) *headers = NULL;
     uintptr_t count = 0, base = 0;
     /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): up to `end` the kernel has written it */

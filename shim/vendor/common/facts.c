@@ -1,5 +1,4 @@
 /* From a launch that the cache does not know to its decision word: gathers the facts, asks core, keeps the answer. */
-#include <signal.h>
 #include <string.h>
 
 #include "windows.h"
@@ -286,16 +285,11 @@ static uint64_t find_or_decide(const struct request *request, uint64_t *place) {
  * parent may have held the loader's lock, which glibc does not set free in a child. */
 bool facts_forked;
 
-static bool on_a_signal_stack(void) {
-    stack_t now;
-    return sigaltstack(NULL, &now) == 0 && now.ss_flags & SS_ONSTACK;
-}
-
 /* A signal handler may launch, too. What it has interrupted may have the loader's lock half, for which it would wait for ever.
  * (A frame that is not below ours is one that a handler has jumped out of, unless it is on a stack of its own.) */
 uint64_t facts_word(const struct request *request, uint64_t *place) {
     const uintptr_t here = (uintptr_t)__builtin_frame_address(0), before = this_thread.deciding;
-    if (facts_forked || (before && (here < before || on_a_signal_stack())))
+    if (facts_forked || (before && (here < before || overlap_on_signal_stack())))
         return unknown(request, place);
     this_thread.deciding = here;
     const uint64_t word = find_or_decide(request, place);

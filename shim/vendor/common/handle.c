@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "../../text.h"
 #include "state.h"
 
 enum { PROBES = 64, NAME_LIMIT = 4096 };
@@ -65,7 +66,7 @@ static uint32_t hash_of(const char *name, size_t length) {
 
 /* A copy that stays, or NULL where there is no more room: then nobody knows the name. */
 static const char *keep_name(const char *name) {
-    const size_t length = strnlen(name, NAME_LIMIT);
+    const size_t length = overlap_length(name, NAME_LIMIT);
     uint32_t *place = NULL, none = 0;
     for (uint32_t probe = 0, hash = hash_of(name, length); probe < PROBES; probe++) {
         uint32_t *slot = &state->handles.kept[(hash + probe) & (HANDLE_NAME_SLOTS - 1)];

@@ -50,7 +50,7 @@ static bool adopt(enum vendor vendor, const struct overlap_object *object) {
         __atomic_store_n(&real_exports[hook], overlap_object_symbol(object, hook_names[hook]), __ATOMIC_RELEASE);
     vendor_met(vendor, object);
     __atomic_store_n(&known[vendor].state, 2, __ATOMIC_RELEASE);
-    /* Whoever has met it may close it, and we go on calling it. Now that nobody waits for us: the loader may be at work. */
+    /* Whoever has met it may close it, and we go on calling it. */
     overlap_object_pin(object->start);
     return true;
 }
@@ -91,18 +91,15 @@ void *real_find(enum hook hook, uintptr_t site) {
     const int saved = errno;
     const enum vendor vendor = hook_vendor(hook);
     struct overlap_object object;
-    void *address = overlap_scope_symbol(site, hook_names[hook]);
-    if (!address) /* a driver that was opened for others only */
-        address = overlap_next_symbol(hook_names[hook], prefix_of(vendor));
-    errno = saved; /* of the loader's own search */
-    if (!address)
-        return NULL;
+    void *address = overlap_behind(site, (uint32_t)hook, hook_names[hook], prefix_of(vendor));
+    if (!address || !overlap_armed()) /* who does nothing keeps nothing */
+        return address;
     real_is(vendor, address); /* somebody else's wrapper is as good to call, but then we know no driver by it */
     if (!real_ready(vendor) && overlap_object_named(prefix_of(vendor), &object))
         adopt(vendor, &object);
     real_remember(OVERLAP_WAY_symbol, hook, address);
     overlap_object_pin((uintptr_t)address);
-    errno = saved; /* of the loader's own search */
+    errno = saved;
     return address;
 }
 

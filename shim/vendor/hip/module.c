@@ -1,10 +1,5 @@
 /* Calls that make kernels and end them. What is known of a kernel is withdrawn before the runtime ends it, because it may give
  * the same address out again at once. */
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "hip.h"
 
 /* ---- Modules: their images say more than the runtime does ---- */
@@ -26,20 +21,13 @@ hipError_t hip_module_load_body(enum overlap_way way, enum hook hook, uintptr_t 
                                 const char *file) {
     REAL_OR_RETURN(hipModuleLoad);
     const hipError_t result = real(module, file);
-    const int saved = errno;
     const char *its = result == VENDOR_SUCCESS && module && file ? architecture() : NULL;
-    const int opened = its ? open(file, O_RDONLY | O_CLOEXEC) : -1;
-    const off_t size = opened >= 0 ? lseek(opened, 0, SEEK_END) : -1; /* fstat is newer than glibc 2.17 */
-    if (size > 0) {
-        void *image = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, opened, 0);
-        if (image != MAP_FAILED) {
-            code_learn(*module, image, (uint64_t)size, its);
-            munmap(image, (size_t)size);
-        }
+    size_t size = 0;
+    const void *image = its ? overlap_map_file(file, &size) : NULL;
+    if (image) {
+        code_learn(*module, image, size, its);
+        overlap_unmap((void *)(uintptr_t)image, size);
     }
-    if (opened >= 0)
-        close(opened);
-    errno = saved;
     return result;
 }
 

@@ -1,0 +1,313 @@
+/* Callers of our exported names: to which function would each be bound if this library were not there? Every vendor's names are
+ * resolved here. Several runtimes may be loaded at once, each for libraries of its own, and what one of them has made
+ * means nothing to the others.
+ *
+ * An answer is kept as long as no object that it is about can have been unmapped. Objects are unmapped in dlclose only, after
+ * their destructors have run, which may launch. So nothing is kept, and nothing that was kept is used, while any thread is
+ * in dlclose; after it, answers about objects that are gone are dropped, and others stay. A dlclose that does not pass us (of
+ * a library opened with RTLD_DEEPBIND) is not seen.
+ */
+#include <errno.h>
+#include <link.h>
+#include <string.h>
+
+#include "private.h"
+
+#define LOAD(field) __atomic_load_n(&(field), __ATOMIC_ACQUIRE)
+
+static uint32_t generation = 1; /* of the answers that are kept */
+static uint32_t closing;        /* threads in dlclose, each as often as it is */
+static uint32_t closes;         /* how often it was called */
+static __thread uint32_t depth __attribute__((tls_model("initial-exec"))); /* the part of this thread in `closing` */
+
+OVERLAP_STARTUP_DATA static uint32_t first_objects = UINT32_MAX; /* which are in the global scope, and never unmapped */
+
+OVERLAP_STARTUP void overlap_bind_start(void) {
+    first_objects = overlap_object_count();
+}
+
+void overlap_bind_forked(void) {
+    closing = depth; /* other threads of the parent are not here */
+}
+
+uint32_t overlap_generation(void) {
+    return LOAD(closing) ? 0 : LOAD(generation);
+}
+
+/* ---- Resolution, in the order in which the loader searches (ld.so(8), dlopen(3)) ---- */
+
+struct search {
+    const char *name, *version, *prefix;
+    uint32_t position;
+    bool behind_us;
+    void *found, *elsewhere;
+};
+
+/* The global scope as it was at the start: preloaded libraries, then those that the program needs. */
+static int search_global(struct dl_phdr_info *info, size_t size, void *data) {
+    (void)size;
+    struct search *search = data;
+    const struct overlap_object object = overlap_object_of(info);
+    const bool global = search->position++ < LOAD(first_objects);
+    if (overlap_is_ours((uintptr_t)object.dynamic)) {
+        search->behind_us = true;
+        return 0;
+    }
+    const bool is_its = strncmp(object.name, search->prefix, strlen(search->prefix)) == 0;
+    if (!object.dynamic || !search->behind_us || (!global && (search->elsewhere || !is_its)))
+        return 0;
+    void *defined = overlap_lookup(object.base, object.dynamic, search->name, search->version);
+    if (global)
+        search->found = defined;
+    else
+        search->elsewhere = defined;
+    return search->found != NULL;
+}
+
+static const char *string_of(const struct overlap_object *object, ElfW(Sxword) tag, size_t number) {
+    const ElfW(Dyn) *entry = object->dynamic;
+    const char *strings = NULL;
+    size_t offset = SIZE_MAX;
+    for (; entry && entry->d_tag != DT_NULL; entry++) {
+        if (entry->d_tag == DT_STRTAB) /* relocated by glibc, not by musl */
+            strings =
+                (const char *)(entry->d_un.d_ptr < object->base ? entry->d_un.d_ptr + object->base : entry->d_un.d_ptr);
+        else if (entry->d_tag == tag && number-- == 0)
+            offset = entry->d_un.d_val;
+    }
+    return strings && offset != SIZE_MAX ? strings + offset : NULL;
+}
+
+struct needed {
+    const char *name; /* as DT_NEEDED says it */
+    struct overlap_object object;
+};
+
+static int find_needed(struct dl_phdr_info *info, size_t size, void *data) {
+    (void)size;
+    struct needed *needed = data;
+    needed->object = overlap_object_of(info);
+    const char *slash = strrchr(needed->name, '/'), *soname = string_of(&needed->object, DT_SONAME, 0);
+    return strcmp(needed->object.name, slash ? slash + 1 : needed->name) == 0 ||
+           (soname && strcmp(soname, needed->name) == 0);
+}
+
+/* The local scope of an object: itself and what it needs, breadth first. The caller is on our stack, so none of that can be
+ * unmapped meanwhile. */
+static void *search_local(const struct overlap_object *caller, const char *name, const char *version) {
+    enum { MOST = 128 };
+    struct overlap_object scope[MOST];
+    size_t count = 1;
+    scope[0] = *caller;
+    for (size_t at = 0; at < count; at++) {
+        void *defined = scope[at].dynamic ? overlap_lookup(scope[at].base, scope[at].dynamic, name, version) : NULL;
+        if (defined && !overlap_is_ours((uintptr_t)defined))
+            return defined;
+        struct needed needed;
+        for (size_t i = 0; (needed.name = string_of(&scope[at], DT_NEEDED, i)) != NULL; i++) {
+            bool known = overlap_iterate(find_needed, &needed) != 1;
+            for (size_t k = 0; !known && k < count; k++)
+                known = scope[k].base == needed.object.base;
+            if (!known && count < MOST)
+                scope[count++] = needed.object;
+        }
+    }
+    return NULL;
+}
+
+__attribute__((cold, noinline)) static void *resolve(const struct overlap_object *caller, const char *name,
+                                                     const char *prefix) {
+    struct search search = {
+        .name = name, .prefix = prefix, .version = caller->dynamic ? overlap_version_wanted(caller, name) : NULL};
+    overlap_iterate(search_global, &search);
+    if (search.found)
+        return search.found;
+    void *local = caller->dynamic ? search_local(caller, name, search.version) : NULL;
+    return local ? local : search.elsewhere; /* opened for all, or for others only: better than nothing */
+}
+
+/* ---- What is kept ---- */
+
+enum { CALLERS = 64, ANSWER_BITS = 10, PROBES = 8 };
+
+static struct caller {
+    uintptr_t start, end; /* of the object; end: stored last, 0 while it is written */
+    uint32_t generation;
+} callers[CALLERS];
+static uint32_t callers_used;
+
+/* A key is unique to a caller, a name and a generation, so an entry whose key is the same before and after the address was read
+ * has that address. */
+static struct answer {
+    uint64_t key; /* 0: free, or being written */
+    void *address;
+} answers[1 << ANSWER_BITS];
+
+/* The caller of this thread's last call. */
+static __thread struct {
+    uintptr_t start, size;
+    uint32_t generation, index;
+} last __attribute__((tls_model("initial-exec")));
+
+static uint64_t key_of(uint32_t now, uint32_t caller, uint32_t number) {
+    return (uint64_t)now << 32 | caller << 16 | number;
+}
+
+static struct answer *answer_at(uint64_t key, uint64_t probe) {
+    return &answers[((key * UINT64_C(0x9E3779B97F4A7C15) >> (64 - ANSWER_BITS)) + probe) & ((1 << ANSWER_BITS) - 1)];
+}
+
+static void *known(uint64_t key) {
+    for (uint64_t probe = 0; probe < PROBES; probe++) {
+        struct answer *answer = answer_at(key, probe);
+        if (LOAD(answer->key) != key)
+            continue;
+        void *address = LOAD(answer->address);
+        if (LOAD(answer->key) == key)
+            return address;
+    }
+    return NULL;
+}
+
+static struct answer *keep(uint64_t key, void *address) {
+    struct answer *free = answer_at(key, key % PROBES);
+    for (uint64_t probe = 0; probe < PROBES; probe++) {
+        const uint64_t there = LOAD(answer_at(key, probe)->key);
+        if (there >> 32 != key >> 32) { /* of an older generation, or none */
+            free = answer_at(key, probe);
+            break;
+        }
+    }
+    uint64_t before = LOAD(free->key);
+    if (!__atomic_compare_exchange_n(&free->key, &before, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        return NULL;
+    __atomic_store_n(&free->address, address, __ATOMIC_RELEASE);
+    __atomic_store_n(&free->key, key, __ATOMIC_RELEASE);
+    return free;
+}
+
+static bool caller_known(uintptr_t site, uint32_t now, uint32_t *index) {
+    if (site - last.start < last.size && last.generation == now) {
+        *index = last.index;
+        return true;
+    }
+    const uint32_t count = LOAD(callers_used);
+    for (uint32_t i = 0; i < count && i < CALLERS; i++) {
+        const uintptr_t end = LOAD(callers[i].end), start = LOAD(callers[i].start);
+        if (site >= end || site < start || LOAD(callers[i].generation) != now || LOAD(callers[i].end) != end)
+            continue;
+        last.generation = 0; /* a signal handler may come here, too */
+        last.start = start;
+        last.size = end - start;
+        last.index = *index = i;
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        last.generation = now;
+        return true;
+    }
+    return false;
+}
+
+/* False: there is no room, and all begins anew. */
+static bool caller_new(const struct overlap_object *object, uint32_t now, uint32_t *index) {
+    *index = LOAD(callers_used);
+    do
+        if (*index >= CALLERS) {
+            __atomic_fetch_add(&generation, 1, __ATOMIC_ACQ_REL);
+            __atomic_compare_exchange_n(&callers_used, index, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+            return false;
+        }
+    while (!__atomic_compare_exchange_n(&callers_used, index, *index + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+    struct caller *caller = &callers[*index];
+    __atomic_store_n(&caller->end, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&caller->start, object->start, __ATOMIC_RELEASE);
+    __atomic_store_n(&caller->generation, now, __ATOMIC_RELEASE);
+    __atomic_store_n(&caller->end, object->end, __ATOMIC_RELEASE);
+    return true;
+}
+
+__attribute__((cold, noinline)) static void *find(uintptr_t site, uint32_t number, const char *name,
+                                                  const char *prefix) {
+    const int saved = errno;
+    const uint32_t before = LOAD(closes), now = overlap_generation();
+    struct overlap_object caller = {.start = site};
+    const bool held = overlap_object_at(site, &caller) && !overlap_is_ours(site); /* else code that no object holds */
+    void *found = resolve(&caller, name, prefix);
+    uint32_t index;
+    if (found && held && now && (caller_known(site, now, &index) || caller_new(&caller, now, &index))) {
+        struct answer *kept = keep(key_of(now, index, number), found);
+        if (kept && (LOAD(closes) != before || LOAD(closing))) /* which did not look at this one */
+            __atomic_store_n(&kept->key, 0, __ATOMIC_RELEASE);
+    }
+    errno = saved;
+    return found;
+}
+
+void *overlap_behind(uintptr_t site, uint32_t number, const char *name, const char *prefix) {
+    const uint32_t now = overlap_generation();
+    uint32_t index;
+    void *address = now && caller_known(site, now, &index) ? known(key_of(now, index, number)) : NULL;
+    return __builtin_expect(address != NULL, 1) ? address : find(site, number, name, prefix);
+}
+
+/* ---- dlclose ---- */
+
+struct changes {
+    unsigned long long added, removed;
+};
+
+static int read_changes(struct dl_phdr_info *info, size_t size, void *data) {
+    struct changes *changes = data;
+    if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs)
+        *changes = (struct changes){.added = info->dlpi_adds, .removed = info->dlpi_subs};
+    return 1;
+}
+
+static bool is_mapped(uintptr_t address, struct overlap_object *object) {
+    return (address >= object->start && address < object->end) || overlap_object_at(address, object);
+}
+
+/* Are all objects still there that answers are about? */
+static bool all_mapped(uint32_t now) {
+    struct overlap_object object = {0};
+    for (uint32_t i = 0; i < CALLERS; i++)
+        if (callers[i].generation == now && callers[i].end && !is_mapped(callers[i].start, &object))
+            return false;
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++)
+        if (answers[i].key >> 32 == now && !is_mapped((uintptr_t)answers[i].address, &object))
+            return false;
+    return true;
+}
+
+/* dlclose(3), exported under libc's versions of it (dlsym_*.S). */
+int overlap_dlclose(void *handle);
+int overlap_dlclose(void *handle) {
+    static int (*real)(void *handle);
+    int (*close)(void *) = LOAD(real);
+    if (!close) {
+        close = (int (*)(void *))overlap_find_dlclose();
+        __atomic_store_n(&real, close, __ATOMIC_RELEASE);
+    }
+    if (!close)
+        return -1;
+    struct changes before = {0}, after = {0};
+    const int saved = errno;
+    __atomic_fetch_add(&closes, 1, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&closing, 1, __ATOMIC_SEQ_CST);
+    depth++;
+    overlap_pin_due();
+    const uint32_t kept = LOAD(callers_used);
+    if (kept)
+        overlap_iterate(read_changes, &before);
+    errno = saved;
+    const int result = close(handle);
+    const int error = errno;
+    if (kept)
+        overlap_iterate(read_changes, &after);
+    /* While objects are added, too, one of them may be where another was. */
+    if (!kept || (after.removed != before.removed && (after.added != before.added || !all_mapped(LOAD(generation)))))
+        __atomic_fetch_add(&generation, 1, __ATOMIC_ACQ_REL);
+    depth--;
+    __atomic_fetch_sub(&closing, 1, __ATOMIC_SEQ_CST);
+    errno = error;
+    return result;
+}

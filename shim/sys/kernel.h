@@ -1,0 +1,66 @@
+/* System calls without libc. Names like `open` or `poll` are the program's to define (ISO C 7.1.3 reserves only its own), and the
+ * loader would bind ours to such a function. Each call answers as the kernel does, a negative errno for a failure, and leaves
+ * errno alone. libc's structures are the kernel's on the processors that we run on.
+ */
+#pragma once
+
+#include <fcntl.h>
+#include <linux/limits.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+
+#include "private.h"
+
+static inline long kernel6(long number, long a, long b, long c, long d, long e, long f) {
+#ifdef __x86_64__
+    long result;
+    register long r10 __asm__("r10") = d, r8 __asm__("r8") = e, r9 __asm__("r9") = f;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return result;
+#else
+    register long x8 __asm__("x8") = number, x0 __asm__("x0") = a, x1 __asm__("x1") = b, x2 __asm__("x2") = c;
+    register long x3 __asm__("x3") = d, x4 __asm__("x4") = e, x5 __asm__("x5") = f;
+    __asm__ volatile("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+    return x0;
+#endif
+}
+static inline long kernel4(long number, long a, long b, long c, long d) {
+    return kernel6(number, a, b, c, d, 0, 0);
+}
+static inline long kernel3(long number, long a, long b, long c) {
+    return kernel6(number, a, b, c, 0, 0, 0);
+}
+static inline long kernel0(long number) {
+    return kernel6(number, 0, 0, 0, 0, 0, 0);
+}
+
+static inline int kernel_openat(int folder, const char *path, int flags, int mode) {
+    return (int)kernel4(SYS_openat, folder, (long)path, flags, mode);
+}
+static inline int kernel_open(const char *path, int flags) {
+    return kernel_openat(AT_FDCWD, path, flags, 0);
+}
+static inline void kernel_close(int file) {
+    kernel3(SYS_close, file, 0, 0);
+}
+static inline long kernel_read(int file, void *bytes, size_t size) {
+    return kernel3(SYS_read, file, (long)bytes, (long)size);
+}
+static inline long kernel_write(int file, const void *bytes, size_t size) {
+    return kernel3(SYS_write, file, (long)bytes, (long)size);
+}
+static inline void kernel_unlinkat(int folder, const char *name) {
+    kernel3(SYS_unlinkat, folder, (long)name, 0);
+}
+/* NULL: refused. */
+static inline void *kernel_mmap(size_t size, int protection, int flags, int file) {
+    const long result = kernel6(SYS_mmap, 0, (long)size, protection, flags, file, 0);
+    return result < 0 && result > -4096 ? NULL : (void *)result;
+}
+static inline void kernel_munmap(void *memory, size_t size) {
+    kernel3(SYS_munmap, (long)memory, (long)size, 0);
+}

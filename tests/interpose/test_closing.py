@@ -1,0 +1,128 @@
+"""Libraries that launch while the loader is at work: in their constructors and destructors, armed or not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from interposing import ONE, Build, Done, Runner, same
+
+from pyshim.launch import plan
+
+STATES = ["armed", "off", "not set up"]
+NAMES = {"CUDA": ("", "libcudart.so"), "driver": ("-DDRIVER", "libcuda.so"), "HIP": ("-DHIP", "libamdhip64.so")}
+SEVERAL = "overlap: there are several HIP runtimes in this process: launches on all but the first are not seen\n"
+API = pytest.mark.parametrize("api", NAMES)
+STATE = pytest.mark.parametrize("state", STATES)
+
+
+class Scope:
+    """Plugins of one host program, each bound to a runtime of its own, whose calls answer with the runtime's number."""
+
+    def __init__(self, build: Build, api: str, state: str = "") -> None:
+        if (api, state) == ("driver", "armed"):
+            pytest.skip("NVIDIA's driver is one file to a process, and what is armed knows one")
+        self.build, self.api = build, api
+        self.flag, self.name = NAMES[api]
+        self.folder = f"closing-{api}"
+
+    def runtime(self, number: int) -> Path:
+        name = f"{self.folder}/{number}/{self.name}.{number}"
+        script = self.build.folder / f"{self.folder}-{number}.map"
+        script.write_text(f"{self.name}.{number} {{ global: *; }};\n")
+        flags = [flag for flag in (self.flag, f"-DANSWER={number}", f"-Wl,--version-script={script}") if flag]
+        return self.build.library(name, "scope_runtime.c", *flags)
+
+    def plugin(self, number: int, *what: str) -> Path:
+        name = f"{self.folder}/libplugin{number}{''.join(what).replace('-D', '').lower()}.so"
+        flags = [flag for flag in (self.flag, *what) if flag]
+        return self.build.library(name, "scope_caller.c", *flags, link=[self.runtime(number)])
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {"LD_LIBRARY_PATH": ":".join(str(self.runtime(number).parent) for number in (6, 7))}
+
+    def compare(self, words: str, state: str, bare: Runner, preloaded: Runner) -> Done:
+        """The program with the library against without it. Returns what it was like without."""
+        program = self.build("scope-host", "scope_host.c")
+        without = bare(words, program=program, env=self.env, timeout=20)
+        assert without.status == 0, without.stderr
+        more: Mapping[str, str] = {"off": {"OVERLAP_RUN": "off"}, "not set up": {"OVERLAP_TABLE": ""}}.get(state, {})
+        if state == "not set up":
+            done = bare(words, program=program, env={**self.env, "LD_PRELOAD": plan.LIBRARY}, timeout=20)
+        else:
+            done = preloaded(words, ONE, program=program, env={**self.env, **more}, timeout=20)
+        done.stderr = done.stderr.replace(SEVERAL, "")
+        same(done, without)
+        return without
+
+
+@pytest.mark.hazard(
+    "loader", "a plugin that launches when it is unloaded leaves an address behind, and the next one there crashes"
+)
+@API
+@STATE
+def test_a_destructor_launches_and_another_plugin_takes_its_place(
+    state: str, api: str, build: Build, bare: Runner, preloaded: Runner
+) -> None:
+    scope = Scope(build, api, state)
+    first, second = scope.plugin(7, "-DENDS"), scope.plugin(6, "-DENDS")
+    words = f"local={first} call=0 close=0 local={second} call=1 close=1 local={first} call=2"
+    without = scope.compare(words, state, bare, preloaded)
+    answers = [line.split(": ")[1] for line in without.stdout.splitlines() if line.startswith(("launch", "ended"))]
+    assert answers == ["7", "7", "6", "6", "7", "7"]
+
+
+@pytest.mark.hazard(
+    "loader", "a plugin that only launches when it is unloaded leaves an address behind, and the next one there crashes"
+)
+@API
+@STATE
+def test_a_destructor_makes_the_first_launch(
+    state: str, api: str, build: Build, bare: Runner, preloaded: Runner
+) -> None:
+    scope = Scope(build, api, state)
+    first, second = scope.plugin(7, "-DENDS"), scope.plugin(6, "-DENDS")
+    without = scope.compare(f"local={first} close=0 local={second} call=1", state, bare, preloaded)
+    assert "launch: 6\n" in without.stdout
+
+
+@API
+@STATE
+def test_a_runtime_that_stays_is_called_by_the_plugin_that_is_bound_to_it(
+    state: str, api: str, build: Build, bare: Runner, preloaded: Runner
+) -> None:
+    """Both runtimes stay mapped, so that a wrong answer is no crash."""
+    scope = Scope(build, api, state)
+    first, second = scope.plugin(7, "-DENDS"), scope.plugin(6, "-DENDS")
+    opened = " ".join(f"local={scope.runtime(number)}" for number in (7, 6))
+    words = f"{opened} local={first} call=2 close=2 local={second} call=3 close=3 local={first} call=4"
+    without = scope.compare(words, state, bare, preloaded)
+    assert [line[-1] for line in without.stdout.splitlines() if line.startswith("launch")] == ["7", "6", "7"]
+
+
+@pytest.mark.hazard("loader", "a constructor that waits for a thread which launches hangs for ever in dlopen")
+@API
+@STATE
+@pytest.mark.parametrize("before", ["", "local={other} call=0 ", "local={other} call=0 close=0 "])
+def test_a_constructor_waits_for_a_thread_that_launches(
+    before: str, state: str, api: str, build: Build, bare: Runner, preloaded: Runner
+) -> None:
+    """As the library's first call, and after another one was closed. The loader holds its lock over a constructor."""
+    scope = Scope(build, api, state if before else "")
+    words = before.format(other=scope.plugin(6)) + f"local={scope.plugin(7, '-DBEGINS')}"
+    without = scope.compare(words, state, bare, preloaded)
+    assert "began: 7\n" in without.stdout
+
+
+@API
+@STATE
+def test_an_unrelated_library_is_closed_between_launches(
+    state: str, api: str, build: Build, bare: Runner, preloaded: Runner
+) -> None:
+    scope = Scope(build, api)
+    unrelated = build.library("libunrelated.so", "scope_caller.c", "-DANSWER=1")
+    steps = "".join(f"local={unrelated} close={i} call=0 " for i in range(1, 8))
+    without = scope.compare(f"local={scope.plugin(7)} call=0 {steps}", state, bare, preloaded)
+    assert without.stdout.count("launch: 7\n") == 8

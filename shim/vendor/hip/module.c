@@ -2,6 +2,7 @@
  * the same address out again at once. */
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -21,7 +22,13 @@ static hipError_t loaded(const hipModule_t *module, const void *image, hipError_
     return result;
 }
 
-/* Read again, from where the runtime has just read it. */
+static bool is_compressed(int file) {
+    static const char magic[] = {'C', 'C', 'O', 'B'};
+    char start[sizeof magic];
+    return read(file, start, sizeof start) == sizeof start && memcmp(start, magic, sizeof magic) == 0;
+}
+
+/* Read again, from where the runtime has just read it. A compressed file is not even mapped: code.c cannot read it. */
 hipError_t hip_module_load_body(enum overlap_way way, enum hook hook, uintptr_t site, hipModule_t *module,
                                 const char *file) {
     REAL_OR_RETURN(hipModuleLoad);
@@ -29,7 +36,8 @@ hipError_t hip_module_load_body(enum overlap_way way, enum hook hook, uintptr_t 
     const int saved = errno;
     const char *its = result == VENDOR_SUCCESS && module && file ? architecture() : NULL;
     const int opened = its ? open(file, O_RDONLY | O_CLOEXEC) : -1;
-    const off_t size = opened >= 0 ? lseek(opened, 0, SEEK_END) : -1; /* fstat is newer than glibc 2.17 */
+    const bool readable = opened >= 0 && !is_compressed(opened);
+    const off_t size = readable ? lseek(opened, 0, SEEK_END) : -1; /* fstat is newer than glibc 2.17 */
     if (size > 0) {
         void *image = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, opened, 0);
         if (image != MAP_FAILED) {

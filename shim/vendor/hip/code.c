@@ -48,28 +48,38 @@ static struct entry *find(struct entry *entries, uint64_t module, uint64_t name)
     return NULL;
 }
 
-static void learn(void *module, const char *kernel, size_t length, uint32_t registers) {
-    const uint64_t owner = (uint64_t)(uintptr_t)module, name = hash_of(kernel, length);
-    struct entry *entries = table_made(), *entry = entries ? find(entries, owner, name) : NULL;
+/* Is what is being read. */
+struct learning {
+    struct entry *entries; /* NULL until the image turns out to hold a kernel */
+    uint64_t module;
+};
+
+static void learn(void *context, const char *kernel, size_t length, uint32_t registers) {
+    struct learning *now = context;
+    const uint64_t name = hash_of(kernel, length);
+    if (!now->entries && !(now->entries = table_made()))
+        return;
+    struct entry *entry = find(now->entries, now->module, name);
     if (entry) { /* of a module that had the address before, perhaps */
         __atomic_store_n(&entry->registers, registers, __ATOMIC_RELAXED);
         return;
     }
-    for (uint64_t probe = 0; entries && probe < PROBES; probe++) {
+    for (uint64_t probe = 0; probe < PROBES; probe++) {
         uint64_t none = 0;
-        entry = place(entries, owner, name, probe);
+        entry = place(now->entries, now->module, name, probe);
         if (!__atomic_compare_exchange_n(&entry->module, &none, CLAIMED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
             continue;
         __atomic_store_n(&entry->name, name, __ATOMIC_RELAXED);
         __atomic_store_n(&entry->registers, registers, __ATOMIC_RELAXED);
-        __atomic_store_n(&entry->module, owner, __ATOMIC_RELEASE);
+        __atomic_store_n(&entry->module, now->module, __ATOMIC_RELEASE);
         return;
     }
 }
 
 void code_learn(hipModule_t module, const void *image, uint64_t size, const char *architecture) {
-    if ((uintptr_t)module > CLAIMED)
-        overlap_code_kernels(image, size, architecture, learn, module);
+    struct learning now = {NULL, (uint64_t)(uintptr_t)module};
+    if (now.module > CLAIMED)
+        overlap_code_kernels(image, size, architecture, learn, &now);
 }
 
 void code_forget(hipModule_t module) {

@@ -1,4 +1,4 @@
-"""The statistics page is shared by all threads, and may lie on a disk: calls that change nothing in it write nothing."""
+"""All threads share the statistics page, which may lie on a disk: calls that change nothing in it write nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""As ../test_page_writes.py, on HIP, where hipSetDevice and hipMalloc open a GPU: some programs call them every step."""
+"""As ../test_page_writes.py, on HIP, where hipSetDevice and hipMalloc open a GPU, at every step of some programs."""
 
 from __future__ import annotations
 

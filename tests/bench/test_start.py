@@ -25,7 +25,7 @@ DATA, LOCKED = 256, 768
 FAULTS, INSTRUCTIONS = 5, 8_000
 LOAD, WRITABLE = 1, 2
 
-pytestmark = pytest.mark.plain("what the library costs, not what a sanitizer adds to it")
+pytestmark = pytest.mark.plain("a sanitizer costs more than the library", address=True, coverage=True)
 NEEDS_VALGRIND = pytest.mark.skipif(not shutil.which("valgrind"), reason="needs valgrind: apt-get install valgrind")
 
 

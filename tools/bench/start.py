@@ -30,7 +30,6 @@ PROGRAMS = {
 # As the library is linked (shim/build.py): another mapping, or other rights of one, is a system call of the loader.
 LINK = ("-shared", "-fPIC", "-Wl,-z,lazy", "-Wl,-z,norelro", "-Wl,-z,noseparate-code")
 LIMIT = 16 << 20  # bytes that an unprivileged program may lock
-ARMED = ("unarmed", "armed", "off")
 # Over an empty preload, armed; of /bin/true: other programs are noisier than the budget in microseconds.
 BUDGET = {"microseconds": 10, "instructions": 30_000, "page faults": 12, "data KiB": 256}
 
@@ -100,9 +99,9 @@ def memory(folder: Path, variables: Variables) -> dict[str, int]:
 
 
 def row(what: str, measure: str, found: Mapping[str, float]) -> Row:
-    over: Row = {f"{name} over empty": round(found[name] - found["empty"], 1) for name in ("variable", *ARMED)}
+    over: Row = {f"{name}_over_empty": round(found[name] - found["empty"], 1) for name in ("unarmed", "armed")}
     budget = BUDGET.get(measure) if what in ("/bin/true", "memory") else None
-    return {"what": what, "measure": measure, "bare": found["bare"], "empty": found["empty"], **over, "budget": budget}
+    return {"what": what, "measure": measure, **found, **over, "budget": budget}
 
 
 def rows(folder: Path, rounds: int) -> list[Row]:
@@ -120,7 +119,6 @@ def rows(folder: Path, rounds: int) -> list[Row]:
         made.append(row("memory", measure, {which: one[measure] for which, one in held.items()}))
     errors = {which: one["error of mlockall"] for which, one in held.items()}
     said = {which: os.strerror(error) if error else "locked" for which, error in errors.items()}
-    said = {which if which in ("bare", "empty") else f"{which} over empty": text for which, text in said.items()}
     made.append({"what": "mlockall", "measure": f"within {LIMIT >> 20} MiB", **said})
     ours = [str(Path(sys.executable).with_name("overlap-run")), "--quiet", "--policy", "observe", "true"]
     through = {"bare": chosen["bare"]}
@@ -128,5 +126,5 @@ def rows(folder: Path, rounds: int) -> list[Row]:
         spawned(folder, 3 * rounds, ours, through)[0]["bare"]
         - spawned(folder, 3 * rounds, ["true"], through)[0]["bare"]
     )
-    made.append({"what": "overlap-run true", "measure": "microseconds", "over bare": round(over), "budget": 60_000})
+    made.append({"what": "overlap-run true", "measure": "microseconds", "over_bare": round(over), "budget": 60_000})
     return made

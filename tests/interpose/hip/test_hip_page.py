@@ -28,3 +28,10 @@ def test_a_launch_that_is_known_writes_to_nothing_that_threads_share(
     done = hip(words, policy, gpu=gpu, env={"LD_BIND_NOW": "1"})
     assert done.status == 0
     assert len(done.launches) == 7
+
+
+@pytest.mark.hazard("loader", "a program that looks functions up all the time slows its other threads down")
+def test_a_function_that_is_looked_up_again_writes_to_nothing_that_threads_share(world: World, hip: Hip) -> None:
+    looks = ["default=hipLaunchKernel", "default=malloc"]
+    words = [*world.hosts("k"), f"launch=k,{BLOCKS},256", *looks, "freeze=1", *looks, "freeze=0", "sync"]
+    assert hip(words, ONE, env={"LD_BIND_NOW": "1"}).status == 0

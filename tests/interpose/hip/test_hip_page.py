@@ -24,7 +24,16 @@ def test_a_launch_that_is_known_writes_to_nothing_that_threads_share(
 ) -> None:
     """With several devices, which is common on AMD, the slow path is taken to learn which of them is current."""
     launches = [f"launch=k,{BLOCKS},256", f"ext=k,{BLOCKS},256"]
-    words = [*world.hosts("k", NCCL), f"launch={NCCL},16,256", *launches, *launches, "freeze=1", *launches, "freeze=0", "sync"]
+    words = [
+        *world.hosts("k", NCCL),
+        f"launch={NCCL},16,256",
+        *launches,
+        *launches,
+        "freeze=1",
+        *launches,
+        "freeze=0",
+        "sync",
+    ]
     done = hip(words, policy, gpu=gpu, env={"LD_BIND_NOW": "1"})
     assert done.status == 0
     assert len(done.launches) == 7

@@ -39,16 +39,14 @@ WARNINGS = ("-Wall", "-Wextra", "-Wconversion")
 COMMON = ("-std=c11", "-D_GNU_SOURCE", "-U_FORTIFY_SOURCE", "-O2", "-g")
 SHARED = ("-fPIC", "-shared", "-fvisibility=hidden")
 INCLUDES = {"shim": ("-Ishim",), "simgpu": ("-Ishim", "-Ishim/core"), "demo": ("-Ishim",)}
-UNPACK = ("shim/core/zstd.c", "shim/core/entropy.c")
+UNPACK = ("tools/simgpu/zstd/*.c",)
 SOURCES = {
     "shim": ("shim/core/*.c", "shim/sys/*.c", "shim/vendor/*/*.c", "shim/sys/*.S", "shim/vendor/*/*.S"),
     "simgpu": ("tools/simgpu/*.c",),
     "demo": ("tools/demo/*.c",),
     "kfd": ("tools/simgpu/kfd/*.c",),
     **dict.fromkeys(("runtime12", "runtime13"), ("tools/simgpu/runtime/*.c", *UNPACK)),
-    **dict.fromkeys(
-        ("hip5", "hip6", "hip7"), ("tools/simgpu/*.c", "tools/simgpu/hip/*.c", "shim/core/codeobject.c", *UNPACK)
-    ),
+    **dict.fromkeys(("hip5", "hip6", "hip7"), ("tools/simgpu/*.c", "tools/simgpu/hip/*.c", *UNPACK)),
 }
 # The engine of the simulated driver without what is NVIDIA's alone.
 LEFT_OUT = {"hip": ("api.c", "lookup.c", "launch_check.c", "elf.c", "ptx.c", "fatbin.c")}

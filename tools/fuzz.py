@@ -42,15 +42,15 @@ SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
 LIBFUZZER = ("-fsanitize=fuzzer", "-DWITH_LIBFUZZER", "-nostdlib++", "-Wl,-Bstatic", "-lstdc++", "-Wl,-Bdynamic", "-lm")
 IMAGES = ("tools/simgpu/image.c",)
 HIP = tuple(f"tools/simgpu/hip/{name}.c" for name in ("bundle", "codeobject", "messagepack"))
-CODE = tuple(f"shim/core/{name}.c" for name in ("codeobject", "zstd", "entropy"))
+ZSTD = tuple(f"tools/simgpu/zstd/{name}.c" for name in ("zstd", "entropy"))
 DECIDING = ("table", "match", "decide", "planner", "occupancy", "gpu")
 # By name: the source in tests/fuzz, what it is compiled with.
 PROGRAMS = {
     "table": ("table_fuzz.c", *(f"shim/core/{name}.c" for name in DECIDING)),
-    "code": ("code_fuzz.c", *CODE),
+    "code": ("code_fuzz.c", "shim/core/codeobject.c"),
     "page": ("page_fuzz.c", "shim/core/stats.c", "shim/core/rows.c", "shim/core/match.c"),
     "cubin": ("image_fuzz.c", *IMAGES, *(f"tools/simgpu/{name}.c" for name in ("elf", "fatbin", "ptx"))),
-    "hip": ("image_fuzz.c", "-DHIP", f"-I{ROOT / 'shim/core'}", *IMAGES, *HIP, *CODE),
+    "hip": ("image_fuzz.c", "-DHIP", f"-I{ROOT / 'shim/core'}", *IMAGES, *HIP, *ZSTD),
     "spank": ("spank_fuzz.c", "tools/slurm/spank/site.c", "tools/slurm/spank/preload.c"),
 }
 MODULES = ("yaml", "binaries", "report", "traces")

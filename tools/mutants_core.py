@@ -6,7 +6,6 @@ OCCUPANCY, PLANNER, DECIDE, RULES = (
     f"tests/core/test_{name}.py" for name in ("occupancy", "planner", "decide", "decide_rules")
 )
 SHAPING = "tests/interpose/test_shaping.py"
-CODE = "tests/core/test_code_objects.py"
 
 ROWS: dict[str, list[tuple[str, str, str, str]]] = {
     "gpu.c": [
@@ -134,16 +133,4 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {
         ("always is overlapping", "= rule->when != OVERLAP_WHEN_ALWAYS;", "= 0;", DECIDE),
         ("the control is not told", "        decision->control = choice.control;\n", "", RULES),
     ],
-    "codeobject.c": [
-        ("anything compressed is by Zstandard", " || head.method != ZSTD)", ")", CODE),
-        ("any size is unpacked", "unpacked > OVERLAP_UNPACKED_MOST || ", "", CODE),
-        ("version 1 ends nowhere", "version == 1 && known && ", "version == 1 && ", CODE),
-    ],
-    "zstd.c": [
-        ("copies from before the beginning", "offset > decoder->done || ", "", CODE),
-        ("copies that overlap themselves", "there < count ? there : count", "count", CODE),
-        ("copies behind the end", " || count > decoder->room - decoder->done)\n        return false;\n    uint8_t *to",
-         ")\n        return false;\n    uint8_t *to", CODE),
-    ],
-    "entropy.c": [("bits from behind the end", "if (bytes - first >= sizeof word)", "if (1)", CODE)],
 }  # fmt: skip

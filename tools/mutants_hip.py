@@ -163,10 +163,10 @@ HIP_MUTANTS = [
         _KERNELS,
     ),
     _one(
-        "what was unpacked stays",
-        f"{_HIP}/code.c",
-        "    overlap_unmap(decoder, size);\n",
-        "",
-        "tests/core/test_code_objects.py",
+        "registers of the metadata are believed",
+        f"{_HIP}/answers.c",
+        "shared < 0 || may_be_too_few(handle, registers))",
+        "shared < 0)",
+        f"{_TESTS}/test_hip_modules.py",
     ),
 ]

@@ -274,19 +274,7 @@ void overlap_row_reasons(const struct overlap_page *page, uint32_t *reasons, uin
 /* A kernel: its name, of so many bytes and no more, and the vector registers of a wave, accumulation registers included. */
 typedef void overlap_kernel_found(void *context, const char *name, size_t length, uint32_t registers);
 
-/* The kernels of an image for this architecture (gfx90a): of a code object, or of a bundle of some that is not compressed.
+/* The kernels of an image for this architecture (gfx90a): of a code object, or of a bundle that is not compressed.
  * One may be found twice. size: UINT64_MAX where the image says itself how long it is. */
 void overlap_code_kernels(const void *image, uint64_t size, const char *architecture, overlap_kernel_found *found,
                           void *context);
-
-/* A bundle that is compressed: its Zstandard frame, and how many bytes come out of it, as its head announces. */
-struct overlap_packed {
-    const void *at;
-    uint64_t size, unpacked;
-};
-
-/* More is left packed: ten times what the largest file of rocBLAS 7.2 holds, and a second of work. */
-#define OVERLAP_UNPACKED_MOST (UINT64_C(1) << 30)
-
-/* Is an image one, for an architecture whose kernels can be read? What comes out (zstd.h) is for overlap_code_kernels(). */
-bool overlap_code_packed(const void *image, uint64_t size, const char *architecture, struct overlap_packed *packed);

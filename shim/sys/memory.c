@@ -1,4 +1,5 @@
 /* Memory for what does not fit on a stack, from the system and not from malloc, which may be the program's; and files. */
+#include <string.h>
 #include <sys/mman.h>
 
 #include "kernel.h"
@@ -11,11 +12,14 @@ void overlap_unmap(void *memory, size_t size) {
     kernel_munmap(memory, size);
 }
 
-const void *overlap_map_file(const char *path, size_t *size) {
+const void *overlap_map_file(const char *path, const char *unless, size_t *size) {
+    char head[8] = "";
+    const size_t most = strlen(unless);
     const int file = kernel_open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
         return NULL;
-    const long end = kernel3(SYS_lseek, file, 0, 2 /* SEEK_END */);
+    const bool unwanted = kernel_read(file, head, most) == (long)most && memcmp(head, unless, most) == 0;
+    const long end = unwanted ? 0 : kernel3(SYS_lseek, file, 0, 2 /* SEEK_END */);
     const void *mapped = end > 0 ? kernel_mmap((size_t)end, PROT_READ, MAP_PRIVATE, file) : NULL;
     kernel_close(file);
     *size = mapped ? (size_t)end : 0;

@@ -108,8 +108,8 @@ bool overlap_vendor_present(void);
 void *overlap_map(size_t size);
 void overlap_unmap(void *memory, size_t size);
 
-/* The bytes of a file, to be unmapped; NULL: it cannot be read, or is empty. */
-const void *overlap_map_file(const char *path, size_t *size);
+/* The bytes of a file, to be unmapped; NULL: it cannot be read, is empty, or begins with `unless` (of 8 bytes at most). */
+const void *overlap_map_file(const char *path, const char *unless, size_t *size);
 
 /* Does the thread run on its alternate signal stack? */
 bool overlap_on_signal_stack(void);

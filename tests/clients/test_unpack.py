@@ -116,7 +116,7 @@ def unpack(build: Build) -> Path:
     link = [
         f"-I{ROOT / 'shim'}",
         RUNTIME / "unpack.c",
-        *(ROOT / "shim/core" / name for name in ("zstd.c", "entropy.c")),
+        *(ROOT / "tools/simgpu/zstd" / name for name in ("zstd.c", "entropy.c")),
     ]
     source = str(HERE / "runtime" / "unpack_check.c")
     try:

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "core/core.h"
-#include "core/zstd.h"
 
 static void found(void *context, const char *name, size_t length, uint32_t registers) {
     (void)context;
@@ -21,18 +20,7 @@ int main(int argc, char **argv) {
     if (!image || fread(image, 1, size, file) != size)
         return 2;
     const uint64_t said = argc > 3 ? UINT64_MAX : size;
-    struct overlap_packed packed;
-    if (overlap_code_packed(image, said, argv[1], &packed)) {
-        struct overlap_zstd *decoder = malloc(sizeof *decoder);
-        char *inside = malloc(packed.unpacked ? packed.unpacked : 1);
-        if (!decoder || !inside)
-            return 2;
-        if (overlap_zstd_read(decoder, packed.at, packed.size, inside, packed.unpacked))
-            overlap_code_kernels(inside, packed.unpacked, argv[1], found, NULL);
-        free(inside);
-        free(decoder);
-    } else
-        overlap_code_kernels(image, said, argv[1], found, NULL);
+    overlap_code_kernels(image, said, argv[1], found, NULL);
     free(image);
     return fclose(file);
 }

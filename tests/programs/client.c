@@ -197,6 +197,7 @@ static int launch(const char *verb) {
 #include "client_graph.h"
 #include "client_process.h"
 #include "client_query.h"
+#include "freeze.h"
 
 static int add_stream(int result) {
     stream_count += result == 0;
@@ -281,6 +282,8 @@ static int run(const char *verb, const char *whole) {
         result = CU(cuDevicePrimaryCtxRetain)(&context, device = atoi(words[0]));
         return result ? result : CU(cuCtxSetCurrent)(context);
     }
+    if (strcmp(verb, "freeze") == 0)
+        return library_frozen(atoi(words[0])), 0;
     if (strcmp(verb, "sync") == 0)
         return CU(cuCtxSynchronize)();
     return surroundings(verb);

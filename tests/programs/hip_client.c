@@ -19,6 +19,8 @@
  */
 #include "hip_client.h"
 
+#include "freeze.h"
+
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -274,6 +276,8 @@ static void do_word(char *word) {
         printf("%s: %s\n", text, dlsym(RTLD_DEFAULT, text) ? "found" : "none");
     else if (strcmp(word, "device") == 0)
         printf("device: %d\n", HIP(hipSetDevice)(atoi(text)));
+    else if (strcmp(word, "freeze") == 0)
+        library_frozen(atoi(text));
     else if (strcmp(word, "sync") == 0)
         printf("sync: %d\n", HIP(hipDeviceSynchronize)());
     else if (strcmp(word, "count") == 0) {

@@ -36,7 +36,7 @@ def compile_all(folder: Path) -> None:
     """The programs, and beside them the drivers that do nothing."""
     common = [os.environ.get("CC", "cc"), "-O2", "-std=c11", "-D_GNU_SOURCE"]
     shared = ["-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-Bsymbolic"]
-    (folder / "empty.c").write_text("")
+    start.compile_all(folder)
 
     def make(output: str, source: Path, *options: str) -> None:
         subprocess.run([*common, str(source), *options, "-o", str(folder / output)], check=True)
@@ -48,8 +48,6 @@ def compile_all(folder: Path) -> None:
         make(driver, HERE / source, *shared, f"-Wl,-soname,{driver}", "-ldl")
         make(program, HERE / f"{program}.c", str(folder / driver), "-ldl", "-pthread", f"-Wl,-rpath,{folder}")
     make("symbols", HERE / "symbols.c", "-ldl")
-    make("spawn", HERE / "spawn.c")
-    make("empty.so", folder / "empty.c", "-shared", "-fPIC")
 
 
 def armed(folder: Path, policy: str = POLICY) -> dict[str, str]:
@@ -192,7 +190,7 @@ def main() -> int:
     print(f"{result['machine']}; medians of {options.rounds} interleaved rounds; against a driver that does nothing")
     for title, name in (
         ("Added to a launch: nanoseconds by number of threads, and instructions", "launch"),
-        ("Start and end of a program: microseconds", "start"),
+        ("Start, end and memory of a program that uses no GPU", "start"),
         ("Added to a look-up: nanoseconds", "lookup"),
         ("Answers about kernels: seconds", "explain"),
     ):

@@ -159,8 +159,9 @@ ADVICE = {
         "Please report it with the driver's version, the kernel and the policy: it should not happen.",
     ),
     "unknown_footprint": Advice(
-        "The driver does not say what the kernel takes, or the kernel came by a way that the library does not see "
-        "(cuFFT's private table of the driver, for one).",
+        "The driver does not name all that the kernel takes (on AMD: the accumulation registers of a kernel in a "
+        "compressed module, as all of rocBLAS 7.2), or the kernel's handle came from a call that the library does not "
+        "intercept (cuFFT's private table of the driver).",
         "Nothing.",
     ),
     "cannot_launch": Advice(

@@ -83,8 +83,10 @@ struct device *device_at(enum vendor vendor, int ordinal) {
     if (!settings || !real_ready(vendor) || ordinal < 0 || ordinal >= OVERLAP_DEVICES)
         return NULL;
     struct device *device = &devices[vendor][ordinal];
-    uint32_t none = 0;
-    if (__atomic_compare_exchange_n(&device->state, &none, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+    uint32_t now = __atomic_load_n(&device->state, __ATOMIC_ACQUIRE);
+    if (now == 2) /* some launches ask each time: a failed exchange, too, takes the line from other threads */
+        return device;
+    if (now == 0 && __atomic_compare_exchange_n(&device->state, &now, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
         device->vendor = vendor;
         device->ordinal = ordinal;
         make(device, settings);

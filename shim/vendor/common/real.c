@@ -81,9 +81,9 @@ bool real_is_behind(enum vendor vendor, const void *address) {
 }
 
 bool real_remember(enum overlap_way way, enum hook hook, void *address) {
-    void *before = NULL;
-    return __atomic_compare_exchange_n(&real_functions[hook][way], &before, address, false, __ATOMIC_RELEASE,
-                                       __ATOMIC_ACQUIRE) ||
+    void *before = __atomic_load_n(&real_functions[hook][way], __ATOMIC_ACQUIRE); /* launches read it */
+    return (!before && __atomic_compare_exchange_n(&real_functions[hook][way], &before, address, false,
+                                                   __ATOMIC_RELEASE, __ATOMIC_ACQUIRE)) ||
            before == address;
 }
 

@@ -62,9 +62,10 @@ struct overlap_order *windows(void) {
 /* ---- Streams ---- */
 
 static void seen_context(uint64_t context) {
-    uint64_t none = 0;
-    if (!__atomic_compare_exchange_n(&first, &none, context, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED) &&
-        none != context)
+    uint64_t one = __atomic_load_n(&first, __ATOMIC_RELAXED); /* asked at each launch where there are several */
+    if (one == 0 && __atomic_compare_exchange_n(&first, &one, context, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        return;
+    if (one != context && !__atomic_load_n(&several, __ATOMIC_RELAXED))
         __atomic_store_n(&several, 1, __ATOMIC_RELAXED);
 }
 

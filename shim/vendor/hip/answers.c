@@ -3,7 +3,7 @@
 
 #include "hip.h"
 
-enum { TRIES = 1000 };
+enum { TRIES = 1000, VECTOR_REGISTERS = 256 /* of a wave, besides accumulation registers (LLVM: AMDGPUUsage.rst) */ };
 
 struct hip_calls hip;
 
@@ -186,8 +186,15 @@ const char *hip_kernel_name(const struct handle *handle) {
     return hip.hipKernelNameRef ? hip.hipKernelNameRef((hipFunction_t)(uintptr_t)handle->value) : NULL;
 }
 
-/* The runtime says what the code object's metadata say; hand-written kernels (rocBLAS, hipBLASLt) leave accumulation
- * registers out of those, but their descriptors have all (code.c). */
+/* May the runtime's number leave out accumulation registers? It is that of the metadata, which assembly kernels (rocBLAS,
+ * hipBLASLt) fill in without them; descriptors count all registers (code.c). A compiler counts all in the metadata, too,
+ * and only a compiler makes the kernels of the program's own binaries. Without accumulation registers there are at most
+ * 256, so a larger number counts both. */
+static bool may_be_too_few(const struct handle *handle, int registers) {
+    return registers <= VECTOR_REGISTERS && handle_is(handle, HANDLE_HIP_FUNCTION) &&
+           __atomic_load_n(&handle->owner, __ATOMIC_RELAXED) && !__atomic_load_n(&handle->registers, __ATOMIC_RELAXED);
+}
+
 bool hip_footprint(struct handle *handle, const struct device *device, struct overlap_launch *launch, bool *later) {
     struct hipFuncAttributes told;
     int registers = 0, shared = 0, mode = hip_relax();
@@ -205,7 +212,7 @@ bool hip_footprint(struct handle *handle, const struct device *device, struct ov
             HIP_ASK(hip.hipFuncGetAttribute(&shared, HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function)) == VENDOR_SUCCESS;
     }
     hip_restore(mode);
-    if (!known || registers <= 0 || shared < 0)
+    if (!known || registers <= 0 || shared < 0 || may_be_too_few(handle, registers))
         return false;
     const uint32_t more = __atomic_load_n(&handle->registers, __ATOMIC_RELAXED);
     launch->footprint.registers = more > (uint32_t)registers ? more : (uint32_t)registers;

@@ -1,9 +1,9 @@
 /* Registers of kernels by their descriptors, kept from where a module is loaded to where the program asks for its functions.
  *
- * An entry belongs to a module and is free again when that is unloaded. Nobody waits: two threads that load the same module
- * leave two entries that say the same, and a kernel that finds no place is one of which the runtime alone tells.
+ * An entry belongs to a module and is free again when that module is unloaded. No thread waits: two threads that load the
+ * same module leave two equal entries, and a kernel for which no entry is free stays unknown. So does every kernel of a
+ * compressed module: unpacking it here would double what loading costs the program.
  */
-#include "../../core/zstd.h"
 #include "hip.h"
 
 enum { BITS = 17, PROBES = 32 };
@@ -50,13 +50,15 @@ static struct entry *find(struct entry *entries, uint64_t module, uint64_t name)
 
 /* Is what is being read. */
 struct learning {
-    struct entry *entries;
+    struct entry *entries; /* NULL until the image turns out to hold a kernel */
     uint64_t module;
 };
 
 static void learn(void *context, const char *kernel, size_t length, uint32_t registers) {
-    const struct learning *now = context;
+    struct learning *now = context;
     const uint64_t name = hash_of(kernel, length);
+    if (!now->entries && !(now->entries = table_made()))
+        return;
     struct entry *entry = find(now->entries, now->module, name);
     if (entry) { /* of a module that had the address before, perhaps */
         __atomic_store_n(&entry->registers, registers, __ATOMIC_RELAXED);
@@ -74,25 +76,9 @@ static void learn(void *context, const char *kernel, size_t length, uint32_t reg
     }
 }
 
-/* Memory for what is inside is kept for as long as that is read. */
-static void learn_packed(const struct overlap_packed *packed, const char *architecture, struct learning *now) {
-    const size_t size = sizeof(struct overlap_zstd) + packed->unpacked;
-    struct overlap_zstd *decoder = overlap_map(size);
-    if (!decoder)
-        return;
-    if (overlap_zstd_read(decoder, packed->at, packed->size, decoder + 1, packed->unpacked))
-        overlap_code_kernels(decoder + 1, packed->unpacked, architecture, learn, now);
-    overlap_unmap(decoder, size);
-}
-
 void code_learn(hipModule_t module, const void *image, uint64_t size, const char *architecture) {
-    struct learning now = {table_made(), (uint64_t)(uintptr_t)module};
-    struct overlap_packed packed;
-    if (!now.entries || now.module <= CLAIMED)
-        return;
-    if (overlap_code_packed(image, size, architecture, &packed))
-        learn_packed(&packed, architecture, &now);
-    else
+    struct learning now = {NULL, (uint64_t)(uintptr_t)module};
+    if (now.module > CLAIMED)
         overlap_code_kernels(image, size, architecture, learn, &now);
 }
 

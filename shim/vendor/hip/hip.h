@@ -5,7 +5,7 @@
  *   answers.c what the shared half asks about HIP
  *   launch.c  launches: from a call to a request, and back to a call
  *   graph.c   nodes of graphs that the program builds itself; graphs become executable
- *   module.c  calls that make and end kernels; code.c: registers that the runtime does not tell
+ *   module.c  calls that make and end kernels; code.c: registers that the runtime leaves out
  *   query.c   what the program asks about occupancy
  *   stream.c  streams, and the compute units that they may use
  *   waits.c   calls that order streams and are not the same on NVIDIA
@@ -86,7 +86,7 @@ static inline uintptr_t hip_table_site(uintptr_t site) {
  * says itself how long it is. */
 void code_learn(hipModule_t module, const void *image, uint64_t size, const char *architecture);
 void code_forget(hipModule_t module);
-/* Registers of a kernel of a module, by its descriptor; 0: not known. */
+/* Registers of a kernel of a module, by its descriptor; 0: unknown, as in every compressed module. */
 uint32_t code_registers(hipModule_t module, const char *kernel);
 
 #pragma GCC visibility pop

@@ -16,14 +16,14 @@ static hipError_t loaded(const hipModule_t *module, const void *image, hipError_
     return result;
 }
 
-/* Read again, from where the runtime has just read it. */
+/* Read again, from where the runtime has just read it. A compressed file is not even mapped: code.c cannot read it. */
 hipError_t hip_module_load_body(enum overlap_way way, enum hook hook, uintptr_t site, hipModule_t *module,
                                 const char *file) {
     REAL_OR_RETURN(hipModuleLoad);
     const hipError_t result = real(module, file);
     const char *its = result == VENDOR_SUCCESS && module && file ? architecture() : NULL;
     size_t size = 0;
-    const void *image = its ? overlap_map_file(file, &size) : NULL;
+    const void *image = its ? overlap_map_file(file, "CCOB", &size) : NULL;
     if (image) {
         code_learn(*module, image, size, its);
         overlap_unmap((void *)(uintptr_t)image, size);

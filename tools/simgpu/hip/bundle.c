@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "../image.h"
-#include "core.h"
-#include "zstd.h"
+#include "../zstd/zstd.h"
 
 static const char BUNDLE[] = "__CLANG_OFFLOAD_BUNDLE__", COMPRESSED[] = "CCOB";
 
@@ -56,49 +55,48 @@ static CUresult load_bundle(const struct source *source, struct image *image) {
     return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
-static CUresult packed_otherwise(void) {
-    sim_say("this code is compressed in a way that the simulated GPU does not unpack; build with Zstandard, or "
-            "without -offload-compress");
-    return CUDA_ERROR_NO_BINARY_FOR_GPU;
+/* -offload-compress: a head, the sizes of the whole (versions 2 and 3) and of what is packed, a hash, one Zstandard frame
+ * around the bundle. Only a file tells where version 1 ends. */
+enum { HEAD = 8, HASH = 8, METHOD_ZSTD = 1, LARGEST_PACKED = 1 << 30 };
+
+struct packed {
+    uint64_t start, whole, size;
+};
+
+static bool is_packed(const struct source *source, struct packed *packed) {
+    uint8_t head[HEAD + 16] = {0};
+    if (!sim_fetch(source, 0, head, HEAD))
+        return false;
+    const uint16_t version = sim_read16(head + 4), method = sim_read16(head + 6);
+    const size_t sizes = version == 1 ? 4 : version == 2 ? 8 : 16;
+    if (version < 1 || version > 3 || method != METHOD_ZSTD || (version == 1 && !source->size_known) ||
+        !sim_fetch(source, HEAD, head + HEAD, sizes))
+        return false;
+    packed->start = HEAD + sizes + HASH;
+    packed->whole = version == 1 ? source->bytes : version == 2 ? sim_read32(head + HEAD) : sim_read64(head + HEAD);
+    packed->size = version == 3 ? sim_read64(head + HEAD + 8) : sim_read32(head + HEAD + sizes - 4);
+    return packed->whole > packed->start && packed->whole <= LARGEST_PACKED && packed->size <= LARGEST_PACKED &&
+           (!source->size_known || packed->whole <= source->bytes);
 }
 
-/* -offload-compress: one Zstandard frame around the bundle. */
-static CUresult load_frame(const struct source *source, struct image *image) {
-    struct overlap_packed packed;
-    if (!overlap_code_packed(source->data, source->bytes, source->gpu->architecture, &packed))
-        return packed_otherwise();
-    struct overlap_zstd *const decoder = malloc(sizeof *decoder + packed.unpacked);
-    if (decoder == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    uint8_t *const bundle = (uint8_t *)(decoder + 1);
-    CUresult result = CUDA_ERROR_INVALID_IMAGE;
-    if (overlap_zstd_read(decoder, packed.at, packed.size, bundle, packed.unpacked))
-        result = load_bundle(&(struct source){bundle, packed.unpacked, true, source->gpu}, image);
-    free(decoder);
-    return result;
-}
-
-/* Memory is copied as far as it says that it goes, if there is that much of it. Version 1 does not say, nor does one
- * that nobody knows. */
 static CUresult load_compressed(const struct source *source, struct image *image) {
-    uint8_t head[16];
-    if (source->size_known)
-        return load_frame(source, image);
-    if (!sim_fetch(source, 0, head, sizeof head))
-        return CUDA_ERROR_INVALID_IMAGE;
-    const uint16_t version = sim_read16(head + 4);
-    const uint64_t whole = version == 2 ? sim_read32(head + 8) : version == 3 ? sim_read64(head + 8) : 0;
-    if (whole == 0)
-        return packed_otherwise();
-    if (whole > LARGEST_IMAGE)
-        return CUDA_ERROR_INVALID_IMAGE;
-    uint8_t *const copy = malloc(whole);
-    if (copy == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult result = CUDA_ERROR_INVALID_IMAGE;
-    if (sim_fetch(source, 0, copy, whole))
-        result = load_frame(&(struct source){copy, whole, true, source->gpu}, image);
+    struct packed packed;
+    if (!is_packed(source, &packed)) {
+        sim_say("this code is compressed in a way that the simulated GPU does not unpack; build with Zstandard, or "
+                "without -offload-compress");
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    }
+    struct sim_zstd *const decoder = malloc(sizeof *decoder);
+    uint8_t *const copy = malloc(packed.whole), *const bundle = malloc(packed.size + 1);
+    CUresult result = decoder != NULL && copy != NULL && bundle != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    if (result == CUDA_SUCCESS)
+        result = sim_fetch(source, 0, copy, packed.whole) &&
+                         sim_zstd_read(decoder, copy + packed.start, packed.whole - packed.start, bundle, packed.size)
+                     ? load_bundle(&(struct source){bundle, packed.size, true, source->gpu}, image)
+                     : CUDA_ERROR_INVALID_IMAGE;
+    free(bundle);
     free(copy);
+    free(decoder);
     return result;
 }
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/zstd.h"
+#include "../zstd/zstd.h"
 #include "unpack.h"
 
 enum { FATBIN_MAGIC = 0xba55ed50u, HEADER = 16, ENTRY = 64, FLAG_LZ4 = 0x2000, FLAG_ZSTD = 0x8000 };
@@ -66,8 +66,8 @@ static uint8_t *append(uint8_t *to, const struct entry *entry) {
 }
 
 bool rt_zstd(const uint8_t *from, size_t bytes, uint8_t *to, size_t room) {
-    struct overlap_zstd *const decoder = malloc(sizeof *decoder);
-    const bool good = decoder && overlap_zstd_read(decoder, from, bytes, to, room);
+    struct sim_zstd *const decoder = malloc(sizeof *decoder);
+    const bool good = decoder && sim_zstd_read(decoder, from, bytes, to, room);
     free(decoder);
     return good;
 }

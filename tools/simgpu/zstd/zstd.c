@@ -33,7 +33,7 @@ static const struct {
 };
 
 /* Where a code's range begins is the sum of what is before. */
-static void count_values(struct overlap_zstd *decoder, int kind) {
+static void count_values(struct sim_zstd *decoder, int kind) {
     uint32_t value = kinds[kind].least;
     for (int code = 0; code < kinds[kind].most_symbols; code++) {
         decoder->first[kind][code] = value;
@@ -41,9 +41,9 @@ static void count_values(struct overlap_zstd *decoder, int kind) {
     }
 }
 
-static size_t take_value(struct overlap_zstd *decoder, struct overlap_bits *bits, int kind, uint64_t state) {
+static size_t take_value(struct sim_zstd *decoder, struct sim_bits *bits, int kind, uint64_t state) {
     const uint8_t code = decoder->table[kind].symbol[state];
-    return decoder->first[kind][code] + (size_t)overlap_bits_take(bits, kinds[kind].extra[code]);
+    return decoder->first[kind][code] + (size_t)sim_bits_take(bits, kinds[kind].extra[code]);
 }
 
 static uint32_t little(const uint8_t *at, int bytes) {
@@ -53,7 +53,7 @@ static uint32_t little(const uint8_t *at, int bytes) {
     return value;
 }
 
-static bool four_streams(struct overlap_zstd *decoder, const uint8_t *at, size_t bytes) {
+static bool four_streams(struct sim_zstd *decoder, const uint8_t *at, size_t bytes) {
     enum { JUMPS = 6 };
     if (bytes < JUMPS)
         return false;
@@ -65,7 +65,7 @@ static bool four_streams(struct overlap_zstd *decoder, const uint8_t *at, size_t
         if (length > (size_t)(end - stream) || first > decoder->literal_count)
             return false;
         const size_t room = i < 3 && each < decoder->literal_count - first ? each : decoder->literal_count - first;
-        if (!overlap_huffman_decode(&decoder->huffman, stream, length, decoder->literals + first, room))
+        if (!sim_huffman_decode(&decoder->huffman, stream, length, decoder->literals + first, room))
             return false;
         stream += length;
     }
@@ -73,7 +73,7 @@ static bool four_streams(struct overlap_zstd *decoder, const uint8_t *at, size_t
 }
 
 /* Literals: as they are, one byte over and over, or coded with a tree of their own or the last one. */
-static bool read_literals(struct overlap_zstd *decoder, const uint8_t **at, const uint8_t *end) {
+static bool read_literals(struct sim_zstd *decoder, const uint8_t **at, const uint8_t *end) {
     enum { RAW, REPEATED, CODED, SAME_TREE };
     static const int plain_header[] = {1, 2, 1, 3}, coded_header[] = {3, 3, 4, 5}, coded_bits[] = {10, 10, 14, 18};
     if (*at == end)
@@ -89,7 +89,7 @@ static bool read_literals(struct overlap_zstd *decoder, const uint8_t **at, cons
     const uint64_t mask = (1u << coded_bits[form]) - 1;
     const size_t count = (size_t)(type > REPEATED ? word >> 4 & mask : form % 2 ? word >> 4 : word >> 3);
     size_t packed = type == RAW ? count : type == REPEATED ? 1 : (size_t)(word >> (4 + coded_bits[form]) & mask);
-    if (count > OVERLAP_ZSTD_BLOCK || packed > (size_t)(end - *at))
+    if (count > ZSTD_BLOCK || packed > (size_t)(end - *at))
         return false;
     const uint8_t *data = *at;
     *at += packed;
@@ -101,31 +101,31 @@ static bool read_literals(struct overlap_zstd *decoder, const uint8_t **at, cons
     if (type <= REPEATED)
         return true;
     if (type == CODED) {
-        const size_t used = overlap_huffman_read(&decoder->huffman, data, packed);
+        const size_t used = sim_huffman_read(&decoder->huffman, data, packed);
         if (used == 0)
             return false;
         data += used;
         packed -= used;
     }
-    return form == 0 ? overlap_huffman_decode(&decoder->huffman, data, packed, decoder->literals, count)
+    return form == 0 ? sim_huffman_decode(&decoder->huffman, data, packed, decoder->literals, count)
                      : four_streams(decoder, data, packed);
 }
 
-static bool read_table(struct overlap_zstd *decoder, int kind, int mode, const uint8_t **at, const uint8_t *end) {
+static bool read_table(struct sim_zstd *decoder, int kind, int mode, const uint8_t **at, const uint8_t *end) {
     enum { DEFAULT, ONE_SYMBOL, CODED, SAME };
-    struct overlap_fse *const table = &decoder->table[kind];
+    struct sim_fse *const table = &decoder->table[kind];
     const size_t left = (size_t)(end - *at);
     size_t used = 0;
     bool good = true;
     if (mode == DEFAULT)
-        good = overlap_fse_build(table, kinds[kind].frequency, kinds[kind].symbols, kinds[kind].log);
+        good = sim_fse_build(table, kinds[kind].frequency, kinds[kind].symbols, kinds[kind].log);
     else if (mode == ONE_SYMBOL) {
         used = 1;
         good = left > 0 && **at < kinds[kind].most_symbols;
         if (good)
-            *table = (struct overlap_fse){.symbol = {**at}};
+            *table = (struct sim_fse){.symbol = {**at}};
     } else if (mode == CODED) {
-        used = overlap_fse_read(table, *at, left, kinds[kind].most_log, kinds[kind].most_symbols);
+        used = sim_fse_read(table, *at, left, kinds[kind].most_log, kinds[kind].most_symbols);
         good = used != 0;
     } else
         good = decoder->known[kind];
@@ -135,7 +135,7 @@ static bool read_table(struct overlap_zstd *decoder, int kind, int mode, const u
 }
 
 /* An offset's value of 1 to 3 means one of the last three, one further where no literals come before. */
-static size_t offset_of(struct overlap_zstd *decoder, size_t value, size_t length) {
+static size_t offset_of(struct sim_zstd *decoder, size_t value, size_t length) {
     size_t *const last = decoder->last;
     const size_t which = value > 3 ? 4 : value - (length != 0);
     if (which == 0)
@@ -147,7 +147,7 @@ static size_t offset_of(struct overlap_zstd *decoder, size_t value, size_t lengt
     return last[0] = offset;
 }
 
-static bool put_literals(struct overlap_zstd *decoder, size_t *used, size_t count) {
+static bool put_literals(struct sim_zstd *decoder, size_t *used, size_t count) {
     if (count > decoder->literal_count - *used || count > decoder->room - decoder->done)
         return false;
     memcpy(decoder->to + decoder->done, decoder->literals + *used, count);
@@ -156,7 +156,7 @@ static bool put_literals(struct overlap_zstd *decoder, size_t *used, size_t coun
     return true;
 }
 
-static bool put_match(struct overlap_zstd *decoder, size_t offset, size_t count) {
+static bool put_match(struct sim_zstd *decoder, size_t offset, size_t count) {
     if (offset == 0 || offset > decoder->done || count > decoder->room - decoder->done)
         return false;
     uint8_t *to = decoder->to + decoder->done;
@@ -171,30 +171,30 @@ static bool put_match(struct overlap_zstd *decoder, size_t offset, size_t count)
     return true;
 }
 
-static bool run_sequences(struct overlap_zstd *decoder, struct overlap_bits *bits, size_t count, size_t *used) {
+static bool run_sequences(struct sim_zstd *decoder, struct sim_bits *bits, size_t count, size_t *used) {
     uint64_t state[3];
     for (int kind = 0; kind < 3; kind++)
-        state[kind] = overlap_bits_take(bits, decoder->table[kind].log);
+        state[kind] = sim_bits_take(bits, decoder->table[kind].log);
     for (size_t i = 0; i < count; i++) {
         const int offset_code = decoder->table[OFFSETS].symbol[state[OFFSETS]];
         if (offset_code > 31 || bits->left < 0)
             return false;
-        const size_t value = ((size_t)1 << offset_code) + (size_t)overlap_bits_take(bits, offset_code);
+        const size_t value = ((size_t)1 << offset_code) + (size_t)sim_bits_take(bits, offset_code);
         const size_t match = take_value(decoder, bits, MATCHES, state[MATCHES]);
         const size_t length = take_value(decoder, bits, LENGTHS, state[LENGTHS]);
         if (!put_literals(decoder, used, length) || !put_match(decoder, offset_of(decoder, value, length), match))
             return false;
         static const int order[] = {LENGTHS, MATCHES, OFFSETS};
         for (int k = 0; k < 3 && i + 1 < count; k++) {
-            const struct overlap_fse *const table = &decoder->table[order[k]];
+            const struct sim_fse *const table = &decoder->table[order[k]];
             const uint64_t now = state[order[k]];
-            state[order[k]] = table->base[now] + overlap_bits_take(bits, table->bits[now]);
+            state[order[k]] = table->base[now] + sim_bits_take(bits, table->bits[now]);
         }
     }
     return bits->left == 0;
 }
 
-static bool read_block(struct overlap_zstd *decoder, const uint8_t *at, const uint8_t *end) {
+static bool read_block(struct sim_zstd *decoder, const uint8_t *at, const uint8_t *end) {
     size_t used = 0;
     if (!read_literals(decoder, &at, end) || at == end)
         return false;
@@ -206,20 +206,20 @@ static bool read_block(struct overlap_zstd *decoder, const uint8_t *at, const ui
                                        : little(at + 1, 2) + 0x7f00u;
     at += header;
     if (count > 0) {
-        struct overlap_bits bits;
+        struct sim_bits bits;
         if (at == end)
             return false;
         const int modes = *at++;
         for (int kind = 0; kind < 3; kind++)
             if (!read_table(decoder, kind, modes >> (6 - 2 * kind) & 3, &at, end))
                 return false;
-        if (!overlap_bits_open(&bits, at, (size_t)(end - at)) || !run_sequences(decoder, &bits, count, &used))
+        if (!sim_bits_open(&bits, at, (size_t)(end - at)) || !run_sequences(decoder, &bits, count, &used))
             return false;
     }
     return put_literals(decoder, &used, decoder->literal_count - used);
 }
 
-static bool read_frame(struct overlap_zstd *decoder) {
+static bool read_frame(struct sim_zstd *decoder) {
     enum { RAW, REPEATED, CODED };
     static const int dictionary_bytes[] = {0, 1, 2, 4}, size_bytes[] = {0, 2, 4, 8};
     const uint8_t *at = decoder->at + MAGIC_BYTES;
@@ -261,7 +261,7 @@ static bool read_frame(struct overlap_zstd *decoder) {
     return true;
 }
 
-bool overlap_zstd_read(struct overlap_zstd *decoder, const void *from, size_t bytes, void *to, size_t room) {
+bool sim_zstd_read(struct sim_zstd *decoder, const void *from, size_t bytes, void *to, size_t room) {
     memset(decoder, 0, sizeof *decoder);
     decoder->at = from;
     decoder->end = decoder->at + bytes;

@@ -4,15 +4,15 @@
 
 #include "zstd.h"
 
-int overlap_high_bit(uint64_t value) {
+int sim_high_bit(uint64_t value) {
     return 63 - __builtin_clzll(value);
 }
 
 /* The highest bit that is set in the last byte only marks the end. */
-bool overlap_bits_open(struct overlap_bits *bits, const uint8_t *data, size_t bytes) {
+bool sim_bits_open(struct sim_bits *bits, const uint8_t *data, size_t bytes) {
     if (bytes == 0 || data[bytes - 1] == 0)
         return false;
-    *bits = (struct overlap_bits){data, bytes, (int64_t)(bytes - 1) * 8 + overlap_high_bit(data[bytes - 1])};
+    *bits = (struct sim_bits){data, bytes, (int64_t)(bytes - 1) * 8 + sim_high_bit(data[bytes - 1])};
     return true;
 }
 
@@ -27,7 +27,7 @@ static uint64_t bits_at(const uint8_t *data, size_t bytes, int64_t at, int count
     return word >> (at % 8) & ((UINT64_C(1) << count) - 1);
 }
 
-uint64_t overlap_bits_take(struct overlap_bits *bits, int count) {
+uint64_t sim_bits_take(struct sim_bits *bits, int count) {
     bits->left -= count;
     if (bits->left >= 0)
         return bits_at(bits->data, bits->bytes, bits->left, count);
@@ -35,9 +35,9 @@ uint64_t overlap_bits_take(struct overlap_bits *bits, int count) {
     return missing >= count ? 0 : bits_at(bits->data, bits->bytes, 0, (int)(count - missing)) << missing;
 }
 
-bool overlap_fse_build(struct overlap_fse *table, const int16_t *frequency, int symbols, int log) {
+bool sim_fse_build(struct sim_fse *table, const int16_t *frequency, int symbols, int log) {
     const int size = 1 << log, step = (size >> 1) + (size >> 3) + 3;
-    uint16_t next[OVERLAP_SYMBOLS] = {0};
+    uint16_t next[SYMBOLS] = {0};
     int high = size - 1, at = 0;
     for (int symbol = 0; symbol < symbols; symbol++)
         if (frequency[symbol] < 0) {
@@ -58,7 +58,7 @@ bool overlap_fse_build(struct overlap_fse *table, const int16_t *frequency, int 
     if (at != 0)
         return false;
     for (int state = 0; state < size; state++) {
-        const int number = next[table->symbol[state]]++, bits = log - overlap_high_bit((uint64_t)number);
+        const int number = next[table->symbol[state]]++, bits = log - sim_high_bit((uint64_t)number);
         table->bits[state] = (uint8_t)bits;
         table->base[state] = (uint16_t)((number << bits) - size);
     }
@@ -67,8 +67,8 @@ bool overlap_fse_build(struct overlap_fse *table, const int16_t *frequency, int 
 }
 
 /* A table's description, whose bits are read forwards; how many bytes it took, or 0. */
-size_t overlap_fse_read(struct overlap_fse *table, const uint8_t *data, size_t bytes, int most_log, int most_symbols) {
-    int16_t frequency[OVERLAP_SYMBOLS] = {0};
+size_t sim_fse_read(struct sim_fse *table, const uint8_t *data, size_t bytes, int most_log, int most_symbols) {
+    int16_t frequency[SYMBOLS] = {0};
     const int64_t end = (int64_t)bytes * 8;
     int64_t at = 4;
     int symbols = 0;
@@ -78,7 +78,7 @@ size_t overlap_fse_read(struct overlap_fse *table, const uint8_t *data, size_t b
     if (log > most_log)
         return 0;
     for (int remaining = 1 << log; remaining > 0;) {
-        const int count = overlap_high_bit((uint64_t)remaining + 1) + 1;
+        const int count = sim_high_bit((uint64_t)remaining + 1) + 1;
         if (at + count - 1 > end || symbols >= most_symbols)
             return 0;
         const int read = at + count > end ? count - 1 : count; /* the last one may need a bit less */
@@ -106,23 +106,23 @@ size_t overlap_fse_read(struct overlap_fse *table, const uint8_t *data, size_t b
         if (remaining < 0)
             return 0;
     }
-    return overlap_fse_build(table, frequency, symbols, log) ? (size_t)(at + 7) / 8 : 0;
+    return sim_fse_build(table, frequency, symbols, log) ? (size_t)(at + 7) / 8 : 0;
 }
 
-static bool huffman_build(struct overlap_huffman *table, uint8_t *weight, int symbols) {
+static bool huffman_build(struct sim_huffman *table, uint8_t *weight, int symbols) {
     uint32_t sum = 0, start[16] = {0};
     for (int i = 0; i < symbols; i++) {
         if (weight[i] > 11)
             return false;
         sum += weight[i] ? 1u << (weight[i] - 1) : 0;
     }
-    if (sum == 0 || symbols >= OVERLAP_SYMBOLS)
+    if (sum == 0 || symbols >= SYMBOLS)
         return false;
-    const int log = overlap_high_bit(sum) + 1;
+    const int log = sim_high_bit(sum) + 1;
     const uint32_t left = (1u << log) - sum;
     if (log > 11 || (left & (left - 1)) != 0)
         return false;
-    weight[symbols++] = (uint8_t)(overlap_high_bit(left) + 1); /* the last one is not written */
+    weight[symbols++] = (uint8_t)(sim_high_bit(left) + 1); /* the last one is not written */
     /* Light weights come first, which are the long codes. */
     for (int i = 0; i < symbols; i++)
         if (weight[i])
@@ -143,20 +143,20 @@ static bool huffman_build(struct overlap_huffman *table, uint8_t *weight, int sy
 
 /* Weights that are packed by FSE: two states take turns, until there are no bits for the next one. */
 static int packed_weights(uint8_t *weight, const uint8_t *data, size_t bytes) {
-    struct overlap_fse table;
-    struct overlap_bits bits;
+    struct sim_fse table;
+    struct sim_bits bits;
     uint64_t state[2];
     int symbols = 0;
-    const size_t used = overlap_fse_read(&table, data, bytes, 6, OVERLAP_SYMBOLS);
-    if (used == 0 || used >= bytes || !overlap_bits_open(&bits, data + used, bytes - used))
+    const size_t used = sim_fse_read(&table, data, bytes, 6, SYMBOLS);
+    if (used == 0 || used >= bytes || !sim_bits_open(&bits, data + used, bytes - used))
         return 0;
-    state[0] = overlap_bits_take(&bits, table.log);
-    state[1] = overlap_bits_take(&bits, table.log);
+    state[0] = sim_bits_take(&bits, table.log);
+    state[1] = sim_bits_take(&bits, table.log);
     if (bits.left < 0)
         return 0;
-    for (int turn = 0; symbols < OVERLAP_SYMBOLS - 2; turn ^= 1) {
+    for (int turn = 0; symbols < SYMBOLS - 2; turn ^= 1) {
         weight[symbols++] = table.symbol[state[turn]];
-        state[turn] = table.base[state[turn]] + overlap_bits_take(&bits, table.bits[state[turn]]);
+        state[turn] = table.base[state[turn]] + sim_bits_take(&bits, table.bits[state[turn]]);
         if (bits.left < 0) {
             weight[symbols++] = table.symbol[state[turn ^ 1]];
             return symbols;
@@ -166,8 +166,8 @@ static int packed_weights(uint8_t *weight, const uint8_t *data, size_t bytes) {
 }
 
 /* A tree's description; how many bytes it took, or 0. */
-size_t overlap_huffman_read(struct overlap_huffman *table, const uint8_t *data, size_t bytes) {
-    uint8_t weight[OVERLAP_SYMBOLS] = {0};
+size_t sim_huffman_read(struct sim_huffman *table, const uint8_t *data, size_t bytes) {
+    uint8_t weight[SYMBOLS] = {0};
     if (bytes == 0)
         return 0;
     const int first = data[0];
@@ -184,16 +184,15 @@ size_t overlap_huffman_read(struct overlap_huffman *table, const uint8_t *data, 
     return huffman_build(table, weight, symbols) ? used + 1 : 0;
 }
 
-bool overlap_huffman_decode(const struct overlap_huffman *table, const uint8_t *data, size_t bytes, uint8_t *to,
-                            size_t room) {
-    struct overlap_bits bits;
-    if (table->log == 0 || !overlap_bits_open(&bits, data, bytes))
+bool sim_huffman_decode(const struct sim_huffman *table, const uint8_t *data, size_t bytes, uint8_t *to, size_t room) {
+    struct sim_bits bits;
+    if (table->log == 0 || !sim_bits_open(&bits, data, bytes))
         return false;
-    uint64_t state = overlap_bits_take(&bits, table->log);
+    uint64_t state = sim_bits_take(&bits, table->log);
     for (size_t i = 0; i < room; i++) {
         const int count = table->bits[state];
         to[i] = table->symbol[state];
-        state = ((state << count) + overlap_bits_take(&bits, count)) & ((1u << table->log) - 1);
+        state = ((state << count) + sim_bits_take(&bits, count)) & ((1u << table->log) - 1);
     }
     return bits.left == -table->log; /* all of them, and no more */
 }

@@ -192,7 +192,9 @@ OVERLAP_STARTUP static size_t length_of(const char *text, size_t most) {
 }
 OVERLAP_STARTUP static void copy_bytes(char *to, const char *from, size_t size) {
 #ifdef __x86_64__
-    __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(size) : : "memory");
+    size_t words = size / 8, rest = size % 8;
+    __asm__ volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(words) : : "memory");
+    __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(rest) : : "memory");
 #else
     for (size_t i = 0; i < size; i++)
         to[i] = from[i];

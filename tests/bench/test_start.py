@@ -21,8 +21,8 @@ STATIC = 160 << 10  # bytes, of which 86 KiB are room for a copy of the policy, 
 # KiB over an empty preload. Locked are code and constants, too: 612 KiB of the file, which all processes share.
 DATA, LOCKED = 256, 768
 # Of an armed start over an unarmed one. Three of the page faults and 2,000 of the instructions are those of a longer
-# environment.
-FAULTS, INSTRUCTIONS = 5, 8_000
+# environment, and 7,500 copy the policy of every GPU (7 KB).
+FAULTS, INSTRUCTIONS = 5, 20_000
 LOAD, WRITABLE = 1, 2
 
 pytestmark = pytest.mark.plain("a sanitizer costs more than the library", address=True, coverage=True)
@@ -88,7 +88,7 @@ def test_an_armed_start_touches_no_more_memory(
 @NEEDS_VALGRIND
 def test_an_armed_start_executes_few_instructions(start: ModuleType, variants: Mapping[str, Mapping[str, str]]) -> None:
     count = {name: start.instructions(TRUE, one) for name, one in variants.items()}
-    assert count["unarmed"] - count["empty"] <= 2 * INSTRUCTIONS
+    assert count["unarmed"] - count["empty"] <= INSTRUCTIONS
     assert count["armed"] - count["unarmed"] <= INSTRUCTIONS
     assert count["off"] - count["unarmed"] <= INSTRUCTIONS
 

@@ -26,7 +26,7 @@ def builder(root: str) -> ModuleType:
 
 
 def commands(launcher: Path, folder: Path) -> dict[str, str]:
-    """Make a copy of the launcher for each command: wheels hold no links. Return where they come from and their names."""
+    """Copy the launcher for each command, because wheels hold no links. Return the copies and their names."""
     copies = {folder / name: name for name in ("overlap", "overlap-run")}
     for copy in copies:
         shutil.copy(launcher, copy)

@@ -1,7 +1,7 @@
 """The environment that this process was started with, for the program that it starts.
 
-Python changes it before it runs a line of ours: in the C locale it sets LC_CTYPE (PEP 538). os.environ also has no place for an
-entry without `=`, for a second entry of the same name, and for an entry that begins with `=`.
+Python changes it before it runs a line of ours: in the C locale it sets LC_CTYPE (PEP 538). os.environ also has no
+place for an entry without `=`, for a second entry of the same name, and for an entry that begins with `=`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the installed commands `overlap` and `overlap-run` inherit: the program gets all of it, and nothing of Python's own."""
+"""What the installed commands inherit: the program gets all of it, and nothing of Python's own."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_python_s_locale_stays_its_own(locale: list[bytes], off: list[bytes]) ->
     assert inherited(start([RUN, "--quiet", *SHOW], [*BASE, *locale, *off])) == [*BASE, *locale]
 
 
-@pytest.mark.hazard("start", "entries of the environment that Python cannot hold: they are lost, or overlap-run fails")
+@pytest.mark.hazard("processes", "entries of the environment that Python cannot hold: they are lost, or overlap-run fails")
 def test_every_entry_arrives_as_it_is() -> None:
     odd = [
         b"A=\xff\xfe",
@@ -214,7 +214,7 @@ def test_the_interpreter_is_the_one_that_the_installer_names(header: str, name: 
         assert (done.returncode, done.stderr[:12]) == (0, b"overlap-run "), done.stderr
 
 
-@pytest.mark.hazard("start", "a Python that is gone, or cannot start: not 125, and no word why")
+@pytest.mark.hazard("processes", "a Python that is gone, or cannot start: not 125, and no word why")
 @pytest.mark.parametrize(
     "header", ["#!/nonexistent/python\n", "no header\n", "#!/bin/sh\nexit 0\n", "#!/etc/passwd\n", ""]
 )

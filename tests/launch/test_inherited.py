@@ -53,7 +53,7 @@ LOCALES = (
 
 
 @pytest.mark.hazard(
-    "start", "LC_CTYPE=C.UTF-8 in a program that was started in the C locale: tools read its bytes as UTF-8"
+    "processes", "LC_CTYPE=C.UTF-8 in a program that was started in the C locale: tools read its bytes as UTF-8"
 )
 @pytest.mark.parametrize("locale", LOCALES, ids=str)
 @pytest.mark.parametrize("off", [[], [b"OVERLAP_RUN=off"]], ids=["on", "off"])
@@ -136,7 +136,7 @@ def foreign(tmp_path: Path) -> Path:
 
 
 @pytest.mark.hazard(
-    "start", "PYTHONHOME or PYTHONPATH for another Python: overlap-run ends with 1, and the program is not started"
+    "processes", "PYTHONHOME or PYTHONPATH for another Python: overlap-run ends with 1, and the program is not started"
 )
 @pytest.mark.parametrize("names", [*([name] for name in OTHERS), list(OTHERS)], ids=lambda names: "+".join(names)[:40])
 def test_variables_for_another_python_are_the_program_s(names: list[str], foreign: Path) -> None:

@@ -178,7 +178,7 @@ __attribute__((cold, noinline)) static vendor_result launch_again(struct request
     if (!is_refusal(request, result) || !tried)
         launch_leave_alone(request, place, tried);
     else
-        *reason = OVERLAP_REASON_cannot_launch; /* wrong by itself, which says nothing about its kernel */
+        *reason = OVERLAP_REASON_invalid_as_asked; /* wrong by itself, which says nothing about its kernel */
     return result;
 }
 

@@ -61,6 +61,7 @@ struct device {
     int ordinal;
     uint32_t place;  /* in the statistics page; OVERLAP_DEVICES: none was left */
     uint32_t policy; /* index, OVERLAP_NO_POLICY: none fits */
+    bool unreadable; /* the driver does not tell its limits: no policy, although one may fit */
     struct overlap_gpu gpu;
     /* Communication: the component-wise maximum of what was seen, one word per component; `seen` is stored last. */
     uint32_t seen;

@@ -61,7 +61,9 @@ def test_python_s_locale_stays_its_own(locale: list[bytes], off: list[bytes]) ->
     assert inherited(start([RUN, "--quiet", *SHOW], [*BASE, *locale, *off])) == [*BASE, *locale]
 
 
-@pytest.mark.hazard("processes", "entries of the environment that Python cannot hold: they are lost, or overlap-run fails")
+@pytest.mark.hazard(
+    "processes", "entries of the environment that Python cannot hold: they are lost, or overlap-run fails"
+)
 def test_every_entry_arrives_as_it_is() -> None:
     odd = [
         b"A=\xff\xfe",

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Where the compiler from the package index keeps what it makes of the C library; the home folder may be read-only.
 export ZIG_GLOBAL_CACHE_DIR ?= $(CURDIR)/$(VENV)/zig
-BUILT_FROM := $(wildcard shim/*.h shim/*.map shim/core/* shim/sys/* shim/vendor/*/* tools/simgpu/* tools/simgpu/runtime/* tools/simgpu/kfd/* tools/simgpu/hip/*.c tools/simgpu/hip/*.h tools/simgpu/hip/*.def tools/simgpu/hip/*.txt tools/simgpu/hip/names.py tools/demo/* policies/*.yaml pyshim/policy/*.py)
+BUILT_FROM := $(wildcard shim/*.h shim/*.map shim/core/* shim/sys/* shim/vendor/*/* tools/simgpu/* tools/simgpu/runtime/* tools/simgpu/kfd/* tools/simgpu/hip/*.c tools/simgpu/hip/*.h tools/simgpu/hip/*.def tools/simgpu/hip/*.txt tools/simgpu/hip/names.py tools/demo/* tools/launcher/* policies/*.yaml pyshim/policy/*.py)
 
 # A virtual environment holds the path that it was made for, and the path of its Python.
 ifneq ($(shell test -x $(BIN)/python && cat $(VENV)/.made),$(CURDIR))
@@ -16,7 +16,7 @@ endif
 .DELETE_ON_ERROR:
 
 # With what tests and checks need, too; the demo needs none of that.
-setup: pyshim/_lib/.built $(VENV)/.tools
+setup: $(BIN)/overlap-run $(VENV)/.tools
 
 $(VENV)/.made:
 	@$(PYTHON) -m venv --clear $(VENV) || { rm -rf $(VENV); \
@@ -25,7 +25,7 @@ $(VENV)/.made:
 
 # Debian 11's pip is older than editable installs without a setup.py. The build is the next rule's, and where there is
 # no compiler, that rule finds one here.
-$(VENV)/.installed: pyproject.toml tools/hatch_build.py pyshim/__init__.py $(VENV)/.made
+$(VENV)/.installed: pyproject.toml tools/hatch_build.py tools/launcher/overlap-run.py pyshim/__init__.py $(VENV)/.made
 	@$(PIP) 'pip>=21.3'
 	@OVERLAP_BUILD=off $(PIP) --editable . $$($(BIN)/python shim/build.py --requires)
 	@touch $@
@@ -33,6 +33,11 @@ $(VENV)/.installed: pyproject.toml tools/hatch_build.py pyshim/__init__.py $(VEN
 pyshim/_lib/.built: shim/build.py shim/stub32.py $(BUILT_FROM) | $(VENV)/.installed
 	@$(BIN)/python shim/build.py
 	@touch $@
+
+# An installed wheel has these two from tools/hatch_build.py.
+$(BIN)/overlap-run: pyshim/_lib/.built $(VENV)/.installed
+	@cp -f pyshim/_lib/launcher $(BIN)/overlap
+	@cp -f pyshim/_lib/launcher $@
 
 # The package is there: this adds its extras.
 $(VENV)/.tools: $(VENV)/.installed
@@ -43,7 +48,7 @@ loadable:
 	@case '$(CURDIR)' in *[:\ ]*) echo 'make: LD_PRELOAD cannot hold a path with a space or a colon: move this folder' >&2; \
 	    exit 1; esac
 
-demo: loadable pyshim/_lib/.built
+demo: loadable $(BIN)/overlap-run
 	$(BIN)/overlap demo
 
 # On every core, each of which takes a file at a time; with -s or a debugger in ARGS in one process (tests/conftest.py).

@@ -44,6 +44,7 @@ SOURCES = {
     "shim": ("shim/core/*.c", "shim/sys/*.c", "shim/vendor/*/*.c", "shim/sys/*.S", "shim/vendor/*/*.S"),
     "simgpu": ("tools/simgpu/*.c",),
     "demo": ("tools/demo/*.c",),
+    "launcher": ("tools/launcher/*.c",),
     "kfd": ("tools/simgpu/kfd/*.c",),
     **dict.fromkeys(("runtime12", "runtime13"), ("tools/simgpu/runtime/*.c", *UNPACK)),
     **dict.fromkeys(("hip5", "hip6", "hip7"), ("tools/simgpu/*.c", "tools/simgpu/hip/*.c", *UNPACK)),
@@ -54,6 +55,7 @@ FILES = {
     "shim": "liboverlap.so",
     "simgpu": "simgpu/libcuda.so.1",
     "demo": "demo/overlap-demo",
+    "launcher": "launcher",  # the commands `overlap` and `overlap-run`
     "kfd": "simgpu/kfd/libhsakmt.so.1",
     # Beside the driver, so that one folder in LD_LIBRARY_PATH is enough.
     "runtime12": "simgpu/libcudart.so.12",
@@ -143,6 +145,8 @@ def arguments(artifact: str) -> list[str]:
         link = [f"-Wl,-soname,libcudart.so.{version}", "-Wl,-Bsymbolic", "-ldl", "-pthread"]
         link.append(f"-Wl,--version-script=tools/simgpu/runtime/libcudart.so.{version}.map")
         return [*COMMON, *SHARED, *WARNINGS, *INCLUDES["shim"], f"-DRUNTIME={version}", *sources(artifact), *link]
+    if artifact == "launcher":
+        return [*COMMON, *WARNINGS, *sources(artifact)]
     return [*COMMON, *INCLUDES[artifact], *sources(artifact), "-ldl"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import sysconfig
 import tempfile
 from pathlib import Path
@@ -24,6 +25,14 @@ def builder(root: str) -> ModuleType:
     return module
 
 
+def commands(launcher: Path, folder: Path) -> dict[str, str]:
+    """Copy the launcher for each command, because wheels hold no links. Return the copies and their names."""
+    copies = {folder / name: name for name in ("overlap", "overlap-run")}
+    for copy in copies:
+        shutil.copy(launcher, copy)
+    return {str(copy): name for copy, name in copies.items()}
+
+
 class CustomBuildHook(BuildHookInterface[Any]):
     """An editable install builds in place; a wheel is built elsewhere, so that the tree stays clean.
 
@@ -42,13 +51,19 @@ class CustomBuildHook(BuildHookInterface[Any]):
         build_data["pure_python"] = False
         here = sysconfig.get_platform().replace("-", "_").replace(".", "_")
         build_data["tag"] = f"py3-none-{MANYLINUX.format(build.machine()) if build.released() else here}"
+        self.output = tempfile.TemporaryDirectory(prefix="overlap-run-")
+        folder = Path(self.output.name)
+        scripts = build_data["shared_scripts"]
+        scripts["tools/launcher/overlap-run.py"] = ".overlap-run.py"
         if version == "editable":
             if os.environ.get("OVERLAP_BUILD") != "off":
                 build.build()
+                scripts.update(commands(build.OUTPUT / "launcher", folder))
             return
-        self.output = tempfile.TemporaryDirectory(prefix="overlap-run-")
         # Debug information is most of the size, and that in the compiler's own objects names folders of this machine.
-        os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(Path(self.output.name, "zig")))  # the home may be read-only
-        library = Path(self.output.name, "lib")
+        os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(folder / "zig"))  # the home may be read-only
+        library = folder / "lib"
         build.build(library, cflags=["-g0", "-Wl,--strip-all"])
+        scripts.update(commands(library / "launcher", folder))
+        (library / "launcher").unlink()
         build_data["force_include"].update({str(library): "pyshim/_lib", "policies": "pyshim/policies"})

@@ -29,7 +29,7 @@ examples:
   overlap report out --check
 
 exit status: 0, 1 findings, 2 usage. `overlap COMMAND --help` says more."""
-_BUG = 3
+BUG = 3
 
 
 def guarded(body: Callable[[], int]) -> int:
@@ -60,10 +60,14 @@ def guarded(body: Callable[[], int]) -> int:
 
         ui.show("\n".join(map(ui.printable, traceback.format_exc().rstrip().splitlines())))
         ui.say("error: this is a mistake in overlap-run itself; please report it with the lines above")
-        return _BUG
+        return BUG
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    if arguments is None:
+        from pyshim.launch import inherited
+
+        inherited.restore()
     return guarded(lambda: _main(list(sys.argv[1:] if arguments is None else arguments)))
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from pyshim.errors import NOT_EXECUTABLE, NOT_FOUND, OverlapError
+from pyshim.launch import inherited
 
 
 class TooLong(Exception):
@@ -34,9 +35,9 @@ def execute(path: str, command: Sequence[str], environment: Mapping[str, str]) -
 
 def _execve(path: str, command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
     try:
-        os.execve(path, list(command), dict(environment))
+        inherited.execve(path, command, environment)
     except OSError as error:
         if error.errno != errno.ENOEXEC:
             raise
     # As execvp and every shell do with a text file that has no #! line.
-    os.execve("/bin/sh", ["/bin/sh", path, *command[1:]], dict(environment))
+    inherited.execve("/bin/sh", ["/bin/sh", path, *command[1:]], environment)

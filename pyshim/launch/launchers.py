@@ -108,16 +108,21 @@ def _directive(script: str) -> str | None:
 def _text(script: str) -> str:
     """The head of a script; without a name that on stdin, if it can be read without being used up."""
     try:
-        if script and not os.path.isfile(script):
-            return ""  # a pipe, as <(...) of a shell: sbatch itself has to read it
-        if script:
-            with open(script, "rb") as file:
-                data = file.read(1 << 16)
-        else:
-            data = os.pread(0, 1 << 16, os.lseek(0, 0, os.SEEK_CUR))
+        data = _head(script) if script else os.pread(0, 1 << 16, os.lseek(0, 0, os.SEEK_CUR))
     except (OSError, ValueError):
         return ""
     return data.decode(errors="replace")
+
+
+def _head(path: str) -> bytes:
+    """The first MiB of a file; nothing of a pipe, as `<(...)` of a shell: the launcher itself has to read that."""
+    try:
+        if not os.path.isfile(path):
+            return b""
+        with open(path, "rb") as file:
+            return file.read(1 << 20)
+    except (OSError, ValueError):
+        return b""
 
 
 def _salloc(asked: Asked) -> Way:
@@ -249,11 +254,7 @@ def _deepspeed(asked: Asked) -> Way:
 
 def _hosts(file: str) -> int:
     """Lines of DeepSpeed's list of hosts."""
-    try:
-        with open(file, encoding="utf-8", errors="replace") as opened:
-            return sum(1 for line in opened.read(1 << 20).split("\n") if line.strip() and line.lstrip()[0] != "#")
-    except (OSError, ValueError):
-        return 0
+    return sum(1 for line in _head(file).split(b"\n") if line.strip() and line.lstrip()[:1] != b"#")
 
 
 def _ray(asked: Asked) -> Way:
@@ -372,11 +373,7 @@ def _joined(command: Sequence[str]) -> str:
 
 
 def _mentions(path: str, text: bytes) -> bool:
-    try:
-        with open(path, "rb") as file:
-            return any(text in line and not line.lstrip().startswith(b"#") for line in file.read(1 << 20).split(b"\n"))
-    except OSError:
-        return False
+    return any(text in line and not line.lstrip().startswith(b"#") for line in _head(path).split(b"\n"))
 
 
 KINDS: dict[str, Callable[[Asked], Way]] = {

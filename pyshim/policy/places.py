@@ -42,7 +42,12 @@ def _planted(candidate: Path, beside: Path | None) -> bool:
 
 def names(environment: Mapping[str, str], beside: Path | None = None) -> tuple[str, ...]:
     """Every name that find() knows, in alphabetical order."""
-    found = {path.stem for directory in _directories(environment, beside) for path in directory.glob("*" + SUFFIX)}
+    found = {
+        path.stem
+        for directory in _directories(environment, beside)
+        for path in directory.glob("*" + SUFFIX)
+        if path.is_file()
+    }
     return tuple(sorted(found))
 
 

@@ -46,6 +46,10 @@ class _Drafted:
 _Chain = tuple[str, ...]
 
 
+# Where `<(...)` of a shell is: that pipe has a writer.
+_INHERITED = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
+
+
 def read_file(path: Path, shown: str = "", environment: Mapping[str, str] | None = None) -> Reading:
     """Reads one policy file, and what it extends. Never raises: what is wrong with the file itself is a finding too.
 
@@ -73,6 +77,11 @@ def _draft_file(path: Path, file: str, environment: Mapping[str, str], chain: _C
         if path.is_dir():
             hint = "name a file in it; `overlap policy check` takes a folder, too"
             return _failed(Finding("not-a-file", "this is a folder, not a policy file", hint=hint))
+        if path.exists() and not path.is_file() and not str(path).startswith(_INHERITED):
+            # Reading a named pipe waits for a writer, and a device may never end.
+            return _failed(
+                Finding("not-a-file", "this is a pipe, a socket or a device", hint="write it into a file first")
+            )
         with path.open("rb") as stream:
             data = stream.read(document.MAX_BYTES + 1)
     except FileNotFoundError:

@@ -221,9 +221,12 @@ BY_STEP = (_missing, _versions, _tables, _chosen, _variables, _gpus, _twice)
 
 def _idle(collected: Collected) -> Iterator[str]:
     idle = [page for page in collected.pages if page.devices and policy_of(page, collected) is None]
-    if idle:
-        names = sorted({page.devices[0].name for page in idle})
-        yield f"no policy is for {', '.join(names)}: {which(idle)} only counted"
+    unread = [page for page in idle if "unknown_limits" in page.reasons]
+    unruled = [page for page in idle if page not in unread]
+    for pages, why in ((unread, "the driver did not tell the limits of"), (unruled, "no policy is for")):
+        if pages:
+            names = sorted({page.devices[0].name or "a GPU without a name" for page in pages})
+            yield f"{why} {', '.join(names)}: {which(pages)} only counted"
 
 
 def _rules(collected: Collected) -> Iterator[str]:
@@ -363,8 +366,8 @@ def _unrecorded(collected: Collected) -> Iterator[str]:
         whose = f"{'rules' if len(unsure) > 1 else 'rule'} {some(unsure)}"
         said = f"; whether {whose} acted on any of them is not known" if unsure else ""
         yield (
-            f"{launches:,} of {total:,} launches of {which(full)} were counted by reason alone, without kernel and "
-            f"rule: a process has room for few hundred kinds of launches{said}"
+            f"{launches:,} of {total:,} launches of {which(full)} were counted without their kernel, by rule and "
+            f"reason or by reason alone: a process has room for a few hundred kinds of launches{said}"
         )
 
 

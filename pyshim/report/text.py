@@ -133,11 +133,14 @@ def _outcome(use: RuleUse) -> str:
     return "acted" if use.acted else f"never acted: {next(iter(use.reasons))}"
 
 
+_NAMELESS = "(not recorded)"  # or the driver does not tell its name
+
+
 def by_kernel(collected: Collected) -> Rows:
     """By name; of many processes a few."""
     merged: dict[str, list[Kernel]] = {}
     for kernel in kernels(collected):
-        merged.setdefault(kernel.plain or kernel.kernel or "(not known)", []).append(kernel)
+        merged.setdefault(kernel.plain or kernel.kernel or _NAMELESS, []).append(kernel)
     ordered = sorted(merged.items(), key=lambda item: -sum(kernel.launches for kernel in item[1]))
     most = _KERNELS if len(collected.pages) <= many.FEW else _FEW_KERNELS
     rows = [_kernel_row(name, group) for name, group in ordered[:most]]

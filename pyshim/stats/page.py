@@ -72,8 +72,8 @@ class Page:
 
     @property
     def unrecorded(self) -> int:
-        """Launches counted by reason alone, of which no row tells kernel and rule."""
-        return sum(row.launches for row in self.rows if not row.recorded)
+        """Launches of which no row tells the kernel: counted by reason alone, or by rule and reason."""
+        return sum(row.launches for row in self.rows if row.merged or not row.recorded)
 
 
 @dataclass(frozen=True)

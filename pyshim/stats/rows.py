@@ -34,6 +34,7 @@ class Row(NamedTuple):
     blocks: int  # of the grid
     resident_blocks: int  # on one multiprocessor, as asked; 0: not known
     recorded: bool = True  # False: there was no room to say of which kernel, nor of which rule
+    merged: bool = False  # all further kernels of a rule, once there was no room for a row of each
 
 
 class Rule(NamedTuple):
@@ -92,6 +93,7 @@ def _row(page: Any, totals: Any, index: int, launches: int, reasons: list[str], 
         blocks=record.blocks,
         resident_blocks=record.resident_blocks,
         recorded=known,
+        merged=known and not record.kernel[0] and not record.footprint.threads,
     )
 
 

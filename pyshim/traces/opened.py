@@ -37,8 +37,9 @@ def open_trace(path: str) -> Trace:
 
 def _head(path: str) -> bytes:
     try:
-        if stat.S_ISFIFO(os.stat(path).st_mode):  # it would be waited for, and cannot be read twice
-            raise OverlapError(f"{path} is a pipe", "keep the trace in a file")
+        kind = os.stat(path).st_mode
+        if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):  # it would be waited for, and cannot be read twice
+            raise OverlapError(f"{path} is a pipe, a socket or a device", "keep the trace in a file")
         with open(path, "rb") as file:
             data = file.read(_HEAD)
     except OSError as error:

@@ -32,6 +32,32 @@ static void write_safely(const char *line, size_t length) {
     kernel4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, sizeof before);
 }
 
+/* The bytes of the UTF-8 character there; 0: it is none, or one that moves a terminal's cursor. */
+static size_t printable(const uint8_t *at, size_t left) {
+    const size_t size = *at < 0x80 ? 1 : *at >= 0xC2 && *at < 0xE0 ? 2 : *at >= 0xE0 && *at < 0xF0 ? 3 : 4;
+    if (*at < 0x20 || *at == 0x7F || (*at >= 0x80 && *at < 0xC2) || *at > 0xF4 || size > left)
+        return 0;
+    for (size_t i = 1; i < size; i++)
+        if ((at[i] & 0xC0) != 0x80)
+            return 0;
+    const bool overlong = (*at == 0xE0 && at[1] < 0xA0) || (*at == 0xF0 && at[1] < 0x90);
+    const bool no_character = (*at == 0xED && at[1] > 0x9F) || (*at == 0xF4 && at[1] > 0x8F);
+    const bool control =
+        (*at == 0xC2 && at[1] < 0xA0) || (*at == 0xE2 && at[1] == 0x80 && at[2] >= 0xA8 && at[2] <= 0xAE);
+    return overlong || no_character || control ? 0 : size;
+}
+
+/* Folders, libraries and kernels have any name; a line of ours is one line. */
+static void make_printable(char *bytes, size_t length) {
+    for (size_t at = 0, size; at < length; at += size) {
+        size = printable((const uint8_t *)bytes + at, length - at);
+        if (!size) {
+            bytes[at] = '?';
+            size = 1;
+        }
+    }
+}
+
 void overlap_say(const char *a, const char *b, const char *c) {
     static const char prefix[] = "overlap: ";
     const char *const pieces[] = {prefix, a, b, c};
@@ -46,6 +72,7 @@ void overlap_say(const char *a, const char *b, const char *c) {
         memcpy(line + length, pieces[i] ? pieces[i] : "", size);
         length += size;
     }
+    make_printable(line, length);
     line[length++] = '\n';
     write_safely(line, length);
 }

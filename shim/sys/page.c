@@ -289,6 +289,10 @@ bool overlap_page_used(void) {
     return opened || initialised || __atomic_load_n(&state, __ATOMIC_ACQUIRE) == MADE;
 }
 
+bool overlap_page_is_kept(void) {
+    return overlap_current_page != private_page;
+}
+
 void overlap_page_initialised(void) {
     set_once(&initialised);
 }
@@ -374,6 +378,42 @@ static bool has_kfd_open(void) {
     return false;
 }
 
+static uint64_t launches_of(const struct overlap_page *page) {
+    struct overlap_totals totals;
+    uint64_t launches = 0;
+    overlap_page_totals(page, &totals);
+    for (int way = 0; way < OVERLAP_WAYS; way++)
+        launches += totals.ways[way];
+    return launches;
+}
+
+/* ---- Launches after our own end, in destructors of libraries ---- */
+
+extern int __cxa_atexit(void (*act)(void *), void *argument, void *library) __attribute__((weak));
+extern const char *gnu_get_libc_version(void) __attribute__((weak));
+static uint64_t launches_said;
+
+static void say_late(void *unused) {
+    (void)unused;
+    struct overlap_page *page = overlap_current_page;
+    const uint64_t launches = launches_of(page);
+    char line[64];
+    struct overlap_text text = overlap_text_in(line, sizeof line);
+    if (is_forked() || launches <= launches_said)
+        return;
+    overlap_text_number(&text, launches - launches_said, true);
+    overlap_say(line, launches - launches_said == 1 ? " more launch" : " more launches",
+                " by destructors of libraries, not in the line above");
+}
+
+/* Destructors of other libraries run after ours. What glibc is asked to call while it runs them is called once all have ended;
+ * musl would not call it. Not the line itself: a destructor may end the process. */
+static void watch_for_late(const struct overlap_page *page) {
+    launches_said = launches_of(page);
+    if (gnu_get_libc_version && __cxa_atexit)
+        __cxa_atexit(say_late, NULL, NULL);
+}
+
 OVERLAP_STARTUP void overlap_page_end(void) {
     const int saved = errno;
     /* By a way that we do not see; kernels may have gone that way, too. A forked child asks no loader: another thread of
@@ -396,6 +436,7 @@ OVERLAP_STARTUP void overlap_page_end(void) {
             /* A page that could not be made is not where the next command would look. */
             overlap_page_summary(page, page == private_page ? "" : settings->directory, line, sizeof line);
             overlap_say(line, NULL, NULL);
+            watch_for_late(page);
         }
         if (waiting[0])
             bring(page, settings->directory);

@@ -130,6 +130,9 @@ void overlap_page_opened(void);
 /* The driver was initialised by a way that we see, so what comes next is seen, too. */
 void overlap_page_initialised(void);
 
+/* Is what is counted in a file, which `overlap report` may read? */
+bool overlap_page_is_kept(void);
+
 /* Has this process initialised a driver, or launched? */
 bool overlap_page_used(void);
 

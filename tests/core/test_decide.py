@@ -147,6 +147,8 @@ ELSEWHERE = {
     "no_room_warps",
     "no_room_slots",
     "dispatch_unknown",
+    "invalid_as_asked",
+    "unknown_limits",
 }
 # Of launches outside a window, which only who sees the streams can tell.
 OUTSIDE = {"not_overlapping", "window_expired", "launched_before", "same_stream"}

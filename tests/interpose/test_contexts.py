@@ -19,5 +19,5 @@ def test_a_context_that_comes_back_starts_anew(
     assert "bad: 0, same handle: 3" in without.stdout, "nothing was tested"
     same(done, without, but=["dynamic_shared"])
     assert done.totals["refused"] == 0
-    assert done.reasons == {"shaped": 30 if kind else 18, "cannot_launch": 6}
+    assert done.reasons == {"shaped": 30 if kind else 18, "invalid_as_asked": 6}
     assert {launch["dynamic_shared"] for launch in done.launches if launch["result"] == 0} == {smallest_size(1)}

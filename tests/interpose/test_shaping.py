@@ -68,7 +68,7 @@ def test_a_launch_beyond_the_programs_own_limit_fails_as_it_would_alone(
     without, done = bare(words), preloaded(words, ONE)
     assert without.stdout.count("launch: 1") == 6
     same(done, without, but=["dynamic_shared"])
-    assert done.reasons == {"cannot_launch": 6, "shaped": 3}
+    assert done.reasons == {"invalid_as_asked": 6, "shaped": 3}
     allowed = f"{load}=k {LAUNCH},0 {beyond} set=k,8,{size} {beyond} set=k,8,100 {beyond} {LAUNCH},100 {LAUNCH},101"
     same(preloaded(allowed, ONE), bare(allowed), but=["dynamic_shared"])
 

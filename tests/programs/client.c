@@ -9,7 +9,7 @@
  *   device=N       from now on
  *   stream=P       a stream of priority P (0 is the default stream)    plain  by cuStreamCreate
  *   blocking=P     likewise, one that waits for the legacy stream
- *   launch ex coop launch_ptsz ex_ptsz coop_ptsz extra = K,blocks,threads,dynamic,stream
+ *   launch ex coop launch_ptsz ex_ptsz coop_ptsz extra without = K,blocks,threads,dynamic,stream
  *   attr=ID:V[:V:V],...  attributes of the next ex, at the end of a page with nothing behind it
  *   driver=PATH,K,A            attribute A of kernel K as the driver tells it, likewise
  *   repeat=N       of the next launch
@@ -163,6 +163,8 @@ static int launch_once(const char *verb) {
         return CU(cuLaunchKernel_ptsz)(function, blocks, 1, 1, threads, 1, 1, shared, stream, parameters, NULL);
     if (strcmp(verb, "extra") == 0)
         return CU(cuLaunchKernel)(function, blocks, 1, 1, threads, 1, 1, shared, stream, NULL, extra);
+    if (strcmp(verb, "without") == 0) /* parameters */
+        return CU(cuLaunchKernel)(function, blocks, 1, 1, threads, 1, 1, shared, stream, NULL, NULL);
     if (strcmp(verb, "coop") == 0)
         return CU(cuLaunchCooperativeKernel)(function, blocks, 1, 1, threads, 1, 1, shared, stream, parameters);
     if (strcmp(verb, "coop_ptsz") == 0)
@@ -176,7 +178,7 @@ static int launch_once(const char *verb) {
 }
 
 static int is_launch(const char *verb) {
-    static const char *const verbs[] = {"launch",    "launch_ptsz", "extra",   "coop",
+    static const char *const verbs[] = {"launch",    "launch_ptsz", "extra",   "coop", "without",
                                         "coop_ptsz", "ex",          "ex_ptsz", "ncclk"};
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
         if (strcmp(verb, verbs[i]) == 0)

@@ -56,7 +56,7 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
     for (unsigned i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i][0] == attribute)
             *value = known[i][1];
-    return device;
+    return device || getenv("STUB_NO_LIMITS");
 }
 static unsigned largest;
 int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,

@@ -89,10 +89,11 @@ def unpacked(tools: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
             for info in archive.infolist():
                 Path(archive.extract(info, site)).chmod(info.external_attr >> 16 & 0o777)
         (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-        for name, module in (("overlap", "pyshim.cli"), ("overlap-run", "pyshim.cli.run")):
-            text = f"#!{programs}/python\nimport sys\nfrom {module} import main\nsys.exit(main())\n"
-            (programs / name).write_text(text)
-            (programs / name).chmod(0o755)
+        for script in site.glob("*.data/scripts/*"):
+            script.replace(programs / script.name)
+        header, _, body = (programs / ".overlap-run.py").read_text().partition("\n")
+        assert header == "#!python"
+        (programs / ".overlap-run.py").write_text(f"#!{programs}/python\n{body}")
         return programs, ""
 
     monkeypatch.setattr(tools.installed, "install", install)

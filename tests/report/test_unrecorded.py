@@ -36,7 +36,7 @@ def pages(tmp_path: Path) -> Path:
 
 
 def test_a_page_without_room_is_no_finding(preloaded, pages, overlap):
-    """300 sizes of another kernel come first."""
+    """300 sizes of another kernel come first. Further kinds have one row for their rule."""
     others = [f"launch=other,{BLOCKS},256,{16 * size}" for size in range(300)]
     preloaded(" ".join(["ptx=k lib=other", *others, f"repeat=50 launch=k,{BLOCKS},256,0"]), FULL, report=pages)
     done = overlap("report", str(pages), "--check")
@@ -45,6 +45,12 @@ def test_a_page_without_room_is_no_finding(preloaded, pages, overlap):
     assert answer["totals"]["shaped"] == 50 and answer["findings"] == []
     (process,) = answer["processes"]
     assert process["unrecorded"] == answer["totals"]["unrecorded"]
+    nameless = sum(kernel["launches"] for kernel in answer["kernels"] if not kernel["kernel"])
+    assert process["unrecorded"] == nameless > 50
+    said = overlap("report", str(pages))
+    shown = said.stdout + said.stderr
+    assert f"{nameless:,} of 350 launches of " in shown and "counted without their kernel" in shown
+    assert "(not recorded)" in shown
 
 
 RECORD = Row("k", "k", "lib", "shaped", 0, False, None, False, 5, 0, 256, 32, 0, 0, 0, 9, 8)
@@ -90,7 +96,7 @@ def test_whose_it_may_be(row, unsure, page):
     never = [int(said.split(":")[1].split()[0]) for said in findings(collected) if "never matched" in said]
     assert never == [line for line in (4, 5, 6) if line not in unsure]
     (note,) = [said for said in remarks(collected) if "by reason alone" in said]
-    assert note.startswith("3 of 20 launches of process node1:100 were counted by reason alone")
+    assert note.startswith("3 of 20 launches of process node1:100 were counted without their kernel")
     assert ("mine:5" in note) == (5 in unsure)
 
 

@@ -35,7 +35,7 @@ FORMATS: dict[str, dict[str, str]] = {
         "processes[].refused": "changed launches that the driver refused, and that were made again as asked",
         "processes[].graph_launches": "launches of graphs",
         "processes[].trace_dropped": "launches that `--trace` had no room for",
-        "processes[].unrecorded": "launches counted by reason alone: no kernel and no rule is told of them",
+        "processes[].unrecorded": "launches without a recorded kernel: counted by rule and reason, or by reason alone",
         "processes[].streams_raised": "streams whose priority was raised",
         "processes[].streams_reduced": "streams that lost compute units (AMD, `reserve_cus`)",
         "processes[].communication_same_stream": "communication on the stream of the computation",

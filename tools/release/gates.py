@@ -48,6 +48,7 @@ shim_build = _shim_build()
 LIB = "pyshim/_lib/"
 # What every glibc 2.17 brings; the loader has __tls_get_addr.
 LIBC = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+SCRIPTS = {f".data/scripts/{name}" for name in (".overlap-run.py", "overlap", "overlap-run")}  # tools/launcher
 HOST = ""  # stands for the wheel's own processor
 TABLES = "tables"  # exports are those of the vendors' tables, as tools/check_exports.py knows them
 
@@ -77,6 +78,7 @@ RULES = (
         for name in each.narrow
     ),
     Rule(LIB + "demo/overlap-demo", "(?!)", soname=False),
+    *(Rule("*" + name, "(?!)", frozenset({"libc.so.6"}), soname=False) for name in SCRIPTS),
     Rule(LIB + "demo/*.cubin", "(?!)", frozenset(), "cuda", soname=False, loaded=False),
     Rule(LIB + "simgpu/libcuda.so.1", r"cu[A-Z]\w+"),
     Rule(LIB + "simgpu/libcudart.so.1[23]", r"cuda[A-Z]\w+|__cuda\w+|libcudart\.so\.1[23]"),
@@ -143,7 +145,8 @@ def check_objects(wheel: Wheel) -> Iterator[str]:
         if data[:4] == b"\x7fELF":
             yield from (f"{name}: {line}" for line in check_object(name, data, wheel.machine))
     own, narrow = PLATFORMS[wheel.machine][:2] if wheel.machine in PLATFORMS else ((), ())
-    for file in (*shim_build.FILES.values(), *(f"{name}/liboverlap.so" for name in (*own, *narrow))):
+    built = set(shim_build.FILES.values()) - {shim_build.FILES["launcher"]}  # that is in SCRIPTS
+    for file in (*built, *(f"{name}/liboverlap.so" for name in (*own, *narrow))):
         if LIB + file not in wheel.files:
             yield f"{LIB}{file}: is not there"
     library = wheel.files.get(LIB + "liboverlap.so")
@@ -177,13 +180,17 @@ def check_files(wheel: Wheel) -> Iterator[str]:
     tops = {"pyshim", *(name.split("/")[0] for name in wheel.files if ".dist-info/" in name)}
     for info in wheel.infos:
         name, mode = info.filename, info.external_attr >> 16
-        if FOREIGN.search(name) or name.split("/")[0] not in tops:
+        script = any(name == wheel.name.rsplit("-", 3)[0] + ending for ending in SCRIPTS)
+        if not script and (FOREIGN.search(name) or name.split("/")[0] not in tops):
             yield f"{name}: belongs in no wheel"
         if mode & 0o7777 not in (0o644, 0o755):
             yield f"{name}: mode {mode & 0o7777:o}, neither 644 nor 755"
         found = [place.decode() for place in here if place in wheel.files[name]]
         if found:
             yield f"{name}: names {found[0]} of the machine that built it"
+    for ending in SCRIPTS:
+        if not any(name.endswith(ending) for name in wheel.files):
+            yield f"{ending.rsplit('/', 1)[1]}: this command is not there"
     demo = LIB + shim_build.FILES["demo"]
     if not any(info.filename == demo and info.external_attr >> 16 & 0o100 for info in wheel.infos):
         yield f"{demo}: cannot be executed"

@@ -58,15 +58,28 @@ static void record_rules(const struct device *device, const struct overlap_setti
     }
 }
 
+/* An empty table, and a policy without rules, ask for observation only: nothing to complain about. */
+static bool asks_for_more(const struct overlap_settings *settings, uint32_t policy) {
+    const struct overlap_view view = overlap_table_view(settings->table);
+    const struct overlap_policy *const fits = policy == OVERLAP_NO_POLICY ? NULL : &view.policies[policy];
+    return fits ? fits->rule_count || fits->priority != OVERLAP_PRIORITY_INHERIT ||
+                      fits->stream_priority != OVERLAP_PRIORITY_INHERIT
+                : ((const struct overlap_table *)settings->table)->policy_count > 0;
+}
+
 static void make(struct device *device, const struct overlap_settings *settings) {
     uint8_t uuid[16] = {0};
     overlap_page_opened(); /* HIP needs no other call before; and the record belongs there */
     const bool usable = vendor_limits(device->vendor, device->ordinal, &device->gpu, uuid);
     device->policy =
         overlap_policy_for(settings->table, (const char *)device->gpu.name, (const char *)device->gpu.architecture);
-    /* An empty table asks for observation only: nothing to complain about. */
-    if (device->policy == OVERLAP_NO_POLICY && ((const struct overlap_table *)settings->table)->policy_count > 0)
-        overlap_say("no policy is for ", (const char *)device->gpu.name, ": its launches are counted and left alone");
+    const bool asks = asks_for_more(settings, device->policy);
+    const char *const name = device->gpu.name[0] ? (const char *)device->gpu.name : "a GPU without a name";
+    if (asks && !usable)
+        overlap_say("the driver does not tell the limits of ", name, ": its launches are counted and left alone");
+    else if (asks && device->policy == OVERLAP_NO_POLICY)
+        overlap_say("no policy is for ", name, ": its launches are counted and left alone");
+    device->unreadable = asks && !usable;
     if (!usable)
         device->policy = OVERLAP_NO_POLICY;
     record(device, settings, uuid);

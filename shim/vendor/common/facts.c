@@ -225,11 +225,13 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
     if (flags & OVERLAP_WORD_TRACED && decision.rule != OVERLAP_NO_RULE && !decision.windowed &&
         !(flags & OVERLAP_WORD_COMMUNICATION))
         flags |= OVERLAP_WORD_ALWAYS;
+    if (device->unreadable && decision.reason == OVERLAP_REASON_observe_only)
+        decision.reason = OVERLAP_REASON_unknown_limits;
     uint32_t beyond = handle && !size_is_ours(handle, request->config.sharedMemBytes)
                           ? vendor_beyond(device->vendor, handle, device->ordinal, request->config.sharedMemBytes)
                           : 0;
     if (beyond) {
-        decision.reason = flags & OVERLAP_WORD_COMMUNICATION ? decision.reason : OVERLAP_REASON_cannot_launch;
+        decision.reason = flags & OVERLAP_WORD_COMMUNICATION ? decision.reason : OVERLAP_REASON_invalid_as_asked;
         decision.dynamic_shared = beyond;
         flags = (flags & ~(OVERLAP_WORD_CHANGED | WINDOW_BITS)) |
                 OVERLAP_WORD_DIRECT; /* there is nothing to prove, and... */

@@ -16,11 +16,13 @@ __thread struct this_thread this_thread __attribute__((tls_model("initial-exec")
 static __thread struct overlap_shard *own_shard __attribute__((tls_model("initial-exec")));
 static __thread bool hidden __attribute__((tls_model("initial-exec")));
 static __thread bool thread_shares __attribute__((tls_model("initial-exec"))); /* more threads than shards */
+static __thread uint32_t own_id __attribute__((tls_model("initial-exec")));
 
 /* ---- Counting ---- */
 
 void overlap_vendor_forked(bool used) {
     this_thread.shard = own_shard = NULL;
+    own_id = 0;
     thread_shares = hidden = false;
     window_forked();
     if (real_ready(VENDOR_CUDA) || real_ready(VENDOR_HIP)) {
@@ -28,6 +30,12 @@ void overlap_vendor_forked(bool used) {
         device_forked();
         overlap_cache_forget_all(&launch_cache);
     }
+}
+
+uint32_t thread_id(void) {
+    if (!own_id)
+        own_id = overlap_thread_id();
+    return own_id;
 }
 
 static struct overlap_shard *shard_of_thread(void) {
@@ -38,13 +46,20 @@ static struct overlap_shard *shard_of_thread(void) {
     struct overlap_page *page = __atomic_load_n(&overlap_current_page, __ATOMIC_ACQUIRE);
     struct overlap_shard *shard = &page->shards[OVERLAP_SHARDS - 1];
     if (made && !thread_shares) { /* else asked again next time, or there are too many of us */
-        shard = overlap_shard_claim(page, overlap_thread_id(), overlap_thread_alive);
+        shard = overlap_shard_claim(page, thread_id(), overlap_thread_alive);
         thread_shares = overlap_shard_is_shared(page, shard);
         own_shard = thread_shares ? NULL : shard;
         this_thread.shard = hidden ? NULL : own_shard;
     }
     errno = saved;
     return shard;
+}
+
+void launch_opened(void) {
+    overlap_page_opened();
+    thread_id();
+    shard_of_thread();
+    windows();
 }
 
 __attribute__((cold, noinline)) static void count_first(size_t offset) {
@@ -75,7 +90,12 @@ __attribute__((cold, noinline)) uint32_t launch_other_row(uint64_t word, uint32_
     return overlap_row_of_reason(overlap_current_page, row, reason);
 }
 
+/* Without a report nobody would read the sample, and strict seccomp forbids reading the clock, too (it disables x86's RDTSC). */
 __attribute__((cold, noinline)) void launch_sample(struct overlap_shard *shard) {
+    if (!overlap_page_is_kept()) {
+        __atomic_store_n(&shard->sample_at, UINT64_MAX, __ATOMIC_RELAXED);
+        return;
+    }
     overlap_sample_take(overlap_current_page, shard, overlap_clock());
 }
 
@@ -158,7 +178,7 @@ __attribute__((cold, noinline)) static vendor_result launch_again(struct request
     if (!is_refusal(request, result) || !tried)
         launch_leave_alone(request, place, tried);
     else
-        *reason = OVERLAP_REASON_cannot_launch; /* wrong by itself, which says nothing about its kernel */
+        *reason = OVERLAP_REASON_invalid_as_asked; /* wrong by itself, which says nothing about its kernel */
     return result;
 }
 

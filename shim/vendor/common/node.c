@@ -44,7 +44,7 @@ bool node_plan(struct node *node, bool elsewhere) {
     node->changed = true;
     node->dynamic = (uint32_t)(node->word & OVERLAP_WORD_SIZE_MASK);
     /* Beyond the program's own limit is for the driver to refuse. */
-    if (node->reason != OVERLAP_REASON_cannot_launch && !(handle && may_have(node, handle)))
+    if (node->reason != OVERLAP_REASON_invalid_as_asked && !(handle && may_have(node, handle)))
         leave(node, node->word & OVERLAP_WORD_CLUSTER ? OVERLAP_REASON_cluster : OVERLAP_REASON_unknown_footprint);
     return true;
 }
@@ -54,9 +54,9 @@ static bool is_refusal(const struct node *node, vendor_result result) {
 }
 
 bool node_is_refused(struct node *node, vendor_result result) {
-    if (!node->changed || !is_refusal(node, result) || node->reason == OVERLAP_REASON_cannot_launch)
+    if (!node->changed || !is_refusal(node, result) || node->reason == OVERLAP_REASON_invalid_as_asked)
         return false;
-    leave(node, OVERLAP_REASON_cannot_launch);
+    leave(node, OVERLAP_REASON_invalid_as_asked);
     return true;
 }
 

@@ -20,7 +20,7 @@ bool stream_wanted(enum vendor vendor, uintptr_t site, int *priority) {
 uint64_t stream_key(vendor_stream stream, enum default_stream whose) {
     const uintptr_t value = (uintptr_t)stream;
     if (value == STREAM_PER_THREAD || (value == 0 && default_is_thread(whose)))
-        return (uint64_t)overlap_thread_id() << 8 | STREAM_PER_THREAD;
+        return (uint64_t)thread_id() << 8 | STREAM_PER_THREAD;
     return value ? value : STREAM_LEGACY;
 }
 

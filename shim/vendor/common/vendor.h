@@ -61,6 +61,7 @@ struct device {
     int ordinal;
     uint32_t place;  /* in the statistics page; OVERLAP_DEVICES: none was left */
     uint32_t policy; /* index, OVERLAP_NO_POLICY: none fits */
+    bool unreadable; /* the driver does not tell its limits: no policy, although one may fit */
     struct overlap_gpu gpu;
     /* Communication: the component-wise maximum of what was seen, one word per component; `seen` is stored last. */
     uint32_t seen;
@@ -282,6 +283,11 @@ static inline uint32_t launch_row(uint64_t word, uint32_t reason, bool raised) {
 
 /* It is time that a communication launch leaves its own. */
 void launch_sample(struct overlap_shard *shard);
+/* The process uses a GPU. Everything that takes a system call once for the process, or once for this thread, is done here:
+ * the program may enter a sandbox before it launches. */
+void launch_opened(void);
+/* Of the calling thread, as the system knows it; a system call the first time. */
+uint32_t thread_id(void);
 
 /* A communication launch was made: counted. The shard of the thread is looked up once, and not for each counter. */
 void launch_communicated_first(const struct request *request, uint32_t row, bool raised);

@@ -114,10 +114,7 @@ struct overlap_stream *window_stream(struct overlap_order *order, vendor_stream 
         return NULL;
     if (window_is_legacy(stream, whose))
         return overlap_order_stream(order, context | 1, context, OVERLAP_STREAM_LEGACY);
-    static __thread uint32_t thread __attribute__((tls_model("initial-exec"))); /* in a forked child only a number */
-    if (!thread)
-        thread = overlap_thread_id();
-    key = (context | 2) ^ (uint64_t)thread << 42; /* contexts are even and have 42 bits, or are addresses of 47 */
+    key = (context | 2) ^ (uint64_t)thread_id() << 42; /* contexts are even and have 42 bits, or are addresses of 47 */
     return overlap_order_stream(order, key, context, OVERLAP_STREAM_BLOCKING);
 }
 

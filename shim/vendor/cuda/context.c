@@ -13,7 +13,7 @@ CUresult init_body(enum overlap_way way, enum hook hook, uintptr_t site, uint32_
 
 static CUresult made(CUresult result) {
     if (result == CUDA_SUCCESS)
-        overlap_page_opened();
+        launch_opened();
     return result;
 }
 

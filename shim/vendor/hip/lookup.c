@@ -40,7 +40,7 @@ hipError_t hip_entry_point_body(enum overlap_way way, enum hook hook, uintptr_t 
 
 static hipError_t opened(hipError_t result) {
     if (result == VENDOR_SUCCESS)
-        overlap_page_opened();
+        launch_opened();
     return result;
 }
 

@@ -1,0 +1,229 @@
+"""What the installed commands inherit: the program gets all of it, and nothing of Python's own."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+COMMANDS = Path(sys.executable).parent
+RUN = str(COMMANDS / "overlap-run")
+SHOW = ("cat", "/proc/self/environ")
+BASE = [b"PATH=/usr/bin:/bin", b"HOME=/nonexistent"]
+
+
+def start(
+    command: Sequence[str], entries: Sequence[bytes], folder: Path | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """With exactly this environment, which no mapping could hold."""
+    words = [os.fsencode(word) for word in command]
+    vectors = [(ctypes.c_char_p * (len(vector) + 1))(*vector, None) for vector in (words, entries)]
+    execve = ctypes.CDLL(None).execve
+    return subprocess.run(
+        ["/nonexistent"],
+        executable="/bin/false",
+        preexec_fn=lambda: execve(words[0], *vectors),
+        capture_output=True,
+        timeout=60,
+        check=False,
+        cwd=folder,
+    )
+
+
+def inherited(done: subprocess.CompletedProcess[bytes]) -> list[bytes]:
+    """What the program got, without what the library reads."""
+    assert done.returncode == 0, done.stderr.decode()
+    return [entry for entry in done.stdout.split(b"\0")[:-1] if not entry.startswith((b"OVERLAP_", b"LD_PRELOAD="))]
+
+
+LOCALES = (
+    [],
+    [b"LANG=C"],
+    [b"LC_CTYPE=C"],
+    [b"LC_CTYPE=POSIX", b"LANG=C"],
+    [b"LANG=C", b"LC_CTYPE=C.UTF-8"],
+    [b"LC_ALL=C"],
+)
+
+
+@pytest.mark.hazard(
+    "processes", "LC_CTYPE=C.UTF-8 in a program that was started in the C locale: tools read its bytes as UTF-8"
+)
+@pytest.mark.parametrize("locale", LOCALES, ids=str)
+@pytest.mark.parametrize("off", [[], [b"OVERLAP_RUN=off"]], ids=["on", "off"])
+def test_python_s_locale_stays_its_own(locale: list[bytes], off: list[bytes]) -> None:
+    assert inherited(start([RUN, "--quiet", *SHOW], [*BASE, *locale, *off])) == [*BASE, *locale]
+
+
+@pytest.mark.hazard(
+    "processes", "entries of the environment that Python cannot hold: they are lost, or overlap-run fails"
+)
+def test_every_entry_arrives_as_it_is() -> None:
+    odd = [
+        b"A=\xff\xfe",
+        b"\xe4=1",
+        b"BASH_FUNC_module%%=() {  eval x\n}",
+        b"TWICE=1",
+        b"TWICE=2",
+        b"no equals sign",
+        b"=begins with it",
+        b"=",
+        b"",
+        b"EMPTY=",
+        b"A.B-C=d",
+    ]
+    assert inherited(start([RUN, "--quiet", *SHOW], [*BASE, *odd])) == [*BASE, *odd]
+
+
+def test_a_variable_of_ours_that_is_there_twice_is_there_once() -> None:
+    entries = [b"NO_SIGN", b"OVERLAP_QUIET=0", b"OVERLAP_QUIET=0", *BASE]
+    done = start([RUN, "--quiet", *SHOW], entries)
+    assert [entry for entry in done.stdout.split(b"\0") if entry.startswith(b"OVERLAP_QUIET")] == [b"OVERLAP_QUIET=1"]
+    assert inherited(done) == [b"NO_SIGN", *BASE]
+
+
+def test_a_failure_to_start_the_program_is_said_with_an_odd_environment_too(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("true\n")
+    (tmp_path / "text").chmod(0o755)
+    (tmp_path / "lost").write_text("#!/nonexistent\n")
+    (tmp_path / "lost").chmod(0o755)
+    odd = [*BASE, b"odd"]
+    assert start([RUN, "--quiet", str(tmp_path / "text")], odd).returncode == 0
+    done = start([RUN, "--quiet", str(tmp_path / "lost")], odd)
+    assert (done.returncode, done.stderr.count(b"\n")) == (127, 1), done.stderr
+
+
+def test_a_dry_run_and_env_say_nothing_of_it() -> None:
+    for command in ([RUN, "--dry-run"], [str(COMMANDS / "overlap"), "env", "--policy", "h100"]):
+        done = start(command, BASE)
+        assert done.returncode == 0, done.stderr.decode()
+        assert b"LC_CTYPE" not in done.stdout + done.stderr
+
+
+OTHERS = {
+    "PYTHONHOME": "/nonexistent",
+    "PYTHONPATH": "{foreign}",
+    "PYTHONSTARTUP": "{foreign}/os.py",
+    "PYTHONSAFEPATH": "1",
+    "PYTHONNOUSERSITE": "1",
+    "PYTHONWARNINGS": "error",
+    "PYTHONDEVMODE": "1",
+    "PYTHONINSPECT": "1",
+    "PYTHONPLATLIBDIR": "none",
+    "PYTHONIOENCODING": "none",
+    "PYTHONCOERCECLOCALE": "warn",
+    "PYTHONPROFILEIMPORTTIME": "1",
+    "PYTHONVERBOSE": "1",
+    "PYTHONHASHSEED": "x",
+    "PYTHONMALLOC": "x",
+    "PYTHONUTF8": "x",
+    "PYTHONTRACEMALLOC": "x",
+}
+
+
+@pytest.fixture
+def foreign(tmp_path: Path) -> Path:
+    """Modules of another Python, some under names of the standard library and of ours."""
+    folder = tmp_path / "foreign"
+    folder.mkdir()
+    for name in ("os", "re", "site", "typing", "yaml", "cffi", "pyshim", "sitecustomize", "argparse", "encodings"):
+        (folder / f"{name}.py").write_text(f"print 'the {name} of another Python'\n")
+    return folder
+
+
+@pytest.mark.hazard(
+    "processes", "PYTHONHOME or PYTHONPATH for another Python: overlap-run ends with 1, and the program is not started"
+)
+@pytest.mark.parametrize("names", [*([name] for name in OTHERS), list(OTHERS)], ids=lambda names: "+".join(names)[:40])
+def test_variables_for_another_python_are_the_program_s(names: list[str], foreign: Path) -> None:
+    entries = [*BASE, *(f"{name}={OTHERS[name].format(foreign=foreign)}".encode() for name in names)]
+    done = start([RUN, "--quiet", *SHOW], entries)
+    assert inherited(done) == entries
+    assert done.stderr == b""
+
+
+@pytest.mark.parametrize(
+    "arguments", [["gpus"], ["env", "--policy", "h100"], ["doctor", "true"], ["demo"]], ids=lambda words: words[0]
+)
+def test_overlap_itself_runs_under_them(arguments: list[str], foreign: Path, tmp_path: Path) -> None:
+    entries = [*BASE, *(f"{name}={value.format(foreign=foreign)}".encode() for name, value in OTHERS.items())]
+    here, there = (start([str(COMMANDS / "overlap"), *arguments], given, tmp_path) for given in (BASE, entries))
+    assert (there.returncode, there.stdout) == (here.returncode, here.stdout), there.stderr
+    assert here.returncode in (0, 1)
+
+
+def test_modules_that_only_pythonpath_leads_to_are_found(tmp_path: Path) -> None:
+    """As `pip install --target` and the modules of clusters have it."""
+    site = Path(
+        subprocess.check_output([sys.executable, "-c", "import yaml; print(yaml.__path__[0])"], text=True).strip()
+    ).parent
+    bare, packages = tmp_path / "bare", tmp_path / "packages"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(bare)], check=True)
+    packages.mkdir()
+    for entry in site.iterdir():
+        if not entry.name.startswith(("_overlap_run", "overlap_run", "__editable")):
+            (packages / entry.name).symlink_to(entry)
+    (packages / "pyshim").symlink_to(Path(__file__).resolve().parents[2] / "pyshim")
+    install(bare / "bin", f"#!{bare}/bin/python\n")
+    done = start([str(bare / "bin" / "overlap-run"), "--quiet", *SHOW], BASE)
+    assert (done.returncode, done.stderr.count(b"\n")) == (125, 1), done.stderr
+    assert b"pyshim" in done.stderr
+    given = [*BASE, f"PYTHONPATH={packages}".encode()]
+    assert inherited(start([str(bare / "bin" / "overlap-run"), "--quiet", *SHOW], given)) == given
+
+
+def install(folder: Path, header: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    script = (COMMANDS / ".overlap-run.py").read_text().partition("\n")[2]
+    (folder / ".overlap-run.py").write_text(header + script)
+    for name in ("overlap", "overlap-run"):
+        shutil.copy(COMMANDS / name, folder / name)
+
+
+RELATIVE = '"$(dirname -- "$(realpath -- "$0")")"/\'python\''
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "#!{python}\n",
+        "#!/bin/sh\n'''exec' \"{python}\" \"$0\" \"$@\"\n' '''\n",
+        "#!/bin/sh\n'''exec' '{python}' \"$0\" \"$@\"\n' '''\n",
+        f"#!/bin/sh\n'''exec' {RELATIVE} \"$0\" \"$@\"\n' '''\n",
+        "#!/usr/bin/env python\n",
+        "#!/moved/from/here/bin/python\n",
+    ],
+    ids=["plain", "pip", "uv", "uv relocatable", "conda", "moved"],
+)
+@pytest.mark.parametrize("name", ["with spaces", "long" * 50])
+def test_the_interpreter_is_the_one_that_the_installer_names(header: str, name: str, tmp_path: Path) -> None:
+    """A path with spaces, and one longer than the kernel reads in a first line."""
+    folder = tmp_path / name / "bin"
+    folder.mkdir(parents=True)
+    for python in ("python", "python3"):
+        (folder / python).write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+        (folder / python).chmod(0o755)
+    install(folder, header.format(python=folder / "python"))
+    (tmp_path / "link").symlink_to(folder / "overlap-run")
+    for command in (folder / "overlap-run", tmp_path / "link"):
+        done = start([str(command), "--version"], BASE)
+        assert (done.returncode, done.stderr[:12]) == (0, b"overlap-run "), done.stderr
+
+
+@pytest.mark.hazard("processes", "a Python that is gone, or cannot start: not 125, and no word why")
+@pytest.mark.parametrize(
+    "header", ["#!/nonexistent/python\n", "no header\n", "#!/bin/sh\nexit 0\n", "#!/etc/passwd\n", ""]
+)
+def test_what_cannot_start_is_one_line_and_125(header: str, tmp_path: Path) -> None:
+    install(tmp_path, header)
+    done = start([str(tmp_path / "overlap-run"), "true"], BASE)
+    assert (done.returncode, done.stderr.count(b"\n")) == (125, 1), done.stderr
+    assert done.stderr.startswith(b"overlap-run: error: cannot start: ")
+    (tmp_path / ".overlap-run.py").unlink()
+    assert start([str(tmp_path / "overlap-run"), "true"], BASE).returncode == 125

@@ -1,0 +1,38 @@
+#!python
+"""Run `overlap` or `overlap-run`, whichever is the first argument. launcher.c starts this file with python -E.
+
+Installed as .overlap-run.py beside the commands; the installer replaces the first line, and launcher.c reads it.
+"""
+
+import os
+import sys
+
+
+def complete_path() -> None:
+    """Search PYTHONPATH after everything else, where a module that we need is found nowhere else: modules of clusters,
+    and `pip install --target`, lead there only by that variable. Modules for another Python stay hidden otherwise."""
+    from importlib.util import find_spec
+
+    if not all(map(find_spec, ("pyshim", "cffi", "yaml", "rich", "psutil"))):
+        sys.path += [os.path.abspath(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+
+
+def main() -> int:
+    command = sys.argv.pop(1)
+    sys.argv[0] = os.path.join(os.path.dirname(os.path.abspath(__file__)), command)
+    del sys.path[0]  # the folder of commands
+    sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
+    complete_path()
+    try:
+        if command == "overlap":
+            from pyshim.cli import main as run
+        else:
+            from pyshim.cli.run import main as run
+    except ImportError as error:
+        print(f"{command}: error: cannot start: {error} ({sys.executable})", file=sys.stderr)
+        return 125
+    return run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -230,6 +230,8 @@ CUresult graph_exec_set_body(enum overlap_way way, enum hook hook, uintptr_t sit
     struct node node;
     CUgraphNodeParams ours;
     CUresult result;
+    if (params && params->type == CU_GRAPH_NODE_TYPE_GRAPH)
+        return graph_set_child(&(struct child_call){(void *)(uintptr_t)real, exec, changed, params, params->graph});
     if (!plan_generic(&node, site, params, flags_of_node(changed), &ours))
         return other_node(params, real(exec, changed, params));
     NODE_MAKE(node, result, real(exec, changed, &ours), real(exec, changed, params));

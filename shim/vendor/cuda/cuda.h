@@ -73,6 +73,10 @@ void carveout_answer(const void *value, int device, int *answer);
 /* Makes sure that a launch on the current device may ask for so many bytes; false: the driver will not have it. */
 bool limit_raise(struct handle *handle, uint32_t dynamic);
 
+/* Gives the driver the program's own limit, for a call that checks against it. Returns the handle that limit_raise() is to be called
+ * for afterwards; NULL: the driver has that limit. */
+struct handle *limit_lower(struct handle *handle, int device);
+
 /* The program sets an attribute: what to hand to the driver; and, once the driver has taken it, what the program
  * believes from then on. */
 int limit_for_driver(const void *value, int device, int attribute, int asked);

@@ -232,3 +232,19 @@ def test_a_priority_without_effect_stays_without(bare: Runner, preloaded: Runner
     done, without = preloaded(words, HIGHEST), bare(words)
     as_alone(done, without)
     assert dict(of_graphs(done))["k"] == 0
+
+
+# ---- What an executable graph holds ----
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("holds", [True, False])
+def test_windows_know_what_it_was_updated_to(holds: bool, update: str, bare: Runner, preloaded: Runner) -> None:
+    """Computation is shaped beside communication only, and a graph may hold some, or none any more."""
+    before, after = (SMALL, COMM) if holds else (COMM, SMALL)
+    words = f"ptx=k,{NCCL} stream=0 stream=0 graph node={COMM} {built(before)}make=flags "
+    words += f"{built(after)}{update} run=1,1 launch={BIG},2 sync"
+    policy = rule("{blocks_per_sm: 1}", when="overlapping", more="communication: {priority: highest}")
+    done, without = preloaded(words, policy), bare(words)
+    as_alone(done, without)
+    assert done.sizes[-1] == (smallest_size(1) if holds else 0)

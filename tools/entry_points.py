@@ -76,6 +76,10 @@ FLAG = Effect(
     "a flag, so that the priority of communication counts",
     {'graph: kernel "ncclDevKernel" blocks 16 result 0 dynamic_shared 0 priority -5': 1},
 )
+UPDATE = Effect(
+    "priorities that differ by what we have raised do not count",
+    {'graph: kernel "ncclDevKernel" blocks 16 result 0 dynamic_shared 0 priority -5': 1},
+)
 STREAM = Effect("priority of streams that the policy's libraries create", {"stream of priority -5": 1})
 KERNELS = Effect("nothing; the kernels are known from then on", {SIZE: 3})
 END = Effect("nothing; what is known of the kernels is forgotten", {SIZE: 3})
@@ -114,6 +118,9 @@ EFFECTS = {
         "a node that may now begin before others have ended is set back", {"node of 115713 bytes": 2}
     ),
     "cuGraphInstantiate.*": FLAG,
+    "cuGraphExecUpdate(_v2)?|cuGraphExecChildGraphNodeSetParams": UPDATE,
+    "cuGraphExecGetFlags": Effect("our flag does not show"),
+    "cuGraphExecDestroy": Effect("nothing; what is known of the executable graph is forgotten"),
     "cuGraphLaunch(_ptsz)?": COUNTED,
     "cu(Module|Library)(GetFunction|GetKernel|GetModule|EnumerateFunctions|EnumerateKernels)": KERNELS,
     "cuKernelGetFunction": KERNELS,

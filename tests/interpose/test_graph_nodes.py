@@ -224,3 +224,22 @@ def test_nodes_that_are_no_kernels_and_nonsense(bare: Runner, preloaded: Runner)
     words += "execany=0,k,0,1,0 graph child=0 make=1 run=0,1 sync"
     done = preloaded(words, ONE)
     same(done, bare(words), but=["dynamic_shared"])
+
+
+@pytest.mark.hazard("peers", "a node keeps an attribute that the driver would have refused")
+@pytest.mark.parametrize("load", ["ptx", "lib"])
+@pytest.mark.parametrize("shaped", [True, False])
+@pytest.mark.parametrize("attribute", ["8:-1", "4:2:1:1", "2:1", "14:50"])
+def test_an_attribute_of_a_node_beyond_the_programs_limit_is_refused(
+    attribute: str, shaped: bool, load: str, bare: Runner, preloaded: Runner
+) -> None:
+    """The program has lowered the limit since; the library has raised it for its own sizes."""
+    number = attribute.split(":", maxsplit=1)[0]
+    node = f"k,{BLOCKS if shaped else 10},256,60000"
+    words = f"{load}=k set=k,8,60000 launch={BIG} graph node={node} node={node} set=k,8,50000 "
+    words += f"nattr=0,{attribute} nget=0,{number} ncopy=0,1 getnode=0 get=k,8 launch={BIG} "
+    words += f"set=k,8,60000 nattr=1,8:-1 nget=1,8 getnode=1 launch={BIG} get=k,8 make=flags run=0,1 sync"
+    done, without = preloaded(words, ONE), bare(words)
+    assert without.stdout.count("nattr: 0\n") == 1
+    assert (done.status, done.seen, done.stderr) == (without.status, without.seen, without.stderr)
+    assert done.totals["refused"] == 0

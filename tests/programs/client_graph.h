@@ -11,7 +11,9 @@
  *   getnode getnode1 = I       what it shows                   again_node=I  set it to what it shows
  *   nattr=I,ID:V[:V:V]  nget=I,ID  ncopy=TO,FROM               attributes of nodes
  *   make=FORM[,flags]          instantiate: 1, 2, flags, params, params_ptsz
- *   update         the executable graph by the current one
+ *   update update1 the executable graph by the current one: cuGraphExecUpdate_v2, cuGraphExecUpdate
+ *   execchild execchildany = I,G   node I of the graph that was instantiated, a child graph, becomes graph G
+ *   eflags         which flags the executable graph has         edestroy  destroy it
  *   run=S,N run_ptsz=S,N       launch the executable graph
  */
 #pragma once
@@ -160,12 +162,43 @@ static int launch_graph(const char *verb) {
     return result;
 }
 
+static int node_number(const void *node) {
+    for (int i = 0; i < node_count; i++)
+        if (nodes[i] == node)
+            return i;
+    return node ? MOST : -1;
+}
+
+static int update_exec(const char *verb) {
+    struct {
+        int result;
+        void *node, *from;
+    } info = {-1, NULL, NULL};
+    const int result = strcmp(verb, "update1") == 0 ? CU(cuGraphExecUpdate)(exec, graph, &info.node, &info.result)
+                                                    : CU(cuGraphExecUpdate_v2)(exec, graph, &info);
+    printf("update result %d, node %d, from %d\n", info.result, node_number(info.node), node_number(info.from));
+    return result;
+}
+
+static int set_child(const char *verb) {
+    AnyNodeParams any;
+    memset(&any, 0, sizeof any);
+    any.type = 4;
+    memcpy(&any.of, &graphs[atoi(words[1])], sizeof(void *));
+    return strcmp(verb, "execchild") == 0
+               ? CU(cuGraphExecChildGraphNodeSetParams)(exec, nodes[atoi(words[0])], graphs[atoi(words[1])])
+               : CU(cuGraphExecNodeSetParams)(exec, nodes[atoi(words[0])], &any);
+}
+
+static int exec_flags(void) {
+    uint64_t flags = 99;
+    const int result = CU(cuGraphExecGetFlags)(exec, &flags);
+    printf("flags %llu\n", (unsigned long long)flags);
+    return result;
+}
+
 /* False: the word is not about graphs. */
 static int graph_word(const char *verb, int *result) {
-    struct {
-        void *node;
-        int result;
-    } update = {NULL, -1};
     if (strcmp(verb, "begin") == 0)
         *result = CU(cuStreamBeginCapture_v2)(streams[atoi(words[0])], word_count > 1 ? atoi(words[1]) : 0);
     else if (strcmp(verb, "end") == 0)
@@ -189,8 +222,14 @@ static int graph_word(const char *verb, int *result) {
         *result = node_attribute(verb);
     else if (strcmp(verb, "make") == 0)
         *result = make_exec();
-    else if (strcmp(verb, "update") == 0)
-        *result = CU(cuGraphExecUpdate_v2)(exec, graph, &update);
+    else if (strncmp(verb, "update", 6) == 0)
+        *result = update_exec(verb);
+    else if (strncmp(verb, "execchild", 9) == 0)
+        *result = set_child(verb);
+    else if (strcmp(verb, "eflags") == 0)
+        *result = exec_flags();
+    else if (strcmp(verb, "edestroy") == 0)
+        *result = CU(cuGraphExecDestroy)(exec);
     else if (strncmp(verb, "run", 3) == 0 || strcmp(verb, "go") == 0)
         *result = launch_graph(verb);
     else

@@ -54,7 +54,10 @@ typedef struct {
     X(cuGraphExecKernelNodeSetParams_v2, cuGraphExecKernelNodeSetParams, 12000, 0,                                     \
       (void *, void *, const NodeParams *))                                                                            \
     X(cuGraphExecNodeSetParams, cuGraphExecNodeSetParams, 12020, 0, (void *, void *, AnyNodeParams *))                 \
+    X(cuGraphExecUpdate, cuGraphExecUpdate, 10020, 0, (void *, void *, void **, int *))                                \
     X(cuGraphExecUpdate_v2, cuGraphExecUpdate, 12000, 0, (void *, void *, void *))                                     \
+    X(cuGraphExecGetFlags, cuGraphExecGetFlags, 12000, 0, (void *, uint64_t *))                                        \
+    X(cuGraphExecChildGraphNodeSetParams, cuGraphExecChildGraphNodeSetParams, 11010, 0, (void *, void *, void *))      \
     X(cuGraphKernelNodeSetAttribute, cuGraphKernelNodeSetAttribute, 11000, 0, (void *, int, const void *))             \
     X(cuGraphKernelNodeGetAttribute, cuGraphKernelNodeGetAttribute, 11000, 0, (void *, int, void *))                   \
     X(cuGraphKernelNodeCopyAttributes, cuGraphKernelNodeCopyAttributes, 11000, 0, (void *, void *))                    \

@@ -148,6 +148,55 @@ static void recipe_cuGraphInstantiateWithParams(type_cuGraphInstantiateWithParam
 static void recipe_cuGraphInstantiateWithParams_ptsz(type_cuGraphInstantiateWithParams_ptsz *call) {
     recipe_cuGraphInstantiateWithParams(call);
 }
+
+/* A graph with communication at the priority that it would have without us. */
+static CUgraph without_priority(void) {
+    const CUlaunchAttributeValue none = {.priority = 0};
+    const CUgraph before = graph;
+    printf("created: %d\n", cuGraphCreate(&graph, 0));
+    printf("%d\n", cuGraphKernelNodeSetAttribute(add(comm, 16), PRIORITY, &none));
+    const CUgraph made = graph;
+    graph = before;
+    return made;
+}
+static void recipe_cuGraphExecUpdate(type_cuGraphExecUpdate *call) {
+    CUgraphNode bad = NULL;
+    int outcome = -1;
+    add(comm, 16);
+    CUgraphExec exec = instantiate();
+    printf("%d", call(exec, without_priority(), &bad, &outcome));
+    printf(", outcome %d, %s\n", outcome, bad ? "a node" : "no node");
+    run(exec);
+}
+static void recipe_cuGraphExecUpdate_v2(type_cuGraphExecUpdate_v2 *call) {
+    CUgraphExecUpdateResultInfo info = {-1, NULL, NULL};
+    add(comm, 16);
+    CUgraphExec exec = instantiate();
+    printf("%d", call(exec, without_priority(), &info));
+    printf(", outcome %d, %s\n", info.result, info.errorNode || info.errorFromNode ? "a node" : "no node");
+    run(exec);
+}
+static void recipe_cuGraphExecChildGraphNodeSetParams(type_cuGraphExecChildGraphNodeSetParams *call) {
+    const CUgraph inside = graph;
+    CUgraphNode node = NULL;
+    add(comm, 16);
+    printf("created: %d\n", cuGraphCreate(&graph, 0));
+    printf("child: %d\n", cuGraphAddChildGraphNode(&node, graph, NULL, 0, inside));
+    CUgraphExec exec = instantiate();
+    printf("%d\n", call(exec, node, without_priority()));
+    run(exec);
+}
+static void recipe_cuGraphExecGetFlags(type_cuGraphExecGetFlags *call) {
+    uint64_t flags = 99;
+    add(comm, 16);
+    printf("%d", call(instantiate(), &flags));
+    printf(", flags %d\n", (int)flags);
+}
+static void recipe_cuGraphExecDestroy(type_cuGraphExecDestroy *call) {
+    add(comm, 16);
+    printf("%d", call(instantiate()));
+    printf(" %d\n", call(NULL));
+}
 static void recipe_cuGraphLaunch(type_cuGraphLaunch *call) {
     add(leave, BIG);
     CUgraphExec exec = instantiate();

@@ -25,6 +25,7 @@
 extern CUresult cuCtxSetCurrent(CUcontext), cuModuleLoadData(CUmodule *, const void *);
 extern CUresult cuLibraryLoadData(CUlibrary *, const void *, int *, void **, unsigned, int *, void **, unsigned);
 extern CUresult cuGraphCreate(CUgraph *, unsigned), cuFuncSetBlockShape(CUfunction, int, int, int);
+extern CUresult cuGraphAddChildGraphNode(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUgraph);
 extern CUresult cuParamSetSize(CUfunction, unsigned), cuParamSetv(CUfunction, int, void *, unsigned);
 extern CUresult cuDeviceGetDevResource(CUdevice, void *, int);
 extern CUresult cuDevSmResourceSplitByCount(void *, unsigned *, const void *, void *, unsigned, unsigned);

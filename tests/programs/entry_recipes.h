@@ -177,12 +177,12 @@ static void recipe_cuStreamCreate(type_cuStreamCreate *call) {
 }
 static void recipe_cuStreamCreateWithPriority(type_cuStreamCreateWithPriority *call) {
     CUstream made = NULL;
-    printf("%d %d\n", call(&made, 1, -1), call(&made, 77, 0));
+    printf("%d %d\n", call(&made, 1, 0), call(&made, 77, 0));
     print_priority(made);
 }
 static void recipe_cuGreenCtxStreamCreate(type_cuGreenCtxStreamCreate *call) {
     CUstream made = NULL;
-    printf("%d\n", call(&made, split(), 1, -1));
+    printf("%d\n", call(&made, split(), 1, 0));
     print_priority(made);
 }
 static void print_destroyed(CUresult first, CUresult second) {

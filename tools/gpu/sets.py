@@ -203,6 +203,15 @@ SETS = (
         ("node_questions", CUBIN),
     ),
     Set(
+        "update-questions",
+        "executable graphs that honour priorities of nodes: updates, flags, what runs; nodes beyond a limit",
+        ("update_questions.cu",),
+        5,
+        asked("update_questions", "shown flags runs update child limit"),
+        NVCC,
+        ("update_questions", CUBIN),
+    ),
+    Set(
         "order-questions",
         "what makes work wait, which host calls wait, captures, costs of calls, resets",
         ("order_questions.cu",),

@@ -20,7 +20,15 @@ void sim_graph_take_origins(struct graph *to, const struct graph *from) {
     }
 }
 
-enum { UPDATED = 0, ERROR = 1, TOPOLOGY_CHANGED = 2, TYPE_CHANGED = 3, FUNCTION_CHANGED = 7, ATTRIBUTES_CHANGED = 8 };
+enum {
+    UPDATED = 0,
+    ERROR = 1,
+    TOPOLOGY_CHANGED = 2,
+    TYPE_CHANGED = 3,
+    PARAMETERS_CHANGED = 5,
+    FUNCTION_CHANGED = 7,
+    ATTRIBUTES_CHANGED = 8
+};
 
 /* cuda.h, on cuGraphExecUpdate: what may not change about a kernel node. */
 static int compare_kernels(const struct exec *exec, const struct node *old, const struct node *new) {
@@ -29,7 +37,7 @@ static int compare_kernels(const struct exec *exec, const struct node *old, cons
     if (old->launch.cooperative != new->launch.cooperative ||
         (exec->node_priorities && old->launch.asked_priority != new->launch.asked_priority))
         return ATTRIBUTES_CHANGED;
-    return UPDATED;
+    return sim_refused_in_graphs(&new->launch) ? PARAMETERS_CHANGED : UPDATED;
 }
 
 static int compare_nodes(const struct exec *exec, const struct node *old, const struct node *new,

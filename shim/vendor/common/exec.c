@@ -29,8 +29,8 @@ static bool fill(size_t at, uint32_t before, uint64_t key, uint32_t flags) {
     return true;
 }
 
-/* An instance with flags gets a place. Nobody tells us that one has gone, so where there is none free it gets that of
- * another: of those that wait it stays known that there are some. */
+/* An instance with flags gets a slot; where none is free, that of another one. Those may have ended (on AMD no call says so); of
+ * those that wait it stays known that there are some. */
 static bool keep(uint64_t key, uint32_t flags) {
     static uint32_t next;
     if (!state)
@@ -80,19 +80,37 @@ static void exec_ends(struct overlap_order *order, const void *exec, struct over
     window_after(order);
 }
 
-void exec_made(enum vendor vendor, const void *exec, vendor_graph graph) {
+static void note(enum vendor vendor, const void *exec, vendor_graph graph, uint32_t flags) {
     const uint64_t key = (uint64_t)(uintptr_t)exec;
-    if (windows())
-        overlap_order_event_gone(windows(), event_of(exec));
-    if (!windows() || !(__atomic_load_n(&exec_may_communicate, __ATOMIC_RELAXED) ||
-                        __atomic_load_n(&exec_may_wait, __ATOMIC_RELAXED)))
-        return;
-    const uint32_t flags = node_graph_holds(vendor, graph);
+    if (windows() &&
+        (__atomic_load_n(&exec_may_communicate, __ATOMIC_RELAXED) || __atomic_load_n(&exec_may_wait, __ATOMIC_RELAXED)))
+        flags |= node_graph_holds(vendor, graph);
     uint32_t *known = find(key);
     if (known) /* of another instance that had this address, perhaps */
         __atomic_store_n(known, flags, __ATOMIC_RELEASE);
     else if (flags && !keep(key, flags))
-        __atomic_fetch_or(&lost, flags & ~(uint32_t)EXEC_COMMUNICATES, __ATOMIC_RELEASE);
+        __atomic_fetch_or(&lost, flags & (EXEC_WAITS | EXEC_UNKNOWN), __ATOMIC_RELEASE);
+}
+
+void exec_made(enum vendor vendor, const void *exec, vendor_graph graph, uint32_t ours) {
+    if (windows())
+        overlap_order_event_gone(windows(), event_of(exec));
+    note(vendor, exec, graph, ours);
+}
+
+void exec_updated(enum vendor vendor, const void *exec, vendor_graph graph) {
+    note(vendor, exec, graph, exec_flags(exec) & ~(uint32_t)(EXEC_COMMUNICATES | EXEC_WAITS | EXEC_UNKNOWN));
+}
+
+/* Its address may be another instance's at once. */
+vendor_result exec_destroy_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_exec exec) {
+    BEHIND((vendor_exec exec));
+    uint32_t *known = exec ? find((uint64_t)(uintptr_t)exec) : NULL;
+    const uint32_t flags = known ? __atomic_exchange_n(known, 0, __ATOMIC_ACQ_REL) : 0;
+    const vendor_result result = real(exec);
+    if (result != VENDOR_SUCCESS && flags)
+        __atomic_store_n(known, flags, __ATOMIC_RELEASE);
+    return result;
 }
 
 uint32_t exec_flags(const void *exec) {

@@ -95,8 +95,7 @@ bool node_set_back(enum vendor vendor, vendor_node node) {
 
 enum { DEEPEST = 8, NODES = 32 }; /* what fits on a small stack */
 
-static uint32_t each(enum vendor vendor, vendor_graph graph,
-                     uint32_t (*act)(enum vendor vendor, vendor_node node, int type), int depth) {
+static uint32_t each(enum vendor vendor, vendor_graph graph, node_act *act, void *of, int depth) {
     vendor_node few[NODES], *nodes = few;
     size_t count = 0;
     uint32_t any = 0;
@@ -112,26 +111,26 @@ static uint32_t each(enum vendor vendor, vendor_graph graph,
         vendor_graph inner = NULL;
         if (vendor_node_type(vendor, nodes[i], &type) != VENDOR_SUCCESS)
             continue;
-        any |= act(vendor, nodes[i], type);
+        any |= act(vendor, nodes[i], type, of);
         if (type == NODE_GRAPH && vendor_node_inside(vendor, nodes[i], &inner) == VENDOR_SUCCESS)
-            any |= each(vendor, inner, act, depth + 1);
+            any |= each(vendor, inner, act, of, depth + 1);
     }
     if (nodes != few)
         overlap_unmap(nodes, mapped * sizeof *nodes);
     return any;
 }
 
-uint32_t node_each(enum vendor vendor, vendor_graph graph,
-                   uint32_t (*act)(enum vendor vendor, vendor_node node, int type)) {
-    return each(vendor, graph, act, 0);
+uint32_t node_each(enum vendor vendor, vendor_graph graph, node_act *act, void *of) {
+    return each(vendor, graph, act, of, 0);
 }
 
 static bool is_batch(enum vendor vendor, int type) {
     return type == (vendor == VENDOR_HIP ? NODE_BATCH_HIP : NODE_BATCH_CUDA);
 }
 
-static uint32_t holds(enum vendor vendor, vendor_node node, int type) {
+static uint32_t holds(enum vendor vendor, vendor_node node, int type, void *of) {
     uint32_t shown;
+    (void)of;
     if (type == NODE_KERNEL) {
         const struct handle *handle = vendor_node_kernel(vendor, node, &shown);
         return handle && handle_is_marked(handle, HANDLE_COMMUNICATES) ? EXEC_COMMUNICATES : 0;
@@ -142,7 +141,7 @@ static uint32_t holds(enum vendor vendor, vendor_node node, int type) {
 }
 
 uint32_t node_graph_holds(enum vendor vendor, vendor_graph graph) {
-    return node_each(vendor, graph, holds);
+    return node_each(vendor, graph, holds, NULL);
 }
 
 void node_is_other(enum vendor vendor, int type, vendor_event event) {
@@ -152,19 +151,25 @@ void node_is_other(enum vendor vendor, int type, vendor_event event) {
         capture_node_waits();
 }
 
-static uint32_t set_back(enum vendor vendor, vendor_node node, int type) {
+static uint32_t set_back(enum vendor vendor, vendor_node node, int type, void *of) {
+    (void)of;
     return type == NODE_KERNEL && node_set_back(vendor, node);
 }
 
-bool node_try_again(enum vendor vendor, vendor_graph graph, vendor_result result) {
-    if (!vendor_is_refusal(vendor, result) || !armed_and_ready(vendor) || !node_each(vendor, graph, set_back))
+bool node_set_all_back(enum vendor vendor, vendor_graph graph) {
+    if (!armed_and_ready(vendor) || !node_each(vendor, graph, set_back, NULL))
         return false;
     launch_count(OVERLAP_COUNTER_REFUSED);
     return true;
 }
 
-vendor_result node_instantiated(enum vendor vendor, const vendor_exec *exec, vendor_graph graph, vendor_result result) {
+bool node_try_again(enum vendor vendor, vendor_graph graph, vendor_result result) {
+    return vendor_is_refusal(vendor, result) && node_set_all_back(vendor, graph);
+}
+
+vendor_result node_instantiated(enum vendor vendor, const vendor_exec *exec, vendor_graph graph, uint32_t ours,
+                                vendor_result result) {
     if (result == VENDOR_SUCCESS && exec)
-        exec_made(vendor, *exec, graph);
+        exec_made(vendor, *exec, graph, ours);
     return result;
 }

@@ -47,17 +47,21 @@ bool node_asked(const struct handle *handle, uint32_t shown, uint32_t *asked);
 /* Gives a kernel node the program's own size back; true if it had ours. */
 bool node_set_back(enum vendor vendor, vendor_node node);
 
-/* Does something with every node of a graph and of those inside it; all bits that any call returned. */
-uint32_t node_each(enum vendor vendor, vendor_graph graph,
-                   uint32_t (*act)(enum vendor vendor, vendor_node node, int type));
+/* Calls act for every node of a graph and of those inside it, always in the same order; all bits that any call returned. */
+typedef uint32_t node_act(enum vendor vendor, vendor_node node, int type, void *of);
+uint32_t node_each(enum vendor vendor, vendor_graph graph, node_act *act, void *of);
 
 /* Which enum exec_flag hold for a graph. */
 uint32_t node_graph_holds(enum vendor vendor, vendor_graph graph);
 
-/* A graph did not instantiate: is there something to try again without our sizes? */
+/* A graph did not instantiate, or an executable one was not updated by it. Gives all of its nodes the program's own sizes back;
+ * true if that is worth another try. */
+bool node_set_all_back(enum vendor vendor, vendor_graph graph);
+/* The same for a call that instantiates, by its result. */
 bool node_try_again(enum vendor vendor, vendor_graph graph, vendor_result result);
 
-/* It was instantiated, if the call has succeeded. Returns its result. */
-vendor_result node_instantiated(enum vendor vendor, const vendor_exec *exec, vendor_graph graph, vendor_result result);
+/* It was instantiated, if the call has succeeded. Returns its result. ours: EXEC_FLAGGED, EXEC_AT(). */
+vendor_result node_instantiated(enum vendor vendor, const vendor_exec *exec, vendor_graph graph, uint32_t ours,
+                                vendor_result result);
 
 #pragma GCC visibility pop

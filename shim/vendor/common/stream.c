@@ -15,6 +15,18 @@ bool stream_wanted(enum vendor vendor, uintptr_t site, int *priority) {
            device_priority(vendor, policy->stream_priority, policy->stream_priority_value, priority);
 }
 
+uint32_t stream_some_prioritised;
+
+/* Streams of communication libraries do not count: programs launch no graphs on those. */
+void stream_prioritised(uintptr_t site, int priority) {
+    char library[256];
+    if (priority >= 0 || !overlap_armed() || __atomic_load_n(&stream_some_prioritised, __ATOMIC_RELAXED))
+        return;
+    library_of(outer_site(site), library, sizeof library);
+    if (!overlap_is_communication_library(library))
+        __atomic_store_n(&stream_some_prioritised, 1, __ATOMIC_RELAXED);
+}
+
 /* ---- Streams that we have raised ---- */
 
 uint64_t stream_key(vendor_stream stream, enum default_stream whose) {
@@ -94,6 +106,7 @@ vendor_result stream_create_priority_body(enum overlap_way way, enum hook hook, 
                                           uint32_t flags, int priority) {
     BEHIND((vendor_stream * stream, uint32_t flags, int priority));
     int raised = priority;
+    stream_prioritised(site, priority);
     if (stream_wanted(hook_vendor(hook), site, &raised) && raised != priority &&
         try_raised(hook_vendor(hook), real, stream, flags, raised) == VENDOR_SUCCESS) {
         stream_note_raised(*stream);

@@ -356,6 +356,10 @@ bool stream_wanted(enum vendor vendor, uintptr_t site, int *priority);
 
 /* We have given a new stream its priority. Have we? It is the program's own from now on. */
 void stream_note_raised(vendor_stream stream);
+
+/* 1: the program has, or had, a stream of another priority than 0. The caller at site gives one this priority. */
+extern uint32_t stream_some_prioritised;
+void stream_prioritised(uintptr_t site, int priority);
 bool stream_is_raised(vendor_stream stream, enum default_stream whose);
 void stream_is_programs(vendor_stream stream, enum default_stream whose);
 

@@ -112,10 +112,14 @@ vendor_result order_waits_unseen(enum hook hook, vendor_stream stream, vendor_re
 extern uint32_t exec_may_communicate;
 /* Somebody makes nodes that wait for something: likewise. */
 extern uint32_t exec_may_wait;
-/* A graph was instantiated. */
-void exec_made(enum vendor vendor, const void *exec, vendor_graph graph);
-/* An instance is launched: what it holds. */
-enum exec_flag { EXEC_COMMUNICATES = 1, EXEC_WAITS = 2, EXEC_UNKNOWN = 4 };
+/* Of an instance: what it holds; EXEC_FLAGGED: it has our flag for priorities of nodes; EXEC_AT(): there are nodes of communication
+ * that we have raised to this priority, a negative one, and that run at it. */
+enum exec_flag { EXEC_COMMUNICATES = 1, EXEC_WAITS = 2, EXEC_UNKNOWN = 4, EXEC_FLAGGED = 8 };
+enum { EXEC_PRIORITIES = 16, EXEC_AT_SHIFT = 8 };
+#define EXEC_AT(priority) (1U << (EXEC_AT_SHIFT - (priority)))
+/* A graph was instantiated. ours: EXEC_FLAGGED and EXEC_AT(), which stay for good. An instance was updated by another graph. */
+void exec_made(enum vendor vendor, const void *exec, vendor_graph graph, uint32_t ours);
+void exec_updated(enum vendor vendor, const void *exec, vendor_graph graph);
 uint32_t exec_flags(const void *exec);
 void exec_forked(void);
 

@@ -8,6 +8,7 @@
  *   legacy.c  launches that are only counted
  *   graph.c   nodes of graphs that the program builds itself
  *   instantiate.c  graphs become executable: priorities of nodes, and sizes that are taken back
+ *   update.c  executable graphs are updated by other graphs
  *   module.c  calls that make and end kernels
  *   attribute.c  attributes that the program sets and asks for, where we have changed some
  *   limit.c   how much dynamic shared memory a kernel may ask for: what the program believes, and what we need
@@ -72,6 +73,10 @@ void carveout_answer(const void *value, int device, int *answer);
 /* Makes sure that a launch on the current device may ask for so many bytes; false: the driver will not have it. */
 bool limit_raise(struct handle *handle, uint32_t dynamic);
 
+/* Gives the driver the program's own limit, for a call that checks against it. Returns the handle that limit_raise() is to be called
+ * for afterwards; NULL: the driver has that limit. */
+struct handle *limit_lower(struct handle *handle, int device);
+
 /* The program sets an attribute: what to hand to the driver; and, once the driver has taken it, what the program
  * believes from then on. */
 int limit_for_driver(const void *value, int device, int attribute, int asked);
@@ -103,6 +108,23 @@ const void *graph_kernel_of(const CUDA_KERNEL_NODE_PARAMS *params, bool second);
 
 /* 1: communication was raised in this process, so a graph may hold a raised node. */
 extern uint32_t graph_may_be_raised;
+
+/* The priority of a kernel node of communication that we raise, 0: it is no such node. */
+int graph_raised(CUgraphNode node);
+/* ...of any kernel node. False: not known. */
+bool graph_node_priority(CUgraphNode node, int *priority);
+
+/* ---- update.c ---- */
+
+/* The program sets the child graph of a node of an executable graph, by one of two calls. */
+struct child_call {
+    void *real;
+    CUgraphExec exec;
+    CUgraphNode node;
+    CUgraphNodeParams *params; /* of the newer call, or NULL */
+    CUgraph child;
+};
+CUresult graph_set_child(const struct child_call *call);
 
 /* ---- stream.c ---- */
 

@@ -27,6 +27,7 @@ enum {
     CUDA_ERROR_NOT_INITIALIZED = 3,
     CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES = 701,
     CUDA_ERROR_NOT_SUPPORTED = 801,
+    CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE = 910,
     CUDA_ERROR_INVALID_CLUSTER_SIZE = 912,
     CUDA_ERROR_FUNCTION_NOT_LOADED = 913,
     CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION = 915,
@@ -105,6 +106,7 @@ typedef struct {
         int64_t reserved1[29];
         CUDA_KERNEL_NODE_PARAMS kernel;
         CUevent event; /* of nodes that record it, or wait for it */
+        CUgraph graph; /* of child graphs */
     };
     int64_t reserved2;
 } CUgraphNodeParams;
@@ -139,6 +141,19 @@ _Static_assert((int)CU_GRAPH_NODE_TYPE_KERNEL == NODE_KERNEL && (int)CU_GRAPH_NO
                "as in common/abi.h");
 enum { CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC = 1 };
 enum { CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY = 8 };
+
+/* CUgraphExecUpdateResult, 10.2, and what the second form of the update answers, 12.0. */
+enum {
+    CU_GRAPH_EXEC_UPDATE_ERROR = 1,
+    CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED = 5,
+    CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED = 6,
+    CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED = 8,
+};
+typedef struct {
+    int result;
+    CUgraphNode errorNode;
+    CUgraphNode errorFromNode;
+} CUgraphExecUpdateResultInfo;
 
 /* 8.0: operations on memory in a stream. */
 typedef union {

@@ -230,6 +230,8 @@ CUresult graph_exec_set_body(enum overlap_way way, enum hook hook, uintptr_t sit
     struct node node;
     CUgraphNodeParams ours;
     CUresult result;
+    if (params && params->type == CU_GRAPH_NODE_TYPE_GRAPH)
+        return graph_set_child(&(struct child_call){(void *)(uintptr_t)real, exec, changed, params, params->graph});
     if (!plan_generic(&node, site, params, flags_of_node(changed), &ours))
         return other_node(params, real(exec, changed, params));
     NODE_MAKE(node, result, real(exec, changed, &ours), real(exec, changed, params));
@@ -293,12 +295,31 @@ bool cuda_node_resize(CUgraphNode node, uint32_t dynamic) {
     return set(node, &params) == CUDA_SUCCESS;
 }
 
+/* A node of more bytes than the program has left its kernel meanwhile: the driver, which we have told another limit, gets the
+ * program's. Returns what to raise it for again; NULL: nothing. */
+static struct handle *lower_limit(CUgraphNode node) {
+    uint32_t shown = 0, asked = 0;
+    const struct device *device = device_current(VENDOR_CUDA);
+    const struct handle *shows = device ? cuda_node_kernel(node, &shown) : NULL;
+    struct handle *handle = shows ? handle_find((const void *)(uintptr_t)shows->value) : NULL;
+    if (!handle)
+        return NULL;
+    const uint32_t size = node_asked(handle, shown, &asked) ? asked : shown;
+    return limit_own((const void *)(uintptr_t)handle->value, device->ordinal) < size
+               ? limit_lower(handle, device->ordinal)
+               : NULL;
+}
+
 CUresult graph_set_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphNode node, int attribute,
                                   const CUlaunchAttributeValue *value) {
     REAL_OR_RETURN(cuGraphKernelNodeSetAttribute);
     if (forbids_shaping(attribute) && armed_and_ready(VENDOR_CUDA))
         node_set_back(VENDOR_CUDA, node);
-    return real(node, attribute, value);
+    struct handle *lowered = armed_and_ready(VENDOR_CUDA) ? lower_limit(node) : NULL;
+    const CUresult result = real(node, attribute, value);
+    if (lowered)
+        limit_raise(lowered, 0);
+    return result;
 }
 
 CUresult graph_copy_attributes_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphNode to,
@@ -306,7 +327,11 @@ CUresult graph_copy_attributes_body(enum overlap_way way, enum hook hook, uintpt
     REAL_OR_RETURN(cuGraphKernelNodeCopyAttributes);
     if (armed_and_ready(VENDOR_CUDA) && flags_of_node(from))
         node_set_back(VENDOR_CUDA, to);
-    return real(to, from);
+    struct handle *lowered = armed_and_ready(VENDOR_CUDA) ? lower_limit(to) : NULL;
+    const CUresult result = real(to, from);
+    if (lowered)
+        limit_raise(lowered, 0);
+    return result;
 }
 
 CUresult graph_add_dependencies_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraph graph,

@@ -2,6 +2,7 @@
  * without it a raised node waits as if it were not), and one that does not instantiate is tried again without our sizes
  * (driver 580 refuses a size when it is given to a node, not here; others may differ).
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "../common/node.h"
@@ -22,64 +23,110 @@ CUresult cuda_node_inside(CUgraphNode node, CUgraph *graph) {
                                                 : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* A node of a kernel that we raise, at a priority of its own. */
-static uint32_t is_raised(enum vendor vendor, CUgraphNode node, int type) {
-    (void)vendor;
-    type_cuGraphKernelNodeGetParams *get = real_own(HOOK_cuGraphKernelNodeGetParams_v2);
-    CUDA_KERNEL_NODE_PARAMS params;
+bool graph_node_priority(CUgraphNode node, int *priority) {
     CUlaunchAttributeValue value;
-    memset(&params, 0, sizeof params);
     memset(&value, 0, sizeof value);
-    if (type != CU_GRAPH_NODE_TYPE_KERNEL || !get || !driver.cuGraphKernelNodeGetAttribute ||
-        get(node, &params) != CUDA_SUCCESS ||
-        driver.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value) != CUDA_SUCCESS)
-        return 0;
-    struct handle *handle = value.priority < 0 ? handle_find(graph_kernel_of(&params, true)) : NULL;
-    return handle && handle_is_marked(handle, HANDLE_RAISED);
+    const bool known = driver.cuGraphKernelNodeGetAttribute &&
+                       driver.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value) == CUDA_SUCCESS;
+    *priority = value.priority;
+    return known;
 }
 
-/* The flag without which the priorities of nodes count for nothing, 0 if there is none to honour. */
-static uint64_t flag_for(CUgraph graph) {
+int graph_raised(CUgraphNode node) {
+    int priority;
+    uint32_t shown;
+    if (!graph_node_priority(node, &priority) || priority >= 0)
+        return 0;
+    const struct handle *handle = cuda_node_kernel(node, &shown);
+    return handle && handle_is_marked(handle, HANDLE_RAISED) ? priority : 0;
+}
+
+/* ---- Priorities of nodes ---- */
+
+enum { OTHERS = 1U << 31 }; /* computation at another priority than 0 */
+
+static uint32_t look(enum vendor vendor, CUgraphNode node, int type, void *of) {
+    int priority;
+    (void)vendor, (void)of;
+    if (type != CU_GRAPH_NODE_TYPE_KERNEL)
+        return 0;
+    const int raised = graph_raised(node);
+    if (raised)
+        return EXEC_AT(raised < -EXEC_PRIORITIES ? -EXEC_PRIORITIES : raised);
+    return graph_node_priority(node, &priority) && priority == 0 ? 0 : OTHERS;
+}
+
+/* What an instance of a graph will have of ours: raised nodes, and the flag without which their priorities count for nothing. With
+ * it computation runs at the priorities of its nodes instead of that of the stream that launches the graph. So it is only added
+ * where these are the same: every node has priority 0, and so have all streams. CUDA_GRAPHS_USE_NODE_PRIORITY overrides the flag of
+ * every instantiation (CUDA Programming Guide 13.0, 5.2.3.5). */
+static uint32_t ours_of(CUgraph graph, uint64_t flags) {
     if (!__atomic_load_n(&graph_may_be_raised, __ATOMIC_RELAXED) || !armed_and_ready(VENDOR_CUDA))
         return 0;
-    return node_each(VENDOR_CUDA, graph, is_raised) ? CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY : 0;
+    const char *used = getenv("CUDA_GRAPHS_USE_NODE_PRIORITY");
+    const uint32_t found = used && strcmp(used, "0") == 0 ? 0 : node_each(VENDOR_CUDA, graph, look, NULL);
+    const uint32_t raised = found & ~(uint32_t)OTHERS;
+    if (!raised || flags & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY || (used && strcmp(used, "1") == 0))
+        return raised;
+    return found & OTHERS || __atomic_load_n(&stream_some_prioritised, __ATOMIC_RELAXED) ? 0 : raised | EXEC_FLAGGED;
 }
+
+static uint64_t flag_of(uint32_t ours) {
+    return ours & EXEC_FLAGGED ? CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY : 0;
+}
+
+CUresult graph_exec_flags_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphExec exec,
+                               uint64_t *flags) {
+    REAL_OR_RETURN(cuGraphExecGetFlags);
+    const CUresult result = real(exec, flags);
+    if (result == CUDA_SUCCESS && flags)
+        *flags &= ~flag_of(exec_flags(exec));
+    return result;
+}
+
+/* ---- Instantiation ---- */
 
 CUresult graph_instantiate_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphExec *exec, CUgraph graph,
                                 CUgraphNode *error, char *log, size_t size) {
     REAL_OR_RETURN(cuGraphInstantiate);
     type_cuGraphInstantiateWithFlags *with_flags = real_own(HOOK_cuGraphInstantiateWithFlags);
-    const uint64_t flag = flag_for(graph);
+    uint32_t ours = ours_of(graph, 0);
     /* This form takes no flags; where the other one fails, this one says why. */
-    if (flag && with_flags && with_flags(exec, graph, flag) == CUDA_SUCCESS)
-        return node_instantiated(VENDOR_CUDA, exec, graph, CUDA_SUCCESS);
+    if (ours & EXEC_FLAGGED && with_flags && with_flags(exec, graph, flag_of(ours)) == CUDA_SUCCESS)
+        return node_instantiated(VENDOR_CUDA, exec, graph, ours, CUDA_SUCCESS);
+    ours = ours & EXEC_FLAGGED ? 0 : ours;
     CUresult result = real(exec, graph, error, log, size);
-    return node_instantiated(VENDOR_CUDA, exec, graph,
+    return node_instantiated(VENDOR_CUDA, exec, graph, ours,
                              node_try_again(VENDOR_CUDA, graph, result) ? real(exec, graph, error, log, size) : result);
 }
 
 CUresult graph_instantiate_flags_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphExec *exec,
                                       CUgraph graph, uint64_t flags) {
     REAL_OR_RETURN(cuGraphInstantiateWithFlags);
-    const uint64_t flag = flag_for(graph);
-    CUresult result = real(exec, graph, flags | flag);
-    if ((flag & ~flags) && cuda_is_refusal(result))
+    uint32_t ours = ours_of(graph, flags);
+    CUresult result = real(exec, graph, flags | flag_of(ours));
+    if (ours & EXEC_FLAGGED && cuda_is_refusal(result)) {
+        ours = 0;
         result = real(exec, graph, flags);
-    return node_instantiated(VENDOR_CUDA, exec, graph,
+    }
+    return node_instantiated(VENDOR_CUDA, exec, graph, ours,
                              node_try_again(VENDOR_CUDA, graph, result) ? real(exec, graph, flags) : result);
 }
 
 CUresult graph_instantiate_params_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphExec *exec,
                                        CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params) {
     REAL_OR_RETURN(cuGraphInstantiateWithParams);
-    const uint64_t flags = params ? params->flags : 0, flag = params ? flag_for(graph) : 0;
+    const uint64_t flags = params ? params->flags : 0;
+    uint32_t ours = params ? ours_of(graph, flags) : 0;
     if (!params)
         return real(exec, graph, params);
-    params->flags = flags | flag; /* in place, because the driver answers there, too */
+    params->flags = flags | flag_of(ours); /* in place, because the driver answers there, too */
     CUresult result = real(exec, graph, params);
     params->flags = flags;
-    if ((flag & ~flags) && cuda_is_refusal(result))
+    if (ours & EXEC_FLAGGED && cuda_is_refusal(result)) {
+        ours = 0;
         result = real(exec, graph, params);
-    return node_instantiated(VENDOR_CUDA, exec, graph,
+    }
+    return node_instantiated(VENDOR_CUDA, exec, graph, ours,
                              node_try_again(VENDOR_CUDA, graph, result) ? real(exec, graph, params) : result);
 }

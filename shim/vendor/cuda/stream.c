@@ -40,6 +40,7 @@ CUresult stream_create_green_body(enum overlap_way way, enum hook hook, uintptr_
                                   CUgreenCtx context, uint32_t flags, int priority) {
     REAL_OR_RETURN(cuGreenCtxStreamCreate);
     int raised = priority;
+    stream_prioritised(site, priority);
     if (stream_wanted(VENDOR_CUDA, site, &raised) && raised != priority &&
         real(stream, context, flags, raised) == CUDA_SUCCESS) {
         stream_note_raised(*stream);
@@ -55,7 +56,9 @@ CUresult stream_set_attribute_body(enum overlap_way way, enum hook hook, uintptr
     if (attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY && (uintptr_t)stream <= CU_STREAM_LEGACY)
         __atomic_store_n(&stream_legacy_changed, 1, __ATOMIC_RELAXED);
     result = real(stream, attribute, value);
-    if (result == CUDA_SUCCESS && attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY)
+    if (result == CUDA_SUCCESS && attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY) {
         stream_is_programs(stream, hook_default(hook));
+        stream_prioritised(site, value->priority);
+    }
     return result;
 }

@@ -259,7 +259,7 @@ hipError_t hip_graph_copy_attributes_body(enum overlap_way way, enum hook hook, 
         node_try_again(VENDOR_HIP, graph, result);                                                                     \
         result = real(__VA_ARGS__);                                                                                    \
     }                                                                                                                  \
-    return node_instantiated(VENDOR_HIP, exec, graph, result)
+    return node_instantiated(VENDOR_HIP, exec, graph, 0, result)
 
 hipError_t hip_graph_instantiate_body(enum overlap_way way, enum hook hook, uintptr_t site, hipGraphExec_t *exec,
                                       hipGraph_t graph, hipGraphNode_t *error, char *log, size_t size) {

@@ -1,0 +1,263 @@
+/* Executable graphs are updated by other graphs. Where an instance honours priorities of nodes none may change (910, with the node
+ * where one does: measured on driver 580); that includes those that we have raised, or raise in one of the two graphs only. So an
+ * update that fails is tried again with the nodes of the new graph at the priorities that the instance may have, until the driver
+ * has found what it would have found without us; then the nodes get their priorities back. An instance keeps its priorities: of a
+ * kernel that takes the place of raised communication it is that of communication.
+ *
+ * A failed update changes nothing (cuda.h at CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE: it "was not performed").
+ */
+#include <string.h>
+
+#include "../common/node.h"
+#include "cuda.h"
+
+/* ---- The kernel nodes of a graph, and their priorities ---- */
+
+struct kernel {
+    CUgraphNode node;
+    int was, now;
+    uint32_t tried; /* bits of priorities */
+    bool raisable;  /* communication that we raise */
+};
+
+struct kernels {
+    struct kernel *all;
+    size_t count, room;
+};
+
+static uint32_t gather(enum vendor vendor, CUgraphNode node, int type, void *of) {
+    struct kernels *kernels = of;
+    (void)vendor;
+    if (type != CU_GRAPH_NODE_TYPE_KERNEL)
+        return 0;
+    if (kernels->count < kernels->room) {
+        struct kernel *kernel = &kernels->all[kernels->count];
+        uint32_t shown;
+        const struct handle *handle = cuda_node_kernel(node, &shown);
+        if (!graph_node_priority(node, &kernel->was))
+            return 0;
+        kernel->node = node;
+        kernel->now = kernel->was;
+        kernel->raisable = handle && handle_is_marked(handle, HANDLE_RAISED);
+    }
+    kernels->count++;
+    return 0;
+}
+
+/* False: there are none, or no memory. */
+static bool kernels_of(CUgraph graph, struct kernels *kernels) {
+    *kernels = (struct kernels){0};
+    node_each(VENDOR_CUDA, graph, gather, kernels);
+    const size_t room = kernels->count;
+    kernels->count = 0;
+    if (!room || !(kernels->all = overlap_map(room * sizeof *kernels->all)))
+        return false;
+    kernels->room = room;
+    node_each(VENDOR_CUDA, graph, gather, kernels);
+    return true;
+}
+
+static bool put(struct kernel *kernel, int priority) {
+    type_cuGraphKernelNodeSetAttribute *set = real_own(HOOK_cuGraphKernelNodeSetAttribute);
+    CUlaunchAttributeValue value;
+    memset(&value, 0, sizeof value);
+    value.priority = priority;
+    if (priority != kernel->now && (!set || set(kernel->node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value) != CUDA_SUCCESS))
+        return false;
+    kernel->now = priority;
+    return true;
+}
+
+static void restore(const struct kernels *kernels) {
+    for (size_t i = 0; i < kernels->count; i++)
+        put(&kernels->all[i], kernels->all[i].was);
+}
+
+static void release(struct kernels *kernels) {
+    if (!kernels->all)
+        return;
+    restore(kernels);
+    overlap_unmap(kernels->all, kernels->room * sizeof *kernels->all);
+}
+
+/* ---- Which priority does the instance have for a node? ---- */
+
+static uint32_t bit_of(int priority) {
+    return priority <= 0 && priority >= -EXEC_PRIORITIES ? 1U << -priority : 0;
+}
+
+static int lowest(uint32_t bits) {
+    return -__builtin_ctz(bits);
+}
+
+static uint32_t raised_in(uint32_t flags) {
+    return flags >> EXEC_AT_SHIFT & ((2U << EXEC_PRIORITIES) - 1);
+}
+
+/* Those that it may have for this node: what we have raised others to; with our flag 0, which all others have; and communication
+ * may have any, because a captured node does not show what it would have had without us. */
+static uint32_t candidates(const struct kernel *kernel, uint32_t flags) {
+    int least, greatest;
+    uint32_t bits = raised_in(flags) | bit_of(kernel->was);
+    if (flags & EXEC_FLAGGED)
+        bits |= bit_of(0);
+    if (kernel->raisable && cuda_priorities(&least, &greatest))
+        for (int priority = 0; priority >= greatest; priority--)
+            bits |= bit_of(priority);
+    return bits;
+}
+
+/* Gives the node at which an update has failed the next one, and all other communication that is now where this is: it was raised
+ * together, or not at all. False: there is no more. */
+static bool try_next(const struct kernels *kernels, struct kernel *kernel, uint32_t flags) {
+    const int now = kernel->now;
+    kernel->tried |= bit_of(now);
+    const uint32_t left = candidates(kernel, flags) & ~kernel->tried;
+    if (!left)
+        return false;
+    const int next = lowest(left & raised_in(flags) ? left & raised_in(flags) : left);
+    if (!put(kernel, next))
+        return false;
+    for (size_t i = 0; i < kernels->count && kernel->raisable; i++)
+        if (kernels->all[i].raisable && kernels->all[i].now == now && !kernels->all[i].tried)
+            put(&kernels->all[i], next);
+    return true;
+}
+
+static struct kernel *find(const struct kernels *kernels, CUgraphNode node) {
+    for (size_t i = 0; i < kernels->count; i++)
+        if (kernels->all[i].node == node)
+            return &kernels->all[i];
+    return NULL;
+}
+
+/* ---- Whole graphs ---- */
+
+/* The program's call, by one of two forms. */
+struct update {
+    type_cuGraphExecUpdate *first;
+    type_cuGraphExecUpdate_v2 *second;
+    CUgraphExec exec;
+    CUgraph graph;
+    CUgraphExecUpdateResultInfo *info; /* of the first form our own */
+};
+
+static CUresult try_update(const struct update *update) {
+    return update->second ? update->second(update->exec, update->graph, update->info)
+                          : update->first(update->exec, update->graph, &update->info->errorNode, &update->info->result);
+}
+
+static CUresult with_priorities(const struct update *update, CUresult result) {
+    const uint32_t flags = exec_flags(update->exec);
+    struct kernels kernels = {0};
+    while (result == CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE &&
+           update->info->result == CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED &&
+           (kernels.all || kernels_of(update->graph, &kernels))) {
+        struct kernel *kernel = find(&kernels, update->info->errorNode);
+        if (!kernel || !try_next(&kernels, kernel, flags))
+            break;
+        result = try_update(update);
+    }
+    release(&kernels);
+    return result;
+}
+
+/* Is it perhaps a size of ours that was refused? */
+static bool doubts_sizes(const struct update *update, CUresult result) {
+    return cuda_is_refusal(result) || (result == CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE &&
+                                       (update->info->result == CU_GRAPH_EXEC_UPDATE_ERROR ||
+                                        update->info->result == CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED ||
+                                        update->info->result == CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED));
+}
+
+static CUresult updated(const struct update *update) {
+    CUresult result = try_update(update);
+    if (!armed_and_ready(VENDOR_CUDA))
+        return result;
+    if (result != CUDA_SUCCESS && __atomic_load_n(&graph_may_be_raised, __ATOMIC_RELAXED))
+        result = with_priorities(update, result);
+    if (doubts_sizes(update, result) && node_set_all_back(VENDOR_CUDA, update->graph))
+        result = with_priorities(update, try_update(update));
+    if (result == CUDA_SUCCESS)
+        exec_updated(VENDOR_CUDA, update->exec, update->graph);
+    return result;
+}
+
+CUresult graph_update_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphExec exec, CUgraph graph,
+                           CUgraphNode *node, int *outcome) {
+    REAL_OR_RETURN(cuGraphExecUpdate);
+    if (!node || !outcome)
+        return real(exec, graph, node, outcome);
+    CUgraphExecUpdateResultInfo info = {*outcome, *node, NULL};
+    const CUresult result = updated(&(struct update){.first = real, .exec = exec, .graph = graph, .info = &info});
+    *node = info.errorNode;
+    *outcome = info.result;
+    return result;
+}
+
+CUresult graph_update_v2_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphExec exec, CUgraph graph,
+                              CUgraphExecUpdateResultInfo *info) {
+    REAL_OR_RETURN(cuGraphExecUpdate_v2);
+    return info ? updated(&(struct update){.second = real, .exec = exec, .graph = graph, .info = info})
+                : real(exec, graph, info);
+}
+
+/* ---- Child graphs of nodes: the driver does not say at which node it fails ---- */
+
+static CUresult try_child(const struct child_call *call) {
+    return call->params ? ((type_cuGraphExecNodeSetParams *)call->real)(call->exec, call->node, call->params)
+                        : ((type_cuGraphExecChildGraphNodeSetParams *)call->real)(call->exec, call->node, call->child);
+}
+
+static bool is_child_refused(CUresult result) {
+    return result == CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE || cuda_is_refusal(result);
+}
+
+/* The priority that a node has where its counterpart in the instance was made from one at `before`. */
+static int as_before(const struct kernel *kernel, int before, uint32_t flags) {
+    return bit_of(before) & raised_in(flags) ? before : flags & EXEC_FLAGGED ? 0 : kernel->was;
+}
+
+/* The nodes get the priorities of the child graph that the instance was made with. */
+static bool like_the_first(const struct kernels *kernels, CUgraphNode node, uint32_t flags) {
+    struct kernels before = {0};
+    CUgraph graph = NULL;
+    bool done =
+        cuda_node_inside(node, &graph) == CUDA_SUCCESS && kernels_of(graph, &before) && before.count == kernels->count;
+    for (size_t i = 0; done && i < kernels->count; i++)
+        done = put(&kernels->all[i], as_before(&kernels->all[i], before.all[i].was, flags));
+    release(&before);
+    return done;
+}
+
+/* All communication gets the priority to which communication was raised in the instance, or none, and with our flag all else 0. */
+static bool like_each_other(const struct kernels *kernels, uint32_t flags) {
+    const int raised = raised_in(flags) ? lowest(raised_in(flags)) : 0;
+    bool done = true;
+    for (size_t i = 0; i < kernels->count; i++)
+        done &= put(&kernels->all[i], kernels->all[i].raisable ? raised
+                                      : flags & EXEC_FLAGGED   ? 0
+                                                               : kernels->all[i].was);
+    return done;
+}
+
+CUresult graph_set_child(const struct child_call *call) {
+    CUresult result = try_child(call);
+    struct kernels kernels = {0};
+    if (!is_child_refused(result) || !armed_and_ready(VENDOR_CUDA) ||
+        !__atomic_load_n(&graph_may_be_raised, __ATOMIC_RELAXED) || !kernels_of(call->child, &kernels))
+        return result;
+    const uint32_t flags = exec_flags(call->exec);
+    if (like_the_first(&kernels, call->node, flags))
+        result = try_child(call);
+    if (is_child_refused(result) && like_each_other(&kernels, flags))
+        result = try_child(call);
+    release(&kernels);
+    return is_child_refused(result) ? try_child(call) : result;
+}
+
+CUresult graph_exec_set_child_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphExec exec,
+                                   CUgraphNode node, CUgraph child) {
+    REAL_OR_RETURN(cuGraphExecChildGraphNodeSetParams);
+    return graph_set_child(&(struct child_call){(void *)(uintptr_t)real, exec, node, NULL, child});
+}

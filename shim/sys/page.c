@@ -389,8 +389,6 @@ static uint64_t launches_of(const struct overlap_page *page) {
 
 /* ---- Launches after our own end, in destructors of libraries ---- */
 
-extern int __cxa_atexit(void (*act)(void *), void *argument, void *library) __attribute__((weak));
-extern const char *gnu_get_libc_version(void) __attribute__((weak));
 static uint64_t launches_said;
 
 static void say_late(void *unused) {
@@ -410,8 +408,10 @@ static void say_late(void *unused) {
  * musl would not call it. Not the line itself: a destructor may end the process. */
 static void watch_for_late(const struct overlap_page *page) {
     launches_said = launches_of(page);
-    if (gnu_get_libc_version && __cxa_atexit)
-        __cxa_atexit(say_late, NULL, NULL);
+    typedef int at_exit(void (*act)(void *), void *argument, void *library);
+    at_exit *ask = overlap_libc("gnu_get_libc_version") ? (at_exit *)overlap_libc("__cxa_atexit") : NULL;
+    if (ask)
+        ask(say_late, NULL, NULL);
 }
 
 OVERLAP_STARTUP void overlap_page_end(void) {

@@ -3,7 +3,7 @@
  *   ptx=K,K..      load a module; kernels by cuModuleGetFunction       lib=  a library; kernels by cuLibraryGetKernel
  *   enum=K,K..     ...by cuModuleEnumerateFunctions                    enumlib=  ...by cuLibraryEnumerateKernels
  *   again=I,K      ask module I for kernel K once more                 ptxonly=K  load a module and ask for nothing
- *   function=K     from now on K is its CUfunction
+ *   function=K     from now on K is its CUfunction                     kernel=I,K  ...that of library I again
  *   unload=I       the I-th module or library                          addresses  was a handle's address used again?
  *   many=N         N kernels k0... in modules of a thousand, all enumerated
  *   device=N       from now on
@@ -219,6 +219,12 @@ static int run(const char *verb, const char *whole) {
         void *function = NULL;
         result = CU(cuKernelGetFunction)(&function, kernel->handle);
         add_kernel(words[0], function, 0);
+        return result;
+    }
+    if (strcmp(verb, "kernel") == 0) {
+        void *kernel = NULL;
+        result = CU(cuLibraryGetKernel)(&kernel, images[atoi(words[0])].handle, words[1]);
+        add_kernel(words[1], kernel, 1);
         return result;
     }
     if (strcmp(verb, "unload") == 0) {

@@ -1,5 +1,6 @@
 /* The stub driver with a limit of dynamic shared memory for each kernel, as real ones have; with clusters compiled into
- * its kernels (STUB_CLUSTER: the width); and with a count of questions. Kernels are called k0, k1, ... */
+ * its kernels (STUB_CLUSTER: the width); and with a count of questions. Kernels are called k0, k1, ..., or by their address
+ * behind an underscore. All limits end with any module. */
 #define cuFuncGetAttribute base_get_attribute
 #define cuFuncSetAttribute base_set_attribute
 #define cuModuleGetFunction base_get_function
@@ -19,7 +20,13 @@ static int *above_of(void *function) {
     return &above[((uintptr_t)function - 0x200000) / 0x1000 % KERNELS];
 }
 int cuModuleGetFunction(void **function, void *module, const char *name) {
-    *function = (void *)(uintptr_t)(0x200000 + atoi(name + 1) * 0x1000);
+    const char *address = strchr(name, '_');
+    *function = (void *)(uintptr_t)(address ? strtoull(address + 1, NULL, 16)
+                                            : (unsigned long long)(0x200000 + atoi(name + 1) * 0x1000));
+    return module == 0;
+}
+int cuModuleUnload(void *module) {
+    memset(above, 0, sizeof above);
     return module == 0;
 }
 int cuFuncGetAttribute(int *value, int attribute, void *function) {

@@ -207,6 +207,7 @@ struct context {
     struct sm_set usable; /* its multiprocessors */
     unsigned int flags;
     bool primary;
+    int attached; /* by cuCtxAttach */
     unsigned long long id;
     struct stream *legacy;
     struct green *greens;

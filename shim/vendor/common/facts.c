@@ -210,6 +210,13 @@ static uint64_t compute(struct facts *facts, struct overlap_decision *decision) 
     return flags;
 }
 
+/* Nothing is known of it: not to be kept. */
+static uint64_t unknown(const struct request *request, uint64_t *place) {
+    *place = 0;
+    return word_of(OVERLAP_REASON_unknown_footprint, OVERLAP_REASON_unknown_footprint, request->config.sharedMemBytes,
+                   0);
+}
+
 /* Makes the decision and keeps it under `place`, the handle as the cache knows it. */
 static uint64_t decide(const struct request *request, struct handle *handle, struct device *device, uint64_t place) {
     struct facts facts;
@@ -218,6 +225,8 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
                                         .rule = OVERLAP_NO_RULE,
                                         .maximum_blocks = UINT64_MAX};
     uint32_t epoch = __atomic_load_n(&epoch_now, __ATOMIC_ACQUIRE);
+    if (handle && handle_is_ending(handle)) /* it may be another kernel's address by now */
+        return unknown(request, &place);
     gather(&facts, request, handle, device);
     uint64_t flags = overlap_armed()->trace ? OVERLAP_WORD_TRACED : 0;
     flags |= facts.launch.flags & OVERLAP_LAUNCH_COMMUNICATION ? communicate(&facts, &decision, &epoch)
@@ -254,13 +263,6 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
             overlap_cache_forget(&launch_cache, place);
     }
     return word;
-}
-
-/* Nothing is known of it: not to be kept. */
-static uint64_t unknown(const struct request *request, uint64_t *place) {
-    *place = 0;
-    return word_of(OVERLAP_REASON_unknown_footprint, OVERLAP_REASON_unknown_footprint, request->config.sharedMemBytes,
-                   0);
 }
 
 static uint64_t find_or_decide(const struct request *request, uint64_t *place) {

@@ -67,17 +67,20 @@ CUresult kernel_get_function_body(enum overlap_way way, enum hook hook, uintptr_
     return result;
 }
 
-/* Before the driver is called: it may give the same addresses out again at once. */
 CUresult module_unload_body(enum overlap_way way, enum hook hook, uintptr_t site, CUmodule module) {
     REAL_OR_RETURN(cuModuleUnload);
-    handle_forget_owner(module);
-    return real(module);
+    const struct handle_scope ending = handle_ends(HANDLES_OF_OWNER, (uintptr_t)module);
+    CUresult result = real(module);
+    handle_ended(&ending, result == CUDA_SUCCESS);
+    return result;
 }
 
 CUresult library_unload_body(enum overlap_way way, enum hook hook, uintptr_t site, CUlibrary library) {
     REAL_OR_RETURN(cuLibraryUnload);
-    handle_forget_owner(library);
-    return real(library);
+    const struct handle_scope ending = handle_ends(HANDLES_OF_OWNER, (uintptr_t)library);
+    CUresult result = real(library);
+    handle_ended(&ending, result == CUDA_SUCCESS);
+    return result;
 }
 
 /* Functions of the module die with the library. */

@@ -118,7 +118,8 @@ static void gather(struct facts *facts, const struct request *request, struct ha
     facts->launch = (struct overlap_launch){.blocks = blocks_of(request), .flags = request->flags};
     facts->launch.footprint.threads = (uint32_t)threads_of(request);
     facts->launch.footprint.dynamic_shared = request->config.sharedMemBytes;
-    if (!handle || !facts->kernel || !vendor_footprint(device->vendor, handle, device, &facts->launch, &facts->later))
+    if (!handle || !facts->kernel || handle_is_marked(handle, HANDLE_PROGRAMS_OWN) ||
+        !vendor_footprint(device->vendor, handle, device, &facts->launch, &facts->later))
         facts->launch.flags |= OVERLAP_LAUNCH_UNKNOWN;
     if (handle && request->flags & OVERLAP_LAUNCH_COOPERATIVE)
         __atomic_fetch_or(&handle->marks, (uint32_t)HANDLE_COOPERATES, __ATOMIC_RELAXED);
@@ -234,9 +235,10 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
     if (flags & OVERLAP_WORD_TRACED && decision.rule != OVERLAP_NO_RULE && !decision.windowed &&
         !(flags & OVERLAP_WORD_COMMUNICATION))
         flags |= OVERLAP_WORD_ALWAYS;
-    uint32_t beyond = handle && !size_is_ours(handle, request->config.sharedMemBytes)
-                          ? vendor_beyond(device->vendor, handle, device->ordinal, request->config.sharedMemBytes)
-                          : 0;
+    uint32_t beyond =
+        handle ? vendor_beyond(device->vendor, handle, device->ordinal, request->config.sharedMemBytes) : 0;
+    if (beyond && request->counted == OVERLAP_WAY_graph_node && size_is_ours(handle, request->config.sharedMemBytes))
+        place = beyond = 0; /* read off a node, and set again; but no launch may have it */
     if (beyond) {
         decision.reason = flags & OVERLAP_WORD_COMMUNICATION ? decision.reason : OVERLAP_REASON_cannot_launch;
         decision.dynamic_shared = beyond;

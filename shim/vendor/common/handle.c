@@ -168,10 +168,12 @@ struct handle *handle_find(const void *value) {
     return kind && kind != HANDLE_CLAIMED ? handle : NULL;
 }
 
-/* The i-th handle ever learned, or NULL. */
+/* What is in the i-th slot ever used, or NULL. */
 static struct handle *learned(uint32_t i) {
-    uint32_t index = i < HANDLE_SLOTS ? __atomic_load_n(&state->handles.order[i], __ATOMIC_ACQUIRE) : 0;
-    return index ? &state->handles.slots[index - 1] : NULL;
+    const uint32_t index = i < HANDLE_SLOTS ? __atomic_load_n(&state->handles.order[i], __ATOMIC_ACQUIRE) : 0;
+    struct handle *handle = index ? &state->handles.slots[index - 1] : NULL;
+    const uint32_t kind = handle ? LOAD(handle->kind) : 0;
+    return kind && kind != HANDLE_CLAIMED ? handle : NULL;
 }
 
 static bool belongs(const struct handle *handle, const struct handle_scope *scope) {
@@ -201,7 +203,7 @@ static void each(const struct handle_scope *scope,
     for (uint32_t i = 0; i < count; i++) {
         struct handle *handle = learned(i);
         const uint32_t kind = handle ? LOAD(handle->kind) : 0;
-        if (!kind || kind == HANDLE_CLAIMED || !belongs(handle, scope))
+        if (!handle || !belongs(handle, scope))
             continue;
         struct handle_scope inside = {HANDLES_OF_OWNER, handle->value, scope->born};
         act(handle, scope);
@@ -245,6 +247,15 @@ struct handle_scope handle_ends(enum handle_scope_of of, uint64_t value) {
 
 void handle_ended(const struct handle_scope *scope, bool gone) {
     each(scope, gone ? forget : keep);
+}
+
+void handle_each(void (*act)(struct handle *handle)) {
+    const uint32_t count = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < count; i++) {
+        struct handle *handle = learned(i);
+        if (handle)
+            act(handle);
+    }
 }
 
 const char *handle_name(struct handle *handle) {

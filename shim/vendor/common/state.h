@@ -33,7 +33,7 @@ struct size_entry {
 /* cuda/limit.c */
 struct limit_entry {
     uint64_t key;    /* handle, and for a CUkernel its device above; 0: free */
-    uint64_t limits; /* believed << 32 | KNOWN | needed; 0: nothing known, so nothing raised */
+    uint64_t limits; /* believed << 32 | KNOWN | needed (0: not raised); 0: never set, by the program or by us */
 };
 
 /* exec.c */

@@ -124,7 +124,8 @@ enum handle_mark {
     HANDLE_RAISED = 8,          /* communication that we launch at another priority */
     HANDLE_ENDING = 4,          /* a call that may end it is on its way; of this handle alone */
     HANDLE_COMMUNICATES = 16,   /* launches of it are communication */
-    HANDLE_COOPERATES = 32      /* it was launched as a cooperative one */
+    HANDLE_COOPERATES = 32,     /* it was launched as a cooperative one */
+    HANDLE_PROGRAMS_OWN = 64    /* launched by a call whose size we do not see: left alone, with the program's limit */
 };
 
 struct handle {
@@ -166,6 +167,9 @@ void handle_ended(const struct handle_scope *scope, bool gone);
 static inline bool handle_is_ending(const struct handle *handle) {
     return __atomic_load_n(&handle->marks, __ATOMIC_SEQ_CST) & HANDLE_ENDING;
 }
+
+/* Does something with every handle. */
+void handle_each(void (*act)(struct handle *handle));
 
 /* The name, asked for once if the program did not give it; NULL: nobody knows. */
 const char *handle_name(struct handle *handle);

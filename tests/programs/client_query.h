@@ -5,6 +5,7 @@
  *   occclusters occcluster = K,blocks,threads,dynamic      with the attributes of attr=
  *   sset sset_ptsz = S,A,V  sget=S,A  scopy=TO,FROM  of=S  destroy=S        streams: attributes, priority
  *   context=D      a context of device D becomes the current one           attach  it is used once more
+ *   contextcache=C its preference for the cache
  *   endcontext=HOW the current one: destroy, detach, release, reset (the last two the primary one)
  *   green=N        a green context of N multiprocessors       greenstream=I,P    a stream of the I-th
  *   greencontext=I its context becomes the current one        greenend=I         it ends
@@ -118,6 +119,12 @@ static int context_word(const char *verb) {
         return CU(cuCtxCreate_v2)(&context, 0, atoi(words[0]));
     if (strcmp(verb, "attach") == 0)
         return CU(cuCtxAttach)(&context, 0);
+    if (strcmp(verb, "contextcache") == 0) {
+        int config = -1, result = CU(cuCtxSetCacheConfig)(atoi(words[0]));
+        CU(cuCtxGetCacheConfig)(&config);
+        printf("config %d\n", config);
+        return result;
+    }
     CU(cuCtxGetCurrent)(&context);
     return strcmp(words[0], "destroy") == 0   ? CU(cuCtxDestroy_v2)(context)
            : strcmp(words[0], "detach") == 0  ? CU(cuCtxDetach)(context)
@@ -158,7 +165,7 @@ static int query_word(const char *verb, int *result) {
     static const char *const attribute_words[] = {"set", "get", "cache", NULL};
     static const char *const stream_words[] = {"of", "destroy", "scopy", "sset", "sset_ptsz", "sget", NULL};
     static const char *const legacy_words[] = {"block", "bytes", "legacy", "grid", "async", "multi", NULL};
-    static const char *const context_words[] = {"context", "attach", "endcontext", NULL};
+    static const char *const context_words[] = {"context", "attach", "contextcache", "endcontext", NULL};
     static const char *const green_words[] = {"green", "greenstream", "greencontext", "greenend", NULL};
     const struct {
         const char *const *verbs;

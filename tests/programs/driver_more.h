@@ -84,6 +84,8 @@ typedef struct {
     X(cuCtxCreate_v2, cuCtxCreate, 3020, 0, (void **, unsigned, int))                                                  \
     X(cuCtxGetCurrent, cuCtxGetCurrent, 4000, 0, (void **))                                                            \
     X(cuCtxDestroy_v2, cuCtxDestroy, 4000, 0, (void *))                                                                \
+    X(cuCtxSetCacheConfig, cuCtxSetCacheConfig, 3020, 0, (int))                                                        \
+    X(cuCtxGetCacheConfig, cuCtxGetCacheConfig, 3020, 0, (int *))                                                      \
     X(cuCtxAttach, cuCtxAttach, 2000, 0, (void **, unsigned))                                                          \
     X(cuCtxDetach, cuCtxDetach, 2000, 0, (void *))                                                                     \
     X(cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease, 11000, 0, (int))                                        \

@@ -208,6 +208,7 @@ struct context {
     unsigned int flags;
     bool primary;
     int attached; /* by cuCtxAttach */
+    int cache_config;
     unsigned long long id;
     struct stream *legacy;
     struct green *greens;

@@ -190,10 +190,13 @@ static uint64_t compute(struct facts *facts, struct overlap_decision *decision) 
     const bool fits =
         decision->control == OVERLAP_CONTROL_ROOM_ALREADY || decision->control == OVERLAP_CONTROL_ENTRY_ALREADY;
     uint64_t flags = changed ? OVERLAP_WORD_CHANGED : 0;
-    if (rule && changed && decision->windowed && rule->carveout != OVERLAP_CARVEOUT_KEEP)
+    const bool small =
+        facts->launch.flags & OVERLAP_LAUNCH_SMALL_CARVEOUT; /* the program's, which ours would not change */
+    if (rule && !small && changed && decision->windowed && rule->carveout != OVERLAP_CARVEOUT_KEEP)
         flags |= OVERLAP_WORD_CARVEOUT; /* outside windows it stays as it is */
-    else if (rule && ((changed && rule->carveout != OVERLAP_CARVEOUT_KEEP) ||
-                      (fits && rule->carveout == OVERLAP_CARVEOUT_ALWAYS)))
+    else if (rule && !small &&
+             ((changed && rule->carveout != OVERLAP_CARVEOUT_KEEP) ||
+              (fits && rule->carveout == OVERLAP_CARVEOUT_ALWAYS)))
         vendor_prefer_shared(facts->device->vendor, facts->handle, facts->device->ordinal);
     if (changed && decision->windowed)
         flags |= OVERLAP_WORD_WINDOWED;

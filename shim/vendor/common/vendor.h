@@ -330,8 +330,12 @@ static inline uint64_t key_of(const struct request *request) {
     return overlap_cache_key(threads_of(request), request->config.sharedMemBytes, request->site);
 }
 
-/* Flags of the call, or else the device of a kernel of every device, take the top bits of the handle in the cache. */
-#define FLAG_SHIFT 61
+/* Flags of the call (four: overlap_abi.h), and the device of a kernel of every device, take the top bits of the handle in the
+ * cache. */
+#define FLAG_SHIFT 60
+_Static_assert((uint64_t)OVERLAP_LAUNCH_SMALL_CARVEOUT << FLAG_SHIFT == UINT64_C(1) << 63 &&
+                   OVERLAP_DEVICES <= 1 << (FLAG_SHIFT - OVERLAP_CACHE_HANDLE_BITS),
+               "bits of a handle in the cache");
 #define DEVICE_SHIFT OVERLAP_CACHE_HANDLE_BITS
 
 /* The handle under which the cache keeps it, unless its answers are kept by device. */

@@ -77,15 +77,19 @@ static void prefers_by_program(const void *value, int config) {
 CUresult function_set_cache_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function,
                                  int config) {
     REAL_OR_RETURN(cuFuncSetCacheConfig);
-    prefers_by_program(function, config);
-    return real(function, config);
+    CUresult result = real(function, config);
+    if (result == CUDA_SUCCESS)
+        prefers_by_program(function, config);
+    return result;
 }
 
 CUresult kernel_set_cache_body(enum overlap_way way, enum hook hook, uintptr_t site, CUkernel kernel, int config,
                                CUdevice device) {
     REAL_OR_RETURN(cuKernelSetCacheConfig);
-    prefers_by_program(kernel, config);
-    return real(kernel, config, device);
+    CUresult result = real(kernel, config, device);
+    if (result == CUDA_SUCCESS)
+        prefers_by_program(kernel, config);
+    return result;
 }
 
 CUresult context_set_cache_body(enum overlap_way way, enum hook hook, uintptr_t site, int config) {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from interposing import BLOCKS, ONE, Build, Runner, same, smallest_size
+from interposing import BLOCKS, NCCL, ONE, Build, Runner, rule, same, smallest_size
 
 BIG = f"launch=k,{BLOCKS},256,0"
 # What the program believes of a kernel that we have launched with our size, limit and carve-out.
@@ -65,3 +65,16 @@ compute:
     assert without.stdout == "first: 0\nunload: 0\nbeside: 0\nsecond: 0\nnot allowed: 1\n"
     same(done, without)
     assert done.reasons == {"shaped": 3, "cannot_launch": 1}
+
+
+@pytest.mark.hazard("processes", "work behind communication counts as beside it, because a context was not destroyed")
+def test_a_context_that_lives_on_keeps_the_order_of_its_streams(bare: Runner, preloaded: Runner) -> None:
+    """The kernel waits for the communication, with or without the call."""
+    words = (
+        f"device=0 ptx=k,{NCCL} stream=0 stream=0 launch={NCCL},16,256,0,1 endcontext=destroy again=0,k {BIG},1 {BIG},1"
+    )
+    done, without = preloaded(words, rule("{blocks_per_sm: 1}", when="overlapping")), bare(words)
+    assert "endcontext: 201" in without.stdout
+    same(done, without, but=["dynamic_shared"])
+    assert done.sizes == [0, 0, 0]
+    assert done.reasons == {"communication": 1, "same_stream": 2}

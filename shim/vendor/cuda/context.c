@@ -52,12 +52,13 @@ CUresult green_context_create_body(enum overlap_way way, enum hook hook, uintptr
 CUresult context_destroy_body(enum overlap_way way, enum hook hook, uintptr_t site, CUcontext context) {
     REAL_OR_RETURN(cuCtxDestroy);
     const struct handle_scope ending = handle_ends(HANDLES_OF_CONTEXT, (uintptr_t)context);
+    const uint64_t seen = window_seen();
     CUresult result = real(context);
     const bool gone =
         result == CUDA_SUCCESS && !(hook == HOOK_cuCtxDetach && cuda_context() == (uint64_t)(uintptr_t)context);
     handle_ended(&ending, gone);
     if (gone)
-        window_context_gone(context);
+        window_context_gone(context, seen);
     return result;
 }
 

@@ -75,7 +75,8 @@ OLD_CALLS = [
 def test_older_launches_beyond_the_limit_are_refused(call: str, load: str, bare: Runner, preloaded: Runner) -> None:
     """Before and after the kernel was shaped; allowed, they are made; and the kernel is left alone from then on."""
     shaped = f"launch=k,{BLOCKS},256,0"
-    words = f"{load}=k stream=0 {shaped} {shaped} {call} {call} get=k,8 get=k,9 set=k,8,60000 {call} {shaped} get=k,8 {call}"
+    words = f"{load}=k stream=0 {shaped} {shaped} {call} {call} get=k,8 get=k,9 "
+    words += f"set=k,8,60000 {call} {shaped} get=k,8 {call}"
     without, done = bare(words), preloaded(words, ONE)
     results = [line.split()[1] for line in without.stdout.splitlines() if line.split(":")[0] in call.replace("=", " ")]
     assert results.count("1") + results.count("720") == 2, "nothing was refused: nothing was tested"

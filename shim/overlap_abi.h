@@ -166,11 +166,12 @@ enum overlap_launch_flag {
     OVERLAP_LAUNCH_COOPERATIVE = 1,
     OVERLAP_LAUNCH_CLUSTER = 2,
     OVERLAP_LAUNCH_PROGRAMMATIC = 4,
-    OVERLAP_LAUNCH_COMMUNICATION = 8,    /* by family, by the policy's kernels or by the calling library */
-    OVERLAP_LAUNCH_UNKNOWN = 16,         /* the driver did not tell the footprint */
-    OVERLAP_LAUNCH_REFUSED = 32,         /* a changed launch of this kernel was refused before */
+    OVERLAP_LAUNCH_SMALL_CARVEOUT =
+        8,                       /* the program asks for another carve-out than the largest, or has ours taken back */
+    OVERLAP_LAUNCH_UNKNOWN = 16, /* the driver did not tell the footprint */
+    OVERLAP_LAUNCH_REFUSED = 32, /* a changed launch of this kernel was refused before */
     OVERLAP_LAUNCH_OCCUPANCY_ASKED = 64, /* the program asked how many of its blocks fit */
-    OVERLAP_LAUNCH_SMALL_CARVEOUT = 256, /* the program set a carve-out that is not the largest */
+    OVERLAP_LAUNCH_COMMUNICATION = 256,  /* by family, by the policy's kernels or by the calling library */
     OVERLAP_LAUNCH_CLUSTER_CHECKED = 128 /* of a cluster: the caller will ask the driver whether it still fits */
 };
 

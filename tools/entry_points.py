@@ -129,7 +129,7 @@ EFFECTS = {
     "cuCtxFromGreenCtx": Effect("nothing; its kernels end with the green context", {SIZE: 3}),
     "cu(Func|Kernel)SetAttribute": LIMIT,
     "cu(Func|Kernel)GetAttribute": OWN,
-    "cu(Func|Kernel)SetCacheConfig": CACHE,
+    "cu(Ctx|Func|Kernel)SetCacheConfig": CACHE,
     "cuOccupancy.*": ASKED,
     "cuEventCreate": Effect("nothing; what had its address is forgotten", {SIZE: 2}),
     "cuEventRecord(WithFlags)?(_ptsz)?": CARRIED,

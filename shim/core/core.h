@@ -184,7 +184,7 @@ static inline uint64_t overlap_cache_grid(uint64_t minimum, uint64_t maximum) {
 /* The top bits of a handle, which no address of a program has, tell apart what is launched by one kernel in different
  * ways. All of them are looked for from the same line on, so that they can be withdrawn together. launch_x86_64.S,
  * which knows plain handles only, computes the same. */
-#define OVERLAP_CACHE_HANDLE_BITS 57
+#define OVERLAP_CACHE_HANDLE_BITS 56
 static inline uint64_t overlap_cache_plain(uint64_t handle) {
     return handle & ((UINT64_C(1) << OVERLAP_CACHE_HANDLE_BITS) - 1);
 }

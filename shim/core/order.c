@@ -248,22 +248,28 @@ void overlap_order_stream_gone(struct overlap_order *order, uint64_t key) {
     overlap_order_unlock(order);
 }
 
-void overlap_order_context_gone(struct overlap_order *order, uint64_t key) {
+void overlap_order_context_gone(struct overlap_order *order, uint64_t key, uint64_t seen) {
     if (!overlap_order_locked(order))
         return;
     for (int i = 0; i < OVERLAP_ORDER_CONTEXTS; i++) {
         struct overlap_context *const context = &order->contexts[i];
+        bool used_again = false;
         if (context->key != key)
             continue;
         for (uint32_t u = 0; u < order->used_count; u++) {
             struct overlap_stream *const stream = &order->streams[order->used[u]];
-            if (stream->ready && stream->context == context && !stream->of)
+            if (!stream->ready || stream->context != context || stream->of)
+                continue;
+            if (stream->serial <= seen)
                 remove_with_member(stream);
+            else
+                used_again = true;
         }
         for (uint32_t c = 0; c < OVERLAP_CLOCK_COMMUNICATION; c++)
             if (order->eager.communication[c].context == context)
                 overlap_clock_raise(&order->finished.entry[c], order->eager.now.entry[c]);
-        memset(context, 0, sizeof *context);
+        if (!used_again)
+            memset(context, 0, sizeof *context);
     }
     overlap_order_changed(order);
     overlap_order_unlock(order);

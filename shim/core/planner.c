@@ -117,7 +117,10 @@ static struct overlap_choice choose_cap(const struct overlap_gpu *gpu, const str
                                         const struct overlap_footprint *communication, uint32_t native, uint32_t shape,
                                         uint32_t value, uint32_t keep) {
     const uint32_t asked = launch->footprint.dynamic_shared;
+    const bool small = launch->flags & OVERLAP_LAUNCH_SMALL_CARVEOUT;
     struct overlap_choice leave = {OVERLAP_CONTROL_LEAVE, OVERLAP_REASON_no_room_shared_memory, asked};
+    if (small && shape != OVERLAP_SHAPE_BYTES) /* fewer would be resident than the rule says */
+        return leave;
     struct overlap_footprint shaped = launch->footprint;
     shaped.dynamic_shared = number_of(gpu, launch, native, shape, value);
     if (shaped.dynamic_shared == UINT32_MAX)
@@ -133,7 +136,8 @@ static struct overlap_choice choose_cap(const struct overlap_gpu *gpu, const str
         leave.reason = OVERLAP_REASON_below_keep;
         return leave;
     }
-    const bool room = !communication || overlap_blocks_beside(gpu, &shaped, communication) >= (int32_t)resident;
+    const bool room =
+        !small && (!communication || overlap_blocks_beside(gpu, &shaped, communication) >= (int32_t)resident);
     return (struct overlap_choice){
         OVERLAP_CONTROL_CAP, room ? OVERLAP_REASON_shaped : OVERLAP_REASON_capped_without_room, shaped.dynamic_shared};
 }

@@ -131,7 +131,8 @@ struct overlap_stream *overlap_order_find(struct overlap_order *order, uint64_t 
 struct overlap_stream *overlap_order_stream(struct overlap_order *order, uint64_t key, uint64_t context,
                                             enum overlap_stream_kind kind);
 void overlap_order_stream_gone(struct overlap_order *order, uint64_t key);
-void overlap_order_context_gone(struct overlap_order *order, uint64_t key);
+/* seen: order->serials before the call that ended it; its address may be another context's by now, with streams of its own. */
+void overlap_order_context_gone(struct overlap_order *order, uint64_t key, uint64_t seen);
 
 /* A call on the stream that orders nothing by itself, such as a copy; matters for the legacy default stream. */
 void overlap_order_action(struct overlap_order *order, struct overlap_stream *stream);

@@ -22,7 +22,7 @@ EVERYTHING = (0, 2**64 - 1)
 RANGES = ("blocks", "threads", "registers", "waves_percent", "resident_blocks")
 DISPATCH = {"unknown": 0, "hold": 1, "backfill": 2, "drain": 3}
 SHAPES = {"leave": 0, "blocks": 1, "percent": 2, "bytes": 3, "make_room": 4, "quick_entry": 5}
-COOPERATIVE, CLUSTER, PROGRAMMATIC, COMMUNICATION, UNKNOWN, REFUSED, ASKED, CHECKED, SMALL = (1 << n for n in range(9))
+COOPERATIVE, CLUSTER, PROGRAMMATIC, SMALL, UNKNOWN, REFUSED, ASKED, CHECKED, COMMUNICATION = (1 << n for n in range(9))
 
 GEMM = 128, 224, 0, 49152  # 2 resident on an H100, 264 blocks in one wave
 NCCL = 288, 96, 20832, 82240
@@ -207,14 +207,15 @@ def test_flags(decide: Decider, flags: int, reason: str, shape: str) -> None:
 
 
 def test_a_small_carveout_has_no_room_to_make(decide: Decider) -> None:
-    """What is counted on is not there; a number of the user's own is as good as before."""
+    """What is counted on is not there, and fewer blocks stay than a number of them says; bytes are the user's word."""
     for shape in ("make_room", "quick_entry"):
         decision = decide(table(rule(shape)), flags=SMALL)
         reason = _native.text(decide.lib.overlap_reason_name(decision.reason))
         assert (reason, decision.dynamic_shared) == ("no_room_shared_memory", 49152)
         assert decide.reason(table(rule(shape)), flags=SMALL, communication=None) == "no_communication_seen"
-    for shape, value in (("blocks", 1), ("percent", 50), ("bytes", 120_000)):
-        assert decide.reason(table(rule(shape, value)), flags=SMALL) == "shaped"
+    for shape, value in (("blocks", 1), ("percent", 50)):
+        assert decide.reason(table(rule(shape, value)), flags=SMALL) == "no_room_shared_memory"
+    assert decide.reason(table(rule("bytes", 120_000)), flags=SMALL) == "capped_without_room"
 
 
 # From the first to the last question, each with what makes it the answer.

@@ -79,7 +79,7 @@ def test_what_the_program_has_set_counts(own: int, load: str, bare: Runner, prel
         assert done.told == without.told == [own] * 2
 
 
-@pytest.mark.parametrize(("own", "size"), [(-1, 1), (100, 1), (50, 0), (0, 0)])
+@pytest.mark.parametrize(("own", "size"), [(-1, 0), (100, 1), (50, 0), (0, 0)])
 def test_no_room_is_made_in_a_configuration_that_has_none(own: int, size: int, bare: Runner, preloaded: Runner) -> None:
     words = f"ptx=k set=k,9,{own} {BIG} {BIG}"
     done = preloaded(words, MAKE_ROOM)
@@ -90,6 +90,100 @@ def test_no_room_is_made_in_a_configuration_that_has_none(own: int, size: int, b
     done = preloaded(words, MAKE_ROOM)
     same(done, bare(words), but=["dynamic_shared"])
     assert done.reasons == ({"shaped": 4} if size else {"shaped": 2, "no_room_shared_memory": 2})
+
+
+@pytest.mark.hazard("input", "room is made where the launch itself asks for another division of the multiprocessor")
+@pytest.mark.parametrize("load", ["ptx", "lib"])
+@pytest.mark.parametrize("first", ["plain", "attribute"])
+def test_the_carve_out_of_a_launch_counts_more(first: str, load: str, bare: Runner, preloaded: Runner) -> None:
+    """An answer for launches without the attribute is not taken for those with it, nor the other way round."""
+    ex = f"ex=k,{BLOCKS},256,0"
+    plain = f"{ex} {ex} {BIG}"
+    small = " ".join(f"attr={value} {ex} attr={value} {ex}" for value in ("14:25", "14:0", "14:-1", "14:100,14:99"))
+    words = f"{load}=k " + (f"{plain} {small} {plain}" if first == "plain" else f"{small} {plain} {small}")
+    words += f" attr=14:100 {ex} attr=14:25,14:100 {ex} attr=8:-1,14:100 {ex}"
+    done, without = preloaded(words, MAKE_ROOM), bare(words)
+    same(done, without, but=["dynamic_shared"])
+    changed, asked = [True] * 3, [False] * 8
+    order = changed + asked + changed if first == "plain" else asked + changed + asked
+    assert [size > 0 for size in done.sizes] == order + [True] * 3
+    assert set(done.reasons) == {"shaped", "no_room_shared_memory"}
+
+
+def test_the_carve_out_of_a_launch_on_two_devices(bare: Runner, preloaded: Runner) -> None:
+    launches = f"attr=14:25 ex=k,{BLOCKS},256,0 ex=k,{BLOCKS},256,0 "
+    words = f"lib=k {launches}device=1 {launches}device=0 {launches}device=1 {launches}"
+    env = {"SIMGPU": "h100,2"}
+    done = preloaded(words, MAKE_ROOM, env=env)
+    same(done, bare(words, env=env), but=["dynamic_shared"])
+    assert [size > 0 for size in done.sizes] == [False, True] * 4
+
+
+def test_bytes_of_the_users_own_are_launched_and_make_no_room(bare: Runner, preloaded: Runner) -> None:
+    policy = MAKE_ROOM.replace("shape: make_room", "shape: {dynamic_shared_memory: 100KiB}")
+    words = f"ptx=k attr=14:25 ex=k,{BLOCKS},256,0 ex=k,{BLOCKS},256,0"
+    done = preloaded(words, policy)
+    same(done, bare(words), but=["dynamic_shared"])
+    assert done.sizes == [102400] * 2
+    assert done.reasons == {"capped_without_room": 1, "shaped": 1}
+
+
+@pytest.mark.parametrize("shape", ["{blocks_per_sm: 4}", "50%", "quick_entry"])
+def test_no_blocks_are_counted_in_a_configuration_that_is_not_there(
+    shape: str, bare: Runner, preloaded: Runner
+) -> None:
+    policy = MAKE_ROOM.replace("make_room", shape if shape[0] != "5" else "{blocks_per_sm: 50%}")
+    words = f"ptx=k set=k,9,25 {BIG} {BIG}"
+    done = preloaded(words, policy)
+    same(done, bare(words))
+    assert done.reasons == {"no_room_shared_memory": 2}
+
+
+def test_the_carve_out_of_a_node(bare: Runner, preloaded: Runner) -> None:
+    """Set before or after its size, or copied."""
+    node = f"node=k,{BLOCKS},256,0"
+    set_again = f"setnode=0,k,{BLOCKS},256,0 getnode=0"
+    for words in (
+        f"ptx=k graph {node} nattr=0,14:25 getnode=0 {set_again} go=0,1",
+        f"ptx=k graph {node} {node} nattr=0,14:25 ncopy=1,0 getnode=1 setnode=1,k,{BLOCKS},256,0 go=0,1",
+    ):
+        done, without = preloaded(words, MAKE_ROOM), bare(words)
+        assert (done.status, done.seen) == (without.status, without.seen)
+        assert [launch["dynamic_shared"] for launch in done.in_graphs] == [0] * len(done.in_graphs)
+    words = f"ptx=k graph {node} {set_again} go=0,1"
+    done = preloaded(words, MAKE_ROOM)
+    assert [launch["dynamic_shared"] > 0 for launch in done.in_graphs] == [True]
+
+
+def test_the_carve_out_of_a_captured_launch(bare: Runner, preloaded: Runner) -> None:
+    ex = f"ex=k,{BLOCKS},256,0,1"
+    words = f"ptx=k stream=0 {ex} begin=1 {ex} attr=14:25 {ex} attr=14:100 {ex} end=1 go=1,1 sync"
+    done, without = preloaded(words, MAKE_ROOM), bare(words)
+    same(done, without, but=["dynamic_shared"])
+    assert [launch["dynamic_shared"] > 0 for launch in done.in_graphs] == [True, False, True]
+
+
+@pytest.mark.hazard("input", "room is made although the context or the kernel prefers the cache")
+@pytest.mark.parametrize("load", ["ptx", "lib"])
+@pytest.mark.parametrize("config", [0, 1, 2, 3])
+def test_what_the_context_prefers(config: int, load: str, bare: Runner, preloaded: Runner, build: Build) -> None:
+    """Before and after our own preference was set for the kernel; what is set for the kernel itself counts more."""
+    asked = f"driver={build.deep()},k,9 get=k,9"
+    words = f"{load}=k {BIG} {asked} contextcache={config} {BIG} {asked} contextcache=9 contextcache=0 {BIG} {asked} "
+    words += f"contextcache={config} set=k,9,100 {BIG} {BIG}"
+    done, without = preloaded(words, MAKE_ROOM), bare(words)
+    same(done, without, but=["dynamic_shared"])
+    room = config < 2
+    assert [size > 0 for size in done.sizes] == [True, room, True, True, True]
+    assert done.told == [100, 100 if room else -1, 100]
+
+
+@pytest.mark.parametrize("config", [1, 2, 3])
+def test_no_room_is_made_beside_a_preference_of_the_kernel(config: int, bare: Runner, preloaded: Runner) -> None:
+    words = f"ptx=k {BIG} {BIG} cache=k,9 {BIG} cache=k,0 {BIG} cache=k,{config} {BIG} {BIG}"
+    done = preloaded(words, MAKE_ROOM)
+    same(done, bare(words), but=["dynamic_shared"])
+    assert done.reasons == {"shaped": 4, "no_room_shared_memory": 2}
 
 
 @pytest.mark.parametrize("load", ["ptx", "lib"])

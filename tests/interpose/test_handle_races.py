@@ -11,10 +11,23 @@ from interposing import Build
 SHIM = Path(__file__).resolve().parent.parent.parent / "shim"
 
 
-def test_a_slot_that_is_being_filled_is_not_taken_for_a_dead_one(build: Build) -> None:
-    program = build("handle-slots", "handle_slots.c", f"-I{SHIM}", "-Wno-unused-function")
+def test_slots_and_addresses_that_are_used_again(build: Build) -> None:
+    """What is filled is not taken for dead; nothing of a kernel counts for the next one at its address."""
+    sources = [SHIM / "vendor/common/size.c", SHIM / "core/cache.c"]
+    program = build("handle-slots", "handle_slots.c", f"-I{SHIM}", "-Wno-unused-function", link=sources)
     done = subprocess.run([str(program)], capture_output=True, text=True, check=True)
-    assert done.stdout == "claimed: its own\ndead: its own\n"
+    assert done.stdout.splitlines() == [
+        "claimed: its own",
+        "dead: its own",
+        "noted: 1 100",
+        "again: 0 0",
+        "noted anew: 1 200",
+        "two sizes: 0 1",
+        "told: CUDA 0, HIP 1",
+        "meanwhile: 1, refused: 0 1",
+        "learned meanwhile: 0 0, there: 1",
+        "ended: 1",
+    ]
 
 
 @pytest.mark.parametrize(("act", "left"), [("sets", "50"), ("asks", "-1")])

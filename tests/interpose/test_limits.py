@@ -57,3 +57,82 @@ def test_a_refusal_is_remembered_for_every_device(bare: Runner, preloaded: Runne
     assert done.sizes == [smallest_size(1)] + [0] * 12
     assert done.totals["refused"] == 1
     assert done.reasons == {"refused": 12}
+
+
+# Calls whose dynamic size only the driver knows.
+LEGACY = "block=k,256,1,1 bytes=k,60000"
+OLD_CALLS = [
+    f"{LEGACY} grid=k,{BLOCKS},1",
+    f"{LEGACY} async=k,{BLOCKS},1,0",
+    f"{LEGACY} legacy=k",
+    "multi=1,k,132,256,60000,1",
+]
+
+
+@pytest.mark.hazard("processes", "a launch beyond what the program has allowed itself is made instead of refused")
+@pytest.mark.parametrize("call", OLD_CALLS)
+@pytest.mark.parametrize("load", ["ptx", "lib=k function"])
+def test_older_launches_beyond_the_limit_are_refused(call: str, load: str, bare: Runner, preloaded: Runner) -> None:
+    """Before and after the kernel was shaped; allowed, they are made; and the kernel is left alone from then on."""
+    shaped = f"launch=k,{BLOCKS},256,0"
+    words = f"{load}=k stream=0 {shaped} {shaped} {call} {call} get=k,8 get=k,9 "
+    words += f"set=k,8,60000 {call} {shaped} get=k,8 {call}"
+    without, done = bare(words), preloaded(words, ONE)
+    results = [line.split()[1] for line in without.stdout.splitlines() if line.split(":")[0] in call.replace("=", " ")]
+    assert results.count("1") + results.count("720") == 2, "nothing was refused: nothing was tested"
+    same(done, without, but=["dynamic_shared"])
+    assert done.reasons["shaped"] == 2
+    assert done.sizes[-1] == 60000
+
+
+@pytest.mark.hazard("processes", "a size that the program has allowed and forbidden again is launched all the same")
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"set=k,8,60000 launch=k,{BLOCKS},256,55000 set=k,8,49152 launch=k,{BLOCKS},256,55000",
+        # What is kept of the allowed size was kept before the limit was raised.
+        f"set=k,8,60000 launch=k,100,256,55000 set=k,8,49152 launch=k,{BLOCKS},256,0 launch=k,100,256,55000",
+        f"launch=k,100,256,40000 set=k,8,30000 launch=k,{BLOCKS},256,0 launch=k,100,256,40000",
+        # It is ours, too.
+        f"launch=k,{BLOCKS},256,0 launch=k,{BLOCKS},256,{smallest_size(1)}",
+        f"launch=k,{BLOCKS},256,0 set=k,8,{smallest_size(1)} launch=k,{BLOCKS},256,{smallest_size(1)} set=k,8,49152 "
+        f"launch=k,{BLOCKS},256,{smallest_size(1)}",
+    ],
+)
+@pytest.mark.parametrize("load", ["ptx", "lib"])
+def test_what_the_program_has_not_allowed_is_refused(load: str, words: str, bare: Runner, preloaded: Runner) -> None:
+    words = f"{load}=k {words} get=k,8"
+    without, done = bare(words), preloaded(words, ONE)
+    assert without.stdout.splitlines()[-3] == "launch: 1"
+    same(done, without, but=["dynamic_shared"])
+    assert done.totals["refused"] == 0
+
+
+# A CUkernel K and its CUfunction F: what shapes the one, then what the program does with the other.
+BEYOND = f"get=k,8 get=k,9 launch=k,{BLOCKS},256,49153 occ=k,256,100000"
+FORMS = {
+    "function": "lib=k function=k {shape} kernel=0,k",
+    "function of the module": "lib=k module=0 get_from=k {shape} kernel=0,k",
+    "function of the module, before the kernel is known": "libonly=k module=0 get_from=k {shape} kernel=0,k",
+    "kernel": "lib=k {shape} function=k",
+    "kernel, then enumerated": "lib=k {shape} module=0 enum_from=k",
+    "enumerated": "libonly=k module=0 enum_from=k {shape} kernel=0,k",
+}
+SHAPES = [f"launch=k,{BLOCKS},256,0 launch=k,{BLOCKS},256,0", f"graph node=k,{BLOCKS},256,0"]
+
+
+@pytest.mark.hazard("processes", "a kernel reads back, or may have, what was set for another form of it")
+@pytest.mark.parametrize("shape", SHAPES, ids=["launch", "node"])
+@pytest.mark.parametrize("form", FORMS)
+def test_the_other_form_of_a_shaped_kernel(form: str, shape: str, bare: Runner, preloaded: Runner) -> None:
+    start = FORMS[form].format(shape=shape)
+    for words in (
+        f"{start} {BEYOND}",
+        f"{start} graph node=k,{BLOCKS},256,49153",
+        f"{start} set=k,8,60000 {BEYOND} launch=k,{BLOCKS},256,60000 kernel=0,k {BEYOND} launch=k,{BLOCKS},256,60000",
+        f"{start} set=k,9,50 {BEYOND} kernel=0,k {BEYOND} function=k {BEYOND}",
+        f"{start} set=k,8,60000 set=k,8,49152 launch=k,{BLOCKS},256,55000 launch=k,{BLOCKS},256,0 {BEYOND}",
+    ):
+        without, done = bare(words), preloaded(words, ONE)
+        same(done, without, but=["dynamic_shared"])
+        assert done.reasons["shaped"] >= 1

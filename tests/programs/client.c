@@ -2,8 +2,8 @@
  *
  *   ptx=K,K..      load a module; kernels by cuModuleGetFunction       lib=  a library; kernels by cuLibraryGetKernel
  *   enum=K,K..     ...by cuModuleEnumerateFunctions                    enumlib=  ...by cuLibraryEnumerateKernels
- *   again=I,K      ask module I for kernel K once more                 ptxonly=K  load a module and ask for nothing
- *   function=K     from now on K is its CUfunction
+ *   again=I,K      ask module I for kernel K once more                 ptxonly=K libonly=K  load one, ask for nothing
+ *   function=K     from now on K is its CUfunction                     kernel=I,K  ...that of library I again
  *   unload=I       the I-th module or library                          addresses  was a handle's address used again?
  *   many=N         N kernels k0... in modules of a thousand, all enumerated
  *   device=N       from now on
@@ -19,7 +19,7 @@
  *   forks=N        first of all: N children, which do the same as their parent
  *   fork .. join   the words between them in a child                   spawn vfork exec  the rest in a new program
  *   thread .. end_thread       the words between them in a thread
- *   module=I       module of library I, from now on the last module; its kernels by get_from=K
+ *   module=I       module of library I, from now on the last module; its kernels by get_from=K enum_from=K
  * and the words of client_graph.h, client_query.h, client_process.h.
  */
 #define DRIVER_MORE
@@ -103,6 +103,14 @@ static int load(const char *names, int is_library, int enumerated, int quiet) {
                                 : CU(cuModuleGetFunction)(&found[i], image, words[i]);
         add_kernel(words[i], found[i], is_library);
     }
+    return result;
+}
+
+/* The last module, of one kernel. */
+static int enumerate_module(void) {
+    void *found = NULL;
+    const int result = CU(cuModuleEnumerateFunctions)(&found, 1, images[image_count - 1].handle);
+    add_kernel(words[0], found, 0);
     return result;
 }
 
@@ -210,10 +218,12 @@ static int run(const char *verb, const char *whole) {
     int result = 0;
     if (is_launch(verb))
         return launch(verb);
+    if (strcmp(verb, "enum_from") == 0)
+        return enumerate_module();
     if (strcmp(verb, "ptx") == 0 || strcmp(verb, "lib") == 0 || strncmp(verb, "enum", 4) == 0)
         return load(strchr(whole, '=') + 1, strstr(verb, "lib") != NULL, strncmp(verb, "enum", 4) == 0, 0);
-    if (strcmp(verb, "ptxonly") == 0)
-        return load(strchr(whole, '=') + 1, 0, 0, 1);
+    if (strcmp(verb, "ptxonly") == 0 || strcmp(verb, "libonly") == 0)
+        return load(strchr(whole, '=') + 1, *verb == 'l', 0, 1);
     if (strcmp(verb, "again") == 0)
         return CU(cuModuleGetFunction)(&find_kernel(words[1])->handle, images[atoi(words[0])].handle, words[1]);
     if (strcmp(verb, "function") == 0) {
@@ -221,6 +231,12 @@ static int run(const char *verb, const char *whole) {
         void *function = NULL;
         result = CU(cuKernelGetFunction)(&function, kernel->handle);
         add_kernel(words[0], function, 0);
+        return result;
+    }
+    if (strcmp(verb, "kernel") == 0) {
+        void *kernel = NULL;
+        result = CU(cuLibraryGetKernel)(&kernel, images[atoi(words[0])].handle, words[1]);
+        add_kernel(words[1], kernel, 1);
         return result;
     }
     if (strcmp(verb, "unload") == 0) {

@@ -4,6 +4,9 @@
  *   occ occflags = K,threads,dynamic         occsize occsizeflags = K,dynamic       occavail=K,blocks,threads
  *   occclusters occcluster = K,blocks,threads,dynamic      with the attributes of attr=
  *   sset sset_ptsz = S,A,V  sget=S,A  scopy=TO,FROM  of=S  destroy=S        streams: attributes, priority
+ *   context=D      a context of device D becomes the current one           attach  it is used once more
+ *   contextcache=C its preference for the cache
+ *   endcontext=HOW the current one: destroy, detach, release, reset (the last two the primary one)
  *   green=N        a green context of N multiprocessors       greenstream=I,P    a stream of the I-th
  *   greencontext=I its context becomes the current one        greenend=I         it ends
  *   block=K,x,y,z (and its parameters) bytes=K,N legacy=K grid=K,w,h async=K,w,h,S   ways to launch before CUDA 4.0
@@ -110,6 +113,25 @@ static int green(const char *verb) {
     return result ? result : CU(cuGreenCtxCreate)(&greens[green_count++], description, device, 1);
 }
 
+static int context_word(const char *verb) {
+    void *context = NULL;
+    if (strcmp(verb, "context") == 0)
+        return CU(cuCtxCreate_v2)(&context, 0, atoi(words[0]));
+    if (strcmp(verb, "attach") == 0)
+        return CU(cuCtxAttach)(&context, 0);
+    if (strcmp(verb, "contextcache") == 0) {
+        int config = -1, result = CU(cuCtxSetCacheConfig)(atoi(words[0]));
+        CU(cuCtxGetCacheConfig)(&config);
+        printf("config %d\n", config);
+        return result;
+    }
+    CU(cuCtxGetCurrent)(&context);
+    return strcmp(words[0], "destroy") == 0   ? CU(cuCtxDestroy_v2)(context)
+           : strcmp(words[0], "detach") == 0  ? CU(cuCtxDetach)(context)
+           : strcmp(words[0], "release") == 0 ? CU(cuDevicePrimaryCtxRelease_v2)(device)
+                                              : CU(cuDevicePrimaryCtxReset_v2)(device);
+}
+
 static int legacy(const char *verb) {
     static uint64_t a = 9;
     static uint32_t b = 8;
@@ -143,12 +165,16 @@ static int query_word(const char *verb, int *result) {
     static const char *const attribute_words[] = {"set", "get", "cache", NULL};
     static const char *const stream_words[] = {"of", "destroy", "scopy", "sset", "sset_ptsz", "sget", NULL};
     static const char *const legacy_words[] = {"block", "bytes", "legacy", "grid", "async", "multi", NULL};
+    static const char *const context_words[] = {"context", "attach", "contextcache", "endcontext", NULL};
     static const char *const green_words[] = {"green", "greenstream", "greencontext", "greenend", NULL};
     const struct {
         const char *const *verbs;
         int (*act)(const char *);
-    } kinds[] = {
-        {attribute_words, kernel_attribute}, {stream_words, stream_word}, {legacy_words, legacy}, {green_words, green}};
+    } kinds[] = {{attribute_words, kernel_attribute},
+                 {stream_words, stream_word},
+                 {context_words, context_word},
+                 {legacy_words, legacy},
+                 {green_words, green}};
     for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++)
         for (const char *const *known = kinds[kind].verbs; *known; known++)
             if (strcmp(verb, *known) == 0)

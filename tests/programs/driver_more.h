@@ -84,6 +84,15 @@ typedef struct {
     X(cuFuncSetCacheConfig, cuFuncSetCacheConfig, 3000, 0, (void *, int))                                              \
     X(cuKernelSetCacheConfig, cuKernelSetCacheConfig, 12000, 0, (void *, int, int))                                    \
     X(cuLibraryGetModule, cuLibraryGetModule, 12000, 0, (void **, void *))                                             \
+    X(cuCtxCreate_v2, cuCtxCreate, 3020, 0, (void **, unsigned, int))                                                  \
+    X(cuCtxGetCurrent, cuCtxGetCurrent, 4000, 0, (void **))                                                            \
+    X(cuCtxDestroy_v2, cuCtxDestroy, 4000, 0, (void *))                                                                \
+    X(cuCtxSetCacheConfig, cuCtxSetCacheConfig, 3020, 0, (int))                                                        \
+    X(cuCtxGetCacheConfig, cuCtxGetCacheConfig, 3020, 0, (int *))                                                      \
+    X(cuCtxAttach, cuCtxAttach, 2000, 0, (void **, unsigned))                                                          \
+    X(cuCtxDetach, cuCtxDetach, 2000, 0, (void *))                                                                     \
+    X(cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease, 11000, 0, (int))                                        \
+    X(cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset, 11000, 0, (int))                                            \
     X(cuStreamDestroy_v2, cuStreamDestroy, 4000, 0, (void *))                                                          \
     X(cuStreamSetAttribute, cuStreamSetAttribute, 11000, 0, (void *, int, const void *))                               \
     X(cuStreamSetAttribute_ptsz, cuStreamSetAttribute, 11000, 2, (void *, int, const void *))                          \

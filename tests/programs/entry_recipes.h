@@ -382,6 +382,15 @@ static void recipe_cuKernelSetCacheConfig(type_cuKernelSetCacheConfig *call) {
     printf("after: driver: attribute %d is %d\n", CARVEOUT, value);
 }
 
+static void recipe_cuCtxSetCacheConfig(type_cuCtxSetCacheConfig *call) {
+    launch_often(k);
+    print_attribute(k, CARVEOUT);
+    printf("%d %d\n", call(2), call(99));
+    printf("after: ");
+    print_attribute(k, CARVEOUT);
+    call(0);
+}
+
 static size_t bytes_of(int threads) {
     return (size_t)threads * 100;
 }

@@ -1,16 +1,19 @@
-/* The table of handles from inside: what two threads do to it between two statements, one after the other. */
+/* The table of handles and that of sizes from inside: what two threads do between two statements, one after the other, and
+ * what is left of a kernel whose slot and address are used again. Nothing of what is tested is stubbed out. */
 #include "../../shim/vendor/common/handle.c"
 
 #include <stdio.h>
 
-struct overlap_cache launch_cache;
+static struct overlap_cache_line no_line;
+struct overlap_cache launch_cache = OVERLAP_CACHE_EMPTY(&no_line);
 static struct state tables;
 struct state *state = &tables;
+static uint64_t forgotten[2]; /* the last handle that each vendor was told about */
 bool real_ready(enum vendor vendor) {
     (void)vendor;
     return false;
 }
-#define ANSWER(vendor)                                                                                                 \
+#define ANSWER(vendor, index)                                                                                          \
     uint64_t vendor##_context(void) {                                                                                  \
         return 0;                                                                                                      \
     }                                                                                                                  \
@@ -28,17 +31,11 @@ bool real_ready(enum vendor vendor) {
         return NULL;                                                                                                   \
     }                                                                                                                  \
     void vendor##_forget(const struct handle *handle) {                                                                \
-        (void)handle;                                                                                                  \
+        forgotten[index] = handle->value;                                                                              \
     }
-ANSWER(cuda)
-ANSWER(hip)
-void size_forget(const struct handle *handle) {
-    (void)handle;
-}
+ANSWER(cuda, 0)
+ANSWER(hip, 1)
 void facts_changed(void) {}
-void overlap_cache_forget(struct overlap_cache *cache, uint64_t handle) {
-    (void)cache, (void)handle;
-}
 
 static uint64_t place(uint64_t value) {
     return (value >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> (64 - HANDLE_SLOT_BITS);
@@ -52,16 +49,80 @@ static uint64_t beside(uint64_t value) {
     return next;
 }
 
-int main(void) {
+static struct handle *learn(uint64_t value, enum handle_kind kind, uint64_t owner, const char *name) {
+    handle_learn((void *)value, kind, (void *)owner, name, NULL);
+    return handle_find((void *)value);
+}
+
+static void end(uint64_t owner, bool gone) {
+    const struct handle_scope ending = handle_ends(HANDLES_OF_OWNER, owner);
+    handle_ended(&ending, gone);
+}
+
+static void two_threads_want_a_slot(void) {
     const uint64_t a = 0x10000, b = beside(a), c = beside(b);
     /* One thread has a slot and does not know yet what for; another one needs the same. */
     const struct handle *first = slot_new(a), *second = slot_new(b);
     printf("claimed: %s\n", first && first != second && first->value == a ? "its own" : "taken away");
     /* One slot is dead, and two threads want it. */
-    handle_learn((void *)c, HANDLE_FUNCTION, (void *)1, "c", NULL);
-    handle_forget_owner((void *)1);
+    learn(c, HANDLE_FUNCTION, 1, "c");
+    end(1, true);
     const uint64_t d = beside(c), e = beside(d);
     first = slot_new(d), second = slot_new(e);
     printf("dead: %s\n", first && first != second && first->value == d ? "its own" : "taken away");
+}
+
+static void sizes_of_a_kernel_that_is_gone(void) {
+    const uint64_t v = 0x20000, w = beside(v);
+    uint32_t asked = 0;
+    size_note(learn(v, HANDLE_FUNCTION, 2, "v"), 100, 5000);
+    bool known = size_asked(handle_find((void *)v), 5000, &asked);
+    printf("noted: %d %u\n", known, asked);
+    end(2, true);
+    learn(w, HANDLE_FUNCTION, 3, "w");
+    const struct handle *again = learn(v, HANDLE_FUNCTION, 4, "v");
+    printf("again: %d %d\n", size_asked(again, 5000, &asked), size_is_ours(again, 5000));
+    size_note(again, 200, 5000);
+    known = size_asked(again, 5000, &asked);
+    printf("noted anew: %d %u\n", known, asked);
+    size_note(again, 300, 5000);
+    printf("two sizes: %d %d\n", size_asked(again, 5000, &asked), size_is_ours(again, 5000));
+}
+
+static void vendors(void) {
+    const uint64_t h = 0x30000;
+    learn(h, HANDLE_HIP_FUNCTION, 5, "h");
+    forgotten[0] = forgotten[1] = 0;
+    end(5, true);
+    printf("told: CUDA %d, HIP %d\n", forgotten[0] == h, forgotten[1] == h);
+}
+
+static void a_call_that_ends_nothing_or_something_else(void) {
+    const uint64_t k = 0x40000;
+    struct handle *handle = learn(k, HANDLE_FUNCTION, 6, "k");
+    handle_mark(handle, HANDLE_REFUSED);
+    struct handle_scope ending = handle_ends(HANDLES_OF_OWNER, 6);
+    printf("meanwhile: %d", handle_is_ending(handle));
+    handle_ended(&ending, false);
+    printf(", refused: %d %d\n", handle_is_ending(handle), handle_is_marked(handle, HANDLE_REFUSED));
+    /* The driver has given the same module and the same function out again before the call has returned. */
+    ending = handle_ends(HANDLES_OF_OWNER, 6);
+    handle = learn(k, HANDLE_FUNCTION, 6, "k");
+    printf("learned meanwhile: %d %d", handle_is_ending(handle), handle_is_marked(handle, HANDLE_REFUSED));
+    handle_ended(&ending, true);
+    printf(", there: %d\n", handle_find((void *)k) == handle);
+    /* Two calls at once, of which the first is refused. */
+    ending = handle_ends(HANDLES_OF_OWNER, 6);
+    const struct handle_scope refused = handle_ends(HANDLES_OF_OWNER, 6);
+    handle_ended(&refused, false);
+    handle_ended(&ending, true);
+    printf("ended: %d\n", handle_find((void *)k) == NULL);
+}
+
+int main(void) {
+    two_threads_want_a_slot();
+    sizes_of_a_kernel_that_is_gone();
+    vendors();
+    a_call_that_ends_nothing_or_something_else();
     return 0;
 }

@@ -46,7 +46,7 @@ int cuFuncSetAttribute(void *function, int attribute, int value) {
     return function == 0 || attribute < 0 || value < 0;
 }
 int cuFuncGetAttribute(int *value, int attribute, void *function) {
-    *value = attribute == 4 ? 32 : attribute == 8 ? 49152 : attribute == 0 ? 1024 : 0;
+    *value = attribute == 4 ? 32 : attribute == 8 ? 49152 : attribute == 0 ? 1024 : attribute == 9 ? -1 : 0;
     return function == 0;
 }
 int cuDeviceGetAttribute(int *value, int attribute, int device) {

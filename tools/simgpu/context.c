@@ -130,8 +130,26 @@ SIM_API CUresult cuCtxDestroy_v2(CUcontext handle) {
     return destroy(handle);
 }
 
+SIM_API CUresult cuCtxAttach(CUcontext *out, unsigned int flags) {
+    SIM_CALL_IN_CONTEXT(context);
+    if (out == NULL || flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    context->attached++;
+    *out = context->handle;
+    return CUDA_SUCCESS;
+}
+
+/* Of the current context; the last one destroys it (cuda.h 13.0). */
 SIM_API CUresult cuCtxDetach(CUcontext handle) {
-    return destroy(handle);
+    SIM_CALL();
+    struct context *const context = sim_handle_get(handle, KIND_CONTEXT);
+    if (context == NULL || context->primary || context != sim_current_context())
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (context->attached == 0)
+        context_free(context);
+    else
+        context->attached--;
+    return CUDA_SUCCESS;
 }
 
 struct context *sim_primary_retain(CUdevice device) {

@@ -112,13 +112,17 @@ SIM_API CUresult cuCtxGetCacheConfig(int *config) {
     SIM_CALL_IN_CONTEXT(context);
     if (config == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    *config = 0;
+    *config = context->cache_config;
     return CUDA_SUCCESS;
 }
 
+/* A preference: kept, and nothing follows from it. */
 SIM_API CUresult cuCtxSetCacheConfig(int config) {
     SIM_CALL_IN_CONTEXT(context);
-    return config >= 0 && config <= 3 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (config < 0 || config > 3)
+        return CUDA_ERROR_INVALID_VALUE;
+    context->cache_config = config;
+    return CUDA_SUCCESS;
 }
 
 SIM_API CUresult cuCtxGetSharedMemConfig(int *config) {

@@ -207,6 +207,8 @@ struct context {
     struct sm_set usable; /* its multiprocessors */
     unsigned int flags;
     bool primary;
+    int attached; /* by cuCtxAttach */
+    int cache_config;
     unsigned long long id;
     struct stream *legacy;
     struct green *greens;

@@ -39,6 +39,7 @@ typedef union {
         uint32_t x, y, z;
     } cluster;
     int32_t programmatic;
+    uint32_t carveout;  /* in percent; CU_SHAREDMEM_CARVEOUT_DEFAULT, -1: the driver's choice */
     vendor_event event; /* begins what the two that record one have */
 } vendor_attribute_value;
 

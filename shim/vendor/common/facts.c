@@ -118,7 +118,8 @@ static void gather(struct facts *facts, const struct request *request, struct ha
     facts->launch = (struct overlap_launch){.blocks = blocks_of(request), .flags = request->flags};
     facts->launch.footprint.threads = (uint32_t)threads_of(request);
     facts->launch.footprint.dynamic_shared = request->config.sharedMemBytes;
-    if (!handle || !facts->kernel || !vendor_footprint(device->vendor, handle, device, &facts->launch, &facts->later))
+    if (!handle || !facts->kernel || handle_is_marked(handle, HANDLE_PROGRAMS_OWN) ||
+        !vendor_footprint(device->vendor, handle, device, &facts->launch, &facts->later))
         facts->launch.flags |= OVERLAP_LAUNCH_UNKNOWN;
     if (handle && request->flags & OVERLAP_LAUNCH_COOPERATIVE)
         __atomic_fetch_or(&handle->marks, (uint32_t)HANDLE_COOPERATES, __ATOMIC_RELAXED);
@@ -189,10 +190,13 @@ static uint64_t compute(struct facts *facts, struct overlap_decision *decision) 
     const bool fits =
         decision->control == OVERLAP_CONTROL_ROOM_ALREADY || decision->control == OVERLAP_CONTROL_ENTRY_ALREADY;
     uint64_t flags = changed ? OVERLAP_WORD_CHANGED : 0;
-    if (rule && changed && decision->windowed && rule->carveout != OVERLAP_CARVEOUT_KEEP)
+    const bool small =
+        facts->launch.flags & OVERLAP_LAUNCH_SMALL_CARVEOUT; /* the program's, which ours would not change */
+    if (rule && !small && changed && decision->windowed && rule->carveout != OVERLAP_CARVEOUT_KEEP)
         flags |= OVERLAP_WORD_CARVEOUT; /* outside windows it stays as it is */
-    else if (rule && ((changed && rule->carveout != OVERLAP_CARVEOUT_KEEP) ||
-                      (fits && rule->carveout == OVERLAP_CARVEOUT_ALWAYS)))
+    else if (rule && !small &&
+             ((changed && rule->carveout != OVERLAP_CARVEOUT_KEEP) ||
+              (fits && rule->carveout == OVERLAP_CARVEOUT_ALWAYS)))
         vendor_prefer_shared(facts->device->vendor, facts->handle, facts->device->ordinal);
     if (changed && decision->windowed)
         flags |= OVERLAP_WORD_WINDOWED;
@@ -210,6 +214,13 @@ static uint64_t compute(struct facts *facts, struct overlap_decision *decision) 
     return flags;
 }
 
+/* Nothing is known of it: not to be kept. */
+static uint64_t unknown(const struct request *request, uint64_t *place) {
+    *place = 0;
+    return word_of(OVERLAP_REASON_unknown_footprint, OVERLAP_REASON_unknown_footprint, request->config.sharedMemBytes,
+                   0);
+}
+
 /* Makes the decision and keeps it under `place`, the handle as the cache knows it. */
 static uint64_t decide(const struct request *request, struct handle *handle, struct device *device, uint64_t place) {
     struct facts facts;
@@ -218,6 +229,8 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
                                         .rule = OVERLAP_NO_RULE,
                                         .maximum_blocks = UINT64_MAX};
     uint32_t epoch = __atomic_load_n(&epoch_now, __ATOMIC_ACQUIRE);
+    if (handle && handle_is_ending(handle)) /* it may be another kernel's address by now */
+        return unknown(request, &place);
     gather(&facts, request, handle, device);
     uint64_t flags = overlap_armed()->trace ? OVERLAP_WORD_TRACED : 0;
     flags |= facts.launch.flags & OVERLAP_LAUNCH_COMMUNICATION ? communicate(&facts, &decision, &epoch)
@@ -227,9 +240,10 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
         flags |= OVERLAP_WORD_ALWAYS;
     if (device->unreadable && decision.reason == OVERLAP_REASON_observe_only)
         decision.reason = OVERLAP_REASON_unknown_limits;
-    uint32_t beyond = handle && !size_is_ours(handle, request->config.sharedMemBytes)
-                          ? vendor_beyond(device->vendor, handle, device->ordinal, request->config.sharedMemBytes)
-                          : 0;
+    uint32_t beyond =
+        handle ? vendor_beyond(device->vendor, handle, device->ordinal, request->config.sharedMemBytes) : 0;
+    if (beyond && request->counted == OVERLAP_WAY_graph_node && size_is_ours(handle, request->config.sharedMemBytes))
+        place = beyond = 0; /* read off a node, and set again; but no launch may have it */
     if (beyond) {
         decision.reason = flags & OVERLAP_WORD_COMMUNICATION ? decision.reason : OVERLAP_REASON_invalid_as_asked;
         decision.dynamic_shared = beyond;
@@ -256,13 +270,6 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
             overlap_cache_forget(&launch_cache, place);
     }
     return word;
-}
-
-/* Nothing is known of it: not to be kept. */
-static uint64_t unknown(const struct request *request, uint64_t *place) {
-    *place = 0;
-    return word_of(OVERLAP_REASON_unknown_footprint, OVERLAP_REASON_unknown_footprint, request->config.sharedMemBytes,
-                   0);
 }
 
 static uint64_t find_or_decide(const struct request *request, uint64_t *place) {

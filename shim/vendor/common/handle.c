@@ -13,6 +13,11 @@ enum { PROBES = 64, NAME_LIMIT = 4096 };
 
 static uint32_t used;
 static uint64_t names_used;
+static uint32_t births; /* of handles: see handle->born */
+
+static enum vendor vendor_of(uint32_t kind) {
+    return kind >= HANDLE_HIP_FUNCTION ? VENDOR_HIP : VENDOR_CUDA;
+}
 
 static struct handle *slot_at(uint64_t value, uint64_t probe) {
     uint64_t hash = (value >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> (64 - HANDLE_SLOT_BITS);
@@ -90,13 +95,22 @@ static const char *keep_name(const char *name) {
     return state->handles.names + at;
 }
 
-/* Nobody lives there any more. A slot that is being filled stays its filler's. */
-static void forget(struct handle *handle) {
+/* Makes the slot the caller's to fill or to free: kind becomes HANDLE_CLAIMED. What was known of a kernel there is
+ * forgotten, under its own handle and by its own vendor. False: another thread has the slot, or the kernel in it was learned
+ * after the number `born`. */
+static bool take(struct handle *handle, uint32_t born) {
     uint32_t kind = LOAD(handle->kind);
-    while (kind && kind != HANDLE_CLAIMED &&
-           !__atomic_compare_exchange_n(&handle->kind, &kind, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-        ;
+    if (kind == HANDLE_CLAIMED || !__atomic_compare_exchange_n(&handle->kind, &kind, (uint32_t)HANDLE_CLAIMED, false,
+                                                               __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        return false;
+    if (kind && (int32_t)(LOAD(handle->born) - born) > 0) {
+        __atomic_store_n(&handle->kind, kind, __ATOMIC_RELEASE);
+        return false;
+    }
     overlap_cache_forget(&launch_cache, handle->value);
+    if (kind)
+        vendor_forget(vendor_of(kind), handle);
+    return true;
 }
 
 /* Is it the kernel that we know already? A function may be got from its CUkernel and from its library's module. */
@@ -106,13 +120,14 @@ static bool is_known(struct handle *handle, enum handle_kind kind, const void *o
                             (kernel && LOAD(handle->kernel) == (uint64_t)(uintptr_t)kernel);
     if (LOAD(handle->kind) != (uint32_t)kind || !same_owner || LOAD(handle->context) != (uint64_t)(uintptr_t)context)
         return false;
+    if (handle_is_ending(handle)) /* its address, and that of its module, may have been given out again */
+        return false;
     const char *known = name ? handle_name(handle) : NULL; /* who has enumerated it did not name it */
     return !name || (known && strncmp(known, name, NAME_LIMIT) == 0);
 }
 
 static void fill(struct handle *handle, void *owner, const char *name, void *kernel, const void *context, int device) {
-    vendor_forget(handle_vendor(handle), handle);
-    size_forget(handle);
+    __atomic_store_n(&handle->born, __atomic_add_fetch(&births, 1, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
     __atomic_store_n(&handle->owner, (uint64_t)(uintptr_t)owner, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->context, (uint64_t)(uintptr_t)context, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->kernel, (uint64_t)(uintptr_t)kernel, __ATOMIC_RELAXED);
@@ -128,7 +143,7 @@ static void fill(struct handle *handle, void *owner, const char *name, void *ker
 }
 
 void handle_learn(void *value, enum handle_kind kind, void *owner, const char *name, void *kernel) {
-    const enum vendor vendor = kind >= HANDLE_HIP_FUNCTION ? VENDOR_HIP : VENDOR_CUDA;
+    const enum vendor vendor = vendor_of(kind);
     const void *context = NULL;
     int device = NO_DEVICE;
     if (!value || !state)
@@ -140,13 +155,9 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, const char *n
     struct handle *handle = slot_of((uint64_t)(uintptr_t)value);
     if (handle && is_known(handle, kind, owner, name, kernel, context))
         return; /* asked for again */
-    if (handle && LOAD(handle->kind) == HANDLE_CLAIMED)
-        return; /* another thread is about it */
-    if (handle) /* another kernel at the same address */
-        forget(handle);
-    if (handle ? !claim(handle) : !(handle = slot_new((uint64_t)(uintptr_t)value)))
+    /* Else another thread is about it, or another kernel had the address. */
+    if (handle ? !take(handle, LOAD(births)) : !(handle = slot_new((uint64_t)(uintptr_t)value)))
         return;
-    overlap_cache_forget(&launch_cache, handle->value);
     fill(handle, owner, name, kernel, context, device);
     __atomic_store_n(&handle->kind, (uint32_t)kind, __ATOMIC_RELEASE);
 }
@@ -157,47 +168,93 @@ struct handle *handle_find(const void *value) {
     return kind && kind != HANDLE_CLAIMED ? handle : NULL;
 }
 
-/* The i-th handle ever learned, or NULL. */
+/* What is in the i-th slot ever used, or NULL. */
 static struct handle *learned(uint32_t i) {
-    uint32_t index = i < HANDLE_SLOTS ? __atomic_load_n(&state->handles.order[i], __ATOMIC_ACQUIRE) : 0;
-    return index ? &state->handles.slots[index - 1] : NULL;
+    const uint32_t index = i < HANDLE_SLOTS ? __atomic_load_n(&state->handles.order[i], __ATOMIC_ACQUIRE) : 0;
+    struct handle *handle = index ? &state->handles.slots[index - 1] : NULL;
+    const uint32_t kind = handle ? LOAD(handle->kind) : 0;
+    return kind && kind != HANDLE_CLAIMED ? handle : NULL;
 }
 
-void handle_forget_owner(const void *owner) {
-    uint32_t count = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
-    for (uint32_t i = 0; i < count; i++) {
-        struct handle *handle = learned(i);
-        if (!handle || LOAD(handle->owner) != (uint64_t)(uintptr_t)owner)
-            continue;
-        const uint32_t kind = LOAD(handle->kind);
-        const void *owned = (const void *)(uintptr_t)handle->value;
-        forget(handle);
-        if (kind == HANDLE_MODULE) /* deeper goes no owner: a module's are functions */
-            handle_forget_owner(owned);
-        else if (kind == HANDLE_CONTEXT)
-            handle_forget_context(owned, NO_DEVICE);
+static bool belongs(const struct handle *handle, const struct handle_scope *scope) {
+    const uint32_t kind = LOAD(handle->kind);
+    const struct handle *origin;
+    switch (scope->of) {
+    case HANDLES_OF_OWNER:
+        return LOAD(handle->owner) == scope->value;
+    case HANDLES_OF_CONTEXT:
+        return kind == HANDLE_KERNEL || kind == HANDLE_HIP_SYMBOL || LOAD(handle->context) == scope->value;
+    case HANDLES_OF_DEVICE:
+        return kind == HANDLE_KERNEL || kind == HANDLE_HIP_SYMBOL || LOAD(handle->device) == (int)scope->value;
+    default:
+        origin = handle_origin(handle);
+        return kind == (uint32_t)scope->value && LOAD(handle->owner) == 0 && !(origin && !handle_is_ending(origin));
     }
 }
 
-void handle_forget_unowned(enum handle_kind kind) {
-    uint32_t count = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
+/* A kernel of every device outlives contexts, but what the driver was told about it may end with them. */
+static bool stays(const struct handle *handle, const struct handle_scope *scope) {
+    return handle_is_everywhere(handle) && (scope->of == HANDLES_OF_CONTEXT || scope->of == HANDLES_OF_DEVICE);
+}
+
+static void each(const struct handle_scope *scope,
+                 void (*act)(struct handle *handle, const struct handle_scope *scope)) {
+    const uint32_t count = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < count; i++) {
         struct handle *handle = learned(i);
-        if (handle && LOAD(handle->kind) == (uint32_t)kind && LOAD(handle->owner) == 0 && !handle_origin(handle))
-            forget(handle);
+        const uint32_t kind = handle ? LOAD(handle->kind) : 0;
+        if (!handle || !belongs(handle, scope))
+            continue;
+        struct handle_scope inside = {HANDLES_OF_OWNER, handle->value, scope->born};
+        act(handle, scope);
+        if (kind == HANDLE_CONTEXT)
+            inside.of = HANDLES_OF_CONTEXT;
+        if (kind == HANDLE_MODULE || kind == HANDLE_CONTEXT) /* deeper goes no owner: a module's are functions */
+            each(&inside, act);
     }
 }
 
-void handle_forget_context(const void *context, int device) {
-    uint32_t count = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
+static void begin(struct handle *handle, const struct handle_scope *scope) {
+    if (!stays(handle, scope))
+        __atomic_fetch_or(&handle->marks, (uint32_t)HANDLE_ENDING, __ATOMIC_SEQ_CST);
+}
+
+static void withdraw(struct handle *handle, const struct handle_scope *scope) {
+    (void)scope;
+    overlap_cache_forget(&launch_cache, handle->value);
+}
+
+static void keep(struct handle *handle, const struct handle_scope *scope) {
+    if (!stays(handle, scope))
+        __atomic_fetch_and(&handle->marks, ~(uint32_t)HANDLE_ENDING, __ATOMIC_RELEASE);
+}
+
+static void forget(struct handle *handle, const struct handle_scope *scope) {
+    if (stays(handle, scope))
+        withdraw(handle, scope);
+    else if (take(handle, scope->born))
+        __atomic_store_n(&handle->kind, 0, __ATOMIC_RELEASE);
+}
+
+/* The marks come first: what is decided from here on is not kept (facts.c), and what was decided before is withdrawn. */
+struct handle_scope handle_ends(enum handle_scope_of of, uint64_t value) {
+    const struct handle_scope scope = {of, value, LOAD(births)};
+    each(&scope, begin);
+    facts_changed();
+    each(&scope, withdraw);
+    return scope;
+}
+
+void handle_ended(const struct handle_scope *scope, bool gone) {
+    each(scope, gone ? forget : keep);
+}
+
+void handle_each(void (*act)(struct handle *handle)) {
+    const uint32_t count = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < count; i++) {
         struct handle *handle = learned(i);
-        if (!handle)
-            continue;
-        if (handle_is_everywhere(handle)) /* stays, but what the driver was told about it may be gone */
-            overlap_cache_forget(&launch_cache, handle->value);
-        else if (context ? LOAD(handle->context) == (uint64_t)(uintptr_t)context : LOAD(handle->device) == device)
-            forget(handle);
+        if (handle)
+            act(handle);
     }
 }
 

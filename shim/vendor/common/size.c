@@ -1,8 +1,9 @@
 /* Sizes that launches were made with, and what the program asked for. A node of a graph, captured or added, shows the
  * driver's number; the program gets back its own, and a graph that does not instantiate is set back to it.
  *
- * One entry per kernel and launched size, written once. Where two different sizes were made into the same, neither can
- * be told: the node then shows what it is launched with, and graph.c changes no node of such a kind.
+ * One entry per kernel and launched size. It says which learning of the handle it is of: an address that is another kernel's
+ * by now has no sizes. Where two different sizes were made into the same, neither can be told: the node then shows what it
+ * is launched with, and graph.c changes no node of such a kind.
  */
 #include "state.h"
 
@@ -10,6 +11,7 @@ enum { PROBES = 32 };
 #define ENTRIES (1U << SIZE_BITS)
 #define NOT_ONE UINT32_MAX
 #define KNOWN (UINT64_C(1) << 63)
+#define BORN_MASK UINT32_C(0x7fffffff)
 
 static struct size_entry *entry_of(uint64_t handle, uint32_t launched, bool take) {
     uint64_t hash = (handle ^ (uint64_t)launched << 40) * UINT64_C(0x9E3779B97F4A7C15) >> (64 - SIZE_BITS);
@@ -40,37 +42,35 @@ static const struct handle *root_of(const struct handle *handle) {
     return origin ? origin : handle;
 }
 
-void size_note(struct handle *handle, uint32_t asked, uint32_t launched) {
-    struct handle *origin = handle_origin(handle);
-    handle = origin ? origin : handle;
-    __atomic_fetch_or(&handle->marks, (uint32_t)HANDLE_SIZES_NOTED, __ATOMIC_RELAXED);
-    struct size_entry *entry = entry_of(handle->value, launched, true);
-    uint64_t before = 0;
-    if (entry &&
-        !__atomic_compare_exchange_n(&entry->asked, &before, KNOWN | asked, false, __ATOMIC_ACQ_REL,
-                                     __ATOMIC_ACQUIRE) &&
-        before != (KNOWN | asked))
-        __atomic_store_n(&entry->asked, NOT_ONE, __ATOMIC_RELEASE);
+static uint64_t known_since(const struct handle *root) {
+    return KNOWN | (uint64_t)(__atomic_load_n(&root->born, __ATOMIC_RELAXED) & BORN_MASK) << 32;
+}
+
+void size_note(const struct handle *handle, uint32_t asked, uint32_t launched) {
+    const struct handle *root = root_of(handle);
+    const uint64_t since = known_since(root), noted = since | asked;
+    struct size_entry *entry = entry_of(root->value, launched, true);
+    uint64_t before = entry ? __atomic_load_n(&entry->asked, __ATOMIC_ACQUIRE) : noted;
+    while (before != noted &&
+           !__atomic_compare_exchange_n(&entry->asked, &before, before >> 32 == since >> 32 ? since | NOT_ONE : noted,
+                                        false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        ;
+}
+
+/* What was asked for, or NOT_ONE. False: nothing is known. */
+static bool asked_for(const struct handle *handle, uint32_t launched, uint32_t *asked) {
+    const struct handle *root = root_of(handle);
+    const struct size_entry *entry = entry_of(root->value, launched, false);
+    const uint64_t known = entry ? __atomic_load_n(&entry->asked, __ATOMIC_ACQUIRE) : 0;
+    *asked = (uint32_t)known;
+    return known >> 32 == known_since(root) >> 32;
 }
 
 bool size_asked(const struct handle *handle, uint32_t launched, uint32_t *asked) {
-    struct size_entry *entry = entry_of(root_of(handle)->value, launched, false);
-    uint64_t known = entry ? __atomic_load_n(&entry->asked, __ATOMIC_ACQUIRE) : 0;
-    *asked = (uint32_t)known;
-    return known & KNOWN;
+    return asked_for(handle, launched, asked) && *asked != NOT_ONE;
 }
 
 bool size_is_ours(const struct handle *handle, uint32_t bytes) {
-    struct size_entry *entry = entry_of(root_of(handle)->value, bytes, false);
-    uint64_t known = entry ? __atomic_load_n(&entry->asked, __ATOMIC_ACQUIRE) : 0;
-    return known == NOT_ONE || ((known & KNOWN) && (uint32_t)known != bytes);
-}
-
-/* An entry stays the handle's, so that others are still found. */
-void size_forget(const struct handle *handle) {
-    if (!(__atomic_load_n(&handle->marks, __ATOMIC_RELAXED) & HANDLE_SIZES_NOTED))
-        return;
-    for (uint32_t i = 0; i < ENTRIES; i++)
-        if (__atomic_load_n(&state->sizes[i].handle, __ATOMIC_RELAXED) == handle->value)
-            __atomic_store_n(&state->sizes[i].asked, 0, __ATOMIC_RELEASE);
+    uint32_t asked;
+    return asked_for(handle, bytes, &asked) && asked != bytes;
 }

@@ -26,14 +26,14 @@ struct handle_table {
 /* size.c */
 struct size_entry {
     uint64_t handle;   /* 0: free */
-    uint64_t launched; /* SIZE_KNOWN | bytes */
-    uint64_t asked;    /* SIZE_KNOWN | bytes, or SIZE_NOT_ONE */
+    uint64_t launched; /* KNOWN | bytes */
+    uint64_t asked;    /* KNOWN | when the handle was learned << 32 | bytes, or NOT_ONE; 0: not written yet */
 };
 
 /* cuda/limit.c */
 struct limit_entry {
     uint64_t key;    /* handle, and for a CUkernel its device above; 0: free */
-    uint64_t limits; /* believed << 32 | KNOWN | needed; 0: nothing known, so nothing raised */
+    uint64_t limits; /* believed << 32 | KNOWN | needed (0: not raised); 0: never set, by the program or by us */
 };
 
 /* exec.c */

@@ -123,9 +123,10 @@ enum handle_mark {
     HANDLE_REFUSED = 1,         /* a changed launch was refused */
     HANDLE_OCCUPANCY_ASKED = 2, /* the program asked how many of its blocks fit */
     HANDLE_RAISED = 8,          /* communication that we launch at another priority */
-    HANDLE_SIZES_NOTED = 4,     /* size.c knows some of it */
+    HANDLE_ENDING = 4,          /* a call that may end it is on its way; of this handle alone */
     HANDLE_COMMUNICATES = 16,   /* launches of it are communication */
-    HANDLE_COOPERATES = 32      /* it was launched as a cooperative one */
+    HANDLE_COOPERATES = 32,     /* it was launched as a cooperative one */
+    HANDLE_PROGRAMS_OWN = 64    /* launched by a call whose size we do not see: left alone, with the program's limit */
 };
 
 struct handle {
@@ -142,6 +143,7 @@ struct handle {
     uint32_t carveout_closed; /* ...where we do not, any more */
     uint32_t carveout_small;  /* ...where the program's is not the largest */
     int32_t carveout_asked;   /* what the program has set last */
+    uint32_t born;            /* number of its learning: an address that is used again has another one */
     const char *name;         /* as given by the program, or by the driver; NULL: not known */
 };
 
@@ -149,13 +151,26 @@ struct handle {
  * from one that serves every device. name: may be NULL. */
 void handle_learn(void *value, enum handle_kind kind, void *owner, const char *name, void *kernel);
 struct handle *handle_find(const void *value);
-void handle_forget_owner(const void *owner);
 
-/* Handles of a kind of which we know no owner may end, but for those made from a kernel that is still there. */
-void handle_forget_unowned(enum handle_kind kind);
+/* Around a call that may end handles: of a module, a library or a green context; of a context; of the primary context of a
+ * device; of a kind of which no owner is known (but for those made from a kernel that is still there).
+ *
+ * The driver may give addresses out again before the call returns, and it may refuse the call. So from the first of the two
+ * on nothing is served from the cache, and launches are left alone; and the second says whether the driver has done it. What
+ * was learned meanwhile stays. */
+struct handle_scope {
+    enum handle_scope_of { HANDLES_OF_OWNER, HANDLES_OF_CONTEXT, HANDLES_OF_DEVICE, HANDLES_UNOWNED } of;
+    uint64_t value; /* address, ordinal or enum handle_kind */
+    uint32_t born;
+};
+struct handle_scope handle_ends(enum handle_scope_of of, uint64_t value);
+void handle_ended(const struct handle_scope *scope, bool gone);
+static inline bool handle_is_ending(const struct handle *handle) {
+    return __atomic_load_n(&handle->marks, __ATOMIC_SEQ_CST) & HANDLE_ENDING;
+}
 
-/* A context is gone: this one, or where it is NULL, the primary one of a device. */
-void handle_forget_context(const void *context, int device);
+/* Does something with every handle. */
+void handle_each(void (*act)(struct handle *handle));
 
 /* The name, asked for once if the program did not give it; NULL: nobody knows. */
 const char *handle_name(struct handle *handle);
@@ -184,14 +199,11 @@ struct handle *handle_origin(const struct handle *handle);
 /* ---- size.c ---- */
 
 /* A launch that asks for so many bytes is made with so many, equal ones included. */
-void size_note(struct handle *handle, uint32_t asked, uint32_t launched);
+void size_note(const struct handle *handle, uint32_t asked, uint32_t launched);
 /* What was asked for where the driver shows so many. False: that, as far as we know, or not one size only. */
 bool size_asked(const struct handle *handle, uint32_t launched, uint32_t *asked);
 /* Is it a size that we launch the kernel with, and nobody has asked for? A program that reads it off a node asks for it. */
 bool size_is_ours(const struct handle *handle, uint32_t bytes);
-/* The handle means another kernel from now on. */
-void size_forget(const struct handle *handle);
-
 /* ---- launch.c ---- */
 
 extern struct overlap_cache launch_cache;
@@ -324,8 +336,12 @@ static inline uint64_t key_of(const struct request *request) {
     return overlap_cache_key(threads_of(request), request->config.sharedMemBytes, request->site);
 }
 
-/* Flags of the call, or else the device of a kernel of every device, take the top bits of the handle in the cache. */
-#define FLAG_SHIFT 61
+/* Flags of the call (four: overlap_abi.h), and the device of a kernel of every device, take the top bits of the handle in the
+ * cache. */
+#define FLAG_SHIFT 60
+_Static_assert((uint64_t)OVERLAP_LAUNCH_SMALL_CARVEOUT << FLAG_SHIFT == UINT64_C(1) << 63 &&
+                   OVERLAP_DEVICES <= 1 << (FLAG_SHIFT - OVERLAP_CACHE_HANDLE_BITS),
+               "bits of a handle in the cache");
 #define DEVICE_SHIFT OVERLAP_CACHE_HANDLE_BITS
 
 /* The handle under which the cache keeps it, unless its answers are kept by device. */

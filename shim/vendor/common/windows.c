@@ -229,12 +229,16 @@ void window_numbered(vendor_stream stream, enum default_stream whose, uint64_t s
         overlap_window_numbered(order, window_stream(order, stream, whose), sequence);
 }
 
-void window_context_gone(const void *context) {
+uint64_t window_seen(void) {
+    return window_model ? __atomic_load_n(&window_model->serials, __ATOMIC_RELAXED) : 0;
+}
+
+void window_context_gone(const void *context, uint64_t seen) {
     struct overlap_order *order = window_model;
     uint64_t its = (uint64_t)(uintptr_t)context;
     if (!order || !its)
         return;
-    overlap_order_context_gone(order, its);
+    overlap_order_context_gone(order, its, seen);
     __atomic_compare_exchange_n(&first, &its, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
@@ -244,7 +248,8 @@ void window_device_over(enum vendor vendor) {
     struct overlap_order *order = windows();
     const uint64_t only = only_one(vendor) ? __atomic_load_n(&first, __ATOMIC_RELAXED) : 0;
     if (order && only)
-        overlap_order_context_gone(order, only); /* and what its streams wait for with it; it may come back as it was */
+        overlap_order_context_gone(order, only,
+                                   UINT64_MAX); /* and what its streams wait for with it; it may come back as it was */
     if (order)
         overlap_order_saw(order, &(struct overlap_seen){.all = true});
 }

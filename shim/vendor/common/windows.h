@@ -64,7 +64,9 @@ void window_numbered(vendor_stream stream, enum default_stream whose, uint64_t s
 bool window_legacy_matters(void);
 
 /* A context is gone; the primary one of some device; everything, in a forked child. */
-void window_context_gone(const void *context);
+/* Around the call that ends a context: what the first returns is for the second. */
+uint64_t window_seen(void);
+void window_context_gone(const void *context, uint64_t seen);
 void window_device_over(enum vendor vendor);
 void window_forked(void);
 

@@ -182,6 +182,16 @@ CUresult handle_set(const struct handle *handle, int attribute, int device, int 
     return result;
 }
 
+struct handle *cuda_function_of(const struct handle *kernel) {
+    type_cuKernelGetFunction *get = real_own(HOOK_cuKernelGetFunction);
+    CUfunction value = NULL;
+    int mode = cuda_relax();
+    struct handle *function =
+        get && get(&value, (CUkernel)(uintptr_t)kernel->value) == CUDA_SUCCESS ? handle_find(value) : NULL;
+    cuda_restore(mode);
+    return function;
+}
+
 bool cuda_footprint(struct handle *handle, const struct device *device, struct overlap_launch *launch, bool *later) {
     int registers = 0, shared = 0;
     CUresult result = handle_get(handle, CU_FUNC_ATTRIBUTE_NUM_REGS, device->ordinal, &registers);

@@ -67,22 +67,35 @@ CUresult kernel_get_attribute_body(enum overlap_way way, enum hook hook, uintptr
 }
 
 /* A preference between L1 cache and shared memory is one about the carve-out, and ours would override it. */
-static void prefers_by_program(const void *value) {
-    struct handle *handle = armed_and_ready(VENDOR_CUDA) ? handle_find(value) : NULL;
-    if (handle)
-        carveout_withdraw(handle);
+static void prefers_by_program(const void *value, int config) {
+    struct handle *handle =
+        config != CU_FUNC_CACHE_PREFER_NONE && armed_and_ready(VENDOR_CUDA) ? handle_find(value) : NULL;
+    if (handle && carveout_withdraw(handle))
+        handle_doubted(handle);
 }
 
 CUresult function_set_cache_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function,
                                  int config) {
     REAL_OR_RETURN(cuFuncSetCacheConfig);
-    prefers_by_program(function);
-    return real(function, config);
+    CUresult result = real(function, config);
+    if (result == CUDA_SUCCESS)
+        prefers_by_program(function, config);
+    return result;
 }
 
 CUresult kernel_set_cache_body(enum overlap_way way, enum hook hook, uintptr_t site, CUkernel kernel, int config,
                                CUdevice device) {
     REAL_OR_RETURN(cuKernelSetCacheConfig);
-    prefers_by_program(kernel);
-    return real(kernel, config, device);
+    CUresult result = real(kernel, config, device);
+    if (result == CUDA_SUCCESS)
+        prefers_by_program(kernel, config);
+    return result;
+}
+
+CUresult context_set_cache_body(enum overlap_way way, enum hook hook, uintptr_t site, int config) {
+    REAL_OR_RETURN(cuCtxSetCacheConfig);
+    CUresult result = real(config);
+    if (result == CUDA_SUCCESS && armed_and_ready(VENDOR_CUDA))
+        carveout_of_context();
+    return result;
 }

@@ -2,15 +2,17 @@
  * multiprocessor with ask for the largest: a multiprocessor changes its configuration only while it is idle, so beside
  * blocks that were launched with the default there is no room whatever the arithmetic says. Communication itself need not
  * ask, and asks only where the policy says so: it costs NCCL bandwidth (both measured on an H200: tools/gpu/results).
- * What the program has said itself counts more, and it reads back what it has set.
+ * What the program has said itself counts more, for the launch, the function, the kernel or the context (in this order: the
+ * first that says anything is what the driver follows), and it reads back what it has set.
  *
  * Two bits of a handle for each device: `ours`, the driver has or may have our setting; `closed`, we set none any more.
- * Whoever sets both in the end tells the driver the program's value once more, so that it stays whatever came last.
+ * Whoever sets both in the end tells the driver the program's value once more, so that it stays whatever came last. A
+ * function has its CUkernel's setting until one is set for itself, so ours is set for the CUkernel.
  */
 #include "cuda.h"
 
 #define WHICH CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
-enum { BY_DEFAULT = -1, LARGEST = 100 }; /* CU_SHAREDMEM_CARVEOUT_DEFAULT and _MAX_SHARED */
+enum { BY_DEFAULT = -1 };
 
 /* A CUkernel has a preference for each device, a function is of one anyway. */
 static uint32_t bit_of(const struct handle *handle, int device) {
@@ -21,16 +23,41 @@ static bool has(const uint32_t *devices, uint32_t bit) {
     return __atomic_load_n(devices, __ATOMIC_ACQUIRE) & bit;
 }
 
-bool cuda_prefers_cache(const struct handle *handle, int device) {
+/* The form of a kernel whose setting is that of a function: its own, or its CUkernel's. */
+static struct handle *holder_of(struct handle *function) {
+    struct handle *origin = handle_origin(function);
+    return origin && !has(&function->carveout_closed, 1) ? origin : function;
+}
+
+/* The form whose setting counts for launches of this one. */
+static struct handle *effective(struct handle *handle) {
+    struct handle *function = handle->kind == HANDLE_KERNEL ? cuda_function_of(handle) : handle;
+    return function ? holder_of(function) : handle;
+}
+
+/* Does the program prefer cache to shared memory wherever a kernel has no preference of its own? */
+static bool context_prefers_cache(void) {
+    int config = CU_FUNC_CACHE_PREFER_NONE;
+    return driver.cuCtxGetCacheConfig && driver.cuCtxGetCacheConfig(&config) == CUDA_SUCCESS &&
+           (config == CU_FUNC_CACHE_PREFER_L1 || config == CU_FUNC_CACHE_PREFER_EQUAL);
+}
+
+bool cuda_prefers_cache(struct handle *handle, int device) {
+    const struct handle *counts = effective(handle);
+    const uint32_t bit = bit_of(counts, device);
     int preferred = BY_DEFAULT;
-    return !has(&handle->carveout_ours, bit_of(handle, device)) &&
-           handle_get(handle, WHICH, device, &preferred) == CUDA_SUCCESS && preferred >= 0 && preferred < LARGEST;
+    if (has(&counts->carveout_ours, bit) || handle_get(counts, WHICH, device, &preferred) != CUDA_SUCCESS)
+        return false;
+    if (preferred != BY_DEFAULT)
+        return preferred != CU_SHAREDMEM_CARVEOUT_MAX_SHARED;
+    return has(&counts->carveout_closed, bit) || context_prefers_cache();
 }
 
 void cuda_prefer_shared(struct handle *handle, int device) {
+    handle = effective(handle);
     const uint32_t bit = bit_of(handle, device);
     int preferred = BY_DEFAULT;
-    if (has(&handle->carveout_ours, bit) || has(&handle->carveout_closed, bit))
+    if (has(&handle->carveout_ours, bit) || has(&handle->carveout_closed, bit) || context_prefers_cache())
         return;
     if (handle_get(handle, WHICH, device, &preferred) != CUDA_SUCCESS || preferred != BY_DEFAULT) {
         __atomic_fetch_or(&handle->carveout_closed, bit, __ATOMIC_RELEASE);
@@ -38,7 +65,7 @@ void cuda_prefer_shared(struct handle *handle, int device) {
     }
     /* Noted first: what the program asks meanwhile is answered as if we had not. */
     __atomic_fetch_or(&handle->carveout_ours, bit, __ATOMIC_SEQ_CST);
-    if (handle_set(handle, WHICH, device, LARGEST) != CUDA_SUCCESS) {
+    if (handle_set(handle, WHICH, device, CU_SHAREDMEM_CARVEOUT_MAX_SHARED) != CUDA_SUCCESS) {
         __atomic_fetch_or(&handle->carveout_closed, bit, __ATOMIC_RELEASE);
         __atomic_fetch_and(&handle->carveout_ours, ~bit, __ATOMIC_RELEASE);
     } else if (__atomic_load_n(&handle->carveout_closed, __ATOMIC_SEQ_CST) & bit &&
@@ -47,13 +74,28 @@ void cuda_prefer_shared(struct handle *handle, int device) {
         __atomic_fetch_and(&handle->carveout_ours, ~bit, __ATOMIC_RELEASE);
 }
 
-void carveout_withdraw(struct handle *handle) {
-    __atomic_store_n(&handle->carveout_asked, BY_DEFAULT, __ATOMIC_RELEASE);
-    __atomic_store_n(&handle->carveout_closed, UINT32_MAX, __ATOMIC_SEQ_CST);
+static void take_back(struct handle *handle) {
     uint32_t ours = __atomic_exchange_n(&handle->carveout_ours, 0, __ATOMIC_SEQ_CST);
     for (int device = 0; ours; device++, ours >>= 1)
         if (ours & 1)
             handle_set(handle, WHICH, device, BY_DEFAULT);
+}
+
+bool carveout_withdraw(struct handle *handle) {
+    bool any = false;
+    for (; handle; handle = handle_origin(handle)) {
+        __atomic_store_n(&handle->carveout_asked, BY_DEFAULT, __ATOMIC_RELEASE);
+        any |= __atomic_exchange_n(&handle->carveout_closed, UINT32_MAX, __ATOMIC_SEQ_CST) != UINT32_MAX;
+        take_back(handle);
+    }
+    return any;
+}
+
+void carveout_of_context(void) {
+    facts_changed();
+    overlap_cache_forget_all(&launch_cache);
+    if (context_prefers_cache())
+        handle_each(take_back);
 }
 
 void carveout_is_programs(const void *value, int device, int set) {
@@ -61,7 +103,7 @@ void carveout_is_programs(const void *value, int device, int set) {
     if (!handle)
         return;
     const uint32_t bit = bit_of(handle, device);
-    const bool small = set >= 0 && set < LARGEST;
+    const bool small = set != CU_SHAREDMEM_CARVEOUT_MAX_SHARED;
     __atomic_store_n(&handle->carveout_asked, set, __ATOMIC_RELEASE);
     __atomic_fetch_or(&handle->carveout_closed, bit, __ATOMIC_SEQ_CST);
     if (__atomic_fetch_and(&handle->carveout_ours, ~bit, __ATOMIC_SEQ_CST) & bit)
@@ -73,13 +115,10 @@ void carveout_is_programs(const void *value, int device, int set) {
 }
 
 void carveout_answer(const void *value, int device, int *answer) {
-    const struct handle *handle = armed_and_ready(VENDOR_CUDA) ? handle_find(value) : NULL;
-    const struct handle *origin = handle ? handle_origin(handle) : NULL;
+    struct handle *handle = armed_and_ready(VENDOR_CUDA) ? handle_find(value) : NULL;
     if (!handle)
         return;
-    /* A function has its CUkernel's as long as it has none of its own. */
-    const bool shared =
-        origin && !has(&handle->carveout_closed, 1) && has(&origin->carveout_ours, bit_of(origin, handle->device));
-    if (shared || has(&handle->carveout_ours, bit_of(handle, device)))
+    const struct handle *holder = handle->kind == HANDLE_KERNEL ? handle : holder_of(handle);
+    if (has(&holder->carveout_ours, bit_of(holder, holder == handle ? device : handle->device)))
         *answer = BY_DEFAULT;
 }

@@ -47,29 +47,36 @@ CUresult green_context_create_body(enum overlap_way way, enum hook hook, uintptr
     return made(real(context, description, device, flags));
 }
 
-/* A context takes its functions with it, and what is made next may have their addresses. cuCtxDetach may leave it
- * alive; then its functions are left alone from now on, unless the program asks for them again. */
+/* A context takes its functions with it, and what is made next may have their addresses. cuCtxDetach may leave it alive:
+ * then it is still the current one. */
 CUresult context_destroy_body(enum overlap_way way, enum hook hook, uintptr_t site, CUcontext context) {
     REAL_OR_RETURN(cuCtxDestroy);
-    handle_forget_context(context, NO_DEVICE);
-    if (hook != HOOK_cuCtxDetach)
-        window_context_gone(context);
-    return real(context);
+    const struct handle_scope ending = handle_ends(HANDLES_OF_CONTEXT, (uintptr_t)context);
+    const uint64_t seen = window_seen();
+    CUresult result = real(context);
+    const bool gone =
+        result == CUDA_SUCCESS && !(hook == HOOK_cuCtxDetach && cuda_context() == (uint64_t)(uintptr_t)context);
+    handle_ended(&ending, gone);
+    if (gone)
+        window_context_gone(context, seen);
+    return result;
 }
 
 /* The primary context lives until its last user releases it, which only the driver knows. */
 CUresult primary_end_body(enum overlap_way way, enum hook hook, uintptr_t site, CUdevice device) {
     REAL_OR_RETURN(cuDevicePrimaryCtxReset);
+    const bool reset = hook == HOOK_cuDevicePrimaryCtxReset || hook == HOOK_cuDevicePrimaryCtxReset_v2;
+    const struct handle_scope ending = handle_ends(HANDLES_OF_DEVICE, (uint64_t)device);
     CUresult result = real(device);
     uint32_t flags = 0;
     int active = 1;
-    const bool reset = hook == HOOK_cuDevicePrimaryCtxReset || hook == HOOK_cuDevicePrimaryCtxReset_v2;
-    if (result == CUDA_SUCCESS && armed_and_ready(VENDOR_CUDA) &&
+    const bool gone =
+        result == CUDA_SUCCESS && armed_and_ready(VENDOR_CUDA) &&
         (reset || (driver.cuDevicePrimaryCtxGetState &&
-                   driver.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active))) {
-        handle_forget_context(NULL, device);
+                   driver.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active));
+    handle_ended(&ending, gone);
+    if (gone)
         window_device_over(VENDOR_CUDA);
-    }
     return result;
 }
 
@@ -85,6 +92,8 @@ CUresult context_from_green_body(enum overlap_way way, enum hook hook, uintptr_t
 
 CUresult green_context_destroy_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgreenCtx context) {
     REAL_OR_RETURN(cuGreenCtxDestroy);
-    handle_forget_owner(context);
-    return real(context);
+    const struct handle_scope ending = handle_ends(HANDLES_OF_OWNER, (uintptr_t)context);
+    CUresult result = real(context);
+    handle_ended(&ending, result == CUDA_SUCCESS);
+    return result;
 }

@@ -60,10 +60,15 @@ extern struct driver_calls driver;
 CUresult handle_get(const struct handle *handle, int attribute, int device, int *value);
 CUresult handle_set(const struct handle *handle, int attribute, int device, int value);
 
+/* The function of a CUkernel in the current context, or NULL. */
+struct handle *cuda_function_of(const struct handle *kernel);
+
 /* ---- carveout.c ---- */
 
-/* Takes ours back for good. */
-void carveout_withdraw(struct handle *handle);
+/* Takes ours back for good, from all that a launch of this handle has it from. True: it was not yet. */
+bool carveout_withdraw(struct handle *handle);
+/* The program has said what its context prefers. */
+void carveout_of_context(void);
 /* The program has set one; the program asks for it and the driver has answered. */
 void carveout_is_programs(const void *value, int device, int set);
 void carveout_answer(const void *value, int device, int *answer);
@@ -87,6 +92,9 @@ void limit_answer(const void *value, int device, int attribute, int *answer);
 
 /* The program's own limit where we have raised it, else UINT32_MAX. */
 uint32_t limit_own(const void *value, int device);
+
+/* The driver has the program's own limit again, of all forms of a kernel. */
+void limit_give_back(struct handle *handle, int device);
 
 /* The handle means another kernel from now on. */
 void limit_forget(uint64_t value);

@@ -18,7 +18,6 @@ typedef vendor_exec CUgraphExec;
 typedef vendor_graph CUgraph;
 typedef vendor_node CUgraphNode;
 typedef void *CUgreenCtx;
-typedef struct CUDA_LAUNCH_PARAMS CUDA_LAUNCH_PARAMS; /* passed on only */
 typedef size_t (*CUoccupancyB2DSize)(int threads);
 
 enum {
@@ -42,6 +41,9 @@ enum {
     CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH = 11, /* 11.8; HEIGHT and DEPTH follow */
     CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH = 13,
 };
+
+enum { CU_SHAREDMEM_CARVEOUT_MAX_SHARED = 100 };
+enum { CU_FUNC_CACHE_PREFER_NONE = 0, CU_FUNC_CACHE_PREFER_L1 = 2, CU_FUNC_CACHE_PREFER_EQUAL = 3 };
 
 enum {
     CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
@@ -71,13 +73,25 @@ enum {
     CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT = 7,
     CU_LAUNCH_ATTRIBUTE_PRIORITY = 8,
     CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION = 11,
-    CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT = 12, /* 12.3 */
+    CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT = 12,          /* 12.3 */
+    CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT = 14, /* 12.5 */
 };
 
 typedef vendor_attribute_value CUlaunchAttributeValue;
 typedef vendor_attribute_value CUstreamAttrValue; /* its attributes have the same numbers */
 typedef vendor_attribute CUlaunchAttribute;
 typedef vendor_launch CUlaunchConfig;
+
+/* 9.0: one of the launches of cuLaunchCooperativeKernelMultiDevice. */
+typedef struct {
+    CUfunction function;
+    uint32_t gridDimX, gridDimY, gridDimZ;
+    uint32_t blockDimX, blockDimY, blockDimZ;
+    uint32_t sharedMemBytes;
+    CUstream hStream;
+    void **kernelParams;
+} CUDA_LAUNCH_PARAMS;
+_Static_assert(sizeof(CUDA_LAUNCH_PARAMS) == 56, "as in cuda.h");
 
 enum { CU_STREAM_LEGACY = 1, CU_STREAM_PER_THREAD = 2 }; /* handles; NULL is the one or the other, by the call */
 enum { CU_STREAM_CAPTURE_STATUS_NONE = 0 };

@@ -10,7 +10,8 @@ static bool forbids_shaping(int attribute) {
     return attribute == CU_LAUNCH_ATTRIBUTE_COOPERATIVE || attribute == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION ||
            attribute == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION ||
            attribute == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION ||
-           attribute == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT;
+           attribute == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT ||
+           attribute == CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
 }
 
 /* A driver shows the function of every node, and of one that came from a CUkernel also that, however it was given; the
@@ -42,6 +43,18 @@ static uint32_t flags_of_dependencies(CUgraphNode node) {
     return flags_of_edges(edges, count);
 }
 
+/* Does a node prefer another carve-out than the largest? (Older drivers have no such attribute, and tools that watch for errors
+ * would show one of ours.) */
+static bool prefers_cache(CUgraphNode node) {
+    CUlaunchAttributeValue value;
+    int version = 0;
+    memset(&value, 0, sizeof value);
+    return driver.cuDriverGetVersion && driver.cuDriverGetVersion(&version) == CUDA_SUCCESS && version >= 12050 &&
+           driver.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, &value) ==
+               CUDA_SUCCESS &&
+           value.carveout < CU_SHAREDMEM_CARVEOUT_MAX_SHARED;
+}
+
 /* Flags of a node that is there. */
 static uint32_t flags_of_node(CUgraphNode node) {
     CUlaunchAttributeValue value;
@@ -52,6 +65,8 @@ static uint32_t flags_of_node(CUgraphNode node) {
     if (driver.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &value) == CUDA_SUCCESS &&
         value.cooperative)
         flags |= OVERLAP_LAUNCH_COOPERATIVE;
+    if (prefers_cache(node))
+        flags |= OVERLAP_LAUNCH_SMALL_CARVEOUT;
     const struct device *device = device_current(VENDOR_CUDA);
     static const int clusters[] = {CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
                                    CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION};

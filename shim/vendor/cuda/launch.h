@@ -74,6 +74,10 @@ static inline uint32_t flags_of(const CUlaunchConfig *config) {
                   attribute->value.programmatic) ||
                  attribute->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT)
             flags |= OVERLAP_LAUNCH_PROGRAMMATIC;
+        else if (attribute->id == CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) /* the last one counts */
+            flags = attribute->value.carveout == CU_SHAREDMEM_CARVEOUT_MAX_SHARED
+                        ? flags & ~(uint32_t)OVERLAP_LAUNCH_SMALL_CARVEOUT
+                        : flags | OVERLAP_LAUNCH_SMALL_CARVEOUT;
         if (attribute->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT ||
             attribute->id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
             order_event_of_launch(attribute->value.event);

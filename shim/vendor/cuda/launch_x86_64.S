@@ -106,11 +106,11 @@
 .Louter_\symbol:
     mov %fs:8(%r9), %r11
     ex_from \symbol, \hook, \way, 3
-.Lattributes_\symbol:                   /* 72 bytes each; cooperative 2, cluster 4 and 11, programmatic 6 and 7, event 12: not for here */
+.Lattributes_\symbol:                   /* 72 bytes each; cooperative 2, cluster 4 and 11, programmatic 6 and 7, event 12, carve-out 14: not for here */
     mov 40(%rdi), %r11
     test %r11, %r11
     je .Lslow_\symbol
-    mov $0x18d4, %r8d
+    mov $0x58d4, %r8d
 4:  mov (%r11), %eax
     cmp $31, %eax
     ja .Lslow_\symbol

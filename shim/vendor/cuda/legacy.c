@@ -8,8 +8,21 @@ static void count(enum overlap_way way, uint32_t launches, uint32_t reason) {
         launch_count_reason(way, reason);
 }
 
+/* How many dynamic bytes such a launch asks for is known to the driver only, which is to refuse what the program has not
+ * allowed: the kernel gets the program's own limit and carve-out back, and is left alone. */
+static void leave_to_program(CUfunction function) {
+    struct handle *handle = armed_and_ready(VENDOR_CUDA) ? handle_find(function) : NULL;
+    const struct device *device = handle ? device_current(VENDOR_CUDA) : NULL;
+    if (!device || handle_is_marked(handle, HANDLE_PROGRAMS_OWN))
+        return;
+    handle_mark(handle, HANDLE_PROGRAMS_OWN);
+    limit_give_back(handle, handle_is(handle, HANDLE_FUNCTION) ? handle->device : device->ordinal);
+    carveout_withdraw(handle);
+}
+
 CUresult launch_legacy_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function) {
     REAL_OR_RETURN(cuLaunch);
+    leave_to_program(function);
     count(way, 1, OVERLAP_REASON_unknown_footprint);
     copy_made(NULL, STREAM_OF_CONTEXT);
     return real(function);
@@ -18,6 +31,7 @@ CUresult launch_legacy_body(enum overlap_way way, enum hook hook, uintptr_t site
 CUresult launch_grid_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function, int width,
                           int height) {
     REAL_OR_RETURN(cuLaunchGrid);
+    leave_to_program(function);
     count(way, 1, OVERLAP_REASON_unknown_footprint);
     copy_made(NULL, STREAM_OF_CONTEXT);
     return real(function, width, height);
@@ -26,6 +40,7 @@ CUresult launch_grid_body(enum overlap_way way, enum hook hook, uintptr_t site, 
 CUresult launch_grid_async_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function, int width,
                                 int height, CUstream stream) {
     REAL_OR_RETURN(cuLaunchGridAsync);
+    leave_to_program(function);
     count(way, 1, OVERLAP_REASON_unknown_footprint);
     copy_made(stream, STREAM_OF_CONTEXT);
     return real(function, width, height, stream);
@@ -34,7 +49,9 @@ CUresult launch_grid_async_body(enum overlap_way way, enum hook hook, uintptr_t 
 CUresult launch_multi_device_body(enum overlap_way way, enum hook hook, uintptr_t site, CUDA_LAUNCH_PARAMS *launches,
                                   uint32_t number, uint32_t flags) {
     REAL_OR_RETURN(cuLaunchCooperativeKernelMultiDevice);
-    /* A count beyond all devices is the driver's to refuse. */
-    count(way, number <= OVERLAP_DEVICES ? number : 0, OVERLAP_REASON_cooperative);
+    const uint32_t seen = launches && number <= OVERLAP_DEVICES ? number : 0; /* else the driver's to refuse */
+    for (uint32_t i = 0; i < seen; i++)
+        leave_to_program(launches[i].function);
+    count(way, seen, OVERLAP_REASON_cooperative);
     return real(launches, number, flags);
 }

@@ -6,12 +6,13 @@
  *
  * A CUkernel has a limit for each device. A function that was made from one has that, until one is set for the function
  * itself, which then counts whatever is set for the CUkernel (cuda.h 13.0 at cuKernelSetAttribute); and it counts for
- * launches of the CUkernel, too (seen on driver 580). So the two are raised together.
+ * launches of the CUkernel, too (seen on driver 580). So it is the CUkernel's that is raised, and the function's only where
+ * the program has set that: what is set for one of the two reaches the other as it would without us.
  */
 #include "../common/state.h"
 #include "cuda.h"
 
-enum { PROBES = 64, INHERITED = -1 };
+enum { PROBES = 64 };
 #define ENTRIES (1U << LIMIT_BITS)
 #define WHICH CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 #define KNOWN (UINT64_C(1) << 31)
@@ -57,34 +58,28 @@ static uint64_t limits_of(const struct handle *handle, int device) {
     return entry ? __atomic_load_n(&entry->limits, __ATOMIC_ACQUIRE) : 0;
 }
 
-/* The function that a CUkernel has in the current context, if that has a limit of its own, which then counts for both;
- * NULL: there is none. */
-static struct handle *governing(const struct handle *handle, int device) {
-    type_cuKernelGetFunction *get = handle->kind == HANDLE_KERNEL ? real_own(HOOK_cuKernelGetFunction) : NULL;
-    CUfunction value = NULL;
-    int mode = cuda_relax();
-    struct handle *function =
-        get && get(&value, (CUkernel)(uintptr_t)handle->value) == CUDA_SUCCESS ? handle_find(value) : NULL;
-    cuda_restore(mode);
-    uint64_t limits = function ? limits_of(function, device) : 0;
-    return limits && believed_in(limits) != INHERITED ? function : NULL;
+/* Has the program set one for this function itself? (Or, if it comes from no CUkernel, may it have?) */
+static bool is_own(const struct handle *function, int device) {
+    return !handle_origin(function) || limits_of(function, device);
+}
+
+/* The form of a kernel whose limit counts for launches of this one. */
+static struct handle *effective(struct handle *handle, int device) {
+    if (handle->kind != HANDLE_KERNEL)
+        return is_own(handle, device) ? handle : handle_origin(handle);
+    struct handle *function = cuda_function_of(handle);
+    return function && is_own(function, device) ? function : handle;
 }
 
 /* What the program believes of a handle; false: what the driver says, since we have changed nothing. */
-static bool believed_of(const struct handle *handle, int device, int *believed) {
-    uint64_t limits = limits_of(handle, device);
-    if (limits && believed_in(limits) != INHERITED) {
-        *believed = believed_in(limits);
-        return true;
+static bool believed_of(struct handle *handle, int device, int *believed) {
+    if (handle->kind != HANDLE_KERNEL && !is_own(handle, device)) {
+        device = __atomic_load_n(&handle->device, __ATOMIC_RELAXED);
+        handle = handle_origin(handle);
     }
-    struct handle *origin = handle_origin(handle);
-    if (!origin)
-        return false;
-    device = __atomic_load_n(&handle->device, __ATOMIC_RELAXED);
-    uint64_t inherited = limits_of(origin, device);
-    if (inherited)
-        *believed = believed_in(inherited);
-    return inherited || (limits && handle_get(origin, WHICH, device, believed) == CUDA_SUCCESS);
+    const uint64_t limits = limits_of(handle, device);
+    *believed = needed_in(limits) ? believed_in(limits) : *believed;
+    return needed_in(limits);
 }
 
 static bool raise_to(struct handle *handle, int device, uint32_t most) {
@@ -95,7 +90,7 @@ static bool raise_to(struct handle *handle, int device, uint32_t most) {
     /* Noted before the driver is told: a program that sets the limit from now on cannot take it back. */
     uint64_t limits = __atomic_load_n(&entry->limits, __ATOMIC_ACQUIRE), noted;
     do
-        noted = pack(limits ? believed_in(limits) : handle_origin(handle) ? INHERITED : limit, most);
+        noted = pack(needed_in(limits) ? believed_in(limits) : limit, most);
     while (!__atomic_compare_exchange_n(&entry->limits, &limits, noted, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
     return handle_set(handle, WHICH, device, (int)most) == CUDA_SUCCESS;
 }
@@ -109,9 +104,18 @@ bool limit_raise(struct handle *handle, uint32_t dynamic) {
         fixed < 0)
         return false;
     uint32_t most = device->gpu.shared_optin > (uint32_t)fixed ? device->gpu.shared_optin - (uint32_t)fixed : 0;
-    struct handle *function = governing(handle, device->ordinal);
-    return most >= dynamic && raise_to(handle, device->ordinal, most) &&
-           (!function || raise_to(function, device->ordinal, most));
+    struct handle *origin = handle_origin(handle), *kernel = origin ? origin : handle;
+    struct handle *counts = effective(handle, device->ordinal);
+    return most >= dynamic && raise_to(kernel, device->ordinal, most) &&
+           (counts == kernel || raise_to(counts, device->ordinal, most));
+}
+
+/* What a handle is launched with, in this form or (a function, which counts for both from now on) as its CUkernel. */
+static uint32_t needed_of(const struct handle *handle, int device) {
+    const struct handle *origin = handle_origin(handle);
+    const uint32_t own = needed_in(limits_of(handle, device)),
+                   its = origin ? needed_in(limits_of(origin, handle->device)) : 0;
+    return own > its ? own : its;
 }
 
 /* The driver is told what the program believes, until limit_raise() is called for the handle that this returns. */
@@ -129,13 +133,7 @@ int limit_for_driver(const void *value, int device, int attribute, int asked) {
     const struct handle *handle = attribute == WHICH ? handle_find(value) : NULL;
     if (!handle || asked < 0)
         return asked;
-    uint64_t limits = limits_of(handle, device);
-    uint32_t needed = limits ? needed_in(limits) : 0;
-    /* What its CUkernel is launched with, too: from now on this limit counts for that. */
-    const struct handle *origin = handle_origin(handle);
-    limits = origin ? limits_of(origin, handle->device) : 0;
-    if (limits && needed_in(limits) > needed)
-        needed = needed_in(limits);
+    const uint32_t needed = needed_of(handle, device);
     return (uint32_t)asked < needed ? (int)needed : asked;
 }
 
@@ -143,17 +141,14 @@ void limit_believe(const void *value, int device, int attribute, int set) {
     struct handle *handle = attribute == WHICH ? handle_find(value) : NULL;
     if (!handle)
         return;
-    int before = 0;
-    bool knew = believed_of(handle, device, &before);
-    /* A function's own limit must be told from its CUkernel's later; else only what we have raised matters. */
-    struct limit_entry *entry = entry_of(key_of_handle(handle, device), handle_origin(handle) != NULL);
-    uint64_t limits = entry ? __atomic_load_n(&entry->limits, __ATOMIC_ACQUIRE) : 0;
-    while (entry && (limits || handle_origin(handle)) &&
-           !__atomic_compare_exchange_n(&entry->limits, &limits, pack(set, needed_in(limits)), false, __ATOMIC_ACQ_REL,
-                                        __ATOMIC_ACQUIRE))
+    /* Noted although nothing may be raised: who sets it again and again is not asked about every time. */
+    struct limit_entry *entry = entry_of(key_of_handle(handle, device), true);
+    uint64_t before = entry ? __atomic_load_n(&entry->limits, __ATOMIC_ACQUIRE) : 0;
+    while (entry && !__atomic_compare_exchange_n(&entry->limits, &before, pack(set, needed_of(handle, device)), false,
+                                                 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         ;
     /* What was launched may be beyond it now. Larger ones were not kept while they were beyond it. */
-    if (knew && set < before)
+    if (!before || set < believed_in(before))
         handle_doubted(handle);
 }
 
@@ -166,19 +161,32 @@ void limit_answer(const void *value, int device, int attribute, int *answer) {
 uint32_t limit_own(const void *value, int device) {
     struct handle *handle = handle_find(value);
     int believed = 0;
-    return handle && believed_of(handle, device, &believed) && believed >= 0 ? (uint32_t)believed : UINT32_MAX;
+    return handle && believed_of(effective(handle, device), device, &believed) && believed >= 0 ? (uint32_t)believed
+                                                                                                : UINT32_MAX;
 }
 
 uint32_t cuda_beyond(struct handle *handle, int device, uint32_t dynamic) {
-    struct handle *function = governing(handle, device), *counts = function ? function : handle;
-    int limit = 0;
-    if (handle_get(counts, WHICH, device, &limit) != CUDA_SUCCESS || limit < 0)
+    struct handle *counts = effective(handle, device);
+    int believed = 0;
+    if (handle_get(counts, WHICH, device, &believed) != CUDA_SUCCESS)
         return 0;
-    int believed = limit;
-    believed_of(counts, device, &believed);
+    const bool raised = believed_of(counts, device, &believed);
     if (believed < 0 || dynamic <= (uint32_t)believed)
         return 0;
-    return dynamic <= (uint32_t)limit ? OVERLAP_WORD_SIZE_MASK : dynamic;
+    return raised && dynamic < OVERLAP_WORD_SIZE_MASK ? OVERLAP_WORD_SIZE_MASK : dynamic;
+}
+
+void limit_give_back(struct handle *handle, int device) {
+    struct handle *const forms[] = {handle, handle_origin(handle)};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms && forms[i]; i++) {
+        struct limit_entry *entry = entry_of(key_of_handle(forms[i], device), false);
+        uint64_t limits = entry ? __atomic_load_n(&entry->limits, __ATOMIC_ACQUIRE) : 0;
+        while (needed_in(limits) && !__atomic_compare_exchange_n(&entry->limits, &limits, pack(believed_in(limits), 0),
+                                                                 false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            ;
+        if (needed_in(limits))
+            handle_set(forms[i], WHICH, device, believed_in(limits));
+    }
 }
 
 void limit_forget(uint64_t value) {

@@ -3,15 +3,20 @@
 #include "../common/windows.h"
 #include "cuda.h"
 
-/* The CUkernel of which a library's module has the function, or NULL. */
-static CUkernel kernel_behind(CUmodule module, const char *name) {
+/* A function of a module, by its name (NULL: not known yet). One of a library's module is a form of the library's CUkernel,
+ * whether or not the program has asked for that. */
+static void learn_function(CUfunction function, CUmodule module, const char *name) {
     type_cuLibraryGetKernel *get = real_own(HOOK_cuLibraryGetKernel);
     const struct handle *alias = handle_find(module);
     CUkernel kernel = NULL;
-    return alias && alias->kind == HANDLE_MODULE && get &&
-                   get(&kernel, (CUlibrary)(uintptr_t)alias->owner, name) == CUDA_SUCCESS
-               ? kernel
-               : NULL;
+    if (alias && handle_is(alias, HANDLE_MODULE) && get) {
+        CUlibrary library = (CUlibrary)(uintptr_t)alias->owner;
+        if (!name && driver.cuFuncGetName && driver.cuFuncGetName(&name, function) != CUDA_SUCCESS)
+            name = NULL;
+        if (name && get(&kernel, library, name) == CUDA_SUCCESS && !handle_find(kernel))
+            handle_learn(kernel, HANDLE_KERNEL, library, name, NULL);
+    }
+    handle_learn(function, HANDLE_FUNCTION, module, name, kernel);
 }
 
 CUresult module_get_function_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction *function,
@@ -19,7 +24,7 @@ CUresult module_get_function_body(enum overlap_way way, enum hook hook, uintptr_
     REAL_OR_RETURN(cuModuleGetFunction);
     CUresult result = real(function, module, name);
     if (result == CUDA_SUCCESS && function && overlap_armed())
-        handle_learn(*function, HANDLE_FUNCTION, module, name, kernel_behind(module, name));
+        learn_function(*function, module, name);
     return result;
 }
 
@@ -41,7 +46,7 @@ CUresult module_enumerate_body(enum overlap_way way, enum hook hook, uintptr_t s
     if (result == CUDA_SUCCESS && functions && armed_and_ready(VENDOR_CUDA) && driver.cuModuleGetFunctionCount &&
         driver.cuModuleGetFunctionCount(&there, module) == CUDA_SUCCESS)
         for (uint32_t i = 0; i < count && i < there; i++)
-            handle_learn(functions[i], HANDLE_FUNCTION, module, NULL, NULL);
+            learn_function(functions[i], module, NULL);
     return result;
 }
 
@@ -67,17 +72,20 @@ CUresult kernel_get_function_body(enum overlap_way way, enum hook hook, uintptr_
     return result;
 }
 
-/* Before the driver is called: it may give the same addresses out again at once. */
 CUresult module_unload_body(enum overlap_way way, enum hook hook, uintptr_t site, CUmodule module) {
     REAL_OR_RETURN(cuModuleUnload);
-    handle_forget_owner(module);
-    return real(module);
+    const struct handle_scope ending = handle_ends(HANDLES_OF_OWNER, (uintptr_t)module);
+    CUresult result = real(module);
+    handle_ended(&ending, result == CUDA_SUCCESS);
+    return result;
 }
 
 CUresult library_unload_body(enum overlap_way way, enum hook hook, uintptr_t site, CUlibrary library) {
     REAL_OR_RETURN(cuLibraryUnload);
-    handle_forget_owner(library);
-    return real(library);
+    const struct handle_scope ending = handle_ends(HANDLES_OF_OWNER, (uintptr_t)library);
+    CUresult result = real(library);
+    handle_ended(&ending, result == CUDA_SUCCESS);
+    return result;
 }
 
 /* Functions of the module die with the library. */

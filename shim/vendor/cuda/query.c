@@ -17,9 +17,6 @@ static uint32_t asked_about(CUfunction function) {
     if (!handle_is_marked(handle, HANDLE_OCCUPANCY_ASKED)) {
         handle_mark(handle, HANDLE_OCCUPANCY_ASKED);
         carveout_withdraw(handle);
-        struct handle *origin = handle_origin(handle);
-        if (origin)
-            carveout_withdraw(origin);
     }
     const struct device *device = device_current(VENDOR_CUDA);
     return device ? limit_own(function, device->ordinal) : UINT32_MAX;

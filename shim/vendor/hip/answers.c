@@ -237,7 +237,7 @@ void hip_prefer_shared(struct handle *handle, int device) {
     (void)handle, (void)device;
 }
 
-bool hip_prefers_cache(const struct handle *handle, int device) {
+bool hip_prefers_cache(struct handle *handle, int device) {
     (void)handle, (void)device;
     return false;
 }

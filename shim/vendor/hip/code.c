@@ -11,11 +11,12 @@ enum { BITS = 17, PROBES = 32 };
 #define CLAIMED UINT64_C(1) /* of module: a thread fills the place */
 
 struct entry {
-    uint64_t module; /* 0: free */
-    uint64_t name;   /* its hash */
-    uint64_t registers;
+    uint64_t module;    /* 0: free */
+    uint64_t name;      /* its hash */
+    uint64_t registers; /* and which image told, above */
 };
 static struct entry *table; /* NULL until a module was loaded */
+static uint32_t images;     /* that were read: modules that were unloaded had earlier ones */
 
 static struct entry *table_made(void) {
     struct entry *now = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
@@ -52,16 +53,17 @@ static struct entry *find(struct entry *entries, uint64_t module, uint64_t name)
 struct learning {
     struct entry *entries; /* NULL until the image turns out to hold a kernel */
     uint64_t module;
+    uint32_t image;
 };
 
 static void learn(void *context, const char *kernel, size_t length, uint32_t registers) {
     struct learning *now = context;
-    const uint64_t name = hash_of(kernel, length);
+    const uint64_t name = hash_of(kernel, length), told = (uint64_t)now->image << 32 | registers;
     if (!now->entries && !(now->entries = table_made()))
         return;
     struct entry *entry = find(now->entries, now->module, name);
     if (entry) { /* of a module that had the address before, perhaps */
-        __atomic_store_n(&entry->registers, registers, __ATOMIC_RELAXED);
+        __atomic_store_n(&entry->registers, told, __ATOMIC_RELAXED);
         return;
     }
     for (uint64_t probe = 0; probe < PROBES; probe++) {
@@ -70,22 +72,27 @@ static void learn(void *context, const char *kernel, size_t length, uint32_t reg
         if (!__atomic_compare_exchange_n(&entry->module, &none, CLAIMED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
             continue;
         __atomic_store_n(&entry->name, name, __ATOMIC_RELAXED);
-        __atomic_store_n(&entry->registers, registers, __ATOMIC_RELAXED);
+        __atomic_store_n(&entry->registers, told, __ATOMIC_RELAXED);
         __atomic_store_n(&entry->module, now->module, __ATOMIC_RELEASE);
         return;
     }
 }
 
 void code_learn(hipModule_t module, const void *image, uint64_t size, const char *architecture) {
-    struct learning now = {NULL, (uint64_t)(uintptr_t)module};
+    struct learning now = {NULL, (uint64_t)(uintptr_t)module, __atomic_add_fetch(&images, 1, __ATOMIC_RELAXED)};
     if (now.module > CLAIMED)
         overlap_code_kernels(image, size, architecture, learn, &now);
 }
 
-void code_forget(hipModule_t module) {
+uint32_t code_learned(void) {
+    return __atomic_load_n(&images, __ATOMIC_RELAXED);
+}
+
+void code_forget(hipModule_t module, uint32_t learned) {
     struct entry *entries = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
     for (uint64_t i = 0; entries && (uintptr_t)module > CLAIMED && i < ENTRIES; i++)
-        if (__atomic_load_n(&entries[i].module, __ATOMIC_RELAXED) == (uint64_t)(uintptr_t)module)
+        if (__atomic_load_n(&entries[i].module, __ATOMIC_RELAXED) == (uint64_t)(uintptr_t)module &&
+            (int32_t)((uint32_t)(__atomic_load_n(&entries[i].registers, __ATOMIC_RELAXED) >> 32) - learned) <= 0)
             __atomic_store_n(&entries[i].module, 0, __ATOMIC_RELEASE);
 }
 

@@ -85,7 +85,9 @@ static inline uintptr_t hip_table_site(uintptr_t site) {
 /* The kernels of an image that was loaded as this module, for this architecture (gfx90a). size: UINT64_MAX where the image
  * says itself how long it is. */
 void code_learn(hipModule_t module, const void *image, uint64_t size, const char *architecture);
-void code_forget(hipModule_t module);
+/* A module is gone: what images told of it, up to this one. How many were read so far. */
+void code_forget(hipModule_t module, uint32_t learned);
+uint32_t code_learned(void);
 /* Registers of a kernel of a module, by its descriptor; 0: unknown, as in every compressed module. */
 uint32_t code_registers(hipModule_t module, const char *kernel);
 

@@ -1,5 +1,4 @@
-/* Calls that make kernels and end them. What is known of a kernel is withdrawn before the runtime ends it, because it may give
- * the same address out again at once. */
+/* Calls that make kernels and end them. */
 #include "hip.h"
 
 /* ---- Modules: their images say more than the runtime does ---- */
@@ -56,13 +55,30 @@ hipError_t hip_module_function_body(enum overlap_way way, enum hook hook, uintpt
     return result;
 }
 
-/* Functions that we have met by their launches only may be of any module. */
+/* Kernels of a module or a library, and functions that we have met by their launches only, which may be of any. */
+struct ending {
+    struct handle_scope owned, met;
+};
+
+static struct ending ends(const void *owner) {
+    return (struct ending){handle_ends(HANDLES_OF_OWNER, (uintptr_t)owner),
+                           handle_ends(HANDLES_UNOWNED, HANDLE_HIP_FUNCTION)};
+}
+
+static hipError_t ended(const struct ending *ending, hipError_t result) {
+    handle_ended(&ending->owned, result == VENDOR_SUCCESS);
+    handle_ended(&ending->met, result == VENDOR_SUCCESS);
+    return result;
+}
+
 hipError_t hip_module_unload_body(enum overlap_way way, enum hook hook, uintptr_t site, hipModule_t module) {
     REAL_OR_RETURN(hipModuleUnload);
-    handle_forget_owner(module);
-    handle_forget_unowned(HANDLE_HIP_FUNCTION);
-    code_forget(module);
-    return real(module);
+    const struct ending ending = ends(module);
+    const uint32_t learned = code_learned();
+    const hipError_t result = ended(&ending, real(module));
+    if (result == VENDOR_SUCCESS)
+        code_forget(module, learned);
+    return result;
 }
 
 /* ---- Libraries (7.2), symbols ---- */
@@ -78,9 +94,8 @@ hipError_t hip_library_kernel_body(enum overlap_way way, enum hook hook, uintptr
 
 hipError_t hip_library_unload_body(enum overlap_way way, enum hook hook, uintptr_t site, hipLibrary_t library) {
     REAL_OR_RETURN(hipLibraryUnload);
-    handle_forget_owner(library);
-    handle_forget_unowned(HANDLE_HIP_FUNCTION); /* hipLibraryEnumerateKernels */
-    return real(library);
+    const struct ending ending = ends(library); /* hipLibraryEnumerateKernels: met by their launches */
+    return ended(&ending, real(library));
 }
 
 /* Both are the same kernel from then on. */
@@ -100,16 +115,22 @@ hipError_t hip_function_of_symbol_body(enum overlap_way way, enum hook hook, uin
  * the functions that were made from them. */
 hipError_t hip_unregister_body(enum overlap_way way, enum hook hook, uintptr_t site, void **modules) {
     REAL_OR_RETURN(__hipUnregisterFatBinary);
-    handle_forget_unowned(HANDLE_HIP_SYMBOL);
-    handle_forget_unowned(HANDLE_HIP_FUNCTION);
-    return real(modules);
+    const struct handle_scope symbols = handle_ends(HANDLES_UNOWNED, HANDLE_HIP_SYMBOL);
+    const struct handle_scope functions = handle_ends(HANDLES_UNOWNED, HANDLE_HIP_FUNCTION);
+    const hipError_t result = real(modules);
+    handle_ended(&symbols, true); /* it answers nothing */
+    handle_ended(&functions, true);
+    return result;
 }
 
 hipError_t hip_device_reset_body(enum overlap_way way, enum hook hook, uintptr_t site) {
     REAL_OR_RETURN(hipDeviceReset);
-    if (armed_and_ready(VENDOR_HIP))
-        handle_forget_context((const void *)(uintptr_t)hip_context(), NO_DEVICE);
+    const bool known = armed_and_ready(VENDOR_HIP);
+    const struct handle_scope ending =
+        known ? handle_ends(HANDLES_OF_CONTEXT, hip_context()) : (struct handle_scope){.of = HANDLES_OF_CONTEXT};
     const hipError_t result = real();
+    if (known)
+        handle_ended(&ending, result == VENDOR_SUCCESS);
     if (result == VENDOR_SUCCESS)
         window_device_over(VENDOR_HIP);
     return result;

@@ -1,0 +1,80 @@
+"""Handles end when the driver says so: a refused call changes nothing, and an address that comes back starts anew."""
+
+from __future__ import annotations
+
+import pytest
+from interposing import BLOCKS, NCCL, ONE, Build, Runner, rule, same, smallest_size
+
+BIG = f"launch=k,{BLOCKS},256,0"
+# What the program believes of a kernel that we have launched with our size, limit and carve-out.
+BELIEVED = f"get=k,8 get=k,9 launch=k,{BLOCKS},256,49153 {BIG} get=k,8 occ=k,256,100000"
+
+
+@pytest.mark.hazard("processes", "a kernel reads back limits that are not its own, because its module was not unloaded")
+@pytest.mark.parametrize("load", ["ptx", "lib", "enum", "enumlib"])
+def test_an_unload_that_is_refused_changes_nothing(load: str, bare: Runner, preloaded: Runner) -> None:
+    words = f"{load}=k {BIG} {BIG} stream=0 begin=1 unload=0 end=1 {BELIEVED} {BIG}"
+    done, without = preloaded(words, ONE), bare(words)
+    assert "unload: 900" in without.stdout, "the capture has let it pass: nothing was tested"
+    same(done, without, but=["dynamic_shared"])
+    assert done.reasons == {"shaped": 3, "cannot_launch": 1, "occupancy_asked": 1}
+
+
+def test_the_module_of_a_library_is_not_unloaded(bare: Runner, preloaded: Runner) -> None:
+    words = f"lib=k module=0 get_from=k {BIG} unload=1 {BELIEVED}"
+    done, without = preloaded(words, ONE), bare(words)
+    assert "unload: 400" in without.stdout
+    same(done, without, but=["dynamic_shared"])
+    assert done.reasons == {"shaped": 2, "cannot_launch": 1}
+
+
+@pytest.mark.parametrize("load", ["ptx", "lib"])
+@pytest.mark.parametrize("end", ["destroy", "detach", "release"])
+def test_a_context_that_lives_on_keeps_its_kernels(end: str, load: str, bare: Runner, preloaded: Runner) -> None:
+    """A primary context is not for cuCtxDestroy to end, nor does it end before its last user has released it."""
+    words = f"device=0 {load}=k {BIG} {BIG} endcontext={end} {BELIEVED}"
+    done, without = preloaded(words, ONE), bare(words)
+    assert f"endcontext: {0 if end == 'release' else 201}" in without.stdout
+    same(done, without, but=["dynamic_shared"])
+    assert done.reasons == {"shaped": 3, "cannot_launch": 1}
+
+
+def test_a_context_that_was_attached_twice_is_detached_once(bare: Runner, preloaded: Runner) -> None:
+    words = f"context=0 attach ptx=k {BIG} endcontext=detach {BELIEVED} endcontext=detach"
+    done, without = preloaded(words, ONE), bare(words)
+    assert without.stdout.count("endcontext: 0") == 2
+    same(done, without, but=["dynamic_shared"])
+    assert done.reasons == {"shaped": 2, "cannot_launch": 1}
+
+
+@pytest.mark.hazard(
+    "processes", "a kernel gets the size of another one, which had its address, and is launched with it"
+)
+def test_sizes_of_a_kernel_do_not_count_for_the_next_at_its_address(
+    build: Build, bare: Runner, preloaded: Runner
+) -> None:
+    stub = build.library("limiting/libcuda.so.1", "counting_driver.c")
+    program = build("slots", "slots.c", link=[stub])
+    env, words = {"LD_LIBRARY_PATH": str(stub.parent)}, str(smallest_size(1))
+    policy = """when: always
+communication: {priority: inherit}
+compute:
+  - {match: {kernel: "first*"}, shape: {blocks_per_sm: 1}}
+  - {match: {kernel: "*"}, shape: {blocks_per_sm: 2}}"""
+    without, done = bare(words, program=program, env=env), preloaded(words, policy, program=program, env=env)
+    assert without.stdout == "first: 0\nunload: 0\nbeside: 0\nsecond: 0\nnot allowed: 1\n"
+    same(done, without)
+    assert done.reasons == {"shaped": 3, "cannot_launch": 1}
+
+
+@pytest.mark.hazard("processes", "work behind communication counts as beside it, because a context was not destroyed")
+def test_a_context_that_lives_on_keeps_the_order_of_its_streams(bare: Runner, preloaded: Runner) -> None:
+    """The kernel waits for the communication, with or without the call."""
+    words = (
+        f"device=0 ptx=k,{NCCL} stream=0 stream=0 launch={NCCL},16,256,0,1 endcontext=destroy again=0,k {BIG},1 {BIG},1"
+    )
+    done, without = preloaded(words, rule("{blocks_per_sm: 1}", when="overlapping")), bare(words)
+    assert "endcontext: 201" in without.stdout
+    same(done, without, but=["dynamic_shared"])
+    assert done.sizes == [0, 0, 0]
+    assert done.reasons == {"communication": 1, "same_stream": 2}

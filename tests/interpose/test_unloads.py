@@ -17,7 +17,7 @@ def test_an_unload_that_is_refused_changes_nothing(load: str, bare: Runner, prel
     done, without = preloaded(words, ONE), bare(words)
     assert "unload: 900" in without.stdout, "the capture has let it pass: nothing was tested"
     same(done, without, but=["dynamic_shared"])
-    assert done.reasons == {"shaped": 3, "cannot_launch": 1, "occupancy_asked": 1}
+    assert done.reasons == {"shaped": 3, "invalid_as_asked": 1, "occupancy_asked": 1}
 
 
 def test_the_module_of_a_library_is_not_unloaded(bare: Runner, preloaded: Runner) -> None:
@@ -25,7 +25,7 @@ def test_the_module_of_a_library_is_not_unloaded(bare: Runner, preloaded: Runner
     done, without = preloaded(words, ONE), bare(words)
     assert "unload: 400" in without.stdout
     same(done, without, but=["dynamic_shared"])
-    assert done.reasons == {"shaped": 2, "cannot_launch": 1}
+    assert done.reasons == {"shaped": 2, "invalid_as_asked": 1}
 
 
 @pytest.mark.parametrize("load", ["ptx", "lib"])
@@ -36,7 +36,7 @@ def test_a_context_that_lives_on_keeps_its_kernels(end: str, load: str, bare: Ru
     done, without = preloaded(words, ONE), bare(words)
     assert f"endcontext: {0 if end == 'release' else 201}" in without.stdout
     same(done, without, but=["dynamic_shared"])
-    assert done.reasons == {"shaped": 3, "cannot_launch": 1}
+    assert done.reasons == {"shaped": 3, "invalid_as_asked": 1}
 
 
 def test_a_context_that_was_attached_twice_is_detached_once(bare: Runner, preloaded: Runner) -> None:
@@ -44,7 +44,7 @@ def test_a_context_that_was_attached_twice_is_detached_once(bare: Runner, preloa
     done, without = preloaded(words, ONE), bare(words)
     assert without.stdout.count("endcontext: 0") == 2
     same(done, without, but=["dynamic_shared"])
-    assert done.reasons == {"shaped": 2, "cannot_launch": 1}
+    assert done.reasons == {"shaped": 2, "invalid_as_asked": 1}
 
 
 @pytest.mark.hazard(
@@ -64,7 +64,7 @@ compute:
     without, done = bare(words, program=program, env=env), preloaded(words, policy, program=program, env=env)
     assert without.stdout == "first: 0\nunload: 0\nbeside: 0\nsecond: 0\nnot allowed: 1\n"
     same(done, without)
-    assert done.reasons == {"shaped": 3, "cannot_launch": 1}
+    assert done.reasons == {"shaped": 3, "invalid_as_asked": 1}
 
 
 @pytest.mark.hazard("processes", "work behind communication counts as beside it, because a context was not destroyed")

@@ -120,13 +120,12 @@ static uint32_t needed_of(const struct handle *handle, int device) {
 
 /* The driver is told what the program believes, until limit_raise() is called for the handle that this returns. */
 struct handle *limit_lower(struct handle *handle, int device) {
-    struct handle *function = governing(handle, device), *counts = function ? function : handle;
+    struct handle *counts = effective(handle, device);
     int believed = 0;
-    if (!believed_of(counts, device, &believed) || believed < 0)
-        return NULL;
-    if (!limits_of(counts, device)) /* it has that of its CUkernel */
-        counts = handle_origin(counts);
-    return counts && handle_set(counts, WHICH, device, believed) == CUDA_SUCCESS ? counts : NULL;
+    return believed_of(counts, device, &believed) && believed >= 0 &&
+                   handle_set(counts, WHICH, device, believed) == CUDA_SUCCESS
+               ? counts
+               : NULL;
 }
 
 int limit_for_driver(const void *value, int device, int attribute, int asked) {

@@ -24,7 +24,7 @@ OVERLAP_SIZE_IS(overlap_page_rule, 40);
 OVERLAP_SIZE_IS(overlap_cadence, 12352);
 OVERLAP_SIZE_IS(overlap_device, 224);
 OVERLAP_SIZE_IS(overlap_opened, 192);
-OVERLAP_SIZE_IS(overlap_page, 643328);
+OVERLAP_SIZE_IS(overlap_page, 642944);
 OVERLAP_SIZE_IS(overlap_totals, 5584);
 OVERLAP_SIZE_IS(overlap_trace, 72);
 _Static_assert(sizeof(((struct overlap_shard *)0)->launches) == sizeof(uint64_t[OVERLAP_WAYS][OVERLAP_ROWS]),
@@ -47,9 +47,6 @@ _Static_assert(sizeof(((struct overlap_totals *)0)->row_heads) == sizeof(uint32_
 /* The page of this process: NULL until overlap_page_prepare() has succeeded, then a private one until there is a file.
  * Defined in core, exchanged by sys. */
 extern struct overlap_page *overlap_current_page;
-
-/* Does a policy of the table, which has been checked, ask for RTLD_DEEPBIND to be taken off? */
-uint32_t overlap_strips_deep_binding(const void *table);
 
 /* One line, without prefix and line feed, for the end of the process. directory: of the report, or empty. size: at
  * least 1. */

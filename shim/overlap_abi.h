@@ -6,7 +6,7 @@
  *   - a change of anything here raises OVERLAP_ABI_VERSION. Both sides are little-endian 64-bit machines.
  */
 
-#define OVERLAP_ABI_VERSION 8
+#define OVERLAP_ABI_VERSION 9
 
 /* ---- Policy table: what the launcher hands to the library, by value, in OVERLAP_TABLE (base64) ----
  *
@@ -96,7 +96,7 @@ struct overlap_policy {
     uint32_t raise_carrying_streams; /* 1: streams that turn out to carry communication get stream_priority */
     uint32_t carveout;               /* enum overlap_carveout, of communication */
     uint32_t reserve_cus; /* AMD: compute units that streams created with a mask leave to communication; 0: none */
-    uint32_t strip_deep_binding; /* 1: RTLD_DEEPBIND is taken off; one policy of a table that says so is enough */
+    uint32_t reserved;
     struct overlap_footprint footprint;
 };
 
@@ -320,12 +320,7 @@ struct overlap_device {
     uint8_t policy[64]; /* empty: none fits, observed only */
 };
 
-/* Libraries that were asked for in a way that hides them from us: what they launch may not be seen. */
-enum overlap_opening {
-    OVERLAP_OPENED_DEEP = 0,     /* by dlopen with RTLD_DEEPBIND */
-    OVERLAP_OPENED_STRIPPED = 1, /* likewise, but the flag was taken off: seen */
-    OVERLAP_OPENED_APART = 2     /* by dlmopen, not for the program's own namespace */
-};
+/* Libraries that the program asked for by dlmopen, in another namespace: their launches are not seen. */
 struct overlap_opened {
     uint64_t times;
     uint8_t names[4][46]; /* basenames, cut, of the first; empty: none */
@@ -349,7 +344,7 @@ struct overlap_page {
     uint8_t library[48];    /* version of the preloaded library */
     uint32_t table;         /* checksum of the table that it runs under; 0: none */
     uint32_t reserved;
-    struct overlap_opened opened[3];     /* [enum overlap_opening] */
+    struct overlap_opened opened_apart;
     struct overlap_device devices[16];   /* [OVERLAP_DEVICES], indexed by the driver's ordinal */
     struct overlap_page_rule rules[512]; /* [OVERLAP_RULES], as in the table */
     struct overlap_row rows[320];        /* [OVERLAP_ROWS]; the first OVERLAP_REASONS have no record */

@@ -104,7 +104,7 @@ def _deep(end: str, path: str) -> Iterator[Line]:
     if why:
         yield warn(
             f"{os.path.basename(path)}: {why}: launches of libraries opened so are not seen",
-            "open them without it, or `deep_binding: strip` in the policy; after a run, overlap report names them",
+            "if they launch kernels, open them without it: no policy changes that, and the report does not name them",
         )
 
 

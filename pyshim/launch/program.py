@@ -18,13 +18,6 @@ _LOADER = re.compile(
 )  # it has no loader, and loads what it is given
 
 
-# It takes for the driver's the library in which it finds `dlopen`, which is ours: PyTorch does not start (ncu 2025.3.1,
-# tools/gpu/profilers.py). It sets the variable for all that it starts.
-_NSIGHT_COMPUTE = "NV_TPS_LAUNCH_TOKEN"
-_NCU = frozenset({"ncu", "nv-nsight-cu-cli"})
-_WITHOUT = "overlap-run does nothing there: kernels run one at a time under ncu, and nothing overlaps"
-
-
 class Obstacle(NamedTuple):
     """Why the library does nothing in the program; `harmful` where the preload must not even be asked for."""
 
@@ -66,8 +59,6 @@ def _check(name: str, path: str) -> str:
 
 def obstacle(path: str, environment: Mapping[str, str]) -> Obstacle | None:
     """What is wrong with a program, looked at through the #! of scripts and through `env`."""
-    if _NSIGHT_COMPUTE in environment or os.path.basename(path) in _NCU:
-        return Obstacle("under Nsight Compute the library would break the program", True, _WITHOUT)
     path, program = runs(path, environment)
     return _of_file(path, program, environment)
 

@@ -18,7 +18,6 @@ CARVEOUTS = ("max", "always", "keep")
 COMMUNICATION_CARVEOUTS = ("max", "keep")
 YES_NO = ("true", "false")
 FOOTPRINTS = ("measured",)
-DEEP_BINDINGS = ("keep", "strip")
 
 # Of a kernel's own resident blocks, in per cent: less than half costs more than overlap can gain.
 KEEP = 50
@@ -94,15 +93,6 @@ KEYS: tuple[Key, ...] = (
         "none",
         "Kernels that read the size of their dynamic shared memory; they are never shaped.",
         '["*staged*"]',
-    ),
-    Key(
-        "deep_binding",
-        either(DEEP_BINDINGS),
-        "keep",
-        "Libraries that the program opens with RTLD_DEEPBIND launch past what is preloaded, unseen. strip: dlopen does"
-        " not get that flag, whatever the GPU; a library that was to be bound to its own copies of functions is then"
-        " bound to those of the program, and may fail.",
-        "strip",
     ),
     Key(
         "communication",

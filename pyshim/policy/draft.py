@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from pyshim.policy.model import AUTO, INHERIT, Carveout, DeepBinding, Dispatch, Footprint, Policy, Priority, Rule, When
+from pyshim.policy.model import AUTO, INHERIT, Carveout, Dispatch, Footprint, Policy, Priority, Rule, When
 from pyshim.policy.origins import Origins
 
 # Stands for `footprint: measured`, which must be told from nothing said.
@@ -34,7 +34,6 @@ class Draft:
     footprint: Footprint | None = None
     carveout: Carveout | None = None  # of communication
     reserve_cus: int | None = None
-    deep_binding: DeepBinding | None = None
     fixed_size: tuple[str, ...] = ()
     rules: tuple[tuple[Rule, bool], ...] = ()  # whether the rule has its own `when`
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -58,7 +57,6 @@ def extended(own: Draft, base: Draft) -> Draft:
         footprint=own.footprint or base.footprint,
         carveout=own.carveout or base.carveout,
         reserve_cus=base.reserve_cus if own.reserve_cus is None else own.reserve_cus,
-        deep_binding=own.deep_binding or base.deep_binding,
         fixed_size=_both(own.fixed_size, base.fixed_size),
         rules=own.rules + base.rules,
         environment=_over(own.environment, base.environment, said),
@@ -84,7 +82,6 @@ def resolved(draft: Draft) -> Policy:
         footprint=None if draft.footprint == MEASURED else draft.footprint,
         communication_carveout=draft.carveout or "keep",
         reserve_cus=draft.reserve_cus or 0,
-        deep_binding=draft.deep_binding or "keep",
         fixed_size=draft.fixed_size,
         rules=tuple(rule if own else replace(rule, when=when) for rule, own in draft.rules),
         environment=dict(draft.environment),

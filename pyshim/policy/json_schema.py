@@ -19,7 +19,6 @@ from pyshim.policy.communication import FAMILIES, MAX_COMPUTE_UNITS
 from pyshim.policy.describe import (
     CARVEOUTS,
     COMMUNICATION_CARVEOUTS,
-    DEEP_BINDINGS,
     DISPATCHES,
     FOOTPRINTS,
     KNOWN_DISPATCHES,
@@ -190,7 +189,6 @@ _FORMS: dict[str, Schema | Callable[[], Schema]] = {
     "gpu": _one_or_more(_GLOB),
     "when": _words(WHENS),
     "dispatch": _words(DISPATCHES),
-    "deep_binding": _words(DEEP_BINDINGS),
     "reads_dynamic_size": _named(SETS, _KERNEL),
     "communication": functools.partial(_mapping, "communication"),
     "communication.kernels": _named(FAMILIES, _KERNEL),

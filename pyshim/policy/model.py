@@ -11,7 +11,6 @@ ShapeKind = Literal["leave", "blocks", "percent", "bytes", "make_room", "quick_e
 PriorityKind = Literal["inherit", "highest", "number", "auto"]
 Dispatch = Literal["unknown", "hold", "drain", "backfill"]
 Carveout = Literal["keep", "max", "always"]
-DeepBinding = Literal["keep", "strip"]
 
 # The largest value that the table's 64-bit ranges hold: no upper limit.
 UNLIMITED = 2**64 - 1
@@ -95,7 +94,6 @@ class Policy:
     footprint: Footprint | None = None  # None: measured
     communication_carveout: Carveout = "keep"
     reserve_cus: int = 0  # AMD: compute units that streams created with a mask leave to communication
-    deep_binding: DeepBinding = "keep"  # strip: dlopen is not passed RTLD_DEEPBIND
     fixed_size: tuple[str, ...] = ()  # kernels that read their own dynamic size: patterns, words of kernels.py
     rules: tuple[Rule, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)  # each set only where the user has not

@@ -12,10 +12,10 @@ import yaml
 
 from pyshim.policy import gpus, origins, values
 from pyshim.policy.communication import CommunicationReader
-from pyshim.policy.describe import DEEP_BINDINGS, DISPATCHES
+from pyshim.policy.describe import DISPATCHES
 from pyshim.policy.draft import Draft, extended
 from pyshim.policy.finding import quote
-from pyshim.policy.model import DeepBinding, Dispatch, When
+from pyshim.policy.model import Dispatch, When
 from pyshim.policy.nodes import Keys, Nodes, has_error
 from pyshim.policy.parts import items
 from pyshim.policy.rules import RuleReader
@@ -61,13 +61,11 @@ class PolicyReader(CommunicationReader, RuleReader):
         self.gpus_known = not unread and all(gpus.matching([pattern]) for pattern in self.gpus)
         when: When | None = None
         dispatch: Dispatch | None = None
-        deep: DeepBinding | None = None
         draft = Draft(
             name=self.optional(keys, "name", lambda node: self.value(node, "`name`", _name), ""),
             gpus=own or None,
             when=self.optional(keys, "when", self.when, when),
             dispatch=self.optional(keys, "dispatch", self._dispatch, dispatch),
-            deep_binding=self.optional(keys, "deep_binding", self._deep_binding, deep),
             fixed_size=self.optional(keys, "reads_dynamic_size", self._fixed_size, none),
         )
         if "communication" in keys:
@@ -118,9 +116,6 @@ class PolicyReader(CommunicationReader, RuleReader):
 
     def _dispatch(self, node: yaml.Node) -> Dispatch | None:
         return cast("Dispatch | None", self.word(node, "dispatch", DISPATCHES, "a way of dispatching"))
-
-    def _deep_binding(self, node: yaml.Node) -> DeepBinding | None:
-        return cast("DeepBinding | None", self.word(node, "deep_binding", DEEP_BINDINGS, "a way with RTLD_DEEPBIND"))
 
     def _fixed_size(self, node: yaml.Node) -> tuple[str, ...] | None:
         found = self.kernels(node, "reads_dynamic_size")

@@ -36,7 +36,6 @@ def as_values(policy: Policy) -> dict[str, Any]:
         "gpu": list(policy.gpus) or None,
         "dispatch": policy.dispatch,
         "reads_dynamic_size": list(policy.fixed_size) or None,
-        "deep_binding": policy.deep_binding,
         "communication": {
             "kernels": ["all", *policy.kernels],
             "libraries": list(policy.libraries) or None,

@@ -157,7 +157,6 @@ def _policy(policy: Policy, digest: str, sections: _Sections) -> dict[str, objec
         "raise_carrying_streams": int(policy.raise_carrying_streams),
         "carveout": _member("carveout", policy.communication_carveout),
         "reserve_cus": policy.reserve_cus,
-        "strip_deep_binding": int(policy.deep_binding == "strip"),
         "footprint_given": 1 if policy.footprint else 0,
         "footprint": (footprint.threads, footprint.registers, footprint.static_shared, footprint.dynamic_shared, 0, 0),
     }

@@ -51,21 +51,13 @@ def _unseen(collected: Collected) -> Iterator[str]:
 
 
 def _cause(page: Page) -> str:
-    for opened, how in ((page.opened_deep, "opened with RTLD_DEEPBIND"), (page.opened_apart, "opened by dlmopen")):
-        if opened.times:
-            return f"most likely from {some(opened.names)}, {how}"
-    return "static, dlmopen, RTLD_DEEPBIND"
+    if page.opened_apart.times:
+        return f"most likely from {some(page.opened_apart.names)}, opened by dlmopen"
+    return "from a library opened with RTLD_DEEPBIND, for example"
 
 
 def _hidden(collected: Collected) -> Iterator[str]:
     """Whether any of these launches anything is not known."""
-    deep = [page for page in collected.pages if page.opened_deep.times]
-    if deep:
-        yield (
-            f"{who(deep)} asked for {_libraries(page.opened_deep for page in deep)} with RTLD_DEEPBIND, which binds "
-            "them past everything preloaded: launches from there are neither seen nor changed. `deep_binding: strip` "
-            "in the policy takes the flag off"
-        )
     apart = [page for page in collected.pages if page.opened_apart.times]
     if apart:
         yield (
@@ -295,7 +287,7 @@ def remarks(collected: Collected) -> list[str]:
     unhurried = sum(page.communication_unhurried for page in collected.pages)
     wide = sum(page.communication_wide for page in collected.pages)
     said = [*_ends(collected), *_waiting(collected), *_unrecorded(collected)]
-    said += [*_without_room(collected), *_stripped(collected)]
+    said += [*_without_room(collected)]
     if same:
         said.append(
             f"same stream: {same:,} of {total:,} communication launches could not overlap anything that their thread "
@@ -345,15 +337,6 @@ def _without_room(collected: Collected) -> Iterator[str]:
                 "that it changed are capped_without_room: the kernel pays, and communication gains no room. "
                 "`overlap explain` says for one kernel what would make room; `shape: leave` costs nothing"
             )
-
-
-def _stripped(collected: Collected) -> Iterator[str]:
-    stripped = [page.opened_stripped for page in collected.pages if page.opened_stripped.times]
-    if stripped:
-        yield (
-            f"`deep_binding: strip`: {_libraries(stripped)} opened without RTLD_DEEPBIND, which the program had asked "
-            "for; functions of the program's other libraries stand before their own"
-        )
 
 
 def _unrecorded(collected: Collected) -> Iterator[str]:

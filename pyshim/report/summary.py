@@ -30,9 +30,8 @@ COUNTERS = (
     "unrecorded",
 )
 TABLES = ("entry_points", "reasons")
-OPENED = ("opened_deep", "opened_stripped", "opened_apart")
 VERSION = 1  # of the object: what is there keeps its name and its meaning, and more may come (report.schema.json)
-_NOT_AS_IT_IS = ("devices", "rows", "rules", *OPENED)
+_NOT_AS_IT_IS = ("devices", "rows", "rules", "opened_apart")
 
 
 def policy_of(page: Page, collected: Collected) -> str | None:
@@ -87,7 +86,7 @@ def _process(page: Page, collected: Collected, places: dict[Key, int]) -> dict[s
         **first,
         **{name: value for name, value in rest.items() if name not in _NOT_AS_IT_IS},
         "unrecorded": page.unrecorded,
-        **{name: asdict(getattr(page, name)) for name in OPENED},
+        "opened_apart": asdict(page.opened_apart),
         "devices": [asdict(device) for device in page.devices],
         "kernels": _kernels_of(page, places),
     }

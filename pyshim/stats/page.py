@@ -25,7 +25,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Opened:
-    """Libraries that were asked for in one way."""
+    """Libraries that the program asked for in another namespace."""
 
     times: int
     names: tuple[str, ...]  # file names of the first
@@ -47,9 +47,7 @@ class Page:
     opened_gpu: bool
     forked: bool
     ended: bool
-    opened_deep: Opened  # with RTLD_DEEPBIND: what they launch may not be seen
-    opened_stripped: Opened  # likewise; the policy had the flag taken off
-    opened_apart: Opened  # by dlmopen for another namespace: likewise not seen
+    opened_apart: Opened  # by dlmopen, in another namespace: their launches are not seen
     devices: tuple[Device, ...]
     launches: int
     shaped: int
@@ -169,9 +167,7 @@ def _page(page: Any, library: Any) -> Page:
         opened_gpu=bool(page.flags & library.OVERLAP_PAGE_OPENED_GPU),
         forked=bool(page.flags & library.OVERLAP_PAGE_FORKED),
         ended=bool(page.flags & library.OVERLAP_PAGE_ENDED),
-        opened_deep=_opened(page.opened[library.OVERLAP_OPENED_DEEP]),
-        opened_stripped=_opened(page.opened[library.OVERLAP_OPENED_STRIPPED]),
-        opened_apart=_opened(page.opened[library.OVERLAP_OPENED_APART]),
+        opened_apart=_opened(page.opened_apart),
         devices=tuple(devices.values()),
         launches=sum(by_way),
         shaped=sum(by_reason[index] for index in known.shapes),

@@ -120,18 +120,18 @@ OVERLAP_EXPORT void overlap_page_totals(const struct overlap_page *page, struct 
     totals->reasons[OVERLAP_REASON_launched_before] += before;
 }
 
-/* Where the launches may be that were not seen. */
+/* Names the likely origin of launches that were not seen. */
 static void say_why_unseen(const struct overlap_page *page, struct overlap_text *text) {
-    const struct overlap_opened *deep = &page->opened[OVERLAP_OPENED_DEEP],
-                                *apart = &page->opened[OVERLAP_OPENED_APART];
-    if (deep->times || apart->times) {
-        overlap_text_add(text, "it launched none, or it did so from ");
-        overlap_text_add(text, (const char *)(deep->times ? deep : apart)->names[0]);
-        overlap_text_add(text, deep->times ? ", opened with RTLD_DEEPBIND (`deep_binding: strip` in the policy)"
-                                           : ", opened by dlmopen, where nothing is preloaded");
-        return;
+    const struct overlap_opened *apart = &page->opened_apart;
+    overlap_text_add(text, "it launched none, or ");
+    if (apart->times) {
+        overlap_text_add(text, "it did so from ");
+        overlap_text_add(text, (const char *)apart->names[0]);
+        overlap_text_add(text, ", opened by dlmopen, where nothing is preloaded");
+    } else {
+        overlap_text_add(text, "a preloaded library cannot see its launches (from a library opened with RTLD_DEEPBIND, "
+                               "for example)");
     }
-    overlap_text_add(text, "it launched none, or it reaches the driver by a way that a preloaded library cannot see");
 }
 
 void overlap_page_summary(const struct overlap_page *page, const char *directory, char *line, uint64_t size) {

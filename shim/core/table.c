@@ -98,15 +98,6 @@ OVERLAP_EXPORT const char *overlap_table_check(const void *bytes, uint64_t size)
     return wrong;
 }
 
-/* Libraries are opened before it is known which GPU there is, hence which of the policies is in force. */
-uint32_t overlap_strips_deep_binding(const void *table) {
-    struct overlap_view view = overlap_table_view(table);
-    uint32_t strips = 0;
-    for (uint32_t i = 0; i < view.table->policy_count; i++)
-        strips |= view.policies[i].strip_deep_binding;
-    return strips;
-}
-
 OVERLAP_EXPORT uint32_t overlap_policy_for(const void *table, const char *device, const char *architecture) {
     struct overlap_view view = overlap_table_view(table);
     for (uint32_t i = 0; i < view.table->policy_count; i++) {

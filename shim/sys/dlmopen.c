@@ -1,18 +1,21 @@
-/* What dlopen and dlmopen are asked that hides a library from us, told by their assembler entries.
+/* Counts and names the libraries that a program opens by dlmopen in another namespace: nothing is preloaded there, so their
+ * launches are not seen.
  *
- * RTLD_DEEPBIND binds a library to itself and what it needs before everything preloaded, and what dlmopen puts into another
- * namespace gets a C library of its own (dlopen(3)). Only the flags can be changed; everything else is up to the real
- * function, which is jumped to: it has to see the caller. Whether it succeeds is not known here.
+ * The assembler entry passes the arguments to the hook and then jumps to the real dlmopen, which takes the search path from
+ * the return address of its caller. The hook does not learn whether the call succeeds.
+ *
+ * dlopen is not hooked: Nsight Compute takes the library that contains the symbol dlopen for its own
+ * (docs/beside-profilers.md). Libraries opened with RTLD_DEEPBIND, which are hidden from us likewise, are therefore not counted.
  */
 #include <dlfcn.h>
 #include <string.h>
 
 #include "private.h"
 
-static struct overlap_opened opened[OVERLAP_OPENED_APART + 1];
-static uint32_t busy; /* somebody reads or writes the above */
+static struct overlap_opened apart;
+static uint32_t busy; /* the lock of `apart` */
 
-/* False: somebody takes too long over it: in a thread that this signal handler has interrupted. */
+/* False: the lock timed out. Its holder is the thread that this signal handler has interrupted. */
 static bool enter(void) {
     for (uint32_t nobody = 0;
          !__atomic_compare_exchange_n(&busy, &nobody, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED); nobody = 0)
@@ -26,24 +29,24 @@ static void leave(void) {
 }
 
 void overlap_opened_forked(void) {
-    leave(); /* whoever was at it is another process */
+    leave(); /* a thread that held the lock does not exist in the child */
 }
 
 void overlap_opened_write(struct overlap_page *page) {
     if (!enter())
         return;
-    memcpy(page->opened, opened, sizeof opened);
+    page->opened_apart = apart;
     leave();
 }
 
-static void note(enum overlap_opening kind, const char *path) {
+static void note(const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    enum { SIZE = sizeof opened->names[0], MOST = sizeof opened->names / SIZE };
+    enum { SIZE = sizeof apart.names[0], MOST = sizeof apart.names / SIZE };
     if (!enter())
         return;
-    opened[kind].times++;
+    apart.times++;
     for (int i = 0; i < MOST; i++) {
-        char *known = (char *)opened[kind].names[i];
+        char *known = (char *)apart.names[i];
         if (!known[0])
             strncpy(known, name, SIZE - 1);
         if (strncmp(known, name, SIZE - 1) == 0)
@@ -53,27 +56,12 @@ static void note(enum overlap_opening kind, const char *path) {
     overlap_page_refresh();
 }
 
-/* A mode that loads something new under a name. */
-static bool loads(const char *path, int mode) {
-    return path && *path && !(mode & RTLD_NOLOAD);
-}
-
-/* They answer with the mode to go on with. */
-int overlap_dlopen_hook(const char *path, int mode);
-int overlap_dlopen_hook(const char *path, int mode) {
-    const struct overlap_settings *settings = overlap_settings();
-    if (!settings || !loads(path, mode))
-        return mode;
-    const bool strip = overlap_strips_deep_binding(settings->table);
-    note(strip ? OVERLAP_OPENED_STRIPPED : OVERLAP_OPENED_DEEP, path);
-    return strip ? mode & ~RTLD_DEEPBIND : mode;
-}
-
+/* Called for another namespace only. Returns the mode to go on with: always the program's own. */
 int overlap_dlmopen_hook(Lmid_t space, const char *path, int mode);
 int overlap_dlmopen_hook(Lmid_t space, const char *path, int mode) {
-    if (space == LM_ID_BASE)
-        return overlap_dlopen_hook(path, mode);
-    if (overlap_settings() && loads(path, mode))
-        note(OVERLAP_OPENED_APART, path);
+    (void)space;
+    const bool loads = path && *path && !(mode & RTLD_NOLOAD);
+    if (loads && overlap_settings())
+        note(path);
     return mode;
 }

@@ -1,4 +1,4 @@
-/* dlsym, dlvsym, dlopen, dlmopen and dlclose for aarch64: see dlsym_x86_64.S for what and why. */
+/* dlsym, dlvsym, dlmopen and dlclose for aarch64: see dlsym_x86_64.S for what and why. */
 #ifdef __aarch64__
     .text
 

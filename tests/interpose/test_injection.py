@@ -8,6 +8,8 @@ import pytest
 from interposing import BLOCKS, NCCL, WAYS, Build, Done, Runner, rule, smallest_size
 from peers import forwarding_driver
 
+from pyshim.launch import plan
+
 NODE = "GLIBC_2.2.5" if platform.machine() == "x86_64" else "GLIBC_2.17"
 WORDS = f"ptx=k,{NCCL} repeat=3 launch=k,{BLOCKS},256,0 ex=k,{BLOCKS},256,0 launch={NCCL},16,256,0"
 RAISED = rule("{blocks_per_sm: 1}", more="communication: {priority: highest}")
@@ -73,7 +75,7 @@ def test_what_is_preloaded_and_hooks_the_driver_itself(
     it. Behind us, as overlap-run puts it, nothing is lost, but only one of the two sees a launch
     (docs/beside-profilers.md): by dlsym and cuGetProcAddress it gives out functions of its own, of which nobody knows
     whose they are."""
-    flags = ["-DPRELOADED", f'-DNODE="{NODE}"', "-fno-builtin", "-Wl,-Bsymbolic"]
+    flags = ["-DPRELOADED", f'-DNODE="{NODE}"', "-fno-builtin"]
     other = build.library("libprofiling.so", "injected.c", *flags)
     words = WORDS.replace("ex=", "launch=").replace(f"launch={NCCL}", f"ex={NCCL}")
     alone, without = bare(words, way), bare(words, way, env={"LD_PRELOAD": str(other)})
@@ -88,3 +90,27 @@ def test_what_is_preloaded_and_hooks_the_driver_itself(
     seen_by_us = ours_behind or way == "symbol"
     assert done.sizes == (SIZES if seen_by_us else [0] * 5)
     assert profiler(done) == profiler(without) or seen_by_us
+
+
+@pytest.mark.hazard(
+    "preloads",
+    "under Nsight Compute a program fails: the injection takes the library that contains dlopen for itself",
+    source="https://docs.nvidia.com/nsight-compute/NsightComputeCli/index.html",
+)
+@pytest.mark.parametrize("order", ["{{}}:{other}", "{other}:{{}}"], ids=["ours first", "profiler first"])
+@pytest.mark.parametrize("way", ["dlsym", "proc_address_v2"])
+def test_what_defines_dlopen_and_looks_for_itself_by_it(
+    way: str, order: str, build: Build, bare: Runner, preloaded: Runner
+) -> None:
+    """Under the name libcuda.so.1 it opens the library that contains the symbol dlopen, which must be the injection.
+
+    It then sees every launch. The library sees launches only where it comes behind the injection."""
+    flags = ["-DPRELOADED", "-DIS_DRIVER", f'-DNODE="{NODE}"', "-fno-builtin", "-Wl,--no-as-needed"]
+    other = build.library("libcuda-injection.so", "injected.c", *flags, link=[plan.SIMULATED_DRIVER])
+    words = WORDS.replace("ex=", "launch=").replace(f"launch={NCCL}", f"ex={NCCL}")
+    alone, without = bare(words, way), bare(words, way, env={"LD_PRELOAD": str(other)})
+    assert (profiler(without), program(without)) == ("profiler: 4 launches, 0 with shared memory\n", alone.stdout)
+    done = preloaded(words, RAISED, way, preload=order.format(other=other), timeout=20)
+    assert (done.status, done.stderr, program(done)) == (0, "", alone.stdout)
+    assert profiler(done) == profiler(without)
+    assert done.sizes == (SIZES if order.startswith("{other}") else [0] * 5)

@@ -91,7 +91,6 @@ POLICIES = st.fixed_dictionaries(
         "gpu": some(WORD(["NVIDIA H100*", "sm_90", "gfx90a", "*"])),
         "when": WORD(describe.WHENS),
         "dispatch": WORD(describe.DISPATCHES),
-        "deep_binding": WORD(describe.DEEP_BINDINGS),
         "reads_dynamic_size": some(PATTERNS | WORD([*SETS])),
         "communication": COMMUNICATION,
         "compute": st.lists(RULE, max_size=4),

@@ -121,14 +121,6 @@ def test_what_the_other_says_stands_where_the_policy_is_silent(tmp_path: Path) -
     assert other.dispatch == "unknown"
 
 
-@pytest.mark.parametrize(
-    ("own", "expected"), [("", "strip"), ("deep_binding: keep\n", "keep"), ("deep_binding: strip\n", "strip")]
-)
-def test_stripping_is_inherited_and_can_be_taken_back(tmp_path: Path, own: str, expected: str) -> None:
-    write(tmp_path, "base", "deep_binding: strip\n")
-    assert read(write(tmp_path, "child", f"extends: base\n{own}")).deep_binding == expected
-
-
 def test_chains(tmp_path: Path) -> None:
     for index in range(4):
         rule = f"compute: [{{match: {{kernel: k{index}}}, shape: leave}}]\n"

@@ -23,7 +23,7 @@ FREE = ("communication.environment", "communication.all_ranks_environment")
 # What no value of any kind may be.
 NEVER = ("[[a]]", "{a: b}", "~", '""', "!!set x", '"\\x07"')
 WORDS = (
-    "when", "dispatch", "deep_binding", "priority", "carveout", "when_dispatch", "carrying_communication", "footprint"
+    "when", "dispatch", "priority", "carveout", "when_dispatch", "carrying_communication", "footprint"
 )  # fmt: skip
 NUMBERS = ("x", "0x10", "-9999999999", "1_000", "99999999999", "1.5")
 # By the last part of the path: what cannot be written there although it is a single value.
@@ -135,10 +135,10 @@ def lost() -> Iterator[Planted]:
     for name in ("policy: 1", "name: rich"):
         yield Planted(f"without {name}", RICH.replace(f"\n{name}", ""), 2)
     for number in ("threads: 288, ", "registers: 96, ", "static_shared_memory: 21568, "):
-        yield Planted(f"without {number}", RICH.replace(number, ""), 18)
-    yield Planted("without a shape", RICH.replace("    shape: make_room\n", ""), 31)
-    yield Planted("without a match", RICH.replace("match: {kernel: [attention, norm]}\n    ", ""), 44)
-    yield Planted("without a priority", RICH.replace("    priority: -3\n", ""), 15)
+        yield Planted(f"without {number}", RICH.replace(number, ""), 17)
+    yield Planted("without a shape", RICH.replace("    shape: make_room\n", ""), 30)
+    yield Planted("without a match", RICH.replace("match: {kernel: [attention, norm]}\n    ", ""), 43)
+    yield Planted("without a priority", RICH.replace("    priority: -3\n", ""), 14)
 
 
 MISTAKES = list(planted())

@@ -85,7 +85,6 @@ def test_every_other_key_of_the_format_becomes_its_part_of_the_model() -> None:
 policy: 1
 name: mine
 dispatch: hold
-deep_binding: strip
 reads_dynamic_size: ["*my_staged*", a::b, gemm]
 communication:
   streams: {carrying_communication: true, priority: 2}
@@ -104,7 +103,6 @@ compute:
     assert reading.policy == Policy(
         name="mine",
         dispatch="hold",
-        deep_binding="strip",
         priority=Priority("auto"),
         stream_priority=Priority("number", 2),
         raise_carrying_streams=True,
@@ -113,9 +111,9 @@ compute:
         all_ranks_environment={"NCCL_ALGO": "Ring;Tree", "NCCL_NTHREADS": "256"},
         rules=(
             Rule(
-                Match(kernels=("*my*",), sets=("gemm",)), Shape("make_room"), "overlapping", 50, 11, "backfill", "max"
+                Match(kernels=("*my*",), sets=("gemm",)), Shape("make_room"), "overlapping", 50, 10, "backfill", "max"
             ),
-            Rule(Match(sets=("norm",)), Shape("quick_entry"), "overlapping", 25, 14, "unknown", "keep"),
+            Rule(Match(sets=("norm",)), Shape("quick_entry"), "overlapping", 25, 13, "unknown", "keep"),
         ),
     )
 

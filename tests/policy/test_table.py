@@ -26,7 +26,6 @@ FIRST = Policy(
     dispatch="hold",
     raise_carrying_streams=True,
     reserve_cus=24,
-    deep_binding="strip",
     fixed_size=("*staged*",),
     rules=(
         Rule(
@@ -117,7 +116,6 @@ def test_a_policy_arrives_whole() -> None:
     footprint = first.footprint
     assert first.footprint_given == 1
     assert (first.reserve_cus, second.reserve_cus) == (24, 0)
-    assert (first.strip_deep_binding, second.strip_deep_binding) == (1, 0)
     assert (footprint.threads, footprint.registers) == (288, 96)
     assert (footprint.static_shared, footprint.dynamic_shared) == (21568, 82240)
     assert second.footprint_given == second.footprint.threads == 0
@@ -198,7 +196,6 @@ def test_the_fingerprint_sees_everything_but_the_lines() -> None:
         replace(FIRST, rules=(replace(FIRST.rules[0], keep_at_least=26), FIRST.rules[1])),
         replace(FIRST, gpus=FIRST.gpus[:1]),
         replace(FIRST, dispatch="backfill"),
-        replace(FIRST, deep_binding="keep"),
         replace(FIRST, environment={"A": "1"}),
         replace(FIRST, all_ranks_environment={"A": "1"}),
     ]

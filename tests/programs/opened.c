@@ -20,17 +20,20 @@ static int from(void *library) {
 #ifndef MODE
 #define MODE RTLD_NOW
 #endif
+#ifndef OPEN
+#define OPEN(path, mode) dlopen(path, mode)
+#endif
 #ifdef EARLY
 static int early = -2;
 __attribute__((constructor)) static void start(void) {
-    early = from(dlopen(INNER, MODE));
+    early = from(OPEN(INNER, MODE));
 }
 int inner(void) {
     return early;
 }
 #else
 int inner(void) {
-    return from(dlopen(INNER, MODE));
+    return from(OPEN(INNER, MODE));
 }
 #endif
 #endif

@@ -79,9 +79,6 @@ int main(int argc, char **argv) {
                 equal += found[k] && found[k] == found[0];
             }
             printf("threads %d\n", equal);
-        } else if (!strcmp(word, "version")) { /* as a library binds that was linked with this version */
-            void *(*versioned)(const char *, int) = (void *(*)(const char *, int))dlvsym(RTLD_DEFAULT, "dlopen", value);
-            printf("dlopen@%s %d %d\n", value, versioned != NULL, versioned && versioned(NULL, RTLD_NOW) != NULL);
         } else {
             const char *text;
             errno = 42;

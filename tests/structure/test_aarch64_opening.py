@@ -60,14 +60,14 @@ def test_a_program_opens_libraries_as_without_us(environment: str, tmp_path: Pat
     opening = [made("opening", "opening.c")]
     for way, library in (("n", outer), ("nd", early), ("nN", outer), ("nB", outer)):
         opening += [way, library, "call", "inner"]
-    opening += ["ndB", "/nowhere.so", "nd", "libno.so", "n", "NULL", "threads", hidden, "version", "GLIBC_2.17"]
+    opening += ["ndB", "/nowhere.so", "nd", "libno.so", "n", "NULL", "threads", hidden]
     # lld binds functions of the procedure linkage table after resolvers have run.
     ifunc = made("libifunc.so", "ifunc.c", *shared, "-fno-plt", '-DNODE="GLIBC_2.17"', '-DDRIVER="strtol"')
     chosen = [made("ifunc", "ifunc_main.c", "-Wl,-rpath,$ORIGIN", ifunc)]
-    policy = read_bytes(b"policy: 1\nname: a\ndeep_binding: strip\n", "a").policy
+    policy = read_bytes(b"policy: 1\nname: a\n", "a").policy
     assert policy
     preload = {"LD_PRELOAD": str(tmp_path / "liboverlap.so")}
-    strip = {**preload, "OVERLAP_TABLE": encode(compile_table([policy]))}
+    armed = {**preload, "OVERLAP_TABLE": encode(compile_table([policy]))}
 
     def run(command: list[str], variables: dict[str, str]) -> tuple[int, str, str]:
         given = [part for name, value in variables.items() for part in ("-E", f"{name}={value}")]
@@ -78,4 +78,4 @@ def test_a_program_opens_libraries_as_without_us(environment: str, tmp_path: Pat
     for command, expected in ((opening, "threads 16\n"), (chosen, "chosen 42 42 42 42\n")):
         without = run(command, {})
         assert expected in without[1] and without[0] == 0, without
-        assert run(command, preload) == run(command, strip) == without
+        assert run(command, preload) == run(command, armed) == without

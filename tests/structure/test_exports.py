@@ -38,6 +38,20 @@ def test_the_library_built_here() -> None:
     assert findings(_native.SHIM) == []
 
 
+@pytest.mark.hazard(
+    "preloads",
+    "the library exports dlopen: Nsight Compute takes it for its own injection, and PyTorch fails",
+    source="https://docs.nvidia.com/nsight-compute/NsightComputeCli/index.html",
+)
+def test_the_library_does_not_define_dlopen() -> None:
+    """docs/beside-profilers.md, Nsight Compute, has the reason."""
+    elf = check_exports.Reader(_native.SHIM.read_bytes()).read()
+    assert "dlopen" not in {symbol.name for symbol in elf.symbols}
+    assert "dlopen is exported, and nobody promised it" in check_exports.check_exported(
+        check_exports.Elf(machine=elf.machine, symbols=[check_exports.Symbol("dlopen", True, False, "", True)])
+    )
+
+
 @pytest.fixture(scope="module", params=["x86_64", "aarch64"])
 def cross(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not importlib.util.find_spec("ziglang"):

@@ -2,10 +2,10 @@
 
     overlap env --policy profiled.yaml >env && . ./env && unset LD_PRELOAD     # when: always, blocks_per_sm: 1, highest
     python profilers.py run FOLDER            # on the GPU; overlap-run, nvcc, ncu and compute-sanitizer in PATH
-    python profilers.py read FOLDER OUTPUT.json         # overlap in PATH; anywhere
+    python profilers.py read FOLDER OUTPUT.json         # overlap in PATH; anywhere. 1: a result is not as expected
 
 One program, NCCL's SendRecv to itself beside matrix products (self_sendrecv.py 0), under a policy that changes both.
-Each arm is a way to wrap it. Beside what the library X"""
+Each arm is one way to wrap it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,23 @@ def counted(report: Path) -> dict[str, Any]:
     return {name: totals[name] for name in ("launches", "communication", "shaped", "raised", "refused")}
 
 
+def unexpected(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield a sentence for each result that differs from docs/beside-profilers.md.
+
+    A profiler sees every launch. The library sees every launch too, but under Nsight Compute only some.
+    """
+    every = next((row["profiler"]["launches"] for row in rows if row["arm"] == "torch.profiler"), 0)
+    for row in rows:
+        arm, seen = row["arm"], row["library"].get("launches", 0)
+        if row["exit_status"]:
+            yield f"{arm}: exit status {row['exit_status']}"
+        if row["profiler"] and row["profiler"]["launches"] != every:
+            yield f"{arm}: the profiler saw {row['profiler']['launches']} of {every} launches"
+        least = 1 if "ncu" in arm else every
+        if "overlap-run" in arm and not least <= seen <= every:
+            yield f"{arm}: the library saw {seen} of {every} launches"
+
+
 def run(folder: Path) -> None:
     folder.mkdir()
     build(["libinjection.so"], folder, "native")
@@ -117,7 +135,9 @@ def main() -> int:
         row.update({"library": counted(report), "profiler": profiled(report)})
     lines = ",\n".join("  " + json.dumps(row) for row in rows)
     Path(sys.argv[3]).write_text(f"[\n{lines}\n]\n")
-    return 0
+    wrong = list(unexpected(rows))
+    print("\n".join(wrong) or "as docs/beside-profilers.md says", file=sys.stderr)
+    return bool(wrong)
 
 
 if __name__ == "__main__":

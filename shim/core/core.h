@@ -26,6 +26,15 @@ enum overlap_way {
 };
 _Static_assert(OVERLAP_WAY_COUNT <= OVERLAP_WAYS, "the page has no room for so many ways in");
 
+/* ThreadSanitizer does not see what inline assembly writes. */
+#ifdef __SANITIZE_THREAD__
+#define OVERLAP_TELLS_THREADS
+#elif defined __has_feature
+#if __has_feature(thread_sanitizer)
+#define OVERLAP_TELLS_THREADS
+#endif
+#endif
+
 #define OVERLAP_NO_RULE UINT32_MAX
 #define OVERLAP_NO_POLICY UINT32_MAX
 
@@ -226,12 +235,20 @@ static inline bool overlap_shard_is_shared(const struct overlap_page *page, cons
     return shard == &page->shards[OVERLAP_SHARDS - 1];
 }
 
-/* Adds to a counter that only one thread writes at a time; another one may read it, or have written it before it ended. */
-static inline void overlap_add_own(uint64_t *counter, uint64_t value) {
-#ifdef __SANITIZE_THREAD__
-    __atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + value, __ATOMIC_RELAXED);
+/* Adds to a counter that only one thread writes at a time. Other threads and processes may read it, and a signal handler of the
+ * same thread may add to it at any instruction, so the addition is one instruction (x86-64), or is done again when anything came
+ * between (aarch64: an exception return clears the monitor). No atomic operation: that costs more than the launch that is counted. */
+static inline __attribute__((always_inline)) void overlap_add_own(uint64_t *counter, uint64_t value) {
+#if defined __x86_64__ && !defined OVERLAP_TELLS_THREADS
+    __asm__("addq %1, %0" : "+m"(*counter) : "er"(value) : "cc");
+#elif defined __aarch64__ && !defined __ARM_FEATURE_ATOMICS && !defined OVERLAP_TELLS_THREADS
+    uint64_t sum; /* not __atomic_fetch_add(): gcc calls a function of libgcc for that */
+    uint32_t again;
+    __asm__("1:\tldxr %0, %2\n\tadd %0, %0, %3\n\tstxr %w1, %0, %2\n\tcbnz %w1, 1b"
+            : "=&r"(sum), "=&r"(again), "+Q"(*counter)
+            : "r"(value));
 #else
-    *(volatile uint64_t *)counter += value; /* the same, in the one instruction that compilers do not make of it */
+    __atomic_fetch_add(counter, value, __ATOMIC_RELAXED);
 #endif
 }
 

@@ -25,6 +25,7 @@ static struct overlap_stream *still(void) {
  * taken back (windows.c). */
 static void conclude(void) {
     struct overlap_stream *its = follow.overlapped || !(follow.same || follow.waited) ? NULL : still();
+    follow.its = NULL; /* once */
     if (!its)
         return;
     if (overlap_window_alone(its, follow.waited ? OVERLAP_ALONE_WAITED_FOR : OVERLAP_ALONE_SAME_STREAM))
@@ -74,7 +75,9 @@ void follow_launch(vendor_stream stream, enum default_stream whose, uint64_t wor
         } else if (!found.unknown)
             follow.waited = true;
     }
-    if (--follow.left == 0) {
+    const uint32_t left = follow.left; /* a signal handler may have launched the last one */
+    follow.left = left ? left - 1 : 0;
+    if (left == 1) {
         conclude();
         stop();
     }

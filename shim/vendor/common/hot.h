@@ -38,13 +38,12 @@ static inline __attribute__((always_inline)) uint64_t word_here(uint64_t word, v
     if (this_thread.where == OVERLAP_WHERE_INSIDE) {
         if (!(word & OVERLAP_WORD_PROVEN))
             return 0;
-        this_thread.left--;
+        window_take_one();
         return word;
     }
-    if (!this_thread.outside[0])
+    uint64_t *const outside = __atomic_load_n(&this_thread.outside[0], __ATOMIC_RELAXED); /* once: a handler may take it away */
+    if (!outside)
         return 0;
-    /* Another thread may launch on the stream, too: then one of the two may not be counted. */
-    __atomic_store_n(this_thread.outside[0], __atomic_load_n(this_thread.outside[0], __ATOMIC_RELAXED) + 1,
-                     __ATOMIC_RELAXED);
+    overlap_add_own(outside, 1); /* another thread may launch on the stream, too: then one of the two may not be counted */
     return (word & ~OVERLAP_WORD_CHANGED) + ((uint64_t)this_thread.step << OVERLAP_WORD_ROW_SHIFT);
 }

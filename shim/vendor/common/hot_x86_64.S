@@ -88,8 +88,8 @@
     jne \miss
     cmpl $\whose, %fs:32(\r)
     jne \miss
-    cmpl $0, %fs:40(\r)
-    je \miss
+    cmpq $0, %fs:40(\r)
+    jle \miss
     .endm
 
 /* r10 = the shard's counters of a way in, or else to `miss`. */
@@ -112,7 +112,7 @@
     .macro go hook, way
     .if \way == 3
     mov this_thread@gottpoff(%rip), %r11
-    movq $0, %fs:88(%r11)
+    movq $0, %fs:96(%r11)
     .endif
     jmp *real_functions + 32 * \hook + 8 * \way(%rip)
     .endm
@@ -124,17 +124,21 @@
     go \hook, \way
     .endm
 
-/* Outside a window: the launch of word rax is counted twice, in the row of its group that says why, and goes on as asked.
- * Changes r10 and rax, but not before it is sure. */
+/* Outside a window: the launch of word rax is counted twice, in the row of its group that says why, and goes on as asked. A signal
+ * handler may have changed what the thread was told since, so a place that is gone is looked for once more. Changes r10 and rax, but
+ * not before it is sure. */
     .macro outside r, hook, way, miss
-    cmpq $0, %fs:48(\r)
+    cmpq $0, %fs:56(\r)
     je \miss
     shr $55, %rax
     lea (%r10, %rax, 8), %r10
-    mov %fs:44(\r), %eax
+    mov %fs:48(\r), %eax
     incq (%r10, %rax, 8)
-    mov %fs:48(\r), %rax
+    mov %fs:56(\r), %rax
+    test %rax, %rax
+    je 8f
     incq (%rax)
+8:
     go \hook, \way
     .endm
 
@@ -146,7 +150,7 @@
     outside %r11, \hook, \way, \miss
 7:  bt $53, %rax
     jnc \miss
-    decl %fs:40(%r11)
+    decq %fs:40(%r11)
     count 0
     go_with \size, \hook, \way
     .endm

@@ -12,11 +12,11 @@ _Static_assert(STREAM_OF_CONTEXT == 0 && STREAM_OF_THREAD == 1 && STREAM_OF_HIP_
                    STREAM_OF_HIP_THREAD == 3,
                "whose default stream");
 _Static_assert(offsetof(struct this_thread, shard) == 0 && offsetof(struct this_thread, outer) == 8, "this_thread");
-_Static_assert(offsetof(struct this_thread, from) == 88 && offsetof(struct this_thread, found) == 104, "notes");
+_Static_assert(offsetof(struct this_thread, from) == 96 && offsetof(struct this_thread, found) == 112, "notes");
 _Static_assert(offsetof(struct this_thread, version) == 16 && offsetof(struct this_thread, stream) == 24 &&
                    offsetof(struct this_thread, whose) == 32 && offsetof(struct this_thread, where) == 36 &&
-                   offsetof(struct this_thread, left) == 40 && offsetof(struct this_thread, step) == 44 &&
-                   offsetof(struct this_thread, outside) == 48,
+                   offsetof(struct this_thread, left) == 40 && offsetof(struct this_thread, step) == 48 &&
+                   offsetof(struct this_thread, outside) == 56,
                "the last answer about windows");
 _Static_assert(OVERLAP_WORD_CLUSTER == UINT64_C(1) << 49 && OVERLAP_WORD_WINDOWED == UINT64_C(1) << 51 &&
                    OVERLAP_WORD_PROVEN == UINT64_C(1) << 53 && OVERLAP_WORD_TRACED == 1 << 29,

@@ -204,8 +204,8 @@ struct this_thread {
     vendor_stream stream;
     uint32_t whose; /* enum default_stream */
     enum overlap_where where;
-    uint32_t left; /* launches that may still take it */
-    uint32_t step; /* outside: why, as overlap_row_step() says it */
+    int64_t left;           /* launches that may still take it; below 0 where a signal handler has taken the last one */
+    uint32_t step, padding; /* outside: why, as overlap_row_step() says it */
     uint64_t
         *outside[2]; /* where launches outside are counted: those that would be shaped, grids of one wave; or NULL */
     uint64_t newest, serial;
@@ -214,6 +214,7 @@ struct this_thread {
     uint32_t inside;    /* AMD: launches that are being made by us, and may come by again */
     uint64_t found;     /* AMD: the word that the hot path has found and left to the slow one, or 0 */
     uintptr_t deciding; /* where on its stack it makes a first decision, or 0 */
+    uint64_t asked;     /* how often it has asked about windows */
 };
 extern const uint64_t *window_version;
 extern __thread struct this_thread this_thread __attribute__((tls_model("initial-exec")));

@@ -38,7 +38,12 @@ enum overlap_where window_asks(vendor_stream stream, enum default_stream whose, 
 /* Is what the thread has been told last still true for this stream? */
 static inline bool window_told(vendor_stream stream, uint32_t whose) {
     return this_thread.version == __atomic_load_n(window_version, __ATOMIC_ACQUIRE) && this_thread.stream == stream &&
-           this_thread.whose == whose && this_thread.left;
+           this_thread.whose == whose && this_thread.left > 0;
+}
+
+/* One of the launches that the thread may still make inside is made. */
+static inline void window_take_one(void) {
+    overlap_add_own((uint64_t *)&this_thread.left, UINT64_MAX);
 }
 
 /* Why a launch outside is left alone. */

@@ -65,8 +65,8 @@ struct hip_more {
     const hipLaunchConfig_t *asked; /* likewise, the program's own */
 };
 
-/* Everything that is not a direct hit in the cache. */
-hipError_t hip_launch(struct request *request);
+/* Everything that is not a direct hit in the cache. word: what the hot path has found, or 0. */
+hipError_t hip_launch(struct request *request, uint64_t word);
 
 /* Is the function of such a call a hipFunction_t? Else it is a function of the program that stands for a kernel. */
 bool hip_launches_function(enum hook hook);

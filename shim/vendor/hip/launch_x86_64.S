@@ -102,7 +102,7 @@
     \form\()_call .Lslow_\symbol
     .if \way == 3
     mov this_thread@gottpoff(%rip), %r11
-    mov %fs:88(%r11), %r11
+    mov %fs:96(%r11), %r11
     test %r11, %r11
     jne 5f
     .endif
@@ -126,8 +126,11 @@
     in_window .Lsize_\form(%rsp), \hook, \way, .Lgiven_\symbol
 .Lgiven_\symbol:
     mov this_thread@gottpoff(%rip), %r11
-    mov %rax, %fs:104(%r11)
-.Lslow_\symbol:
+    mov %rax, %fs:112(%r11)
+    jmp \slow
+.Lslow_\symbol:                         /* a word that is there is that of a launch which a signal has interrupted */
+    mov this_thread@gottpoff(%rip), %r11
+    movq $0, %fs:112(%r11)
     jmp \slow
 .Ltable_\symbol:
     .ifc \hook, \table
@@ -135,10 +138,10 @@
     cmpq $0, real_functions + 32 * \hook + 8 * \way(%rip)
     je .Lslow_\symbol
     mov this_thread@gottpoff(%rip), %r11
-    cmpq $0, %fs:88(%r11)
+    cmpq $0, %fs:96(%r11)
     jne 6f
     mov (%rsp), %rax
-    mov %rax, %fs:88(%r11)
+    mov %rax, %fs:96(%r11)
 6:  jmp *real_functions + 32 * \hook + 8 * \way(%rip)
     .endif
     .endif

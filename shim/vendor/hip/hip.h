@@ -80,6 +80,12 @@ static inline uintptr_t hip_table_site(uintptr_t site) {
     return from ? from : site;
 }
 
+/* The same for a launch, which may be part of another one: marked where no caller was noted. Addresses have fewer bits. */
+#define HIP_UNNOTED (UINT64_C(1) << 63)
+static inline uintptr_t hip_table_launch_site(uintptr_t site) {
+    return this_thread.from ? hip_table_site(site) : site | HIP_UNNOTED;
+}
+
 /* ---- code.c ---- */
 
 /* The kernels of an image that was loaded as this module, for this architecture (gfx90a). size: UINT64_MAX where the image

@@ -152,7 +152,10 @@ static hipError_t launch_communication(struct request *request, uint64_t word) {
 
 hipError_t hip_launch(struct request *request, uint64_t word) {
     const struct hip_more *more = request->more;
-    if (this_thread.inside) /* part of a launch that was decided */
+    const bool unnoted = request->site & HIP_UNNOTED;
+    request->site &= ~HIP_UNNOTED;
+    /* Part of a launch that was decided; but a signal handler of the program may launch, too. */
+    if (this_thread.inside && (unnoted || real_holds(VENDOR_HIP, request->site)))
         return hip_launch_with(request, request->config.sharedMemBytes);
     if (this_thread.from && real_holds(VENDOR_HIP, request->site)) {
         request->site = hip_table_site(request->site);

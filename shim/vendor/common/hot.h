@@ -13,13 +13,9 @@ static inline __attribute__((always_inline)) uint64_t direct_word(const void *fu
                                                                   uint32_t threads, uint64_t blocks, uint32_t shared,
                                                                   uintptr_t site) {
     uint64_t handle = (uint64_t)(uintptr_t)function | (uint64_t)flags << FLAG_SHIFT;
-    const struct overlap_cache_line *line = overlap_cache_line_at(&launch_cache, overlap_cache_hash(handle));
-    uint64_t key = overlap_cache_key(threads, shared, site);
-    if (__builtin_expect(__atomic_load_n(&line->handle, __ATOMIC_RELAXED) != handle || shared > OVERLAP_WORD_SIZE_MASK,
-                         0))
-        return 0;
-    uint64_t word = overlap_answer_word(&line->answers[0], key, blocks);
-    return word ? word : overlap_answer_word(&line->answers[1], key, blocks);
+    const uint64_t key = overlap_cache_key(threads, shared, site);
+    return __builtin_expect(shared > OVERLAP_WORD_SIZE_MASK, 0) ? 0
+                                                                : overlap_cache_find(&launch_cache, handle, key, blocks);
 }
 
 static inline __attribute__((always_inline)) void count_direct(struct overlap_shard *shard, enum overlap_way way,

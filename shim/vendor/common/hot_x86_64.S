@@ -11,49 +11,48 @@
 #include "../hip/driver.def"
 #undef DRIVER
 
-/* rax += page of the caller << 28, r11 being the caller's address; r11 = line of the handle (its hash, times 64 bytes), or else to
- * `miss`. */
-    .macro find_line handle, miss
+/* rax += page of the caller << 28, r11 being the caller's address; r11 = the first line of the chain for this handle and key.
+ * Changes r10. */
+    .macro find_chain handle
     shr $12, %r11
     shl $28, %r11
     add %r11, %rax
     movabs $0x9E3779B97F4A7C15, %r11
+    mov %rax, %r10
+    imul %r11, %r10
     imul \handle, %r11
+    xor %r10, %r11
     shr $43, %r11
     and launch_cache+8(%rip), %r11d
     add launch_cache(%rip), %r11
-    cmp \handle, (%r11)
-    jne \miss
+    mov (%r11), %r11
     .endm
 
-/* rax = the word for key rax and grid r10 in line r11, or else to `miss`. */
-    .macro find_word miss
-    cmp %rax, 8(%r11)
-    je 3f
-1:  cmp %rax, 32(%r11)                  /* the same launch with other grids may have the second answer */
-    jne \miss
-    cmpq $0, 48(%r11)
+/* rax = the word for this handle, key rax and r10 blocks in a line of chain r11, or else to `miss`. A word of 0 is none. Changes
+ * r11. */
+    .macro find_word handle, miss
+0:  test %r11, %r11
     je \miss
-    mov 40(%r11), %eax
-    sub %rax, %r10
-    mov 44(%r11), %eax
-    cmp %rax, %r10
-    ja \miss
-    mov 48(%r11), %rax
-    jmp 4f
-2:  mov 16(%r11), %eax
-    add %rax, %r10
-    mov 8(%r11), %rax
-    jmp 1b
-3:  cmpq $0, 24(%r11)                   /* a word that is there was published after its interval */
-    je 1b
-    mov 16(%r11), %eax                  /* blocks - start <= length */
-    sub %rax, %r10
-    mov 20(%r11), %eax
-    cmp %rax, %r10
-    ja 2b
-    mov 24(%r11), %rax
-4:
+    cmp \handle, (%r11)
+    jne 1f
+    cmp %rax, 8(%r11)
+    jne 1f
+    cmp 32(%r11), %r10d                 /* a word that is there was published after its interval */
+    jb 2f
+    cmp 36(%r11), %r10d
+    ja 2f
+    mov 40(%r11), %rax
+    .subsection 1
+1:  mov 16(%r11), %r11
+    jmp 0b
+2:  cmp 48(%r11), %r10d                 /* the same launch with other grids may have the second answer */
+    jb 1b
+    cmp 52(%r11), %r10d
+    ja 1b
+    mov 56(%r11), %rax
+    jmp 3f
+    .previous
+3:
     .endm
 
 /* Counts the launch in the row of word rax, among the counters of its way in at an offset from r10. Changes r11. */
@@ -168,13 +167,13 @@
     add %r10, %rax
     .endm
 
-/* r10 = blocks of the grid, 64 bits. */
-    .macro kernel_blocks
+/* r10d = blocks of the grid, or to `miss` where they are more than 31 bits hold. */
+    .macro kernel_blocks miss
     mov %ecx, %r10d
-    mov %edx, %edx
-    imul %rdx, %r10
-    mov %esi, %esi
-    imul %rsi, %r10
+    imul %edx, %r10d
+    jo \miss
+    imul %esi, %r10d
+    jo \miss
     .endm
 #endif
 

@@ -9,8 +9,8 @@
 
 #include "windows.h"
 
-static struct overlap_cache_line no_line;
-struct overlap_cache launch_cache = OVERLAP_CACHE_EMPTY(&no_line);
+static struct overlap_cache_line *no_chain;
+struct overlap_cache launch_cache = OVERLAP_CACHE_EMPTY(&no_chain);
 __thread struct this_thread this_thread __attribute__((tls_model("initial-exec")));
 /* Its own, also while this_thread.shard is hidden from the hot path, which then asks us about every launch. */
 static __thread struct overlap_shard *own_shard __attribute__((tls_model("initial-exec")));

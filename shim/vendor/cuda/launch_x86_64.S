@@ -11,9 +11,9 @@
 /* The rest of cuLaunchKernel, r11 being the caller's address. counted: the way in under which it is counted */
     .macro kernel_from symbol, hook, way, counted
     kernel_key .Lslow_\symbol
-    find_line %rdi, .Lslow_\symbol
-    kernel_blocks
-    find_word .Lslow_\symbol
+    find_chain %rdi
+    kernel_blocks .Lslow_\symbol
+    find_word %rdi, .Lslow_\symbol
     cmpq $0, real_functions + 32 * \hook + 8 * \way(%rip)
     je .Lslow_\symbol
     test $0x4000000, %eax               /* direct */
@@ -67,13 +67,13 @@
     cmp $0x3ffff, %r10d
     ja .Lslow_\symbol
     add %r10, %rax
-    find_line %rsi, .Lslow_\symbol
+    find_chain %rsi
     mov (%rdi), %r10d
-    mov 4(%rdi), %r8d
-    imul %r8, %r10
-    mov 8(%rdi), %r8d
-    imul %r8, %r10
-    find_word .Lslow_\symbol
+    imul 4(%rdi), %r10d
+    jo .Lslow_\symbol
+    imul 8(%rdi), %r10d
+    jo .Lslow_\symbol
+    find_word %rsi, .Lslow_\symbol
     cmpq $0, real_functions + 32 * \hook + 8 * \way(%rip)
     je .Lslow_\symbol
     mov %rax, %r8

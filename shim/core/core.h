@@ -243,11 +243,20 @@ void overlap_cache_forget_all(struct overlap_cache *cache);
 /* ---- Statistics ---- */
 
 /* The calling thread's shard; claims one at the first call of a thread. tid: the thread; alive: is that thread of ours
- * still there? (core asks nobody itself). */
+ * still there? (core asks nobody itself). The shared one where all have an owner. */
 struct overlap_shard *overlap_shard_claim(struct overlap_page *page, uint32_t tid, bool (*alive)(uint32_t tid));
 
+static inline struct overlap_shard *overlap_shard_shared(struct overlap_page *page) {
+    return &page->shards[OVERLAP_SHARDS_FIRST - 1];
+}
 static inline bool overlap_shard_is_shared(const struct overlap_page *page, const struct overlap_shard *shard) {
-    return shard == &page->shards[OVERLAP_SHARDS - 1];
+    return shard == &page->shards[OVERLAP_SHARDS_FIRST - 1];
+}
+
+/* How many there are, and the bytes of the page up to the last one. */
+static inline uint32_t overlap_shard_count(const struct overlap_page *page) {
+    const uint32_t more = __atomic_load_n(&page->more_shards, __ATOMIC_ACQUIRE);
+    return OVERLAP_SHARDS_FIRST + (more < OVERLAP_SHARDS - OVERLAP_SHARDS_FIRST ? more : OVERLAP_SHARDS - OVERLAP_SHARDS_FIRST);
 }
 
 /* Adds to a counter that only one thread writes at a time. Other threads and processes may read it, and a signal handler of the

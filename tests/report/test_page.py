@@ -49,7 +49,7 @@ def test_launches_that_another_thread_has_moved_to_another_reason(write_page, li
     way = names(library.overlap_way_name).index
     reason = names(library.overlap_reason_name).index
     outside = reason("not_overlapping")
-    page.shards[3].launches[way("symbol")][outside] = 10  # counted here...
+    page.shards[3].launches[outside] = page.shards[3].ways[way("symbol")] = 10  # counted here...
     for moved, reasons in (
         (4, {"not_overlapping": 6, "launched_before": 4}),
         (10, {"launched_before": 10}),
@@ -179,7 +179,7 @@ def test_a_row_whose_record_is_not_written_yet(write_page, library):
     reason = names(library.overlap_reason_name).index("shaped")
     row = page.rows[library.OVERLAP_REASONS]
     row.key, row.state, row.rule, row.kernel = 1 << 9 | reason << 3 | library.OVERLAP_ROW_SINGLE, 1, 0, b"half"
-    page.shards[0].launches[0][library.OVERLAP_REASONS] = 4
+    page.shards[0].launches[library.OVERLAP_REASONS] = page.shards[0].ways[0] = 4
     path.write_bytes(data)
     read = read_page(str(path))
     assert read.reasons == {"shaped": 4, "no_rule": 1} and read.launches == 5

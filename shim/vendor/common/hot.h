@@ -21,7 +21,8 @@ static inline __attribute__((always_inline)) uint64_t direct_word(const void *fu
 static inline __attribute__((always_inline)) void count_direct(struct overlap_shard *shard, enum overlap_way way,
                                                                uint64_t word) {
     /* Only this thread writes here, and readers in other processes take what they find: no atomic operation needed. */
-    overlap_add_own(&shard->launches[way][overlap_word_row(word)], 1);
+    overlap_add_own(&shard->ways[way], 1);
+    overlap_add_own(&shard->launches[overlap_word_row(word)], 1);
 }
 
 /* The word of a launch that depends on where it is, made for here (but its reason, which nobody asks); 0: not to be had so

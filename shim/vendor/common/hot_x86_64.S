@@ -55,20 +55,33 @@
 3:
     .endm
 
-/* Counts the launch in the row of word rax, among the counters of its way in at an offset from r10. Changes r11. */
-    .macro count offset
-    mov %rax, %r11
+/* Counts the launch in the row of a word, in shard r10. Changes r11. */
+    .macro count_row word
+    mov \word, %r11
     shr $55, %r11
-    incq \offset(%r10, %r11, 8)
+    incq 64(%r10, %r11, 8)
     .endm
 
-/* The same in the shard of the thread, or else to `miss`. Changes r10 and r11. */
-    .macro count_direct way, miss
+/* Counts it under its way in, too, in the shard of the thread, or else to `miss`. Changes r10 and r11. */
+    .macro count_direct way, miss, word=%rax
     mov this_thread@gottpoff(%rip), %r10
     mov %fs:(%r10), %r10
     test %r10, %r10
     je \miss
-    count 64+2560*\way
+    incq 2624 + 8 * \way(%r10)
+    count_row \word
+    .endm
+
+/* Counts it under its way in, in shard r10: for a call inside a call of NVIDIA's runtime (`outer`) under that of its caller. */
+    .macro count_way way, outer, r
+    .if \outer
+    cmpq $0, %fs:8(\r)
+    je 6f
+    incq 2624 + 8 * 3(%r10)
+    jmp 9f
+    .endif
+6:  incq 2624 + 8 * \way(%r10)
+9:
     .endm
 
 /* For a windowed word: goes on where the thread knows where the launch is, r being the place of this_thread; else to `miss`.
@@ -91,20 +104,11 @@
     jle \miss
     .endm
 
-/* r10 = the shard's counters of a way in, or else to `miss`. */
-    .macro find_counters way, r, miss
+/* r10 = the shard, or else to `miss`. */
+    .macro find_shard r, miss
     mov %fs:(\r), %r10
     test %r10, %r10
     je \miss
-    lea 64 + 2560 * \way(%r10), %r10
-    .endm
-
-/* Those of the runtime's callers instead, for a call inside a call of NVIDIA's runtime. */
-    .macro outer_counters way, r
-    cmpq $0, %fs:8(\r)
-    je 6f
-    add $2560 * (3 - \way), %r10
-6:
     .endm
 
 /* To what is behind a hook, behind its table for way 3. That call is over whose caller was noted. Changes r11. */
@@ -126,13 +130,14 @@
 /* Outside a window: the launch of word rax is counted twice, in the row of its group that says why, and goes on as asked. A signal
  * handler may have changed what the thread was told since, so a place that is gone is looked for once more. Changes r10 and rax, but
  * not before it is sure. */
-    .macro outside r, hook, way, miss
+    .macro outside r, hook, way, counted, outer, miss
     cmpq $0, %fs:56(\r)
     je \miss
+    count_way \counted, \outer, \r
     shr $55, %rax
     lea (%r10, %rax, 8), %r10
     mov %fs:48(\r), %eax
-    incq (%r10, %rax, 8)
+    incq 64(%r10, %rax, 8)
     mov %fs:56(\r), %rax
     test %rax, %rax
     je 8f
@@ -142,15 +147,16 @@
     .endm
 
 /* Word rax, windowed, where the thread knows where the launch is: outside, or inside and proven; else to `miss`. r10: the
- * counters, r11: the place of this_thread. */
-    .macro in_window size, hook, way, miss
+ * shard, r11: the place of this_thread. */
+    .macro in_window size, hook, way, counted, outer, miss
     cmpl $1, %fs:36(%r11)
     je 7f
-    outside %r11, \hook, \way, \miss
+    outside %r11, \hook, \way, \counted, \outer, \miss
 7:  bt $53, %rax
     jnc \miss
     decq %fs:40(%r11)
-    count 0
+    count_way \counted, \outer, %r11
+    count_row %rax
     go_with \size, \hook, \way
     .endm
 

@@ -31,4 +31,4 @@ _Static_assert(offsetof(struct overlap_cache_line, handle) == 0 && offsetof(stru
                "line");
 _Static_assert(OVERLAP_WORD_SIZE_BITS == 18 && OVERLAP_WORD_ROW_SHIFT == 55, "fields of the word");
 _Static_assert(OVERLAP_WORD_DIRECT == 1 << 26 && OVERLAP_WORD_CHANGED == 1 << 25, "flags of the word");
-_Static_assert(offsetof(struct overlap_shard, launches) == 64 && OVERLAP_ROWS == 320, "place of the counters");
+_Static_assert(offsetof(struct overlap_shard, launches) == 64 && offsetof(struct overlap_shard, ways) == 2624, "counters");

@@ -36,9 +36,11 @@ static struct overlap_shard *shard_of_thread(void) {
         return own_shard;
     bool made = overlap_page_start();
     struct overlap_page *page = __atomic_load_n(&overlap_current_page, __ATOMIC_ACQUIRE);
-    struct overlap_shard *shard = &page->shards[OVERLAP_SHARDS - 1];
+    struct overlap_shard *shard = overlap_shard_shared(page);
     if (made && !thread_shares) { /* else asked again next time, or there are too many of us */
-        shard = overlap_shard_claim(page, overlap_thread_id(), overlap_thread_alive);
+        do
+            shard = overlap_shard_claim(page, overlap_thread_id(), overlap_thread_alive);
+        while (overlap_shard_is_shared(page, shard) && overlap_page_grow());
         thread_shares = overlap_shard_is_shared(page, shard);
         own_shard = thread_shares ? NULL : shard;
         this_thread.shard = hidden ? NULL : own_shard;
@@ -65,7 +67,8 @@ inline void launch_count(enum overlap_counter counter) {
 }
 
 static inline void count_launch(enum overlap_way way, uint32_t row) {
-    count_at(offsetof(struct overlap_shard, launches) + 8 * (OVERLAP_ROWS * (size_t)way + row));
+    count_at(offsetof(struct overlap_shard, ways) + 8 * (size_t)way);
+    count_at(offsetof(struct overlap_shard, launches) + 8 * (size_t)row);
 }
 
 __attribute__((cold, noinline)) uint32_t launch_other_row(uint64_t word, uint32_t reason) {

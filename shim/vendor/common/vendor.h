@@ -296,7 +296,8 @@ static inline void launch_communicated(const struct request *request, uint64_t w
     overlap_add_own(&shard->counters[OVERLAP_COUNTER_COMMUNICATION], 1);
     if (raised)
         overlap_add_own(&shard->counters[OVERLAP_COUNTER_RAISED], 1);
-    overlap_add_own(&shard->launches[request->counted][row], 1);
+    overlap_add_own(&shard->ways[request->counted], 1);
+    overlap_add_own(&shard->launches[row], 1);
     if (__builtin_expect(overlap_sample_is_due(shard), 0))
         launch_sample(shard);
 }

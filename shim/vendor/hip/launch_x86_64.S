@@ -125,8 +125,8 @@
     jnc .Lgiven_\symbol
     mov this_thread@gottpoff(%rip), %r11
     window_known %rax, %r11, .Lstream_\form(%rsp), \whose, .Lgiven_\symbol
-    find_counters \counted, %r11, .Lgiven_\symbol
-    in_window .Lsize_\form(%rsp), \hook, \way, .Lgiven_\symbol
+    find_shard %r11, .Lgiven_\symbol
+    in_window .Lsize_\form(%rsp), \hook, \way, \counted, 0, .Lgiven_\symbol
 .Lgiven_\symbol:
     mov this_thread@gottpoff(%rip), %r11
     mov %rax, %fs:112(%r11)

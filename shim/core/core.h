@@ -202,13 +202,13 @@ static inline uint64_t overlap_cache_plain(uint64_t handle) {
     return handle & ((UINT64_C(1) << OVERLAP_CACHE_HANDLE_BITS) - 1);
 }
 
-/* The first line in which a launch may be: the sizes of one kernel are as far apart as different kernels are. launch_x86_64.S
- * computes the same. */
+/* The first line in which a launch may be. Handles lie at equal distances, as do sizes: one multiplication spreads both, and they
+ * differ in other bits. hot_x86_64.S computes the same. */
 #define OVERLAP_CACHE_FACTOR UINT64_C(0x9E3779B97F4A7C15)
 static inline struct overlap_cache_line **overlap_cache_chain(const struct overlap_cache *cache, uint64_t handle,
                                                               uint64_t key) {
     const uint64_t mask = __atomic_load_n(&cache->mask, __ATOMIC_ACQUIRE);
-    const uint64_t hash = (handle * OVERLAP_CACHE_FACTOR) ^ (key * OVERLAP_CACHE_FACTOR);
+    const uint64_t hash = (handle + (key << 28 | key >> 36)) * OVERLAP_CACHE_FACTOR;
     char *const chains = (char *)__atomic_load_n(&cache->chains, __ATOMIC_RELAXED);
     return (struct overlap_cache_line **)(chains + (hash >> (61 - OVERLAP_CACHE_BITS) & mask));
 }

@@ -11,17 +11,22 @@
 #include "../hip/driver.def"
 #undef DRIVER
 
-/* rax += page of the caller << 28, r11 being the caller's address; r11 = the first line of the chain for this handle and key.
- * Changes r10. */
+/* OVERLAP_CACHE_FACTOR */
+    .pushsection .rodata
+    .balign 8
+.Lfactor:
+    .quad 0x9E3779B97F4A7C15
+    .popsection
+
+/* rax += page of the caller << 28, r11 being the caller's address; r11 = the first line of the chain for this handle and key. */
     .macro find_chain handle
     shr $12, %r11
     shl $28, %r11
     add %r11, %rax
-    movabs $0x9E3779B97F4A7C15, %r11
-    mov %rax, %r10
-    imul %r11, %r10
-    imul \handle, %r11
-    xor %r10, %r11
+    mov %rax, %r11
+    rol $28, %r11
+    add \handle, %r11
+    imul .Lfactor(%rip), %r11
     shr $43, %r11
     and launch_cache+8(%rip), %r11d
     add launch_cache(%rip), %r11

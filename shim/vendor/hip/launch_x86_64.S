@@ -108,9 +108,7 @@
     jne 9f
     .endif
     mov (%rsp), %r11
-9:  mov %r10, -8(%rsp)                  /* below the stack, where no signal handler writes */
-    find_chain %rdi
-    mov -8(%rsp), %r10
+9:  find_chain %rdi
     find_word %rdi, .Lslow_\symbol
     .if \way == 0                       /* before the others are given out, it is known what is behind them */
     cmpq $0, real_functions + 32 * \hook(%rip)

@@ -67,13 +67,17 @@ void follow_launch(vendor_stream stream, enum default_stream whose, uint64_t wor
         follow.same = true;
     } else {
         follow.computed = true;
-        const struct overlap_found found = window_look(stream, whose);
-        if (found.where != OVERLAP_WHERE_OUTSIDE) { /* inside, or so long inside that it has expired */
+        bool unknown;
+        if (window_where(stream, whose, &unknown) != OVERLAP_WHERE_OUTSIDE) { /* inside, or so long that it has expired */
             follow.overlapped = true;
             if (word & OVERLAP_WORD_LONG)
                 overlap_window_beside(window_stream(windows(), stream, whose));
-        } else if (!found.unknown)
+        } else if (!unknown)
             follow.waited = true;
+    }
+    if (follow.overlapped && follow.computed && !priority_may_end()) { /* no later launch shows anything more */
+        stop();
+        return;
     }
     const uint32_t left = follow.left; /* a signal handler may have launched the last one */
     follow.left = left ? left - 1 : 0;

@@ -103,6 +103,9 @@ void priority_wide(void);
 void priority_left(void);
 bool priority_is_auto(enum vendor vendor, const struct overlap_policy *policy);
 
+/* May `auto` still end because of what runs beside communication? */
+bool priority_may_end(void);
+
 /* The driver has refused a priority: launches get none from now on. */
 void priority_refused(void);
 
@@ -205,7 +208,8 @@ struct this_thread {
     uint32_t whose; /* enum default_stream */
     enum overlap_where where;
     int64_t left;           /* launches that may still take it; below 0 where a signal handler has taken the last one */
-    uint32_t step, padding; /* outside: why, as overlap_row_step() says it */
+    uint32_t step;          /* outside: why, as overlap_row_step() says it */
+    uint32_t unknown;       /* outside, because the stream waits for something that is not known */
     uint64_t
         *outside[2]; /* where launches outside are counted: those that would be shaped, grids of one wave; or NULL */
     uint64_t newest, serial;

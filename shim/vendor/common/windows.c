@@ -152,6 +152,7 @@ __attribute__((noinline)) static void ask(struct overlap_order *order, vendor_st
     thread->where = found.where;
     thread->left = found.granted;
     thread->step = overlap_row_step(window_reason(found.where));
+    thread->unknown = found.unknown;
     thread->outside[0] = thread->outside[1] = NULL;
     thread->newest = found.newest;
     thread->serial = found.serial;
@@ -191,6 +192,17 @@ enum overlap_where window_asks(vendor_stream stream, enum default_stream whose, 
     } else if (word & OVERLAP_WORD_WINDOWED)
         window_take_one();
     return where;
+}
+
+enum overlap_where window_where(vendor_stream stream, enum default_stream whose, bool *unknown) {
+    struct overlap_order *order = windows();
+    *unknown = false;
+    if (!order)
+        return OVERLAP_WHERE_OUTSIDE;
+    if (!window_told(stream, whose))
+        ask(order, stream, whose);
+    *unknown = this_thread.unknown;
+    return this_thread.where;
 }
 
 struct overlap_found window_look(vendor_stream stream, enum default_stream whose) {

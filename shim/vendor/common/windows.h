@@ -53,7 +53,11 @@ static inline uint32_t window_reason(enum overlap_where where) {
                                                 : OVERLAP_REASON_not_overlapping;
 }
 
-/* Where a launch is, for those who use up nothing. */
+/* Where a launch is that counts nowhere: what the thread has been told last, if that is still true. unknown: outside, because the
+ * stream waits for something that is not known. */
+enum overlap_where window_where(vendor_stream stream, enum default_stream whose, bool *unknown);
+
+/* The same, with all that is known, for those who use up nothing. */
 struct overlap_found window_look(vendor_stream stream, enum default_stream whose);
 
 /* The host has seen something to be over. */

@@ -41,8 +41,9 @@ static struct overlap_shard *shard_of_thread(void) {
         do
             shard = overlap_shard_claim(page, overlap_thread_id(), overlap_thread_alive);
         while (overlap_shard_is_shared(page, shard) && overlap_page_grow());
-        thread_shares = overlap_shard_is_shared(page, shard);
-        own_shard = thread_shares ? NULL : shard;
+        const bool shares = overlap_shard_is_shared(page, shard);
+        thread_shares = shares && overlap_page_is_full();
+        own_shard = shares ? NULL : shard;
         this_thread.shard = hidden ? NULL : own_shard;
     }
     errno = saved;

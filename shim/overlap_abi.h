@@ -348,10 +348,10 @@ struct overlap_page {
     uint8_t run[32]; /* of the run-ID.json that belongs to it */
     uint8_t host[64];
     uint8_t program[256];
-    uint8_t directory[512]; /* of the report; a page may wait in /dev/shm until it is copied there */
-    uint8_t library[48];    /* version of the preloaded library */
-    uint32_t table;         /* checksum of the table that it runs under; 0: none */
-    uint32_t more_shards;   /* behind the first ones; the file ends behind the last of them */
+    uint8_t directory[512];              /* of the report; a page may wait in /dev/shm until it is copied there */
+    uint8_t library[48];                 /* version of the preloaded library */
+    uint32_t table;                      /* checksum of the table that it runs under; 0: none */
+    uint32_t more_shards;                /* behind the first ones; the file ends behind the last of them */
     struct overlap_opened opened[3];     /* [enum overlap_opening] */
     struct overlap_device devices[16];   /* [OVERLAP_DEVICES], indexed by the driver's ordinal */
     struct overlap_page_rule rules[512]; /* [OVERLAP_RULES], as in the table */

@@ -26,10 +26,9 @@ static uint32_t *lines_of(struct overlap_cache_memory *memory, uint64_t handle) 
 static struct overlap_answer *answer_in(struct overlap_cache_line *line, uint64_t grid) {
     for (int i = 0; i < 2; i++) {
         uint64_t *const there = &line->answers[i].grid, current = __atomic_load_n(there, __ATOMIC_RELAXED);
-        if (current == grid ||
-            (current == 0 &&
-             (__atomic_compare_exchange_n(there, &current, grid, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
-              current == grid)))
+        if (current == grid || (current == 0 && (__atomic_compare_exchange_n(there, &current, grid, false,
+                                                                             __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
+                                                 current == grid)))
             return &line->answers[i];
     }
     return NULL;

@@ -217,8 +217,7 @@ static inline struct overlap_cache_line **overlap_cache_chain(const struct overl
 static inline __attribute__((always_inline)) uint64_t overlap_cache_find(const struct overlap_cache *cache,
                                                                          uint64_t handle, uint64_t key,
                                                                          uint64_t blocks) {
-    const struct overlap_cache_line *line =
-        __atomic_load_n(overlap_cache_chain(cache, handle, key), __ATOMIC_ACQUIRE);
+    const struct overlap_cache_line *line = __atomic_load_n(overlap_cache_chain(cache, handle, key), __ATOMIC_ACQUIRE);
     for (; line; line = line->next)
         for (int i = 0; line->handle == handle && line->key == key && i < 2; i++) {
             const uint64_t word = __atomic_load_n(&line->answers[i].word, __ATOMIC_ACQUIRE);
@@ -256,7 +255,8 @@ static inline bool overlap_shard_is_shared(const struct overlap_page *page, cons
 /* How many there are, and the bytes of the page up to the last one. */
 static inline uint32_t overlap_shard_count(const struct overlap_page *page) {
     const uint32_t more = __atomic_load_n(&page->more_shards, __ATOMIC_ACQUIRE);
-    return OVERLAP_SHARDS_FIRST + (more < OVERLAP_SHARDS - OVERLAP_SHARDS_FIRST ? more : OVERLAP_SHARDS - OVERLAP_SHARDS_FIRST);
+    return OVERLAP_SHARDS_FIRST +
+           (more < OVERLAP_SHARDS - OVERLAP_SHARDS_FIRST ? more : OVERLAP_SHARDS - OVERLAP_SHARDS_FIRST);
 }
 
 /* Adds to a counter that only one thread writes at a time. Other threads and processes may read it, and a signal handler of the

@@ -48,9 +48,9 @@ struct overlap_shard *overlap_shard_claim(struct overlap_page *page, uint32_t ti
             if (overlap_shard_is_shared(page, shard))
                 continue;
             /* A thread that ended leaves its shard, with its counts, to the next one. */
-            if (owner == tid || ((used ? owner != 0 && !alive(owner) : owner == 0) &&
-                                 __atomic_compare_exchange_n(&shard->owner, &owner, tid, false, __ATOMIC_ACQUIRE,
-                                                             __ATOMIC_RELAXED)))
+            if (owner == tid ||
+                ((used ? owner != 0 && !alive(owner) : owner == 0) &&
+                 __atomic_compare_exchange_n(&shard->owner, &owner, tid, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)))
                 return shard;
         }
     }

@@ -46,7 +46,9 @@ def page_of(folder: Path) -> Any:
     return len(data), _native.ffi.from_buffer("struct overlap_page *", data.ljust(size, b"\0")), data
 
 
-@pytest.mark.hazard("processes", f"{SLOW} in a program of many threads, or the counts of some would be lost when it is killed")
+@pytest.mark.hazard(
+    "processes", f"{SLOW} in a program of many threads, or the counts of some would be lost when it is killed"
+)
 @pytest.mark.parametrize("end", [[], ["killed"]], ids=["ends", "killed"])
 @pytest.mark.parametrize("threads", [4, 32, 33, 250])
 def test_every_thread_counts_on_its_own(
@@ -65,7 +67,10 @@ def test_every_thread_counts_on_its_own(
     own = counted[: first - 1] + counted[first:]
     assert sum(count > 0 for count in own) == threads, "a thread has no shard of its own"
     assert page.more_shards % lib.OVERLAP_SHARDS_MORE == 0
-    assert page.more_shards - lib.OVERLAP_SHARDS_MORE < max(0, threads - (first - 1)) <= page.more_shards or threads < first
+    assert (
+        page.more_shards - lib.OVERLAP_SHARDS_MORE < max(0, threads - (first - 1)) <= page.more_shards
+        or threads < first
+    )
     more = lib.OVERLAP_SHARDS - first - page.more_shards
     assert length == _native.ffi.sizeof("struct overlap_page") - more * size
 

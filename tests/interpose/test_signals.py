@@ -83,7 +83,9 @@ def steps(build: Build, vendor: str) -> dict[str, Any]:
 
 
 @pytest.mark.plain("what a sanitizer does at every instruction is stepped through, too", address=True, coverage=True)
-@pytest.mark.hazard("processes", "a launch made in a signal handler would be lost, or crash the launch that it interrupted")
+@pytest.mark.hazard(
+    "processes", "a launch made in a signal handler would be lost, or crash the launch that it interrupted"
+)
 @pytest.mark.parametrize("policy", [ONE, WINDOWS], ids=["always", "windows"])
 @pytest.mark.parametrize("case", ["hit", "ex", "communication", "first", "windows"])
 @pytest.mark.parametrize("vendor", ["cuda", "hip"])

@@ -31,8 +31,8 @@ static void *work(void *unused) {
         for (long kernel = 0; kernel < kernels; kernel++)
             for (long size = 0; size < sizes; size++)
                 for (int grid = 0; grid < GRIDS; grid++, mine++)
-                    cuLaunchKernel(functions[kernel], grids[grid], 1, 1, 128, 1, 1, (unsigned)(size * SIZE), (void *)0x1000,
-                                   NULL, NULL);
+                    cuLaunchKernel(functions[kernel], grids[grid], 1, 1, 128, 1, 1, (unsigned)(size * SIZE),
+                                   (void *)0x1000, NULL, NULL);
     }
     __atomic_fetch_add(&launched, mine, __ATOMIC_RELAXED);
     pthread_barrier_wait(&barrier);

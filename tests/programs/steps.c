@@ -111,15 +111,16 @@ static int is_ours(struct dl_phdr_info *object, size_t size, void *unused) {
 /* Beside the red zone, where the compiler may keep something. */
 static inline __attribute__((always_inline)) void trap(int on) {
     if (on)
-        __asm__ volatile("lea %c0(%%rsp), %%rsp\n\tpushfq\n\torq $0x100, (%%rsp)\n\tpopfq\n\tlea %c1(%%rsp), %%rsp" ::"i"(
-                             -RED_ZONE),
-                         "i"(RED_ZONE)
-                         : "cc", "memory");
+        __asm__ volatile(
+            "lea %c0(%%rsp), %%rsp\n\tpushfq\n\torq $0x100, (%%rsp)\n\tpopfq\n\tlea %c1(%%rsp), %%rsp" ::"i"(-RED_ZONE),
+            "i"(RED_ZONE)
+            : "cc", "memory");
     else
-        __asm__ volatile("lea %c0(%%rsp), %%rsp\n\tpushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq\n\tlea %c1(%%rsp), %%rsp" ::"i"(
-                             -RED_ZONE),
-                         "i"(RED_ZONE)
-                         : "cc", "memory");
+        __asm__ volatile(
+            "lea %c0(%%rsp), %%rsp\n\tpushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq\n\tlea %c1(%%rsp), %%rsp" ::"i"(
+                -RED_ZONE),
+            "i"(RED_ZONE)
+            : "cc", "memory");
 }
 
 int main(int argc, char **argv) {

@@ -67,7 +67,7 @@ def hip(
 
 
 def many(name: str, kernels: int, sizes: int = 1, threads: int = 0) -> Case:
-    """Return a row of many kernels, sizes or threads: what each costs may be twice what the first row costs, and no more."""
+    """Return a row of many kernels, sizes or threads, each of which may cost twice what the first row costs."""
     return Case(name, "proc_address", "kernel", "plain", 6, None, kernels=kernels, sizes=sizes, threads=threads)
 
 

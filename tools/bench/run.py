@@ -113,7 +113,15 @@ def launches(folder: Path, rounds: int, threads: list[int], variables: dict[str,
             "budget_instructions": case.instructions,
         }
         for count in [case.threads] if case.threads else threads[:1] if case.kernels else threads:
-            command = [str(folder / case.program), case.way, case.call, case.kernel, str(count), str(case.calls), *case.more]
+            command = [
+                str(folder / case.program),
+                case.way,
+                case.call,
+                case.kernel,
+                str(count),
+                str(case.calls),
+                *case.more,
+            ]
             found = interleaved(
                 {"bare": (command, dict(case.driver)), "shim": (command, {**dict(case.driver), **shim})}, rounds
             )

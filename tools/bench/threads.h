@@ -4,7 +4,14 @@
 #include "measure.h"
 
 /* Streams that the program made: of the default stream the library knows the priority without asking. */
-enum { FUNCTIONS = 64, MOST_FUNCTIONS = 1 << 17, THREADS = 256, STREAM = 0x1000, OTHER_STREAM = 0x800, EVENT = 0x1000000 };
+enum {
+    FUNCTIONS = 64,
+    MOST_FUNCTIONS = 1 << 17,
+    THREADS = 256,
+    STREAM = 0x1000,
+    OTHER_STREAM = 0x800,
+    EVENT = 0x1000000
+};
 
 struct thread {
     void (*run)(long, void *);

@@ -68,7 +68,8 @@ void follow_launch(vendor_stream stream, enum default_stream whose, uint64_t wor
     } else {
         follow.computed = true;
         bool unknown;
-        if (window_where(stream, whose, &unknown) != OVERLAP_WHERE_OUTSIDE) { /* inside, or so long that it has expired */
+        if (window_where(stream, whose, &unknown) !=
+            OVERLAP_WHERE_OUTSIDE) { /* inside, or so long that it has expired */
             follow.overlapped = true;
             if (word & OVERLAP_WORD_LONG)
                 overlap_window_beside(window_stream(windows(), stream, whose));

@@ -14,8 +14,9 @@ static inline __attribute__((always_inline)) uint64_t direct_word(const void *fu
                                                                   uintptr_t site) {
     uint64_t handle = (uint64_t)(uintptr_t)function | (uint64_t)flags << FLAG_SHIFT;
     const uint64_t key = overlap_cache_key(threads, shared, site);
-    return __builtin_expect(shared > OVERLAP_WORD_SIZE_MASK, 0) ? 0
-                                                                : overlap_cache_find(&launch_cache, handle, key, blocks);
+    return __builtin_expect(shared > OVERLAP_WORD_SIZE_MASK, 0)
+               ? 0
+               : overlap_cache_find(&launch_cache, handle, key, blocks);
 }
 
 static inline __attribute__((always_inline)) void count_direct(struct overlap_shard *shard, enum overlap_way way,
@@ -38,9 +39,11 @@ static inline __attribute__((always_inline)) uint64_t word_here(uint64_t word, v
         window_take_one();
         return word;
     }
-    uint64_t *const outside = __atomic_load_n(&this_thread.outside[0], __ATOMIC_RELAXED); /* once: a handler may take it away */
+    uint64_t *const outside =
+        __atomic_load_n(&this_thread.outside[0], __ATOMIC_RELAXED); /* once: a handler may take it away */
     if (!outside)
         return 0;
-    overlap_add_own(outside, 1); /* another thread may launch on the stream, too: then one of the two may not be counted */
+    overlap_add_own(outside,
+                    1); /* another thread may launch on the stream, too: then one of the two may not be counted */
     return (word & ~OVERLAP_WORD_CHANGED) + ((uint64_t)this_thread.step << OVERLAP_WORD_ROW_SHIFT);
 }

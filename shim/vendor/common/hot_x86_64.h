@@ -23,7 +23,8 @@ _Static_assert(OVERLAP_WORD_CLUSTER == UINT64_C(1) << 49 && OVERLAP_WORD_WINDOWE
                "flags of words that depend on windows");
 _Static_assert(OVERLAP_WHERE_INSIDE == 1, "enum overlap_where");
 _Static_assert(OVERLAP_CACHE_BITS == 18 && OVERLAP_CACHE_FACTOR == UINT64_C(0x9E3779B97F4A7C15), "chain of a launch");
-_Static_assert(offsetof(struct overlap_cache, chains) == 0 && offsetof(struct overlap_cache, mask) == 8, "launch_cache");
+_Static_assert(offsetof(struct overlap_cache, chains) == 0 && offsetof(struct overlap_cache, mask) == 8,
+               "launch_cache");
 _Static_assert(offsetof(struct overlap_cache_line, handle) == 0 && offsetof(struct overlap_cache_line, key) == 8 &&
                    offsetof(struct overlap_cache_line, next) == 16 &&
                    offsetof(struct overlap_cache_line, answers) == 32 && sizeof(struct overlap_answer) == 16 &&
@@ -31,4 +32,5 @@ _Static_assert(offsetof(struct overlap_cache_line, handle) == 0 && offsetof(stru
                "line");
 _Static_assert(OVERLAP_WORD_SIZE_BITS == 18 && OVERLAP_WORD_ROW_SHIFT == 55, "fields of the word");
 _Static_assert(OVERLAP_WORD_DIRECT == 1 << 26 && OVERLAP_WORD_CHANGED == 1 << 25, "flags of the word");
-_Static_assert(offsetof(struct overlap_shard, launches) == 64 && offsetof(struct overlap_shard, ways) == 2624, "counters");
+_Static_assert(offsetof(struct overlap_shard, launches) == 64 && offsetof(struct overlap_shard, ways) == 2624,
+               "counters");

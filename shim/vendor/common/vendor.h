@@ -207,9 +207,9 @@ struct this_thread {
     vendor_stream stream;
     uint32_t whose; /* enum default_stream */
     enum overlap_where where;
-    int64_t left;           /* launches that may still take it; below 0 where a signal handler has taken the last one */
-    uint32_t step;          /* outside: why, as overlap_row_step() says it */
-    uint32_t unknown;       /* outside, because the stream waits for something that is not known */
+    int64_t left;     /* launches that may still take it; below 0 where a signal handler has taken the last one */
+    uint32_t step;    /* outside: why, as overlap_row_step() says it */
+    uint32_t unknown; /* outside, because the stream waits for something that is not known */
     uint64_t
         *outside[2]; /* where launches outside are counted: those that would be shaped, grids of one wave; or NULL */
     uint64_t newest, serial;

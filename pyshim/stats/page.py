@@ -161,8 +161,8 @@ def _page(page: Any, library: Any) -> Page:
     totals = _native.ffi.new("struct overlap_totals *")
     library.overlap_page_totals(page, totals)
     by_way, by_reason, counters = list(totals.ways), list(totals.reasons), list(totals.counters)
-    # A launch is counted by reason and by way, one after the other: those between are added to the way that has most. Sums beyond
-    # 2^64 differ by more.
+    # A launch is counted by reason and by way, one after the other: those between are added to the way that has most.
+    # Sums beyond 2^64 differ by more.
     launches, most = sum(by_reason), max(range(len(by_way)), key=by_way.__getitem__)
     by_way[most] += launches - sum(by_way)
     if not 0 <= by_way[most] < 2**64 or abs(launches - sum(totals.ways)) > _BETWEEN * len(page.shards):

@@ -85,7 +85,10 @@ def test_more_threads_than_shards(many: dict[str, Any], preloaded: Runner) -> No
 @pytest.mark.hazard("files", "a page that cannot grow would end the process, or its launches would be lost")
 def test_a_page_that_cannot_grow(many: dict[str, Any], preloaded: Runner, tmp_path: Path) -> None:
     """More threads than shards, and a limit of the size of files."""
-    limit = "import os, resource as r, sys; r.setrlimit(r.RLIMIT_FSIZE, (300000, 300000)); os.execv(sys.argv[1], sys.argv[1:])"
+    limit = (
+        "import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (300000, 300000)); "
+        "os.execv(sys.argv[1], sys.argv[1:])"
+    )
     words = ["-c", limit, str(many["program"]), "3", "2", "80"]
     done = preloaded(words, ONE, program=sys.executable, env=many["env"])
     assert done.status == 0, done.stderr

@@ -18,19 +18,21 @@ OVERLAP_SIZE_IS(overlap_launch, 40);
 OVERLAP_SIZE_IS(overlap_decision, 40);
 OVERLAP_SIZE_IS(overlap_window, 16);
 OVERLAP_SIZE_IS(overlap_plan, 1064);
-OVERLAP_SIZE_IS(overlap_shard, 15552);
+OVERLAP_SIZE_IS(overlap_shard, 2816);
 OVERLAP_SIZE_IS(overlap_row, 288);
 OVERLAP_SIZE_IS(overlap_page_rule, 40);
 OVERLAP_SIZE_IS(overlap_cadence, 12352);
 OVERLAP_SIZE_IS(overlap_device, 224);
 OVERLAP_SIZE_IS(overlap_opened, 192);
-OVERLAP_SIZE_IS(overlap_page, 642944);
+OVERLAP_SIZE_IS(overlap_page, 853440);
 OVERLAP_SIZE_IS(overlap_totals, 5584);
 OVERLAP_SIZE_IS(overlap_trace, 72);
-_Static_assert(sizeof(((struct overlap_shard *)0)->launches) == sizeof(uint64_t[OVERLAP_WAYS][OVERLAP_ROWS]),
-               "launches");
+_Static_assert(sizeof(((struct overlap_shard *)0)->launches) == sizeof(uint64_t[OVERLAP_ROWS]), "launches");
+_Static_assert(sizeof(((struct overlap_shard *)0)->ways) == sizeof(uint64_t[OVERLAP_WAYS]), "ways");
 _Static_assert(sizeof(((struct overlap_shard *)0)->counters) == sizeof(uint64_t[OVERLAP_COUNTERS]), "counters");
-_Static_assert(sizeof(((struct overlap_page *)0)->shards) == OVERLAP_SHARDS * sizeof(struct overlap_shard), "shards");
+_Static_assert(sizeof(((struct overlap_page *)0)->shards) == OVERLAP_SHARDS * sizeof(struct overlap_shard) &&
+                   (OVERLAP_SHARDS - OVERLAP_SHARDS_FIRST) % OVERLAP_SHARDS_MORE == 0,
+               "shards");
 _Static_assert(sizeof(((struct overlap_page *)0)->devices) == OVERLAP_DEVICES * sizeof(struct overlap_device),
                "devices");
 _Static_assert(sizeof(((struct overlap_page *)0)->rows) == OVERLAP_ROWS * sizeof(struct overlap_row), "rows");

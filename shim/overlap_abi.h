@@ -235,7 +235,9 @@ struct overlap_plan {
 #define OVERLAP_REASONS 40 /* room for reason.def */
 #define OVERLAP_ROWS 320   /* of counters: see struct overlap_row */
 #define OVERLAP_COUNTERS 12
-#define OVERLAP_SHARDS 33 /* the last one is shared by the threads that found none of their own */
+#define OVERLAP_SHARDS 257      /* at most */
+#define OVERLAP_SHARDS_FIRST 33 /* in every page; the last of them is shared by threads that have none of their own */
+#define OVERLAP_SHARDS_MORE 32  /* added at a time, for processes of which more threads launch */
 #define OVERLAP_DEVICES 16
 #define OVERLAP_RULES 512   /* more than a table can hold */
 #define OVERLAP_SAMPLES 512 /* of the times of communication launches */
@@ -262,14 +264,16 @@ enum overlap_page_flag {
     OVERLAP_PAGE_ENDED = 4       /* the process came to its regular end */
 };
 
-/* One writer thread each (owner: its thread id, 0 while free), so plain increments suffice. */
+/* One writer thread each (owner: its thread id, 0 while free), so plain increments suffice. A launch is counted by way and by row,
+ * one after the other. */
 struct overlap_shard {
     uint32_t owner;
     uint32_t reserved[15];
-    uint64_t launches[6][320]; /* [OVERLAP_WAYS][OVERLAP_ROWS] */
-    uint64_t counters[12];     /* [OVERLAP_COUNTERS] */
-    uint64_t sample_at;        /* communication launches counted here at which the thread takes the next time */
-    uint64_t padding[3];
+    uint64_t launches[320]; /* [OVERLAP_ROWS] */
+    uint64_t ways[6];       /* [OVERLAP_WAYS] */
+    uint64_t counters[12];  /* [OVERLAP_COUNTERS] */
+    uint64_t sample_at;     /* communication launches counted here at which the thread takes the next time */
+    uint64_t padding[5];
 };
 
 /* Every launch is counted in one row. The first OVERLAP_REASONS rows stand for a reason each, whatever the kernel: of launches
@@ -343,13 +347,13 @@ struct overlap_page {
     uint8_t directory[512]; /* of the report; a page may wait in /dev/shm until it is copied there */
     uint8_t library[48];    /* version of the preloaded library */
     uint32_t table;         /* checksum of the table that it runs under; 0: none */
-    uint32_t reserved;
+    uint32_t more_shards;   /* behind the first ones; the file ends behind the last of them */
     struct overlap_opened opened_apart;
     struct overlap_device devices[16];   /* [OVERLAP_DEVICES], indexed by the driver's ordinal */
     struct overlap_page_rule rules[512]; /* [OVERLAP_RULES], as in the table */
     struct overlap_row rows[320];        /* [OVERLAP_ROWS]; the first OVERLAP_REASONS have no record */
     struct overlap_cadence cadence;
-    struct overlap_shard shards[33]; /* [OVERLAP_SHARDS] */
+    struct overlap_shard shards[257]; /* [OVERLAP_SHARDS] */
 };
 
 /* ---- Trace: HOST.PID.N.trace, one record per launch, written in the order of the launches of each thread ---- */
@@ -392,7 +396,8 @@ const char *overlap_way_name(uint32_t way);
 
 /* Sums over the shards of a page, modulo 2^64. */
 struct overlap_totals {
-    uint64_t ways[6], reasons[40], rows[320]; /* [OVERLAP_WAYS], ...; all launches are in each of the three */
+    /* [OVERLAP_WAYS], ...; all launches are in each of the three. Ways: but for those that were being counted. */
+    uint64_t ways[6], reasons[40], rows[320];
     uint32_t row_reasons[320]; /* index into reason.def; OVERLAP_REASONS - 1 for what only a damaged page has */
     uint32_t row_heads[320];   /* the row that has the record; the bare rows and free ones: themselves */
     uint64_t counters[12];     /* [OVERLAP_COUNTERS] */

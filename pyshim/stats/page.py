@@ -99,6 +99,10 @@ class _Names:
     shapes: list[int]  # indices of the reasons under which launches were changed
 
 
+# Launches that a thread makes, at most, while its shard is read from a page that is in use.
+_BETWEEN = 1000
+
+
 @functools.cache
 def _known() -> _Names:
     library = _native.library()
@@ -125,9 +129,18 @@ def read_page(path: str, owners: Collection[int] | None = None) -> Page:
         raise Unreadable("not a page of ours")
     if version != library.OVERLAP_ABI_VERSION:
         raise OtherLayout(version, _stranger(_struct(data[:size].ljust(size, b"\0"))))
-    if stated != size or len(data) != size:
+    if stated != size or len(data) < size - _shards(library.OVERLAP_SHARDS - library.OVERLAP_SHARDS_FIRST):
         raise Unreadable("truncated")
-    return _page(_struct(data), library)
+    # The file ends behind the shards that there are; a thread of its process may be adding some.
+    page = _struct(data.ljust(size, b"\0"))
+    if len(data) < size - _shards(library.OVERLAP_SHARDS - library.OVERLAP_SHARDS_FIRST - page.more_shards):
+        raise Unreadable("truncated")
+    return _page(page, library)
+
+
+def _shards(count: int) -> int:
+    """Return the bytes of so many shards."""
+    return count * int(_native.ffi.sizeof("struct overlap_shard"))
 
 
 def _struct(data: bytes) -> Any:
@@ -146,8 +159,11 @@ def _page(page: Any, library: Any) -> Page:
     totals = _native.ffi.new("struct overlap_totals *")
     library.overlap_page_totals(page, totals)
     by_way, by_reason, counters = list(totals.ways), list(totals.reasons), list(totals.counters)
-    # Every cell is in both; only sums beyond 2^64 differ.
-    if sum(by_way) != sum(by_reason):
+    # A launch is counted by reason and by way, one after the other: those between are added to the way that has most.
+    # Sums beyond 2^64 differ by more.
+    launches, most = sum(by_reason), max(range(len(by_way)), key=by_way.__getitem__)
+    by_way[most] += launches - sum(by_way)
+    if not 0 <= by_way[most] < 2**64 or abs(launches - sum(totals.ways)) > _BETWEEN * len(page.shards):
         raise Unreadable("damaged: its counts do not add up")
     devices = {place: _device(device) for place, device in enumerate(page.devices) if device.state == _VALID}
     its_rules, rule_places = rules(page, {place: device.policy or "" for place, device in devices.items()})
@@ -169,7 +185,7 @@ def _page(page: Any, library: Any) -> Page:
         ended=bool(page.flags & library.OVERLAP_PAGE_ENDED),
         opened_apart=_opened(page.opened_apart),
         devices=tuple(devices.values()),
-        launches=sum(by_way),
+        launches=launches,
         shaped=sum(by_reason[index] for index in known.shapes),
         communication=counters[library.OVERLAP_COUNTER_COMMUNICATION],
         raised=counters[library.OVERLAP_COUNTER_RAISED],

@@ -1,107 +1,107 @@
-/* The slow half of the decision cache: searching all lines of a handle, keeping, withdrawing. See core.h for the
- * layout.
+/* The slow half of the decision cache: keeping and withdrawing. See core.h for the layout.
  *
- * Memory order: handle, key and interval are claimed by compare-and-swap, in this order, and never change again; the
- * word is published with release after them, and loaded with acquire before the interval.
+ * Memory order: a line is complete when it is published, with release, as the first one of its chain. An interval is claimed by
+ * compare-and-swap; its word is published with release after it, and loaded with acquire before it.
  */
 #include "core.h"
 
-static struct overlap_cache_line *line_at(const struct overlap_cache *cache, uint64_t handle, uint64_t probe) {
-    return overlap_cache_line_at(cache, overlap_cache_hash(handle) + probe);
+void overlap_cache_use(struct overlap_cache *cache, struct overlap_cache_memory *memory) {
+    __atomic_store_n(&cache->memory, memory, __ATOMIC_RELEASE);
+    __atomic_store_n(&cache->chains, memory->chains, __ATOMIC_RELEASE);
+    __atomic_store_n(&cache->mask, sizeof memory->chains - sizeof *memory->chains, __ATOMIC_RELEASE);
 }
 
-void overlap_cache_use(struct overlap_cache *cache, struct overlap_cache_line *lines, uint64_t count) {
-    __atomic_store_n(&cache->lines, lines, __ATOMIC_RELAXED);
-    __atomic_store_n(&cache->mask, (count - 1) * sizeof *lines, __ATOMIC_RELEASE);
+/* NULL until there is any. */
+static struct overlap_cache_memory *memory_of(const struct overlap_cache *cache) {
+    return __atomic_load_n(&cache->memory, __ATOMIC_ACQUIRE);
 }
 
-static bool is_in_use(const struct overlap_cache *cache) {
-    return __atomic_load_n(&cache->mask, __ATOMIC_ACQUIRE) != 0;
+/* Where the lines of a handle begin, in all its forms. */
+static uint32_t *lines_of(struct overlap_cache_memory *memory, uint64_t handle) {
+    return &memory->handles[overlap_cache_plain(handle) * OVERLAP_CACHE_FACTOR /
+                            (UINT64_MAX / OVERLAP_CACHE_HANDLES + 1)];
 }
 
-uint64_t overlap_cache_find(const struct overlap_cache *cache, uint64_t handle, uint64_t key, uint64_t blocks) {
-    for (uint64_t probe = 0; probe < OVERLAP_CACHE_PROBES; probe++) {
-        const struct overlap_cache_line *line = line_at(cache, handle, probe);
-        uint64_t owner = __atomic_load_n(&line->handle, __ATOMIC_RELAXED);
-        if (owner == 0)
-            return 0;
-        if (owner != handle)
-            continue;
-        for (int i = 0; i < 2; i++) {
-            uint64_t word = overlap_answer_word(&line->answers[i], key, blocks);
-            if (word & OVERLAP_WORD_VALID)
-                return word;
-        }
+/* The answer for this interval in a line; NULL: both are others. */
+static struct overlap_answer *answer_in(struct overlap_cache_line *line, uint64_t grid) {
+    for (int i = 0; i < 2; i++) {
+        uint64_t *const there = &line->answers[i].grid, current = __atomic_load_n(there, __ATOMIC_RELAXED);
+        if (current == grid || (current == 0 && (__atomic_compare_exchange_n(there, &current, grid, false,
+                                                                             __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
+                                                 current == grid)))
+            return &line->answers[i];
     }
-    return 0;
+    return NULL;
 }
 
-/* True if the slot now belongs to the wanted value: it did already, or it was free and we took it. */
-static bool claim(uint64_t *slot, uint64_t wanted) {
-    uint64_t current = __atomic_load_n(slot, __ATOMIC_RELAXED);
-    if (current == 0 && __atomic_compare_exchange_n(slot, &current, wanted, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-        return true;
-    return current == wanted;
+/* A line with this first answer, which overlap_cache_forget() finds before anything else does. False: there is none left. */
+static bool add_line(struct overlap_cache *cache, struct overlap_cache_memory *memory, uint64_t handle, uint64_t key,
+                     struct overlap_answer answer) {
+    struct overlap_cache_line **const chain = overlap_cache_chain(cache, handle, key);
+    if (__atomic_load_n(&memory->used, __ATOMIC_RELAXED) >= OVERLAP_CACHE_LINES)
+        return false;
+    const uint64_t number = __atomic_fetch_add(&memory->used, 1, __ATOMIC_RELAXED);
+    if (number >= OVERLAP_CACHE_LINES)
+        return false;
+    struct overlap_cache_line *const line = &memory->lines[number];
+    line->handle = handle;
+    line->key = key;
+    line->answers[0].grid = answer.grid;
+    __atomic_store_n(&line->answers[0].word, answer.word, __ATOMIC_RELAXED);
+    uint32_t *const list = lines_of(memory, handle);
+    line->same = __atomic_load_n(list, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(list, &line->same, (uint32_t)number + 1, false, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED))
+        ;
+    line->next = __atomic_load_n(chain, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(chain, &line->next, line, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        ;
+    return true;
 }
 
 bool overlap_cache_keep(struct overlap_cache *cache, uint64_t handle, uint64_t key, uint64_t minimum, uint64_t maximum,
                         uint64_t word) {
-    if (!is_in_use(cache) || minimum > UINT32_MAX ||
-        maximum == 0) /* an interval of 0 looks like a free one, and no grid is empty */
+    struct overlap_cache_memory *const memory = memory_of(cache);
+    if (!memory || minimum > UINT32_MAX || maximum == 0) /* an interval of 0 is a free one, and no grid is empty */
         return false;
-    if (maximum > UINT32_MAX)
-        maximum = UINT32_MAX;
-    const uint64_t grid = overlap_cache_grid(minimum, maximum);
-    for (uint64_t probe = 0; probe < OVERLAP_CACHE_PROBES; probe++) {
-        struct overlap_cache_line *line = line_at(cache, handle, probe);
-        if (!claim(&line->handle, handle))
-            continue;
-        for (int i = 0; i < 2; i++) {
-            struct overlap_answer *answer = &line->answers[i];
-            if (!claim(&answer->key, key) || !claim(&answer->grid, grid))
-                continue; /* of another launch, or of the same one with other grids */
-            uint64_t none = 0;
-            /* Release: whoever sees the word sees the interval. A word that is there already says the same. */
+    const uint64_t grid = overlap_cache_grid(minimum, maximum > UINT32_MAX ? UINT32_MAX : maximum);
+    struct overlap_cache_line *line = __atomic_load_n(overlap_cache_chain(cache, handle, key), __ATOMIC_ACQUIRE);
+    for (; line; line = line->next) {
+        struct overlap_answer *const answer = line->handle == handle && line->key == key ? answer_in(line, grid) : NULL;
+        uint64_t none = 0;
+        if (answer) /* a word that is there already says the same */
             return __atomic_compare_exchange_n(&answer->word, &none, word, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
-        }
     }
-    return false;
+    return add_line(cache, memory, handle, key, (struct overlap_answer){grid, word});
 }
 
 void overlap_cache_replace(struct overlap_cache *cache, uint64_t handle, uint64_t key, uint64_t word, uint64_t better) {
-    for (uint64_t probe = 0; probe < OVERLAP_CACHE_PROBES; probe++) {
-        struct overlap_cache_line *line = line_at(cache, handle, probe);
-        uint64_t owner = __atomic_load_n(&line->handle, __ATOMIC_RELAXED);
-        if (owner == 0)
-            return;
-        for (int i = 0; owner == handle && i < 2; i++) {
+    struct overlap_cache_line *line = __atomic_load_n(overlap_cache_chain(cache, handle, key), __ATOMIC_ACQUIRE);
+    for (; line; line = line->next)
+        for (int i = 0; line->handle == handle && line->key == key && i < 2; i++) {
             uint64_t expected = word;
-            if (__atomic_load_n(&line->answers[i].key, __ATOMIC_RELAXED) == key)
-                __atomic_compare_exchange_n(&line->answers[i].word, &expected, better, false, __ATOMIC_RELEASE,
-                                            __ATOMIC_RELAXED);
+            __atomic_compare_exchange_n(&line->answers[i].word, &expected, better, false, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED);
         }
-    }
 }
 
 static void withdraw(struct overlap_cache_line *line) {
-    __atomic_store_n(&line->answers[0].word, 0, __ATOMIC_RELEASE);
-    __atomic_store_n(&line->answers[1].word, 0, __ATOMIC_RELEASE);
+    for (int i = 0; i < 2; i++)
+        if (__atomic_load_n(&line->answers[i].word, __ATOMIC_RELAXED))
+            __atomic_store_n(&line->answers[i].word, 0, __ATOMIC_RELEASE);
 }
 
 void overlap_cache_forget(struct overlap_cache *cache, uint64_t handle) {
-    handle = overlap_cache_plain(handle);
-    for (uint64_t probe = 0; probe < OVERLAP_CACHE_PROBES; probe++) {
-        struct overlap_cache_line *line = line_at(cache, handle, probe);
-        uint64_t owner = __atomic_load_n(&line->handle, __ATOMIC_RELAXED);
-        if (owner == 0)
-            return;
-        if (overlap_cache_plain(owner) == handle)
-            withdraw(line);
-    }
+    struct overlap_cache_memory *const memory = memory_of(cache);
+    uint32_t number = memory ? __atomic_load_n(lines_of(memory, handle), __ATOMIC_ACQUIRE) : 0;
+    for (; number; number = memory->lines[number - 1].same)
+        if (overlap_cache_plain(memory->lines[number - 1].handle) == overlap_cache_plain(handle))
+            withdraw(&memory->lines[number - 1]);
 }
 
 void overlap_cache_forget_all(struct overlap_cache *cache) {
-    for (uint64_t i = 0; is_in_use(cache) && i <= cache->mask / sizeof *cache->lines; i++)
-        if (__atomic_load_n(&cache->lines[i].handle, __ATOMIC_RELAXED) != 0)
-            withdraw(&cache->lines[i]);
+    struct overlap_cache_memory *const memory = memory_of(cache);
+    const uint64_t used = memory ? __atomic_load_n(&memory->used, __ATOMIC_ACQUIRE) : 0;
+    for (uint64_t i = 0; i < used && i < OVERLAP_CACHE_LINES; i++)
+        withdraw(&memory->lines[i]);
 }

@@ -26,6 +26,15 @@ enum overlap_way {
 };
 _Static_assert(OVERLAP_WAY_COUNT <= OVERLAP_WAYS, "the page has no room for so many ways in");
 
+/* ThreadSanitizer does not see what inline assembly writes. */
+#ifdef __SANITIZE_THREAD__
+#define OVERLAP_TELLS_THREADS
+#elif defined __has_feature
+#if __has_feature(thread_sanitizer)
+#define OVERLAP_TELLS_THREADS
+#endif
+#endif
+
 #define OVERLAP_NO_RULE UINT32_MAX
 #define OVERLAP_NO_POLICY UINT32_MAX
 
@@ -87,9 +96,11 @@ struct overlap_choice overlap_choose(const struct overlap_gpu *gpu, const struct
 
 /* ---- Decision cache ----
  *
- * From (handle, threads, asked bytes, call site, device) to a decision word, for an interval of grid sizes. Readers
- * take no lock and write nothing. A line is 64 bytes: a handle and two answers; more answers of a handle go to the next
- * lines. Keys and intervals are written once; an answer is withdrawn by zeroing its word, so a line never moves.
+ * From (handle, threads, asked bytes, call site, device) to a decision word, for an interval of grid sizes: a hash table with chains.
+ * Readers take no lock and write nothing. A line of 64 bytes holds two intervals of one launch; further ones are in lines of their own.
+ * Lines are allocated one behind the other, so that few kernels take little memory, and many the memory that they are launched from
+ * in the order in which the processor fetches it. All of a line but its words is written once, before anyone finds it; an answer is
+ * withdrawn by zeroing its word.
  */
 
 /* The decision word: everything the hot path needs, in one atomic load. 0: no answer. Bits 42 to 47 are free. */
@@ -134,37 +145,40 @@ static inline int overlap_word_priority(uint64_t word) {
 }
 
 struct overlap_answer {
-    uint64_t key;  /* overlap_cache_key(), 0 while free */
-    uint64_t grid; /* overlap_cache_grid(), 0 until written */
+    uint64_t grid; /* overlap_cache_grid(), 0 while free */
     uint64_t word; /* 0: none */
 };
 
 struct overlap_cache_line {
-    uint64_t handle; /* 0 while free */
+    uint64_t handle, key; /* key: overlap_cache_key() */
+    struct overlap_cache_line *next;
+    uint32_t same, padding; /* number of another line of this handle or one like it, + 1; 0: none */
     struct overlap_answer answers[2];
-    uint64_t unused;
 };
 _Static_assert(sizeof(struct overlap_cache_line) == 64, "one cache line of the processor");
 
-#define OVERLAP_CACHE_BITS 15
-#define OVERLAP_CACHE_LINES (UINT64_C(1) << OVERLAP_CACHE_BITS)
-#define OVERLAP_CACHE_PROBES 16
+#define OVERLAP_CACHE_BITS 18
+#define OVERLAP_CACHE_CHAINS (UINT64_C(1) << OVERLAP_CACHE_BITS)
+#define OVERLAP_CACHE_LINES (UINT64_C(1) << 18)
+#define OVERLAP_CACHE_HANDLES (UINT64_C(1) << 14)
+
+/* Room for the answers about 100,000 kernels and more, all zero. A page of it takes memory once it is used. */
+struct overlap_cache_memory {
+    struct overlap_cache_line lines[OVERLAP_CACHE_LINES] __attribute__((aligned(64)));
+    struct overlap_cache_line *chains[OVERLAP_CACHE_CHAINS]; /* by hash of handle and key */
+    uint32_t handles[OVERLAP_CACHE_HANDLES];                 /* by hash of the handle: number of the first line, + 1 */
+    uint64_t used;                                           /* lines */
+};
 
 struct overlap_cache {
-    struct overlap_cache_line *lines; /* never NULL: one empty line until there are more */
-    uint64_t mask;                    /* of byte offsets into them; stored after `lines`, and loaded before */
+    struct overlap_cache_line **chains; /* never NULL: an empty one until there are more */
+    uint64_t mask;                      /* of byte offsets into them; stored after `chains`, and loaded before */
+    struct overlap_cache_memory *memory;
 };
-#define OVERLAP_CACHE_EMPTY(line) {.lines = (line), .mask = 0}
+#define OVERLAP_CACHE_EMPTY(chain) {.chains = (chain), .mask = 0, .memory = NULL}
 
-/* From now on answers are kept, in so many lines (a power of two), all zero. Idempotent. */
-void overlap_cache_use(struct overlap_cache *cache, struct overlap_cache_line *lines, uint64_t count);
-
-/* A line by its number, which may be too large. */
-static inline struct overlap_cache_line *overlap_cache_line_at(const struct overlap_cache *cache, uint64_t number) {
-    const uint64_t mask = __atomic_load_n(&cache->mask, __ATOMIC_ACQUIRE);
-    char *const lines = (char *)__atomic_load_n(&cache->lines, __ATOMIC_RELAXED);
-    return (struct overlap_cache_line *)(lines + (number * sizeof *cache->lines & mask));
-}
+/* From now on answers are kept, in this memory. Idempotent. */
+void overlap_cache_use(struct overlap_cache *cache, struct overlap_cache_memory *memory);
 
 /* The key of a call, if it is cacheable (threads 1 to 1024, asked below 256 KiB). site: return address; its page tells
  * the calling library, because no two libraries share a page; 36 bits of page hold every user address of x86-64, and of
@@ -176,34 +190,43 @@ static inline uint64_t overlap_cache_key(uint64_t threads, uint32_t asked, uintp
     return ((uint64_t)(site >> 12) << 28) + (threads << 18) + asked;
 }
 
-/* Grids from minimum to maximum blocks: the length of the interval in the upper half, its start in the lower. */
+/* Grids from minimum to maximum blocks, which is in the upper half. */
 static inline uint64_t overlap_cache_grid(uint64_t minimum, uint64_t maximum) {
-    return (maximum - minimum) << 32 | minimum;
+    return maximum << 32 | minimum;
 }
 
 /* The top bits of a handle, which no address of a program has, tell apart what is launched by one kernel in different
- * ways. All of them are looked for from the same line on, so that they can be withdrawn together. launch_x86_64.S,
- * which knows plain handles only, computes the same. */
+ * ways, all of which can be withdrawn together. */
 #define OVERLAP_CACHE_HANDLE_BITS 56
 static inline uint64_t overlap_cache_plain(uint64_t handle) {
     return handle & ((UINT64_C(1) << OVERLAP_CACHE_HANDLE_BITS) - 1);
 }
-static inline uint64_t overlap_cache_hash(uint64_t handle) {
-    return overlap_cache_plain(handle) * UINT64_C(0x9E3779B97F4A7C15) >> (64 - OVERLAP_CACHE_BITS);
+
+/* The first line in which a launch may be. Handles lie at equal distances, as do sizes: one multiplication spreads both, and they
+ * differ in other bits. hot_x86_64.S computes the same. */
+#define OVERLAP_CACHE_FACTOR UINT64_C(0x9E3779B97F4A7C15)
+static inline struct overlap_cache_line **overlap_cache_chain(const struct overlap_cache *cache, uint64_t handle,
+                                                              uint64_t key) {
+    const uint64_t mask = __atomic_load_n(&cache->mask, __ATOMIC_ACQUIRE);
+    const uint64_t hash = (handle + (key << 28 | key >> 36)) * OVERLAP_CACHE_FACTOR;
+    char *const chains = (char *)__atomic_load_n(&cache->chains, __ATOMIC_RELAXED);
+    return (struct overlap_cache_line **)(chains + (hash >> (61 - OVERLAP_CACHE_BITS) & mask));
 }
 
-/* The word of an answer, if it is one for this key and grid; else 0. The interval of an answer never changes once its
- * word was published, so a word that is there says that the interval is: the word is looked at first. */
-static inline uint64_t overlap_answer_word(const struct overlap_answer *answer, uint64_t key, uint64_t blocks) {
-    if (__atomic_load_n(&answer->key, __ATOMIC_RELAXED) != key)
-        return 0;
-    uint64_t word = __atomic_load_n(&answer->word, __ATOMIC_ACQUIRE);
-    uint64_t grid = __atomic_load_n(&answer->grid, __ATOMIC_RELAXED);
-    return blocks - (grid & UINT32_MAX) <= grid >> 32 ? word : 0;
+/* The word of a launch, or 0. The interval of an answer never changes once its word was published, so the word is loaded first. */
+static inline __attribute__((always_inline)) uint64_t overlap_cache_find(const struct overlap_cache *cache,
+                                                                         uint64_t handle, uint64_t key,
+                                                                         uint64_t blocks) {
+    const struct overlap_cache_line *line = __atomic_load_n(overlap_cache_chain(cache, handle, key), __ATOMIC_ACQUIRE);
+    for (; line; line = line->next)
+        for (int i = 0; line->handle == handle && line->key == key && i < 2; i++) {
+            const uint64_t word = __atomic_load_n(&line->answers[i].word, __ATOMIC_ACQUIRE);
+            const uint64_t grid = __atomic_load_n(&line->answers[i].grid, __ATOMIC_RELAXED);
+            if (word && blocks >= (grid & UINT32_MAX) && blocks <= grid >> 32)
+                return word;
+        }
+    return 0;
 }
-
-/* The whole search, for callers that can wait a little. */
-uint64_t overlap_cache_find(const struct overlap_cache *cache, uint64_t handle, uint64_t key, uint64_t blocks);
 
 /* Keeps an answer; false if there is no room or there is one already (the caller has its decision anyway). */
 bool overlap_cache_keep(struct overlap_cache *cache, uint64_t handle, uint64_t key, uint64_t minimum, uint64_t maximum,
@@ -219,19 +242,37 @@ void overlap_cache_forget_all(struct overlap_cache *cache);
 /* ---- Statistics ---- */
 
 /* The calling thread's shard; claims one at the first call of a thread. tid: the thread; alive: is that thread of ours
- * still there? (core asks nobody itself). */
+ * still there? (core asks nobody itself). The shared one where all have an owner. */
 struct overlap_shard *overlap_shard_claim(struct overlap_page *page, uint32_t tid, bool (*alive)(uint32_t tid));
 
+static inline struct overlap_shard *overlap_shard_shared(struct overlap_page *page) {
+    return &page->shards[OVERLAP_SHARDS_FIRST - 1];
+}
 static inline bool overlap_shard_is_shared(const struct overlap_page *page, const struct overlap_shard *shard) {
-    return shard == &page->shards[OVERLAP_SHARDS - 1];
+    return shard == &page->shards[OVERLAP_SHARDS_FIRST - 1];
 }
 
-/* Adds to a counter that only one thread writes at a time; another one may read it, or have written it before it ended. */
-static inline void overlap_add_own(uint64_t *counter, uint64_t value) {
-#ifdef __SANITIZE_THREAD__
-    __atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + value, __ATOMIC_RELAXED);
+/* How many there are, and the bytes of the page up to the last one. */
+static inline uint32_t overlap_shard_count(const struct overlap_page *page) {
+    const uint32_t more = __atomic_load_n(&page->more_shards, __ATOMIC_ACQUIRE);
+    return OVERLAP_SHARDS_FIRST +
+           (more < OVERLAP_SHARDS - OVERLAP_SHARDS_FIRST ? more : OVERLAP_SHARDS - OVERLAP_SHARDS_FIRST);
+}
+
+/* Adds to a counter that only one thread writes at a time. Other threads and processes may read it, and a signal handler of the
+ * same thread may add to it at any instruction, so the addition is one instruction (x86-64), or is done again when anything came
+ * between (aarch64: an exception return clears the monitor). No atomic operation: that costs more than the launch that is counted. */
+static inline __attribute__((always_inline)) void overlap_add_own(uint64_t *counter, uint64_t value) {
+#if defined __x86_64__ && !defined OVERLAP_TELLS_THREADS
+    __asm__("addq %1, %0" : "+m"(*counter) : "er"(value) : "cc");
+#elif defined __aarch64__ && !defined __ARM_FEATURE_ATOMICS && !defined OVERLAP_TELLS_THREADS
+    uint64_t sum; /* not __atomic_fetch_add(): gcc calls a function of libgcc for that */
+    uint32_t again;
+    __asm__("1:\tldxr %0, %2\n\tadd %0, %0, %3\n\tstxr %w1, %0, %2\n\tcbnz %w1, 1b"
+            : "=&r"(sum), "=&r"(again), "+Q"(*counter)
+            : "r"(value));
 #else
-    *(volatile uint64_t *)counter += value; /* the same, in the one instruction that compilers do not make of it */
+    __atomic_fetch_add(counter, value, __ATOMIC_RELAXED);
 #endif
 }
 

@@ -40,16 +40,21 @@ OVERLAP_EXPORT const char *overlap_way_name(uint32_t way) {
 struct overlap_page *overlap_current_page;
 
 struct overlap_shard *overlap_shard_claim(struct overlap_page *page, uint32_t tid, bool (*alive)(uint32_t tid)) {
-    for (int i = 0; i < OVERLAP_SHARDS - 1; i++) {
-        uint32_t owner = __atomic_load_n(&page->shards[i].owner, __ATOMIC_RELAXED);
-        /* A thread that ended leaves its shard, with its counts, to the next one. */
-        if (owner != 0 && owner != tid && alive(owner))
-            continue;
-        if (owner == tid ||
-            __atomic_compare_exchange_n(&page->shards[i].owner, &owner, tid, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-            return &page->shards[i];
+    /* Free ones first: to ask whether a thread is alive takes a system call. */
+    for (int used = 0; used < 2; used++) {
+        for (uint32_t i = 0; i < overlap_shard_count(page); i++) {
+            struct overlap_shard *const shard = &page->shards[i];
+            uint32_t owner = __atomic_load_n(&shard->owner, __ATOMIC_RELAXED);
+            if (overlap_shard_is_shared(page, shard))
+                continue;
+            /* A thread that ended leaves its shard, with its counts, to the next one. */
+            if (owner == tid ||
+                ((used ? owner != 0 && !alive(owner) : owner == 0) &&
+                 __atomic_compare_exchange_n(&shard->owner, &owner, tid, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)))
+                return shard;
+        }
     }
-    return &page->shards[OVERLAP_SHARDS - 1];
+    return overlap_shard_shared(page);
 }
 
 void overlap_shard_add(const struct overlap_page *page, struct overlap_shard *shard, uint64_t *counter) {
@@ -96,16 +101,15 @@ void overlap_sample_take(struct overlap_page *page, struct overlap_shard *shard,
 OVERLAP_EXPORT void overlap_page_totals(const struct overlap_page *page, struct overlap_totals *totals) {
     memset(totals, 0, sizeof *totals);
     overlap_row_reasons(page, totals->row_reasons, totals->row_heads);
-    for (int s = 0; s < OVERLAP_SHARDS; s++) {
+    for (uint32_t s = 0; s < overlap_shard_count(page); s++) {
         const struct overlap_shard *shard = &page->shards[s];
-        for (int way = 0; way < OVERLAP_WAYS; way++) {
-            for (uint32_t row = 0; row < OVERLAP_ROWS; row++) {
-                uint64_t count = __atomic_load_n(&shard->launches[way][row], __ATOMIC_RELAXED);
-                totals->ways[way] += count;
-                totals->rows[row] += count;
-                totals->reasons[totals->row_reasons[row]] += count;
-            }
+        for (uint32_t row = 0; row < OVERLAP_ROWS; row++) {
+            uint64_t count = __atomic_load_n(&shard->launches[row], __ATOMIC_RELAXED);
+            totals->rows[row] += count;
+            totals->reasons[totals->row_reasons[row]] += count;
         }
+        for (int way = 0; way < OVERLAP_WAYS; way++)
+            totals->ways[way] += __atomic_load_n(&shard->ways[way], __ATOMIC_RELAXED);
         for (int i = 0; i < OVERLAP_COUNTERS; i++)
             totals->counters[i] += __atomic_load_n(&shard->counters[i], __ATOMIC_RELAXED);
     }

@@ -26,6 +26,10 @@ OVERLAP_STARTUP_DATA static uint32_t state = NONE;
 OVERLAP_STARTUP_DATA static bool opened, initialised;
 static struct overlap_page *private_page; /* which we go back to after fork */
 static char waiting[NAME_SIZE]; /* of the page in /dev/shm, if it has yet to be brought to the report's folder */
+static char named[NAME_SIZE];   /* of the page, where it has a file... */
+static struct overlap_identity made_as;
+static uint32_t growing; /* a thread makes it longer */
+static bool full;        /* it cannot have any more shards */
 
 /* A child that has not exec'ed, whichever call made it. */
 OVERLAP_STARTUP static bool is_forked(void) {
@@ -145,6 +149,12 @@ static uint64_t unguessable(void) {
     return number;
 }
 
+/* The bytes of a page with so many more shards, which its file has. All of it is mapped from the beginning, for it must not move. */
+static size_t size_with(uint32_t more_shards) {
+    return sizeof(struct overlap_page) -
+           (OVERLAP_SHARDS - OVERLAP_SHARDS_FIRST - more_shards) * sizeof(struct overlap_shard);
+}
+
 /* A new file of the right size, or a negative errno. On a network file system the page is made in the waiting room, as
  * overlap-RUN-NAME, and `waiting` says where. */
 static int make_page(const struct overlap_settings *settings, int report) {
@@ -159,13 +169,16 @@ static int make_page(const struct overlap_settings *settings, int report) {
     }
     int file = folder < 0 ? folder : create_named(name, folder, prefix, away ? unguessable() : 0, ".page", O_RDWR);
     if (file >= 0) {
-        const int error = allocate(file, sizeof(struct overlap_page));
+        const int error = allocate(file, size_with(0));
         if (error) {
             kernel_close(file);
             kernel_unlinkat(folder, name);
             file = error;
-        } else if (away) {
-            memcpy(waiting, name, sizeof waiting);
+        } else {
+            memcpy(named, name, sizeof named);
+            made_as = overlap_identify(file);
+            if (away)
+                memcpy(waiting, name, sizeof waiting);
         }
     }
     if (away && folder >= 0)
@@ -176,7 +189,7 @@ static int make_page(const struct overlap_settings *settings, int report) {
 /* The page, and where every launch is kept the trace; a negative errno. */
 static int make_files(const struct overlap_settings *settings) {
     char name[NAME_SIZE];
-    if (!overlap_may_grow(sizeof(struct overlap_page)))
+    if (!overlap_may_grow(size_with(0)))
         return -EFBIG;
     const int folder = open_folder(settings->directory);
     if (folder < 0)
@@ -267,6 +280,44 @@ bool overlap_page_start(void) {
     return overlap_wait(&state, MADE); /* another thread is at it; our first launch shall be counted in the same page */
 }
 
+/* Makes the file of the page longer, if it is still there. */
+static bool lengthen(uint32_t more_shards) {
+    const size_t size = size_with(more_shards);
+    const int folder = waiting[0] ? open_any(WAITING_ROOM) : open_folder(overlap_armed()->directory);
+    const int file = folder < 0 ? -1 : kernel_openat(folder, named, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
+    const bool done =
+        file >= 0 && overlap_is_still(file, &made_as) && overlap_may_grow(size) && allocate(file, size) == 0;
+    if (file >= 0)
+        kernel_close(file);
+    if (folder >= 0)
+        kernel_close(folder);
+    return done;
+}
+
+bool overlap_page_grow(void) {
+    struct overlap_page *const page = overlap_current_page;
+    const uint32_t before = __atomic_load_n(&page->more_shards, __ATOMIC_ACQUIRE), more = before + OVERLAP_SHARDS_MORE;
+    uint32_t none = 0;
+    if (overlap_page_is_full())
+        return false;
+    if (!__atomic_compare_exchange_n(&growing, &none, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        return overlap_wait(&growing, 0);
+    bool grown = __atomic_load_n(&page->more_shards, __ATOMIC_ACQUIRE) != before; /* by another thread, meanwhile */
+    if (!grown) {
+        grown = more <= OVERLAP_SHARDS - OVERLAP_SHARDS_FIRST && (page == private_page || lengthen(more));
+        if (grown)
+            __atomic_store_n(&page->more_shards, more, __ATOMIC_RELEASE);
+        else
+            __atomic_store_n(&full, true, __ATOMIC_RELAXED);
+    }
+    __atomic_store_n(&growing, 0, __ATOMIC_RELEASE);
+    return grown;
+}
+
+bool overlap_page_is_full(void) {
+    return __atomic_load_n(&full, __ATOMIC_RELAXED);
+}
+
 /* Called at every hipSetDevice and hipMalloc: a store that changes nothing would still take the line from other threads. */
 static void set_once(bool *flag) {
     if (!__atomic_load_n(flag, __ATOMIC_RELAXED))
@@ -302,7 +353,7 @@ static void clear(struct overlap_page *page) {
     if (page->magic)
         memset(page, 0, offsetof(struct overlap_page, shards));
     for (uint32_t i = 0; i < OVERLAP_SHARDS; i++)
-        if (page->shards[i].owner || i == OVERLAP_SHARDS - 1) /* nobody owns the last one */
+        if (page->shards[i].owner || i == OVERLAP_SHARDS_FIRST - 1) /* the shared one has no owner */
             memset(&page->shards[i], 0, sizeof page->shards[i]);
 }
 
@@ -313,6 +364,8 @@ void overlap_page_forked(void) {
         overlap_current_page = private_page;
     }
     waiting[0] = 0;
+    growing = 0;
+    full = false;
     overlap_trace_forked();
     __atomic_store_n(&state, NONE, __ATOMIC_RELEASE);
 }
@@ -320,22 +373,23 @@ void overlap_page_forked(void) {
 /* Brings a page that waited in /dev/shm into the report's folder. What fails here is done later by `overlap report`. */
 static void bring(const struct overlap_page *page, const char *directory) {
     char name[NAME_SIZE];
-    const int folder = overlap_may_grow(sizeof *page) ? open_folder(directory) : -1;
+    const size_t size = size_with(page->more_shards);
+    const int folder = overlap_may_grow(size) ? open_folder(directory) : -1;
     const int file = folder < 0 ? -1 : create_named(name, folder, "", 0, ".page", O_WRONLY);
     size_t done = 0;
-    while (file >= 0 && done < sizeof *page) {
-        const long count = kernel_write(file, (const char *)page + done, sizeof *page - done);
+    while (file >= 0 && done < size) {
+        const long count = kernel_write(file, (const char *)page + done, size - done);
         if (count <= 0)
             break;
         done += (size_t)count;
     }
     if (file >= 0)
         kernel_close(file);
-    if (file >= 0 && done < sizeof *page)
+    if (file >= 0 && done < size)
         kernel_unlinkat(folder, name);
     if (folder >= 0)
         kernel_close(folder);
-    const int room = done == sizeof *page ? open_any(WAITING_ROOM) : -1;
+    const int room = done == size ? open_any(WAITING_ROOM) : -1;
     if (room >= 0) {
         kernel_unlinkat(room, waiting);
         kernel_close(room);

@@ -123,6 +123,10 @@ bool overlap_page_prepare(void);
  * another thread takes too long over it; then the current page is a private one, for now. */
 bool overlap_page_start(void);
 
+/* More shards, for a page of which all are taken. False: there are none now, or, where it is full, none any more. */
+bool overlap_page_grow(void);
+bool overlap_page_is_full(void);
+
 /* Kernels can be launched in this process (NVIDIA: it has a context): said at its end, even if that was before there was
  * an environment. */
 void overlap_page_opened(void);

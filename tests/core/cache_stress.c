@@ -10,8 +10,8 @@
 
 #include "core/core.h"
 
-static struct overlap_cache_line lines[OVERLAP_CACHE_LINES];
-static struct overlap_cache cache = OVERLAP_CACHE_EMPTY(lines);
+static struct overlap_cache_memory memory;
+static struct overlap_cache cache = OVERLAP_CACHE_EMPTY(memory.chains);
 static bool stop;
 static uint64_t finds, hits, wrong;
 
@@ -70,7 +70,7 @@ static void *work(void *argument) {
 }
 
 int main(int argc, char **argv) {
-    overlap_cache_use(&cache, lines, OVERLAP_CACHE_LINES);
+    overlap_cache_use(&cache, &memory);
     if (argc != 3)
         return 2;
     enum { MOST = 64 };

@@ -34,7 +34,7 @@ static void *work(void *argument) {
         if (i < kernels)
             rows[self][kernel] = row;
         const uint32_t last = kind_of(kernel) == OVERLAP_ROW_SINGLE || row < OVERLAP_REASONS ? 0 : (uint32_t)i % 2;
-        overlap_shard_add(&page, shard, &shard->launches[0][row + last]);
+        overlap_shard_add(&page, shard, &shard->launches[row + last]);
         counted[self][kernel]++;
         overlap_row_of_reason(&page, row, OVERLAP_REASON_refused);
     }

@@ -31,7 +31,8 @@ static void *work(void *argument) {
     while (__atomic_load_n(&claims, __ATOMIC_RELAXED) < AT_ONCE)
         syscall(SYS_sched_yield);
     for (long i = 0; i < counts; i++) {
-        overlap_shard_add(&page, shard, &shard->launches[i % OVERLAP_WAY_COUNT][(i / 7) % OVERLAP_REASON_COUNT]);
+        overlap_shard_add(&page, shard, &shard->ways[i % OVERLAP_WAY_COUNT]);
+        overlap_shard_add(&page, shard, &shard->launches[(i / 7) % OVERLAP_REASON_COUNT]);
         overlap_shard_add(&page, shard, &shard->counters[i % OVERLAP_COUNTERS]);
         if (i % 256 == 0)
             syscall(SYS_sched_yield);

@@ -83,10 +83,7 @@ def test_the_arrays_have_the_sizes_that_the_defines_say() -> None:
     lib, ffi = _native.header(), _native.ffi
     shard = dict(ffi.typeof("struct overlap_shard").fields)
     page = dict(ffi.typeof("struct overlap_page").fields)
-    assert (shard["launches"].type.length, shard["launches"].type.item.length) == (
-        lib.OVERLAP_WAYS,
-        lib.OVERLAP_ROWS,
-    )
+    assert (shard["ways"].type.length, shard["launches"].type.length) == (lib.OVERLAP_WAYS, lib.OVERLAP_ROWS)
     for array, length in (
         ("rules", lib.OVERLAP_RULES),
         ("rows", lib.OVERLAP_ROWS),

@@ -5,6 +5,7 @@ No program should launch kernels in a handler; one that does must not hang becau
 
 from __future__ import annotations
 
+import platform
 import re
 from pathlib import Path
 from typing import Any
@@ -66,3 +67,34 @@ def test_a_line_is_said_without_a_trace_in_signal_masks(
     done = preloaded(words, program=signals["program"], env=env)
     assert "no statistics in" in done.stderr
     assert (done.status, done.stdout) == (without.status, without.stdout)
+
+
+@pytest.fixture
+def steps(build: Build, vendor: str) -> dict[str, Any]:
+    if platform.machine() != "x86_64":
+        pytest.skip("the trap flag is that of x86-64")
+    driver, source = {
+        "cuda": ("steps/libcuda.so.1", "../../tools/bench/null_driver.c"),
+        "hip": ("steps/libamdhip64.so.6", "../../tools/bench/null_hip.c"),
+    }[vendor]
+    stub = build.library(driver, source, "-fvisibility=hidden", "-Wl,-Bsymbolic")
+    program = build(f"steps_{vendor}", "steps.c", *(["-DHIP"] if vendor == "hip" else []), link=[stub])
+    return {"program": program, "env": {"LD_LIBRARY_PATH": str(stub.parent)}}
+
+
+@pytest.mark.plain("what a sanitizer does at every instruction is stepped through, too", address=True, coverage=True)
+@pytest.mark.hazard(
+    "processes", "a launch made in a signal handler would be lost, or crash the launch that it interrupted"
+)
+@pytest.mark.parametrize("policy", [ONE, WINDOWS], ids=["always", "windows"])
+@pytest.mark.parametrize("case", ["hit", "ex", "communication", "first", "windows"])
+@pytest.mark.parametrize("vendor", ["cuda", "hip"])
+def test_a_handler_that_launches_at_every_instruction(
+    case: str, policy: str, steps: dict[str, Any], preloaded: Runner
+) -> None:
+    done = preloaded([case, "14" if case == "first" else "140"], policy, **steps)
+    assert done.status == 0, done.stderr
+    made = dict(re.findall(r"(\w+): (\d+)", done.stdout))
+    assert int(made["launches"]) > 1000, "hardly anything was tested"
+    assert done.totals["launches"] == sum(done.totals["entry_points"].values()) == int(made["launches"])
+    assert done.totals["communication"] == int(made["communication"])

@@ -82,10 +82,9 @@ static void print_counts(void) {
     static uint64_t before[WAYS + 1];
     uint64_t now[WAYS + 1] = {0};
     const struct overlap_page *page = find_page();
-    for (int shard = 0; page && shard < OVERLAP_SHARDS; shard++) {
+    for (int shard = 0; page && shard < OVERLAP_SHARDS_FIRST; shard++) { /* no more threads launch */
         for (int way = 0; way < WAYS; way++)
-            for (int row = 0; row < OVERLAP_ROWS; row++)
-                now[way] += page->shards[shard].launches[way][row];
+            now[way] += page->shards[shard].ways[way];
         now[WAYS] += page->shards[shard].counters[OVERLAP_COUNTER_GRAPH_LAUNCHES];
     }
     printf("counted:");

@@ -70,8 +70,9 @@ def write_page(report: Path, library: Any) -> Write:
         ways, reasons = names(library.overlap_way_name), names(library.overlap_reason_name)
         # Spread over two shards, the shared one among them.
         for (way, reason), count in (launches or {}).items():
-            for shard, share in ((0, count - count // 3), (len(page.shards) - 1, count // 3)):
-                page.shards[shard].launches[ways.index(way)][reasons.index(reason)] += share
+            for shard, share in ((0, count - count // 3), (library.OVERLAP_SHARDS_FIRST - 1, count // 3)):
+                page.shards[shard].launches[reasons.index(reason)] += share
+                page.shards[shard].ways[ways.index(way)] += share
         for index, count in (counters or {}).items():
             page.shards[1].counters[index] = count
         path = path or report / f"node1.{pid}.{number}.page"

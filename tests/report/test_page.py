@@ -13,6 +13,43 @@ from pyshim.stats.file import Unreadable
 from pyshim.stats.page import names, read_page
 
 
+def first() -> int:
+    """Return the bytes of a page without any of the shards that are added for processes with many threads."""
+    lib, sizeof = _native.header(), _native.ffi.sizeof
+    more = lib.OVERLAP_SHARDS - lib.OVERLAP_SHARDS_FIRST
+    return int(sizeof("struct overlap_page") - more * sizeof("struct overlap_shard"))
+
+
+def test_a_page_ends_behind_the_shards_that_there_are(write_page, library):
+    path = write_page({("symbol", "shaped"): 10})
+    data = bytearray(path.read_bytes())
+    shard = _native.ffi.sizeof("struct overlap_shard")
+    path.write_bytes(data[: first()])
+    assert read_page(str(path)).launches == 10
+    page = _native.ffi.from_buffer("struct overlap_page *", data)
+    page.more_shards = library.OVERLAP_SHARDS_MORE
+    last = library.OVERLAP_SHARDS_FIRST + library.OVERLAP_SHARDS_MORE - 1
+    page.shards[last].launches[0] = page.shards[last].ways[0] = 5
+    path.write_bytes(data[: first() + library.OVERLAP_SHARDS_MORE * shard])
+    assert read_page(str(path)).launches == 15
+    path.write_bytes(data[: first() + library.OVERLAP_SHARDS_MORE * shard - 1])
+    with pytest.raises(Unreadable, match="truncated"):
+        read_page(str(path))
+
+
+def test_a_launch_that_is_counted_in_one_place_while_the_page_is_read(write_page, library):
+    path = write_page({("symbol", "shaped"): 10, ("dlsym", "shaped"): 3})
+    page = _native.ffi.from_buffer("struct overlap_page *", data := bytearray(path.read_bytes()))
+    page.shards[0].ways[0] += 2
+    path.write_bytes(data)
+    read = read_page(str(path))
+    assert (read.launches, sum(read.entry_points.values()), read.entry_points["dlsym"]) == (13, 13, 3)
+    page.shards[0].ways[0] += 10**9
+    path.write_bytes(data)
+    with pytest.raises(Unreadable, match="do not add up"):
+        read_page(str(path))
+
+
 def test_counts_of_all_shards_are_summed_by_way_and_by_reason(write_page, library):
     launches = {
         ("symbol", "shaped"): 10,
@@ -49,7 +86,7 @@ def test_launches_that_another_thread_has_moved_to_another_reason(write_page, li
     way = names(library.overlap_way_name).index
     reason = names(library.overlap_reason_name).index
     outside = reason("not_overlapping")
-    page.shards[3].launches[way("symbol")][outside] = 10  # counted here...
+    page.shards[3].launches[outside] = page.shards[3].ways[way("symbol")] = 10  # counted here...
     for moved, reasons in (
         (4, {"not_overlapping": 6, "launched_before": 4}),
         (10, {"launched_before": 10}),
@@ -90,7 +127,7 @@ def test_shaped_counts_what_was_capped_as_well(write_page):
     [
         pytest.param(lambda data: b"", "too short for a page", id="empty"),
         pytest.param(lambda data: data[:15], "too short for a page", id="a few bytes"),
-        pytest.param(lambda data: data[:-1], "truncated", id="cut"),
+        pytest.param(lambda data: data[: first() - 1], "truncated", id="cut"),
         pytest.param(lambda data: data[:100], "truncated", id="cut early"),
         pytest.param(lambda data: bytes(len(data)), "before it began to count", id="only allocated"),
         pytest.param(lambda data: b"ELF!" + data[4:], "not a page of ours", id="another file"),
@@ -179,7 +216,7 @@ def test_a_row_whose_record_is_not_written_yet(write_page, library):
     reason = names(library.overlap_reason_name).index("shaped")
     row = page.rows[library.OVERLAP_REASONS]
     row.key, row.state, row.rule, row.kernel = 1 << 9 | reason << 3 | library.OVERLAP_ROW_SINGLE, 1, 0, b"half"
-    page.shards[0].launches[0][library.OVERLAP_REASONS] = 4
+    page.shards[0].launches[library.OVERLAP_REASONS] = page.shards[0].ways[0] = 4
     path.write_bytes(data)
     read = read_page(str(path))
     assert read.reasons == {"shaped": 4, "no_rule": 1} and read.launches == 5

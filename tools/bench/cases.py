@@ -35,6 +35,21 @@ class Case:
     every: int = 0  # calls between two launches of communication on another stream; 0: none
     windows: bool = False
     program: str = "launch"
+    kernels: int = 0  # launched in turn; 0: 64 of them
+    sizes: int = 1  # of each kernel
+    threads: int = 0  # 0: as many as `--threads` says
+
+    @property
+    def more(self) -> list[str]:
+        """The arguments behind the number of calls."""
+        if self.kernels:
+            return [str(self.every), str(self.kernels), str(self.sizes)]
+        return [str(self.every)] if self.every else []
+
+    @property
+    def calls(self) -> int:
+        """How many calls one thread makes: every launch several times, in each part that is timed."""
+        return max(2_000_000 // (self.threads or 1), 40 * self.kernels * self.sizes)
 
 
 def hip(
@@ -51,6 +66,11 @@ def hip(
     return Case(f"HIP: {name}", way, call, kernel, nanoseconds, instructions, driver, every, windows, "launch_hip")
 
 
+def many(name: str, kernels: int, sizes: int = 1, threads: int = 0) -> Case:
+    """Return a row of many kernels, sizes or threads, each of which may cost twice what the first row costs."""
+    return Case(name, "proc_address", "kernel", "plain", 6, None, kernels=kernels, sizes=sizes, threads=threads)
+
+
 CASES = (
     Case("left alone, by symbol", "symbol", "kernel", "plain", 3, 60),
     Case("left alone, by dlsym", "dlsym", "kernel", "plain", 3, 60),
@@ -62,6 +82,15 @@ CASES = (
     Case("rebuilt: priority raised, cuLaunchKernelEx", "proc_address", "ex", "ncclDevKernel", 10, None),
     Case("not yet proven (a stream that captures)", "proc_address", "kernel", "shaped", 10, None, CAPTURING),
     Case("several devices, CUkernel", "proc_address", "cukernel", "plain", None, None, SEVERAL),
+    many("one kernel", 1),
+    many("one kernel of 64 sizes", 1, 64),
+    many("one kernel of 1,000 sizes", 1, 1000),
+    many("1,000 kernels", 1000),
+    many("20,000 kernels", 20_000),
+    many("100,000 kernels", 100_000),
+    many("64 kernels, 33 threads", 64, 1, 33),
+    many("64 kernels, 256 threads", 64, 1, 256),
+    Case("windows: a step of nine calls", "proc_address", "step", "shaped", None, None, (), 0, True),
     Case("windows: left alone", "proc_address", "kernel", "plain", 6, None, (), 256, True),
     Case("windows: outside", "proc_address", "kernel", "shaped", 6, None, (), 0, True),
     Case("windows: inside", "proc_address", "kernel", "shaped", 6, None, (), 256, True),

@@ -1,12 +1,13 @@
 /* What one call costs the calling thread, in nanoseconds of its own processor time.
  *
- *   launch WAY CALL KERNEL THREADS CALLS [EVERY]
+ *   launch WAY CALL KERNEL THREADS CALLS [EVERY [KERNELS [SIZES]]]
  *     WAY     symbol | dlsym | proc_address: how the program reaches the driver
  *     CALL    kernel | ex: cuLaunchKernel or cuLaunchKernelEx; cukernel: cuLaunchKernel with a CUkernel;
- *             record: cuEventRecord; wait: cuStreamWaitEvent
- *     KERNEL  name of the kernels, 64 of them, launched in turn with 8192 blocks of 128 threads
+ *             record: cuEventRecord; wait: cuStreamWaitEvent; step: nine calls, a collective and its events among them
+ *     KERNEL  name of the kernels, launched in turn with 8192 blocks of 128 threads
  *     EVERY   so many calls the first thread launches a communication kernel on another stream, and records an event
- *             behind it; each thread has a stream of its own
+ *             behind it; each thread has a stream of its own; 0: never
+ *     KERNELS, SIZES  how many kernels there are (64), and with how many dynamic sizes each is launched (1)
  *
  * Prints the median over chunks, averaged over threads. Linked to the do-nothing driver (null_driver.c).
  */
@@ -34,12 +35,12 @@ int cuGetProcAddress_v2(const char *, void **, int, uint64_t, int *);
 
 static launch_type *volatile launch; /* reloaded for each launch, as a client does */
 static launch_ex_type *volatile launch_ex;
-static void *functions[FUNCTIONS];
+static void *functions[MOST_FUNCTIONS];
 static record_type *volatile record;
 static wait_type *volatile wait_event;
 static void *communication;
 static long every;
-static int way_symbol, call_ex, call_record, call_wait;
+static int way_symbol, call_ex, call_record, call_wait, call_step;
 
 /* A window is open for the calls that follow, of all threads. */
 static void communicate(char *stream) {
@@ -49,9 +50,40 @@ static void communicate(char *stream) {
     }
 }
 
+/* As data parallelism does: two kernels, a collective behind them on its own stream, two kernels beside it, one behind it. */
+static void step(long i, char *stream) {
+    char *const other = stream + OTHER_STREAM, *const ready = stream + EVENT, *const done = ready + 64;
+    launch(functions[i % functions_used], 8192, 1, 1, 128, 1, 1, 0, stream, NULL, NULL);
+    launch(functions[(i + 1) % functions_used], 8192, 1, 1, 128, 1, 1, 0, stream, NULL, NULL);
+    record(ready, stream);
+    wait_event(other, ready, 0);
+    launch(communication, 16, 1, 1, 512, 1, 1, 0, other, NULL, NULL);
+    record(done, other);
+    launch(functions[(i + 2) % functions_used], 8192, 1, 1, 128, 1, 1, 0, stream, NULL, NULL);
+    wait_event(stream, done, 0);
+    launch(functions[(i + 3) % functions_used], 8192, 1, 1, 128, 1, 1, 0, stream, NULL, NULL);
+}
+
+/* One after the other, without a division. */
+static void run_many(long count, char *stream) {
+    long function = 0;
+    for (long i = 0, size = 0; i < count; i++) {
+        launch(functions[function], 8192, 1, 1, 128, 1, 1, (unsigned)size * 16, stream, NULL, NULL);
+        if (++size == sizes_used) {
+            size = 0;
+            function = function + 1 == functions_used ? 0 : function + 1;
+        }
+    }
+}
+
 static void run_some(long count, char *stream) {
     const struct config config = {.grid = {8192, 1, 1}, .block = {128, 1, 1}, .stream = stream};
-    if (call_record)
+    if (call_step)
+        for (long i = 0; i < count / 9; i++)
+            step(i, stream);
+    else if (functions_used > FUNCTIONS || sizes_used > 1)
+        run_many(count, stream);
+    else if (call_record)
         for (long i = 0; i < count; i++)
             record(stream + EVENT + i % FUNCTIONS * 64, stream);
     else if (call_wait)
@@ -79,17 +111,21 @@ static void run(long count, void *stream) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 6 && argc != 7)
-        return fprintf(stderr, "usage: launch WAY CALL KERNEL THREADS CALLS [EVERY]\n"), 2;
+    if (argc < 6 || argc > 9)
+        return fprintf(stderr, "usage: launch WAY CALL KERNEL THREADS CALLS [EVERY [KERNELS [SIZES]]]\n"), 2;
     int threads = atoi(argv[4]);
     long launches = atol(argv[5]);
     way_symbol = strcmp(argv[1], "symbol") == 0;
-    every = argc > 6 ? atol(argv[6]) : launches + FUNCTIONS * 4;
+    functions_used = argc > 7 ? atol(argv[7]) : FUNCTIONS;
+    sizes_used = argc > 8 ? atol(argv[8]) : 1;
+    const int communicates = argc > 6 && atol(argv[6]);
+    every = communicates ? atol(argv[6]) : launches + warming();
+    call_step = strcmp(argv[2], "step") == 0;
     call_ex = strcmp(argv[2], "ex") == 0;
     call_record = strcmp(argv[2], "record") == 0;
     call_wait = strcmp(argv[2], "wait") == 0;
     cuInit(0);
-    for (int i = 0; i < FUNCTIONS; i++) {
+    for (int i = 0; i < functions_used && i < MOST_FUNCTIONS; i++) {
         if (strcmp(argv[2], "cukernel") == 0)
             cuLibraryGetKernel(&functions[i], NULL, argv[3]);
         else
@@ -105,7 +141,7 @@ int main(int argc, char **argv) {
     }
     cuGetProcAddress_v2("cuEventRecord", (void **)&record, 2000, 0, NULL);
     cuGetProcAddress_v2("cuStreamWaitEvent", (void **)&wait_event, 3020, 0, NULL);
-    if (argc > 6)
+    if (communicates || call_step)
         cuModuleGetFunction(&communication, NULL, "ncclDevKernel");
     measure_threads(threads, run, launches);
     return 0;

@@ -11,7 +11,7 @@
 
 #define API __attribute__((visibility("default"), noinline))
 
-enum { KERNELS = 1024 };
+enum { KERNELS = 1 << 18 };
 static struct {
     char name[64];
     int limit;

@@ -91,7 +91,7 @@ def instructions(folder: Path, case: Case, extra: dict[str, str]) -> float:
                 case.kernel,
                 "1",
                 str(launches),
-                *([str(case.every)] if case.every else []),
+                *case.more,
             ],
             env={**environment, **extra},
             check=True,
@@ -112,15 +112,22 @@ def launches(folder: Path, rounds: int, threads: list[int], variables: dict[str,
             "budget_ns": case.nanoseconds,
             "budget_instructions": case.instructions,
         }
-        for count in threads:
-            command = [str(folder / case.program), case.way, case.call, case.kernel, str(count), "2000000"]
-            command += [str(case.every)] if case.every else []
+        for count in [case.threads] if case.threads else threads[:1] if case.kernels else threads:
+            command = [
+                str(folder / case.program),
+                case.way,
+                case.call,
+                case.kernel,
+                str(count),
+                str(case.calls),
+                *case.more,
+            ]
             found = interleaved(
                 {"bare": (command, dict(case.driver)), "shim": (command, {**dict(case.driver), **shim})}, rounds
             )
             row[f"threads_{count}"] = round(found["shim"] - found["bare"], 2)
             row.setdefault("bare_ns", round(found["bare"], 2))
-        if shutil.which("valgrind"):
+        if shutil.which("valgrind") and not case.kernels:
             row["instructions"] = round(
                 instructions(folder, case, {**dict(case.driver), **shim})
                 - instructions(folder, case, dict(case.driver)),

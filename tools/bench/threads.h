@@ -4,7 +4,14 @@
 #include "measure.h"
 
 /* Streams that the program made: of the default stream the library knows the priority without asking. */
-enum { FUNCTIONS = 64, THREADS = 64, STREAM = 0x1000, OTHER_STREAM = 0x800, EVENT = 0x1000000 };
+enum {
+    FUNCTIONS = 64,
+    MOST_FUNCTIONS = 1 << 17,
+    THREADS = 256,
+    STREAM = 0x1000,
+    OTHER_STREAM = 0x800,
+    EVENT = 0x1000000
+};
 
 struct thread {
     void (*run)(long, void *);
@@ -13,9 +20,16 @@ struct thread {
     double result;
 };
 
+/* What is launched in turn: so many kernels, each with so many dynamic sizes, 16 bytes apart. */
+static long functions_used = FUNCTIONS, sizes_used = 1;
+
+static long warming(void) {
+    return functions_used * sizes_used * 4;
+}
+
 static void *measure(void *its) {
     struct thread *thread = its;
-    thread->run(FUNCTIONS * 4, thread->stream);
+    thread->run(warming(), thread->stream);
     thread->result = median_of(thread->run, thread->calls, thread->stream);
     return NULL;
 }

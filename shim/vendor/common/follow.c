@@ -25,6 +25,7 @@ static struct overlap_stream *still(void) {
  * taken back (windows.c). */
 static void conclude(void) {
     struct overlap_stream *its = follow.overlapped || !(follow.same || follow.waited) ? NULL : still();
+    follow.its = NULL; /* once */
     if (!its)
         return;
     if (overlap_window_alone(its, follow.waited ? OVERLAP_ALONE_WAITED_FOR : OVERLAP_ALONE_SAME_STREAM))
@@ -66,15 +67,22 @@ void follow_launch(vendor_stream stream, enum default_stream whose, uint64_t wor
         follow.same = true;
     } else {
         follow.computed = true;
-        const struct overlap_found found = window_look(stream, whose);
-        if (found.where != OVERLAP_WHERE_OUTSIDE) { /* inside, or so long inside that it has expired */
+        bool unknown;
+        if (window_where(stream, whose, &unknown) !=
+            OVERLAP_WHERE_OUTSIDE) { /* inside, or so long that it has expired */
             follow.overlapped = true;
             if (word & OVERLAP_WORD_LONG)
                 overlap_window_beside(window_stream(windows(), stream, whose));
-        } else if (!found.unknown)
+        } else if (!unknown)
             follow.waited = true;
     }
-    if (--follow.left == 0) {
+    if (follow.overlapped && follow.computed && !priority_may_end()) { /* no later launch shows anything more */
+        stop();
+        return;
+    }
+    const uint32_t left = follow.left; /* a signal handler may have launched the last one */
+    follow.left = left ? left - 1 : 0;
+    if (left == 1) {
         conclude();
         stop();
     }

@@ -13,19 +13,17 @@ static inline __attribute__((always_inline)) uint64_t direct_word(const void *fu
                                                                   uint32_t threads, uint64_t blocks, uint32_t shared,
                                                                   uintptr_t site) {
     uint64_t handle = (uint64_t)(uintptr_t)function | (uint64_t)flags << FLAG_SHIFT;
-    const struct overlap_cache_line *line = overlap_cache_line_at(&launch_cache, overlap_cache_hash(handle));
-    uint64_t key = overlap_cache_key(threads, shared, site);
-    if (__builtin_expect(__atomic_load_n(&line->handle, __ATOMIC_RELAXED) != handle || shared > OVERLAP_WORD_SIZE_MASK,
-                         0))
-        return 0;
-    uint64_t word = overlap_answer_word(&line->answers[0], key, blocks);
-    return word ? word : overlap_answer_word(&line->answers[1], key, blocks);
+    const uint64_t key = overlap_cache_key(threads, shared, site);
+    return __builtin_expect(shared > OVERLAP_WORD_SIZE_MASK, 0)
+               ? 0
+               : overlap_cache_find(&launch_cache, handle, key, blocks);
 }
 
 static inline __attribute__((always_inline)) void count_direct(struct overlap_shard *shard, enum overlap_way way,
                                                                uint64_t word) {
     /* Only this thread writes here, and readers in other processes take what they find: no atomic operation needed. */
-    overlap_add_own(&shard->launches[way][overlap_word_row(word)], 1);
+    overlap_add_own(&shard->ways[way], 1);
+    overlap_add_own(&shard->launches[overlap_word_row(word)], 1);
 }
 
 /* The word of a launch that depends on where it is, made for here (but its reason, which nobody asks); 0: not to be had so
@@ -38,13 +36,14 @@ static inline __attribute__((always_inline)) uint64_t word_here(uint64_t word, v
     if (this_thread.where == OVERLAP_WHERE_INSIDE) {
         if (!(word & OVERLAP_WORD_PROVEN))
             return 0;
-        this_thread.left--;
+        window_take_one();
         return word;
     }
-    if (!this_thread.outside[0])
+    uint64_t *const outside =
+        __atomic_load_n(&this_thread.outside[0], __ATOMIC_RELAXED); /* once: a handler may take it away */
+    if (!outside)
         return 0;
-    /* Another thread may launch on the stream, too: then one of the two may not be counted. */
-    __atomic_store_n(this_thread.outside[0], __atomic_load_n(this_thread.outside[0], __ATOMIC_RELAXED) + 1,
-                     __ATOMIC_RELAXED);
+    overlap_add_own(outside,
+                    1); /* another thread may launch on the stream, too: then one of the two may not be counted */
     return (word & ~OVERLAP_WORD_CHANGED) + ((uint64_t)this_thread.step << OVERLAP_WORD_ROW_SHIFT);
 }

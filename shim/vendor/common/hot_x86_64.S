@@ -11,65 +11,82 @@
 #include "../hip/driver.def"
 #undef DRIVER
 
-/* rax += page of the caller << 28, r11 being the caller's address; r11 = line of the handle (its hash, times 64 bytes), or else to
- * `miss`. */
-    .macro find_line handle, miss
+/* OVERLAP_CACHE_FACTOR */
+    .pushsection .rodata
+    .balign 8
+.Lfactor:
+    .quad 0x9E3779B97F4A7C15
+    .popsection
+
+/* rax += page of the caller << 28, r11 being the caller's address; r11 = the first line of the chain for this handle and key. */
+    .macro find_chain handle
     shr $12, %r11
     shl $28, %r11
     add %r11, %rax
-    movabs $0x9E3779B97F4A7C15, %r11
-    imul \handle, %r11
+    mov %rax, %r11
+    rol $28, %r11
+    add \handle, %r11
+    imul .Lfactor(%rip), %r11
     shr $43, %r11
     and launch_cache+8(%rip), %r11d
     add launch_cache(%rip), %r11
-    cmp \handle, (%r11)
-    jne \miss
+    mov (%r11), %r11
     .endm
 
-/* rax = the word for key rax and grid r10 in line r11, or else to `miss`. */
-    .macro find_word miss
-    cmp %rax, 8(%r11)
-    je 3f
-1:  cmp %rax, 32(%r11)                  /* the same launch with other grids may have the second answer */
-    jne \miss
-    cmpq $0, 48(%r11)
+/* rax = the word for this handle, key rax and r10 blocks in a line of chain r11, or else to `miss`. A word of 0 is none. Changes
+ * r11. */
+    .macro find_word handle, miss
+0:  test %r11, %r11
     je \miss
-    mov 40(%r11), %eax
-    sub %rax, %r10
-    mov 44(%r11), %eax
-    cmp %rax, %r10
-    ja \miss
-    mov 48(%r11), %rax
-    jmp 4f
-2:  mov 16(%r11), %eax
-    add %rax, %r10
-    mov 8(%r11), %rax
-    jmp 1b
-3:  cmpq $0, 24(%r11)                   /* a word that is there was published after its interval */
-    je 1b
-    mov 16(%r11), %eax                  /* blocks - start <= length */
-    sub %rax, %r10
-    mov 20(%r11), %eax
-    cmp %rax, %r10
-    ja 2b
-    mov 24(%r11), %rax
-4:
+    cmp \handle, (%r11)
+    jne 1f
+    cmp %rax, 8(%r11)
+    jne 1f
+    cmp 32(%r11), %r10d                 /* a word that is there was published after its interval */
+    jb 2f
+    cmp 36(%r11), %r10d
+    ja 2f
+    mov 40(%r11), %rax
+    .subsection 1
+1:  mov 16(%r11), %r11
+    jmp 0b
+2:  cmp 48(%r11), %r10d                 /* the same launch with other grids may have the second answer */
+    jb 1b
+    cmp 52(%r11), %r10d
+    ja 1b
+    mov 56(%r11), %rax
+    jmp 3f
+    .previous
+3:
     .endm
 
-/* Counts the launch in the row of word rax, among the counters of its way in at an offset from r10. Changes r11. */
-    .macro count offset
-    mov %rax, %r11
+/* Counts the launch in the row of a word, in shard r10. Changes r11. */
+    .macro count_row word
+    mov \word, %r11
     shr $55, %r11
-    incq \offset(%r10, %r11, 8)
+    incq 64(%r10, %r11, 8)
     .endm
 
-/* The same in the shard of the thread, or else to `miss`. Changes r10 and r11. */
-    .macro count_direct way, miss
+/* Counts it under its way in, too, in the shard of the thread, or else to `miss`. Changes r10 and r11. */
+    .macro count_direct way, miss, word=%rax
     mov this_thread@gottpoff(%rip), %r10
     mov %fs:(%r10), %r10
     test %r10, %r10
     je \miss
-    count 64+2560*\way
+    incq 2624 + 8 * \way(%r10)
+    count_row \word
+    .endm
+
+/* Counts it under its way in, in shard r10: for a call inside a call of NVIDIA's runtime (`outer`) under that of its caller. */
+    .macro count_way way, outer, r
+    .if \outer
+    cmpq $0, %fs:8(\r)
+    je 6f
+    incq 2624 + 8 * 3(%r10)
+    jmp 9f
+    .endif
+6:  incq 2624 + 8 * \way(%r10)
+9:
     .endm
 
 /* For a windowed word: goes on where the thread knows where the launch is, r being the place of this_thread; else to `miss`.
@@ -88,31 +105,22 @@
     jne \miss
     cmpl $\whose, %fs:32(\r)
     jne \miss
-    cmpl $0, %fs:40(\r)
-    je \miss
+    cmpq $0, %fs:40(\r)
+    jle \miss
     .endm
 
-/* r10 = the shard's counters of a way in, or else to `miss`. */
-    .macro find_counters way, r, miss
+/* r10 = the shard, or else to `miss`. */
+    .macro find_shard r, miss
     mov %fs:(\r), %r10
     test %r10, %r10
     je \miss
-    lea 64 + 2560 * \way(%r10), %r10
-    .endm
-
-/* Those of the runtime's callers instead, for a call inside a call of NVIDIA's runtime. */
-    .macro outer_counters way, r
-    cmpq $0, %fs:8(\r)
-    je 6f
-    add $2560 * (3 - \way), %r10
-6:
     .endm
 
 /* To what is behind a hook, behind its table for way 3. That call is over whose caller was noted. Changes r11. */
     .macro go hook, way
     .if \way == 3
     mov this_thread@gottpoff(%rip), %r11
-    movq $0, %fs:88(%r11)
+    movq $0, %fs:96(%r11)
     .endif
     jmp *real_functions + 32 * \hook + 8 * \way(%rip)
     .endm
@@ -124,30 +132,36 @@
     go \hook, \way
     .endm
 
-/* Outside a window: the launch of word rax is counted twice, in the row of its group that says why, and goes on as asked.
- * Changes r10 and rax, but not before it is sure. */
-    .macro outside r, hook, way, miss
-    cmpq $0, %fs:48(\r)
+/* Outside a window: the launch of word rax is counted twice, in the row of its group that says why, and goes on as asked. A signal
+ * handler may have changed what the thread was told since, so a place that is gone is looked for once more. Changes r10 and rax, but
+ * not before it is sure. */
+    .macro outside r, hook, way, counted, outer, miss
+    cmpq $0, %fs:56(\r)
     je \miss
+    count_way \counted, \outer, \r
     shr $55, %rax
     lea (%r10, %rax, 8), %r10
-    mov %fs:44(\r), %eax
-    incq (%r10, %rax, 8)
-    mov %fs:48(\r), %rax
+    mov %fs:48(\r), %eax
+    incq 64(%r10, %rax, 8)
+    mov %fs:56(\r), %rax
+    test %rax, %rax
+    je 8f
     incq (%rax)
+8:
     go \hook, \way
     .endm
 
 /* Word rax, windowed, where the thread knows where the launch is: outside, or inside and proven; else to `miss`. r10: the
- * counters, r11: the place of this_thread. */
-    .macro in_window size, hook, way, miss
+ * shard, r11: the place of this_thread. */
+    .macro in_window size, hook, way, counted, outer, miss
     cmpl $1, %fs:36(%r11)
     je 7f
-    outside %r11, \hook, \way, \miss
+    outside %r11, \hook, \way, \counted, \outer, \miss
 7:  bt $53, %rax
     jnc \miss
-    decl %fs:40(%r11)
-    count 0
+    decq %fs:40(%r11)
+    count_way \counted, \outer, %r11
+    count_row %rax
     go_with \size, \hook, \way
     .endm
 
@@ -164,13 +178,13 @@
     add %r10, %rax
     .endm
 
-/* r10 = blocks of the grid, 64 bits. */
-    .macro kernel_blocks
+/* r10d = blocks of the grid, or to `miss` where they are more than 31 bits hold. */
+    .macro kernel_blocks miss
     mov %ecx, %r10d
-    mov %edx, %edx
-    imul %rdx, %r10
-    mov %esi, %esi
-    imul %rsi, %r10
+    imul %edx, %r10d
+    jo \miss
+    imul %esi, %r10d
+    jo \miss
     .endm
 #endif
 

@@ -12,20 +12,25 @@ _Static_assert(STREAM_OF_CONTEXT == 0 && STREAM_OF_THREAD == 1 && STREAM_OF_HIP_
                    STREAM_OF_HIP_THREAD == 3,
                "whose default stream");
 _Static_assert(offsetof(struct this_thread, shard) == 0 && offsetof(struct this_thread, outer) == 8, "this_thread");
-_Static_assert(offsetof(struct this_thread, from) == 88 && offsetof(struct this_thread, found) == 104, "notes");
+_Static_assert(offsetof(struct this_thread, from) == 96 && offsetof(struct this_thread, found) == 112, "notes");
 _Static_assert(offsetof(struct this_thread, version) == 16 && offsetof(struct this_thread, stream) == 24 &&
                    offsetof(struct this_thread, whose) == 32 && offsetof(struct this_thread, where) == 36 &&
-                   offsetof(struct this_thread, left) == 40 && offsetof(struct this_thread, step) == 44 &&
-                   offsetof(struct this_thread, outside) == 48,
+                   offsetof(struct this_thread, left) == 40 && offsetof(struct this_thread, step) == 48 &&
+                   offsetof(struct this_thread, outside) == 56,
                "the last answer about windows");
 _Static_assert(OVERLAP_WORD_CLUSTER == UINT64_C(1) << 49 && OVERLAP_WORD_WINDOWED == UINT64_C(1) << 51 &&
                    OVERLAP_WORD_PROVEN == UINT64_C(1) << 53 && OVERLAP_WORD_TRACED == 1 << 29,
                "flags of words that depend on windows");
 _Static_assert(OVERLAP_WHERE_INSIDE == 1, "enum overlap_where");
-_Static_assert(OVERLAP_CACHE_BITS == 15 && sizeof(struct overlap_cache_line) == 64, "place in launch_cache");
-_Static_assert(offsetof(struct overlap_cache_line, answers[0].key) == 8 && sizeof(struct overlap_answer) == 24,
-               "answers");
-_Static_assert(offsetof(struct overlap_answer, grid) == 8 && offsetof(struct overlap_answer, word) == 16, "answer");
+_Static_assert(OVERLAP_CACHE_BITS == 18 && OVERLAP_CACHE_FACTOR == UINT64_C(0x9E3779B97F4A7C15), "chain of a launch");
+_Static_assert(offsetof(struct overlap_cache, chains) == 0 && offsetof(struct overlap_cache, mask) == 8,
+               "launch_cache");
+_Static_assert(offsetof(struct overlap_cache_line, handle) == 0 && offsetof(struct overlap_cache_line, key) == 8 &&
+                   offsetof(struct overlap_cache_line, next) == 16 &&
+                   offsetof(struct overlap_cache_line, answers) == 32 && sizeof(struct overlap_answer) == 16 &&
+                   offsetof(struct overlap_answer, grid) == 0 && offsetof(struct overlap_answer, word) == 8,
+               "line");
 _Static_assert(OVERLAP_WORD_SIZE_BITS == 18 && OVERLAP_WORD_ROW_SHIFT == 55, "fields of the word");
 _Static_assert(OVERLAP_WORD_DIRECT == 1 << 26 && OVERLAP_WORD_CHANGED == 1 << 25, "flags of the word");
-_Static_assert(offsetof(struct overlap_shard, launches) == 64 && OVERLAP_ROWS == 320, "place of the counters");
+_Static_assert(offsetof(struct overlap_shard, launches) == 64 && offsetof(struct overlap_shard, ways) == 2624,
+               "counters");

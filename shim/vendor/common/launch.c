@@ -9,8 +9,8 @@
 
 #include "windows.h"
 
-static struct overlap_cache_line no_line;
-struct overlap_cache launch_cache = OVERLAP_CACHE_EMPTY(&no_line);
+static struct overlap_cache_line *no_chain;
+struct overlap_cache launch_cache = OVERLAP_CACHE_EMPTY(&no_chain);
 __thread struct this_thread this_thread __attribute__((tls_model("initial-exec")));
 /* Its own, also while this_thread.shard is hidden from the hot path, which then asks us about every launch. */
 static __thread struct overlap_shard *own_shard __attribute__((tls_model("initial-exec")));
@@ -44,11 +44,14 @@ static struct overlap_shard *shard_of_thread(void) {
         return own_shard;
     bool made = overlap_page_start();
     struct overlap_page *page = __atomic_load_n(&overlap_current_page, __ATOMIC_ACQUIRE);
-    struct overlap_shard *shard = &page->shards[OVERLAP_SHARDS - 1];
+    struct overlap_shard *shard = overlap_shard_shared(page);
     if (made && !thread_shares) { /* else asked again next time, or there are too many of us */
-        shard = overlap_shard_claim(page, thread_id(), overlap_thread_alive);
-        thread_shares = overlap_shard_is_shared(page, shard);
-        own_shard = thread_shares ? NULL : shard;
+        do
+            shard = overlap_shard_claim(page, thread_id(), overlap_thread_alive);
+        while (overlap_shard_is_shared(page, shard) && overlap_page_grow());
+        const bool shares = overlap_shard_is_shared(page, shard);
+        thread_shares = shares && overlap_page_is_full();
+        own_shard = shares ? NULL : shard;
         this_thread.shard = hidden ? NULL : own_shard;
     }
     errno = saved;
@@ -80,7 +83,8 @@ inline void launch_count(enum overlap_counter counter) {
 }
 
 static inline void count_launch(enum overlap_way way, uint32_t row) {
-    count_at(offsetof(struct overlap_shard, launches) + 8 * (OVERLAP_ROWS * (size_t)way + row));
+    count_at(offsetof(struct overlap_shard, ways) + 8 * (size_t)way);
+    count_at(offsetof(struct overlap_shard, launches) + 8 * (size_t)row);
 }
 
 __attribute__((cold, noinline)) uint32_t launch_other_row(uint64_t word, uint32_t reason) {

@@ -34,6 +34,10 @@ bool priority_for(enum vendor vendor, const struct overlap_policy *policy, int *
     return device_priority(vendor, policy->priority, policy->priority_value, priority) && works(vendor);
 }
 
+bool priority_may_end(void) {
+    return __atomic_load_n(&asked, __ATOMIC_RELAXED) && !__atomic_load_n(&ended, __ATOMIC_RELAXED);
+}
+
 static void end(uint32_t reason) {
     uint32_t none = 0;
     if (!__atomic_compare_exchange_n(&ended, &none, reason, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))

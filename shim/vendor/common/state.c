@@ -12,6 +12,6 @@ bool state_make(void) {
         return false;
     if (!__atomic_compare_exchange_n(&state, &none, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         overlap_unmap(made, sizeof *made);
-    overlap_cache_use(&launch_cache, state->cache, OVERLAP_CACHE_LINES);
+    overlap_cache_use(&launch_cache, &state->cache);
     return true;
 }

@@ -43,7 +43,7 @@ struct exec_entry {
 };
 
 struct state {
-    struct overlap_cache_line cache[OVERLAP_CACHE_LINES];
+    struct overlap_cache_memory cache;
     struct handle_table handles;
     struct size_entry sizes[1U << SIZE_BITS];
     struct limit_entry limits[1U << LIMIT_BITS];

@@ -104,6 +104,9 @@ void priority_wide(void);
 void priority_left(void);
 bool priority_is_auto(enum vendor vendor, const struct overlap_policy *policy);
 
+/* May `auto` still end because of what runs beside communication? */
+bool priority_may_end(void);
+
 /* The driver has refused a priority: launches get none from now on. */
 void priority_refused(void);
 
@@ -217,8 +220,9 @@ struct this_thread {
     vendor_stream stream;
     uint32_t whose; /* enum default_stream */
     enum overlap_where where;
-    uint32_t left; /* launches that may still take it */
-    uint32_t step; /* outside: why, as overlap_row_step() says it */
+    int64_t left;     /* launches that may still take it; below 0 where a signal handler has taken the last one */
+    uint32_t step;    /* outside: why, as overlap_row_step() says it */
+    uint32_t unknown; /* outside, because the stream waits for something that is not known */
     uint64_t
         *outside[2]; /* where launches outside are counted: those that would be shaped, grids of one wave; or NULL */
     uint64_t newest, serial;
@@ -227,6 +231,7 @@ struct this_thread {
     uint32_t inside;    /* AMD: launches that are being made by us, and may come by again */
     uint64_t found;     /* AMD: the word that the hot path has found and left to the slow one, or 0 */
     uintptr_t deciding; /* where on its stack it makes a first decision, or 0 */
+    uint64_t asked;     /* how often it has asked about windows */
 };
 extern const uint64_t *window_version;
 extern __thread struct this_thread this_thread __attribute__((tls_model("initial-exec")));
@@ -313,7 +318,8 @@ static inline void launch_communicated(const struct request *request, uint64_t w
     overlap_add_own(&shard->counters[OVERLAP_COUNTER_COMMUNICATION], 1);
     if (raised)
         overlap_add_own(&shard->counters[OVERLAP_COUNTER_RAISED], 1);
-    overlap_add_own(&shard->launches[request->counted][row], 1);
+    overlap_add_own(&shard->ways[request->counted], 1);
+    overlap_add_own(&shard->launches[row], 1);
     if (__builtin_expect(overlap_sample_is_due(shard), 0))
         launch_sample(shard);
 }

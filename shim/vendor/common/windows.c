@@ -132,33 +132,45 @@ static struct overlap_found find(struct overlap_order *order, struct overlap_str
 __attribute__((noinline)) static void ask(struct overlap_order *order, vendor_stream stream,
                                           enum default_stream whose) {
     struct this_thread *const thread = &this_thread;
-    if (thread->of && thread->where == OVERLAP_WHERE_INSIDE)
-        overlap_window_return(thread->of, thread->serial, thread->newest, thread->left);
+    struct overlap_stream *const before = thread->of;
+    const int64_t left = thread->left;
+    thread->version = 0;
+    thread->of = NULL; /* a signal handler that asks meanwhile gives nothing back */
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (before && thread->where == OVERLAP_WHERE_INSIDE && left > 0)
+        overlap_window_return(before, thread->serial, thread->newest, (uint32_t)left);
     const uint64_t version = __atomic_load_n(&order->version, __ATOMIC_ACQUIRE);
     struct overlap_stream *of = window_stream(order, stream, whose);
     const struct overlap_found found = find(order, of, overlap_armed()->trace ? 1 : ASKED);
-    /* Which default stream it is can change without us. */
-    thread->version = (uintptr_t)stream <= STREAM_PER_THREAD && !only_one(default_vendor(whose)) ? 0 : version;
+    const uint64_t asked = ++thread->asked;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     thread->stream = stream;
     thread->whose = whose;
     thread->where = found.where;
     thread->left = found.granted;
     thread->step = overlap_row_step(window_reason(found.where));
+    thread->unknown = found.unknown;
     thread->outside[0] = thread->outside[1] = NULL;
     thread->newest = found.newest;
     thread->serial = found.serial;
     thread->of = overlap_stream_here(of);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    /* Last: a handler that interrupts this finds no answer, and its own is mixed with ours: then there is none. Which default
+     * stream it is can change without us. */
+    const bool lasts = (uintptr_t)stream > STREAM_PER_THREAD || only_one(default_vendor(whose));
+    thread->version = lasts && thread->asked == asked ? version : 0;
 }
 
 static void count_outside(struct overlap_order *order, bool filling) {
     static __thread uint64_t not_counted __attribute__((tls_model("initial-exec")));
-    uint64_t **counter = &this_thread.outside[filling];
+    uint64_t *counter = this_thread.outside[filling];
     /* Launches that were told another reason than not_overlapping keep it. */
-    if (!*counter && (filling || this_thread.where == OVERLAP_WHERE_OUTSIDE))
-        *counter = overlap_window_outside(order, this_thread.of, filling);
-    if (!*counter)
-        *counter = &not_counted;
-    __atomic_store_n(*counter, __atomic_load_n(*counter, __ATOMIC_RELAXED) + 1, __ATOMIC_RELEASE);
+    if (!counter && (filling || this_thread.where == OVERLAP_WHERE_OUTSIDE))
+        counter = overlap_window_outside(order, this_thread.of, filling);
+    if (!counter)
+        counter = &not_counted;
+    this_thread.outside[filling] = counter;
+    overlap_add_own(counter, 1);
 }
 
 enum overlap_where window_asks(vendor_stream stream, enum default_stream whose, uint64_t word) {
@@ -168,13 +180,25 @@ enum overlap_where window_asks(vendor_stream stream, enum default_stream whose, 
     if (!window_told(stream, whose))
         ask(order, stream, whose);
     /* A launch that does not want the window does not use it up. */
-    if (this_thread.where != OVERLAP_WHERE_INSIDE) {
+    const enum overlap_where where = this_thread.where;
+    if (where != OVERLAP_WHERE_INSIDE) {
         if (word & OVERLAP_WORD_WINDOWED)
             count_outside(order, false);
         if (word & OVERLAP_WORD_WATCHED)
             count_outside(order, true);
     } else if (word & OVERLAP_WORD_WINDOWED)
-        this_thread.left--;
+        window_take_one();
+    return where;
+}
+
+enum overlap_where window_where(vendor_stream stream, enum default_stream whose, bool *unknown) {
+    struct overlap_order *order = windows();
+    *unknown = false;
+    if (!order)
+        return OVERLAP_WHERE_OUTSIDE;
+    if (!window_told(stream, whose))
+        ask(order, stream, whose);
+    *unknown = this_thread.unknown;
     return this_thread.where;
 }
 

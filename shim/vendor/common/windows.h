@@ -38,7 +38,12 @@ enum overlap_where window_asks(vendor_stream stream, enum default_stream whose, 
 /* Is what the thread has been told last still true for this stream? */
 static inline bool window_told(vendor_stream stream, uint32_t whose) {
     return this_thread.version == __atomic_load_n(window_version, __ATOMIC_ACQUIRE) && this_thread.stream == stream &&
-           this_thread.whose == whose && this_thread.left;
+           this_thread.whose == whose && this_thread.left > 0;
+}
+
+/* One of the launches that the thread may still make inside is made. */
+static inline void window_take_one(void) {
+    overlap_add_own((uint64_t *)&this_thread.left, UINT64_MAX);
 }
 
 /* Why a launch outside is left alone. */
@@ -48,7 +53,11 @@ static inline uint32_t window_reason(enum overlap_where where) {
                                                 : OVERLAP_REASON_not_overlapping;
 }
 
-/* Where a launch is, for those who use up nothing. */
+/* Where a launch is that counts nowhere: what the thread has been told last, if that is still true. unknown: outside, because the
+ * stream waits for something that is not known. */
+enum overlap_where window_where(vendor_stream stream, enum default_stream whose, bool *unknown);
+
+/* The same, with all that is known, for those who use up nothing. */
 struct overlap_found window_look(vendor_stream stream, enum default_stream whose);
 
 /* The host has seen something to be over. */

@@ -11,11 +11,13 @@
 /* The rest of cuLaunchKernel, r11 being the caller's address. counted: the way in under which it is counted */
     .macro kernel_from symbol, hook, way, counted
     kernel_key .Lslow_\symbol
-    find_line %rdi, .Lslow_\symbol
-    kernel_blocks
-    find_word .Lslow_\symbol
-    cmpq $0, real_functions + 32 * \hook + 8 * \way(%rip)
+    find_chain %rdi
+    kernel_blocks .Lslow_\symbol
+    find_word %rdi, .Lslow_\symbol
+    .if \way == 0                       /* before the others are given out, it is known what is behind them */
+    cmpq $0, real_functions + 32 * \hook(%rip)
     je .Lslow_\symbol
+    .endif
     test $0x4000000, %eax               /* direct */
     je .Lfound_\symbol
     count_direct \counted, .Lslow_\symbol
@@ -42,9 +44,8 @@
     jnc .Lgiven_\symbol
     mov this_thread@gottpoff(%rip), %r11
     window_known %rax, %r11, 24(%rsp), \whose, .Lgiven_\symbol
-    find_counters \way, %r11, .Lgiven_\symbol
-    outer_counters \way, %r11
-    in_window 16(%rsp), \hook, \way, .Lgiven_\symbol
+    find_shard %r11, .Lgiven_\symbol
+    in_window 16(%rsp), \hook, \way, \way, 1, .Lgiven_\symbol
 .Lgiven_\symbol:                        /* the word goes where 32-bit arguments leave room on the stack */
     .hidden \found
     mov %eax, 12(%rsp)
@@ -67,21 +68,22 @@
     cmp $0x3ffff, %r10d
     ja .Lslow_\symbol
     add %r10, %rax
-    find_line %rsi, .Lslow_\symbol
+    find_chain %rsi
     mov (%rdi), %r10d
-    mov 4(%rdi), %r8d
-    imul %r8, %r10
-    mov 8(%rdi), %r8d
-    imul %r8, %r10
-    find_word .Lslow_\symbol
-    cmpq $0, real_functions + 32 * \hook + 8 * \way(%rip)
+    imul 4(%rdi), %r10d
+    jo .Lslow_\symbol
+    imul 8(%rdi), %r10d
+    jo .Lslow_\symbol
+    find_word %rsi, .Lslow_\symbol
+    .if \way == 0                       /* before the others are given out, it is known what is behind them */
+    cmpq $0, real_functions + 32 * \hook(%rip)
     je .Lslow_\symbol
+    .endif
     mov %rax, %r8
     and $0x6000000, %eax                /* direct, and not changed */
     cmp $0x4000000, %eax
     jne .Lfound_\symbol
-    mov %r8, %rax
-    count_direct \counted, .Lslow_\symbol
+    count_direct \counted, .Lslow_\symbol, %r8
     go \hook, \way
     .endm
 
@@ -95,8 +97,7 @@
     test %rdi, %rdi
     je .Lslow_\symbol
     mov this_thread@gottpoff(%rip), %r9
-    mov 48(%rdi), %r10d                 /* attributes */
-    test %r10d, %r10d
+    cmpl $0, 48(%rdi)
     jne .Lattributes_\symbol
 .Lplain_\symbol:
     cmpq $0, %fs:8(%r9)
@@ -107,6 +108,7 @@
     mov %fs:8(%r9), %r11
     ex_from \symbol, \hook, \way, 3
 .Lattributes_\symbol:                   /* 72 bytes each; cooperative 2, cluster 4 and 11, programmatic 6 and 7, event 12, carve-out 14: not for here */
+    mov 48(%rdi), %r10d
     mov 40(%rdi), %r11
     test %r11, %r11
     je .Lslow_\symbol
@@ -124,12 +126,11 @@
     bt $51, %r8                         /* windowed */
     jnc .Lgiven_\symbol
     window_known %r8, %r9, 32(%rdi), \whose, .Lgiven_\symbol
-    find_counters \way, %r9, .Lgiven_\symbol
-    outer_counters \way, %r9
+    find_shard %r9, .Lgiven_\symbol
     cmpl $1, %fs:36(%r9)
     je .Lgiven_\symbol
     mov %r8, %rax
-    outside %r9, \hook, \way, .Lgiven_\symbol
+    outside %r9, \hook, \way, \way, 1, .Lgiven_\symbol
 .Lgiven_\symbol:                        /* the word is the fifth argument: r8 */
     .hidden \found
     jmp \found

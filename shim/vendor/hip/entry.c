@@ -118,7 +118,7 @@
          __VA_ARGS__)                                                                                                  \
     SLOW_OR_ON(dlsym, name, body, parameters, __VA_ARGS__)                                                             \
     SLOW_OR_ON(proc_address, name, body, parameters, __VA_ARGS__)                                                      \
-    SLOW(dispatch_table, hip_table_site(SITE), , name, body, parameters, __VA_ARGS__)                                  \
+    SLOW(dispatch_table, hip_table_launch_site(SITE), , name, body, parameters, __VA_ARGS__)                           \
     HOT_WAYS(name, body, parameters, __VA_ARGS__)
 #include "driver.def"
 #undef DRIVER

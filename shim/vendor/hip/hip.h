@@ -65,8 +65,8 @@ struct hip_more {
     const hipLaunchConfig_t *asked; /* likewise, the program's own */
 };
 
-/* Everything that is not a direct hit in the cache. */
-hipError_t hip_launch(struct request *request);
+/* Everything that is not a direct hit in the cache. word: what the hot path has found, or 0. */
+hipError_t hip_launch(struct request *request, uint64_t word);
 
 /* Is the function of such a call a hipFunction_t? Else it is a function of the program that stands for a kernel. */
 bool hip_launches_function(enum hook hook);
@@ -78,6 +78,12 @@ static inline uintptr_t hip_table_site(uintptr_t site) {
     const uintptr_t from = this_thread.from;
     this_thread.from = 0;
     return from ? from : site;
+}
+
+/* The same for a launch, which may be part of another one: marked where no caller was noted. Addresses have fewer bits. */
+#define HIP_UNNOTED (UINT64_C(1) << 63)
+static inline uintptr_t hip_table_launch_site(uintptr_t site) {
+    return this_thread.from ? hip_table_site(site) : site | HIP_UNNOTED;
 }
 
 /* ---- code.c ---- */

@@ -150,11 +150,12 @@ static hipError_t launch_communication(struct request *request, uint64_t word) {
     return result;
 }
 
-hipError_t hip_launch(struct request *request) {
+hipError_t hip_launch(struct request *request, uint64_t word) {
     const struct hip_more *more = request->more;
-    uint64_t word = this_thread.found;
-    this_thread.found = 0;
-    if (this_thread.inside) /* part of a launch that was decided */
+    const bool unnoted = request->site & HIP_UNNOTED;
+    request->site &= ~HIP_UNNOTED;
+    /* Part of a launch that was decided; but a signal handler of the program may launch, too. */
+    if (this_thread.inside && (unnoted || real_holds(VENDOR_HIP, request->site)))
         return hip_launch_with(request, request->config.sharedMemBytes);
     if (this_thread.from && real_holds(VENDOR_HIP, request->site)) {
         request->site = hip_table_site(request->site);
@@ -175,6 +176,7 @@ hipError_t hip_items_old_body(enum overlap_way way, enum hook hook, uintptr_t si
                               uint32_t items_x, uint32_t items_y, uint32_t items_z, uint32_t block_x, uint32_t block_y,
                               uint32_t block_z, size_t shared, hipStream_t stream, void **parameters, void **extra,
                               hipEvent_t start, hipEvent_t stop) {
+    this_thread.found = 0;
     return hip_items_body_slow(way, hook, site, function, items_x, items_y, items_z, block_x, block_y, block_z, shared,
                                stream, parameters, extra, start, stop, 0);
 }
@@ -196,7 +198,7 @@ hipError_t hip_exc_body(enum overlap_way way, enum hook hook, uintptr_t site, co
     REQUEST(flags_of(config->attrs, config->numAttrs), arguments, NULL, &more, config->dynamicSmemBytes,
             config->stream);
     hip_shape(&request, grid.x, grid.y, grid.z, block.x, block.y, block.z);
-    return hip_launch(&request);
+    return hip_launch(&request, 0);
 }
 
 hipError_t hip_drv_ex_body(enum overlap_way way, enum hook hook, uintptr_t site, const HIP_LAUNCH_CONFIG *config,
@@ -213,14 +215,14 @@ hipError_t hip_drv_ex_body(enum overlap_way way, enum hook hook, uintptr_t site,
                               .parameters = parameters,
                               .extra = extra,
                               .config = *config};
-    return hip_launch(&request);
+    return hip_launch(&request, 0);
 }
 
 hipError_t hip_cooperative_body(enum overlap_way way, enum hook hook, uintptr_t site, const void *function, dim3 grid,
                                 dim3 block, void **arguments, uint32_t shared, hipStream_t stream) {
     REQUEST(OVERLAP_LAUNCH_COOPERATIVE, arguments, NULL, NO_MORE, shared, stream);
     hip_shape(&request, grid.x, grid.y, grid.z, block.x, block.y, block.z);
-    return hip_launch(&request);
+    return hip_launch(&request, 0);
 }
 
 hipError_t hip_module_cooperative_body(enum overlap_way way, enum hook hook, uintptr_t site, hipFunction_t function,
@@ -229,7 +231,7 @@ hipError_t hip_module_cooperative_body(enum overlap_way way, enum hook hook, uin
                                        void **parameters) {
     REQUEST(OVERLAP_LAUNCH_COOPERATIVE, parameters, NULL, NO_MORE, shared, stream);
     hip_shape(&request, grid_x, grid_y, grid_z, block_x, block_y, block_z);
-    return hip_launch(&request);
+    return hip_launch(&request, 0);
 }
 
 /* ---- Launches that are counted and passed on ---- */

@@ -56,6 +56,14 @@ _Static_assert(offsetof(vendor_launch, gridDimY) == offsetof(vendor_launch, grid
                    offsetof(vendor_launch, blockDimY) == offsetof(vendor_launch, blockDimX) + 4,
                "pairs");
 
+/* The word that the hot path has left to the slow one, which it jumps to. Every such path leaves one, or 0: a signal handler that
+ * launches in between must not take that of the launch that it interrupts. */
+static inline uint64_t hip_found(void) {
+    const uint64_t word = this_thread.found;
+    this_thread.found = 0;
+    return word;
+}
+
 /* In a body: the request, without its shape. */
 #define NO_MORE NULL
 #define REQUEST(flags, parameters, extra, more, shared, stream)                                                        \
@@ -67,7 +75,7 @@ DRIVER_BODY hip_host_body_slow(enum overlap_way way, enum hook hook, uintptr_t s
                                size_t shared, hipStream_t stream) {
     REQUEST(0, arguments, NULL, NO_MORE, shared, stream);
     hip_shape_pairs(&request, grid_xy, grid_z, block_xy, block_z);
-    return hip_launch(&request);
+    return hip_launch(&request, hip_found());
 }
 
 DRIVER_BODY hip_module_body_slow(enum overlap_way way, enum hook hook, uintptr_t site, hipFunction_t function,
@@ -76,7 +84,7 @@ DRIVER_BODY hip_module_body_slow(enum overlap_way way, enum hook hook, uintptr_t
                                  void **extra) {
     REQUEST(0, parameters, extra, NO_MORE, shared, stream);
     hip_shape(&request, grid_x, grid_y, grid_z, block_x, block_y, block_z);
-    return hip_launch(&request);
+    return hip_launch(&request, hip_found());
 }
 
 DRIVER_BODY hip_ext_body_slow(enum overlap_way way, enum hook hook, uintptr_t site, const void *function,
@@ -85,7 +93,7 @@ DRIVER_BODY hip_ext_body_slow(enum overlap_way way, enum hook hook, uintptr_t si
     const struct hip_more more = {.flags = (uint32_t)flags, .start = start, .stop = stop};
     REQUEST(0, arguments, NULL, &more, shared, stream);
     hip_shape_pairs(&request, grid_xy, grid_z, block_xy, block_z);
-    return hip_launch(&request);
+    return hip_launch(&request, hip_found());
 }
 
 DRIVER_BODY hip_items_body_slow(enum overlap_way way, enum hook hook, uintptr_t site, hipFunction_t function,
@@ -96,5 +104,5 @@ DRIVER_BODY hip_items_body_slow(enum overlap_way way, enum hook hook, uintptr_t 
     REQUEST(0, parameters, extra, &more, shared, stream);
     hip_shape(&request, hip_groups(items_x, block_x), hip_groups(items_y, block_y), hip_groups(items_z, block_z),
               block_x, block_y, block_z);
-    return hip_launch(&request);
+    return hip_launch(&request, hip_found());
 }

@@ -11,6 +11,7 @@ static inline __attribute__((always_inline)) uint64_t hip_word(enum overlap_way 
                                                                size_t shared, hipStream_t stream, void **real) {
     const bool by_table = way == OVERLAP_WAY_dispatch_table;
     struct overlap_shard *shard = this_thread.shard;
+    this_thread.found = 0;
     void *const table = __atomic_load_n(&real_functions[hook][REAL_TABLE], __ATOMIC_RELAXED);
     *real = by_table ? table : __atomic_load_n(&real_functions[hook][way], __ATOMIC_RELAXED);
     if (__builtin_expect(!shard || !*real || (!by_table && table) || shared > OVERLAP_WORD_SIZE_MASK, 0))
@@ -69,6 +70,7 @@ DRIVER_BODY hip_ext_body(enum overlap_way way, enum hook hook, uintptr_t site, t
                          void **arguments, size_t shared, hipStream_t stream, hipEvent_t start, hipEvent_t stop,
                          int flags) {
     void *real;
+    this_thread.found = 0;
     const uint64_t word = start || stop ? 0
                                         : hip_word(way, hook, site, function, (uint32_t)VOLUME(block_xy, block_z),
                                                    VOLUME(grid_xy, grid_z), shared, stream, &real);
@@ -83,6 +85,7 @@ DRIVER_BODY hip_items_body(enum overlap_way way, enum hook hook, uintptr_t site,
                            uint32_t block_x, uint32_t block_y, uint32_t block_z, size_t shared, hipStream_t stream,
                            void **parameters, void **extra, hipEvent_t start, hipEvent_t stop, uint32_t flags) {
     void *real;
+    this_thread.found = 0;
     const bool mangled = hook != HOOK_hipExtModuleLaunchKernel;
     const uint64_t blocks =
         (uint64_t)hip_groups(items_x, block_x) * hip_groups(items_y, block_y) * hip_groups(items_z, block_z);

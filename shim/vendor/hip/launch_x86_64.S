@@ -15,7 +15,7 @@
     .set .Lstream_module, 24
     .macro module_call miss
     kernel_key \miss
-    kernel_blocks
+    kernel_blocks \miss
     .endm
 
 /* The same with bytes of 64 bits, events at 48(rsp) and 56(rsp), and a grid in work-items. Blocks of more than one dimension
@@ -38,9 +38,10 @@
     sbb $-1, %eax
     mov %r11, %rdx
     mov %r11d, %r10d
-    imul %rax, %r10
-    mov %ecx, %eax
-    imul %rax, %r10
+    imul %eax, %r10d
+    jo \miss
+    imul %ecx, %r10d
+    jo \miss
     mov %r8d, %eax
     key_with 16, \miss
     .endm
@@ -49,12 +50,12 @@
     .set .Lsize_host, 8
     .set .Lstream_host, 16
     .macro host_call miss
-    mov %esi, %r10d
-    mov %rsi, %rax
-    shr $32, %rax
-    imul %rax, %r10
-    mov %edx, %eax
-    imul %rax, %r10
+    mov %rsi, %r10
+    shr $32, %r10
+    imul %esi, %r10d
+    jo \miss
+    imul %edx, %r10d
+    jo \miss
     mov %ecx, %eax
     mov %rcx, %r11
     shr $32, %r11
@@ -102,13 +103,13 @@
     \form\()_call .Lslow_\symbol
     .if \way == 3
     mov this_thread@gottpoff(%rip), %r11
-    mov %fs:88(%r11), %r11
+    mov %fs:96(%r11), %r11
     test %r11, %r11
-    jne 5f
+    jne 9f
     .endif
     mov (%rsp), %r11
-5:  find_line %rdi, .Lslow_\symbol
-    find_word .Lslow_\symbol
+9:  find_chain %rdi
+    find_word %rdi, .Lslow_\symbol
     .if \way == 0                       /* before the others are given out, it is known what is behind them */
     cmpq $0, real_functions + 32 * \hook(%rip)
     je .Lslow_\symbol
@@ -122,12 +123,15 @@
     jnc .Lgiven_\symbol
     mov this_thread@gottpoff(%rip), %r11
     window_known %rax, %r11, .Lstream_\form(%rsp), \whose, .Lgiven_\symbol
-    find_counters \counted, %r11, .Lgiven_\symbol
-    in_window .Lsize_\form(%rsp), \hook, \way, .Lgiven_\symbol
+    find_shard %r11, .Lgiven_\symbol
+    in_window .Lsize_\form(%rsp), \hook, \way, \counted, 0, .Lgiven_\symbol
 .Lgiven_\symbol:
     mov this_thread@gottpoff(%rip), %r11
-    mov %rax, %fs:104(%r11)
-.Lslow_\symbol:
+    mov %rax, %fs:112(%r11)
+    jmp \slow
+.Lslow_\symbol:                         /* a word that is there is that of a launch which a signal has interrupted */
+    mov this_thread@gottpoff(%rip), %r11
+    movq $0, %fs:112(%r11)
     jmp \slow
 .Ltable_\symbol:
     .ifc \hook, \table
@@ -135,10 +139,10 @@
     cmpq $0, real_functions + 32 * \hook + 8 * \way(%rip)
     je .Lslow_\symbol
     mov this_thread@gottpoff(%rip), %r11
-    cmpq $0, %fs:88(%r11)
+    cmpq $0, %fs:96(%r11)
     jne 6f
     mov (%rsp), %rax
-    mov %rax, %fs:88(%r11)
+    mov %rax, %fs:96(%r11)
 6:  jmp *real_functions + 32 * \hook + 8 * \way(%rip)
     .endif
     .endif

@@ -1,0 +1,95 @@
+"""Many kernels, sizes and threads: what a launch costs stays what it costs with few. tests/programs/many.c."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from interposing import ONE, Build, Runner, rule
+
+from pyshim import _native
+
+WINDOWS = rule("{blocks_per_sm: 1}", when="overlapping", more="communication: {priority: auto}")
+SLOW = "launches would become a hundred times as expensive"
+
+
+@pytest.fixture
+def many(build: Build) -> dict[str, Any]:
+    stub = build.library("many/libcuda.so.1", "many_driver.c", "-fvisibility=hidden", "-Wl,-Bsymbolic")
+    return {"program": build("many-program", "many.c", link=[stub]), "env": {"LD_LIBRARY_PATH": str(stub.parent)}}
+
+
+def said(stdout: str) -> dict[str, int]:
+    return {name: int(value) for name, value in re.findall(r"(\w+): (\d+)", stdout)}
+
+
+@pytest.mark.hazard("resources", f"{SLOW} for a kernel with many dynamic sizes, or in a program with many kernels")
+@pytest.mark.parametrize("policy", [ONE, WINDOWS, "observe"], ids=["always", "windows", "observe"])
+@pytest.mark.parametrize(("kernels", "sizes"), [(1, 64), (1, 1000), (40, 400), (20_000, 1), (50_000, 1)])
+def test_no_launch_is_decided_twice(
+    kernels: int, sizes: int, policy: str, many: dict[str, Any], preloaded: Runner
+) -> None:
+    done = preloaded([str(kernels), str(sizes), "1"], policy, **many)
+    assert done.status == 0, done.stderr
+    made = said(done.stdout)
+    assert made["asked"] == 0, "decisions were made anew"
+    assert done.totals["launches"] == made["launches"] == kernels * sizes * 4 * 3
+
+
+def page_of(folder: Path) -> Any:
+    (path,) = folder.glob("*.page")
+    data = path.read_bytes()
+    size = _native.ffi.sizeof("struct overlap_page")
+    return len(data), _native.ffi.from_buffer("struct overlap_page *", data.ljust(size, b"\0")), data
+
+
+@pytest.mark.hazard(
+    "processes", f"{SLOW} in a program of many threads, or the counts of some would be lost when it is killed"
+)
+@pytest.mark.parametrize("end", [[], ["killed"]], ids=["ends", "killed"])
+@pytest.mark.parametrize("threads", [4, 32, 33, 250])
+def test_every_thread_counts_on_its_own(
+    threads: int, end: list[str], many: dict[str, Any], preloaded: Runner, tmp_path: Path
+) -> None:
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    done = preloaded(["3", "2", str(threads), *end], ONE, report=folder, **many)
+    assert done.status == (-9 if end else 0), done.stderr
+    made = said(done.stdout)["launches"]
+    assert done.totals["launches"] == made == threads * 3 * 2 * 4 * 3
+    length, page, _ = page_of(folder)
+    lib = _native.header()
+    first, size = lib.OVERLAP_SHARDS_FIRST, _native.ffi.sizeof("struct overlap_shard")
+    counted = [sum(shard.launches) for shard in page.shards[0 : first + page.more_shards]]
+    own = counted[: first - 1] + counted[first:]
+    assert sum(count > 0 for count in own) == threads, "a thread has no shard of its own"
+    assert page.more_shards % lib.OVERLAP_SHARDS_MORE == 0
+    assert (
+        page.more_shards - lib.OVERLAP_SHARDS_MORE < max(0, threads - (first - 1)) <= page.more_shards
+        or threads < first
+    )
+    more = lib.OVERLAP_SHARDS - first - page.more_shards
+    assert length == _native.ffi.sizeof("struct overlap_page") - more * size
+
+
+@pytest.mark.hazard("processes", "the launches of more threads than can count on their own would be lost")
+def test_more_threads_than_shards(many: dict[str, Any], preloaded: Runner) -> None:
+    done = preloaded(["2", "1", "300"], ONE, **many)
+    assert done.status == 0, done.stderr
+    assert done.totals["launches"] == said(done.stdout)["launches"] == 300 * 2 * 4 * 3
+
+
+@pytest.mark.hazard("files", "a page that cannot grow would end the process, or its launches would be lost")
+def test_a_page_that_cannot_grow(many: dict[str, Any], preloaded: Runner, tmp_path: Path) -> None:
+    """More threads than shards, and a limit of the size of files."""
+    limit = (
+        "import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (300000, 300000)); "
+        "os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    words = ["-c", limit, str(many["program"]), "3", "2", "80"]
+    done = preloaded(words, ONE, program=sys.executable, env=many["env"])
+    assert done.status == 0, done.stderr
+    assert done.totals["launches"] == said(done.stdout)["launches"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Callable
 
 import pytest
-from interposing import NCCL, Build, Done, Runner, rule
+from interposing import NCCL, ONE, Build, Done, Runner, rule
 from windowing import POLICY
 
 from pyshim.launch import plan
@@ -128,11 +128,22 @@ def test_nothing_is_lost_while_a_large_context_ends(hazard: Hazard) -> None:
 
 
 def test_without_memory_for_it_nothing_is_shaped_and_that_is_said(build: Build, preloaded: Runner) -> None:
-    little = build.library("liblittle.so", "little_memory.c")
+    little = build.library("liblittle.so", "little_memory.c", "-DLARGE=24", "-DLARGEST=40")
     words = f"ptx=k,{NCCL} stream=0 stream=0 launch={NCCL},16,256,0,1 repeat=3 launch=k,4000,256,0,2"
     done = preloaded(words, rule("{blocks_per_sm: 1}", when="overlapping"), preload=f"{{}}:{little}")
     assert done.status == 0 and done.reasons == {"communication": 1, "not_overlapping": 3}
     assert done.stderr.count("there is no memory for overlap windows") == 1
+
+
+@pytest.mark.hazard("resources", "a process with little memory left loses its launches, or crashes")
+def test_without_memory_for_its_tables_the_library_does_nothing_and_says_so(
+    build: Build, bare: Runner, preloaded: Runner
+) -> None:
+    little = build.library("liblittle-tables.so", "little_memory.c", "-DLARGE=44", "-DLARGEST=120")
+    words = f"ptx=k,{NCCL} stream=0 launch={NCCL},16,256,0,1 repeat=3 launch=k,4000,256,0"
+    done, without = preloaded(words, ONE, preload=f"{{}}:{little}"), bare(words)
+    assert (done.status, done.stdout, done.launches) == (without.status, without.stdout, without.launches)
+    assert done.stderr == "overlap: there is no memory for the library's tables: nothing is done here\n"
 
 
 def test_streams_and_events_that_all_threads_use_at_once(hazard: Hazard) -> None:

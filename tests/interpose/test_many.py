@@ -13,7 +13,6 @@ from interposing import ONE, Build, Runner, rule
 from pyshim import _native
 
 WINDOWS = rule("{blocks_per_sm: 1}", when="overlapping", more="communication: {priority: auto}")
-SLOW = "launches would become a hundred times as expensive"
 
 
 @pytest.fixture
@@ -26,7 +25,10 @@ def said(stdout: str) -> dict[str, int]:
     return {name: int(value) for name, value in re.findall(r"(\w+): (\d+)", stdout)}
 
 
-@pytest.mark.hazard("resources", f"{SLOW} for a kernel with many dynamic sizes, or in a program with many kernels")
+@pytest.mark.hazard(
+    "resources",
+    "launches would become a hundred times as expensive for a kernel with many dynamic sizes, or in a program with many kernels",
+)
 @pytest.mark.parametrize("policy", [ONE, WINDOWS, "observe"], ids=["always", "windows", "observe"])
 @pytest.mark.parametrize(("kernels", "sizes"), [(1, 64), (1, 1000), (40, 400), (20_000, 1), (50_000, 1)])
 def test_no_launch_is_decided_twice(
@@ -47,7 +49,8 @@ def page_of(folder: Path) -> Any:
 
 
 @pytest.mark.hazard(
-    "processes", f"{SLOW} in a program of many threads, or the counts of some would be lost when it is killed"
+    "processes",
+    "launches would become a hundred times as expensive in a program of many threads, or the counts of some would be lost when it is killed",
 )
 @pytest.mark.parametrize("end", [[], ["killed"]], ids=["ends", "killed"])
 @pytest.mark.parametrize("threads", [4, 32, 33, 250])

@@ -168,16 +168,6 @@ ADVICE = {
         "Not one block of the kernel fits on the GPU as it was asked for; the driver will refuse the launch by itself.",
         "Look at the program: this launch fails without the library, too.",
     ),
-    "invalid_as_asked": Advice(
-        "The driver refuses the launch as the program asks for it: a parameter is NULL, or the dynamic size is larger "
-        "than the program itself allows for this kernel (`cuFuncSetAttribute`).",
-        "Look at the program: this launch fails without the library, too.",
-    ),
-    "unknown_limits": Advice(
-        "The driver did not tell how many registers, threads or bytes of shared memory a multiprocessor of this GPU "
-        "has.",
-        "Update the driver, or report the GPU and the driver's version.",
-    ),
     "program_sets_priority": Advice(
         "A communication launch was not raised: the program gives communication priorities of its own, and "
         "different ones together can deadlock.",
@@ -188,5 +178,15 @@ ADVICE = {
         "Communication in a graph, whose node could not be given a raised priority: the driver refused it, or "
         "`CUDA_GRAPHS_USE_NODE_PRIORITY=0` forbids it.",
         "Take that variable out of the program's environment, or accept that the graph runs at its stream's priority.",
+    ),
+    "invalid_as_asked": Advice(
+        "The driver refuses the launch as the program asks for it: a parameter is NULL, or the dynamic size is larger "
+        "than the program itself allows for this kernel (`cuFuncSetAttribute`).",
+        "Look at the program: this launch fails without the library, too.",
+    ),
+    "unknown_limits": Advice(
+        "The driver did not tell how many registers, threads or bytes of shared memory a multiprocessor of this GPU "
+        "has.",
+        "Update the driver, or report the GPU and the driver's version.",
     ),
 }

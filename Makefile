@@ -66,7 +66,8 @@ sanitize: loadable setup
 coverage: loadable setup
 	$(BIN)/python tools/sanitize.py coverage
 
-# Every reader of files that somebody else may have made, a minute each. ARGS: names, --seconds N, --repeat FILE.
+# Every reader of files that somebody else may have made, a minute each, and a million calls of a driver with and without
+# the library. ARGS: names, --seconds N, --calls N, --seed N, --repeat FILE.
 fuzz: setup
 	$(BIN)/python tools/fuzz.py $(ARGS)
 

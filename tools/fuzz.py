@@ -1,6 +1,9 @@
-"""Every reader of what somebody else may have made, fed with bytes from anywhere. Exits 1 on any finding.
+"""Every reader of what somebody else may have made, fed with bytes from anywhere; and random calls of a driver, with
+and without the library. Exits 1 on any finding.
 
     python tools/fuzz.py [NAME...] [--seconds N] [--jobs N] [--json FILE] [--keep DIR]     default: all, 60 seconds each
+    python tools/fuzz.py calls [--calls N] [--seed N] [--seconds N]       default: a million, however long it takes;
+                             calls5, calls6, calls7: those of HIP, a fifth each
     python tools/fuzz.py --repeat FILE       an input that was a finding, once more
     python tools/fuzz.py --build DIR         the programs and their seeds, for a machine without a compiler:
     python tools/fuzz.py --prebuilt DIR ...  with these
@@ -9,8 +12,11 @@ Readers in C are programs of tests/fuzz/*_fuzz.c under the address and undefined
 where there is clang with it or Debian's can be installed, else by mutations of our own. Readers in Python are modules
 tests/fuzz/*_fuzz.py, run by tests/fuzz/reading.py: by atheris where it is installed, else by mutations of our own.
 
-A finding: a crash, what a sanitizer says, an exception that is none of ours, or an input that takes far too long. Its
-input stays in DIR (.fuzz) with the command that repeats it.
+Calls (tests/fuzz/differ.py): programs of random calls run without the library and under several policies; what every
+call answers, and what reaches the simulated driver, must be the same but for what the policy may change.
+
+A finding: a crash, what a sanitizer says, an exception that is none of ours, an input that takes far too long, or a
+difference. Its input stays in DIR (.fuzz) with the command that repeats it.
 """
 
 from __future__ import annotations
@@ -54,8 +60,12 @@ PROGRAMS = {
     "spank": ("spank_fuzz.c", "tools/slurm/spank/site.c", "tools/slurm/spank/preload.c"),
 }
 MODULES = ("yaml", "binaries", "report", "traces")
+# By name: which driver's, and what share of the calls.
+CALLS = {"calls": ("cuda", 1), "calls5": ("hip5", 5), "calls6": ("hip6", 5), "calls7": ("hip7", 5)}
+EVERYTHING = (*PROGRAMS, *MODULES, *CALLS)
 # Of Debian, by release: the version of clang, whose package of libFuzzer has it in its name.
 CLANG = {"bookworm": 14, "trixie": 19}
+SECONDS = 60  # for each, but calls
 SLOW = 25  # seconds for one input of a program
 STILL = 60.0  # seconds without a new input: it hangs
 STATE = struct.Struct("<QQQ")  # struct fuzz_state of tests/fuzz/fuzz.h: size, tried, accepted, then the input
@@ -195,6 +205,19 @@ def module(name: str, *more: str) -> list[str]:
     return [sys.executable, str(FUZZ / "reading.py"), name, *more]
 
 
+def calls(name: str, options: argparse.Namespace) -> list[str]:
+    driver, share = CALLS[name]
+    limits = [
+        "--calls",
+        str(options.calls // share),
+        "--seed",
+        str(options.seed),
+        "--seconds",
+        str(options.seconds or 0),
+    ]
+    return [sys.executable, str(FUZZ / "differ.py"), "--vendor", driver, *limits]
+
+
 # ---- side by side ----
 
 
@@ -205,11 +228,11 @@ def fuzz(names: list[str], programs: Path, options: argparse.Namespace, scratch:
         while waiting and len(running) < options.jobs:
             name = waiting.pop(0)
             isprogram = name in PROGRAMS
-            command = (
-                program(programs, name, options.seconds, scratch)
-                if isprogram
-                else module(name, "--seconds", str(options.seconds))
-            )
+            seconds = options.seconds or SECONDS
+            if isprogram:
+                command = program(programs, name, seconds, scratch)
+            else:
+                command = calls(name, options) if name in CALLS else module(name, "--seconds", str(seconds))
             job = Job(name, command, scratch / f"{name}.state", scratch / f"{name}.log")
             job.start()
             running.append((job, Count(name, engine_of(programs) if isprogram else "")))
@@ -258,8 +281,10 @@ def repeat(file: Path, programs: Path) -> int:
         command = [str(programs / name), *how, str(file)]
     elif name in MODULES:
         command = module(name, "--repeat", str(file))
+    elif name in CALLS:
+        command = [sys.executable, str(FUZZ / "differ.py"), "--repeat", str(file)]
     else:
-        raise Failed(f"{file} is not named after one of: {', '.join([*PROGRAMS, *MODULES])}")
+        raise Failed(f"{file} is not named after one of: {', '.join(EVERYTHING)}")
     try:
         status = subprocess.run(command, check=False, timeout=2 * STILL).returncode
     except subprocess.TimeoutExpired:
@@ -276,8 +301,10 @@ def main() -> int:
     assert __doc__
     shape = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=shape)
-    parser.add_argument("name", nargs="*", metavar="NAME", help=", ".join([*PROGRAMS, *MODULES]))
-    parser.add_argument("--seconds", type=int, default=60, help="for each (default 60)")
+    parser.add_argument("name", nargs="*", metavar="NAME", help=", ".join(EVERYTHING))
+    parser.add_argument("--seconds", type=int, help=f"for each (default {SECONDS}; calls: no limit)")
+    parser.add_argument("--calls", type=int, default=1_000_000, help="of a driver (default 1,000,000)")
+    parser.add_argument("--seed", type=int, default=1, help="of the first program of calls")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="side by side (default: the cores)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="the counts")
     parser.add_argument("--keep", type=Path, default=ROOT / ".fuzz", metavar="DIR", help="for findings")
@@ -285,8 +312,8 @@ def main() -> int:
     parser.add_argument("--prebuilt", type=Path, metavar="DIR")
     parser.add_argument("--repeat", type=Path, metavar="FILE")
     options = parser.parse_args()
-    names = options.name or [*PROGRAMS, *MODULES]
-    if unknown := set(names) - {*PROGRAMS, *MODULES}:
+    names = options.name or list(EVERYTHING)
+    if unknown := set(names) - set(EVERYTHING):
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
     if options.repeat:
         names = [options.repeat.name.split("-")[0]]

@@ -19,7 +19,14 @@ static struct overlap_event *place(struct overlap_order *order, uint64_t key, ui
     return &order->events[((overlap_order_hash(key) >> 40) + probe) & (OVERLAP_ORDER_EVENTS - 1)];
 }
 
+/* NULL, which a program may pass by mistake, is the key of a free slot. */
+static bool is_event(uint64_t key) {
+    return key != 0 && key != DEAD;
+}
+
 static struct overlap_event *find(struct overlap_order *order, uint64_t key) {
+    if (!is_event(key))
+        return NULL;
     for (uint64_t probe = 0; probe < PROBES; probe++) {
         struct overlap_event *event = place(order, key, probe);
         const uint64_t owner = OVERLAP_LOAD(event->key);
@@ -112,6 +119,8 @@ void overlap_order_event_gone(struct overlap_order *order, uint64_t key) {
 }
 
 static void mark(struct overlap_order *order, uint64_t key, uint32_t flag) {
+    if (!is_event(key))
+        return;
     struct overlap_event *event = add(order, key);
     if (event)
         __atomic_fetch_or(&event->flags, flag, __ATOMIC_RELEASE);
@@ -151,6 +160,8 @@ static bool tells(struct overlap_order *order, struct overlap_stream *stream) {
 struct overlap_event *overlap_order_recording(struct overlap_order *order, uint64_t key,
                                               struct overlap_stream *stream) {
     struct overlap_event *event = find(order, key);
+    if (!is_event(key))
+        return NULL;
     if (!event && (tells(order, overlap_stream_here(stream)) || OVERLAP_LOAD(order->untold_any))) {
         event = add(order, key);
         if (!event)

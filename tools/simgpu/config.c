@@ -220,12 +220,13 @@ static const char *path_of(const char *variable) {
     return path != NULL && *path != '\0' ? path : NULL;
 }
 
-static CUresult read_invalid(void) {
-    const char *const text = path_of("SIMGPU_INVALID");
-    sim_config.crashes = text != NULL && strcmp(text, "crashes") == 0;
-    if (text == NULL || sim_config.crashes)
+/* A variable that is unset, empty, or this one word. */
+static CUresult read_word(const char *variable, const char *word, bool *chosen) {
+    const char *const text = path_of(variable);
+    *chosen = text != NULL && strcmp(text, word) == 0;
+    if (text == NULL || *chosen)
         return CUDA_SUCCESS;
-    fprintf(stderr, "simgpu: SIMGPU_INVALID=%s: not crashes\n", text);
+    sim_say("%s: `%s` is not `%s`", variable, text, word);
     return CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -239,7 +240,9 @@ CUresult sim_config_read(void) {
     if (result == CUDA_SUCCESS)
         result = read_multiprocessors();
     if (result == CUDA_SUCCESS)
-        result = read_invalid();
+        result = read_word("SIMGPU_INVALID", "crashes", &sim_config.crashes);
+    if (result == CUDA_SUCCESS)
+        result = read_word("SIMGPU_HANDLES", "fresh", &sim_config.fresh_handles);
     if (result == CUDA_SUCCESS)
         read_mps();
     if (result == CUDA_SUCCESS)

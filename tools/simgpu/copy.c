@@ -7,7 +7,16 @@
 
 static const double LINK_BYTES_PER_US = 25e3, MEMORY_BYTES_PER_US = 1e6, LATENCY_US = 1;
 
+static bool ends_in(const void *address, size_t pitch, const struct transfer *transfer) {
+    return sim_memory_has((CUdeviceptr)(uintptr_t)address, pitch * (transfer->height - 1) + transfer->width);
+}
+
+/* Memory that the driver has taken back before a copy reaches it (a node of a graph, say) is left alone; on a GPU that
+ * would be an illegal address. */
 void sim_transfer_run(const struct transfer *transfer) {
+    if ((transfer->to_driver && !ends_in(transfer->to, transfer->to_pitch, transfer)) ||
+        (transfer->from_driver && !ends_in(transfer->from, transfer->from_pitch, transfer)))
+        return;
     for (size_t row = 0; row < transfer->height; row++) {
         uint8_t *const to = (uint8_t *)transfer->to + row * transfer->to_pitch;
         if (transfer->from != NULL) {
@@ -19,12 +28,13 @@ void sim_transfer_run(const struct transfer *transfer) {
     }
 }
 
-/* How long it takes, by its size and its ends. */
-double sim_transfer_us(const struct transfer *transfer) {
+/* Whose its ends are, and by that and its size how long it takes. */
+void sim_transfer_measure(struct transfer *transfer) {
     const double bytes = (double)transfer->width * (double)transfer->height;
-    const bool inside = transfer->from == NULL || (sim_memory_has((CUdeviceptr)(uintptr_t)transfer->to, 1) &&
-                                                   sim_memory_has((CUdeviceptr)(uintptr_t)transfer->from, 1));
-    return LATENCY_US + bytes / (inside ? MEMORY_BYTES_PER_US : LINK_BYTES_PER_US);
+    transfer->to_driver = sim_memory_has((CUdeviceptr)(uintptr_t)transfer->to, 1);
+    transfer->from_driver = sim_memory_has((CUdeviceptr)(uintptr_t)transfer->from, 1);
+    const bool inside = transfer->from == NULL || (transfer->to_driver && transfer->from_driver);
+    transfer->us = LATENCY_US + bytes / (inside ? MEMORY_BYTES_PER_US : LINK_BYTES_PER_US);
 }
 
 static CUresult transfer_in(struct stream *stream, const struct transfer *transfer, bool wait) {
@@ -61,7 +71,7 @@ static CUresult transfer(const struct transfer *transfer, CUstream handle, bool 
     if (transfer->to == NULL || (fill && transfer->value_bytes == 0))
         return CUDA_ERROR_INVALID_VALUE;
     struct transfer full = *transfer;
-    full.us = sim_transfer_us(transfer);
+    sim_transfer_measure(&full);
     return transfer_in(stream, &full, wait);
 }
 

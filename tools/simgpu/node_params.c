@@ -10,7 +10,7 @@ static CUresult put_transfer(struct node *node, const struct transfer *transfer)
     if (node->transfer == NULL && (node->transfer = malloc(sizeof *node->transfer)) == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *node->transfer = *transfer;
-    node->transfer->us = sim_transfer_us(transfer);
+    sim_transfer_measure(node->transfer);
     return CUDA_SUCCESS;
 }
 

@@ -64,6 +64,8 @@ void sim_handle_free(struct sim_cell *handle) {
     const enum kind kind = handle->kind;
     handle->kind = KIND_FREE;
     handle->object = NULL;
+    if (sim_config.fresh_handles)
+        return;
     handle->next_free = free_cells[kind];
     free_cells[kind] = handle;
 }

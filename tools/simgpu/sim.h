@@ -56,6 +56,7 @@ struct config {
     int driver_version;
     bool divides; /* SIMGPU_CARVEOUT */
     bool crashes; /* SIMGPU_INVALID */
+    bool fresh_handles;
     const char *timeline, *launches, *trace;
     struct limit refuse, refuse_instantiate, no_attributes;
 };

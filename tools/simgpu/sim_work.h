@@ -338,10 +338,11 @@ struct transfer {
     const void *from; /* NULL: a fill */
     size_t to_pitch, from_pitch, width, height;
     uint32_t value, value_bytes;
+    bool to_driver, from_driver; /* allocated by the driver */
     double us;
 };
 
 void sim_transfer_run(const struct transfer *transfer);
-double sim_transfer_us(const struct transfer *transfer);
+void sim_transfer_measure(struct transfer *transfer);
 
 #endif

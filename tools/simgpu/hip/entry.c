@@ -17,7 +17,7 @@ static void enter(const char *name) {
 static hipError_t unsupported(const char *name, atomic_flag *said) {
     if (!atomic_flag_test_and_set(said))
         sim_say("%s is not simulated; it answers hipErrorNotSupported", name);
-    return hipErrorNotSupported;
+    return hip_done(hipErrorNotSupported);
 }
 
 /* ---- what stands in the tables ---- */

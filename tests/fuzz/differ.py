@@ -1,0 +1,424 @@
+"""Random programs of a driver's calls, with and without the library: results, read-backs and its log are equal.
+
+    python tests/fuzz/differ.py [--vendor cuda] [--calls N] [--seconds N] [--seed N] [--policy NAME...]
+    python tests/fuzz/differ.py --repeat FILE                a finding once more
+    python tests/fuzz/differ.py --seed N --only 3,17,204     these calls of a program, with all that they answer
+
+A program is made by differ.c from its seed. Each runs without the library, then under every policy. A difference is
+shrunk to few calls that still differ. What a policy may change: `allowed()`; what else may differ, and why: LIMITS and
+docs/limits.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import itertools
+import json
+import mmap
+import os
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path[:0] = [str(HERE), str(ROOT), str(ROOT / "tools" / "simgpu" / "hip")]
+
+import differ_rows  # noqa: E402
+from code_object import Kernel, bundle, code_object  # noqa: E402
+
+from pyshim.launch import plan  # noqa: E402
+from pyshim.launch.environment import environment  # noqa: E402
+
+CALLS = 2000  # of one program
+FOUND = 77
+LONGEST = 1 << 16
+SLOW = 60  # seconds for one program
+FLAGS = ("-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra")
+# By name of what is called: the simulated GPU, and the library that is called.
+DRIVERS = {
+    "cuda": ("h100", Path(plan.SIMULATED_DRIVER)),
+    **{f"hip{path[-1]}": ("mi250x", Path(path)) for path in plan.SIMULATED_RUNTIMES},
+}
+KERNELS = ("gemm", "elementwise", "ncclDevKernel_AllReduce", "ncclDevKernel_Broadcast")  # of HIP's programs
+# One with every control on, for every launch.
+EVERYTHING = """policy: 1
+name: everything
+gpu: ["*"]
+when: always
+communication: {priority: highest, carveout: max}
+compute:
+  - {match: {kernel: "gemm*"}, shape: {blocks_per_sm: 1}}
+  - {match: {kernel: "bounded"}, shape: make_room}
+  - {match: {kernel: "*"}, shape: {dynamic_shared_memory: 60KiB}, carveout: max}
+"""
+UNCHANGED = ("off", "observe")  # policies that change nothing
+# What a policy changes in the driver's log.
+CHANGED = ("entry", "dynamic_shared", "priority")
+UNREAD = ("cooperative", "cluster", "parameters")
+# What ranks launches as communication: kernels of this name, in all programs here.
+COMMUNICATION = "nccl"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where a run with the library parts from the one without."""
+
+    what: str  # a line of the record or of the driver's log, or how the process ended
+    without: str
+    within: str
+    kind: str = ""  # differences of one kind are taken for the same one
+    last: int | None = None  # the call, where one is known
+
+    def __str__(self) -> str:
+        return f"{self.what}\n  without: {self.without}\n  with:    {self.within}"
+
+
+@dataclass
+class Run:
+    status: int
+    record: bytes
+    log: bytes
+
+
+def allowed(policy: str, without: Mapping[str, Any], within: Mapping[str, Any]) -> bool:
+    """Whether a policy may turn this line of the driver's log into that one."""
+    if policy in UNCHANGED:
+        return False
+    # A launch that is refused may be refused before all of it was read.
+    read = UNREAD if without["result"] else ()
+    rest = [{key: line[key] for key in line if key not in (*CHANGED, *read)} for line in (without, within)]
+    if rest[0] != rest[1] or COMMUNICATION not in without["kernel"]:
+        entry = within["entry"] == without["entry"] and within["priority"] == without["priority"]
+        return rest[0] == rest[1] and entry and within["dynamic_shared"] >= without["dynamic_shared"]
+    # A priority is an attribute of a launch, which only one form of the call takes.
+    per_thread = "_ptsz" if without["entry"].endswith("_ptsz") else ""
+    entry = within["entry"] in (without["entry"], f"cuLaunchKernelEx{per_thread}")
+    return entry and within["dynamic_shared"] == without["dynamic_shared"] and within["priority"] <= without["priority"]
+
+
+def is_extra(line: Mapping[str, Any], near: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a line of the log is a changed launch that the driver refused, made again as asked. near: the line
+    with those before and after it."""
+    names = ("kernel", "blocks", "threads", "stream", "node", "graph")
+    again = sum(all(line.get(name) == other.get(name) for name in names) for other in near) > 1
+    return bool(line["result"] and again)
+
+
+def without_addresses(log: bytes) -> bytes:
+    """Streams by the order in which they appear; numbers of default streams are left."""
+    seen: dict[bytes, bytes] = {}
+    return re.sub(rb"0x[0-9a-f]{4,}", lambda match: seen.setdefault(match[0], b"#%d" % len(seen)), log)
+
+
+def logs_differ(policy: str, without: bytes, within: bytes) -> Difference | None:
+    without, within = without_addresses(without), without_addresses(within)
+    if without == within:
+        return None
+    # How a node gets its parameters is the library's affair, and what it is launched with is in the log, too.
+    setting = b"NodeSetParams" if policy not in UNCHANGED else b"\n"
+    a, b = ([line for line in log.splitlines() if setting not in line] for log in (without, within))
+    i = j = 0
+    while i < len(a) or j < len(b):
+        one, other = (json.loads(lines[k]) if k < len(lines) else None for lines, k in ((a, i), (b, j)))
+        if one and other and (a[i] == b[j] or allowed(policy, one, other)):
+            i, j = i + 1, j + 1
+        elif (
+            policy not in UNCHANGED
+            and other
+            and is_extra(other, [json.loads(line) for line in b[max(j - 1, 0) : j + 2]])
+        ):
+            j += 1
+        else:
+            texts = [json.dumps(line) if line else "(nothing)" for line in (one, other)]
+            return Difference(f"line {i + 1} of the driver's log", texts[0], texts[1], "log")
+    return None
+
+
+# Documented limits (docs/limits.md): the calls whose out-values may differ, and how, by the name of the limit.
+NODE_SIZE, NODE_PRIORITY = "a node shows the size that it is launched with", "a raised node shows its priority"
+
+
+def limit_of(policy: str, without: str, within: str) -> str | None:
+    """Name the documented limit by which these two lines of a record differ."""
+    a, b = without.split(), within.split()
+    if policy in UNCHANGED or a[:4] != b[:4] or len(a) != len(b):
+        return None
+    name = differ_rows.base(a[2])
+    if name.endswith("GraphKernelNodeGetParams") and a[:-1] == b[:-1] and int(a[-1]) < int(b[-1]):
+        return NODE_SIZE
+    if name == "cuGraphKernelNodeGetAttribute":
+        shown = [int.from_bytes(bytes.fromhex(line[-1])[:4], "little", signed=True) for line in (a, b)]
+        return NODE_PRIORITY if shown[1] < shown[0] else None
+    return None
+
+
+def differ(policy: str, without: Run, within: Run, limits: Counter[str] | None = None) -> Difference | None:
+    if without.status:
+        return Difference("the end of the process, of both", str(without.status), "", "crash")
+    if without.status != within.status:
+        status = str(within.status)
+        return Difference("the end of the process", str(without.status), status, status)
+    if without.record != within.record:
+        a, b = without.record.decode().splitlines(), within.record.decode().splitlines()
+        for one, other in zip(a, b):
+            limit = limit_of(policy, one, other) if one != other else None
+            if limit and limits is not None:
+                limits[limit] += 1
+            if one != other and not limit:
+                words = one.split()
+                return Difference(
+                    f"call {words[0]}, thread {words[1]}, {words[2]}", one, other, words[2], int(words[0])
+                )
+    return logs_differ(policy, without.log, within.log)
+
+
+def table_of(vendor: str) -> str:
+    return vendor.rstrip("567")
+
+
+@dataclass
+class Fuzzer:
+    vendor: str
+    folder: Path
+    library: str = plan.LIBRARY
+    environments: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        clean = {
+            name: value for name, value in os.environ.items() if not name.startswith(("OVERLAP_", "LD_", "SIMGPU"))
+        }
+        gpu, self.driver = DRIVERS[self.vendor]
+        image = self.folder / "image"
+        kernels = code_object([Kernel(name, arguments=[8, 4]) for name in KERNELS], "gfx90a")
+        image.write_bytes(bundle({"gfx90a": kernels}))
+        everything = self.folder / "everything.yaml"
+        everything.write_text(EVERYTHING, encoding="ascii")
+        self.simulated = plan.make(plan.Request(policy="observe", simulate=gpu), clean).settings
+        more = {"SIMGPU": f"{gpu},2", "SIMGPU_MULTIPROCESSORS": "2", "DIFFER_IMAGE": str(image)}
+        self.environments["bare"] = {**environment(clean, self.simulated._replace(library=None)), **more}
+        for name, asked in {
+            "observe": "observe",
+            "auto": "auto",
+            f"{gpu}-paper": f"{gpu}-paper",
+            "everything": str(everything),
+        }.items():
+            table = plan.make(plan.Request(policy=asked), clean).settings.table
+            made = environment(clean, self.simulated._replace(table=table))
+            self.environments[name] = {**made, **more, "LD_PRELOAD": self.library}
+        self.environments["off"] = {**self.environments["everything"], "OVERLAP_RUN": "off"}
+        self.program = self.build()
+
+    @property
+    def policies(self) -> list[str]:
+        return [name for name in self.environments if name != "bare"]
+
+    def build(self) -> Path:
+        rows, program = self.folder / "rows.h", self.folder / "differ"
+        rows.write_text(differ_rows.source(table_of(self.vendor)), encoding="utf-8")
+        named = [
+            f'-DDIFFER_VENDOR="differ_{table_of(self.vendor)}.h"',
+            f'-DDIFFER_RUNTIME="{self.driver.name}"',
+            f'-DDIFFER_ROWS="{rows}"',
+            f"-I{ROOT / 'shim'}",
+            f"-I{HERE}",
+        ]
+        command = [*os.environ.get("CC", "cc").split(), *FLAGS, *named, str(HERE / "differ.c"), "-o", str(program)]
+        subprocess.run([*command, str(self.driver), "-ldl", "-pthread"], check=True)
+        return program
+
+    def run(
+        self, policy: str, seed: int, calls: int, only: Sequence[int] | None = None, arguments: bool = False
+    ) -> Run:
+        record, log = self.folder / "record", self.folder / "launches"
+        log.write_bytes(b"")
+        command = [str(self.program), str(seed), str(calls), str(record)]
+        if only is not None:
+            command.append(",".join(map(str, only)))
+        # Of handles after their end: differ.h.
+        given = {
+            **self.environments[policy],
+            "SIMGPU_LAUNCHES": str(log),
+            **({} if seed % 2 else {"SIMGPU_HANDLES": "fresh"}),
+        }
+        if arguments:
+            given["DIFFER_ARGUMENTS"] = "1"
+        try:
+            done = subprocess.run(
+                command,
+                env=given,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=SLOW,
+                check=False,
+            )
+            status = done.returncode
+        except subprocess.TimeoutExpired:
+            status = -99
+        return Run(status, record.read_bytes().rstrip(b"\0"), log.read_bytes())
+
+    def difference(self, policy: str, seed: int, calls: int, only: Sequence[int] | None = None) -> Difference | None:
+        return differ(policy, self.run("bare", seed, calls, only), self.run(policy, seed, calls, only))
+
+    def shrunk(self, policy: str, seed: int, calls: int, like: Difference, tick: Callable[[], None]) -> list[int]:
+        """Fewer calls that differ still: delta debugging over the list of them."""
+        left, parts = list(range(calls if like.last is None else like.last + 1)), 2
+        while len(left) > 1:
+            size = max(1, len(left) // parts)
+            for start in range(0, len(left), size):
+                tried = left[:start] + left[start + size :]
+                tick()
+                found = self.difference(policy, seed, calls, tried) if tried else None
+                if found and found.kind == like.kind:
+                    left, parts = tried, max(parts - 1, 2)
+                    break
+            else:
+                if size == 1:
+                    break
+                parts = min(2 * parts, len(left))
+        return left
+
+
+def covered(record: bytes, counts: Counter[tuple[str, bool]]) -> None:
+    for name, result in re.findall(rb"^\d+ \d+ (\w+) (\w+)", record, re.M):
+        counts[name.decode(), result == b"0"] += 1
+
+
+def statement(vendor: str, counts: Counter[tuple[str, bool]]) -> str:
+    """Which rows were called with success and with failure."""
+    names = list(differ_rows.rows(table_of(vendor)))
+    never = [name for name in names if not counts[name, True] and not counts[name, False]]
+    failed = [name for name in names if not counts[name, True] and counts[name, False]]
+    good = [name for name in names if counts[name, True] and not counts[name, False]]
+    both = len(names) - len(never) - len(failed) - len(good)
+    return "\n".join(
+        [
+            f"covered: {len(names)} entry points of {vendor}: {both} with success and failure, "
+            f"{len(good)} with success alone, {len(failed)} with failure alone, {len(never)} never",
+            *([f"success alone: {', '.join(good)}"] if good else []),
+            *([f"failure alone: {', '.join(failed)}"] if failed else []),
+            *([f"never: {', '.join(never)}"] if never else []),
+        ]
+    )
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+class State:
+    """struct fuzz_state of fuzz.h, for tools/fuzz.py."""
+
+    HEAD = struct.Struct("<QQQ")
+
+    def __init__(self) -> None:
+        self.tried = 0
+        self.memory: Any = bytearray(self.HEAD.size + LONGEST)
+        if path := os.environ.get("FUZZ_STATE"):
+            with open(path, "w+b") as file:
+                file.truncate(len(self.memory))
+                self.memory = mmap.mmap(file.fileno(), len(self.memory))
+
+    def set(self, accepted: int, data: bytes = b"") -> None:
+        self.tried += 1
+        self.memory[self.HEAD.size : self.HEAD.size + len(data)] = data
+        self.HEAD.pack_into(self.memory, 0, len(data), self.tried, accepted)
+
+    def count(self, tried: int, accepted: int) -> None:
+        self.tried = tried - 1
+        self.set(accepted)
+
+
+def command_of(again: Mapping[str, Any]) -> str:
+    words = f"--vendor {again['vendor']} --policy {again['policy']} --seed {again['seed']}"
+    return f"python tests/fuzz/differ.py {words} --only {','.join(map(str, again['only']))}"
+
+
+def tell(fuzzer: Fuzzer, policy: str, seed: int, calls: int, only: list[int]) -> Difference | None:
+    found = fuzzer.difference(policy, seed, calls, only)
+    say(f"seed {seed}, policy {policy}: {found or 'no difference'}")
+    say(fuzzer.run("bare", seed, calls, only, arguments=True).record.decode())
+    return found
+
+
+def search(fuzzer: Fuzzer, options: argparse.Namespace) -> int:
+    state, counts, limits = State(), Counter[tuple[str, bool]](), Counter[str]()
+    end = time.monotonic() + options.seconds if options.seconds else None
+    policies = options.policy or fuzzer.policies
+    say(f"engine: calls of {fuzzer.vendor}, from seed {options.seed}, under {', '.join(policies)}")
+    compared = found = 0
+    for seed in itertools.count(options.seed):
+        if compared >= options.calls or found >= options.findings or (end and time.monotonic() > end):
+            break
+        bare = fuzzer.run("bare", seed, CALLS)
+        covered(bare.record, counts)
+        for policy in policies:
+            difference = differ(policy, bare, bare if bare.status else fuzzer.run(policy, seed, CALLS), limits)
+            if not difference:
+                continue
+            found += 1
+            say(f"FOUND: seed {seed}, policy {policy}: {difference}")
+            again = {
+                "vendor": fuzzer.vendor,
+                "policy": policy,
+                "seed": seed,
+                "calls": CALLS,
+                "only": list(range(CALLS)),
+            }
+            tick = functools.partial(state.set, compared, json.dumps(again).encode())
+            tick()
+            again["only"] = fuzzer.shrunk(policy, seed, CALLS, difference, tick)
+            tell(fuzzer, policy, seed, CALLS, again["only"])
+            say(f"again: {command_of(again)}")
+            state.set(compared, json.dumps(again).encode())
+            break
+        compared += CALLS
+        if not found:
+            state.count(compared, sum(count for (_, good), count in counts.items() if good))
+    for limit, count in sorted(limits.items()):
+        say(f"limit: {limit}: {count:,} x")
+    say(statement(fuzzer.vendor, counts))
+    return FOUND if found else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="compares random programs with and without the library")
+    parser.add_argument("--vendor", choices=list(DRIVERS), default="cuda")
+    parser.add_argument(
+        "--calls", type=int, default=1_000_000, help="of programs, each of which runs under every policy"
+    )
+    parser.add_argument("--seconds", type=int, default=0, help="no more than these (default: no limit)")
+    parser.add_argument("--seed", type=int, default=1, help="of the first program")
+    parser.add_argument("--policy", action="append", help="only this one")
+    parser.add_argument("--findings", type=int, default=1, help="how many before it ends")
+    parser.add_argument("--only", help="these calls of the program alone")
+    parser.add_argument("--repeat", type=Path)
+    parser.add_argument("--library", default=plan.LIBRARY)
+    options = parser.parse_args()
+    again = json.loads(options.repeat.read_text(encoding="utf-8")) if options.repeat else None
+    with tempfile.TemporaryDirectory(prefix="overlap-differ-") as folder:
+        fuzzer = Fuzzer(again["vendor"] if again else options.vendor, Path(folder), options.library)
+        if again:
+            return FOUND if tell(fuzzer, again["policy"], again["seed"], again["calls"], again["only"]) else 0
+        if options.only:
+            only = [int(word) for word in options.only.split(",")]
+            return (
+                FOUND
+                if [p for p in options.policy or fuzzer.policies if tell(fuzzer, p, options.seed, CALLS, only)]
+                else 0
+            )
+        return search(fuzzer, options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""Random calls of a driver, with and without the library: tests/fuzz/differ.py. A million are `make fuzz`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import differ
+import differ_rows
+import pytest
+
+HERE = Path(__file__).resolve().parent
+# One answer is wrong, and one call less reaches the driver.
+TAMPERING = """
+int cuCtxGetCacheConfig(int *config) { if (config) *config = 3; return config ? 0 : 1; }
+int cuLaunchCooperativeKernel(void) { return 1; }
+int cuLaunchCooperativeKernel_ptsz(void) { return 1; }
+"""
+
+
+def test_thousands_of_calls_are_the_same() -> None:
+    command = [sys.executable, str(HERE / "differ.py"), "--calls", "20000", "--seed", "1000"]
+    command += ["--policy", "observe", "--policy", "off", "--policy", "auto"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-3000:]
+
+
+@pytest.fixture
+def tampered(tmp_path: Path) -> Path:
+    source, library = tmp_path / "tampering.c", tmp_path / "tampering.so"
+    source.write_text(TAMPERING, encoding="ascii")
+    subprocess.run(["cc", "-shared", "-fPIC", "-w", str(source), "-o", str(library)], check=True)
+    return library
+
+
+def test_a_planted_difference_is_found_shrunk_and_repeated(tampered: Path, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    words = [sys.executable, str(HERE / "differ.py"), "--library", str(tampered)]
+    search = [*words, "--calls", "20000", "--policy", "observe"]
+    done = subprocess.run(
+        search,
+        env={**differ.os.environ, "FUZZ_STATE": str(state)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == differ.FOUND, done.stderr
+    size, _, _ = differ.State.HEAD.unpack(state.read_bytes()[: differ.State.HEAD.size])
+    finding = json.loads(state.read_bytes()[differ.State.HEAD.size :][:size])
+    assert 0 < len(finding["only"]) < 30
+    assert differ.command_of(finding) in done.stdout
+    kept = tmp_path / "calls-kept"
+    kept.write_text(json.dumps(finding), encoding="ascii")
+    again = [*words, "--repeat", str(kept)]
+    assert subprocess.run(again, capture_output=True, timeout=60, check=False).returncode == differ.FOUND
+    repaired = [sys.executable, str(HERE / "differ.py"), "--repeat", str(kept)]
+    assert subprocess.run(repaired, capture_output=True, timeout=60, check=False).returncode == 0
+
+
+def test_a_hook_whose_arguments_nothing_makes_is_told(tmp_path: Path) -> None:
+    more = tmp_path / "more.def"
+    more.write_text("CALL(cuOfTomorrow, (CUstream stream, struct CUtomorrow *when))\n", encoding="ascii")
+    with pytest.raises(differ_rows.Uncovered, match=r"cuOfTomorrow: struct CUtomorrow \* when: none of arg_"):
+        differ_rows.source("cuda", more)
+
+
+LINE = {"entry": "cuLaunchKernel", "result": 0, "kernel": "gemm", "dynamic_shared": 0, "priority": 0, "stream": "#0"}
+COMMUNICATION = {**LINE, "kernel": "ncclDevKernel_AllReduce"}
+
+
+@pytest.mark.parametrize(
+    ("without", "within", "policy", "allowed"),
+    [
+        (LINE, {**LINE, "dynamic_shared": 5}, "auto", True),
+        (LINE, {**LINE, "dynamic_shared": 5}, "observe", False),
+        ({**LINE, "dynamic_shared": 5}, LINE, "auto", False),
+        (LINE, {**LINE, "priority": -5}, "auto", False),
+        (LINE, {**LINE, "stream": "#1"}, "auto", False),
+        (LINE, {**LINE, "result": 1}, "auto", False),
+        (COMMUNICATION, {**COMMUNICATION, "priority": -5, "entry": "cuLaunchKernelEx"}, "auto", True),
+        (COMMUNICATION, {**COMMUNICATION, "priority": -5, "entry": "cuLaunchKernelEx_ptsz"}, "auto", False),
+        (COMMUNICATION, {**COMMUNICATION, "priority": 1}, "auto", False),
+        (COMMUNICATION, {**COMMUNICATION, "dynamic_shared": 5}, "auto", False),
+    ],
+)
+def test_what_a_policy_may_change_in_the_log(without, within, policy, allowed):
+    logs = [json.dumps({**line, "blocks": 1}).encode() for line in (without, within)]
+    assert (differ.logs_differ(policy, *logs) is None) == allowed
+
+
+AGAIN = {**LINE, "blocks": 1, "threads": 1, "node": False, "graph": False, "cooperative": False}
+
+
+def test_a_refused_launch_is_made_again() -> None:
+    refused = json.dumps({**AGAIN, "dynamic_shared": 5, "result": 701}).encode()
+    asked = json.dumps(AGAIN).encode()
+    assert differ.logs_differ("auto", asked, refused + b"\n" + asked) is None
+    assert differ.logs_differ("observe", asked, refused + b"\n" + asked)
+    assert differ.logs_differ("auto", asked, asked + b"\n" + asked)
+    assert differ.logs_differ("auto", asked + b"\n" + asked, asked)

@@ -46,16 +46,14 @@ CUDA_MUTANTS = [
     _one(
         "a graph that is not instantiated is not set back",
         "common/node",
-        "!armed_and_ready(vendor) || !node_each(vendor, graph, set_back))",
+        "!armed_and_ready(vendor) || !node_each(vendor, graph, set_back, NULL))",
         "true)",
-        "graph_nodes",
     ),
     _one(
         "graphs inside graphs are not looked at",
         "common/node",
-        "            any |= each(vendor, inner, act, depth + 1);",
+        "            any |= each(vendor, inner, act, of, depth + 1);",
         "            any |= depth > DEEPEST;",
-        "graph_nodes",
     ),
     _one(
         "the legacy stream is asked while a stream captures",
@@ -83,9 +81,8 @@ CUDA_MUTANTS = [
     _one(
         "two sizes that become one are told for each other",
         "common/size",
-        "        before != (KNOWN | asked))",
-        "        false)",
-        "graph_nodes",
+        "before >> 32 == since >> 32 ? since | NOT_ONE : noted",
+        "noted",
     ),
     _one("our carve-out is told", "carveout", "        *answer = BY_DEFAULT;\n", "        ;\n", "carveout"),
     _one(
@@ -232,16 +229,14 @@ CUDA_MUTANTS = [
     _one(
         "the priorities of nodes are not honoured",
         "instantiate",
-        "node_each(VENDOR_CUDA, graph, is_raised) ? CUDA_GRAPH",
-        "false ? CUDA_GRAPH",
-        "graph_priority",
+        "return ours & EXEC_FLAGGED ? CUDA_GRAPH",
+        "return false ? CUDA_GRAPH",
     ),
     _one(
         "the priorities of all graphs are honoured",
         "instantiate",
-        "node_each(VENDOR_CUDA, graph, is_raised) ? CUDA_GRAPH",
-        "true ? CUDA_GRAPH",
-        "graph_priority",
+        "if (!raised || flags &",
+        "if (flags &",
     ),
     _one(
         "our flag stays in the program's parameters",
@@ -307,7 +302,7 @@ CUDA_MUTANTS = [
         "    CUresult result = real(module);\n    handle_ended(&ending, true);\n",
         "unloads",
     ),
-    _one("a context is no GPU", "context", "        overlap_page_opened();\n", "        ;\n", "ranks"),
+    _one("a context is no GPU", "context", "        launch_opened();\n", "        ;\n", "ranks"),
     # ---- Nothing goes uncounted ----
     _one(
         "launches by older calls are not counted",

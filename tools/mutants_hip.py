@@ -97,8 +97,8 @@ HIP_MUTANTS = [
     _one(
         "a machine without a runtime looks equipped",
         f"{_COMMON}/real.c",
-        "            return OVERLAP_NO_SYMBOL; /* a machine",
-        "            return NULL; /* a machine",
+        "        if (!real)\n            return OVERLAP_NO_SYMBOL;",
+        "        if (!real)\n            return NULL;",
         _LOADING,
     ),
     _one(

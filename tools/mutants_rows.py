@@ -22,8 +22,8 @@ ROW_MUTANTS: list[Mutant] = [
     one(
         "outside is counted as inside",
         f"{COMMON}/hot_x86_64.S",
-        "    mov %fs:44(\\r), %eax\n    incq (%r10, %rax, 8)\n",
-        "    incq (%r10)\n",
+        "    mov %fs:48(\\r), %eax\n    incq 64(%r10, %rax, 8)\n",
+        "    incq 64(%r10)\n",
         USE,
     ),
     one(
@@ -113,7 +113,7 @@ ROW_MUTANTS: list[Mutant] = [
     one(
         "a refused launch was launched as decided",
         ROWS,
-        "        record->launched = from->footprint.dynamic_shared;",
+        "        __atomic_store_n(&record->launched, from->footprint.dynamic_shared, __ATOMIC_RELAXED);",
         "        ;",
         CORE,
     ),
@@ -141,7 +141,7 @@ ROW_MUTANTS: list[Mutant] = [
     one(
         "a fork writes all counters",
         "shim/sys/page.c",
-        "if (page->shards[i].owner || i == OVERLAP_SHARDS - 1)",
+        "if (page->shards[i].owner || i == OVERLAP_SHARDS_FIRST - 1)",
         "if (i < OVERLAP_SHARDS)",
         "tests/interpose/test_fork_exit.py",
     ),
@@ -153,9 +153,7 @@ ROW_MUTANTS: list[Mutant] = [
         "    ",
         CORE,
     ),
-    one(
-        "libraries share a row", ROWS, "hash_on(hash_of(kernel), library, strlen(library) + 1)", "hash_of(kernel)", CORE
-    ),
+    one("libraries share a row", ROWS, "hash_text(hash_of(kernel), library)", "hash_of(kernel)", CORE),
     one(
         "a damaged page is read beyond its end",
         ROWS,

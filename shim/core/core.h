@@ -1,7 +1,8 @@
 /* The header of core/ (overlap windows have one more, window.h): pure functions of launches, policies and GPUs.
  *
- * Rules of this folder: no operating system, no vendor, no allocation, no lock, no global but the current statistics
- * page. Everything that Python may call as well is declared in overlap_abi.h.
+ * Rules of this folder: no operating system, no vendor, no allocation, no global but the current statistics page. No lock but one:
+ * the order model has a spin lock for its tables of streams and events (overlap_order_locked()), which no cached launch
+ * takes. Everything that Python may call as well is declared in overlap_abi.h.
  */
 #pragma once
 

@@ -10,6 +10,8 @@
  *   instantiate.c  graphs become executable: priorities of nodes, and sizes that are taken back
  *   update.c  executable graphs are updated by other graphs
  *   module.c  calls that make and end kernels
+ *   context.c  contexts: made, current, ended
+ *   copy.c    copies and fills, and what the host waits for in them (copy.def)
  *   attribute.c  attributes that the program sets and asks for, where we have changed some
  *   limit.c   how much dynamic shared memory a kernel may ask for: what the program believes, and what we need
  *   carveout.c  the shared-memory carve-out that kernels prefer

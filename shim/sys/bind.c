@@ -270,10 +270,10 @@ static bool is_mapped(uintptr_t address, struct overlap_object *object) {
 static bool all_mapped(uint32_t now) {
     struct overlap_object object = {0};
     for (uint32_t i = 0; i < CALLERS; i++)
-        if (callers[i].generation == now && callers[i].end && !is_mapped(callers[i].start, &object))
+        if (LOAD(callers[i].generation) == now && LOAD(callers[i].end) && !is_mapped(LOAD(callers[i].start), &object))
             return false;
     for (size_t i = 0; i < sizeof answers / sizeof *answers; i++)
-        if (answers[i].key >> 32 == now && !is_mapped((uintptr_t)answers[i].address, &object))
+        if (LOAD(answers[i].key) >> 32 == now && !is_mapped((uintptr_t)LOAD(answers[i].address), &object))
             return false;
     return true;
 }

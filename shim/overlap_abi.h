@@ -323,7 +323,6 @@ struct overlap_device {
     uint8_t name[128];
     uint8_t policy[64]; /* empty: none fits, observed only */
 };
-
 /* Libraries that the program asked for by dlmopen, in another namespace: their launches are not seen. */
 struct overlap_opened {
     uint64_t times;

@@ -5,9 +5,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/utsname.h>
-#include <sys/vfs.h>
 #include <time.h>
 
 #include "../text.h"
@@ -19,14 +16,13 @@ extern char *__progname_full
 
 #define WAITING_ROOM "/dev/shm"
 
-enum { NAME_SIZE = 256, MOST_FILES = 1000 /* of one host name and process id */ };
-
 enum { NONE, MAKING, MADE };
 OVERLAP_STARTUP_DATA static uint32_t state = NONE;
 OVERLAP_STARTUP_DATA static bool opened, initialised;
 static struct overlap_page *private_page; /* which we go back to after fork */
-static char waiting[NAME_SIZE]; /* of the page in /dev/shm, if it has yet to be brought to the report's folder */
-static char named[NAME_SIZE];   /* of the page, where it has a file... */
+static char
+    waiting[OVERLAP_NAME_SIZE];       /* of the page in /dev/shm, if it has yet to be brought to the report's folder */
+static char named[OVERLAP_NAME_SIZE]; /* of the page, where it has a file... */
 static struct overlap_identity made_as;
 static uint32_t growing; /* a thread makes it longer */
 static bool full;        /* it cannot have any more shards */
@@ -34,119 +30,6 @@ static bool full;        /* it cannot have any more shards */
 /* A child that has not exec'ed, whichever call made it. */
 OVERLAP_STARTUP static bool is_forked(void) {
     return overlap_pid() != overlap_start.pid;
-}
-
-bool overlap_may_grow(uint64_t size) {
-    struct rlimit limit;
-    return kernel4(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
-           size <= limit.rlim_cur;
-}
-
-static int open_any(const char *folder) {
-    return kernel_open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-}
-
-/* The folder of a name, held open: what is checked is what is written to, whatever is renamed meanwhile. A negative errno:
- * EPERM where it is another user's, who could put files of his in the place of ours. */
-static int open_folder(const char *path) {
-    int folder = open_any(path);
-    if (folder < 0 || overlap_is_trusted(folder))
-        return folder;
-    kernel_close(folder);
-    return -EPERM;
-}
-
-/* New, not through a link, for the user only, whatever the umask; or a negative errno. Where the program has closed its input or
- * output, that number is not for us: what the program prints next would go into our file. */
-static int create(int folder, const char *name, int flags) {
-    enum { STDERR = 2 };
-    int file = kernel_openat(folder, name, O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
-    if (file >= 0 && file <= STDERR) {
-        const int higher = (int)kernel3(SYS_fcntl, file, F_DUPFD_CLOEXEC, STDERR + 1);
-        kernel_close(file);
-        if (higher < 0)
-            kernel_unlinkat(folder, name);
-        file = higher;
-    }
-    if (file >= 0)
-        kernel3(SYS_fchmod, file, 0600, 0);
-    return file;
-}
-
-/* gethostname(2). */
-static void host_name(char *name, size_t size) {
-    struct utsname system;
-    struct overlap_text text = overlap_text_in(name, size);
-    if (kernel3(SYS_uname, (long)&system, 0, 0) == 0)
-        overlap_text_add(&text, system.nodename);
-}
-
-/* Gives a file so many bytes of zeros on the disk; 0, or a negative errno. File systems without fallocate(2) get them
- * written. */
-static int allocate(int file, size_t size) {
-    static const char zeros[4096];
-    long done;
-    do
-        done = kernel4(SYS_fallocate, file, 0, 0, (long)size);
-    while (done == -EINTR);
-    if (done != -EOPNOTSUPP && done != -ENOSYS)
-        return (int)done;
-    for (size_t at = 0; at < size; at += (size_t)done) {
-        done = kernel_write(file, zeros, size - at < sizeof zeros ? size - at : sizeof zeros);
-        if (done <= 0)
-            return done ? (int)done : -ENOSPC;
-    }
-    return 0;
-}
-
-/* Pages of network file systems are not written back after a kill, and a mapped one may hang with its server; on
- * copy-on-write ones an allocated page may find the disk full when it is written again. f_type values of statfs(2):
- * NFS, Lustre, GPFS, BeeGFS, Ceph, CIFS, SMB2, 9P, AFS, Panasas, FUSE; btrfs, bcachefs. */
-static bool is_unsafe_to_map(const char *directory) {
-    static const uint64_t types[] = {0x6969,     0x0BD00BD0, 0x47504653, 0x19830326, 0x00C36400, 0xFF534D42, 0xFE534D42,
-                                     0x01021997, 0x5346414F, 0xAAD7AAEA, 0x65735546, 0x9123683E, 0xCA451A4E};
-    struct statfs info;
-    if (kernel3(SYS_statfs, (long)directory, (long)&info, 0) != 0)
-        return false;
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if ((uint32_t)info.f_type == types[i])
-            return true;
-    return false;
-}
-
-/* A new file PREFIX + HOST.PID.N + SUFFIX in an open folder; its descriptor, or a negative errno. N counts from `first` what one
- * process id has made: a program that execs, a reused id, another container of the same host name. */
-static int create_named(char *name, int folder, const char *prefix, uint64_t first, const char *suffix, int flags) {
-    char host[64];
-    host_name(host, sizeof host);
-    if (!host[0])
-        memcpy(host, "host", sizeof "host");
-    for (char *p = host; *p; p++)
-        if (*p == '/')
-            *p = '_';
-    for (uint64_t n = first; n < first + MOST_FILES; n++) {
-        struct overlap_text text = overlap_text_in(name, NAME_SIZE);
-        const char *parts[] = {prefix, host, "."};
-        for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-            overlap_text_add(&text, parts[i]);
-        overlap_text_number(&text, (uint64_t)overlap_pid(), false);
-        overlap_text_add(&text, ".");
-        overlap_text_number(&text, n, false);
-        overlap_text_add(&text, suffix);
-        int file = create(folder, name, flags);
-        if (file != -EEXIST)
-            return file;
-    }
-    return -EEXIST;
-}
-
-/* A number that nobody can know before: everybody may write to the waiting room. */
-static uint64_t unguessable(void) {
-    uint32_t number = (uint32_t)overlap_clock(); /* Linux before 3.17 */
-#ifdef SYS_getrandom
-    kernel3(SYS_getrandom, (long)&number, sizeof number, 1 /* GRND_NONBLOCK */);
-#endif
-    return number;
 }
 
 /* The bytes of a page with so many more shards, which its file has. All of it is mapped from the beginning, for it must not move. */
@@ -158,18 +41,20 @@ static size_t size_with(uint32_t more_shards) {
 /* A new file of the right size, or a negative errno. On a network file system the page is made in the waiting room, as
  * overlap-RUN-NAME, and `waiting` says where. */
 static int make_page(const struct overlap_settings *settings, int report) {
-    bool away = is_unsafe_to_map(settings->directory);
-    char prefix[80] = "", name[NAME_SIZE];
-    const int folder = away ? open_any(WAITING_ROOM) : report;
+    bool away = overlap_folder_is_unsafe(settings->directory);
+    char prefix[80] = "", name[OVERLAP_NAME_SIZE];
+    const int folder = away ? overlap_folder_open_any(WAITING_ROOM) : report;
     if (away) {
         struct overlap_text text = overlap_text_in(prefix, sizeof prefix);
         overlap_text_add(&text, "overlap-");
         overlap_text_add(&text, settings->run);
         overlap_text_add(&text, "-");
     }
-    int file = folder < 0 ? folder : create_named(name, folder, prefix, away ? unguessable() : 0, ".page", O_RDWR);
+    int file = folder < 0
+                   ? folder
+                   : overlap_folder_create(name, folder, prefix, away ? overlap_unguessable() : 0, ".page", O_RDWR);
     if (file >= 0) {
-        const int error = allocate(file, size_with(0));
+        const int error = overlap_file_allocate(file, size_with(0));
         if (error) {
             kernel_close(file);
             kernel_unlinkat(folder, name);
@@ -188,15 +73,15 @@ static int make_page(const struct overlap_settings *settings, int report) {
 
 /* The page, and where every launch is kept the trace; a negative errno. */
 static int make_files(const struct overlap_settings *settings) {
-    char name[NAME_SIZE];
+    char name[OVERLAP_NAME_SIZE];
     if (!overlap_may_grow(size_with(0)))
         return -EFBIG;
-    const int folder = open_folder(settings->directory);
+    const int folder = overlap_folder_open(settings->directory);
     if (folder < 0)
         return folder;
     const int file = make_page(settings, folder);
     if (file >= 0 && settings->trace)
-        overlap_trace_open(create_named(name, folder, "", 0, ".trace", O_WRONLY | O_APPEND));
+        overlap_trace_open(overlap_folder_create(name, folder, "", 0, ".trace", O_WRONLY | O_APPEND));
     kernel_close(folder);
     return file;
 }
@@ -223,7 +108,7 @@ static void describe(struct overlap_page *page, const struct overlap_settings *s
     page->table = ((const struct overlap_table *)settings->table)->checksum;
     if (&__progname_full && __progname_full)
         copy_text(page->program, sizeof page->program, __progname_full);
-    host_name((char *)page->host, sizeof page->host);
+    overlap_host_name((char *)page->host, sizeof page->host);
     overlap_opened_write(page);
     __atomic_store_n(&page->magic, OVERLAP_PAGE_MAGIC, __ATOMIC_RELEASE); /* last: without it nobody reads the page */
 }
@@ -283,10 +168,11 @@ bool overlap_page_start(void) {
 /* Makes the file of the page longer, if it is still there. */
 static bool lengthen(uint32_t more_shards) {
     const size_t size = size_with(more_shards);
-    const int folder = waiting[0] ? open_any(WAITING_ROOM) : open_folder(overlap_armed()->directory);
+    const int folder =
+        waiting[0] ? overlap_folder_open_any(WAITING_ROOM) : overlap_folder_open(overlap_armed()->directory);
     const int file = folder < 0 ? -1 : kernel_openat(folder, named, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
-    const bool done =
-        file >= 0 && overlap_is_still(file, &made_as) && overlap_may_grow(size) && allocate(file, size) == 0;
+    const bool done = file >= 0 && overlap_is_still(file, &made_as) && overlap_may_grow(size) &&
+                      overlap_file_allocate(file, size) == 0;
     if (file >= 0)
         kernel_close(file);
     if (folder >= 0)
@@ -372,10 +258,10 @@ void overlap_page_forked(void) {
 
 /* Brings a page that waited in /dev/shm into the report's folder. What fails here is done later by `overlap report`. */
 static void bring(const struct overlap_page *page, const char *directory) {
-    char name[NAME_SIZE];
+    char name[OVERLAP_NAME_SIZE];
     const size_t size = size_with(page->more_shards);
-    const int folder = overlap_may_grow(size) ? open_folder(directory) : -1;
-    const int file = folder < 0 ? -1 : create_named(name, folder, "", 0, ".page", O_WRONLY);
+    const int folder = overlap_may_grow(size) ? overlap_folder_open(directory) : -1;
+    const int file = folder < 0 ? -1 : overlap_folder_create(name, folder, "", 0, ".page", O_WRONLY);
     size_t done = 0;
     while (file >= 0 && done < size) {
         const long count = kernel_write(file, (const char *)page + done, size - done);
@@ -389,7 +275,7 @@ static void bring(const struct overlap_page *page, const char *directory) {
         kernel_unlinkat(folder, name);
     if (folder >= 0)
         kernel_close(folder);
-    const int room = done == size ? open_any(WAITING_ROOM) : -1;
+    const int room = done == size ? overlap_folder_open_any(WAITING_ROOM) : -1;
     if (room >= 0) {
         kernel_unlinkat(room, waiting);
         kernel_close(room);

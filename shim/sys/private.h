@@ -87,6 +87,26 @@ void overlap_page_refresh(void);
 void overlap_page_forked(void);
 void overlap_page_end(void);
 
+/* ---- folder.c: descriptors, or a negative errno ---- */
+
+enum { OVERLAP_NAME_SIZE = 256 }; /* of a file, its NUL included */
+
+/* A folder of whoever it is; one that belongs to us or to root, else -EPERM. */
+int overlap_folder_open_any(const char *folder);
+int overlap_folder_open(const char *path);
+
+/* May a page that lies there not be mapped? */
+bool overlap_folder_is_unsafe(const char *directory);
+
+/* A new file PREFIX + HOST.PID.N + SUFFIX, whose name is written to `name`; N: the first from `first` on that is free. */
+int overlap_folder_create(char *name, int folder, const char *prefix, uint64_t first, const char *suffix, int flags);
+
+/* Gives a file so many bytes of zeros on the disk; 0, or a negative errno. */
+int overlap_file_allocate(int file, size_t size);
+
+uint64_t overlap_unguessable(void);
+void overlap_host_name(char *name, size_t size);
+
 /* Where the trace of this process goes: an open file, or -1. */
 void overlap_trace_open(int made);
 void overlap_trace_forked(void);

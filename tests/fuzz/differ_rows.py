@@ -48,7 +48,8 @@ def mangled(kind: str) -> str:
 
 
 def source(vendor: str, more: Path | None = None) -> str:
-    text = "".join((HERE / name).read_text(encoding="utf-8") for name in (f"differ_{vendor}.h", "differ_arguments.h"))
+    headers = [*sorted(HERE.glob(f"differ_{vendor}*.h")), HERE / "differ_arguments.h"]
+    text = "".join(header.read_text(encoding="utf-8") for header in headers)
     makers = set(re.findall(r"\b(?:arg|show)_\w+", text))
     made, missing = [], []
     table = rows(vendor, more)

@@ -92,7 +92,7 @@ def steps(build: Build, vendor: str) -> dict[str, Any]:
 def test_a_handler_that_launches_at_every_instruction(
     case: str, policy: str, steps: dict[str, Any], preloaded: Runner
 ) -> None:
-    done = preloaded([case, "14" if case == "first" else "140"], policy, **steps)
+    done = preloaded([case, "14" if case == "first" else "60"], policy, **steps)
     assert done.status == 0, done.stderr
     made = dict(re.findall(r"(\w+): (\d+)", done.stdout))
     assert int(made["launches"]) > 1000, "hardly anything was tested"

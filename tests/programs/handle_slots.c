@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-static struct overlap_cache_line no_line;
+static struct overlap_cache_line *no_line;
 struct overlap_cache launch_cache = OVERLAP_CACHE_EMPTY(&no_line);
 static struct state tables;
 struct state *state = &tables;

@@ -60,6 +60,8 @@ static struct overlap_shard *shard_of_thread(void) {
 
 void launch_opened(void) {
     overlap_page_opened();
+    if (!overlap_armed())
+        return;
     thread_id();
     shard_of_thread();
     windows();

@@ -1,0 +1,124 @@
+/* The rest of differ_cuda.h, which includes it: threads and contexts, arguments of several words, what a block of calls is about. */
+#pragma once
+
+/* ---- Threads and their contexts ---- */
+
+extern CUresult cuInit(uint32_t), cuDevicePrimaryCtxRetain(CUcontext *, CUdevice), cuCtxSetCurrent(CUcontext);
+/* Most blocks begin in the context that most programs use: else nearly all calls after the end of a context fail. */
+static void enter_block(int first) {
+    static CUcontext primary;
+    if (!first && of_block(902, 8) == 0)
+        return;
+    if (primary && !cuCtxSetCurrent(primary))
+        return;
+    if (cuInit(0) || cuDevicePrimaryCtxRetain(&primary, 0) || cuCtxSetCurrent(primary))
+        return;
+    keep(CONTEXT, primary);
+}
+static void say_more(int succeeded) {
+    if (!node_shown || !succeeded)
+        return;
+    if (uses_ended) /* else it may be one of the driver's own, at the address of another one that was known */
+        say_handle(shown_node.func);
+    say(" %u,%u,%u %u,%u,%u %u", shown_node.gridDimX, shown_node.gridDimY, shown_node.gridDimZ, shown_node.blockDimX,
+        shown_node.blockDimY, shown_node.blockDimZ, shown_node.sharedMemBytes);
+}
+static void after_timed(void) {}
+static void forget_more(void) {
+    node_shown = 0;
+}
+
+/* ---- Arguments that are more than a word ---- */
+
+#define show_CUipcEventHandle(name, value) (void)(value)
+static void show_const_CUlaunchConfig_p(const char *name, const CUlaunchConfig *config) {
+    if (!config) {
+        show_word(name, 0);
+        return;
+    }
+    say("%s={%u,%u,%u %u,%u,%u %u ", name, config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
+        config->blockDimY, config->blockDimZ, config->sharedMemBytes);
+    show_word("stream", (uintptr_t)config->hStream);
+    for (uint32_t i = 0; config->attrs && i < config->numAttrs; i++)
+        say("%u:%d,%u,%u ", config->attrs[i].id, config->attrs[i].value.priority, config->attrs[i].value.cluster.y,
+            config->attrs[i].value.cluster.z);
+    say("} ");
+}
+static void show_const_CUDA_KERNEL_NODE_PARAMS_p(const char *name, const CUDA_KERNEL_NODE_PARAMS *node) {
+    if (!node) {
+        show_word(name, 0);
+        return;
+    }
+    show_word(name, (uintptr_t)(node->func ? node->func : node->kern));
+    say("{%u,%u,%u %u,%u,%u %u} ", node->gridDimX, node->gridDimY, node->gridDimZ, node->blockDimX, node->blockDimY,
+        node->blockDimZ, node->sharedMemBytes);
+    show_word("ctx", (uintptr_t)node->ctx);
+}
+static void show_CUgraphNodeParams_p(const char *name, const CUgraphNodeParams *params) {
+    show_word("type", params ? (uint64_t)params->type : 0);
+    if (params && params->type == 0)
+        show_const_CUDA_KERNEL_NODE_PARAMS_p(name, &params->kernel);
+}
+static void show_const_char_p(const char *name, const char *text) {
+    say("%s=%s ", name, text ? text : "NULL");
+}
+static void show_const_CUgraphNode_p(const char *name, const CUgraphNode *nodes) {
+    show_word(name, (uintptr_t)(nodes ? nodes[0] : NULL));
+}
+static void show_const_CUlaunchAttributeValue_p(const char *name, const CUlaunchAttributeValue *value) {
+    show_word(name, value ? (uint64_t)value->priority : 0);
+}
+#define show_const_CUstreamAttrValue_p show_const_CUlaunchAttributeValue_p
+
+/* ---- What a block of calls is about ---- */
+
+enum { LOAD, THEMES_FIRST };
+static const struct theme themes[] = {
+    {"load",
+     {"cuModuleLoadData", "cuModuleGetFunction", "cuModuleGetFunction", "cuModuleGetFunction", "cuLibraryLoadData",
+      "cuLibraryGetKernel", "cuLibraryGetKernel", "cuKernelGetFunction", "cuStreamCreate*", "cuEventCreate",
+      "cuMemAlloc_v2", "cuGraphCreate", "cuModuleEnumerateFunctions", "cuLibraryEnumerateKernels",
+      "cuLibraryGetModule"},
+     {NULL}},
+    {"any", {"*"}, {NULL}},
+    {"launch",
+     {"cuLaunchKernel*", "cuLaunchKernel*", "cuLaunch*", "cuFuncSetAttribute", "cuKernelSetAttribute",
+      "cuFuncGetAttribute", "cuEvent*", "cuStreamWaitEvent*", "cuFuncSet*", "cuModuleGetFunction"},
+     {NULL}},
+    {"settings",
+     {"cuFunc*", "cuKernel*", "cuFuncSetAttribute", "cuFuncGetAttribute", "cuOccupancy*", "cuLaunchKernel*",
+      "cuCtx*CacheConfig", "cuModuleGetFunction", "cuModuleGetFunction", "cuLibraryGetKernel"},
+     {NULL}},
+    {"capture",
+     {"cuLaunchKernel*", "cuLaunchKernel*", "cuLaunch*", "cuEventRecord*", "cuStreamWaitEvent*", "cuMemsetD*Async*",
+      "cuStream*", "cuModuleUnload", "cuFuncSetAttribute"},
+     {"cuStreamBeginCapture*", [11] = "cuStreamEndCapture*", "cuGraphInstantiate*", "cuGraphLaunch*", "cuGraphGetNodes",
+      "cuGraphKernelNodeGetParams*"}},
+    {"update",
+     {"cuLaunchKernel*"},
+     {"cuStreamBeginCapture_v2", [4] = "cuStreamEndCapture", "cuGraphInstantiateWithFlags", "cuGraphLaunch",
+      "cuStreamBeginCapture_v2", [11] = "cuStreamEndCapture", "cuGraphExecUpdate*", "cuGraphExecUpdate_v2",
+      "cuGraphLaunch", "cuGraphExecGetFlags"}},
+    {"graph",
+     {"cuGraph*", "cuGraphAddKernelNode*", "cuGraphAddNode*", "cuGraphKernelNode*", "cuGraphExec*",
+      "cuModuleGetFunction"},
+     {"cuGraphCreate", [12] = "cuGraphInstantiate*", "cuGraphLaunch*", "cuGraphKernelNodeGetParams*",
+      "cuGraphKernelNodeGetAttribute"}},
+    {"order", {"cuEvent*", "cuStream*", "cuCtxSynchronize*", "cuLaunchKernel*", "cuMem*"}, {NULL}},
+    {"copy", {"cuMem*", "cuStreamWriteValue*", "cuLaunchKernel*"}, {NULL}},
+    {"legacy",
+     {"cuLaunch", "cuLaunchGrid*", "cuLaunchKernel", "cuFuncSet*", "cuParamSetSize"},
+     {"cuFuncSetBlockShape", "cuParamSetSize", "cuParamSetv", "cuFuncSetSharedSize", "cuLaunchGrid", "cuLaunchKernel",
+      "cuLaunchGrid*", "cuLaunch"}},
+    {"life",
+     {"cuModule*", "cuLibrary*", "cuCtx*", "cuGreenCtx*", "cuStream*", "cuDevice*", "cuLaunchKernel*",
+      "cuFuncGetAttribute", "cuKernelGetAttribute"},
+     {NULL}},
+};
+/* So rarely, because they end everything that a device has. */
+static const char *const rare[] = {"cuDevicePrimaryCtxRe*", "cuCtxDestroy*", "cuCtxDetach", "cuCtxCreate*",
+                                   "cuGreenCtx*"};
+/* Whether something is over yet depends on time, which a library may take some of. */
+static const char *const timed[] = {"*Query*", "*ElapsedTime*"};
+static const char *const ends[] = {"cuCtxDestroy*", "cuCtxDetach", "cuDevicePrimaryCtxRe[sl]e*", "cuGreenCtxDestroy"};
+#define DRIVER_FILE "libcuda.so.1"

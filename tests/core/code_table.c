@@ -49,10 +49,10 @@ static void *churn(void *own) {
         const uint32_t count = known(module);
         *least = count < *least ? count : *least;
         known(shared);
-        code_forget(round % 2 ? module : shared);
+        code_forget(round % 2 ? module : shared, code_learned());
     }
-    code_forget(module);
-    code_forget(shared);
+    code_forget(module, code_learned());
+    code_forget(shared, code_learned());
     return NULL;
 }
 
@@ -73,7 +73,7 @@ int main(int argc, char **argv) {
         code_learn(module_at(i), image, size, "gfx90a");
         const uint32_t count = known(module_at(i));
         all = count < all ? count : all;
-        code_forget(module_at(i));
+        code_forget(module_at(i), code_learned());
         if (known(module_at(i)))
             abort();
     }
@@ -85,7 +85,7 @@ int main(int argc, char **argv) {
         together += known(module_at(i));
     printf("all at once: %llu\n", (unsigned long long)together);
     for (uintptr_t i = 1; i <= modules; i++)
-        code_forget(module_at(i));
+        code_forget(module_at(i), code_learned());
 
     pthread_t threads[THREADS];
     uint32_t least[THREADS];

@@ -58,7 +58,7 @@ PLAIN = [
     (r"\b(CUstreamAttrID|CUkernelNodeAttrID|CUfunc_cache|CUgraphNodeType)\b", "int"),
     (r"\b(CUkernelNodeAttrValue|CUstreamAttrValue|CUlaunchAttributeValue)(_v1)?\b", "CUlaunchAttributeValue"),
     (r"\bCUDA_KERNEL_NODE_PARAMS_v[12]\b", "CUDA_KERNEL_NODE_PARAMS"),  # the first is a prefix of the second
-    (r"\b(CUstreamCaptureStatus|CUstreamCaptureMode|CUdriverProcAddressQueryResult)\b", "int"),
+    (r"\b(CUstreamCaptureStatus|CUstreamCaptureMode|CUdriverProcAddressQueryResult|CUgraphExecUpdateResult)\b", "int"),
 ]
 # Theirs alone, where ours passes on what it does not look at: in the same registers, or as a pointer to whatever it is.
 PASSED_ON = [

@@ -313,7 +313,7 @@ def main() -> int:
     parser.add_argument("--repeat", type=Path, metavar="FILE")
     options = parser.parse_args()
     names = options.name or list(EVERYTHING)
-    if unknown := set(names) - set(EVERYTHING):
+    if unknown := set(names) - {*PROGRAMS, *MODULES, *CALLS}:
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
     if options.repeat:
         names = [options.repeat.name.split("-")[0]]

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/utsname.h>
 #include <sys/vfs.h>
 
 #include "../text.h"
@@ -49,10 +48,10 @@ static int create(int folder, const char *name, int flags) {
 
 /* gethostname(2). */
 void overlap_host_name(char *name, size_t size) {
-    struct utsname system;
-    struct overlap_text text = overlap_text_in(name, size);
-    if (kernel3(SYS_uname, (long)&system, 0, 0) == 0)
-        overlap_text_add(&text, system.nodename);
+    int (*ask)(char *, size_t) = (int (*)(char *, size_t))overlap_behind_us("gethostname");
+    name[0] = name[size - 1] = 0;
+    if (ask && ask(name, size - 1) != 0)
+        name[0] = 0;
 }
 
 /* Gives a file so many bytes of zeros on the disk; 0, or a negative errno. File systems without fallocate(2) get them
@@ -80,7 +79,8 @@ bool overlap_folder_is_unsafe(const char *directory) {
     static const uint64_t types[] = {0x6969,     0x0BD00BD0, 0x47504653, 0x19830326, 0x00C36400, 0xFF534D42, 0xFE534D42,
                                      0x01021997, 0x5346414F, 0xAAD7AAEA, 0x65735546, 0x9123683E, 0xCA451A4E};
     struct statfs info;
-    if (kernel3(SYS_statfs, (long)directory, (long)&info, 0) != 0)
+    int (*ask)(const char *, struct statfs *) = (int (*)(const char *, struct statfs *))overlap_behind_us("statfs");
+    if (!ask || ask(directory, &info) != 0)
         return false;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if ((uint32_t)info.f_type == types[i])

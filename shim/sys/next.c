@@ -40,6 +40,10 @@ static void *first_after_us(const char *name) {
     return NULL;
 }
 
+void *overlap_behind_us(const char *name) {
+    return first_after_us(name);
+}
+
 /* glibc: libc.so.6; musl: one file, libc and loader. */
 OVERLAP_STARTUP static bool is_libc(const char *path) {
     const char *name = path;

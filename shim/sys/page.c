@@ -93,7 +93,7 @@ static void copy_text(uint8_t *field, size_t size, const char *text) {
 
 static void describe(struct overlap_page *page, const struct overlap_settings *settings) {
     struct timespec now = {0};
-    kernel3(SYS_clock_gettime, CLOCK_REALTIME, (long)&now, 0);
+    overlap_clock_read(CLOCK_REALTIME, &now);
     page->version = OVERLAP_ABI_VERSION;
     page->size = sizeof *page;
     page->flags = is_forked() ? OVERLAP_PAGE_FORKED : 0;

@@ -45,6 +45,10 @@ void overlap_bind_forked(void);
 /* A function of libc itself, whatever else has that name; NULL: none. No lock is taken. */
 void *overlap_libc(const char *name);
 
+/* The same, unless a library behind us has one: what is preloaded to change the clock, the name of the host and the like for a
+ * whole process (libfaketime, fakehostname) changes them for us, too. The program's own function is in front of us. */
+void *overlap_behind_us(const char *name);
+
 /* Used by the assembler entries, which have set them before they ask anything; NULL until found. */
 extern void *(*overlap_real_dlsym)(void *handle, const char *name);
 extern void *(*overlap_real_dlvsym)(void *handle, const char *name, const char *version);
@@ -67,6 +71,10 @@ int overlap_pid(void);
 
 /* Does an open folder belong to the user, to root, or to nobody who is known here? Root may use everybody's: as in containers, where it is a user. */
 bool overlap_is_trusted(int folder);
+
+/* clock_gettime(2); nothing is written where there is none. */
+struct timespec;
+void overlap_clock_read(int which, struct timespec *now);
 
 /* Remembers what stderr is. */
 void overlap_log_start(void);

@@ -326,20 +326,25 @@ bool overlap_on_signal_stack(void) {
     return kernel3(SYS_sigaltstack, 0, (long)&now, 0) == 0 && now.ss_flags & SS_ONSTACK;
 }
 
-/* libc's own, which asks no system call where the kernel maps a clock into the process. Keeps errno: elsewhere a sandbox may
- * refuse that call. */
-uint64_t overlap_clock(void) {
-    static int (*clock)(clockid_t, struct timespec *);
+/* libc's asks no system call where the kernel maps a clock into the process. Keeps errno: elsewhere a sandbox may refuse
+ * that call. */
+void overlap_clock_read(int which, struct timespec *now) {
+    typedef int read_clock(clockid_t, struct timespec *);
+    static read_clock *known;
     const int error = errno;
-    struct timespec now = {0};
-    if (!__atomic_load_n(&clock, __ATOMIC_RELAXED)) {
-        int (*found)(clockid_t, struct timespec *) =
-            (int (*)(clockid_t, struct timespec *))overlap_libc("clock_gettime");
-        __atomic_store_n(&clock, found, __ATOMIC_RELAXED);
+    read_clock *ask = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (!ask) {
+        ask = (read_clock *)overlap_behind_us("clock_gettime");
+        __atomic_store_n(&known, ask, __ATOMIC_RELAXED);
     }
-    if (clock)
-        clock(CLOCK_MONOTONIC, &now);
+    if (ask)
+        ask((clockid_t)which, now);
     errno = error;
+}
+
+uint64_t overlap_clock(void) {
+    struct timespec now = {0};
+    overlap_clock_read(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
 }
 

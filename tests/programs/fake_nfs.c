@@ -1,17 +1,12 @@
 /* Says of folders whose path contains "network" that they are on NFS. */
+#include <dlfcn.h>
 #include <string.h>
 #include <sys/vfs.h>
 
-#include "answering.h"
-
-static long answer(const long *arguments) {
-    const long passed[6] = {arguments[0], arguments[1], 0, 0, 0, PASSES};
-    const long result = call6(SYS_statfs, passed);
-    if (result == 0 && strstr((const char *)arguments[0], "network"))
-        ((struct statfs *)arguments[1])->f_type = 0x6969;
+int statfs(const char *path, struct statfs *info) {
+    int (*real)(const char *, struct statfs *) = (int (*)(const char *, struct statfs *))dlsym(RTLD_NEXT, "statfs");
+    int result = real(path, info);
+    if (result == 0 && strstr(path, "network"))
+        info->f_type = 0x6969;
     return result;
-}
-
-__attribute__((constructor)) static void start(void) {
-    stand_before(SYS_statfs, 5);
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from pyshim.report.summary import COUNTERS, OPENED
+from pyshim.report.summary import COUNTERS
 
 # What a program, a host or a kernel may be called by somebody who means no good.
 HOSTILE = (
@@ -82,7 +82,7 @@ def _process(rank: int, host: int, processes: int, name: str, samples: int) -> d
         "table": "000000ab",
         "directory": "/report",
         "opened_gpu": True,
-        **{name: {"times": 0, "names": []} for name in OPENED},
+        "opened_apart": {"times": 0, "names": []},
         "kernels": [{"kernel": 0, **NONE}],
         "program": f"/usr/bin/{name or 'python3'}",
         "library": name or "0.1.0",

@@ -1,15 +1,10 @@
 /* One rank of a simulated job: rank LAUNCHES. It launches so many computation kernels, and half as many of communication (one
  * for every EVERY of them), on the GPU of its place on the host (LOCAL_RANK).
  *
- * Its own gethostname() and clock are those that the preloaded library finds (-rdynamic): so there are as many hosts as
- * HOST says, their clocks are AHEAD seconds ahead, and where there is a PACE their monotonic one goes on by so many
- * microseconds with each launch of communication, and not otherwise. */
+ * rank_host.c says on which host it is, and what its clock shows. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { BLOCKS = 600, THREADS = 1024 }; /* on an H100 two blocks a multiprocessor, and more than two waves */
 
@@ -28,26 +23,7 @@ static const char image[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
                             ".visible .entry gemm() { ret; }\n"
                             ".visible .entry ncclDevKernel_AllReduce_Sum_f32_RING_LL() { ret; }\n";
 
-int gethostname(char *name, size_t size) {
-    const char *host = getenv("HOST");
-    snprintf(name, size, "%s", host ? host : "node");
-    return 0;
-}
-
-static long communicated;
-
-int clock_gettime(clockid_t clock, struct timespec *now) {
-    const char *ahead = getenv("AHEAD"), *pace = getenv("PACE");
-    if (pace && clock == CLOCK_MONOTONIC) {
-        const long microseconds = communicated * atol(pace);
-        *now = (struct timespec){1000 + microseconds / 1000000, microseconds % 1000000 * 1000 + communicated % 7};
-        return 0;
-    }
-    const long error = syscall(SYS_clock_gettime, clock, now);
-    if (clock == CLOCK_REALTIME && ahead)
-        now->tv_sec += atol(ahead);
-    return (int)error;
-}
+extern long rank_communicated; /* rank_host.c */
 
 static void must(int result, const char *what) {
     if (result) {
@@ -75,7 +51,7 @@ int main(int argc, char **argv) {
         if ((i + 1) % each)
             continue;
         must(cuLaunchKernel(communicate, 16, 1, 1, THREADS, 1, 1, 0, stream, NULL, NULL), "cuLaunchKernel");
-        communicated++;
+        rank_communicated++;
     }
     must(cuCtxSynchronize(), "cuCtxSynchronize");
     return 0;

@@ -136,12 +136,13 @@ static struct caller {
 } callers[CALLERS];
 static uint32_t callers_used;
 
-/* A key is unique to a caller, a name and a generation, so an entry whose key is the same before and after the address was read
- * has that address. */
+/* A key is unique to a caller, a name and a generation, and only the thread that has replaced a key by WRITING stores the next one.
+ * So an entry whose key is the same before and after the address was read has that address. */
 static struct answer {
-    uint64_t key; /* 0: free, or being written */
+    uint64_t key; /* 0: free */
     void *address;
 } answers[1 << ANSWER_BITS];
+#define WRITING UINT64_C(1) /* no key: generations begin with 1 */
 
 /* The caller of this thread's last call. */
 static __thread struct {
@@ -173,13 +174,14 @@ static struct answer *keep(uint64_t key, void *address) {
     struct answer *free = answer_at(key, key % PROBES);
     for (uint64_t probe = 0; probe < PROBES; probe++) {
         const uint64_t there = LOAD(answer_at(key, probe)->key);
-        if (there >> 32 != key >> 32) { /* of an older generation, or none */
+        if (there != WRITING && there >> 32 != key >> 32) { /* of an older generation, or none */
             free = answer_at(key, probe);
             break;
         }
     }
     uint64_t before = LOAD(free->key);
-    if (!__atomic_compare_exchange_n(&free->key, &before, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    if (before == WRITING ||
+        !__atomic_compare_exchange_n(&free->key, &before, WRITING, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         return NULL;
     __atomic_store_n(&free->address, address, __ATOMIC_RELEASE);
     __atomic_store_n(&free->key, key, __ATOMIC_RELEASE);
@@ -234,9 +236,11 @@ __attribute__((cold, noinline)) static void *find(uintptr_t site, uint32_t numbe
     void *found = resolve(&caller, name, prefix);
     uint32_t index;
     if (found && held && now && (caller_known(site, now, &index) || caller_new(&caller, now, &index))) {
-        struct answer *kept = keep(key_of(now, index, number), found);
-        if (kept && (LOAD(closes) != before || LOAD(closing))) /* which did not look at this one */
-            __atomic_store_n(&kept->key, 0, __ATOMIC_RELEASE);
+        uint64_t key = key_of(now, index, number);
+        struct answer *kept = keep(key, found);
+        /* Adds nothing, but a dlclose that is counted later sees the answer; an earlier one did not look at it. */
+        if (kept && (__atomic_fetch_add(&closes, 0, __ATOMIC_SEQ_CST) != before || LOAD(closing)))
+            __atomic_compare_exchange_n(&kept->key, &key, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
     }
     errno = saved;
     return found;
@@ -270,10 +274,10 @@ static bool is_mapped(uintptr_t address, struct overlap_object *object) {
 static bool all_mapped(uint32_t now) {
     struct overlap_object object = {0};
     for (uint32_t i = 0; i < CALLERS; i++)
-        if (callers[i].generation == now && callers[i].end && !is_mapped(callers[i].start, &object))
+        if (LOAD(callers[i].generation) == now && LOAD(callers[i].end) && !is_mapped(LOAD(callers[i].start), &object))
             return false;
     for (size_t i = 0; i < sizeof answers / sizeof *answers; i++)
-        if (answers[i].key >> 32 == now && !is_mapped((uintptr_t)answers[i].address, &object))
+        if (LOAD(answers[i].key) >> 32 == now && !is_mapped((uintptr_t)LOAD(answers[i].address), &object))
             return false;
     return true;
 }

@@ -81,18 +81,19 @@ static void host_name(char *name, size_t size) {
         overlap_text_add(&text, system.nodename);
 }
 
-/* Gives a file so many bytes of zeros on the disk; 0, or a negative errno. File systems without fallocate(2) get them
- * written. */
-static int allocate(int file, size_t size) {
+/* Gives a file of `before` bytes so many bytes on the disk, the new ones zeros; 0, or a negative errno. File systems without
+ * fallocate(2) get them written. */
+static int allocate(int file, size_t before, size_t size) {
     static const char zeros[4096];
     long done;
     do
-        done = kernel4(SYS_fallocate, file, 0, 0, (long)size);
+        done = kernel4(SYS_fallocate, file, 0, (long)before, (long)(size - before));
     while (done == -EINTR);
     if (done != -EOPNOTSUPP && done != -ENOSYS)
         return (int)done;
-    for (size_t at = 0; at < size; at += (size_t)done) {
-        done = kernel_write(file, zeros, size - at < sizeof zeros ? size - at : sizeof zeros);
+    for (size_t at = before; at < size; at += (size_t)done) {
+        done = kernel4(SYS_pwrite64, file, (long)zeros, (long)(size - at < sizeof zeros ? size - at : sizeof zeros),
+                       (long)at);
         if (done <= 0)
             return done ? (int)done : -ENOSPC;
     }
@@ -169,7 +170,7 @@ static int make_page(const struct overlap_settings *settings, int report) {
     }
     int file = folder < 0 ? folder : create_named(name, folder, prefix, away ? unguessable() : 0, ".page", O_RDWR);
     if (file >= 0) {
-        const int error = allocate(file, size_with(0));
+        const int error = allocate(file, 0, size_with(0));
         if (error) {
             kernel_close(file);
             kernel_unlinkat(folder, name);
@@ -282,11 +283,11 @@ bool overlap_page_start(void) {
 
 /* Makes the file of the page longer, if it is still there. */
 static bool lengthen(uint32_t more_shards) {
-    const size_t size = size_with(more_shards);
+    const size_t before = size_with(more_shards - OVERLAP_SHARDS_MORE), size = size_with(more_shards);
     const int folder = waiting[0] ? open_any(WAITING_ROOM) : open_folder(overlap_armed()->directory);
     const int file = folder < 0 ? -1 : kernel_openat(folder, named, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
     const bool done =
-        file >= 0 && overlap_is_still(file, &made_as) && overlap_may_grow(size) && allocate(file, size) == 0;
+        file >= 0 && overlap_is_still(file, &made_as) && overlap_may_grow(size) && allocate(file, before, size) == 0;
     if (file >= 0)
         kernel_close(file);
     if (folder >= 0)

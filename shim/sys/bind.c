@@ -64,7 +64,17 @@ static int search_global(struct dl_phdr_info *info, size_t size, void *data) {
     return search->found != NULL;
 }
 
-static const char *string_of(const struct overlap_object *object, ElfW(Sxword) tag, size_t number) {
+/* What is kept of an object that is searched: little, because signal handlers on small stacks come here, too. */
+struct searched {
+    uintptr_t base;
+    const void *dynamic;
+};
+
+static struct searched searched_of(const struct overlap_object *object) {
+    return (struct searched){object->base, object->dynamic};
+}
+
+static const char *string_of(const struct searched *object, ElfW(Sxword) tag, size_t number) {
     const ElfW(Dyn) *entry = object->dynamic;
     const char *strings = NULL;
     size_t offset = SIZE_MAX;
@@ -80,25 +90,25 @@ static const char *string_of(const struct overlap_object *object, ElfW(Sxword) t
 
 struct needed {
     const char *name; /* as DT_NEEDED says it */
-    struct overlap_object object;
+    struct searched object;
 };
 
 static int find_needed(struct dl_phdr_info *info, size_t size, void *data) {
     (void)size;
     struct needed *needed = data;
-    needed->object = overlap_object_of(info);
+    const struct overlap_object object = overlap_object_of(info);
+    needed->object = searched_of(&object);
     const char *slash = strrchr(needed->name, '/'), *soname = string_of(&needed->object, DT_SONAME, 0);
-    return strcmp(needed->object.name, slash ? slash + 1 : needed->name) == 0 ||
-           (soname && strcmp(soname, needed->name) == 0);
+    return strcmp(object.name, slash ? slash + 1 : needed->name) == 0 || (soname && strcmp(soname, needed->name) == 0);
 }
 
 /* The local scope of an object: itself and what it needs, breadth first. The caller is on our stack, so none of that can be
  * unmapped meanwhile. */
 static void *search_local(const struct overlap_object *caller, const char *name, const char *version) {
-    enum { MOST = 128 };
-    struct overlap_object scope[MOST];
+    enum { MOST = 64 }; /* 1 KiB: SIGSTKSZ is 8 */
+    struct searched scope[MOST];
     size_t count = 1;
-    scope[0] = *caller;
+    scope[0] = searched_of(caller);
     for (size_t at = 0; at < count; at++) {
         void *defined = scope[at].dynamic ? overlap_lookup(scope[at].base, scope[at].dynamic, name, version) : NULL;
         if (defined && !overlap_is_ours((uintptr_t)defined))

@@ -64,7 +64,17 @@ static int search_global(struct dl_phdr_info *info, size_t size, void *data) {
     return search->found != NULL;
 }
 
-static const char *string_of(const struct overlap_object *object, ElfW(Sxword) tag, size_t number) {
+/* What is kept of an object that is searched: little, because signal handlers on small stacks come here, too. */
+struct searched {
+    uintptr_t base;
+    const void *dynamic;
+};
+
+static struct searched searched_of(const struct overlap_object *object) {
+    return (struct searched){object->base, object->dynamic};
+}
+
+static const char *string_of(const struct searched *object, ElfW(Sxword) tag, size_t number) {
     const ElfW(Dyn) *entry = object->dynamic;
     const char *strings = NULL;
     size_t offset = SIZE_MAX;
@@ -80,25 +90,25 @@ static const char *string_of(const struct overlap_object *object, ElfW(Sxword) t
 
 struct needed {
     const char *name; /* as DT_NEEDED says it */
-    struct overlap_object object;
+    struct searched object;
 };
 
 static int find_needed(struct dl_phdr_info *info, size_t size, void *data) {
     (void)size;
     struct needed *needed = data;
-    needed->object = overlap_object_of(info);
+    const struct overlap_object object = overlap_object_of(info);
+    needed->object = searched_of(&object);
     const char *slash = strrchr(needed->name, '/'), *soname = string_of(&needed->object, DT_SONAME, 0);
-    return strcmp(needed->object.name, slash ? slash + 1 : needed->name) == 0 ||
-           (soname && strcmp(soname, needed->name) == 0);
+    return strcmp(object.name, slash ? slash + 1 : needed->name) == 0 || (soname && strcmp(soname, needed->name) == 0);
 }
 
 /* The local scope of an object: itself and what it needs, breadth first. The caller is on our stack, so none of that can be
  * unmapped meanwhile. */
 static void *search_local(const struct overlap_object *caller, const char *name, const char *version) {
-    enum { MOST = 128 };
-    struct overlap_object scope[MOST];
+    enum { MOST = 64 }; /* 1 KiB: SIGSTKSZ is 8 */
+    struct searched scope[MOST];
     size_t count = 1;
-    scope[0] = *caller;
+    scope[0] = searched_of(caller);
     for (size_t at = 0; at < count; at++) {
         void *defined = scope[at].dynamic ? overlap_lookup(scope[at].base, scope[at].dynamic, name, version) : NULL;
         if (defined && !overlap_is_ours((uintptr_t)defined))
@@ -136,12 +146,13 @@ static struct caller {
 } callers[CALLERS];
 static uint32_t callers_used;
 
-/* A key is unique to a caller, a name and a generation, so an entry whose key is the same before and after the address was read
- * has that address. */
+/* A key is unique to a caller, a name and a generation, and only the thread that has replaced a key by WRITING stores the next one.
+ * So an entry whose key is the same before and after the address was read has that address. */
 static struct answer {
-    uint64_t key; /* 0: free, or being written */
+    uint64_t key; /* 0: free */
     void *address;
 } answers[1 << ANSWER_BITS];
+#define WRITING UINT64_C(1) /* no key: generations begin with 1 */
 
 /* The caller of this thread's last call. */
 static __thread struct {
@@ -173,13 +184,14 @@ static struct answer *keep(uint64_t key, void *address) {
     struct answer *free = answer_at(key, key % PROBES);
     for (uint64_t probe = 0; probe < PROBES; probe++) {
         const uint64_t there = LOAD(answer_at(key, probe)->key);
-        if (there >> 32 != key >> 32) { /* of an older generation, or none */
+        if (there != WRITING && there >> 32 != key >> 32) { /* of an older generation, or none */
             free = answer_at(key, probe);
             break;
         }
     }
     uint64_t before = LOAD(free->key);
-    if (!__atomic_compare_exchange_n(&free->key, &before, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    if (before == WRITING ||
+        !__atomic_compare_exchange_n(&free->key, &before, WRITING, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         return NULL;
     __atomic_store_n(&free->address, address, __ATOMIC_RELEASE);
     __atomic_store_n(&free->key, key, __ATOMIC_RELEASE);
@@ -234,9 +246,11 @@ __attribute__((cold, noinline)) static void *find(uintptr_t site, uint32_t numbe
     void *found = resolve(&caller, name, prefix);
     uint32_t index;
     if (found && held && now && (caller_known(site, now, &index) || caller_new(&caller, now, &index))) {
-        struct answer *kept = keep(key_of(now, index, number), found);
-        if (kept && (LOAD(closes) != before || LOAD(closing))) /* which did not look at this one */
-            __atomic_store_n(&kept->key, 0, __ATOMIC_RELEASE);
+        uint64_t key = key_of(now, index, number);
+        struct answer *kept = keep(key, found);
+        /* Adds nothing, but a dlclose that is counted later sees the answer; an earlier one did not look at it. */
+        if (kept && (__atomic_fetch_add(&closes, 0, __ATOMIC_SEQ_CST) != before || LOAD(closing)))
+            __atomic_compare_exchange_n(&kept->key, &key, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
     }
     errno = saved;
     return found;

@@ -54,18 +54,18 @@ void overlap_host_name(char *name, size_t size) {
         name[0] = 0;
 }
 
-/* Gives a file so many bytes of zeros on the disk; 0, or a negative errno. File systems without fallocate(2) get them
- * written. */
-int overlap_file_allocate(int file, size_t size) {
+/* File systems without fallocate(2) get the new bytes written. */
+int overlap_file_allocate(int file, size_t before, size_t size) {
     static const char zeros[4096];
     long done;
     do
-        done = kernel4(SYS_fallocate, file, 0, 0, (long)size);
+        done = kernel4(SYS_fallocate, file, 0, (long)before, (long)(size - before));
     while (done == -EINTR);
     if (done != -EOPNOTSUPP && done != -ENOSYS)
         return (int)done;
-    for (size_t at = 0; at < size; at += (size_t)done) {
-        done = kernel_write(file, zeros, size - at < sizeof zeros ? size - at : sizeof zeros);
+    for (size_t at = before; at < size; at += (size_t)done) {
+        done = kernel4(SYS_pwrite64, file, (long)zeros, (long)(size - at < sizeof zeros ? size - at : sizeof zeros),
+                       (long)at);
         if (done <= 0)
             return done ? (int)done : -ENOSPC;
     }

@@ -149,6 +149,9 @@ static void pin(uintptr_t address) {
 static uintptr_t due[8];
 
 void overlap_object_pin(uintptr_t address) {
+    struct overlap_object object;
+    if (overlap_object_at(address, &object)) /* once for all of its functions */
+        address = object.start;
     for (size_t i = 0; i < sizeof due / sizeof *due; i++) {
         uintptr_t none = 0;
         if (__atomic_compare_exchange_n(&due[i], &none, address, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||

@@ -1,7 +1,7 @@
 /* Objects mapped in this process, and the symbols they define, read from their ELF tables.
  *
  * Nothing here takes the lock that the loader holds while constructors and destructors run (dlsym and dlopen do):
- * dl_iterate_phdr has one of its own, which is held over no code of a program.
+ * dl_iterate_phdr has one of its own, which is held over a program's callback only.
  */
 #include <elf.h>
 #include <link.h>

@@ -54,7 +54,7 @@ static int make_page(const struct overlap_settings *settings, int report) {
                    ? folder
                    : overlap_folder_create(name, folder, prefix, away ? overlap_unguessable() : 0, ".page", O_RDWR);
     if (file >= 0) {
-        const int error = overlap_file_allocate(file, size_with(0));
+        const int error = overlap_file_allocate(file, 0, size_with(0));
         if (error) {
             kernel_close(file);
             kernel_unlinkat(folder, name);
@@ -167,12 +167,12 @@ bool overlap_page_start(void) {
 
 /* Makes the file of the page longer, if it is still there. */
 static bool lengthen(uint32_t more_shards) {
-    const size_t size = size_with(more_shards);
+    const size_t before = size_with(more_shards - OVERLAP_SHARDS_MORE), size = size_with(more_shards);
     const int folder =
         waiting[0] ? overlap_folder_open_any(WAITING_ROOM) : overlap_folder_open(overlap_armed()->directory);
     const int file = folder < 0 ? -1 : kernel_openat(folder, named, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
     const bool done = file >= 0 && overlap_is_still(file, &made_as) && overlap_may_grow(size) &&
-                      overlap_file_allocate(file, size) == 0;
+                      overlap_file_allocate(file, before, size) == 0;
     if (file >= 0)
         kernel_close(file);
     if (folder >= 0)

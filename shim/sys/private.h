@@ -109,8 +109,8 @@ bool overlap_folder_is_unsafe(const char *directory);
 /* A new file PREFIX + HOST.PID.N + SUFFIX, whose name is written to `name`; N: the first from `first` on that is free. */
 int overlap_folder_create(char *name, int folder, const char *prefix, uint64_t first, const char *suffix, int flags);
 
-/* Gives a file so many bytes of zeros on the disk; 0, or a negative errno. */
-int overlap_file_allocate(int file, size_t size);
+/* Gives a file of `before` bytes so many bytes on the disk, the new ones zeros; 0, or a negative errno. */
+int overlap_file_allocate(int file, size_t before, size_t size);
 
 uint64_t overlap_unguessable(void);
 void overlap_host_name(char *name, size_t size);

@@ -126,3 +126,19 @@ def test_an_unrelated_library_is_closed_between_launches(
     steps = "".join(f"local={unrelated} close={i} call=0 " for i in range(1, 8))
     without = scope.compare(f"local={scope.plugin(7)} call=0 {steps}", state, bare, preloaded)
     assert without.stdout.count("launch: 7\n") == 8
+
+
+@pytest.mark.hazard("loader", "a plugin's wrapper of one function of the driver would be called after it was unmapped")
+def test_a_wrapper_of_the_driver_is_closed(
+    build: Build, bare: Runner, preloaded: Runner, simulated: dict[str, str]
+) -> None:
+    """After more functions of the driver than objects may be due to be pinned."""
+    driver = f"{simulated['LD_LIBRARY_PATH'].split(':')[0]}/libcuda.so.1"
+    wrapper = build.library("libwrapper.so", "wrapped.c", "-DWRAPPER")
+    plugin = build.library("libwrapped.so", "wrapped.c", "-DPLUGIN", link=[str(wrapper)])
+    user = build.library("libuser.so", "wrapped.c", "-DUSER", link=[driver])
+    words = [str(user), str(plugin)]
+    without = bare(words, program=build("wrapped", "wrapped.c"))
+    done = preloaded(words, program=build("wrapped", "wrapped.c"))
+    assert without.stdout == "user: 0\nplugin: 0\nclosed: 0\nuser: 0\n"
+    assert (done.status, done.stdout) == (0, without.stdout)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import platform
 import re
 import sys
 from pathlib import Path
@@ -96,3 +98,29 @@ def test_a_page_that_cannot_grow(many: dict[str, Any], preloaded: Runner, tmp_pa
     done = preloaded(words, ONE, program=sys.executable, env=many["env"])
     assert done.status == 0, done.stderr
     assert done.totals["launches"] == said(done.stdout)["launches"]
+
+
+@pytest.mark.hazard("files", "on a file system without fallocate, a page that grows would lose what it has counted")
+@pytest.mark.parametrize("end", [[], ["killed"]], ids=["ends", "killed"])
+def test_a_page_grows_where_nothing_can_be_allocated(
+    end: list[str], many: dict[str, Any], build: Build, preloaded: Runner, tmp_path: Path
+) -> None:
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    words = [f"{errno.EOPNOTSUPP},fallocate", str(many["program"]), "3", "2", "80", *end]
+    done = preloaded(words, ONE, program=build("seccomp", "seccomp.c"), env=many["env"], report=folder)
+    assert done.status == (-9 if end else 0), done.stderr
+    assert done.totals["launches"] == said(done.stdout)["launches"] == 80 * 3 * 2 * 4 * 3
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="counts by the trap flag of x86-64")
+@pytest.mark.hazard(
+    "resources", "kernels that were launched before the first communication would stay six times as expensive"
+)
+def test_a_withdrawn_decision_leaves_nothing_behind(build: Build, many: dict[str, Any], preloaded: Runner) -> None:
+    stub = Path(many["env"]["LD_LIBRARY_PATH"]) / "libcuda.so.1"
+    program = build("withdrawn", "withdrawn.c", link=[stub])
+    done = preloaded("", "communication: {priority: auto}\ncompute: []", program=program, env=many["env"])
+    assert done.status == 0, done.stderr
+    made = said(done.stdout)
+    assert made["early"] <= made["late"] + 20 < 120, made

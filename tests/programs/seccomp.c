@@ -1,5 +1,5 @@
-/* seccomp ERRNO PROGRAM [ARG ...]: runs a program in a sandbox that refuses, by that error, the system calls which the preloaded
- * library makes and a program that only computes does not. */
+/* seccomp ERRNO[,fallocate] PROGRAM [ARG ...]: runs a program in a sandbox that refuses, by that error, the system calls which the
+ * preloaded library makes and a program that only computes does not; or fallocate(2) only, as some file systems do. */
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -7,13 +7,14 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 static const unsigned refused[] = {
-    SYS_statfs,    SYS_fallocate, SYS_uname,       SYS_getppid,         SYS_prlimit64, SYS_ppoll,  SYS_rt_sigpending,
-    SYS_gettid,    SYS_tgkill,    SYS_sched_yield, SYS_rt_sigtimedwait, SYS_fchmod,    SYS_getcwd,
+    SYS_fallocate, SYS_statfs, SYS_uname,       SYS_getppid,         SYS_prlimit64, SYS_ppoll,  SYS_rt_sigpending,
+    SYS_gettid,    SYS_tgkill, SYS_sched_yield, SYS_rt_sigtimedwait, SYS_fchmod,    SYS_getcwd,
 #ifdef SYS_poll
     SYS_poll,
 #endif
@@ -29,11 +30,12 @@ enum { COUNT = sizeof refused / sizeof *refused };
 int main(int argc, char **argv) {
     struct sock_filter filter[2 * COUNT + 2];
     const unsigned answer = SECCOMP_RET_ERRNO | (argc > 1 ? (unsigned)atoi(argv[1]) : 0);
+    const unsigned count = argc > 1 && strchr(argv[1], ',') ? 1 : COUNT;
     unsigned at = 0;
     if (argc < 3)
         return 2;
     filter[at++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
-    for (unsigned i = 0; i < COUNT; i++) {
+    for (unsigned i = 0; i < count; i++) {
         filter[at++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, refused[i], 0, 1);
         filter[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, answer);
     }

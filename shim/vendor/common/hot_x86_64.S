@@ -33,8 +33,9 @@
     mov (%r11), %r11
     .endm
 
-/* rax = the word for this handle, key rax and r10 blocks in a line of chain r11, or else to `miss`. A word of 0 is none. Changes
- * r11. */
+/* rax = the word for this handle, key rax and r10 blocks in a line of chain r11, or else to `miss`. A word of 0 is none. The end of an
+ * interval comes before its beginning: that of a free one is 0, so one that another thread fills meanwhile is not read in part.
+ * Changes r11. */
     .macro find_word handle, miss
 0:  test %r11, %r11
     je \miss
@@ -42,18 +43,22 @@
     jne 1f
     cmp %rax, 8(%r11)
     jne 1f
-    cmp 32(%r11), %r10d                 /* a word that is there was published after its interval */
-    jb 2f
-    cmp 36(%r11), %r10d
+    cmp 36(%r11), %r10d                 /* a word that is there was published after its interval */
     ja 2f
+    cmp 32(%r11), %r10d
+    jb 2f
+    cmpq $0, 40(%r11)                   /* withdrawn: there may be one for another interval */
+    je 2f
     mov 40(%r11), %rax
     .subsection 1
 1:  mov 16(%r11), %r11
     jmp 0b
-2:  cmp 48(%r11), %r10d                 /* the same launch with other grids may have the second answer */
-    jb 1b
-    cmp 52(%r11), %r10d
+2:  cmp 52(%r11), %r10d                 /* the same launch with other grids may have the second answer */
     ja 1b
+    cmp 48(%r11), %r10d
+    jb 1b
+    cmpq $0, 56(%r11)
+    je 1b
     mov 56(%r11), %rax
     jmp 3f
     .previous

@@ -1,0 +1,93 @@
+/* The answers of sys/bind.c under threads that resolve different names at once: never an address of another name.
+ *
+ * The loader's part is replaced: one object, which defines every name at the address that the name spells. bind_stress SECONDS
+ * THREADS
+ */
+#include <link.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* A thread may lose its processor before any store. */
+static void pause_sometimes(void) {
+    static __thread uint32_t count;
+    if (++count % 37 == 0)
+        sched_yield();
+}
+#define __atomic_store_n(object, value, order) (pause_sometimes(), __atomic_store_n(object, value, order))
+
+#include "sys/bind.c"
+
+enum { NAMES = 500, SITE = 0x10000 };
+struct overlap_start overlap_start;
+static bool stop;
+static uint64_t found, wrong;
+
+uint32_t overlap_object_count(void) {
+    return UINT32_MAX;
+}
+int overlap_iterate(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data) {
+    struct dl_phdr_info info = {0}; /* the first is this library, the second all others */
+    if (visit(&info, sizeof info, data))
+        return 1;
+    info.dlpi_addr = 1;
+    return visit(&info, sizeof info, data);
+}
+struct overlap_object overlap_object_of(const struct dl_phdr_info *info) {
+    return (struct overlap_object){
+        .dynamic = (const void *)(uintptr_t)(info->dlpi_addr + 1), .start = SITE, .end = SITE + 4096, .name = ""};
+}
+bool overlap_is_ours(uintptr_t address) {
+    return address == 1;
+}
+void *overlap_lookup(uintptr_t base, const void *dynamic, const char *name, const char *version) {
+    (void)base, (void)dynamic, (void)version;
+    return (void *)(uintptr_t)strtoul(name, NULL, 10);
+}
+const char *overlap_version_wanted(const struct overlap_object *object, const char *name) {
+    (void)object, (void)name;
+    return NULL;
+}
+bool overlap_object_at(uintptr_t address, struct overlap_object *object) {
+    (void)address;
+    *object = (struct overlap_object){.start = SITE, .end = SITE + 4096, .name = ""};
+    return true;
+}
+void overlap_pin_due(void) {}
+void *overlap_find_dlclose(void) {
+    return NULL;
+}
+
+static void *work(void *argument) {
+    uint64_t state = (uint64_t)(uintptr_t)argument * 0x9E3779B9 + 1, mine = 0, others = 0;
+    while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+        state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+        const uint32_t number = (uint32_t)(state >> 20) % NAMES + 1;
+        char name[16];
+        snprintf(name, sizeof name, "%u", number);
+        const bool renews = (state >> 40 & 255) == 0; /* as dlclose does */
+        if (renews)
+            __atomic_fetch_add(&generation, 1, __ATOMIC_ACQ_REL);
+        others += overlap_behind(SITE + 8, number, name, "lib") != (void *)(uintptr_t)number;
+        mine++;
+    }
+    __atomic_fetch_add(&found, mine, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&wrong, others, __ATOMIC_RELAXED);
+    return NULL;
+}
+
+int main(int argc, char **argv) {
+    const int seconds = argc > 1 ? atoi(argv[1]) : 1, threads = argc > 2 ? atoi(argv[2]) : 4;
+    pthread_t all[64];
+    for (int i = 0; i < threads && i < 64; i++)
+        pthread_create(&all[i], NULL, work, (void *)(uintptr_t)(i + 1));
+    nanosleep(&(struct timespec){.tv_sec = seconds}, NULL);
+    __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+    for (int i = 0; i < threads && i < 64; i++)
+        pthread_join(all[i], NULL);
+    printf("%lu %lu\n", (unsigned long)found, (unsigned long)wrong);
+    return 0;
+}

@@ -47,7 +47,7 @@ def test_a_context_that_was_attached_twice_is_detached_once(bare: Runner, preloa
     assert done.reasons == {"shaped": 2, "invalid_as_asked": 1}
 
 
-@pytest.mark.hazard("processes", "a launch fails inside a capture, because its module has the address of one that ended")
+@pytest.mark.hazard("processes", "a launch in a capture fails, because its module has the address of one that ended")
 @pytest.mark.parametrize("launch", [f"stream=0 begin=1 {BIG},1 end=1", f"{BIG} {BELIEVED}"], ids=["captured", "made"])
 @pytest.mark.parametrize("load", ["ptx", "enum"])
 def test_the_module_of_a_library_ends_with_its_context(load: str, launch: str, bare: Runner, preloaded: Runner) -> None:

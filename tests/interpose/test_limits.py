@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from interposing import BLOCKS, ONE, Build, Runner, same, smallest_size
 
@@ -85,6 +87,20 @@ def test_older_launches_beyond_the_limit_are_refused(call: str, load: str, bare:
     assert done.sizes[-1] == 60000
 
 
+@pytest.mark.hazard("processes", "a launch beyond what was allowed for another form of its kernel is made")
+def test_all_forms_of_a_kernel_are_left_to_an_older_launch(bare: Runner, preloaded: Runner) -> None:
+    """The function has a limit of its own; the kernel is shaped on two devices, and named by the call (400)."""
+    shaped, multi = f"launch=k,{BLOCKS},256,0", "multi=1,k,132,256,60000,1"
+    words = f"device=0 stream=0 lib=k function=k set=k,8,25 kernel=0,k {shaped} device=1 {shaped} device=0 grid=k,9,1 "
+    words += f"{multi} get=k,8 get=k,9 function=k {multi} get=k,8 get=k,9 kernel=0,k device=1 get=k,8 get=k,9 "
+    words += f"stream=0 {multi[:-1]}2 function=k {multi[:-1]}2"
+    env = {"SIMGPU": "h100,2"}
+    without, done = bare(words, env=env), preloaded(words, ONE, env=env)
+    assert without.stdout.count("multi: 720") == 4
+    same(done, without, but=["dynamic_shared"])
+    assert done.reasons["shaped"] == 2
+
+
 @pytest.mark.hazard("processes", "a size that the program has allowed and forbidden again is launched all the same")
 @pytest.mark.parametrize(
     "words",
@@ -136,3 +152,37 @@ def test_the_other_form_of_a_shaped_kernel(form: str, shape: str, bare: Runner, 
         without, done = bare(words), preloaded(words, ONE)
         same(done, without, but=["dynamic_shared"])
         assert done.reasons["shaped"] >= 1
+
+
+# Another handle of the kernel, which the program asks for where another context is current, or none.
+AGAIN = {
+    "enumerated again": "enum=k {shape} {elsewhere} enum_from=k {back}",
+    "asked for again": "ptx=k {shape} {elsewhere} enum_from=k {back} again=0,k",
+    "enumerated, then asked for": "ptxonly=k {elsewhere} enum_from=k {back} {shape} get_from=k",
+    "enumerated, then enumerated": "ptxonly=k {elsewhere} enum_from=k {back} {shape} enum_from=k",
+    "enumerated twice": "ptxonly=k {elsewhere} enum_from=k {back} {shape} {elsewhere} enum_from=k {back}",
+    "of a library": "lib=k {shape} module=0 {elsewhere} enum_from=k {back}",
+    "of a library, before": "libonly=k module=0 {elsewhere} enum_from=k {back} {shape} kernel=0,k",
+    "of a library, never shaped": "lib=k module=0 {elsewhere} enum_from=k kernel=0,k {back} {shape} get_from=k",
+}
+ELSEWHERE = {"none": "endcontext=none", "another": "device=1"}
+
+
+@pytest.mark.hazard("processes", "a kernel has our limits as its own, because its handle was got in another context")
+@pytest.mark.parametrize("elsewhere", ELSEWHERE)
+@pytest.mark.parametrize("shape", SHAPES, ids=["launch", "node"])
+@pytest.mark.parametrize("way", AGAIN)
+def test_a_handle_that_is_got_elsewhere(way: str, shape: str, elsewhere: str, bare: Runner, preloaded: Runner) -> None:
+    start = AGAIN[way].format(shape=shape, elsewhere=ELSEWHERE[elsewhere], back="device=0")
+    env = {"SIMGPU": "h100,2"}
+    for words in (
+        f"device=0 {start} {BEYOND} graph node=k,{BLOCKS},256,49153",
+        f"device=0 {start} set=k,8,60000 {BEYOND} launch=k,{BLOCKS},256,60001 set=k,9,50 {BEYOND}",
+        f"device=0 {start} device=1 graph node=k,{BLOCKS},256,49153 node=k,{BLOCKS},256,0 node=k,{BLOCKS},256,49153",
+        # The handle ends with its own context alone.
+        f"device=0 {start} device=1 endcontext=reset device=0 {BEYOND} endcontext=reset",
+    ):
+        without, done = bare(words, env=env), preloaded(words, ONE, env=env)
+        assert "enum_from: 0" in without.stdout
+        assert re.search("(launch|node): 1\n", without.stdout)
+        same(done, without, but=["dynamic_shared"])

@@ -47,6 +47,18 @@ def test_a_context_that_was_attached_twice_is_detached_once(bare: Runner, preloa
     assert done.reasons == {"shaped": 2, "invalid_as_asked": 1}
 
 
+@pytest.mark.hazard("processes", "a launch in a capture fails, because its module has the address of one that ended")
+@pytest.mark.parametrize("launch", [f"stream=0 begin=1 {BIG},1 end=1", f"{BIG} {BELIEVED}"], ids=["captured", "made"])
+@pytest.mark.parametrize("load", ["ptx", "enum"])
+def test_the_module_of_a_library_ends_with_its_context(load: str, launch: str, bare: Runner, preloaded: Runner) -> None:
+    """A module that is loaded then may have its address, and is none of the library's."""
+    words = f"device=0 libonly=k module=0 get_from=k endcontext=reset device=0 {load}=k {launch}"
+    done, without = preloaded(words, ONE), bare(words)
+    same(done, without, but=["dynamic_shared"])
+    assert done.totals["refused"] == 0
+    assert done.sizes[0] == smallest_size(1)
+
+
 @pytest.mark.hazard(
     "processes", "a kernel gets the size of another one, which had its address, and is launched with it"
 )

@@ -129,6 +129,7 @@ static int context_word(const char *verb) {
     return strcmp(words[0], "destroy") == 0   ? CU(cuCtxDestroy_v2)(context)
            : strcmp(words[0], "detach") == 0  ? CU(cuCtxDetach)(context)
            : strcmp(words[0], "release") == 0 ? CU(cuDevicePrimaryCtxRelease_v2)(device)
+           : strcmp(words[0], "none") == 0    ? CU(cuCtxSetCurrent)(NULL)
                                               : CU(cuDevicePrimaryCtxReset_v2)(device);
 }
 

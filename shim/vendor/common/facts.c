@@ -107,18 +107,23 @@ static uint32_t row_of(const struct facts *facts, const struct overlap_decision 
     return overlap_row_claim(overlap_current_page, &row, facts->kernel, facts->library, decision->reason, kind);
 }
 
+/* Got while another device was current: whose context it is, and when that ends, is not known. */
+static bool is_got_elsewhere(const struct handle *handle, const struct device *device) {
+    return handle_is(handle, HANDLE_FUNCTION) && handle->device != device->ordinal;
+}
+
 static void gather(struct facts *facts, const struct request *request, struct handle *handle, struct device *device) {
     facts->request = request;
     facts->handle = handle;
     facts->device = device;
     facts->policy = device_policy(device);
     facts->kernel = handle ? handle_name(handle) : NULL;
-    facts->later = false;
+    facts->later = handle && is_got_elsewhere(handle, device);
     library_of(request->site, facts->library, sizeof facts->library);
     facts->launch = (struct overlap_launch){.blocks = blocks_of(request), .flags = request->flags};
     facts->launch.footprint.threads = (uint32_t)threads_of(request);
     facts->launch.footprint.dynamic_shared = request->config.sharedMemBytes;
-    if (!handle || !facts->kernel || handle_is_marked(handle, HANDLE_PROGRAMS_OWN) ||
+    if (!handle || !facts->kernel || facts->later || handle_is_marked(handle, HANDLE_PROGRAMS_OWN) ||
         !vendor_footprint(device->vendor, handle, device, &facts->launch, &facts->later))
         facts->launch.flags |= OVERLAP_LAUNCH_UNKNOWN;
     if (handle && request->flags & OVERLAP_LAUNCH_COOPERATIVE)
@@ -231,6 +236,8 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
     uint32_t epoch = __atomic_load_n(&epoch_now, __ATOMIC_ACQUIRE);
     if (handle && handle_is_ending(handle)) /* it may be another kernel's address by now */
         return unknown(request, &place);
+    if (handle)
+        handle_settle(handle);
     gather(&facts, request, handle, device);
     uint64_t flags = overlap_armed()->trace ? OVERLAP_WORD_TRACED : 0;
     flags |= facts.launch.flags & OVERLAP_LAUNCH_COMMUNICATION ? communicate(&facts, &decision, &epoch)

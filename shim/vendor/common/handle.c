@@ -113,12 +113,13 @@ static bool take(struct handle *handle, uint32_t born) {
     return true;
 }
 
-/* Is it the kernel that we know already? A function may be got from its CUkernel and from its library's module. */
+/* Is it the kernel that we know already? A function may be got from its CUkernel and from its library's module; and one of a
+ * module is the same in whatever context the program asks for it, also where none is current. */
 static bool is_known(struct handle *handle, enum handle_kind kind, const void *owner, const char *name,
-                     const void *kernel, const void *context) {
+                     const void *kernel, uint64_t context) {
     const bool same_owner = LOAD(handle->owner) == (uint64_t)(uintptr_t)owner ||
                             (kernel && LOAD(handle->kernel) == (uint64_t)(uintptr_t)kernel);
-    if (LOAD(handle->kind) != (uint32_t)kind || !same_owner || LOAD(handle->context) != (uint64_t)(uintptr_t)context)
+    if (LOAD(handle->kind) != (uint32_t)kind || !same_owner || (!owner && LOAD(handle->context) != context))
         return false;
     if (handle_is_ending(handle)) /* its address, and that of its module, may have been given out again */
         return false;
@@ -126,10 +127,23 @@ static bool is_known(struct handle *handle, enum handle_kind kind, const void *o
     return !name || (known && strncmp(known, name, NAME_LIMIT) == 0);
 }
 
-static void fill(struct handle *handle, void *owner, const char *name, void *kernel, const void *context, int device) {
+/* A module is of one context, and so are its functions. */
+static bool is_of_context(uint32_t kind) {
+    return kind == HANDLE_FUNCTION || kind == HANDLE_MODULE || kind == HANDLE_HIP_FUNCTION;
+}
+
+void handle_settle(struct handle *handle) {
+    const enum vendor vendor = handle_vendor(handle);
+    if (LOAD(handle->context) || !is_of_context(LOAD(handle->kind)) || !real_ready(vendor))
+        return;
+    __atomic_store_n(&handle->device, vendor_device(vendor), __ATOMIC_RELAXED);
+    __atomic_store_n(&handle->context, vendor_context(vendor), __ATOMIC_RELAXED);
+}
+
+static void fill(struct handle *handle, void *owner, const char *name, void *kernel, uint64_t context, int device) {
     __atomic_store_n(&handle->born, __atomic_add_fetch(&births, 1, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
     __atomic_store_n(&handle->owner, (uint64_t)(uintptr_t)owner, __ATOMIC_RELAXED);
-    __atomic_store_n(&handle->context, (uint64_t)(uintptr_t)context, __ATOMIC_RELAXED);
+    __atomic_store_n(&handle->context, context, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->kernel, (uint64_t)(uintptr_t)kernel, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->device, device, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->marks, 0, __ATOMIC_RELAXED);
@@ -144,17 +158,21 @@ static void fill(struct handle *handle, void *owner, const char *name, void *ker
 
 void handle_learn(void *value, enum handle_kind kind, void *owner, const char *name, void *kernel) {
     const enum vendor vendor = vendor_of(kind);
-    const void *context = NULL;
+    uint64_t context = 0;
     int device = NO_DEVICE;
     if (!value || !state)
         return;
-    if ((kind == HANDLE_FUNCTION || kind == HANDLE_HIP_FUNCTION) && real_ready(vendor)) {
-        context = (const void *)(uintptr_t)vendor_context(vendor);
-        device = vendor_device(vendor);
+    if (is_of_context(kind) && real_ready(vendor)) {
+        const struct handle *module = handle_find(owner);
+        const bool of_module = module && handle_is(module, HANDLE_MODULE);
+        context = of_module ? LOAD(module->context) : vendor_context(vendor);
+        device = of_module ? LOAD(module->device) : vendor_device(vendor);
     }
     struct handle *handle = slot_of((uint64_t)(uintptr_t)value);
-    if (handle && is_known(handle, kind, owner, name, kernel, context))
+    if (handle && is_known(handle, kind, owner, name, kernel, context)) {
+        handle_settle(handle);
         return; /* asked for again */
+    }
     /* Else another thread is about it, or another kernel had the address. */
     if (handle ? !take(handle, LOAD(births)) : !(handle = slot_new((uint64_t)(uintptr_t)value)))
         return;
@@ -291,18 +309,23 @@ void handle_mark(struct handle *handle, enum handle_mark mark) {
     handle_doubted(handle);
 }
 
-void handle_doubted(const struct handle *handle) {
-    facts_changed();
-    /* All forms of a kernel share their attributes. */
-    uint64_t kernel = handle_is_everywhere(handle) ? handle->value : LOAD(handle->kernel);
-    overlap_cache_forget(&launch_cache, handle->value);
-    if (!kernel)
-        return;
-    overlap_cache_forget(&launch_cache, kernel);
-    uint32_t count = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
+void handle_each_form(struct handle *handle, void (*act)(struct handle *form)) {
+    const uint64_t kernel = handle_is_everywhere(handle) ? handle->value : LOAD(handle->kernel);
+    const uint32_t count = kernel ? __atomic_load_n(&used, __ATOMIC_ACQUIRE) : 0;
+    act(handle);
     for (uint32_t i = 0; i < count; i++) {
-        struct handle *other = learned(i);
-        if (other && LOAD(other->kernel) == kernel)
-            overlap_cache_forget(&launch_cache, other->value);
+        struct handle *form = learned(i);
+        if (form && form != handle && (form->value == kernel || LOAD(form->kernel) == kernel))
+            act(form);
     }
+}
+
+static void withdraw_form(struct handle *form) {
+    overlap_cache_forget(&launch_cache, form->value);
+}
+
+/* All forms of a kernel share their attributes. */
+void handle_doubted(struct handle *handle) {
+    facts_changed();
+    handle_each_form(handle, withdraw_form);
 }

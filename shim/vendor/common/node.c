@@ -16,17 +16,30 @@ static void leave(struct node *node, uint32_t reason) {
     node->reason = reason;
 }
 
+/* Refused by the driver, if it would be without us: we may have raised the function's limit. */
+static void forbid(struct node *node, enum vendor vendor, struct handle *handle) {
+    const uint32_t beyond =
+        handle && handle->kind == HANDLE_FUNCTION ? vendor_beyond(vendor, handle, handle->device, node->dynamic) : 0;
+    if (!beyond)
+        return;
+    node->changed = beyond != node->dynamic;
+    node->dynamic = beyond;
+    node->reason = OVERLAP_REASON_invalid_as_asked;
+}
+
 bool node_plan(struct node *node, bool elsewhere) {
     const enum vendor vendor = hook_vendor(node->request.hook);
-    const struct handle *handle = vendor_handle_of(vendor, &node->request);
+    struct handle *handle = vendor_handle_of(vendor, &node->request);
     const struct device *device = device_current(vendor);
     node->request.way = OVERLAP_WAY_symbol;
     node->request.counted = OVERLAP_WAY_graph_node;
     node->place = 0;
     const bool of_one = handle && (handle->kind == HANDLE_FUNCTION || handle->kind == HANDLE_HIP_FUNCTION);
-    if (elsewhere || (of_one && device && handle->device != device->ordinal)) { /* nothing is known of its limits */
+    if (elsewhere ||
+        (of_one && device && handle->device != device->ordinal)) { /* limits of that device are not known */
         node->word = OVERLAP_WORD_VALID;
         leave(node, OVERLAP_REASON_unknown_footprint);
+        forbid(node, vendor, handle);
         return true;
     }
     node->word = launch_word(&node->request, &node->place);

@@ -155,6 +155,9 @@ struct handle {
 void handle_learn(void *value, enum handle_kind kind, void *owner, const char *name, void *kernel);
 struct handle *handle_find(const void *value);
 
+/* A function that was got where no context was current belongs to the one in which it is launched first. */
+void handle_settle(struct handle *handle);
+
 /* Around a call that may end handles: of a module, a library or a green context; of a context; of the primary context of a
  * device; of a kind of which no owner is known (but for those made from a kernel that is still there).
  *
@@ -189,8 +192,11 @@ static inline bool handle_is_everywhere(const struct handle *handle) {
     return handle_is(handle, HANDLE_KERNEL) || handle_is(handle, HANDLE_HIP_SYMBOL);
 }
 
+/* Does something with every form of a kernel: the handle, the kernel that it came from, and all others of that. */
+void handle_each_form(struct handle *handle, void (*act)(struct handle *form));
+
 /* Decisions about a kernel, in all its forms, are made anew. */
-void handle_doubted(const struct handle *handle);
+void handle_doubted(struct handle *handle);
 
 /* Marks a kernel, in all its forms, for good; decisions about it are made anew. */
 void handle_mark(struct handle *handle, enum handle_mark mark);

@@ -95,8 +95,8 @@ void limit_answer(const void *value, int device, int attribute, int *answer);
 /* The program's own limit where we have raised it, else UINT32_MAX. */
 uint32_t limit_own(const void *value, int device);
 
-/* The driver has the program's own limit again, of all forms of a kernel. */
-void limit_give_back(struct handle *handle, int device);
+/* The driver has the program's own limit of this form of a kernel again, on every device. */
+void limit_give_back(struct handle *form);
 
 /* The handle means another kernel from now on. */
 void limit_forget(uint64_t value);

@@ -9,14 +9,13 @@ static void count(enum overlap_way way, uint32_t launches, uint32_t reason) {
 }
 
 /* How many dynamic bytes such a launch asks for is known to the driver only, which is to refuse what the program has not
- * allowed: the kernel gets the program's own limit and carve-out back, and is left alone. */
+ * allowed: all forms of the kernel get the program's own limit and carve-out back, and it is left alone. */
 static void leave_to_program(CUfunction function) {
     struct handle *handle = armed_and_ready(VENDOR_CUDA) ? handle_find(function) : NULL;
-    const struct device *device = handle ? device_current(VENDOR_CUDA) : NULL;
-    if (!device || handle_is_marked(handle, HANDLE_PROGRAMS_OWN))
+    if (!handle || handle_is_marked(handle, HANDLE_PROGRAMS_OWN))
         return;
     handle_mark(handle, HANDLE_PROGRAMS_OWN);
-    limit_give_back(handle, handle_is(handle, HANDLE_FUNCTION) ? handle->device : device->ordinal);
+    handle_each_form(handle, limit_give_back);
     carveout_withdraw(handle);
 }
 

@@ -175,16 +175,15 @@ uint32_t cuda_beyond(struct handle *handle, int device, uint32_t dynamic) {
     return raised && dynamic < OVERLAP_WORD_SIZE_MASK ? OVERLAP_WORD_SIZE_MASK : dynamic;
 }
 
-void limit_give_back(struct handle *handle, int device) {
-    struct handle *const forms[] = {handle, handle_origin(handle)};
-    for (size_t i = 0; i < sizeof forms / sizeof *forms && forms[i]; i++) {
-        struct limit_entry *entry = entry_of(key_of_handle(forms[i], device), false);
+void limit_give_back(struct handle *form) {
+    for (int device = NO_DEVICE; device < OVERLAP_DEVICES; device++) {
+        struct limit_entry *entry = entry_of(key_for(form->value, device), false);
         uint64_t limits = entry ? __atomic_load_n(&entry->limits, __ATOMIC_ACQUIRE) : 0;
         while (needed_in(limits) && !__atomic_compare_exchange_n(&entry->limits, &limits, pack(believed_in(limits), 0),
                                                                  false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
             ;
         if (needed_in(limits))
-            handle_set(forms[i], WHICH, device, believed_in(limits));
+            handle_set(form, WHICH, device, believed_in(limits));
     }
 }
 

@@ -150,3 +150,12 @@ def test_copied_attributes_raise_no_computation(bare: Runner, preloaded: Runner)
     done, without = preloaded(words, HIGHEST), bare(words)
     same(done, without, but=["priority"])
     assert [launch["priority"] for launch in done.in_graphs] == [-5, 0, -5, -5]
+
+
+def test_a_copied_priority_is_the_programs(bare: Runner, preloaded: Runner) -> None:
+    words = f"ptx={NCCL},k stream=0 graph node={COMM} node={COMM} nattr=1,8:-5 ncopy=0,1 setnode=0,{BIG} nget=0,8 "
+    words += "make=flags,8 run=1,1 sync"
+    done, without = preloaded(words, HIGHEST), bare(words)
+    assert "attribute -5" in without.stdout
+    same(done, without, but=["priority"])
+    assert done.in_graphs == without.in_graphs

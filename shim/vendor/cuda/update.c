@@ -4,7 +4,7 @@
  * has found what it would have found without us; then the nodes get their priorities back. An instance keeps its priorities: of a
  * kernel that takes the place of raised communication it is that of communication.
  *
- * A failed update changes nothing (cuda.h at CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE: it "was not performed").
+ * A failed update changes nothing (cuda.h at CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE: it "was not performed"; measured on driver 580).
  */
 #include <string.h>
 

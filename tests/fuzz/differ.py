@@ -172,8 +172,8 @@ def succeeded(record: bytes, names: str) -> bool:
 
 
 def is_taken(policy: str, without: str, within: str, record: bytes) -> bool:
-    """Whether this is an update of an executable graph that fails without the library alone, in a program that captures, and
-    gives streams priorities."""
+    """Whether this update of an executable graph fails without the library alone, in a program that captures and gives
+    streams priorities."""
     a, b = without.split(), within.split()
     changed = policy not in UNCHANGED and a[2] == b[2] and differ_rows.base(a[2]).startswith("cuGraphExecUpdate")
     streams = r"cuStreamCreateWithPriority|cuStreamSetAttribute(?:_ptsz)?|cuStreamCopyAttributes(?:_ptsz)?"

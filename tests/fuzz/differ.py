@@ -90,15 +90,19 @@ class Run:
     log: bytes
 
 
-def allowed(policy: str, without: Mapping[str, Any], within: Mapping[str, Any]) -> bool:
-    """Whether a policy may turn this line of the driver's log into that one."""
+def allowed(policy: str, without: Mapping[str, Any], within: Mapping[str, Any], replaced: bool = False) -> bool:
+    """Whether a policy may turn this line of the driver's log into that one. replaced: kernels of an executable graph
+    were, and one that takes the place of raised communication runs at its priority (docs/limits.md)."""
     if policy in UNCHANGED:
         return False
     # A launch that is refused may be refused before all of it was read.
     read = UNREAD if without["result"] else ()
     rest = [{key: line[key] for key in line if key not in (*CHANGED, *read)} for line in (without, within)]
     if rest[0] != rest[1] or COMMUNICATION not in without["kernel"]:
-        entry = within["entry"] == without["entry"] and within["priority"] == without["priority"]
+        same = within["priority"] == without["priority"] or (
+            replaced and without["graph"] and within["priority"] < without["priority"]
+        )
+        entry = within["entry"] == without["entry"] and same
         return rest[0] == rest[1] and entry and within["dynamic_shared"] >= without["dynamic_shared"]
     # A priority is an attribute of a launch, which only one form of the call takes.
     per_thread = "_ptsz" if without["entry"].endswith("_ptsz") else ""
@@ -120,7 +124,7 @@ def without_addresses(log: bytes) -> bytes:
     return re.sub(rb"0x[0-9a-f]{4,}", lambda match: seen.setdefault(match[0], b"#%d" % len(seen)), log)
 
 
-def logs_differ(policy: str, without: bytes, within: bytes) -> Difference | None:
+def logs_differ(policy: str, without: bytes, within: bytes, replaced: bool = False) -> Difference | None:
     without, within = without_addresses(without), without_addresses(within)
     if without == within:
         return None
@@ -130,7 +134,7 @@ def logs_differ(policy: str, without: bytes, within: bytes) -> Difference | None
     i = j = 0
     while i < len(a) or j < len(b):
         one, other = (json.loads(lines[k]) if k < len(lines) else None for lines, k in ((a, i), (b, j)))
-        if one and other and (a[i] == b[j] or allowed(policy, one, other)):
+        if one and other and (a[i] == b[j] or allowed(policy, one, other, replaced)):
             i, j = i + 1, j + 1
         elif (
             policy not in UNCHANGED
@@ -146,6 +150,7 @@ def logs_differ(policy: str, without: bytes, within: bytes) -> Difference | None
 
 # Documented limits (docs/limits.md): the calls whose out-values may differ, and how, by the name of the limit.
 NODE_SIZE, NODE_PRIORITY = "a node shows the size that it is launched with", "a raised node shows its priority"
+CAPTURED = "an update by communication captured at a priority is taken"
 
 
 def limit_of(policy: str, without: str, within: str) -> str | None:
@@ -162,6 +167,20 @@ def limit_of(policy: str, without: str, within: str) -> str | None:
     return None
 
 
+def succeeded(record: bytes, names: str) -> bool:
+    return re.search(rf"^\d+ \d+ (?:{names}) 0\b".encode(), record, re.M) is not None
+
+
+def is_taken(policy: str, without: str, within: str, record: bytes) -> bool:
+    """Whether this update of an executable graph fails without the library alone, in a program that captures and gives
+    streams priorities."""
+    a, b = without.split(), within.split()
+    changed = policy not in UNCHANGED and a[2] == b[2] and differ_rows.base(a[2]).startswith("cuGraphExecUpdate")
+    streams = r"cuStreamCreateWithPriority|cuStreamSetAttribute(?:_ptsz)?|cuStreamCopyAttributes(?:_ptsz)?"
+    captured = succeeded(record, r"cuStreamEndCapture(?:_ptsz)?") and succeeded(record, streams)
+    return changed and a[3] == "910" and a[-1] == "8" and b[3] == "0" and captured
+
+
 def differ(policy: str, without: Run, within: Run, limits: Counter[str] | None = None) -> Difference | None:
     if without.status:
         return Difference("the end of the process, of both", str(without.status), "", "crash")
@@ -172,6 +191,10 @@ def differ(policy: str, without: Run, within: Run, limits: Counter[str] | None =
         a, b = without.record.decode().splitlines(), within.record.decode().splitlines()
         for one, other in zip(a, b):
             limit = limit_of(policy, one, other) if one != other else None
+            if one != other and is_taken(policy, one, other, without.record):
+                if limits is not None:
+                    limits[CAPTURED] += 1
+                return None  # the executable graph is another one from now on
             if limit and limits is not None:
                 limits[limit] += 1
             if one != other and not limit:
@@ -179,7 +202,8 @@ def differ(policy: str, without: Run, within: Run, limits: Counter[str] | None =
                 return Difference(
                     f"call {words[0]}, thread {words[1]}, {words[2]}", one, other, words[2], int(words[0])
                 )
-    return logs_differ(policy, without.log, within.log)
+    replaced = succeeded(without.record, r"cuGraphExecUpdate(?:_v2)?|cuGraphExec\w*NodeSetParams(?:_v2)?")
+    return logs_differ(policy, without.log, within.log, replaced)
 
 
 def table_of(vendor: str) -> str:

@@ -243,3 +243,18 @@ def test_an_attribute_of_a_node_beyond_the_programs_limit_is_refused(
     assert without.stdout.count("nattr: 0\n") == 1
     assert (done.status, done.seen, done.stderr) == (without.status, without.seen, without.stderr)
     assert done.totals["refused"] == 0
+
+
+@pytest.mark.hazard(
+    "peers", "setting an attribute of a node would fail, because its kernel was launched with two sizes"
+)
+@pytest.mark.parametrize("attribute", ["8:-2", "11:2:1:1"])
+def test_an_attribute_is_set_where_the_size_that_was_asked_for_is_not_known(
+    attribute: str, bare: Runner, preloaded: Runner
+) -> None:
+    words = (
+        f"ptx=k stream=0 graph node=k,{BLOCKS},256,1024 launch=k,{BLOCKS},256,0,1 nattr=0,{attribute} ncopy=0,0 sync"
+    )
+    done, without = preloaded(words, ONE), bare(words)
+    assert "nattr: 0" in without.stdout
+    assert (done.status, done.seen, done.stderr) == (without.status, without.seen, without.stderr)

@@ -110,3 +110,52 @@ def test_a_graph_of_many_nodes(bare: Runner, preloaded: Runner) -> None:
     done = preloaded(words, HIGHEST)
     same(done, bare(words), but=["priority"])
     assert priorities(done) == {NCCL: {-5}, "k": {0}}
+
+
+@pytest.mark.hazard("peers", "computation would run before all other work in a graph where communication was before")
+@pytest.mark.parametrize("make", ["flags,8", "params,8"])
+@pytest.mark.parametrize("verb", ["setnode", "setnode1", "setany"])
+def test_a_node_of_communication_that_becomes_computation_is_lowered(
+    verb: str, make: str, bare: Runner, preloaded: Runner
+) -> None:
+    words = f"ptx={NCCL},k stream=0 graph node={COMM} node={BIG} {verb}=0,{BIG} nget=0,8 make={make} run=1,1 sync"
+    done, without = preloaded(words, HIGHEST), bare(words)
+    assert f"{verb}: 0" in without.stdout
+    same(done, without, but=["priority"])
+    assert done.in_graphs == without.in_graphs
+
+
+@pytest.mark.parametrize("verb", ["setnode", "setnode1", "setany"])
+@pytest.mark.parametrize("priority", [-2, -5])
+def test_a_priority_that_the_program_gave_stays(priority: int, verb: str, bare: Runner, preloaded: Runner) -> None:
+    words = f"ptx={NCCL},k stream=0 graph node={COMM} node={COMM} nattr=0,8:{priority} "
+    words += f"{verb}=0,{BIG} nget=0,8 make=flags,8 run=1,1 sync"
+    done, without = preloaded(words, HIGHEST), bare(words)
+    assert f"attribute {priority}" in without.stdout
+    same(done, without, but=["priority"])
+    assert priorities(done)["k"] == priorities(without)["k"] == {priority}
+
+
+def test_a_node_that_is_made_where_another_was_has_no_priority_of_the_program(bare: Runner, preloaded: Runner) -> None:
+    words = f"ptx={NCCL},k stream=0 graph node={COMM} nattr=0,8:-5 gdestroy graph node={COMM} "
+    words += f"setnode=0,{BIG} nget=0,8 make=flags,8 run=1,1 sync"
+    done, without = preloaded(words, HIGHEST), bare(words)
+    same(done, without, but=["priority"])
+    assert done.in_graphs == without.in_graphs
+
+
+def test_copied_attributes_raise_no_computation(bare: Runner, preloaded: Runner) -> None:
+    words = f"ptx={NCCL},k stream=0 graph node={COMM} node={BIG} node={COMM} nattr=2,8:-5 node={BIG} "
+    words += "ncopy=1,0 nget=1,8 ncopy=3,2 nget=3,8 make=flags,8 run=1,1 sync"
+    done, without = preloaded(words, HIGHEST), bare(words)
+    same(done, without, but=["priority"])
+    assert [launch["priority"] for launch in done.in_graphs] == [-5, 0, -5, -5]
+
+
+def test_a_copied_priority_is_the_programs(bare: Runner, preloaded: Runner) -> None:
+    words = f"ptx={NCCL},k stream=0 graph node={COMM} node={COMM} nattr=1,8:-5 ncopy=0,1 setnode=0,{BIG} nget=0,8 "
+    words += "make=flags,8 run=1,1 sync"
+    done, without = preloaded(words, HIGHEST), bare(words)
+    assert "attribute -5" in without.stdout
+    same(done, without, but=["priority"])
+    assert done.in_graphs == without.in_graphs

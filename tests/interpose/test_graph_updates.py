@@ -217,12 +217,16 @@ def test_however_a_stream_got_its_priority(made: str, bare: Runner, preloaded: R
     assert dict(of_graphs(without))["k"] == dict(of_graphs(done))["k"] == -4
 
 
+@pytest.mark.parametrize("shows", [{}, {"SIMGPU_EXEC_FLAGS": "all"}], ids=["as 580", "all"])
 @pytest.mark.parametrize("form", ["1", "2", "flags", "params", "params_ptsz"])
 @pytest.mark.parametrize("flags", ["0", "1", "8", "9"])
-def test_a_graph_has_the_flags_that_the_program_gave_it(flags: str, form: str, bare: Runner, preloaded: Runner) -> None:
+def test_a_graph_has_the_flags_that_the_program_gave_it(
+    flags: str, form: str, shows: dict[str, str], bare: Runner, preloaded: Runner
+) -> None:
     words = f"ptx=k,{NCCL} stream=0 {captured(COMM, BIG)}make={form},{flags} eflags run=1,1 "
     words += f"{captured(BIG, BIG)}make={form},{flags} eflags edestroy make={form},8 eflags sync"
-    done, without = preloaded(words, HIGHEST), bare(words)
+    done, without = preloaded(words, HIGHEST, env=shows), bare(words, env=shows)
+    assert ("flags 8\n" in without.stdout) == bool(shows and form not in ("1", "2"))
     as_alone(done, without)
     assert of_graphs(done) == [(NCCL, -5), ("k", 0)]
 
@@ -248,3 +252,37 @@ def test_windows_know_what_it_was_updated_to(holds: bool, update: str, bare: Run
     done, without = preloaded(words, policy), bare(words)
     as_alone(done, without)
     assert done.sizes[-1] == (smallest_size(1) if holds else 0)
+
+
+@pytest.mark.hazard("peers", "a graph that the program keeps at its own priorities would be updated by one of others")
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (built(COMM, COMM), f"{built(COMM, BIG)}nattr=1,8:-2 "),
+        (built(COMM, BIG), f"{built(COMM, BIG)}nattr=0,8:-2 "),
+        (f"{built(COMM, COMM)}nattr=1,8:-2 ", built(COMM, COMM)),
+        (f"{built(COMM, BIG)}nattr=1,8:-2 ", built(COMM, COMM)),
+        (f"{built(COMM, BIG)}nattr=0,8:-3 nattr=1,8:-2 ", built(COMM, BIG)),
+    ],
+)
+def test_the_programs_own_priorities_are_compared_as_alone(
+    before: str, after: str, update: str, bare: Runner, preloaded: Runner
+) -> None:
+    words = f"ptx=k,{NCCL} stream=0 {before}make=flags,8 run=1,1 {after}{update} run=1,1 sync"
+    done, without = preloaded(words, HIGHEST), bare(words)
+    assert f"{update}: 910" in without.stdout
+    as_alone(done, without)
+
+
+@pytest.mark.hazard(
+    "peers", "in a job that makes graphs again and again, one that it keeps could not be updated any more"
+)
+def test_graphs_that_were_destroyed_take_no_room(bare: Runner, preloaded: Runner) -> None:
+    """Whether an executable graph has our flag is kept for 16,384 of them, and those that ended do not count."""
+    env = {"SIMGPU_HANDLES": "fresh", "SIMGPU_EXEC_FLAGS": "all"}
+    words = f"ptx=k,{NCCL} stream=0 {captured(COMM, BIG)}make=flags eother emany=100000 eother eflags "
+    words += f"{ENDS_AUTO}{captured(COMM, SMALL)}update run=1,1 sync"
+    done, without = preloaded(words, AUTO, env=env), bare(words, env=env)
+    assert "update result 0" in without.stdout
+    as_alone(done, without)

@@ -14,11 +14,13 @@
  *   update update1 the executable graph by the current one: cuGraphExecUpdate_v2, cuGraphExecUpdate
  *   execchild execchildany = I,G   node I of the graph that was instantiated, a child graph, becomes graph G
  *   eflags         which flags the executable graph has         edestroy  destroy it
+ *   eother         the other executable graph becomes the current one: there are two
+ *   emany=N        instantiate the current graph and destroy that, N times           gdestroy  destroy the current graph
  *   run=S,N run_ptsz=S,N       launch the executable graph
  */
 #pragma once
 
-static void *graphs[MOST], *graph, *nodes[MOST], *exec;
+static void *graphs[MOST], *graph, *nodes[MOST], *exec, *other_exec;
 static int graph_count, node_count;
 
 static NodeParams node_params(const struct kernel *kernel, char **fields, int second) {
@@ -197,6 +199,22 @@ static int exec_flags(void) {
     return result;
 }
 
+static int make_many(void) {
+    void *made;
+    int result = 0;
+    for (int i = 0; i < atoi(words[0]) && result == 0; i++)
+        if ((result = CU(cuGraphInstantiateWithFlags)(&made, graph, 0)) == 0)
+            result = CU(cuGraphExecDestroy)(made);
+    return result;
+}
+
+static int exchange_execs(void) {
+    void *const current = exec;
+    exec = other_exec;
+    other_exec = current;
+    return 0;
+}
+
 /* False: the word is not about graphs. */
 static int graph_word(const char *verb, int *result) {
     if (strcmp(verb, "begin") == 0)
@@ -230,6 +248,12 @@ static int graph_word(const char *verb, int *result) {
         *result = exec_flags();
     else if (strcmp(verb, "edestroy") == 0)
         *result = CU(cuGraphExecDestroy)(exec);
+    else if (strcmp(verb, "eother") == 0)
+        *result = exchange_execs();
+    else if (strcmp(verb, "emany") == 0)
+        *result = make_many();
+    else if (strcmp(verb, "gdestroy") == 0)
+        *result = CU(cuGraphDestroy)(graph);
     else if (strncmp(verb, "run", 3) == 0 || strcmp(verb, "go") == 0)
         *result = launch_graph(verb);
     else

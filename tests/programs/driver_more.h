@@ -66,6 +66,7 @@ typedef struct {
     X(cuGraphInstantiateWithParams, cuGraphInstantiateWithParams, 12000, 0, (void **, void *, InstantiateParams *))    \
     X(cuGraphInstantiateWithParams_ptsz, cuGraphInstantiateWithParams, 12000, 2,                                       \
       (void **, void *, InstantiateParams *))                                                                          \
+    X(cuGraphDestroy, cuGraphDestroy, 10000, 0, (void *))                                                              \
     X(cuGraphExecDestroy, cuGraphExecDestroy, 10000, 0, (void *))                                                      \
     X(cuGraphLaunch_ptsz, cuGraphLaunch, 10000, 2, (void *, void *))                                                   \
     X(cuOccupancyMaxActiveBlocksPerMultiprocessor, cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050, 0,               \

@@ -130,7 +130,8 @@ SIM_API CUresult cuGraphExecGetFlags(CUgraphExec handle, uint64_t *flags) {
     const struct exec *const exec = sim_handle_get(handle, KIND_EXEC);
     if (exec == NULL || flags == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    *flags = exec->flags;
+    const unsigned long long unseen = sim_config.all_exec_flags ? 0 : GRAPH_USE_NODE_PRIORITY; /* measured: 580.159 */
+    *flags = exec->flags & ~unseen;
     return CUDA_SUCCESS;
 }
 

@@ -7,7 +7,8 @@
  *   cluster.c launches in clusters
  *   legacy.c  launches that are only counted
  *   graph.c   nodes of graphs that the program builds itself
- *   instantiate.c  graphs become executable: priorities of nodes, and sizes that are taken back
+ *   instantiate.c  graphs become executable: the flag for priorities of nodes, and sizes that are taken back
+ *   node_priority.c  which priorities of nodes are ours
  *   update.c  executable graphs are updated by other graphs
  *   module.c  calls that make and end kernels
  *   context.c  contexts: made, current, ended
@@ -114,15 +115,31 @@ uint64_t cluster_of(const CUlaunchConfig *config);
 /* The handle that a kernel node launches. second: of the second form, which has kern. */
 const void *graph_kernel_of(const CUDA_KERNEL_NODE_PARAMS *params, bool second);
 
-/* ---- instantiate.c ---- */
+/* ---- node_priority.c ---- */
 
-/* 1: communication was raised in this process, so a graph may hold a raised node. */
+/* Not 0: communication was raised in this process, to priorities of these bits, so a graph may hold a raised node. */
 extern uint32_t graph_may_be_raised;
 
-/* The priority of a kernel node of communication that we raise, 0: it is no such node. */
-int graph_raised(CUgraphNode node);
-/* ...of any kernel node. False: not known. */
+static inline uint32_t graph_raised_bit(int priority) {
+    return 1U << (-priority & 31);
+}
+
+static inline void graph_raises(int priority) {
+    const uint32_t bit = graph_raised_bit(priority);
+    if (__builtin_expect(!(__atomic_load_n(&graph_may_be_raised, __ATOMIC_RELAXED) & bit), 0))
+        __atomic_fetch_or(&graph_may_be_raised, bit, __ATOMIC_RELAXED);
+}
+
+/* The priority of a kernel node. False: not known. */
 bool graph_node_priority(CUgraphNode node, int *priority);
+bool graph_set_priority(CUgraphNode node, int priority);
+
+/* The priority that a kernel node has now was set by the program, or (set: false) was not. */
+void graph_priority_is_programs(CUgraphNode node, bool set);
+/* Does it have its priority from us? Without us that would be 0. */
+bool graph_priority_is_ours(CUgraphNode node);
+/* Takes our priority back from a node that holds no communication any more. */
+void graph_lower_others(CUgraphNode node);
 
 /* ---- update.c ---- */
 

@@ -124,15 +124,13 @@ static bool raises(void) {
 
 /* A node that was added is counted; communication gets its priority. */
 static void added(struct node *node, CUgraphNode made) {
-    type_cuGraphKernelNodeSetAttribute *set = real_own(HOOK_cuGraphKernelNodeSetAttribute);
+    const int priority = overlap_word_priority(node->word);
     bool raised = false;
-    if (node->word & OVERLAP_WORD_RAISE && set && made) {
-        CUlaunchAttributeValue value;
-        memset(&value, 0, sizeof value);
-        value.priority = overlap_word_priority(node->word);
-        raised = raises() && set(made, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value) == CUDA_SUCCESS;
+    if (node->word & OVERLAP_WORD_RAISE && made) {
+        graph_priority_is_programs(made, false); /* which it may be of a node that ended, at this address */
+        raised = raises() && graph_set_priority(made, priority);
         if (raised)
-            __atomic_store_n(&graph_may_be_raised, 1, __ATOMIC_RELAXED);
+            graph_raises(priority);
         else
             node->reason = OVERLAP_REASON_graph_priority_ignored;
     }
@@ -209,9 +207,12 @@ CUresult graph_set_kernel_body(enum overlap_way way, enum hook hook, uintptr_t s
     struct node node;
     CUDA_KERNEL_NODE_PARAMS ours;
     CUresult result;
+    const bool raised = graph_priority_is_ours(changed);
     if (!plan(&node, site, params, hook == HOOK_cuGraphKernelNodeSetParams_v2, flags_of_node(changed), &ours))
         return real(changed, params);
     NODE_MAKE(node, result, real(changed, &ours), real(changed, params));
+    if (result == CUDA_SUCCESS && raised)
+        graph_lower_others(changed);
     return result;
 }
 
@@ -221,9 +222,12 @@ CUresult graph_set_body(enum overlap_way way, enum hook hook, uintptr_t site, CU
     struct node node;
     CUgraphNodeParams ours;
     CUresult result;
+    const bool raised = graph_priority_is_ours(changed);
     if (!plan_generic(&node, site, params, flags_of_node(changed), &ours))
         return other_node(params, real(changed, params));
     NODE_MAKE(node, result, real(changed, &ours), real(changed, params));
+    if (result == CUDA_SUCCESS && raised)
+        graph_lower_others(changed);
     return result;
 }
 
@@ -319,8 +323,12 @@ static struct handle *lower_limit(CUgraphNode node) {
     struct handle *handle = shows ? handle_find((const void *)(uintptr_t)shows->value) : NULL;
     if (!handle)
         return NULL;
-    const uint32_t size = node_asked(handle, shown, &asked) ? asked : shown;
-    return limit_own((const void *)(uintptr_t)handle->value, device->ordinal) < size
+    if (!size_asked(handle, shown, &asked)) {
+        if (size_is_ours(handle, shown)) /* asked for with several sizes, one of which may be within the limit */
+            return NULL;
+        asked = shown;
+    }
+    return limit_own((const void *)(uintptr_t)handle->value, device->ordinal) < asked
                ? limit_lower(handle, device->ordinal)
                : NULL;
 }
@@ -334,6 +342,8 @@ CUresult graph_set_attribute_body(enum overlap_way way, enum hook hook, uintptr_
     const CUresult result = real(node, attribute, value);
     if (lowered)
         limit_raise(lowered, 0);
+    if (result == CUDA_SUCCESS && attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY)
+        graph_priority_is_programs(node, true);
     return result;
 }
 
@@ -346,6 +356,12 @@ CUresult graph_copy_attributes_body(enum overlap_way way, enum hook hook, uintpt
     const CUresult result = real(to, from);
     if (lowered)
         limit_raise(lowered, 0);
+    if (result == CUDA_SUCCESS) {
+        const bool ours = graph_priority_is_ours(from);
+        graph_priority_is_programs(to, !ours);
+        if (ours)
+            graph_lower_others(to);
+    }
     return result;
 }
 

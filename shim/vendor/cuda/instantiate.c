@@ -8,8 +8,6 @@
 #include "../common/node.h"
 #include "cuda.h"
 
-uint32_t graph_may_be_raised;
-
 CUresult cuda_graph_nodes(CUgraph graph, CUgraphNode *nodes, size_t *count) {
     return driver.cuGraphGetNodes ? driver.cuGraphGetNodes(graph, nodes, count) : CUDA_ERROR_NOT_SUPPORTED;
 }
@@ -23,24 +21,6 @@ CUresult cuda_node_inside(CUgraphNode node, CUgraph *graph) {
                                                 : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-bool graph_node_priority(CUgraphNode node, int *priority) {
-    CUlaunchAttributeValue value;
-    memset(&value, 0, sizeof value);
-    const bool known = driver.cuGraphKernelNodeGetAttribute &&
-                       driver.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value) == CUDA_SUCCESS;
-    *priority = value.priority;
-    return known;
-}
-
-int graph_raised(CUgraphNode node) {
-    int priority;
-    uint32_t shown;
-    if (!graph_node_priority(node, &priority) || priority >= 0)
-        return 0;
-    const struct handle *handle = cuda_node_kernel(node, &shown);
-    return handle && handle_is_marked(handle, HANDLE_RAISED) ? priority : 0;
-}
-
 /* ---- Priorities of nodes ---- */
 
 enum { OTHERS = 1U << 31 }; /* computation at another priority than 0 */
@@ -50,10 +30,11 @@ static uint32_t look(enum vendor vendor, CUgraphNode node, int type, void *of) {
     (void)vendor, (void)of;
     if (type != CU_GRAPH_NODE_TYPE_KERNEL)
         return 0;
-    const int raised = graph_raised(node);
-    if (raised)
-        return EXEC_AT(raised < -EXEC_PRIORITIES ? -EXEC_PRIORITIES : raised);
-    return graph_node_priority(node, &priority) && priority == 0 ? 0 : OTHERS;
+    if (!graph_node_priority(node, &priority))
+        return OTHERS;
+    if (graph_priority_is_ours(node))
+        return EXEC_AT(priority < -EXEC_PRIORITIES ? -EXEC_PRIORITIES : priority);
+    return priority == 0 ? 0 : OTHERS;
 }
 
 /* What an instance of a graph will have of ours: raised nodes, and the flag without which their priorities count for nothing. With

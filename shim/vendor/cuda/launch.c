@@ -140,8 +140,7 @@ static inline __attribute__((always_inline)) CUresult launch_communication(struc
         return launch_as_asked(request);
     if (__builtin_expect(result == CUDA_SUCCESS, 1)) {
         *raised = stream != priority;
-        if (__builtin_expect(!__atomic_load_n(&graph_may_be_raised, __ATOMIC_RELAXED), 0))
-            __atomic_store_n(&graph_may_be_raised, 1, __ATOMIC_RELAXED);
+        graph_raises(priority);
         return result;
     }
     return cuda_is_refusal(result) ? launch_without_priority(request) : result;

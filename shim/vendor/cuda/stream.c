@@ -16,7 +16,7 @@ void stream_carries(CUstream stream, enum default_stream whose) {
     if (stream_key(stream, whose) == CU_STREAM_LEGACY)
         __atomic_store_n(&stream_legacy_changed, 1, __ATOMIC_RELAXED);
     if (set(stream, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value) == CUDA_SUCCESS) {
-        __atomic_store_n(&graph_may_be_raised, 1, __ATOMIC_RELAXED); /* captured nodes have the stream's */
+        graph_raises(value.priority); /* captured nodes have the stream's */
         __atomic_store_n(raised, 1, __ATOMIC_RELEASE);
         launch_count(OVERLAP_COUNTER_STREAMS_RAISED);
     }

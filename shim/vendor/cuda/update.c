@@ -4,7 +4,7 @@
  * has found what it would have found without us; then the nodes get their priorities back. An instance keeps its priorities: of a
  * kernel that takes the place of raised communication it is that of communication.
  *
- * A failed update changes nothing (cuda.h at CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE: it "was not performed").
+ * A failed update changes nothing (cuda.h at CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE: it "was not performed"; measured on driver 580).
  */
 #include <string.h>
 
@@ -16,6 +16,7 @@
 struct kernel {
     CUgraphNode node;
     int was, now;
+    int own;        /* what it would have without us, as far as that is known */
     uint32_t tried; /* bits of priorities */
     bool raisable;  /* communication that we raise */
 };
@@ -38,6 +39,7 @@ static uint32_t gather(enum vendor vendor, CUgraphNode node, int type, void *of)
             return 0;
         kernel->node = node;
         kernel->now = kernel->was;
+        kernel->own = graph_priority_is_ours(node) ? 0 : kernel->was;
         kernel->raisable = handle && handle_is_marked(handle, HANDLE_RAISED);
     }
     kernels->count++;
@@ -58,11 +60,7 @@ static bool kernels_of(CUgraph graph, struct kernels *kernels) {
 }
 
 static bool put(struct kernel *kernel, int priority) {
-    type_cuGraphKernelNodeSetAttribute *set = real_own(HOOK_cuGraphKernelNodeSetAttribute);
-    CUlaunchAttributeValue value;
-    memset(&value, 0, sizeof value);
-    value.priority = priority;
-    if (priority != kernel->now && (!set || set(kernel->node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value) != CUDA_SUCCESS))
+    if (priority != kernel->now && !graph_set_priority(kernel->node, priority))
         return false;
     kernel->now = priority;
     return true;
@@ -94,13 +92,14 @@ static uint32_t raised_in(uint32_t flags) {
     return flags >> EXEC_AT_SHIFT & ((2U << EXEC_PRIORITIES) - 1);
 }
 
-/* Those that it may have for this node: what we have raised others to; with our flag 0, which all others have; and communication
- * may have any, because a captured node does not show what it would have had without us. */
+/* Those that it may have for this node: what we have raised others to, or 0, which all others have if the flag is ours. Then
+ * communication may have any, because a captured node does not show what it would have had without us. If the program asked for
+ * priorities of nodes, only a node of 0 may stand for what we have raised: other differences are the program's. */
 static uint32_t candidates(const struct kernel *kernel, uint32_t flags) {
     int least, greatest;
-    uint32_t bits = raised_in(flags) | bit_of(kernel->was);
-    if (flags & EXEC_FLAGGED)
-        bits |= bit_of(0);
+    uint32_t bits = raised_in(flags) | bit_of(kernel->was) | bit_of(0);
+    if (!(flags & EXEC_FLAGGED))
+        return kernel->own == 0 ? bits : 0;
     if (kernel->raisable && cuda_priorities(&least, &greatest))
         for (int priority = 0; priority >= greatest; priority--)
             bits |= bit_of(priority);
@@ -119,7 +118,8 @@ static bool try_next(const struct kernels *kernels, struct kernel *kernel, uint3
     if (!put(kernel, next))
         return false;
     for (size_t i = 0; i < kernels->count && kernel->raisable; i++)
-        if (kernels->all[i].raisable && kernels->all[i].now == now && !kernels->all[i].tried)
+        if (kernels->all[i].raisable && kernels->all[i].now == now && kernels->all[i].own == kernel->own &&
+            !kernels->all[i].tried)
             put(&kernels->all[i], next);
     return true;
 }
@@ -213,9 +213,11 @@ static bool is_child_refused(CUresult result) {
     return result == CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE || cuda_is_refusal(result);
 }
 
-/* The priority that a node has where its counterpart in the instance was made from one at `before`. */
-static int as_before(const struct kernel *kernel, int before, uint32_t flags) {
-    return bit_of(before) & raised_in(flags) ? before : flags & EXEC_FLAGGED ? 0 : kernel->was;
+/* The priority that a node has where its counterpart in the instance was made from `before`. */
+static int as_before(const struct kernel *kernel, const struct kernel *before, uint32_t flags) {
+    if (!(flags & EXEC_FLAGGED))
+        return kernel->own == before->own ? before->was : kernel->own;
+    return bit_of(before->was) & raised_in(flags) ? before->was : 0;
 }
 
 /* The nodes get the priorities of the child graph that the instance was made with. */
@@ -225,19 +227,21 @@ static bool like_the_first(const struct kernels *kernels, CUgraphNode node, uint
     bool done =
         cuda_node_inside(node, &graph) == CUDA_SUCCESS && kernels_of(graph, &before) && before.count == kernels->count;
     for (size_t i = 0; done && i < kernels->count; i++)
-        done = put(&kernels->all[i], as_before(&kernels->all[i], before.all[i].was, flags));
+        done = put(&kernels->all[i], as_before(&kernels->all[i], &before.all[i], flags));
     release(&before);
     return done;
 }
 
-/* All communication gets the priority to which communication was raised in the instance, or none, and with our flag all else 0. */
+/* All communication gets the priority to which communication was raised in the instance, or none, and with our flag all else 0; what
+ * the program gave stays where the flag is its own. */
 static bool like_each_other(const struct kernels *kernels, uint32_t flags) {
     const int raised = raised_in(flags) ? lowest(raised_in(flags)) : 0;
     bool done = true;
-    for (size_t i = 0; i < kernels->count; i++)
-        done &= put(&kernels->all[i], kernels->all[i].raisable ? raised
-                                      : flags & EXEC_FLAGGED   ? 0
-                                                               : kernels->all[i].was);
+    for (size_t i = 0; i < kernels->count; i++) {
+        struct kernel *kernel = &kernels->all[i];
+        const int own = flags & EXEC_FLAGGED ? 0 : kernel->own;
+        done &= put(kernel, kernel->raisable && own == 0 ? raised : own);
+    }
     return done;
 }
 

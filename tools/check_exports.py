@@ -29,8 +29,9 @@ LATER = {("x86_64", "dlmopen"): "GLIBC_2.3.4"}  # what was not there from the be
 NEWEST_GLIBC = (2, 17)
 # Only glibc has these, or not every libc: the library must load without them.
 WEAK = {
-    "environ", "_environ", "__environ", "__getauxval", "__register_atfork", "_r_debug", "_dl_debug_addr", "program_invocation_name",
-    "__progname_full", "__gmon_start__", "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable", "__cxa_finalize",
+    "environ", "_environ", "__environ", "__getauxval", "__register_atfork", "_r_debug", "_dl_debug_addr",
+    "program_invocation_name", "__progname_full", "__gmon_start__", "__cxa_finalize",
+    "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable",
 }  # fmt: skip
 INTERPOSED = ("dlsym", "dlvsym", "dlmopen", "dlclose")  # dlopen: see docs/beside-profilers.md
 

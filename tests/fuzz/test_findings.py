@@ -390,7 +390,7 @@ def test_what_a_trace_says_reaches_no_terminal_raw(tmp_path):
     file = write(tmp_path / "a\x1b[31m\nfake: line.json", events)
     for arguments in (("explain", "--from", file, "--gpu", "h100"), ("report", "--compare", file, file)):
         said = ask(*arguments)
-        assert said.status in (0, 1) and not re.search(r"^(overlap: )?fake: line", said.err, re.M)
+        assert said.status in (0, 1) and "31m\n" not in said.err  # long lines are wrapped anywhere
     packed = write(tmp_path / "x.json.gz", gzip.compress(events.encode()))
     assert ask("explain", "--from", packed, "--json", "--gpu", "h100").status == 0
 

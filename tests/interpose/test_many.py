@@ -29,7 +29,7 @@ def said(stdout: str) -> dict[str, int]:
 
 @pytest.mark.hazard(
     "resources",
-    "launches would become a hundred times as expensive for a kernel with many dynamic sizes, or in a program with many kernels",
+    "launches would become a hundred times as expensive with many dynamic sizes of a kernel, or with many kernels",
 )
 @pytest.mark.parametrize("policy", [ONE, WINDOWS, "observe"], ids=["always", "windows", "observe"])
 @pytest.mark.parametrize(("kernels", "sizes"), [(1, 64), (1, 1000), (40, 400), (20_000, 1), (50_000, 1)])
@@ -52,7 +52,7 @@ def page_of(folder: Path) -> Any:
 
 @pytest.mark.hazard(
     "processes",
-    "launches would become a hundred times as expensive in a program of many threads, or the counts of some would be lost when it is killed",
+    "launches of many threads would become expensive, or the counts of some would be lost when the process is killed",
 )
 @pytest.mark.parametrize("end", [[], ["killed"]], ids=["ends", "killed"])
 @pytest.mark.parametrize("threads", [4, 32, 33, 250])

@@ -25,6 +25,7 @@ static const struct {
     {"cuGraphAddKernelNode", 12000, HOOK_cuGraphAddKernelNode_v2},
     {"cuGraphAddNode", 12030, HOOK_cuGraphAddNode_v2},
     {"cuGraphExecKernelNodeSetParams", 12000, HOOK_cuGraphExecKernelNodeSetParams_v2},
+    {"cuGraphExecUpdate", 12000, HOOK_cuGraphExecUpdate_v2},
     {"cuGraphInstantiate", 11000, HOOK_cuGraphInstantiate_v2},
     {"cuGraphKernelNodeGetParams", 12000, HOOK_cuGraphKernelNodeGetParams_v2},
     {"cuGraphKernelNodeSetParams", 12000, HOOK_cuGraphKernelNodeSetParams_v2},

@@ -10,7 +10,7 @@
 enum { MOST_FILES = 1000 /* of one host name and process id */ };
 
 bool overlap_may_grow(uint64_t size) {
-    struct rlimit limit;
+    struct rlimit limit = {0};
     return kernel4(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
            size <= limit.rlim_cur;
 }

@@ -17,6 +17,7 @@ OVERLAP_STARTUP struct overlap_identity overlap_identify(int descriptor) {
 
 bool overlap_is_still(int descriptor, const struct overlap_identity *before) {
     struct stat now;
+    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): the kernel has written it */
     return before->known && look(descriptor, &now) && now.st_dev == before->device && now.st_ino == before->inode;
 }
 
@@ -27,5 +28,6 @@ enum { NOBODY = 65534 };
 bool overlap_is_trusted(int folder) {
     struct stat now;
     const uid_t user = (uid_t)kernel0(SYS_geteuid);
+    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): likewise */
     return look(folder, &now) && (now.st_uid == user || now.st_uid == 0 || now.st_uid == NOBODY || user == 0);
 }

@@ -294,8 +294,10 @@ static bool has_context_mapped(void) {
     while (file >= 0 && !found && (got = kernel_read(file, bytes + kept, sizeof bytes - kept)) > 0) {
         const size_t size = kept + (size_t)got;
         for (size_t i = 0; !found && i + sizeof name - 1 <= size; i++)
+            /* NOLINTNEXTLINE(clang-analyzer-unix.cstring.UninitializedRead): the kernel has written it */
             found = memcmp(bytes + i, name, sizeof name - 1) == 0;
         kept = size < sizeof name ? size : sizeof name - 1; /* it may stand on both sides of the end */
+        /* NOLINTNEXTLINE(clang-analyzer-unix.cstring.UninitializedRead): likewise */
         memmove(bytes, bytes + size - kept, kept);
     }
     if (file >= 0)

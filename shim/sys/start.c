@@ -132,6 +132,7 @@ OVERLAP_STARTUP static void find_directory(const char *text, char *out, size_t s
         return;
     const size_t length = strlen(out);
     char here[512];
+    here[0] = 0;
     const long answer =
         kernel3(SYS_getcwd, (long)here, sizeof here, 0); /* with the NUL; a path that is out of reach has no / */
     const size_t before = answer > 1 && here[0] == '/' ? (size_t)answer - 1 : sizeof here;
@@ -322,7 +323,7 @@ uint32_t overlap_thread_id(void) {
 }
 
 bool overlap_on_signal_stack(void) {
-    stack_t now;
+    stack_t now = {0};
     return kernel3(SYS_sigaltstack, 0, (long)&now, 0) == 0 && now.ss_flags & SS_ONSTACK;
 }
 

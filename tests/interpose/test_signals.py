@@ -95,6 +95,6 @@ def test_a_handler_that_launches_at_every_instruction(
     done = preloaded([case, "14" if case == "first" else "60"], policy, **steps)
     assert done.status == 0, done.stderr
     made = dict(re.findall(r"(\w+): (\d+)", done.stdout))
-    assert int(made["launches"]) > 1000, "hardly anything was tested"
+    assert int(made["launches"]) > 500, "hardly anything was tested"
     assert done.totals["launches"] == sum(done.totals["entry_points"].values()) == int(made["launches"])
     assert done.totals["communication"] == int(made["communication"])

@@ -62,7 +62,6 @@ PROGRAMS = {
 MODULES = ("yaml", "binaries", "report", "traces")
 # By name: which driver's, and what share of the calls.
 CALLS = {"calls": ("cuda", 1), "calls5": ("hip5", 5), "calls6": ("hip6", 5), "calls7": ("hip7", 5)}
-EVERYTHING = (*PROGRAMS, *MODULES, *CALLS)
 # Of Debian, by release: the version of clang, whose package of libFuzzer has it in its name.
 CLANG = {"bookworm": 14, "trixie": 19}
 SECONDS = 60  # for each, but calls
@@ -205,6 +204,10 @@ def module(name: str, *more: str) -> list[str]:
     return [sys.executable, str(FUZZ / "reading.py"), name, *more]
 
 
+def everything() -> list[str]:
+    return [*PROGRAMS, *MODULES, *CALLS]
+
+
 def calls(name: str, options: argparse.Namespace) -> list[str]:
     driver, share = CALLS[name]
     # What shapes and raises everything differs in few updates of graphs still (docs/limits.md): differ.py finds these.
@@ -286,7 +289,7 @@ def repeat(file: Path, programs: Path) -> int:
     elif name in CALLS:
         command = [sys.executable, str(FUZZ / "differ.py"), "--repeat", str(file)]
     else:
-        raise Failed(f"{file} is not named after one of: {', '.join(EVERYTHING)}")
+        raise Failed(f"{file} is not named after one of: {', '.join(everything())}")
     try:
         status = subprocess.run(command, check=False, timeout=2 * STILL).returncode
     except subprocess.TimeoutExpired:
@@ -303,7 +306,7 @@ def main() -> int:
     assert __doc__
     shape = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=shape)
-    parser.add_argument("name", nargs="*", metavar="NAME", help=", ".join(EVERYTHING))
+    parser.add_argument("name", nargs="*", metavar="NAME", help=", ".join(everything()))
     parser.add_argument("--seconds", type=int, help=f"for each (default {SECONDS}; calls: no limit)")
     parser.add_argument("--calls", type=int, default=1_000_000, help="of a driver (default 1,000,000)")
     parser.add_argument("--seed", type=int, default=1, help="of the first program of calls")
@@ -314,8 +317,8 @@ def main() -> int:
     parser.add_argument("--prebuilt", type=Path, metavar="DIR")
     parser.add_argument("--repeat", type=Path, metavar="FILE")
     options = parser.parse_args()
-    names = options.name or list(EVERYTHING)
-    if unknown := set(names) - {*PROGRAMS, *MODULES, *CALLS}:
+    names = options.name or everything()
+    if unknown := set(names) - set(everything()):
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
     if options.repeat:
         names = [options.repeat.name.split("-")[0]]

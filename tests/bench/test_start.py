@@ -22,7 +22,7 @@ STATIC = 160 << 10  # bytes, of which 86 KiB are room for a copy of the policy, 
 DATA, LOCKED = 256, 832
 # Of an armed start over an unarmed one. Three of the page faults and 2,000 of the instructions are those of a longer
 # environment, and 7,500 copy the policy of every GPU (7 KB).
-FAULTS, INSTRUCTIONS = 5, 20_000
+FAULTS, INSTRUCTIONS = 8, 20_000
 LOAD, WRITABLE = 1, 2
 
 pytestmark = pytest.mark.plain("a sanitizer costs more than the library", address=True, coverage=True)

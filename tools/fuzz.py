@@ -210,8 +210,8 @@ def everything() -> list[str]:
 
 def calls(name: str, options: argparse.Namespace) -> list[str]:
     driver, share = CALLS[name]
-    # What shapes and raises everything differs in few updates of graphs still (docs/limits.md): differ.py finds these.
-    policies = ["--policy=observe", "--policy=auto", "--policy=off"] if driver == "cuda" else []
+    # Under policies that shape and raise everything a few programs still differ (docs/limits.md): differ.py finds these.
+    policies = ["--policy=observe", "--policy=auto", "--policy=off"]
     limits = [
         "--calls",
         str(options.calls // share),

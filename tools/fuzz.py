@@ -210,7 +210,7 @@ def everything() -> list[str]:
 
 def calls(name: str, options: argparse.Namespace) -> list[str]:
     driver, share = CALLS[name]
-    # Under policies that shape and raise everything a few programs still differ (docs/limits.md): differ.py finds these.
+    # Policies that shape and raise everything still differ in a few programs (docs/limits.md): differ.py finds these.
     policies = ["--policy=observe", "--policy=auto", "--policy=off"]
     limits = [
         "--calls",

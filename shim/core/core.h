@@ -243,7 +243,7 @@ void overlap_cache_forget_all(struct overlap_cache *cache);
 /* ---- Statistics ---- */
 
 /* The calling thread's shard; claims one at the first call of a thread. tid: the thread; alive: is that thread of ours
- * still there? (core asks nobody itself). The shared one where all have an owner. */
+ * still there? (core makes no system call). Returns the shared shard if all others have an owner. */
 struct overlap_shard *overlap_shard_claim(struct overlap_page *page, uint32_t tid, bool (*alive)(uint32_t tid));
 
 static inline struct overlap_shard *overlap_shard_shared(struct overlap_page *page) {

@@ -4,8 +4,8 @@
  *
  * An answer is kept as long as no object that it is about can have been unmapped. Objects are unmapped in dlclose only, after
  * their destructors have run, which may launch. So nothing is kept, and nothing that was kept is used, while any thread is
- * in dlclose; after it, answers about objects that are gone are dropped, and others stay. A dlclose that does not pass us (of
- * a library opened with RTLD_DEEPBIND) is not seen.
+ * in dlclose; after it, answers about objects that are gone are dropped, and others stay. A dlclose that does not pass us is not
+ * seen: that of a library opened with RTLD_DEEPBIND, or one that was looked up in libc's own handle.
  */
 #include <errno.h>
 #include <link.h>
@@ -219,7 +219,7 @@ static bool caller_known(uintptr_t site, uint32_t now, uint32_t *index) {
     return false;
 }
 
-/* False: there is no room, and all begins anew. */
+/* False: the table is full. It is emptied, and the next call takes a slot. */
 static bool caller_new(const struct overlap_object *object, uint32_t now, uint32_t *index) {
     *index = LOAD(callers_used);
     do

@@ -114,7 +114,7 @@ int overlap_folder_create(char *name, int folder, const char *prefix, uint64_t f
     return -EEXIST;
 }
 
-/* A number that nobody can know before: everybody may write to the waiting room. */
+/* Return an unpredictable number for a file name: /dev/shm is world-writable. */
 uint64_t overlap_unguessable(void) {
     uint32_t number = (uint32_t)overlap_clock(); /* Linux before 3.17 */
 #ifdef SYS_getrandom

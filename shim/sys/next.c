@@ -1,5 +1,7 @@
-/* Functions of others that stand behind ours: the C library's, found without it, and what comes next in the global scope. */
+/* Finds the functions of libc that this library hooks or calls, without calling libc, and the next definition of a symbol in the
+ * global scope. */
 #include <dlfcn.h>
+#include <errno.h>
 #include <link.h>
 #include <string.h>
 
@@ -163,11 +165,13 @@ void overlap_object_pin(uintptr_t address) {
 void overlap_pin_due(void) {
     if (!overlap_start.constructed) /* dlopen before libc is ready makes it forget the environment */
         return;
+    const int saved = errno;
     for (size_t i = 0; i < sizeof due / sizeof *due; i++) {
         const uintptr_t address = __atomic_load_n(&due[i], __ATOMIC_RELAXED);
         if (address && __atomic_exchange_n(&due[i], 0, __ATOMIC_RELAXED) == address)
             pin(address);
     }
+    errno = saved;
 }
 
 bool overlap_open(const char *name) {

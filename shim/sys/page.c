@@ -157,7 +157,9 @@ bool overlap_page_start(void) {
     if (!settings || !overlap_page_prepare())
         return false;
     if (__atomic_compare_exchange_n(&state, &expected, MAKING, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+        const int saved = errno; /* gethostname and statfs are libc's, or another library's */
         make(settings);
+        errno = saved;
         __atomic_store_n(&state, MADE, __ATOMIC_RELEASE);
         overlap_page_refresh(); /* with what was noted meanwhile */
         return true;

@@ -99,7 +99,7 @@ void overlap_page_end(void);
 
 enum { OVERLAP_NAME_SIZE = 256 }; /* of a file, its NUL included */
 
-/* A folder of whoever it is; one that belongs to us or to root, else -EPERM. */
+/* The first opens a folder of any owner; the second fails with -EPERM unless the owner is trusted (overlap_is_trusted()). */
 int overlap_folder_open_any(const char *folder);
 int overlap_folder_open(const char *path);
 

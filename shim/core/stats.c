@@ -113,6 +113,17 @@ OVERLAP_EXPORT void overlap_page_totals(const struct overlap_page *page, struct 
         for (int i = 0; i < OVERLAP_COUNTERS; i++)
             totals->counters[i] += __atomic_load_n(&shard->counters[i], __ATOMIC_RELAXED);
     }
+    /* A launch is counted by way and by row, one after the other: what was between the two, or while we read, goes to the
+     * commonest way, so that both have the same sum. */
+    uint64_t difference = 0;
+    int commonest = 0;
+    for (int way = 0; way < OVERLAP_WAYS; way++) {
+        difference -= totals->ways[way];
+        commonest = totals->ways[way] > totals->ways[commonest] ? way : commonest;
+    }
+    for (int row = 0; row < OVERLAP_ROWS; row++)
+        difference += totals->rows[row];
+    totals->ways[commonest] += difference;
     /* One thread counts, another one takes back or knows better, while we read: never more than there is. */
     for (int i = 0; i < OVERLAP_COUNTERS; i++)
         if ((int64_t)totals->counters[i] < 0)

@@ -65,6 +65,7 @@ def pages() -> dict[str, bytes]:
     """Changes of an empty page (page_fuzz.c): a row with its record, counts of it, and of reasons alone."""
     from pyshim import _native
 
+    _native.header()
     ffi = _native.ffi
     places = {name: field.offset for name, field in ffi.typeof("struct overlap_page").fields}
     shard, row = ffi.sizeof("struct overlap_shard"), ffi.sizeof("struct overlap_row")

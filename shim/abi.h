@@ -24,7 +24,8 @@ OVERLAP_SIZE_IS(overlap_page_rule, 40);
 OVERLAP_SIZE_IS(overlap_cadence, 12352);
 OVERLAP_SIZE_IS(overlap_device, 224);
 OVERLAP_SIZE_IS(overlap_opened, 192);
-OVERLAP_SIZE_IS(overlap_page, 853440);
+OVERLAP_SIZE_IS(overlap_page_stream, 80);
+OVERLAP_SIZE_IS(overlap_page, 854720);
 OVERLAP_SIZE_IS(overlap_totals, 5584);
 OVERLAP_SIZE_IS(overlap_trace, 72);
 _Static_assert(sizeof(((struct overlap_shard *)0)->launches) == sizeof(uint64_t[OVERLAP_ROWS]), "launches");
@@ -33,6 +34,8 @@ _Static_assert(sizeof(((struct overlap_shard *)0)->counters) == sizeof(uint64_t[
 _Static_assert(sizeof(((struct overlap_page *)0)->shards) == OVERLAP_SHARDS * sizeof(struct overlap_shard) &&
                    (OVERLAP_SHARDS - OVERLAP_SHARDS_FIRST) % OVERLAP_SHARDS_MORE == 0,
                "shards");
+_Static_assert(sizeof(((struct overlap_page *)0)->streams) == OVERLAP_PAGE_STREAMS * sizeof(struct overlap_page_stream),
+               "streams");
 _Static_assert(sizeof(((struct overlap_page *)0)->devices) == OVERLAP_DEVICES * sizeof(struct overlap_device),
                "devices");
 _Static_assert(sizeof(((struct overlap_page *)0)->rows) == OVERLAP_ROWS * sizeof(struct overlap_row), "rows");

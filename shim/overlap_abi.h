@@ -43,6 +43,14 @@ enum overlap_carveout {
     OVERLAP_CARVEOUT_ALWAYS = 2 /* likewise for launches that the rule finds room or entry for as they are */
 };
 
+/* Who waits for a stream. One that somebody waits for, and that is minor (a small part of the device's computation), is critical: what is
+ * launched on it is raised. */
+enum overlap_critical {
+    OVERLAP_CRITICAL_COMMUNICATION = 1, /* communication kernels run on it */
+    OVERLAP_CRITICAL_HOST_WAITS = 2,    /* the host, while other streams have work that it has not seen to be over */
+    OVERLAP_CRITICAL_FEEDING = 4        /* a critical stream, for an event that was recorded on it */
+};
+
 enum overlap_priority {
     OVERLAP_PRIORITY_INHERIT = 0, /* as the program has it */
     OVERLAP_PRIORITY_HIGHEST = 1, /* the greatest that the device offers */
@@ -93,10 +101,10 @@ struct overlap_policy {
     uint32_t footprint_given;        /* 1: footprint is the policy's word; 0: measured */
     uint32_t dispatch;               /* enum overlap_dispatch */
     struct overlap_span fixed_size;  /* kernels that read their own dynamic size: never shaped */
-    uint32_t raise_carrying_streams; /* 1: streams that turn out to carry communication get stream_priority */
+    uint32_t critical;               /* enum overlap_critical, by bit: whose launches are raised; 0: nobody's */
     uint32_t carveout;               /* enum overlap_carveout, of communication */
     uint32_t reserve_cus; /* AMD: compute units that streams created with a mask leave to communication; 0: none */
-    uint32_t reserved;
+    uint32_t critical_share; /* per cent: of the device's computation between two waits, at most, for a stream to be critical */
     struct overlap_footprint footprint;
 };
 
@@ -239,6 +247,7 @@ struct overlap_plan {
 #define OVERLAP_SHARDS_FIRST 33 /* in every page; the last of them is shared by threads that have none of their own */
 #define OVERLAP_SHARDS_MORE 32  /* added at a time, for processes of which more threads launch */
 #define OVERLAP_DEVICES 16
+#define OVERLAP_PAGE_STREAMS 16
 #define OVERLAP_RULES 512   /* more than a table can hold */
 #define OVERLAP_SAMPLES 512 /* of the times of communication launches */
 
@@ -329,6 +338,25 @@ struct overlap_opened {
     uint8_t names[4][46]; /* basenames, cut, of the first; empty: none */
 };
 
+/* Streams that somebody has waited for, in the order in which they were learned about. */
+enum overlap_stream_status {
+    OVERLAP_STREAM_LEARNING = 0, /* too few rounds yet */
+    OVERLAP_STREAM_RAISED = 1,   /* critical: what is launched on it is raised */
+    OVERLAP_STREAM_MAJOR = 2,    /* most of the device's computation is its own: left as it is */
+    OVERLAP_STREAM_PROGRAMS = 3, /* the program has set its priority, and keeps it */
+    OVERLAP_STREAM_FIXED = 4     /* its priority is known at its creation only (HIP), or the driver did not take ours */
+};
+struct overlap_page_stream {
+    uint32_t state;    /* 2: the rest is valid */
+    uint32_t device;   /* index in `devices` */
+    uint32_t why;      /* enum overlap_critical, by bit */
+    uint32_t status;   /* enum overlap_stream_status, the last one */
+    uint32_t share;    /* of the device's computation between the last two waits, in thousandths */
+    int32_t priority;  /* that it was given; 0: none */
+    uint64_t launches; /* of computation, made on it while it was raised */
+    uint8_t creator[48]; /* basename of the library that made it; empty: not known */
+};
+
 /* Everything down to `host` keeps its place in every version: of a page of another one it can still be said whose it is. */
 struct overlap_page {
     uint32_t magic;
@@ -348,6 +376,7 @@ struct overlap_page {
     uint32_t table;         /* checksum of the table that it runs under; 0: none */
     uint32_t more_shards;   /* behind the first ones; the file ends behind the last of them */
     struct overlap_opened opened_apart;
+    struct overlap_page_stream streams[16]; /* [OVERLAP_PAGE_STREAMS] */
     struct overlap_device devices[16];   /* [OVERLAP_DEVICES], indexed by the driver's ordinal */
     struct overlap_page_rule rules[512]; /* [OVERLAP_RULES], as in the table */
     struct overlap_row rows[320];        /* [OVERLAP_ROWS]; the first OVERLAP_REASONS have no record */

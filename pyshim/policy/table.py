@@ -154,7 +154,7 @@ def _policy(policy: Policy, digest: str, sections: _Sections) -> dict[str, objec
         "stream_priority_value": policy.stream_priority.value,
         "dispatch": _member("dispatch", policy.dispatch),
         "fixed_size": sections.span(kernels.expanded(policy.fixed_size)),
-        "raise_carrying_streams": int(policy.raise_carrying_streams),
+        "critical": int(policy.raise_carrying_streams),
         "carveout": _member("carveout", policy.communication_carveout),
         "reserve_cus": policy.reserve_cus,
         "footprint_given": 1 if policy.footprint else 0,

@@ -156,7 +156,7 @@ static uint64_t communicate(const struct facts *facts, struct overlap_decision *
         if (facts->handle) /* nodes that are captured from it are raised */
             __atomic_fetch_or(&facts->handle->marks, (uint32_t)HANDLE_RAISED, __ATOMIC_RELAXED);
     }
-    if (facts->policy && facts->policy->raise_carrying_streams) {
+    if (facts->policy && facts->policy->critical & OVERLAP_CRITICAL_COMMUNICATION) {
         flags |= OVERLAP_WORD_CARRIES;
         if (facts->handle)
             __atomic_fetch_or(&facts->handle->marks, (uint32_t)HANDLE_RAISED, __ATOMIC_RELAXED);

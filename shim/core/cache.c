@@ -8,12 +8,32 @@
 void overlap_cache_use(struct overlap_cache *cache, struct overlap_cache_memory *memory) {
     __atomic_store_n(&cache->memory, memory, __ATOMIC_RELEASE);
     __atomic_store_n(&cache->chains, memory->chains, __ATOMIC_RELEASE);
-    __atomic_store_n(&cache->mask, sizeof memory->chains - sizeof *memory->chains, __ATOMIC_RELEASE);
+    __atomic_store_n(&cache->mask, OVERLAP_CACHE_MASK, __ATOMIC_RELEASE);
 }
 
 /* NULL until there is any. */
 static struct overlap_cache_memory *memory_of(const struct overlap_cache *cache) {
     return __atomic_load_n(&cache->memory, __ATOMIC_ACQUIRE);
+}
+
+void overlap_cache_hide(struct overlap_cache *cache, bool hidden) {
+    struct overlap_cache_memory *const memory = memory_of(cache);
+    if (memory)
+        __atomic_store_n(&cache->chains, hidden ? memory->none : memory->chains, __ATOMIC_RELEASE);
+}
+
+static struct overlap_cache_line **chain_of(struct overlap_cache_memory *memory, uint64_t handle, uint64_t key) {
+    return overlap_cache_chain(memory->chains, OVERLAP_CACHE_MASK, handle, key);
+}
+
+/* The first line in which the launch may be, hidden or not; NULL: there is none. */
+static struct overlap_cache_line *first_of(const struct overlap_cache *cache, uint64_t handle, uint64_t key) {
+    struct overlap_cache_memory *const memory = memory_of(cache);
+    return memory ? __atomic_load_n(chain_of(memory, handle, key), __ATOMIC_ACQUIRE) : NULL;
+}
+
+uint64_t overlap_cache_find_hidden(const struct overlap_cache *cache, uint64_t handle, uint64_t key, uint64_t blocks) {
+    return overlap_cache_word(first_of(cache, handle, key), handle, key, blocks);
 }
 
 /* Where the lines of a handle begin, in all its forms. */
@@ -35,9 +55,8 @@ static struct overlap_answer *answer_in(struct overlap_cache_line *line, uint64_
 }
 
 /* A line with this first answer, which overlap_cache_forget() finds before anything else does. False: there is none left. */
-static bool add_line(struct overlap_cache *cache, struct overlap_cache_memory *memory, uint64_t handle, uint64_t key,
-                     struct overlap_answer answer) {
-    struct overlap_cache_line **const chain = overlap_cache_chain(cache, handle, key);
+static bool add_line(struct overlap_cache_memory *memory, uint64_t handle, uint64_t key, struct overlap_answer answer) {
+    struct overlap_cache_line **const chain = chain_of(memory, handle, key);
     if (__atomic_load_n(&memory->used, __ATOMIC_RELAXED) >= OVERLAP_CACHE_LINES)
         return false;
     const uint64_t number = __atomic_fetch_add(&memory->used, 1, __ATOMIC_RELAXED);
@@ -65,18 +84,18 @@ bool overlap_cache_keep(struct overlap_cache *cache, uint64_t handle, uint64_t k
     if (!memory || minimum > UINT32_MAX || maximum == 0) /* an interval of 0 is a free one, and no grid is empty */
         return false;
     const uint64_t grid = overlap_cache_grid(minimum, maximum > UINT32_MAX ? UINT32_MAX : maximum);
-    struct overlap_cache_line *line = __atomic_load_n(overlap_cache_chain(cache, handle, key), __ATOMIC_ACQUIRE);
+    struct overlap_cache_line *line = first_of(cache, handle, key);
     for (; line; line = line->next) {
         struct overlap_answer *const answer = line->handle == handle && line->key == key ? answer_in(line, grid) : NULL;
         uint64_t none = 0;
         if (answer) /* a word that is there already says the same */
             return __atomic_compare_exchange_n(&answer->word, &none, word, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
     }
-    return add_line(cache, memory, handle, key, (struct overlap_answer){grid, word});
+    return add_line(memory, handle, key, (struct overlap_answer){grid, word});
 }
 
 void overlap_cache_replace(struct overlap_cache *cache, uint64_t handle, uint64_t key, uint64_t word, uint64_t better) {
-    struct overlap_cache_line *line = __atomic_load_n(overlap_cache_chain(cache, handle, key), __ATOMIC_ACQUIRE);
+    struct overlap_cache_line *line = first_of(cache, handle, key);
     for (; line; line = line->next)
         for (int i = 0; line->handle == handle && line->key == key && i < 2; i++) {
             uint64_t expected = word;

@@ -120,7 +120,7 @@ struct overlap_choice overlap_choose(const struct overlap_gpu *gpu, const struct
 #define OVERLAP_WORD_LONG (UINT64_C(1) << 40)     /* more than one wave; matters to `auto` */
 #define OVERLAP_WORD_CARVEOUT (UINT64_C(1) << 41) /* asks for the largest carve-out once it is really changed */
 #define OVERLAP_WORD_WATCHED (UINT64_C(1) << 48)  /* ends `auto` if it runs beside communication */
-#define OVERLAP_WORD_CARRIES (UINT64_C(1) << 50)  /* communication whose stream is to be raised */
+#define OVERLAP_WORD_STREAMED (UINT64_C(1) << 50) /* computation: some streams are raised, is it on one of them? */
 #define OVERLAP_WORD_CLUSTER (UINT64_C(1) << 49)  /* changed in clusters: those that were checked only */
 /* Words that depend on where the launch is, or whose launch matters to others; none of them is DIRECT. */
 #define OVERLAP_WORD_WINDOWED (UINT64_C(1) << 51) /* changed in overlap windows only */
@@ -129,6 +129,8 @@ struct overlap_choice overlap_choose(const struct overlap_gpu *gpu, const struct
 #define OVERLAP_WORD_ALWAYS (UINT64_C(1) << 54)   /* the rule asks for no windows; matters to the trace */
 #define OVERLAP_WORD_ROW_SHIFT 55                 /* bits 55 to 63: the row that counts it, or the first of its group */
 _Static_assert(OVERLAP_ROWS <= 512 && OVERLAP_REASONS <= 64, "fields of the decision word");
+
+#define OVERLAP_WORD_OF_PRIORITY (UINT64_C(0xff) << OVERLAP_WORD_PRIORITY_SHIFT)
 
 static inline uint32_t overlap_word_reason(uint64_t word) {
     return (uint32_t)(word >> OVERLAP_WORD_REASON_SHIFT & 63);
@@ -167,6 +169,7 @@ _Static_assert(sizeof(struct overlap_cache_line) == 64, "one cache line of the p
 struct overlap_cache_memory {
     struct overlap_cache_line lines[OVERLAP_CACHE_LINES] __attribute__((aligned(64)));
     struct overlap_cache_line *chains[OVERLAP_CACHE_CHAINS]; /* by hash of handle and key */
+    struct overlap_cache_line *none[OVERLAP_CACHE_CHAINS];   /* never written: all empty */
     uint32_t handles[OVERLAP_CACHE_HANDLES];                 /* by hash of the handle: number of the first line, + 1 */
     uint64_t used;                                           /* lines */
 };
@@ -180,6 +183,9 @@ struct overlap_cache {
 
 /* From now on answers are kept, in this memory. Idempotent. */
 void overlap_cache_use(struct overlap_cache *cache, struct overlap_cache_memory *memory);
+
+/* Hidden: overlap_cache_find(), as the hot path, finds nothing; overlap_cache_find_hidden() does. */
+void overlap_cache_hide(struct overlap_cache *cache, bool hidden);
 
 /* The key of a call, if it is cacheable (threads 1 to 1024, asked below 256 KiB). site: return address; its page tells
  * the calling library, because no two libraries share a page; 36 bits of page hold every user address of x86-64, and of
@@ -206,19 +212,18 @@ static inline uint64_t overlap_cache_plain(uint64_t handle) {
 /* The first line in which a launch may be. Handles lie at equal distances, as do sizes: one multiplication spreads both, and they
  * differ in other bits. hot_x86_64.S computes the same. */
 #define OVERLAP_CACHE_FACTOR UINT64_C(0x9E3779B97F4A7C15)
-static inline struct overlap_cache_line **overlap_cache_chain(const struct overlap_cache *cache, uint64_t handle,
-                                                              uint64_t key) {
-    const uint64_t mask = __atomic_load_n(&cache->mask, __ATOMIC_ACQUIRE);
+#define OVERLAP_CACHE_MASK ((OVERLAP_CACHE_CHAINS - 1) * sizeof(struct overlap_cache_line *))
+static inline struct overlap_cache_line **overlap_cache_chain(struct overlap_cache_line **chains, uint64_t mask,
+                                                              uint64_t handle, uint64_t key) {
     const uint64_t hash = (handle + (key << 28 | key >> 36)) * OVERLAP_CACHE_FACTOR;
-    char *const chains = (char *)__atomic_load_n(&cache->chains, __ATOMIC_RELAXED);
-    return (struct overlap_cache_line **)(chains + (hash >> (61 - OVERLAP_CACHE_BITS) & mask));
+    return (struct overlap_cache_line **)((char *)chains + (hash >> (61 - OVERLAP_CACHE_BITS) & mask));
 }
 
-/* The word of a launch, or 0. The interval of an answer never changes once its word was published, so the word is loaded first. */
-static inline __attribute__((always_inline)) uint64_t overlap_cache_find(const struct overlap_cache *cache,
+/* The word of a launch in a chain, or 0. The interval of an answer never changes once its word was published, so the word is loaded
+ * first. */
+static inline __attribute__((always_inline)) uint64_t overlap_cache_word(const struct overlap_cache_line *line,
                                                                          uint64_t handle, uint64_t key,
                                                                          uint64_t blocks) {
-    const struct overlap_cache_line *line = __atomic_load_n(overlap_cache_chain(cache, handle, key), __ATOMIC_ACQUIRE);
     for (; line; line = line->next)
         for (int i = 0; line->handle == handle && line->key == key && i < 2; i++) {
             const uint64_t word = __atomic_load_n(&line->answers[i].word, __ATOMIC_ACQUIRE);
@@ -228,6 +233,16 @@ static inline __attribute__((always_inline)) uint64_t overlap_cache_find(const s
         }
     return 0;
 }
+
+static inline __attribute__((always_inline)) uint64_t overlap_cache_find(const struct overlap_cache *cache,
+                                                                         uint64_t handle, uint64_t key,
+                                                                         uint64_t blocks) {
+    const uint64_t mask = __atomic_load_n(&cache->mask, __ATOMIC_ACQUIRE);
+    struct overlap_cache_line **const chains = __atomic_load_n(&cache->chains, __ATOMIC_RELAXED);
+    return overlap_cache_word(__atomic_load_n(overlap_cache_chain(chains, mask, handle, key), __ATOMIC_ACQUIRE), handle,
+                              key, blocks);
+}
+uint64_t overlap_cache_find_hidden(const struct overlap_cache *cache, uint64_t handle, uint64_t key, uint64_t blocks);
 
 /* Keeps an answer; false if there is no room or there is one already (the caller has its decision anyway). */
 bool overlap_cache_keep(struct overlap_cache *cache, uint64_t handle, uint64_t key, uint64_t minimum, uint64_t maximum,

@@ -3,7 +3,7 @@
  * launched when that happened last. */
 #include <string.h>
 
-#include "window.h"
+#include "critical.h"
 
 #define DEAD UINT64_MAX
 enum { PROBES = 32 };
@@ -79,6 +79,7 @@ static bool take(struct overlap_order *order, struct overlap_event *event, uint6
         __atomic_store_n(&event->world, &order->eager, __ATOMIC_RELAXED);
         __atomic_store_n(&event->generation, OVERLAP_LOAD(order->eager.generation), __ATOMIC_RELAXED);
         __atomic_store_n(&event->unknown, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&event->by, NULL, __ATOMIC_RELAXED);
         __atomic_store_n(&event->communications, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&event->computations, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&event->clock.entry[0], 0, __ATOMIC_RELAXED); /* is read even if no entry means something */
@@ -154,7 +155,7 @@ static bool tells(struct overlap_order *order, struct overlap_stream *stream) {
         if (stream->kind == OVERLAP_STREAM_LEGACY && OVERLAP_LOAD(stream->context->blocking.entry[e]) > finished)
             return true;
     }
-    return OVERLAP_LOAD(stream->computation) >= 0;
+    return OVERLAP_LOAD(stream->computation) >= 0 || OVERLAP_LOAD(stream->part.work) > OVERLAP_LOAD(stream->part.over);
 }
 
 struct overlap_event *overlap_order_recording(struct overlap_order *order, uint64_t key,
@@ -198,6 +199,9 @@ static void write_clock(struct overlap_order *order, struct overlap_event *event
     __atomic_store_n(&event->generation, OVERLAP_LOAD(stream->world->generation), __ATOMIC_RELAXED);
     __atomic_store_n(&event->context, stream->context, __ATOMIC_RELAXED);
     __atomic_store_n(&event->unknown, unknown_of(order, stream), __ATOMIC_RELAXED);
+    __atomic_store_n(&event->by, stream, __ATOMIC_RELAXED);
+    __atomic_store_n(&event->serial, OVERLAP_LOAD(stream->serial), __ATOMIC_RELAXED);
+    __atomic_store_n(&event->work, OVERLAP_LOAD(stream->part.work), __ATOMIC_RELAXED);
     __atomic_store_n(&event->communications, OVERLAP_LOAD(stream->world->communications), __ATOMIC_RELAXED);
     __atomic_store_n(&event->computations, OVERLAP_LOAD(stream->world->computations), __ATOMIC_RELAXED);
     for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = next_of(event, e)) {
@@ -237,6 +241,7 @@ static enum knowledge untold(struct overlap_order *order, struct overlap_event *
     copy->world = &order->eager;
     copy->generation = OVERLAP_LOAD(order->eager.generation);
     copy->unknown = 0;
+    copy->by = NULL;
     copy->communications = OVERLAP_LOAD(order->eager.communications);
     copy->computations = OVERLAP_LOAD(order->eager.computations);
     for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = next_of(copy, e))
@@ -248,6 +253,7 @@ static enum knowledge untold(struct overlap_order *order, struct overlap_event *
 static enum knowledge read_event(struct overlap_order *order, uint64_t key, struct overlap_event *copy) {
     const struct overlap_event *event = find(order, key);
     copy->world = NULL;
+    copy->by = NULL;
     if (!event)
         return OVERLAP_LOAD(order->vague)        ? EVERYTHING
                : OVERLAP_LOAD(order->untold_any) ? untold(order, copy)
@@ -257,6 +263,9 @@ static enum knowledge read_event(struct overlap_order *order, uint64_t key, stru
     copy->generation = __atomic_load_n(&event->generation, __ATOMIC_RELAXED);
     copy->context = __atomic_load_n(&event->context, __ATOMIC_RELAXED);
     copy->unknown = __atomic_load_n(&event->unknown, __ATOMIC_RELAXED);
+    copy->by = __atomic_load_n(&event->by, __ATOMIC_RELAXED);
+    copy->serial = __atomic_load_n(&event->serial, __ATOMIC_RELAXED);
+    copy->work = __atomic_load_n(&event->work, __ATOMIC_RELAXED);
     copy->communications = __atomic_load_n(&event->communications, __ATOMIC_RELAXED);
     copy->computations = __atomic_load_n(&event->computations, __ATOMIC_RELAXED);
     for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = next_of(copy, e))
@@ -343,6 +352,8 @@ uint32_t overlap_order_waits(struct overlap_order *order, struct overlap_stream 
     }
     if (knows == NO_ONE_KNOWS)
         overlap_order_unknown(order, stream);
+    if (here->world == &order->eager)
+        overlap_critical_behind(here, &event);
     uint32_t news = 0;
     for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = next_of(&event, e)) {
         if (e < OVERLAP_CLOCK_COMMUNICATION && event.clock.entry[e] > overlap_stream_knows(order, here, e))
@@ -377,6 +388,9 @@ void overlap_order_see_stream(struct overlap_order *order, struct overlap_stream
     }
     if (OVERLAP_LOAD(stream->captured))
         return;
+    seen->by = stream;
+    seen->serial = OVERLAP_LOAD(stream->serial);
+    seen->work = OVERLAP_LOAD(stream->part.work);
     seen->all = overlap_stream_is_unknown(order, stream) ||
                 (stream->kind == OVERLAP_STREAM_LEGACY &&
                  OVERLAP_LOAD(stream->context->blocking_unknown) > OVERLAP_LOAD(stream->context->settled));
@@ -398,6 +412,11 @@ void overlap_order_see_event(struct overlap_order *order, uint64_t key, struct o
     const enum knowledge knows = read_event(order, key, &event);
     *seen = nothing;
     seen->all = knows == EVERYTHING || knows == NO_ONE_KNOWS;
+    if (knows == A_CLOCK && event.world == &order->eager) {
+        seen->by = event.by;
+        seen->serial = event.serial;
+        seen->work = event.work;
+    }
     for (uint32_t e = 0; knows == A_CLOCK && event.world == &order->eager && e < OVERLAP_CLOCK_ENTRIES;
          e = next_of(&event, e))
         seen->clock.entry[e] = event.clock.entry[e];
@@ -432,6 +451,9 @@ void overlap_order_saw(struct overlap_order *order, const struct overlap_seen *s
         finish_all(order);
     for (uint32_t e = 0; !seen->all && e < OVERLAP_CLOCK_ENTRIES; e = overlap_world_next(&order->eager, e))
         finish(order, e, seen->clock.entry[e]);
+    overlap_critical_over(order, seen->by, seen->serial, seen->work);
+    if (seen->all || seen->context)
+        overlap_critical_all_over(order, seen->all ? NULL : seen->context);
     if (seen->context && overlap_clock_raise(&seen->context->settled, seen->settled))
         overlap_order_changed(order);
     if (!seen->stream || !seen->unknown || seen->unknown == UINT64_MAX)
@@ -441,4 +463,13 @@ void overlap_order_saw(struct overlap_order *order, const struct overlap_seen *s
     __atomic_compare_exchange_n(&seen->stream->context->blocking_unknown, &last, 0, false, __ATOMIC_ACQ_REL,
                                 __ATOMIC_RELAXED);
     overlap_order_changed(order);
+}
+
+struct overlap_stream *overlap_critical_recorder(struct overlap_order *order, uint64_t event) {
+    struct overlap_event copy;
+    const enum knowledge knows = read_event(order, event, &copy);
+    return (knows == A_CLOCK || knows == NO_ONE_KNOWS) && copy.by && copy.world == &order->eager &&
+                   overlap_stream_is(copy.by, copy.serial)
+               ? copy.by
+               : NULL;
 }

@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "window.h"
+#include "critical.h"
 
 #define DEAD UINT64_MAX /* key of a place whose stream is gone */
 enum { PROBES = 64, SPINS = 1000, PATIENCE = 100000 };
@@ -236,6 +236,7 @@ static void remove_with_member(struct overlap_stream *stream) {
         remove_member(stream->captured);
     if (stream->context->legacy == stream)
         __atomic_store_n(&stream->context->legacy, NULL, __ATOMIC_RELEASE);
+    overlap_critical_gone(stream);
     remove_stream(stream);
 }
 

@@ -33,6 +33,28 @@ enum overlap_stream_kind {
     OVERLAP_STREAM_LEGACY,
 };
 
+/* Which part of the computation of its context is a stream's own, and who waits for it: critical.h. */
+struct overlap_part {
+    uint64_t work;     /* threads of the computation that was launched on it while it was measured */
+    uint64_t over;     /* how much of that the host has seen to be over */
+    uint64_t own, all; /* work, and that of its context, when its round began */
+    uint32_t round;    /* one has begun, at this begin of counting (order->counted); 0: none */
+    uint32_t busy;     /* a thread is judging */
+    uint32_t state;    /* enum overlap_part_state */
+    uint32_t streak;   /* rounds in a row that speak for another state */
+    uint32_t falls;    /* how often it was critical, and then no more */
+    uint32_t why;      /* enum overlap_critical, by bit */
+    uint32_t share;    /* in the last round, in thousandths */
+    uint32_t since;    /* launches on it since somebody waited */
+    /* The caller's: its key is the program's handle; raised: 1, or 2: not to be; number of its record in the page, + 1; code that made it. */
+    uint32_t handle, raised, record;
+    uintptr_t site;
+    struct {           /* other streams' work that was waited for last */
+        struct overlap_stream *stream;
+        uint64_t serial, work;
+    } behind[4];
+};
+
 struct overlap_stream {
     uint64_t key; /* of the caller's; 0: free */
     uint32_t ready;
@@ -49,6 +71,7 @@ struct overlap_stream {
     uint32_t beside; /* grids of more than one wave that were in a window and have waited for nothing since */
     uint32_t waited; /* for an event, since its last communication */
     uint64_t launched, filling; /* what the two entries of computation count */
+    struct overlap_part part;
     struct overlap_clock clock;
 } __attribute__((aligned(64)));
 
@@ -62,6 +85,8 @@ struct overlap_event {
     uint64_t generation; /* of that world */
     struct overlap_context *context;
     uint64_t unknown;                      /* as of the stream */
+    struct overlap_stream *by;             /* the stream that it was recorded on... */
+    uint64_t serial, work;                 /* ...and how much had been launched there (struct overlap_part) */
     uint32_t communications, computations; /* entries of the clock that mean something */
     struct overlap_clock clock;
 };
@@ -74,6 +99,7 @@ struct overlap_context {
     uint64_t blocking_unknown;     /* ...and of a blocking one */
     struct overlap_clock blocking; /* what any blocking stream knows */
     struct overlap_clock known;    /* what any stream knows of others */
+    uint64_t work, over;           /* sums of its streams' (struct overlap_part) */
 };
 
 /* Where launches can overlap each other: all that runs as it is launched, or one capture. */
@@ -113,6 +139,8 @@ struct overlap_order {
     uint32_t vague;          /* ...or anything, whatever is launched later */
     uint32_t exported;       /* other processes wait for events of this one */
     uint64_t generation, waits, serials;
+    uint32_t counted;              /* how often counting of work has begun (critical.h); not 0 */
+    uint32_t padding;
     struct overlap_clock finished; /* what the host has seen to be over */
     struct overlap_clock untold;   /* everything launched when an event found no place, the last time */
     struct overlap_world eager, captures[OVERLAP_ORDER_CAPTURES + 1]; /* the last one: for all surplus */
@@ -182,6 +210,8 @@ struct overlap_seen {
     uint64_t unknown;
     struct overlap_context *context; /* ...or in which all ended, up to this number */
     uint64_t settled;
+    struct overlap_stream *by; /* whose computation it was, up to this */
+    uint64_t serial, work;
 };
 /* stream: NULL where it is not known. */
 void overlap_order_see_stream(struct overlap_order *order, struct overlap_stream *stream, struct overlap_seen *seen);

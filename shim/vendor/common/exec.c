@@ -132,6 +132,7 @@ vendor_result graph_launch_body(enum overlap_way way, enum hook hook, uintptr_t 
         return result;
     struct overlap_stream *its = window_stream(order, stream, whose);
     exec_launched(order, graph, its, flags);
+    critical_graph(its);
     if (flags & EXEC_COMMUNICATES)
         window_communicates(stream, whose);
     exec_ends(order, graph, its);

@@ -156,11 +156,6 @@ static uint64_t communicate(const struct facts *facts, struct overlap_decision *
         if (facts->handle) /* nodes that are captured from it are raised */
             __atomic_fetch_or(&facts->handle->marks, (uint32_t)HANDLE_RAISED, __ATOMIC_RELAXED);
     }
-    if (facts->policy && facts->policy->critical & OVERLAP_CRITICAL_COMMUNICATION) {
-        flags |= OVERLAP_WORD_CARRIES;
-        if (facts->handle)
-            __atomic_fetch_or(&facts->handle->marks, (uint32_t)HANDLE_RAISED, __ATOMIC_RELAXED);
-    }
     const bool known = !(facts->launch.flags & OVERLAP_LAUNCH_UNKNOWN);
     if (known && facts->policy && facts->policy->carveout == OVERLAP_CARVEOUT_MAX)
         vendor_prefer_shared(facts->device->vendor, facts->handle, facts->device->ordinal);
@@ -209,6 +204,8 @@ static uint64_t compute(struct facts *facts, struct overlap_decision *decision) 
         flags |= OVERLAP_WORD_ORDERS;
     if (changed && cluster)
         flags |= OVERLAP_WORD_CLUSTER;
+    if (__atomic_load_n(&critical_any, __ATOMIC_ACQUIRE))
+        flags |= OVERLAP_WORD_STREAMED;
     if (priority_is_auto(facts->device->vendor, facts->policy) &&
         __atomic_load_n(&facts->device->seen, __ATOMIC_ACQUIRE) && decision->native_blocks &&
         fills_the_gpu(request, &facts->device->gpu, decision))
@@ -254,7 +251,7 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
     if (beyond) {
         decision.reason = flags & OVERLAP_WORD_COMMUNICATION ? decision.reason : OVERLAP_REASON_invalid_as_asked;
         decision.dynamic_shared = beyond;
-        flags = (flags & ~(OVERLAP_WORD_CHANGED | WINDOW_BITS)) |
+        flags = (flags & ~(OVERLAP_WORD_CHANGED | OVERLAP_WORD_STREAMED | WINDOW_BITS)) |
                 OVERLAP_WORD_DIRECT; /* there is nothing to prove, and... */
         place = 0;                   /* ...the program may set another limit */
         if (beyond != request->config.sharedMemBytes)
@@ -292,7 +289,7 @@ static uint64_t find_or_decide(const struct request *request, uint64_t *place) {
         /* It serves every device, so its answers are kept by device; likewise where we do not know. */
         *place = device->ordinal + 1 < OVERLAP_DEVICES ? *place | (uint64_t)(device->ordinal + 1) << DEVICE_SHIFT : 0;
         if (*place && overlap_cacheable(threads, request->config.sharedMemBytes))
-            word = overlap_cache_find(&launch_cache, *place, key_of(request), blocks_of(request));
+            word = overlap_cache_find_hidden(&launch_cache, *place, key_of(request), blocks_of(request));
     }
     return word ? word : decide(request, handle, device, *place);
 }

@@ -101,6 +101,8 @@
     jc \miss
     bt $29, \word                       /* traced */
     jc \miss
+    bt $50, \word                       /* some streams are raised */
+    jc \miss
     mov window_version(%rip), %r10
     mov (%r10), %r10
     cmp %r10, %fs:16(\r)

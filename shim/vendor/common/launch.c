@@ -24,6 +24,7 @@ void overlap_vendor_forked(bool used) {
     this_thread.shard = own_shard = NULL;
     own_id = 0;
     thread_shares = hidden = false;
+    critical_forked();
     window_forked();
     if (real_ready(VENDOR_CUDA) || real_ready(VENDOR_HIP)) {
         facts_forked = facts_forked || used;
@@ -220,11 +221,33 @@ vendor_result launch_changed(struct request *request, uint64_t word) {
     return result;
 }
 
+/* Computation that is as the program asks for it, and may be on a raised stream. Most launches in a row are of few kernels: the row that
+ * counts those on such a stream is kept for the last one. */
+vendor_result launch_streamed(struct request *request, uint64_t word) {
+    static __thread struct {
+        uint64_t word;
+        uint32_t row;
+    } last __attribute__((tls_model("initial-exec")));
+    if (critical_counts || !this_thread.shard)
+        return launch_slow(request, word);
+    uint32_t row = overlap_word_row(word);
+    if (critical_find(request->config.hStream) && critical_launch(request)) {
+        if (last.word != word) {
+            last.row = launch_row(word, OVERLAP_REASON_critical, false);
+            last.word = word;
+        }
+        row = last.row;
+    }
+    const vendor_result result = as_asked(request);
+    count_launch(request->counted, row);
+    return result;
+}
+
 uint64_t launch_word(const struct request *request, uint64_t *place) {
     uint64_t word = 0;
     *place = place_of(request);
     if (overlap_cacheable(threads_of(request), request->config.sharedMemBytes))
-        word = overlap_cache_find(&launch_cache, *place, key_of(request), blocks_of(request));
+        word = overlap_cache_find_hidden(&launch_cache, *place, key_of(request), blocks_of(request));
     return word || !armed_and_ready(hook_vendor(request->hook)) ? word : facts_word(request, place);
 }
 
@@ -241,12 +264,14 @@ vendor_result launch_slow(struct request *request, uint64_t word) {
     uint32_t reason = overlap_word_reason(word);
     uint32_t launched = request->config.sharedMemBytes;
     bool raised = false, outside = false;
+    const struct critical_stream *critical = NULL;
     vendor_result result;
     struct trace_facts facts;
     if (__builtin_expect((word & OVERLAP_WORD_TRACED) != 0, 0))
         trace_ask(request, &facts);
     if (!(word & OVERLAP_WORD_COMMUNICATION)) {
         follow_launch(request->config.hStream, whose, word);
+        critical = word & OVERLAP_WORD_STREAMED || critical_counts ? critical_launch(request) : NULL;
         const enum overlap_where where =
             word & WINDOW_BITS ? window_asks(request->config.hStream, whose, word) : OVERLAP_WHERE_OUTSIDE;
         if (word & OVERLAP_WORD_WATCHED && where == OVERLAP_WHERE_INSIDE)
@@ -260,6 +285,10 @@ vendor_result launch_slow(struct request *request, uint64_t word) {
             window_communicates(request->config.hStream, whose);
         if (!raised)
             priority_left();
+    } else if (critical) { /* what is waited for is not slowed down */
+        reason = OVERLAP_REASON_critical;
+        word = (word & ~OVERLAP_WORD_OF_PRIORITY) | overlap_word_of_priority(critical->priority);
+        result = as_asked(request);
     } else if (outside) {
         result = as_asked(request);
     } else if ((word & OVERLAP_WORD_CHANGED) && !(word & (OVERLAP_WORD_DIRECT | OVERLAP_WORD_PROVEN))) {
@@ -273,7 +302,7 @@ vendor_result launch_slow(struct request *request, uint64_t word) {
     else
         count_launch(request->counted, launch_row(word, reason, false));
     if (__builtin_expect((word & OVERLAP_WORD_TRACED) != 0, 0)) {
-        const uint64_t number = launch_trace(request, reason, launched, raised, word, &facts);
+        const uint64_t number = launch_trace(request, reason, launched, raised || critical, word, &facts);
         if (word & OVERLAP_WORD_COMMUNICATION && result == VENDOR_SUCCESS)
             window_numbered(request->config.hStream, whose, number);
     }

@@ -60,26 +60,28 @@ vendor_result event_record_flags_body(enum overlap_way way, enum hook hook, uint
     return result;
 }
 
-static vendor_result saw_event(struct overlap_order *order, vendor_event event,
+static vendor_result saw_event(struct overlap_order *order, enum vendor vendor, vendor_event event,
                                vendor_result (*real)(vendor_event event)) {
     struct overlap_seen seen;
     overlap_order_see_event(order, key_of_event(event), &seen);
     vendor_result result = real(event);
-    if (result == VENDOR_SUCCESS)
+    if (result == VENDOR_SUCCESS) {
+        critical_host_waits(order, vendor, &seen);
         window_saw(order, &seen);
+    }
     return result;
 }
 
 vendor_result event_query_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_event event) {
     BEHIND((vendor_event event));
     struct overlap_order *order = windows();
-    return order ? saw_event(order, event, real) : real(event);
+    return order ? saw_event(order, hook_vendor(hook), event, real) : real(event);
 }
 
 vendor_result event_synchronize_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_event event) {
     BEHIND((vendor_event event));
     struct overlap_order *order = windows();
-    return order ? saw_event(order, event, real) : real(event);
+    return order ? saw_event(order, hook_vendor(hook), event, real) : real(event);
 }
 
 vendor_result event_elapsed_body(enum overlap_way way, enum hook hook, uintptr_t site, float *ms, vendor_event from,
@@ -136,6 +138,7 @@ vendor_result stream_wait_body(enum overlap_way way, enum hook hook, uintptr_t s
     if (its) {
         if (flags) /* in a capture: a node of the graph waits */
             __atomic_store_n(&exec_may_wait, 1, __ATOMIC_RELAXED);
+        critical_fed(order, hook_vendor(hook), its, key_of_event(event));
         if (overlap_order_waits(order, its, key_of_event(event)))
             priority_unhurried();
         window_after(order);
@@ -148,8 +151,10 @@ static vendor_result saw_stream(struct overlap_order *order, vendor_stream strea
     struct overlap_seen seen;
     overlap_order_see_stream(order, window_stream(order, stream, whose), &seen);
     vendor_result result = real(stream);
-    if (result == VENDOR_SUCCESS)
+    if (result == VENDOR_SUCCESS) {
+        critical_host_waits(order, default_vendor(whose), &seen);
         window_saw(order, &seen);
+    }
     return result;
 }
 

@@ -80,12 +80,6 @@ void stream_is_programs(vendor_stream stream, enum default_stream whose) {
         __atomic_store_n(&place->raised, 0, __ATOMIC_RELEASE);
 }
 
-uint32_t *stream_try(vendor_stream stream, enum default_stream whose) {
-    const uint64_t key = stream_key(stream, whose);
-    struct tried *place = tried_find(key) ? NULL : tried_new(key);
-    return place ? &place->raised : NULL;
-}
-
 /* ---- Calls that have the same form on both ---- */
 
 vendor_result stream_created(enum vendor vendor, const vendor_stream *stream, vendor_result result) {
@@ -122,6 +116,7 @@ vendor_result stream_destroy_body(enum overlap_way way, enum hook hook, uintptr_
     struct tried *place = tried_find(stream_key(stream, STREAM_OF_CONTEXT));
     if (place)
         __atomic_store_n(&place->key, 0, __ATOMIC_RELEASE);
+    critical_gone(stream);
     if (order && (uintptr_t)stream > STREAM_PER_THREAD)
         overlap_order_stream_gone(order, (uint64_t)(uintptr_t)stream);
     return real(stream);

@@ -14,7 +14,7 @@
  *   size.c     which size the program asked for, where a node shows another
  *   priority.c  which priority communication gets, and when it no longer does
  *   stream.c   streams of communication libraries
- *   windows.h  overlap windows: windows.c, order.c, capture.c, copy.c, exec.c, follow.c
+ *   windows.h  overlap windows: windows.c, order.c, capture.c, copy.c, exec.c, follow.c; streams that somebody waits for: critical.c
  *   node.h     kernel nodes of graphs that the program builds itself: node.c
  */
 #pragma once
@@ -31,6 +31,13 @@
 struct request;
 struct handle;
 struct device;
+
+enum stream_raising {
+    STREAM_RAISED,
+    STREAM_PROGRAMS, /* it has one that the program has given it */
+    STREAM_FIXED,    /* nobody can, or the driver has refused */
+    STREAM_LATER     /* it captures: not now */
+};
 
 /* cuda_NAME and hip_NAME, and vendor_NAME, which asks the one that it is about. */
 #define QUESTION_VOID(result, name)                                                                                    \
@@ -286,6 +293,9 @@ void launch_followed(bool on);
 /* Everything that is not a direct hit in the cache. word: what the first look found, or 0. */
 vendor_result launch_slow(struct request *request, uint64_t word);
 
+/* Computation that is launched as asked, and may be on a raised stream, when nobody traces. */
+vendor_result launch_streamed(struct request *request, uint64_t word);
+
 /* Computation that gets another size which the driver has not taken yet, whose word is known, and that nobody traces. */
 vendor_result launch_changed(struct request *request, uint64_t word);
 
@@ -393,9 +403,6 @@ void stream_is_programs(vendor_stream stream, enum default_stream whose);
 
 /* A stream was made, if the call has succeeded. Returns its result. */
 vendor_result stream_created(enum vendor vendor, const vendor_stream *stream, vendor_result result);
-
-/* A place to note whether a stream was raised that is tried once; NULL: it was tried, or there is none. */
-uint32_t *stream_try(vendor_stream stream, enum default_stream whose);
 
 #define DRIVER_BODY static inline __attribute__((always_inline)) vendor_result
 

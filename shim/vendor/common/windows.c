@@ -18,7 +18,7 @@ static uint32_t forgotten; /* decisions were made anew because launches on the l
 /* Does a policy of the table act inside windows, or must we know for the report? Not where all that it does is `always`. */
 static bool wanted(const struct overlap_settings *settings) {
     const struct overlap_view view = overlap_table_view(settings->table);
-    bool wants = settings->trace;
+    bool wants = settings->trace || critical_is_wanted(settings);
     for (uint32_t p = 0; p < view.table->policy_count; p++) {
         const struct overlap_policy *policy = &view.policies[p];
         bool shapes = false;
@@ -50,6 +50,8 @@ __attribute__((cold, noinline)) static struct overlap_order *begin(void) {
         __atomic_store_n(&window_model, order, __ATOMIC_RELEASE);
         __atomic_store_n(&window_version, order ? &order->version : &no_version, __ATOMIC_RELEASE);
         __atomic_store_n(&state, order ? 3 : 2, __ATOMIC_RELEASE);
+        if (order)
+            critical_begin(order);
     }
     return __atomic_load_n(&state, __ATOMIC_ACQUIRE) == 3 ? window_model : NULL;
 }
@@ -91,8 +93,12 @@ static struct overlap_stream *make_stream(struct overlap_order *order, enum vend
     if (!real_ready(vendor) || !vendor_stream_facts(vendor, stream, unseen, &context, &flags))
         return NULL;
     seen_context(context);
-    return overlap_order_stream(order, (uint64_t)(uintptr_t)stream, context,
-                                flags & STREAM_NON_BLOCKING ? OVERLAP_STREAM_NON_BLOCKING : OVERLAP_STREAM_BLOCKING);
+    struct overlap_stream *const its =
+        overlap_order_stream(order, (uint64_t)(uintptr_t)stream, context,
+                             flags & STREAM_NON_BLOCKING ? OVERLAP_STREAM_NON_BLOCKING : OVERLAP_STREAM_BLOCKING);
+    if (its)
+        __atomic_store_n(&its->part.handle, 1, __ATOMIC_RELAXED);
+    return its;
 }
 
 void window_stream_made(enum vendor vendor, vendor_stream stream) {
@@ -239,6 +245,7 @@ void window_communicates(vendor_stream stream, enum default_stream whose) {
     if (before.filling)
         priority_one_wave_beside();
     window_after(order);
+    critical_waited(order, default_vendor(whose), its, OVERLAP_CRITICAL_COMMUNICATION, true);
     follow_begin(its, stream, whose, before.launched || before.filling);
 }
 

@@ -79,6 +79,44 @@ void window_context_gone(const void *context, uint64_t seen);
 void window_device_over(enum vendor vendor);
 void window_forked(void);
 
+/* ---- critical.c: streams that somebody waits for ---- */
+
+enum { CRITICAL_STREAMS = 16 }; /* raised at the same time */
+struct critical_stream {
+    uint64_t handle; /* 0: free */
+    struct overlap_stream *its;
+    struct overlap_page_stream *record; /* or NULL */
+    int priority;
+};
+
+/* 1: work is counted now; some stream is raised. Launches of computation tell critical_launch() where one is so. */
+extern uint32_t critical_counts, critical_any;
+
+/* Is there a policy that asks for it? */
+bool critical_is_wanted(const struct overlap_settings *settings);
+
+/* Counting begins, with the model. */
+void critical_begin(struct overlap_order *order);
+
+/* Computation is launched. Returns what is known of its stream where that is raised; else NULL. */
+struct critical_stream *critical_launch(const struct request *request);
+/* The same stream, for who only wants to know. */
+struct critical_stream *critical_find(vendor_stream stream);
+/* A graph is launched on it. */
+void critical_graph(struct overlap_stream *its);
+
+/* Somebody waits for the stream (NULL: not known), why: enum overlap_critical. communication: what waits for it communicates. */
+void critical_waited(struct overlap_order *order, enum vendor vendor, struct overlap_stream *its, uint32_t why,
+                     bool communication);
+/* It waits for an event; the host has waited for what it has seen now. */
+void critical_fed(struct overlap_order *order, enum vendor vendor, struct overlap_stream *its, uint64_t event);
+void critical_host_waits(struct overlap_order *order, enum vendor vendor, const struct overlap_seen *seen);
+
+/* The program has set its priority; it is gone; in a forked child, all are. */
+void critical_is_programs(vendor_stream stream);
+void critical_gone(vendor_stream stream);
+void critical_forked(void);
+
 /* ---- traced.c ---- */
 
 /* --trace: what a line says besides the launch, asked before it is made: behind a call of the program that has failed, nothing

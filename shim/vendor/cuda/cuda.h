@@ -158,7 +158,4 @@ CUresult graph_set_child(const struct child_call *call);
 /* 1: somebody may have given the legacy default stream a priority, which else is 0. */
 extern uint32_t stream_legacy_changed;
 
-/* Raises a stream on which communication was launched, once, where the policy asks for it. */
-void stream_carries(CUstream stream, enum default_stream whose);
-
 #pragma GCC visibility pop

@@ -101,7 +101,8 @@ static inline int priority_of(const struct request *request, int stream) {
 static bool is_programs(const struct request *request, uint64_t word, int own, uint32_t *reason) {
     /* 0 is the least, and that of streams that nobody cared about. */
     if (!(word & OVERLAP_WORD_AUTO) || own >= 0 ||
-        stream_is_raised(request->config.hStream, hook_default(request->hook)))
+        stream_is_raised(request->config.hStream, hook_default(request->hook)) ||
+        critical_find(request->config.hStream))
         return false;
     priority_program_sets();
     *reason = OVERLAP_REASON_program_sets_priority;
@@ -136,7 +137,13 @@ static inline __attribute__((always_inline)) CUresult launch_communication(struc
     if (!stream_priority(request, &stream))
         return launch_as_asked(request);
     const int own = priority_of(request, stream);
-    if (is_programs(request, word, own, reason) || own == priority || !launch_at_priority(request, priority, &result))
+    if (is_programs(request, word, own, reason))
+        return launch_as_asked(request);
+    if (own == priority) { /* its stream was raised */
+        *raised = critical_find(request->config.hStream) != NULL;
+        return launch_as_asked(request);
+    }
+    if (!launch_at_priority(request, priority, &result))
         return launch_as_asked(request);
     if (__builtin_expect(result == CUDA_SUCCESS, 1)) {
         *raised = stream != priority;
@@ -157,7 +164,5 @@ CUresult launch_raised(struct request *request, uint64_t word) {
 }
 
 CUresult cuda_communicate(struct request *request, uint64_t word, uint32_t *reason, bool *raised) {
-    if (word & OVERLAP_WORD_CARRIES)
-        stream_carries(request->config.hStream, hook_default(request->hook));
     return word & OVERLAP_WORD_RAISE ? launch_communication(request, word, reason, raised) : launch_as_asked(request);
 }

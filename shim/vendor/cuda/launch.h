@@ -13,10 +13,11 @@ static inline enum default_stream whose_of(enum hook hook) {
 
 static inline CUresult launch_not_direct(struct request *request, uint64_t word) {
     uint64_t kind = word & (OVERLAP_WORD_RAISE | OVERLAP_WORD_CHANGED | OVERLAP_WORD_DIRECT | OVERLAP_WORD_TRACED |
-                            OVERLAP_WORD_CARRIES | WINDOW_BITS);
-    return kind == OVERLAP_WORD_RAISE     ? launch_raised(request, word)
-           : kind == OVERLAP_WORD_CHANGED ? launch_changed(request, word)
-                                          : launch_slow(request, word);
+                            OVERLAP_WORD_STREAMED | WINDOW_BITS);
+    return kind == OVERLAP_WORD_RAISE      ? launch_raised(request, word)
+           : kind == OVERLAP_WORD_CHANGED  ? launch_changed(request, word)
+           : kind == OVERLAP_WORD_STREAMED ? launch_streamed(request, word)
+                                           : launch_slow(request, word);
 }
 
 /* Every field is set by hand: a designated initialiser would zero the whole record first. */

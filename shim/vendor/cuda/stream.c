@@ -4,22 +4,28 @@
 
 uint32_t stream_legacy_changed;
 
-void stream_carries(CUstream stream, enum default_stream whose) {
-    type_cuStreamSetAttribute *set =
-        real_own(default_is_thread(whose) ? HOOK_cuStreamSetAttribute_ptsz : HOOK_cuStreamSetAttribute);
+enum stream_raising cuda_stream_raise(CUstream stream, int priority) {
+    type_cuStreamSetAttribute *set = real_own(HOOK_cuStreamSetAttribute);
     CUstreamAttrValue value = {{0}};
-    uint32_t *raised = set ? stream_try(stream, whose) : NULL;
-    const struct overlap_policy *policy = raised ? device_policy(device_current(VENDOR_CUDA)) : NULL;
-    if (!policy ||
-        !device_priority(VENDOR_CUDA, policy->stream_priority, policy->stream_priority_value, &value.priority))
-        return;
-    if (stream_key(stream, whose) == CU_STREAM_LEGACY)
-        __atomic_store_n(&stream_legacy_changed, 1, __ATOMIC_RELAXED);
-    if (set(stream, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value) == CUDA_SUCCESS) {
-        graph_raises(value.priority); /* captured nodes have the stream's */
-        __atomic_store_n(raised, 1, __ATOMIC_RELEASE);
-        launch_count(OVERLAP_COUNTER_STREAMS_RAISED);
-    }
+    int now = 0;
+    if (cuda_captures(stream, STREAM_OF_CONTEXT))
+        return STREAM_LATER;
+    if (!set || !driver.cuStreamGetPriority || driver.cuStreamGetPriority(stream, &now) != CUDA_SUCCESS)
+        return STREAM_FIXED;
+    if (now != 0) /* the least, and that of streams that nobody cared about */
+        return STREAM_PROGRAMS;
+    value.priority = priority;
+    if (set(stream, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value) != CUDA_SUCCESS)
+        return STREAM_FIXED;
+    graph_raises(priority); /* captured nodes have the stream's */
+    return STREAM_RAISED;
+}
+
+bool cuda_stream_lower(CUstream stream) {
+    type_cuStreamSetAttribute *set = real_own(HOOK_cuStreamSetAttribute);
+    const CUstreamAttrValue value = {{0}};
+    return !cuda_captures(stream, STREAM_OF_CONTEXT) && set &&
+           set(stream, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value) == CUDA_SUCCESS;
 }
 
 /* ---- Calls ---- */
@@ -58,6 +64,7 @@ CUresult stream_set_attribute_body(enum overlap_way way, enum hook hook, uintptr
     result = real(stream, attribute, value);
     if (result == CUDA_SUCCESS && attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY) {
         stream_is_programs(stream, hook_default(hook));
+        critical_is_programs(stream);
         stream_prioritised(site, value->priority);
     }
     return result;

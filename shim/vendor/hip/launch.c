@@ -164,9 +164,10 @@ hipError_t hip_launch(struct request *request, uint64_t word) {
     if (more && (more->start || more->stop))
         return launch_and_record(request, more);
     const uint64_t kind = word & (OVERLAP_WORD_COMMUNICATION | OVERLAP_WORD_CHANGED | OVERLAP_WORD_DIRECT |
-                                  OVERLAP_WORD_TRACED | OVERLAP_WORD_CARRIES | WINDOW_BITS);
+                                  OVERLAP_WORD_TRACED | OVERLAP_WORD_STREAMED | WINDOW_BITS);
     return kind == OVERLAP_WORD_COMMUNICATION ? launch_communication(request, word)
            : kind == OVERLAP_WORD_CHANGED     ? launch_changed(request, word)
+           : kind == OVERLAP_WORD_STREAMED    ? launch_streamed(request, word)
                                               : launch_slow(request, word);
 }
 

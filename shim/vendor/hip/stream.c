@@ -28,6 +28,17 @@ hipError_t hip_stream_flags_body(enum overlap_way way, enum hook hook, uintptr_t
                                                : stream_created(VENDOR_HIP, stream, real(stream, flags));
 }
 
+/* HIP knows a stream's priority when it is created (facts of HIP 5.2 to 7.2: there is no call that changes it). */
+enum stream_raising hip_stream_raise(hipStream_t stream, int priority) {
+    (void)stream, (void)priority;
+    return STREAM_FIXED;
+}
+
+bool hip_stream_lower(hipStream_t stream) {
+    (void)stream;
+    return true;
+}
+
 /* Does the library launch communication? Its streams keep all that they ask for. */
 static bool communicates(const struct overlap_policy *policy, uintptr_t site) {
     char library[256];

@@ -1,0 +1,148 @@
+/* Which streams are critical: see critical.h. */
+#include "critical.h"
+
+enum { ROUNDS = 2, MOST_FALLS = 5 };
+
+static uint64_t load(const uint64_t *field) {
+    return __atomic_load_n(field, __ATOMIC_RELAXED);
+}
+
+/* ---- Work ---- */
+
+void overlap_critical_count(struct overlap_order *order) {
+    if (!__atomic_add_fetch(&order->counted, 1, __ATOMIC_RELAXED))
+        __atomic_add_fetch(&order->counted, 1, __ATOMIC_RELAXED);
+    overlap_critical_all_over(order, NULL); /* what went on uncounted may have waited for it */
+}
+
+void overlap_critical_launched(struct overlap_stream *stream, uint64_t threads) {
+    if (!stream || OVERLAP_LOAD(stream->captured)) /* a graph's, which may run at any time */
+        return;
+    __atomic_fetch_add(&stream->part.work, threads, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&stream->context->work, threads, __ATOMIC_RELAXED);
+}
+
+static void raise_over(struct overlap_stream *stream, uint64_t work) {
+    const uint64_t most = load(&stream->part.work);
+    uint64_t before = load(&stream->part.over);
+    work = work < most ? work : most;
+    while (before < work)
+        if (__atomic_compare_exchange_n(&stream->part.over, &before, work, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+            __atomic_fetch_add(&stream->context->over, work - before, __ATOMIC_RELAXED);
+            return;
+        }
+}
+
+void overlap_critical_gone(struct overlap_stream *stream) {
+    raise_over(stream, load(&stream->part.work));
+}
+
+static void all_over(struct overlap_order *order, const struct overlap_context *context, bool blocking) {
+    for (uint32_t i = 0; i < __atomic_load_n(&order->used_count, __ATOMIC_ACQUIRE); i++) {
+        struct overlap_stream *const stream = &order->streams[order->used[i]];
+        if (OVERLAP_LOAD(stream->ready) && OVERLAP_LOAD(stream->world) == &order->eager &&
+            (!context || OVERLAP_LOAD(stream->context) == context) &&
+            !(blocking && OVERLAP_LOAD(stream->kind) == OVERLAP_STREAM_NON_BLOCKING))
+            raise_over(stream, load(&stream->part.work));
+    }
+}
+
+void overlap_critical_all_over(struct overlap_order *order, const struct overlap_context *context) {
+    all_over(order, context, false);
+}
+
+void overlap_critical_over(struct overlap_order *order, struct overlap_stream *stream, uint64_t serial, uint64_t work) {
+    if (!stream || !overlap_stream_is(stream, serial))
+        return;
+    raise_over(stream, work);
+    if (OVERLAP_LOAD(stream->kind) == OVERLAP_STREAM_LEGACY)
+        all_over(order, OVERLAP_LOAD(stream->context), true);
+    for (int i = 0; i < 4; i++) {
+        struct overlap_stream *const other = __atomic_load_n(&stream->part.behind[i].stream, __ATOMIC_ACQUIRE);
+        if (other && overlap_stream_is(other, load(&stream->part.behind[i].serial)))
+            raise_over(other, load(&stream->part.behind[i].work));
+    }
+}
+
+/* Four are kept; of the others it is not known that they are over when this stream is. */
+void overlap_critical_behind(struct overlap_stream *stream, const struct overlap_event *event) {
+    int at = -1;
+    if (!event->by || event->by == stream || !event->work || !overlap_stream_is(event->by, event->serial))
+        return;
+    for (int i = 3; i >= 0; i--) {
+        struct overlap_stream *const other = __atomic_load_n(&stream->part.behind[i].stream, __ATOMIC_ACQUIRE);
+        if (other == event->by)
+            at = i;
+        else if (at < 0 && (!other || load(&other->part.over) >= load(&stream->part.behind[i].work)))
+            at = i;
+    }
+    if (at < 0)
+        return;
+    __atomic_store_n(&stream->part.behind[at].stream, NULL, __ATOMIC_RELEASE);
+    __atomic_store_n(&stream->part.behind[at].serial, event->serial, __ATOMIC_RELAXED);
+    __atomic_store_n(&stream->part.behind[at].work, event->work, __ATOMIC_RELAXED);
+    __atomic_store_n(&stream->part.behind[at].stream, event->by, __ATOMIC_RELEASE);
+}
+
+/* Have other streams of the context work that the host has not seen to be over? */
+static bool others_run(const struct overlap_stream *stream) {
+    const struct overlap_context *const context = stream->context;
+    const uint64_t all = load(&context->work) - load(&context->over);
+    const uint64_t own = load(&stream->part.work) - load(&stream->part.over);
+    return (int64_t)(all - own) > 0;
+}
+
+/* ---- Rounds ---- */
+
+/* What a round says: of how many thousandths. */
+static bool judge(struct overlap_part *part, uint64_t own, uint64_t all, uint32_t share) {
+    const uint32_t found = (uint32_t)(own < UINT64_MAX / 1000 ? own * 1000 / all : own / (all / 1000 + 1));
+    const bool critical = part->state == OVERLAP_PART_CRITICAL;
+    const bool minor = found <= share * (critical ? 15 : 10);
+    const uint32_t state = minor ? OVERLAP_PART_CRITICAL : OVERLAP_PART_MAJOR;
+    __atomic_store_n(&part->share, found, __ATOMIC_RELAXED);
+    if (state == part->state) {
+        part->streak = 0;
+        return false;
+    }
+    if (++part->streak < (uint32_t)ROUNDS << (minor ? part->falls : 0))
+        return false;
+    part->streak = 0;
+    if (critical && part->falls < MOST_FALLS)
+        part->falls++;
+    __atomic_store_n(&part->state, state, __ATOMIC_RELAXED);
+    return true;
+}
+
+static bool waited(const struct overlap_order *order, struct overlap_stream *stream, uint32_t why, uint32_t share) {
+    struct overlap_part *const part = &stream->part;
+    const uint32_t counted = __atomic_load_n(&order->counted, __ATOMIC_RELAXED);
+    const uint64_t work = load(&part->work), all = load(&stream->context->work);
+    const uint64_t own_now = work - part->own, all_now = all - part->all;
+    const bool judged = part->round == counted;
+    if (judged && (own_now >= all_now || (why == OVERLAP_CRITICAL_HOST_WAITS && !others_run(stream))))
+        return false; /* nobody else has launched anything, or is still at it */
+    part->round = counted;
+    part->own = work;
+    part->all = all;
+    if (!judged)
+        return false;
+    __atomic_store_n(&part->why, part->why | why, __ATOMIC_RELAXED);
+    if (own_now)
+        return judge(part, own_now, all_now, share);
+    if (part->state != OVERLAP_PART_UNKNOWN)
+        return false;
+    __atomic_store_n(&part->state, OVERLAP_PART_EMPTY, __ATOMIC_RELAXED);
+    return true;
+}
+
+bool overlap_critical_waited(struct overlap_order *order, struct overlap_stream *stream, uint32_t why, uint32_t share) {
+    uint32_t free = 0;
+    if (!stream || stream->kind == OVERLAP_STREAM_LEGACY || OVERLAP_LOAD(stream->captured))
+        return false;
+    if (!__atomic_compare_exchange_n(&stream->part.busy, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        return false; /* another thread waits for it, too: one of the two is enough */
+    const bool changed = waited(order, stream, why, share);
+    __atomic_store_n(&stream->part.busy, 0, __ATOMIC_RELEASE);
+    return changed;
+}

@@ -1,0 +1,312 @@
+/* Streams that somebody waits for are raised, where they are a minor part of what the device does. Who waits is told here by those
+ * who see it (order.c, copy.c, exec.c, windows.c); what follows from that is core's (critical.h); and what becomes of a stream is
+ * here.
+ *
+ * How much a stream computes is counted in periods: while one lasts no launch is a direct hit, because the hot path finds an empty
+ * cache. A period begins with a stream that nobody has waited for before, and then again after more and more waits; it ends when enough
+ * rounds have said the same. Once a stream is raised, computation looks at its stream at every launch: for the count, and to see when
+ * nobody waits for the stream any more.
+ */
+#include "../../core/critical.h"
+#include "windows.h"
+
+enum {
+    WAITS = 64,          /* in a period, after the last change */
+    LAUNCHES = 4096,     /* without a wait, after which it ends as well */
+    PAUSE = 256,         /* waits between two periods at first... */
+    LONGEST = 4096,      /* ...and at most */
+    NEW = 64,            /* streams for which a period begins at once */
+    FORGOTTEN = 512,     /* launches on a raised stream that nobody waits for */
+    FEW = 64,            /* streams that are looked through where all are waited for */
+    GRAPH = INT32_MAX,   /* threads of a graph: more than any one launch, so that its stream is not taken for minor */
+};
+
+uint32_t critical_counts, critical_any;
+static uint32_t wanted;                                      /* 0: not looked yet, 1: no, 2: yes */
+static uint32_t waits_left, launches_left, asleep, pause_now = PAUSE, new_left = NEW;
+
+struct critical_stream critical_streams[CRITICAL_STREAMS];
+
+static uint32_t get(const uint32_t *field) {
+    return __atomic_load_n(field, __ATOMIC_RELAXED);
+}
+static void set(uint32_t *field, uint32_t value) {
+    __atomic_store_n(field, value, __ATOMIC_RELAXED);
+}
+
+bool critical_is_wanted(const struct overlap_settings *settings) {
+    const struct overlap_view view = overlap_table_view(settings->table);
+    for (uint32_t i = 0; i < view.table->policy_count; i++)
+        if (view.policies[i].critical)
+            return true;
+    return false;
+}
+
+static bool is_wanted(void) {
+    if (!get(&wanted))
+        set(&wanted, overlap_armed() && critical_is_wanted(overlap_armed()) ? 2 : 1);
+    return get(&wanted) == 2;
+}
+
+/* ---- Periods of counting ---- */
+
+void critical_begin(struct overlap_order *order) {
+    if (!is_wanted())
+        return;
+    overlap_critical_count(order);
+    set(&waits_left, WAITS);
+    set(&launches_left, LAUNCHES);
+    set(&critical_counts, 1); /* first: who decides something now shall find it hidden */
+    overlap_cache_hide(&launch_cache, true);
+}
+
+static void end(void) {
+    const uint32_t pause = get(&pause_now);
+    set(&asleep, pause);
+    set(&pause_now, pause < LONGEST ? 2 * pause : pause);
+    set(&critical_counts, 0);
+    overlap_cache_hide(&launch_cache, false);
+}
+
+/* A period, if it is time for one. */
+static bool counts(struct overlap_order *order, const struct overlap_stream *its) {
+    if (get(&critical_counts))
+        return true;
+    if (get(&its->part.state) == OVERLAP_PART_UNKNOWN && !get(&its->part.round) && get(&new_left)) {
+        set(&new_left, get(&new_left) - 1);
+    } else if (get(&asleep)) {
+        set(&asleep, get(&asleep) - 1);
+        return false;
+    }
+    critical_begin(order);
+    return true;
+}
+
+/* ---- Streams ---- */
+
+/* Where the report says what became of it; NULL: there is no place left. */
+static struct overlap_page_stream *record_of(struct overlap_stream *its, const struct device *device) {
+    struct overlap_page *const page = overlap_current_page;
+    if (its->part.record)
+        return &page->streams[its->part.record - 1];
+    for (uint32_t i = 0; overlap_page_start() && i < OVERLAP_PAGE_STREAMS; i++) {
+        uint32_t none = 0;
+        struct overlap_page_stream *const record = &overlap_current_page->streams[i];
+        if (!__atomic_compare_exchange_n(&record->state, &none, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            continue;
+        record->device = device->place;
+        library_of(its->part.site, (char *)record->creator, sizeof record->creator);
+        __atomic_store_n(&record->state, 2, __ATOMIC_RELEASE);
+        its->part.record = i + 1;
+        return record;
+    }
+    return NULL;
+}
+
+static void note(struct overlap_stream *its, const struct device *device, enum overlap_stream_status status,
+                 int priority) {
+    struct overlap_page_stream *const record = record_of(its, device);
+    if (!record)
+        return;
+    set(&record->why, get(&its->part.why));
+    set(&record->share, get(&its->part.share));
+    set(&record->status, status);
+    __atomic_store_n(&record->priority, priority, __ATOMIC_RELAXED);
+}
+
+/* The first stream is raised, or none is any more: whether computation looks at its stream is in its decisions. */
+static void looks(bool any) {
+    if (get(&critical_any) == any)
+        return;
+    set(&critical_any, any);
+    facts_changed();
+    overlap_cache_forget_all(&launch_cache);
+}
+
+static struct critical_stream *place_of_stream(uint64_t handle) {
+    for (uint32_t i = 0; i < CRITICAL_STREAMS; i++)
+        if (__atomic_load_n(&critical_streams[i].handle, __ATOMIC_ACQUIRE) == handle)
+            return &critical_streams[i];
+    return NULL;
+}
+
+struct critical_stream *critical_find(vendor_stream stream) {
+    return stream && get(&critical_any) ? place_of_stream((uint64_t)(uintptr_t)stream) : NULL;
+}
+
+/* The priority of a level: of those that communication waits for, or the next lower one where there is one between. */
+static bool priority_of_level(enum vendor vendor, bool communication, int *priority) {
+    int least = 0, greatest = 0;
+    if (!vendor_priorities(vendor, &least, &greatest) || greatest >= least)
+        return false;
+    *priority = communication || greatest + 1 >= least ? greatest : greatest + 1;
+    return true;
+}
+
+static void raise_stream(enum vendor vendor, struct overlap_stream *its, const struct device *device, bool communication) {
+    struct critical_stream *const place = place_of_stream(0);
+    int priority = 0;
+    if (!place || !priority_of_level(vendor, communication, &priority)) {
+        note(its, device, OVERLAP_STREAM_FIXED, 0);
+        return;
+    }
+    switch (vendor_stream_raise(vendor, (vendor_stream)(uintptr_t)its->key, priority)) {
+    case STREAM_RAISED:
+        place->its = its;
+        place->priority = priority;
+        place->record = record_of(its, device);
+        __atomic_store_n(&place->handle, its->key, __ATOMIC_RELEASE);
+        note(its, device, OVERLAP_STREAM_RAISED, priority);
+        its->part.raised = 1;
+        looks(true);
+        break;
+    case STREAM_PROGRAMS:
+        note(its, device, OVERLAP_STREAM_PROGRAMS, 0);
+        its->part.raised = 2;
+        break;
+    case STREAM_FIXED:
+        note(its, device, OVERLAP_STREAM_FIXED, 0);
+        its->part.raised = 2;
+        break;
+    case STREAM_LATER:
+        break;
+    }
+}
+
+static void drop(struct critical_stream *place) {
+    __atomic_store_n(&place->handle, 0, __ATOMIC_RELEASE);
+    for (uint32_t i = 0; i < CRITICAL_STREAMS; i++)
+        if (__atomic_load_n(&critical_streams[i].handle, __ATOMIC_ACQUIRE))
+            return;
+    looks(false);
+}
+
+static void lower_stream(enum vendor vendor, struct overlap_stream *its, const struct device *device,
+                         enum overlap_stream_status status) {
+    struct critical_stream *const place = place_of_stream(its->key);
+    if (place && !vendor_stream_lower(vendor, (vendor_stream)(uintptr_t)its->key))
+        return; /* it captures: the next wait tries again */
+    if (place)
+        drop(place);
+    its->part.raised = 0;
+    if (device)
+        note(its, device, status, 0);
+}
+
+/* ---- Who waits ---- */
+
+void critical_waited(struct overlap_order *order, enum vendor vendor, struct overlap_stream *its, uint32_t why,
+                     bool communication) {
+    if (!is_wanted() || !its || !its->part.handle)
+        return;
+    if (get(&its->part.since))
+        set(&its->part.since, 0);
+    if (!counts(order, its))
+        return;
+    const struct device *device = device_current(vendor);
+    const struct overlap_policy *policy = device_policy(device);
+    if (!policy || !(policy->critical & why))
+        return;
+    const bool changed = overlap_critical_waited(order, its, why, policy->critical_share);
+    set(&launches_left, LAUNCHES);
+    if (changed) {
+        set(&waits_left, WAITS);
+        set(&pause_now, PAUSE);
+    } else if (get(&waits_left) > 1) {
+        set(&waits_left, get(&waits_left) - 1);
+    } else {
+        end();
+    }
+    const uint32_t state = get(&its->part.state);
+    if (state == OVERLAP_PART_CRITICAL && !its->part.raised)
+        raise_stream(vendor, its, device, communication || get(&its->part.why) & OVERLAP_CRITICAL_COMMUNICATION);
+    else if (state == OVERLAP_PART_MAJOR && (changed || its->part.raised == 1))
+        lower_stream(vendor, its, device, OVERLAP_STREAM_MAJOR);
+}
+
+void critical_fed(struct overlap_order *order, enum vendor vendor, struct overlap_stream *its, uint64_t event) {
+    if (!is_wanted() || !its || !overlap_critical_passes_on(its))
+        return;
+    struct overlap_stream *const feeder = overlap_critical_recorder(order, event);
+    if (feeder && feeder != its)
+        critical_waited(order, vendor, feeder, OVERLAP_CRITICAL_FEEDING,
+                        get(&its->part.why) & OVERLAP_CRITICAL_COMMUNICATION);
+}
+
+/* Who waits for the legacy default stream waits for the blocking ones. */
+void critical_host_waits(struct overlap_order *order, enum vendor vendor, const struct overlap_seen *seen) {
+    struct overlap_stream *const its = seen->by;
+    if (!is_wanted() || !its || !overlap_stream_is(its, seen->serial))
+        return;
+    critical_waited(order, vendor, its, OVERLAP_CRITICAL_HOST_WAITS, false);
+    const uint32_t used = OVERLAP_LOAD(order->used_count);
+    for (uint32_t i = 0; OVERLAP_LOAD(its->kind) == OVERLAP_STREAM_LEGACY && i < used && i < FEW; i++) {
+        struct overlap_stream *const other = &order->streams[order->used[i]];
+        if (OVERLAP_LOAD(other->ready) && OVERLAP_LOAD(other->kind) == OVERLAP_STREAM_BLOCKING &&
+            OVERLAP_LOAD(other->context) == OVERLAP_LOAD(its->context))
+            critical_waited(order, vendor, other, OVERLAP_CRITICAL_HOST_WAITS, false);
+    }
+}
+
+/* ---- Launches ---- */
+
+struct critical_stream *critical_launch(const struct request *request) {
+    const enum default_stream whose = hook_default(request->hook);
+    const uint64_t threads = threads_of(request) * blocks_of(request);
+    struct overlap_order *order = windows();
+    if (order && get(&critical_counts)) {
+        overlap_critical_launched(window_stream(order, request->config.hStream, whose), threads);
+        const uint32_t left = get(&launches_left);
+        set(&launches_left, left - 1);
+        if (left == 1)
+            end();
+    }
+    struct critical_stream *const place = critical_find(request->config.hStream);
+    if (!place)
+        return NULL;
+    if (__atomic_add_fetch(&place->its->part.since, 1, __ATOMIC_RELAXED) == FORGOTTEN) {
+        set(&place->its->part.state, OVERLAP_PART_UNKNOWN);
+        lower_stream(hook_vendor(request->hook), place->its, device_current(hook_vendor(request->hook)),
+                     OVERLAP_STREAM_LEARNING);
+        return NULL;
+    }
+    if (place->record)
+        __atomic_fetch_add(&place->record->launches, 1, __ATOMIC_RELAXED);
+    return place;
+}
+
+void critical_graph(struct overlap_stream *its) {
+    if (get(&critical_counts))
+        overlap_critical_launched(its, GRAPH);
+}
+
+/* ---- Streams come and go ---- */
+
+void critical_is_programs(vendor_stream stream) {
+    struct critical_stream *const place = critical_find(stream);
+    struct overlap_order *order = windows();
+    struct overlap_stream *its = order && stream ? overlap_order_find(order, (uint64_t)(uintptr_t)stream) : NULL;
+    if (place)
+        drop(place);
+    if (its) {
+        its->part.raised = 2;
+        if (its->part.record)
+            set(&overlap_current_page->streams[its->part.record - 1].status, OVERLAP_STREAM_PROGRAMS);
+    }
+}
+
+void critical_gone(vendor_stream stream) {
+    struct critical_stream *const place = critical_find(stream);
+    if (place)
+        drop(place);
+}
+
+void critical_forked(void) {
+    for (uint32_t i = 0; i < CRITICAL_STREAMS; i++)
+        critical_streams[i].handle = 0;
+    if (critical_counts)
+        overlap_cache_hide(&launch_cache, false);
+    critical_counts = critical_any = asleep = 0;
+    pause_now = PAUSE;
+    new_left = NEW;
+}

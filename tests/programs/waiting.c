@@ -1,0 +1,167 @@
+/* Iterations of a program on several streams: waiting ITERATIONS WORD... ; each word is done in each iteration, but those before
+ * `begin` once before, and those behind `end` once at last. S: a stream by its number from 1 (0: the default one); streams that were not made are
+ * made first, plain and non-blocking, events likewise.
+ *
+ *   k:S:B      launch k of B blocks (256 threads)      j:S:B    another kernel        c:S     communication
+ *   r:E:S      record event E on stream S              w:S:E    S waits for it
+ *   s:S e:E    the host waits for a stream, an event   Q:E q:S  ...asks until it is over
+ *   x          ...for the context                      m        ...for a copy on the default stream       h:S  a host function
+ *   n:S d:S    make, destroy a stream                  p:S:P    make it with a priority                   b:S  a blocking one
+ *   P:S        print its priority                      a:S:P    set it by its attribute                   t:TO:FROM  copy attributes
+ *   B:S G      begin a capture on S; end it, and instantiate                                              g:S  launch that graph on S
+ *   swap:A:B   change the numbers of two streams
+ */
+#define WAY_LINKED
+#define DRIVER_MORE_FILE "windows_driver.h"
+#include "driver.h"
+
+extern int cuStreamSetAttribute(void *, int, const void *), cuStreamGetAttribute(void *, int, void *),
+    cuStreamCopyAttributes(void *, void *);
+
+enum { MOST = 16, NON_BLOCKING = 1, NOT_READY = 600, PRIORITY = 8 };
+static void *streams[MOST], *events[MOST], *k, *j, *comm, *exec, *capturing;
+static uint64_t a, memory;
+static uint32_t b;
+static void *parameters[] = {&a, &b};
+
+static int bad;
+static void good(int result, const char *word) {
+    if (result == 0)
+        return;
+    bad = 1;
+    printf("%s: %d\n", word, result);
+}
+
+static void nothing(void *data) {
+    (void)data;
+}
+
+/* Each from a place of its own. */
+__attribute__((noinline)) static void make(int number, unsigned flags) {
+    good(CU(cuStreamCreate)(&streams[number], flags), "cuStreamCreate");
+}
+
+static void *stream(int number) {
+    if (number && !streams[number])
+        make(number, NON_BLOCKING);
+    return streams[number];
+}
+static void *event(int number) {
+    if (!events[number])
+        good(CU(cuEventCreate)(&events[number], 2), "cuEventCreate");
+    return events[number];
+}
+
+static int launch(void *kernel, int number, int blocks) {
+    return CU(cuLaunchKernel)(kernel, (unsigned)blocks, 1, 1, 256, 1, 1, 0, stream(number), parameters, NULL);
+}
+
+static int until(int (*ask)(void *), void *what) {
+    int result;
+    do
+        result = ask(what);
+    while (result == NOT_READY);
+    return result;
+}
+
+static int act(const char *word, int first, int second) {
+    int priority = 99;
+    int32_t value[16] = {0};
+    void *graph = NULL;
+    switch (word[0]) {
+    case 'k':
+        return launch(k, first, second);
+    case 'j':
+        return launch(j, first, second);
+    case 'c':
+        return launch(comm, first, 4);
+    case 'r':
+        return CU(cuEventRecord)(event(first), stream(second));
+    case 'w':
+        return CU(cuStreamWaitEvent)(stream(first), event(second), 0);
+    case 's':
+        if (word[1] == 'w') {
+            void *const one = streams[first];
+            streams[first] = streams[second];
+            streams[second] = one;
+            return 0;
+        }
+        return CU(cuStreamSynchronize)(stream(first));
+    case 'e':
+        return CU(cuEventSynchronize)(event(first));
+    case 'Q':
+        return until(CU(cuEventQuery), event(first));
+    case 'q':
+        return until(CU(cuStreamQuery), stream(first));
+    case 'x':
+        return CU(cuCtxSynchronize)();
+    case 'm':
+        return CU(cuMemcpyDtoH_v2)(&value, memory, sizeof value);
+    case 'h':
+        return CU(cuLaunchHostFunc)(stream(first), nothing, NULL);
+    case 'n':
+        make(first, NON_BLOCKING);
+        return 0;
+    case 'b':
+        make(first, 0);
+        return 0;
+    case 'p':
+        return CU(cuStreamCreateWithPriority)(&streams[first], NON_BLOCKING, second);
+    case 'd': {
+        void *const one = streams[first];
+        streams[first] = NULL;
+        return CU(cuStreamDestroy_v2)(one);
+    }
+    case 'P':
+        good(cuStreamGetAttribute(stream(first), PRIORITY, value), "cuStreamGetAttribute");
+        good(CU(cuStreamGetPriority)(stream(first), &priority), "cuStreamGetPriority");
+        printf("priority %d %d\n", priority, value[0]);
+        return 0;
+    case 'a':
+        value[0] = second;
+        return cuStreamSetAttribute(stream(first), PRIORITY, value);
+    case 't':
+        return cuStreamCopyAttributes(stream(first), stream(second));
+    case 'B':
+        capturing = stream(first);
+        return CU(cuStreamBeginCapture_v2)(capturing, 2);
+    case 'G':
+        good(CU(cuStreamEndCapture)(capturing, &graph), "cuStreamEndCapture");
+        return CU(cuGraphInstantiateWithFlags)(&exec, graph, 0);
+    case 'g':
+        return CU(cuGraphLaunch)(exec, stream(first));
+    default:
+        return -1;
+    }
+}
+
+static void act_on(const char *word) {
+    const char *const one = strchr(word, ':'), *const two = one ? strchr(one + 1, ':') : NULL;
+    good(act(word, one ? atoi(one + 1) : 0, two ? atoi(two + 1) : 0), word);
+}
+
+int main(int argc, char **argv) {
+    int from = 2, to = argc;
+    void *module;
+    driver_start();
+    char *text = ptx_of("k,j,ncclDevKernel_AllReduce_Sum_f32_RING_LL");
+    good(CU(cuModuleLoadData)(&module, text), "cuModuleLoadData");
+    good(CU(cuModuleGetFunction)(&k, module, "k"), "k");
+    good(CU(cuModuleGetFunction)(&j, module, "j"), "j");
+    good(CU(cuModuleGetFunction)(&comm, module, "ncclDevKernel_AllReduce_Sum_f32_RING_LL"), "comm");
+    good(CU(cuMemAlloc_v2)(&memory, 4096), "cuMemAlloc");
+    free(text);
+    for (int i = 2; i < argc; i++) {
+        from = strcmp(argv[i], "begin") == 0 ? i + 1 : from;
+        to = strcmp(argv[i], "end") == 0 ? i : to;
+    }
+    for (int i = 2; i < from - 1; i++)
+        act_on(argv[i]);
+    for (int round = 0; round < atoi(argv[1]); round++)
+        for (int i = from; i < to; i++)
+            act_on(argv[i]);
+    for (int i = to + 1; i < argc; i++)
+        act_on(argv[i]);
+    good(CU(cuCtxSynchronize)(), "at last");
+    return bad;
+}

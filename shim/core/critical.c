@@ -84,12 +84,17 @@ void overlap_critical_behind(struct overlap_stream *stream, const struct overlap
     __atomic_store_n(&stream->part.behind[at].stream, event->by, __ATOMIC_RELEASE);
 }
 
-/* Have other streams of the context work that the host has not seen to be over? */
+/* Have other streams of the context work that the host has not seen to be over, and that this one has not waited for? */
 static bool others_run(const struct overlap_stream *stream) {
     const struct overlap_context *const context = stream->context;
-    const uint64_t all = load(&context->work) - load(&context->over);
-    const uint64_t own = load(&stream->part.work) - load(&stream->part.over);
-    return (int64_t)(all - own) > 0;
+    uint64_t mine = load(&stream->part.work) - load(&stream->part.over);
+    for (int i = 0; i < 4; i++) {
+        const struct overlap_stream *const other = __atomic_load_n(&stream->part.behind[i].stream, __ATOMIC_ACQUIRE);
+        const uint64_t until = load(&stream->part.behind[i].work), over = other ? load(&other->part.over) : 0;
+        if (other && overlap_stream_is(other, load(&stream->part.behind[i].serial)) && until > over)
+            mine += until - over;
+    }
+    return (int64_t)(load(&context->work) - load(&context->over) - mine) > 0;
 }
 
 /* ---- Rounds ---- */

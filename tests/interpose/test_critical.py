@@ -52,3 +52,98 @@ def test_the_host_waits(wait: str, iterations: Iterations) -> None:
     done = iterations(HOST.format(wait=wait))
     assert raised(done) == "000" + "4" * 5
     assert raised(done, "j") == "0" * 8
+
+
+def test_a_stream_that_feeds_one_of_communication(iterations: Iterations) -> None:
+    """The boundary on a stream of its own, handed over by an event."""
+    done = iterations(f"k:3:8 r:3:3 w:2:3 c:2 j:1:1000 r:1:1 w:3:1 r:2:2 w:1:2", 10)
+    assert raised(done)[-5:] == "5" * 5
+    assert raised(done, "j") == "0" * 10
+
+
+def test_what_feeds_it_and_computes_most(iterations: Iterations) -> None:
+    """The boundary on the computing stream: nothing is raised but communication."""
+    done = iterations(f"k:1:8 r:3:1 w:2:3 c:2 j:1:1000 r:2:2 w:1:2", 10)
+    assert raised(done) == raised(done, "j") == "0" * 10
+    assert "critical" not in done.reasons
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param("k:1:8 c:1 j:1:1000", id="all on one stream"),
+        pytest.param("k:1:8 j:1:1000 s:1", id="it synchronises its only stream"),
+        pytest.param(f"k:1:500 c:1 j:2:500 c:2 {JOIN}", id="two equal streams that both communicate"),
+        pytest.param(f"{STYLE_0} swap:1:2", id="streams swap their roles"),
+        pytest.param("h:2 j:1:1000 k:1:8 r:1:1 Q:1", id="a thread asks for an event of the main stream"),
+        pytest.param("k:2:8 j:1:1000 x", id="it waits for everything"),
+        pytest.param("k:0:8 j:1:1000 s:0", id="the default stream"),
+        pytest.param("j:1:1000 r:1:1 w:2:1 k:2:8 s:2", id="nothing else runs"),
+    ],
+)
+def test_left_alone(words: str, iterations: Iterations) -> None:
+    done = iterations(words, 12)
+    assert {launch["priority"] for launch in done.launches} == {0}
+    assert "critical" not in done.reasons
+
+
+def test_what_it_did_once_does_not_count(iterations: Iterations) -> None:
+    """An exchange on the computing stream before the loop; and the boundary waits for the interior in each iteration."""
+    done = iterations(f"c:1 begin r:4:1 w:2:4 {STYLE_0}", 10)
+    assert raised(done)[-5:] == "5" * 5
+    assert raised(done, "j") == "0" * 10
+
+
+def test_a_host_function(iterations: Iterations) -> None:
+    done = iterations("k:2:8 j:1:1000 h:2 r:1:1 w:2:1", 10)
+    assert raised(done)[-5:] == "4" * 5
+
+
+def test_a_copy_that_waits_for_a_blocking_stream(iterations: Iterations) -> None:
+    done = iterations("b:2 begin k:2:8 j:1:1000 m r:1:1 w:2:1", 10)
+    assert raised(done)[-5:] == "4" * 5
+    assert raised(done, "j") == "0" * 10
+
+
+def test_it_becomes_major(iterations: Iterations) -> None:
+    """After eight iterations the same stream computes most."""
+    some = " ".join([STYLE_0] * 8 + [f"k:2:1000 c:2 j:1:8 {JOIN}"] * 8)
+    done = iterations(f"{some} begin", 0)
+    assert raised(done) == "000" + "5" * 7 + raised(done)[10:]
+    assert raised(done)[-5:] == "0" * 5
+
+
+def test_nobody_waits_any_more(iterations: Iterations) -> None:
+    done = iterations(" ".join([STYLE_0] * 6) + " begin k:2:8 k:2:8", 600)
+    assert raised(done)[6] == "5"
+    assert raised(done)[-100:] == "0" * 100
+
+
+def test_what_the_program_reads_back(iterations: Iterations) -> None:
+    iterations(f"{STYLE_0} P:1 P:2")
+
+
+def test_copied_attributes(iterations: Iterations) -> None:
+    """What is copied is what the program has set."""
+    done = iterations(f"begin {STYLE_0} end t:3:2 P:3 k:3:8")
+    assert raised(done)[-1] == "0"
+
+
+@pytest.mark.parametrize("priority", [-2, -5])
+@pytest.mark.parametrize("how", ["p:2:{}", "n:2 a:2:{}"])
+def test_a_priority_of_the_programs_own(how: str, priority: int, iterations: Iterations) -> None:
+    done = iterations(f"{how.format(priority)} begin {STYLE_0} P:2")
+    assert set(raised(done)) == {str(-priority)}
+    assert "critical" not in done.reasons
+
+
+def test_the_program_sets_it_afterwards(iterations: Iterations) -> None:
+    done = iterations(" ".join([STYLE_0] * 6) + f" a:2:-1 begin {STYLE_0} P:2")
+    assert raised(done) == "000555" + "1" * 8
+
+
+def test_streams_that_are_made_anew(iterations: Iterations) -> None:
+    """By the same code, which has made none of another kind."""
+    done = iterations(f"p:1:0 begin n:2 {STYLE_0} P:2 s:1 d:2", 10)
+    assert raised(done)[-5:] == "5" * 5
+    assert raised(done, "j") == "0" * 10

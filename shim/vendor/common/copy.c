@@ -19,3 +19,15 @@ struct overlap_order *copy_begin(enum hook hook, struct overlap_seen *seen) {
     }
     return order;
 }
+
+/* Whom the program has called it does not say; it is like one that waits. */
+void copy_calls_back(enum hook hook, vendor_stream stream) {
+    const enum default_stream whose = hook_default(hook);
+    struct overlap_order *order = windows();
+    struct overlap_seen seen;
+    copy_made(stream, whose);
+    if (!order)
+        return;
+    overlap_order_see_stream(order, window_stream(order, stream, whose), &seen);
+    critical_host_waits(order, hook_vendor(hook), &seen);
+}

@@ -295,8 +295,67 @@ void critical_is_programs(vendor_stream stream) {
     }
 }
 
-void critical_gone(vendor_stream stream) {
+/* What is learnt of a stream that lives for an iteration only is kept with the code that makes it, for the next one; not where that
+ * code makes several at a time, which may be of different kinds. */
+enum { SITES = 64 };
+static struct site {
+    uintptr_t site; /* 0: free */
+    uint32_t alive, shared, busy;
+    struct overlap_part last; /* of the one that is gone */
+} sites[SITES];
+
+static struct site *site_of(uintptr_t site, bool add) {
+    for (uint32_t i = 0; i < SITES; i++) {
+        struct site *const at = &sites[(site / 16 + i) % SITES];
+        uintptr_t now = __atomic_load_n(&at->site, __ATOMIC_ACQUIRE);
+        if (now == 0 && add && __atomic_compare_exchange_n(&at->site, &now, site, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            now = site;
+        if (now == site || now == 0)
+            return now ? at : NULL;
+    }
+    return NULL;
+}
+
+bool critical_creates(enum vendor vendor, uintptr_t site, int *priority) {
+    const struct site *const at = is_wanted() ? site_of(outer_site(site), false) : NULL;
+    return at && !get(&at->shared) && !get(&at->alive) && get(&at->last.state) == OVERLAP_PART_CRITICAL &&
+           priority_of_level(vendor, get(&at->last.why) & OVERLAP_CRITICAL_COMMUNICATION, priority);
+}
+
+void critical_made(enum vendor vendor, uintptr_t site, struct overlap_stream *its) {
+    struct site *const at = its && is_wanted() ? site_of(outer_site(site), true) : NULL;
+    if (!at)
+        return;
+    its->part.site = at->site;
+    if (__atomic_fetch_add(&at->alive, 1, __ATOMIC_RELAXED)) {
+        set(&at->shared, 1);
+        return;
+    }
+    if (get(&at->shared) || !at->last.round)
+        return;
+    struct overlap_part *const part = &its->part;
+    part->work = part->over = at->last.work;
+    part->own = at->last.own;
+    part->all = at->last.all;
+    part->round = at->last.round;
+    part->state = at->last.state;
+    part->streak = at->last.streak;
+    part->falls = at->last.falls;
+    part->why = at->last.why;
+    part->share = at->last.share;
+    part->record = at->last.record;
+    if (part->state == OVERLAP_PART_CRITICAL)
+        raise_stream(vendor, its, device_current(vendor), part->why & OVERLAP_CRITICAL_COMMUNICATION);
+}
+
+void critical_gone(struct overlap_order *order, vendor_stream stream) {
     struct critical_stream *const place = critical_find(stream);
+    const struct overlap_stream *its = overlap_order_find(order, (uint64_t)(uintptr_t)stream);
+    struct site *const at = its && its->part.site ? site_of(its->part.site, false) : NULL;
+    if (at) {
+        at->last = its->part;
+        __atomic_fetch_sub(&at->alive, 1, __ATOMIC_RELAXED);
+    }
     if (place)
         drop(place);
 }
@@ -309,4 +368,6 @@ void critical_forked(void) {
     critical_counts = critical_any = asleep = 0;
     pause_now = PAUSE;
     new_left = NEW;
+    for (uint32_t i = 0; i < SITES; i++)
+        sites[i] = (struct site){0};
 }

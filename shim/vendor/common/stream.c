@@ -82,9 +82,9 @@ void stream_is_programs(vendor_stream stream, enum default_stream whose) {
 
 /* ---- Calls that have the same form on both ---- */
 
-vendor_result stream_created(enum vendor vendor, const vendor_stream *stream, vendor_result result) {
+vendor_result stream_created(enum vendor vendor, uintptr_t site, const vendor_stream *stream, vendor_result result) {
     if (result == VENDOR_SUCCESS && stream)
-        window_stream_made(vendor, *stream);
+        window_stream_made(vendor, site, *stream);
     return result;
 }
 
@@ -104,9 +104,9 @@ vendor_result stream_create_priority_body(enum overlap_way way, enum hook hook, 
     if (stream_wanted(hook_vendor(hook), site, &raised) && raised != priority &&
         try_raised(hook_vendor(hook), real, stream, flags, raised) == VENDOR_SUCCESS) {
         stream_note_raised(*stream);
-        return stream_created(hook_vendor(hook), stream, VENDOR_SUCCESS);
+        return stream_created(hook_vendor(hook), site, stream, VENDOR_SUCCESS);
     }
-    return stream_created(hook_vendor(hook), stream, real(stream, flags, priority));
+    return stream_created(hook_vendor(hook), site, stream, real(stream, flags, priority));
 }
 
 /* Its address may be another stream's at once. */
@@ -116,8 +116,9 @@ vendor_result stream_destroy_body(enum overlap_way way, enum hook hook, uintptr_
     struct tried *place = tried_find(stream_key(stream, STREAM_OF_CONTEXT));
     if (place)
         __atomic_store_n(&place->key, 0, __ATOMIC_RELEASE);
-    critical_gone(stream);
-    if (order && (uintptr_t)stream > STREAM_PER_THREAD)
+    if (order && (uintptr_t)stream > STREAM_PER_THREAD) {
+        critical_gone(order, stream);
         overlap_order_stream_gone(order, (uint64_t)(uintptr_t)stream);
+    }
     return real(stream);
 }

@@ -402,7 +402,7 @@ bool stream_is_raised(vendor_stream stream, enum default_stream whose);
 void stream_is_programs(vendor_stream stream, enum default_stream whose);
 
 /* A stream was made, if the call has succeeded. Returns its result. */
-vendor_result stream_created(enum vendor vendor, const vendor_stream *stream, vendor_result result);
+vendor_result stream_created(enum vendor vendor, uintptr_t site, const vendor_stream *stream, vendor_result result);
 
 #define DRIVER_BODY static inline __attribute__((always_inline)) vendor_result
 

@@ -101,12 +101,12 @@ static struct overlap_stream *make_stream(struct overlap_order *order, enum vend
     return its;
 }
 
-void window_stream_made(enum vendor vendor, vendor_stream stream) {
+void window_stream_made(enum vendor vendor, uintptr_t site, vendor_stream stream) {
     struct overlap_order *order = windows();
     if (!order)
         return;
     overlap_order_stream_gone(order, (uint64_t)(uintptr_t)stream); /* one that went with its context had its address */
-    make_stream(order, vendor, stream, false);
+    critical_made(vendor, site, make_stream(order, vendor, stream, false));
 }
 
 struct overlap_stream *window_stream(struct overlap_order *order, vendor_stream stream, enum default_stream whose) {

@@ -18,7 +18,7 @@ extern struct overlap_order *window_model; /* the same, once anybody has asked *
 struct overlap_stream *window_stream(struct overlap_order *order, vendor_stream stream, enum default_stream whose);
 
 /* The program has made a stream. */
-void window_stream_made(enum vendor vendor, vendor_stream stream);
+void window_stream_made(enum vendor vendor, uintptr_t site, vendor_stream stream);
 
 /* Is it the legacy default stream? */
 static inline bool window_is_legacy(vendor_stream stream, enum default_stream whose) {
@@ -112,9 +112,12 @@ void critical_waited(struct overlap_order *order, enum vendor vendor, struct ove
 void critical_fed(struct overlap_order *order, enum vendor vendor, struct overlap_stream *its, uint64_t event);
 void critical_host_waits(struct overlap_order *order, enum vendor vendor, const struct overlap_seen *seen);
 
-/* The program has set its priority; it is gone; in a forked child, all are. */
+/* The code at site makes a stream: is the one that it made before critical? Then *priority is the one for it. And it has made one; the
+ * program has set the priority of one; one is gone. In a forked child all are. */
+bool critical_creates(enum vendor vendor, uintptr_t site, int *priority);
+void critical_made(enum vendor vendor, uintptr_t site, struct overlap_stream *its);
 void critical_is_programs(vendor_stream stream);
-void critical_gone(vendor_stream stream);
+void critical_gone(struct overlap_order *order, vendor_stream stream);
 void critical_forked(void);
 
 /* ---- traced.c ---- */

@@ -37,9 +37,9 @@ CUresult stream_create_body(enum overlap_way way, enum hook hook, uintptr_t site
     if (create && stream_wanted(VENDOR_CUDA, site, &raised) && raised != 0 &&
         create(stream, flags, raised) == CUDA_SUCCESS) {
         stream_note_raised(*stream);
-        return stream_created(VENDOR_CUDA, stream, CUDA_SUCCESS);
+        return stream_created(VENDOR_CUDA, site, stream, CUDA_SUCCESS);
     }
-    return stream_created(VENDOR_CUDA, stream, real(stream, flags));
+    return stream_created(VENDOR_CUDA, site, stream, real(stream, flags));
 }
 
 CUresult stream_create_green_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream *stream,
@@ -50,9 +50,9 @@ CUresult stream_create_green_body(enum overlap_way way, enum hook hook, uintptr_
     if (stream_wanted(VENDOR_CUDA, site, &raised) && raised != priority &&
         real(stream, context, flags, raised) == CUDA_SUCCESS) {
         stream_note_raised(*stream);
-        return stream_created(VENDOR_CUDA, stream, CUDA_SUCCESS);
+        return stream_created(VENDOR_CUDA, site, stream, CUDA_SUCCESS);
     }
-    return stream_created(VENDOR_CUDA, stream, real(stream, context, flags, priority));
+    return stream_created(VENDOR_CUDA, site, stream, real(stream, context, flags, priority));
 }
 
 CUresult stream_set_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream stream, int attribute,
@@ -67,5 +67,38 @@ CUresult stream_set_attribute_body(enum overlap_way way, enum hook hook, uintptr
         critical_is_programs(stream);
         stream_prioritised(site, value->priority);
     }
+    return result;
+}
+
+/* ---- What the program sees of a stream that we have raised: the priority that it has left it ---- */
+
+CUresult stream_get_priority_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream stream,
+                                  int *priority) {
+    REAL_OR_RETURN(cuStreamGetPriority);
+    const CUresult result = real(stream, priority);
+    if (result == CUDA_SUCCESS && critical_find(stream))
+        *priority = 0;
+    return result;
+}
+
+CUresult stream_get_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream stream, int attribute,
+                                   CUstreamAttrValue *value) {
+    REAL_OR_RETURN(cuStreamGetAttribute);
+    const CUresult result = real(stream, attribute, value);
+    if (result == CUDA_SUCCESS && attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY && critical_find(stream))
+        value->priority = 0;
+    return result;
+}
+
+/* The other stream has ours then, too; or ours has the other's. */
+CUresult stream_copy_attributes_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream to, CUstream from) {
+    REAL_OR_RETURN(cuStreamCopyAttributes);
+    const bool ours = critical_find(from);
+    const CUresult result = real(to, from);
+    if (result != CUDA_SUCCESS || !(ours || critical_find(to)))
+        return result;
+    critical_is_programs(to);
+    if (ours)
+        cuda_stream_lower(to);
     return result;
 }

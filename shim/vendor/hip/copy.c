@@ -15,8 +15,10 @@
         if (order)                                                                                                     \
             overlap_order_see_stream(order, window_stream(order, stream, hook_default(hook)), &seen);                  \
         hipError_t result = real(__VA_ARGS__);                                                                         \
-        if (order && result == VENDOR_SUCCESS)                                                                         \
+        if (order && result == VENDOR_SUCCESS) {                                                                       \
+            critical_host_waits(order, VENDOR_HIP, &seen);                                                             \
             window_saw(order, &seen);                                                                                  \
+        }                                                                                                              \
         return result;                                                                                                 \
     }
 #include "copy.def"

@@ -12,20 +12,20 @@ static bool created_raised(uintptr_t site, hipStream_t *stream, uint32_t flags) 
         HIP_ASK(create(stream, flags, raised)) != VENDOR_SUCCESS)
         return false;
     stream_note_raised(*stream);
-    stream_created(VENDOR_HIP, stream, VENDOR_SUCCESS);
+    stream_created(VENDOR_HIP, site, stream, VENDOR_SUCCESS);
     return true;
 }
 
 hipError_t hip_stream_create_body(enum overlap_way way, enum hook hook, uintptr_t site, hipStream_t *stream) {
     REAL_OR_RETURN(hipStreamCreate);
-    return created_raised(site, stream, 0) ? VENDOR_SUCCESS : stream_created(VENDOR_HIP, stream, real(stream));
+    return created_raised(site, stream, 0) ? VENDOR_SUCCESS : stream_created(VENDOR_HIP, site, stream, real(stream));
 }
 
 hipError_t hip_stream_flags_body(enum overlap_way way, enum hook hook, uintptr_t site, hipStream_t *stream,
                                  uint32_t flags) {
     REAL_OR_RETURN(hipStreamCreateWithFlags);
     return created_raised(site, stream, flags) ? VENDOR_SUCCESS
-                                               : stream_created(VENDOR_HIP, stream, real(stream, flags));
+                                               : stream_created(VENDOR_HIP, site, stream, real(stream, flags));
 }
 
 /* HIP knows a stream's priority when it is created (facts of HIP 5.2 to 7.2: there is no call that changes it). */
@@ -74,7 +74,7 @@ hipError_t hip_stream_mask_body(enum overlap_way way, enum hook hook, uintptr_t 
     uint32_t less[MASK_WORDS];
     if (reduced(site, words, mask, less) && HIP_ASK(real(stream, words, less)) == VENDOR_SUCCESS) {
         launch_count(OVERLAP_COUNTER_STREAMS_REDUCED);
-        return stream_created(VENDOR_HIP, stream, VENDOR_SUCCESS);
+        return stream_created(VENDOR_HIP, site, stream, VENDOR_SUCCESS);
     }
-    return stream_created(VENDOR_HIP, stream, real(stream, words, mask));
+    return stream_created(VENDOR_HIP, site, stream, real(stream, words, mask));
 }

@@ -147,3 +147,19 @@ def test_streams_that_are_made_anew(iterations: Iterations) -> None:
     done = iterations(f"p:1:0 begin n:2 {STYLE_0} P:2 s:1 d:2", 10)
     assert raised(done)[-5:] == "5" * 5
     assert raised(done, "j") == "0" * 10
+
+
+CAPTURED = "B:1 r:5:1 w:2:5 k:2:8 c:2 j:1:1000 r:6:2 w:1:6 G"
+
+
+def test_a_graph_that_is_captured_once_it_is_known(iterations: Iterations) -> None:
+    done = iterations(" ".join([STYLE_0] * 6) + f" {CAPTURED} begin g:1", 6)
+    assert raised(done) == "000555" + "5" * 7  # one of them is the capture itself
+    assert {launch["priority"] for launch in done.in_graphs if launch["kernel"] == "j"} == {0}
+
+
+def test_a_graph_that_is_captured_at_once(iterations: Iterations) -> None:
+    """What communication waits for is in the graph itself."""
+    done = iterations(f"{CAPTURED} begin g:1", 6)
+    assert raised(done) == "0" + "5" * 6
+    assert {launch["priority"] for launch in done.in_graphs if launch["kernel"] == "j"} == {0}

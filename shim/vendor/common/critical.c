@@ -272,6 +272,9 @@ struct critical_stream *critical_launch(const struct request *request) {
     }
     if (place->record)
         __atomic_fetch_add(&place->record->launches, 1, __ATOMIC_RELAXED);
+    struct handle *const handle = OVERLAP_LOAD(place->its->captured) ? handle_find(request->function) : NULL;
+    if (handle) /* nodes that are captured from it are raised */
+        __atomic_fetch_or(&handle->marks, (uint32_t)HANDLE_RAISED, __ATOMIC_RELAXED);
     return place;
 }
 

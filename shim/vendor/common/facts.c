@@ -153,9 +153,10 @@ static uint64_t communicate(const struct facts *facts, struct overlap_decision *
         flags |= OVERLAP_WORD_RAISE | overlap_word_of_priority(priority);
         if (priority_is_auto(facts->device->vendor, facts->policy))
             flags |= OVERLAP_WORD_AUTO;
-        if (facts->handle) /* nodes that are captured from it are raised */
-            __atomic_fetch_or(&facts->handle->marks, (uint32_t)HANDLE_RAISED, __ATOMIC_RELAXED);
     }
+    if (facts->handle && (flags & OVERLAP_WORD_RAISE || (facts->policy && facts->policy->critical)))
+        /* nodes that are captured from it are raised, or from its stream */
+        __atomic_fetch_or(&facts->handle->marks, (uint32_t)HANDLE_RAISED, __ATOMIC_RELAXED);
     const bool known = !(facts->launch.flags & OVERLAP_LAUNCH_UNKNOWN);
     if (known && facts->policy && facts->policy->carveout == OVERLAP_CARVEOUT_MAX)
         vendor_prefer_shared(facts->device->vendor, facts->handle, facts->device->ordinal);

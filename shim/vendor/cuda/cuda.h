@@ -9,6 +9,7 @@
  *   graph.c   nodes of graphs that the program builds itself
  *   instantiate.c  graphs become executable: the flag for priorities of nodes, and sizes that are taken back
  *   node_priority.c  which priorities of nodes are ours
+ *   feeders.c what communication of a graph waits for, raised with it
  *   update.c  executable graphs are updated by other graphs
  *   module.c  calls that make and end kernels
  *   context.c  contexts: made, current, ended
@@ -114,6 +115,14 @@ uint64_t cluster_of(const CUlaunchConfig *config);
 
 /* The handle that a kernel node launches. second: of the second form, which has kern. */
 const void *graph_kernel_of(const CUDA_KERNEL_NODE_PARAMS *params, bool second);
+
+/* The handle that a kernel node launches, or NULL; how many threads. */
+struct handle *graph_node_threads(CUgraphNode node, uint64_t *threads);
+
+/* ---- feeders.c ---- */
+
+/* Raises the nodes that only communication of the graph waits for, where the policy says so and they are few. */
+bool graph_raise_feeders(CUgraph graph, int *priority);
 
 /* ---- node_priority.c ---- */
 

@@ -301,6 +301,18 @@ const struct handle *cuda_node_kernel(CUgraphNode node, uint32_t *shown) {
     return handle_find(graph_kernel_of(&params, second));
 }
 
+struct handle *graph_node_threads(CUgraphNode node, uint64_t *threads) {
+    CUDA_KERNEL_NODE_PARAMS params;
+    bool second;
+    type_cuGraphKernelNodeGetParams *get = get_params(&second);
+    memset(&params, 0, sizeof params);
+    if (!get || get(node, &params) != CUDA_SUCCESS)
+        return NULL;
+    *threads = (uint64_t)params.gridDimX * params.gridDimY * params.gridDimZ * params.blockDimX * params.blockDimY *
+               params.blockDimZ;
+    return handle_find(graph_kernel_of(&params, second));
+}
+
 bool cuda_node_resize(CUgraphNode node, uint32_t dynamic) {
     CUDA_KERNEL_NODE_PARAMS params;
     bool second;

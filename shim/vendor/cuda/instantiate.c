@@ -42,10 +42,16 @@ static uint32_t look(enum vendor vendor, CUgraphNode node, int type, void *of) {
  * where these are the same: every node has priority 0, and so have all streams. CUDA_GRAPHS_USE_NODE_PRIORITY overrides the flag of
  * every instantiation (CUDA Programming Guide 13.0, 5.2.3.5). */
 static uint32_t ours_of(CUgraph graph, uint64_t flags) {
-    if (!__atomic_load_n(&graph_may_be_raised, __ATOMIC_RELAXED) || !armed_and_ready(VENDOR_CUDA))
+    if (!(__atomic_load_n(&graph_may_be_raised, __ATOMIC_RELAXED) ||
+          __atomic_load_n(&exec_may_communicate, __ATOMIC_RELAXED)) ||
+        !armed_and_ready(VENDOR_CUDA))
         return 0;
     const char *used = getenv("CUDA_GRAPHS_USE_NODE_PRIORITY");
-    const uint32_t found = used && strcmp(used, "0") == 0 ? 0 : node_each(VENDOR_CUDA, graph, look, NULL);
+    uint32_t found = used && strcmp(used, "0") == 0 ? 0 : node_each(VENDOR_CUDA, graph, look, NULL);
+    int priority;
+    if (!(found & OTHERS) && !__atomic_load_n(&stream_some_prioritised, __ATOMIC_RELAXED) &&
+        graph_raise_feeders(graph, &priority))
+        found |= EXEC_AT(priority < -EXEC_PRIORITIES ? -EXEC_PRIORITIES : priority);
     const uint32_t raised = found & ~(uint32_t)OTHERS;
     if (!raised || flags & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY || (used && strcmp(used, "1") == 0))
         return raised;

@@ -15,9 +15,11 @@ ENDINGS = {
     "DRIVER_VOID": ("",),
     "BOTH": ("", "_ptsz"),
     "COPY_STREAM": ("", "_ptsz"),
+    "COPY_CALLBACK": ("", "_ptsz"),
     "COPY_HOST": ("", "_ptds"),
     # AMD's
     "COPY_ON": ("",),
+    "COPY_CALLBACK_ON": ("",),
     "COPY_WAITS": ("",),
     "COPY_WAITS_ON": ("",),
 }

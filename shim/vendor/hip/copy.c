@@ -5,6 +5,7 @@
 
 #define COPY_WAITS COPY_HOST
 #define COPY_ON COPY_STREAM
+#define COPY_CALLBACK_ON COPY_CALLBACK
 /* Its own stream is waited for, whichever that is. */
 #define COPY_WAITS_ON(name, parameters, ...)                                                                           \
     hipError_t copy_##name(enum overlap_way way, enum hook hook, uintptr_t site, PARAMETERS_OF parameters) {           \

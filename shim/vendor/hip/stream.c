@@ -1,18 +1,24 @@
-/* Streams that are created: with a priority where the policy names the library that creates them, and with fewer compute units
- * where the policy reserves some for communication. */
+/* Streams that are created: with a priority where the policy names the library that creates them, or where the stream that the same code
+ * has made before was critical; and with fewer compute units where the policy reserves some for communication. */
 #include "hip.h"
 
 enum { MASK_WORDS = 64 }; /* 2,048 compute units; a longer mask stays as it is */
+
+static __thread bool made_critical __attribute__((tls_model("initial-exec"))); /* the stream that is being made */
 
 /* With our priority; false: as asked. */
 static bool created_raised(uintptr_t site, hipStream_t *stream, uint32_t flags) {
     type_hipStreamCreateWithPriority *create = real_own(HOOK_hipStreamCreateWithPriority);
     int raised = 0;
-    if (!create || !stream_wanted(VENDOR_HIP, site, &raised) || raised == 0 ||
+    const bool wanted = stream_wanted(VENDOR_HIP, site, &raised);
+    if (!create || !(wanted || critical_creates(VENDOR_HIP, site, &raised)) || raised == 0 ||
         HIP_ASK(create(stream, flags, raised)) != VENDOR_SUCCESS)
         return false;
-    stream_note_raised(*stream);
+    if (wanted)
+        stream_note_raised(*stream);
+    made_critical = !wanted;
     stream_created(VENDOR_HIP, site, stream, VENDOR_SUCCESS);
+    made_critical = false;
     return true;
 }
 
@@ -28,15 +34,30 @@ hipError_t hip_stream_flags_body(enum overlap_way way, enum hook hook, uintptr_t
                                                : stream_created(VENDOR_HIP, site, stream, real(stream, flags));
 }
 
-/* HIP knows a stream's priority when it is created (facts of HIP 5.2 to 7.2: there is no call that changes it). */
+/* HIP knows a stream's priority when it is created, and has no call that changes it (hip_runtime_api.h of 5.2 to 7.2). */
 enum stream_raising hip_stream_raise(hipStream_t stream, int priority) {
-    (void)stream, (void)priority;
-    return STREAM_FIXED;
+    type_hipStreamGetPriority *get = real_own(HOOK_hipStreamGetPriority);
+    int now = 0;
+    (void)priority;
+    if (made_critical)
+        return STREAM_RAISED;
+    return get && HIP_ASK(get(stream, &now)) == VENDOR_SUCCESS && now != 0 ? STREAM_PROGRAMS : STREAM_FIXED;
 }
 
+/* It stays as it is; what is launched on it is counted as the program's again. */
 bool hip_stream_lower(hipStream_t stream) {
     (void)stream;
     return true;
+}
+
+/* A stream that is created raised answers what the program has asked for. */
+hipError_t hip_stream_get_priority_body(enum overlap_way way, enum hook hook, uintptr_t site, hipStream_t stream,
+                                        int *priority) {
+    REAL_OR_RETURN(hipStreamGetPriority);
+    const hipError_t result = real(stream, priority);
+    if (result == VENDOR_SUCCESS && critical_find(stream))
+        *priority = 0;
+    return result;
 }
 
 /* Does the library launch communication? Its streams keep all that they ask for. */

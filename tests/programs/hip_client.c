@@ -9,7 +9,7 @@
  *   unload                the last module             unregister  the last fat binary
  *   stream=P              with a priority (0: the default stream)    plain flags=F   without    priority=S  which it has
  *   mask=HEX:HEX...       a stream with a mask        masked=S,WORDS  its mask
- *   record=S wait=S       an event behind stream S; stream S waits for the last event
+ *   record=S wait=S       an event behind stream S; stream S waits for the last event    done=S destroy=S
  *   stops=K,blocks,stream a launch that records an event behind its kernel
  *   device=N count sync   library=PATH  calls liblaunch=, libstream=F, libpriority=P of that
  *   fork .. join          the words between them in a child       thread .. end_thread  in a thread
@@ -185,7 +185,11 @@ static hipError_t about_streams(const char *word, char *value, bool *known) {
     } else if (strcmp(word, "record") == 0) {
         result = HIP(hipEventCreateWithFlags)(&event, 2);
         result = result ? result : HIP(hipEventRecord)(event, streams[atoi(value)]);
-    } else if (strcmp(word, "wait") == 0)
+    } else if (strcmp(word, "done") == 0)
+        result = HIP(hipStreamSynchronize)(streams[atoi(value)]);
+    else if (strcmp(word, "destroy") == 0)
+        result = HIP(hipStreamDestroy)(streams[atoi(value)]);
+    else if (strcmp(word, "wait") == 0)
         result = HIP(hipStreamWaitEvent)(streams[atoi(value)], event, 0);
     else if (strcmp(word, "stops") == 0) {
         result = HIP(hipEventCreateWithFlags)(&event, 2);

@@ -25,7 +25,7 @@
 #define DRIVER(name, body, parameters, ...) typedef hipError_t type_##name parameters;
 #include "../../shim/vendor/hip/driver.def"
 #undef DRIVER
-typedef hipError_t type_hipGetDeviceCount(int *), type_hipStreamGetPriority(hipStream_t, int *);
+typedef hipError_t type_hipGetDeviceCount(int *);
 typedef hipError_t type_hipExtStreamGetCUMask(hipStream_t, uint32_t, uint32_t *), type_hipGetLastError(void);
 typedef void **type___hipRegisterFatBinary(const void *);
 typedef void type___hipRegisterFunction(void **, const void *, char *, const char *, unsigned, void *, void *, void *,
@@ -33,7 +33,6 @@ typedef void type___hipRegisterFunction(void **, const void *, char *, const cha
 
 #ifdef WAY_LINKED
 extern type_hipGetDeviceCount hipGetDeviceCount;
-extern type_hipStreamGetPriority hipStreamGetPriority;
 extern type_hipExtStreamGetCUMask hipExtStreamGetCUMask;
 extern type___hipRegisterFatBinary __hipRegisterFatBinary;
 extern type___hipRegisterFunction __hipRegisterFunction;

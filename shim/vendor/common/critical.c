@@ -134,12 +134,13 @@ struct critical_stream *critical_find(vendor_stream stream) {
     return stream && get(&critical_any) ? place_of_stream((uint64_t)(uintptr_t)stream) : NULL;
 }
 
-/* The priority of a level: of those that communication waits for, or the next lower one where there is one between. */
+/* The priority of a level: the greatest for those that communication waits for, else the next one, where that is still above 0, which
+ * streams have that nobody cared about. */
 static bool priority_of_level(enum vendor vendor, bool communication, int *priority) {
     int least = 0, greatest = 0;
-    if (!vendor_priorities(vendor, &least, &greatest) || greatest >= least)
+    if (!vendor_priorities(vendor, &least, &greatest) || greatest >= 0)
         return false;
-    *priority = communication || greatest + 1 >= least ? greatest : greatest + 1;
+    *priority = communication || greatest + 1 >= 0 ? greatest : greatest + 1;
     return true;
 }
 

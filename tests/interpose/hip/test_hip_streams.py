@@ -58,6 +58,42 @@ def test_no_launch_is_raised_or_said_to_be(priority: str, world: World, hip: Hip
     assert "raised" not in done.stderr.replace("0 raised", "")
 
 
+# ---- Streams that somebody waits for ----
+
+CRITICAL = """communication: {priority: inherit, streams: {carrying_communication: true, priority: highest}}
+compute: [{match: {kernel: "*"}, shape: leave}]"""
+
+
+def iterations(world: World, made: str, wait: str) -> list[str]:
+    """Ten, each with a stream of its own for what is waited for; the other stream, 1, computes."""
+    words = [*world.hosts("k", NCCL), "stream=0"]
+    for stream in range(2, 12):
+        words += [made, f"launch=k,8,256,0,{stream}", *wait.format(stream).split()]
+        words += [f"launch=k,{BLOCKS},256,0,1", f"priority={stream}", f"done={stream}", f"destroy={stream}"]
+    return words
+
+
+@pytest.mark.parametrize("made", ["plain", "flags=1"])
+def test_streams_are_created_raised_where_those_before_were_critical(made: str, world: World, hip: Hip) -> None:
+    """HIP knows a priority at the creation only."""
+    words = iterations(world, made, f"launch={NCCL},16,256,0,{{}}")
+    bare, done = hip(words), hip(words, CRITICAL)
+    assert done.stdout == bare.stdout
+    small = [launch["priority"] for launch in done.launches if launch["blocks"] == 8]
+    assert (len(small), small[:3], small[-5:]) == (10, [0] * 3, [-1] * 5)
+    assert {launch["priority"] for launch in done.launches if launch["blocks"] == BLOCKS} == {0}
+    assert done.reasons["critical"] == small.count(-1)
+
+
+def test_a_stream_that_stays_is_named(world: World, hip: Hip) -> None:
+    words = [*world.hosts("k", NCCL), "stream=0", "flags=1"]
+    for _ in range(10):
+        words += ["launch=k,8,256,0,2", f"launch=k,{BLOCKS},256,0,1", "done=2"]
+    done = hip(words, CRITICAL)
+    assert {launch["priority"] for launch in done.launches} == {0}
+    assert "critical" not in done.reasons
+
+
 # ---- Compute units: bits of a mask, of which a simulated GPU here has ten ----
 
 

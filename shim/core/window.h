@@ -107,7 +107,7 @@ struct overlap_world {
 };
 
 struct overlap_order {
-    uint64_t version;        /* another one whenever an answer may be another one; only grows */
+    uint64_t version;        /* another one whenever answers of other threads may be stale; only grows */
     uint64_t lock;           /* a number of the thread that has it */
     void (*pause)(void);     /* of the caller's, or NULL: lets other threads run */
     uint32_t stuck;          /* nobody has given it back for long */
@@ -373,7 +373,7 @@ bool overlap_stream_changed(struct overlap_order *order, struct overlap_stream *
 void overlap_order_join_capture(struct overlap_order *order, struct overlap_stream *stream, struct overlap_world *world,
                                 uint64_t generation);
 
-/* Answers may be others from now on. */
+/* Answers that any thread keeps may be stale. */
 static inline void overlap_order_changed(struct overlap_order *order) {
     __atomic_fetch_add(&order->version, 1, __ATOMIC_RELEASE);
 }

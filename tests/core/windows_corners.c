@@ -188,6 +188,7 @@ static void *recorder(void *argument) {
     while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
         overlap_window_communicates(order, c, false);
         records(E, c);
+        (void)where(x, 1); /* another thread than the one that waits there asks about it */
         __atomic_store_n(&published, order->eager.now.entry[0], __ATOMIC_RELEASE);
     }
     return argument;

@@ -1,7 +1,7 @@
 /* Overlap windows for launches: which stream a launch is on, where it is, and what becomes of that.
  *
  * Most launches in a row are on the same stream with nothing ordered in between: the thread remembers the last answer, and
- * it holds as long as the version of the model is the same.
+ * it holds until the version of the model changes, or the thread itself makes that stream wait for something new.
  */
 #include "windows.h"
 

@@ -43,17 +43,17 @@ static void record_rules(const struct device *device, const struct overlap_setti
     for (uint32_t i = policy->first_rule; i < policy->first_rule + policy->rule_count; i++) {
         struct overlap_page_rule *entry = &overlap_current_page->rules[i];
         const struct overlap_rule *rule = &view.rules[i];
-        uint32_t free = 0;
+        uint8_t free = 0;
         if (!__atomic_compare_exchange_n(&entry->state, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             continue;
-        entry->device = device->place;
+        entry->device = (uint8_t)device->place;
         entry->line = rule->line;
-        entry->shape = rule->shape;
+        entry->shape = (uint8_t)rule->shape;
         entry->value = rule->value;
-        entry->when = rule->when;
-        entry->when_dispatch = rule->when_dispatch;
-        entry->dispatch = policy->dispatch;
-        entry->guard = rule->guard;
+        entry->when = (uint8_t)rule->when;
+        entry->when_dispatch = (uint8_t)rule->when_dispatch;
+        entry->dispatch = (uint8_t)policy->dispatch;
+        entry->guard = (uint8_t)rule->guard;
         __atomic_store_n(&entry->state, 2, __ATOMIC_RELEASE);
     }
 }

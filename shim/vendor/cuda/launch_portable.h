@@ -41,3 +41,30 @@ DRIVER_BODY launch_body(enum overlap_way way, enum hook hook, uintptr_t site, ty
     }
 #define SLOW_launch_ex_body(way, name, parameters, ...)
 #define SLOW_launch_body(way, name, parameters, ...) SLOW(way, name, launch_body, parameters, __VA_ARGS__)
+
+/* The thunks of all other calls. */
+
+/* Exported, and two that others hand out. */
+#define THUNKS(name, body, parameters, ...)                                                                            \
+    OVERLAP_EXPORT CUresult name parameters;                                                                           \
+    OVERLAP_EXPORT CUresult name parameters {                                                                          \
+        return body(OVERLAP_WAY_symbol, HOOK_##name, SITE, __VA_ARGS__);                                               \
+    }                                                                                                                  \
+    USED CUresult dlsym_##name parameters {                                                                            \
+        return body(OVERLAP_WAY_dlsym, HOOK_##name, SITE, __VA_ARGS__);                                                \
+    }                                                                                                                  \
+    USED CUresult proc_##name parameters {                                                                             \
+        return body(OVERLAP_WAY_proc_address, HOOK_##name, SITE, __VA_ARGS__);                                         \
+    }
+
+#define THUNKS_VOID(name, body)                                                                                        \
+    OVERLAP_EXPORT CUresult name(void);                                                                                \
+    OVERLAP_EXPORT CUresult name(void) {                                                                               \
+        return body(OVERLAP_WAY_symbol, HOOK_##name, SITE);                                                            \
+    }                                                                                                                  \
+    USED CUresult dlsym_##name(void) {                                                                                 \
+        return body(OVERLAP_WAY_dlsym, HOOK_##name, SITE);                                                             \
+    }                                                                                                                  \
+    USED CUresult proc_##name(void) {                                                                                  \
+        return body(OVERLAP_WAY_proc_address, HOOK_##name, SITE);                                                      \
+    }

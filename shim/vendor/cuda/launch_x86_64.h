@@ -4,6 +4,10 @@
 #include "../common/hot_x86_64.h"
 #include "launch.h"
 
+/* thunks_x86_64.S */
+#define THUNKS(name, body, parameters, ...)
+#define THUNKS_VOID(name, body)
+
 #define HOT_launch_body(name, parameters)                                                                              \
     __attribute__((visibility("hidden"))) CUresult dlsym_##name parameters;                                            \
     __attribute__((visibility("hidden"))) CUresult proc_##name parameters;

@@ -4,4 +4,8 @@
 #include "../common/hot_x86_64.h"
 #include "launch.h"
 
+/* thunks_x86_64.S */
+#define THUNKS(name, body, parameters, ...)
+#define THUNKS_VOID(name, body)
+
 #define HOT_WAYS(name, body, parameters, ...)

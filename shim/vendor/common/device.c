@@ -1,9 +1,7 @@
 /* Devices: what the driver says about them, which policy is theirs, and what communication takes there. */
 #include <string.h>
 
-#include "vendor.h"
-
-static struct device devices[VENDORS][OVERLAP_DEVICES];
+#include "state.h"
 
 /* A place in the page: its own number's, or, where the other vendor's device has that, the last one that is free. */
 static struct overlap_device *place_for(struct device *device) {
@@ -88,14 +86,15 @@ static void make(struct device *device, const struct overlap_settings *settings)
 }
 
 void device_forked(void) {
-    memset(devices, 0, sizeof devices);
+    if (state)
+        memset(state->devices, 0, sizeof state->devices);
 }
 
 struct device *device_at(enum vendor vendor, int ordinal) {
     const struct overlap_settings *settings = overlap_armed();
     if (!settings || !real_ready(vendor) || ordinal < 0 || ordinal >= OVERLAP_DEVICES)
         return NULL;
-    struct device *device = &devices[vendor][ordinal];
+    struct device *device = &state->devices[vendor][ordinal];
     uint32_t now = __atomic_load_n(&device->state, __ATOMIC_ACQUIRE);
     if (now == 2) /* some launches ask each time: a failed exchange, too, takes the line from other threads */
         return device;

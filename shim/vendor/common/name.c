@@ -22,7 +22,7 @@ static const uint16_t places[HOOK_COUNT] = {
 #undef DRIVER
 };
 
-const char *hook_name(int hook) {
+const char *hook_name(enum hook hook) {
     return (const char *)&names + places[hook];
 }
 
@@ -38,7 +38,7 @@ const char table_names[2][32] = {"rocprofiler_set_api_table", "rocprofiler_confi
 int hook_named(enum vendor vendor, const char *name) {
     const size_t at = vendor == VENDOR_HIP ? 3 : 2;
     for (int hook = hook_first(vendor); name[at] && hook < hook_end(vendor); hook++) {
-        const char *const own = hook_name(hook);
+        const char *const own = hook_name((enum hook)hook);
         if (own[at] == name[at] && own[at + 1] == name[at + 1] && strcmp(own, name) == 0)
             return hook;
     }

@@ -18,7 +18,9 @@
 #define SHAPE_8 3_2
 #define SHAPE_9 3_3
 #define SHAPE_10 3_4
+#define SHAPE_11 3_5
 #define SHAPE_13 3_7
+#define SHAPE_14 3_8
 /* Structs of more than two words are passed on the stack, smaller ones in as many registers: dim3 in two. */
 #define SHAPE_cuIpcOpenEventHandle ~, 0_8
 #define SHAPE_hipIpcOpenEventHandle ~, 0_8
@@ -121,12 +123,9 @@
     .endif
     .cfi_endproc
     .endm
-    .macro stubs kind, family, bodies, site
-    .irp words, 0, 1, 2, 3, 4, 7
-    \kind \family, \bodies, \site, 3, \words
-    .endr
-    .irp words, 0, 7, 8
-    \kind \family, \bodies, \site, 0, \words
+    .macro stubs kind, family, bodies, site, registers, shapes:vararg
+    .irp words, \shapes
+    \kind \family, \bodies, \site, \registers, \words
     .endr
     .endm
 #endif

@@ -11,19 +11,7 @@
 #define SITE ((uintptr_t)__builtin_return_address(0))
 #define USED static __attribute__((used)) /* by the assembler below */
 
-/* The slow functions behind the hot thunks: jumped to, so SITE is the program's return address there too. */
-#define SLOW(way, name, body, parameters, ...)                                                                         \
-    CUresult slow_##way##_##name parameters;                                                                           \
-    __attribute__((cold, noinline)) CUresult slow_##way##_##name parameters {                                          \
-        return body##_slow(OVERLAP_WAY_##way, HOOK_##name, SITE, __VA_ARGS__);                                         \
-    }
-#define HOT(linkage, prefix, way, name, body, parameters, ...)                                                         \
-    linkage CUresult prefix##name parameters {                                                                         \
-        return body(OVERLAP_WAY_##way, HOOK_##name, SITE, slow_##way##_##name, __VA_ARGS__);                           \
-    }
-#define DRIVER_LAUNCH(name, body, parameters, ...)                                                                     \
-    SLOW_##body(symbol, name, parameters, __VA_ARGS__) SLOW_##body(dlsym, name, parameters, __VA_ARGS__)               \
-        SLOW_##body(proc_address, name, parameters, __VA_ARGS__) HOT_##body(name, parameters)
+#define DRIVER_LAUNCH LAUNCH_THUNKS
 #define DRIVER THUNKS
 #define DRIVER_VOID THUNKS_VOID
 #include "driver.def"

@@ -68,3 +68,17 @@ DRIVER_BODY launch_body(enum overlap_way way, enum hook hook, uintptr_t site, ty
     USED CUresult proc_##name(void) {                                                                                  \
         return body(OVERLAP_WAY_proc_address, HOOK_##name, SITE);                                                      \
     }
+
+/* The slow functions behind the hot thunks: jumped to, so SITE is the program's return address there too. */
+#define SLOW(way, name, body, parameters, ...)                                                                         \
+    CUresult slow_##way##_##name parameters;                                                                           \
+    __attribute__((cold, noinline)) CUresult slow_##way##_##name parameters {                                          \
+        return body##_slow(OVERLAP_WAY_##way, HOOK_##name, SITE, __VA_ARGS__);                                         \
+    }
+#define HOT(linkage, prefix, way, name, body, parameters, ...)                                                         \
+    linkage CUresult prefix##name parameters {                                                                         \
+        return body(OVERLAP_WAY_##way, HOOK_##name, SITE, slow_##way##_##name, __VA_ARGS__);                           \
+    }
+#define LAUNCH_THUNKS(name, body, parameters, ...)                                                                     \
+    SLOW_##body(symbol, name, parameters, __VA_ARGS__) SLOW_##body(dlsym, name, parameters, __VA_ARGS__)               \
+        SLOW_##body(proc_address, name, parameters, __VA_ARGS__) HOT_##body(name, parameters)

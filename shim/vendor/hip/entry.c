@@ -23,17 +23,6 @@ struct hip_route hip_route(uint32_t thunk, uintptr_t site) __attribute__((visibi
 #define SITE ((uintptr_t)__builtin_return_address(0))
 #define USED static __attribute__((used)) /* by the assembler below */
 
-/* Has the runtime a table, so that a call that is passed on comes back to us? */
-#define HAS_TABLE(name)                                                                                                \
-    __builtin_expect(__atomic_load_n(&real_functions[HOOK_##name][REAL_TABLE], __ATOMIC_RELAXED) != NULL, 0)
-
-/* A caller that belongs to another runtime than the one that we know is that one's. */
-#define TO_ANOTHER(name, ...)                                                                                          \
-    if (__builtin_expect(real_is_foreign(SITE), 0)) {                                                                  \
-        type_##name *real = (type_##name *)real_foreign(HOOK_##name, SITE);                                            \
-        return real ? real(__VA_ARGS__) : VENDOR_NOT_INITIALIZED;                                                      \
-    }
-
 static hipError_t not_initialized(void) {
     return VENDOR_NOT_INITIALIZED;
 }
@@ -52,50 +41,12 @@ struct hip_route hip_route(uint32_t thunk, uintptr_t site) {
         if (route.noted)
             this_thread.from = site;
     }
+    if (route.function)
+        this_thread.found = 0;
     return route;
 }
 
-/* ---- Launches with a hot path ---- */
-
-/* The slow functions are jumped to, so that SITE is the program's return address there too. What passes a call on is a function
- * of its own, or all arguments would be kept for it. */
-#define SLOW(way, site, through, name, body, parameters, ...)                                                          \
-    hipError_t slow_##way##_##name parameters;                                                                         \
-    __attribute__((cold, noinline)) hipError_t slow_##way##_##name parameters {                                        \
-        through return body##_slow(OVERLAP_WAY_##way, HOOK_##name, site, __VA_ARGS__);                                 \
-    }
-#define PASSES_ON(way, name, parameters, ...)                                                                          \
-    __attribute__((cold, noinline)) static hipError_t on_##way##_##name parameters {                                   \
-        type_##name *real = (type_##name *)real_function(OVERLAP_WAY_##way, HOOK_##name, this_thread.from);            \
-        return real ? real(__VA_ARGS__) : VENDOR_NOT_INITIALIZED;                                                      \
-    }
-#define PASS_ON(way, name, ...)                                                                                        \
-    if (HAS_TABLE(name)) {                                                                                             \
-        this_thread.found = 0;                                                                                         \
-        if (!this_thread.from)                                                                                         \
-            this_thread.from = SITE;                                                                                   \
-        return on_##way##_##name(__VA_ARGS__);                                                                         \
-    }
-#define SLOW_OR_ON(way, name, body, parameters, ...)                                                                   \
-    PASSES_ON(way, name, parameters, __VA_ARGS__)                                                                      \
-    SLOW(way, SITE, PASS_ON(way, name, __VA_ARGS__), name, body, parameters, __VA_ARGS__)
-#define ELSEWHERE(name, parameters, ...)                                                                               \
-    __attribute__((cold, noinline)) static hipError_t elsewhere_##name parameters {                                    \
-        TO_ANOTHER(name, __VA_ARGS__)                                                                                  \
-        return VENDOR_NOT_INITIALIZED;                                                                                 \
-    }
-#define TO_ELSEWHERE(name, ...)                                                                                        \
-    if (__builtin_expect(real_is_foreign(SITE), 0))                                                                    \
-        return elsewhere_##name(__VA_ARGS__);
-#define DRIVER_LAUNCH(name, body, parameters, ...)                                                                     \
-    PASSES_ON(symbol, name, parameters, __VA_ARGS__)                                                                   \
-    ELSEWHERE(name, parameters, __VA_ARGS__)                                                                           \
-    SLOW(symbol, SITE, TO_ELSEWHERE(name, __VA_ARGS__) PASS_ON(symbol, name, __VA_ARGS__), name, body, parameters,     \
-         __VA_ARGS__)                                                                                                  \
-    SLOW_OR_ON(dlsym, name, body, parameters, __VA_ARGS__)                                                             \
-    SLOW_OR_ON(proc_address, name, body, parameters, __VA_ARGS__)                                                      \
-    SLOW(dispatch_table, hip_table_launch_site(SITE), , name, body, parameters, __VA_ARGS__)                           \
-    HOT_WAYS(name, body, parameters, __VA_ARGS__)
+#define DRIVER_LAUNCH LAUNCH_THUNKS
 #define DRIVER THUNKS
 #define DRIVER_VOID THUNKS_VOID
 #include "driver.def"

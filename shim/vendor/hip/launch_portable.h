@@ -158,3 +158,20 @@ DRIVER_BODY hip_items_body(enum overlap_way way, enum hook hook, uintptr_t site,
     USED hipError_t table_##name(void) {                                                                               \
         return body(OVERLAP_WAY_dispatch_table, HOOK_##name, hip_table_site(SITE));                                    \
     }
+
+/* ---- Launches with a hot path ---- */
+
+/* The slow functions are jumped to, so that SITE is the program's return address there too. */
+#define SLOW(way, site, through, name, body, parameters, ...)                                                          \
+    hipError_t slow_##way##_##name parameters;                                                                         \
+    __attribute__((cold, noinline)) hipError_t slow_##way##_##name parameters {                                        \
+        through return body##_slow(OVERLAP_WAY_##way, HOOK_##name, site, __VA_ARGS__);                                 \
+    }
+#define SLOW_ROUTED(way, name, body, parameters, ...)                                                                  \
+    SLOW(way, SITE, ROUTED(way, name, __VA_ARGS__), name, body, parameters, __VA_ARGS__)
+#define LAUNCH_THUNKS(name, body, parameters, ...)                                                                     \
+    SLOW_ROUTED(symbol, name, body, parameters, __VA_ARGS__)                                                           \
+    SLOW_ROUTED(dlsym, name, body, parameters, __VA_ARGS__)                                                            \
+    SLOW_ROUTED(proc_address, name, body, parameters, __VA_ARGS__)                                                     \
+    SLOW(dispatch_table, hip_table_launch_site(SITE), , name, body, parameters, __VA_ARGS__)                           \
+    HOT_WAYS(name, body, parameters, __VA_ARGS__)

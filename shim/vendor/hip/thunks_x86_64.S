@@ -1,6 +1,7 @@
-/* The thunks of driver.def, but for those of launches (launch_x86_64.S): the exported symbol, those that dlsym and
+/* The thunks of driver.def: the exported symbol, those that dlsym and
  * hipGetProcAddress give out, and the one that stands in the runtime's own table. The first three ask hip_route() (entry.c) where
- * the call goes: to the body, or with the program's arguments to another function.
+ * the call goes: to the body, or with the program's arguments to another function. Those of launches are in launch_x86_64.S;
+ * here is where they go when the hot path is not enough.
  */
 #include "../common/thunks_x86_64.S"
 
@@ -8,7 +9,15 @@
     .text
     .hidden this_thread, hip_route
     .cfi_startproc
-#define DRIVER_LAUNCH(name, body, parameters, ...)
+#define DRIVER_LAUNCH(name, body, parameters, ...) SLOW(name, SHAPE(name, __VA_ARGS__))
+#define SLOW(name, shape) SLOW_(name, shape)
+#define SLOW_(name, shape)                                                                                             \
+    .globl slow_symbol_##name, slow_dlsym_##name, slow_proc_address_##name, slow_dispatch_table_##name;                \
+    .hidden slow_symbol_##name, slow_dlsym_##name, slow_proc_address_##name, slow_dispatch_table_##name;               \
+    thunk slow_symbol_##name, .LHOOK_##name, 0, .Lhip_##shape;                                                         \
+    thunk slow_dlsym_##name, .LHOOK_##name, 1, .Lhip_##shape;                                                          \
+    thunk slow_proc_address_##name, .LHOOK_##name, 2, .Lhip_##shape;                                                   \
+    thunk slow_dispatch_table_##name, .LHOOK_##name, 5, .Lhip_launch_##shape;
 #define DRIVER_VOID(name, body) THUNKS(name, 0_0)
 #define DRIVER(name, body, parameters, ...) THUNKS(name, SHAPE(name, __VA_ARGS__))
 #define THUNKS(name, shape) THUNKS_(name, shape)
@@ -30,6 +39,18 @@
     movq $0, %fs:96(%r10)
     test %rdx, %rdx
     cmovz \at, %rdx
+    .endm
+
+/* hip_table_launch_site() */
+    .macro site_of_launch at
+    mov this_thread@gottpoff(%rip), %r10
+    mov %fs:96(%r10), %rdx
+    movq $0, %fs:96(%r10)
+    test %rdx, %rdx
+    jne 3f
+    mov \at, %rdx
+    bts $63, %rdx
+3:
     .endm
 
     .macro registers_at_frame operation
@@ -76,14 +97,17 @@
     .cfi_endproc
     .endm
 
-    stubs routed_stub, hip, hip_bodies, site_is_caller
-    stubs plain_stub, hip_table, hip_bodies, site_of_table
+    stubs routed_stub, hip, hip_bodies, site_is_caller, 3, 0, 1, 2, 3, 4, 5, 7, 8
+    stubs routed_stub, hip, hip_bodies, site_is_caller, 0, 0, 7, 8
+    stubs plain_stub, hip_table, hip_bodies, site_of_table, 3, 0, 1, 2, 3, 4, 7
+    stubs plain_stub, hip_table, hip_bodies, site_of_table, 0, 0, 7, 8
+    stubs plain_stub, hip_launch, hip_bodies, site_of_launch, 3, 2, 5, 8
 
     .section .rodata
     .balign 4
 hip_table:
     .set hip_bodies, hip_table - 4 * .LFIRST_HIP
-#define DRIVER_LAUNCH(name, body, parameters, ...) .long 0;
+#define DRIVER_LAUNCH(name, body, parameters, ...) .hidden slow_body_##name; .long slow_body_##name - hip_bodies;
 #define DRIVER(name, body, parameters, ...) .hidden body; .long body - hip_bodies;
 #include "driver.def"
 #undef DRIVER

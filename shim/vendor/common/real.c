@@ -48,7 +48,8 @@ static bool adopt(enum vendor vendor, const struct overlap_object *object) {
     }
     known[vendor].object = *object;
     for (int hook = hook_first(vendor); hook < hook_end(vendor); hook++)
-        __atomic_store_n(&real_exports[hook], overlap_object_symbol(object, hook_name((enum hook)hook)), __ATOMIC_RELEASE);
+        __atomic_store_n(&real_exports[hook], overlap_object_symbol(object, hook_name((enum hook)hook)),
+                         __ATOMIC_RELEASE);
     vendor_met(vendor, object);
     __atomic_store_n(&known[vendor].state, 2, __ATOMIC_RELEASE);
     /* Whoever has met it may close it, and we go on calling it. */

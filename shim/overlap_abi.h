@@ -243,9 +243,9 @@ struct overlap_plan {
 #define OVERLAP_REASONS 40 /* room for reason.def */
 #define OVERLAP_ROWS 320   /* of counters: see struct overlap_row */
 #define OVERLAP_COUNTERS 12
-#define OVERLAP_SHARDS 257      /* at most */
-#define OVERLAP_SHARDS_FIRST 33 /* in every page; the last of them is shared by threads that have none of their own */
-#define OVERLAP_SHARDS_MORE 32  /* added at a time, for processes of which more threads launch */
+#define OVERLAP_SHARDS 257     /* at most */
+#define OVERLAP_SHARDS_FIRST 5 /* in every page; the last of them is shared by threads that have none of their own */
+#define OVERLAP_SHARDS_MORE 12 /* added at a time, for processes of which more threads launch */
 #define OVERLAP_DEVICES 16
 #define OVERLAP_PAGE_STREAMS 16
 #define OVERLAP_RULES 512   /* more than a table can hold */
@@ -308,9 +308,10 @@ struct overlap_row {
 
 /* A rule of a policy that devices of this process run under. */
 struct overlap_page_rule {
-    uint32_t state, device; /* 2: the rest is valid; index in `devices` of one that runs under its policy */
-    uint32_t dispatch;      /* enum overlap_dispatch, of the policy */
-    uint32_t line, shape, value, when, when_dispatch, guard, reserved; /* as in the table */
+    uint8_t state, device; /* 2: the rest is valid; index in `devices` of one that runs under its policy */
+    uint8_t dispatch;      /* enum overlap_dispatch, of the policy */
+    uint8_t shape, when, when_dispatch, guard, reserved; /* as in the table */
+    uint32_t line, value;                                /* likewise */
 };
 
 /* When communication was launched. The first 512 launches leave a time each, then every second one until there are 512
@@ -329,7 +330,7 @@ struct overlap_device {
     uint32_t state; /* 2: the rest of the record is valid */
     uint32_t index, multiprocessors, reserved;
     uint8_t uuid[16];
-    uint8_t name[128];
+    uint8_t name[96];   /* cut */
     uint8_t policy[64]; /* empty: none fits, observed only */
 };
 /* Libraries that the program asked for by dlmopen, in another namespace: their launches are not seen. */

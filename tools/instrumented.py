@@ -73,10 +73,13 @@ def runtime(kind: str) -> str:
     return os.path.realpath(compile_one([*compiler(), f"-print-file-name={RUNTIME[kind]}"]).strip())
 
 
+PORTABLE = ("entry.c", "launch_x86_64.S", "thunks_x86_64.S")  # of either vendor
+
+
 def portable(shim: Path) -> None:
     """The hot path in C: a sanitizer does not see what assembler reads."""
     vendors = (shim / "vendor" / "cuda", shim / "vendor" / "hip")
-    for path in (vendor / name for vendor in vendors for name in ("entry.c", "launch_x86_64.S")):
+    for path in (vendor / name for vendor in vendors for name in PORTABLE):
         text = path.read_text(encoding="utf-8")
         if text.count("#ifdef __x86_64__") != 1:
             raise Failed(f"{path.name} does not choose its hot path by one #ifdef any more")

@@ -99,10 +99,6 @@ class _Names:
     shapes: list[int]  # indices of the reasons under which launches were changed
 
 
-# Launches that a thread makes, at most, while its shard is read from a page that is in use.
-_BETWEEN = 1000
-
-
 @functools.cache
 def _known() -> _Names:
     library = _native.library()
@@ -159,11 +155,8 @@ def _page(page: Any, library: Any) -> Page:
     totals = _native.ffi.new("struct overlap_totals *")
     library.overlap_page_totals(page, totals)
     by_way, by_reason, counters = list(totals.ways), list(totals.reasons), list(totals.counters)
-    # A launch is counted by reason and by way, one after the other: those between are added to the way that has most.
-    # Sums beyond 2^64 differ by more.
-    launches, most = sum(by_reason), max(range(len(by_way)), key=by_way.__getitem__)
-    by_way[most] += launches - sum(by_way)
-    if not 0 <= by_way[most] < 2**64 or abs(launches - sum(totals.ways)) > _BETWEEN * len(page.shards):
+    launches = sum(by_reason)
+    if launches != sum(by_way):  # sums beyond 2^64 among them
         raise Unreadable("damaged: its counts do not add up")
     devices = {place: _device(device) for place, device in enumerate(page.devices) if device.state == _VALID}
     its_rules, rule_places = rules(page, {place: device.policy or "" for place, device in devices.items()})

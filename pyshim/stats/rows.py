@@ -102,7 +102,7 @@ def rules(page: Any, policies: dict[int, str]) -> tuple[tuple[Rule, ...], dict[i
     place of a device in the page."""
     found: list[Rule] = []
     places: dict[int, int] = {}
-    for index, (state, *_) in enumerate(_records("<10I", page.rules)):
+    for index, (state, *_) in enumerate(_records("<8B2I", page.rules)):
         if state == _VALID:
             places[index] = len(found)
             found.append(_rule(page.rules[index], policies))

@@ -15,7 +15,7 @@ enum {
     TWICE = 8,    /* two threads recorded it at the same time: who was last? */
 };
 
-static struct overlap_event *place(struct overlap_order *order, uint64_t key, uint64_t probe) {
+static inline struct overlap_event *place(struct overlap_order *order, uint64_t key, uint64_t probe) {
     return &order->events[((overlap_order_hash(key) >> 40) + probe) & (OVERLAP_ORDER_EVENTS - 1)];
 }
 
@@ -24,10 +24,8 @@ static bool is_event(uint64_t key) {
     return key != 0 && key != DEAD;
 }
 
-static struct overlap_event *find(struct overlap_order *order, uint64_t key) {
-    if (!is_event(key))
-        return NULL;
-    for (uint64_t probe = 0; probe < PROBES; probe++) {
+__attribute__((noinline)) static struct overlap_event *find_further(struct overlap_order *order, uint64_t key) {
+    for (uint64_t probe = 0; probe < PROBES && is_event(key); probe++) {
         struct overlap_event *event = place(order, key, probe);
         const uint64_t owner = OVERLAP_LOAD(event->key);
         if (owner == key)
@@ -38,23 +36,31 @@ static struct overlap_event *find(struct overlap_order *order, uint64_t key) {
     return NULL;
 }
 
-static uint32_t next_of(const struct overlap_event *event, uint32_t entry) {
-    return overlap_clock_next(__atomic_load_n(&event->communications, __ATOMIC_RELAXED),
-                              __atomic_load_n(&event->computations, __ATOMIC_RELAXED), entry);
+static inline struct overlap_event *find(struct overlap_order *order, uint64_t key) {
+    struct overlap_event *const first = place(order, key, 0);
+    const uint64_t owner = OVERLAP_LOAD(first->key);
+    if (owner == 0)
+        return NULL;
+    return __builtin_expect(owner == key && key != DEAD, 1) ? first : find_further(order, key);
 }
 
 /* Does it tell anything that the host has not seen? */
+static bool is_news(const struct overlap_order *order, const struct overlap_clock *clock) {
+    for (uint32_t left = OVERLAP_LOAD(clock->set); left; left &= left - 1) {
+        const uint32_t e = overlap_entry_of(left);
+        if (OVERLAP_LOAD(clock->entry[e]) > OVERLAP_LOAD(order->finished.entry[e]))
+            return true;
+    }
+    return false;
+}
+
 static bool means_nothing(struct overlap_order *order, const struct overlap_event *event) {
-    if (OVERLAP_LOAD(event->flags) || OVERLAP_LOAD(event->world) != &order->eager || OVERLAP_LOAD(event->unknown))
-        return false;
-    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = next_of(event, e))
-        if (OVERLAP_LOAD(event->clock.entry[e]) > OVERLAP_LOAD(order->finished.entry[e]))
-            return false;
-    return true;
+    return !OVERLAP_LOAD(event->flags) && OVERLAP_LOAD(event->world) == &order->eager &&
+           !OVERLAP_LOAD(event->unknown) && !is_news(order, &event->clock);
 }
 
 /* Begins to write it; false: somebody else does, or it is another event by now. */
-static bool begin(struct overlap_event *event, uint64_t key) {
+static inline bool begin(struct overlap_event *event, uint64_t key) {
     uint32_t sequence = OVERLAP_LOAD(event->sequence);
     if (sequence % 2 || !__atomic_compare_exchange_n(&event->sequence, &sequence, sequence + 1, false, __ATOMIC_ACQ_REL,
                                                      __ATOMIC_RELAXED))
@@ -80,9 +86,7 @@ static bool take(struct overlap_order *order, struct overlap_event *event, uint6
         __atomic_store_n(&event->generation, OVERLAP_LOAD(order->eager.generation), __ATOMIC_RELAXED);
         __atomic_store_n(&event->unknown, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&event->by, NULL, __ATOMIC_RELAXED);
-        __atomic_store_n(&event->communications, 0, __ATOMIC_RELAXED);
-        __atomic_store_n(&event->computations, 0, __ATOMIC_RELAXED);
-        __atomic_store_n(&event->clock.entry[0], 0, __ATOMIC_RELAXED); /* is read even if no entry means something */
+        __atomic_store_n(&event->clock.set, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&event->key, key, __ATOMIC_RELEASE);
     }
     __atomic_fetch_add(&event->sequence, 1, __ATOMIC_RELEASE);
@@ -103,8 +107,9 @@ static struct overlap_event *add(struct overlap_order *order, uint64_t key) {
 
 /* There was no place for an event that is being recorded: it may tell of all that was launched so far. */
 static void lose(struct overlap_order *order, struct overlap_stream *stream) {
-    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = overlap_world_next(&order->eager, e))
-        overlap_clock_raise(&order->untold.entry[e], overlap_world_now(&order->eager, e));
+    for (uint32_t left = overlap_world_set(&order->eager); left; left &= left - 1)
+        overlap_clock_raise(&order->untold, overlap_entry_of(left),
+                            overlap_world_now(&order->eager, overlap_entry_of(left)));
     __atomic_store_n(&order->untold_any, 1, __ATOMIC_RELEASE);
     if (!stream || overlap_stream_is_unknown(order, stream)) /* and of what comes later */
         __atomic_store_n(&order->vague, 1, __ATOMIC_RELEASE);
@@ -148,34 +153,47 @@ void overlap_order_event_exported(struct overlap_order *order, uint64_t key) {
 static bool tells(struct overlap_order *order, struct overlap_stream *stream) {
     if (!stream || stream->world != &order->eager || overlap_stream_is_unknown(order, stream))
         return true;
-    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = overlap_world_next(&order->eager, e)) {
-        const uint64_t finished = OVERLAP_LOAD(order->finished.entry[e]);
-        if (overlap_stream_knows(order, stream, e) > finished)
-            return true;
-        if (stream->kind == OVERLAP_STREAM_LEGACY && OVERLAP_LOAD(stream->context->blocking.entry[e]) > finished)
-            return true;
-    }
-    return OVERLAP_LOAD(stream->computation) >= 0 || OVERLAP_LOAD(stream->part.work) > OVERLAP_LOAD(stream->part.over);
+    const struct overlap_stream *legacy = overlap_stream_behind(stream);
+    const int32_t own = OVERLAP_LOAD(stream->communication);
+    return OVERLAP_LOAD(stream->computation) >= 0 || OVERLAP_LOAD(stream->part.work) > OVERLAP_LOAD(stream->part.over) ||
+           (own >= 0 && OVERLAP_LOAD(order->eager.now.entry[own]) > OVERLAP_LOAD(order->finished.entry[own])) ||
+           is_news(order, &stream->clock) || (legacy && is_news(order, &legacy->clock)) ||
+           (stream->kind == OVERLAP_STREAM_LEGACY && is_news(order, &stream->context->blocking));
+}
+
+static inline void forget(struct overlap_event *event, uint32_t flag) {
+    if (OVERLAP_LOAD(event->flags) & flag)
+        __atomic_fetch_and(&event->flags, ~flag, __ATOMIC_ACQ_REL);
+}
+
+/* One that is not in the table. NULL: it need not be there, or there is no place for it. */
+__attribute__((noinline)) static struct overlap_event *record_first(struct overlap_order *order, uint64_t key,
+                                                                    struct overlap_stream *stream) {
+    if (!is_event(key) || (!tells(order, overlap_stream_here(stream)) && !OVERLAP_LOAD(order->untold_any)))
+        return NULL;
+    struct overlap_event *const event = add(order, key);
+    if (!event)
+        lose(order, overlap_stream_here(stream));
+    return event;
+}
+
+__attribute__((cold, noinline)) static void record_twice(struct overlap_order *order, struct overlap_event *event,
+                                                         uint64_t key, struct overlap_stream *stream) {
+    if (OVERLAP_LOAD(event->key) == key)
+        __atomic_fetch_or(&event->flags, (uint32_t)TWICE, __ATOMIC_RELEASE);
+    else /* another one has its place by now */
+        lose(order, overlap_stream_here(stream));
 }
 
 struct overlap_event *overlap_order_recording(struct overlap_order *order, uint64_t key,
                                               struct overlap_stream *stream) {
     struct overlap_event *event = find(order, key);
-    if (!is_event(key))
+    if (!event && !(event = record_first(order, key, stream)))
         return NULL;
-    if (!event && (tells(order, overlap_stream_here(stream)) || OVERLAP_LOAD(order->untold_any))) {
-        event = add(order, key);
-        if (!event)
-            lose(order, overlap_stream_here(stream));
-    }
-    if (!event)
-        return NULL;
-    const uint32_t before = __atomic_fetch_and(&event->flags, ~(uint32_t)TWICE, __ATOMIC_ACQ_REL);
-    if (!begin(event, key)) {
-        if (OVERLAP_LOAD(event->key) == key)
-            __atomic_fetch_or(&event->flags, (uint32_t)TWICE, __ATOMIC_RELEASE);
-        else /* another one has its place by now */
-            lose(order, overlap_stream_here(stream));
+    const uint32_t before = OVERLAP_LOAD(event->flags);
+    forget(event, TWICE);
+    if (__builtin_expect(!begin(event, key), 0)) {
+        record_twice(order, event, key, stream);
         return NULL;
     }
     event->before = before;
@@ -183,34 +201,62 @@ struct overlap_event *overlap_order_recording(struct overlap_order *order, uint6
 }
 
 /* Number of the unknown wait that it is behind; 0: none. */
-static uint64_t unknown_of(struct overlap_order *order, const struct overlap_stream *stream) {
+__attribute__((noinline)) static uint64_t unknown_of(struct overlap_order *order, const struct overlap_stream *stream) {
     if (!overlap_stream_is_unknown(order, stream))
         return 0;
     if (stream->world != &order->eager)
         return UINT64_MAX;
-    const struct overlap_stream *legacy =
-        stream->kind == OVERLAP_STREAM_BLOCKING ? OVERLAP_LOAD(stream->context->legacy) : NULL;
+    const struct overlap_stream *legacy = overlap_stream_behind(stream);
     const uint64_t own = OVERLAP_LOAD(stream->unknown), its = legacy ? OVERLAP_LOAD(legacy->unknown) : 0;
     return own > its ? own : its;
 }
 
-static void write_clock(struct overlap_order *order, struct overlap_event *event, const struct overlap_stream *stream) {
-    __atomic_store_n(&event->world, stream->world, __ATOMIC_RELAXED);
-    __atomic_store_n(&event->generation, OVERLAP_LOAD(stream->world->generation), __ATOMIC_RELAXED);
+static inline uint32_t write_entry(struct overlap_event *event, uint32_t entry, uint64_t value) {
+    __atomic_store_n(&event->clock.entry[entry], value, __ATOMIC_RELAXED);
+    return value ? UINT32_C(1) << entry : 0; /* else it tells nothing */
+}
+
+/* All that the stream knows but what the host knows, too. */
+static inline void write_clock(struct overlap_order *order, struct overlap_event *event,
+                               const struct overlap_stream *stream) {
+    struct overlap_world *const world = stream->world;
+    const struct overlap_stream *legacy = world == &order->eager ? overlap_stream_behind(stream) : NULL;
+    const bool unknown = OVERLAP_LOAD(stream->unknown) || legacy || OVERLAP_LOAD(world->doubted); /* perhaps */
+    __atomic_store_n(&event->world, world, __ATOMIC_RELAXED);
+    __atomic_store_n(&event->generation, OVERLAP_LOAD(world->generation), __ATOMIC_RELAXED);
     __atomic_store_n(&event->context, stream->context, __ATOMIC_RELAXED);
-    __atomic_store_n(&event->unknown, unknown_of(order, stream), __ATOMIC_RELAXED);
+    __atomic_store_n(&event->unknown, unknown ? unknown_of(order, stream) : 0, __ATOMIC_RELAXED);
     __atomic_store_n(&event->by, stream, __ATOMIC_RELAXED);
     __atomic_store_n(&event->serial, OVERLAP_LOAD(stream->serial), __ATOMIC_RELAXED);
     __atomic_store_n(&event->work, OVERLAP_LOAD(stream->part.work), __ATOMIC_RELAXED);
-    __atomic_store_n(&event->communications, OVERLAP_LOAD(stream->world->communications), __ATOMIC_RELAXED);
-    __atomic_store_n(&event->computations, OVERLAP_LOAD(stream->world->computations), __ATOMIC_RELAXED);
-    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = next_of(event, e)) {
-        uint64_t entry = overlap_stream_knows(order, stream, e);
-        if (e >= OVERLAP_CLOCK_COMMUNICATION && OVERLAP_LOAD(stream->computation) >= 0 &&
-            (e - OVERLAP_CLOCK_COMMUNICATION) / 2 == (uint32_t)OVERLAP_LOAD(stream->computation))
-            entry = overlap_world_now(stream->world, e);
-        __atomic_store_n(&event->clock.entry[e], entry, __ATOMIC_RELAXED);
+    const int32_t communication = OVERLAP_LOAD(stream->communication), computation = OVERLAP_LOAD(stream->computation);
+    const uint32_t its = legacy ? OVERLAP_LOAD(legacy->clock.set) : 0;
+    uint32_t set = OVERLAP_LOAD(stream->clock.set) | its;
+    for (uint32_t left = set; left; left &= left - 1) {
+        const uint32_t e = overlap_entry_of(left);
+        const uint64_t own = OVERLAP_LOAD(stream->clock.entry[e]);
+        const uint64_t above = __builtin_expect(its >> e & 1, 0) ? OVERLAP_LOAD(legacy->clock.entry[e]) : 0;
+        write_entry(event, e, above > own ? above : own);
     }
+    if (communication >= 0)
+        set |= write_entry(event, (uint32_t)communication, OVERLAP_LOAD(world->now.entry[communication]));
+    for (uint32_t filling = 0; computation >= 0 && filling < 2; filling++)
+        set |= write_entry(event, OVERLAP_CLOCK_COMMUNICATION + 2 * (uint32_t)computation + filling,
+                           overlap_computation_now(world, (uint32_t)computation, filling));
+    __atomic_store_n(&event->clock.set, set, __ATOMIC_RELAXED);
+}
+
+/* What becomes of an event's flags. */
+__attribute__((noinline)) static void record_flags(struct overlap_order *order, struct overlap_event *event, bool known,
+                                                   bool recorded) {
+    if (recorded && known)
+        __atomic_fetch_and(&event->flags, ~(uint32_t)UNKNOWN, __ATOMIC_RELEASE);
+    else if (recorded) /* on a stream that found no place */
+        __atomic_fetch_or(&event->flags, (uint32_t)UNKNOWN, __ATOMIC_RELEASE);
+    else
+        __atomic_fetch_or(&event->flags, event->before & TWICE, __ATOMIC_RELEASE);
+    if (OVERLAP_LOAD(event->flags) & IMPORTED) /* others may wait for it */
+        __atomic_store_n(&order->exported, 1, __ATOMIC_RELEASE);
 }
 
 void overlap_order_recorded(struct overlap_order *order, struct overlap_event *event, struct overlap_stream *stream,
@@ -220,37 +266,37 @@ void overlap_order_recorded(struct overlap_order *order, struct overlap_event *e
         overlap_order_action(order, stream);
     if (!event)
         return;
-    if (recorded && stream) {
+    if (recorded && stream)
         write_clock(order, event, stream);
-        __atomic_fetch_and(&event->flags, ~(uint32_t)UNKNOWN, __ATOMIC_RELEASE);
-    } else if (recorded) /* on a stream that found no place */
-        __atomic_fetch_or(&event->flags, (uint32_t)UNKNOWN, __ATOMIC_RELEASE);
-    else
-        __atomic_fetch_or(&event->flags, event->before & TWICE, __ATOMIC_RELEASE);
-    if (OVERLAP_LOAD(event->flags) & IMPORTED) /* others may wait for it */
-        __atomic_store_n(&order->exported, 1, __ATOMIC_RELEASE);
-    __atomic_fetch_add(&event->sequence, 1, __ATOMIC_RELEASE);
+    if (__builtin_expect(!recorded || !stream || OVERLAP_LOAD(event->flags), 0))
+        record_flags(order, event, stream != NULL, recorded);
+    const uint32_t sequence = __atomic_load_n(&event->sequence, __ATOMIC_RELAXED);
+    __atomic_store_n(&event->sequence, sequence + 1, __ATOMIC_RELEASE); /* only its writer changes an odd one */
 }
 
 /* ---- Waiting ---- */
 
 enum knowledge { NOTHING, A_CLOCK, EVERYTHING, NO_ONE_KNOWS };
 
+static inline void copy_clock(struct overlap_clock *copy, const struct overlap_clock *clock) {
+    copy->set = OVERLAP_LOAD(clock->set);
+    for (uint32_t left = copy->set; left; left &= left - 1)
+        copy->entry[overlap_entry_of(left)] = __atomic_load_n(&clock->entry[overlap_entry_of(left)], __ATOMIC_RELAXED);
+}
+
 /* Of an event that is not in the table, once one was lost. */
-static enum knowledge untold(struct overlap_order *order, struct overlap_event *copy) {
+__attribute__((cold, noinline)) static enum knowledge untold(struct overlap_order *order, struct overlap_event *copy) {
     copy->world = &order->eager;
     copy->generation = OVERLAP_LOAD(order->eager.generation);
     copy->unknown = 0;
     copy->by = NULL;
-    copy->communications = OVERLAP_LOAD(order->eager.communications);
-    copy->computations = OVERLAP_LOAD(order->eager.computations);
-    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = next_of(copy, e))
-        copy->clock.entry[e] = OVERLAP_LOAD(order->untold.entry[e]);
+    copy_clock(&copy->clock, &order->untold);
     return A_CLOCK;
 }
 
 /* What waiting for an event tells. The event is copied, as far as it is not torn (world NULL). */
-static enum knowledge read_event(struct overlap_order *order, uint64_t key, struct overlap_event *copy) {
+static inline __attribute__((always_inline)) enum knowledge read_event(struct overlap_order *order, uint64_t key,
+                                                                       struct overlap_event *copy) {
     const struct overlap_event *event = find(order, key);
     copy->world = NULL;
     copy->by = NULL;
@@ -266,10 +312,7 @@ static enum knowledge read_event(struct overlap_order *order, uint64_t key, stru
     copy->by = __atomic_load_n(&event->by, __ATOMIC_RELAXED);
     copy->serial = __atomic_load_n(&event->serial, __ATOMIC_RELAXED);
     copy->work = __atomic_load_n(&event->work, __ATOMIC_RELAXED);
-    copy->communications = __atomic_load_n(&event->communications, __ATOMIC_RELAXED);
-    copy->computations = __atomic_load_n(&event->computations, __ATOMIC_RELAXED);
-    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = next_of(copy, e))
-        copy->clock.entry[e] = __atomic_load_n(&event->clock.entry[e], __ATOMIC_RELAXED);
+    copy_clock(&copy->clock, &event->clock);
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     if (sequence % 2 || __atomic_load_n(&event->sequence, __ATOMIC_RELAXED) != sequence ||
         OVERLAP_LOAD(event->key) != key)
@@ -287,41 +330,74 @@ static enum knowledge read_event(struct overlap_order *order, uint64_t key, stru
                : A_CLOCK;
 }
 
-static void finish(struct overlap_order *order, uint32_t entry, uint64_t value) {
-    if (overlap_clock_raise(&order->finished.entry[entry], value))
+static void finish(struct overlap_order *order, const struct overlap_clock *clock) {
+    bool news = false;
+    for (uint32_t left = clock->set; left; left &= left - 1)
+        news |= overlap_clock_raise(&order->finished, overlap_entry_of(left), clock->entry[overlap_entry_of(left)]);
+    if (news)
         overlap_order_changed(order);
 }
 
 static void finish_all(struct overlap_order *order) {
-    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = overlap_world_next(&order->eager, e))
-        finish(order, e, overlap_world_now(&order->eager, e));
+    struct overlap_clock now;
+    now.set = overlap_world_set(&order->eager);
+    for (uint32_t left = now.set; left; left &= left - 1)
+        now.entry[overlap_entry_of(left)] = overlap_world_now(&order->eager, overlap_entry_of(left));
+    finish(order, &now);
 }
 
 /* Every stream there is waits, and any that will be. */
-static void all_wait(struct overlap_order *order, enum knowledge knows, const struct overlap_event *event) {
+__attribute__((cold, noinline)) static void all_wait(struct overlap_order *order, enum knowledge knows,
+                                                     const struct overlap_event *event) {
     if (knows == A_CLOCK && event->world == &order->eager)
-        for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = next_of(event, e))
-            finish(order, e, event->clock.entry[e]);
+        finish(order, &event->clock);
     else if (knows != NOTHING)
         finish_all(order);
     if (knows == NO_ONE_KNOWS)
         __atomic_store_n(&order->eager.doubted, 1, __ATOMIC_RELEASE);
 }
 
-/* Everything it waits for now: is there communication among it, and did anybody care when it came? news: what it had not
- * waited for before, by bit. */
-static uint32_t patience(const struct overlap_event *event, const struct overlap_stream *here, uint32_t news) {
+/* It waits for communication now: did anybody care when it came? news: what it had not waited for before, by bit. */
+static inline uint32_t patience(const struct overlap_event *event, const struct overlap_stream *here, uint32_t news) {
     uint32_t found = 0;
-    for (uint32_t c = 0; c < event->communications && c < OVERLAP_CLOCK_COMMUNICATION; c++) {
-        if ((int32_t)c == OVERLAP_LOAD(here->communication) || !(news >> c & 1))
-            continue;
+    for (; news; news &= news - 1) {
+        const uint32_t c = overlap_entry_of(news);
         if (__atomic_load_n(&here->beside, __ATOMIC_RELAXED) > 1)
-            found |= OVERLAP_PATIENCE_BESIDE;
+            found |= OVERLAP_WAITED_BESIDE;
         if (event->clock.entry[c] == OVERLAP_LOAD(here->world->now.entry[c]) &&
             __atomic_load_n(&here->world->communication[c].prefetch, __ATOMIC_RELAXED))
-            found |= OVERLAP_PATIENCE_PREFETCH;
+            found |= OVERLAP_WAITED_PREFETCH;
     }
     return found;
+}
+
+/* The entries that it need not learn: of its own launches it knows all. A blocking stream does, for the legacy one. */
+static inline uint32_t own_set(const struct overlap_stream *stream) {
+    const int32_t own = OVERLAP_LOAD(stream->communication);
+    if (OVERLAP_LOAD(stream->kind) != OVERLAP_STREAM_NON_BLOCKING)
+        return 0;
+    return (own < 0 ? 0 : UINT32_C(1) << own) | overlap_computation_set(OVERLAP_LOAD(stream->computation));
+}
+
+/* Its clock includes the event's from now on. */
+static inline uint32_t learn(struct overlap_order *order, struct overlap_stream *here,
+                             const struct overlap_event *event) {
+    uint32_t news = 0;
+    bool learned = false;
+    for (uint32_t left = event->clock.set & ~own_set(here); left; left &= left - 1) {
+        const uint32_t e = overlap_entry_of(left);
+        const uint64_t its = event->clock.entry[e];
+        if (its <= OVERLAP_LOAD(here->clock.entry[e]))
+            continue;
+        if (e < OVERLAP_CLOCK_COMMUNICATION && its > overlap_stream_knows(order, here, e))
+            news |= UINT32_C(1) << e;
+        learned |= overlap_stream_learns_more(order, here, e, its);
+    }
+    if (!learned)
+        return 0;
+    const uint32_t found = patience(event, here, news);
+    overlap_window_left(order, here);
+    return found | (overlap_stream_changed(order, here) ? OVERLAP_WAITED_STALE : 0);
 }
 
 uint32_t overlap_order_waits(struct overlap_order *order, struct overlap_stream *stream, uint64_t key) {
@@ -339,13 +415,14 @@ uint32_t overlap_order_waits(struct overlap_order *order, struct overlap_stream 
     }
     if (knows == A_CLOCK && here->world != &order->eager && event.world == &order->eager && !find(order, key))
         knows = EVERYTHING; /* lost, perhaps when it was recorded in this capture */
-    __atomic_store_n(&here->waited, 1, __ATOMIC_RELAXED);
-    overlap_window_left(order, here); /* of what is over nothing is left... */
+    if (!__atomic_load_n(&here->waited, __ATOMIC_RELAXED))
+        __atomic_store_n(&here->waited, 1, __ATOMIC_RELAXED);
+    overlap_window_left(order, here); /* of what is over nothing is left, nor of what is waited for now (learn) */
     if (knows == EVERYTHING)
         overlap_order_behind_all(order, stream);
     if (knows == NOTHING || knows == EVERYTHING)
         return 0;
-    if (event.world != here->world || event.generation != OVERLAP_LOAD(here->world->generation)) {
+    if (__builtin_expect(event.world != here->world || event.generation != OVERLAP_LOAD(here->world->generation), 0)) {
         if (event.world == &order->eager) /* a node of the graph waits, for whatever is recorded then */
             overlap_order_unknown(order, stream);
         return 0;
@@ -354,20 +431,24 @@ uint32_t overlap_order_waits(struct overlap_order *order, struct overlap_stream 
         overlap_order_unknown(order, stream);
     if (here->world == &order->eager)
         overlap_critical_behind(here, &event);
-    uint32_t news = 0;
-    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = next_of(&event, e)) {
-        if (e < OVERLAP_CLOCK_COMMUNICATION && event.clock.entry[e] > overlap_stream_knows(order, here, e))
-            news |= UINT32_C(1) << e;
-        overlap_stream_learns(order, here, e, event.clock.entry[e]);
-    }
-    const uint32_t found = patience(&event, here, news);
-    overlap_window_left(order, here); /* ...nor of what is waited for now */
-    return found;
+    return learn(order, here, &event);
 }
 
 /* ---- The host ---- */
 
-static const struct overlap_seen nothing;
+static void see_nothing(struct overlap_seen *seen) {
+    seen->all = false;
+    seen->clock.set = 0;
+    seen->stream = NULL;
+    seen->context = NULL;
+    seen->by = NULL;
+    seen->unknown = seen->settled = 0;
+}
+
+static inline void see(struct overlap_seen *seen, uint32_t entry, uint64_t value) {
+    seen->clock.entry[entry] = value;
+    seen->clock.set |= UINT32_C(1) << entry;
+}
 
 /* Of an entry of computation: is its owner this stream, or one that this stream waits for by its kind? A stream's clock
  * does not hold its own launches. */
@@ -381,7 +462,7 @@ static bool is_seen(const struct overlap_order *order, const struct overlap_stre
 }
 
 void overlap_order_see_stream(struct overlap_order *order, struct overlap_stream *stream, struct overlap_seen *seen) {
-    *seen = nothing;
+    see_nothing(seen);
     if (!stream) {
         seen->all = OVERLAP_LOAD(order->lost);
         return;
@@ -396,34 +477,32 @@ void overlap_order_see_stream(struct overlap_order *order, struct overlap_stream
                  OVERLAP_LOAD(stream->context->blocking_unknown) > OVERLAP_LOAD(stream->context->settled));
     seen->stream = stream;
     seen->unknown = OVERLAP_LOAD(stream->unknown);
-    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = overlap_world_next(&order->eager, e)) {
-        seen->clock.entry[e] = overlap_stream_knows(order, stream, e);
+    for (uint32_t left = overlap_world_set(&order->eager); left; left &= left - 1) {
+        const uint32_t e = overlap_entry_of(left);
+        uint64_t known = overlap_stream_knows(order, stream, e);
         if (stream->kind == OVERLAP_STREAM_LEGACY) {
             const uint64_t blocking = OVERLAP_LOAD(stream->context->blocking.entry[e]);
-            seen->clock.entry[e] = blocking > seen->clock.entry[e] ? blocking : seen->clock.entry[e];
+            known = blocking > known ? blocking : known;
         }
-        if (is_seen(order, stream, e))
-            seen->clock.entry[e] = overlap_world_now(&order->eager, e);
+        see(seen, e, is_seen(order, stream, e) ? overlap_world_now(&order->eager, e) : known);
     }
 }
 
 void overlap_order_see_event(struct overlap_order *order, uint64_t key, struct overlap_seen *seen) {
     struct overlap_event event;
     const enum knowledge knows = read_event(order, key, &event);
-    *seen = nothing;
+    see_nothing(seen);
     seen->all = knows == EVERYTHING || knows == NO_ONE_KNOWS;
     if (knows == A_CLOCK && event.world == &order->eager) {
         seen->by = event.by;
         seen->serial = event.serial;
         seen->work = event.work;
+        copy_clock(&seen->clock, &event.clock);
     }
-    for (uint32_t e = 0; knows == A_CLOCK && event.world == &order->eager && e < OVERLAP_CLOCK_ENTRIES;
-         e = next_of(&event, e))
-        seen->clock.entry[e] = event.clock.entry[e];
 }
 
 void overlap_order_see_context(struct overlap_order *order, uint64_t key, struct overlap_seen *seen) {
-    *seen = nothing;
+    see_nothing(seen);
     for (int i = 0; i < OVERLAP_ORDER_CONTEXTS; i++)
         if (OVERLAP_LOAD(order->contexts[i].key) == key)
             seen->context = &order->contexts[i];
@@ -433,28 +512,23 @@ void overlap_order_see_context(struct overlap_order *order, uint64_t key, struct
     }
     seen->settled = OVERLAP_LOAD(seen->context->unknown);
     seen->all = seen->settled > OVERLAP_LOAD(seen->context->settled);
-    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = overlap_world_next(&order->eager, e)) {
-        const uint32_t i = (e - OVERLAP_CLOCK_COMMUNICATION) / 2;
-        const struct overlap_stream *owner =
-            e < OVERLAP_CLOCK_COMMUNICATION ? NULL : OVERLAP_LOAD(order->eager.computation[i].owner);
-        const struct overlap_context *its = owner ? OVERLAP_LOAD(owner->context)
-                                            : e < OVERLAP_CLOCK_COMMUNICATION
-                                                ? OVERLAP_LOAD(order->eager.communication[e].context)
-                                                : NULL;
-        seen->clock.entry[e] =
-            its == seen->context ? overlap_world_now(&order->eager, e) : OVERLAP_LOAD(seen->context->known.entry[e]);
+    for (uint32_t left = overlap_world_set(&order->eager); left; left &= left - 1) {
+        const uint32_t e = overlap_entry_of(left);
+        see(seen, e,
+            overlap_context_of_entry(&order->eager, e) == seen->context ? overlap_world_now(&order->eager, e)
+                                                                        : OVERLAP_LOAD(seen->context->known.entry[e]));
     }
 }
 
 void overlap_order_saw(struct overlap_order *order, const struct overlap_seen *seen) {
     if (seen->all)
         finish_all(order);
-    for (uint32_t e = 0; !seen->all && e < OVERLAP_CLOCK_ENTRIES; e = overlap_world_next(&order->eager, e))
-        finish(order, e, seen->clock.entry[e]);
+    else
+        finish(order, &seen->clock);
     overlap_critical_over(order, seen->by, seen->serial, seen->work);
     if (seen->all || seen->context)
         overlap_critical_all_over(order, seen->all ? NULL : seen->context);
-    if (seen->context && overlap_clock_raise(&seen->context->settled, seen->settled))
+    if (seen->context && overlap_raise(&seen->context->settled, seen->settled))
         overlap_order_changed(order);
     if (!seen->stream || !seen->unknown || seen->unknown == UINT64_MAX)
         return;

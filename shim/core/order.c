@@ -6,12 +6,13 @@
 #include "critical.h"
 
 #define DEAD UINT64_MAX /* key of a place whose stream is gone */
-enum { PROBES = 64, SPINS = 1000, PATIENCE = 100000 };
+enum { SPINS = 1000, PATIENCE = 100000 };
+
+__thread char overlap_thread_self __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /* A holder that has lost its processor gets it back by our pausing. One that never comes back is not waited for twice. */
 bool overlap_order_locked(struct overlap_order *order) {
-    static __thread char self __attribute__((tls_model("initial-exec")));
-    const uint64_t me = (uint64_t)(uintptr_t)&self;
+    const uint64_t me = overlap_this_thread();
     const int patience = order->pause && !OVERLAP_LOAD(order->stuck) ? PATIENCE : SPINS;
     for (int i = 0; i < patience && OVERLAP_LOAD(order->lock) != me; i++) { /* ours: a signal interrupted us */
         uint64_t none = 0;
@@ -35,65 +36,69 @@ void overlap_order_unlock(struct overlap_order *order) {
 
 /* ---- Clocks ---- */
 
-uint64_t overlap_world_now(const struct overlap_world *world, uint32_t entry) {
+const struct overlap_context *overlap_context_of_entry(const struct overlap_world *world, uint32_t entry) {
     if (entry < OVERLAP_CLOCK_COMMUNICATION)
-        return OVERLAP_LOAD(world->now.entry[entry]);
-    const uint32_t i = (entry - OVERLAP_CLOCK_COMMUNICATION) / 2, filling = entry % 2;
-    const struct overlap_stream *owner = OVERLAP_LOAD(world->computation[i].owner);
-    return OVERLAP_LOAD(world->computation[i].base[filling]) +
-           (owner ? OVERLAP_LOAD(*(filling ? &owner->filling : &owner->launched)) : 0);
+        return OVERLAP_LOAD(world->communication[entry].context);
+    const struct overlap_stream *owner =
+        OVERLAP_LOAD(world->computation[(entry - OVERLAP_CLOCK_COMMUNICATION) / 2].owner);
+    return owner ? OVERLAP_LOAD(owner->context) : NULL;
 }
 
-void overlap_stream_learns(struct overlap_order *order, struct overlap_stream *stream, uint32_t entry, uint64_t value) {
-    if (!overlap_clock_raise(&stream->clock.entry[entry], value))
-        return;
-    if (stream->world == &order->eager) {
-        overlap_clock_raise(&stream->context->known.entry[entry], value);
-        if (stream->kind == OVERLAP_STREAM_BLOCKING &&
-            overlap_clock_raise(&stream->context->blocking.entry[entry], value) &&
-            entry < OVERLAP_CLOCK_COMMUNICATION && !OVERLAP_LOAD(order->legacy_matters))
-            __atomic_store_n(&order->legacy_matters, 1, __ATOMIC_RELEASE);
-    }
-    overlap_order_changed(order);
-}
-
-uint64_t overlap_stream_knows(struct overlap_order *order, const struct overlap_stream *stream, uint32_t entry) {
-    uint64_t known = OVERLAP_LOAD(stream->clock.entry[entry]), other;
-    if (OVERLAP_LOAD(stream->communication) == (int32_t)entry)
-        return OVERLAP_LOAD(stream->world->now.entry[entry]);
+bool overlap_stream_learns_more(struct overlap_order *order, struct overlap_stream *stream, uint32_t entry,
+                                uint64_t value) {
+    if (!overlap_clock_raise(&stream->clock, entry, value))
+        return false;
     if (stream->world != &order->eager)
-        return known;
-    other = OVERLAP_LOAD(order->finished.entry[entry]);
-    known = other > known ? other : known;
-    const struct overlap_stream *legacy =
-        stream->kind == OVERLAP_STREAM_BLOCKING ? OVERLAP_LOAD(stream->context->legacy) : NULL;
-    other = legacy ? OVERLAP_LOAD(legacy->clock.entry[entry]) : 0;
-    return other > known ? other : known;
+        return true;
+    struct overlap_context *const its = stream->context;
+    if (overlap_context_of_entry(&order->eager, entry) !=
+        its) /* the launches of its own are all over when it is synchronized */
+        overlap_clock_raise(&its->known, entry, value);
+    if (stream->kind == OVERLAP_STREAM_BLOCKING && overlap_clock_raise(&its->blocking, entry, value) &&
+        entry < OVERLAP_CLOCK_COMMUNICATION && !OVERLAP_LOAD(order->legacy_matters))
+        __atomic_store_n(&order->legacy_matters, 1, __ATOMIC_RELEASE);
+    return true;
+}
+
+/* A thread is noted before it looks at the clock; a wait looks for askers after it has raised the clock. So one of the two
+ * sees the other. */
+void overlap_stream_asked_first(struct overlap_stream *stream) {
+    uint64_t asker = OVERLAP_LOAD(stream->asker);
+    while (!__atomic_compare_exchange_n(&stream->asker, &asker, asker ? OVERLAP_SEVERAL : overlap_this_thread(), false,
+                                        __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+        ;
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+bool overlap_stream_changed(struct overlap_order *order, struct overlap_stream *stream) {
+    const uint64_t asker = __atomic_load_n(&stream->asker, __ATOMIC_SEQ_CST);
+    const struct overlap_context *const its = stream->context;
+    const bool others = /* whose answers depend on its clock, too */
+        stream->kind == OVERLAP_STREAM_LEGACY     ? __atomic_load_n(&its->blocks, __ATOMIC_SEQ_CST)
+        : stream->kind == OVERLAP_STREAM_BLOCKING ? __atomic_load_n(&its->legacy, __ATOMIC_SEQ_CST) != NULL
+                                                  : false;
+    if (!others && asker == overlap_this_thread())
+        return true;
+    if (others || asker)
+        overlap_order_changed(order);
+    return false;
 }
 
 static uint64_t number_of_wait(struct overlap_order *order) {
     return __atomic_add_fetch(&order->waits, 1, __ATOMIC_RELAXED);
 }
 
-bool overlap_stream_is_unknown(struct overlap_order *order, const struct overlap_stream *stream) {
-    if (stream->world != &order->eager)
-        return OVERLAP_LOAD(stream->world->doubted) || OVERLAP_LOAD(stream->unknown);
-    const uint64_t settled = OVERLAP_LOAD(stream->context->settled);
-    const struct overlap_stream *legacy =
-        stream->kind == OVERLAP_STREAM_BLOCKING ? OVERLAP_LOAD(stream->context->legacy) : NULL;
-    return OVERLAP_LOAD(order->eager.doubted) || OVERLAP_LOAD(stream->unknown) > settled ||
-           (legacy && OVERLAP_LOAD(legacy->unknown) > settled);
-}
-
 /* The legacy default stream waits for all blocking ones before it does anything. That these wait for it afterwards is in
  * overlap_stream_knows(). */
-void overlap_order_action(struct overlap_order *order, struct overlap_stream *stream) {
-    if (!stream || stream->kind != OVERLAP_STREAM_LEGACY)
-        return;
-    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = overlap_world_next(&order->eager, e))
-        overlap_stream_learns(order, stream, e, OVERLAP_LOAD(stream->context->blocking.entry[e]));
+void overlap_order_legacy_action(struct overlap_order *order, struct overlap_stream *stream) {
+    bool news = false;
+    for (uint32_t left = OVERLAP_LOAD(stream->context->blocking.set); left; left &= left - 1) {
+        const uint32_t e = overlap_entry_of(left);
+        news |= overlap_stream_learns(order, stream, e, OVERLAP_LOAD(stream->context->blocking.entry[e]));
+    }
     const uint64_t unknown = OVERLAP_LOAD(stream->context->blocking_unknown);
-    if (unknown > OVERLAP_LOAD(stream->context->settled) && overlap_clock_raise(&stream->unknown, unknown))
+    news |= unknown > OVERLAP_LOAD(stream->context->settled) && overlap_raise(&stream->unknown, unknown);
+    if (news)
         overlap_order_changed(order);
 }
 
@@ -102,8 +107,13 @@ void overlap_order_behind_all(struct overlap_order *order, struct overlap_stream
     if (!stream)
         return;
     overlap_order_action(order, stream);
-    for (uint32_t e = 0; e < OVERLAP_CLOCK_ENTRIES; e = overlap_world_next(stream->world, e))
-        overlap_stream_learns(order, stream, e, overlap_world_now(stream->world, e));
+    bool news = false;
+    for (uint32_t left = overlap_world_set(stream->world); left; left &= left - 1) {
+        const uint32_t e = overlap_entry_of(left);
+        news |= overlap_stream_learns(order, stream, e, overlap_world_now(stream->world, e));
+    }
+    if (news)
+        overlap_order_changed(order);
 }
 
 void overlap_order_unknown(struct overlap_order *order, struct overlap_stream *stream) {
@@ -111,10 +121,10 @@ void overlap_order_unknown(struct overlap_order *order, struct overlap_stream *s
     if (!stream)
         return;
     const uint64_t number = number_of_wait(order);
-    overlap_clock_raise(&stream->unknown, number);
-    overlap_clock_raise(&stream->context->unknown, number);
+    overlap_raise(&stream->unknown, number);
+    overlap_raise(&stream->context->unknown, number);
     if (stream->kind == OVERLAP_STREAM_BLOCKING && stream->world == &order->eager) {
-        overlap_clock_raise(&stream->context->blocking_unknown, number);
+        overlap_raise(&stream->context->blocking_unknown, number);
         __atomic_store_n(&order->legacy_matters, 1, __ATOMIC_RELEASE);
     }
     overlap_order_action(order, stream);
@@ -123,26 +133,10 @@ void overlap_order_unknown(struct overlap_order *order, struct overlap_stream *s
 
 /* ---- Streams ---- */
 
-static struct overlap_stream *place(struct overlap_order *order, uint64_t key, uint64_t probe) {
-    return &order->streams[((overlap_order_hash(key) >> 40) + probe) & (OVERLAP_ORDER_STREAMS - 1)];
-}
-
-struct overlap_stream *overlap_order_find(struct overlap_order *order, uint64_t key) {
-    for (uint64_t probe = 0; probe < PROBES; probe++) {
-        struct overlap_stream *stream = place(order, key, probe);
-        const uint64_t owner = OVERLAP_LOAD(stream->key);
-        if (owner == key)
-            return OVERLAP_LOAD(stream->ready) ? stream : NULL;
-        if (owner == 0)
-            return NULL;
-    }
-    return NULL;
-}
-
 /* A free place for a key; the lock is held. */
 static struct overlap_stream *take_place(struct overlap_order *order, uint64_t key) {
-    for (uint64_t probe = 0; probe < PROBES; probe++) {
-        struct overlap_stream *stream = place(order, key, probe);
+    for (uint64_t probe = 0; probe < OVERLAP_ORDER_PROBES; probe++) {
+        struct overlap_stream *stream = overlap_order_place(order, key, probe);
         const uint64_t owner = stream->key;
         if (owner != 0 && owner != DEAD)
             continue;
@@ -188,7 +182,9 @@ struct overlap_stream *overlap_order_stream(struct overlap_order *order, uint64_
         __atomic_store_n(&stream->context, its, __ATOMIC_RELEASE);
         __atomic_store_n(&stream->kind, kind, __ATOMIC_RELEASE);
         if (kind == OVERLAP_STREAM_LEGACY)
-            __atomic_store_n(&its->legacy, stream, __ATOMIC_RELEASE);
+            __atomic_store_n(&its->legacy, stream, __ATOMIC_SEQ_CST);
+        if (kind == OVERLAP_STREAM_BLOCKING)
+            __atomic_store_n(&its->blocks, 1, __ATOMIC_SEQ_CST);
         if (OVERLAP_LOAD(order->lost)) /* what it has waited for may be lost */
             overlap_order_behind_all(order, stream);
         __atomic_store_n(&stream->ready, 1, __ATOMIC_RELEASE);
@@ -200,6 +196,11 @@ struct overlap_stream *overlap_order_stream(struct overlap_order *order, uint64_
 
 /* The stream's entries are free for others; the lock is held. */
 static void release_entries(struct overlap_world *world, struct overlap_stream *stream) {
+    const uint32_t own = overlap_computation_set(stream->computation);
+    for (uint32_t left = stream->of ? 0 : own; left;
+         left &= left - 1) /* they are over when the context is synchronized */
+        overlap_clock_raise(&stream->context->known, overlap_entry_of(left),
+                            overlap_world_now(world, overlap_entry_of(left)));
     for (uint32_t i = 0; i < OVERLAP_CLOCK_COMMUNICATION; i++)
         if (world->communication[i].owner == stream)
             __atomic_store_n(&world->communication[i].owner, NULL, __ATOMIC_RELEASE);
@@ -268,7 +269,7 @@ void overlap_order_context_gone(struct overlap_order *order, uint64_t key, uint6
         }
         for (uint32_t c = 0; c < OVERLAP_CLOCK_COMMUNICATION; c++)
             if (order->eager.communication[c].context == context)
-                overlap_clock_raise(&order->finished.entry[c], order->eager.now.entry[c]);
+                overlap_clock_raise(&order->finished, c, order->eager.now.entry[c]);
         if (!used_again)
             memset(context, 0, sizeof *context);
     }

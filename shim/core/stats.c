@@ -98,6 +98,9 @@ void overlap_sample_take(struct overlap_page *page, struct overlap_shard *shard,
     __atomic_store_n(&sample->check, launches ^ nanoseconds, __ATOMIC_RELAXED);
 }
 
+/* Launches that all threads make, at most, while a page is read. */
+#define BETWEEN (UINT64_C(1000) * OVERLAP_SHARDS)
+
 OVERLAP_EXPORT void overlap_page_totals(const struct overlap_page *page, struct overlap_totals *totals) {
     memset(totals, 0, sizeof *totals);
     overlap_row_reasons(page, totals->row_reasons, totals->row_heads);
@@ -123,7 +126,8 @@ OVERLAP_EXPORT void overlap_page_totals(const struct overlap_page *page, struct 
     }
     for (int row = 0; row < OVERLAP_ROWS; row++)
         difference += totals->rows[row];
-    totals->ways[commonest] += difference;
+    if (difference + BETWEEN <= 2 * BETWEEN) /* else it is damaged, and shows that */
+        totals->ways[commonest] += difference;
     /* One thread counts, another one takes back or knows better, while we read: never more than there is. */
     for (int i = 0; i < OVERLAP_COUNTERS; i++)
         if ((int64_t)totals->counters[i] < 0)

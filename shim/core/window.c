@@ -48,14 +48,15 @@ static struct overlap_before before(struct overlap_order *order, struct overlap_
         if (!owner || owner == stream || OVERLAP_LOAD(owner->context) != OVERLAP_LOAD(stream->context))
             continue;
         for (uint32_t filling = 0; filling < 2; filling++) {
-            const uint32_t entry = OVERLAP_CLOCK_COMMUNICATION + 2 * i + filling;
             uint64_t *const counted = &world->computation[i].counted[filling];
-            const uint64_t now = overlap_world_now(world, entry);
-            uint64_t from = overlap_stream_knows(order, stream, entry);
-            from = OVERLAP_LOAD(*counted) > from ? OVERLAP_LOAD(*counted) : from;
+            const uint64_t now = overlap_computation_now(world, i, filling), before = OVERLAP_LOAD(*counted);
+            if (now <= before)
+                continue;
+            uint64_t from = overlap_stream_knows(order, stream, OVERLAP_CLOCK_COMMUNICATION + 2 * i + filling);
+            from = before > from ? before : from;
             if (ordered_by_kind(stream, owner) || ordered_by_kind(owner, stream))
                 from = now;
-            overlap_clock_raise(counted, now);
+            overlap_raise(counted, now);
             const uint64_t many = now > from ? now - from : 0;
             if (filling)
                 found.filling += many;
@@ -92,7 +93,7 @@ struct overlap_before overlap_window_communicates(struct overlap_order *order, s
     __atomic_store_n(&stream->world->communication[entry].ordinal, OVERLAP_LOAD(order->version), __ATOMIC_RELAXED);
     __atomic_store_n(&stream->world->now.entry[entry], now, __ATOMIC_RELEASE);
     if (stream->kind != OVERLAP_STREAM_NON_BLOCKING)
-        overlap_stream_learns(order, stream, entry, now);
+        (void)overlap_stream_learns(order, stream, entry, now);
     overlap_order_changed(order);
     return found;
 }
@@ -159,78 +160,91 @@ bool overlap_window_is_over(struct overlap_order *order, struct overlap_stream *
 }
 
 /* The last launches of an entry, `open` up to `now`, can overlap this stream's after all. */
-static void take_back(struct overlap_stream *stream, uint32_t c, uint64_t now, uint64_t open,
-                      struct overlap_found *found) {
-    if (OVERLAP_LOAD(stream->world->communication[c].used) != now)
-        __atomic_store_n(&stream->world->communication[c].used, now, __ATOMIC_RELEASE);
+static inline void take_back(struct overlap_communication *of, uint64_t now, uint64_t open,
+                             struct overlap_found *found) {
+    if (OVERLAP_LOAD(of->used) != now)
+        __atomic_store_n(&of->used, now, __ATOMIC_RELEASE);
     for (int why = 0; why < 2; why++) {
-        uint32_t *const alone = &stream->world->communication[c].alone[why];
-        uint32_t count = __atomic_load_n(alone, __ATOMIC_RELAXED);
+        uint32_t count = __atomic_load_n(&of->alone[why], __ATOMIC_RELAXED);
         const uint32_t back = count < open ? count : (uint32_t)open;
-        if (back && __atomic_compare_exchange_n(alone, &count, count - back, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        if (__builtin_expect(back, 0) && __atomic_compare_exchange_n(&of->alone[why], &count, count - back, false,
+                                                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
             found->undone[why] += back;
     }
 }
 
 /* How many launches of an entry are newer than the stream knows; 0: none, or of its own, or of another context. */
-static uint64_t open_launches(struct overlap_order *order, const struct overlap_stream *stream, uint32_t c) {
+static inline uint64_t open_launches(struct overlap_order *order, const struct overlap_stream *stream, uint32_t c) {
+    if (OVERLAP_LOAD(stream->communication) == (int32_t)c || !is_context(stream->world, c, stream->context))
+        return 0;
     const uint64_t now = OVERLAP_LOAD(stream->world->now.entry[c]), known = overlap_stream_knows(order, stream, c);
     const uint64_t base = OVERLAP_LOAD(stream->world->communication[c].base), from = known > base ? known : base;
-    return is_context(stream->world, c, stream->context) && OVERLAP_LOAD(stream->communication) != (int32_t)c &&
-                   now > from
-               ? now - from
-               : 0;
+    return now > from ? now - from : 0;
 }
 
-void overlap_window_left(struct overlap_order *order, struct overlap_stream *stream) {
-    if (!__atomic_load_n(&stream->beside, __ATOMIC_RELAXED))
-        return;
+void overlap_window_left_now(struct overlap_order *order, struct overlap_stream *stream) {
     for (uint32_t c = 0; c < OVERLAP_LOAD(stream->world->communications); c++)
         if (open_launches(order, stream, c) && !overlap_stream_is_unknown(order, stream))
             return;
     __atomic_store_n(&stream->beside, 0, __ATOMIC_RELAXED);
 }
 
-struct overlap_found overlap_window_find(struct overlap_order *order, struct overlap_stream *stream, uint32_t wanted) {
-    struct overlap_found found = {.where = OVERLAP_WHERE_OUTSIDE, .granted = UINT32_MAX};
-    uint64_t own = 0, last = 0;
+void overlap_window_ask(struct overlap_order *order, struct overlap_stream *stream, uint32_t wanted,
+                        struct overlap_found *found) {
+    uint64_t own = 0, last = 0, newest = 0;
+    *found = (struct overlap_found){.where = OVERLAP_WHERE_OUTSIDE, .granted = UINT32_MAX};
     stream = overlap_stream_here(stream);
     if (!stream)
-        return found;
-    found.serial = stream->serial;
+        return;
+    if (wanted)
+        overlap_stream_asked(stream);
+    found->serial = stream->serial;
     overlap_order_action(order, stream);
-    const struct overlap_world *const world = stream->world;
-    const bool unknown = found.unknown = overlap_stream_is_unknown(order, stream);
-    for (uint32_t c = 0; c < OVERLAP_LOAD(world->communications); c++) {
-        const uint64_t ordinal = __atomic_load_n(&world->communication[c].ordinal, __ATOMIC_RELAXED);
-        if (!is_context(world, c, stream->context))
+    struct overlap_world *const world = stream->world;
+    const struct overlap_context *const context = stream->context;
+    const struct overlap_stream *const legacy = world == &order->eager ? overlap_stream_behind(stream) : NULL;
+    /* What it knows: by itself, by the host, by the legacy default stream. */
+    const uint64_t *const entries = stream->clock.entry,
+                          *const finished = world == &order->eager ? order->finished.entry : entries,
+                          *const above = legacy ? legacy->clock.entry : entries;
+    const bool unknown = found->unknown = overlap_stream_is_unknown(order, stream);
+    const int32_t mine = OVERLAP_LOAD(stream->communication);
+    const uint32_t count = OVERLAP_LOAD(world->communications);
+    for (uint32_t c = 0; c < count; c++) {
+        struct overlap_communication *const of = &world->communication[c];
+        const uint64_t ordinal = __atomic_load_n(&of->ordinal, __ATOMIC_RELAXED);
+        if (OVERLAP_LOAD(of->context) != context)
             continue;
         last = ordinal > last ? ordinal : last;
-        if (OVERLAP_LOAD(stream->communication) == (int32_t)c)
+        if ((int32_t)c == mine)
             own = ordinal;
-        const uint64_t open = unknown ? 0 : open_launches(order, stream, c);
+        if ((int32_t)c == mine || unknown)
+            continue;
+        const uint64_t now = OVERLAP_LOAD(world->now.entry[c]);
+        if (now <= OVERLAP_LOAD(entries[c]) || now <= OVERLAP_LOAD(finished[c]) || now <= OVERLAP_LOAD(above[c]))
+            continue;
+        const uint64_t open = open_launches(order, stream, c);
         if (!open)
             continue;
-        take_back(stream, c, OVERLAP_LOAD(world->now.entry[c]), open, &found);
-        if (ordinal <= found.newest)
-            continue;
-        found.newest = ordinal;
-        found.sequence = __atomic_load_n(&world->communication[c].sequence, __ATOMIC_RELAXED);
-    }
-    if (found.newest) {
-        found.where = OVERLAP_WHERE_INSIDE;
-        found.granted = grant(stream, found.newest, wanted);
-        if (!found.granted) {
-            found.where = OVERLAP_WHERE_EXPIRED;
-            found.granted = UINT32_MAX;
-            found.sequence = 0;
+        take_back(of, now, open, found);
+        if (ordinal > newest) {
+            newest = ordinal;
+            found->sequence = __atomic_load_n(&of->sequence, __ATOMIC_RELAXED);
         }
+    }
+    found->newest = newest;
+    if (newest) {
+        const uint32_t granted = grant(stream, newest, wanted);
+        found->where = granted ? OVERLAP_WHERE_INSIDE : OVERLAP_WHERE_EXPIRED;
+        if (granted)
+            found->granted = granted;
+        else
+            found->sequence = 0;
     } else {
         if (own && own == last)
-            found.where = OVERLAP_WHERE_SAME_STREAM;
+            found->where = OVERLAP_WHERE_SAME_STREAM;
         overlap_window_left(order, stream); /* the host has waited for what they were beside */
     }
-    return found;
 }
 
 uint64_t *overlap_window_outside(struct overlap_order *order, struct overlap_stream *stream, bool filling) {
@@ -243,7 +257,7 @@ uint64_t *overlap_window_outside(struct overlap_order *order, struct overlap_str
             if ((uint32_t)i < world->computations && world->computation[i].owner)
                 continue;
             for (int filling = 0; filling < 2; filling++) /* those of the owner before are nobody's any more */
-                overlap_clock_raise(&world->computation[i].counted[filling], world->computation[i].base[filling]);
+                overlap_raise(&world->computation[i].counted[filling], world->computation[i].base[filling]);
             __atomic_store_n(&world->computation[i].owner, stream, __ATOMIC_RELEASE);
             if ((uint32_t)i >= world->computations)
                 __atomic_store_n(&world->computations, (uint32_t)i + 1, __ATOMIC_RELEASE);

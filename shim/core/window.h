@@ -25,7 +25,9 @@ enum {
  * of launches does not wrap in the life of a process. */
 struct overlap_clock {
     uint64_t entry[OVERLAP_CLOCK_ENTRIES];
+    uint32_t set; /* entries that may be above 0, by bit: a stream knows few of those that many threads use */
 };
+_Static_assert(OVERLAP_CLOCK_ENTRIES <= 32, "overlap_clock.set");
 
 enum overlap_stream_kind {
     OVERLAP_STREAM_NON_BLOCKING,
@@ -64,6 +66,7 @@ struct overlap_stream {
     struct overlap_stream *captured;    /* stands for it while it captures */
     struct overlap_stream *of, *next;   /* of such a one: for whom, and the next one of its capture */
     int32_t communication, computation; /* which of the world's; -1: none yet */
+    uint64_t asker;                     /* the thread whose launches ask about it; 0: none, 1: several have */
     uint64_t unknown;                   /* number of the wait that nobody knows the end of; 0: none */
     uint64_t serial;                    /* no other stream ever had this number */
     uint64_t newest;                    /* the communication of the window that it is in... */
@@ -84,10 +87,9 @@ struct overlap_event {
     struct overlap_world *world;
     uint64_t generation; /* of that world */
     struct overlap_context *context;
-    uint64_t unknown;                      /* as of the stream */
-    struct overlap_stream *by;             /* the stream that it was recorded on... */
-    uint64_t serial, work;                 /* ...and how much had been launched there (struct overlap_part) */
-    uint32_t communications, computations; /* entries of the clock that mean something */
+    uint64_t unknown;          /* as of the stream */
+    struct overlap_stream *by; /* the stream that it was recorded on... */
+    uint64_t serial, work;     /* ...and how much had been launched there (struct overlap_part) */
     struct overlap_clock clock;
 };
 
@@ -95,10 +97,12 @@ struct overlap_context {
     uint64_t key;
     uint64_t settled;              /* waits up to this number have ended */
     struct overlap_stream *legacy; /* its clock is what every blocking stream includes */
+    uint32_t blocks;               /* it has, or had, a blocking stream */
+    uint32_t padding;
     uint64_t unknown;              /* the last unknown wait of any of its streams... */
     uint64_t blocking_unknown;     /* ...and of a blocking one */
     struct overlap_clock blocking; /* what any blocking stream knows */
-    struct overlap_clock known;    /* what any stream knows of others */
+    struct overlap_clock known;    /* what any stream knows of other contexts, or of streams that are gone */
     uint64_t work, over;           /* sums of its streams' (struct overlap_part) */
 };
 
@@ -109,7 +113,7 @@ struct overlap_world {
     uint32_t doubted;                      /* nothing is known in it any more */
     uint32_t begun;                        /* of the world of surplus captures: how many there are */
     struct overlap_stream *members;        /* of a capture */
-    struct {
+    struct overlap_communication {
         struct overlap_stream *owner;    /* NULL: gone */
         struct overlap_context *context; /* NULL: of several */
         uint64_t base;                   /* launches before this one are not its own */
@@ -129,7 +133,7 @@ struct overlap_world {
 };
 
 struct overlap_order {
-    uint64_t version;        /* another one whenever an answer may be another one; only grows */
+    uint64_t version;        /* another one whenever answers of other threads may be stale; only grows */
     uint64_t lock;           /* a number of the thread that has it */
     void (*pause)(void);     /* of the caller's, or NULL: lets other threads run */
     uint32_t stuck;          /* nobody has given it back for long */
@@ -152,9 +156,6 @@ struct overlap_order {
 
 /* ---- Streams and captures: order.c ---- */
 
-/* The stream of this key (not 0), or NULL: never seen, or there was no place. */
-struct overlap_stream *overlap_order_find(struct overlap_order *order, uint64_t key);
-
 /* The same, made if need be. context: its key, not 0. */
 struct overlap_stream *overlap_order_stream(struct overlap_order *order, uint64_t key, uint64_t context,
                                             enum overlap_stream_kind kind);
@@ -163,7 +164,11 @@ void overlap_order_stream_gone(struct overlap_order *order, uint64_t key);
 void overlap_order_context_gone(struct overlap_order *order, uint64_t key, uint64_t seen);
 
 /* A call on the stream that orders nothing by itself, such as a copy; matters for the legacy default stream. */
-void overlap_order_action(struct overlap_order *order, struct overlap_stream *stream);
+void overlap_order_legacy_action(struct overlap_order *order, struct overlap_stream *stream);
+static inline void overlap_order_action(struct overlap_order *order, struct overlap_stream *stream) {
+    if (stream && __atomic_load_n(&stream->kind, __ATOMIC_ACQUIRE) == OVERLAP_STREAM_LEGACY)
+        overlap_order_legacy_action(order, stream);
+}
 
 /* From now on the stream may be behind anything, also behind what comes later; or behind all that came before. */
 void overlap_order_unknown(struct overlap_order *order, struct overlap_stream *stream);
@@ -188,10 +193,13 @@ void overlap_order_recorded(struct overlap_order *order, struct overlap_event *e
  * and waits for its last launch, such as a graph, is an event, too. */
 uint32_t overlap_order_waits(struct overlap_order *order, struct overlap_stream *stream, uint64_t key);
 
-/* What it returns: communication that nobody has been in a hurry for. */
-enum overlap_patience {
-    OVERLAP_PATIENCE_BESIDE = 1,   /* the stream had two or more grids of more than one wave to run beside it */
-    OVERLAP_PATIENCE_PREFETCH = 2, /* it had not waited for the computation that was launched before it */
+/* What it returns: communication that nobody has been in a hurry for, and whether this thread's answers for the stream are
+ * stale: no other thread has asked about it, so the version stays. */
+enum overlap_waited {
+    OVERLAP_WAITED_BESIDE = 1,   /* the stream had two or more grids of more than one wave to run beside it */
+    OVERLAP_WAITED_PREFETCH = 2, /* it had not waited for the computation that was launched before it */
+    OVERLAP_WAITED_PATIENTLY = OVERLAP_WAITED_BESIDE | OVERLAP_WAITED_PREFETCH,
+    OVERLAP_WAITED_STALE = 4,
 };
 
 /* Who waits for this event, from now on, may be behind all that came before (graphs, other processes record it). */
@@ -235,7 +243,11 @@ struct overlap_before overlap_window_communicates(struct overlap_order *order, s
 void overlap_window_beside(struct overlap_stream *stream);
 
 /* The stream waits for something now, or has waited: where it is in no window any more, what was beside is forgotten. */
-void overlap_window_left(struct overlap_order *order, struct overlap_stream *stream);
+void overlap_window_left_now(struct overlap_order *order, struct overlap_stream *stream);
+static inline void overlap_window_left(struct overlap_order *order, struct overlap_stream *stream) {
+    if (__atomic_load_n(&stream->beside, __ATOMIC_RELAXED))
+        overlap_window_left_now(order, stream);
+}
 
 /* Its last communication launch has this number in the caller's log. */
 void overlap_window_numbered(struct overlap_order *order, struct overlap_stream *stream, uint64_t sequence);
@@ -262,8 +274,16 @@ struct overlap_found {
     uint64_t sequence; /* INSIDE: number of the newest communication launch that it could overlap, + 1; 0: none given */
 };
 
-/* Is a launch on this stream (NULL: not known) in a window now? wanted: how many launches ask; 0: just looking. */
-struct overlap_found overlap_window_find(struct overlap_order *order, struct overlap_stream *stream, uint32_t wanted);
+/* Is a launch on this stream (NULL: not known) in a window now? wanted: how many launches ask, and the thread may keep the
+ * answer; 0: just looking. */
+void overlap_window_ask(struct overlap_order *order, struct overlap_stream *stream, uint32_t wanted,
+                        struct overlap_found *found);
+static inline struct overlap_found overlap_window_find(struct overlap_order *order, struct overlap_stream *stream,
+                                                       uint32_t wanted) {
+    struct overlap_found found;
+    overlap_window_ask(order, stream, wanted, &found);
+    return found;
+}
 
 /* The last communication launch of the stream seems to overlap nothing; false: something does. */
 bool overlap_window_alone(struct overlap_stream *stream, enum overlap_alone why);
@@ -293,51 +313,140 @@ static inline bool overlap_stream_is(const struct overlap_stream *stream, uint64
     return OVERLAP_LOAD(stream->ready) && OVERLAP_LOAD(stream->serial) == serial;
 }
 
+/* The stream of which its clock includes the clock: a blocking one that of the legacy default stream; or NULL. */
+static inline const struct overlap_stream *overlap_stream_behind(const struct overlap_stream *stream) {
+    return OVERLAP_LOAD(stream->kind) == OVERLAP_STREAM_BLOCKING ? OVERLAP_LOAD(stream->context->legacy) : NULL;
+}
+
 /* Is it behind something that nobody knows? */
-bool overlap_stream_is_unknown(struct overlap_order *order, const struct overlap_stream *stream);
+static inline bool overlap_stream_is_unknown(struct overlap_order *order, const struct overlap_stream *stream) {
+    const uint64_t own = OVERLAP_LOAD(stream->unknown);
+    if (OVERLAP_LOAD(stream->world->doubted))
+        return true;
+    if (stream->world != &order->eager)
+        return own;
+    const struct overlap_stream *legacy = overlap_stream_behind(stream);
+    const uint64_t its = legacy ? OVERLAP_LOAD(legacy->unknown) : 0, last = own > its ? own : its;
+    return last && last > OVERLAP_LOAD(stream->context->settled);
+}
 
 /* What it knows of an entry, by itself and by what orders all streams of its kind. */
-uint64_t overlap_stream_knows(struct overlap_order *order, const struct overlap_stream *stream, uint32_t entry);
-
-/* All entries in use: for (e = 0; e < OVERLAP_CLOCK_ENTRIES; e = overlap_world_next(world, e)), 0 always being one. */
-static inline uint32_t overlap_clock_next(uint32_t communications, uint32_t computations, uint32_t entry) {
-    entry++;
-    if (entry < communications)
-        return entry;
-    if (entry < OVERLAP_CLOCK_COMMUNICATION)
-        entry = OVERLAP_CLOCK_COMMUNICATION;
-    return entry - OVERLAP_CLOCK_COMMUNICATION < 2 * computations ? entry : OVERLAP_CLOCK_ENTRIES;
+static inline uint64_t overlap_stream_knows(struct overlap_order *order, const struct overlap_stream *stream,
+                                            uint32_t entry) {
+    uint64_t known = OVERLAP_LOAD(stream->clock.entry[entry]), other;
+    if (OVERLAP_LOAD(stream->communication) == (int32_t)entry)
+        return OVERLAP_LOAD(stream->world->now.entry[entry]);
+    if (stream->world != &order->eager)
+        return known;
+    other = OVERLAP_LOAD(order->finished.entry[entry]);
+    known = other > known ? other : known;
+    const struct overlap_stream *legacy = overlap_stream_behind(stream);
+    other = legacy ? OVERLAP_LOAD(legacy->clock.entry[entry]) : 0;
+    return other > known ? other : known;
 }
-static inline uint32_t overlap_world_next(const struct overlap_world *world, uint32_t entry) {
-    return overlap_clock_next(OVERLAP_LOAD(world->communications), OVERLAP_LOAD(world->computations), entry);
+
+/* Entries, by bit: those that a world uses, and the two of a stream of computation. */
+static inline uint32_t overlap_world_set(const struct overlap_world *world) {
+    return ((UINT32_C(1) << OVERLAP_LOAD(world->communications)) - 1) |
+           ((UINT32_C(1) << 2 * OVERLAP_LOAD(world->computations)) - 1) << OVERLAP_CLOCK_COMMUNICATION;
+}
+static inline uint32_t overlap_computation_set(int32_t computation) {
+    return computation < 0 ? 0 : UINT32_C(3) << (OVERLAP_CLOCK_COMMUNICATION + 2 * computation);
+}
+/* for (left = set; left; left &= left - 1): the entry that it has come to */
+static inline uint32_t overlap_entry_of(uint32_t left) {
+    return (uint32_t)__builtin_ctz(left);
 }
 
-/* The last launch of an entry. */
-uint64_t overlap_world_now(const struct overlap_world *world, uint32_t entry);
+/* Of which context its launches are; NULL: of several, or its stream is gone. */
+const struct overlap_context *overlap_context_of_entry(const struct overlap_world *world, uint32_t entry);
 
-/* Its clock includes this from now on, and that of everything that follows from it. */
-void overlap_stream_learns(struct overlap_order *order, struct overlap_stream *stream, uint32_t entry, uint64_t value);
+/* The last launch of an entry; of those of computation, by stream. */
+static inline uint64_t overlap_computation_now(const struct overlap_world *world, uint32_t i, uint32_t filling) {
+    const struct overlap_stream *owner = OVERLAP_LOAD(world->computation[i].owner);
+    return OVERLAP_LOAD(world->computation[i].base[filling]) +
+           (owner ? OVERLAP_LOAD(*(filling ? &owner->filling : &owner->launched)) : 0);
+}
+static inline uint64_t overlap_world_now(const struct overlap_world *world, uint32_t entry) {
+    return entry < OVERLAP_CLOCK_COMMUNICATION
+               ? OVERLAP_LOAD(world->now.entry[entry])
+               : overlap_computation_now(world, (entry - OVERLAP_CLOCK_COMMUNICATION) / 2, entry % 2);
+}
+
+/* Its clock includes this from now on, and that of everything that follows from it. False: it did. */
+bool overlap_stream_learns_more(struct overlap_order *order, struct overlap_stream *stream, uint32_t entry,
+                                uint64_t value);
+static inline bool overlap_stream_learns(struct overlap_order *order, struct overlap_stream *stream, uint32_t entry,
+                                         uint64_t value) {
+    return OVERLAP_LOAD(stream->clock.entry[entry]) < value && overlap_stream_learns_more(order, stream, entry, value);
+}
+
+/* A number of the calling thread, above OVERLAP_SEVERAL. */
+enum { OVERLAP_SEVERAL = 1 };
+extern __thread char overlap_thread_self __attribute__((tls_model("initial-exec"), visibility("hidden")));
+static inline uint64_t overlap_this_thread(void) {
+    return (uint64_t)(uintptr_t)&overlap_thread_self;
+}
+
+/* The calling thread may keep an answer about it. */
+void overlap_stream_asked_first(struct overlap_stream *stream);
+static inline void overlap_stream_asked(struct overlap_stream *stream) {
+    const uint64_t asker = OVERLAP_LOAD(stream->asker);
+    if (asker != overlap_this_thread() && asker != OVERLAP_SEVERAL)
+        overlap_stream_asked_first(stream);
+}
+
+/* What it knows has changed. True: only answers of the calling thread for this stream may be stale. */
+bool overlap_stream_changed(struct overlap_order *order, struct overlap_stream *stream);
 
 /* The stream is captured with the one of which an event has been recorded. */
 void overlap_order_join_capture(struct overlap_order *order, struct overlap_stream *stream, struct overlap_world *world,
                                 uint64_t generation);
 
-/* Answers may be others from now on. */
+/* Answers that any thread keeps may be stale. */
 static inline void overlap_order_changed(struct overlap_order *order) {
     __atomic_fetch_add(&order->version, 1, __ATOMIC_RELEASE);
 }
 
-/* Makes an entry at least this; false: it was. */
-static inline bool overlap_clock_raise(uint64_t *entry, uint64_t value) {
-    uint64_t known = __atomic_load_n(entry, __ATOMIC_RELAXED);
+/* Makes a number at least this; false: it was. The order with other numbers is total: overlap_stream_changed() needs that. */
+static inline bool overlap_raise(uint64_t *number, uint64_t value) {
+    uint64_t known = __atomic_load_n(number, __ATOMIC_RELAXED);
     while (known < value)
-        if (__atomic_compare_exchange_n(entry, &known, value, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        if (__atomic_compare_exchange_n(number, &known, value, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
             return true;
     return false;
 }
 
+/* The bit first: whoever sees the entry finds it. */
+static inline bool overlap_clock_raise(struct overlap_clock *clock, uint32_t entry, uint64_t value) {
+    if (__atomic_load_n(&clock->entry[entry], __ATOMIC_RELAXED) >= value)
+        return false;
+    if (!(__atomic_load_n(&clock->set, __ATOMIC_RELAXED) >> entry & 1))
+        __atomic_fetch_or(&clock->set, UINT32_C(1) << entry, __ATOMIC_RELEASE);
+    return overlap_raise(&clock->entry[entry], value);
+}
+
 static inline uint64_t overlap_order_hash(uint64_t key) {
     return (key ^ key >> 32) * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+/* The place in which a stream of this key would be, at the nth try. */
+enum { OVERLAP_ORDER_PROBES = 64 };
+static inline struct overlap_stream *overlap_order_place(struct overlap_order *order, uint64_t key, uint64_t probe) {
+    return &order->streams[((overlap_order_hash(key) >> 40) + probe) & (OVERLAP_ORDER_STREAMS - 1)];
+}
+
+/* The stream of this key (not 0), or NULL: never seen, or there was no place. */
+static inline struct overlap_stream *overlap_order_find(struct overlap_order *order, uint64_t key) {
+    for (uint64_t probe = 0; probe < OVERLAP_ORDER_PROBES; probe++) {
+        struct overlap_stream *stream = overlap_order_place(order, key, probe);
+        const uint64_t owner = OVERLAP_LOAD(stream->key);
+        if (owner == key)
+            return OVERLAP_LOAD(stream->ready) ? stream : NULL;
+        if (owner == 0)
+            return NULL;
+    }
+    return NULL;
 }
 
 /* Takes the lock; false: not to be had, which is said in `lost`. */

@@ -182,9 +182,9 @@ static bool lengthen(uint32_t more_shards) {
     return done;
 }
 
-bool overlap_page_grow(void) {
+bool overlap_page_grow(uint32_t before) {
     struct overlap_page *const page = overlap_current_page;
-    const uint32_t before = __atomic_load_n(&page->more_shards, __ATOMIC_ACQUIRE), more = before + OVERLAP_SHARDS_MORE;
+    const uint32_t more = before + OVERLAP_SHARDS_MORE;
     uint32_t none = 0;
     if (overlap_page_is_full())
         return false;

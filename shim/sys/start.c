@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "kernel.h"
@@ -204,12 +205,14 @@ OVERLAP_STARTUP static void copy_bytes(char *to, const char *from, size_t size) 
 
 /* Copies what must outlive the environment. A table that is too long is cut, and will be found broken. */
 OVERLAP_STARTUP static void copy(const struct variables *found) {
-    /* Of pages of its own: as few as it needs are touched. */
-    static char text[OVERLAP_TABLE_MAX_SIZE / 3 * 4 + 8] __attribute__((aligned(4096)));
-    const size_t length = length_of(found->table, sizeof text);
-    copy_bytes(text, found->table, length);
-    overlap_start.text = text;
-    overlap_start.length = length;
+    /* Room for the policies that are shipped; a longer one takes a mapping, for which there may be no memory. */
+    static char text[8192] __attribute__((aligned(16)));
+    const size_t length = length_of(found->table, OVERLAP_TABLE_MAX_SIZE / 3 * 4 + 8);
+    void *const mapped =
+        length > sizeof text ? kernel_mmap(length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1) : NULL;
+    overlap_start.text = mapped ? mapped : text;
+    overlap_start.length = mapped || length <= sizeof text ? length : sizeof text;
+    copy_bytes(overlap_start.text, found->table, overlap_start.length);
     find_directory(found->report ? found->report : "", overlap_start.directory, sizeof overlap_start.directory);
     decode_path(found->run_id ? found->run_id : "", overlap_start.run, sizeof overlap_start.run);
     int64_t launcher = number(found->launcher_pid);

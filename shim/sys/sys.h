@@ -124,7 +124,7 @@ bool overlap_page_prepare(void);
 bool overlap_page_start(void);
 
 /* More shards, for a page of which all are taken. False: there are none now, or, where it is full, none any more. */
-bool overlap_page_grow(void);
+bool overlap_page_grow(uint32_t before);
 bool overlap_page_is_full(void);
 
 /* Kernels can be launched in this process (NVIDIA: it has a context): said at its end, even if that was before there was

@@ -46,6 +46,12 @@ def test_nobody_gives_back_more_than_was_taken(corners: Path, run_program: Run) 
     assert run_program(corners, "returns") == "i 512\n"
 
 
+def test_a_wait_makes_stale_what_depends_on_its_stream(corners: Path, run_program: Run) -> None:
+    """Answers of the waiting thread alone, where no other thread keeps one; else of all threads."""
+    said = run_program(corners, "stale").removesuffix(" \n").split(" ")
+    assert said == ["", "", "mine", "all", "all", "mine", "all", "all"]
+
+
 @pytest.mark.parametrize("flags", [(), ("-fsanitize=thread", "-Wno-error")], ids=["plain", "tsan"])
 def test_recorded_and_waited_for_at_the_same_time(flags: tuple[str, ...], compile_c: Any, run_program: Run) -> None:
     """Who waits knows at least what was recorded when the wait began."""

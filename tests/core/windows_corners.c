@@ -140,6 +140,46 @@ static void returns(void) {
     printf("%u\n", all);
 }
 
+/* ---- Whose answers a wait makes stale ---- */
+
+static void *asks(void *stream) {
+    (void)where(stream, 1);
+    return NULL;
+}
+static void waits(struct overlap_stream *on) {
+    const uint64_t version = order->version;
+    overlap_window_communicates(order, c, false);
+    records(E, c);
+    const uint64_t before = order->version;
+    const uint32_t waited = overlap_order_waits(order, on, E);
+    printf("%s%s ", waited & OVERLAP_WAITED_STALE ? "mine" : "", order->version == before ? "" : "all");
+    if (before == version)
+        printf("nothing was launched ");
+}
+static void stale(void) {
+    pthread_t other;
+    waits(x); /* nobody has asked */
+    (void)where(x, 0);
+    waits(x); /* or keeps the answer */
+    (void)where(x, 1);
+    waits(x);
+    overlap_order_waits(order, x, E); /* known already */
+    pthread_create(&other, NULL, asks, x);
+    pthread_join(other, NULL);
+    waits(x);
+    pthread_create(&other, NULL, asks, y);
+    pthread_join(other, NULL);
+    waits(y);
+    struct overlap_stream *legacy = overlap_order_stream(order, B, CONTEXT, OVERLAP_STREAM_LEGACY);
+    (void)where(legacy, 1);
+    waits(legacy);
+    struct overlap_stream *blocking = overlap_order_stream(order, B + 16, CONTEXT, OVERLAP_STREAM_BLOCKING);
+    waits(legacy);
+    (void)where(blocking, 1);
+    waits(blocking);
+    putchar('\n');
+}
+
 /* ---- Recorded by one thread, waited for by another ---- */
 
 static uint64_t published, wrong, waited;
@@ -148,6 +188,7 @@ static void *recorder(void *argument) {
     while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
         overlap_window_communicates(order, c, false);
         records(E, c);
+        (void)where(x, 1); /* another thread than the one that waits there asks about it */
         __atomic_store_n(&published, order->eager.now.entry[0], __ATOMIC_RELEASE);
     }
     return argument;
@@ -206,6 +247,8 @@ int main(int argc, char **argv) {
         wraps();
     else if (strcmp(what, "returns") == 0)
         returns();
+    else if (strcmp(what, "stale") == 0)
+        stale();
     else
         races();
     return 0;

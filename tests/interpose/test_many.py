@@ -14,6 +14,7 @@ from interposing import ONE, Build, Runner, rule
 
 from pyshim import _native
 
+PAGE = 128 << 10  # bytes, of a process of which no more than four threads launch (design.md, section 8)
 WINDOWS = rule("{blocks_per_sm: 1}", when="overlapping", more="communication: {priority: auto}")
 
 
@@ -55,7 +56,7 @@ def page_of(folder: Path) -> Any:
     "launches of many threads would become expensive, or the counts of some would be lost when the process is killed",
 )
 @pytest.mark.parametrize("end", [[], ["killed"]], ids=["ends", "killed"])
-@pytest.mark.parametrize("threads", [4, 32, 33, 250])
+@pytest.mark.parametrize("threads", [3, 4, 5, 16, 17, 250])
 def test_every_thread_counts_on_its_own(
     threads: int, end: list[str], many: dict[str, Any], preloaded: Runner, tmp_path: Path
 ) -> None:
@@ -80,6 +81,16 @@ def test_every_thread_counts_on_its_own(
     assert length == _native.ffi.sizeof("struct overlap_page") - more * size
 
 
+@pytest.mark.hazard("resources", "a job of many processes would fill the folder of the report")
+def test_a_page_of_a_few_threads_is_small(many: dict[str, Any], preloaded: Runner, tmp_path: Path) -> None:
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    done = preloaded(["3", "2", "4"], ONE, report=folder, **many)
+    assert done.status == 0, done.stderr
+    (path,) = folder.glob("*.page")
+    assert path.stat().st_size <= PAGE
+
+
 @pytest.mark.hazard("processes", "the launches of more threads than can count on their own would be lost")
 def test_more_threads_than_shards(many: dict[str, Any], preloaded: Runner) -> None:
     done = preloaded(["2", "1", "300"], ONE, **many)
@@ -91,7 +102,7 @@ def test_more_threads_than_shards(many: dict[str, Any], preloaded: Runner) -> No
 def test_a_page_that_cannot_grow(many: dict[str, Any], preloaded: Runner, tmp_path: Path) -> None:
     """More threads than shards, and a limit of the size of files."""
     limit = (
-        "import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (300000, 300000)); "
+        "import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (200000, 200000)); "
         "os.execv(sys.argv[1], sys.argv[1:])"
     )
     words = ["-c", limit, str(many["program"]), "3", "2", "80"]

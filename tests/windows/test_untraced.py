@@ -48,3 +48,17 @@ def test_a_trace_changes_nothing(
         folder = tmp_path / str(first)
         found = [reasons(program, target, clean_environment, folder, lines, trace) for trace in (True, False)]
         assert found[0] == found[1], f"programs {first} to {first + EACH - 1}"
+
+
+@pytest.mark.parametrize("waiter", [0, 1], ids=["the thread that launches", "another thread"])
+@pytest.mark.parametrize("stream", ["s1", "s2", "l0"], ids=["non-blocking", "blocking", "default"])
+def test_a_wait_ends_the_window(
+    stream: str, waiter: int, program: Path, target: Target, clean_environment: Mapping[str, str], tmp_path: Path
+) -> None:
+    """...for launches of a thread that was told before that it is in one."""
+    made = "ns0,1,0,0 ns1,1,0,0 ns2,0,0,0 e--,0,0,0"
+    launch = f"k{stream},0,0,0"
+    line = f"{made} {launch} cs0,0,0,0 rs0,0,0,0 {launch} {launch} w{stream},0,0,{waiter} {launch} {launch}"
+    found = [reasons(program, target, clean_environment, tmp_path, [line], trace) for trace in (True, False)]
+    assert found[0] == found[1]
+    assert found[0]["shaped"] == found[0]["not_overlapping"] == 2

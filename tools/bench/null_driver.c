@@ -98,6 +98,7 @@ API int cuFuncGetAttribute(int *value, int attribute, void *function) {
     *value = attribute == 0   ? 1024
              : attribute == 4 ? 64
              : attribute == 8 ? ((__typeof__(&kernels[0]))function)->limit
+             : attribute == 9 ? -1 /* the driver's choice: no carve-out was asked for */
                               : 0;
     return 0;
 }

@@ -73,7 +73,7 @@ def interleaved(commands: dict[str, tuple[list[str], dict[str, str]]], rounds: i
 
 
 def instructions(folder: Path, case: Case, extra: dict[str, str]) -> float:
-    """Instructions of one launch: two runs of different length, all else equal."""
+    """Instructions of one call of one thread: two runs of different length, all else equal."""
     few, many = 20_000, 60_000
     counted = []
     for launches in (few, many):
@@ -89,7 +89,7 @@ def instructions(folder: Path, case: Case, extra: dict[str, str]) -> float:
                 case.way,
                 case.call,
                 case.kernel,
-                "1",
+                str(case.threads or 1),
                 str(launches),
                 *case.more,
             ],
@@ -99,7 +99,7 @@ def instructions(folder: Path, case: Case, extra: dict[str, str]) -> float:
             text=True,
         )
         counted.append(int(next(line for line in done.stderr.splitlines() if "Collected" in line).split()[-1]))
-    return (counted[1] - counted[0]) / (many - few)
+    return (counted[1] - counted[0]) / (many - few) / (case.threads or 1)
 
 
 def launches(folder: Path, rounds: int, threads: list[int], variables: dict[str, str]) -> list[dict[str, object]]:

@@ -1,9 +1,7 @@
 /* Devices: what the driver says about them, which policy is theirs, and what communication takes there. */
 #include <string.h>
 
-#include "vendor.h"
-
-static struct device devices[VENDORS][OVERLAP_DEVICES];
+#include "state.h"
 
 /* A place in the page: its own number's, or, where the other vendor's device has that, the last one that is free. */
 static struct overlap_device *place_for(struct device *device) {
@@ -43,17 +41,17 @@ static void record_rules(const struct device *device, const struct overlap_setti
     for (uint32_t i = policy->first_rule; i < policy->first_rule + policy->rule_count; i++) {
         struct overlap_page_rule *entry = &overlap_current_page->rules[i];
         const struct overlap_rule *rule = &view.rules[i];
-        uint32_t free = 0;
+        uint8_t free = 0;
         if (!__atomic_compare_exchange_n(&entry->state, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             continue;
-        entry->device = device->place;
+        entry->device = (uint8_t)device->place;
         entry->line = rule->line;
-        entry->shape = rule->shape;
+        entry->shape = (uint8_t)rule->shape;
         entry->value = rule->value;
-        entry->when = rule->when;
-        entry->when_dispatch = rule->when_dispatch;
-        entry->dispatch = policy->dispatch;
-        entry->guard = rule->guard;
+        entry->when = (uint8_t)rule->when;
+        entry->when_dispatch = (uint8_t)rule->when_dispatch;
+        entry->dispatch = (uint8_t)policy->dispatch;
+        entry->guard = (uint8_t)rule->guard;
         __atomic_store_n(&entry->state, 2, __ATOMIC_RELEASE);
     }
 }
@@ -88,14 +86,15 @@ static void make(struct device *device, const struct overlap_settings *settings)
 }
 
 void device_forked(void) {
-    memset(devices, 0, sizeof devices);
+    if (state)
+        memset(state->devices, 0, sizeof state->devices);
 }
 
 struct device *device_at(enum vendor vendor, int ordinal) {
     const struct overlap_settings *settings = overlap_armed();
     if (!settings || !real_ready(vendor) || ordinal < 0 || ordinal >= OVERLAP_DEVICES)
         return NULL;
-    struct device *device = &devices[vendor][ordinal];
+    struct device *device = &state->devices[vendor][ordinal];
     uint32_t now = __atomic_load_n(&device->state, __ATOMIC_ACQUIRE);
     if (now == 2) /* some launches ask each time: a failed exchange, too, takes the line from other threads */
         return device;

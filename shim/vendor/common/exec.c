@@ -66,7 +66,7 @@ static void exec_launched(struct overlap_order *order, const void *exec, struct 
         if (flags & (EXEC_WAITS | EXEC_UNKNOWN))
             __atomic_store_n(&exec_may_wait, 1, __ATOMIC_RELAXED);
     } else if (stream)
-        overlap_order_waits(order, stream, event_of(exec));
+        window_waits(order, stream, event_of(exec));
     overlap_order_action(order, overlap_stream_here(stream));
     if (flags & EXEC_UNKNOWN)
         overlap_order_unknown(order, stream);

@@ -44,5 +44,5 @@ bool real_is_foreign(uintptr_t site) {
 }
 
 void *real_foreign(enum hook hook, uintptr_t site) {
-    return overlap_behind(site, (uint32_t)hook, hook_names[hook], RUNTIME_PREFIX);
+    return overlap_behind(site, (uint32_t)hook, hook_name(hook), RUNTIME_PREFIX);
 }

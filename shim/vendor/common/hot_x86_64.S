@@ -1,15 +1,10 @@
 /* What the hot paths of both vendors' launch calls are made of on x86-64: macros only. They use rax, r8 to r11 as far as they hold no
  * argument; a call may change those. What is assumed about layouts is asserted in hot_x86_64.h.
  */
+#include "hooks_x86_64.S"
+
 #ifdef __x86_64__
     .text
-
-/* The numbers of hooks (hook.h), from the same tables. */
-    .set .Lnext, 0
-#define DRIVER(name, body, parameters, ...) .set .LHOOK_##name, .Lnext; .set .Lnext, .Lnext + 1;
-#include "../cuda/driver.def"
-#include "../hip/driver.def"
-#undef DRIVER
 
 /* OVERLAP_CACHE_FACTOR */
     .pushsection .rodata

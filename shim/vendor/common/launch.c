@@ -47,9 +47,11 @@ static struct overlap_shard *shard_of_thread(void) {
     struct overlap_page *page = __atomic_load_n(&overlap_current_page, __ATOMIC_ACQUIRE);
     struct overlap_shard *shard = overlap_shard_shared(page);
     if (made && !thread_shares) { /* else asked again next time, or there are too many of us */
-        do
+        uint32_t more;
+        do {
+            more = __atomic_load_n(&page->more_shards, __ATOMIC_ACQUIRE);
             shard = overlap_shard_claim(page, thread_id(), overlap_thread_alive);
-        while (overlap_shard_is_shared(page, shard) && overlap_page_grow());
+        } while (overlap_shard_is_shared(page, shard) && overlap_page_grow(more));
         const bool shares = overlap_shard_is_shared(page, shard);
         thread_shares = shares && overlap_page_is_full();
         own_shard = shares ? NULL : shard;

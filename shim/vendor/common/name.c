@@ -3,13 +3,28 @@
 
 #include "vendor.h"
 
-/* In rows and not by pointers, which the loader would have to fill in at the start of every process. */
-const char hook_names[HOOK_COUNT][104] = {
+/* One behind the other, and where each begins: pointers would have to be filled in by the loader at the start of every process. */
+static const struct names {
+#define DRIVER(name, body, parameters, ...) char name[sizeof #name];
+#include "../cuda/driver.def"
+#include "../hip/driver.def"
+#undef DRIVER
+} names = {
 #define DRIVER(name, body, parameters, ...) #name,
 #include "../cuda/driver.def"
 #include "../hip/driver.def"
 #undef DRIVER
 };
+static const uint16_t places[HOOK_COUNT] = {
+#define DRIVER(name, body, parameters, ...) offsetof(struct names, name),
+#include "../cuda/driver.def"
+#include "../hip/driver.def"
+#undef DRIVER
+};
+
+const char *hook_name(enum hook hook) {
+    return (const char *)&names + places[hook];
+}
 
 const char runtime_names[][40] = {
 #define RUNTIME(name, ...) #name,
@@ -22,10 +37,11 @@ const char table_names[2][32] = {"rocprofiler_set_api_table", "rocprofiler_confi
 /* Most names that are asked for are not ours: two letters in their middle tell, before any comparison of strings. */
 int hook_named(enum vendor vendor, const char *name) {
     const size_t at = vendor == VENDOR_HIP ? 3 : 2;
-    for (int hook = hook_first(vendor); name[at] && hook < hook_end(vendor); hook++)
-        if (hook_names[hook][at] == name[at] && hook_names[hook][at + 1] == name[at + 1] &&
-            strcmp(hook_names[hook], name) == 0)
+    for (int hook = hook_first(vendor); name[at] && hook < hook_end(vendor); hook++) {
+        const char *const own = hook_name((enum hook)hook);
+        if (own[at] == name[at] && own[at + 1] == name[at + 1] && strcmp(own, name) == 0)
             return hook;
+    }
     return -1;
 }
 

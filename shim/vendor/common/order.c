@@ -139,7 +139,7 @@ vendor_result stream_wait_body(enum overlap_way way, enum hook hook, uintptr_t s
         if (flags) /* in a capture: a node of the graph waits */
             __atomic_store_n(&exec_may_wait, 1, __ATOMIC_RELAXED);
         critical_fed(order, hook_vendor(hook), its, key_of_event(event));
-        if (overlap_order_waits(order, its, key_of_event(event)))
+        if (window_waits(order, its, key_of_event(event)))
             priority_unhurried();
         window_after(order);
     }

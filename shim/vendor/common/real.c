@@ -48,7 +48,8 @@ static bool adopt(enum vendor vendor, const struct overlap_object *object) {
     }
     known[vendor].object = *object;
     for (int hook = hook_first(vendor); hook < hook_end(vendor); hook++)
-        __atomic_store_n(&real_exports[hook], overlap_object_symbol(object, hook_names[hook]), __ATOMIC_RELEASE);
+        __atomic_store_n(&real_exports[hook], overlap_object_symbol(object, hook_name((enum hook)hook)),
+                         __ATOMIC_RELEASE);
     vendor_met(vendor, object);
     __atomic_store_n(&known[vendor].state, 2, __ATOMIC_RELEASE);
     /* Whoever has met it may close it, and we go on calling it. */
@@ -92,7 +93,7 @@ void *real_find(enum hook hook, uintptr_t site) {
     const int saved = errno;
     const enum vendor vendor = hook_vendor(hook);
     struct overlap_object object;
-    void *address = overlap_behind(site, (uint32_t)hook, hook_names[hook], prefix_of(vendor));
+    void *address = overlap_behind(site, (uint32_t)hook, hook_name(hook), prefix_of(vendor));
     if (!address || !overlap_armed()) /* who does nothing keeps nothing */
         return address;
     real_is(vendor, address); /* somebody else's wrapper is as good to call, but then we know no driver by it */
@@ -119,7 +120,7 @@ static void *behind(int hook) {
         return table_behind(hook);
     if (hook >= HOOK_COUNT)
         return runtime_behind(hook - HOOK_COUNT);
-    return overlap_next_symbol(hook_names[hook], prefix_of(hook_vendor((enum hook)hook)));
+    return overlap_next_symbol(hook_name((enum hook)hook), prefix_of(hook_vendor((enum hook)hook)));
 }
 
 void *overlap_vendor_symbol(int hook, void *real, uintptr_t caller) {
@@ -127,7 +128,7 @@ void *overlap_vendor_symbol(int hook, void *real, uintptr_t caller) {
     const bool ours = overlap_is_ours((uintptr_t)real);
     const bool off = hook >= TABLE_NAMES ? !overlap_armed() : overlap_is_off();
     if (ours && off && hook < HOOK_COUNT) { /* as if we were not there, with the error that dlerror tells */
-        real = overlap_dlsym(RTLD_NEXT, hook_names[hook]);
+        real = overlap_dlsym(RTLD_NEXT, hook_name((enum hook)hook));
         return real ? real : OVERLAP_NO_SYMBOL;
     }
     if (ours && (off || hook < TABLE_NAMES)) {

@@ -59,7 +59,7 @@ int real_by_address(enum vendor vendor, const void *address);
 /* ---- name.c ---- */
 
 /* The names of the rows; and the row of a name, -1: none. */
-extern const char hook_names[HOOK_COUNT][104];
+const char *hook_name(enum hook hook);
 int hook_named(enum vendor vendor, const char *name);
 
 /* Names that are no row of a driver are numbers from HOOK_COUNT on (of runtime.def, cuda/runtime.c) and from TABLE_NAMES on (what

@@ -46,6 +46,7 @@ struct exec_entry {
 
 struct state {
     struct overlap_cache_memory cache;
+    struct device devices[VENDORS][OVERLAP_DEVICES]; /* device.c */
     struct handle_table handles;
     struct size_entry sizes[1U << SIZE_BITS];
     struct limit_entry limits[1U << LIMIT_BITS];

@@ -1,15 +1,14 @@
 /* Overlap windows for launches: which stream a launch is on, where it is, and what becomes of that.
  *
  * Most launches in a row are on the same stream with nothing ordered in between: the thread remembers the last answer, and
- * it holds as long as the version of the model is the same.
+ * it holds until the version of the model changes, or the thread itself makes that stream wait for something new.
  */
 #include "windows.h"
-
-enum { ASKED = 64 }; /* launches that one question is asked for */
 
 struct overlap_order *window_model;
 static const uint64_t no_version = 1;
 const uint64_t *window_version = &no_version; /* never that of a thread that has not asked */
+static uint32_t asked_for;                    /* launches that one question is asked for */
 static uint32_t state;     /* 0: not looked yet, 1: somebody does, 2: there is none, 3: there is one */
 static uint64_t first;     /* the first context that was seen */
 static uint32_t several;   /* ...and there are others */
@@ -44,6 +43,7 @@ __attribute__((cold, noinline)) static struct overlap_order *begin(void) {
             overlap_say("there is no memory for overlap windows: rules with `when: overlapping` shape nothing here",
                         NULL, NULL);
         if (order) {
+            asked_for = settings->trace ? 1 : 64;
             order->version = 2; /* 0 is that of no answer */
             order->pause = overlap_pause;
         }
@@ -56,9 +56,9 @@ __attribute__((cold, noinline)) static struct overlap_order *begin(void) {
     return __atomic_load_n(&state, __ATOMIC_ACQUIRE) == 3 ? window_model : NULL;
 }
 
-struct overlap_order *windows(void) {
+struct overlap_order *windows_begin(void) {
     const uint32_t now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
-    return __builtin_expect(now == 3, 1) ? window_model : now == 2 ? NULL : begin();
+    return now == 3 ? window_model : now == 2 ? NULL : begin();
 }
 
 /* ---- Streams ---- */
@@ -109,12 +109,11 @@ void window_stream_made(enum vendor vendor, uintptr_t site, vendor_stream stream
     critical_made(vendor, site, make_stream(order, vendor, stream, false));
 }
 
-struct overlap_stream *window_stream(struct overlap_order *order, vendor_stream stream, enum default_stream whose) {
+struct overlap_stream *window_stream_other(struct overlap_order *order, vendor_stream stream,
+                                           enum default_stream whose) {
     uint64_t key = (uint64_t)(uintptr_t)stream;
-    if (key > STREAM_PER_THREAD) {
-        struct overlap_stream *found = overlap_order_find(order, key);
-        return __builtin_expect(found != NULL, 1) ? found : make_stream(order, default_vendor(whose), stream, true);
-    }
+    if (key > STREAM_PER_THREAD)
+        return make_stream(order, default_vendor(whose), stream, true);
     const uint64_t context = window_context(default_vendor(whose));
     if (!context)
         return NULL;
@@ -126,13 +125,13 @@ struct overlap_stream *window_stream(struct overlap_order *order, vendor_stream 
 
 /* ---- Computation ---- */
 
-static struct overlap_found find(struct overlap_order *order, struct overlap_stream *of, uint32_t wanted) {
-    const struct overlap_found found = overlap_window_find(order, of, wanted);
-    if (found.undone[OVERLAP_ALONE_SAME_STREAM])
-        launch_take_back(OVERLAP_COUNTER_SAME_STREAM, found.undone[OVERLAP_ALONE_SAME_STREAM]);
-    if (found.undone[OVERLAP_ALONE_WAITED_FOR])
-        launch_take_back(OVERLAP_COUNTER_WAITED_FOR, found.undone[OVERLAP_ALONE_WAITED_FOR]);
-    return found;
+static inline void find(struct overlap_order *order, struct overlap_stream *of, uint32_t wanted,
+                        struct overlap_found *found) {
+    overlap_window_ask(order, of, wanted, found);
+    if (found->undone[OVERLAP_ALONE_SAME_STREAM])
+        launch_take_back(OVERLAP_COUNTER_SAME_STREAM, found->undone[OVERLAP_ALONE_SAME_STREAM]);
+    if (found->undone[OVERLAP_ALONE_WAITED_FOR])
+        launch_take_back(OVERLAP_COUNTER_WAITED_FOR, found->undone[OVERLAP_ALONE_WAITED_FOR]);
 }
 
 __attribute__((noinline)) static void ask(struct overlap_order *order, vendor_stream stream,
@@ -145,10 +144,11 @@ __attribute__((noinline)) static void ask(struct overlap_order *order, vendor_st
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (before && thread->where == OVERLAP_WHERE_INSIDE && left > 0)
         overlap_window_return(before, thread->serial, thread->newest, (uint32_t)left);
-    const uint64_t version = __atomic_load_n(&order->version, __ATOMIC_ACQUIRE);
+    const uint64_t version = __atomic_load_n(&order->version, __ATOMIC_ACQUIRE), asked = ++thread->asked;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* a handler that waits meanwhile counts on */
     struct overlap_stream *of = window_stream(order, stream, whose);
-    const struct overlap_found found = find(order, of, overlap_armed()->trace ? 1 : ASKED);
-    const uint64_t asked = ++thread->asked;
+    struct overlap_found found;
+    find(order, of, asked_for, &found);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     thread->stream = stream;
     thread->whose = whose;
@@ -210,18 +210,26 @@ enum overlap_where window_where(vendor_stream stream, enum default_stream whose,
 
 struct overlap_found window_look(vendor_stream stream, enum default_stream whose) {
     struct overlap_order *order = windows();
-    if (!order)
-        return (struct overlap_found){0};
-    return find(order, window_stream(order, stream, whose), 0);
+    struct overlap_found found = {0};
+    if (order)
+        find(order, window_stream(order, stream, whose), 0, &found);
+    return found;
 }
 
 /* ---- Communication ---- */
 
-void window_after(struct overlap_order *order) {
-    if (__builtin_expect(__atomic_load_n(&order->legacy_matters, __ATOMIC_RELAXED) &&
-                             !__atomic_load_n(&forgotten, __ATOMIC_RELAXED),
-                         0) &&
-        !__atomic_exchange_n(&forgotten, 1, __ATOMIC_RELAXED)) {
+bool window_waits(struct overlap_order *order, struct overlap_stream *stream, uint64_t key) {
+    struct this_thread *const thread = &this_thread;
+    const uint32_t waited = overlap_order_waits(order, stream, key);
+    if (waited & OVERLAP_WAITED_STALE && (!thread->of || thread->of == overlap_stream_here(stream))) {
+        thread->version = 0;
+        thread->asked++; /* the question that we have interrupted, if we are a signal handler's */
+    }
+    return waited & OVERLAP_WAITED_PATIENTLY;
+}
+
+void window_legacy_counts(void) {
+    if (!__atomic_load_n(&forgotten, __ATOMIC_RELAXED) && !__atomic_exchange_n(&forgotten, 1, __ATOMIC_RELAXED)) {
         facts_changed();
         overlap_cache_forget_all(&launch_cache);
     }

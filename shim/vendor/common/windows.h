@@ -11,11 +11,22 @@
 /* ---- windows.c ---- */
 
 /* The model of this process; NULL: nobody here asks for windows, or there is no memory for it. */
-struct overlap_order *windows(void);
 extern struct overlap_order *window_model; /* the same, once anybody has asked */
+struct overlap_order *windows_begin(void);
+static inline struct overlap_order *windows(void) {
+    struct overlap_order *order = __atomic_load_n(&window_model, __ATOMIC_ACQUIRE);
+    return __builtin_expect(order != NULL, 1) ? order : windows_begin();
+}
 
 /* The stream that a call means; NULL: nothing is known of it. whose: what the default stream is to that call. */
-struct overlap_stream *window_stream(struct overlap_order *order, vendor_stream stream, enum default_stream whose);
+struct overlap_stream *window_stream_other(struct overlap_order *order, vendor_stream stream,
+                                           enum default_stream whose);
+static inline struct overlap_stream *window_stream(struct overlap_order *order, vendor_stream stream,
+                                                   enum default_stream whose) {
+    struct overlap_stream *found =
+        (uintptr_t)stream > STREAM_PER_THREAD ? overlap_order_find(order, (uint64_t)(uintptr_t)stream) : NULL;
+    return __builtin_expect(found != NULL, 1) ? found : window_stream_other(order, stream, whose);
+}
 
 /* The program has made a stream. */
 void window_stream_made(enum vendor vendor, uintptr_t site, vendor_stream stream);
@@ -29,7 +40,14 @@ static inline bool window_is_legacy(vendor_stream stream, enum default_stream wh
 uint64_t window_context(enum vendor vendor);
 
 /* A call has ended that may have made launches on the legacy default stream matter: from then on all are looked at. */
-void window_after(struct overlap_order *order);
+void window_legacy_counts(void);
+static inline void window_after(struct overlap_order *order) {
+    if (__builtin_expect(__atomic_load_n(&order->legacy_matters, __ATOMIC_RELAXED), 0))
+        window_legacy_counts();
+}
+
+/* overlap_order_waits(), with what this thread has been told. True: communication that nobody was in a hurry for. */
+bool window_waits(struct overlap_order *order, struct overlap_stream *stream, uint64_t key);
 
 /* A computation launch whose word has one of WINDOW_BITS is made now: where, and may the window be taken for it? Counts what
  * is outside. */

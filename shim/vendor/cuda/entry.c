@@ -1,6 +1,6 @@
 /* The doors. Every row of driver.def becomes three functions around one body: the exported symbol, the one that dlsym
  * gives out, and the one that cuGetProcAddress gives out. So launches can be counted by way, and each way calls what is
- * behind itself.
+ * behind itself. On x86-64 they are in assembler (thunks_x86_64.S, launch_x86_64.S).
  */
 #ifdef __x86_64__
 #include "launch_x86_64.h"
@@ -8,49 +8,12 @@
 #include "launch_portable.h"
 #endif
 
-/* ---- The thunks ---- */
-
 #define SITE ((uintptr_t)__builtin_return_address(0))
 #define USED static __attribute__((used)) /* by the assembler below */
 
-/* Exported, and two that others hand out. */
-#define DRIVER(name, body, parameters, ...)                                                                            \
-    OVERLAP_EXPORT CUresult name parameters;                                                                           \
-    OVERLAP_EXPORT CUresult name parameters {                                                                          \
-        return body(OVERLAP_WAY_symbol, HOOK_##name, SITE, __VA_ARGS__);                                               \
-    }                                                                                                                  \
-    USED CUresult dlsym_##name parameters {                                                                            \
-        return body(OVERLAP_WAY_dlsym, HOOK_##name, SITE, __VA_ARGS__);                                                \
-    }                                                                                                                  \
-    USED CUresult proc_##name parameters {                                                                             \
-        return body(OVERLAP_WAY_proc_address, HOOK_##name, SITE, __VA_ARGS__);                                         \
-    }
-
-#define DRIVER_VOID(name, body)                                                                                        \
-    OVERLAP_EXPORT CUresult name(void);                                                                                \
-    OVERLAP_EXPORT CUresult name(void) {                                                                               \
-        return body(OVERLAP_WAY_symbol, HOOK_##name, SITE);                                                            \
-    }                                                                                                                  \
-    USED CUresult dlsym_##name(void) {                                                                                 \
-        return body(OVERLAP_WAY_dlsym, HOOK_##name, SITE);                                                             \
-    }                                                                                                                  \
-    USED CUresult proc_##name(void) {                                                                                  \
-        return body(OVERLAP_WAY_proc_address, HOOK_##name, SITE);                                                      \
-    }
-
-/* The slow functions behind the hot thunks: jumped to, so SITE is the program's return address there too. */
-#define SLOW(way, name, body, parameters, ...)                                                                         \
-    CUresult slow_##way##_##name parameters;                                                                           \
-    __attribute__((cold, noinline)) CUresult slow_##way##_##name parameters {                                          \
-        return body##_slow(OVERLAP_WAY_##way, HOOK_##name, SITE, __VA_ARGS__);                                         \
-    }
-#define HOT(linkage, prefix, way, name, body, parameters, ...)                                                         \
-    linkage CUresult prefix##name parameters {                                                                         \
-        return body(OVERLAP_WAY_##way, HOOK_##name, SITE, slow_##way##_##name, __VA_ARGS__);                           \
-    }
-#define DRIVER_LAUNCH(name, body, parameters, ...)                                                                     \
-    SLOW_##body(symbol, name, parameters, __VA_ARGS__) SLOW_##body(dlsym, name, parameters, __VA_ARGS__)               \
-        SLOW_##body(proc_address, name, parameters, __VA_ARGS__) HOT_##body(name, parameters)
+#define DRIVER_LAUNCH LAUNCH_THUNKS
+#define DRIVER THUNKS
+#define DRIVER_VOID THUNKS_VOID
 #include "driver.def"
 #undef DRIVER
 

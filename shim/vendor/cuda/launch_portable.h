@@ -41,3 +41,44 @@ DRIVER_BODY launch_body(enum overlap_way way, enum hook hook, uintptr_t site, ty
     }
 #define SLOW_launch_ex_body(way, name, parameters, ...)
 #define SLOW_launch_body(way, name, parameters, ...) SLOW(way, name, launch_body, parameters, __VA_ARGS__)
+
+/* The thunks of all other calls. */
+
+/* Exported, and two that others hand out. */
+#define THUNKS(name, body, parameters, ...)                                                                            \
+    OVERLAP_EXPORT CUresult name parameters;                                                                           \
+    OVERLAP_EXPORT CUresult name parameters {                                                                          \
+        return body(OVERLAP_WAY_symbol, HOOK_##name, SITE, __VA_ARGS__);                                               \
+    }                                                                                                                  \
+    USED CUresult dlsym_##name parameters {                                                                            \
+        return body(OVERLAP_WAY_dlsym, HOOK_##name, SITE, __VA_ARGS__);                                                \
+    }                                                                                                                  \
+    USED CUresult proc_##name parameters {                                                                             \
+        return body(OVERLAP_WAY_proc_address, HOOK_##name, SITE, __VA_ARGS__);                                         \
+    }
+
+#define THUNKS_VOID(name, body)                                                                                        \
+    OVERLAP_EXPORT CUresult name(void);                                                                                \
+    OVERLAP_EXPORT CUresult name(void) {                                                                               \
+        return body(OVERLAP_WAY_symbol, HOOK_##name, SITE);                                                            \
+    }                                                                                                                  \
+    USED CUresult dlsym_##name(void) {                                                                                 \
+        return body(OVERLAP_WAY_dlsym, HOOK_##name, SITE);                                                             \
+    }                                                                                                                  \
+    USED CUresult proc_##name(void) {                                                                                  \
+        return body(OVERLAP_WAY_proc_address, HOOK_##name, SITE);                                                      \
+    }
+
+/* The slow functions behind the hot thunks: jumped to, so SITE is the program's return address there too. */
+#define SLOW(way, name, body, parameters, ...)                                                                         \
+    CUresult slow_##way##_##name parameters;                                                                           \
+    __attribute__((cold, noinline)) CUresult slow_##way##_##name parameters {                                          \
+        return body##_slow(OVERLAP_WAY_##way, HOOK_##name, SITE, __VA_ARGS__);                                         \
+    }
+#define HOT(linkage, prefix, way, name, body, parameters, ...)                                                         \
+    linkage CUresult prefix##name parameters {                                                                         \
+        return body(OVERLAP_WAY_##way, HOOK_##name, SITE, slow_##way##_##name, __VA_ARGS__);                           \
+    }
+#define LAUNCH_THUNKS(name, body, parameters, ...)                                                                     \
+    SLOW_##body(symbol, name, parameters, __VA_ARGS__) SLOW_##body(dlsym, name, parameters, __VA_ARGS__)               \
+        SLOW_##body(proc_address, name, parameters, __VA_ARGS__) HOT_##body(name, parameters)

@@ -4,17 +4,26 @@
 #include "../common/hot_x86_64.h"
 #include "launch.h"
 
-#define HOT_launch_body(name, parameters)                                                                              \
-    __attribute__((visibility("hidden"))) CUresult dlsym_##name parameters;                                            \
-    __attribute__((visibility("hidden"))) CUresult proc_##name parameters;
-#define HOT_launch_ex_body HOT_launch_body
+/* thunks_x86_64.S */
+#define THUNKS(name, body, parameters, ...)
+#define THUNKS_VOID(name, body)
 
-/* What the assembler cannot do is done by the C form of the whole path; if it has found a word at least, it says which:
- * for cuLaunchKernel in the upper halves of the two arguments on the stack that are only 32 bits wide. */
-#define SLOW_launch_body(way, name, parameters, ...)                                                                   \
-    SLOW(way, name, launch_body, parameters, __VA_ARGS__)                                                              \
-    CUresult found_##way##_##name(CUfunction, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint64_t, uint64_t,    \
-                                  CUstream, void **, void **);                                                         \
+/* What the assembler cannot do is done by the C form of the whole path, to which thunks_x86_64.S leads. */
+#define LAUNCH_THUNKS(name, body, parameters, ...)                                                                     \
+    HIDDEN CUresult slow_body_##name(enum overlap_way way, enum hook hook, uintptr_t site, PARAMETERS_OF parameters);  \
+    __attribute__((cold, noinline)) CUresult slow_body_##name(enum overlap_way way, enum hook hook, uintptr_t site,    \
+                                                              PARAMETERS_OF parameters) {                              \
+        return body##_slow(way, hook, site, __VA_ARGS__);                                                              \
+    }                                                                                                                  \
+    FOUND_##body(symbol, name) FOUND_##body(dlsym, name) FOUND_##body(proc_address, name)
+#define launch_ex_body_slow launch_ex_body
+#define HIDDEN __attribute__((visibility("hidden")))
+
+/* If it has found a word at least, it says which: for cuLaunchKernel in the upper halves of the two arguments on the stack that
+ * are only 32 bits wide. Jumped to, so SITE is the program's return address there too. */
+#define FOUND_launch_body(way, name)                                                                                   \
+    HIDDEN CUresult found_##way##_##name(CUfunction, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint64_t,       \
+                                         uint64_t, CUstream, void **, void **);                                        \
     CUresult found_##way##_##name(CUfunction function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,              \
                                   uint32_t block_x, uint32_t block_y, uint64_t block_z_low, uint64_t shared_high,      \
                                   CUstream stream, void **launch_parameters, void **extra) {                           \
@@ -22,10 +31,8 @@
                             (uint32_t)block_z_low, (uint32_t)shared_high, stream, launch_parameters, extra, 0,         \
                             block_z_low >> 32 | (shared_high & ~(uint64_t)UINT32_MAX));                                \
     }
-#define launch_ex_body_slow launch_ex_body
-#define SLOW_launch_ex_body(way, name, parameters, ...)                                                                \
-    SLOW(way, name, launch_ex_body, parameters, __VA_ARGS__)                                                           \
-    CUresult found_##way##_##name(const CUlaunchConfig *, CUfunction, void **, void **, uint64_t);                     \
+#define FOUND_launch_ex_body(way, name)                                                                                \
+    HIDDEN CUresult found_##way##_##name(const CUlaunchConfig *, CUfunction, void **, void **, uint64_t);              \
     CUresult found_##way##_##name(const CUlaunchConfig *config, CUfunction function, void **launch_parameters,         \
                                   void **extra, uint64_t word) {                                                       \
         return launch_ex_found(OVERLAP_WAY_##way, HOOK_##name, SITE, config, function, launch_parameters, extra, 0,    \

@@ -71,7 +71,7 @@ static int hook_requested(const char *symbol, int version, uint64_t flags) {
         version = newest;
     for (size_t i = 0; i < sizeof newer / sizeof *newer; i++)
         if (version >= newer[i].since && strcmp(newer[i].name, symbol) == 0)
-            name = hook_names[newer[i].hook];
+            name = hook_name(newer[i].hook);
     if (version >= SINCE_64_BIT &&
         hook_named(VENDOR_CUDA, name) < 0) /* of copies only those are here that 64-bit programs call */
         name = with_ending(second, name, "_v2");

@@ -111,3 +111,67 @@ DRIVER_BODY hip_items_body(enum overlap_way way, enum hook hook, uintptr_t site,
     HOT(USED, dlsym_, dlsym, name, body, parameters, __VA_ARGS__)                                                      \
     HOT(USED, proc_, proc_address, name, body, parameters, __VA_ARGS__)                                                \
     HOT(USED, table_, dispatch_table, name, body, parameters, __VA_ARGS__)
+
+/* The thunks of all other calls. */
+
+#define ROUTED(way, name, ...)                                                                                         \
+    const struct hip_route route = hip_route((uint32_t)OVERLAP_WAY_##way << 16 | HOOK_##name, SITE);                   \
+    if (route.function) {                                                                                              \
+        const hipError_t result = ((type_##name *)route.function)(__VA_ARGS__);                                        \
+        if (route.noted)                                                                                               \
+            this_thread.from = 0;                                                                                      \
+        return result;                                                                                                 \
+    }
+
+#define THUNKS(name, body, parameters, ...)                                                                            \
+    OVERLAP_EXPORT hipError_t name parameters;                                                                         \
+    OVERLAP_EXPORT hipError_t name parameters {                                                                        \
+        ROUTED(symbol, name, __VA_ARGS__)                                                                              \
+        return body(OVERLAP_WAY_symbol, HOOK_##name, SITE, __VA_ARGS__);                                               \
+    }                                                                                                                  \
+    USED hipError_t dlsym_##name parameters {                                                                          \
+        ROUTED(dlsym, name, __VA_ARGS__)                                                                               \
+        return body(OVERLAP_WAY_dlsym, HOOK_##name, SITE, __VA_ARGS__);                                                \
+    }                                                                                                                  \
+    USED hipError_t proc_##name parameters {                                                                           \
+        ROUTED(proc_address, name, __VA_ARGS__)                                                                        \
+        return body(OVERLAP_WAY_proc_address, HOOK_##name, SITE, __VA_ARGS__);                                         \
+    }                                                                                                                  \
+    USED hipError_t table_##name parameters {                                                                          \
+        return body(OVERLAP_WAY_dispatch_table, HOOK_##name, hip_table_site(SITE), __VA_ARGS__);                       \
+    }
+
+#define THUNKS_VOID(name, body)                                                                                        \
+    OVERLAP_EXPORT hipError_t name(void);                                                                              \
+    OVERLAP_EXPORT hipError_t name(void) {                                                                             \
+        ROUTED(symbol, name, )                                                                                         \
+        return body(OVERLAP_WAY_symbol, HOOK_##name, SITE);                                                            \
+    }                                                                                                                  \
+    USED hipError_t dlsym_##name(void) {                                                                               \
+        ROUTED(dlsym, name, )                                                                                          \
+        return body(OVERLAP_WAY_dlsym, HOOK_##name, SITE);                                                             \
+    }                                                                                                                  \
+    USED hipError_t proc_##name(void) {                                                                                \
+        ROUTED(proc_address, name, )                                                                                   \
+        return body(OVERLAP_WAY_proc_address, HOOK_##name, SITE);                                                      \
+    }                                                                                                                  \
+    USED hipError_t table_##name(void) {                                                                               \
+        return body(OVERLAP_WAY_dispatch_table, HOOK_##name, hip_table_site(SITE));                                    \
+    }
+
+/* ---- Launches with a hot path ---- */
+
+/* The slow functions are jumped to, so that SITE is the program's return address there too. */
+#define SLOW(way, site, through, name, body, parameters, ...)                                                          \
+    hipError_t slow_##way##_##name parameters;                                                                         \
+    __attribute__((cold, noinline)) hipError_t slow_##way##_##name parameters {                                        \
+        through return body##_slow(OVERLAP_WAY_##way, HOOK_##name, site, __VA_ARGS__);                                 \
+    }
+#define SLOW_ROUTED(way, name, body, parameters, ...)                                                                  \
+    SLOW(way, SITE, ROUTED(way, name, __VA_ARGS__), name, body, parameters, __VA_ARGS__)
+#define LAUNCH_THUNKS(name, body, parameters, ...)                                                                     \
+    SLOW_ROUTED(symbol, name, body, parameters, __VA_ARGS__)                                                           \
+    SLOW_ROUTED(dlsym, name, body, parameters, __VA_ARGS__)                                                            \
+    SLOW_ROUTED(proc_address, name, body, parameters, __VA_ARGS__)                                                     \
+    SLOW(dispatch_table, hip_table_launch_site(SITE), , name, body, parameters, __VA_ARGS__)                           \
+    HOT_WAYS(name, body, parameters, __VA_ARGS__)

@@ -4,4 +4,16 @@
 #include "../common/hot_x86_64.h"
 #include "launch.h"
 
-#define HOT_WAYS(name, body, parameters, ...)
+/* thunks_x86_64.S */
+#define THUNKS(name, body, parameters, ...)
+#define THUNKS_VOID(name, body)
+
+/* What the assembler cannot do is done in C, to which thunks_x86_64.S leads. */
+#define LAUNCH_THUNKS(name, body, parameters, ...)                                                                     \
+    HIDDEN hipError_t slow_body_##name(enum overlap_way way, enum hook hook, uintptr_t site,                           \
+                                       PARAMETERS_OF parameters);                                                      \
+    __attribute__((cold, noinline)) hipError_t slow_body_##name(enum overlap_way way, enum hook hook, uintptr_t site,  \
+                                                                PARAMETERS_OF parameters) {                            \
+        return body##_slow(way, hook, site, __VA_ARGS__);                                                              \
+    }
+#define HIDDEN __attribute__((visibility("hidden")))

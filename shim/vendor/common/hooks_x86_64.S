@@ -1,0 +1,14 @@
+/* The numbers of hooks (hook.h), from the same tables. */
+#ifdef __x86_64__
+    .set .Lnext, 0
+#define DRIVER(name, body, parameters, ...) .set .LHOOK_##name, .Lnext; .set .Lnext, .Lnext + 1;
+#include "../cuda/driver.def"
+    .set .LFIRST_HIP, .Lnext
+#include "../hip/driver.def"
+#undef DRIVER
+#endif
+
+#ifdef __ELF__
+    .pushsection .note.GNU-stack, "", %progbits
+    .popsection
+#endif

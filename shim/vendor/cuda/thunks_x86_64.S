@@ -1,0 +1,40 @@
+/* The thunks of driver.def: the exported symbol, the one that dlsym gives out, and
+ * the one that cuGetProcAddress gives out. Those of launches are in launch_x86_64.S; here is where they go when the hot path is not enough.
+ */
+#include "../common/thunks_x86_64.S"
+
+#ifdef __x86_64__
+    .text
+    .cfi_startproc
+#define DRIVER_LAUNCH(name, body, parameters, ...) SLOW(name, SHAPE(name, __VA_ARGS__))
+#define SLOW(name, shape) SLOW_(name, shape)
+#define SLOW_(name, shape)                                                                                             \
+    .globl slow_symbol_##name, slow_dlsym_##name, slow_proc_address_##name;                                            \
+    .hidden slow_symbol_##name, slow_dlsym_##name, slow_proc_address_##name;                                           \
+    thunk slow_symbol_##name, .LHOOK_##name, 0, .Lcuda_##shape;                                                        \
+    thunk slow_dlsym_##name, .LHOOK_##name, 1, .Lcuda_##shape;                                                         \
+    thunk slow_proc_address_##name, .LHOOK_##name, 2, .Lcuda_##shape;
+#define DRIVER_VOID(name, body) THUNKS(name, 0_0)
+#define DRIVER(name, body, parameters, ...) THUNKS(name, SHAPE(name, __VA_ARGS__))
+#define THUNKS(name, shape) THUNKS_(name, shape)
+#define THUNKS_(name, shape)                                                                                           \
+    .globl name, dlsym_##name, proc_##name;                                                                            \
+    .hidden dlsym_##name, proc_##name;                                                                                 \
+    thunk name, .LHOOK_##name, 0, .Lcuda_##shape;                                                                      \
+    thunk dlsym_##name, .LHOOK_##name, 1, .Lcuda_##shape;                                                              \
+    thunk proc_##name, .LHOOK_##name, 2, .Lcuda_##shape;
+#include "driver.def"
+#undef DRIVER
+    .cfi_endproc
+
+    stubs plain_stub, cuda, cuda_bodies, site_is_caller, 3, 0, 1, 2, 3, 4, 5
+    stubs plain_stub, cuda, cuda_bodies, site_is_caller, 0, 0, 8
+
+    .section .rodata
+    .balign 4
+cuda_bodies:
+#define DRIVER_LAUNCH(name, body, parameters, ...) .hidden slow_body_##name; .long slow_body_##name - cuda_bodies;
+#define DRIVER(name, body, parameters, ...) .hidden body; .long body - cuda_bodies;
+#include "driver.def"
+#undef DRIVER
+#endif

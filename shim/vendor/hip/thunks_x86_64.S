@@ -1,0 +1,114 @@
+/* The thunks of driver.def: the exported symbol, those that dlsym and
+ * hipGetProcAddress give out, and the one that stands in the runtime's own table. The first three ask hip_route() (entry.c) where
+ * the call goes: to the body, or with the program's arguments to another function. Those of launches are in launch_x86_64.S;
+ * here is where they go when the hot path is not enough.
+ */
+#include "../common/thunks_x86_64.S"
+
+#ifdef __x86_64__
+    .text
+    .hidden this_thread, hip_route
+    .cfi_startproc
+#define DRIVER_LAUNCH(name, body, parameters, ...) SLOW(name, SHAPE(name, __VA_ARGS__))
+#define SLOW(name, shape) SLOW_(name, shape)
+#define SLOW_(name, shape)                                                                                             \
+    .globl slow_symbol_##name, slow_dlsym_##name, slow_proc_address_##name, slow_dispatch_table_##name;                \
+    .hidden slow_symbol_##name, slow_dlsym_##name, slow_proc_address_##name, slow_dispatch_table_##name;               \
+    thunk slow_symbol_##name, .LHOOK_##name, 0, .Lhip_##shape;                                                         \
+    thunk slow_dlsym_##name, .LHOOK_##name, 1, .Lhip_##shape;                                                          \
+    thunk slow_proc_address_##name, .LHOOK_##name, 2, .Lhip_##shape;                                                   \
+    thunk slow_dispatch_table_##name, .LHOOK_##name, 5, .Lhip_launch_##shape;
+#define DRIVER_VOID(name, body) THUNKS(name, 0_0)
+#define DRIVER(name, body, parameters, ...) THUNKS(name, SHAPE(name, __VA_ARGS__))
+#define THUNKS(name, shape) THUNKS_(name, shape)
+#define THUNKS_(name, shape)                                                                                           \
+    .globl name, dlsym_##name, proc_##name, table_##name;                                                              \
+    .hidden dlsym_##name, proc_##name, table_##name;                                                                   \
+    thunk name, .LHOOK_##name, 0, .Lhip_##shape;                                                                       \
+    thunk dlsym_##name, .LHOOK_##name, 1, .Lhip_##shape;                                                               \
+    thunk proc_##name, .LHOOK_##name, 2, .Lhip_##shape;                                                                \
+    thunk table_##name, .LHOOK_##name, 5, .Lhip_table_##shape;
+#include "driver.def"
+#undef DRIVER
+    .cfi_endproc
+
+/* hip_table_site() */
+    .macro site_of_table at
+    mov this_thread@gottpoff(%rip), %r10
+    mov %fs:96(%r10), %rdx
+    movq $0, %fs:96(%r10)
+    test %rdx, %rdx
+    cmovz \at, %rdx
+    .endm
+
+/* hip_table_launch_site() */
+    .macro site_of_launch at
+    mov this_thread@gottpoff(%rip), %r10
+    mov %fs:96(%r10), %rdx
+    movq $0, %fs:96(%r10)
+    test %rdx, %rdx
+    jne 3f
+    mov \at, %rdx
+    bts $63, %rdx
+3:
+    .endm
+
+    .macro registers_at_frame operation
+    \operation %rax, -8
+    \operation %rdi, -16
+    \operation %rsi, -24
+    \operation %rdx, -32
+    \operation %rcx, -40
+    \operation %r8, -48
+    \operation %r9, -56
+    .endm
+    .macro keep register, at
+    mov \register, \at(%rbp)
+    .endm
+    .macro take register, at
+    mov \at(%rbp), \register
+    .endm
+
+    .macro routed_stub family, bodies, site, registers, words
+    .cfi_startproc
+.L\family\()_\registers\()_\words:
+    frame
+    sub $64, %rsp
+    registers_at_frame keep
+    mov %eax, %edi
+    mov 8(%rbp), %rsi
+    call hip_route
+    mov %rdx, -64(%rbp)
+    mov %rax, %r11
+    registers_at_frame take
+    test %r11, %r11
+    jne 1f
+    call_body \bodies, \registers, \words, \site
+    .cfi_remember_state
+    frame_end
+    .cfi_restore_state
+1:  push_words \words
+    call *%r11
+    cmpq $0, -64(%rbp)                  /* the caller was noted by this call: it may not have come by the table */
+    je 2f
+    mov this_thread@gottpoff(%rip), %r11
+    movq $0, %fs:96(%r11)
+2:  frame_end
+    .cfi_endproc
+    .endm
+
+    stubs routed_stub, hip, hip_bodies, site_is_caller, 3, 0, 1, 2, 3, 4, 5, 7, 8
+    stubs routed_stub, hip, hip_bodies, site_is_caller, 0, 0, 7, 8
+    stubs plain_stub, hip_table, hip_bodies, site_of_table, 3, 0, 1, 2, 3, 4, 7
+    stubs plain_stub, hip_table, hip_bodies, site_of_table, 0, 0, 7, 8
+    stubs plain_stub, hip_launch, hip_bodies, site_of_launch, 3, 2, 5, 8
+
+    .section .rodata
+    .balign 4
+hip_table:
+    .set hip_bodies, hip_table - 4 * .LFIRST_HIP
+#define DRIVER_LAUNCH(name, body, parameters, ...) .hidden slow_body_##name; .long slow_body_##name - hip_bodies;
+#define DRIVER(name, body, parameters, ...) .hidden body; .long body - hip_bodies;
+#include "driver.def"
+#undef DRIVER
+#endif

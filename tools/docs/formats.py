@@ -151,6 +151,8 @@ FORMATS: dict[str, dict[str, str]] = {
         "changes[].*": "likewise, one `setting` each",
         "kernel": "the name asked about, or null; from here on, only where communication was not given",
         "outside": "why a rule leaves it alone outside of windows, or null",
+        "critical": "of the policy: auto, off, or its members; null without a policy",
+        "critical.*": "?",
         "computation.*": "one block of it",
         "communication.*": "one block of it",
         "warps.*": "of a multiprocessor: as asked, as decided, most",

@@ -48,6 +48,18 @@ def test_one_that_is_being_written_is_not_there_yet(write_page):
     assert len(read_page(str(path)).streams) == 1
 
 
+@pytest.mark.hazard("input", "streams in a damaged page end a report in a traceback")
+def test_a_page_whose_streams_are_damaged(overlap, report, write_page):
+    most = 2**32 - 1
+    wild = {"device": most, "why": most, "status": most, "share": most, "priority": -(2**31), "launches": 2**64 - 1}
+    write_page(SIX, streams=[{**wild, "creator": "\x1b[31m\u202e"}, {"status": 77}, {"status": FIXED}] * 5)
+    page = report.parent / "page.html"
+    for options in ((), ("--json",), ("--html", str(page))):
+        done = overlap("report", str(report), *options)
+        assert done.returncode == 0 and "Traceback" not in done.stderr and "\x1b" not in done.stdout + done.stderr
+    assert "status_77" in page.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("counted", "expected"),
     [
@@ -55,7 +67,6 @@ def test_one_that_is_being_written_is_not_there_yet(write_page):
         (40, "40 of 6,040 communication launches that were raised by themselves"),
     ],
 )
-@pytest.mark.hazard("report", "a report says that no communication was raised where its whole stream was")
 def test_communication_on_a_raised_stream_is_not_called_left_alone(report, write_page, library, counted, expected):
     counters = {library.OVERLAP_COUNTER_COMMUNICATION: 6040, library.OVERLAP_COUNTER_RAISED: counted}
     write_page(SIX, counters=counters, streams=[HALO, {**HALO, "why": HOST}, {**HALO, "status": MAJOR}])
@@ -69,7 +80,6 @@ def test_without_communication_there_is_nothing_to_add(report, write_page):
     assert shown(report) == ""
 
 
-@pytest.mark.hazard("report", "nobody learns that a stream which is waited for was left as it was, and why")
 def test_what_was_left_alone_is_named(report, write_page):
     write_page(SIX, pid=7, rank=0, streams=[{**HALO, "status": MAJOR, "share": 635, "priority": 0, "launches": 0}])
     write_page(

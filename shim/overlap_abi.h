@@ -244,8 +244,8 @@ struct overlap_plan {
 #define OVERLAP_ROWS 320   /* of counters: see struct overlap_row */
 #define OVERLAP_COUNTERS 12
 #define OVERLAP_SHARDS 257     /* at most */
-#define OVERLAP_SHARDS_FIRST 5 /* in every page; the last of them is shared by threads that have none of their own */
-#define OVERLAP_SHARDS_MORE 12 /* added at a time, for processes of which more threads launch */
+#define OVERLAP_SHARDS_FIRST 4 /* in every page; the last of them is shared by threads that have none of their own */
+#define OVERLAP_SHARDS_MORE 11 /* added at a time, for processes of which more threads launch */
 #define OVERLAP_DEVICES 16
 #define OVERLAP_PAGE_STREAMS 16
 #define OVERLAP_RULES 512   /* more than a table can hold */
@@ -257,7 +257,7 @@ enum overlap_counter {
     OVERLAP_COUNTER_REFUSED = 2, /* changed launches that the driver refused and that were launched again as asked */
     OVERLAP_COUNTER_GRAPH_LAUNCHES = 3,
     OVERLAP_COUNTER_TRACE_DROPPED = 4,  /* launches that --trace could not keep */
-    OVERLAP_COUNTER_STREAMS_RAISED = 5, /* streams of communication libraries created with another priority */
+    OVERLAP_COUNTER_STREAMS_RAISED = 5, /* streams given another priority: as they were created, or later */
     /* Communication launches that overlap nothing, by the next launches of their thread: on the same stream; waited for. */
     OVERLAP_COUNTER_SAME_STREAM = 6,
     OVERLAP_COUNTER_WAITED_FOR = 7,

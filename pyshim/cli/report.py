@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from pyshim.report.collect import Collected
 
-HEADS = ("process", "rank", "program", "policy", "launches", "shaped", "comm", "raised", "refused")
 RULES = ("rule", "shape", "launches", "shaped", "in window", "refused", "outcome")
 KERNELS = ("kernel", "launches", "shaped", "in window", "raised", "refused", "mostly")
 # The order of what is shown: at the end of a long report a reader sees the end, of a low screen the beginning.
@@ -195,7 +194,7 @@ def _launches(options: argparse.Namespace) -> int:
 def _show(collected: Collected, found: list[str], about: list[str], order: Sequence[str] = _WHOLE) -> None:
     """order: parts, of which a part that is a table stands between empty lines."""
     from pyshim.cli import ui
-    from pyshim.report import many, text
+    from pyshim.report import many, streams, text
 
     def table(heads: Sequence[str], rows: list[list[str]], left: tuple[int, ...]) -> None:
         if rows:
@@ -204,6 +203,7 @@ def _show(collected: Collected, found: list[str], about: list[str], order: Seque
 
     def reasons() -> None:
         table(("launches", "share", "reason", "meaning"), text.reasons(collected), (2, 3))
+        table(streams.HEADS, streams.rows(collected), (1, 2, 5))
         table(("launches", "way in"), text.ways(collected), (1,))
 
     def rules() -> None:
@@ -218,7 +218,7 @@ def _show(collected: Collected, found: list[str], about: list[str], order: Seque
         if len(collected.pages) > many.FEW:
             _show_many(collected)
         else:
-            ui.table(HEADS, text.processes(collected), left=(0, 2, 3))
+            ui.table(text.heads(collected), text.processes(collected), left=(0, 2, 3))
 
     def warnings() -> None:
         shown = found if len(collected.pages) <= many.FEW else found[:_FINDINGS]
@@ -246,4 +246,4 @@ def _show_many(collected: Collected) -> None:
         more = f"; the farthest {_FAR} of {len(far):,}" if len(far) > _FAR else ""
         ui.show()
         ui.show(f"far from the others of their kind{more} (--json has every process):")
-        ui.table(HEADS, [text.row(page, collected) for page in far[:_FAR]], left=(0, 2, 3))
+        ui.table(text.heads(collected), [text.row(page, collected) for page in far[:_FAR]], left=(0, 2, 3))

@@ -11,7 +11,7 @@ from pyshim.explain import shape
 from pyshim.explain.advice import Advice, Change
 from pyshim.explain.policies import Compiled, only_gpu
 from pyshim.explain.request import COMMUNICATION, NEEDED, Mistake, need, read
-from pyshim.policy import library
+from pyshim.policy import library, show
 from pyshim.policy.finding import did_you_mean, quote
 from pyshim.policy.model import INHERIT, Policy
 
@@ -73,6 +73,8 @@ class Explainer:
             written = compiled.written(self._behind[2]) if compiled and self._behind else _NOWHERE
             rule = {**rule, **written}
         answer = {**found, "rule": rule, "kernel": values.get("kernel"), "outside": self._outside(found)}
+        model = self._model(values["policy"], self.device) if "policy" in values else None
+        answer["critical"] = show.critical_value(model.critical) if model else None
         for who in ("computation", "communication"):
             blocks, limit = self.occupancy(who)
             answer[who] = {**dict(zip(FOOTPRINT, self.footprint(who))), "resident_blocks": blocks, "limit": limit}

@@ -7,6 +7,7 @@ from typing import Any
 
 from pyshim.explain.answer import FOOTPRINT, SHAPES, Explainer
 from pyshim.explain.parts import Part, Prose, Table, apart, cut, plural
+from pyshim.policy.show import one_line
 
 _HEADS = ("one block of", "threads", "registers", "static", "dynamic", "resident")
 _SIZE_HEADS = ("blocks", "of its own", "make room, bytes", "quick entry, bytes")
@@ -109,6 +110,10 @@ def _verdict(explainer: Explainer, values: Mapping[str, Any], found: Mapping[str
             yield Prose(_as_asked(found), "as asked")
     if found["outside"]:
         yield Prose(f"of overlap windows the launch is left as asked ({found['outside']})", "outside")
+    if found["critical"] not in (None, "off") and found["reason"] != "communication":
+        yield Prose(
+            f"on a stream that is waited for it is raised (critical: {one_line(found['critical'])})", "priority"
+        )
     if more:
         yield Prose(more, "also")
     yield from _helps(found)

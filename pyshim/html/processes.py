@@ -12,7 +12,7 @@ from pyshim.html.tree import Child, element
 from pyshim.report import many
 
 Process = Mapping[str, Any]
-HEADS = ("process", "rank", "program", "policy", "launches", "shaped", "comm", "raised", "refused", "state")
+_SHORT = {"communication": "comm"}
 _SPREAD = "from least to most"
 _TEXT = {"process": WORDS, "program": WORDS, "policy": WORDS, "state": WORDS}
 
@@ -45,7 +45,8 @@ def _program(process: Process) -> str:
 
 
 def _table(every: Sequence[Process]) -> Child:
-    counted = [[process[key] for key in many.COUNTED] for process in every]
+    names = many.columns(sum(process["critical"] for process in every))
+    counted = [[process[key] for key in names] for process in every]
     sums: list[Content] = [f"all {len(every):,}", "", "", "", *map(sum, zip(*counted)), ""] if len(every) > 1 else []
     rows = [
         [
@@ -58,7 +59,8 @@ def _table(every: Sequence[Process]) -> Child:
         ]
         for process, numbers in zip(every, counted)
     ]
-    return table(HEADS, rows, _TEXT, sums)
+    heads = ("process", "rank", "program", "policy", *(_SHORT.get(name, name) for name in names), "state")
+    return table(heads, rows, _TEXT, sums)
 
 
 def kinds(every: Sequence[Process]) -> dict[tuple[str, str], list[Process]]:

@@ -13,6 +13,7 @@ from pyshim.html.cadence import cadence
 from pyshim.html.kernels import kernels, rules
 from pyshim.html.page import page
 from pyshim.html.processes import processes
+from pyshim.html.streams import raised_by_stream, streams
 from pyshim.html.table import PICTURE, PROSE, Cell, Content, table
 from pyshim.html.tree import Child, Element, element, isolated, prose
 from pyshim.stats.page import sentences
@@ -22,7 +23,8 @@ _COUNTED = (
     ("launches", "launches"),
     ("shaped", "shaped"),
     ("communication", "of communication"),
-    ("raised", "raised"),
+    ("raised", "of these raised"),
+    ("critical", "raised with their stream"),
     ("refused", "refused by the driver"),
     ("graph_launches", "whole graphs"),
 )
@@ -36,8 +38,15 @@ _WAYS = {
 }
 _OTHER = {
     "graph_launches": "launches of whole graphs",
-    "streams_raised": "streams raised when they were created",
+    "streams_raised": "streams raised, when they were created or later",
     "streams_reduced": "streams created without the compute units that are kept for communication",
+}
+_KINDS = {
+    "shaped": "shaped",
+    "capped_without_room": "shaped",
+    "communication": "raised",
+    "critical": "raised",
+    "refused": "refused",
 }
 _RUNS, _NAMES = 8, 4  # are named each
 
@@ -57,6 +66,7 @@ def report(data: Data) -> str:
         rules(data),
         kernels(data),
         processes(data["processes"]),
+        streams(data["processes"]),
         cadence(data["processes"]),
         _ways(data["totals"]),
     ]
@@ -75,10 +85,11 @@ def verdict(data: Data) -> str:
     """What was done, and how much there is to warn of."""
     count = len(data["findings"])
     warnings = "Nothing to warn of." if not count else "One warning." if count == 1 else f"{count:,} warnings."
-    return f"{_done(data['totals'], len(data['processes']))}. {warnings}"
+    return f"{_done(data['totals'], data['processes'])}. {warnings}"
 
 
-def _done(totals: Data, count: int) -> str:
+def _done(totals: Data, every: Sequence[Data]) -> str:
+    count = len(every)
     launches, shaped, communication = (totals[name] for name in ("launches", "shaped", "communication"))
     who = f"{count:,} processes" if count != 1 else "one process"
     if not launches:
@@ -88,11 +99,11 @@ def _done(totals: Data, count: int) -> str:
     else:
         said = f"None of {launches:,} launches in {who} was shaped, {_mostly(totals['reasons'])}"
     raised = f"{totals['raised']:,} of {communication:,} communication launches were raised"
-    return f"{said}; {raised if communication else 'no communication was seen'}"
+    return f"{said}; {raised if communication else 'no communication was seen'}{raised_by_stream(totals, every)}"
 
 
 def _mostly(reasons: Mapping[str, int]) -> str:
-    others = {name: count for name, count in reasons.items() if name != "communication"}
+    others = {name: count for name, count in reasons.items() if name not in ("communication", "critical")}
     why = max(others, key=lambda name: others[name], default="communication")
     return f"{'most often ' if len(reasons) > 1 else ''}because: {sentences().get(why, why)}"
 
@@ -181,9 +192,7 @@ def _explained(name: str, sentence: str) -> Cell:
 
 def _kind(reason: str) -> str:
     """The colour of what was done under a reason."""
-    return {"shaped": "shaped", "capped_without_room": "shaped", "communication": "raised", "refused": "refused"}.get(
-        reason, "alone"
-    )
+    return _KINDS.get(reason, "alone")
 
 
 def _ways(totals: Data) -> Child:

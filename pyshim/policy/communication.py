@@ -7,11 +7,11 @@ from dataclasses import replace
 import yaml
 
 from pyshim.policy import gpus, known, values, variables
-from pyshim.policy.describe import FOOTPRINTS, PRIORITIES, STREAM_PRIORITIES, YES_NO
+from pyshim.policy.describe import FOOTPRINTS, PRIORITIES, STREAM_PRIORITIES
 from pyshim.policy.draft import MEASURED, Draft, Streams
 from pyshim.policy.finding import closest, quote
 from pyshim.policy.model import Carveout, Footprint, Priority
-from pyshim.policy.nodes import Keys, Nodes, has_error
+from pyshim.policy.nodes import Keys, Nodes
 from pyshim.policy.parts import MAX_REGISTERS, MAX_THREADS, PartsReader, items
 
 # More than any GPU has; one that is not known by name is not compared with its own number.
@@ -20,7 +20,8 @@ MAX_COMPUTE_UNITS = 1024
 FAMILIES = ("all", "nccl", "rccl", "ncclx", "torch", "nvshmem", "deep_ep", "mscclpp", "vllm", "flashinfer", "ucc")
 
 KEYS = Keys.of("communication")
-STREAMS = Keys.of("communication.streams")
+_GONE = "write `critical: auto`, or `critical: {host_waits: false, feeding: false}`, at the top level"
+STREAMS = Keys.of("communication.streams", {"carrying_communication": _GONE})
 FOOTPRINT = Keys.of("communication.footprint")
 
 
@@ -73,19 +74,10 @@ class CommunicationReader(PartsReader):
         keys = self.mapping(node, "`streams`", STREAMS)
         if keys is None:
             return None
-        before = len(self.findings)
-        carrying = self.optional(keys, "carrying_communication", self._yes, "false") == "true"
-        if "created_by" not in keys and not carrying and keys.clean and not has_error(self.findings[before:]):
-            hint = "add `created_by: [...]`, or `carrying_communication: true`"
-            self.note(node.value[0][0] if node.value else node, "missing-key", "`streams` says no streams", hint)
         return Streams(
             created_by=self.libraries(keys, "created_by"),
             priority=self.optional(keys, "priority", lambda item: self.priority(item, STREAM_PRIORITIES), Priority()),
-            carrying_communication=carrying,
         )
-
-    def _yes(self, node: yaml.Node) -> str | None:
-        return self.word(node, "carrying_communication", YES_NO, "true or false")
 
     def _footprint(self, node: yaml.Node) -> Footprint | None:
         if not isinstance(node, yaml.MappingNode):

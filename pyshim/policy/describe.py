@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pyshim.policy.model import ALL
+
 WHENS = ("overlapping", "always")
 DISPATCHES = ("unknown", "hold", "drain", "backfill")
 KNOWN_DISPATCHES = DISPATCHES[1:]
@@ -17,10 +19,14 @@ SHAPES = ("leave", "make_room", "quick_entry")
 CARVEOUTS = ("max", "always", "keep")
 COMMUNICATION_CARVEOUTS = ("max", "keep")
 YES_NO = ("true", "false")
+CRITICALS = ("auto", "off")
+CRITICAL_KINDS = ("communication", "host_waits", "feeding")
 FOOTPRINTS = ("measured",)
 
 # Of a kernel's own resident blocks, in per cent: less than half costs more than overlap can gain.
 KEEP = 50
+# Of the device's computation, in per cent: a stream that has more gains nothing from being raised.
+CRITICAL_SHARE = ALL.share
 REQUIRED = "required"
 
 
@@ -95,6 +101,30 @@ KEYS: tuple[Key, ...] = (
         '["*staged*"]',
     ),
     Key(
+        "critical",
+        f"{', '.join(CRITICALS)}, or a mapping",
+        "off",
+        "Which streams are raised, with all that is launched on them: those that are waited for, unless they have a"
+        " large part of the device's computation. auto: all three kinds.",
+        "auto",
+    ),
+    Key("critical.communication", either(YES_NO), "true", "Streams on which communication runs.", "true"),
+    Key(
+        "critical.host_waits",
+        either(YES_NO),
+        "true",
+        "Streams that the host waits for while other streams have work that is not known to be finished.",
+        "true",
+    ),
+    Key("critical.feeding", either(YES_NO), "true", "Streams whose events a critical stream waits for.", "true"),
+    Key(
+        "critical.share",
+        "a percentage",
+        f"{CRITICAL_SHARE}%",
+        "A stream with more than this share of the device's computation between two waits is left as it is.",
+        f"{CRITICAL_SHARE}%",
+    ),
+    Key(
         "communication",
         "a mapping",
         "its keys have their defaults",
@@ -127,22 +157,15 @@ KEYS: tuple[Key, ...] = (
         "communication.streams",
         "a mapping",
         "none",
-        "Streams whose priority is raised.",
+        "Streams whose priority is raised when they are created.",
         '{created_by: ["libnccl.so*"], priority: highest}',
     ),
     Key(
         "communication.streams.created_by",
         _PATTERNS,
-        "none",
-        "Streams that these libraries create. Without it, `carrying_communication` must be true.",
+        REQUIRED,
+        "Streams that these libraries create.",
         '["libnccl.so*", "librccl.so*"]',
-    ),
-    Key(
-        "communication.streams.carrying_communication",
-        either(YES_NO),
-        "false",
-        "Streams on which communication was launched.",
-        "true",
     ),
     Key(
         "communication.streams.priority",

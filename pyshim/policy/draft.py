@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from pyshim.policy.model import AUTO, INHERIT, Carveout, Dispatch, Footprint, Policy, Priority, Rule, When
+from pyshim.policy.model import (
+    AUTO,
+    INHERIT,
+    OFF,
+    Carveout,
+    Critical,
+    Dispatch,
+    Footprint,
+    Policy,
+    Priority,
+    Rule,
+    When,
+)
 from pyshim.policy.origins import Origins
 
 # Stands for `footprint: measured`, which must be told from nothing said.
@@ -16,7 +28,6 @@ MEASURED = Footprint(0, 0, 0, 0)
 class Streams:
     created_by: tuple[str, ...] = ()
     priority: Priority = INHERIT
-    carrying_communication: bool = False
 
 
 @dataclass(frozen=True)
@@ -27,6 +38,7 @@ class Draft:
     gpus: tuple[str, ...] | None = None
     when: When | None = None
     dispatch: Dispatch | None = None
+    critical: Critical | None = None
     kernels: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
     priority: Priority | None = None
@@ -50,6 +62,7 @@ def extended(own: Draft, base: Draft) -> Draft:
         gpus=base.gpus if own.gpus is None else own.gpus,
         when=own.when or base.when,
         dispatch=own.dispatch or base.dispatch,
+        critical=own.critical or base.critical,
         kernels=_both(own.kernels, base.kernels),
         libraries=_both(own.libraries, base.libraries),
         priority=own.priority or base.priority,
@@ -78,7 +91,7 @@ def resolved(draft: Draft) -> Policy:
         priority=draft.priority or AUTO,
         stream_creators=streams.created_by,
         stream_priority=streams.priority,
-        raise_carrying_streams=streams.carrying_communication,
+        critical=draft.critical or OFF,
         footprint=None if draft.footprint == MEASURED else draft.footprint,
         communication_carveout=draft.carveout or "keep",
         reserve_cus=draft.reserve_cus or 0,

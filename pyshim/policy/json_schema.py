@@ -19,6 +19,8 @@ from pyshim.policy.communication import FAMILIES, MAX_COMPUTE_UNITS
 from pyshim.policy.describe import (
     CARVEOUTS,
     COMMUNICATION_CARVEOUTS,
+    CRITICAL_KINDS,
+    CRITICALS,
     DISPATCHES,
     FOOTPRINTS,
     KNOWN_DISPATCHES,
@@ -168,14 +170,12 @@ def _name() -> Schema:
 # ---- keys that depend on each other ----
 
 _TOGETHER: dict[str, Schema] = {
-    "communication.streams": {
-        "anyOf": [
-            {"required": ["created_by"]},
-            {
-                "required": ["carrying_communication"],
-                "properties": {"carrying_communication": {"enum": [True, YES_NO[0]]}},
-            },
-        ]
+    # Neither of the first two kinds leaves nothing for the third.
+    "critical": {
+        "not": {
+            "properties": {kind: {"enum": [False, YES_NO[1]]} for kind in CRITICAL_KINDS[:2]},
+            "required": list(CRITICAL_KINDS[:2]),
+        }
     },
     "compute[].match": {"minProperties": 1},
     "compute[].shape": {"minProperties": 1, "maxProperties": 1},
@@ -190,13 +190,15 @@ _FORMS: dict[str, Schema | Callable[[], Schema]] = {
     "when": _words(WHENS),
     "dispatch": _words(DISPATCHES),
     "reads_dynamic_size": _named(SETS, _KERNEL),
+    "critical": lambda: {"anyOf": [_words(CRITICALS), _mapping("critical")]},
+    **{f"critical.{kind}": _yes_no for kind in CRITICAL_KINDS},
+    "critical.share": {"type": "string", "pattern": f"^{_PERCENT}$"},
     "communication": functools.partial(_mapping, "communication"),
     "communication.kernels": _named(FAMILIES, _KERNEL),
     "communication.libraries": _one_or_more(_LIBRARY),
     "communication.priority": _priority(PRIORITIES),
     "communication.streams": functools.partial(_mapping, "communication.streams"),
     "communication.streams.created_by": _one_or_more(_LIBRARY),
-    "communication.streams.carrying_communication": _yes_no,
     "communication.streams.priority": _priority(STREAM_PRIORITIES),
     "communication.footprint": lambda: {"anyOf": [_words(FOOTPRINTS), _mapping("communication.footprint")]},
     "communication.footprint.threads": _whole(1, MAX_THREADS),

@@ -60,6 +60,19 @@ INHERIT, AUTO = Priority(), Priority("auto")
 
 
 @dataclass(frozen=True)
+class Critical:
+    """Whose streams are raised; share: per cent of the device's computation that such a stream has at most."""
+
+    communication: bool = False
+    host_waits: bool = False
+    feeding: bool = False
+    share: int = 0
+
+
+OFF, ALL = Critical(), Critical(communication=True, host_waits=True, feeding=True, share=25)
+
+
+@dataclass(frozen=True)
 class Footprint:
     threads: int
     registers: int
@@ -90,7 +103,7 @@ class Policy:
     priority: Priority = AUTO
     stream_creators: tuple[str, ...] = ()
     stream_priority: Priority = INHERIT
-    raise_carrying_streams: bool = False
+    critical: Critical = OFF
     footprint: Footprint | None = None  # None: measured
     communication_carveout: Carveout = "keep"
     reserve_cus: int = 0  # AMD: compute units that streams created with a mask leave to communication

@@ -30,13 +30,15 @@ class Keys:
     known: tuple[str, ...]
     required: tuple[str, ...] = ()
     only: Mapping[str, str] = field(default_factory=dict)  # key -> the one value that it may have
+    gone: Mapping[str, str] = field(default_factory=dict)  # key of an earlier version -> what to write instead
 
     @classmethod
-    def of(cls, path: str) -> Keys:
+    def of(cls, path: str, gone: Mapping[str, str] | None = None) -> Keys:
         """As describe.py has them."""
         keys = below(path)
         only = {key.name: key.example for key in keys if key.type == key.example}
-        return cls(tuple(key.name for key in keys), tuple(key.name for key in keys if key.required), only)
+        required = tuple(key.name for key in keys if key.required)
+        return cls(tuple(key.name for key in keys), required, only, gone or {})
 
 
 class Nodes(dict[str, yaml.Node]):
@@ -82,6 +84,10 @@ class Walker:
         meant: set[str] = set()
         for key_node, text, value in pairs.all:
             if text in keys.known:
+                continue
+            if text in keys.gone:
+                meant.add("")
+                self.note(key_node, "unknown-key", f"{what} has no key {quote(text)} any more", keys.gone[text])
                 continue
             # One that is not there yet is meant sooner than one that is.
             near = closest(text, absent) or closest(text, keys.known)

@@ -15,7 +15,7 @@ from pyshim.policy.nodes import entries
 _ADDED = ("communication.kernels", "communication.libraries", "reads_dynamic_size")
 _PATTERNS = ("communication.kernels", "reads_dynamic_size")
 # Mappings that are taken whole from one of two policies.
-_WHOLE = ("communication.streams", "communication.footprint")
+_WHOLE = ("critical", "communication.streams", "communication.footprint")
 
 
 class Origin(NamedTuple):

@@ -1,5 +1,5 @@
 """The keys of a policy file, version 1: which there are, what they may say, what they become. Parts of it:
-communication.py and rules.py."""
+communication.py, critical.py and rules.py."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import yaml
 
 from pyshim.policy import gpus, origins, values
 from pyshim.policy.communication import CommunicationReader
+from pyshim.policy.critical import CriticalReader
 from pyshim.policy.describe import DISPATCHES
 from pyshim.policy.draft import Draft, extended
 from pyshim.policy.finding import quote
-from pyshim.policy.model import Dispatch, When
+from pyshim.policy.model import Critical, Dispatch, When
 from pyshim.policy.nodes import Keys, Nodes, has_error
 from pyshim.policy.parts import items
 from pyshim.policy.rules import RuleReader
@@ -34,7 +35,7 @@ def nothing_to_extend(name: str) -> Draft | None:
     raise Bad("missing-file", f"there is no policy {quote(name)}")
 
 
-class PolicyReader(CommunicationReader, RuleReader):
+class PolicyReader(CommunicationReader, CriticalReader, RuleReader):
     """Reads one policy; `findings` says what is wrong with it."""
 
     def __init__(self, file: str, extend: Extend = nothing_to_extend) -> None:
@@ -61,11 +62,13 @@ class PolicyReader(CommunicationReader, RuleReader):
         self.gpus_known = not unread and all(gpus.matching([pattern]) for pattern in self.gpus)
         when: When | None = None
         dispatch: Dispatch | None = None
+        critical: Critical | None = None
         draft = Draft(
             name=self.optional(keys, "name", lambda node: self.value(node, "`name`", _name), ""),
             gpus=own or None,
             when=self.optional(keys, "when", self.when, when),
             dispatch=self.optional(keys, "dispatch", self._dispatch, dispatch),
+            critical=self.optional(keys, "critical", self.critical, critical),
             fixed_size=self.optional(keys, "reads_dynamic_size", self._fixed_size, none),
         )
         if "communication" in keys:

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pyshim.policy import gpus, kernels
-from pyshim.policy.describe import KEYS
+from pyshim.policy.describe import CRITICAL_KINDS, KEYS
 from pyshim.policy.finding import printable
-from pyshim.policy.model import ANY, UNLIMITED, Match, Policy, Priority, Range, Rule, Shape
+from pyshim.policy.model import ALL, ANY, OFF, UNLIMITED, Critical, Match, Policy, Priority, Range, Rule, Shape
 from pyshim.policy.origins import Origin, Origins
 from pyshim.policy.schema import VERSION
 
@@ -28,7 +28,6 @@ _NOT_TEXT = ("true", "false", "yes", "no", "on", "off", "null", "y", "n", ".inf"
 
 def as_values(policy: Policy) -> dict[str, Any]:
     """As a file says it, in texts, numbers, lists and mappings; None: not asked for."""
-    streams = bool(policy.stream_creators or policy.raise_carrying_streams)
     footprint = policy.footprint
     return {
         "policy": VERSION,
@@ -36,16 +35,16 @@ def as_values(policy: Policy) -> dict[str, Any]:
         "gpu": list(policy.gpus) or None,
         "dispatch": policy.dispatch,
         "reads_dynamic_size": list(policy.fixed_size) or None,
+        "critical": critical_value(policy.critical),
         "communication": {
             "kernels": ["all", *policy.kernels],
             "libraries": list(policy.libraries) or None,
             "priority": _priority(policy.priority),
             "streams": {
-                "created_by": list(policy.stream_creators) or None,
-                "carrying_communication": policy.raise_carrying_streams,
+                "created_by": list(policy.stream_creators),
                 "priority": _priority(policy.stream_priority),
             }
-            if streams
+            if policy.stream_creators
             else None,
             "footprint": {
                 "threads": footprint.threads,
@@ -137,7 +136,7 @@ class _Page:
         elif isinstance(value, list):
             self._list(head, value, path, depth, note)
         else:
-            self._add(f"{head} {_flow(value)}", self._origin(path), note)
+            self._add(f"{head} {one_line(value)}", self._origin(path), note)
 
     def _rule(self, rule: Mapping[str, Any], path: str, depth: int, notes: Mapping[str, str]) -> None:
         note = notes.get(path)
@@ -153,7 +152,7 @@ class _Page:
         """On one line where it is short and of one origin."""
         own = [self._origin(f"{path}[{item}]") for item in items]
         said = [origin for origin in own if origin != DEFAULT] or [self._origin(path)]
-        flow = f"{head} {_flow(items)}"
+        flow = f"{head} {one_line(items)}"
         if len(set(said)) == 1 and len(flow) <= _COLUMN + 12:
             self._add(flow, said[0], note)
             return
@@ -193,6 +192,13 @@ def _notes(policy: Policy, gpu: gpus.KnownGpu | None) -> dict[str, str]:
     elif gpu and policy.reserve_cus:
         found["communication.reserve_cus"] = "for AMD only"
     return found
+
+
+def critical_value(critical: Critical) -> str | dict[str, Any]:
+    """`critical` as a policy says it."""
+    if critical in (ALL, OFF):
+        return "auto" if critical == ALL else "off"
+    return {**{kind: getattr(critical, kind) for kind in CRITICAL_KINDS}, "share": f"{critical.share}%"}
 
 
 def _rule(rule: Rule) -> dict[str, Any]:
@@ -254,11 +260,12 @@ def _priority(priority: Priority) -> str:
     return str(priority.value) if priority.kind == "number" else priority.kind
 
 
-def _flow(value: Any) -> str:
+def one_line(value: Any) -> str:
+    """A value on one line of YAML."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_word(key)}: {_flow(inner)}" for key, inner in value.items()) + "}"
+        return "{" + ", ".join(f"{_word(key)}: {one_line(inner)}" for key, inner in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(_flow(item) for item in value) + "]"
+        return "[" + ", ".join(one_line(item) for item in value) + "]"
     return str(value).lower() if isinstance(value, bool) else _word(str(value))
 
 

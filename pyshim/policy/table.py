@@ -14,7 +14,7 @@ from pyshim import _native
 from pyshim.errors import OverlapError
 from pyshim.launch.dispatch import Undecided
 from pyshim.policy import kernels
-from pyshim.policy.describe import KNOWN_DISPATCHES
+from pyshim.policy.describe import CRITICAL_KINDS, KNOWN_DISPATCHES
 from pyshim.policy.model import Dispatch, Footprint, Match, Policy, Priority, Range, Rule, Shape
 
 
@@ -154,8 +154,8 @@ def _policy(policy: Policy, digest: str, sections: _Sections) -> dict[str, objec
         "stream_priority_value": policy.stream_priority.value,
         "dispatch": _member("dispatch", policy.dispatch),
         "fixed_size": sections.span(kernels.expanded(policy.fixed_size)),
-        "critical": 7 * int(policy.raise_carrying_streams),
-        "critical_share": 25 * int(policy.raise_carrying_streams),
+        "critical": sum(_member("critical", kind) for kind in CRITICAL_KINDS if getattr(policy.critical, kind)),
+        "critical_share": policy.critical.share,
         "carveout": _member("carveout", policy.communication_carveout),
         "reserve_cus": policy.reserve_cus,
         "footprint_given": 1 if policy.footprint else 0,

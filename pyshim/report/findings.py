@@ -9,6 +9,7 @@ from pyshim.launch.folder import setting, under
 from pyshim.report.collect import Collected, Skipped
 from pyshim.report.kernels import kernels, rules
 from pyshim.report.steps import Step
+from pyshim.report.streams import remarks as of_streams
 from pyshim.report.summary import policy_of
 from pyshim.report.who import ranks, some, which, who
 from pyshim.stats.page import Opened, Page, Stranger, sentences
@@ -287,7 +288,7 @@ def remarks(collected: Collected) -> list[str]:
     unhurried = sum(page.communication_unhurried for page in collected.pages)
     wide = sum(page.communication_wide for page in collected.pages)
     said = [*_ends(collected), *_waiting(collected), *_unrecorded(collected)]
-    said += [*_without_room(collected)]
+    said += [*_without_room(collected), *of_streams(collected)]
     if same:
         said.append(
             f"same stream: {same:,} of {total:,} communication launches could not overlap anything that their thread "

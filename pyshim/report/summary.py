@@ -18,6 +18,7 @@ COUNTERS = (
     "shaped",
     "communication",
     "raised",
+    "critical",
     "refused",
     "graph_launches",
     "streams_raised",
@@ -31,7 +32,7 @@ COUNTERS = (
 )
 TABLES = ("entry_points", "reasons")
 VERSION = 1  # of the object: what is there keeps its name and its meaning, and more may come (report.schema.json)
-_NOT_AS_IT_IS = ("devices", "rows", "rules", "opened_apart")
+_NOT_AS_IT_IS = ("devices", "rows", "rules", "streams", "opened_apart")
 
 
 def policy_of(page: Page, collected: Collected) -> str | None:
@@ -88,6 +89,7 @@ def _process(page: Page, collected: Collected, places: dict[Key, int]) -> dict[s
         "unrecorded": page.unrecorded,
         "opened_apart": asdict(page.opened_apart),
         "devices": [asdict(device) for device in page.devices],
+        "streams": [stream._asdict() for stream in page.streams],
         "kernels": _kernels_of(page, places),
     }
 

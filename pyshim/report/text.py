@@ -23,6 +23,7 @@ _REASONS = 10  # of many processes: their report is one screen
 _KERNELS, _FEW_KERNELS = 12, 5
 _RULES = 12
 _NAME = 36  # of a kernel, on a screen
+_SHORT = {"communication": "comm"}
 
 
 def runs(collected: Collected) -> Iterator[str]:
@@ -71,12 +72,22 @@ def devices(collected: Collected) -> list[str]:
 
 
 def processes(collected: Collected) -> Rows:
+    names = _columns(collected)
     rows = [row(page, collected) for page in collected.pages]
     if len(rows) > 1:
         total = totals(collected.pages)
-        counts = [f"{total[name]:,}" for name in ("launches", "shaped", "communication", "raised", "refused")]
+        counts = [f"{total[name]:,}" for name in names]
         rows.append([f"all {len(rows)}", "", "", "", *counts])
     return rows
+
+
+def heads(collected: Collected) -> list[str]:
+    """Of a table of processes."""
+    return ["process", "rank", "program", "policy", *(_SHORT.get(name, name) for name in _columns(collected))]
+
+
+def _columns(collected: Collected) -> tuple[str, ...]:
+    return many.columns(sum(page.critical for page in collected.pages))
 
 
 def row(page: Page, collected: Collected) -> list[str]:
@@ -85,7 +96,7 @@ def row(page: Page, collected: Collected) -> list[str]:
         "-" if page.rank is None else str(page.rank),
         many.program(page),
         policy_of(page, collected) or "-",
-        *(f"{count:,}" for count in (page.launches, page.shaped, page.communication, page.raised, page.refused)),
+        *(f"{getattr(page, name):,}" for name in _columns(collected)),
     ]
 
 
@@ -160,7 +171,7 @@ def _kernel_row(name: str, group: list[Kernel]) -> list[str]:
         f"{sum(kernel.launches for kernel in group):,}",
         f"{sum(kernel.shaped for kernel in group):,}",
         _asked(sum(windowed) if windowed else None),
-        f"{sum(kernel.raised for kernel in group):,}",
+        f"{sum(kernel.raised for kernel in group) + reasons['critical']:,}",
         f"{sum(kernel.refused for kernel in group):,}",
         reasons.most_common(1)[0][0],
     ]
@@ -175,7 +186,7 @@ def ways(collected: Collected) -> Rows:
     rows = [[f"{count:,}", name] for name, count in total["entry_points"].items() if count]
     more = {
         "graph_launches": "launches of whole graphs",
-        "streams_raised": "streams raised when they were created",
+        "streams_raised": "streams raised, when they were created or later",
         "streams_reduced": "streams created without the compute units that are kept for communication",
     }
     return rows + [[f"{total[name]:,}", words] for name, words in more.items() if total[name]]

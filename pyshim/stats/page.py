@@ -10,6 +10,7 @@ from typing import Any
 from pyshim import _native
 from pyshim.stats.file import Unreadable, read
 from pyshim.stats.rows import Places, Row, Rule, cadence, rows, rules, text
+from pyshim.stats.streams import Stream, streams
 
 _VALID = 2  # overlap_device.state
 
@@ -53,10 +54,11 @@ class Page:
     shaped: int
     communication: int
     raised: int
+    critical: int  # launches of computation, raised because their stream is waited for
     refused: int
     graph_launches: int
     trace_dropped: int
-    streams_raised: int
+    streams_raised: int  # given another priority, as they were created or later
     streams_reduced: int  # created without the compute units of `communication.reserve_cus`
     communication_same_stream: int  # could overlap nothing: computation was on their own stream
     communication_waited_for: int  # likewise: all computation waited for them
@@ -66,6 +68,7 @@ class Page:
     reasons: dict[str, int]  # those that occurred
     rows: tuple[Row, ...] = ()  # of launches; their sum is launches
     rules: tuple[Rule, ...] = ()  # of the policies that the devices run under, whether or not they matched
+    streams: tuple[Stream, ...] = ()  # that are waited for, whether or not they were raised
     cadence: tuple[tuple[int, int], ...] = ()  # (communication launches so far, nanoseconds of the monotonic clock)
 
     @property
@@ -182,6 +185,7 @@ def _page(page: Any, library: Any) -> Page:
         shaped=sum(by_reason[index] for index in known.shapes),
         communication=counters[library.OVERLAP_COUNTER_COMMUNICATION],
         raised=counters[library.OVERLAP_COUNTER_RAISED],
+        critical=by_reason[known.reasons.index("critical")],
         refused=counters[library.OVERLAP_COUNTER_REFUSED],
         graph_launches=counters[library.OVERLAP_COUNTER_GRAPH_LAUNCHES],
         trace_dropped=counters[library.OVERLAP_COUNTER_TRACE_DROPPED],
@@ -195,6 +199,7 @@ def _page(page: Any, library: Any) -> Page:
         reasons=_named(by_reason, known.reasons, "reason"),
         rows=rows(page, totals, known.reasons, places),
         rules=its_rules,
+        streams=streams(page),
         cadence=cadence(page),
     )
 

@@ -153,6 +153,28 @@ static void say_why_unseen(const struct overlap_page *page, struct overlap_text 
     }
 }
 
+/* Launches of communication on a raised stream have its priority, and are not among those that were raised. */
+static void say_what_was_critical(const struct overlap_page *page, uint64_t launches, struct overlap_text *text) {
+    uint32_t raised = 0, carry = 0;
+    for (uint32_t i = 0; i < OVERLAP_PAGE_STREAMS; i++) {
+        const struct overlap_page_stream *stream = &page->streams[i];
+        if (__atomic_load_n(&stream->state, __ATOMIC_ACQUIRE) == 2 &&
+            __atomic_load_n(&stream->status, __ATOMIC_RELAXED) == OVERLAP_STREAM_RAISED) {
+            raised++;
+            carry += __atomic_load_n(&stream->why, __ATOMIC_RELAXED) & OVERLAP_CRITICAL_COMMUNICATION;
+        }
+    }
+    if (launches == 0 && raised == 0)
+        return;
+    overlap_text_add(text, carry ? " by itself, " : ", ");
+    overlap_text_number(text, launches, true);
+    overlap_text_add(text, launches == 1 ? " other raised with " : " others raised with ");
+    overlap_text_number(text, raised, true);
+    overlap_text_add(text, raised == 1 ? " stream" : " streams");
+    if (carry)
+        overlap_text_add(text, raised == 1 ? ", and the communication on it" : ", and the communication on them");
+}
+
 void overlap_page_summary(const struct overlap_page *page, const char *directory, char *line, uint64_t size) {
     struct overlap_totals totals;
     overlap_page_totals(page, &totals);
@@ -168,7 +190,8 @@ void overlap_page_summary(const struct overlap_page *page, const char *directory
     } else {
         uint32_t commonest = OVERLAP_REASON_COUNT;
         for (uint32_t i = 0; i < OVERLAP_REASON_COUNT; i++)
-            if (!reasons[i].shapes && i != OVERLAP_REASON_communication && totals.reasons[i] &&
+            if (!reasons[i].shapes && i != OVERLAP_REASON_communication && i != OVERLAP_REASON_critical &&
+                totals.reasons[i] &&
                 (commonest == OVERLAP_REASON_COUNT || totals.reasons[i] > totals.reasons[commonest]))
                 commonest = i;
         overlap_text_number(&text, launches, true);
@@ -179,6 +202,7 @@ void overlap_page_summary(const struct overlap_page *page, const char *directory
         overlap_text_add(&text, " of ");
         overlap_text_number(&text, totals.counters[OVERLAP_COUNTER_COMMUNICATION], true);
         overlap_text_add(&text, " communication raised");
+        say_what_was_critical(page, totals.reasons[OVERLAP_REASON_critical], &text);
         if (commonest != OVERLAP_REASON_COUNT) {
             overlap_text_add(&text, "; left alone most often: ");
             overlap_text_add(&text, reasons[commonest].name);

@@ -47,6 +47,9 @@ static const char *check_policy(const struct overlap_table *table, const struct 
         return "a policy has an unknown kind of priority";
     if (policy->dispatch > OVERLAP_DISPATCH_DRAIN || policy->carveout > OVERLAP_CARVEOUT_MAX)
         return "a policy has an unknown dispatch rule or carve-out";
+    const uint32_t waits = OVERLAP_CRITICAL_COMMUNICATION | OVERLAP_CRITICAL_HOST_WAITS | OVERLAP_CRITICAL_FEEDING;
+    if (policy->critical & ~waits || policy->critical_share > 100 || !policy->critical != !policy->critical_share)
+        return "a policy has an unknown kind of critical stream, or an impossible share";
     return NULL;
 }
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyshim import _native
-from pyshim.policy.model import UNLIMITED, Footprint, Match, Policy, Priority, Range, Rule, Shape
+from pyshim.policy.model import ALL, OFF, UNLIMITED, Critical, Footprint, Match, Policy, Priority, Range, Rule, Shape
 from pyshim.policy.table import compile_table
 
 NOTHING = 2**32 - 1
@@ -38,10 +38,11 @@ class Decider:
         maximum: int | None = None,
         communication: Footprint | None = None,
         priority: Priority = HIGHEST,
+        critical: Critical = OFF,
         table: bytes | None = None,
     ) -> Any:
         ffi = _native.ffi
-        data = table or compile_table([Policy("test", rules=rules, priority=priority)])
+        data = table or compile_table([Policy("test", rules=rules, priority=priority, critical=critical)])
         device = self.gpus[gpu]
         limit = max(0, device.shared_optin - footprint.static_shared) if maximum is None else maximum
         numbers = (footprint.threads, footprint.registers, footprint.static_shared, footprint.dynamic_shared)
@@ -78,6 +79,7 @@ CASES: list[tuple[str, list[Rule], dict[str, Any]]] = [
     ("rule_leave", [replace(MATCHED, shape=Shape("leave"))], {}),
     ("rule_leave", [replace(MATCHED, shape=Shape("leave"))], {"flags": "COOPERATIVE"}),
     ("observe_only", [], {"priority": Priority("inherit")}),
+    ("no_rule", [], {"priority": Priority("inherit"), "critical": ALL}),
     ("observe_only", [MATCHED], {"policy": NOTHING}),
     ("shaped", [OVERLAPPING], {}),
     ("communication", [MATCHED], {"flags": "COMMUNICATION"}),

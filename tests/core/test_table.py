@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pyshim import _native
 from pyshim.policy import library as shipped
-from pyshim.policy.model import Footprint, Match, Policy, Priority, Range, Rule, Shape
+from pyshim.policy.model import Critical, Footprint, Match, Policy, Priority, Range, Rule, Shape
 from pyshim.policy.table import compile_table
 
 Run = Callable[..., str]
@@ -27,6 +27,7 @@ SMALL = [
         priority=Priority("number", -3),
         stream_creators=("libnccl.so*",),
         stream_priority=Priority("highest"),
+        critical=Critical(communication=True, host_waits=True, feeding=True, share=100),
         footprint=Footprint(288, 96, 21568, 82240),
         rules=(
             Rule(
@@ -121,6 +122,10 @@ WRONG = [
     (POLICY, "stream_priority", 2**32 - 1, "priority"),
     (POLICY, "dispatch", 4, "dispatch"),
     (POLICY, "dispatch", 2**32 - 1, "dispatch"),
+    (POLICY, "critical", 8, "critical"),
+    (POLICY, "critical", 2**32 - 1, "critical"),
+    (POLICY, "critical_share", 101, "share"),
+    (POLICY, "critical_share", 2**32 - 1, "share"),
     *[(RULE, span, value, "patterns") for span in ("kernels", "libraries")
       for value in ((0, 10**6), (10**6, 0), (1, 2**32 - 1), (2**32 - 1, 1))],
     (RULE, "shape", 6, "shape"),
@@ -144,6 +149,15 @@ def test_one_wrong_field(library: Any, kind: str, field: str, value: Any, says: 
     setattr(record, field, value)
     data[at : at + size] = bytes(ffi.buffer(record))
     assert says in refusal(library, signed(bytes(data)))
+
+
+@pytest.mark.parametrize(("critical", "share", "good"), [(0, 0, True), (7, 1, True), (0, 1, False), (7, 0, False)])
+def test_a_share_goes_with_a_kind_of_stream(library: Any, critical: int, share: int, good: bool) -> None:
+    data = bytearray(compile_table(SMALL))
+    for field, value in (("critical", critical), ("critical_share", share)):
+        at = 32 + _native.ffi.offsetof("struct overlap_policy", field)
+        data[at : at + 4] = struct.pack("<I", value)
+    assert ("share" not in refusal(library, signed(bytes(data)))) == good
 
 
 @pytest.mark.parametrize(("shape", "value"), [(1, 0), (2, 0), (2, 101), (2, 2**32 - 1)])

@@ -113,7 +113,8 @@ def test_auto_raises_communication(preloaded: Runner) -> None:
 
 def test_a_stream_is_raised_once(build: Build, bare: Runner, preloaded: Runner) -> None:
     """Then it is the program's: another stream that ends changes nothing about it."""
-    policy = "communication: {priority: inherit, streams: {carrying_communication: true, priority: highest}}"
+    policy = "critical: {host_waits: false, feeding: false}\n"
+    policy += "communication: {priority: inherit, streams: {created_by: [libnone.so], priority: highest}}"
     done = preloaded(["carrying"], policy, program=program(build))
     same(done, bare(["carrying"], program=program(build)), but=["priority"])
     assert done.totals["streams_raised"] == 2
@@ -121,9 +122,9 @@ def test_a_stream_is_raised_once(build: Build, bare: Runner, preloaded: Runner) 
 
 def test_auto_ends_where_streams_are_raised_too(preloaded: Runner) -> None:
     """A grid that fills the GPU in one wave, on another stream than the communication: the default one."""
-    policy = rule(
-        "leave", more="communication: {priority: auto, streams: {carrying_communication: true, priority: -1}}"
-    )
+    more = "critical: {host_waits: false, feeding: false}\n"
+    more += "communication: {priority: auto, streams: {created_by: [libnone.so], priority: -1}}"
+    policy = rule("leave", more=more)
     words = f"ptx=k,{NCCL} stream=0 launch={NCCL},16,256,0,1 launch=k,1000,256,0,0 launch={NCCL},16,256,0,1"
     done = preloaded(words, policy)
     assert done.priorities == [-5, 0, -1]

@@ -9,7 +9,9 @@ COMM = f"launch={NCCL},16,256,0"
 
 
 def carrying(priority: str = "inherit", streams: str = "highest") -> str:
-    more = f"communication: {{priority: {priority}, streams: {{carrying_communication: true, priority: {streams}}}}}"
+    streams = f"streams: {{created_by: [libnone.so], priority: {streams}}}"
+    more = "critical: {host_waits: false, feeding: false}\n"
+    more += f"communication: {{priority: {priority}, {streams}}}"
     return rule("leave", more=more)
 
 

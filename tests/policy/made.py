@@ -60,8 +60,7 @@ RULE = st.fixed_dictionaries(
     },
 )
 STREAMS = st.fixed_dictionaries(
-    {"priority": PRIORITY},
-    optional={"created_by": some(LIBRARIES), "carrying_communication": st.booleans()},
+    {"priority": PRIORITY, "created_by": some(LIBRARIES)},
 )
 FOOTPRINT = st.just("measured") | st.fixed_dictionaries(
     {
@@ -85,6 +84,13 @@ COMMUNICATION = st.fixed_dictionaries(
         "all_ranks_environment": VARIABLES,
     },
 )
+CRITICAL = WORD(describe.CRITICALS) | st.fixed_dictionaries(
+    {},
+    optional={
+        **dict.fromkeys(describe.CRITICAL_KINDS, st.booleans()),
+        "share": st.integers(1, 100).map(lambda percent: f"{percent}%"),
+    },
+)
 POLICIES = st.fixed_dictionaries(
     {"policy": st.just(1), "name": WORD(["mine", "a.b-c", 12])},
     optional={
@@ -92,6 +98,7 @@ POLICIES = st.fixed_dictionaries(
         "when": WORD(describe.WHENS),
         "dispatch": WORD(describe.DISPATCHES),
         "reads_dynamic_size": some(PATTERNS | WORD([*SETS])),
+        "critical": CRITICAL,
         "communication": COMMUNICATION,
         "compute": st.lists(RULE, max_size=4),
     },

@@ -80,7 +80,7 @@ communication:
   kernels: [mine]
   libraries: [libmine.so]
   priority: inherit
-  streams: {carrying_communication: true, priority: inherit}
+  streams: {created_by: libother.so, priority: inherit}
   footprint: measured
   environment: {OVER: child, NCCL_DEBUG: INFO}
   all_ranks_environment: {MOVED: child, NCCL_PROTO: LL}
@@ -94,11 +94,7 @@ compute:
     assert (child.gpus, child.dispatch, child.priority) == (("sm_90",), "backfill", Priority("inherit"))
     assert child.fixed_size == ("mine", "staged")
     assert (child.kernels, child.libraries) == (("mine", "*base_reduce*"), ("libmine.so", "libbase.so"))
-    assert (child.stream_creators, child.stream_priority, child.raise_carrying_streams) == (
-        (),
-        Priority("inherit"),
-        True,
-    )
+    assert (child.stream_creators, child.stream_priority) == (("libother.so",), Priority("inherit"))
     assert child.footprint is None
     assert child.environment == {"KEPT": "base", "OVER": "child", "NCCL_DEBUG": "INFO"}
     assert child.all_ranks_environment == {"NCCL_ALGO": "Ring", "NCCL_PROTO": "LL", "MOVED": "child"}

@@ -23,7 +23,7 @@ FREE = ("communication.environment", "communication.all_ranks_environment")
 # What no value of any kind may be.
 NEVER = ("[[a]]", "{a: b}", "~", '""', "!!set x", '"\\x07"')
 WORDS = (
-    "when", "dispatch", "priority", "carveout", "when_dispatch", "carrying_communication", "footprint"
+    "when", "dispatch", "priority", "carveout", "when_dispatch", "footprint", "host_waits", "feeding"
 )  # fmt: skip
 NUMBERS = ("x", "0x10", "-9999999999", "1_000", "99999999999", "1.5")
 # By the last part of the path: what cannot be written there although it is a single value.
@@ -43,6 +43,10 @@ WRONG = {
     "static_shared_memory": ("21kb", "1.5KiB", "-1", "1GiB", "0x10"),
     "dynamic_shared_memory": ("21kb", "1.5KiB", "-1", "1GiB", "96KB"),
     "blocks_per_sm": ("0", "-1", "two", "0%", "101%", "50 %", "64"),
+    "critical": ("yes", "atuo", "on", "[communication]", "{communication: false, host_waits: false}"),
+    "host_waits": ("yes", "1", "auto"),
+    "feeding": ("no", "0"),
+    "share": ("0%", "200%", "25", "half", "12.5%"),
     "keep_at_least": ("25", "0%", "101%", "quarter", "12.5%"),
     "blocks": ('"=>4"', '"= 4"', "many", '"4..8"', '"<1"', "-4", '">=1.5"', '"!=3"'),
     "waves": ('"=>4"', '"4-8"', '">=2.555"', '"<0"', "some", '"> "'),
@@ -138,7 +142,7 @@ def lost() -> Iterator[Planted]:
         yield Planted(f"without {number}", RICH.replace(number, ""), 17)
     yield Planted("without a shape", RICH.replace("    shape: make_room\n", ""), 30)
     yield Planted("without a match", RICH.replace("match: {kernel: [attention, norm]}\n    ", ""), 43)
-    yield Planted("without a priority", RICH.replace("    priority: -3\n", ""), 14)
+    yield Planted("without a priority", RICH.replace("    priority: -3\n", ""), 15)
 
 
 MISTAKES = list(planted())

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyshim.policy import communication, rules, schema
 from pyshim.policy.document import MAX_BYTES
 from pyshim.policy.finding import render
-from pyshim.policy.model import UNLIMITED, Footprint, Match, Policy, Priority, Range, Rule, Shape
+from pyshim.policy.model import UNLIMITED, Critical, Footprint, Match, Policy, Priority, Range, Rule, Shape
 from pyshim.policy.nodes import Keys
 from pyshim.policy.reader import Reading, read_bytes, read_file
 
@@ -86,8 +86,9 @@ policy: 1
 name: mine
 dispatch: hold
 reads_dynamic_size: ["*my_staged*", a::b, gemm]
+critical: {feeding: false, share: 10%}
 communication:
-  streams: {carrying_communication: true, priority: 2}
+  streams: {created_by: libmine.so, priority: 2}
   environment: {TORCH_NCCL_HIGH_PRIORITY: 1, NCCL_DEBUG: "INFO"}
   all_ranks_environment: {NCCL_ALGO: "Ring;Tree", NCCL_NTHREADS: 256}
 compute:
@@ -104,16 +105,17 @@ compute:
         name="mine",
         dispatch="hold",
         priority=Priority("auto"),
+        stream_creators=("libmine.so",),
         stream_priority=Priority("number", 2),
-        raise_carrying_streams=True,
+        critical=Critical(communication=True, host_waits=True, share=10),
         fixed_size=("*my_staged*", "*1a1b*", "gemm"),
         environment={"TORCH_NCCL_HIGH_PRIORITY": "1", "NCCL_DEBUG": "INFO"},
         all_ranks_environment={"NCCL_ALGO": "Ring;Tree", "NCCL_NTHREADS": "256"},
         rules=(
             Rule(
-                Match(kernels=("*my*",), sets=("gemm",)), Shape("make_room"), "overlapping", 50, 10, "backfill", "max"
+                Match(kernels=("*my*",), sets=("gemm",)), Shape("make_room"), "overlapping", 50, 11, "backfill", "max"
             ),
-            Rule(Match(sets=("norm",)), Shape("quick_entry"), "overlapping", 25, 13, "unknown", "keep"),
+            Rule(Match(sets=("norm",)), Shape("quick_entry"), "overlapping", 25, 14, "unknown", "keep"),
         ),
     )
 

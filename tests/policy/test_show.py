@@ -23,9 +23,10 @@ policy: 1
 name: base
 gpu: ["NVIDIA H100*"]
 when: always
+critical: {host_waits: false}
 communication:
   kernels: [nccl, "*theirs*", "*more*"]
-  streams: {created_by: ["libnccl.so*"], carrying_communication: true, priority: highest}
+  streams: {created_by: ["libnccl.so*"], priority: highest}
   environment: {KEPT: 1, MOVED: 2}
 compute:
   - {match: {kernel: gemm, waves: ">=2.5"}, shape: make_room, when_dispatch: backfill}
@@ -117,15 +118,16 @@ def test_each_value_says_where_it_comes_from(site: Path, overlap: Any, library: 
         "dispatch: unknown": "default",
         '"*1a1b*"': "own.yaml:5",
         '"*theirs*"': "own.yaml:5",
-        '"*more*"': "base.yaml:6",
+        '"*more*"': "base.yaml:7",
         'created_by: ["libmine.so*"]': "own.yaml:6",
-        "carrying_communication: false": "default",
-        "KEPT: 1": "base.yaml:8",
+        "host_waits: false": "base.yaml:5",
+        "feeding: true": "default",
+        "KEPT: 1": "base.yaml:9",
         'MOVED: "true"': "own.yaml:7",
         'kernel: ["*"]': "own.yaml:9",
         "shape: {dynamic_shared_memory: 96KiB}": "own.yaml:10",
         "when: overlapping": "own.yaml:11",
-        'waves: ">=2.5"': "base.yaml:10",
+        'waves: ">=2.5"': "base.yaml:11",
         "when: always": "base.yaml:4",
         "keep_at_least: 50%": "default",
     }.items():
@@ -142,7 +144,7 @@ def test_json_says_the_same(site: Path, overlap: Any, library: object) -> None:
     assert (answer["version"], answer["hash"], answer["gpu"]) == (1, fingerprint(first.policy), None)
     assert answer["policy"]["communication"]["kernels"] == ["all", "*1a1b*", "*theirs*", "*more*"]
     assert answer["policy"]["compute"][1]["match"] == {"kernel": ["gemm"], "waves": ">=2.5"}
-    assert answer["origins"]["compute[1].match.waves"] == {"file": str(site / "base.yaml"), "line": 10}
+    assert answer["origins"]["compute[1].match.waves"] == {"file": str(site / "base.yaml"), "line": 11}
     assert answer["origins"]["dispatch"] is None
     assert answer["sets"]["gemm"] == list(SETS["gemm"])
 

@@ -11,7 +11,7 @@ import pytest
 from pyshim import _native
 from pyshim.errors import OverlapError
 from pyshim.policy.kernels import FUSED, SETS
-from pyshim.policy.model import UNLIMITED, Footprint, Match, Policy, Priority, Range, Rule, Shape
+from pyshim.policy.model import UNLIMITED, Critical, Footprint, Match, Policy, Priority, Range, Rule, Shape
 from pyshim.policy.table import compile_table, decode, encode, fingerprint
 
 FIRST = Policy(
@@ -24,7 +24,7 @@ FIRST = Policy(
     stream_priority=Priority("highest"),
     footprint=Footprint(288, 96, 21568, 82240),
     dispatch="hold",
-    raise_carrying_streams=True,
+    critical=Critical(communication=True, feeding=True, share=40),
     reserve_cus=24,
     fixed_size=("*staged*",),
     rules=(
@@ -112,7 +112,8 @@ def test_a_policy_arrives_whole() -> None:
         constants.OVERLAP_DISPATCH_UNKNOWN,
     )
     assert (table.span(first.fixed_size), table.span(second.fixed_size)) == (["*staged*"], [])
-    assert (first.raise_carrying_streams, second.raise_carrying_streams) == (1, 0)
+    kinds = constants.OVERLAP_CRITICAL_COMMUNICATION | constants.OVERLAP_CRITICAL_FEEDING
+    assert (first.critical, first.critical_share, second.critical, second.critical_share) == (kinds, 40, 0, 0)
     footprint = first.footprint
     assert first.footprint_given == 1
     assert (first.reserve_cus, second.reserve_cus) == (24, 0)

@@ -37,7 +37,7 @@ def report(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def write_page(report: Path, library: Any) -> Write:
-    """launches: {(way, reason): count}; devices: (name, policy)."""
+    """launches: {(way, reason): count}; devices: (name, policy); streams: fields of struct overlap_page_stream."""
 
     def write(
         launches: dict[tuple[str, str], int] | None = None,
@@ -48,6 +48,7 @@ def write_page(report: Path, library: Any) -> Write:
         number: int = 0,
         path: Path | None = None,
         counters: dict[int, int] | None = None,
+        streams: Sequence[Mapping[str, Any]] = (),
         **fields: Any,
     ) -> Path:
         page = _native.ffi.new("struct overlap_page *")
@@ -67,6 +68,13 @@ def write_page(report: Path, library: Any) -> Write:
             device.uuid = bytes(range(16))
             device.name[0 : len(name)] = name.encode()
             device.policy[0 : len(policy)] = policy.encode()
+        for index, stream in enumerate(streams):
+            page.streams[index].state = 2
+            for name, value in stream.items():
+                if isinstance(value, str):
+                    _native.ffi.memmove(getattr(page.streams[index], name), value.encode(), len(value.encode()))
+                else:
+                    setattr(page.streams[index], name, value)
         ways, reasons = names(library.overlap_way_name), names(library.overlap_reason_name)
         # Spread over two shards, the shared one among them.
         for (way, reason), count in (launches or {}).items():

@@ -18,7 +18,7 @@ HOSTILE = (
     "]]>-->{{7*7}}${7*7}",
     "javascript:document.title='hacked'",
 )
-REASONS = {"shaped": 400, "not_overlapping": 500, "communication": 90, "below_keep": 10}
+REASONS = {"shaped": 400, "not_overlapping": 410, "communication": 90, "below_keep": 10, "critical": 90}
 RULES = (
     {"policy": "h100-paper", "line": 14, "shape": "blocks_per_sm: 50%"},
     {"policy": "h100-paper", "line": 19, "shape": "leave"},
@@ -68,6 +68,7 @@ def _process(rank: int, host: int, processes: int, name: str, samples: int) -> d
         "launches": launches,
         "shaped": reasons["shaped"],
         "communication": reasons["communication"],
+        "critical": reasons["critical"],
     }
     counted.update(raised=reasons["communication"] // 2, graph_launches=1, streams_raised=2)
     return {
@@ -100,7 +101,21 @@ def _process(rank: int, host: int, processes: int, name: str, samples: int) -> d
         ],
         "reasons": reasons,
         "entry_points": _ways(launches),
+        "streams": [_stream(status, name) for status in ("raised", "major")],
         "cadence": [[16 * sample, 10**15 + 16 * sample * (step + sample % 5 * 100_000)] for sample in range(samples)],
+    }
+
+
+def _stream(status: str, name: str) -> dict[str, Any]:
+    raised = status == "raised"
+    return {
+        "device": 0,
+        "why": ["communication"] if raised else ["host_waits", "feeding"],
+        "status": status,
+        "share_percent": 3.1 if raised else 71.5,
+        "priority": -5 if raised else None,
+        "launches": 90 if raised else 0,
+        "library": name or "libhalo.so",
     }
 
 

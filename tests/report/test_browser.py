@@ -79,15 +79,15 @@ def test_plots_and_rows_are_there_without_any_script(browser, put):
         heads = page.value("[...document.querySelectorAll('h2')].map(e => e.textContent)")
         assert heads == [
             *("Warnings", "Notes", "Why: launches by reason", "Rules", "Kernels"),
-            *("Processes", "Cadence of communication", "How launches came in"),
+            *("Processes", "Streams that are waited for", "Cadence of communication", "How launches came in"),
         ]
         assert page.value("document.querySelectorAll('input, button').length") == 0
         rows = page.value("[...document.querySelectorAll('tbody')].map(e => e.rows.length)")
-        assert rows == [4, 3, 30, 8, 4, 8, 4]
-        assert page.value("document.querySelectorAll('.strip .far').length") == 4  # the last rank, in each counter
+        assert rows == [5, 3, 30, 8, 5, 16, 8, 4]
+        assert page.value("document.querySelectorAll('.strip .far').length") == 5  # the last rank, in each counter
         assert page.value("document.querySelectorAll('.lines path').length") == 8
         bars = page.value(
-            "[...document.querySelectorAll('.bar')].slice(0, 4).map(e => e.querySelector('rect').getBBox().width)"
+            "[...document.querySelectorAll('.bar')].slice(0, 5).map(e => e.querySelector('rect').getBBox().width)"
         )
         counts = sorted(data["totals"]["reasons"].values(), reverse=True)
         assert [bar / bars[0] for bar in bars] == pytest.approx([count / counts[0] for count in counts], rel=0.01)

@@ -95,6 +95,10 @@ def test_everything_of_the_report_is_on_the_page():
         "never acted",
         "simulated GPU: h100",
         "NCCL_ALGO=Ring",
+        "Streams that are waited for",
+        "libhalo.so",
+        "the host waits for it, feeds a critical stream",
+        "left alone: it has too much of the computation",
         f"{data['totals']['launches']:,}",
     ):
         assert words in said, words
@@ -118,10 +122,15 @@ def test_a_rule_that_waits_for_a_probe_has_no_fault():
 def test_the_verdict_is_in_words():
     data = pages.data(1)
     assert verdict(data) == (
-        "400 of 1,000 launches in one process were shaped (40.0 %); 45 of 90 communication launches were raised. "
-        "Nothing to warn of."
+        "400 of 1,000 launches in one process were shaped (40.0 %); 45 of 90 communication launches were raised by "
+        "themselves, 90 others with 1 stream that is waited for, and the communication on it. Nothing to warn of."
     )
-    data["totals"].update(shaped=0, reasons={"not_overlapping": 910, "communication": 90})
+    data["processes"][0]["streams"][0]["why"] = ["host_waits"]
+    assert "were raised, 90 others with 1 stream that is waited for. " in verdict(data)
+    data["processes"][0]["streams"] = []
+    data["totals"]["critical"] = 0
+    assert verdict(data).endswith("; 45 of 90 communication launches were raised. Nothing to warn of.")
+    data["totals"].update(shaped=0, reasons={"not_overlapping": 110, "communication": 90, "critical": 800})
     assert verdict(data).startswith(
         "None of 1,000 launches in one process was shaped, most often because: no communication can run beside it: "
     )

@@ -189,4 +189,10 @@ ADVICE = {
         "has.",
         "Update the driver, or report the GPU and the driver's version.",
     ),
+    "critical": Advice(
+        "The launch was raised without being communication: communication runs on its stream, or the host or a stream "
+        "of that kind waits for it (`critical` in the policy). The kernels in front of a collective or a copy are "
+        "waited for as well. The report lists these streams.",
+        "Nothing. `critical: off` leaves the stream as the program has it: compare both on this program.",
+    ),
 }

@@ -1,0 +1,48 @@
+"""The one line at the end of a process: what it says of streams that were raised."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+
+COMMUNICATION, HOST = 1, 2
+RAISED, MAJOR = 1, 2
+
+
+@pytest.fixture(scope="module")
+def program(compile_c: Any) -> Path:
+    return compile_c("summary_lines.c", "core/stats.c", "core/rows.c", "core/match.c")
+
+
+@pytest.mark.parametrize(
+    ("counts", "streams", "said"),
+    [
+        ((6040, 6040, 6040, 0), [], "12,080 launches: 0 shaped, 6,040 of 6,040 communication raised; left alone"),
+        ((6040, 6040, 40, 0), [(HOST, MAJOR)], "40 of 6,040 communication raised; left alone most often: no_rule"),
+        (
+            (3, 6040, 0, 6040),
+            [(COMMUNICATION, RAISED)],
+            "12,083 launches: 0 shaped, 0 of 6,040 communication raised by itself, 6,040 others raised with 1 stream, "
+            "and the communication on it; left alone most often: no_rule (3); next: ",
+        ),
+        (
+            (0, 6040, 40, 1),
+            [(COMMUNICATION | HOST, RAISED), (HOST, RAISED), (HOST, MAJOR)],
+            "40 of 6,040 communication raised by itself, 1 other raised with 2 streams, and the communication on them; "
+            "next: ",
+        ),
+        ((0, 0, 0, 500), [(HOST, RAISED)], "0 of 0 communication raised, 500 others raised with 1 stream; next: "),
+        ((0, 0, 0, 500), [(HOST, MAJOR)], "0 of 0 communication raised, 500 others raised with 0 streams; next: "),
+    ],
+)
+def test_what_was_raised_with_its_stream(
+    program: Path,
+    run_program: Callable[..., str],
+    counts: tuple[int, ...],
+    streams: list[tuple[int, int]],
+    said: str,
+) -> None:
+    words = [*map(str, counts), *(f"{why},{status}" for why, status in streams)]
+    assert said in run_program(program, *words)

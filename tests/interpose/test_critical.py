@@ -9,7 +9,8 @@ from interposing import Build, Done, Runner, same
 
 from pyshim.launch import plan
 
-CRITICAL = """communication: {priority: inherit, streams: {carrying_communication: true, priority: highest}}
+CRITICAL = """critical: auto
+communication: {priority: inherit}
 compute: [{match: {kernel: "*"}, shape: leave}]"""
 LEVELS = (-5, -4)
 Iterations = Callable[..., Done]

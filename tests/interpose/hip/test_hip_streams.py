@@ -60,7 +60,8 @@ def test_no_launch_is_raised_or_said_to_be(priority: str, world: World, hip: Hip
 
 # ---- Streams that somebody waits for ----
 
-CRITICAL = """communication: {priority: inherit, streams: {carrying_communication: true, priority: highest}}
+CRITICAL = """critical: auto
+communication: {priority: inherit}
 compute: [{match: {kernel: "*"}, shape: leave}]"""
 
 

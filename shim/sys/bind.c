@@ -30,6 +30,10 @@ void overlap_bind_forked(void) {
     closing = depth; /* other threads of the parent are not here */
 }
 
+bool overlap_is_closing(void) {
+    return LOAD(closing) != 0;
+}
+
 uint32_t overlap_generation(void) {
     return LOAD(closing) ? 0 : LOAD(generation);
 }

@@ -43,9 +43,11 @@ class Scope:
     def env(self) -> dict[str, str]:
         return {"LD_LIBRARY_PATH": ":".join(str(self.runtime(number).parent) for number in (6, 7))}
 
-    def compare(self, words: str, state: str, bare: Runner, preloaded: Runner) -> Done:
+    def compare(
+        self, words: str, state: str, bare: Runner, preloaded: Runner, program: Path | None = None
+    ) -> Done:
         """The program with the library against without it. Returns what it was like without."""
-        program = self.build("scope-host", "scope_host.c")
+        program = program or self.build("scope-host", "scope_host.c")
         without = bare(words, program=program, env=self.env, timeout=20)
         assert without.status == 0, without.stderr
         more: Mapping[str, str] = {"off": {"OVERLAP_RUN": "off"}, "not set up": {"OVERLAP_TABLE": ""}}.get(state, {})
@@ -142,3 +144,19 @@ def test_a_wrapper_of_the_driver_is_closed(
     done = preloaded(words, program=build("wrapped", "wrapped.c"))
     assert without.stdout == "user: 0\nplugin: 0\nclosed: 0\nuser: 0\n"
     assert (done.status, done.stdout) == (0, without.stdout)
+
+
+@pytest.mark.hazard("processes", "a forked child hangs in its first call: a thread of its parent was unwinding an exception")
+@API
+@STATE
+@pytest.mark.parametrize("caller", ["program", "plugin"])
+def test_a_child_calls_while_its_parent_was_in_dl_iterate_phdr(
+    caller: str, state: str, api: str, build: Build, bare: Runner, preloaded: Runner
+) -> None:
+    scope = Scope(build, api, state)
+    flags = [flag for flag in (scope.flag, "-rdynamic") if flag]
+    program = build(f"fork-first-{api}", "fork_first.c", *flags, link=[scope.runtime(7)])
+    words = str(scope.plugin(6)) if caller == "plugin" else ""
+    answer = 6 if caller == "plugin" else 7
+    without = scope.compare(words, state, bare, preloaded, program)
+    assert without.stdout == f"child: {answer}\nparent: {answer}\n"

@@ -143,7 +143,8 @@ static int visit_path(struct dl_phdr_info *info, size_t size, void *data) {
 static void pin(uintptr_t address) {
     struct path_search search = {.address = address};
     void *(*open)(const char *, int) = (void *(*)(const char *, int))overlap_dlsym(RTLD_NEXT, "dlopen");
-    if (open && overlap_iterate(visit_path, &search) == 1 && !open(search.path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE))
+    if (open && overlap_iterate(visit_path, &search) == 1 &&
+        !open(search.path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE))
         forget_error(); /* the program's own call has succeeded */
 }
 

@@ -43,9 +43,7 @@ class Scope:
     def env(self) -> dict[str, str]:
         return {"LD_LIBRARY_PATH": ":".join(str(self.runtime(number).parent) for number in (6, 7))}
 
-    def compare(
-        self, words: str, state: str, bare: Runner, preloaded: Runner, program: Path | None = None
-    ) -> Done:
+    def compare(self, words: str, state: str, bare: Runner, preloaded: Runner, program: Path | None = None) -> Done:
         """The program with the library against without it. Returns what it was like without."""
         program = program or self.build("scope-host", "scope_host.c")
         without = bare(words, program=program, env=self.env, timeout=20)
@@ -146,7 +144,9 @@ def test_a_wrapper_of_the_driver_is_closed(
     assert (done.status, done.stdout) == (0, without.stdout)
 
 
-@pytest.mark.hazard("processes", "a forked child hangs in its first call: a thread of its parent was unwinding an exception")
+@pytest.mark.hazard(
+    "processes", "a forked child hangs in its first call: a thread of its parent was unwinding an exception"
+)
 @API
 @STATE
 @pytest.mark.parametrize("caller", ["program", "plugin"])

@@ -89,6 +89,25 @@ static int search_global(struct dl_phdr_info *info, size_t size, void *data) {
     return search->found != NULL;
 }
 
+struct global {
+    uintptr_t address;
+    uint32_t position;
+};
+
+static int find_global(struct dl_phdr_info *info, size_t size, void *data) {
+    (void)size;
+    struct global *global = data;
+    const struct overlap_object object = overlap_object_of(info);
+    if (global->position++ >= LOAD(first_objects))
+        return 2;
+    return global->address >= object.start && global->address < object.end;
+}
+
+bool overlap_is_global(uintptr_t address) {
+    struct global global = {.address = address};
+    return overlap_iterate(find_global, &global) == 1;
+}
+
 /* What is kept of an object that is searched: little, because signal handlers on small stacks come here, too. */
 struct searched {
     uintptr_t base;

@@ -71,6 +71,9 @@ void *overlap_object_symbol(const struct overlap_object *object, const char *nam
  * the basenames of objects that are taken where the caller's scope holds no definition (bind.c). */
 void *overlap_behind(uintptr_t site, uint32_t number, const char *name, const char *prefix);
 
+/* Is it in an object that was there when the program started? Callers are bound to those first, and they stay. */
+bool overlap_is_global(uintptr_t address);
+
 /* Changes whenever what was known of an address may be about another object. */
 uint32_t overlap_generation(void);
 

@@ -11,7 +11,12 @@ from interposing import ONE, Build, Done, Runner, same
 from pyshim.launch import plan
 
 STATES = ["armed", "off", "not set up"]
-NAMES = {"CUDA": ("", "libcudart.so"), "driver": ("-DDRIVER", "libcuda.so"), "HIP": ("-DHIP", "libamdhip64.so")}
+NAMES = {
+    "CUDA": ("", "libcudart.so"),
+    "driver": ("-DDRIVER", "libcuda.so"),
+    "wrapper": ("-DDRIVER", "libtracer.so"),  # of the driver, of one plugin's own
+    "HIP": ("-DHIP", "libamdhip64.so"),
+}
 SEVERAL = "overlap: there are several HIP runtimes in this process: launches on all but the first are not seen\n"
 API = pytest.mark.parametrize("api", NAMES)
 STATE = pytest.mark.parametrize("state", STATES)
@@ -41,7 +46,8 @@ class Scope:
 
     @property
     def env(self) -> dict[str, str]:
-        return {"LD_LIBRARY_PATH": ":".join(str(self.runtime(number).parent) for number in (6, 7))}
+        folders = [*(self.runtime(number).parent for number in (6, 7)), self.build.folder / "stub"]
+        return {"LD_LIBRARY_PATH": ":".join(map(str, folders))}
 
     def compare(self, words: str, state: str, bare: Runner, preloaded: Runner, program: Path | None = None) -> Done:
         """The program with the library against without it. Returns what it was like without."""
@@ -160,3 +166,21 @@ def test_a_child_calls_while_its_parent_was_in_dl_iterate_phdr(
     answer = 6 if caller == "plugin" else 7
     without = scope.compare(words, state, bare, preloaded, program)
     assert without.stdout == f"child: {answer}\nparent: {answer}\n"
+
+
+@pytest.mark.hazard(
+    "loader", "launches of a plugin would pass by its own tracer, or those of others would go through it"
+)
+@pytest.mark.parametrize("state", STATES)
+def test_a_plugin_launches_through_its_own_tracer(state: str, build: Build, bare: Runner, preloaded: Runner) -> None:
+    """Beside one that launches through another tracer, and each again when its decisions are kept."""
+    stub = build.library("stub/libcuda.so.1", "stub_driver.c")
+    plugins = []
+    for number in range(2):
+        tracer = build.library(f"libtracer{number}.so", "tracer.c", "-DTRACER")
+        plugins.append(build.library(f"libtraced{number}.so", "tracer.c", link=[tracer, stub]))
+    scope = Scope(build, "wrapper")
+    words = f"local={plugins[0]} local={plugins[1]} call=0 call=0 call=1 call=0 call=1"
+    without = scope.compare(words, state, bare, preloaded)
+    answers = [line.split(": ")[1] for line in without.stdout.splitlines() if line.startswith("launch")]
+    assert answers == ["6", "12", "6", "18", "12"]

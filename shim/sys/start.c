@@ -329,8 +329,11 @@ OVERLAP_STARTUP int overlap_pid(void) {
     return (int)kernel0(SYS_getpid);
 }
 
+/* Where a sandbox refuses gettid(2): a number that no other thread has. */
 uint32_t overlap_thread_id(void) {
-    return (uint32_t)kernel0(SYS_gettid);
+    static uint32_t unnumbered = INT32_MAX;
+    const long id = kernel0(SYS_gettid);
+    return id > 0 ? (uint32_t)id : __atomic_add_fetch(&unnumbered, 1, __ATOMIC_RELAXED);
 }
 
 bool overlap_on_signal_stack(void) {
@@ -380,8 +383,9 @@ bool overlap_wait(const uint32_t *waited, uint32_t value) {
     return false;
 }
 
+/* Where it cannot be asked, it may be. */
 bool overlap_thread_alive(uint32_t tid) {
-    return kernel3(SYS_tgkill, kernel0(SYS_getpid), tid, 0) == 0;
+    return kernel3(SYS_tgkill, kernel0(SYS_getpid), tid, 0) != -ESRCH;
 }
 
 __attribute__((constructor)) OVERLAP_STARTUP static void start(void) {

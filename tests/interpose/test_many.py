@@ -124,6 +124,22 @@ def test_a_page_grows_where_nothing_can_be_allocated(
     assert done.totals["launches"] == said(done.stdout)["launches"] == 80 * 3 * 2 * 4 * 3
 
 
+@pytest.mark.hazard(
+    "resources", "in a sandbox that refuses to number threads, launches of several threads would be lost"
+)
+@pytest.mark.parametrize(("refused", "threads"), [("gettid", 8), ("gettid", 80), ("tgkill", 80)])
+@pytest.mark.parametrize("error", ["EPERM", "ENOSYS"])
+def test_threads_that_have_no_number_lose_no_launch(
+    error: str, refused: str, threads: int, many: dict[str, Any], build: Build, preloaded: Runner
+) -> None:
+    """Each has counters of its own all the same, and those of a thread that may still run are no other's."""
+    sandbox = f"{getattr(errno, error)},{refused}"
+    words = [sandbox, str(many["program"]), "100", "4", str(threads)]
+    done = preloaded(words, ONE, program=build("seccomp", "seccomp.c"), env=many["env"])
+    assert done.status == 0, done.stderr
+    assert done.totals["launches"] == said(done.stdout)["launches"] == threads * 100 * 4 * 4 * 3
+
+
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="counts by the trap flag of x86-64")
 @pytest.mark.hazard(
     "resources", "kernels that were launched before the first communication would stay six times as expensive"

@@ -111,6 +111,9 @@ bool overlap_vendor_present(void);
 void *overlap_map(size_t size);
 void overlap_unmap(void *memory, size_t size);
 
+/* Makes whole pages of such memory zero, and gives what they took back to the system. */
+void overlap_empty(void *memory, size_t size);
+
 /* The bytes of a file, to be unmapped; NULL: it cannot be read, is empty, or begins with `unless` (of 8 bytes at most). */
 const void *overlap_map_file(const char *path, const char *unless, size_t *size);
 

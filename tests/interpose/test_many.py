@@ -151,3 +151,18 @@ def test_a_withdrawn_decision_leaves_nothing_behind(build: Build, many: dict[str
     assert done.status == 0, done.stderr
     made = said(done.stdout)
     assert made["early"] <= made["late"] + 20 < 120, made
+
+
+@pytest.mark.hazard("resources", "a process that loads and unloads modules for ever would launch slower and slower")
+@pytest.mark.parametrize("addresses", [1_000_000, 1_000], ids=["never again", "again"])
+def test_modules_that_come_and_go(addresses: int, build: Build, bare: Runner, preloaded: Runner) -> None:
+    """300,000, more than there is room for: in the end a kernel is shaped, and decided once. An unload takes as long as ever."""
+    name = f"reloads{addresses}/libcuda.so.1"
+    stub = build.library(name, "reloads.c", "-DDRIVER", f"-DADDRESSES={addresses}", "-Wno-pointer-arith")
+    program = build("reloads", "reloads.c", link=[stub])
+    env = {"LD_LIBRARY_PATH": str(stub.parent)}
+    without = bare("300000", program=program, env=env)
+    done = preloaded("300000", ONE, program=program, env=env)
+    assert (done.status, done.stdout) == (0, without.stdout)
+    assert without.stdout == "failed: 0\nasked: 0\n"
+    assert done.reasons == {"shaped": 600_000}

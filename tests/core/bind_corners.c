@@ -14,7 +14,8 @@
 enum { OBJECTS = 100, BASE = 0x100000, SIZE = 0x1000 };
 struct overlap_start overlap_start;
 static bool removed[OBJECTS];
-static unsigned long long subs;
+static unsigned long long adds, subs;
+static bool replaced; /* what is closed, by another object at its address */
 static int lookups, walks;
 
 static uintptr_t start_of(int object) {
@@ -27,7 +28,7 @@ int overlap_iterate(int (*visit)(struct dl_phdr_info *info, size_t size, void *d
     int result = 0;
     walks++;
     for (int i = 0; i < OBJECTS && !result; i++) {
-        struct dl_phdr_info info = {.dlpi_addr = start_of(i), .dlpi_subs = subs};
+        struct dl_phdr_info info = {.dlpi_addr = start_of(i), .dlpi_adds = adds, .dlpi_subs = subs};
         result = removed[i] ? 0 : visit(&info, sizeof info, data);
     }
     return result;
@@ -80,6 +81,10 @@ static int close_object(void *handle) {
         subs++;
         ask("once it was unmapped", 2);
     }
+    if (object && replaced) {
+        removed[object] = false;
+        adds++;
+    }
     walks = 0;
     return 0;
 }
@@ -107,6 +112,10 @@ int main(void) {
     subs++;
     overlap_dlclose(NULL);
     printf("one without answers was unmapped: generation %s\n", generation == before ? "stays" : "changes");
+    replaced = true;
+    const uint32_t then = generation;
+    overlap_dlclose((void *)5);
+    printf("another object is where one was: generation %s\n", generation == then ? "stays" : "changes");
     for (int round = 0; round < 3; round++)
         for (int i = 10; i < 90; i++)
             if ((uintptr_t)overlap_behind(start_of(i) + 8, 3, "3", "lib") != start_of(i) + 3)

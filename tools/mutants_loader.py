@@ -1,4 +1,4 @@
-"""Planted bugs of the loader's side: to whom callers are bound, objects and symbols, forks, threads, kernels that end."""
+"""Planted bugs of the loader's side: callers and what they are bound to, forks, threads, kernels that end."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ int main(void) {
     printf("one without answers was unmapped: generation %s\n", generation == before ? "stays" : "changes");
     replaced = true;
     const uint32_t then = generation;
-    overlap_dlclose((void *)5);
+    overlap_dlclose((void *)6);
     printf("another object is where one was: generation %s\n", generation == then ? "stays" : "changes");
     for (int round = 0; round < 3; round++)
         for (int i = 10; i < 90; i++)

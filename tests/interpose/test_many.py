@@ -156,7 +156,7 @@ def test_a_withdrawn_decision_leaves_nothing_behind(build: Build, many: dict[str
 @pytest.mark.hazard("resources", "a process that loads and unloads modules for ever would launch slower and slower")
 @pytest.mark.parametrize("addresses", [1_000_000, 1_000], ids=["never again", "again"])
 def test_modules_that_come_and_go(addresses: int, build: Build, bare: Runner, preloaded: Runner) -> None:
-    """300,000, more than there is room for: in the end a kernel is shaped, and decided once. An unload takes as long as ever."""
+    """300,000, more than there is room for: the last is shaped, too, and decided once; unloads take as long as ever."""
     name = f"reloads{addresses}/libcuda.so.1"
     stub = build.library(name, "reloads.c", "-DDRIVER", f"-DADDRESSES={addresses}", "-Wno-pointer-arith")
     program = build("reloads", "reloads.c", link=[stub])

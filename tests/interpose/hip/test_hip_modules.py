@@ -64,7 +64,7 @@ def test_registers_that_cannot_be_too_few(hip: Hip, tmp_path: Path) -> None:
     ("way", "version"), [*(("symbol", version) for version in "567"), ("dlsym", "5"), ("dlsym", "7")]
 )
 def test_an_unload_that_is_refused_changes_nothing(way: str, version: str, hip: Hip, tmp_path: Path) -> None:
-    """In a capture (hip_module.cpp: CHECK_STREAM_CAPTURE_SUPPORTED). Two blocks fit by the descriptor, four by the metadata."""
+    """In a capture (hip_module.cpp: CHECK_STREAM_CAPTURE_SUPPORTED). By the descriptor two blocks fit."""
     (tmp_path / "code").write_bytes(code_object.code_object([HAND_WRITTEN]))
     words = [f"code={tmp_path / 'code'}", "function=k", LAUNCH, "stream=0", "begin=1", "unload", "end=1"]
     words += [LAUNCH, f"launch=k,{BLOCKS},256,512", LAUNCH, "function=k", LAUNCH]

@@ -28,7 +28,7 @@ def test_answers_are_kept(told: dict[str, list[str]]) -> None:
 
 
 def test_nothing_is_looked_up_again_while_a_library_is_closed(told: dict[str, list[str]]) -> None:
-    """As long as nothing was unmapped: a destructor may wait for threads that launch. Only the loader's count is read."""
+    """As long as nothing was unmapped: a destructor may wait for threads that launch. Only a count is read."""
     assert told["again"] == ["right, 0 lookups, 1 walks"] * 4
     assert told["in a destructor"][0] == told["meanwhile"][0] == "right, 0 lookups, 1 walks"
 

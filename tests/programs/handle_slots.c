@@ -138,7 +138,8 @@ static void kernels_that_come_and_go(void) {
     size_note(handle, 77, 7000);
     for (uint64_t i = 0; i < MANY; i++)
         size_note(learn(0x3000000 + 16 * i, HANDLE_FUNCTION, 9, "k"), 1, 7000), end(9, true);
-    printf("that of one that lives: %d %u\n", size_asked(handle, 7000, &asked), asked);
+    known = size_asked(handle, 7000, &asked);
+    printf("that of one that lives: %u %u\n", known, asked);
 }
 
 int main(void) {

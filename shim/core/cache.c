@@ -5,15 +5,21 @@
  */
 #include "core.h"
 
+/* The memory comes last: what is kept from then on is found by overlap_cache_forget(). */
 void overlap_cache_use(struct overlap_cache *cache, struct overlap_cache_memory *memory) {
-    __atomic_store_n(&cache->memory, memory, __ATOMIC_RELEASE);
     __atomic_store_n(&cache->chains, memory->chains, __ATOMIC_RELEASE);
     __atomic_store_n(&cache->mask, sizeof memory->chains - sizeof *memory->chains, __ATOMIC_RELEASE);
+    __atomic_store_n(&cache->memory, memory, __ATOMIC_RELEASE);
 }
 
 /* NULL until there is any. */
 static struct overlap_cache_memory *memory_of(const struct overlap_cache *cache) {
     return __atomic_load_n(&cache->memory, __ATOMIC_ACQUIRE);
+}
+
+struct overlap_cache_memory *overlap_cache_full(const struct overlap_cache *cache) {
+    struct overlap_cache_memory *const memory = memory_of(cache);
+    return memory && __atomic_load_n(&memory->used, __ATOMIC_RELAXED) >= OVERLAP_CACHE_LINES ? memory : NULL;
 }
 
 /* Where the lines of a handle begin, in all its forms. */

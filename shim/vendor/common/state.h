@@ -17,7 +17,7 @@
 /* handle.c */
 struct handle_table {
     struct handle slots[HANDLE_SLOTS];
-    uint32_t order[HANDLE_SLOTS]; /* slots in the order of their first use, so that an unload need not scan all */
+    uint32_t order[HANDLE_SLOTS]; /* slots of handles that live, + 1; 0: free */
     uint32_t
         kept[HANDLE_NAME_SLOTS]; /* offsets of names + 1, by their hash: contexts made again bring the same names */
     char names[HANDLE_NAME_ARENA];
@@ -59,5 +59,9 @@ extern struct state *state;
 
 /* Maps the tables, once; false: the system has no memory for them, and this process launches as if it were not armed. */
 bool state_make(void);
+
+/* Decisions are kept in new memory, if there is no room left for them: a process that loads modules for ever has filled it with
+ * decisions about kernels that ended. */
+void state_renew_cache(void);
 
 #pragma GCC visibility pop

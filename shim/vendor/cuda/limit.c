@@ -36,6 +36,19 @@ static uint64_t key_of_handle(const struct handle *handle, int device) {
     return key_for(handle->value, handle->kind == HANDLE_KERNEL ? device : NO_DEVICE);
 }
 
+/* Where there is no free entry near: one of a handle that ended, of which nothing is known any more. */
+static struct limit_entry *entry_reused(uint64_t hash, uint64_t key) {
+    for (uint32_t probe = 0; probe < PROBES; probe++) {
+        struct limit_entry *entry = &state->limits[(hash + probe) & (ENTRIES - 1)];
+        uint64_t owner = __atomic_load_n(&entry->key, __ATOMIC_RELAXED);
+        if (!handle_find((const void *)(uintptr_t)overlap_cache_plain(owner)) &&
+            !__atomic_load_n(&entry->limits, __ATOMIC_ACQUIRE) &&
+            __atomic_compare_exchange_n(&entry->key, &owner, key, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            return entry;
+    }
+    return NULL;
+}
+
 /* NULL: not known, and if it should be taken, there is no more room. */
 static struct limit_entry *entry_of(uint64_t key, bool take) {
     uint64_t hash = key * UINT64_C(0x9E3779B97F4A7C15) >> (64 - LIMIT_BITS);
@@ -50,7 +63,7 @@ static struct limit_entry *entry_of(uint64_t key, bool take) {
         if (owner == 0)
             return NULL;
     }
-    return NULL;
+    return take ? entry_reused(hash, key) : NULL;
 }
 
 static uint64_t limits_of(const struct handle *handle, int device) {

@@ -60,6 +60,17 @@ def test_a_context_that_was_attached_twice_is_detached_once(bare: Runner, preloa
     assert done.reasons == {"shaped": 2, "invalid_as_asked": 1}
 
 
+@pytest.mark.hazard("peers", "after a reset of the primary context, kernels of another context have limits of ours")
+@pytest.mark.parametrize("load", ["ptx=k", "libonly=k module=0 get_from=k"])
+@pytest.mark.parametrize("end", ["release", "reset"])
+def test_another_context_of_the_device_keeps_its_kernels(end: str, load: str, bare: Runner, preloaded: Runner) -> None:
+    words = f"device=0 context=0 {load} {BIG} {BIG} endcontext={end} {BELIEVED}"
+    done, without = preloaded(words, ONE), bare(words)
+    assert "endcontext: 0" in without.stdout
+    same(done, without, but=["dynamic_shared"])
+    assert done.reasons == {"shaped": 3, "invalid_as_asked": 1}
+
+
 @pytest.mark.hazard("processes", "a launch in a capture fails, because its module has the address of one that ended")
 @pytest.mark.parametrize("launch", [f"stream=0 begin=1 {BIG},1 end=1", f"{BIG} {BELIEVED}"], ids=["captured", "made"])
 @pytest.mark.parametrize("load", ["ptx", "enum"])

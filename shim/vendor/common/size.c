@@ -59,8 +59,12 @@ static const struct handle *root_of(const struct handle *handle) {
     return origin ? origin : handle;
 }
 
+/* A kernel of AMD's without an owner is learned anew whenever any library ends, whether it was that library's or not: its sizes stay.
+ * If it is another kernel now, the sizes of both count. */
 static uint64_t known_since(const struct handle *root) {
-    return KNOWN | (uint64_t)(__atomic_load_n(&root->born, __ATOMIC_RELAXED) & BORN_MASK) << 32;
+    const bool stays = handle_vendor(root) == VENDOR_HIP && !__atomic_load_n(&root->owner, __ATOMIC_RELAXED);
+    const uint32_t born = stays ? 0 : __atomic_load_n(&root->born, __ATOMIC_RELAXED);
+    return KNOWN | (uint64_t)(born & BORN_MASK) << 32;
 }
 
 void size_note(const struct handle *handle, uint32_t asked, uint32_t launched) {

@@ -42,7 +42,7 @@ struct exec_entry {
     uint32_t flags;
 };
 
-#define SET_NODE_BITS 12 /* cuda/node_priority.c */
+#define NODE_BITS 14 /* cuda/node_priority.c */
 
 struct state {
     struct overlap_cache_memory cache;
@@ -51,7 +51,7 @@ struct state {
     struct size_entry sizes[1U << SIZE_BITS];
     struct limit_entry limits[1U << LIMIT_BITS];
     struct exec_entry execs[EXEC_SLOTS];
-    uint64_t set_nodes[1U << SET_NODE_BITS];
+    uint64_t nodes[1U << NODE_BITS];
 };
 
 /* NULL until state_make() has succeeded: before that no handle is known, so nothing can be looked up in any table. */

@@ -126,6 +126,13 @@ static inline bool stream_priority(const struct request *request, int *priority)
     return ask && ask(request->config.hStream, priority) == CUDA_SUCCESS;
 }
 
+/* A node of a graph, if one came of the launch, does not show what it would have without us. */
+static inline CUresult kept(const struct request *request, int own, CUresult result) {
+    if (__builtin_expect(__atomic_load_n(&capture_begun, __ATOMIC_RELAXED), 0) && result == CUDA_SUCCESS)
+        graph_keep_captured(request->config.hStream, hook_default(request->hook), own);
+    return result;
+}
+
 /* A communication launch at the priority of its word, unless it has that already. *raised: it got another than its
  * stream's. */
 static inline __attribute__((always_inline)) CUresult launch_communication(struct request *request, uint64_t word,
@@ -137,11 +144,11 @@ static inline __attribute__((always_inline)) CUresult launch_communication(struc
         return launch_as_asked(request);
     const int own = priority_of(request, stream);
     if (is_programs(request, word, own, reason) || own == priority || !launch_at_priority(request, priority, &result))
-        return launch_as_asked(request);
+        return kept(request, own, launch_as_asked(request));
     if (__builtin_expect(result == CUDA_SUCCESS, 1)) {
         *raised = stream != priority;
         graph_raises(priority);
-        return result;
+        return kept(request, own, result);
     }
     return cuda_is_refusal(result) ? launch_without_priority(request) : result;
 }

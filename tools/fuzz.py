@@ -210,8 +210,6 @@ def everything() -> list[str]:
 
 def calls(name: str, options: argparse.Namespace) -> list[str]:
     driver, share = CALLS[name]
-    # Policies that shape and raise everything still differ in a few programs (docs/limits.md): differ.py finds these.
-    policies = ["--policy=observe", "--policy=auto", "--policy=off"]
     limits = [
         "--calls",
         str(options.calls // share),
@@ -220,7 +218,7 @@ def calls(name: str, options: argparse.Namespace) -> list[str]:
         "--seconds",
         str(options.seconds or 0),
     ]
-    return [sys.executable, str(FUZZ / "differ.py"), "--vendor", driver, *limits, *policies]
+    return [sys.executable, str(FUZZ / "differ.py"), "--vendor", driver, *limits]
 
 
 # ---- side by side ----

@@ -26,6 +26,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 from mutants_cuda import CUDA_MUTANTS  # noqa: E402
 from mutants_hip import HIP_MUTANTS  # noqa: E402
+from mutants_loader import LOADER_MUTANTS  # noqa: E402
 from mutants_rows import ROW_MUTANTS  # noqa: E402
 from mutants_slurm import SLURM_MUTANTS  # noqa: E402
 from mutants_spank import SPANK_MUTANTS  # noqa: E402
@@ -33,7 +34,9 @@ from mutants_table import MUTANTS as TABLE  # noqa: E402
 from mutants_table import Mutant  # noqa: E402
 from mutants_windows import WINDOW_MUTANTS  # noqa: E402
 
-MUTANTS = TABLE + CUDA_MUTANTS + HIP_MUTANTS + ROW_MUTANTS + WINDOW_MUTANTS + SLURM_MUTANTS + SPANK_MUTANTS
+MUTANTS = (
+    TABLE + CUDA_MUTANTS + HIP_MUTANTS + LOADER_MUTANTS + ROW_MUTANTS + WINDOW_MUTANTS + SLURM_MUTANTS + SPANK_MUTANTS
+)
 
 KEPT = ("shim", "pyshim", "policies", "tools", "tests", "pyproject.toml")
 LEFT_OUT = shutil.ignore_patterns("__pycache__", ".hypothesis", "*.o", ".built")

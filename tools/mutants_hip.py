@@ -104,8 +104,8 @@ HIP_MUTANTS = [
     _one(
         "devices of two vendors are one",
         f"{_COMMON}/device.c",
-        "    struct device *device = &devices[vendor][ordinal];",
-        "    struct device *device = &devices[0][ordinal];",
+        "    struct device *device = &state->devices[vendor][ordinal];",
+        "    struct device *device = &state->devices[0][ordinal];",
         _LOADING,
     ),
     # ---- LDS ----

@@ -5,10 +5,12 @@
  */
 #include "core.h"
 
+/* The memory comes last: what is kept from then on is found by overlap_cache_forget(). */
 void overlap_cache_use(struct overlap_cache *cache, struct overlap_cache_memory *memory) {
-    __atomic_store_n(&cache->memory, memory, __ATOMIC_RELEASE);
-    __atomic_store_n(&cache->chains, memory->chains, __ATOMIC_RELEASE);
+    const bool hidden = __atomic_load_n(&cache->hidden, __ATOMIC_RELAXED);
+    __atomic_store_n(&cache->chains, hidden ? memory->none : memory->chains, __ATOMIC_RELEASE);
     __atomic_store_n(&cache->mask, OVERLAP_CACHE_MASK, __ATOMIC_RELEASE);
+    __atomic_store_n(&cache->memory, memory, __ATOMIC_RELEASE);
 }
 
 /* NULL until there is any. */
@@ -18,6 +20,7 @@ static struct overlap_cache_memory *memory_of(const struct overlap_cache *cache)
 
 void overlap_cache_hide(struct overlap_cache *cache, bool hidden) {
     struct overlap_cache_memory *const memory = memory_of(cache);
+    __atomic_store_n(&cache->hidden, hidden, __ATOMIC_RELAXED);
     if (memory)
         __atomic_store_n(&cache->chains, hidden ? memory->none : memory->chains, __ATOMIC_RELEASE);
 }
@@ -34,6 +37,11 @@ static struct overlap_cache_line *first_of(const struct overlap_cache *cache, ui
 
 uint64_t overlap_cache_find_hidden(const struct overlap_cache *cache, uint64_t handle, uint64_t key, uint64_t blocks) {
     return overlap_cache_word(first_of(cache, handle, key), handle, key, blocks);
+}
+
+struct overlap_cache_memory *overlap_cache_full(const struct overlap_cache *cache) {
+    struct overlap_cache_memory *const memory = memory_of(cache);
+    return memory && __atomic_load_n(&memory->used, __ATOMIC_RELAXED) >= OVERLAP_CACHE_LINES ? memory : NULL;
 }
 
 /* Where the lines of a handle begin, in all its forms. */

@@ -178,14 +178,18 @@ struct overlap_cache {
     struct overlap_cache_line **chains; /* never NULL: an empty one until there are more */
     uint64_t mask;                      /* of byte offsets into them; stored after `chains`, and loaded before */
     struct overlap_cache_memory *memory;
+    uint64_t hidden;
 };
-#define OVERLAP_CACHE_EMPTY(chain) {.chains = (chain), .mask = 0, .memory = NULL}
+#define OVERLAP_CACHE_EMPTY(chain) {.chains = (chain), .mask = 0, .memory = NULL, .hidden = 0}
 
-/* From now on answers are kept, in this memory. Idempotent. */
+/* From now on answers are kept, in this memory, which holds none. Idempotent. What was used before may be read for a while. */
 void overlap_cache_use(struct overlap_cache *cache, struct overlap_cache_memory *memory);
 
 /* Hidden: overlap_cache_find(), as the hot path, finds nothing; overlap_cache_find_hidden() does. */
 void overlap_cache_hide(struct overlap_cache *cache, bool hidden);
+
+/* The memory, if there is no line left in it; or NULL. */
+struct overlap_cache_memory *overlap_cache_full(const struct overlap_cache *cache);
 
 /* The key of a call, if it is cacheable (threads 1 to 1024, asked below 256 KiB). site: return address; its page tells
  * the calling library, because no two libraries share a page; 36 bits of page hold every user address of x86-64, and of

@@ -3,9 +3,9 @@
  * means nothing to the others.
  *
  * An answer is kept as long as no object that it is about can have been unmapped. Objects are unmapped in dlclose only, after
- * their destructors have run, which may launch. So nothing is kept, and nothing that was kept is used, while any thread is
- * in dlclose; after it, answers about objects that are gone are dropped, and others stay. A dlclose that does not pass us is not
- * seen: that of a library opened with RTLD_DEEPBIND, or one that was looked up in libc's own handle.
+ * their destructors have run, which may launch. So while any thread is in dlclose, answers are used as long as the loader has
+ * removed nothing; after it, answers about objects that are gone are dropped, and others stay. A dlclose that does not pass us is
+ * not seen: that of a library opened with RTLD_DEEPBIND, or one that was looked up in libc's own handle.
  */
 #include <errno.h>
 #include <link.h>
@@ -16,8 +16,9 @@
 #define LOAD(field) __atomic_load_n(&(field), __ATOMIC_ACQUIRE)
 
 static uint32_t generation = 1; /* of the answers that are kept */
+static uint64_t removed_then;   /* objects that the loader had removed when these were known to hold */
 static uint32_t closing;        /* threads in dlclose, each as often as it is */
-static uint32_t closes;         /* how often it was called */
+static uint32_t closes;         /* how often it was called, and returned */
 static __thread uint32_t depth __attribute__((tls_model("initial-exec"))); /* the part of this thread in `closing` */
 
 OVERLAP_STARTUP_DATA static uint32_t first_objects = UINT32_MAX; /* which are in the global scope, and never unmapped */
@@ -30,8 +31,32 @@ void overlap_bind_forked(void) {
     closing = depth; /* other threads of the parent are not here */
 }
 
+bool overlap_is_closing(void) {
+    return LOAD(closing) != 0;
+}
+
+struct changes {
+    uint64_t added, removed;
+};
+
+static int read_changes(struct dl_phdr_info *info, size_t size, void *data) {
+    struct changes *changes = data;
+    if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs)
+        *changes = (struct changes){.added = info->dlpi_adds, .removed = info->dlpi_subs};
+    return 1;
+}
+
+/* The generation, if nothing was unmapped since its answers were known to hold; 0: something was. */
+__attribute__((cold, noinline)) static uint32_t generation_while_closing(void) {
+    const uint32_t now = LOAD(generation);
+    const uint64_t then = LOAD(removed_then);
+    struct changes changes = {.removed = UINT64_MAX};
+    overlap_iterate(read_changes, &changes);
+    return changes.removed == then && LOAD(generation) == now ? now : 0;
+}
+
 uint32_t overlap_generation(void) {
-    return LOAD(closing) ? 0 : LOAD(generation);
+    return __builtin_expect(LOAD(closing) != 0, 0) ? generation_while_closing() : LOAD(generation);
 }
 
 /* ---- Resolution, in the order in which the loader searches (ld.so(8), dlopen(3)) ---- */
@@ -62,6 +87,25 @@ static int search_global(struct dl_phdr_info *info, size_t size, void *data) {
     else
         search->elsewhere = defined;
     return search->found != NULL;
+}
+
+struct global {
+    uintptr_t address;
+    uint32_t position;
+};
+
+static int find_global(struct dl_phdr_info *info, size_t size, void *data) {
+    (void)size;
+    struct global *global = data;
+    const struct overlap_object object = overlap_object_of(info);
+    if (global->position++ >= LOAD(first_objects))
+        return 2;
+    return global->address >= object.start && global->address < object.end;
+}
+
+bool overlap_is_global(uintptr_t address) {
+    struct global global = {.address = address};
+    return overlap_iterate(find_global, &global) == 1;
 }
 
 /* What is kept of an object that is searched: little, because signal handlers on small stacks come here, too. */
@@ -140,11 +184,12 @@ __attribute__((cold, noinline)) static void *resolve(const struct overlap_object
 
 enum { CALLERS = 64, ANSWER_BITS = 10, PROBES = 8 };
 
+/* Of the object whose code calls. A slot whose generation is over is free; the thread that has replaced it by FILLING writes it. */
 static struct caller {
-    uintptr_t start, end; /* of the object; end: stored last, 0 while it is written */
+    uintptr_t start, end;
     uint32_t generation;
 } callers[CALLERS];
-static uint32_t callers_used;
+#define FILLING UINT32_MAX
 
 /* A key is unique to a caller, a name and a generation, and only the thread that has replaced a key by WRITING stores the next one.
  * So an entry whose key is the same before and after the address was read has that address. */
@@ -203,10 +248,11 @@ static bool caller_known(uintptr_t site, uint32_t now, uint32_t *index) {
         *index = last.index;
         return true;
     }
-    const uint32_t count = LOAD(callers_used);
-    for (uint32_t i = 0; i < count && i < CALLERS; i++) {
-        const uintptr_t end = LOAD(callers[i].end), start = LOAD(callers[i].start);
-        if (site >= end || site < start || LOAD(callers[i].generation) != now || LOAD(callers[i].end) != end)
+    for (uint32_t i = 0; i < CALLERS && LOAD(callers[i].generation); i++) {
+        if (LOAD(callers[i].generation) != now)
+            continue;
+        const uintptr_t start = LOAD(callers[i].start), end = LOAD(callers[i].end);
+        if (site < start || site >= end || LOAD(callers[i].generation) != now)
             continue;
         last.generation = 0; /* a signal handler may come here, too */
         last.start = start;
@@ -221,20 +267,20 @@ static bool caller_known(uintptr_t site, uint32_t now, uint32_t *index) {
 
 /* False: the table is full. It is emptied, and the next call takes a slot. */
 static bool caller_new(const struct overlap_object *object, uint32_t now, uint32_t *index) {
-    *index = LOAD(callers_used);
-    do
-        if (*index >= CALLERS) {
-            __atomic_fetch_add(&generation, 1, __ATOMIC_ACQ_REL);
-            __atomic_compare_exchange_n(&callers_used, index, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-            return false;
-        }
-    while (!__atomic_compare_exchange_n(&callers_used, index, *index + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
-    struct caller *caller = &callers[*index];
-    __atomic_store_n(&caller->end, 0, __ATOMIC_RELEASE);
-    __atomic_store_n(&caller->start, object->start, __ATOMIC_RELEASE);
-    __atomic_store_n(&caller->generation, now, __ATOMIC_RELEASE);
-    __atomic_store_n(&caller->end, object->end, __ATOMIC_RELEASE);
-    return true;
+    for (*index = 0; *index < CALLERS; ++*index) {
+        struct caller *caller = &callers[*index];
+        uint32_t before = LOAD(caller->generation);
+        if (before == now || before == FILLING ||
+            !__atomic_compare_exchange_n(&caller->generation, &before, FILLING, false, __ATOMIC_ACQ_REL,
+                                         __ATOMIC_RELAXED))
+            continue;
+        __atomic_store_n(&caller->start, object->start, __ATOMIC_RELEASE);
+        __atomic_store_n(&caller->end, object->end, __ATOMIC_RELEASE);
+        __atomic_store_n(&caller->generation, now, __ATOMIC_RELEASE);
+        return true;
+    }
+    __atomic_compare_exchange_n(&generation, &now, now + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    return false;
 }
 
 __attribute__((cold, noinline)) static void *find(uintptr_t site, uint32_t number, const char *name,
@@ -249,7 +295,7 @@ __attribute__((cold, noinline)) static void *find(uintptr_t site, uint32_t numbe
         uint64_t key = key_of(now, index, number);
         struct answer *kept = keep(key, found);
         /* Adds nothing, but a dlclose that is counted later sees the answer; an earlier one did not look at it. */
-        if (kept && (__atomic_fetch_add(&closes, 0, __ATOMIC_SEQ_CST) != before || LOAD(closing)))
+        if (kept && (__atomic_fetch_add(&closes, 0, __ATOMIC_SEQ_CST) != before || overlap_generation() != now))
             __atomic_compare_exchange_n(&kept->key, &key, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
     }
     errno = saved;
@@ -265,31 +311,44 @@ void *overlap_behind(uintptr_t site, uint32_t number, const char *name, const ch
 
 /* ---- dlclose ---- */
 
-struct changes {
-    unsigned long long added, removed;
+enum { ABOUT = CALLERS + (1 << ANSWER_BITS), WORD = 64 };
+
+/* By bit: callers and answers of this generation in whose object the walk has not been yet. */
+struct unmet {
+    uint64_t words[ABOUT / WORD];
 };
 
-static int read_changes(struct dl_phdr_info *info, size_t size, void *data) {
-    struct changes *changes = data;
-    if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs)
-        *changes = (struct changes){.added = info->dlpi_adds, .removed = info->dlpi_subs};
-    return 1;
+static uintptr_t address_of(size_t number) {
+    return number < CALLERS ? LOAD(callers[number].start) : (uintptr_t)LOAD(answers[number - CALLERS].address);
 }
 
-static bool is_mapped(uintptr_t address, struct overlap_object *object) {
-    return (address >= object->start && address < object->end) || overlap_object_at(address, object);
+static bool is_of(size_t number, uint32_t now) {
+    return number < CALLERS ? LOAD(callers[number].generation) == now
+                            : LOAD(answers[number - CALLERS].key) >> 32 == now;
+}
+
+static int meet(struct dl_phdr_info *info, size_t size, void *data) {
+    (void)size;
+    struct unmet *unmet = data;
+    const struct overlap_object object = overlap_object_of(info);
+    uint64_t any = 0;
+    for (size_t word = 0; word < ABOUT / WORD; word++) {
+        for (uint64_t left = unmet->words[word]; left; left &= left - 1) {
+            const uintptr_t address = address_of(word * WORD + (size_t)__builtin_ctzll(left));
+            if (address >= object.start && address < object.end)
+                unmet->words[word] &= ~(left & -left);
+        }
+        any |= unmet->words[word];
+    }
+    return !any;
 }
 
 /* Are all objects still there that answers are about? */
 static bool all_mapped(uint32_t now) {
-    struct overlap_object object = {0};
-    for (uint32_t i = 0; i < CALLERS; i++)
-        if (LOAD(callers[i].generation) == now && LOAD(callers[i].end) && !is_mapped(LOAD(callers[i].start), &object))
-            return false;
-    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++)
-        if (LOAD(answers[i].key) >> 32 == now && !is_mapped((uintptr_t)LOAD(answers[i].address), &object))
-            return false;
-    return true;
+    struct unmet unmet = {0};
+    for (size_t number = 0; number < ABOUT; number++)
+        unmet.words[number / WORD] |= (uint64_t)is_of(number, now) << number % WORD;
+    return overlap_iterate(meet, &unmet) == 1;
 }
 
 /* dlclose(3), exported under libc's versions of it (dlsym_*.S). */
@@ -305,21 +364,25 @@ int overlap_dlclose(void *handle) {
         return -1;
     struct changes before = {0}, after = {0};
     const int saved = errno;
-    __atomic_fetch_add(&closes, 1, __ATOMIC_SEQ_CST);
-    __atomic_fetch_add(&closing, 1, __ATOMIC_SEQ_CST);
-    depth++;
-    overlap_pin_due();
-    const uint32_t kept = LOAD(callers_used);
+    const bool kept = LOAD(callers[0].generation) != 0;
     if (kept)
         overlap_iterate(read_changes, &before);
+    __atomic_fetch_add(&closes, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_fetch_add(&closing, 1, __ATOMIC_SEQ_CST) == 0 && kept)
+        __atomic_store_n(&removed_then, before.removed, __ATOMIC_RELEASE);
+    depth++;
+    overlap_pin_due();
     errno = saved;
     const int result = close(handle);
     const int error = errno;
+    __atomic_fetch_add(&closes, 1, __ATOMIC_SEQ_CST);
     if (kept)
         overlap_iterate(read_changes, &after);
     /* While objects are added, too, one of them may be where another was. */
     if (!kept || (after.removed != before.removed && (after.added != before.added || !all_mapped(LOAD(generation)))))
         __atomic_fetch_add(&generation, 1, __ATOMIC_ACQ_REL);
+    if (kept) /* after the generation: generation_while_closing() reads them the other way round */
+        __atomic_store_n(&removed_then, after.removed, __ATOMIC_RELEASE);
     depth--;
     __atomic_fetch_sub(&closing, 1, __ATOMIC_SEQ_CST);
     errno = error;

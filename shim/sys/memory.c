@@ -18,6 +18,10 @@ void overlap_unmap(void *memory, size_t size) {
     kernel_munmap(memory, size);
 }
 
+void overlap_empty(void *memory, size_t size) {
+    kernel3(SYS_madvise, (long)memory, (long)size, MADV_DONTNEED);
+}
+
 const void *overlap_map_file(const char *path, const char *unless, size_t *size) {
     char head[8] = "";
     const size_t most = strlen(unless);

@@ -19,7 +19,7 @@ void *(*overlap_real_dlmopen)(long space, const char *path, int mode);
 
 /* The loader's list of objects, the program first. Objects that were there when the program started come first and are never
  * removed, so that part may be read without a lock, and before anything of libc is ready. */
-static const struct link_map *first_object(void) {
+const struct link_map *overlap_first_object(void) {
     const struct r_debug *debug = !overlap_bound()  ? overlap_unbound_list()
                                   : &_r_debug       ? &_r_debug
                                   : &_dl_debug_addr ? _dl_debug_addr
@@ -30,7 +30,7 @@ static const struct link_map *first_object(void) {
 /* The first definition after ourselves, in the order in which objects were loaded. */
 static void *first_after_us(const char *name) {
     bool after = false;
-    for (const struct link_map *map = first_object(); map; map = map->l_next) {
+    for (const struct link_map *map = overlap_first_object(); map; map = map->l_next) {
         if (map->l_ld == _DYNAMIC) {
             after = true;
             continue;
@@ -58,7 +58,7 @@ OVERLAP_STARTUP static bool is_libc(const char *path) {
 }
 
 OVERLAP_STARTUP void *overlap_libc(const char *name) {
-    for (const struct link_map *map = first_object(); map; map = map->l_next) {
+    for (const struct link_map *map = overlap_first_object(); map; map = map->l_next) {
         void *address = is_libc(map->l_name) ? overlap_lookup(map->l_addr, map->l_ld, name, NULL) : NULL;
         if (address)
             return address;
@@ -68,7 +68,7 @@ OVERLAP_STARTUP void *overlap_libc(const char *name) {
 
 OVERLAP_STARTUP uint32_t overlap_object_count(void) {
     uint32_t count = 0;
-    for (const struct link_map *map = first_object(); map; map = map->l_next)
+    for (const struct link_map *map = overlap_first_object(); map; map = map->l_next)
         count++;
     return count;
 }
@@ -143,8 +143,9 @@ static int visit_path(struct dl_phdr_info *info, size_t size, void *data) {
 static void pin(uintptr_t address) {
     struct path_search search = {.address = address};
     void *(*open)(const char *, int) = (void *(*)(const char *, int))overlap_dlsym(RTLD_NEXT, "dlopen");
-    if (open && overlap_iterate(visit_path, &search) == 1)
-        open(search.path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+    if (open && overlap_iterate(visit_path, &search) == 1 &&
+        !open(search.path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE))
+        forget_error(); /* the program's own call has succeeded */
 }
 
 /* Objects that are to be pinned: done when the program calls a function that takes the loader's lock anyway. */

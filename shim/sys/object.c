@@ -6,9 +6,11 @@
 #include <elf.h>
 #include <link.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #include "private.h"
 
+extern unsigned long __getauxval(unsigned long type) __attribute__((weak));
 extern char *__progname_full
     __attribute__((weak)); /* program_invocation_name(3), by a name that no program may define */
 #pragma GCC visibility push(hidden)
@@ -186,8 +188,45 @@ const char *overlap_version_wanted(const struct overlap_object *object, const ch
 /* libc's own: some programs define one that answers from a list of their own (ScyllaDB does). */
 typedef int iterate(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data);
 
+/* Where the ELF header of an object is mapped that is linked to address 0, as all but the program are: its tables are then near. */
+static const ElfW(Ehdr) * header_of(const struct link_map *map) {
+    enum { NEAR = 1 << 20 };
+    struct tables tables;
+    if (!map->l_addr || !tables_of(map->l_addr, map->l_ld, &tables))
+        return NULL;
+    const uintptr_t hash = (uintptr_t)(tables.gnu_hash ? tables.gnu_hash : tables.hash);
+    if ((uintptr_t)tables.symbols - map->l_addr > NEAR && hash - map->l_addr > NEAR)
+        return NULL;
+    const ElfW(Ehdr) *header = (const ElfW(Ehdr) *)map->l_addr;
+    return memcmp(header->e_ident, ELFMAG, SELFMAG) == 0 ? header : NULL;
+}
+
+/* As dl_iterate_phdr(3), without its lock. */
+static int walk(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data) {
+    int result = 0;
+    const struct link_map *const program = overlap_first_object();
+    for (const struct link_map *map = program; map && !result; map = map->l_next) {
+        struct dl_phdr_info info = {.dlpi_addr = map->l_addr, .dlpi_name = map->l_name};
+        const ElfW(Ehdr) *header = map == program ? NULL : header_of(map);
+        if (header) {
+            info.dlpi_phdr = (const ElfW(Phdr) *)(map->l_addr + header->e_phoff);
+            info.dlpi_phnum = header->e_phnum;
+        } else if (map == program && __getauxval) {
+            info.dlpi_phdr = (const ElfW(Phdr) *)__getauxval(AT_PHDR);
+            info.dlpi_phnum = (ElfW(Half))__getauxval(AT_PHNUM);
+        }
+        result = visit(&info, offsetof(struct dl_phdr_info, dlpi_adds), data);
+    }
+    return result;
+}
+
+/* glibc does not free the lock of dl_iterate_phdr in a forked child, although another thread of the parent may have held it. A child
+ * begins with one thread, so that nothing changes the list there but what it does itself; where it closes objects, dlclose takes that
+ * lock, too. */
 OVERLAP_STARTUP int overlap_iterate(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data) {
     OVERLAP_STARTUP_DATA static iterate *known;
+    if (__builtin_expect(overlap_start.forked, 0) && !overlap_is_closing())
+        return walk(visit, data);
     iterate *own = __atomic_load_n(&known, __ATOMIC_RELAXED);
     if (!own) {
         own = (iterate *)overlap_libc("dl_iterate_phdr");

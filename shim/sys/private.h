@@ -12,6 +12,7 @@ struct overlap_start {
     size_t length;
     int pid;          /* of the process that the library was loaded into */
     bool constructed; /* libc is ready: our constructor has run */
+    bool forked;      /* without a call of exec since (glibc) */
     char directory[512];
     char run[32];
 };
@@ -24,6 +25,8 @@ const struct overlap_settings *overlap_settings(void);
 struct dl_phdr_info;
 int overlap_iterate(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data);
 struct overlap_object overlap_object_of(const struct dl_phdr_info *info);
+struct link_map;
+const struct link_map *overlap_first_object(void);
 uint32_t overlap_object_count(void);
 
 /* A symbol that an object defines in this version (NULL: in any), by the tables that its dynamic section names; NULL: none. */
@@ -41,6 +44,9 @@ void overlap_pin_due(void);
 /* What was there when the program started stays. */
 void overlap_bind_start(void);
 void overlap_bind_forked(void);
+
+/* Is any thread in dlclose? */
+bool overlap_is_closing(void);
 
 /* A function of libc itself, whatever else has that name; NULL: none. No lock is taken. */
 void *overlap_libc(const char *name);

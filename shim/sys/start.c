@@ -227,26 +227,34 @@ OVERLAP_STARTUP static void copy(const struct variables *found) {
 
 /* The child of a fork starts at zero, with a page of its own if it comes to use a GPU. */
 static void in_child(void) {
+    overlap_start.forked = true;
+    overlap_bind_forked();
+    if (!overlap_start.settings.table) /* no driver was used: nothing else has been written */
+        return;
     const bool used = overlap_page_used();
-    __atomic_store_n(&table_decoded, DONE, __ATOMIC_RELAXED); /* or this would not be called */
+    __atomic_store_n(&table_decoded, DONE, __ATOMIC_RELAXED);
     memset(given_up, 0, sizeof given_up);
     overlap_opened_forked();
-    overlap_bind_forked();
     overlap_page_forked();
     overlap_vendor_forked(used);
 }
 
-/* What pthread_atfork(3) calls in glibc, whose shared libraries keep that name for old programs only; other C libraries have
- * nothing else. */
-static void watch_forks(void) {
-    const int saved = errno;
-    if (__register_atfork) {
-        __register_atfork(NULL, NULL, in_child, &__dso_handle ? __dso_handle : NULL);
-        errno = saved;
+/* What pthread_atfork(3) calls in glibc, whose shared libraries keep that name for old programs only. Allocates nothing. */
+OVERLAP_STARTUP static void watch_forks(void) {
+    OVERLAP_STARTUP_DATA static bool watched;
+    if (!__register_atfork || __atomic_exchange_n(&watched, true, __ATOMIC_RELAXED))
         return;
-    }
+    const int saved = errno;
+    __register_atfork(NULL, NULL, in_child, &__dso_handle ? __dso_handle : NULL);
+    errno = saved;
+}
+
+/* Other C libraries have nothing else, which allocates: a process without a driver has nothing that a child must not inherit. */
+static void watch_forks_late(void) {
+    const int saved = errno;
     int (*at_fork)(void (*)(void), void (*)(void), void (*)(void)) =
-        (int (*)(void (*)(void), void (*)(void), void (*)(void)))overlap_libc("pthread_atfork");
+        __register_atfork ? NULL
+                          : (int (*)(void (*)(void), void (*)(void), void (*)(void)))overlap_libc("pthread_atfork");
     if (at_fork)
         at_fork(NULL, NULL, in_child);
     errno = saved;
@@ -264,8 +272,8 @@ static void decode_table(void) {
         return;
     find_rank(&overlap_start.settings);
     overlap_start.settings.table = overlap_start.text;
-    /* Not before: it allocates, and a process without a driver has nothing that a child must not inherit. */
     watch_forks();
+    watch_forks_late();
 }
 
 OVERLAP_STARTUP static void read_environment(void) {
@@ -321,8 +329,11 @@ OVERLAP_STARTUP int overlap_pid(void) {
     return (int)kernel0(SYS_getpid);
 }
 
+/* Where a sandbox refuses gettid(2): a number that no other thread has. */
 uint32_t overlap_thread_id(void) {
-    return (uint32_t)kernel0(SYS_gettid);
+    static uint32_t unnumbered = INT32_MAX;
+    const long id = kernel0(SYS_gettid);
+    return id > 0 ? (uint32_t)id : __atomic_add_fetch(&unnumbered, 1, __ATOMIC_RELAXED);
 }
 
 bool overlap_on_signal_stack(void) {
@@ -372,13 +383,15 @@ bool overlap_wait(const uint32_t *waited, uint32_t value) {
     return false;
 }
 
+/* Where it cannot be asked, it may be. */
 bool overlap_thread_alive(uint32_t tid) {
-    return kernel3(SYS_tgkill, kernel0(SYS_getpid), tid, 0) == 0;
+    return kernel3(SYS_tgkill, kernel0(SYS_getpid), tid, 0) != -ESRCH;
 }
 
 __attribute__((constructor)) OVERLAP_STARTUP static void start(void) {
     overlap_start.constructed = true;
     overlap_bind_start();
+    watch_forks();
     is_set_up();
 }
 

@@ -71,6 +71,9 @@ void *overlap_object_symbol(const struct overlap_object *object, const char *nam
  * the basenames of objects that are taken where the caller's scope holds no definition (bind.c). */
 void *overlap_behind(uintptr_t site, uint32_t number, const char *name, const char *prefix);
 
+/* Is it in an object that was there when the program started? Callers are bound to those first, and they stay. */
+bool overlap_is_global(uintptr_t address);
+
 /* Changes whenever what was known of an address may be about another object. */
 uint32_t overlap_generation(void);
 
@@ -107,6 +110,9 @@ bool overlap_vendor_present(void);
 /* Zeroed memory of its own, NULL: none. */
 void *overlap_map(size_t size);
 void overlap_unmap(void *memory, size_t size);
+
+/* Makes whole pages of such memory zero, and gives what they took back to the system. */
+void overlap_empty(void *memory, size_t size);
 
 /* The bytes of a file, to be unmapped; NULL: it cannot be read, is empty, or begins with `unless` (of 8 bytes at most). */
 const void *overlap_map_file(const char *path, const char *unless, size_t *size);

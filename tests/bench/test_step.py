@@ -14,8 +14,8 @@ from types import ModuleType
 import pytest
 
 BENCH = Path(__file__).resolve().parents[2] / "tools" / "bench"
-# Of one call, over the driver that does nothing: 371, 214 and 257 with gcc 12. They were 474, 284 and 350 when clocks were
-# copied whole and each wait changed the version.
+# Of one call, over the driver that does nothing: 371, 214 and 257 with gcc 12.
+# They were 474, 284 and 350 when clocks were copied whole and each wait changed the version.
 BOUNDS = {"a step of nine calls": 415, "event record": 245, "stream wait": 300}
 THREADS, OF_MANY = 16, 700  # 552 of each call of a step; 1,021 where each clock is copied whole
 # A launch that is in the cache, outside of windows, and a call of the step over it.

@@ -1,7 +1,8 @@
-/* The answers of sys/bind.c under threads that resolve different names at once: never an address of another name.
+/* The answers of sys/bind.c under threads that resolve different names for different callers at once: never an address of another
+ * name, or of another caller.
  *
- * The loader's part is replaced: one object, which defines every name at the address that the name spells. bind_stress SECONDS
- * THREADS
+ * The loader's part is replaced: more callers than there are slots, and one object that defines every name for each of them at an
+ * address of its own. bind_stress SECONDS THREADS
  */
 #include <link.h>
 #include <pthread.h>
@@ -21,7 +22,7 @@ static void pause_sometimes(void) {
 
 #include "sys/bind.c"
 
-enum { NAMES = 500, SITE = 0x10000 };
+enum { NAMES = 500, OBJECTS = 70, SITE = 0x10000, SIZE = 0x1000 };
 struct overlap_start overlap_start;
 static bool stop;
 static uint64_t found, wrong;
@@ -38,22 +39,24 @@ int overlap_iterate(int (*visit)(struct dl_phdr_info *info, size_t size, void *d
 }
 struct overlap_object overlap_object_of(const struct dl_phdr_info *info) {
     return (struct overlap_object){
-        .dynamic = (const void *)(uintptr_t)(info->dlpi_addr + 1), .start = SITE, .end = SITE + 4096, .name = ""};
+        .dynamic = (const void *)(uintptr_t)(info->dlpi_addr + 1), .start = SITE, .end = SITE + SIZE, .name = ""};
 }
 bool overlap_is_ours(uintptr_t address) {
     return address == 1;
 }
 void *overlap_lookup(uintptr_t base, const void *dynamic, const char *name, const char *version) {
-    (void)base, (void)dynamic, (void)version;
-    return (void *)(uintptr_t)strtoul(name, NULL, 10);
+    (void)base, (void)dynamic;
+    return (void *)(uintptr_t)(strtoul(version, NULL, 10) * NAMES + strtoul(name, NULL, 10));
 }
 const char *overlap_version_wanted(const struct overlap_object *object, const char *name) {
-    (void)object, (void)name;
-    return NULL;
+    static __thread char number[24]; /* of the caller: the version that it wants */
+    (void)name;
+    snprintf(number, sizeof number, "%lu", (unsigned long)((object->start - SITE) / SIZE));
+    return number;
 }
 bool overlap_object_at(uintptr_t address, struct overlap_object *object) {
-    (void)address;
-    *object = (struct overlap_object){.start = SITE, .end = SITE + 4096, .name = ""};
+    const uintptr_t start = address / SIZE * SIZE;
+    *object = (struct overlap_object){.dynamic = object, .start = start, .end = start + SIZE, .name = ""};
     return true;
 }
 void overlap_pin_due(void) {}
@@ -65,13 +68,14 @@ static void *work(void *argument) {
     uint64_t state = (uint64_t)(uintptr_t)argument * 0x9E3779B9 + 1, mine = 0, others = 0;
     while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
         state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-        const uint32_t number = (uint32_t)(state >> 20) % NAMES + 1;
+        const uint32_t number = (uint32_t)(state >> 20) % NAMES + 1, object = (uint32_t)(state >> 50) % OBJECTS;
         char name[16];
         snprintf(name, sizeof name, "%u", number);
         const bool renews = (state >> 40 & 255) == 0; /* as dlclose does */
         if (renews)
             __atomic_fetch_add(&generation, 1, __ATOMIC_ACQ_REL);
-        others += overlap_behind(SITE + 8, number, name, "lib") != (void *)(uintptr_t)number;
+        others += overlap_behind(SITE + object * SIZE + 8, number, name, "lib") !=
+                  (void *)(uintptr_t)(object * NAMES + number);
         mine++;
     }
     __atomic_fetch_add(&found, mine, __ATOMIC_RELAXED);

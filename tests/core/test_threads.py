@@ -36,7 +36,7 @@ def test_no_count_is_lost(build: Callable[..., Path], run_program: Run) -> None:
 
 
 def test_no_call_is_bound_to_another_name(build: Callable[..., Path], run_program: Run) -> None:
-    """Two threads that keep answers in one slot: a library would call another function than the one that it names."""
+    """Two threads that fill one slot, of an answer or a caller: a library would call another function than its own."""
     found, wrong = map(int, run_program(build("bind_stress"), 3, 8, **NO_REPORT).split())
     assert found > 10_000
     assert wrong == 0

@@ -65,8 +65,9 @@ UNCHANGED = ("off", "observe")  # policies that change nothing
 # What a policy changes in the driver's log.
 CHANGED = ("entry", "dynamic_shared", "priority")
 UNREAD = ("cooperative", "cluster", "parameters")
-# What ranks launches as communication: kernels of this name, in all programs here.
+# What ranks launches as communication: kernels of this name, in all programs here; and what it is raised to.
 COMMUNICATION = "nccl"
+RAISED = -5
 
 
 @dataclass(frozen=True)
@@ -90,24 +91,36 @@ class Run:
     log: bytes
 
 
-def allowed(policy: str, without: Mapping[str, Any], within: Mapping[str, Any], replaced: bool = False) -> bool:
-    """Whether a policy may turn this line of the driver's log into that one. replaced: kernels of an executable graph
-    were, and one that takes the place of raised communication runs at its priority (docs/limits.md)."""
+def allowed(
+    policy: str, without: Mapping[str, Any], within: Mapping[str, Any], replaced: bool = False, early: bool = False
+) -> bool:
+    """Whether a policy may turn this line of the driver's log into that one. Two documented limits: a kernel that
+    replaced raised communication in an executable graph runs at its priority; an executable graph that was made early,
+    before any stream had a priority, runs computation at 0 on a stream that has one."""
     if policy in UNCHANGED:
         return False
     # A launch that is refused may be refused before all of it was read.
     read = UNREAD if without["result"] else ()
     rest = [{key: line[key] for key in line if key not in (*CHANGED, *read)} for line in (without, within)]
-    if rest[0] != rest[1] or COMMUNICATION not in without["kernel"]:
-        same = within["priority"] == without["priority"] or (
-            replaced and without["graph"] and within["priority"] < without["priority"]
-        )
-        entry = within["entry"] == without["entry"] and same
-        return rest[0] == rest[1] and entry and within["dynamic_shared"] >= without["dynamic_shared"]
+    if rest[0] != rest[1]:
+        return False
     # A priority is an attribute of a launch, which only one form of the call takes.
     per_thread = "_ptsz" if without["entry"].endswith("_ptsz") else ""
-    entry = within["entry"] in (without["entry"], f"cuLaunchKernelEx{per_thread}")
-    return entry and within["dynamic_shared"] == without["dynamic_shared"] and within["priority"] <= without["priority"]
+    raised = within["entry"] in (without["entry"], f"cuLaunchKernelEx{per_thread}")
+    same = within["dynamic_shared"] == without["dynamic_shared"] and within["priority"] == without["priority"]
+    lost = early and without["graph"] and within["priority"] == 0
+    if COMMUNICATION in without["kernel"]:
+        same = within["dynamic_shared"] == without["dynamic_shared"]
+        return raised and same and (lost or within["priority"] in (without["priority"], RAISED))
+    if same and without["result"] and not without["kernel"]:  # refused before the kernel was read
+        return raised
+    priority = (
+        within["priority"] == without["priority"]
+        or (replaced and without["graph"] and within["priority"] == RAISED)
+        or lost
+    )
+    larger = within["dynamic_shared"] >= without["dynamic_shared"]
+    return within["entry"] == without["entry"] and priority and larger
 
 
 def is_extra(line: Mapping[str, Any], near: Sequence[Mapping[str, Any]]) -> bool:
@@ -124,7 +137,9 @@ def without_addresses(log: bytes) -> bytes:
     return re.sub(rb"0x[0-9a-f]{4,}", lambda match: seen.setdefault(match[0], b"#%d" % len(seen)), log)
 
 
-def logs_differ(policy: str, without: bytes, within: bytes, replaced: bool = False) -> Difference | None:
+def logs_differ(
+    policy: str, without: bytes, within: bytes, replaced: bool = False, early: bool = False
+) -> Difference | None:
     without, within = without_addresses(without), without_addresses(within)
     if without == within:
         return None
@@ -134,7 +149,7 @@ def logs_differ(policy: str, without: bytes, within: bytes, replaced: bool = Fal
     i = j = 0
     while i < len(a) or j < len(b):
         one, other = (json.loads(lines[k]) if k < len(lines) else None for lines, k in ((a, i), (b, j)))
-        if one and other and (a[i] == b[j] or allowed(policy, one, other, replaced)):
+        if one and other and (a[i] == b[j] or allowed(policy, one, other, replaced, early)):
             i, j = i + 1, j + 1
         elif (
             policy not in UNCHANGED
@@ -150,7 +165,8 @@ def logs_differ(policy: str, without: bytes, within: bytes, replaced: bool = Fal
 
 # Documented limits (docs/limits.md): the calls whose out-values may differ, and how, by the name of the limit.
 NODE_SIZE, NODE_PRIORITY = "a node shows the size that it is launched with", "a raised node shows its priority"
-CAPTURED = "an update by communication captured at a priority is taken"
+EARLY = "a graph made before any stream had a priority runs without that of its stream"
+COPIED = "an update by, or of, a copy of a graph with raised communication is taken"
 
 
 def limit_of(policy: str, without: str, within: str) -> str | None:
@@ -163,7 +179,7 @@ def limit_of(policy: str, without: str, within: str) -> str | None:
         return NODE_SIZE
     if name == "cuGraphKernelNodeGetAttribute":
         shown = [int.from_bytes(bytes.fromhex(line[-1])[:4], "little", signed=True) for line in (a, b)]
-        return NODE_PRIORITY if shown[1] < shown[0] else None
+        return NODE_PRIORITY if shown[1] == RAISED < shown[0] else None
     return None
 
 
@@ -171,17 +187,84 @@ def succeeded(record: bytes, names: str) -> bool:
     return re.search(rf"^\d+ \d+ (?:{names}) 0\b".encode(), record, re.M) is not None
 
 
-def is_taken(policy: str, without: str, within: str, record: bytes) -> bool:
-    """Whether this update of an executable graph fails without the library alone, in a program that captures and gives
-    streams priorities."""
+@dataclass(frozen=True)
+class Call:
+    """A line of a record with arguments: those that were given, and the handles that were answered."""
+
+    number: int
+    name: str
+    given: Mapping[str, str]
+    result: str
+    made: Sequence[str]
+
+
+def calls_of(record: bytes) -> list[Call]:
+    calls = []
+    for line in record.decode().splitlines():
+        words = line.split()
+        given = dict(word.split("=", 1) for word in words[3:] if re.match(r"\w+=", word))
+        rest = [word for word in words[3:] if re.fullmatch(r"#-?\d+|\d+", word)]
+        results = [i for i, word in enumerate(rest) if word.isdigit()]
+        at = results[0] if results else len(rest)
+        calls.append(Call(int(words[0]), words[2], given, "".join(rest[at : at + 1]), rest[at + 1 :]))
+    return calls
+
+
+def prioritises(call: Call) -> bool:
+    """Whether a call that succeeded gives a stream another priority than 0."""
+    if call.name.startswith("cuStreamSetAttribute") and call.given["attribute"] != "8":
+        return False
+    given = call.given.get("priority", call.given.get("value", "0"))
+    return call.name.startswith(("cuStream", "cuGreenCtxStreamCreate")) and given.startswith("-")
+
+
+def early(calls: Sequence[Call]) -> bool:
+    """Whether an executable graph is launched that was made before any stream had a priority, after one had."""
+    made: set[str] = set()
+    prioritised = False
+    for call in calls:
+        if call.result != "0":
+            continue
+        prioritised = prioritised or prioritises(call)
+        if call.name.startswith("cuGraphInstantiate") and not prioritised:
+            made.update(call.made[:1])
+        elif call.name.startswith("cuGraphLaunch") and prioritised and call.given["graph"] in made:
+            return True
+    return False
+
+
+def is_of_copies(calls: Sequence[Call], number: int) -> bool:
+    """Whether the update is one by or of a graph that was copied, or holds a copy of another one."""
+    copies, graphs = set[str](), dict[str, str]()
+    for call in calls:
+        if call.number == number:
+            return bool({call.given["graph"], graphs.get(call.given["exec"], "")} & copies)
+        if call.result != "0":
+            continue
+        if call.name == "cuGraphClone":
+            copies.update(call.made[:1])
+        elif "child" in call.given or call.given.get("type") == "4":
+            copies.add(call.given.get("graph", ""))
+        elif call.name.startswith("cuGraphInstantiate") and call.made:
+            graphs[call.made[0]] = call.given["graph"]
+    return False
+
+
+def is_taken(policy: str, without: str, within: str) -> bool:
+    """Whether this update of an executable graph fails without the library alone, because priorities differ."""
     a, b = without.split(), within.split()
     changed = policy not in UNCHANGED and a[2] == b[2] and differ_rows.base(a[2]).startswith("cuGraphExecUpdate")
-    streams = r"cuStreamCreateWithPriority|cuStreamSetAttribute(?:_ptsz)?|cuStreamCopyAttributes(?:_ptsz)?"
-    captured = succeeded(record, r"cuStreamEndCapture(?:_ptsz)?") and succeeded(record, streams)
-    return changed and a[3] == "910" and a[-1] == "8" and b[3] == "0" and captured
+    return changed and a[3] == "910" and a[-1] in ("8", "910") and b[3] == "0"
 
 
-def differ(policy: str, without: Run, within: Run, limits: Counter[str] | None = None) -> Difference | None:
+def differ(
+    policy: str,
+    without: Run,
+    within: Run,
+    arguments: Callable[[], Run],
+    limits: Counter[str] | None = None,
+) -> Difference | None:
+    """arguments: the run without the library, once more, with the arguments of all calls."""
     if without.status:
         return Difference("the end of the process, of both", str(without.status), "", "crash")
     if without.status != within.status:
@@ -191,9 +274,9 @@ def differ(policy: str, without: Run, within: Run, limits: Counter[str] | None =
         a, b = without.record.decode().splitlines(), within.record.decode().splitlines()
         for one, other in zip(a, b):
             limit = limit_of(policy, one, other) if one != other else None
-            if one != other and is_taken(policy, one, other, without.record):
+            if is_taken(policy, one, other) and is_of_copies(calls_of(arguments().record), int(one.split()[0])):
                 if limits is not None:
-                    limits[CAPTURED] += 1
+                    limits[COPIED] += 1
                 return None  # the executable graph is another one from now on
             if limit and limits is not None:
                 limits[limit] += 1
@@ -203,7 +286,12 @@ def differ(policy: str, without: Run, within: Run, limits: Counter[str] | None =
                     f"call {words[0]}, thread {words[1]}, {words[2]}", one, other, words[2], int(words[0])
                 )
     replaced = succeeded(without.record, r"cuGraphExecUpdate(?:_v2)?|cuGraphExec\w*NodeSetParams(?:_v2)?")
-    return logs_differ(policy, without.log, within.log, replaced)
+    found = logs_differ(policy, without.log, within.log, replaced)
+    if found and policy not in UNCHANGED and early(calls_of(arguments().record)):
+        found = logs_differ(policy, without.log, within.log, replaced, True)
+        if not found and limits is not None:
+            limits[EARLY] += 1
+    return found
 
 
 def table_of(vendor: str) -> str:
@@ -292,7 +380,11 @@ class Fuzzer:
         return Run(status, record.read_bytes().rstrip(b"\0"), log.read_bytes())
 
     def difference(self, policy: str, seed: int, calls: int, only: Sequence[int] | None = None) -> Difference | None:
-        return differ(policy, self.run("bare", seed, calls, only), self.run(policy, seed, calls, only))
+        bare = self.run("bare", seed, calls, only)
+        return differ(policy, bare, self.run(policy, seed, calls, only), self.asked(seed, calls, only))
+
+    def asked(self, seed: int, calls: int, only: Sequence[int] | None = None) -> Callable[[], Run]:
+        return functools.cache(lambda: self.run("bare", seed, calls, only, arguments=True))
 
     def shrunk(self, policy: str, seed: int, calls: int, like: Difference, tick: Callable[[], None]) -> list[int]:
         """Fewer calls that differ still: delta debugging over the list of them."""
@@ -386,8 +478,10 @@ def search(fuzzer: Fuzzer, options: argparse.Namespace) -> int:
             break
         bare = fuzzer.run("bare", seed, CALLS)
         covered(bare.record, counts)
+        asked = fuzzer.asked(seed, CALLS)
         for policy in policies:
-            difference = differ(policy, bare, bare if bare.status else fuzzer.run(policy, seed, CALLS), limits)
+            within = bare if bare.status else fuzzer.run(policy, seed, CALLS)
+            difference = differ(policy, bare, within, asked, limits)
             if not difference:
                 continue
             found += 1

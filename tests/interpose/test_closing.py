@@ -11,7 +11,12 @@ from interposing import ONE, Build, Done, Runner, same
 from pyshim.launch import plan
 
 STATES = ["armed", "off", "not set up"]
-NAMES = {"CUDA": ("", "libcudart.so"), "driver": ("-DDRIVER", "libcuda.so"), "HIP": ("-DHIP", "libamdhip64.so")}
+NAMES = {
+    "CUDA": ("", "libcudart.so"),
+    "driver": ("-DDRIVER", "libcuda.so"),
+    "wrapper": ("-DDRIVER", "libtracer.so"),  # of the driver, of one plugin's own
+    "HIP": ("-DHIP", "libamdhip64.so"),
+}
 SEVERAL = "overlap: there are several HIP runtimes in this process: launches on all but the first are not seen\n"
 API = pytest.mark.parametrize("api", NAMES)
 STATE = pytest.mark.parametrize("state", STATES)
@@ -41,11 +46,12 @@ class Scope:
 
     @property
     def env(self) -> dict[str, str]:
-        return {"LD_LIBRARY_PATH": ":".join(str(self.runtime(number).parent) for number in (6, 7))}
+        folders = [*(self.runtime(number).parent for number in (6, 7)), self.build.folder / "stub"]
+        return {"LD_LIBRARY_PATH": ":".join(map(str, folders))}
 
-    def compare(self, words: str, state: str, bare: Runner, preloaded: Runner) -> Done:
+    def compare(self, words: str, state: str, bare: Runner, preloaded: Runner, program: Path | None = None) -> Done:
         """The program with the library against without it. Returns what it was like without."""
-        program = self.build("scope-host", "scope_host.c")
+        program = program or self.build("scope-host", "scope_host.c")
         without = bare(words, program=program, env=self.env, timeout=20)
         assert without.status == 0, without.stderr
         more: Mapping[str, str] = {"off": {"OVERLAP_RUN": "off"}, "not set up": {"OVERLAP_TABLE": ""}}.get(state, {})
@@ -142,3 +148,39 @@ def test_a_wrapper_of_the_driver_is_closed(
     done = preloaded(words, program=build("wrapped", "wrapped.c"))
     assert without.stdout == "user: 0\nplugin: 0\nclosed: 0\nuser: 0\n"
     assert (done.status, done.stdout) == (0, without.stdout)
+
+
+@pytest.mark.hazard(
+    "processes", "a forked child hangs in its first call: a thread of its parent was unwinding an exception"
+)
+@API
+@STATE
+@pytest.mark.parametrize("caller", ["program", "plugin"])
+def test_a_child_calls_while_its_parent_was_in_dl_iterate_phdr(
+    caller: str, state: str, api: str, build: Build, bare: Runner, preloaded: Runner
+) -> None:
+    scope = Scope(build, api, state)
+    flags = [flag for flag in (scope.flag, "-rdynamic") if flag]
+    program = build(f"fork-first-{api}", "fork_first.c", *flags, link=[scope.runtime(7)])
+    words = str(scope.plugin(6)) if caller == "plugin" else ""
+    answer = 6 if caller == "plugin" else 7
+    without = scope.compare(words, state, bare, preloaded, program)
+    assert without.stdout == f"child: {answer}\nparent: {answer}\n"
+
+
+@pytest.mark.hazard(
+    "loader", "launches of a plugin would pass by its own tracer, or those of others would go through it"
+)
+@pytest.mark.parametrize("state", STATES)
+def test_a_plugin_launches_through_its_own_tracer(state: str, build: Build, bare: Runner, preloaded: Runner) -> None:
+    """Beside one that launches through another tracer, and each again when its decisions are kept."""
+    stub = build.library("stub/libcuda.so.1", "stub_driver.c")
+    plugins = []
+    for number in range(2):
+        tracer = build.library(f"libtracer{number}.so", "tracer.c", "-DTRACER")
+        plugins.append(build.library(f"libtraced{number}.so", "tracer.c", link=[tracer, stub]))
+    scope = Scope(build, "wrapper")
+    words = f"local={plugins[0]} local={plugins[1]} call=0 call=0 call=1 call=0 call=1"
+    without = scope.compare(words, state, bare, preloaded)
+    answers = [line.split(": ")[1] for line in without.stdout.splitlines() if line.startswith("launch")]
+    assert answers == ["6", "12", "6", "18", "12"]

@@ -126,6 +126,18 @@ def test_a_node_of_communication_that_becomes_computation_is_lowered(
 
 
 @pytest.mark.parametrize("verb", ["setnode", "setnode1", "setany"])
+def test_a_captured_node_that_becomes_computation_has_the_priority_of_its_stream(
+    verb: str, bare: Runner, preloaded: Runner
+) -> None:
+    words = f"ptx={NCCL},k stream=-2 begin=1 launch={COMM},1 launch={BIG},1 end=1 "
+    words += f"{verb}=0,{BIG} nget=0,8 make=flags,8 run=1,1 sync"
+    done, without = preloaded(words, HIGHEST), bare(words)
+    assert "attribute -2" in without.stdout
+    same(done, without, but=["priority", "entry"])
+    assert done.in_graphs == without.in_graphs
+
+
+@pytest.mark.parametrize("verb", ["setnode", "setnode1", "setany"])
 @pytest.mark.parametrize("priority", [-2, -5])
 def test_a_priority_that_the_program_gave_stays(priority: int, verb: str, bare: Runner, preloaded: Runner) -> None:
     words = f"ptx={NCCL},k stream=0 graph node={COMM} node={COMM} nattr=0,8:{priority} "

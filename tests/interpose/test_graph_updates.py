@@ -275,6 +275,94 @@ def test_the_programs_own_priorities_are_compared_as_alone(
     as_alone(done, without)
 
 
+def at(stream: int, *kernels: str) -> str:
+    """Captured on a stream of this priority."""
+    return captured(*kernels, stream={0: 1, -2: 2, -5: 3}[stream])
+
+
+@pytest.mark.hazard("peers", "a graph captured on a stream of the program's priority could not be updated any more")
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (at(-2, COMM, BIG), at(-2, BIG, BIG)),
+        (at(-2, BIG, BIG), at(-2, COMM, BIG)),
+        (at(-2, COMM, BIG), at(-2, COMM, SMALL)),
+        (at(-5, COMM, BIG), at(-5, BIG, COMM)),
+        (f"{built(COMM, COMM)}nattr=0,8:-5 ", f"{built(BIG, COMM)}nattr=0,8:-5 "),
+        (f"graph node={COMM} node={COMM},0 nattr=0,8:-2 ncopy=1,0 ", at(-2, BIG, BIG)),
+        (f"{at(-2, COMM, COMM)}clone ", at(-2, BIG, COMM)),
+        (at(-2, BIG, COMM), f"{at(-2, COMM, COMM)}clone "),
+    ],
+)
+def test_a_captured_node_is_compared_at_the_priority_of_its_stream(
+    before: str, after: str, update: str, bare: Runner, preloaded: Runner
+) -> None:
+    words = f"ptx=k,{NCCL} stream=0 stream=-2 stream=-5 {before}make=flags,8 run=1,1 {after}{update} run=1,1 sync"
+    done, without = preloaded(words, HIGHEST), bare(words)
+    if "clone" not in words:
+        assert "update result 0" in without.stdout
+    as_alone(done, without)
+
+
+@pytest.mark.hazard("peers", "a graph that the program keeps at its own priorities would be updated by one of others")
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (at(0, COMM, BIG), at(-2, COMM, BIG)),
+        (at(-2, COMM, BIG), at(0, COMM, BIG)),
+        (at(-2, COMM, BIG), f"{built(COMM)}node={BIG},0 nattr=1,8:-2 "),
+        (at(-5, COMM, BIG), at(0, COMM, BIG)),
+        (at(0, COMM, BIG), at(-5, COMM, BIG)),
+        (f"{built(COMM)}nattr=0,8:-5 ", built(COMM)),
+        (built(COMM), f"{built(COMM)}nattr=0,8:-5 "),
+        (at(0, COMM, BIG, BIG), f"{at(-2, COMM)}"),  # another topology, too
+    ],
+)
+def test_another_priority_of_the_stream_is_refused(
+    before: str, after: str, update: str, bare: Runner, preloaded: Runner
+) -> None:
+    words = f"ptx=k,{NCCL} stream=0 stream=-2 stream=-5 {before}make=flags,8 run=1,1 {after}{update} sync"
+    done, without = preloaded(words, HIGHEST), bare(words)
+    assert f"{update}: 910" in without.stdout
+    as_alone(done, without)
+
+
+@pytest.mark.parametrize("flags", FLAGS)
+def test_nobody_asks_at_which_node_an_update_fails(flags: str, bare: Runner, preloaded: Runner) -> None:
+    words = f"ptx=k,{NCCL} stream=0 {built(COMM)}make=flags,{flags} run=1,1 {built(BIG)}update0 run=1,1 "
+    words += f"{built(BIG, BIG)}update0 sync"
+    done, without = preloaded(words, HIGHEST), bare(words)
+    assert "update result 0" in without.stdout
+    as_alone(done, without)
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("flags", FLAGS)
+@pytest.mark.parametrize("other", [3, 0])
+def test_a_priority_beyond_the_range_is_compared_as_it_was_set(
+    other: int, flags: str, update: str, bare: Runner, preloaded: Runner
+) -> None:
+    words = f"ptx=k,{NCCL} stream=0 {built(COMM, COMM)}nattr=0,8:3 make=flags,{flags} run=1,1 "
+    words += f"{built(COMM, COMM)}nattr=0,8:{other} {update} run=1,1 {update} nget=0,8 sync"
+    done, without = preloaded(words, HIGHEST), bare(words)
+    assert ("update result 0" in without.stdout) == (other == 3 or flags == "0")
+    as_alone(done, without)
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("load", ["ptx", "lib"])
+def test_the_limit_of_the_updating_kernel_was_lowered(load: str, update: str, bare: Runner, preloaded: Runner) -> None:
+    """The driver sets no priority then, and the limit is the program's again afterwards."""
+    words = f"{load}={NCCL},k stream=0 {built(BIG)}make=flags,8 run=1,1 {built(f'{NCCL},16,256,1024')}"
+    words += f"set={NCCL},8,100 {update} get={NCCL},8 launch={NCCL},16,256,101,1 launch={NCCL},16,256,100,1 sync"
+    done, without = preloaded(words, HIGHEST), bare(words)
+    assert "update result 0" in without.stdout
+    assert "launch: 1" in without.stdout
+    assert (done.status, done.seen) == (without.status, without.seen)
+
+
 @pytest.mark.hazard(
     "peers", "in a job that makes graphs again and again, one that it keeps could not be updated any more"
 )

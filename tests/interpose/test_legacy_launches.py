@@ -41,3 +41,19 @@ def test_a_kernel_that_is_shaped_elsewhere(bare: Runner, preloaded: Runner) -> N
     words = f"ptx=k {big} {big} block=k,256,1,1 bytes=k,40000 grid=k,{BLOCKS},1 bytes=k,0 grid=k,{BLOCKS},1 {big} sync"
     done, without = preloaded(words, ONE), bare(words)
     assert (done.status, done.seen) == (without.status, without.seen)
+
+
+@pytest.mark.hazard("peers", "after a launch of an older kind, attributes of a kernel's nodes could not be set")
+@pytest.mark.parametrize("sizes", [(0,), (0, 0), (0, 40000), (40000, 0)], ids=str)
+@pytest.mark.parametrize("launch", [f"{SHAPE} grid=k,1,1", "legacy=k", "multi=1,k,132,256,0,1"])
+def test_attributes_of_its_nodes_can_be_set(
+    launch: str, sizes: tuple[int, ...], bare: Runner, preloaded: Runner
+) -> None:
+    """The limit of the kernel is the program's again, and the size of a node that was asked for may not be known."""
+    words = "ptx=k stream=0 graph " + " ".join(f"node=k,{BLOCKS},256,{size}" for size in sizes)
+    words += f" {launch} nattr=0,8:-2 nget=0,8 ncopy=0,0 get=k,8 launch=k,{BLOCKS},256,49153 make=flags run=0,1 sync"
+    done, without = preloaded(words, ONE), bare(words)
+    assert "nattr: 0" in without.stdout
+    assert "ncopy: 0" in without.stdout
+    assert "launch: 1" in without.stdout
+    assert (done.status, done.seen) == (without.status, without.seen)

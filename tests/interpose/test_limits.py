@@ -186,3 +186,13 @@ def test_a_handle_that_is_got_elsewhere(way: str, shape: str, elsewhere: str, ba
         assert "enum_from: 0" in without.stdout
         assert re.search("(launch|node): 1\n", without.stdout)
         same(done, without, but=["dynamic_shared"])
+
+
+@pytest.mark.parametrize("load", ["ptx=k", "libonly=k module=0 get_from=k"])
+def test_a_launch_while_another_device_is_current(load: str, bare: Runner, preloaded: Runner) -> None:
+    """The limit that counts is that of the function's own device."""
+    words = f"device=0 stream=0 {load} launch=k,{BLOCKS},256,0 device=1 launch=k,{BLOCKS},256,49153,1 sync"
+    env = {"SIMGPU": "h100,2"}
+    without, done = bare(words, env=env), preloaded(words, ONE, env=env)
+    assert "launch: 1" in without.stdout
+    assert (done.status, done.seen) == (without.status, without.seen)

@@ -124,6 +124,22 @@ def test_a_page_grows_where_nothing_can_be_allocated(
     assert done.totals["launches"] == said(done.stdout)["launches"] == 80 * 3 * 2 * 4 * 3
 
 
+@pytest.mark.hazard(
+    "resources", "in a sandbox that refuses to number threads, launches of several threads would be lost"
+)
+@pytest.mark.parametrize(("refused", "threads"), [("gettid", 8), ("gettid", 80), ("tgkill", 80)])
+@pytest.mark.parametrize("error", ["EPERM", "ENOSYS"])
+def test_threads_that_have_no_number_lose_no_launch(
+    error: str, refused: str, threads: int, many: dict[str, Any], build: Build, preloaded: Runner
+) -> None:
+    """Each has counters of its own all the same, and those of a thread that may still run are no other's."""
+    sandbox = f"{getattr(errno, error)},{refused}"
+    words = [sandbox, str(many["program"]), "100", "4", str(threads)]
+    done = preloaded(words, ONE, program=build("seccomp", "seccomp.c"), env=many["env"])
+    assert done.status == 0, done.stderr
+    assert done.totals["launches"] == said(done.stdout)["launches"] == threads * 100 * 4 * 4 * 3
+
+
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="counts by the trap flag of x86-64")
 @pytest.mark.hazard(
     "resources", "kernels that were launched before the first communication would stay six times as expensive"
@@ -135,3 +151,18 @@ def test_a_withdrawn_decision_leaves_nothing_behind(build: Build, many: dict[str
     assert done.status == 0, done.stderr
     made = said(done.stdout)
     assert made["early"] <= made["late"] + 20 < 120, made
+
+
+@pytest.mark.hazard("resources", "a process that loads and unloads modules for ever would launch slower and slower")
+@pytest.mark.parametrize("addresses", [1_000_000, 1_000], ids=["never again", "again"])
+def test_modules_that_come_and_go(addresses: int, build: Build, bare: Runner, preloaded: Runner) -> None:
+    """300,000, more than there is room for: the last is shaped, too, and decided once; unloads take as long as ever."""
+    name = f"reloads{addresses}/libcuda.so.1"
+    stub = build.library(name, "reloads.c", "-DDRIVER", f"-DADDRESSES={addresses}", "-Wno-pointer-arith")
+    program = build("reloads", "reloads.c", link=[stub])
+    env = {"LD_LIBRARY_PATH": str(stub.parent)}
+    without = bare("300000", program=program, env=env)
+    done = preloaded("300000", ONE, program=program, env=env)
+    assert (done.status, done.stdout) == (0, without.stdout)
+    assert without.stdout == "failed: 0\nasked: 0\n"
+    assert done.reasons == {"shaped": 600_000}

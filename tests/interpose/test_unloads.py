@@ -28,6 +28,19 @@ def test_the_module_of_a_library_is_not_unloaded(bare: Runner, preloaded: Runner
     assert done.reasons == {"shaped": 2, "invalid_as_asked": 1}
 
 
+@pytest.mark.hazard(
+    "processes", "a kernel reads back our limit: its function was got again from the module that it is of"
+)
+@pytest.mark.parametrize("again", ["get_from", "enum_from"])
+def test_a_function_that_is_got_from_the_module_of_a_function(again: str, bare: Runner, preloaded: Runner) -> None:
+    """cuFuncGetModule tells the module of a library, of which we have not heard. The function is the same as before."""
+    words = f"lib=k {BIG} function=k {BIG} module_of=k {again}=k {BELIEVED} unload=0"
+    done, without = preloaded(words, ONE), bare(words)
+    assert "module_of: 0" in without.stdout
+    same(done, without, but=["dynamic_shared"])
+    assert done.reasons == {"shaped": 3, "invalid_as_asked": 1}
+
+
 @pytest.mark.parametrize("load", ["ptx", "lib"])
 @pytest.mark.parametrize("end", ["destroy", "detach", "release"])
 def test_a_context_that_lives_on_keeps_its_kernels(end: str, load: str, bare: Runner, preloaded: Runner) -> None:
@@ -45,6 +58,17 @@ def test_a_context_that_was_attached_twice_is_detached_once(bare: Runner, preloa
     assert without.stdout.count("endcontext: 0") == 2
     same(done, without, but=["dynamic_shared"])
     assert done.reasons == {"shaped": 2, "invalid_as_asked": 1}
+
+
+@pytest.mark.hazard("peers", "after a reset of the primary context, kernels of another context have limits of ours")
+@pytest.mark.parametrize("load", ["ptx=k", "libonly=k module=0 get_from=k"])
+@pytest.mark.parametrize("end", ["release", "reset"])
+def test_another_context_of_the_device_keeps_its_kernels(end: str, load: str, bare: Runner, preloaded: Runner) -> None:
+    words = f"device=0 context=0 {load} {BIG} {BIG} endcontext={end} {BELIEVED}"
+    done, without = preloaded(words, ONE), bare(words)
+    assert "endcontext: 0" in without.stdout
+    same(done, without, but=["dynamic_shared"])
+    assert done.reasons == {"shaped": 3, "invalid_as_asked": 1}
 
 
 @pytest.mark.hazard("processes", "a launch in a capture fails, because its module has the address of one that ended")

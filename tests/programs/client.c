@@ -20,6 +20,7 @@
  *   fork .. join   the words between them in a child                   spawn vfork exec  the rest in a new program
  *   thread .. end_thread       the words between them in a thread
  *   module=I       module of library I, from now on the last module; its kernels by get_from=K enum_from=K
+ *   module_of=K    likewise, the module that its function K is of
  * and the words of client_graph.h, client_query.h, client_process.h.
  */
 #define DRIVER_MORE
@@ -254,6 +255,8 @@ static int run(const char *verb, const char *whole) {
         return add_stream(CU(cuStreamCreateWithPriority)(&streams[stream_count], 0, atoi(words[0])));
     if (strcmp(verb, "module") == 0)
         return CU(cuLibraryGetModule)(&images[image_count++].handle, images[atoi(words[0])].handle);
+    if (strcmp(verb, "module_of") == 0)
+        return CU(cuFuncGetModule)(&images[image_count++].handle, find_kernel(words[0])->handle);
     if (strcmp(verb, "get_from") == 0) {
         void *function = NULL;
         result = CU(cuModuleGetFunction)(&function, images[image_count - 1].handle, words[0]);

@@ -12,6 +12,7 @@
  *   nattr=I,ID:V[:V:V]  nget=I,ID  ncopy=TO,FROM               attributes of nodes
  *   make=FORM[,flags]          instantiate: 1, 2, flags, params, params_ptsz
  *   update update1 the executable graph by the current one: cuGraphExecUpdate_v2, cuGraphExecUpdate
+ *   update0        by cuGraphExecUpdate, without asking for the node
  *   execchild execchildany = I,G   node I of the graph that was instantiated, a child graph, becomes graph G
  *   eflags         which flags the executable graph has         edestroy  destroy it
  *   eother         the other executable graph becomes the current one: there are two
@@ -176,8 +177,9 @@ static int update_exec(const char *verb) {
         int result;
         void *node, *from;
     } info = {-1, NULL, NULL};
-    const int result = strcmp(verb, "update1") == 0 ? CU(cuGraphExecUpdate)(exec, graph, &info.node, &info.result)
-                                                    : CU(cuGraphExecUpdate_v2)(exec, graph, &info);
+    const int result = strcmp(verb, "update") == 0
+                           ? CU(cuGraphExecUpdate_v2)(exec, graph, &info)
+                           : CU(cuGraphExecUpdate)(exec, graph, verb[6] == '0' ? NULL : &info.node, &info.result);
     printf("update result %d, node %d, from %d\n", info.result, node_number(info.node), node_number(info.from));
     return result;
 }

@@ -85,6 +85,7 @@ typedef struct {
     X(cuFuncSetCacheConfig, cuFuncSetCacheConfig, 3000, 0, (void *, int))                                              \
     X(cuKernelSetCacheConfig, cuKernelSetCacheConfig, 12000, 0, (void *, int, int))                                    \
     X(cuLibraryGetModule, cuLibraryGetModule, 12000, 0, (void **, void *))                                             \
+    X(cuFuncGetModule, cuFuncGetModule, 11000, 0, (void **, void *))                                                   \
     X(cuCtxCreate_v2, cuCtxCreate, 3020, 0, (void **, unsigned, int))                                                  \
     X(cuCtxGetCurrent, cuCtxGetCurrent, 4000, 0, (void **))                                                            \
     X(cuCtxDestroy_v2, cuCtxDestroy, 4000, 0, (void *))                                                                \

@@ -119,10 +119,34 @@ static void a_call_that_ends_nothing_or_something_else(void) {
     printf("ended: %d\n", handle_find((void *)k) == NULL);
 }
 
+/* More kernels, one after the other, than there is room for sizes; every handle has an address of its own. */
+static void kernels_that_come_and_go(void) {
+    enum { MANY = 300000 };
+    uint32_t asked = 0, known = 0;
+    const uint32_t before = used;
+    const struct handle *handle = NULL;
+    for (uint64_t i = 0; i < MANY; i++) {
+        handle = learn(0x1000000 + 16 * i, HANDLE_FUNCTION, 7, "k");
+        size_note(handle, (uint32_t)i % 100, 7000);
+        known += size_asked(handle, 7000, &asked) && asked == i % 100;
+        if (i % 1000 != 0)
+            end(7, true);
+    }
+    printf("sizes known: %u, listed: %u more\n", known, used - before);
+    /* Those that live kept theirs. */
+    handle = learn(0x2000000, HANDLE_FUNCTION, 8, "k");
+    size_note(handle, 77, 7000);
+    for (uint64_t i = 0; i < MANY; i++)
+        size_note(learn(0x3000000 + 16 * i, HANDLE_FUNCTION, 9, "k"), 1, 7000), end(9, true);
+    known = size_asked(handle, 7000, &asked);
+    printf("that of one that lives: %u %u\n", known, asked);
+}
+
 int main(void) {
     two_threads_want_a_slot();
     sizes_of_a_kernel_that_is_gone();
     vendors();
     a_call_that_ends_nothing_or_something_else();
+    kernels_that_come_and_go();
     return 0;
 }

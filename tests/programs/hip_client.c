@@ -9,6 +9,7 @@
  *   unload                the last module             unregister  the last fat binary
  *   stream=P              with a priority (0: the default stream)    plain flags=F   without    priority=S  which it has
  *   mask=HEX:HEX...       a stream with a mask        masked=S,WORDS  its mask
+ *   begin=S end=S         a capture of stream S
  *   record=S wait=S       an event behind stream S; stream S waits for the last event    done=S destroy=S
  *   stops=K,blocks,stream a launch that records an event behind its kernel
  *   device=N count sync   library=PATH  calls liblaunch=, libstream=F, libpriority=P of that
@@ -182,6 +183,11 @@ static hipError_t about_streams(const char *word, char *value, bool *known) {
         result = HIP(hipExtStreamGetCUMask)(streams[atoi(first)], (uint32_t)fields[0], mask);
         for (long i = 0; i < fields[0]; i++)
             printf("mask %08x\n", mask[i]);
+    } else if (strcmp(word, "begin") == 0)
+        result = HIP(hipStreamBeginCapture)(streams[atoi(value)], 0);
+    else if (strcmp(word, "end") == 0) {
+        hipGraph_t graph = NULL;
+        result = HIP(hipStreamEndCapture)(streams[atoi(value)], &graph);
     } else if (strcmp(word, "record") == 0) {
         result = HIP(hipEventCreateWithFlags)(&event, 2);
         result = result ? result : HIP(hipEventRecord)(event, streams[atoi(value)]);

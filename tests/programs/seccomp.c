@@ -1,5 +1,6 @@
-/* seccomp ERRNO[,fallocate] PROGRAM [ARG ...]: runs a program in a sandbox that refuses, by that error, the system calls which the
- * preloaded library makes and a program that only computes does not; or fallocate(2) only, as some file systems do. */
+/* seccomp ERRNO[,CALL] PROGRAM [ARG ...]: runs a program in a sandbox that refuses, by that error, the system calls which the
+ * preloaded library makes and a program that only computes does not; or one of them: fallocate (as some file systems do), gettid,
+ * tgkill. */
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -12,6 +13,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+static const struct {
+    const char *name;
+    unsigned number;
+} single[] = {{"fallocate", SYS_fallocate}, {"gettid", SYS_gettid}, {"tgkill", SYS_tgkill}};
 static const unsigned refused[] = {
     SYS_fallocate, SYS_statfs, SYS_uname,       SYS_getppid,         SYS_prlimit64, SYS_ppoll,  SYS_rt_sigpending,
     SYS_gettid,    SYS_tgkill, SYS_sched_yield, SYS_rt_sigtimedwait, SYS_fchmod,    SYS_getcwd,
@@ -30,13 +35,17 @@ enum { COUNT = sizeof refused / sizeof *refused };
 int main(int argc, char **argv) {
     struct sock_filter filter[2 * COUNT + 2];
     const unsigned answer = SECCOMP_RET_ERRNO | (argc > 1 ? (unsigned)atoi(argv[1]) : 0);
-    const unsigned count = argc > 1 && strchr(argv[1], ',') ? 1 : COUNT;
-    unsigned at = 0;
+    const char *only = argc > 1 ? strchr(argv[1], ',') : NULL;
+    const unsigned *numbers = refused;
+    unsigned at = 0, count = COUNT;
+    for (unsigned i = 0; only && i < sizeof single / sizeof *single; i++)
+        if (strcmp(only + 1, single[i].name) == 0)
+            numbers = &single[i].number, count = 1;
     if (argc < 3)
         return 2;
     filter[at++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
     for (unsigned i = 0; i < count; i++) {
-        filter[at++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, refused[i], 0, 1);
+        filter[at++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, numbers[i], 0, 1);
         filter[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, answer);
     }
     filter[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);

@@ -126,6 +126,11 @@ void sim_node_remove(struct node *node) {
     node_free(node);
 }
 
+static uint32_t turn_of(CUfunction handle) {
+    const uint32_t turn = sim_handle_turn(handle, KIND_FUNCTION);
+    return turn != 0 ? turn : sim_handle_turn(handle, KIND_KERNEL);
+}
+
 bool sim_node_set_launch(struct node *node, const struct launch_request *request) {
     uint8_t *const parameters = calloc(1, request->parameter_bytes + 1u);
     if (parameters == NULL)
@@ -138,6 +143,8 @@ bool sim_node_set_launch(struct node *node, const struct launch_request *request
     node->launch = *request;
     node->launch.usable = NULL;
     node->launch.parameters = parameters;
+    if (request->turn == 0)
+        node->launch.turn = turn_of(request->handle);
     return true;
 }
 
@@ -169,13 +176,16 @@ bool sim_node_copy_attributes(struct node *to, const struct node *from) {
     return true;
 }
 
-/* The function of a kernel node: it may be gone by now. */
+/* The function of a kernel node: it may be gone by now. What a driver does with such a node is undefined (cuModuleUnload); here it is
+ * an error, also where another kernel has the handle. */
 CUresult sim_node_resolve(struct node *node, struct context *context) {
     if (node->context != NULL)
         context = sim_context_of(node->context);
     if (context == NULL)
         return CUDA_ERROR_INVALID_CONTEXT;
     struct function *function;
+    if (turn_of(node->launch.handle) != node->launch.turn)
+        return CUDA_ERROR_INVALID_HANDLE;
     const CUresult result = sim_function_of(node->launch.handle, context, true, &function);
     if (result == CUDA_SUCCESS)
         node->launch.function = function;

@@ -34,6 +34,7 @@ CUresult sim_kernel_node_write(struct node *node, const CUDA_KERNEL_NODE_PARAMS 
     struct launch_request request = node->launch;
     request.handle = what->func != NULL ? what->func : what->kern;
     request.function = NULL;
+    request.turn = 0;
     memcpy(request.grid, &what->gridDimX, sizeof request.grid);
     memcpy(request.block, &what->blockDimX, sizeof request.block);
     request.dynamic = what->sharedMemBytes;
@@ -180,6 +181,11 @@ SIM_API CUresult cuGraphKernelNodeGetAttribute(CUgraphNode handle, int id, CUlau
     return CUDA_SUCCESS;
 }
 
+/* Its kernel may have less by now: then no attribute is set, not even a cooperative one with another error (update-questions.json). */
+static bool is_beyond(const struct node *node) {
+    return node->launch.dynamic > (unsigned int)sim_setting(node->launch.function, FUNC_MAX_DYNAMIC);
+}
+
 SIM_API CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, int id, const CUlaunchAttributeValue *value) {
     SIM_CALL();
     struct node *const node = kernel_node(handle);
@@ -192,7 +198,7 @@ SIM_API CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, int id, const
     struct launch_request changed = node->launch;
     result = sim_launch_attributes(&changed, &one, 1);
     if (result == CUDA_SUCCESS)
-        result = sim_launch_check(&changed);
+        result = is_beyond(node) ? CUDA_ERROR_INVALID_VALUE : sim_launch_check(&changed);
     if (result == CUDA_SUCCESS && !sim_node_keep_attribute(node, id, value))
         result = CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_SUCCESS)
@@ -205,6 +211,8 @@ SIM_API CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode to, CUgraphNode fro
     struct node *const target = kernel_node(to);
     const struct node *const source = kernel_node(from);
     if (target == NULL || source == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (sim_node_resolve(target, sim_current_context()) == CUDA_SUCCESS && is_beyond(target))
         return CUDA_ERROR_INVALID_VALUE;
     return sim_node_copy_attributes(target, source) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }

@@ -13,6 +13,7 @@
 
 struct sim_cell {
     enum kind kind;
+    uint32_t turn; /* how often it was handed out */
     void *object;
     struct sim_cell *next_free;
     char padding[40]; /* handles of the real driver are far apart, too */
@@ -44,6 +45,7 @@ struct sim_cell *sim_handle_new(enum kind kind, void *object) {
     else
         return NULL;
     cell->kind = kind;
+    cell->turn++;
     cell->object = object;
     return cell;
 }
@@ -56,6 +58,10 @@ void *sim_handle_get(const void *handle, enum kind kind) {
         return NULL;
     const struct sim_cell *const cell = handle;
     return cell->kind == kind ? cell->object : NULL;
+}
+
+uint32_t sim_handle_turn(const void *handle, enum kind kind) {
+    return sim_handle_get(handle, kind) != NULL ? ((const struct sim_cell *)handle)->turn : 0;
 }
 
 void sim_handle_free(struct sim_cell *handle) {

@@ -143,6 +143,7 @@ enum kind {
 
 struct sim_cell *sim_handle_new(enum kind kind, void *object);
 void *sim_handle_get(const void *handle, enum kind kind);
+uint32_t sim_handle_turn(const void *handle, enum kind kind); /* 0: no such handle */
 void sim_handle_free(struct sim_cell *handle);
 unsigned long long sim_handle_number(const void *handle);
 

@@ -162,6 +162,7 @@ struct attribute_set {
 
 struct launch_request {
     CUfunction handle; /* as the program gave it */
+    uint32_t turn;     /* of a node: of that handle, which may be another kernel's once its module is gone */
     struct function *function;
     unsigned int grid[3], block[3], dynamic;
     unsigned int cluster_size[3], preferred_cluster[3];

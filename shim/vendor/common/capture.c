@@ -3,8 +3,12 @@
 
 /* ---- Captures ---- */
 
+uint32_t capture_begun;
+
 static vendor_result begun(enum hook hook, vendor_stream stream, vendor_result result) {
     struct overlap_order *order = windows();
+    if (result == VENDOR_SUCCESS)
+        __atomic_store_n(&capture_begun, 1, __ATOMIC_RELAXED);
     if (order && result == VENDOR_SUCCESS)
         overlap_order_capture(order, window_stream(order, stream, hook_default(hook)));
     return result;

@@ -1,6 +1,7 @@
 /* From a launch that the cache does not know to its decision word: gathers the facts, asks core, keeps the answer. */
 #include <string.h>
 
+#include "state.h"
 #include "windows.h"
 
 /* Raised by one whenever something that decisions depend on has changed: those made before are withdrawn. */
@@ -267,6 +268,7 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
     if (!made || (flags & OVERLAP_WORD_WINDOWED && row < OVERLAP_REASONS))
         place = 0; /* it finds its row the next time; the hot path counts in rows beside it */
     if (place && !facts.later && overlap_cacheable(threads_of(request), request->config.sharedMemBytes)) {
+        state_renew_cache();
         overlap_cache_keep(&launch_cache, place, key_of(request), decision.minimum_blocks, decision.maximum_blocks,
                            word);
         __atomic_thread_fence(__ATOMIC_SEQ_CST);

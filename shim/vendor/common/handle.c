@@ -11,7 +11,8 @@ enum { PROBES = 64, NAME_LIMIT = 4096 };
 
 #define LOAD(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
 
-static uint32_t used;
+static uint32_t used;      /* places of `order`, at most at a time */
+static uint32_t free_from; /* none of them is free before this one, or one was freed this instant */
 static uint64_t names_used;
 static uint32_t births; /* of handles: see handle->born */
 
@@ -45,6 +46,34 @@ static bool claim(struct handle *slot) {
                                        __ATOMIC_RELAXED);
 }
 
+/* Handles that live are in `order`, so that an unload need not look at all slots, or at all that were ever used. */
+static void enlist(struct handle *handle) {
+    uint32_t place = LOAD(free_from), none = 0;
+    const uint32_t from = place, number = (uint32_t)(handle - state->handles.slots) + 1;
+    for (; !__atomic_compare_exchange_n(&state->handles.order[place], &none, number, false, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED);
+         none = 0)
+        place = (place + 1) & (HANDLE_SLOTS - 1);
+    handle->place = place + 1;
+    none = from;
+    __atomic_compare_exchange_n(&free_from, &none, place + 1 < HANDLE_SLOTS ? place + 1 : 0, false, __ATOMIC_RELAXED,
+                                __ATOMIC_RELAXED);
+    uint32_t before = LOAD(used);
+    while (before <= place &&
+           !__atomic_compare_exchange_n(&used, &before, place + 1, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        ;
+}
+
+static void strike(struct handle *handle) {
+    const uint32_t place = handle->place - 1;
+    handle->place = 0;
+    __atomic_store_n(&state->handles.order[place], 0, __ATOMIC_RELEASE);
+    uint32_t before = LOAD(free_from);
+    while (before > place &&
+           !__atomic_compare_exchange_n(&free_from, &before, place, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
 /* A slot for a value that has none: the first dead or free one. Contexts and modules come and go, so their slots are used
  * again. NULL: there is none near, or another thread was quicker; then the kernel stays unknown and is left alone. */
 static struct handle *slot_new(uint64_t value) {
@@ -52,11 +81,7 @@ static struct handle *slot_new(uint64_t value) {
         struct handle *slot = slot_at(value, probe);
         if (!claim(slot))
             continue;
-        if (__atomic_exchange_n(&slot->value, value, __ATOMIC_ACQ_REL) == 0) {
-            uint32_t position = __atomic_fetch_add(&used, 1, __ATOMIC_RELAXED);
-            __atomic_store_n(&state->handles.order[position], (uint32_t)(slot - state->handles.slots) + 1,
-                             __ATOMIC_RELEASE);
-        }
+        __atomic_store_n(&slot->value, value, __ATOMIC_RELEASE);
         return slot;
     }
     return NULL;
@@ -177,6 +202,8 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, const char *n
     if (handle ? !take(handle, LOAD(births)) : !(handle = slot_new((uint64_t)(uintptr_t)value)))
         return;
     fill(handle, owner, name, kernel, context, device);
+    if (!handle->place)
+        enlist(handle);
     __atomic_store_n(&handle->kind, (uint32_t)kind, __ATOMIC_RELEASE);
 }
 
@@ -186,9 +213,9 @@ struct handle *handle_find(const void *value) {
     return kind && kind != HANDLE_CLAIMED ? handle : NULL;
 }
 
-/* What is in the i-th slot ever used, or NULL. */
+/* The handle at the i-th place, or NULL. */
 static struct handle *learned(uint32_t i) {
-    const uint32_t index = i < HANDLE_SLOTS ? __atomic_load_n(&state->handles.order[i], __ATOMIC_ACQUIRE) : 0;
+    const uint32_t index = __atomic_load_n(&state->handles.order[i], __ATOMIC_ACQUIRE);
     struct handle *handle = index ? &state->handles.slots[index - 1] : NULL;
     const uint32_t kind = handle ? LOAD(handle->kind) : 0;
     return kind && kind != HANDLE_CLAIMED ? handle : NULL;
@@ -250,8 +277,10 @@ static void keep(struct handle *handle, const struct handle_scope *scope) {
 static void forget(struct handle *handle, const struct handle_scope *scope) {
     if (stays(handle, scope))
         withdraw(handle, scope);
-    else if (take(handle, scope->born))
+    else if (take(handle, scope->born)) {
+        strike(handle);
         __atomic_store_n(&handle->kind, 0, __ATOMIC_RELEASE);
+    }
 }
 
 /* The marks come first: what is decided from here on is not kept (facts.c), and what was decided before is withdrawn. */

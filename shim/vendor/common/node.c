@@ -17,9 +17,9 @@ static void leave(struct node *node, uint32_t reason) {
 }
 
 /* Refused by the driver, if it would be without us: we may have raised the function's limit. */
-static void forbid(struct node *node, enum vendor vendor, struct handle *handle) {
-    const uint32_t beyond =
-        handle && handle->kind == HANDLE_FUNCTION ? vendor_beyond(vendor, handle, handle->device, node->dynamic) : 0;
+static void forbid(struct node *node, enum vendor vendor, struct handle *handle, int device) {
+    device = handle && handle->kind == HANDLE_FUNCTION ? handle->device : device;
+    const uint32_t beyond = handle && device != NO_DEVICE ? vendor_beyond(vendor, handle, device, node->dynamic) : 0;
     if (!beyond)
         return;
     node->changed = beyond != node->dynamic;
@@ -27,7 +27,7 @@ static void forbid(struct node *node, enum vendor vendor, struct handle *handle)
     node->reason = OVERLAP_REASON_invalid_as_asked;
 }
 
-bool node_plan(struct node *node, bool elsewhere) {
+bool node_plan(struct node *node, bool elsewhere, int of_device) {
     const enum vendor vendor = hook_vendor(node->request.hook);
     struct handle *handle = vendor_handle_of(vendor, &node->request);
     const struct device *device = device_current(vendor);
@@ -39,7 +39,7 @@ bool node_plan(struct node *node, bool elsewhere) {
         (of_one && device && handle->device != device->ordinal)) { /* limits of that device are not known */
         node->word = OVERLAP_WORD_VALID;
         leave(node, OVERLAP_REASON_unknown_footprint);
-        forbid(node, vendor, handle);
+        forbid(node, vendor, handle, of_device);
         return true;
     }
     node->word = launch_word(&node->request, &node->place);
@@ -178,6 +178,10 @@ bool node_set_all_back(enum vendor vendor, vendor_graph graph) {
 
 bool node_try_again(enum vendor vendor, vendor_graph graph, vendor_result result) {
     return vendor_is_refusal(vendor, result) && node_set_all_back(vendor, graph);
+}
+
+bool node_try_node_again(enum vendor vendor, vendor_node node, vendor_result result) {
+    return vendor_is_refusal(vendor, result) && armed_and_ready(vendor) && node_set_back(vendor, node);
 }
 
 vendor_result node_instantiated(enum vendor vendor, const vendor_exec *exec, vendor_graph graph, uint32_t ours,

@@ -19,9 +19,9 @@ struct node {
     struct trace_facts facts;
 };
 
-/* Decides. The request has hook, site, flags, function and config. elsewhere: it is known to be of another device or context
- * than the current one. False: nobody decides. */
-bool node_plan(struct node *node, bool elsewhere);
+/* Decides. The request has hook, site, flags, function and config. elsewhere: it is known to be of another context than the current
+ * one; device: of that one, or NO_DEVICE. False: nobody decides. */
+bool node_plan(struct node *node, bool elsewhere, int device);
 
 /* Has the driver refused our size? Then the node is to be made as asked. And if it has taken that: it was our doing. */
 bool node_is_refused(struct node *node, vendor_result result);
@@ -59,8 +59,10 @@ uint32_t node_graph_holds(enum vendor vendor, vendor_graph graph);
 bool node_set_all_back(enum vendor vendor, vendor_graph graph);
 /* The same for a call that instantiates, by its result. */
 bool node_try_again(enum vendor vendor, vendor_graph graph, vendor_result result);
+/* The same for one that changes a node. */
+bool node_try_node_again(enum vendor vendor, vendor_node node, vendor_result result);
 
-/* It was instantiated, if the call has succeeded. Returns its result. ours: EXEC_FLAGGED, EXEC_AT(). */
+/* It was instantiated, if the call has succeeded. Returns its result. ours: its flags about priorities. */
 vendor_result node_instantiated(enum vendor vendor, const vendor_exec *exec, vendor_graph graph, uint32_t ours,
                                 vendor_result result);
 

@@ -89,6 +89,9 @@ bool real_remember(enum overlap_way way, enum hook hook, void *address) {
            before == address;
 }
 
+/* Names for which a caller was met that is bound to neither the driver nor what every library is bound to. */
+static bool by_caller[HOOK_COUNT];
+
 void *real_find(enum hook hook, uintptr_t site) {
     const int saved = errno;
     const enum vendor vendor = hook_vendor(hook);
@@ -96,11 +99,14 @@ void *real_find(enum hook hook, uintptr_t site) {
     void *address = overlap_behind(site, (uint32_t)hook, hook_name(hook), prefix_of(vendor));
     if (!address || !overlap_armed()) /* who does nothing keeps nothing */
         return address;
-    real_is(vendor, address); /* somebody else's wrapper is as good to call, but then we know no driver by it */
+    real_is(vendor, address);
     if (!real_ready(vendor) && overlap_object_named(prefix_of(vendor), &object))
         adopt(vendor, &object);
-    real_remember(OVERLAP_WAY_symbol, hook, address);
-    overlap_object_pin((uintptr_t)address);
+    /* A wrapper that only some libraries are bound to is theirs: other callers are bound to other functions of that name. */
+    if (!real_holds(vendor, (uintptr_t)address) && !overlap_is_global((uintptr_t)address))
+        __atomic_store_n(&by_caller[hook], true, __ATOMIC_RELAXED);
+    if (!__atomic_load_n(&by_caller[hook], __ATOMIC_RELAXED))
+        real_remember(OVERLAP_WAY_symbol, hook, address);
     errno = saved;
     return address;
 }

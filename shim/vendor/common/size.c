@@ -12,12 +12,29 @@ enum { PROBES = 32 };
 #define NOT_ONE UINT32_MAX
 #define KNOWN (UINT64_C(1) << 63)
 #define BORN_MASK UINT32_C(0x7fffffff)
+#define TAKEN UINT64_C(1) /* no handle: the entry is being emptied */
+
+/* Where there is no free entry near: one of a kernel that ended. */
+static struct size_entry *entry_reused(uint64_t hash, uint64_t handle, uint32_t launched) {
+    for (uint32_t probe = 0; probe < PROBES; probe++) {
+        struct size_entry *entry = &state->sizes[(hash + probe) & (ENTRIES - 1)];
+        uint64_t owner = __atomic_load_n(&entry->handle, __ATOMIC_RELAXED);
+        if (owner == TAKEN || handle_find((const void *)(uintptr_t)owner) ||
+            !__atomic_compare_exchange_n(&entry->handle, &owner, TAKEN, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            continue;
+        __atomic_store_n(&entry->asked, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&entry->launched, KNOWN | launched, __ATOMIC_RELAXED);
+        __atomic_store_n(&entry->handle, handle, __ATOMIC_RELEASE);
+        return entry;
+    }
+    return NULL;
+}
 
 static struct size_entry *entry_of(uint64_t handle, uint32_t launched, bool take) {
     uint64_t hash = (handle ^ (uint64_t)launched << 40) * UINT64_C(0x9E3779B97F4A7C15) >> (64 - SIZE_BITS);
     for (uint32_t probe = 0; probe < PROBES; probe++) {
         struct size_entry *entry = &state->sizes[(hash + probe) & (ENTRIES - 1)];
-        uint64_t owner = __atomic_load_n(&entry->handle, __ATOMIC_RELAXED);
+        uint64_t owner = __atomic_load_n(&entry->handle, __ATOMIC_ACQUIRE);
         if (owner == 0 && take &&
             __atomic_compare_exchange_n(&entry->handle, &owner, handle, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
             owner = handle;
@@ -33,7 +50,7 @@ static struct size_entry *entry_of(uint64_t handle, uint32_t launched, bool take
         if (size == (KNOWN | launched))
             return entry;
     }
-    return NULL;
+    return take ? entry_reused(hash, handle, launched) : NULL;
 }
 
 /* All forms of a kernel are one, because a node may show another than the program used. */
@@ -42,8 +59,12 @@ static const struct handle *root_of(const struct handle *handle) {
     return origin ? origin : handle;
 }
 
+/* A kernel of AMD's without an owner is learned anew whenever any library ends, whether it was that library's or not: its sizes stay.
+ * If it is another kernel now, the sizes of both count. */
 static uint64_t known_since(const struct handle *root) {
-    return KNOWN | (uint64_t)(__atomic_load_n(&root->born, __ATOMIC_RELAXED) & BORN_MASK) << 32;
+    const bool stays = handle_vendor(root) == VENDOR_HIP && !__atomic_load_n(&root->owner, __ATOMIC_RELAXED);
+    const uint32_t born = stays ? 0 : __atomic_load_n(&root->born, __ATOMIC_RELAXED);
+    return KNOWN | (uint64_t)(born & BORN_MASK) << 32;
 }
 
 void size_note(const struct handle *handle, uint32_t asked, uint32_t launched) {

@@ -15,3 +15,19 @@ bool state_make(void) {
     overlap_cache_use(&launch_cache, &state->cache);
     return true;
 }
+
+/* A thread may still read the old memory, at whose answers it has looked half. So it is never used again: all that the thread can find
+ * there is what was true when it began, or nothing. */
+void state_renew_cache(void) {
+    static uint32_t renewing;
+    struct overlap_cache_memory *made, *full;
+    if (!overlap_cache_full(&launch_cache) || __atomic_exchange_n(&renewing, 1, __ATOMIC_ACQUIRE))
+        return;
+    full = overlap_cache_full(&launch_cache); /* still? */
+    made = full ? overlap_map(sizeof *made) : NULL;
+    if (made) {
+        overlap_cache_use(&launch_cache, made);
+        overlap_empty(full, offsetof(struct overlap_cache_memory, handles));
+    }
+    __atomic_store_n(&renewing, 0, __ATOMIC_RELEASE);
+}

@@ -17,7 +17,7 @@
 /* handle.c */
 struct handle_table {
     struct handle slots[HANDLE_SLOTS];
-    uint32_t order[HANDLE_SLOTS]; /* slots in the order of their first use, so that an unload need not scan all */
+    uint32_t order[HANDLE_SLOTS]; /* slots of handles that live, + 1; 0: free */
     uint32_t
         kept[HANDLE_NAME_SLOTS]; /* offsets of names + 1, by their hash: contexts made again bring the same names */
     char names[HANDLE_NAME_ARENA];
@@ -42,7 +42,7 @@ struct exec_entry {
     uint32_t flags;
 };
 
-#define SET_NODE_BITS 12 /* cuda/node_priority.c */
+#define NODE_BITS 14 /* cuda/node_priority.c */
 
 struct state {
     struct overlap_cache_memory cache;
@@ -51,7 +51,7 @@ struct state {
     struct size_entry sizes[1U << SIZE_BITS];
     struct limit_entry limits[1U << LIMIT_BITS];
     struct exec_entry execs[EXEC_SLOTS];
-    uint64_t set_nodes[1U << SET_NODE_BITS];
+    uint64_t nodes[1U << NODE_BITS];
 };
 
 /* NULL until state_make() has succeeded: before that no handle is known, so nothing can be looked up in any table. */
@@ -59,5 +59,9 @@ extern struct state *state;
 
 /* Maps the tables, once; false: the system has no memory for them, and this process launches as if it were not armed. */
 bool state_make(void);
+
+/* Decisions are kept in new memory, if there is no room left for them: a process that loads modules for ever has filled it with
+ * decisions about kernels that ended. */
+void state_renew_cache(void);
 
 #pragma GCC visibility pop

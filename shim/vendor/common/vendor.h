@@ -154,6 +154,7 @@ struct handle {
     uint32_t carveout_small;  /* ...where the program's is not the largest */
     int32_t carveout_asked;   /* what the program has set last */
     uint32_t born;            /* number of its learning: an address that is used again has another one */
+    uint32_t place;           /* in the list of those that live (handle.c), + 1; 0: in none */
     const char *name;         /* as given by the program, or by the driver; NULL: not known */
 };
 

@@ -173,6 +173,8 @@ void copy_made(vendor_stream stream, enum default_stream whose);
 void capture_node_records(vendor_event event);
 void capture_node_waits(void);
 void capture_dependencies_added(void);
+/* 1: a stream has captured in this process. */
+extern uint32_t capture_begun;
 /* The stream waits for something that nobody here can see. */
 vendor_result order_waits_unseen(enum hook hook, vendor_stream stream, vendor_result result);
 
@@ -182,12 +184,18 @@ vendor_result order_waits_unseen(enum hook hook, vendor_stream stream, vendor_re
 extern uint32_t exec_may_communicate;
 /* Somebody makes nodes that wait for something: likewise. */
 extern uint32_t exec_may_wait;
-/* Of an instance: what it holds; EXEC_FLAGGED: it has our flag for priorities of nodes; EXEC_AT(): there are nodes of communication
- * that we have raised to this priority, a negative one, and that run at it. */
-enum exec_flag { EXEC_COMMUNICATES = 1, EXEC_WAITS = 2, EXEC_UNKNOWN = 4, EXEC_FLAGGED = 8 };
-enum { EXEC_PRIORITIES = 16, EXEC_AT_SHIFT = 8 };
-#define EXEC_AT(priority) (1U << (EXEC_AT_SHIFT - (priority)))
-/* A graph was instantiated. ours: EXEC_FLAGGED and EXEC_AT(), which stay for good. An instance was updated by another graph. */
+/* Of an instance: what it holds; priorities of its nodes count by our flag (EXEC_FLAGGED) or by the program's (EXEC_PROGRAMS);
+ * EXEC_AT(): there are nodes of communication that we have raised to this priority, a negative one, and that run at it;
+ * EXEC_OWN(): nodes that we have raised would have this one without us; EXEC_THERE(): other nodes have this one. */
+enum exec_flag { EXEC_COMMUNICATES = 1, EXEC_WAITS = 2, EXEC_UNKNOWN = 4, EXEC_FLAGGED = 8, EXEC_PROGRAMS = 16 };
+enum { EXEC_PRIORITIES = 7, EXEC_AT_SHIFT = 5, EXEC_OWN_SHIFT = 13, EXEC_THERE_SHIFT = 21 };
+/* Of a priority, 0 to -5 on GPUs so far; the last one stands for all beyond it. */
+#define EXEC_BIT(priority) (1U << ((priority) < -EXEC_PRIORITIES ? EXEC_PRIORITIES : (priority) > 0 ? 0 : -(priority)))
+#define EXEC_AT(priority) (EXEC_BIT(priority) << EXEC_AT_SHIFT)
+#define EXEC_OWN(priority) (EXEC_BIT(priority) << EXEC_OWN_SHIFT)
+#define EXEC_OWN_ANY (((2U << EXEC_PRIORITIES) - 1) << EXEC_OWN_SHIFT)
+#define EXEC_THERE(priority) (EXEC_BIT(priority) << EXEC_THERE_SHIFT)
+/* A graph was instantiated. ours: the flags about priorities, which stay for good. An instance was updated by another graph. */
 void exec_made(enum vendor vendor, const void *exec, vendor_graph graph, uint32_t ours);
 void exec_updated(enum vendor vendor, const void *exec, vendor_graph graph);
 uint32_t exec_flags(const void *exec);

@@ -35,15 +35,22 @@ CUresult context_create_v4_body(enum overlap_way way, enum hook hook, uintptr_t 
     return made(real(context, parameters, flags, device));
 }
 
+static uint64_t primaries[OVERLAP_DEVICES]; /* the primary contexts that were retained; the address stays */
+static uint32_t some_green;                 /* contexts that end with the primary one */
+
 CUresult primary_retain_body(enum overlap_way way, enum hook hook, uintptr_t site, CUcontext *context,
                              CUdevice device) {
     REAL_OR_RETURN(cuDevicePrimaryCtxRetain);
-    return made(real(context, device));
+    const CUresult result = real(context, device);
+    if (result == CUDA_SUCCESS && context && device >= 0 && device < OVERLAP_DEVICES)
+        __atomic_store_n(&primaries[device], (uint64_t)(uintptr_t)*context, __ATOMIC_RELAXED);
+    return made(result);
 }
 
 CUresult green_context_create_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgreenCtx *context,
                                    void *description, CUdevice device, uint32_t flags) {
     REAL_OR_RETURN(cuGreenCtxCreate);
+    __atomic_store_n(&some_green, 1, __ATOMIC_RELAXED);
     return made(real(context, description, device, flags));
 }
 
@@ -62,11 +69,20 @@ CUresult context_destroy_body(enum overlap_way way, enum hook hook, uintptr_t si
     return result;
 }
 
+/* What ends with the primary context; what does not, in other contexts of the device, is to be remembered. */
+static struct handle_scope primary_ends(CUdevice device) {
+    const uint64_t primary =
+        device >= 0 && device < OVERLAP_DEVICES ? __atomic_load_n(&primaries[device], __ATOMIC_RELAXED) : 0;
+    return primary && !__atomic_load_n(&some_green, __ATOMIC_RELAXED)
+               ? handle_ends(HANDLES_OF_CONTEXT, primary)
+               : handle_ends(HANDLES_OF_DEVICE, (uint64_t)device);
+}
+
 /* The primary context lives until its last user releases it, which only the driver knows. */
 CUresult primary_end_body(enum overlap_way way, enum hook hook, uintptr_t site, CUdevice device) {
     REAL_OR_RETURN(cuDevicePrimaryCtxReset);
     const bool reset = hook == HOOK_cuDevicePrimaryCtxReset || hook == HOOK_cuDevicePrimaryCtxReset_v2;
-    const struct handle_scope ending = handle_ends(HANDLES_OF_DEVICE, (uint64_t)device);
+    const struct handle_scope ending = primary_ends(device);
     CUresult result = real(device);
     uint32_t flags = 0;
     int active = 1;

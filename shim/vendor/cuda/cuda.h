@@ -82,9 +82,9 @@ void carveout_answer(const void *value, int device, int *answer);
 /* Makes sure that a launch on the current device may ask for so many bytes; false: the driver will not have it. */
 bool limit_raise(struct handle *handle, uint32_t dynamic);
 
-/* Gives the driver the program's own limit, for a call that checks against it. Returns the handle that limit_raise() is to be called
- * for afterwards; NULL: the driver has that limit. */
-struct handle *limit_lower(struct handle *handle, int device);
+/* Makes the driver allow so many bytes, until the limit before is taken back; false: it allows them already, or will not. */
+bool limit_lend(struct handle *handle, uint32_t bytes, int *before);
+void limit_take_back(struct handle *handle, int before);
 
 /* The program sets an attribute: what to hand to the driver; and, once the driver has taken it, what the program
  * believes from then on. */
@@ -122,7 +122,7 @@ struct handle *graph_node_threads(CUgraphNode node, uint64_t *threads);
 /* ---- feeders.c ---- */
 
 /* Raises the nodes that only communication of the graph waits for, where the policy says so and they are few. */
-bool graph_raise_feeders(CUgraph graph, int *priority);
+void graph_raise_feeders(CUgraph graph);
 
 /* ---- node_priority.c ---- */
 
@@ -143,12 +143,23 @@ static inline void graph_raises(int priority) {
 bool graph_node_priority(CUgraphNode node, int *priority);
 bool graph_set_priority(CUgraphNode node, int priority);
 
-/* The priority that a kernel node has now was set by the program, or (set: false) was not. */
-void graph_priority_is_programs(CUgraphNode node, bool set);
-/* Does it have its priority from us? Without us that would be 0. */
-bool graph_priority_is_ours(CUgraphNode node);
+/* The priority that a kernel node shows, and what was asked for without us, which may be beyond the range that is shown; sure: it is
+ * not merely assumed. False: not told. */
+struct node_priority {
+    int now, own;
+    bool raised, sure;
+};
+bool graph_priority_of(CUgraphNode node, struct node_priority *found);
+/* Does it have its priority from us? */
+bool graph_is_raised(CUgraphNode node, int *own);
+
+/* Without us the node would have this priority. */
+void graph_keep_own(CUgraphNode node, int own);
+/* The same for the node of a launch of communication, if its stream captures. */
+void graph_keep_captured(CUstream stream, enum default_stream whose, int own);
+
 /* Takes our priority back from a node that holds no communication any more. */
-void graph_lower_others(CUgraphNode node);
+void graph_lower_others(CUgraphNode node, int own);
 
 /* ---- update.c ---- */
 

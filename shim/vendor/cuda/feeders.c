@@ -118,8 +118,7 @@ static bool is_minor(const struct nodes *nodes, uint32_t share) {
     return own && own <= all / 100 * share + all % 100 * share / 100;
 }
 
-static bool raise(const struct nodes *nodes, int priority) {
-    bool any = false;
+static void raise(const struct nodes *nodes, int priority) {
     for (size_t i = 0; i < nodes->count; i++) {
         uint64_t threads;
         int now;
@@ -130,25 +129,24 @@ static bool raise(const struct nodes *nodes, int priority) {
             !graph_set_priority(nodes->items[i].node, priority))
             continue;
         __atomic_fetch_or(&handle->marks, (uint32_t)HANDLE_RAISED, __ATOMIC_RELAXED);
+        graph_keep_own(nodes->items[i].node, 0);
         graph_raises(priority);
-        any = true;
     }
-    return any;
 }
 
-bool graph_raise_feeders(CUgraph graph, int *priority) {
+void graph_raise_feeders(CUgraph graph) {
     const struct overlap_policy *policy = device_policy(device_current(VENDOR_CUDA));
     struct nodes nodes;
     bool communicates = false;
+    int priority;
     if (!policy || !(policy->critical & OVERLAP_CRITICAL_COMMUNICATION) ||
-        !device_priority(VENDOR_CUDA, OVERLAP_PRIORITY_HIGHEST, 0, priority))
-        return false;
-    bool raised = gather(graph, &nodes) && look(&nodes, &communicates) && communicates;
-    if (raised) {
+        !device_priority(VENDOR_CUDA, OVERLAP_PRIORITY_HIGHEST, 0, &priority))
+        return;
+    if (gather(graph, &nodes) && look(&nodes, &communicates) && communicates) {
         spread(&nodes);
-        raised = is_minor(&nodes, policy->critical_share) && raise(&nodes, *priority);
+        if (is_minor(&nodes, policy->critical_share))
+            raise(&nodes, priority);
     }
     if (nodes.memory)
         overlap_unmap(nodes.memory, nodes.size);
-    return raised;
 }

@@ -87,6 +87,19 @@ static bool is_elsewhere(CUcontext of) {
     return of && driver.cuCtxGetCurrent && driver.cuCtxGetCurrent(&current) == CUDA_SUCCESS && of != current;
 }
 
+/* Its device, or NO_DEVICE. */
+static int device_of(CUcontext context) {
+    CUdevice device = NO_DEVICE;
+    CUcontext popped;
+    if (!driver.cuCtxPushCurrent_v2 || !driver.cuCtxPopCurrent_v2 || !driver.cuCtxGetDevice ||
+        driver.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS)
+        return NO_DEVICE;
+    if (driver.cuCtxGetDevice(&device) != CUDA_SUCCESS)
+        device = NO_DEVICE;
+    driver.cuCtxPopCurrent_v2(&popped);
+    return device;
+}
+
 /* Decides; ours: the parameters with our size. second: params have kern and ctx; flags: of the node that gets them. False:
  * nobody decides. */
 static bool plan(struct node *node, uintptr_t site, const CUDA_KERNEL_NODE_PARAMS *params, bool second, uint32_t flags,
@@ -108,7 +121,8 @@ static bool plan(struct node *node, uintptr_t site, const CUDA_KERNEL_NODE_PARAM
                    .blockDimZ = params->blockDimZ,
                    .sharedMemBytes = params->sharedMemBytes},
     };
-    if (!node_plan(node, second && is_elsewhere(params->ctx)))
+    const bool elsewhere = second && is_elsewhere(params->ctx);
+    if (!node_plan(node, elsewhere, elsewhere ? device_of(params->ctx) : NO_DEVICE))
         return false;
     ours->sharedMemBytes = node->dynamic;
     return true;
@@ -127,11 +141,11 @@ static void added(struct node *node, CUgraphNode made) {
     const int priority = overlap_word_priority(node->word);
     bool raised = false;
     if (node->word & OVERLAP_WORD_RAISE && made) {
-        graph_priority_is_programs(made, false); /* which it may be of a node that ended, at this address */
         raised = raises() && graph_set_priority(made, priority);
-        if (raised)
+        if (raised) {
+            graph_keep_own(made, 0);
             graph_raises(priority);
-        else
+        } else
             node->reason = OVERLAP_REASON_graph_priority_ignored;
     }
     node_count(node, raised);
@@ -207,12 +221,13 @@ CUresult graph_set_kernel_body(enum overlap_way way, enum hook hook, uintptr_t s
     struct node node;
     CUDA_KERNEL_NODE_PARAMS ours;
     CUresult result;
-    const bool raised = graph_priority_is_ours(changed);
+    int own;
+    const bool raised = graph_is_raised(changed, &own);
     if (!plan(&node, site, params, hook == HOOK_cuGraphKernelNodeSetParams_v2, flags_of_node(changed), &ours))
         return real(changed, params);
     NODE_MAKE(node, result, real(changed, &ours), real(changed, params));
     if (result == CUDA_SUCCESS && raised)
-        graph_lower_others(changed);
+        graph_lower_others(changed, own);
     return result;
 }
 
@@ -222,12 +237,13 @@ CUresult graph_set_body(enum overlap_way way, enum hook hook, uintptr_t site, CU
     struct node node;
     CUgraphNodeParams ours;
     CUresult result;
-    const bool raised = graph_priority_is_ours(changed);
+    int own;
+    const bool raised = graph_is_raised(changed, &own);
     if (!plan_generic(&node, site, params, flags_of_node(changed), &ours))
         return other_node(params, real(changed, params));
     NODE_MAKE(node, result, real(changed, &ours), real(changed, params));
     if (result == CUDA_SUCCESS && raised)
-        graph_lower_others(changed);
+        graph_lower_others(changed, own);
     return result;
 }
 
@@ -326,23 +342,42 @@ bool cuda_node_resize(CUgraphNode node, uint32_t dynamic) {
     return set(node, &params) == CUDA_SUCCESS;
 }
 
-/* A node of more bytes than the program has left its kernel meanwhile: the driver, which we have told another limit, gets the
- * program's. Returns what to raise it for again; NULL: nothing. */
-static struct handle *lower_limit(CUgraphNode node) {
+/* Is it a node of more bytes than the program has left its kernel meanwhile? Then no attribute can be set (driver 580); but the driver,
+ * which we have told another limit, would take it. */
+static bool is_beyond(CUgraphNode node) {
     uint32_t shown = 0, asked = 0;
-    const struct device *device = device_current(VENDOR_CUDA);
-    const struct handle *shows = device ? cuda_node_kernel(node, &shown) : NULL;
-    struct handle *handle = shows ? handle_find((const void *)(uintptr_t)shows->value) : NULL;
+    const struct device *device = armed_and_ready(VENDOR_CUDA) ? device_current(VENDOR_CUDA) : NULL;
+    const struct handle *handle = device ? cuda_node_kernel(node, &shown) : NULL;
     if (!handle)
-        return NULL;
+        return false;
     if (!size_asked(handle, shown, &asked)) {
         if (size_is_ours(handle, shown)) /* asked for with several sizes, one of which may be within the limit */
-            return NULL;
+            return false;
         asked = shown;
     }
-    return limit_own((const void *)(uintptr_t)handle->value, device->ordinal) < asked
-               ? limit_lower(handle, device->ordinal)
-               : NULL;
+    return limit_own((const void *)(uintptr_t)handle->value, device->ordinal) < asked;
+}
+
+/* The same call once more where a size of ours was refused, because the limit is the program's again (legacy.c): with the size that
+ * was asked for, or if that is not known, with a limit that allows ours. */
+#define TRY_NODE_AGAIN(node, result, call)                                                                             \
+    do {                                                                                                               \
+        int before_;                                                                                                   \
+        if (node_try_node_again(VENDOR_CUDA, node, result))                                                            \
+            result = (call);                                                                                           \
+        struct handle *lent_ = cuda_is_refusal(result) ? lend_limit(node, &before_) : NULL;                            \
+        if (lent_) {                                                                                                   \
+            result = (call);                                                                                           \
+            limit_take_back(lent_, before_);                                                                           \
+        }                                                                                                              \
+    } while (0)
+
+static struct handle *lend_limit(CUgraphNode node, int *before) {
+    uint32_t shown = 0;
+    const struct handle *shows = armed_and_ready(VENDOR_CUDA) ? cuda_node_kernel(node, &shown) : NULL;
+    struct handle *handle =
+        shows && size_is_ours(shows, shown) ? handle_find((const void *)(uintptr_t)shows->value) : NULL;
+    return handle && limit_lend(handle, shown, before) ? handle : NULL;
 }
 
 CUresult graph_set_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphNode node, int attribute,
@@ -350,29 +385,31 @@ CUresult graph_set_attribute_body(enum overlap_way way, enum hook hook, uintptr_
     REAL_OR_RETURN(cuGraphKernelNodeSetAttribute);
     if (forbids_shaping(attribute) && armed_and_ready(VENDOR_CUDA))
         node_set_back(VENDOR_CUDA, node);
-    struct handle *lowered = armed_and_ready(VENDOR_CUDA) ? lower_limit(node) : NULL;
-    const CUresult result = real(node, attribute, value);
-    if (lowered)
-        limit_raise(lowered, 0);
-    if (result == CUDA_SUCCESS && attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY)
-        graph_priority_is_programs(node, true);
+    if (is_beyond(node))
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = real(node, attribute, value);
+    TRY_NODE_AGAIN(node, result, real(node, attribute, value));
+    if (result == CUDA_SUCCESS && attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY && value)
+        graph_keep_own(node, value->priority);
     return result;
 }
 
 CUresult graph_copy_attributes_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphNode to,
                                     CUgraphNode from) {
     REAL_OR_RETURN(cuGraphKernelNodeCopyAttributes);
-    if (armed_and_ready(VENDOR_CUDA) && flags_of_node(from))
+    struct node_priority found;
+    if (!armed_and_ready(VENDOR_CUDA))
+        return real(to, from);
+    if (flags_of_node(from))
         node_set_back(VENDOR_CUDA, to);
-    struct handle *lowered = armed_and_ready(VENDOR_CUDA) ? lower_limit(to) : NULL;
-    const CUresult result = real(to, from);
-    if (lowered)
-        limit_raise(lowered, 0);
-    if (result == CUDA_SUCCESS) {
-        const bool ours = graph_priority_is_ours(from);
-        graph_priority_is_programs(to, !ours);
-        if (ours)
-            graph_lower_others(to);
+    if (is_beyond(to))
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = real(to, from);
+    TRY_NODE_AGAIN(to, result, real(to, from));
+    if (result == CUDA_SUCCESS && graph_priority_of(from, &found)) {
+        graph_keep_own(to, found.own);
+        if (found.raised)
+            graph_lower_others(to, found.own);
     }
     return result;
 }

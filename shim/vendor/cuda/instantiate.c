@@ -23,18 +23,19 @@ CUresult cuda_node_inside(CUgraphNode node, CUgraph *graph) {
 
 /* ---- Priorities of nodes ---- */
 
-enum { OTHERS = 1U << 31 }; /* computation at another priority than 0 */
+#define OTHERS (UINT32_C(1) << 31) /* computation at another priority than 0 */
+#define RAISED EXEC_OWN_ANY        /* some communication is raised */
 
 static uint32_t look(enum vendor vendor, CUgraphNode node, int type, void *of) {
-    int priority;
+    struct node_priority found;
     (void)vendor, (void)of;
     if (type != CU_GRAPH_NODE_TYPE_KERNEL)
         return 0;
-    if (!graph_node_priority(node, &priority))
+    if (!graph_priority_of(node, &found))
         return OTHERS;
-    if (graph_priority_is_ours(node))
-        return EXEC_AT(priority < -EXEC_PRIORITIES ? -EXEC_PRIORITIES : priority);
-    return priority == 0 ? 0 : OTHERS;
+    if (found.raised)
+        return EXEC_AT(found.now) | (found.sure ? EXEC_OWN(found.own) : EXEC_OWN_ANY | EXEC_THERE(found.now));
+    return EXEC_THERE(found.now) | (found.own == 0 ? 0 : OTHERS);
 }
 
 /* What an instance of a graph will have of ours: raised nodes, and the flag without which their priorities count for nothing. With
@@ -42,20 +43,20 @@ static uint32_t look(enum vendor vendor, CUgraphNode node, int type, void *of) {
  * where these are the same: every node has priority 0, and so have all streams. CUDA_GRAPHS_USE_NODE_PRIORITY overrides the flag of
  * every instantiation (CUDA Programming Guide 13.0, 5.2.3.5). */
 static uint32_t ours_of(CUgraph graph, uint64_t flags) {
-    if (!(__atomic_load_n(&graph_may_be_raised, __ATOMIC_RELAXED) ||
-          __atomic_load_n(&exec_may_communicate, __ATOMIC_RELAXED)) ||
-        !armed_and_ready(VENDOR_CUDA))
-        return 0;
     const char *used = getenv("CUDA_GRAPHS_USE_NODE_PRIORITY");
-    uint32_t found = used && strcmp(used, "0") == 0 ? 0 : node_each(VENDOR_CUDA, graph, look, NULL);
-    int priority;
-    if (!(found & OTHERS) && !__atomic_load_n(&stream_some_prioritised, __ATOMIC_RELAXED) &&
-        graph_raise_feeders(graph, &priority))
-        found |= EXEC_AT(priority < -EXEC_PRIORITIES ? -EXEC_PRIORITIES : priority);
-    const uint32_t raised = found & ~(uint32_t)OTHERS;
-    if (!raised || flags & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY || (used && strcmp(used, "1") == 0))
-        return raised;
-    return found & OTHERS || __atomic_load_n(&stream_some_prioritised, __ATOMIC_RELAXED) ? 0 : raised | EXEC_FLAGGED;
+    if (!armed_and_ready(VENDOR_CUDA) || (used && strcmp(used, "0") == 0))
+        return 0;
+    const bool programs = flags & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY || (used && strcmp(used, "1") == 0);
+    const bool some_prioritised = __atomic_load_n(&stream_some_prioritised, __ATOMIC_RELAXED);
+    if (!programs && !some_prioritised && __atomic_load_n(&exec_may_communicate, __ATOMIC_RELAXED) &&
+        !(node_each(VENDOR_CUDA, graph, look, NULL) & OTHERS))
+        graph_raise_feeders(graph);
+    const bool may_be_raised = __atomic_load_n(&graph_may_be_raised, __ATOMIC_RELAXED);
+    const uint32_t found = programs || may_be_raised ? node_each(VENDOR_CUDA, graph, look, NULL) : 0;
+    const uint32_t ours = found & ~OTHERS;
+    if (programs || !(found & RAISED))
+        return programs ? ours | EXEC_PROGRAMS : 0;
+    return found & OTHERS || some_prioritised ? 0 : ours | EXEC_FLAGGED;
 }
 
 static uint64_t flag_of(uint32_t ours) {

@@ -101,8 +101,7 @@ static inline int priority_of(const struct request *request, int stream) {
 static bool is_programs(const struct request *request, uint64_t word, int own, uint32_t *reason) {
     /* 0 is the least, and that of streams that nobody cared about. */
     if (!(word & OVERLAP_WORD_AUTO) || own >= 0 ||
-        stream_is_raised(request->config.hStream, hook_default(request->hook)) ||
-        critical_find(request->config.hStream))
+        stream_is_raised(request->config.hStream, hook_default(request->hook)))
         return false;
     priority_program_sets();
     *reason = OVERLAP_REASON_program_sets_priority;
@@ -117,6 +116,10 @@ static inline bool stream_priority(const struct request *request, int *priority)
     CUresult (*ask)(CUstream, int *) =
         default_is_thread(whose) ? driver.cuStreamGetPriority_ptsz : driver.cuStreamGetPriority;
     int status;
+    if (critical_find(request->config.hStream)) { /* ours, where it had the least */
+        *priority = 0;
+        return true;
+    }
     if (stream == CU_STREAM_LEGACY || (stream == 0 && !default_is_thread(whose))) {
         *priority = 0;
         if (!__atomic_load_n(&stream_legacy_changed, __ATOMIC_RELAXED))
@@ -125,6 +128,13 @@ static inline bool stream_priority(const struct request *request, int *priority)
             return false;
     }
     return ask && ask(request->config.hStream, priority) == CUDA_SUCCESS;
+}
+
+/* A node of a graph, if one came of the launch, does not show what it would have without us. */
+static inline CUresult kept(const struct request *request, int own, CUresult result) {
+    if (__builtin_expect(__atomic_load_n(&capture_begun, __ATOMIC_RELAXED), 0) && result == CUDA_SUCCESS)
+        graph_keep_captured(request->config.hStream, hook_default(request->hook), own);
+    return result;
 }
 
 /* A communication launch at the priority of its word, unless it has that already. *raised: it got another than its
@@ -137,18 +147,12 @@ static inline __attribute__((always_inline)) CUresult launch_communication(struc
     if (!stream_priority(request, &stream))
         return launch_as_asked(request);
     const int own = priority_of(request, stream);
-    if (is_programs(request, word, own, reason))
-        return launch_as_asked(request);
-    if (own == priority) { /* its stream was raised */
-        *raised = critical_find(request->config.hStream) != NULL;
-        return launch_as_asked(request);
-    }
-    if (!launch_at_priority(request, priority, &result))
-        return launch_as_asked(request);
+    if (is_programs(request, word, own, reason) || own == priority || !launch_at_priority(request, priority, &result))
+        return kept(request, own, launch_as_asked(request));
     if (__builtin_expect(result == CUDA_SUCCESS, 1)) {
         *raised = stream != priority;
         graph_raises(priority);
-        return result;
+        return kept(request, own, result);
     }
     return cuda_is_refusal(result) ? launch_without_priority(request) : result;
 }

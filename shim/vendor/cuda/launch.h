@@ -89,7 +89,7 @@ static inline uint32_t flags_of(const CUlaunchConfig *config) {
 /* cuLaunchKernelEx with a word that is known (0: none), for a configuration and a driver that are there. */
 DRIVER_BODY launch_ex_found(enum overlap_way way, enum hook hook, uintptr_t site, const CUlaunchConfig *config,
                             CUfunction function, void **parameters, void **extra, uint32_t flags, uint64_t word) {
-    type_cuLaunchKernelEx *real = real_functions[hook][way];
+    type_cuLaunchKernelEx *real = REAL(cuLaunchKernelEx);
     struct overlap_shard *shard = this_thread.shard;
     if (__builtin_expect((word & OVERLAP_WORD_DIRECT) && shard, 1)) {
         count_direct(shard, outer_way(way), word);

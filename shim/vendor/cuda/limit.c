@@ -36,6 +36,19 @@ static uint64_t key_of_handle(const struct handle *handle, int device) {
     return key_for(handle->value, handle->kind == HANDLE_KERNEL ? device : NO_DEVICE);
 }
 
+/* Where there is no free entry near: one of a handle that ended, of which nothing is known any more. */
+static struct limit_entry *entry_reused(uint64_t hash, uint64_t key) {
+    for (uint32_t probe = 0; probe < PROBES; probe++) {
+        struct limit_entry *entry = &state->limits[(hash + probe) & (ENTRIES - 1)];
+        uint64_t owner = __atomic_load_n(&entry->key, __ATOMIC_RELAXED);
+        if (!handle_find((const void *)(uintptr_t)overlap_cache_plain(owner)) &&
+            !__atomic_load_n(&entry->limits, __ATOMIC_ACQUIRE) &&
+            __atomic_compare_exchange_n(&entry->key, &owner, key, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            return entry;
+    }
+    return NULL;
+}
+
 /* NULL: not known, and if it should be taken, there is no more room. */
 static struct limit_entry *entry_of(uint64_t key, bool take) {
     uint64_t hash = key * UINT64_C(0x9E3779B97F4A7C15) >> (64 - LIMIT_BITS);
@@ -50,7 +63,7 @@ static struct limit_entry *entry_of(uint64_t key, bool take) {
         if (owner == 0)
             return NULL;
     }
-    return NULL;
+    return take ? entry_reused(hash, key) : NULL;
 }
 
 static uint64_t limits_of(const struct handle *handle, int device) {
@@ -69,6 +82,12 @@ static struct handle *effective(struct handle *handle, int device) {
         return is_own(handle, device) ? handle : handle_origin(handle);
     struct handle *function = cuda_function_of(handle);
     return function && is_own(function, device) ? function : handle;
+}
+
+/* A function counts for the device that it is of, whichever is the current one. */
+static int device_for(const struct handle *handle, int device) {
+    const int own = __atomic_load_n(&handle->device, __ATOMIC_RELAXED);
+    return handle->kind == HANDLE_KERNEL || own == NO_DEVICE ? device : own;
 }
 
 /* What the program believes of a handle; false: what the driver says, since we have changed nothing. */
@@ -118,14 +137,24 @@ static uint32_t needed_of(const struct handle *handle, int device) {
     return own > its ? own : its;
 }
 
-/* The driver is told what the program believes, until limit_raise() is called for the handle that this returns. */
-struct handle *limit_lower(struct handle *handle, int device) {
-    struct handle *counts = effective(handle, device);
-    int believed = 0;
-    return believed_of(counts, device, &believed) && believed >= 0 &&
-                   handle_set(counts, WHICH, device, believed) == CUDA_SUCCESS
-               ? counts
-               : NULL;
+bool limit_lend(struct handle *handle, uint32_t bytes, int *before) {
+    const struct device *device = device_current(VENDOR_CUDA);
+    struct handle *counts = device ? effective(handle, device->ordinal) : NULL;
+    return counts && handle_get(counts, WHICH, device->ordinal, before) == CUDA_SUCCESS && *before >= 0 &&
+           (uint32_t)*before < bytes && handle_set(counts, WHICH, device->ordinal, (int)bytes) == CUDA_SUCCESS;
+}
+
+/* Told again if another thread has come to need more meanwhile. */
+void limit_take_back(struct handle *handle, int before) {
+    const struct device *device = device_current(VENDOR_CUDA);
+    struct handle *counts = device ? effective(handle, device->ordinal) : NULL;
+    const void *value = counts ? (const void *)(uintptr_t)counts->value : NULL;
+    int told;
+    while (counts &&
+           handle_set(counts, WHICH, device->ordinal, told = limit_for_driver(value, device->ordinal, WHICH, before)) ==
+               CUDA_SUCCESS &&
+           told != limit_for_driver(value, device->ordinal, WHICH, before))
+        ;
 }
 
 int limit_for_driver(const void *value, int device, int attribute, int asked) {
@@ -160,11 +189,13 @@ void limit_answer(const void *value, int device, int attribute, int *answer) {
 uint32_t limit_own(const void *value, int device) {
     struct handle *handle = handle_find(value);
     int believed = 0;
+    device = handle ? device_for(handle, device) : device;
     return handle && believed_of(effective(handle, device), device, &believed) && believed >= 0 ? (uint32_t)believed
                                                                                                 : UINT32_MAX;
 }
 
 uint32_t cuda_beyond(struct handle *handle, int device, uint32_t dynamic) {
+    device = device_for(handle, device);
     struct handle *counts = effective(handle, device);
     int believed = 0;
     if (handle_get(counts, WHICH, device, &believed) != CUDA_SUCCESS)

@@ -4,11 +4,14 @@
 #include "cuda.h"
 
 /* A function of a module, by its name (NULL: not known yet). One of a library's module is a form of the library's CUkernel,
- * whether or not the program has asked for that. */
+ * whether or not the program has asked for that. One that is known as such stays so: its module may be one that we have not heard of
+ * (cuFuncGetModule). */
 static void learn_function(CUfunction function, CUmodule module, const char *name) {
     type_cuLibraryGetKernel *get = real_own(HOOK_cuLibraryGetKernel);
-    const struct handle *alias = handle_find(module);
-    CUkernel kernel = NULL;
+    const struct handle *alias = handle_find(module), *known = handle_find(function);
+    const bool stays = !alias && known && handle_is(known, HANDLE_FUNCTION) && !handle_is_ending(known);
+    const struct handle *origin = stays ? handle_origin(known) : NULL;
+    CUkernel kernel = origin ? (CUkernel)(uintptr_t)origin->value : NULL;
     if (alias && handle_is(alias, HANDLE_MODULE) && get) {
         CUlibrary library = (CUlibrary)(uintptr_t)alias->owner;
         if (!name && driver.cuFuncGetName && driver.cuFuncGetName(&name, function) != CUDA_SUCCESS)

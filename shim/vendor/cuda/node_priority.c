@@ -1,6 +1,6 @@
-/* Whose is the priority of a kernel node? Communication that has the one that we raise to has it from us, and the program left
- * the default, 0; unless the program has set it (cuGraphKernelNodeSetAttribute), which is kept by node. The table is lossy: of a node
- * whose entry was overwritten it is taken for ours.
+/* The priority that a kernel node would have without us. It matters only where a node of communication has a priority that we raise
+ * to: then it is kept by node, where the node is added, captured, or changed by the program. The table is lossy, and copies of
+ * graphs have no entries: such a node is taken for one of the default priority, 0, and an update tries both.
  */
 #include <string.h>
 
@@ -21,9 +21,20 @@ bool graph_node_priority(CUgraphNode node, int *priority) {
 bool graph_set_priority(CUgraphNode node, int priority) {
     type_cuGraphKernelNodeSetAttribute *set = real_own(HOOK_cuGraphKernelNodeSetAttribute);
     CUlaunchAttributeValue value;
+    uint32_t shown = 0;
+    int before;
     memset(&value, 0, sizeof value);
     value.priority = priority;
-    return set && set(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value) == CUDA_SUCCESS;
+    if (!set || set(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value) == CUDA_SUCCESS)
+        return set;
+    /* The driver checks the size, too, for which the program may have lowered the limit since. */
+    const struct handle *shows = cuda_node_kernel(node, &shown);
+    struct handle *handle = shows ? handle_find((const void *)(uintptr_t)shows->value) : NULL;
+    if (!handle || !limit_lend(handle, shown, &before))
+        return false;
+    const bool done = set(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value) == CUDA_SUCCESS;
+    limit_take_back(handle, before);
+    return done;
 }
 
 static bool is_raisable(CUgraphNode node) {
@@ -32,32 +43,76 @@ static bool is_raisable(CUgraphNode node) {
     return handle && handle_is_marked(handle, HANDLE_RAISED);
 }
 
-/* ---- What the program has set ---- */
+/* ---- What is kept ---- */
 
-/* Of a node: its address, which leaves the upper 16 bits free. */
+/* An entry: the node's address, which leaves the upper 16 bits free, and above it the priority. */
+enum { ADDRESS_BITS = 48 };
+#define ADDRESS_MASK ((UINT64_C(1) << ADDRESS_BITS) - 1)
+
 static uint64_t *slot_of(CUgraphNode node) {
-    return &state->set_nodes[(uint64_t)(uintptr_t)node * UINT64_C(0x9E3779B97F4A7C15) >> (64 - SET_NODE_BITS)];
+    return &state->nodes[(uint64_t)(uintptr_t)node * UINT64_C(0x9E3779B97F4A7C15) >> (64 - NODE_BITS)];
 }
 
-static bool is_set(CUgraphNode node) {
-    return state && __atomic_load_n(slot_of(node), __ATOMIC_RELAXED) == (uint64_t)(uintptr_t)node;
+static bool kept_of(CUgraphNode node, int *own) {
+    const uint64_t entry = state ? __atomic_load_n(slot_of(node), __ATOMIC_RELAXED) : 0;
+    if (!entry || (entry & ADDRESS_MASK) != (uint64_t)(uintptr_t)node)
+        return false;
+    *own = (int16_t)(entry >> ADDRESS_BITS);
+    return true;
 }
 
-void graph_priority_is_programs(CUgraphNode node, bool set) {
-    if (state && set)
-        __atomic_store_n(slot_of(node), (uint64_t)(uintptr_t)node, __ATOMIC_RELAXED);
-    else if (is_set(node))
-        __atomic_store_n(slot_of(node), 0, __ATOMIC_RELAXED);
+void graph_keep_own(CUgraphNode node, int own) {
+    const uint64_t priority = (uint16_t)(own > INT16_MAX ? INT16_MAX : own < INT16_MIN ? INT16_MIN : own);
+    if (state)
+        __atomic_store_n(slot_of(node), priority << ADDRESS_BITS | (uint64_t)(uintptr_t)node, __ATOMIC_RELAXED);
 }
 
-bool graph_priority_is_ours(CUgraphNode node) {
+/* A launch that is captured becomes the node that the next one of its stream depends on. */
+__attribute__((cold, noinline)) void graph_keep_captured(CUstream stream, enum default_stream whose, int own) {
+    __typeof__(driver.cuStreamGetCaptureInfo_v2) ask =
+        default_is_thread(whose) ? driver.cuStreamGetCaptureInfo_v2_ptsz : driver.cuStreamGetCaptureInfo_v2;
+    const CUgraphNode *last = NULL;
+    uint64_t id;
+    CUgraph graph;
+    size_t count = 0;
+    int status = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (ask && ask(stream, &status, &id, &graph, &last, &count) == CUDA_SUCCESS &&
+        status != CU_STREAM_CAPTURE_STATUS_NONE && count == 1 && last)
+        graph_keep_own(last[0], own);
+}
+
+/* ---- What a node has ---- */
+
+static bool is_out_of_range(int priority) {
+    int least, greatest;
+    return priority > 0 || (priority < 0 && cuda_priorities(&least, &greatest) && priority < greatest);
+}
+
+bool graph_priority_of(CUgraphNode node, struct node_priority *found) {
     const uint32_t raised = __atomic_load_n(&graph_may_be_raised, __ATOMIC_RELAXED);
-    int priority;
-    return raised && !is_set(node) && graph_node_priority(node, &priority) && raised & graph_raised_bit(priority) &&
-           is_raisable(node);
+    int kept;
+    if (!graph_node_priority(node, &found->now))
+        return false;
+    const bool known = kept_of(node, &kept);
+    const bool perhaps = raised & graph_raised_bit(found->now) && is_raisable(node);
+    found->sure = !perhaps || known;
+    if (perhaps)
+        found->own = known ? kept : 0;
+    else
+        found->own = known && is_out_of_range(kept) ? kept : found->now;
+    found->raised = perhaps && found->own != found->now;
+    return true;
 }
 
-void graph_lower_others(CUgraphNode node) {
+bool graph_is_raised(CUgraphNode node, int *own) {
+    struct node_priority found;
+    if (!__atomic_load_n(&graph_may_be_raised, __ATOMIC_RELAXED) || !graph_priority_of(node, &found))
+        return false;
+    *own = found.own;
+    return found.raised;
+}
+
+void graph_lower_others(CUgraphNode node, int own) {
     if (!is_raisable(node))
-        graph_set_priority(node, 0);
+        graph_set_priority(node, own);
 }

@@ -16,8 +16,10 @@
 struct kernel {
     CUgraphNode node;
     int was, now;
-    int own;        /* what it would have without us, as far as that is known */
+    int own;        /* what it would have without us */
     uint32_t tried; /* bits of priorities */
+    bool sure;      /* of `own` */
+    bool fixed;     /* `own` is beyond the range that a node shows, and an update compares that (driver 580) */
     bool raisable;  /* communication that we raise */
 };
 
@@ -35,11 +37,15 @@ static uint32_t gather(enum vendor vendor, CUgraphNode node, int type, void *of)
         struct kernel *kernel = &kernels->all[kernels->count];
         uint32_t shown;
         const struct handle *handle = cuda_node_kernel(node, &shown);
-        if (!graph_node_priority(node, &kernel->was))
+        struct node_priority found;
+        if (!graph_priority_of(node, &found))
             return 0;
         kernel->node = node;
-        kernel->now = kernel->was;
-        kernel->own = graph_priority_is_ours(node) ? 0 : kernel->was;
+        kernel->now = found.now;
+        kernel->own = found.own;
+        kernel->sure = found.sure;
+        kernel->fixed = !found.raised && found.own != found.now;
+        kernel->was = kernel->fixed ? found.own : found.now;
         kernel->raisable = handle && handle_is_marked(handle, HANDLE_RAISED);
     }
     kernels->count++;
@@ -92,18 +98,34 @@ static uint32_t raised_in(uint32_t flags) {
     return flags >> EXEC_AT_SHIFT & ((2U << EXEC_PRIORITIES) - 1);
 }
 
-/* Those that it may have for this node: what we have raised others to, or 0, which all others have if the flag is ours. Then
- * communication may have any, because a captured node does not show what it would have had without us. If the program asked for
- * priorities of nodes, only a node of 0 may stand for what we have raised: other differences are the program's. */
-static uint32_t candidates(const struct kernel *kernel, uint32_t flags) {
+static uint32_t there_in(uint32_t flags) {
+    return flags >> EXEC_THERE_SHIFT & ((2U << EXEC_PRIORITIES) - 1);
+}
+
+static uint32_t all(void) {
     int least, greatest;
-    uint32_t bits = raised_in(flags) | bit_of(kernel->was) | bit_of(0);
-    if (!(flags & EXEC_FLAGGED))
-        return kernel->own == 0 ? bits : 0;
-    if (kernel->raisable && cuda_priorities(&least, &greatest))
-        for (int priority = 0; priority >= greatest; priority--)
-            bits |= bit_of(priority);
-    return bits;
+    return cuda_priorities(&least, &greatest) ? 2 * EXEC_BIT(greatest) - 1 : 1;
+}
+
+/* Those that it may have for this node. Where the program asked for priorities of nodes, the counterpart has, without us, the node's
+ * own: it has that one, or what we have raised such communication to. Elsewhere priorities do not matter. */
+static uint32_t candidates(const struct kernel *kernel, uint32_t flags) {
+    if (!(flags & EXEC_PROGRAMS) || !kernel->sure)
+        return all();
+    return (flags & EXEC_THERE(kernel->own) ? bit_of(kernel->own) : 0) |
+           (flags & EXEC_OWN(kernel->own) ? raised_in(flags) : 0);
+}
+
+/* The program's flag compares priorities that the program gave. One that no node of the instance has without us must match none. */
+static void begin(struct kernels *kernels, uint32_t flags) {
+    const uint32_t none = all() & ~raised_in(flags) & ~there_in(flags);
+    for (size_t i = 0; i < kernels->count; i++) {
+        const uint32_t may = candidates(&kernels->all[i], flags);
+        if (kernels->all[i].fixed)
+            continue;
+        put(&kernels->all[i],
+            may & bit_of(kernels->all[i].own) || !(may | none) ? kernels->all[i].own : lowest(may ? may : none));
+    }
 }
 
 /* Gives the node at which an update has failed the next one, and all other communication that is now where this is: it was raised
@@ -112,15 +134,17 @@ static bool try_next(const struct kernels *kernels, struct kernel *kernel, uint3
     const int now = kernel->now;
     kernel->tried |= bit_of(now);
     const uint32_t left = candidates(kernel, flags) & ~kernel->tried;
-    if (!left)
+    if (!left || (kernel->fixed && flags & EXEC_PROGRAMS))
         return false;
     const int next = lowest(left & raised_in(flags) ? left & raised_in(flags) : left);
     if (!put(kernel, next))
         return false;
-    for (size_t i = 0; i < kernels->count && kernel->raisable; i++)
-        if (kernels->all[i].raisable && kernels->all[i].now == now && kernels->all[i].own == kernel->own &&
-            !kernels->all[i].tried)
-            put(&kernels->all[i], next);
+    for (size_t i = 0; i < kernels->count && kernel->raisable; i++) {
+        struct kernel *other = &kernels->all[i];
+        const bool exact = flags & EXEC_PROGRAMS && other->sure;
+        if (!exact && other->raisable && other->now == now && other->own == kernel->own && !other->tried)
+            put(other, next);
+    }
     return true;
 }
 
@@ -147,18 +171,18 @@ static CUresult try_update(const struct update *update) {
                           : update->first(update->exec, update->graph, &update->info->errorNode, &update->info->result);
 }
 
-static CUresult with_priorities(const struct update *update, CUresult result) {
-    const uint32_t flags = exec_flags(update->exec);
-    struct kernels kernels = {0};
+/* Tries, and again as long as another priority of a node may be that of the instance. */
+static CUresult with_priorities(const struct update *update, uint32_t flags, struct kernels *kernels) {
+    CUresult result = try_update(update);
     while (result == CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE &&
            update->info->result == CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED &&
-           (kernels.all || kernels_of(update->graph, &kernels))) {
-        struct kernel *kernel = find(&kernels, update->info->errorNode);
-        if (!kernel || !try_next(&kernels, kernel, flags))
+           __atomic_load_n(&graph_may_be_raised, __ATOMIC_RELAXED) &&
+           (kernels->all || kernels_of(update->graph, kernels))) {
+        struct kernel *kernel = find(kernels, update->info->errorNode);
+        if (!kernel || !try_next(kernels, kernel, flags))
             break;
         result = try_update(update);
     }
-    release(&kernels);
     return result;
 }
 
@@ -171,13 +195,17 @@ static bool doubts_sizes(const struct update *update, CUresult result) {
 }
 
 static CUresult updated(const struct update *update) {
-    CUresult result = try_update(update);
     if (!armed_and_ready(VENDOR_CUDA))
-        return result;
-    if (result != CUDA_SUCCESS && __atomic_load_n(&graph_may_be_raised, __ATOMIC_RELAXED))
-        result = with_priorities(update, result);
+        return try_update(update);
+    const uint32_t flags = exec_flags(update->exec);
+    struct kernels kernels = {0};
+    if (flags & EXEC_PROGRAMS && __atomic_load_n(&graph_may_be_raised, __ATOMIC_RELAXED) &&
+        kernels_of(update->graph, &kernels))
+        begin(&kernels, flags);
+    CUresult result = with_priorities(update, flags, &kernels);
     if (doubts_sizes(update, result) && node_set_all_back(VENDOR_CUDA, update->graph))
-        result = with_priorities(update, try_update(update));
+        result = with_priorities(update, flags, &kernels);
+    release(&kernels);
     if (result == CUDA_SUCCESS)
         exec_updated(VENDOR_CUDA, update->exec, update->graph);
     return result;
@@ -186,12 +214,12 @@ static CUresult updated(const struct update *update) {
 CUresult graph_update_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphExec exec, CUgraph graph,
                            CUgraphNode *node, int *outcome) {
     REAL_OR_RETURN(cuGraphExecUpdate);
-    if (!node || !outcome)
-        return real(exec, graph, node, outcome);
-    CUgraphExecUpdateResultInfo info = {*outcome, *node, NULL};
+    CUgraphExecUpdateResultInfo info = {outcome ? *outcome : 0, node ? *node : NULL, NULL};
     const CUresult result = updated(&(struct update){.first = real, .exec = exec, .graph = graph, .info = &info});
-    *node = info.errorNode;
-    *outcome = info.result;
+    if (node)
+        *node = info.errorNode;
+    if (outcome)
+        *outcome = info.result;
     return result;
 }
 
@@ -240,7 +268,7 @@ static bool like_each_other(const struct kernels *kernels, uint32_t flags) {
     for (size_t i = 0; i < kernels->count; i++) {
         struct kernel *kernel = &kernels->all[i];
         const int own = flags & EXEC_FLAGGED ? 0 : kernel->own;
-        done &= put(kernel, kernel->raisable && own == 0 ? raised : own);
+        done &= put(kernel, kernel->raisable && flags & (EXEC_FLAGGED | EXEC_OWN(own)) ? raised : own);
     }
     return done;
 }

@@ -165,10 +165,13 @@ bool hip_raises(void) {
  * itself is before main(), by the ten thousand. */
 struct handle *hip_handle_of(const struct request *request) {
     struct handle *handle = handle_find(request->function);
+    const bool function = hip_launches_function(request->hook);
     if (handle || !request->function)
         return handle;
-    handle_learn(request->function, hip_launches_function(request->hook) ? HANDLE_HIP_FUNCTION : HANDLE_HIP_SYMBOL,
-                 NULL, NULL, NULL);
+    /* A form of which symbol's kernel was known before a library ended (module.c): sizes of the two must not be mixed up. */
+    if (function && __atomic_load_n(&hip_unregistered, __ATOMIC_RELAXED))
+        return NULL;
+    handle_learn(request->function, function ? HANDLE_HIP_FUNCTION : HANDLE_HIP_SYMBOL, NULL, NULL, NULL);
     /* Another thread may be about it: its kernel must not be kept as an unknown one for that. */
     for (int tries = 0; !(handle = handle_find(request->function)) && tries < TRIES; tries++)
         overlap_pause();

@@ -122,7 +122,7 @@ static bool plan(struct planned *planned, uintptr_t site, const hipKernelNodePar
                    .blockDimZ = params->blockDim.z,
                    .sharedMemBytes = params->sharedMemBytes},
     };
-    if (!node_plan(&planned->node, false))
+    if (!node_plan(&planned->node, false, NO_DEVICE))
         return false;
     planned->ours.sharedMemBytes = planned->node.dynamic;
     return true;

@@ -68,6 +68,9 @@ struct hip_more {
 /* Everything that is not a direct hit in the cache. word: what the hot path has found, or 0. */
 hipError_t hip_launch(struct request *request, uint64_t word);
 
+/* module.c: 1: a library of the program has ended. */
+extern uint32_t hip_unregistered;
+
 /* Is the function of such a call a hipFunction_t? Else it is a function of the program that stands for a kernel. */
 bool hip_launches_function(enum hook hook);
 

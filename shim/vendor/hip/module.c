@@ -111,6 +111,8 @@ hipError_t hip_function_of_symbol_body(enum overlap_way way, enum hook hook, uin
     return result;
 }
 
+uint32_t hip_unregistered;
+
 /* A library of the program goes, and its kernels with it. Which they are was not noted (answers.c): all are met anew, and then
  * the functions that were made from them. */
 hipError_t hip_unregister_body(enum overlap_way way, enum hook hook, uintptr_t site, void **modules) {
@@ -118,6 +120,7 @@ hipError_t hip_unregister_body(enum overlap_way way, enum hook hook, uintptr_t s
     const struct handle_scope symbols = handle_ends(HANDLES_UNOWNED, HANDLE_HIP_SYMBOL);
     const struct handle_scope functions = handle_ends(HANDLES_UNOWNED, HANDLE_HIP_FUNCTION);
     const hipError_t result = real(modules);
+    __atomic_store_n(&hip_unregistered, 1, __ATOMIC_RELAXED);
     handle_ended(&symbols, true); /* it answers nothing */
     handle_ended(&functions, true);
     return result;

@@ -32,7 +32,8 @@ hipError_t hip_batch_body(enum overlap_way way, enum hook hook, uintptr_t site, 
     hipError_t result = real(stream, count, operations, flags);
     if (waits)
         return order_waits_unseen(hook, stream, result);
-    copy_made(stream, hook_default(hook));
+    if (result == VENDOR_SUCCESS) /* what we ask would replace the program's last error */
+        copy_made(stream, hook_default(hook));
     return result;
 }
 

@@ -408,3 +408,18 @@ def test_modules_that_come_and_go(both: Both) -> None:
     done, _ = both(work, shape="{blocks_per_sm: 2}")
     sizes = [one["dynamic_shared"] for one in done.launches if one["kernel"] == "k"]
     assert [size > 0 for size in sizes] == [True, False] * 20
+
+
+@pytest.mark.hazard("peers", "after any library has ended, a node would show a size that was asked for by another one")
+@pytest.mark.parametrize("again", ["", "m = node(g, k, shared=64)\n", "say(launch(k, shared=64))\n"])
+def test_a_library_that_ends_leaves_the_sizes_of_others(both: Both, again: str) -> None:
+    """No call says whose kernels they were, so all are learned anew."""
+    work = "g = graph(); n = node(g, k, shared=200); hosts = hip.register(image, 'k')\n"
+    work += f"unregister = hip.library['__hipUnregisterFatBinary']; unregister(hip.binary)\n{again}say(shown(n)[:3])\n"
+    done, _ = both(f"{work}json_size = shown(n)[3]; say(json_size in (200, {SIZE}), json_size != 64)")
+    assert done.launches[0]["dynamic_shared"] == SIZE
+
+
+@pytest.mark.parametrize("call", ["hipStreamBatchMemOp"])
+def test_the_last_error_of_a_call_that_fails_stays(both: Both, newer: None, call: str) -> None:
+    both(f"say(launch(k)); say(hip.code({call!r}, None, 1, (C.c_uint64 * 32)(1), 1), last())")

@@ -57,3 +57,19 @@ def test_registers_that_cannot_be_too_few(hip: Hip, tmp_path: Path) -> None:
     (tmp_path / "code").write_bytes(compressed(code_object.code_object([COMPILED])))
     done = hip([f"code={tmp_path / 'code'}", "function=k", LAUNCH], TWO)
     assert done.reasons == {"room_already": 1}
+
+
+@pytest.mark.hazard("processes", "a kernel of HIP is taken for another one, because its module was not unloaded")
+@pytest.mark.parametrize(
+    ("way", "version"), [*(("symbol", version) for version in "567"), ("dlsym", "5"), ("dlsym", "7")]
+)
+def test_an_unload_that_is_refused_changes_nothing(way: str, version: str, hip: Hip, tmp_path: Path) -> None:
+    """In a capture (hip_module.cpp: CHECK_STREAM_CAPTURE_SUPPORTED). By the descriptor two blocks fit."""
+    (tmp_path / "code").write_bytes(code_object.code_object([HAND_WRITTEN]))
+    words = [f"code={tmp_path / 'code'}", "function=k", LAUNCH, "stream=0", "begin=1", "unload", "end=1"]
+    words += [LAUNCH, f"launch=k,{BLOCKS},256,512", LAUNCH, "function=k", LAUNCH]
+    words += [f"launch=k,{BLOCKS},256,1024"]  # decided anew, by what the module says
+    bare, done = hip(words, version=version, way=way), hip(words, TWO, version=version, way=way)
+    assert "unload: 900" in bare.stdout, bare.stdout
+    same(done, bare)
+    assert done.reasons == {"room_already": 6}

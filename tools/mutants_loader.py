@@ -1,0 +1,109 @@
+"""Planted bugs of the loader's side: callers and what they are bound to, forks, threads, kernels that end."""
+
+from __future__ import annotations
+
+from mutants_table import Mutant, one
+
+BIND, OBJECT, NEXT, START = (f"shim/sys/{name}.c" for name in ("bind", "object", "next", "start"))
+REAL, HANDLE, STATE, SIZE = (f"shim/vendor/common/{name}.c" for name in ("real", "handle", "state", "size"))
+CORNERS, STRESS = "tests/core/test_bind.py", "tests/core/test_threads.py"
+CLOSING, ERRNO, RACES, MANY = (
+    f"tests/interpose/test_{name}.py" for name in ("closing", "errno", "handle_races", "many")
+)
+
+
+LOADER_MUTANTS: list[Mutant] = [
+    one("answers outlive what was unmapped", BIND, "changes.removed == then &&", "", CORNERS),
+    one("answers are dropped by any dlclose", BIND, "after.removed != before.removed && (", "(1 || ", CORNERS),
+    one("a caller that was unmapped stays known", BIND, "|| !all_mapped(LOAD(generation))", "", CORNERS),
+    one("an object in the place of another", BIND, "after.added != before.added || ", "", CORNERS),
+    one(
+        "two threads fill a caller's slot",
+        BIND,
+        "before == now || before == FILLING ||\n            !__atomic_compare_exchange_n(",
+        "before == now ||\n            !__atomic_compare_exchange_n(",
+        STRESS,
+    ),
+    one(
+        "a full table of callers",
+        BIND,
+        "    __atomic_compare_exchange_n(&generation, &now, now + 1,",
+        "    if (0) __atomic_compare_exchange_n(&generation, &now, now + 1,",
+        CORNERS,
+    ),
+    one("only the first caller is known", BIND, "*index = i;\n", "*index = 0;\n", STRESS),
+    one(
+        "a wrapper of one library serves all",
+        REAL,
+        "if (!__atomic_load_n(&by_caller[hook], __ATOMIC_RELAXED))",
+        "",
+        CLOSING,
+    ),
+    one(
+        "a forked child takes the loader's lock",
+        OBJECT,
+        "if (__builtin_expect(overlap_start.forked, 0) && ",
+        "if (0 && ",
+        CLOSING,
+    ),
+    one(
+        "threads without a number are one",
+        START,
+        "id > 0 ? (uint32_t)id : __atomic_add_fetch(&unnumbered, 1, __ATOMIC_RELAXED)",
+        "(uint32_t)id",
+        MANY + "::test_threads_that_have_no_number_lose_no_launch",
+    ),
+    one(
+        "what cannot be asked has ended",
+        START,
+        "tid, 0) != -ESRCH;",
+        "tid, 0) == 0;",
+        MANY + "::test_threads_that_have_no_number_lose_no_launch",
+    ),
+    one("a failed pin is told", NEXT, "forget_error(); /* the program's own call has succeeded */", ";", ERRNO),
+    one("a pin changes errno", NEXT, "    }\n    errno = saved;", "    }\n    (void)saved;", ERRNO),
+    one(
+        "the page changes errno",
+        "shim/sys/page.c",
+        "        errno = saved;\n        __atomic_store_n(&state, MADE",
+        "        (void)saved;\n        __atomic_store_n(&state, MADE",
+        ERRNO,
+    ),
+    one("ended handles stay in the list", HANDLE, "        strike(handle);\n", "", RACES),
+    one(
+        "a handle at an old address is not listed",
+        HANDLE,
+        "    if (!handle->place)\n        enlist(handle);",
+        "",
+        RACES,
+    ),
+    one("sizes of ended kernels stay", SIZE, "take ? entry_reused(hash, handle, launched) : NULL", "NULL", RACES),
+    one(
+        "sizes of kernels that live are taken",
+        SIZE,
+        "owner == TAKEN || handle_find((const void *)(uintptr_t)owner) ||",
+        "owner == TAKEN ||",
+        RACES,
+    ),
+    one(
+        "a full cache stays full",
+        STATE,
+        "        overlap_cache_use(&launch_cache, made);\n        overlap_empty",
+        "        overlap_empty",
+        MANY + "::test_modules_that_come_and_go",
+    ),
+    one(
+        "raised limits of ended kernels stay",
+        "shim/vendor/cuda/limit.c",
+        "take ? entry_reused(hash, key) : NULL",
+        "NULL",
+        MANY + "::test_modules_that_come_and_go",
+    ),
+    one(
+        "a refused unload ends HIP's kernels",
+        "shim/vendor/hip/module.c",
+        "handle_ended(&ending->owned, result == VENDOR_SUCCESS);",
+        "handle_ended(&ending->owned, true);",
+        "tests/interpose/hip/test_hip_modules.py",
+    ),
+]

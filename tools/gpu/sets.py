@@ -362,6 +362,23 @@ SETS = (
         rounds=20,
     ),
     Set(
+        "critical",
+        "stencils and training steps: what do streams that are waited for gain by being raised?",
+        ("critical.cu", "critical.py", "critical_step.py"),
+        420,
+        (
+            Step(
+                "critical",
+                "{python} {gpu}/critical.py run --program {bin}/critical --nccl {nccl} --rounds {rounds} "
+                "--limit {limit} --out {out}",
+            ),
+        ),
+        NVCC + TORCH + OURS,
+        ("critical",),
+        gpus=2,
+        rounds=10,
+    ),
+    Set(
         "two-gpus",
         "two ranks, real collectives: what do steps take, bare and behind the library?",
         ("two_gpus.py", "two_gpus_cases.py"),

@@ -65,8 +65,11 @@ then, or a set of kernels: gemm, attention, elementwise, norm, optimizer.
 
 --from TRACE takes what PyTorch's profiler and Chrome write (.json, .json.gz) and
 what `nsys export --type sqlite` does; no pipes. Communication is that of its own
-kernels, and what of it computation hid is told as well. --kernel with --from
-and --run that leaves one kernel gives the whole answer to that one.
+kernels, and what of it computation hid is told as well. So are priority
+inversions: what stood ready behind blocks of another stream while the host, a
+stream or communication waited for it, and the most that raising can save.
+--kernel with --from and --run that leaves one kernel gives the whole answer to
+that one.
 
 A policy that is not for the GPU is refused with status 2: it would do nothing.
 
@@ -178,6 +181,7 @@ def _are_traces(files: list[str]) -> bool:
 def _launched(options: argparse.Namespace, asked: dict[str, object], explainer: Explainer) -> int:
     """Every kernel of a run, or of traces."""
     from pyshim.cli import explain_show, ui
+    from pyshim.explain import inversions
     from pyshim.explain.launched import of_run, of_traces
     from pyshim.explain.parts import plural
     from pyshim.explain.used import judge
@@ -199,6 +203,8 @@ def _launched(options: argparse.Namespace, asked: dict[str, object], explainer: 
         error.status = USAGE  # what was named is no run or no trace
         raise
     use = judge(launched, asked, None if pattern is None else str(pattern), explainer)
+    if options.files:
+        use.waiting = inversions.of_traces(options.files, use.gpu.key, explainer)
     only = use.only() if pattern is not None else None
     if only and (options.sweep or not options.json):
         beside = "" if use.communication.told else use.communication.name

@@ -165,6 +165,12 @@ class Explainer:
         found = self._lib.overlap_occupancy_of(self.device, footprint)
         return found.blocks, LIMITS[found.limit]
 
+    def resident(self, key: str, footprint: tuple[int, ...]) -> int:
+        """How many blocks a whole GPU holds: threads, registers, static and dynamic bytes of one."""
+        gpu = self.gpus[key]
+        block = _native.ffi.new("struct overlap_footprint *", footprint)
+        return int(self._lib.overlap_occupancy_of(gpu, block).blocks * gpu.multiprocessors)
+
     # ---- what is asked ----
 
     def _gpu(self, values: dict[str, Any]) -> Any:

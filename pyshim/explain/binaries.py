@@ -19,6 +19,7 @@ from pyshim.footprints.read import read
 from pyshim.policy.gpus import KnownGpu
 from pyshim.policy.kernels import SETS
 from pyshim.policy.values import Bad, kernel_pattern
+from pyshim.traces.names import ANONYMOUS
 
 _TAKES = "libraries are .so, .cubin, .fatbin, .co and .hsaco files"
 # What is looked for in a folder; a file that is named may be called anything.
@@ -131,7 +132,7 @@ def readable(name: str) -> str:
         return last
     end = words.index(last) + 1
     classes = list(dict.fromkeys(word for word in words[end:] if word[0].isupper()))[:2]
-    qualified = "::".join(words[:end]) if name.startswith("_ZN") else last
+    qualified = "::".join(word for word in words[:end] if word != ANONYMOUS) if name.startswith("_ZN") else last
     return f"{qualified}<{', '.join(classes)}>" if classes and f"{last}I" in name else qualified
 
 

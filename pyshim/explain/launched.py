@@ -45,14 +45,14 @@ def of_traces(paths: Sequence[str]) -> Launched:
         for launch in trace.launches():
             devices.add(launch.device)
             # Whatever differs from launch to launch and is not asked about.
-            alike = launch._replace(device=0, stream="", start_us=0, end_us=0, process=None)
+            alike = launch._replace(device=0, stream="", start_us=0, end_us=0, process=None, correlation=None)
             weight = known.setdefault(alike, Weight())
             weight.launches += 1
             weight.microseconds += max(0.0, launch.end_us - launch.start_us)
         for alike, weight in known.items():
             if "<" in alike.kernel.split("(")[0]:
                 templates.add(alike.kernel)
-            kernels.setdefault(_kernel(alike), Weight()).add(weight)
+            kernels.setdefault(as_kernel(alike), Weight()).add(weight)
         gpus += [trace.gpus[device] for device in sorted(devices) if device in trace.gpus]
         notes += trace.warnings
         if any(alike.static_shared_memory is None and alike.shared_memory is not None for alike in known):
@@ -78,7 +78,7 @@ def _overlap(paths: Sequence[str]) -> Overlap:
     return Overlap(steps, span, communication, hidden, any("simulated" in side.kinds for side in sides))
 
 
-def _kernel(launch: TracedLaunch) -> Kernel:
+def as_kernel(launch: TracedLaunch) -> Kernel:
     static, dynamic = launch.static_shared_memory, launch.dynamic_shared_memory
     if static is None and launch.shared_memory is not None:
         static, dynamic = 0, launch.shared_memory

@@ -18,6 +18,7 @@ from pyshim.explain.request import Mistake, read
 from pyshim.explain.shape import named
 from pyshim.policy import library
 from pyshim.policy.gpus import KnownGpu, known, matching
+from pyshim.traces.waiting import Found
 
 # What a launch comes to, best first.
 BESIDE, WINDOW, LATER, NEVER, LEFT, UNKNOWN = "beside", "window", "later", "never", "left", "unknown"
@@ -103,6 +104,7 @@ class Use:
     raises: bool  # the rule's policy gives communication priority
     talking: Weight  # what the communication kernels took
     settings: dict[str, dict[str, Weight]]  # of its library, on all ranks: what would become of computation then
+    waiting: list[Found] = field(default_factory=list)  # of each trace
 
     def totals(self) -> dict[str, Weight]:
         return _totals(self.judged)

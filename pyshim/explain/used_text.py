@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pyshim.explain import inversions
 from pyshim.explain.beside import NAMES
 from pyshim.explain.binaries import readable
 from pyshim.explain.parts import Part, Prose, Table, apart, cut, plural
@@ -23,7 +24,8 @@ _MEANING = {
 
 def screen(use: Use) -> Iterator[Part]:
     answer = [Prose(sentence(use)), *(Prose(text) for text in _settings(use)), *_measured(use)]
-    return apart(_headline(use), [_table(use), *_more(use)], _legend(use), answer, _notes(use))
+    waiting = inversions.screen(use.waiting) if use.waiting else []
+    return apart(_headline(use), [_table(use), *_more(use)], _legend(use), answer, waiting, _notes(use))
 
 
 def about_one(use: Use, one: Iterator[Part]) -> Iterator[Part]:
@@ -123,7 +125,7 @@ def _measured(use: Use) -> Iterator[Part]:
     )
     yield Prose(
         f"Measured ({simulated}{where}): in {span}, communication runs for {takes}; {hidden} of that is "
-        f"overlapped with computation and {exposed} is exposed, which is the most that more overlap can gain."
+        f"overlapped with computation and {exposed} is exposed, which is the most that hiding more of it can gain."
     )
 
 
@@ -229,6 +231,7 @@ def as_json(use: Use) -> dict[str, Any]:
             }
             for one in use.judged
         ],
+        "waiting": inversions.as_json(use.waiting) if use.waiting else None,
         "notes": use.launched.notes,
     }
 

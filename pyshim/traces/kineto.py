@@ -4,24 +4,43 @@ our simulated GPU (SIMGPU_TRACE, tools/simgpu/trace.c): both are Chrome traces, 
 Kineto's words have changed: categories were `Kernel`, `Memcpy` and `Memset` until PyTorch 1.11; numbers have come as
 strings; shared memory is one number, the sum of the static and the dynamic part. AMD's events have no grid in some
 versions. The events are in no order.
+
+Waits are rows of the category cuda_sync, recorded with enable_cuda_sync_events (CuptiActivity.h, class
+CudaSyncActivity; cupti_strings.cpp for their names); each poll by cudaEventQuery is a row "Event Sync". The event that
+is waited for is -1 where CUPTI did not send its record: always from CUDA 12.9 on (pytorch/kineto#1552), unless the
+program itself asks CUPTI for these. Waits of streams that nothing ran on are left out (CuptiActivityProfiler.cpp,
+logDeferredEvents).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
 from pyshim.errors import OverlapError
 from pyshim.traces.chrome import ChromeFile
 from pyshim.traces.names import is_communication
-from pyshim.traces.record import MemoryOperation, Record, Span, Trace, TracedLaunch
+from pyshim.traces.record import (
+    Activity,
+    Call,
+    MemoryOperation,
+    Record,
+    Span,
+    Trace,
+    TracedLaunch,
+    Wait,
+    bounds_on_gpu,
+)
 
 _MEMORY = ("gpu_memcpy", "gpu_memset", "memcpy", "memset")
 _LATEST = 2.0**53  # microseconds: a clock that says more has lost the single ones
 _LARGEST = 1 << 63  # of any number of a launch
 _SPANS = {"user_annotation": False, "gpu_user_annotation": True}
+_SYNC = "cuda_sync"
+_OF_HOST = (_SYNC, "cuda_runtime", "cuda_driver", "runtime")
+_STREAM_WAITS, _HOST_WAITS = "Stream Wait Event", ("Stream Sync", "Event Sync")
 _ROW = re.compile(r"stream (0x[0-9a-f]+), device (\d{1,6}) \((.*)\)")
 
 
@@ -30,13 +49,15 @@ class _ChromeTrace(Trace):
         super().__init__(path)
         self._timeless = 0  # events
 
-    def records(self) -> Iterator[Record]:
+    def activity(self, host: bool) -> Iterator[Activity]:
         self.warnings = []
         self._timeless = 0
         file = ChromeFile(self.path)
         try:
             for event in file.events():
                 yield from self._records(event)
+                if host:
+                    yield from self._of_host(event)
         except OSError as error:
             raise OverlapError(f"{self.path} cannot be read: {error.strerror or error}") from error
         if file.torn:
@@ -48,6 +69,9 @@ class _ChromeTrace(Trace):
 
     def _records(self, event: Mapping[str, Any]) -> Iterator[Record]:
         raise NotImplementedError
+
+    def _of_host(self, event: Mapping[str, Any]) -> Iterator[Activity]:
+        return iter(())
 
     def _know(self, fields: Mapping[str, Any]) -> None:
         """What the file says beside its events."""
@@ -79,11 +103,41 @@ class KinetoTrace(_ChromeTrace):
         elif category in _MEMORY:
             when = self._when(event)
             if when:
-                yield MemoryOperation(*_place(event), *when)
+                yield MemoryOperation(*_place(event), *when, correlation=_correlation(event))
         elif category in _SPANS:
             when = self._when(event)
             if when:
                 yield Span(str(event.get("name", "")), *when, on_gpu=_SPANS[category])
+
+    def _of_host(self, event: Mapping[str, Any]) -> Iterator[Activity]:
+        category = str(event.get("cat")).lower()
+        if category not in _OF_HOST or event.get("ph") != "X":
+            return
+        when, name, correlation = self._when(event), str(event.get("name", "")), _correlation(event)
+        if when is None or correlation is None:
+            return
+        if category != _SYNC:
+            yield Call(name, *when, correlation)
+        elif name == _STREAM_WAITS or name in _HOST_WAITS:
+            arguments = _mapping(event.get("args"))
+            on, recorded = (
+                _integer(arguments.get(f"wait_on_{what}")) for what in ("stream", "cuda_event_record_corr_id")
+            )
+            event_of = (str(on), recorded) if on is not None and on >= 0 and recorded is not None else None
+            device, stream = _place(event)
+            own = None if name == "Event Sync" else stream
+            yield Wait(name in _HOST_WAITS, device, own, *when, correlation, event_of)
+
+    def on_gpu(self, bounds: Sequence[float], process: int | None) -> list[float] | None:
+        """By the calls that launched what ran."""
+        called: dict[int, float] = {}
+        ran: list[tuple[int, float, float]] = []
+        for one in self.activity(host=True):
+            if isinstance(one, Call) and "launch" in one.name.lower():
+                called[one.correlation] = one.start_us
+            elif isinstance(one, TracedLaunch) and one.correlation is not None:
+                ran.append((one.correlation, one.start_us, one.end_us))
+        return bounds_on_gpu(bounds, ((called[one], start, end) for one, start, end in ran if one in called))
 
     def _know(self, fields: Mapping[str, Any]) -> None:
         self.rank = _integer(_mapping(fields.get("distributedInfo")).get("rank"))
@@ -132,7 +186,13 @@ def _kernel(event: Mapping[str, Any], start_us: float, end_us: float) -> TracedL
         threads=_product(arguments.get("block")),
         registers=_integer(arguments.get("registers per thread")),
         shared_memory=_integer(arguments.get("shared memory")),
+        correlation=_correlation(event),
     )
+
+
+def _correlation(event: Mapping[str, Any]) -> int | None:
+    """Of a call, and of what it launched; 0 is none (CUPTI)."""
+    return _integer(_mapping(event.get("args")).get("correlation")) or None
 
 
 def _place(event: Mapping[str, Any]) -> tuple[int, str]:

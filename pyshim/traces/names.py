@@ -6,7 +6,7 @@ import functools
 
 from pyshim import _native
 
-_ANONYMOUS = "_GLOBAL__N_1"  # what the Itanium ABI calls a namespace without a name
+ANONYMOUS = "_GLOBAL__N_1"  # what the Itanium ABI calls a namespace without a name
 
 
 def driver_name(kernel: str) -> str:
@@ -14,7 +14,7 @@ def driver_name(kernel: str) -> str:
     function's arguments left out. A name without scope or arguments, or mangled already, stays as it is."""
     if kernel.startswith("_Z"):
         return kernel
-    parts = _scopes(kernel.replace("(anonymous namespace)", _ANONYMOUS).replace("<unnamed>", _ANONYMOUS))
+    parts = _scopes(kernel.replace("(anonymous namespace)", ANONYMOUS).replace("<unnamed>", ANONYMOUS))
     if len(parts) < 2:
         return parts[0] if parts else kernel
     return "_ZN" + "".join(f"{len(_bytes(part))}{part}" for part in parts) + "Ev"

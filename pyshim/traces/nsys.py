@@ -1,6 +1,9 @@
 """Exports of nsys in sqlite's form (`nsys export --type sqlite`, `nsys stats`): "SQLite Export Schema Reference" in
 NVIDIA's documentation of Nsight Systems. Tables and columns come and go with the version and with what was recorded;
 times are nanoseconds since the recording began, of host and GPU alike. Opened read-only.
+
+A wait for an event is for its last record before the call. Types of synchronisation are numbers of
+ENUM_CUPTI_SYNC_TYPE; without that table CUPTI's own.
 """
 
 from __future__ import annotations
@@ -8,22 +11,38 @@ from __future__ import annotations
 import os
 import sqlite3
 import sys
-from bisect import bisect_right
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from math import inf
 from pathlib import Path
 from typing import Any
 
 from pyshim.errors import OverlapError
 from pyshim.traces.names import is_communication
-from pyshim.traces.record import MemoryOperation, Record, Span, Trace, TracedLaunch
+from pyshim.traces.record import (
+    Activity,
+    Call,
+    MemoryOperation,
+    Record,
+    Span,
+    Trace,
+    TracedLaunch,
+    Wait,
+    bounds_on_gpu,
+)
 
 MAGIC = b"SQLite format 3\0"
 _LONGEST = 1 << 24  # bytes of a value, and of a row
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 _MEMORY = ("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET")
 _CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
+_SYNCHRONIZATIONS = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
+_EVENTS = "CUPTI_ACTIVITY_KIND_CUDA_EVENT"
+_SYNC_TYPES = "ENUM_CUPTI_SYNC_TYPE"
+# CUpti_ActivitySynchronizationType
+_EVENT_SYNC, _STREAM_WAIT, _STREAM_SYNC = "EVENT_SYNCHRONIZE", "STREAM_WAIT_EVENT", "STREAM_SYNCHRONIZE"
+_CUPTI_SYNC_TYPES = {1: _EVENT_SYNC, 2: _STREAM_WAIT, 3: _STREAM_SYNC}
 _GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 _RANGES = "NVTX_EVENTS"
 # What nsys writes into every export; a database of something else has none of them.
@@ -33,14 +52,18 @@ _RANGE_TYPES = "(59, 60)"
 _KERNEL_COLUMNS = (
     *("start", "end", "deviceId", "streamId", "globalPid", "mangledName", "demangledName", "shortName"),
     *("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"),
-    *("registersPerThread", "staticSharedMemory", "dynamicSharedMemory"),
+    *("registersPerThread", "staticSharedMemory", "dynamicSharedMemory", "correlationId"),
+)
+_COPY_COLUMNS = ("start", "end", "deviceId", "streamId", "globalPid", "correlationId")
+_WAIT_COLUMNS = (
+    *("start", "end", "deviceId", "contextId", "streamId", "globalPid", "correlationId", "syncType", "eventId"),
 )
 
 
 class NsysTrace(Trace):
     kind = "nsys"
 
-    def records(self) -> Iterator[Record]:
+    def activity(self, host: bool) -> Iterator[Activity]:
         self.warnings = []
         self.torn = _is_torn(self.path)
         if self.torn:
@@ -54,22 +77,19 @@ class NsysTrace(Trace):
             self._know(tables)
             yield from self._kernels(tables)
             for table in _MEMORY:
-                for start, end, device, stream, process in tables.rows(table, _KERNEL_COLUMNS[:5], _ENDED):
-                    yield MemoryOperation(device or 0, str(stream or 0), start / 1e3, end / 1e3, process)
+                for start, end, device, stream, *more in tables.rows(table, _COPY_COLUMNS, _ENDED):
+                    yield MemoryOperation(device or 0, str(stream or 0), start / 1e3, end / 1e3, *more)
             yield from self._ranges(tables)
+            if host:
+                yield from self._calls(tables)
+                yield from self._waits(tables)
 
     def on_gpu(self, bounds: Sequence[float], process: int | None) -> list[float] | None:
         """By the calls of the host that launched the kernels (the document's "Correlate CUDA kernel launches with CUDA
         API kernel launches")."""
-        starts, ends = [inf] * (len(bounds) - 1), -inf
         with self._tables() as tables:
-            for called, start, end in tables.launched(process):
-                step = bisect_right(bounds, called / 1e3) - 1
-                if 0 <= step < len(starts):
-                    starts[step] = min(starts[step], start / 1e3)
-                    ends = max(ends, end / 1e3)
-        begun = [start for start in starts if start < inf]
-        return [*begun, ends] if begun == sorted(begun) and begun else None
+            ran = ((called / 1e3, start / 1e3, end / 1e3) for called, start, end in tables.launched(process))
+            return bounds_on_gpu(bounds, ran)
 
     @contextmanager
     def _tables(self) -> Iterator[_Tables]:
@@ -107,7 +127,7 @@ class NsysTrace(Trace):
             start, end, device, stream, process = row[:5]
             # The driver's own name where it is there: our patterns are tried on that.
             kernel = next((strings[name] for name in row[5:8] if name in strings), "")
-            static, dynamic = row[15:17]
+            static, dynamic, correlation = row[15:18]
             yield TracedLaunch(
                 *(kernel, is_communication(kernel), device or 0, str(stream or 0), start / 1e3, end / 1e3),
                 blocks=_product(row[8:11]),
@@ -117,7 +137,32 @@ class NsysTrace(Trace):
                 dynamic_shared_memory=dynamic,
                 shared_memory=None if static is None or dynamic is None else static + dynamic,
                 process=process,
+                correlation=correlation,
             )
+
+    def _calls(self, tables: _Tables) -> Iterator[Call]:
+        strings = tables.strings(_CALLS, ("nameId",))
+        columns = ("start", "end", "nameId", "correlationId", "globalTid")
+        for start, end, name, correlation, thread in tables.rows(_CALLS, columns, _ENDED):
+            if correlation:
+                yield Call(strings.get(name, ""), start / 1e3, end / 1e3, correlation, _process(thread))
+
+    def _waits(self, tables: _Tables) -> Iterator[Wait]:
+        types = _CUPTI_SYNC_TYPES
+        if _SYNC_TYPES in tables.names:
+            words = {number: name for number, name in tables.rows(_SYNC_TYPES, ("id", "name")) if name}
+            known = tuple(_CUPTI_SYNC_TYPES.values())
+            types = {number: word for number, name in words.items() for word in known if name.upper().endswith(word)}
+        events = _Events(tables)
+        for row in tables.rows(_SYNCHRONIZATIONS, _WAIT_COLUMNS, _ENDED):
+            start, end, device, context, stream, process, correlation, type_, event = row
+            kind = types.get(type_)
+            if kind is None or not correlation:
+                continue
+            own = None if kind == _EVENT_SYNC else str(stream)
+            recorded = None if kind == _STREAM_SYNC else events.find((process, context, event), correlation)
+            times = start / 1e3, end / 1e3
+            yield Wait(kind != _STREAM_WAIT, device or 0, own, *times, correlation, recorded, process)
 
     def _ranges(self, tables: _Tables) -> Iterator[Record]:
         strings = tables.strings(_RANGES, ("textId",))
@@ -127,6 +172,25 @@ class NsysTrace(Trace):
             name = text or strings.get(number)
             if name:
                 yield Span(str(name), start / 1e3, end / 1e3, False, _process(thread))
+
+
+class _Events:
+    """When and where events were recorded."""
+
+    def __init__(self, tables: _Tables) -> None:
+        self._records: defaultdict[tuple[object, ...], list[tuple[int, str]]] = defaultdict(list)
+        columns = ("contextId", "streamId", "correlationId", "globalPid", "eventId")
+        for context, stream, correlation, process, event in tables.rows(_EVENTS, columns):
+            if correlation:
+                self._records[process, context, event].append((correlation, str(stream)))
+        for records in self._records.values():
+            records.sort()
+
+    def find(self, event: tuple[object, ...], correlation: int) -> tuple[str, int] | None:
+        """Return the stream and the correlation of an event's last record before a call."""
+        records = self._records.get(event, [])
+        before = bisect_left(records, (correlation, ""))
+        return (records[before - 1][1], records[before - 1][0]) if before else None
 
 
 class _Patience:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Union
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from math import inf
+from typing import NamedTuple, Union, cast
 
 
 class TracedLaunch(NamedTuple):
@@ -23,6 +25,7 @@ class TracedLaunch(NamedTuple):
     dynamic_shared_memory: int | None = None
     shared_memory: int | None = None  # their sum: Kineto says no more
     process: int | None = None  # where several processes share a file
+    correlation: int | None = None  # of the call that launched it: grows from call to call of a process
 
 
 class MemoryOperation(NamedTuple):
@@ -33,6 +36,7 @@ class MemoryOperation(NamedTuple):
     start_us: float
     end_us: float
     process: int | None = None
+    correlation: int | None = None
 
 
 class Span(NamedTuple):
@@ -45,7 +49,32 @@ class Span(NamedTuple):
     process: int | None = None
 
 
+class Call(NamedTuple):
+    """A call of the host to the runtime or the driver."""
+
+    name: str
+    start_us: float
+    end_us: float
+    correlation: int
+    process: int | None = None
+
+
+class Wait(NamedTuple):
+    """A stream that waits for an event, or the host that waits for a stream or an event."""
+
+    host: bool
+    device: int
+    stream: str | None  # that waits, or that the host waits for; None: the host waits for an event
+    start_us: float  # of the call
+    end_us: float
+    correlation: int
+    event: tuple[str, int] | None = None  # the stream it was recorded on, and the correlation of the call that did
+    process: int | None = None
+
+
+Work = Union[TracedLaunch, MemoryOperation]
 Record = Union[TracedLaunch, MemoryOperation, Span]
+Activity = Union[TracedLaunch, MemoryOperation, Span, Call, Wait]
 
 
 class Trace(ABC):
@@ -61,8 +90,12 @@ class Trace(ABC):
         self.torn = False  # the file ends before its records do
 
     @abstractmethod
+    def activity(self, host: bool) -> Iterator[Activity]:
+        """Read the file from its beginning; calls and waits only with `host`. Raises OverlapError where it is none of
+        the kind after all."""
+
     def records(self) -> Iterator[Record]:
-        """Reads the file from its beginning. Raises OverlapError where it is none of the kind after all."""
+        return cast("Iterator[Record]", self.activity(host=False))
 
     def on_gpu(self, bounds: Sequence[float], process: int | None) -> list[float] | None:
         """When the GPU came to what the host did from each of these times to the next: a first start each, and the last
@@ -74,3 +107,15 @@ class Trace(ABC):
 
     def spans(self) -> Iterator[Span]:
         return (record for record in self.records() if isinstance(record, Span))
+
+
+def bounds_on_gpu(bounds: Sequence[float], ran: Iterable[tuple[float, float, float]]) -> list[float] | None:
+    """As Trace.on_gpu: of each kernel when the host called for it, its start and its end."""
+    starts, last = [inf] * (len(bounds) - 1), -inf
+    for called, start, end in ran:
+        step = bisect_right(bounds, called) - 1
+        if 0 <= step < len(starts):
+            starts[step] = min(starts[step], start)
+            last = max(last, end)
+    begun = [start for start in starts if start < inf]
+    return [*begun, last] if begun == sorted(begun) and begun else None

@@ -29,12 +29,14 @@ compute:
 """
 # Communication is not given: then the answer has all of its fields.
 _EXPLAIN = "--gpu h100 --threads 128 --registers 96 --dynamic-smem 48KiB --policy fields.yaml --kernel sgemm"
+_TRACE = ROOT / "tests/traces/data/stencil-nccl-events.json.gz"
 COMMANDS = {
     "overlap report DIR --json": "overlap report run --json",
     "overlap report DIR --launches --json": "overlap report run --launches --json",
     "overlap report --compare BEFORE AFTER --json": "overlap report --compare run run --json",
     "overlap policy check FILE --output-format json": "overlap policy check *.yaml --output-format json",
     "overlap explain ... --json": f"overlap explain {_EXPLAIN} --json",
+    "overlap explain --from TRACE --json": f"overlap explain --from {_TRACE} --json",
     "overlap gpus --json": "overlap gpus --json",
     "overlap doctor --json": "overlap doctor --json",
 }

@@ -16,6 +16,7 @@ from saying import ask, check_html
 sys.path.append(str(Path(__file__).resolve().parents[1] / "traces"))
 
 from made import GEMM, K, kineto, kineto_events, nsys, step
+from made_waits import Program, boundary, collective, copy, interior
 
 SLOWEST, LONGEST = 20.0, 1 << 17
 WORDS = (
@@ -74,6 +75,15 @@ WORDS = (
         b"StringIds",
     ),
     *(
+        b"cudaStreamWaitEvent",
+        b'"cat": "cuda_sync"',
+        b"Stream Wait Event",
+        b'"wait_on_stream": 7',
+        b'"wait_on_cuda_event_record_corr_id": 1',
+        b'"correlation": 1',
+        b"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+    ),
+    *(
         b"thread_name",
         b"stream 0x1, device 0 (NVIDIA H100)",
         b"\x1f\x8b\x08\0",
@@ -103,6 +113,21 @@ def _simulated() -> bytes:
     return json.dumps([head, row, *launches]).encode()
 
 
+def _waits() -> Program:
+    program = Program()
+    for at in (1000.0, 1100.0, 1200.0):
+        program.launch(interior(at + 4, 76), at + 1)
+        program.launch(boundary(at + 70, 5), at + 3)
+        program.launch(collective(at + 76, 9), at + 4)
+        program.launch(copy(at + 86, 9), at + 5)
+        program.record(1, 20, at + 7)
+        program.wait(7, 1, at + 8)
+        program.event_synchronize(1, at + 9, at + 96)
+        program.synchronize(20, at + 97, at + 98)
+        program.steps.append((int(at / 100), at, 100.0))
+    return program
+
+
 def seeds() -> dict[str, bytes]:
     events = kineto_events(_KERNELS, _STEPS)
     plain = _written(kineto(_FOLDER / "seed.json", events))
@@ -112,6 +137,8 @@ def seeds() -> dict[str, bytes]:
         "array": json.dumps(kineto_events(_KERNELS, _STEPS, gpu_steps=True)).encode(),
         "packed": gzip.compress(plain),
         "nsys": _written(database),
+        "waits": _written(_waits().kineto(_FOLDER / "seed.json")),
+        "nsys-waits": _written(_waits().nsys(_FOLDER / "seed.sqlite")),
         "simulated": _simulated(),
         "bomb": gzip.compress(b"[" + b" " * (1 << 22)),
         "empty": b"{}",

@@ -31,6 +31,7 @@ class K(NamedTuple):
     registers: int = 168
     static: int = 1024
     dynamic: int = 98304
+    correlation: int | None = None  # of the call that launched it
 
 
 def step(at: float, gemms: Sequence[float], reduces: Iterable[tuple[float, float]]) -> list[K]:
@@ -59,7 +60,8 @@ def kineto_events(
             {"cat": "gpu_user_annotation", "pid": 0, "tid": 7} if gpu_steps else {"cat": "user_annotation", "pid": 90}
         )
         events.append({"ph": "X", "name": f"ProfilerStep#{number}", "ts": start, "dur": length, **where})
-    for correlation, one in enumerate(kernels):
+    for index, one in enumerate(kernels):
+        correlation = index if one.correlation is None else one.correlation
         place = {"device": one.device, "context": 1, "stream": one.stream, "correlation": correlation}
         row = {"ph": "X", "pid": one.device, "tid": one.stream, "ts": one.start_us, "dur": one.length_us}
         if one.name is None:
@@ -141,12 +143,25 @@ def nsys(
             when = (ns(one.start_us), ns(one.start_us + one.length_us), one.device)
             if one.name is None:
                 database.execute(_COPIES.replace("TABLE", "TABLE IF NOT EXISTS"))
-                values = (*when, 1, one.stream, 1, process, 4096, 1)
+                values = (*when, 1, one.stream, one.correlation or 1, process, 4096, 1)
                 database.execute(f"INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES ({marks(values)})", values)
                 continue
             short = one.name.partition("(")[0].split("::")[-1]
             names = (number(one.name), number(short), number((mangled or {})[one.name]) if mangled else None)
-            place = (*when, 1, None, one.stream, 1, process, *names, None, 0, one.registers, *one.grid, *one.block)
+            place = (
+                *when,
+                1,
+                None,
+                one.stream,
+                one.correlation or 1,
+                process,
+                *names,
+                None,
+                0,
+                one.registers,
+                *one.grid,
+                *one.block,
+            )
             values = (*place, one.static, one.dynamic, 0, 0, 0, None, None, None)
             database.execute(f"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ({marks(values)})", values)
         for index, (text, start, length) in enumerate(ranges):

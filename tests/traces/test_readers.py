@@ -39,8 +39,8 @@ def test_kineto(tmp_path):
         Span("ProfilerStep#3", 80.0, 280.0, on_gpu=False),
         Span("ProfilerStep#4", 280.0, 430.5, on_gpu=False),
         TracedLaunch(GEMM, False, 0, "7", 100.0, 140.5, 264, 128, 168, shared_memory=99328),
-        TracedLaunch(NCCL, True, 0, "20", 120.25, 180.25, 24, 544, 96, shared_memory=103808),
-        MemoryOperation(0, "7", 90.0, 95.0),
+        TracedLaunch(NCCL, True, 0, "20", 120.25, 180.25, 24, 544, 96, shared_memory=103808, correlation=1),
+        MemoryOperation(0, "7", 90.0, 95.0, correlation=2),
     ]
     assert list(open_trace(str(tmp_path / "trace.json")).launches()) == records[2:4]
     assert list(open_trace(str(tmp_path / "trace.json")).spans()) == records[:2]
@@ -124,9 +124,9 @@ def test_nsys(tmp_path):
     assert (trace.kind, trace.rank, trace.gpus, trace.warnings) == ("nsys", None, {0: GPU}, [])
     pid = 0x11000000000000
     assert records == [
-        TracedLaunch(GEMM, False, 0, "7", 100.0, 140.5, 264, 128, 168, 1024, 98304, 99328, pid),
-        TracedLaunch(NCCL, True, 0, "20", 120.25, 180.25, 24, 544, 96, 21568, 82240, 103808, pid),
-        MemoryOperation(0, "7", 90.0, 95.0, pid),
+        TracedLaunch(GEMM, False, 0, "7", 100.0, 140.5, 264, 128, 168, 1024, 98304, 99328, pid, 1),
+        TracedLaunch(NCCL, True, 0, "20", 120.25, 180.25, 24, 544, 96, 21568, 82240, 103808, pid, 1),
+        MemoryOperation(0, "7", 90.0, 95.0, pid, 1),
         Span("step 3", 80.0, 280.0, False, pid),
         Span("step 4", 280.0, 430.5, False, pid),
     ]
@@ -237,7 +237,8 @@ def test_nsys_columns_of_other_types(tmp_path):
         database.execute("UPDATE StringIds SET value = 5.5")
         database.commit()
     (launch,) = read(path)[1]
-    assert launch == TracedLaunch("5.5", False, 0, "7", 100.0, 140.5, None, 128, 168, 1024, 98304, 99328)
+    shape = (None, 128, 168, 1024, 98304, 99328)
+    assert launch == TracedLaunch("5.5", False, 0, "7", 100.0, 140.5, *shape, correlation=1)
 
 
 @pytest.mark.parametrize(

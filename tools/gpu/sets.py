@@ -410,6 +410,26 @@ SETS = (
         gpus=2,
     ),
     Set(
+        "stencil-traces",
+        "a stencil that exchanges boundary planes: what waits in its traces, what does raising its halo streams save?",
+        ("stencil_trace.cu", "stencil_trace.py"),
+        90,
+        (
+            Step(
+                "traces",
+                "{python} {gpu}/stencil_trace.py {bin}/libstencil_trace.so --out {work}/traces",
+                "traces/times.json",
+            ),
+            *(
+                Step(f"explain {name}", f"overlap explain --json --from {{work}}/traces/stencil-{name}-events.json.gz")
+                for name in ("nccl", "nccl-raised", "host", "host-raised")
+            ),
+        ),
+        TORCH + NVCC + OURS,
+        ("libstencil_trace.so",),
+        gpus=2,
+    ),
+    Set(
         "ranks",
         "are reports of torchrun's ranks true, by every way in, and where one rank differs?",
         ("ranks.py",),

@@ -275,4 +275,4 @@ def test_a_cost_of_events_stands_alone(simulate: Any) -> None:
     ):
         run = simulate('d = Driver(init=False); answer(d.try_("cuInit", 0))', costs=row + "\n")
         assert run.answer == 1
-        assert f":1:" in run.stderr and problem in run.stderr, run.stderr
+        assert ":1:" in run.stderr and problem in run.stderr, run.stderr

@@ -222,7 +222,9 @@ def _picture(data: Sequence[Row]) -> str:
     least, most = (edge(row.change for _, found in shown for row in found) for edge in (min, max))
     scale = width / (most - least)
     parts = [
-        svg.text(16, 22, "Simulated: change of a step's time, 45 programs by policy and dispatch rule", size=15),
+        svg.text(
+            16, 22, f"Simulated: change of a step's time, {len(PROGRAMS)} programs by policy and dispatch rule", size=15
+        ),
         svg.text(
             16,
             40,
@@ -321,7 +323,7 @@ def files(root: Path) -> dict[str, str]:
             "the library asks about kernels and `auto` makes up its mind, are apart (last column); changes are of "
             "the mean of the others against the program as written, two streams, no priority, no library. Blocks "
             "differ in length from a fixed seed, so a run gives the same bytes again, and there are no intervals: "
-            "the three programs of a shape are the only spread. Costs are assumptions "
+            "the programs of a shape are the only spread. Costs are assumptions "
             "([costs.yaml](../tools/bench/suites/costs.yaml)). `hold`, `drain` and `backfill` are what a GPU may do "
             "with lower priorities while a block of communication waits for room ([the "
             "model](../tools/simgpu/README.md)); an H200 holds. "
@@ -333,7 +335,7 @@ def files(root: Path) -> dict[str, str]:
         "## Simulated: by policy and rule",
         *_simulated(data),
         "## Simulated: where the published method loses",
-        "Ranges over three programs of the shape on A40, A100 and H100:",
+        "Ranges over the programs of the shape on A40, A100 and H100:",
         _by_shape(data),
         _reasons(data),
         "## Measured: two H200",

@@ -98,7 +98,8 @@ static const char *set_number(struct row *row, const char *key, const char *valu
 }
 
 static bool is_known(const char *key) {
-    static const char *const keys[] = {"kernel", "block_us", "spread", "gain", "bytes_per_block", "sharing", "event_us"};
+    static const char *const keys[] = {"kernel",          "block_us", "spread",  "gain",
+                                       "bytes_per_block", "sharing",  "event_us"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (strcmp(key, keys[i]) == 0)
             return true;

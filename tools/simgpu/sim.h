@@ -72,7 +72,7 @@ CUresult sim_config_read(void);
 void sim_config_hide(void);         /* devices that the environment makes invisible (hip/visible.c) */
 CUresult sim_config_read_hip(void); /* its own variables (hip/check.c) */
 void sim_device_uuid(int device, char text[17]);
-double sim_bandwidth(const struct gpu *gpu); /* of its memory, in bytes a microsecond (device.c) */
+double sim_bandwidth(const struct gpu *gpu);       /* of its memory, in bytes a microsecond (device.c) */
 double sim_link(const struct gpu *gpu, bool peer); /* one way, to the host or to another GPU */
 CUresult sim_costs_read(const char *path);
 struct cost sim_cost_of(const char *kernel);

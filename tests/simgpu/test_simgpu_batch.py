@@ -167,7 +167,9 @@ def test_copies_take_their_place_among_waits_and_writes(simulate: Any) -> None:
         SETUP
         + """
 device = P(); d.cuMemAlloc_v2(C.byref(device), 64)
-three, early, late, last = ((C.c_uint * 1)(n) for n in (3, 99, 99, 99))
+locked = P(); d.cuMemAllocHost_v2(C.byref(locked), 16)
+three, early, late, last = ((C.c_uint * 1).from_address(locked.value + 4 * n) for n in range(4))
+three[0], early[0], late[0], last[0] = 3, 99, 99, 99
 d.cuStreamWaitValue32_v2(s, device, 3, 1); d.launch(a, stream=s)
 d.launch(b, stream=t); d.cuMemcpyDtoHAsync_v2(early, device, 4, t)
 d.cuMemcpyHtoDAsync_v2(device, three, 4, t); d.launch(c, stream=t)

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from suites.arms import FIRST, STEADY
-from suites.programs import PROGRAMS, SHAPES
 from suites.rows import LIMIT_PERCENT
 
 from answers import measured, rows, svg
@@ -80,17 +79,26 @@ def _simulated(data: Sequence[Row]) -> list[str]:
     return parts
 
 
+def programs(data: Sequence[Row]) -> list[str]:
+    """Return those that were measured, in the order of the suite."""
+    return list(dict.fromkeys(row.program for row in data))
+
+
+def shapes(data: Sequence[Row]) -> list[str]:
+    return list(dict.fromkeys(row.shape for row in data))
+
+
 def _by_shape(data: Sequence[Row]) -> str:
     """Where the published method loses."""
     lines = []
-    for shape in SHAPES:
-        own = [row for row in data if kind_of(row) == PAPER and row.shape == shape.name]
-        windows = [row for row in data if kind_of(row) == WINDOWS and row.shape == shape.name]
+    for shape in shapes(data):
+        own = [row for row in data if kind_of(row) == PAPER and row.shape == shape]
+        windows = [row for row in data if kind_of(row) == WINDOWS and row.shape == shape]
         held, filled = ([row for row in own if row.rule == rule] for rule in ("hold", "backfill"))
         alone = [row.priority for row in held]
         lines.append(
             (
-                shape.name,
+                shape,
                 _range(row.change for row in held),
                 _range(row.change for row in filled),
                 _range(alone),
@@ -222,7 +230,12 @@ def _picture(data: Sequence[Row]) -> str:
     least, most = (edge(row.change for _, found in shown for row in found) for edge in (min, max))
     scale = width / (most - least)
     parts = [
-        svg.text(16, 22, "Simulated: change of a step's time, 45 programs by policy and dispatch rule", size=15),
+        svg.text(
+            16,
+            22,
+            f"Simulated: change of a step's time, {len(programs(data))} programs by policy and dispatch rule",
+            size=15,
+        ),
         svg.text(
             16,
             40,
@@ -255,6 +268,7 @@ def _picture(data: Sequence[Row]) -> str:
 
 
 def _answer(root: Path, data: Sequence[Row]) -> str:
+    count = len(programs(data))
     defaults = spread(row for row in data if kind_of(row) == "")
     paper = [row for row in data if kind_of(row) == PAPER]
     all_paper = spread(paper)
@@ -268,12 +282,12 @@ def _answer(root: Path, data: Sequence[Row]) -> str:
         (
             holds(
                 defaults.worst[0] <= LIMIT_PERCENT,
-                f"Simulated, {len(PROGRAMS)} programs on {len({row.gpu for row in data})} GPUs under {len(RULES)} "
+                f"Simulated, {count} programs on {len({row.gpu for row in data})} GPUs under {len(RULES)} "
                 f"dispatch rules: the default policies change a step by {percent(defaults.best[0])} at best, "
                 f"{percent(defaults.median)} in the median and {percent(defaults.worst[0])} at worst.",
             ),
             f"The published method, applied everywhere, by {percent(all_paper.best[0])}, {percent(all_paper.median)} "
-            f"and {percent(all_paper.worst[0])}, and {losing[0]} to {losing[-1]} of {len(PROGRAMS)} programs lose "
+            f"and {percent(all_paper.worst[0])}, and {losing[0]} to {losing[-1]} of {count} programs lose "
             f"more than {LIMIT_PERCENT:g} %.",
             f"Measured on two H200: the default {percent(ours.best[0])}, {percent(ours.median)} and "
             f"{percent(ours.worst[0])} where the bare program differs from itself by {percent(noise.best[0])} to "
@@ -286,6 +300,7 @@ def _answer(root: Path, data: Sequence[Row]) -> str:
 def files(root: Path) -> dict[str, str]:
     read = rows.read(root)
     data = read.rows
+    count = len(programs(data))
     steps = measured.steps(root)
     *_, shortest, longest = measured.range_of_steps(root)
     observed = [row for row in data if row.policy == "observe"]
@@ -316,12 +331,12 @@ def files(root: Path) -> dict[str, str]:
         f"![Simulated change by policy and rule]({picture})",
         "## Protocol of the simulated part",
         paragraph(
-            f"{len(PROGRAMS)} programs of {len(SHAPES)} shapes ([what they are](../tools/bench/README.md)), each in "
+            f"{count} programs of {len(shapes(data))} shapes ([what they are](../tools/bench/README.md)), each in "
             f"a process of its own on a simulated GPU: {FIRST + STEADY} steps, of which the first {FIRST}, in which "
             "the library asks about kernels and `auto` makes up its mind, are apart (last column); changes are of "
             "the mean of the others against the program as written, two streams, no priority, no library. Blocks "
             "differ in length from a fixed seed, so a run gives the same bytes again, and there are no intervals: "
-            "the three programs of a shape are the only spread. Costs are assumptions "
+            "the programs of a shape are the only spread. Costs are assumptions "
             "([costs.yaml](../tools/bench/suites/costs.yaml)). `hold`, `drain` and `backfill` are what a GPU may do "
             "with lower priorities while a block of communication waits for room ([the "
             "model](../tools/simgpu/README.md)); an H200 holds. "
@@ -333,7 +348,7 @@ def files(root: Path) -> dict[str, str]:
         "## Simulated: by policy and rule",
         *_simulated(data),
         "## Simulated: where the published method loses",
-        "Ranges over three programs of the shape on A40, A100 and H100:",
+        "Ranges over the programs of the shape on A40, A100 and H100:",
         _by_shape(data),
         _reasons(data),
         "## Measured: two H200",

@@ -40,7 +40,7 @@ class Row:
 
     @property
     def shape(self) -> str:
-        """Of the program: three programs have one."""
+        """Of the program: several programs have one."""
         return self.program.partition("/")[0]
 
 

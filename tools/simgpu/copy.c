@@ -1,11 +1,19 @@
-/* Copies and fills: real, and done when they are called; in virtual time they take their place in the stream. While a memory
- * operation (batch.c) is pending, which they may have to follow, they are done in their place. */
+/* Copies and fills: real, and done when they are called; in virtual time they take their place in the stream, and those that
+ * leave the memory of a device take turns on its copy engines. While a memory operation (batch.c) is pending, which they may
+ * have to follow, they are done in their place.
+ *
+ * Whether the host waits is that of "API synchronization behavior" in the reference of the driver API: for every copy from
+ * host memory to host memory and from a device to pageable memory, and, where pageable memory must be staged, for copies
+ * to a device. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim.h"
 
-static const double LINK_BYTES_PER_US = 25e3, MEMORY_BYTES_PER_US = 1e6, LATENCY_US = 1;
+static const double MEMORY_BYTES_PER_US = 1e6, LATENCY_US = 1;
+/* Assumption: what one thread of the host copies, to a staging buffer or to other memory of the host. */
+static const double PAGEABLE_BYTES_PER_US = 10e3;
+enum { STAGED_ABOVE = 64 << 10 }; /* smaller ones travel with the command */
 
 static bool ends_in(const void *address, size_t pitch, const struct transfer *transfer) {
     return sim_memory_has((CUdeviceptr)(uintptr_t)address, pitch * (transfer->height - 1) + transfer->width);
@@ -28,13 +36,32 @@ void sim_transfer_run(const struct transfer *transfer) {
     }
 }
 
-/* Whose its ends are, and by that and its size how long it takes. */
+/* Where its ends are, and by that and its size which engine it takes, for how long, and whether the host waits. */
 void sim_transfer_measure(struct transfer *transfer) {
+    const CUdeviceptr to = (CUdeviceptr)(uintptr_t)transfer->to, from = (CUdeviceptr)(uintptr_t)transfer->from;
     const double bytes = (double)transfer->width * (double)transfer->height;
-    transfer->to_driver = sim_memory_has((CUdeviceptr)(uintptr_t)transfer->to, 1);
-    transfer->from_driver = sim_memory_has((CUdeviceptr)(uintptr_t)transfer->from, 1);
-    const bool inside = transfer->from == NULL || (transfer->to_driver && transfer->from_driver);
-    transfer->us = LATENCY_US + bytes / (inside ? MEMORY_BYTES_PER_US : LINK_BYTES_PER_US);
+    const bool fill = from == 0;
+    const struct place end = sim_memory_place(to), start = fill ? end : sim_memory_place(from);
+    transfer->to_driver = sim_memory_has(to, 1);
+    transfer->from_driver = !fill && sim_memory_has(from, 1);
+    transfer->unit = UNIT_NONE;
+    transfer->waits = false;
+    double bytes_per_us = MEMORY_BYTES_PER_US;
+    if (!fill && !end.device && !start.device) {
+        bytes_per_us = PAGEABLE_BYTES_PER_US;
+        transfer->waits = true;
+    } else if (end.device != start.device) {
+        const bool to_device = end.device, pageable = !(to_device ? start.locked : end.locked);
+        bytes_per_us = sim_link(sim_gpu(to_device ? end.index : start.index), false);
+        transfer->unit = to_device ? UNIT_TO_DEVICE : UNIT_FROM_DEVICE;
+        transfer->waits = pageable && (!to_device || bytes > STAGED_ABOVE);
+        if (transfer->waits)
+            bytes_per_us = PAGEABLE_BYTES_PER_US;
+    } else if (end.device && end.index != start.index) {
+        bytes_per_us = sim_link(sim_gpu(start.index), true);
+        transfer->unit = UNIT_PEER;
+    }
+    transfer->us = LATENCY_US + bytes / bytes_per_us;
 }
 
 static CUresult transfer_in(struct stream *stream, const struct transfer *transfer, bool wait) {
@@ -59,8 +86,9 @@ static CUresult transfer_in(struct stream *stream, const struct transfer *transf
     else
         abort();
     op->delay_us = transfer->us;
+    op->unit = transfer->unit;
     sim_stream_submit(stream, op);
-    return wait ? sim_stream_drain(stream) : CUDA_SUCCESS;
+    return wait || transfer->waits ? sim_stream_drain(stream) : CUDA_SUCCESS;
 }
 
 static CUresult transfer(const struct transfer *transfer, CUstream handle, bool per_thread, bool wait) {

@@ -1,6 +1,7 @@
 /* What kernels cost: a YAML list of one flow mapping per line, read strictly.
  *
  *   - {kernel: "gemm*", block_us: 10, spread: 0.05, gain: 1.5, bytes_per_block: 100000, sharing: 0.2}
+ *   - {event_us: 2}
  *
  * First match wins. Comments and blank lines are allowed; anything else is refused with its line, because a
  * cost that is silently not applied makes every number wrong.
@@ -16,11 +17,14 @@
 struct row {
     char *glob;
     struct cost cost;
+    double event_us; /* below 0: not given */
+    int keys;
 };
 
 static const struct cost USUAL = {.block_us = 10, .spread = 0.05, .gain = 1.5, .sharing = 0.2};
 static struct row *rows;
 static size_t row_count;
+static double event_us;
 
 /* The last identifier of an Itanium name: _ZN2at4gemmEPf -> gemm. Returns its length, 0 if there is none. */
 static size_t plain_name(const char *name, const char **start) {
@@ -88,11 +92,14 @@ static const char *set_number(struct row *row, const char *key, const char *valu
         return cost->bytes_per_block = number, NULL;
     if (strcmp(key, "sharing") == 0)
         return number <= 100 ? (cost->sharing = number, NULL) : "sharing must be 100 or less";
+    if (strcmp(key, "event_us") == 0)
+        return number <= 1000 ? (row->event_us = number, NULL) : "event_us must be 1000 or less";
     return "an internal error";
 }
 
 static bool is_known(const char *key) {
-    static const char *const keys[] = {"kernel", "block_us", "spread", "gain", "bytes_per_block", "sharing"};
+    static const char *const keys[] = {"kernel",          "block_us", "spread",  "gain",
+                                       "bytes_per_block", "sharing",  "event_us"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (strcmp(key, keys[i]) == 0)
             return true;
@@ -108,7 +115,7 @@ static const char *read_pair(const char **at, struct row *row) {
     memcpy(key, *at, length);
     key[length] = '\0';
     if (!is_known(key))
-        return "unknown key; known: kernel block_us spread gain bytes_per_block sharing";
+        return "unknown key; known: kernel block_us spread gain bytes_per_block sharing event_us";
     *at = skip(*at + length);
     if (**at != ':')
         return "`:` is missing after a key";
@@ -127,6 +134,7 @@ static const char *read_pair(const char **at, struct row *row) {
             return problem;
     }
     *at = end;
+    row->keys++;
     return NULL;
 }
 
@@ -150,10 +158,16 @@ static const char *read_row(const char **at, struct row *row) {
     if (**at != '\0' && **at != '\n' && **at != '\r' && **at != '#')
         return "something follows the closing `}`";
     *at = brace;
+    if (row->event_us >= 0)
+        return row->keys == 1 ? NULL : "event_us stands in a row of its own";
     return row->glob != NULL ? NULL : "`kernel` is missing";
 }
 
 static CUresult add_row(const struct row *row) {
+    if (row->event_us >= 0) {
+        event_us = row->event_us;
+        return CUDA_SUCCESS;
+    }
     struct row *const grown = realloc(rows, (row_count + 1) * sizeof *rows);
     if (grown == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -175,7 +189,7 @@ CUresult sim_costs_read(const char *path) {
         const char *const start = skip(line);
         if (*start == '\0' || *start == '\n' || *start == '\r' || *start == '#')
             continue;
-        struct row row = {.cost = USUAL};
+        struct row row = {.cost = USUAL, .event_us = -1};
         const char *at = line;
         const char *const problem = read_row(&at, &row);
         if (problem != NULL) {
@@ -194,4 +208,8 @@ struct cost sim_cost_of(const char *kernel) {
         if (sim_glob(rows[i].glob, kernel))
             return rows[i].cost;
     return USUAL;
+}
+
+double sim_event_us(void) {
+    return event_us;
 }

@@ -163,33 +163,46 @@ static const struct attribute usual[] = {
 };
 
 /* clock (kHz), memory clock (kHz), bus width (bits), L2 (bytes), memory bandwidth (GB/s): NVIDIA's data sheets of the
- * A40, L40S, A100 80GB SXM, H100 SXM, H200 and of one GPU of an HGX B200; AMD's of the MI250X (one die) and MI300X */
+ * A40, L40S, A100 80GB SXM, H100 SXM, H200 and of one GPU of an HGX B200; AMD's of the MI250X (one die) and MI300X.
+ * host, peer (GB/s, one way): copies to and from the host, over PCIe 5 as NVIDIA shows for NVbandwidth
+ * (host_to_device_memcpy_ce: 55.6), over PCIe 4 half of that; MI250X: OLCF's Frontier user guide. Between GPUs, data sheets:
+ * half of what NVLink moves in both directions; MI250X: the other die, MI300X: one link; where neither is there, PCIe. */
 struct speeds {
     const char *key;
-    int clock, memory_clock, bus, l2, bandwidth;
+    int clock, memory_clock, bus, l2, bandwidth, host, peer;
 };
 
 static const struct speeds speeds[] = {
-    {"a40", 1740000, 7251000, 384, 6291456, 696},      {"l40s", 2520000, 9001000, 384, 100663296, 864},
-    {"a100", 1410000, 1593000, 5120, 41943040, 2039},  {"h100", 1980000, 2619000, 5120, 52428800, 3350},
-    {"h200", 1980000, 3201000, 6144, 62914560, 4800},  {"b200", 1965000, 3996000, 8192, 132644864, 8000},
-    {"mi250x", 1700000, 1600000, 4096, 8388608, 1638}, {"mi300x", 2100000, 2525000, 8192, 4194304, 5300},
+    {"a40", 1740000, 7251000, 384, 6291456, 696, 28, 28},
+    {"l40s", 2520000, 9001000, 384, 100663296, 864, 28, 28},
+    {"a100", 1410000, 1593000, 5120, 41943040, 2039, 28, 300},
+    {"h100", 1980000, 2619000, 5120, 52428800, 3350, 55, 450},
+    {"h200", 1980000, 3201000, 6144, 62914560, 4800, 55, 450},
+    {"b200", 1965000, 3996000, 8192, 132644864, 8000, 55, 900},
+    {"mi250x", 1700000, 1600000, 4096, 8388608, 1638, 36, 200},
+    {"mi300x", 2100000, 2525000, 8192, 4194304, 5300, 55, 64},
 };
 
-double sim_bandwidth(const struct gpu *gpu) {
+static const struct speeds *speeds_of(const struct gpu *gpu) {
+    static const struct speeds unknown = {"", 1500000, 0, 0, 0, 1000000, 28, 28}; /* bandwidth: never short */
     for (size_t i = 0; i < sizeof speeds / sizeof *speeds; i++)
         if (strcmp(speeds[i].key, gpu->key) == 0)
-            return speeds[i].bandwidth * 1e3;
-    return 1e15; /* never short */
+            return &speeds[i];
+    return &unknown;
+}
+
+double sim_bandwidth(const struct gpu *gpu) {
+    return speeds_of(gpu)->bandwidth * 1e3;
+}
+
+double sim_link(const struct gpu *gpu, bool peer) {
+    const struct speeds *const row = speeds_of(gpu);
+    return (peer ? row->peer : row->host) * 1e3;
 }
 
 static int speed_of(int id, const struct gpu *gpu) {
-    for (size_t i = 0; i < sizeof speeds / sizeof *speeds; i++) {
-        const struct speeds *const row = &speeds[i];
-        if (strcmp(row->key, gpu->key) == 0)
-            return id == 13 ? row->clock : id == 36 ? row->memory_clock : id == 37 ? row->bus : row->l2;
-    }
-    return id == 13 ? 1500000 : 0;
+    const struct speeds *const row = speeds_of(gpu);
+    return id == 13 ? row->clock : id == 36 ? row->memory_clock : id == 37 ? row->bus : row->l2;
 }
 
 static int attribute_of(int id, CUdevice device) {

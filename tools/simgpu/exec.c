@@ -149,10 +149,10 @@ static void log_node(const struct launch_request *request, const struct stream *
 }
 
 static struct op *node_op(const struct node *node, struct stream *stream, bool priorities) {
-    const bool transfer = node->transfer != NULL;
+    const bool transfer = node->transfer != NULL, host = node->type == NODE_HOST;
     const enum op_kind kind = node->type == NODE_KERNEL  ? sim_launch_kind(&node->launch)
                               : node->type == NODE_BATCH ? OP_BATCH
-                              : transfer                 ? OP_DELAY
+                              : transfer || host         ? OP_DELAY
                                                          : OP_NOTHING;
     int device = stream->context->device;
     if (node->type == NODE_KERNEL)
@@ -163,9 +163,10 @@ static struct op *node_op(const struct node *node, struct stream *stream, bool p
         if (kind == OP_KERNEL)
             sim_launch_fill(op, &node->launch, stream, priority, sim_usable_of(node->context));
         log_node(&node->launch, stream, priority, CUDA_SUCCESS);
-    } else if (transfer)
-        op->delay_us = node->transfer->us;
-    else if (kind == OP_BATCH) {
+    } else if (transfer || host) {
+        op->delay_us = transfer ? node->transfer->us : HOST_FUNCTION_US;
+        op->unit = transfer ? node->transfer->unit : UNIT_HOST;
+    } else if (kind == OP_BATCH) {
         struct batch *const batch = sim_batch_copy(node->batch);
         if (batch == NULL)
             abort();

@@ -1,7 +1,7 @@
 /* Operations of the device and the engine that runs them in virtual time.
  *
  * An operation waits for others and for its own arrival (the moment the host queued it). The engine steps from event
- * to event: timers (arrivals, ends of copies) and ends of blocks. Everything that happens at one instant is
+ * to event: timers (arrivals, ends of copies and host functions) and ends of blocks. Everything that happens at one instant is
  * settled before new blocks are placed. Ties are broken by the order of calls, so runs are repeatable.
  */
 #include <math.h>
@@ -23,6 +23,7 @@ static size_t timer_count, timer_room;
 static uint64_t next_sequence, next_order;
 static struct op *ready_first, *ready_last;
 static bool in_step;
+static double unit_free_us[MAX_DEVICES][UNITS]; /* when the last operation of each ends */
 
 static bool earlier(const struct timer *a, const struct timer *b) {
     return a->time < b->time || (a->time <= b->time && a->order < b->order);
@@ -150,7 +151,12 @@ static void start(struct op *op, double now) {
         break;
     case OP_DELAY:
         op->start_us = now;
-        timer_add(now + op->delay_us, op);
+        if (op->unit != UNIT_NONE) {
+            double *const unit_free = &unit_free_us[op->device][op->unit];
+            op->start_us = fmax(now, *unit_free);
+            *unit_free = op->start_us + op->delay_us;
+        }
+        timer_add(op->start_us + op->delay_us, op);
         break;
     case OP_BATCH:
         op->start_us = now;

@@ -72,9 +72,11 @@ CUresult sim_config_read(void);
 void sim_config_hide(void);         /* devices that the environment makes invisible (hip/visible.c) */
 CUresult sim_config_read_hip(void); /* its own variables (hip/check.c) */
 void sim_device_uuid(int device, char text[17]);
-double sim_bandwidth(const struct gpu *gpu); /* of its memory, in bytes a microsecond (device.c) */
+double sim_bandwidth(const struct gpu *gpu);       /* of its memory, in bytes a microsecond (device.c) */
+double sim_link(const struct gpu *gpu, bool peer); /* one way, to the host or to another GPU */
 CUresult sim_costs_read(const char *path);
 struct cost sim_cost_of(const char *kernel);
+double sim_event_us(void); /* from a recorded event to the work of another stream that waits for it */
 bool sim_glob(const char *pattern, const char *text);
 void sim_say(const char *format, ...) SIM_PRINTF(1, 2);
 const char *sim_rule_name(enum rule rule);

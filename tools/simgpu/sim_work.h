@@ -6,6 +6,10 @@
 
 enum op_kind { OP_NOTHING, OP_KERNEL, OP_DELAY, OP_BATCH };
 
+/* What an OP_DELAY occupies: a copy engine of its device, or the thread that runs host functions. One operation at a
+ * time, in the order in which they become eligible, whatever the priorities of their streams. */
+enum unit { UNIT_NONE, UNIT_TO_DEVICE, UNIT_FROM_DEVICE, UNIT_PEER, UNIT_HOST, UNITS };
+
 /* What makes blocks share a multiprocessor: same kernel, same threads, on GPUs of one kind. */
 struct work_class {
     const char *gpu; /* its key */
@@ -28,6 +32,7 @@ struct op {
     bool done;
     uint64_t sequence;
     double queued_us, start_us, done_us, delay_us;
+    enum unit unit;
     double eligible_us;
     struct op **after; /* operations that wait for this one */
     uint32_t after_count, after_room;
@@ -54,6 +59,10 @@ struct launch {
     uint64_t seed;
     unsigned long long stream_number, context_number;
 };
+
+/* From the end of the work before a host function to the start of the work behind it. Assumption: reports range from 6 us
+ * (kokkos #8020, on AMD) to 100 us (velox #6096). */
+static const double HOST_FUNCTION_US = 10;
 
 struct op *sim_op_new(enum op_kind kind, int device);
 void sim_op_wait_for(struct op *op, struct op *earlier);
@@ -333,6 +342,14 @@ CUdeviceptr sim_memory_new(size_t bytes, const struct context *context, int type
 bool sim_memory_free(CUdeviceptr address);
 bool sim_memory_has(CUdeviceptr address, size_t bytes);
 
+/* Where an address is: memory of a device, of the host and page-locked, or of the host and pageable. */
+struct place {
+    bool device, locked;
+    int index; /* of the device */
+};
+
+struct place sim_memory_place(CUdeviceptr address);
+
 /* A copy or a fill: done at once, in virtual time on the stream, or as a node of the graph that captures. */
 struct transfer {
     void *to;
@@ -341,6 +358,8 @@ struct transfer {
     uint32_t value, value_bytes;
     bool to_driver, from_driver; /* allocated by the driver */
     double us;
+    enum unit unit;
+    bool waits; /* the host waits for it, also where the call is called asynchronous */
 };
 
 void sim_transfer_run(const struct transfer *transfer);

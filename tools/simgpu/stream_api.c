@@ -174,6 +174,19 @@ static CUresult copy_attributes(CUstream to, CUstream handle, bool per_thread) {
 }
 SIM_BOTH(cuStreamCopyAttributes, copy_attributes, (CUstream to, CUstream from), to, from)
 
+/* The signal of another stream takes its time, if a cost was given for that. */
+static void wait_for_record(struct op *op, struct op *record, const struct stream *stream) {
+    if (sim_event_us() <= 0 || record->done || record->stream == stream) {
+        sim_op_wait_for(op, record);
+        return;
+    }
+    struct op *const signal = sim_op_new(OP_DELAY, stream->context->device);
+    signal->delay_us = sim_event_us();
+    sim_op_wait_for(signal, record);
+    sim_op_wait_for(op, signal);
+    sim_op_submit(signal);
+}
+
 static CUresult wait_event(CUstream handle, CUevent event_handle, unsigned int flags, bool per_thread) {
     SIM_CALL_WITH_STREAM(stream);
     struct event *const event = sim_handle_get(event_handle, KIND_EVENT);
@@ -201,7 +214,7 @@ static CUresult wait_event(CUstream handle, CUevent event_handle, unsigned int f
         return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
     }
     struct op *const op = sim_stream_op(stream, OP_NOTHING);
-    sim_op_wait_for(op, event->record);
+    wait_for_record(op, event->record, stream);
     sim_stream_submit(stream, op);
     return CUDA_SUCCESS;
 }
@@ -235,7 +248,10 @@ static CUresult host_function(CUstream handle, CUhostFn function, void *argument
         node->argument = argument;
         return CUDA_SUCCESS;
     }
-    sim_stream_submit(stream, sim_stream_op(stream, OP_NOTHING));
+    struct op *const op = sim_stream_op(stream, OP_DELAY);
+    op->delay_us = HOST_FUNCTION_US;
+    op->unit = UNIT_HOST;
+    sim_stream_submit(stream, op);
     *run = true;
     return CUDA_SUCCESS;
 }

@@ -27,6 +27,7 @@ ROOT = HERE.parents[2]
 # The first steps are reported apart: the library asks about kernels, which takes virtual host time, and what it has not
 # learnt yet may be wrong: `priority: auto` may end.
 FIRST, STEADY = 3, 3
+STENCIL_ARMS = {"sequential": "one", "priority": "raise"}  # the words of stencil.c; others are the same
 BARE = ("sequential", "plain", "compute", "communication")  # one priority: no dispatch rule ever acts in them
 TIME_LIMIT = 120
 
@@ -49,7 +50,7 @@ def built() -> None:
 
 
 class Bench:
-    """The program built once, a cubin for each GPU, an environment for each policy. `folder` is ours."""
+    """The programs built once, cubins for each GPU, an environment for each policy. `folder` is ours."""
 
     def __init__(self, folder: Path, base: Mapping[str, str], timelines: Path | None = None) -> None:
         self.folder = folder
@@ -59,14 +60,12 @@ class Bench:
         self.base = kept
         self._settings: dict[tuple[str, str, str], Settings] = {}
         built()
-        _compile(self._program)
-
-    @property
-    def _program(self) -> Path:
-        return self.folder / "suite-program"
+        _compile(HERE / "program.c", self.folder / "suite-program")
+        _compile(HERE / "stencil.c", self.folder / "stencil")
 
     def prepare(self, gpu: KnownGpu) -> None:
         kernels.write_cubin(self._cubin(gpu), gpu)
+        kernels.write_stencil_cubin(self._cubin(gpu, "stencil-"), gpu)
         # The first row that matches a kernel wins.
         files = [HERE / "costs_pcie.yaml"] * (gpu.key in kernels.PCIE) + [HERE / "costs.yaml"]
         self._costs(gpu).write_text("".join(file.read_text(encoding="utf-8") for file in files), encoding="utf-8")
@@ -74,8 +73,16 @@ class Bench:
     def _costs(self, gpu: KnownGpu) -> Path:
         return self.folder / f"{gpu.key}.yaml"
 
-    def _cubin(self, gpu: KnownGpu) -> Path:
-        return self.folder / f"{gpu.key}.cubin"
+    def _cubin(self, gpu: KnownGpu, prefix: str = "") -> Path:
+        return self.folder / f"{prefix}{gpu.key}.cubin"
+
+    def _command(self, program: Program, gpu: KnownGpu, arm: str) -> list[str]:
+        steps = str(FIRST + STEADY)
+        if program.stencil:
+            cubin = self._cubin(gpu, "stencil-")
+            return [str(self.folder / "stencil"), str(cubin), STENCIL_ARMS.get(arm, arm), steps, program.name]
+        kind = "graph" if program.captured else "stream"
+        return [str(self.folder / "suite-program"), str(self._cubin(gpu)), arm, steps, kind, *words(program, gpu)]
 
     def settings(self, policy: str, gpu: KnownGpu, rule: str) -> Settings:
         """As overlap-run --policy POLICY --simulate GPU:RULE --all-ranks has them."""
@@ -107,13 +114,13 @@ class Bench:
         return Outcome(outcome.first_ms, outcome.steady_ms, page.launches, page.shaped, page.raised, dict(page.reasons))
 
     def _run(self, program: Program, gpu: KnownGpu, rule: str, arm: str, name: str, settings: Settings) -> Outcome:
-        names = {**environment(self.base, settings), "SIMGPU_COSTS": str(self._costs(gpu))}
+        costs = HERE / "stencil.yaml" if program.stencil else self._costs(gpu)
+        names = {**environment(self.base, settings), "SIMGPU_COSTS": str(costs)}
         if self.timelines:
             trace = self.timelines / f"{program.name.replace('/', '-')}-{gpu.key}-{rule}-{name}.json"
             trace.unlink(missing_ok=True)  # the simulated GPU appends
             names["SIMGPU_TRACE"] = str(trace)
-        kind = "graph" if program.captured else "stream"
-        command = [str(self._program), str(self._cubin(gpu)), arm, str(FIRST + STEADY), kind, *words(program, gpu)]
+        command = self._command(program, gpu, arm)
         try:
             done = subprocess.run(
                 command, env=names, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIME_LIMIT
@@ -131,10 +138,10 @@ def _mean(values: list[float]) -> float:
     return sum(values) / len(values)
 
 
-def _compile(target: Path) -> None:
-    command = [*_builder().compiler(), "-std=c11", "-D_GNU_SOURCE", "-O2", str(HERE / "program.c")]
-    if subprocess.run([*command, "-o", str(target), "-ldl"], check=False).returncode:
-        raise OverlapError("the program of the suite does not compile", "make setup")
+def _compile(source: Path, target: Path) -> None:
+    command = [*_builder().compiler(), "-std=c11", "-D_GNU_SOURCE", "-O2", str(source)]
+    if subprocess.run([*command, "-o", str(target), "-ldl", "-pthread"], check=False).returncode:
+        raise OverlapError(f"{source.name} of the suite does not compile", "make setup")
 
 
 def _builder() -> ModuleType:

@@ -35,7 +35,7 @@ OBSERVE = "observe"
 END = """exit status: 0 measured, and with --check no default policy loses more than 1 %;
 1 with --check: one does; or a run failed; 2 the options are wrong, or make
 setup was not run. NAME-paper-windows is NAME-paper with `when: overlapping`.
-Options take several names and may be repeated. All of it takes two to four
+Options take several names and may be repeated. All of it takes three to six
 minutes on 2 cores."""
 
 

@@ -108,6 +108,17 @@ def resident(kernel: Kernel, gpu: KnownGpu) -> int:
     return int(library.overlap_occupancy_of(described, footprint).blocks)
 
 
+def write_stencil_cubin(path: Path, gpu: KnownGpu) -> None:
+    """The kernels of stencil.cu, with the footprint of NCCL's for that of the exchange."""
+    static = NCCL_STATIC_NEWER if newer(gpu) else NCCL_STATIC
+    made = [
+        CubinKernel("stencil_interior", 32, parameters=(8, 8, 4, 4, 4)),
+        CubinKernel("stencil_boundary", 32, parameters=(8, 8, 4, 4)),
+        CubinKernel("ncclDevKernel_SendRecv", NCCL_REGISTERS, static, parameters=(8, 4)),
+    ]
+    path.write_bytes(cubin(made, _number(gpu)))
+
+
 def write_cubin(path: Path, gpu: KnownGpu) -> None:
     kernels = [computation(word, gpu) for word in COMPUTATION]
     for word in COLLECTIVES:

@@ -11,6 +11,8 @@ A step is a text of words:
     !                the host waits for everything
 
 At the end of every step computation waits for all collectives, and the host for computation.
+
+Shapes of `stencil.c` are patterns of that program and have a sentence instead of words.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ class Program:
     parameter: str
     step: str
     captured: bool
+    stencil: bool = False
 
     @property
     def name(self) -> str:
@@ -39,6 +42,7 @@ class Shape:
     about: str
     steps: dict[str, str]  # by parameter
     captured: bool = False
+    stencil: bool = False
 
 
 SHAPES = (
@@ -179,9 +183,51 @@ SHAPES = (
             "norm": "norm:1w +send_receive_200:32 norm:2w elementwise:1.5w norm:2w | gemm:2.3w",
         },
     ),
+    Shape(
+        "stencil",
+        "boundary planes, their exchange by a collective on the halo stream, the interior beside it, by style",
+        {
+            "style-0": "the boundary is computed on the halo stream, in front of the collective",
+            "style-1": "the boundary is computed on the computing stream; an event hands over",
+            "style-2": "the boundary is computed on a third stream; an event hands over",
+            "one": "all of it on one stream: nothing can overlap",
+            "graph": "style 0, two iterations captured once and replayed",
+            "swapped": "style 0, and the two streams swap their roles in each iteration",
+        },
+        stencil=True,
+    ),
+    Shape(
+        "host-staged",
+        "style 0, exchanged through memory of the host, by how the host waits",
+        {
+            "stream": "the host waits for the halo stream",
+            "event": "the host waits for an event of the halo stream",
+            "poll": "the host polls an event of the halo stream",
+            "poll-stream": "the host polls the halo stream",
+            "blocking": "the host calls copies that block it",
+            "function": "a host function of the halo stream exchanges; the host waits for nothing",
+            "pageable": "asynchronous copies of pageable memory, which block the host",
+        },
+        stencil=True,
+    ),
+    Shape(
+        "trap",
+        "what must not be raised, or gains nothing by it",
+        {
+            "warm-up": "style 0, after one exchange on the computing stream",
+            "reset": "likewise, and the halo stream waits for an event of the computing stream in each iteration",
+            "synchronised": "no exchange: the host waits for the only stream in each iteration",
+            "equal": "two halves of the points on two streams, both with computation and collectives",
+            "loader": "a stream copies the next batch and prepares it beside computation; the host waits for the copy",
+            "logger": "a thread polls an event of the computing stream; a collective runs beside computation",
+        },
+        stencil=True,
+    ),
 )
 PROGRAMS = tuple(
-    Program(shape.name, parameter, step, shape.captured) for shape in SHAPES for parameter, step in shape.steps.items()
+    Program(shape.name, parameter, step, shape.captured, shape.stencil)
+    for shape in SHAPES
+    for parameter, step in shape.steps.items()
 )
 
 

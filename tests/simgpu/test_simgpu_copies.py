@@ -1,0 +1,278 @@
+"""Copies, host functions and the host's waits take their virtual time: on engines, beside kernels, in order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+# One block of 32 threads alone on its multiprocessor: 100 us.
+COSTS = '- {kernel: "*", block_us: 3200, spread: 0, gain: 1}\n'
+CALL_US = 2  # every call
+LATENCY_US = 1  # every copy
+FUNCTION_US = 10  # every host function
+SETUP = """
+d = Driver()
+kernel = d.kernel(cubin([Kernel("k", 64)], 10 * d.get("cuDeviceGetAttribute", 75, 0)), "k")
+s, t, idle = d.stream(), d.stream(), d.stream()
+def locked(bytes):
+    out = P(); d.cuMemAllocHost_v2(C.byref(out), bytes); return out
+def device(bytes):
+    out = P(); d.cuMemAlloc_v2(C.byref(out), bytes); return out
+def mark(stream):
+    event = d.event(); d.cuEventRecord(event, stream); return event
+def now():
+    return mark(idle)  # nothing else is on this stream: the host's clock
+def us(first, last):
+    d.cuCtxSynchronize(); return d.elapsed_us(first, last)
+MB = 1000000
+"""
+
+
+def expected(megabytes: float, gigabytes_per_second: float) -> float:
+    return LATENCY_US + megabytes * 1000 / gigabytes_per_second
+
+
+@pytest.mark.parametrize(("gpu", "gigabytes_per_second"), [("h200", 55), ("a100", 28), ("a40", 28), ("b200", 55)])
+def test_a_copy_takes_the_bandwidth_of_the_link(simulate: Any, gpu: str, gigabytes_per_second: float) -> None:
+    run = simulate(
+        SETUP
+        + """
+here, there = locked(10 * MB), device(10 * MB)
+a = mark(s); d.cuMemcpyHtoDAsync_v2(there, here, 10 * MB, s)
+b = mark(s); d.cuMemcpyDtoHAsync_v2(here, there, 5 * MB, s)
+c = mark(s); d.cuMemcpyAsync(there, here, 5 * MB, s)
+e = mark(s); d.cuMemcpyDtoDAsync_v2(there, P(there.value + 5 * MB), 5 * MB, s); f = mark(s)
+answer([us(a, b), us(b, c), us(c, e), us(e, f)])
+""",
+        gpu=gpu,
+    )
+    ten, five = expected(10, gigabytes_per_second), expected(5, gigabytes_per_second)
+    arrival = CALL_US  # the first copy is called after its mark
+    assert run.answer == pytest.approx([ten + arrival, five, five, LATENCY_US + 5], abs=0.01)
+
+
+@pytest.mark.parametrize(("gpu", "gigabytes_per_second"), [("h200", 450), ("l40s", 28)])
+def test_a_copy_between_devices_takes_that_of_their_link(simulate: Any, gpu: str, gigabytes_per_second: float) -> None:
+    run = simulate(
+        SETUP
+        + """
+first = device(45 * MB)
+second = d.new("cuDevicePrimaryCtxRetain", 1); d.cuCtxSetCurrent(second)
+other = device(45 * MB); d.cuCtxSetCurrent(d.context)
+d.launch(kernel, stream=s)
+a = mark(s); d.cuMemcpyPeerAsync(other, second, first, d.context, 45 * MB, s); b = mark(s)
+answer(us(a, b))
+""",
+        gpu=f"{gpu}:hold,2",
+        costs=COSTS,
+    )
+    assert run.answer == pytest.approx(expected(45, gigabytes_per_second), abs=0.1)
+
+
+def test_copies_of_one_direction_take_turns_and_those_of_two_do_not(simulate: Any) -> None:
+    """In the order in which they become eligible; the priority of the stream does not matter."""
+    run = simulate(
+        SETUP
+        + """
+here, there = locked(11 * MB), device(11 * MB)
+first, greatest, back = d.stream(), d.stream(-5), d.stream()
+d.launch(kernel, stream=s); gate = mark(s)
+for stream in (t, first, greatest, back):
+    d.cuStreamWaitEvent(stream, gate, 0)
+d.cuMemcpyHtoDAsync_v2(there, here, 11 * MB, first)
+d.cuMemcpyHtoDAsync_v2(there, here, 11 * MB, greatest)
+d.cuMemcpyDtoHAsync_v2(here, there, 11 * MB, back)
+d.launch(kernel, stream=t)
+ends = [mark(stream) for stream in (first, greatest, back, t)]
+answer([us(gate, end) for end in ends])
+""",
+        gpu="h200",
+        costs=COSTS,
+    )
+    one = expected(11, 55)
+    assert run.answer == pytest.approx([one, 2 * one, one, 100], abs=0.01)
+
+
+def test_a_copy_waits_for_its_stream_and_holds_it_up(simulate: Any) -> None:
+    run = simulate(
+        SETUP
+        + """
+here, there = locked(11 * MB), device(11 * MB)
+d.launch(kernel, stream=s); a = mark(s)
+d.cuMemcpyDtoHAsync_v2(here, there, 11 * MB, s); b = mark(s)
+d.launch(kernel, stream=s); c = mark(s)
+answer([us(a, b), us(b, c)])
+""",
+        gpu="h200",
+        costs=COSTS,
+    )
+    assert run.answer == pytest.approx([expected(11, 55), 100], abs=0.01)
+
+
+CLOCKS = """
+here, there = locked(11 * MB), device(11 * MB)
+pageable = (C.c_char * (11 * MB))()
+def host_us(call, *arguments):
+    a = now(); getattr(d, call)(*arguments); b = now(); return us(a, b)
+"""
+
+
+def test_a_blocking_copy_takes_the_time_of_the_host_too(simulate: Any) -> None:
+    run = simulate(
+        SETUP
+        + CLOCKS
+        + """
+answer([host_us("cuMemcpyDtoH_v2", here, there, 11 * MB), host_us("cuMemcpyHtoD_v2", there, here, 11 * MB),
+        host_us("cuMemcpyDtoHAsync_v2", here, there, 11 * MB, s),
+        host_us("cuMemcpyHtoDAsync_v2", there, here, 11 * MB, s)])
+""",
+        gpu="h200",
+    )
+    blocking, called = CALL_US + expected(11, 55), 3 * CALL_US  # the mark behind it: to make it, and to record
+    assert run.answer == pytest.approx([blocking + 2 * CALL_US] * 2 + [called] * 2, abs=0.01)
+
+
+def test_the_host_waits_for_pageable_memory(simulate: Any) -> None:
+    """As the reference says: for copies to it always, for copies from it where they must be staged."""
+    run = simulate(
+        SETUP
+        + CLOCKS
+        + """
+outside = [host_us("cuMemcpyDtoHAsync_v2", pageable, there, 1 * MB, s),
+           host_us("cuMemcpyHtoDAsync_v2", there, pageable, 1 * MB, s),
+           host_us("cuMemcpyHtoDAsync_v2", there, pageable, 65536, s)]
+d.cuMemHostRegister_v2(pageable, 11 * MB, 0)
+again = d.try_("cuMemHostRegister_v2", pageable, 11 * MB, 0)
+registered = [host_us("cuMemcpyDtoHAsync_v2", pageable, there, 1 * MB, s),
+              host_us("cuMemcpyHtoDAsync_v2", there, pageable, 1 * MB, s)]
+d.cuMemHostUnregister(pageable)
+unknown = d.try_("cuMemHostUnregister", pageable)
+after = host_us("cuMemcpyDtoHAsync_v2", pageable, there, 1 * MB, s)
+answer([outside, registered, after, again, unknown])
+""",
+        gpu="h200",
+    )
+    outside, registered, after, again, unknown = run.answer
+    waited, called = 3 * CALL_US + expected(1, 10), 3 * CALL_US
+    assert outside == pytest.approx([waited, waited, called], abs=0.01)
+    assert registered == pytest.approx([called, called], abs=0.01)
+    assert after == pytest.approx(waited, abs=0.01)
+    assert (again, unknown) == (712, 713)
+
+
+def test_a_copy_that_is_captured_makes_nobody_wait(simulate: Any) -> None:
+    """And takes its engine when the graph is launched."""
+    run = simulate(
+        SETUP
+        + CLOCKS
+        + """
+d.cuStreamBeginCapture_v2(s, 2)
+d.cuMemcpyHtoDAsync_v2(there, here, 11 * MB, s); d.cuMemcpyDtoHAsync_v2(pageable, there, 1 * MB, s)
+graph = P(); d.cuStreamEndCapture(s, C.byref(graph))
+ready = d.new("cuGraphInstantiateWithFlags", graph, 0)
+d.launch(kernel, stream=s); a = mark(s); d.cuGraphLaunch(ready, s); b = mark(s)
+d.cuStreamWaitEvent(t, a, 0); d.cuMemcpyHtoDAsync_v2(there, here, 11 * MB, t); c = mark(t)
+answer([us(a, b), us(a, c)])
+""",
+        gpu="h200",
+        costs=COSTS,
+    )
+    one = expected(11, 55)
+    assert run.answer == pytest.approx([one + expected(1, 10), 2 * one], abs=0.01)
+
+
+def test_a_host_function_holds_up_its_stream_and_the_next_function(simulate: Any) -> None:
+    run = simulate(
+        SETUP
+        + """
+seen = []
+function = C.CFUNCTYPE(None, P)(seen.append)
+callback = C.CFUNCTYPE(None, P, C.c_int, P)(lambda *_: seen.append("callback"))
+d.launch(kernel, stream=s); a = mark(s); d.cuStreamWaitEvent(t, a, 0)
+d.cuLaunchHostFunc(s, function, P(1)); d.cuLaunchHostFunc(t, function, P(2))
+b, c = mark(s), mark(t)
+d.cuStreamAddCallback(s, callback, None, 0); e = mark(s)
+host = now()
+answer([us(a, b), us(a, c), us(c, e), us(host, a) > 0, seen])
+""",
+        costs=COSTS,
+    )
+    assert run.answer[:3] == pytest.approx([FUNCTION_US, 2 * FUNCTION_US, FUNCTION_US], abs=0.01)
+    assert run.answer[3:] == [True, [1, 2, "callback"]]
+
+
+def test_a_host_function_takes_its_time_in_a_graph(simulate: Any) -> None:
+    run = simulate(
+        SETUP
+        + """
+seen = []
+function = C.CFUNCTYPE(None, P)(seen.append)
+d.cuStreamBeginCapture_v2(s, 2); d.cuLaunchHostFunc(s, function, P(1)); d.launch(kernel, stream=s)
+graph = P(); d.cuStreamEndCapture(s, C.byref(graph))
+ready = d.new("cuGraphInstantiateWithFlags", graph, 0)
+d.launch(kernel, stream=s); a = mark(s); d.cuGraphLaunch(ready, s); b = mark(s)
+answer([us(a, b), seen])
+""",
+        costs=COSTS,
+    )
+    assert run.answer == [pytest.approx(FUNCTION_US + 100, abs=0.01), [1]]
+
+
+@pytest.mark.parametrize("wait", ["cuStreamSynchronize(s)", "cuEventSynchronize(b)"])
+def test_a_wait_ends_when_the_copy_does(simulate: Any, wait: str) -> None:
+    run = simulate(
+        SETUP
+        + f"""
+here, there = locked(11 * MB), device(11 * MB)
+d.launch(kernel, stream=s); d.cuMemcpyDtoHAsync_v2(here, there, 11 * MB, s); b = mark(s)
+d.{wait}; c = now(); answer(us(b, c))
+""",
+        gpu="h200",
+        costs=COSTS,
+    )
+    assert run.answer == pytest.approx(2 * CALL_US, abs=0.01)
+
+
+@pytest.mark.parametrize("question", ["cuStreamQuery", "cuEventQuery"])
+def test_polling_ends_within_one_call_of_the_copy(simulate: Any, question: str) -> None:
+    run = simulate(
+        SETUP
+        + f"""
+here, there = locked(11 * MB), device(11 * MB)
+d.cuMemcpyDtoHAsync_v2(here, there, 11 * MB, s); b = mark(s)
+asked, polled = 0, s if "{question}" == "cuStreamQuery" else b
+while d.try_("{question}", polled) == 600:
+    asked += 1
+c = now(); answer([us(b, c), asked])
+""",
+        gpu="h200",
+    )
+    late, asked = run.answer
+    assert 2 * CALL_US <= late <= 3 * CALL_US
+    assert asked == pytest.approx(expected(11, 55) / CALL_US, abs=3)
+
+
+def test_the_signal_of_another_stream_takes_what_the_costs_say(simulate: Any) -> None:
+    snippet = (
+        SETUP
+        + """
+d.launch(kernel, stream=s); a = mark(s)
+d.cuStreamWaitEvent(t, a, 0); d.launch(kernel, stream=t); b = mark(t)
+d.cuStreamWaitEvent(s, a, 0); c = mark(s)
+answer([us(a, b), us(a, c)])
+"""
+    )
+    assert simulate(snippet, costs=COSTS).answer == [100, 0]
+    assert simulate(snippet, costs=COSTS + "- {event_us: 2.5}\n").answer == [102.5, 0]
+
+
+def test_a_cost_of_events_stands_alone(simulate: Any) -> None:
+    for row, problem in (
+        ('- {event_us: 2, kernel: "k"}', "event_us stands in a row of its own"),
+        ("- {event_us: 2000}", "event_us must be 1000 or less"),
+        ("- {event_us: fast}", "not a number"),
+    ):
+        run = simulate('d = Driver(init=False); answer(d.try_("cuInit", 0))', costs=row + "\n")
+        assert run.answer == 1
+        assert ":1:" in run.stderr and problem in run.stderr, run.stderr

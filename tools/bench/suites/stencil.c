@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Programs whose host or whose collectives wait for a short piece of work while a long kernel runs, and programs that
+ * only look like them: a table of patterns, one JSON line for each step.
+ *
+ *   stencil IMAGE ARM STEPS PATTERN [N]
+ *
+ * A 7-point stencil over N * N * N points (default 256) as HPC codes write it: boundary planes, their exchange, and the
+ * interior beside it. It sets no priority, knows nothing of overlap-run and runs on a real GPU and on the simulated one.
+ * A line has the milliseconds of an iteration, by events, and the launches so far. The host waits between iterations
+ * only where the pattern does.
+ *
+ * ARM: plain, as written; raise, one stream has the greatest priority (that of the exchange unless the pattern names
+ * another one); level, all streams have it; one, everything on one stream; compute, nothing is exchanged; communication,
+ * the interior is left out.
+ * STEPS are of two iterations. IMAGE: stencil.cu, compiled, or on the simulated GPU any module with its kernels.
+ */
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { MOST_STEPS = 500, ITERATIONS = 2, WIDTH = 32, HEIGHT = 16, DEPTH = 8, MOST_POINTS = 1024, BATCH = 4 << 20 };
+enum { NCCL_BLOCKS = 8, NCCL_THREADS = 640, NCCL_DYNAMIC = 82240 };
+enum { NON_BLOCKING = 1, NO_TIMING = 2, CAPTURE_RELAXED = 2, MAX_DYNAMIC = 8, USE_NODE_PRIORITY = 8, NOT_READY = 600 };
+
+#define PROGRAM "stencil"
+#define API(X)                                                                                                         \
+    X(cuInit, (unsigned))                                                                                              \
+    X(cuGetErrorName, (int, const char **))                                                                            \
+    X(cuDevicePrimaryCtxRetain, (void **, int))                                                                        \
+    X(cuCtxSetCurrent, (void *))                                                                                       \
+    X(cuCtxSynchronize, (void))                                                                                        \
+    X(cuCtxGetStreamPriorityRange, (int *, int *))                                                                     \
+    X(cuModuleLoadData, (void **, const void *))                                                                       \
+    X(cuModuleGetFunction, (void **, void *, const char *))                                                            \
+    X(cuFuncSetAttribute, (void *, int, int))                                                                          \
+    X(cuMemAlloc_v2, (uint64_t *, size_t))                                                                             \
+    X(cuMemAllocHost_v2, (void **, size_t))                                                                            \
+    X(cuMemcpyHtoD_v2, (uint64_t, const void *, size_t))                                                               \
+    X(cuMemcpyDtoH_v2, (void *, uint64_t, size_t))                                                                     \
+    X(cuMemcpyHtoDAsync_v2, (uint64_t, const void *, size_t, void *))                                                  \
+    X(cuMemcpyDtoHAsync_v2, (void *, uint64_t, size_t, void *))                                                        \
+    X(cuMemsetD32Async, (uint64_t, unsigned, size_t, void *))                                                          \
+    X(cuStreamCreateWithPriority, (void **, unsigned, int))                                                            \
+    X(cuStreamCreate, (void **, unsigned))                                                                             \
+    X(cuStreamWaitEvent, (void *, void *, unsigned))                                                                   \
+    X(cuStreamSynchronize, (void *))                                                                                   \
+    X(cuStreamQuery, (void *))                                                                                         \
+    X(cuStreamBeginCapture_v2, (void *, int))                                                                          \
+    X(cuStreamEndCapture, (void *, void **))                                                                           \
+    X(cuGraphInstantiateWithFlags, (void **, void *, unsigned long long))                                              \
+    X(cuGraphLaunch, (void *, void *))                                                                                 \
+    X(cuEventCreate, (void **, unsigned))                                                                              \
+    X(cuEventRecord, (void *, void *))                                                                                 \
+    X(cuEventQuery, (void *))                                                                                          \
+    X(cuEventSynchronize, (void *))                                                                                    \
+    X(cuEventElapsedTime, (float *, void *, void *))                                                                   \
+    X(cuLaunchHostFunc, (void *, void (*)(void *), void *))                                                            \
+    X(cuLaunchKernel,                                                                                                  \
+      (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **))
+
+#include "driver.h"
+
+enum boundary { ON_HALO, ON_COMPUTE, ON_THIRD };
+enum wait { NO_WAIT, BY_STREAM, BY_EVENT, POLL_EVENT, POLL_STREAM, BLOCKING_COPY, HOST_FUNCTION };
+
+struct pattern {
+    const char *name;
+    void (*iterate)(int iteration);
+    enum boundary boundary; /* the stream on which the boundary planes are computed */
+    enum wait wait;         /* staged through the host, which waits so; NO_WAIT: a collective */
+    bool pageable, graph, swapped, warm_up, reset, one_stream, raise_compute;
+};
+
+static void stencil(int iteration), synchronised(int iteration), equal(int iteration), loader(int iteration),
+    logger(int iteration);
+
+static const struct pattern patterns[] = {
+    {.name = "stencil/style-0", .iterate = stencil},
+    {.name = "stencil/style-1", .iterate = stencil, .boundary = ON_COMPUTE},
+    {.name = "stencil/style-2", .iterate = stencil, .boundary = ON_THIRD},
+    {.name = "stencil/one", .iterate = stencil, .one_stream = true},
+    {.name = "stencil/graph", .iterate = stencil, .graph = true},
+    {.name = "stencil/swapped", .iterate = stencil, .swapped = true},
+    {.name = "host-staged/stream", .iterate = stencil, .wait = BY_STREAM},
+    {.name = "host-staged/event", .iterate = stencil, .wait = BY_EVENT},
+    {.name = "host-staged/poll", .iterate = stencil, .wait = POLL_EVENT},
+    {.name = "host-staged/poll-stream", .iterate = stencil, .wait = POLL_STREAM},
+    {.name = "host-staged/blocking", .iterate = stencil, .wait = BLOCKING_COPY},
+    {.name = "host-staged/function", .iterate = stencil, .wait = HOST_FUNCTION},
+    {.name = "host-staged/pageable", .iterate = stencil, .wait = BY_STREAM, .pageable = true},
+    {.name = "trap/warm-up", .iterate = stencil, .warm_up = true},
+    {.name = "trap/reset", .iterate = stencil, .warm_up = true, .reset = true},
+    {.name = "trap/synchronised", .iterate = synchronised, .raise_compute = true},
+    {.name = "trap/equal", .iterate = equal},
+    {.name = "trap/loader", .iterate = loader},
+    {.name = "trap/logger", .iterate = logger, .raise_compute = true},
+};
+
+static const struct pattern *pattern;
+static bool with_exchange = true, with_interior = true;
+static int n = 256;
+static size_t plane_bytes;
+static void *compute, *halo, *third;
+static void *interior_kernel, *boundary_kernel, *collective_kernel;
+static void *started, *computed, *exchanged, *was_reset, *marks[MOST_STEPS + 1];
+static uint64_t points[2], counter, batch;
+static char *sent, *received; /* two planes each, on the host */
+static unsigned long launches, launched[MOST_STEPS];
+
+static void record(void *event, void *stream) {
+    check(cuEventRecord(event, stream), "event");
+}
+
+static void wait_for(void *stream, void *event) {
+    check(cuStreamWaitEvent(stream, event, 0), "event");
+}
+
+static void launch(void *function, unsigned depth, void *stream, void **arguments) {
+    const unsigned width = (unsigned)n / WIDTH, height = (unsigned)n / HEIGHT;
+    check(cuLaunchKernel(function, width, height, depth, WIDTH, HEIGHT, 1, 0, stream, arguments, NULL), "kernel");
+    launches++;
+}
+
+static void sweep_interior(void *stream, int iteration, int begin, int end) {
+    void *const arguments[] = {&points[iteration % 2], &points[(iteration + 1) % 2], &n, &begin, &end};
+    if (with_interior)
+        launch(interior_kernel, (unsigned)(end - begin + DEPTH - 1) / DEPTH, stream, (void **)arguments);
+}
+
+static void sweep_boundary(void *stream, int iteration) {
+    int planes[] = {1, n - 2};
+    for (int i = 0; i < 2; i++)
+        launch(boundary_kernel, 1, stream,
+               (void *[]){&points[iteration % 2], &points[(iteration + 1) % 2], &n, &planes[i]});
+}
+
+static void collective(void *stream, int iteration) {
+    void *arguments[] = {&points[(iteration + 1) % 2], &n};
+    if (!with_exchange)
+        return;
+    check(
+        cuLaunchKernel(collective_kernel, NCCL_BLOCKS, 1, 1, NCCL_THREADS, 1, 1, NCCL_DYNAMIC, stream, arguments, NULL),
+        "collective");
+    launches++;
+}
+
+/* ---- staged through the host ---- */
+
+static uint64_t plane(int iteration, int index) {
+    return points[(iteration + 1) % 2] + (uint64_t)index * plane_bytes;
+}
+
+/* What MPI does between the copies: its only rank is its own neighbour on both sides. */
+static void exchange_on_host(void *unused) {
+    (void)unused;
+    memcpy(received, sent + plane_bytes, plane_bytes);
+    memcpy(received + plane_bytes, sent, plane_bytes);
+}
+
+static void copy_out(int iteration) {
+    for (int i = 0; i < 2; i++) {
+        char *const to = sent + (size_t)i * plane_bytes;
+        const uint64_t from = plane(iteration, i == 0 ? 1 : n - 2);
+        check(pattern->wait == BLOCKING_COPY ? cuMemcpyDtoH_v2(to, from, plane_bytes)
+                                             : cuMemcpyDtoHAsync_v2(to, from, plane_bytes, halo),
+              "copy");
+    }
+}
+
+static void copy_in(int iteration) {
+    for (int i = 0; i < 2; i++) {
+        const char *const from = received + (size_t)i * plane_bytes;
+        const uint64_t to = plane(iteration, i == 0 ? 0 : n - 1);
+        check(pattern->wait == BLOCKING_COPY ? cuMemcpyHtoD_v2(to, from, plane_bytes)
+                                             : cuMemcpyHtoDAsync_v2(to, from, plane_bytes, halo),
+              "copy");
+    }
+}
+
+static void wait_on_host(void) {
+    int state = 0;
+    switch (pattern->wait) {
+    case BY_STREAM:
+        state = cuStreamSynchronize(halo);
+        break;
+    case BY_EVENT:
+        state = cuEventSynchronize(computed);
+        break;
+    case POLL_EVENT:
+        while ((state = cuEventQuery(computed)) == NOT_READY)
+            continue;
+        break;
+    case POLL_STREAM:
+        while ((state = cuStreamQuery(halo)) == NOT_READY)
+            continue;
+        break;
+    case BLOCKING_COPY: /* has waited */
+    case HOST_FUNCTION: /* the stream waits, and not the host */
+    case NO_WAIT:
+        break;
+    }
+    check(state, "wait");
+}
+
+static void finish_staged(int iteration) {
+    wait_on_host();
+    if (pattern->wait == HOST_FUNCTION)
+        check(cuLaunchHostFunc(halo, exchange_on_host, NULL), "host function");
+    else
+        exchange_on_host(NULL);
+    copy_in(iteration);
+}
+
+/* ---- patterns ---- */
+
+/* The stream of the boundary planes starts where the computing stream stands. `reset` is what NVIDIA's samples do: a
+ * counter is cleared on the computing stream, and the halo stream waits for that in each iteration. */
+static void begin_boundary(void *stream) {
+    void *const clearing = pattern->reset ? compute : stream;
+    record(started, compute);
+    if (stream != compute)
+        wait_for(stream, started);
+    check(cuMemsetD32Async(counter, 0, 1, clearing), "counter");
+    if (clearing != stream) {
+        record(was_reset, clearing);
+        wait_for(stream, was_reset);
+    }
+}
+
+static void swap_streams(void) {
+    void *const other = compute;
+    compute = halo;
+    halo = other;
+    record(started, halo);
+    wait_for(compute, started);
+}
+
+static void stencil(int iteration) {
+    if (pattern->swapped)
+        swap_streams();
+    void *const edge = pattern->boundary == ON_COMPUTE ? compute : pattern->boundary == ON_THIRD ? third : halo;
+    const bool staged = pattern->wait != NO_WAIT && with_exchange;
+    const bool copies_wait = pattern->wait == BLOCKING_COPY || pattern->pageable;
+    begin_boundary(edge);
+    sweep_boundary(edge, iteration);
+    if (edge != halo) {
+        record(computed, edge);
+        wait_for(halo, computed);
+    }
+    if (staged && !copies_wait)
+        copy_out(iteration);
+    if (pattern->wait == BY_EVENT || pattern->wait == POLL_EVENT)
+        record(computed, halo);
+    sweep_interior(compute, iteration, 2, n - 2);
+    if (staged && copies_wait) /* the interior was launched before the host waits, or nothing would overlap */
+        copy_out(iteration);
+    if (staged)
+        finish_staged(iteration);
+    else
+        collective(halo, iteration);
+    record(exchanged, halo);
+    wait_for(compute, exchanged);
+}
+
+/* A program that waits for its only stream in each iteration. */
+static void synchronised(int iteration) {
+    sweep_boundary(compute, iteration);
+    sweep_interior(compute, iteration, 2, n - 2);
+    check(cuStreamSynchronize(compute), "wait");
+}
+
+/* Two halves of the points on two streams; both carry computation and communication. */
+static void equal(int iteration) {
+    void *const streams[] = {compute, halo};
+    record(started, compute);
+    wait_for(halo, started);
+    for (int i = 0; i < 2; i++) {
+        sweep_interior(streams[i], iteration, i == 0 ? 2 : n / 2, i == 0 ? n / 2 : n - 2);
+        collective(streams[i], iteration);
+    }
+    record(exchanged, halo);
+    wait_for(compute, exchanged);
+}
+
+/* A data loader: the next batch is copied and prepared on a stream of its own, and the host waits for the copy before it
+ * fills the buffer again. */
+static void loader(int iteration) {
+    wait_for(compute, exchanged); /* the batch of this iteration */
+    sweep_interior(compute, iteration, 2, n - 2);
+    sweep_interior(compute, iteration, 2, n - 2);
+    if (!with_exchange)
+        return;
+    check(cuEventSynchronize(computed), "wait");
+    check(cuMemcpyHtoDAsync_v2(batch, sent, BATCH, halo), "copy");
+    record(computed, halo);
+    sweep_boundary(halo, iteration);
+    record(exchanged, halo);
+}
+
+/* Another thread looks whether the latest iteration of the main stream is over, to write a line about it. It takes turns
+ * with this one, so that the order of calls is always the same. */
+static pthread_mutex_t turns = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t turn_changed = PTHREAD_COND_INITIALIZER;
+static int asked, answered;
+
+static void *log_progress(void *context) {
+    check(cuCtxSetCurrent(context), "no GPU");
+    pthread_mutex_lock(&turns);
+    for (;; answered++, pthread_cond_broadcast(&turn_changed)) {
+        while (asked == answered)
+            pthread_cond_wait(&turn_changed, &turns);
+        for (int i = 0; i < 2 && cuEventQuery(computed) == NOT_READY; i++)
+            continue;
+    }
+    return NULL;
+}
+
+static void logger(int iteration) {
+    sweep_interior(compute, iteration, 2, n / 2);
+    record(started, compute);
+    wait_for(halo, started);
+    collective(halo, iteration);
+    record(exchanged, halo);
+    sweep_interior(compute, iteration, n / 2, n - 2);
+    wait_for(compute, exchanged);
+    record(computed, compute);
+    pthread_mutex_lock(&turns);
+    asked++;
+    pthread_cond_broadcast(&turn_changed);
+    while (answered != asked)
+        pthread_cond_wait(&turn_changed, &turns);
+    pthread_mutex_unlock(&turns);
+}
+
+/* ---- all of it ---- */
+
+static void *open_stream(unsigned flags, bool raise) {
+    int least = 0, greatest = 0;
+    void *stream = NULL;
+    check(cuCtxGetStreamPriorityRange(&least, &greatest), "priorities");
+    check(raise ? cuStreamCreateWithPriority(&stream, flags, greatest) : cuStreamCreate(&stream, flags), "stream");
+    return stream;
+}
+
+/* Blocking copies belong to the legacy stream, so a stream that they follow is an ordinary one. */
+static void open_streams(const char *arm) {
+    const bool level = strcmp(arm, "level") == 0, raise = level || strcmp(arm, "raise") == 0;
+    const unsigned flags = pattern->wait == BLOCKING_COPY ? 0 : NON_BLOCKING;
+    with_exchange = strcmp(arm, "compute") != 0;
+    with_interior = strcmp(arm, "communication") != 0;
+    halo = open_stream(flags, level || (raise && !pattern->raise_compute));
+    compute = third = halo;
+    if (strcmp(arm, "one") == 0 || pattern->one_stream)
+        return;
+    compute = open_stream(NON_BLOCKING, level || (raise && pattern->raise_compute));
+    third = pattern->boundary == ON_THIRD ? open_stream(NON_BLOCKING, raise) : NULL;
+}
+
+static void open_kernels(void *module) {
+    check(cuModuleGetFunction(&interior_kernel, module, "stencil_interior"), "stencil_interior");
+    check(cuModuleGetFunction(&boundary_kernel, module, "stencil_boundary"), "stencil_boundary");
+    check(cuModuleGetFunction(&collective_kernel, module, "ncclDevKernel_SendRecv"), "ncclDevKernel_SendRecv");
+    check(cuFuncSetAttribute(collective_kernel, MAX_DYNAMIC, NCCL_DYNAMIC), "ncclDevKernel_SendRecv");
+}
+
+static void *host_memory(size_t bytes) {
+    void *memory = NULL;
+    if (pattern->pageable)
+        memory = calloc(1, bytes);
+    else
+        check(cuMemAllocHost_v2(&memory, bytes), "memory");
+    if (memory == NULL)
+        fail("memory");
+    return memset(memory, 0, bytes);
+}
+
+static void open_memory(void) {
+    plane_bytes = (size_t)n * (size_t)n * sizeof(double);
+    for (int i = 0; i < 2; i++)
+        check(cuMemAlloc_v2(&points[i], plane_bytes * (size_t)n), "memory");
+    check(cuMemAlloc_v2(&counter, sizeof(double)), "memory");
+    check(cuMemAlloc_v2(&batch, BATCH), "memory");
+    sent = host_memory(2 * plane_bytes > BATCH ? 2 * plane_bytes : BATCH);
+    received = host_memory(2 * plane_bytes);
+    check(cuCtxSynchronize(), "memory");
+}
+
+static void step(int number) {
+    for (int i = 0; i < ITERATIONS; i++)
+        pattern->iterate(number * ITERATIONS + i);
+}
+
+static void *capture(bool raise) {
+    void *graph = NULL, *executable = NULL;
+    check(cuStreamBeginCapture_v2(compute, CAPTURE_RELAXED), "capture");
+    step(0);
+    check(cuStreamEndCapture(compute, &graph), "capture");
+    check(cuGraphInstantiateWithFlags(&executable, graph, raise ? USE_NODE_PRIORITY : 0), "graph");
+    return executable;
+}
+
+static const struct pattern *pattern_of(const char *name) {
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
+        if (strcmp(patterns[i].name, name) == 0)
+            return &patterns[i];
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
+        fprintf(stderr, "%s\n", patterns[i].name);
+    fail("no pattern is called %s; those above are known", name);
+}
+
+static void start_logger(void *context) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, log_progress, context) != 0)
+        fail("no thread");
+}
+
+int main(int count, char **arguments) {
+    if (count < 5 || count > 6)
+        fail("usage: stencil IMAGE plain|raise|level|one|compute|communication STEPS PATTERN [N]");
+    const char *const arm = arguments[2];
+    const int steps = atoi(arguments[3]);
+    n = count > 5 ? atoi(arguments[5]) : n;
+    pattern = pattern_of(arguments[4]);
+    if (steps < 1 || steps > MOST_STEPS || n < 64 || n > MOST_POINTS || n % WIDTH != 0)
+        fail("STEPS is a number from 1 to %d, N a multiple of %d from 64 to %d", MOST_STEPS, WIDTH, MOST_POINTS);
+    void *context = NULL, *graph = NULL;
+    open_driver();
+    check(cuInit(0), "no GPU");
+    check(cuDevicePrimaryCtxRetain(&context, 0), "no GPU");
+    check(cuCtxSetCurrent(context), "no GPU");
+    open_kernels(load_cubin(arguments[1]));
+    open_streams(arm);
+    open_memory();
+    void **const events[] = {&started, &computed, &exchanged, &was_reset};
+    for (size_t i = 0; i < sizeof events / sizeof *events; i++)
+        check(cuEventCreate(events[i], NO_TIMING), "event");
+    for (int i = 0; i <= steps; i++)
+        check(cuEventCreate(&marks[i], 0), "event");
+    if (pattern->iterate == logger)
+        start_logger(context);
+    if (pattern->warm_up)
+        collective(compute, 0);
+    if (pattern->graph)
+        graph = capture(strcmp(arm, "raise") == 0);
+    const unsigned long captured = launches;
+    record(marks[0], compute);
+    for (int i = 0; i < steps; i++) {
+        if (graph != NULL)
+            check(cuGraphLaunch(graph, compute), "graph");
+        else
+            step(i);
+        launches += graph != NULL && i > 0 ? captured : 0;
+        launched[i] = launches;
+        record(marks[i + 1], compute);
+    }
+    check(cuCtxSynchronize(), "the last step");
+    for (int i = 0; i < steps; i++) {
+        float milliseconds = 0;
+        check(cuEventElapsedTime(&milliseconds, marks[i], marks[i + 1]), "event");
+        printf("{\"step\": %d, \"milliseconds\": %.6f, \"launches\": %lu}\n", i + 1, (double)milliseconds / ITERATIONS,
+               launched[i]);
+    }
+    return fflush(stdout) == 0 ? 0 : 1;
+}

@@ -57,14 +57,14 @@ def test_the_host_waits(wait: str, iterations: Iterations) -> None:
 
 def test_a_stream_that_feeds_one_of_communication(iterations: Iterations) -> None:
     """The boundary on a stream of its own, handed over by an event."""
-    done = iterations("k:3:8 r:3:3 w:2:3 c:2 j:1:1000 r:1:1 w:3:1 r:2:2 w:1:2", 10)
+    done = iterations(f"k:3:8 r:3:3 w:2:3 c:2 j:1:1000 r:1:1 w:3:1 r:2:2 w:1:2", 10)
     assert raised(done)[-5:] == "5" * 5
     assert raised(done, "j") == "0" * 10
 
 
 def test_what_feeds_it_and_computes_most(iterations: Iterations) -> None:
     """The boundary on the computing stream: nothing is raised but communication."""
-    done = iterations("k:1:8 r:3:1 w:2:3 c:2 j:1:1000 r:2:2 w:1:2", 10)
+    done = iterations(f"k:1:8 r:3:1 w:2:3 c:2 j:1:1000 r:2:2 w:1:2", 10)
     assert raised(done) == raised(done, "j") == "0" * 10
     assert "critical" not in done.reasons
 

@@ -257,7 +257,7 @@ enum overlap_counter {
     OVERLAP_COUNTER_REFUSED = 2, /* changed launches that the driver refused and that were launched again as asked */
     OVERLAP_COUNTER_GRAPH_LAUNCHES = 3,
     OVERLAP_COUNTER_TRACE_DROPPED = 4,  /* launches that --trace could not keep */
-    OVERLAP_COUNTER_STREAMS_RAISED = 5, /* streams given another priority: as they were created, or later */
+    OVERLAP_COUNTER_STREAMS_RAISED = 5, /* streams created with another priority than the program asks for */
     /* Communication launches that overlap nothing, by the next launches of their thread: on the same stream; waited for. */
     OVERLAP_COUNTER_SAME_STREAM = 6,
     OVERLAP_COUNTER_WAITED_FOR = 7,

@@ -38,7 +38,7 @@ _WAYS = {
 }
 _OTHER = {
     "graph_launches": "launches of whole graphs",
-    "streams_raised": "streams raised, when they were created or later",
+    "streams_raised": "streams created with a higher priority than the program asks for",
     "streams_reduced": "streams created without the compute units that are kept for communication",
 }
 _KINDS = {

@@ -186,7 +186,7 @@ def ways(collected: Collected) -> Rows:
     rows = [[f"{count:,}", name] for name, count in total["entry_points"].items() if count]
     more = {
         "graph_launches": "launches of whole graphs",
-        "streams_raised": "streams raised, when they were created or later",
+        "streams_raised": "streams created with a higher priority than the program asks for",
         "streams_reduced": "streams created without the compute units that are kept for communication",
     }
     return rows + [[f"{total[name]:,}", words] for name, words in more.items() if total[name]]

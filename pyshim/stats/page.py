@@ -58,7 +58,7 @@ class Page:
     refused: int
     graph_launches: int
     trace_dropped: int
-    streams_raised: int  # given another priority, as they were created or later
+    streams_raised: int  # created with another priority than the program asks for
     streams_reduced: int  # created without the compute units of `communication.reserve_cus`
     communication_same_stream: int  # could overlap nothing: computation was on their own stream
     communication_waited_for: int  # likewise: all computation waited for them

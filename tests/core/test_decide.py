@@ -153,7 +153,7 @@ ELSEWHERE = {
     "unknown_limits",
 }
 # Of launches outside a window, which only who sees the streams can tell.
-OUTSIDE = {"not_overlapping", "window_expired", "launched_before", "same_stream"}
+OUTSIDE = {"not_overlapping", "window_expired", "launched_before", "same_stream", "critical"}
 # Not yet: their features come with later versions. Whoever adds one moves its reason from here into CASES.
 LATER = {
     "one_wave_neighbour",

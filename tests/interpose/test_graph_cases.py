@@ -111,24 +111,14 @@ def test_auto_raises_communication(preloaded: Runner) -> None:
     assert done.totals["raised"] == 2
 
 
-def test_a_stream_is_raised_once(build: Build, bare: Runner, preloaded: Runner) -> None:
-    """Then it is the program's: another stream that ends changes nothing about it."""
-    policy = "critical: {host_waits: false, feeding: false}\n"
-    policy += "communication: {priority: inherit, streams: {created_by: [libnone.so], priority: highest}}"
-    done = preloaded(["carrying"], policy, program=program(build))
-    same(done, bare(["carrying"], program=program(build)), but=["priority"])
-    assert done.totals["streams_raised"] == 2
-
-
 def test_auto_ends_where_streams_are_raised_too(preloaded: Runner) -> None:
     """A grid that fills the GPU in one wave, on another stream than the communication: the default one."""
-    more = "critical: {host_waits: false, feeding: false}\n"
-    more += "communication: {priority: auto, streams: {created_by: [libnone.so], priority: -1}}"
-    policy = rule("leave", more=more)
-    words = f"ptx=k,{NCCL} stream=0 launch={NCCL},16,256,0,1 launch=k,1000,256,0,0 launch={NCCL},16,256,0,1"
-    done = preloaded(words, policy)
-    assert done.priorities == [-5, 0, -1]
-    assert done.reasons["one_wave_neighbour"] == 1
+    more = "critical: {host_waits: false, feeding: false}\ncommunication: {priority: auto}"
+    small, big = f"launch=k,10,256,0,1 launch={NCCL},16,256,0,1 ", "launch=k,4000,256,0,2 "
+    words = f"ptx=k,{NCCL} stream=0 stream=0 {(big + small) * 6}launch=k,1000,256,0,0 launch={NCCL},16,256,0,1"
+    done = preloaded(words, rule("leave", more=more))
+    assert done.priorities[-2:] == [0, -5], "the stream stays raised"
+    assert done.reasons["one_wave_neighbour"] >= 1
 
 
 def test_auto_does_not_end_before_there_was_communication(preloaded: Runner) -> None:

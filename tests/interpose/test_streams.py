@@ -1,37 +1,42 @@
-"""Streams that a policy wants raised: of communication libraries, and those that turn out to carry communication."""
+"""Streams that a policy wants raised: of communication libraries, and those that turn out to carry communication
+(test_critical.py has who else waits)."""
 
 from __future__ import annotations
 
 import pytest
-from interposing import NCCL, Build, Runner, rule, same
+from interposing import NCCL, Build, Done, Runner, rule, same
 
 COMM = f"launch={NCCL},16,256,0"
 
 
-def carrying(priority: str = "inherit", streams: str = "highest") -> str:
-    streams = f"streams: {{created_by: [libnone.so], priority: {streams}}}"
-    more = "critical: {host_waits: false, feeding: false}\n"
-    more += f"communication: {{priority: {priority}, {streams}}}"
+def carrying(priority: str = "inherit") -> str:
+    more = f"critical: {{host_waits: false, feeding: false}}\ncommunication: {{priority: {priority}}}"
     return rule("leave", more=more)
+
+
+def rounds(launch: str, count: int = 6) -> str:
+    """Communication and a little computation on one stream, most of the computation on another one."""
+    return f"launch=k,4000,256,0,2 launch=k,10,256,0,1 {launch} " * count
 
 
 def of_streams(text: str) -> list[int]:
     return [int(line.split()[1]) for line in text.splitlines() if line.startswith("priority")]
 
 
+def of_communication(done: Done) -> list[int]:
+    return [launch["priority"] for launch in done.launches if launch["kernel"] == NCCL]
+
+
 @pytest.mark.parametrize("way", ["symbol", "dlsym", "proc_address_v2"])
-def test_a_stream_that_carries_communication_is_raised_once(way: str, bare: Runner, preloaded: Runner) -> None:
-    words = f"ptx={NCCL},k stream=0 stream=-1 launch=k,10,256,0,1 of=1 repeat=3 {COMM},1 of=1 launch=k,10,256,0,1 "
-    words += f"{COMM},2 of=2 launch=k,10,256,0,2 of=0"
+def test_a_stream_that_carries_communication_is_raised(way: str, bare: Runner, preloaded: Runner) -> None:
+    """The program reads back what it has set."""
+    words = f"ptx={NCCL},k stream=0 stream=0 {rounds(f'{COMM},1')} of=1 of=2"
     done, without = preloaded(words, carrying(), way), bare(words, way)
-    assert of_streams(without.stdout) == [0, 0, -1, 0]
-    assert of_streams(done.stdout) == [0, -5, -5, 0]
-    assert done.priorities == [0, -5, -5, -5, -5, -5, -5]
-    assert done.totals["streams_raised"] == 2
-    assert (done.totals["raised"], done.totals["communication"]) == (0, 4)
-    assert [line for line in done.stdout.splitlines() if not line.startswith("priority")] == [
-        line for line in without.stdout.splitlines() if not line.startswith("priority")
-    ]
+    assert of_streams(done.stdout) == of_streams(without.stdout) == [0, 0]
+    assert of_communication(done)[0] == 0 and of_communication(done)[-2:] == [-5, -5]
+    assert done.reasons["critical"] >= 2
+    assert (done.totals["raised"], done.totals["communication"]) == (0, 6)
+    assert done.stdout == without.stdout
 
 
 @pytest.mark.parametrize(
@@ -46,52 +51,46 @@ def test_a_stream_that_carries_communication_is_raised_once(way: str, bare: Runn
     ],
 )
 def test_however_it_is_launched(launch: str, preloaded: Runner) -> None:
-    done = preloaded(f"ptx={NCCL} stream=0 {launch} of=1 {launch}", carrying())
-    assert of_streams(done.stdout) == [-5]
-    assert done.priorities == [-5, -5]
-    assert done.totals["streams_raised"] == 1
+    done = preloaded(f"ptx={NCCL},k stream=0 stream=0 {rounds(launch)} of=1", carrying())
+    assert of_communication(done)[-2:] == [-5, -5]
 
 
-def test_default_streams_are_told_apart(preloaded: Runner) -> None:
-    done = preloaded(f"ptx={NCCL} {COMM} of=0 launch_ptsz={NCCL},16,256,0 {COMM}", carrying())
-    assert of_streams(done.stdout) == [-5]
-    assert {launch["priority"] for launch in done.launches} <= {-5, 0}
-    assert done.totals["communication"] == 3
+def test_default_streams_stay_as_they_are(bare: Runner, preloaded: Runner) -> None:
+    words = f"ptx={NCCL},k stream=0 stream=0 {rounds(f'{COMM} launch_ptsz={NCCL},16,256,0')} of=0"
+    done = preloaded(words, carrying())
+    same(done, bare(words))
+    assert set(of_communication(done)) == {0}
+    assert done.totals["communication"] == 12
 
 
 def test_what_the_program_sets_afterwards_stays(bare: Runner, preloaded: Runner) -> None:
-    words = f"ptx={NCCL} stream=0 {COMM},1 sset=1,8,-2 of=1 {COMM},1 {COMM},1 of=1 sget=1,8"
+    words = f"ptx={NCCL},k stream=0 stream=0 {rounds(f'{COMM},1')} sset=1,8,-2 of=1 {rounds(f'{COMM},1')} of=1 sget=1,8"
     done, without = preloaded(words, carrying()), bare(words)
     assert of_streams(done.stdout) == of_streams(without.stdout) == [-2, -2]
-    assert done.priorities[1:] == without.priorities[1:] == [-2, -2]
+    assert of_communication(done)[4:] == [-5, -5] + [-2] * 6
 
 
-def test_a_number_and_a_stream_that_is_higher_already(preloaded: Runner) -> None:
-    done = preloaded(f"ptx={NCCL} stream=0 {COMM},1 of=1", carrying(streams="-2"))
-    assert of_streams(done.stdout) == [-2]
-
-
-def test_a_stream_that_comes_back_is_another(preloaded: Runner) -> None:
-    """A handle may be given out again: it is tried again."""
-    words = f"ptx={NCCL} " + " ".join(f"stream=0 {COMM},{i + 1} of={i + 1} destroy={i + 1}" for i in range(6))
+def test_a_stream_to_which_the_program_gave_a_priority_keeps_it(bare: Runner, preloaded: Runner) -> None:
+    words = f"ptx={NCCL},k stream=-2 stream=0 {rounds(f'{COMM},1')} of=1"
     done = preloaded(words, carrying())
-    assert of_streams(done.stdout) == [-5] * 6
-    assert done.totals["streams_raised"] == 6
+    same(done, bare(words))
+    (stream,) = [one for one in done.report["processes"][0]["streams"] if "communication" in one["why"]]
+    assert (stream["status"], stream["priority"]) == ("programs", None)
 
 
 def test_more_streams_than_there_is_room_for(bare: Runner, preloaded: Runner) -> None:
-    words = f"ptx={NCCL} " + " ".join(f"stream=0 {COMM},{i + 1}" for i in range(70)) + f" {COMM},70 of=70"
+    words = f"ptx={NCCL},k " + "stream=0 " * 70
+    words += " ".join(rounds(f"{COMM},{stream}", 4) for stream in (1, *range(3, 71))) + " of=70"
     done, without = preloaded(words, carrying()), bare(words)
     assert done.status == without.status == 0
-    assert done.totals["streams_raised"] == 64
-    assert of_streams(done.stdout) == [0]
+    assert done.stdout == without.stdout
+    assert len(done.report["processes"][0]["streams"]) <= 16
 
 
 def test_raised_streams_and_raised_launches(preloaded: Runner) -> None:
     """Our own raising of a stream is not taken for a priority of the program's."""
-    done = preloaded(f"ptx={NCCL},k stream=0 repeat=3 {COMM},1 {COMM},1 launch=k,10,256,0,1 {COMM}", carrying("auto"))
+    done = preloaded(f"ptx={NCCL},k stream=0 stream=0 {rounds(f'{COMM},1')} {COMM}", carrying("auto"))
     assert "program_sets_priority" not in done.reasons
-    assert [launch["priority"] for launch in done.launches if launch["kernel"] == NCCL] == [-5] * 5
 
 
 def test_while_the_stream_captures(bare: Runner, preloaded: Runner) -> None:
@@ -115,8 +114,7 @@ def test_streams_of_green_contexts(bare: Runner, preloaded: Runner, build: Build
     done, without = preloaded(words, "observe"), bare(words)
     assert "greenstream: 0" in without.stdout, without.stdout
     same(done, without)
-    done = preloaded(words, carrying())
-    assert of_streams(done.stdout) == [0, -1, -5]
+    same(preloaded(words, carrying()), without)
 
 
 def test_every_way_in_which_a_communication_library_creates_streams(

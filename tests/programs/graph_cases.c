@@ -86,20 +86,6 @@ static void enumerated(void) {
     launch(function_of(module, "k"), BLOCKS, NULL);
 }
 
-/* Two streams carry communication; one is destroyed, and the program gives the other a priority of its own. */
-static void carrying(void) {
-    void *nccl = function_of(module_of(NCCL), NCCL), *first = stream_of(0), *second = stream_of(0);
-    CUlaunchAttributeValue value = {.priority = -1};
-    int priority = 0;
-    launch(nccl, 16, first);
-    launch(nccl, 16, second);
-    printf("destroy: %d\n", cuStreamDestroy_v2(first));
-    printf("set: %d\n", cuStreamSetAttribute(second, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value));
-    launch(nccl, 16, second);
-    printf("get: %d", cuStreamGetPriority(second, &priority));
-    printf(" %d\n", priority);
-}
-
 /* A node that starts before what it depends on has ended. */
 static void programmatic(void) {
     void *k = function_of(module_of("k"), "k"), *graph = NULL, *nodes[2] = {NULL, NULL};
@@ -187,8 +173,6 @@ int main(int count, char **words) {
         other_device();
     else if (strcmp(asked, "enumerated") == 0)
         enumerated();
-    else if (strcmp(asked, "carrying") == 0)
-        carrying();
     else if (strcmp(asked, "programmatic") == 0)
         programmatic();
     else if (strcmp(asked, "attribute") == 0)

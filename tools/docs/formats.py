@@ -36,7 +36,7 @@ FORMATS: dict[str, dict[str, str]] = {
         "processes[].graph_launches": "launches of graphs",
         "processes[].trace_dropped": "launches that `--trace` had no room for",
         "processes[].unrecorded": "launches without a recorded kernel: counted by rule and reason, or by reason alone",
-        "processes[].streams_raised": "streams whose priority was raised, as they were created or later",
+        "processes[].streams_raised": "streams created with another priority than the program asks for",
         "processes[].streams_reduced": "streams that lost compute units (AMD, `reserve_cus`)",
         "processes[].communication_same_stream": "communication on the stream of the computation",
         "processes[].communication_waited_for": "communication that was waited for at once",

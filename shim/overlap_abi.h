@@ -98,13 +98,14 @@ struct overlap_policy {
     int32_t priority_value;
     uint32_t stream_priority; /* enum overlap_priority, of streams made by stream_creators */
     int32_t stream_priority_value;
-    uint32_t footprint_given;        /* 1: footprint is the policy's word; 0: measured */
-    uint32_t dispatch;               /* enum overlap_dispatch */
-    struct overlap_span fixed_size;  /* kernels that read their own dynamic size: never shaped */
-    uint32_t critical;               /* enum overlap_critical, by bit: whose launches are raised; 0: nobody's */
-    uint32_t carveout;               /* enum overlap_carveout, of communication */
+    uint32_t footprint_given;       /* 1: footprint is the policy's word; 0: measured */
+    uint32_t dispatch;              /* enum overlap_dispatch */
+    struct overlap_span fixed_size; /* kernels that read their own dynamic size: never shaped */
+    uint32_t critical;              /* enum overlap_critical, by bit: whose launches are raised; 0: nobody's */
+    uint32_t carveout;              /* enum overlap_carveout, of communication */
     uint32_t reserve_cus; /* AMD: compute units that streams created with a mask leave to communication; 0: none */
-    uint32_t critical_share; /* per cent: of the device's computation between two waits, at most, for a stream to be critical */
+    uint32_t
+        critical_share; /* per cent: of the device's computation between two waits, at most, for a stream to be critical */
     struct overlap_footprint footprint;
 };
 
@@ -348,13 +349,13 @@ enum overlap_stream_status {
     OVERLAP_STREAM_FIXED = 4     /* its priority is known at its creation only (HIP), or the driver did not take ours */
 };
 struct overlap_page_stream {
-    uint32_t state;    /* 2: the rest is valid */
-    uint32_t device;   /* index in `devices` */
-    uint32_t why;      /* enum overlap_critical, by bit */
-    uint32_t status;   /* enum overlap_stream_status, the last one */
-    uint32_t share;    /* of the device's computation between the last two waits, in thousandths */
-    int32_t priority;  /* that it was given; 0: none */
-    uint64_t launches; /* of computation, made on it while it was raised */
+    uint32_t state;      /* 2: the rest is valid */
+    uint32_t device;     /* index in `devices` */
+    uint32_t why;        /* enum overlap_critical, by bit */
+    uint32_t status;     /* enum overlap_stream_status, the last one */
+    uint32_t share;      /* of the device's computation between the last two waits, in thousandths */
+    int32_t priority;    /* that it was given; 0: none */
+    uint64_t launches;   /* of computation, made on it while it was raised */
     uint8_t creator[48]; /* basename of the library that made it; empty: not known */
 };
 
@@ -378,9 +379,9 @@ struct overlap_page {
     uint32_t more_shards;   /* behind the first ones; the file ends behind the last of them */
     struct overlap_opened opened_apart;
     struct overlap_page_stream streams[16]; /* [OVERLAP_PAGE_STREAMS] */
-    struct overlap_device devices[16];   /* [OVERLAP_DEVICES], indexed by the driver's ordinal */
-    struct overlap_page_rule rules[512]; /* [OVERLAP_RULES], as in the table */
-    struct overlap_row rows[320];        /* [OVERLAP_ROWS]; the first OVERLAP_REASONS have no record */
+    struct overlap_device devices[16];      /* [OVERLAP_DEVICES], indexed by the driver's ordinal */
+    struct overlap_page_rule rules[512];    /* [OVERLAP_RULES], as in the table */
+    struct overlap_row rows[320];           /* [OVERLAP_ROWS]; the first OVERLAP_REASONS have no record */
     struct overlap_cadence cadence;
     struct overlap_shard shards[257]; /* [OVERLAP_SHARDS] */
 };

@@ -107,6 +107,10 @@ EFFECTS = {
     "cuCtxCreate(_v[2-4])?|cuDevicePrimaryCtxRetain|cuGreenCtxCreate": Effect("nothing; the process has opened a GPU"),
     "cuGetProcAddress(_v2)?": Effect("the address that it hands out", {"a function of liboverlap.so": 0}),
     "cuStreamCreate(WithPriority)?|cuGreenCtxStreamCreate": STREAM,
+    "cuStreamGet(Priority|Attribute)(_ptsz)?": Effect(
+        "nothing; of a stream that is raised, what the program has left it"
+    ),
+    "cuStreamCopyAttributes(_ptsz)?": Effect("nothing; not our priority of a stream that is raised"),
     "cuStreamDestroy(_v2)?": Effect("nothing; the stream is forgotten"),
     "cuStreamSetAttribute(_ptsz)?": Effect("nothing; the priority is the program's own"),
     "cuGraphAdd(Kernel)?Node(_v2)?": NODE,

@@ -99,6 +99,7 @@ EFFECTS = {
     "hipGetDriverEntryPoint(_spt)?": Effect("the address that it hands out", {f"a function of {OURS}": 2}),
     "hipStreamCreate(WithFlags|WithPriority)?": STREAM,
     "hipExtStreamCreateWithCUMask": Effect("fewer compute units, where the policy reserves some", {FEWER: 1}),
+    "hipStreamGetPriority(_spt)?": Effect("nothing; of a raised stream, the program's"),
     "hipStreamDestroy": Effect("nothing; the stream is forgotten"),
     "hipModule(Load(Data(Ex)?|FatBinary)?|GetFunction)": KERNELS,
     "hipLibraryGetKernel": Effect("nothing; the kernel is left alone: its accumulation registers are not known"),

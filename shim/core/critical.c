@@ -71,9 +71,8 @@ void overlap_critical_behind(struct overlap_stream *stream, const struct overlap
         return;
     for (int i = 3; i >= 0; i--) {
         struct overlap_stream *const other = __atomic_load_n(&stream->part.behind[i].stream, __ATOMIC_ACQUIRE);
-        if (other == event->by)
-            at = i;
-        else if (at < 0 && (!other || load(&other->part.over) >= load(&stream->part.behind[i].work)))
+        const bool over = !other || load(&other->part.over) >= load(&stream->part.behind[i].work);
+        if (other == event->by || (at < 0 && over))
             at = i;
     }
     if (at < 0)

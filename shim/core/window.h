@@ -8,6 +8,7 @@
 #pragma once
 
 #include "core.h"
+#include "part.h"
 
 enum {
     OVERLAP_CLOCK_COMMUNICATION = 16, /* streams of communication that are told apart; more share entries */
@@ -33,28 +34,6 @@ enum overlap_stream_kind {
     OVERLAP_STREAM_NON_BLOCKING,
     OVERLAP_STREAM_BLOCKING, /* ordered by the legacy default stream; those of threads, too */
     OVERLAP_STREAM_LEGACY,
-};
-
-/* Which part of the computation of its context is a stream's own, and who waits for it: critical.h. */
-struct overlap_part {
-    uint64_t work;     /* threads of the computation that was launched on it while it was measured */
-    uint64_t over;     /* how much of that the host has seen to be over */
-    uint64_t own, all; /* work, and that of its context, when its round began */
-    uint32_t round;    /* one has begun, at this begin of counting (order->counted); 0: none */
-    uint32_t busy;     /* a thread is judging */
-    uint32_t state;    /* enum overlap_part_state */
-    uint32_t streak;   /* rounds in a row that speak for another state */
-    uint32_t falls;    /* how often it was critical, and then no more */
-    uint32_t why;      /* enum overlap_critical, by bit */
-    uint32_t share;    /* in the last round, in thousandths */
-    uint32_t since;    /* launches on it since somebody waited */
-    /* The caller's: its key is the program's handle; raised: 1, or 2: not to be; number of its record in the page, + 1; code that made it. */
-    uint32_t handle, raised, record;
-    uintptr_t site;
-    struct {           /* other streams' work that was waited for last */
-        struct overlap_stream *stream;
-        uint64_t serial, work;
-    } behind[4];
 };
 
 struct overlap_stream {
@@ -143,7 +122,7 @@ struct overlap_order {
     uint32_t vague;          /* ...or anything, whatever is launched later */
     uint32_t exported;       /* other processes wait for events of this one */
     uint64_t generation, waits, serials;
-    uint32_t counted;              /* how often counting of work has begun (critical.h); not 0 */
+    uint32_t counted; /* how often counting of work has begun (critical.h); not 0 */
     uint32_t padding;
     struct overlap_clock finished; /* what the host has seen to be over */
     struct overlap_clock untold;   /* everything launched when an event found no place, the last time */

@@ -57,14 +57,14 @@ def test_the_host_waits(wait: str, iterations: Iterations) -> None:
 
 def test_a_stream_that_feeds_one_of_communication(iterations: Iterations) -> None:
     """The boundary on a stream of its own, handed over by an event."""
-    done = iterations(f"k:3:8 r:3:3 w:2:3 c:2 j:1:1000 r:1:1 w:3:1 r:2:2 w:1:2", 10)
+    done = iterations("k:3:8 r:3:3 w:2:3 c:2 j:1:1000 r:1:1 w:3:1 r:2:2 w:1:2", 10)
     assert raised(done)[-5:] == "5" * 5
     assert raised(done, "j") == "0" * 10
 
 
 def test_what_feeds_it_and_computes_most(iterations: Iterations) -> None:
     """The boundary on the computing stream: nothing is raised but communication."""
-    done = iterations(f"k:1:8 r:3:1 w:2:3 c:2 j:1:1000 r:2:2 w:1:2", 10)
+    done = iterations("k:1:8 r:3:1 w:2:3 c:2 j:1:1000 r:2:2 w:1:2", 10)
     assert raised(done) == raised(done, "j") == "0" * 10
     assert "critical" not in done.reasons
 
@@ -89,7 +89,7 @@ def test_left_alone(words: str, iterations: Iterations) -> None:
 
 
 def test_what_it_did_once_does_not_count(iterations: Iterations) -> None:
-    """An exchange on the computing stream before the loop; and the boundary waits for the interior in each iteration."""
+    """An exchange on the computing stream before the loop; and each iteration's boundary waits for the interior."""
     done = iterations(f"c:1 begin r:4:1 w:2:4 {STYLE_0}", 10)
     assert raised(done)[-5:] == "5" * 5
     assert raised(done, "j") == "0" * 10

@@ -198,6 +198,29 @@ static void recipe_cuStreamDestroy_v2(type_cuStreamDestroy_v2 *call) {
     print_destroyed(first, call(stream));
     stream = NULL;
 }
+#define STREAM_PRIORITY(name)                                                                                          \
+    static void recipe_##name(type_##name *call) {                                                                     \
+        int priority = 99;                                                                                             \
+        const CUresult result = call(stream, &priority);                                                               \
+        printf("%d %d\n", result, priority);                                                                           \
+    }
+STREAM_PRIORITY(cuStreamGetPriority)
+STREAM_PRIORITY(cuStreamGetPriority_ptsz)
+#define STREAM_ASKED(name)                                                                                             \
+    static void recipe_##name(type_##name *call) {                                                                     \
+        CUstreamAttrValue value = {.priority = 99};                                                                    \
+        const CUresult result = call(stream, PRIORITY, &value);                                                        \
+        printf("%d %d %d\n", result, value.priority, call(stream, 999, &value));                                       \
+    }
+STREAM_ASKED(cuStreamGetAttribute)
+STREAM_ASKED(cuStreamGetAttribute_ptsz)
+#define STREAM_COPIED(name)                                                                                            \
+    static void recipe_##name(type_##name *call) {                                                                     \
+        printf("%d %d\n", call(stream, stream), call(stream, (CUstream)(uintptr_t)1));                                 \
+        print_priority(stream);                                                                                        \
+    }
+STREAM_COPIED(cuStreamCopyAttributes)
+STREAM_COPIED(cuStreamCopyAttributes_ptsz)
 #define STREAM_ATTRIBUTE(name)                                                                                         \
     static void recipe_##name(type_##name *call) {                                                                     \
         CUstreamAttrValue value = {.priority = -2};                                                                    \

@@ -275,6 +275,14 @@ static void recipe_hipExtStreamCreateWithCUMask(type_hipExtStreamCreateWithCUMas
     printf(" %d %d\n", call(&made, 4, none), call(&made, 0, all));
     printf("driver: mask %08x\n", has[0]);
 }
+#define STREAM_PRIORITY(name)                                                                                          \
+    static void recipe_##name(type_##name *call) {                                                                     \
+        int priority = 99;                                                                                             \
+        const hipError_t result = call(stream, &priority);                                                             \
+        printf("%d %d\n", result, priority);                                                                           \
+    }
+STREAM_PRIORITY(hipStreamGetPriority)
+STREAM_PRIORITY(hipStreamGetPriority_spt)
 static void recipe_hipStreamDestroy(type_hipStreamDestroy *call) {
     printf("%d", call(stream));
     printf(" %d\n", call(stream));

@@ -28,9 +28,9 @@ static void *found(const char *name, int by_name) {
 
 static void *work(void *argument) {
     const int which = (int)(long)argument, by_name = which >= 3;
-    synchronize *wait = (synchronize *)found("cuStreamSynchronize", by_name);
-    copy *one = (copy *)found("cuMemcpyDtoHAsync_v2", by_name);
-    batch *many = (batch *)found("cuMemcpyBatchAsync_v2", by_name);
+    synchronize *const volatile wait = (synchronize *)found("cuStreamSynchronize", by_name);
+    copy *const volatile one = (copy *)found("cuMemcpyDtoHAsync_v2", by_name);
+    batch *const volatile many = (batch *)found("cuMemcpyBatchAsync_v2", by_name);
     int result = 0;
     pthread_cleanup_push(clean, NULL);
     if (which % 3 == 0)

@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "tools" / "check_layers.py"
 LONGEST = 450
 GENERATED = {"tools/simgpu/hip/names.def", "tools/simgpu/api.def"}
+CONTRACT = "shim/overlap_abi.h"  # one file, which cffi reads
 
 
 def check(root: Path) -> list[str]:
@@ -75,7 +76,7 @@ def test_no_file_is_too_long_to_be_read() -> None:
     long = {}
     for path in sources():
         name = path.relative_to(ROOT).as_posix()
-        if path.suffix in CODE and name not in GENERATED:
+        if path.suffix in CODE and name not in {*GENERATED, CONTRACT}:
             count = path.read_bytes().count(b"\n")
             if count > LONGEST:
                 long[name] = count

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-import sqlite3
 import sys
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -431,27 +428,3 @@ def test_numbers_that_are_none_are_left_out(tmp_path):
         assert old in text
         path.write_text(text.replace(old, new))
         find(str(path), resident)
-
-
-@pytest.mark.hazard(
-    "input", "a database with nothing where a wait's numbers belong ends `overlap explain` in a traceback"
-)
-@pytest.mark.parametrize("nothing", ["NULL", "x'ff'"])
-def test_a_database_with_nothing_in_its_columns(tmp_path, nothing):
-    whole, changed = steps(Program(), by_nccl).nsys(tmp_path / "whole.sqlite"), tmp_path / "changed.sqlite"
-    waits = ("RUNTIME", "SYNCHRONIZATION", "CUDA_EVENT")
-    tables = (*(f"CUPTI_ACTIVITY_KIND_{name}" for name in waits), "ENUM_CUPTI_SYNC_TYPE")
-    for table in tables:
-        with closing(sqlite3.connect(whole)) as database:
-            columns = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
-        assert columns
-        for column in columns:
-            shutil.copy(whole, changed)
-            with closing(sqlite3.connect(changed)) as database:
-                database.execute("PRAGMA synchronous = OFF")
-                database.execute(f"CREATE TABLE copied AS SELECT * FROM {table}")
-                database.execute(f"DROP TABLE {table}")
-                database.execute(f"ALTER TABLE copied RENAME TO {table}")
-                database.execute(f"UPDATE {table} SET {column} = {nothing}")
-                database.commit()
-            find(str(changed), resident)

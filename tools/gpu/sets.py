@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import sets_two
 from steps import CUBIN, Set, Step, asked, steps
 
 ROWS = "| set | question | programs | needs | about |\n|---|---|---|---|---|\n"
@@ -378,69 +379,7 @@ SETS = (
         gpus=2,
         rounds=10,
     ),
-    Set(
-        "two-gpus",
-        "two ranks, real collectives: what do steps take, bare and behind the library?",
-        ("two_gpus.py", "two_gpus_cases.py"),
-        200,
-        (
-            Step(
-                "two GPUs",
-                "{python} {gpu}/two_gpus.py {work}/two.json --rounds {rounds} --arm bare: --arm 'own: "
-                "TORCH_NCCL_HIGH_PRIORITY=1' --arm 'h200: overlap-run --policy h200 --report {work}/report'",
-                "two.json",
-            ),
-        ),
-        TORCH + OURS,
-        gpus=2,
-        rounds=4,
-    ),
-    Set(
-        "profile-step",
-        "steps like those of DDP under torch.profiler: what do they take, what does communication hide?",
-        ("profile_step.py",),
-        60,
-        steps(
-            "{python} -m torch.distributed.run --standalone --nproc-per-node 2 {gpu}/profile_step.py --out {work}/bare",
-            BEHIND + "{python} -m torch.distributed.run --standalone --nproc-per-node 2 "
-            "{gpu}/profile_step.py --out {work}/h200",
-            "overlap report --compare {work}/bare {work}/h200 --json",
-        ),
-        TORCH + OURS,
-        gpus=2,
-    ),
-    Set(
-        "stencil-traces",
-        "a stencil that exchanges boundary planes: what waits in its traces, what does raising its halo streams save?",
-        ("stencil_trace.cu", "stencil_trace.py"),
-        90,
-        (
-            Step(
-                "traces",
-                "{python} {gpu}/stencil_trace.py {bin}/libstencil_trace.so --out {work}/traces",
-                "traces/times.json",
-            ),
-            *(
-                Step(f"explain {name}", f"overlap explain --json --from {{work}}/traces/stencil-{name}-events.json.gz")
-                for name in ("nccl", "nccl-raised", "host", "host-raised")
-            ),
-        ),
-        TORCH + NVCC + OURS,
-        ("libstencil_trace.so",),
-        gpus=2,
-    ),
-    Set(
-        "ranks",
-        "are reports of torchrun's ranks true, by every way in, and where one rank differs?",
-        ("ranks.py",),
-        180,
-        (
-            Step("site", "{python} {gpu}/../site/install {work}/site"),
-            Step("ranks", "{python} {gpu}/ranks.py {work}/site {work}/ranks.json", "ranks.json"),
-        ),
-        TORCH + OURS,
-        gpus=2,
-    ),
+    *sets_two.SETS,
 )
 BY_NAME = {one.name: one for one in SETS}
 

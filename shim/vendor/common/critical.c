@@ -11,18 +11,19 @@
 #include "windows.h"
 
 enum {
-    WAITS = 64,          /* in a period, after the last change */
-    LAUNCHES = 4096,     /* without a wait, after which it ends as well */
-    PAUSE = 256,         /* waits between two periods at first... */
-    LONGEST = 4096,      /* ...and at most */
-    NEW = 64,            /* streams for which a period begins at once */
-    FORGOTTEN = 512,     /* launches on a raised stream that nobody waits for */
-    FEW = 64,            /* streams that are looked through where all are waited for */
-    GRAPH = INT32_MAX,   /* threads of a graph: more than any one launch, so that its stream is not taken for minor */
+    WAITS = 64,        /* in a period, after the last change */
+    LAUNCHES = 4096,   /* without a wait, after which it ends as well */
+    PAUSE = 256,       /* waits between two periods at first... */
+    LONGEST = 4096,    /* ...and at most */
+    NEW = 64,          /* streams for which a period begins at once */
+    FORGOTTEN = 512,   /* launches on a raised stream that nobody waits for */
+    FEW = 64,          /* streams that are looked through where all are waited for */
+    GRAPH = INT32_MAX, /* threads of a graph: more than any one launch, so that its stream is not taken for minor */
 };
 
 uint32_t critical_counts, critical_any;
-static uint32_t wanted;                                      /* 0: not looked yet, 1: no, 2: yes */
+static uint32_t wanted;              /* 0: not looked yet, 1: no, 2: yes */
+static uint32_t major_communication; /* streams */
 static uint32_t waits_left, launches_left, asleep, pause_now = PAUSE, new_left = NEW;
 
 struct critical_stream critical_streams[CRITICAL_STREAMS];
@@ -144,7 +145,8 @@ static bool priority_of_level(enum vendor vendor, bool communication, int *prior
     return true;
 }
 
-static void raise_stream(enum vendor vendor, struct overlap_stream *its, const struct device *device, bool communication) {
+static void raise_stream(enum vendor vendor, struct overlap_stream *its, const struct device *device,
+                         bool communication) {
     struct critical_stream *const place = place_of_stream(0);
     int priority = 0;
     if (!place || !priority_of_level(vendor, communication, &priority)) {
@@ -219,6 +221,10 @@ void critical_waited(struct overlap_order *order, enum vendor vendor, struct ove
         end();
     }
     const uint32_t state = get(&its->part.state);
+    /* Communication between equals: what it holds up there is waited for as much as it is itself. */
+    if (changed && state == OVERLAP_PART_MAJOR && why == OVERLAP_CRITICAL_COMMUNICATION &&
+        __atomic_add_fetch(&major_communication, 1, __ATOMIC_RELAXED) == 2)
+        priority_unhurried();
     if (state == OVERLAP_PART_CRITICAL && !its->part.raised)
         raise_stream(vendor, its, device, communication || get(&its->part.why) & OVERLAP_CRITICAL_COMMUNICATION);
     else if (state == OVERLAP_PART_MAJOR && (changed || its->part.raised == 1))
@@ -312,7 +318,8 @@ static struct site *site_of(uintptr_t site, bool add) {
     for (uint32_t i = 0; i < SITES; i++) {
         struct site *const at = &sites[(site / 16 + i) % SITES];
         uintptr_t now = __atomic_load_n(&at->site, __ATOMIC_ACQUIRE);
-        if (now == 0 && add && __atomic_compare_exchange_n(&at->site, &now, site, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        if (now == 0 && add &&
+            __atomic_compare_exchange_n(&at->site, &now, site, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
             now = site;
         if (now == site || now == 0)
             return now ? at : NULL;
@@ -369,7 +376,7 @@ void critical_forked(void) {
         critical_streams[i].handle = 0;
     if (critical_counts)
         overlap_cache_hide(&launch_cache, false);
-    critical_counts = critical_any = asleep = 0;
+    critical_counts = critical_any = asleep = major_communication = 0;
     pause_now = PAUSE;
     new_left = NEW;
     for (uint32_t i = 0; i < SITES; i++)

@@ -31,8 +31,7 @@ static inline __attribute__((always_inline)) void count_direct(struct overlap_sh
 static inline __attribute__((always_inline)) uint64_t word_here(uint64_t word, vendor_stream stream,
                                                                 enum default_stream whose) {
     if (!(word & OVERLAP_WORD_WINDOWED) ||
-        word & (OVERLAP_WORD_TRACED | OVERLAP_WORD_CLUSTER | OVERLAP_WORD_STREAMED) ||
-        !window_told(stream, whose))
+        word & (OVERLAP_WORD_TRACED | OVERLAP_WORD_CLUSTER | OVERLAP_WORD_STREAMED) || !window_told(stream, whose))
         return 0;
     if (this_thread.where == OVERLAP_WHERE_INSIDE) {
         if (!(word & OVERLAP_WORD_PROVEN))

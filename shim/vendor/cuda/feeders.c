@@ -122,9 +122,8 @@ static void raise(const struct nodes *nodes, int priority) {
     for (size_t i = 0; i < nodes->count; i++) {
         uint64_t threads;
         int now;
-        struct handle *const handle = nodes->items[i].kernel && nodes->items[i].good
-                                          ? graph_node_threads(nodes->items[i].node, &threads)
-                                          : NULL;
+        struct handle *const handle =
+            nodes->items[i].kernel && nodes->items[i].good ? graph_node_threads(nodes->items[i].node, &threads) : NULL;
         if (!handle || !graph_node_priority(nodes->items[i].node, &now) || now != 0 ||
             !graph_set_priority(nodes->items[i].node, priority))
             continue;

@@ -1,0 +1,34 @@
+/* Between event.c, which keeps events, and knowledge.c, which says what they tell. */
+#pragma once
+
+#include "critical.h"
+
+#define OVERLAP_EVENT_DEAD UINT64_MAX
+enum { OVERLAP_EVENT_PROBES = 32 };
+
+enum overlap_event_flag {
+    OVERLAP_EVENT_UNKNOWN = 1,  /* its last record is not known: behind all that came before */
+    OVERLAP_EVENT_ALWAYS = 2,   /* graphs or other processes record it: likewise, whatever we record */
+    OVERLAP_EVENT_IMPORTED = 4, /* another process's: tells of this process only if that waits for events of ours */
+    OVERLAP_EVENT_TWICE = 8,    /* two threads recorded it at the same time: who was last? */
+};
+
+static inline struct overlap_event *overlap_event_place(struct overlap_order *order, uint64_t key, uint64_t probe) {
+    return &order->events[((overlap_order_hash(key) >> 40) + probe) & (OVERLAP_ORDER_EVENTS - 1)];
+}
+
+/* NULL, which a program may pass by mistake, is the key of a free slot. */
+static inline bool overlap_is_event(uint64_t key) {
+    return key != 0 && key != OVERLAP_EVENT_DEAD;
+}
+
+/* The event of this key, or NULL; the second where it is not in its first place. */
+struct overlap_event *overlap_event_find_further(struct overlap_order *order, uint64_t key);
+static inline struct overlap_event *overlap_event_find(struct overlap_order *order, uint64_t key) {
+    struct overlap_event *const first = overlap_event_place(order, key, 0);
+    const uint64_t owner = OVERLAP_LOAD(first->key);
+    if (owner == 0)
+        return NULL;
+    return __builtin_expect(owner == key && key != OVERLAP_EVENT_DEAD, 1) ? first
+                                                                          : overlap_event_find_further(order, key);
+}

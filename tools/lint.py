@@ -30,6 +30,7 @@ GENERATED = ("*.def", "*_api.h", "*_generated.*")
 FOREIGN = {
     "#include <slurm/": (Path("/usr/include/slurm/spank.h"), "Debian: libslurm-dev"),
     "#include <cupti.h>": (Path("/usr/include/cupti.h"), "CUDA's toolkit"),
+    "#include <mpi.h>": (Path("/usr/include/mpi.h"), "an MPI; mpicc knows where else it is"),
 }
 
 

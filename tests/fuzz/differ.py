@@ -35,7 +35,20 @@ sys.path[:0] = [str(HERE), str(ROOT), str(ROOT / "tools" / "simgpu" / "hip")]
 
 import differ_rows  # noqa: E402
 from code_object import Kernel, bundle, code_object  # noqa: E402
-from differ_limits import COPIED, EARLY, RAISED, UNCHANGED, calls_of, early, is_of_copies, is_taken, limit_of, succeeded
+from differ_limits import (  # noqa: E402
+    COPIED,
+    CRITICAL,
+    EARLY,
+    LEVELS,
+    RAISED,
+    UNCHANGED,
+    calls_of,
+    early,
+    is_of_copies,
+    is_taken,
+    limit_of,
+    succeeded,
+)
 
 from pyshim.launch import plan  # noqa: E402
 from pyshim.launch.environment import environment  # noqa: E402
@@ -115,6 +128,7 @@ def allowed(
         return raised
     priority = (
         within["priority"] == without["priority"]
+        or (policy in CRITICAL and without["priority"] == 0 and within["priority"] in LEVELS)
         or (replaced and without["graph"] and within["priority"] == RAISED)
         or lost
     )

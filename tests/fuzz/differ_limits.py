@@ -10,6 +10,8 @@ import differ_rows
 
 UNCHANGED = ("off", "observe")  # policies that change nothing
 RAISED = -5  # what communication is raised to
+CRITICAL = ("auto",)  # policies that raise streams that somebody waits for, to one of these
+LEVELS = (RAISED, RAISED + 1)
 
 # Documented limits (docs/limits.md): the calls whose out-values may differ, and how, by the name of the limit.
 NODE_SIZE, NODE_PRIORITY = "a node shows the size that it is launched with", "a raised node shows its priority"
@@ -27,7 +29,7 @@ def limit_of(policy: str, without: str, within: str) -> str | None:
         return NODE_SIZE
     if name == "cuGraphKernelNodeGetAttribute":
         shown = [int.from_bytes(bytes.fromhex(line[-1])[:4], "little", signed=True) for line in (a, b)]
-        return NODE_PRIORITY if shown[1] == RAISED < shown[0] else None
+        return NODE_PRIORITY if shown[1] == RAISED < shown[0] or (policy in CRITICAL and shown[1] in LEVELS) else None
     return None
 
 

@@ -28,7 +28,7 @@ README = (GPU / "README.md").read_text(encoding="utf-8")
 # Not asked by themselves: what the command and the programs are made of.
 PARTS = {
     *("build.py", "files.py", "machine.py", "needs.py", "processes.py", "product.py", "runner.py", "sets.py"),
-    *("steps.py", "question_kernels.cu", "windows_profile.py"),
+    *("sets_two.py", "steps.py", "question_kernels.cu", "windows_profile.py"),
 }
 HEAD = {"begun", "commit", "gpus", "driver", "nvcc", "torch", "cuda", "nccl"}
 

@@ -17,7 +17,7 @@ STRUCTS = {"dim3", "hipExtent", "hipPitchedPtr", "CUipcEventHandle", "hipIpcEven
 SCALARS = re.compile(r"(?:u?int\d*_t|int|size_t|(?:CU|hip)\w+|uint64_t)")
 
 
-@pytest.mark.hazard("threads", "a thread that is cancelled while it waits for the GPU would end the process")
+@pytest.mark.hazard("processes", "a thread that is cancelled while it waits for the GPU would end the process")
 @pytest.mark.parametrize("policy", [ONE, "observe", None], ids=["armed", "observe", "alone"])
 def test_a_thread_is_cancelled_inside_the_driver(
     policy: str | None, build: Build, bare: Runner, preloaded: Runner

@@ -205,7 +205,8 @@ def test_simulated_traces_are_called_so(overlap, overlap_run, tmp_path):
     assert "overlap: simulated: this is no measurement of a GPU" in done.stderr
     answer = json.loads(overlap("report", "--compare", *paths, "--json").stdout)
     assert answer["simulated"] is True
-    assert answer["total"]["hidden"]["before"] == 0 < answer["total"]["hidden"]["after"]
+    before, after = (answer["total"]["hidden"][when] for when in ("before", "after"))
+    assert before <= 0.002 < 0.01 < after  # a copy runs beside it for a microsecond
 
 
 def test_a_folder_without_traces_is_refused(overlap, pair, tmp_path):

@@ -82,11 +82,11 @@ CUresult stream_get_priority_body(enum overlap_way way, enum hook hook, uintptr_
 }
 
 CUresult stream_get_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream stream, int attribute,
-                                   CUstreamAttrValue *value) {
+                                   CUlaunchAttributeValue *shown) {
     REAL_OR_RETURN(cuStreamGetAttribute);
-    const CUresult result = real(stream, attribute, value);
+    const CUresult result = real(stream, attribute, shown);
     if (result == CUDA_SUCCESS && attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY && critical_find(stream))
-        value->priority = 0;
+        shown->priority = 0;
     return result;
 }
 

@@ -43,7 +43,8 @@ struct overlap_part {
     uint32_t round;    /* one has begun, at this begin of counting (order->counted); 0: none */
     uint32_t busy;     /* a thread is judging */
     uint32_t state;    /* enum overlap_part_state */
-    uint32_t streak;   /* rounds in a row that speak for another state */
+    uint32_t leans;    /* the state that the last round speaks for */
+    uint32_t streak;   /* such rounds in a row, where it is another one */
     uint32_t falls;    /* how often it was critical, and then no more */
     uint32_t why;      /* enum overlap_critical, by bit */
     uint32_t share;    /* in the last round, in thousandths */

@@ -343,6 +343,7 @@ void critical_made(enum vendor vendor, uintptr_t site, struct overlap_stream *it
     part->all = at->last.all;
     part->round = at->last.round;
     part->state = at->last.state;
+    part->leans = at->last.leans;
     part->streak = at->last.streak;
     part->falls = at->last.falls;
     part->why = at->last.why;

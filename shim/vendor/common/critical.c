@@ -185,6 +185,8 @@ static void drop(struct critical_stream *place) {
 static void lower_stream(enum vendor vendor, struct overlap_stream *its, const struct device *device,
                          enum overlap_stream_status status) {
     struct critical_stream *const place = place_of_stream(its->key);
+    if (its->part.raised == 3)
+        return;
     if (place && !vendor_stream_lower(vendor, (vendor_stream)(uintptr_t)its->key))
         return; /* it captures: the next wait tries again */
     if (place)
@@ -293,7 +295,7 @@ void critical_is_programs(vendor_stream stream) {
     if (place)
         drop(place);
     if (its) {
-        its->part.raised = 2;
+        its->part.raised = 3;
         if (its->part.record)
             set(&overlap_current_page->streams[its->part.record - 1].status, OVERLAP_STREAM_PROGRAMS);
     }

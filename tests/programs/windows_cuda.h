@@ -89,8 +89,8 @@ static inline int launch(struct named stream, int kind, int how) {
         return CU(cuLaunchKernelEx_ptsz)(&config, kernel, parameters, NULL);
     if (extended)
         return CU(cuLaunchKernelEx)(&config, kernel, parameters, NULL);
-    return (stream.per_thread ? CU(cuLaunchKernel_ptsz) : CU(cuLaunchKernel))(kernel, blocks, 1, 1, THREADS, 1, 1,
-                                                                              0, stream.handle, parameters, NULL);
+    return (stream.per_thread ? CU(cuLaunchKernel_ptsz) : CU(cuLaunchKernel))(kernel, blocks, 1, 1, THREADS, 1, 1, 0,
+                                                                              stream.handle, parameters, NULL);
 }
 
 static inline int set_priority(void *stream, int priority) {

@@ -264,8 +264,8 @@ static inline int launch(struct named stream, int kind, int how) {
     if (how & 1)
         return HIP(hipModuleLaunchKernel)(devices[stream.device].kernels[kind], blocks, 1, 1, THREADS, 1, 1, 0,
                                           handle_of(stream), parameters, NULL);
-    return (stream.per_thread ? HIP(hipLaunchKernel_spt) : HIP(hipLaunchKernel))(hosts[kind], (Dim3){blocks, 1, 1}, BLOCK, parameters,
-                                                                                 0, stream.handle);
+    return (stream.per_thread ? HIP(hipLaunchKernel_spt) : HIP(hipLaunchKernel))(hosts[kind], (Dim3){blocks, 1, 1},
+                                                                                 BLOCK, parameters, 0, stream.handle);
 }
 
 /* There is no such call. */

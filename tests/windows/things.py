@@ -52,7 +52,7 @@ class Stream:
     heads: int = 0  # in that capture
     prioritised: bool = False  # by the program
     work: int = 0  # threads of its computation
-    waits: list[tuple[int, int]] = field(default_factory=list)  # its work, and that of its context, when somebody waited for it
+    waits: list[tuple[int, int]] = field(default_factory=list)  # its work and all, at each wait for it
 
     def minor(self) -> bool:
         """Was it, twice in a row, a small part of what was computed between two times that somebody waited for it?"""

@@ -1,7 +1,8 @@
-"""Which streams somebody waits for, and which part of the computation is theirs: what shim/core/critical.h says, from the whole program.
+"""Which streams somebody waits for, and which part of the computation is theirs: what shim/core/critical.h says, from
+the whole program.
 
-The library counts in periods, keeps what it has learnt, and forgets. Here everything that ever happened on a stream counts: what
-is critical by this may be so, and what is not must not be.
+The library counts in periods, keeps what it has learnt, and forgets. Here everything that ever happened on a stream
+counts: what is critical by this may be so, and what is not must not be.
 """
 
 from __future__ import annotations
@@ -95,5 +96,3 @@ class Waiting(Model):
         if len(stream.waits) < WAITS:
             return f"somebody had waited for it {len(stream.waits)} times"
         return None if stream.minor() else "it was never minor between three waits in a row"
-
-

@@ -46,6 +46,7 @@ make setup, whose Python is .venv/bin/python, and a C compiler.
 exit status: 0 all is true; 1 a wrong claim, an unexplained answer, or a launch
 whose size does not fit its answer; 2 the options are wrong, or no make setup"""
 BATCH = 200
+BATCH_LEARNT = 12  # the library counts for so many programs at least, before it looks at times only
 FOREIGN = ("OVERLAP_", "SIMGPU", "LD_")
 
 
@@ -61,11 +62,14 @@ def work(job: tuple[int, int, Target, int]) -> tuple[Counts, list[tuple[Program,
     with tempfile.TemporaryDirectory(prefix="check-windows-") as folder:
         interpreter = made(Path(folder), target)
         missing = interpreter.missing()
-        for begin in range(first, last, BATCH):
-            seeds = range(begin, min(begin + BATCH, last))
-            options = {"longest": longest, "without": missing, "vendor": target.vendor}
+        batch = BATCH_LEARNT if target.critical else BATCH
+        options = {"longest": longest, "without": missing, "vendor": target.vendor, "repeated": target.critical}
+        for begin in range(first, last, batch):
+            seeds = range(begin, min(begin + batch, last))
             programs = [random_program(seed, **options) for seed in seeds]
             failed += check(interpreter, programs, counts)
+            if target.critical:
+                interpreter.close()
         small = [smaller(interpreter, program, found) for program, found in failed[:5]]
         interpreter.close()
     return counts, small + failed[5:]
@@ -73,11 +77,13 @@ def work(job: tuple[int, int, Target, int]) -> tuple[Counts, list[tuple[Program,
 
 def smaller(interpreter: Interpreter, program: Program, found: list[str]) -> tuple[Program, list[str]]:
     def fails(shorter: Program) -> bool:
+        interpreter.close()  # what it has learnt would matter
         return bool(compare(shorter, interpreter.run([shorter])[0], Counts()))
 
     if not fails(program):
         return program, [*found, "(not when it runs alone: what ran before it matters)"]
     program = smallest(program, fails)
+    interpreter.close()
     return program, compare(program, interpreter.run([program])[0], Counts())
 
 
@@ -110,6 +116,7 @@ def told(counts: Counts, failed: list[tuple[Program, list[str]]], seconds: float
         f"{counts.programs} programs in {seconds:.0f} s",
         f"launches of computation: {counts.launches}, of communication: {counts.communication}",
         f"said to be in a window: {counts.claims}, of these wrong: {counts.wrong}",
+        f"said to be on a critical stream: {counts.critical}, of these wrong: {counts.not_critical}",
         f"exact: {counts.exact} ({share:.1f} %)",
         f"outside although possible: {sum(counts.conservative.values())}, unexplained: {counts.unexplained}",
     ]
@@ -147,10 +154,11 @@ def parsed() -> tuple[argparse.Namespace, Target, Program | None]:
         action="store_true",
         help="reach the driver through cuGetProcAddress, or through hipGetProcAddress (from 6)",
     )
+    parser.add_argument("--critical", action="store_true", help="programs that repeat themselves, under critical: auto")
     parser.add_argument("--line", metavar="PROGRAM", help="run this one program instead, and tell what was said of it")
     parser.add_argument("--json", action="store_true", help="the counts as one object on stdout")
     asked = parser.parse_args()
-    target = Target(asked.vendor, asked.proc_address, asked.runtime)
+    target = Target(asked.vendor, asked.proc_address, asked.runtime, asked.critical)
     if asked.proc_address and asked.vendor == "amd" and asked.runtime < 6:
         parser.exit(2, "check_windows.py: error: --proc-address: HIP 5 has no hipGetProcAddress: --runtime 6 or 7\n")
     program = None

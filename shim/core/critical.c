@@ -105,11 +105,10 @@ static bool judge(struct overlap_part *part, uint64_t own, uint64_t all, uint32_
     const bool minor = found <= share * (critical ? 15 : 10);
     const uint32_t state = minor ? OVERLAP_PART_CRITICAL : OVERLAP_PART_MAJOR;
     __atomic_store_n(&part->share, found, __ATOMIC_RELAXED);
-    if (state == part->state) {
+    if (part->leans != state)
         part->streak = 0;
-        return false;
-    }
-    if (++part->streak < (uint32_t)ROUNDS << (minor ? part->falls : 0))
+    part->leans = state;
+    if (state == part->state || ++part->streak < (uint32_t)ROUNDS << (minor ? part->falls : 0))
         return false;
     part->streak = 0;
     if (critical && part->falls < MOST_FALLS)

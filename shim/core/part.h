@@ -13,12 +13,13 @@ struct overlap_part {
     uint32_t round;    /* one has begun, at this begin of counting (order->counted); 0: none */
     uint32_t busy;     /* a thread is judging */
     uint32_t state;    /* enum overlap_part_state */
-    uint32_t streak;   /* rounds in a row that speak for another state */
+    uint32_t leans;    /* the state that the last round speaks for */
+    uint32_t streak;   /* such rounds in a row, where it is another one */
     uint32_t falls;    /* how often it was critical, and then no more */
     uint32_t why;      /* enum overlap_critical, by bit */
     uint32_t share;    /* in the last round, in thousandths */
     uint32_t since;    /* launches on it since somebody waited */
-    /* The caller's: its key is the program's handle; raised: 1, or 2: not to be; number of its record in the page, + 1; code that made it. */
+    /* The caller's: its key is the program's handle; raised: 1, 2: it cannot be, 3: the program has set its priority; number of its record in the page, + 1; code that made it. */
     uint32_t handle, raised, record;
     uintptr_t site;
     struct { /* other streams' work that was waited for last */

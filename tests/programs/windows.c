@@ -139,6 +139,8 @@ static int on_stream(const struct op *op) {
         return ON(fill_async, memory, 4, stream.handle);
     case 'H':
         return ON(host_function, stream.handle, nothing, NULL);
+    case 'P':
+        return set_priority(stream.handle, -op->index);
     case 'v':
         return ON(wait_value, stream.handle, word, 1, GEQ);
     case 'V':

@@ -79,16 +79,24 @@ static inline int start_devices(void) {
     return result;
 }
 
-/* extended: cuLaunchKernelEx. */
-static inline int launch(struct named stream, int kind, int extended) {
+/* how: 1: cuLaunchKernelEx; 2 more: a large grid. */
+static inline int launch(struct named stream, int kind, int how) {
+    const int extended = how & 1;
+    const unsigned blocks = grid_of(kind, how);
     void *const kernel = devices[stream.device].kernels[kind];
-    const Config config = {.grid = {grids[kind], 1, 1}, .block = {THREADS, 1, 1}, .stream = stream.handle};
+    const Config config = {.grid = {blocks, 1, 1}, .block = {THREADS, 1, 1}, .stream = stream.handle};
     if (extended && stream.per_thread)
         return CU(cuLaunchKernelEx_ptsz)(&config, kernel, parameters, NULL);
     if (extended)
         return CU(cuLaunchKernelEx)(&config, kernel, parameters, NULL);
-    return (stream.per_thread ? CU(cuLaunchKernel_ptsz) : CU(cuLaunchKernel))(kernel, grids[kind], 1, 1, THREADS, 1, 1,
-                                                                              0, stream.handle, parameters, NULL);
+    return (stream.per_thread ? CU(cuLaunchKernel_ptsz) : CU(cuLaunchKernel))(kernel, blocks, 1, 1, THREADS, 1, 1, 0,
+                                                                              stream.handle, parameters, NULL);
+}
+
+static inline int set_priority(void *stream, int priority) {
+    enum { PRIORITY = 8 };
+    const int32_t value[16] = {priority};
+    return CU(cuStreamSetAttribute)(stream, PRIORITY, value);
 }
 
 /* Only HIP has these two. */

@@ -16,6 +16,7 @@ typedef struct {
 
 #define MORE_ENTRIES(X)                                                                                                \
     X(cuStreamDestroy_v2, cuStreamDestroy, 4000, 0, (void *))                                                          \
+    X(cuStreamSetAttribute, cuStreamSetAttribute, 11000, 0, (void *, int, const void *))                               \
     X(cuStreamBeginCapture_v2_ptsz, cuStreamBeginCapture, 10010, 2, (void *, int))                                     \
     X(cuStreamEndCapture_ptsz, cuStreamEndCapture, 10000, 2, (void *, void **))                                        \
     X(cuGraphLaunch_ptsz, cuGraphLaunch, 10000, 2, (void *, void *))                                                   \

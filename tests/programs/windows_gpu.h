@@ -10,6 +10,9 @@ enum { COMPUTATION, COMMUNICATION, KERNELS };
 
 /* Blocks: four waves of a GPU of two multiprocessors; less than one. */
 static const unsigned grids[KERNELS] = {128, 4};
+static inline unsigned grid_of(int kind, int how) {
+    return how & 2 ? 8 * grids[kind] : grids[kind];
+}
 
 static struct {
     void *context, *kernels[KERNELS];

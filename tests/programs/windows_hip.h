@@ -258,13 +258,20 @@ static inline int start_devices(void) {
 #define GRID ((Dim3){grids[kind], 1, 1})
 #define BLOCK ((Dim3){THREADS, 1, 1})
 
-/* of_module: by a hipFunction_t. */
-static inline int launch(struct named stream, int kind, int of_module) {
-    if (of_module)
-        return HIP(hipModuleLaunchKernel)(devices[stream.device].kernels[kind], grids[kind], 1, 1, THREADS, 1, 1, 0,
+/* how: 1: by a hipFunction_t; 2 more: a large grid. */
+static inline int launch(struct named stream, int kind, int how) {
+    const unsigned blocks = grid_of(kind, how);
+    if (how & 1)
+        return HIP(hipModuleLaunchKernel)(devices[stream.device].kernels[kind], blocks, 1, 1, THREADS, 1, 1, 0,
                                           handle_of(stream), parameters, NULL);
-    return (stream.per_thread ? HIP(hipLaunchKernel_spt) : HIP(hipLaunchKernel))(hosts[kind], GRID, BLOCK, parameters,
-                                                                                 0, stream.handle);
+    return (stream.per_thread ? HIP(hipLaunchKernel_spt) : HIP(hipLaunchKernel))(hosts[kind], (Dim3){blocks, 1, 1},
+                                                                                 BLOCK, parameters, 0, stream.handle);
+}
+
+/* There is no such call. */
+static inline int set_priority(void *stream, int priority) {
+    (void)stream, (void)priority;
+    return 801; /* hipErrorNotSupported */
 }
 
 /* As RCCL launches its kernels, and as rocBLAS launches GEMMs. */

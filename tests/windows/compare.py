@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from conservative import explain
 from interpreter import Answer, Interpreter, Outcome
-from model import Model
 from operations import Program, describe, is_communication, line_of
 from things import bits
+from waiting import Waiting
 
 
 @dataclass
@@ -22,19 +22,20 @@ class Counts:
     wrong: int = 0
     exact: int = 0
     unexplained: int = 0
+    critical: int = 0  # said to be on a stream that somebody waits for
+    not_critical: int = 0  # ...and wrong
     conservative: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Counts) -> None:
-        for name in ("programs", "launches", "communication", "claims", "wrong", "exact", "unexplained"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.conservative += other.conservative
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
 
     def as_json(self) -> dict[str, object]:
         return {**vars(self), "conservative": dict(sorted(self.conservative.items()))}
 
 
-def model_of(program: Program, results: Sequence[int]) -> Model:
-    model = Model()
+def model_of(program: Program, results: Sequence[int]) -> Waiting:
+    model = Waiting()
     for op, result in zip(program, results):
         model.apply(op, result)
     return model
@@ -53,6 +54,9 @@ def compare(program: Program, outcome: Outcome, counts: Counts) -> list[str]:
         possible = model.possible(launch, closure)
         inside = answer.overlapping and answer.reason != "window_expired"
         counts.launches += 1
+        if answer.reason == "critical":
+            found += critical_claim(model.why_not[launch.operation], launch.operation, answer, counts)
+            continue
         counts.claims += inside
         words = None
         if inside:
@@ -73,7 +77,15 @@ def compare(program: Program, outcome: Outcome, counts: Counts) -> list[str]:
     return found
 
 
-def wrong_claim(program: Program, model: Model, answer: Answer, possible: int, named: dict[int, int]) -> str | None:
+def critical_claim(doubt: str | None, operation: int, answer: Answer, counts: Counts) -> list[str]:
+    counts.critical += 1
+    counts.not_critical += doubt is not None
+    if not doubt and not answer.shaped:
+        return []
+    return [f"operation {operation}: said to be on a critical stream, but {doubt or 'shaped'}"]
+
+
+def wrong_claim(program: Program, model: Waiting, answer: Answer, possible: int, named: dict[int, int]) -> str | None:
     if not possible:
         return "said to be in a window, but everything is ordered"
     if answer.could_overlap is None:

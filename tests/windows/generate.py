@@ -123,10 +123,23 @@ def _operation(choose: Choose, kinds: str, streams: list[str], events: int, thre
     return Op(kind, stream, 0, 0, thread)
 
 
-def random_program(seed: int, **options: Any) -> Program:
+def repeat(choose: Choose, longest: int = 40, **options: Any) -> Program:
+    """One whose operations are done several times: what a stream does again and again can be learnt."""
+    once = generate(choose, longest=max(5, longest // 2), **options)
+    first = next((at for at, op in enumerate(once) if op.kind not in "ne"), len(once))
+    body = [op._replace(other=op.other | 2) if op.kind == "k" and choose(2) else op for op in once[first:]]
+    if options.get("vendor") == "nvidia" and choose(6) == 5:
+        slots = [op.stream for op in once[:first] if op.kind == "n"]
+        body.insert(choose(len(body) + 1), Op("P", slots[choose(len(slots))], choose(6)))
+    times, late = 4 + choose(5), choose(2)
+    without = [op for op in body if op.kind != "P"] if late else body
+    return legal((*once[:first], *without * (times - 1), *body, *without))
+
+
+def random_program(seed: int, repeated: bool = False, **options: Any) -> Program:
     """The same program for the same seed, on every version of Python."""
     source = random.Random(seed)
-    return generate(lambda count: int(source.random() * count), **options)
+    return (repeat if repeated else generate)(lambda count: int(source.random() * count), **options)
 
 
 def examples(default: int) -> int:

@@ -145,6 +145,9 @@ class Legal(Model):
         tails = stream.tail | (self.legacy(stream.device).tail if stream.blocking else 0)
         return not self.stuck(tails | (self.blocking(stream.device) if stream.legacy else 0))
 
+    def may_P(self, op: Op) -> bool:
+        return op.stream[0] in "st" and self.eager(op) is not None
+
     def may_q(self, op: Op) -> bool:
         return self.eager(op) is not None
 

@@ -361,6 +361,9 @@ class Model:
     def _A(self, op: Op) -> None:
         self.see(self.act(self.stream(op.stream, op.thread)))
 
+    def _P(self, op: Op) -> None:
+        pass
+
     def _b(self, op: Op) -> None:
         stream, key = self.stream(op.stream, op.thread), key_of(op.stream, op.thread)
         self.captures.append(Capture(len(self.captures) + 1, key, stream.device, [key]))

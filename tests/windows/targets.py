@@ -22,6 +22,7 @@ SOURCE = ROOT / "tests" / "programs" / "windows.c"
 FLAGS = ("-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Werror")
 # Multiprocessors of the simulated GPU: a wave is few blocks, and simulating it is quick.
 MULTIPROCESSORS = 2
+CRITICAL = "critical: auto\n"
 POLICY = """policy: 1
 name: windows
 gpu: ["{} *"]
@@ -37,10 +38,11 @@ class Target(NamedTuple):
     vendor: str = "nvidia"
     proc_address: bool = False
     runtime: int = 7  # of HIP
+    critical: bool = False  # streams that somebody waits for are raised
 
     @property
     def policy(self) -> str:
-        return POLICY.format(NAMES[self.vendor])
+        return POLICY.format(NAMES[self.vendor]) + (CRITICAL if self.critical else "")
 
     @property
     def library(self) -> Path:

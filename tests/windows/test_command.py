@@ -132,6 +132,24 @@ def test_each_release_of_hip(command, runtime: str) -> None:
     assert counts["claims"] > 500
 
 
+@pytest.mark.parametrize("vendor", ["nvidia", "amd"])
+def test_streams_that_somebody_waits_for(command, vendor: str) -> None:
+    done = command("--critical", "--vendor", vendor, "--programs", "500", "--json")
+    assert done.returncode == 0, done.stdout
+    counts = json.loads(done.stdout)
+    assert (counts["wrong"], counts["not_critical"]) == (0, 0)
+    assert counts["critical"] > 200 or vendor == "amd", "HIP raises streams only when they are made"
+
+
+def test_a_priority_of_the_programs_own_is_kept(command) -> None:
+    """Also 0, and also once the stream has been major."""
+    large, small = "ks0,0,2,0 ks1,0,0,0 cs0,0,0,0 ", "ks0,0,0,0 ks1,0,2,0 cs0,0,0,0 "
+    line = "ns0,1,0,0 ns1,1,0,0 cs0,0,0,0 " + 3 * small + "Ps0,0,0,0 " + 3 * large + 6 * small
+    done = command("--critical", "--line", line)
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.count("reason='critical'") == 1, "before the program has set it"
+
+
 def test_several_is_explained() -> None:
     sys.path.insert(0, str(ROOT / "tools"))
     import check_windows

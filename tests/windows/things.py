@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from operations import Key
 
 EAGER = 0
+SHARE = 250  # thousandths of the computation: the most of a minor stream
 
 
 def bits(mask: int) -> Iterator[int]:
@@ -33,6 +34,7 @@ class Event:
     heads: int = 0
     in_graph: bool = False  # a graph records it or waits for it
     of_start: bool = False  # a launch has recorded it before its kernel
+    by: Stream | None = None  # the stream that has recorded it last, outside of captures
 
     @property
     def vague(self) -> bool:
@@ -48,6 +50,21 @@ class Stream:
     tail: int = 0  # its latest node, as a bit
     capture: Capture | None = None
     heads: int = 0  # in that capture
+    prioritised: bool = False  # by the program
+    work: int = 0  # threads of its computation
+    waits: list[tuple[int, int]] = field(default_factory=list)  # its work and all, at each wait for it
+
+    def minor(self) -> bool:
+        """Was it, twice in a row, a small part of what was computed between two times that somebody waited for it?"""
+        behind_one: set[int] = set()
+        for to, (own, total) in enumerate(self.waits):
+            for begin, (before, total_before) in enumerate(self.waits[:to]):
+                mine, others = own - before, total - total_before
+                if mine and mine * 1000 // others <= SHARE:
+                    if begin in behind_one:
+                        return True
+                    behind_one.add(to)
+        return False
 
 
 @dataclass

@@ -187,6 +187,8 @@ static void drop(struct critical_stream *place) {
 static void lower_stream(enum vendor vendor, struct overlap_stream *its, const struct device *device,
                          enum overlap_stream_status status) {
     struct critical_stream *const place = place_of_stream(its->key);
+    if (its->part.raised == 3)
+        return;
     if (place && !vendor_stream_lower(vendor, (vendor_stream)(uintptr_t)its->key))
         return; /* it captures: the next wait tries again */
     if (place)
@@ -299,7 +301,7 @@ void critical_is_programs(vendor_stream stream) {
     if (place)
         drop(place);
     if (its) {
-        its->part.raised = 2;
+        its->part.raised = 3;
         if (its->part.record)
             set(&overlap_current_page->streams[its->part.record - 1].status, OVERLAP_STREAM_PROGRAMS);
     }
@@ -350,6 +352,7 @@ void critical_made(enum vendor vendor, uintptr_t site, struct overlap_stream *it
     part->all = at->last.all;
     part->round = at->last.round;
     part->state = at->last.state;
+    part->leans = at->last.leans;
     part->streak = at->last.streak;
     part->falls = at->last.falls;
     part->why = at->last.why;

@@ -1,0 +1,71 @@
+/* Threads that launch, wait, record and see to be over on the same streams, which come and go, while counting begins anew:
+ * critical_stress ROUNDS. Prints by how much the context's sums differ from those of its streams, streams that have more work over than
+ * they had, and changes of state. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/critical.h"
+
+enum { THREADS = 4, STREAMS = 6, CONTEXT = 0x1000, STREAM = 0x2000, EVENT = 0x6000 };
+static struct overlap_order *order;
+static int rounds;
+static uint64_t launched, changes;
+
+static uint64_t key_of(int number) {
+    return STREAM + 16 * (uint64_t)number;
+}
+static struct overlap_stream *stream(int number) {
+    return overlap_order_stream(order, key_of(number), CONTEXT, OVERLAP_STREAM_NON_BLOCKING);
+}
+
+static void *act(void *argument) {
+    const int self = (int)(intptr_t)argument;
+    for (int i = 0; i < rounds; i++) {
+        const int one = (i + self) % STREAMS, other = (i + self + 1 + i / 7) % STREAMS;
+        struct overlap_stream *const its = stream(one);
+        struct overlap_seen seen;
+        const uint64_t threads = 64 + (uint64_t)(i % 5) * 64, event = EVENT + 16 * (uint64_t)(i % 3);
+        overlap_critical_launched(its, threads);
+        __atomic_fetch_add(&launched, threads, __ATOMIC_RELAXED);
+        overlap_order_recorded(order, overlap_order_recording(order, event, its), its, true);
+        overlap_order_waits(order, stream(other), event);
+        const uint32_t why = i % 2 ? OVERLAP_CRITICAL_HOST_WAITS : OVERLAP_CRITICAL_COMMUNICATION;
+        __atomic_fetch_add(&changes, overlap_critical_waited(order, its, why, 25), __ATOMIC_RELAXED);
+        overlap_critical_recorder(order, event);
+        if (i % 3 == 0) {
+            overlap_order_see_stream(order, stream(other), &seen);
+            overlap_order_saw(order, &seen);
+        }
+        if (i % 512 == 511 && self == 0)
+            overlap_critical_count(order);
+        if (i % 64 == 1 && self == 0) { /* nobody else's */
+            overlap_critical_launched(stream(STREAMS), 64);
+            __atomic_fetch_add(&launched, 64, __ATOMIC_RELAXED);
+            overlap_order_stream_gone(order, key_of(STREAMS));
+        }
+    }
+    return NULL;
+}
+
+int main(int argc, char **argv) {
+    pthread_t threads[THREADS];
+    order = calloc(1, sizeof *order);
+    if (!order || argc != 2)
+        return 2;
+    rounds = atoi(argv[1]);
+    order->version = 2;
+    overlap_critical_count(order);
+    for (intptr_t i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, act, (void *)i);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    const struct overlap_context *const context = stream(0)->context;
+    int too_much = 0;
+    for (int i = 0; i < STREAMS; i++)
+        too_much += stream(i)->part.over > stream(i)->part.work || stream(i)->part.busy;
+    overlap_critical_all_over(order, NULL);
+    printf("%lld %lld %d %llu\n", (long long)(context->work - launched), (long long)(context->work - context->over),
+           too_much, (unsigned long long)changes);
+    return 0;
+}

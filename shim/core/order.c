@@ -148,7 +148,7 @@ static struct overlap_stream *take_place(struct overlap_order *order, uint64_t k
         __atomic_store_n(&stream->ready, 0, __ATOMIC_RELEASE);
         memset(&stream->captured, 0, sizeof *stream - offsetof(struct overlap_stream, captured));
         stream->communication = stream->computation = -1;
-        stream->serial = ++order->serials;
+        stream->serial = __atomic_add_fetch(&order->serials, 1, __ATOMIC_RELAXED);
         __atomic_store_n(&stream->key, key, __ATOMIC_RELEASE);
         return stream;
     }

@@ -10,7 +10,8 @@
     coverage  likewise, and with those of core/; prints which lines of C were run through
     valgrind  tests/interpose/test_memcheck.py with all of its cases
 
-The stress program runs twice, with and without a trace; every launch that it made must be in the report's pages. Then
+The stress program runs twice, with and without a trace, and once so that streams are critical; every launch that it
+made must be in the report's pages. Then
 tests/programs/churn.c: threads that launch while modules, streams, contexts and graphs come and go; and
 tests/programs/windows_hazards.c: the same for overlap windows, on streams and events that all threads use. And
 tests/fuzz/stress_hip.c on a simulated HIP runtime, called by its exported functions.
@@ -63,6 +64,7 @@ name: windows
 communication: {priority: auto}
 compute: [{match: {kernel: k}, shape: {blocks_per_sm: 1}, when: overlapping}]
 """
+CRITICAL = WINDOWS.replace("auto}", "inherit}\ncritical: auto", 1)
 
 
 def run(command: Sequence[object], **more: object) -> str:
@@ -167,36 +169,55 @@ def stress(kind: str, folder: Path, threads: int, rounds: int) -> str:
         counted = totals(report)
         if counted["launches"] != made or not counted["shaped"] or not counted["refused"] or not counted["raised"]:
             raise Failed(f"the program made {made} launches, and the pages say {json.dumps(counted)}\n{output}")
-        said.append(f"{made:,} launches, {counted['shaped']:,} shaped, {counted['refused']} refused")
+        traced = "traced: " if trace else ""
+        said.append(f"{traced}{made:,} launches, {counted['shaped']:,} shaped, {counted['refused']} refused")
     report = folder / "report-churn"
     report.mkdir()
     env = {**environment(kind, library, report, False), "SIMGPU_MULTIPROCESSORS": "4"}
     output = run([*fixed, folder / "churn", CHURNING, 4], env=env, timeout=600)
     if f"failed: 0, launches: {totals(report, 1)['launches']}\n" not in output:
         raise Failed(f"churn: {totals(report, 1)}: {output}")
-    for case in (("races", RACES), ("busy", 1), ("forks_busy", 3)):
-        report = folder / f"report-{case[0]}"
-        report.mkdir()
-        env = {**environment(kind, library, report, False), "SIMGPU_MULTIPROCESSORS": "2"}
-        run([*fixed, folder / "windows_hazards", *case], env={**env, "OVERLAP_TABLE": table(WINDOWS)}, timeout=600)
+    for policy in (WINDOWS, CRITICAL):
+        for case in (("races", RACES), ("busy", 1), ("forks_busy", 3)):
+            report = folder / f"report-{case[0]}"
+            report.mkdir(exist_ok=True)
+            env = {**environment(kind, library, report, False), "SIMGPU_MULTIPROCESSORS": "2"}
+            run([*fixed, folder / "windows_hazards", *case], env={**env, "OVERLAP_TABLE": table(policy)}, timeout=600)
+    said.append(stress_waits(library, program, fixed, threads, rounds, kind))
     said_of_hip = stress_hip(kind, folder, fixed, threads, rounds)
-    return "; traced: ".join(said) + f"; {CHURNING} threads while everything came and went; {said_of_hip}"
+    return "; ".join(said) + f"; {CHURNING} threads while everything came and went; {said_of_hip}"
+
+
+def stress_waits(library: Path, program: Path, fixed: Sequence[str], threads: int, rounds: int, kind: str) -> str:
+    """Streams that threads wait for are raised and lowered."""
+    report = library.parent / "report-waits"
+    report.mkdir()
+    env = {**environment(kind, library, report, False), "OVERLAP_TABLE": table(CRITICAL), "SIMGPU_MULTIPROCESSORS": "4"}
+    output = run([*fixed, program, threads, rounds, "wait"], env=env, timeout=600)
+    made = sum(int(count) for count in re.findall(r"^(?:parent|child) (\d+)$", output, re.M))
+    counted = totals(report)
+    if counted["launches"] != made or not counted["critical"]:
+        raise Failed(f"stress wait made {made} launches, and the pages say {json.dumps(counted)}\n{output}")
+    return f"{made:,} launches that are waited for, {counted['critical']:,} on critical streams"
 
 
 def totals(report: Path, expected: int = 3) -> dict[str, int]:
     """Summed over the pages, read by the header: the command line needs a report that overlap-run has made."""
     from pyshim import _native
+    from pyshim.stats.page import names
 
     lib, ffi = _native.library(), _native.ffi
-    counts = {"launches": 0, "shaped": 0, "refused": 0, "raised": 0}
+    counts = {"launches": 0, "shaped": 0, "refused": 0, "raised": 0, "critical": 0}
     pages = sorted(report.glob("*.page"))
     for path in pages:
         page = ffi.new("struct overlap_page *")
-        ffi.buffer(page)[:] = path.read_bytes()
+        data = path.read_bytes()  # it ends behind the shards that there are
+        ffi.memmove(page, data, len(data))
         totals = ffi.new("struct overlap_totals *")
         lib.overlap_page_totals(page, totals)
         counts["launches"] += sum(totals.rows)
         counts["shaped"] += sum(n for reason, n in enumerate(totals.reasons) if lib.overlap_reason_shapes(reason))
+        counts["critical"] += totals.reasons[names(lib.overlap_reason_name).index("critical")]
         counts["refused"] += totals.counters[lib.OVERLAP_COUNTER_REFUSED]
         counts["raised"] += totals.counters[lib.OVERLAP_COUNTER_RAISED]
     if len(pages) != expected:

@@ -19,7 +19,7 @@ void overlap_critical_launched(struct overlap_stream *stream, uint64_t threads) 
     if (!stream || OVERLAP_LOAD(stream->captured)) /* a graph's, which may run at any time */
         return;
     __atomic_fetch_add(&stream->part.work, threads, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&stream->context->work, threads, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&OVERLAP_LOAD(stream->context)->work, threads, __ATOMIC_RELAXED);
 }
 
 static void raise_over(struct overlap_stream *stream, uint64_t work) {
@@ -28,7 +28,7 @@ static void raise_over(struct overlap_stream *stream, uint64_t work) {
     work = work < most ? work : most;
     while (before < work)
         if (__atomic_compare_exchange_n(&stream->part.over, &before, work, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-            __atomic_fetch_add(&stream->context->over, work - before, __ATOMIC_RELAXED);
+            __atomic_fetch_add(&OVERLAP_LOAD(stream->context)->over, work - before, __ATOMIC_RELAXED);
             return;
         }
 }
@@ -85,7 +85,7 @@ void overlap_critical_behind(struct overlap_stream *stream, const struct overlap
 
 /* Have other streams of the context work that the host has not seen to be over, and that this one has not waited for? */
 static bool others_run(const struct overlap_stream *stream) {
-    const struct overlap_context *const context = stream->context;
+    const struct overlap_context *const context = OVERLAP_LOAD(stream->context);
     uint64_t mine = load(&stream->part.work) - load(&stream->part.over);
     for (int i = 0; i < 4; i++) {
         const struct overlap_stream *const other = __atomic_load_n(&stream->part.behind[i].stream, __ATOMIC_ACQUIRE);
@@ -120,14 +120,14 @@ static bool judge(struct overlap_part *part, uint64_t own, uint64_t all, uint32_
 static bool waited(const struct overlap_order *order, struct overlap_stream *stream, uint32_t why, uint32_t share) {
     struct overlap_part *const part = &stream->part;
     const uint32_t counted = __atomic_load_n(&order->counted, __ATOMIC_RELAXED);
-    const uint64_t work = load(&part->work), all = load(&stream->context->work);
+    const uint64_t work = load(&part->work), all = load(&OVERLAP_LOAD(stream->context)->work);
     const uint64_t own_now = work - part->own, all_now = all - part->all;
     const bool judged = part->round == counted;
     if (judged && (own_now >= all_now || (why == OVERLAP_CRITICAL_HOST_WAITS && !others_run(stream))))
         return false; /* nobody else has launched anything, or is still at it */
-    part->round = counted;
-    part->own = work;
-    part->all = all;
+    __atomic_store_n(&part->round, counted, __ATOMIC_RELAXED);
+    __atomic_store_n(&part->own, work, __ATOMIC_RELAXED);
+    __atomic_store_n(&part->all, all, __ATOMIC_RELAXED);
     if (!judged)
         return false;
     __atomic_store_n(&part->why, part->why | why, __ATOMIC_RELAXED);
@@ -141,7 +141,7 @@ static bool waited(const struct overlap_order *order, struct overlap_stream *str
 
 bool overlap_critical_waited(struct overlap_order *order, struct overlap_stream *stream, uint32_t why, uint32_t share) {
     uint32_t free = 0;
-    if (!stream || stream->kind == OVERLAP_STREAM_LEGACY || OVERLAP_LOAD(stream->captured))
+    if (!stream || OVERLAP_LOAD(stream->kind) == OVERLAP_STREAM_LEGACY || OVERLAP_LOAD(stream->captured))
         return false;
     if (!__atomic_compare_exchange_n(&stream->part.busy, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
         return false; /* another thread waits for it, too: one of the two is enough */

@@ -140,13 +140,15 @@ static struct overlap_stream *take_place(struct overlap_order *order, uint64_t k
         const uint64_t owner = stream->key;
         if (owner != 0 && owner != DEAD)
             continue;
-        if (owner == 0)
-            order->used[order->used_count++] = (uint32_t)(stream - order->streams);
+        if (owner == 0) { /* others go through them without the lock */
+            order->used[order->used_count] = (uint32_t)(stream - order->streams);
+            __atomic_store_n(&order->used_count, order->used_count + 1, __ATOMIC_RELEASE);
+        }
         /* World and context stay until they are set: whoever still has the stream that was here may look into them. */
         __atomic_store_n(&stream->ready, 0, __ATOMIC_RELEASE);
         memset(&stream->captured, 0, sizeof *stream - offsetof(struct overlap_stream, captured));
         stream->communication = stream->computation = -1;
-        stream->serial = ++order->serials;
+        stream->serial = __atomic_add_fetch(&order->serials, 1, __ATOMIC_RELAXED);
         __atomic_store_n(&stream->key, key, __ATOMIC_RELEASE);
         return stream;
     }

@@ -5,16 +5,21 @@
 
 #include "kernel.h"
 
+/* Who is given an address comes after whoever gave it back: a tool that looks for races does not see that in system calls. */
+static uint32_t given_back;
+
 void *overlap_map(size_t size) {
     typedef void *map(void *, size_t, int, int, int, off_t);
     map *ask = (map *)overlap_behind_us("mmap");
     const int saved = errno;
     void *memory = ask ? ask(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
     errno = saved;
+    (void)__atomic_load_n(&given_back, __ATOMIC_ACQUIRE);
     return memory == MAP_FAILED ? NULL : memory;
 }
 
 void overlap_unmap(void *memory, size_t size) {
+    __atomic_fetch_add(&given_back, 1, __ATOMIC_RELEASE);
     kernel_munmap(memory, size);
 }
 

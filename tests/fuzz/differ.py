@@ -123,7 +123,8 @@ def allowed(
     lost = early and without["graph"] and within["priority"] == 0
     if COMMUNICATION in without["kernel"]:
         same = within["dynamic_shared"] == without["dynamic_shared"]
-        return raised and same and (lost or within["priority"] in (without["priority"], RAISED))
+        levels = LEVELS if policy in CRITICAL else (RAISED,)
+        return raised and same and (lost or within["priority"] in (without["priority"], *levels))
     if same and without["result"] and not without["kernel"]:  # refused before the kernel was read
         return raised
     priority = (

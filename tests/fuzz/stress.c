@@ -1,10 +1,11 @@
-/* Everything at once, for the sanitizers: stress THREADS ROUNDS [race]
+/* Everything at once, for the sanitizers: stress THREADS ROUNDS [race|wait]
  *
  * Threads that launch by all three ways in (symbol, dlsym, cuGetProcAddress), load and unload modules, create streams,
  * ask and set attributes, while kernels are refused and communication grows. A child does the same before the driver
  * was initialised, and one afterwards, which no driver serves. Prints how many launches each process made; ends with 1
- * if an answer was wrong. race: threads also set the limit of functions that others are launching. Linked to a
- * simulated driver.
+ * if an answer was wrong. race: threads also set the limit of functions that others are launching. wait: they order
+ * streams by events, and wait for streams that are a minor part of what runs: their own, and one that all use. Linked to
+ * a simulated driver.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -42,7 +43,14 @@ extern int cuCtxSynchronize(void);
 extern int cuModuleLoadData(void **, const void *);
 extern int cuModuleUnload(void *);
 extern int cuModuleGetFunction(void **, void *, const char *);
+extern int cuStreamCreate(void **, unsigned);
 extern int cuStreamCreateWithPriority(void **, unsigned, int);
+extern int cuStreamSynchronize(void *);
+extern int cuStreamWaitEvent(void *, void *, unsigned);
+extern int cuEventCreate(void **, unsigned);
+extern int cuEventRecord(void *, void *);
+extern int cuEventQuery(void *);
+extern int cuEventDestroy_v2(void *);
 extern int cuStreamDestroy_v2(void *);
 extern int cuFuncGetAttribute(int *, int, void *);
 extern int cuFuncSetAttribute(void *, int, int);
@@ -60,11 +68,11 @@ static const char ptx[] = ".version 8.0\n.target sm_80\n.address_size 64\n"
 static const char *const names[] = {"gemm", "refused_gemm", "elementwise", "ncclDevKernel_AllReduce"};
 enum { KERNELS = 4, LIMIT = 8 /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */ };
 
-static void *context, *shared_functions[KERNELS];
+static void *context, *shared_functions[KERNELS], *interior, *halo, *handed_over;
 static launch_type *ways[3];
 static launch_ex_type *ex_ways[3];
 static uint64_t launches, wrong;
-static int rounds, race;
+static int rounds, race, waits;
 
 static void expect(int result, int wanted, const char *what) {
     if (result == wanted)
@@ -94,6 +102,46 @@ static void launch(void *function, int round, void *stream) {
         expect(ex_ways[way](&config, function, parameters, NULL), 0, "launch with attributes");
         free(attributes);
     }
+}
+
+/* An iteration: a boundary on a stream that the host, or another stream, waits for, and much on one that all use. */
+static void iterate(int round, void *boundary, void *event) {
+    void *parameters[] = {NULL};
+    void *const gemm = shared_functions[0];
+    enum { NOT_READY = 600 };
+    __atomic_fetch_add(&launches, 2, __ATOMIC_RELAXED);
+    expect(ways[round % 3](gemm, 2, 1, 1, 64, 1, 1, 0, boundary, parameters, NULL), 0, "boundary");
+    expect(cuEventRecord(event, boundary), 0, "record");
+    expect(ways[round % 3](gemm, 300, 1, 1, 1024, 1, 1, 0, interior, parameters, NULL), 0, "interior");
+    expect(cuEventRecord(handed_over, interior), 0, "record");
+    if (round % 3 == 0)
+        launch(shared_functions[3], round, boundary);
+    expect(cuStreamWaitEvent(boundary, handed_over, 0), 0, "wait");
+    if (round % 2)
+        expect(cuStreamSynchronize(boundary), 0, "synchronize");
+    else
+        while (cuEventQuery(event) == NOT_READY)
+            ;
+    expect(cuStreamWaitEvent(interior, event, 0), 0, "wait");
+}
+
+/* Streams are made by all threads at the same place. */
+static void *iterations(void *argument) {
+    const int offset = (int)(intptr_t)argument;
+    void *own = NULL, *event = NULL;
+    expect(cuCtxSetCurrent(context), 0, "context");
+    expect(cuEventCreate(&event, 2), 0, "event");
+    for (int round = offset; round < rounds + offset; round++) {
+        if (round % 40 == 0 || !own) {
+            if (own)
+                expect(cuStreamDestroy_v2(own), 0, "destroy");
+            expect(cuStreamCreate(&own, 1), 0, "stream");
+        }
+        iterate(round, round % 4 ? own : halo, event);
+    }
+    expect(cuStreamDestroy_v2(own), 0, "destroy");
+    expect(cuEventDestroy_v2(event), 0, "destroy");
+    return NULL;
 }
 
 static void *work(void *argument) {
@@ -138,6 +186,11 @@ static void start(void) {
     expect(cuModuleLoadData(&module, ptx), 0, "load");
     for (int i = 0; i < KERNELS; i++)
         expect(cuModuleGetFunction(&shared_functions[i], module, names[i]), 0, "function");
+    if (!waits)
+        return;
+    expect(cuStreamCreate(&interior, 1), 0, "stream");
+    expect(cuStreamCreate(&halo, 1), 0, "stream");
+    expect(cuEventCreate(&handed_over, 2), 0, "event");
 }
 
 static void find_ways(void) {
@@ -167,7 +220,7 @@ static void fork_one(int usable) {
         if (usable) {
             start();
             find_ways();
-            work((void *)(intptr_t)1);
+            (waits ? iterations : work)((void *)(intptr_t)1);
         } else {
             launches++;
             expect(cuLaunchKernel(shared_functions[0], 300, 1, 1, 1024, 1, 1, 0, NULL, NULL, NULL), 3, "after fork");
@@ -187,11 +240,12 @@ int main(int argc, char **argv) {
         return 2;
     rounds = atoi(argv[2]);
     race = argc > 3 && strcmp(argv[3], "race") == 0;
+    waits = argc > 3 && strcmp(argv[3], "wait") == 0;
     fork_one(1);
     start();
     find_ways();
     for (int i = 0; i < count; i++)
-        if (pthread_create(&threads[i], NULL, work, (void *)(intptr_t)(i * 13)))
+        if (pthread_create(&threads[i], NULL, waits ? iterations : work, (void *)(intptr_t)(i * 13)))
             return 2;
     for (int i = 0; i < count; i++)
         pthread_join(threads[i], NULL);

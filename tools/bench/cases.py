@@ -15,6 +15,9 @@ compute:
 # With overlap windows.
 WINDOWS = POLICY.replace("when: always", "when: overlapping")
 
+# And streams that somebody waits for are raised.
+CRITICAL = f"{WINDOWS}critical: auto\n"
+
 Settings = tuple[tuple[str, str], ...]
 SEVERAL: Settings = (("NULL_DEVICES", "2"),)
 CAPTURING: Settings = (("NULL_CAPTURING", "1"),)
@@ -38,6 +41,11 @@ class Case:
     kernels: int = 0  # launched in turn; 0: 64 of them
     sizes: int = 1  # of each kernel
     threads: int = 0  # 0: as many as `--threads` says
+    critical: bool = False  # a stream that the host waits for every so many calls
+
+    @property
+    def policy(self) -> str:
+        return CRITICAL if self.critical else WINDOWS if self.windows else POLICY
 
     @property
     def more(self) -> list[str]:
@@ -64,6 +72,10 @@ def hip(
     windows: bool = False,
 ) -> Case:
     return Case(f"HIP: {name}", way, call, kernel, nanoseconds, instructions, driver, every, windows, "launch_hip")
+
+
+def critical(name: str, call: str, nanoseconds: float | None = None) -> Case:
+    return Case(f"critical: {name}", "proc_address", call, "plain", nanoseconds, None, every=256, critical=True)
 
 
 def many(name: str, kernels: int, sizes: int = 1, threads: int = 0) -> Case:
@@ -99,6 +111,10 @@ CASES = (
     Case("windows: communication, raised", "proc_address", "kernel", "ncclDevKernel", None, None, (), 0, True),
     Case("windows: event record", "proc_address", "record", "plain", None, None, (), 256, True),
     Case("windows: stream wait", "proc_address", "wait", "plain", None, None, (), 256, True),
+    critical("a launch on another stream while one is raised", "beside"),
+    critical("a launch on the raised stream", "critical"),
+    critical("the host waits for the raised stream", "synchronize"),
+    critical("event query", "query"),
     hip("left alone, by symbol", "symbol", "launch", "plain", 3, 60),
     hip("left alone, by dlsym", "dlsym", "launch", "plain", 3, 60),
     hip("left alone, by hipGetProcAddress", "proc_address", "launch", "plain", 3, 60),

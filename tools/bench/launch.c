@@ -28,6 +28,7 @@ launch_type cuLaunchKernel;
 launch_ex_type cuLaunchKernelEx;
 typedef int record_type(void *, void *);
 typedef int wait_type(void *, void *, unsigned);
+typedef int host_type(void *);
 int cuInit(unsigned);
 int cuModuleGetFunction(void **, void *, const char *);
 int cuLibraryGetKernel(void **, void *, const char *);
@@ -38,9 +39,10 @@ static launch_ex_type *volatile launch_ex;
 static void *functions[MOST_FUNCTIONS];
 static record_type *volatile record;
 static wait_type *volatile wait_event;
+static host_type *volatile synchronize, *volatile query;
 static void *communication;
 static long every;
-static int way_symbol, call_ex, call_record, call_wait, call_step;
+static int way_symbol, call_ex, call_record, call_wait, call_step, call_synchronize, call_query, critical, beside;
 
 /* A window is open for the calls that follow, of all threads. */
 static void communicate(char *stream) {
@@ -48,6 +50,19 @@ static void communicate(char *stream) {
         launch(communication, 16, 1, 1, 512, 1, 1, 0, stream + OTHER_STREAM, NULL, NULL);
         record((char *)EVENT, stream + OTHER_STREAM);
     }
+}
+
+/* The host waits for a short kernel beside a long one: critical, once that has been seen, and from then on with long pauses. */
+static void host_waits(char *stream) {
+    enum { LEARNING = 5000 };
+    static _Thread_local int learnt;
+    for (int i = learnt ? 0 : -LEARNING; i <= 0 && critical; i++) {
+        launch(functions[0], 1, 1, 1, 128, 1, 1, 0, stream, NULL, NULL);
+        record((char *)EVENT, stream);
+        launch(functions[0], 8192, 1, 1, 128, 1, 1, 0, stream + OTHER_STREAM, NULL, NULL);
+        synchronize(stream);
+    }
+    learnt = 1;
 }
 
 /* As data parallelism does: two kernels, a collective behind them on its own stream, two kernels beside it, one behind it. */
@@ -89,6 +104,12 @@ static void run_some(long count, char *stream) {
     else if (call_wait)
         for (long i = 0; i < count; i++)
             wait_event(stream, (char *)EVENT, 0);
+    else if (call_synchronize)
+        for (long i = 0; i < count; i++)
+            synchronize(stream);
+    else if (call_query)
+        for (long i = 0; i < count; i++)
+            query((char *)EVENT);
     else if (call_ex && way_symbol)
         for (long i = 0; i < count; i++)
             cuLaunchKernelEx(&config, functions[i % FUNCTIONS], NULL, NULL);
@@ -106,7 +127,8 @@ static void run_some(long count, char *stream) {
 static void run(long count, void *stream) {
     for (long done = 0; done < count; done += every) {
         communicate(stream);
-        run_some(count - done < every ? count - done : every, stream);
+        host_waits(stream);
+        run_some(count - done < every ? count - done : every, beside ? (char *)stream + OTHER_STREAM : stream);
     }
 }
 
@@ -118,8 +140,12 @@ int main(int argc, char **argv) {
     way_symbol = strcmp(argv[1], "symbol") == 0;
     functions_used = argc > 7 ? atol(argv[7]) : FUNCTIONS;
     sizes_used = argc > 8 ? atol(argv[8]) : 1;
-    const int communicates = argc > 6 && atol(argv[6]);
-    every = communicates ? atol(argv[6]) : launches + warming();
+    beside = strcmp(argv[2], "beside") == 0;
+    call_synchronize = strcmp(argv[2], "synchronize") == 0;
+    call_query = strcmp(argv[2], "query") == 0;
+    critical = beside || call_synchronize || call_query || strcmp(argv[2], "critical") == 0;
+    const int again = argc > 6 && atol(argv[6]), communicates = again && !critical;
+    every = again ? atol(argv[6]) : launches + warming();
     call_step = strcmp(argv[2], "step") == 0;
     call_ex = strcmp(argv[2], "ex") == 0;
     call_record = strcmp(argv[2], "record") == 0;
@@ -141,6 +167,8 @@ int main(int argc, char **argv) {
     }
     cuGetProcAddress_v2("cuEventRecord", (void **)&record, 2000, 0, NULL);
     cuGetProcAddress_v2("cuStreamWaitEvent", (void **)&wait_event, 3020, 0, NULL);
+    cuGetProcAddress_v2("cuStreamSynchronize", (void **)&synchronize, 2000, 0, NULL);
+    cuGetProcAddress_v2("cuEventQuery", (void **)&query, 2000, 0, NULL);
     if (communicates || call_step)
         cuModuleGetFunction(&communication, NULL, "ncclDevKernel");
     measure_threads(threads, run, launches);

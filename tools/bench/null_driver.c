@@ -84,6 +84,18 @@ API int cuStreamWaitEvent(void *stream, void *event, unsigned flags) {
     (void)stream, (void)event, (void)flags;
     return 0;
 }
+API int cuStreamSynchronize(void *stream) {
+    (void)stream;
+    return 0;
+}
+API int cuEventQuery(void *event) {
+    (void)event;
+    return 0;
+}
+API int cuStreamSetAttribute(void *stream, int attribute, const void *value) {
+    (void)stream, (void)attribute, (void)value;
+    return 0;
+}
 API int cuModuleGetFunction(void **function, void *module, const char *name) {
     (void)module;
     uint32_t index = used++ % KERNELS;
@@ -123,11 +135,13 @@ API int cuLaunchKernelEx(const void *config, void *f, void **parameters, void **
 }
 API int cuGetProcAddress_v2(const char *symbol, void **pfn, int version, uint64_t flags, int *status) {
     (void)version, (void)flags;
-    *pfn = strcmp(symbol, "cuLaunchKernel") == 0      ? (void *)cuLaunchKernel
-           : strcmp(symbol, "cuLaunchKernelEx") == 0  ? (void *)cuLaunchKernelEx
-           : strcmp(symbol, "cuEventRecord") == 0     ? (void *)cuEventRecord
-           : strcmp(symbol, "cuStreamWaitEvent") == 0 ? (void *)cuStreamWaitEvent
-                                                      : NULL;
+    *pfn = strcmp(symbol, "cuLaunchKernel") == 0        ? (void *)cuLaunchKernel
+           : strcmp(symbol, "cuLaunchKernelEx") == 0    ? (void *)cuLaunchKernelEx
+           : strcmp(symbol, "cuEventRecord") == 0       ? (void *)cuEventRecord
+           : strcmp(symbol, "cuStreamWaitEvent") == 0   ? (void *)cuStreamWaitEvent
+           : strcmp(symbol, "cuStreamSynchronize") == 0 ? (void *)cuStreamSynchronize
+           : strcmp(symbol, "cuEventQuery") == 0        ? (void *)cuEventQuery
+                                                        : NULL;
     if (status)
         *status = *pfn ? 0 : 1;
     return *pfn ? 0 : 500;

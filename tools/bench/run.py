@@ -23,7 +23,7 @@ from typing import Any
 
 import explain
 import start
-from cases import CASES, POLICY, WINDOWS, Case
+from cases import CASES, POLICY, Case
 
 from pyshim import _native
 from pyshim.policy.library import load
@@ -102,11 +102,10 @@ def instructions(folder: Path, case: Case, extra: dict[str, str]) -> float:
     return (counted[1] - counted[0]) / (many - few) / (case.threads or 1)
 
 
-def launches(folder: Path, rounds: int, threads: list[int], variables: dict[str, str]) -> list[dict[str, object]]:
+def launches(folder: Path, rounds: int, threads: list[int]) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
-    windows = armed(folder, WINDOWS)
     for case in CASES:
-        shim = {**(windows if case.windows else variables), "LD_PRELOAD": str(_native.SHIM)}
+        shim = {**armed(folder, case.policy), "LD_PRELOAD": str(_native.SHIM)}
         row: dict[str, object] = {
             "case": case.name,
             "budget_ns": case.nanoseconds,
@@ -187,8 +186,7 @@ def main() -> int:
             "start": start.rows(folder, options.rounds),
         }
         if not options.start:
-            variables = armed(folder)
-            result["launch"] = launches(folder, options.rounds, threads, variables)
+            result["launch"] = launches(folder, options.rounds, threads)
             result["lookup"] = lookups(folder, options.rounds)
             result["explain"] = explain.measured(min(3, options.rounds))
     if options.json:

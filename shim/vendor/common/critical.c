@@ -27,12 +27,23 @@ static uint32_t major_communication; /* streams */
 static uint32_t waits_left, launches_left, asleep, pause_now = PAUSE, new_left = NEW;
 
 struct critical_stream critical_streams[CRITICAL_STREAMS];
+static uint32_t places_used; /* so many of them have been taken; the others are not looked through */
+static uint32_t changing;    /* a stream is being raised or lowered */
 
 static uint32_t get(const uint32_t *field) {
     return __atomic_load_n(field, __ATOMIC_RELAXED);
 }
 static void set(uint32_t *field, uint32_t value) {
     __atomic_store_n(field, value, __ATOMIC_RELAXED);
+}
+
+/* Nobody waits: who does not get it tries at the next opportunity, or does without. */
+static bool take(uint32_t *lock) {
+    uint32_t free = 0;
+    return __atomic_compare_exchange_n(lock, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+static void leave(uint32_t *lock) {
+    __atomic_store_n(lock, 0, __ATOMIC_RELEASE);
 }
 
 bool critical_is_wanted(const struct overlap_settings *settings) {
@@ -88,8 +99,8 @@ static bool counts(struct overlap_order *order, const struct overlap_stream *its
 /* Where the report says what became of it; NULL: there is no place left. */
 static struct overlap_page_stream *record_of(struct overlap_stream *its, const struct device *device) {
     struct overlap_page *const page = overlap_current_page;
-    if (its->part.record)
-        return &page->streams[its->part.record - 1];
+    if (get(&its->part.record))
+        return &page->streams[get(&its->part.record) - 1];
     for (uint32_t i = 0; overlap_page_start() && i < OVERLAP_PAGE_STREAMS; i++) {
         uint32_t none = 0;
         struct overlap_page_stream *const record = &overlap_current_page->streams[i];
@@ -98,7 +109,7 @@ static struct overlap_page_stream *record_of(struct overlap_stream *its, const s
         record->device = device->place;
         library_of(its->part.site, (char *)record->creator, sizeof record->creator);
         __atomic_store_n(&record->state, 2, __ATOMIC_RELEASE);
-        its->part.record = i + 1;
+        set(&its->part.record, i + 1);
         return record;
     }
     return NULL;
@@ -125,7 +136,8 @@ static void looks(bool any) {
 }
 
 static struct critical_stream *place_of_stream(uint64_t handle) {
-    for (uint32_t i = 0; i < CRITICAL_STREAMS; i++)
+    const uint32_t most = handle ? get(&places_used) : CRITICAL_STREAMS;
+    for (uint32_t i = 0; i < most; i++)
         if (__atomic_load_n(&critical_streams[i].handle, __ATOMIC_ACQUIRE) == handle)
             return &critical_streams[i];
     return NULL;
@@ -145,7 +157,7 @@ static bool priority_of_level(enum vendor vendor, bool communication, int *prior
     return true;
 }
 
-static void raise_stream(enum vendor vendor, struct overlap_stream *its, const struct device *device,
+static void raise_locked(enum vendor vendor, struct overlap_stream *its, const struct device *device,
                          bool communication) {
     struct critical_stream *const place = place_of_stream(0);
     int priority = 0;
@@ -155,25 +167,36 @@ static void raise_stream(enum vendor vendor, struct overlap_stream *its, const s
     }
     switch (vendor_stream_raise(vendor, (vendor_stream)(uintptr_t)its->key, priority)) {
     case STREAM_RAISED:
-        place->its = its;
-        place->priority = priority;
-        place->record = record_of(its, device);
+        __atomic_store_n(&place->its, its, __ATOMIC_RELAXED);
+        __atomic_store_n(&place->priority, priority, __ATOMIC_RELAXED);
+        __atomic_store_n(&place->record, record_of(its, device), __ATOMIC_RELAXED);
+        if (get(&places_used) <= (uint32_t)(place - critical_streams))
+            set(&places_used, (uint32_t)(place - critical_streams) + 1);
         __atomic_store_n(&place->handle, its->key, __ATOMIC_RELEASE);
         note(its, device, OVERLAP_STREAM_RAISED, priority);
-        its->part.raised = 1;
+        set(&its->part.raised, 1);
         looks(true);
         break;
     case STREAM_PROGRAMS:
         note(its, device, OVERLAP_STREAM_PROGRAMS, 0);
-        its->part.raised = 2;
+        set(&its->part.raised, 3);
         break;
     case STREAM_FIXED:
         note(its, device, OVERLAP_STREAM_FIXED, 0);
-        its->part.raised = 2;
+        set(&its->part.raised, 2);
         break;
     case STREAM_LATER:
         break;
     }
+}
+
+static void raise_stream(enum vendor vendor, struct overlap_stream *its, const struct device *device,
+                         bool communication) {
+    if (!take(&changing))
+        return;
+    if (!get(&its->part.raised))
+        raise_locked(vendor, its, device, communication);
+    leave(&changing);
 }
 
 static void drop(struct critical_stream *place) {
@@ -184,18 +207,22 @@ static void drop(struct critical_stream *place) {
     looks(false);
 }
 
-static void lower_stream(enum vendor vendor, struct overlap_stream *its, const struct device *device,
+/* False: the next wait or launch tries again. */
+static bool lower_stream(enum vendor vendor, struct overlap_stream *its, const struct device *device,
                          enum overlap_stream_status status) {
+    if (get(&its->part.raised) == 3 || !take(&changing))
+        return false;
     struct critical_stream *const place = place_of_stream(its->key);
-    if (its->part.raised == 3)
-        return;
-    if (place && !vendor_stream_lower(vendor, (vendor_stream)(uintptr_t)its->key))
-        return; /* it captures: the next wait tries again */
-    if (place)
-        drop(place);
-    its->part.raised = 0;
-    if (device)
-        note(its, device, status, 0);
+    const bool lowered = !place || vendor_stream_lower(vendor, (vendor_stream)(uintptr_t)its->key); /* it may capture */
+    if (lowered) {
+        if (place)
+            drop(place);
+        set(&its->part.raised, 0);
+        if (device)
+            note(its, device, status, 0);
+    }
+    leave(&changing);
+    return lowered;
 }
 
 /* ---- Who waits ---- */
@@ -227,9 +254,9 @@ void critical_waited(struct overlap_order *order, enum vendor vendor, struct ove
     if (changed && state == OVERLAP_PART_MAJOR && why == OVERLAP_CRITICAL_COMMUNICATION &&
         __atomic_add_fetch(&major_communication, 1, __ATOMIC_RELAXED) == 2)
         priority_unhurried();
-    if (state == OVERLAP_PART_CRITICAL && !its->part.raised)
+    if (state == OVERLAP_PART_CRITICAL && !get(&its->part.raised))
         raise_stream(vendor, its, device, communication || get(&its->part.why) & OVERLAP_CRITICAL_COMMUNICATION);
-    else if (state == OVERLAP_PART_MAJOR && (changed || its->part.raised == 1))
+    else if (state == OVERLAP_PART_MAJOR && (changed || get(&its->part.raised) == 1))
         lower_stream(vendor, its, device, OVERLAP_STREAM_MAJOR);
 }
 
@@ -273,15 +300,19 @@ struct critical_stream *critical_launch(const struct request *request) {
     struct critical_stream *const place = critical_find(request->config.hStream);
     if (!place)
         return NULL;
-    if (__atomic_add_fetch(&place->its->part.since, 1, __ATOMIC_RELAXED) == FORGOTTEN) {
-        set(&place->its->part.state, OVERLAP_PART_UNKNOWN);
-        lower_stream(hook_vendor(request->hook), place->its, device_current(hook_vendor(request->hook)),
-                     OVERLAP_STREAM_LEARNING);
-        return NULL;
+    struct overlap_stream *const its = OVERLAP_LOAD(place->its);
+    struct overlap_page_stream *const record = OVERLAP_LOAD(place->record);
+    if (__atomic_add_fetch(&its->part.since, 1, __ATOMIC_RELAXED) == FORGOTTEN) {
+        const enum vendor vendor = hook_vendor(request->hook);
+        if (lower_stream(vendor, its, device_current(vendor), OVERLAP_STREAM_LEARNING)) {
+            set(&its->part.state, OVERLAP_PART_UNKNOWN);
+            return NULL;
+        }
+        set(&its->part.since, 0);
     }
-    if (place->record)
-        __atomic_fetch_add(&place->record->launches, 1, __ATOMIC_RELAXED);
-    struct handle *const handle = OVERLAP_LOAD(place->its->captured) ? handle_find(request->function) : NULL;
+    if (record)
+        __atomic_fetch_add(&record->launches, 1, __ATOMIC_RELAXED);
+    struct handle *const handle = OVERLAP_LOAD(its->captured) ? handle_find(request->function) : NULL;
     if (handle) /* nodes that are captured from it are raised */
         __atomic_fetch_or(&handle->marks, (uint32_t)HANDLE_RAISED, __ATOMIC_RELAXED);
     return place;
@@ -294,6 +325,20 @@ void critical_graph(struct overlap_stream *its) {
 
 /* ---- Streams come and go ---- */
 
+void critical_copied(vendor_stream to, vendor_stream from) {
+    const struct critical_stream *const one = critical_find(from);
+    struct overlap_order *order = windows();
+    struct overlap_stream *its = order && to ? overlap_order_find(order, (uint64_t)(uintptr_t)to) : NULL;
+    struct critical_stream *const place = one && its && !critical_find(to) ? place_of_stream(0) : NULL;
+    if (!place)
+        return;
+    place->its = its;
+    place->priority = one->priority;
+    place->record = NULL;
+    set(&its->part.raised, 1);
+    __atomic_store_n(&place->handle, its->key, __ATOMIC_RELEASE);
+}
+
 void critical_is_programs(vendor_stream stream) {
     struct critical_stream *const place = critical_find(stream);
     struct overlap_order *order = windows();
@@ -301,9 +346,9 @@ void critical_is_programs(vendor_stream stream) {
     if (place)
         drop(place);
     if (its) {
-        its->part.raised = 3;
-        if (its->part.record)
-            set(&overlap_current_page->streams[its->part.record - 1].status, OVERLAP_STREAM_PROGRAMS);
+        set(&its->part.raised, 3);
+        if (get(&its->part.record))
+            set(&overlap_current_page->streams[get(&its->part.record) - 1].status, OVERLAP_STREAM_PROGRAMS);
     }
 }
 
@@ -335,6 +380,23 @@ bool critical_creates(enum vendor vendor, uintptr_t site, int *priority) {
            priority_of_level(vendor, get(&at->last.why) & OVERLAP_CRITICAL_COMMUNICATION, priority);
 }
 
+/* Of what other threads may be looking at, or adding to. */
+static void inherit(struct overlap_part *to, const struct overlap_part *from) {
+    const uint64_t work = __atomic_load_n(&from->work, __ATOMIC_RELAXED);
+    __atomic_store_n(&to->work, work, __ATOMIC_RELAXED);
+    __atomic_store_n(&to->over, work, __ATOMIC_RELAXED); /* who has destroyed it does not wait for it any more */
+    __atomic_store_n(&to->own, __atomic_load_n(&from->own, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+    __atomic_store_n(&to->all, __atomic_load_n(&from->all, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+    set(&to->round, get(&from->round));
+    set(&to->state, get(&from->state));
+    set(&to->leans, get(&from->leans));
+    set(&to->streak, get(&from->streak));
+    set(&to->falls, get(&from->falls));
+    set(&to->why, get(&from->why));
+    set(&to->share, get(&from->share));
+    set(&to->record, get(&from->record));
+}
+
 void critical_made(enum vendor vendor, uintptr_t site, struct overlap_stream *its) {
     struct site *const at = its && is_wanted() ? site_of(outer_site(site), true) : NULL;
     if (!at)
@@ -344,22 +406,13 @@ void critical_made(enum vendor vendor, uintptr_t site, struct overlap_stream *it
         set(&at->shared, 1);
         return;
     }
-    if (get(&at->shared) || !at->last.round)
+    if (get(&at->shared) || !take(&at->busy))
         return;
-    struct overlap_part *const part = &its->part;
-    part->work = part->over = at->last.work;
-    part->own = at->last.own;
-    part->all = at->last.all;
-    part->round = at->last.round;
-    part->state = at->last.state;
-    part->leans = at->last.leans;
-    part->streak = at->last.streak;
-    part->falls = at->last.falls;
-    part->why = at->last.why;
-    part->share = at->last.share;
-    part->record = at->last.record;
-    if (part->state == OVERLAP_PART_CRITICAL)
-        raise_stream(vendor, its, device_current(vendor), part->why & OVERLAP_CRITICAL_COMMUNICATION);
+    if (get(&at->last.round))
+        inherit(&its->part, &at->last);
+    leave(&at->busy);
+    if (get(&its->part.state) == OVERLAP_PART_CRITICAL)
+        raise_stream(vendor, its, device_current(vendor), get(&its->part.why) & OVERLAP_CRITICAL_COMMUNICATION);
 }
 
 void critical_gone(struct overlap_order *order, vendor_stream stream) {
@@ -367,7 +420,10 @@ void critical_gone(struct overlap_order *order, vendor_stream stream) {
     const struct overlap_stream *its = overlap_order_find(order, (uint64_t)(uintptr_t)stream);
     struct site *const at = its && its->part.site ? site_of(its->part.site, false) : NULL;
     if (at) {
-        at->last = its->part;
+        if (take(&at->busy)) {
+            inherit(&at->last, &its->part);
+            leave(&at->busy);
+        }
         __atomic_fetch_sub(&at->alive, 1, __ATOMIC_RELAXED);
     }
     if (place)

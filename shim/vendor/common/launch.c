@@ -230,7 +230,7 @@ vendor_result launch_streamed(struct request *request, uint64_t word) {
         uint64_t word;
         uint32_t row;
     } last __attribute__((tls_model("initial-exec")));
-    if (critical_counts || !this_thread.shard)
+    if (OVERLAP_LOAD(critical_counts) || !this_thread.shard)
         return launch_slow(request, word);
     uint32_t row = overlap_word_row(word);
     if (critical_find(request->config.hStream) && critical_launch(request)) {
@@ -273,7 +273,7 @@ vendor_result launch_slow(struct request *request, uint64_t word) {
         trace_ask(request, &facts);
     if (!(word & OVERLAP_WORD_COMMUNICATION)) {
         follow_launch(request->config.hStream, whose, word);
-        critical = word & OVERLAP_WORD_STREAMED || critical_counts ? critical_launch(request) : NULL;
+        critical = word & OVERLAP_WORD_STREAMED || OVERLAP_LOAD(critical_counts) ? critical_launch(request) : NULL;
         const enum overlap_where where =
             word & WINDOW_BITS ? window_asks(request->config.hStream, whose, word) : OVERLAP_WHERE_OUTSIDE;
         if (word & OVERLAP_WORD_WATCHED && where == OVERLAP_WHERE_INSIDE)
@@ -289,7 +289,7 @@ vendor_result launch_slow(struct request *request, uint64_t word) {
             priority_left();
     } else if (critical) { /* what is waited for is not slowed down */
         reason = OVERLAP_REASON_critical;
-        word = (word & ~OVERLAP_WORD_OF_PRIORITY) | overlap_word_of_priority(critical->priority);
+        word = (word & ~OVERLAP_WORD_OF_PRIORITY) | overlap_word_of_priority(OVERLAP_LOAD(critical->priority));
         result = as_asked(request);
     } else if (outside) {
         result = as_asked(request);

@@ -18,7 +18,7 @@ static void leave(struct node *node, uint32_t reason) {
 
 /* Refused by the driver, if it would be without us: we may have raised the function's limit. */
 static void forbid(struct node *node, enum vendor vendor, struct handle *handle, int device) {
-    device = handle && handle->kind == HANDLE_FUNCTION ? handle->device : device;
+    device = handle && handle_kind(handle) == HANDLE_FUNCTION ? handle->device : device;
     const uint32_t beyond = handle && device != NO_DEVICE ? vendor_beyond(vendor, handle, device, node->dynamic) : 0;
     if (!beyond)
         return;
@@ -34,7 +34,8 @@ bool node_plan(struct node *node, bool elsewhere, int of_device) {
     node->request.way = OVERLAP_WAY_symbol;
     node->request.counted = OVERLAP_WAY_graph_node;
     node->place = 0;
-    const bool of_one = handle && (handle->kind == HANDLE_FUNCTION || handle->kind == HANDLE_HIP_FUNCTION);
+    const bool of_one =
+        handle && (handle_kind(handle) == HANDLE_FUNCTION || handle_kind(handle) == HANDLE_HIP_FUNCTION);
     if (elsewhere ||
         (of_one && device && handle->device != device->ordinal)) { /* limits of that device are not known */
         node->word = OVERLAP_WORD_VALID;

@@ -206,6 +206,11 @@ void handle_each_form(struct handle *handle, void (*act)(struct handle *form));
 /* Decisions about a kernel, in all its forms, are made anew. */
 void handle_doubted(struct handle *handle);
 
+/* Another thread may be giving its place to another kernel. */
+static inline uint32_t handle_kind(const struct handle *handle) {
+    return __atomic_load_n(&handle->kind, __ATOMIC_RELAXED);
+}
+
 /* Marks a kernel, in all its forms, for good; decisions about it are made anew. */
 void handle_mark(struct handle *handle, enum handle_mark mark);
 bool handle_is_marked(const struct handle *handle, enum handle_mark mark);

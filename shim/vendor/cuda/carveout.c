@@ -16,7 +16,7 @@ enum { BY_DEFAULT = -1 };
 
 /* A CUkernel has a preference for each device, a function is of one anyway. */
 static uint32_t bit_of(const struct handle *handle, int device) {
-    return handle->kind == HANDLE_KERNEL ? UINT32_C(1) << (device & 31) : 1;
+    return handle_kind(handle) == HANDLE_KERNEL ? UINT32_C(1) << (device & 31) : 1;
 }
 
 static bool has(const uint32_t *devices, uint32_t bit) {
@@ -31,7 +31,7 @@ static struct handle *holder_of(struct handle *function) {
 
 /* The form whose setting counts for launches of this one. */
 static struct handle *effective(struct handle *handle) {
-    struct handle *function = handle->kind == HANDLE_KERNEL ? cuda_function_of(handle) : handle;
+    struct handle *function = handle_kind(handle) == HANDLE_KERNEL ? cuda_function_of(handle) : handle;
     return function ? holder_of(function) : handle;
 }
 
@@ -118,7 +118,7 @@ void carveout_answer(const void *value, int device, int *answer) {
     struct handle *handle = armed_and_ready(VENDOR_CUDA) ? handle_find(value) : NULL;
     if (!handle)
         return;
-    const struct handle *holder = handle->kind == HANDLE_KERNEL ? handle : holder_of(handle);
+    const struct handle *holder = handle_kind(handle) == HANDLE_KERNEL ? handle : holder_of(handle);
     if (has(&holder->carveout_ours, bit_of(holder, holder == handle ? device : handle->device)))
         *answer = BY_DEFAULT;
 }

@@ -33,7 +33,7 @@ static uint64_t key_for(uint64_t value, int device) {
 
 /* device: of a CUkernel; a function is of one anyway. */
 static uint64_t key_of_handle(const struct handle *handle, int device) {
-    return key_for(handle->value, handle->kind == HANDLE_KERNEL ? device : NO_DEVICE);
+    return key_for(handle->value, handle_kind(handle) == HANDLE_KERNEL ? device : NO_DEVICE);
 }
 
 /* Where there is no free entry near: one of a handle that ended, of which nothing is known any more. */
@@ -78,7 +78,7 @@ static bool is_own(const struct handle *function, int device) {
 
 /* The form of a kernel whose limit counts for launches of this one. */
 static struct handle *effective(struct handle *handle, int device) {
-    if (handle->kind != HANDLE_KERNEL)
+    if (handle_kind(handle) != HANDLE_KERNEL)
         return is_own(handle, device) ? handle : handle_origin(handle);
     struct handle *function = cuda_function_of(handle);
     return function && is_own(function, device) ? function : handle;
@@ -87,12 +87,12 @@ static struct handle *effective(struct handle *handle, int device) {
 /* A function counts for the device that it is of, whichever is the current one. */
 static int device_for(const struct handle *handle, int device) {
     const int own = __atomic_load_n(&handle->device, __ATOMIC_RELAXED);
-    return handle->kind == HANDLE_KERNEL || own == NO_DEVICE ? device : own;
+    return handle_kind(handle) == HANDLE_KERNEL || own == NO_DEVICE ? device : own;
 }
 
 /* What the program believes of a handle; false: what the driver says, since we have changed nothing. */
 static bool believed_of(struct handle *handle, int device, int *believed) {
-    if (handle->kind != HANDLE_KERNEL && !is_own(handle, device)) {
+    if (handle_kind(handle) != HANDLE_KERNEL && !is_own(handle, device)) {
         device = __atomic_load_n(&handle->device, __ATOMIC_RELAXED);
         handle = handle_origin(handle);
     }

@@ -95,10 +95,11 @@ CUresult stream_copy_attributes_body(enum overlap_way way, enum hook hook, uintp
     REAL_OR_RETURN(cuStreamCopyAttributes);
     const bool ours = critical_find(from);
     const CUresult result = real(to, from);
-    if (result != CUDA_SUCCESS || !(ours || critical_find(to)))
+    if (result != CUDA_SUCCESS || to == from)
         return result;
-    critical_is_programs(to);
-    if (ours)
-        cuda_stream_lower(to);
+    if (critical_find(to))
+        critical_is_programs(to);
+    if (ours && !cuda_stream_lower(to))
+        critical_copied(to, from);
     return result;
 }

@@ -325,20 +325,6 @@ void critical_graph(struct overlap_stream *its) {
 
 /* ---- Streams come and go ---- */
 
-void critical_copied(vendor_stream to, vendor_stream from) {
-    const struct critical_stream *const one = critical_find(from);
-    struct overlap_order *order = windows();
-    struct overlap_stream *its = order && to ? overlap_order_find(order, (uint64_t)(uintptr_t)to) : NULL;
-    struct critical_stream *const place = one && its && !critical_find(to) ? place_of_stream(0) : NULL;
-    if (!place)
-        return;
-    place->its = its;
-    place->priority = one->priority;
-    place->record = NULL;
-    set(&its->part.raised, 1);
-    __atomic_store_n(&place->handle, its->key, __ATOMIC_RELEASE);
-}
-
 void critical_is_programs(vendor_stream stream) {
     struct critical_stream *const place = critical_find(stream);
     struct overlap_order *order = windows();

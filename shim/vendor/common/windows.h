@@ -135,8 +135,6 @@ void critical_host_waits(struct overlap_order *order, enum vendor vendor, const 
 bool critical_creates(enum vendor vendor, uintptr_t site, int *priority);
 void critical_made(enum vendor vendor, uintptr_t site, struct overlap_stream *its);
 void critical_is_programs(vendor_stream stream);
-/* A stream has the priority of a raised one, and cannot be given its own back now. */
-void critical_copied(vendor_stream to, vendor_stream from);
 void critical_gone(struct overlap_order *order, vendor_stream stream);
 void critical_forked(void);
 

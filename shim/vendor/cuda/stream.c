@@ -4,28 +4,29 @@
 
 uint32_t stream_legacy_changed;
 
-enum stream_raising cuda_stream_raise(CUstream stream, int priority) {
+static bool set_priority(CUstream stream, int priority) {
     type_cuStreamSetAttribute *set = real_own(HOOK_cuStreamSetAttribute);
     CUstreamAttrValue value = {{0}};
+    value.priority = priority;
+    return set && set(stream, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value) == CUDA_SUCCESS;
+}
+
+enum stream_raising cuda_stream_raise(CUstream stream, int priority) {
     int now = 0;
     if (cuda_captures(stream, STREAM_OF_CONTEXT))
         return STREAM_LATER;
-    if (!set || !driver.cuStreamGetPriority || driver.cuStreamGetPriority(stream, &now) != CUDA_SUCCESS)
+    if (!driver.cuStreamGetPriority || driver.cuStreamGetPriority(stream, &now) != CUDA_SUCCESS)
         return STREAM_FIXED;
     if (now != 0) /* the least, and that of streams that nobody cared about */
         return STREAM_PROGRAMS;
-    value.priority = priority;
-    if (set(stream, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value) != CUDA_SUCCESS)
+    if (!set_priority(stream, priority))
         return STREAM_FIXED;
     graph_raises(priority); /* captured nodes have the stream's */
     return STREAM_RAISED;
 }
 
 bool cuda_stream_lower(CUstream stream) {
-    type_cuStreamSetAttribute *set = real_own(HOOK_cuStreamSetAttribute);
-    const CUstreamAttrValue value = {{0}};
-    return !cuda_captures(stream, STREAM_OF_CONTEXT) && set &&
-           set(stream, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value) == CUDA_SUCCESS;
+    return !cuda_captures(stream, STREAM_OF_CONTEXT) && set_priority(stream, 0);
 }
 
 /* ---- Calls ---- */
@@ -90,16 +91,17 @@ CUresult stream_get_attribute_body(enum overlap_way way, enum hook hook, uintptr
     return result;
 }
 
-/* The other stream has ours then, too; or ours has the other's. */
+/* What is copied is what the program has set. A stream that captures is not changed, so the other one may be afterwards. */
 CUresult stream_copy_attributes_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream to, CUstream from) {
     REAL_OR_RETURN(cuStreamCopyAttributes);
-    const bool ours = critical_find(from);
+    const struct critical_stream *const raised = to == from ? NULL : critical_find(from);
+    const bool lowered = raised && cuda_stream_lower(from);
     const CUresult result = real(to, from);
-    if (result != CUDA_SUCCESS || to == from)
-        return result;
-    if (critical_find(to))
+    if (lowered)
+        set_priority(from, raised->priority);
+    if (result == CUDA_SUCCESS && to != from && critical_find(to))
         critical_is_programs(to);
-    if (ours && !cuda_stream_lower(to))
-        critical_copied(to, from);
+    if (result == CUDA_SUCCESS && raised && !lowered)
+        cuda_stream_lower(to);
     return result;
 }

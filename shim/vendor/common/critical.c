@@ -261,7 +261,7 @@ void critical_waited(struct overlap_order *order, enum vendor vendor, struct ove
 }
 
 void critical_fed(struct overlap_order *order, enum vendor vendor, struct overlap_stream *its, uint64_t event) {
-    if (!is_wanted() || !its || !overlap_critical_passes_on(its))
+    if (!its || !overlap_critical_passes_on(its) || !is_wanted())
         return;
     struct overlap_stream *const feeder = overlap_critical_recorder(order, event);
     if (feeder && feeder != its)

@@ -69,7 +69,7 @@ void graph_keep_own(CUgraphNode node, int own) {
 
 /* A launch that is captured becomes the node that the next one of its stream depends on. */
 __attribute__((cold, noinline)) void graph_keep_captured(CUstream stream, enum default_stream whose, int own) {
-    __typeof__(driver.cuStreamGetCaptureInfo_v2) ask =
+    CUresult (*const ask)(CUstream, int *, uint64_t *, CUgraph *, const CUgraphNode **, size_t *) =
         default_is_thread(whose) ? driver.cuStreamGetCaptureInfo_v2_ptsz : driver.cuStreamGetCaptureInfo_v2;
     const CUgraphNode *last = NULL;
     uint64_t id;

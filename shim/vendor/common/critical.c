@@ -227,6 +227,15 @@ static bool lower_stream(enum vendor vendor, struct overlap_stream *its, const s
 
 /* ---- Who waits ---- */
 
+/* The device of its context, asked for once. */
+static const struct device *device_of(enum vendor vendor, struct overlap_stream *its) {
+    const uint32_t known = get(&its->part.device);
+    const struct device *device = known ? device_at(vendor, (int)known - 1) : device_current(vendor);
+    if (device && !known)
+        set(&its->part.device, (uint32_t)device->ordinal + 1);
+    return device;
+}
+
 void critical_waited(struct overlap_order *order, enum vendor vendor, struct overlap_stream *its, uint32_t why,
                      bool communication) {
     if (!is_wanted() || !its || !its->part.handle)
@@ -235,7 +244,7 @@ void critical_waited(struct overlap_order *order, enum vendor vendor, struct ove
         set(&its->part.since, 0);
     if (!counts(order, its))
         return;
-    const struct device *device = device_current(vendor);
+    const struct device *device = device_of(vendor, its);
     const struct overlap_policy *policy = device_policy(device);
     if (!policy || !(policy->critical & why))
         return;

@@ -35,7 +35,7 @@ sys.path[:0] = [str(HERE), str(ROOT), str(ROOT / "tools" / "simgpu" / "hip")]
 
 import differ_rows  # noqa: E402
 from code_object import Kernel, bundle, code_object  # noqa: E402
-from differ_limits import (  # noqa: E402
+from differ_limits import (  # noqa: E402  # noqa: E402
     COPIED,
     CRITICAL,
     EARLY,
@@ -330,24 +330,6 @@ def covered(record: bytes, counts: Counter[tuple[str, bool]]) -> None:
         counts[name.decode(), result == b"0"] += 1
 
 
-def statement(vendor: str, counts: Counter[tuple[str, bool]]) -> str:
-    """Which rows were called with success and with failure."""
-    names = list(differ_rows.rows(table_of(vendor)))
-    never = [name for name in names if not counts[name, True] and not counts[name, False]]
-    failed = [name for name in names if not counts[name, True] and counts[name, False]]
-    good = [name for name in names if counts[name, True] and not counts[name, False]]
-    both = len(names) - len(never) - len(failed) - len(good)
-    return "\n".join(
-        [
-            f"covered: {len(names)} entry points of {vendor}: {both} with success and failure, "
-            f"{len(good)} with success alone, {len(failed)} with failure alone, {len(never)} never",
-            *([f"success alone: {', '.join(good)}"] if good else []),
-            *([f"failure alone: {', '.join(failed)}"] if failed else []),
-            *([f"never: {', '.join(never)}"] if never else []),
-        ]
-    )
-
-
 def say(text: str) -> None:
     print(text, flush=True)
 
@@ -425,7 +407,7 @@ def search(fuzzer: Fuzzer, options: argparse.Namespace) -> int:
             state.count(compared, sum(count for (_, good), count in counts.items() if good))
     for limit, count in sorted(limits.items()):
         say(f"limit: {limit}: {count:,} x")
-    say(statement(fuzzer.vendor, counts))
+    say(differ_rows.statement(fuzzer.vendor, counts))
     return FOUND if found else 0
 
 

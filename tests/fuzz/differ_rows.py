@@ -14,6 +14,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -89,6 +90,24 @@ def source(vendor: str, more: Path | None = None) -> str:
     made.append("static const struct row rows[] = {")
     made += [f'    {{"{row}", row_{row}, (void (*)(void)){row}}},' for row in table]
     return "\n".join([*made, "};", ""])
+
+
+def statement(vendor: str, counts: Counter[tuple[str, bool]]) -> str:
+    """Which rows were called with success and with failure."""
+    names = list(rows(vendor.rstrip("567")))
+    never = [name for name in names if not counts[name, True] and not counts[name, False]]
+    failed = [name for name in names if not counts[name, True] and counts[name, False]]
+    good = [name for name in names if counts[name, True] and not counts[name, False]]
+    both = len(names) - len(never) - len(failed) - len(good)
+    return "\n".join(
+        [
+            f"covered: {len(names)} entry points of {vendor}: {both} with success and failure, "
+            f"{len(good)} with success alone, {len(failed)} with failure alone, {len(never)} never",
+            *([f"success alone: {', '.join(good)}"] if good else []),
+            *([f"failure alone: {', '.join(failed)}"] if failed else []),
+            *([f"never: {', '.join(never)}"] if never else []),
+        ]
+    )
 
 
 if __name__ == "__main__":

@@ -76,7 +76,9 @@ COMMUNICATION = {**LINE, "kernel": "ncclDevKernel_AllReduce"}
         (LINE, {**LINE, "dynamic_shared": 5}, "auto", True),
         (LINE, {**LINE, "dynamic_shared": 5}, "observe", False),
         ({**LINE, "dynamic_shared": 5}, LINE, "auto", False),
-        (LINE, {**LINE, "priority": -5}, "auto", False),
+        (LINE, {**LINE, "priority": -5}, "h100-paper", False),
+        (LINE, {**LINE, "priority": -3}, "auto", False),
+        (LINE, {**LINE, "priority": -4}, "auto", True),  # on a stream that somebody waits for
         (LINE, {**LINE, "stream": "#1"}, "auto", False),
         (LINE, {**LINE, "result": 1}, "auto", False),
         (COMMUNICATION, {**COMMUNICATION, "priority": -5, "entry": "cuLaunchKernelEx"}, "auto", True),

@@ -128,7 +128,7 @@ def test_nothing_is_lost_while_a_large_context_ends(hazard: Hazard) -> None:
 
 
 def test_without_memory_for_it_nothing_is_shaped_and_that_is_said(build: Build, preloaded: Runner) -> None:
-    little = build.library("liblittle.so", "little_memory.c", "-DLARGE=24", "-DLARGEST=40")
+    little = build.library("liblittle.so", "little_memory.c", "-DLARGE=24", "-DLARGEST=43")
     words = f"ptx=k,{NCCL} stream=0 stream=0 launch={NCCL},16,256,0,1 repeat=3 launch=k,4000,256,0,2"
     done = preloaded(words, rule("{blocks_per_sm: 1}", when="overlapping"), preload=f"{{}}:{little}")
     assert done.status == 0 and done.reasons == {"communication": 1, "not_overlapping": 3}

@@ -8,6 +8,7 @@
  * nobody waits for the stream any more.
  */
 #include "../../core/critical.h"
+#include "state.h"
 #include "windows.h"
 
 enum {
@@ -349,15 +350,9 @@ void critical_is_programs(vendor_stream stream) {
 
 /* What is learnt of a stream that lives for an iteration only is kept with the code that makes it, for the next one; not where that
  * code makes several at a time, which may be of different kinds. */
-enum { SITES = 64 };
-static struct site {
-    uintptr_t site; /* 0: free */
-    uint32_t alive, shared, busy;
-    struct overlap_part last; /* of the one that is gone */
-} sites[SITES];
-
 static struct site *site_of(uintptr_t site, bool add) {
-    for (uint32_t i = 0; i < SITES; i++) {
+    struct site *const sites = state ? state->sites : NULL;
+    for (uint32_t i = 0; sites && i < SITES; i++) {
         struct site *const at = &sites[(site / 16 + i) % SITES];
         uintptr_t now = __atomic_load_n(&at->site, __ATOMIC_ACQUIRE);
         if (now == 0 && add &&
@@ -433,6 +428,6 @@ void critical_forked(void) {
     critical_counts = critical_any = asleep = major_communication = 0;
     pause_now = PAUSE;
     new_left = NEW;
-    for (uint32_t i = 0; i < SITES; i++)
-        sites[i] = (struct site){0};
+    for (uint32_t i = 0; state && i < SITES; i++)
+        state->sites[i] = (struct site){0};
 }

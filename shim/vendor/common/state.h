@@ -44,6 +44,14 @@ struct exec_entry {
 
 #define NODE_BITS 14 /* cuda/node_priority.c */
 
+/* critical.c: code that makes streams */
+enum { SITES = 64 };
+struct site {
+    uintptr_t site; /* 0: free */
+    uint32_t alive, shared, busy;
+    struct overlap_part last; /* of the stream that is gone */
+};
+
 struct state {
     struct overlap_cache_memory cache;
     struct device devices[VENDORS][OVERLAP_DEVICES]; /* device.c */
@@ -52,6 +60,7 @@ struct state {
     struct limit_entry limits[1U << LIMIT_BITS];
     struct exec_entry execs[EXEC_SLOTS];
     uint64_t nodes[1U << NODE_BITS];
+    struct site sites[SITES];
 };
 
 /* NULL until state_make() has succeeded: before that no handle is known, so nothing can be looked up in any table. */

@@ -8,7 +8,7 @@
  * has nothing that could be raised.
  *
  * The state is that of the order model (window.h), so are the rules: any thread may call anything at any time. Work is only counted
- * while the caller says so; what it does not count is in nobody's share.
+ * while the caller says so; what is launched at other times is in no share.
  */
 #pragma once
 
@@ -21,7 +21,7 @@ enum overlap_part_state {
     OVERLAP_PART_MAJOR = 3,    /* waited for, and not minor */
 };
 
-/* From now on work is counted again; rounds begin anew. */
+/* The caller counts work from now on: rounds begin anew. */
 void overlap_critical_count(struct overlap_order *order);
 
 /* Computation of so many threads is launched on the stream. */

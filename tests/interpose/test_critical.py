@@ -143,6 +143,20 @@ def test_the_program_sets_it_afterwards(iterations: Iterations) -> None:
     assert raised(done) == "000555" + "1" * 8
 
 
+def test_streams_that_went_with_their_context(iterations: Iterations) -> None:
+    """Others get their addresses, and have the priority that the program gives them."""
+    many = " ".join(f"p:{stream}:-2 P:{stream} k:{stream}:8" for stream in range(2, 10))
+    done = iterations(f"z n:1 n:2 {' '.join([STYLE_0] * 6)} z {many} begin", 0)
+    assert raised(done) == "000555" + "2" * 8
+
+
+def test_many_streams_that_went_with_their_contexts(iterations: Iterations) -> None:
+    """More than can be raised at a time, at addresses that nobody gets again."""
+    words = (f"z n:1 {'n:3 ' * (20 - i)} n:2 {' '.join([STYLE_0] * 6)}" for i in range(20))
+    done = iterations(f"{' '.join(words)} begin", 0)
+    assert raised(done)[-3:] == "555"
+
+
 def test_streams_that_are_made_anew(iterations: Iterations) -> None:
     """By the same code, which has made none of another kind."""
     done = iterations(f"p:1:0 begin n:2 {STYLE_0} P:2 s:1 d:2", 10)

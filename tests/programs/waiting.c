@@ -9,17 +9,17 @@
  *   n:S d:S    make, destroy a stream                  p:S:P    make it with a priority                   b:S  a blocking one
  *   P:S        print its priority                      a:S:P    set it by its attribute                   t:TO:FROM  copy attributes
  *   B:S G      begin a capture on S; end it, and instantiate                                              g:S  launch that graph on S
- *   swap:A:B   change the numbers of two streams
+ *   swap:A:B   change the numbers of two streams               z      end the context, with all streams, and begin a new one
  */
 #define WAY_LINKED
 #define DRIVER_MORE_FILE "windows_driver.h"
 #include "driver.h"
 
 extern int cuStreamSetAttribute(void *, int, const void *), cuStreamGetAttribute(void *, int, void *),
-    cuStreamCopyAttributes(void *, void *);
+    cuStreamCopyAttributes(void *, void *), cuCtxCreate_v2(void **, unsigned, int), cuCtxDestroy_v2(void *);
 
 enum { MOST = 16, NON_BLOCKING = 1, NOT_READY = 600, PRIORITY = 8 };
-static void *streams[MOST], *events[MOST], *k, *j, *comm, *exec, *capturing;
+static void *streams[MOST], *events[MOST], *k, *j, *comm, *exec, *capturing, *own_context;
 static uint64_t a, memory;
 static uint32_t b;
 static void *parameters[] = {&a, &b};
@@ -34,6 +34,30 @@ static void good(int result, const char *word) {
 
 static void nothing(void *data) {
     (void)data;
+}
+
+static void load(void) {
+    void *module;
+    char *text = ptx_of("k,j,ncclDevKernel_AllReduce_Sum_f32_RING_LL");
+    good(CU(cuModuleLoadData)(&module, text), "cuModuleLoadData");
+    good(CU(cuModuleGetFunction)(&k, module, "k"), "k");
+    good(CU(cuModuleGetFunction)(&j, module, "j"), "j");
+    good(CU(cuModuleGetFunction)(&comm, module, "ncclDevKernel_AllReduce_Sum_f32_RING_LL"), "comm");
+    good(CU(cuMemAlloc_v2)(&memory, 4096), "cuMemAlloc");
+    free(text);
+}
+
+/* Streams of the new one may get the addresses of the old one's. */
+static int begin_anew(void) {
+    void *context;
+    if (own_context)
+        good(cuCtxDestroy_v2(own_context), "cuCtxDestroy");
+    memset(streams, 0, sizeof streams);
+    memset(events, 0, sizeof events);
+    const int result = cuCtxCreate_v2(&context, 0, 0);
+    own_context = context;
+    load();
+    return result;
 }
 
 /* Each from a place of its own. */
@@ -128,6 +152,8 @@ static int act(const char *word, int first, int second) {
     case 'G':
         good(CU(cuStreamEndCapture)(capturing, &graph), "cuStreamEndCapture");
         return CU(cuGraphInstantiateWithFlags)(&exec, graph, 0);
+    case 'z':
+        return begin_anew();
     case 'g':
         return CU(cuGraphLaunch)(exec, stream(first));
     default:
@@ -142,15 +168,8 @@ static void act_on(const char *word) {
 
 int main(int argc, char **argv) {
     int from = 2, to = argc;
-    void *module;
     driver_start();
-    char *text = ptx_of("k,j,ncclDevKernel_AllReduce_Sum_f32_RING_LL");
-    good(CU(cuModuleLoadData)(&module, text), "cuModuleLoadData");
-    good(CU(cuModuleGetFunction)(&k, module, "k"), "k");
-    good(CU(cuModuleGetFunction)(&j, module, "j"), "j");
-    good(CU(cuModuleGetFunction)(&comm, module, "ncclDevKernel_AllReduce_Sum_f32_RING_LL"), "comm");
-    good(CU(cuMemAlloc_v2)(&memory, 4096), "cuMemAlloc");
-    free(text);
+    load();
     for (int i = 2; i < argc; i++) {
         from = strcmp(argv[i], "begin") == 0 ? i + 1 : from;
         to = strcmp(argv[i], "end") == 0 ? i : to;

@@ -56,8 +56,8 @@ bool critical_is_wanted(const struct overlap_settings *settings) {
 }
 
 static bool is_wanted(void) {
-    if (!get(&wanted))
-        set(&wanted, overlap_armed() && critical_is_wanted(overlap_armed()) ? 2 : 1);
+    if (!get(&wanted) && overlap_armed())
+        set(&wanted, critical_is_wanted(overlap_armed()) ? 2 : 1);
     return get(&wanted) == 2;
 }
 
@@ -158,9 +158,20 @@ static bool priority_of_level(enum vendor vendor, bool communication, int *prior
     return true;
 }
 
+/* One that is free, or whose stream went with its context; NULL: there is none. */
+static struct critical_stream *free_place(void) {
+    struct critical_stream *const place = place_of_stream(0);
+    for (uint32_t i = 0; !place && i < CRITICAL_STREAMS; i++) {
+        const struct overlap_stream *its = OVERLAP_LOAD(critical_streams[i].its);
+        if (!OVERLAP_LOAD(its->ready) || OVERLAP_LOAD(its->key) != OVERLAP_LOAD(critical_streams[i].handle))
+            return &critical_streams[i];
+    }
+    return place;
+}
+
 static void raise_locked(enum vendor vendor, struct overlap_stream *its, const struct device *device,
                          bool communication) {
-    struct critical_stream *const place = place_of_stream(0);
+    struct critical_stream *const place = free_place();
     int priority = 0;
     if (!place || !priority_of_level(vendor, communication, &priority)) {
         note(its, device, OVERLAP_STREAM_FIXED, 0);
@@ -398,11 +409,13 @@ void critical_made(enum vendor vendor, uintptr_t site, struct overlap_stream *it
     }
     if (get(&at->shared) || !take(&at->busy))
         return;
-    if (get(&at->last.round))
+    if (get(&at->last.round) && at->context == OVERLAP_LOAD(its->context)) /* of which its shares are */
         inherit(&its->part, &at->last);
     leave(&at->busy);
-    if (get(&its->part.state) == OVERLAP_PART_CRITICAL)
-        raise_stream(vendor, its, device_current(vendor), get(&its->part.why) & OVERLAP_CRITICAL_COMMUNICATION);
+    const struct device *device = get(&its->part.state) == OVERLAP_PART_CRITICAL ? device_of(vendor, its) : NULL;
+    const struct overlap_policy *policy = device_policy(device);
+    if (policy && policy->critical)
+        raise_stream(vendor, its, device, get(&its->part.why) & OVERLAP_CRITICAL_COMMUNICATION);
 }
 
 void critical_gone(struct overlap_order *order, vendor_stream stream) {
@@ -412,6 +425,7 @@ void critical_gone(struct overlap_order *order, vendor_stream stream) {
     if (at) {
         if (take(&at->busy)) {
             inherit(&at->last, &its->part);
+            at->context = OVERLAP_LOAD(its->context);
             leave(&at->busy);
         }
         __atomic_fetch_sub(&at->alive, 1, __ATOMIC_RELAXED);
@@ -425,7 +439,8 @@ void critical_forked(void) {
         critical_streams[i].handle = 0;
     if (critical_counts)
         overlap_cache_hide(&launch_cache, false);
-    critical_counts = critical_any = asleep = major_communication = 0;
+    critical_counts = critical_any = asleep = major_communication = places_used = 0;
+    changing = 0; /* by a thread that is not here */
     pause_now = PAUSE;
     new_left = NEW;
     for (uint32_t i = 0; state && i < SITES; i++)

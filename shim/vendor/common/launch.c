@@ -17,12 +17,14 @@ static __thread struct overlap_shard *own_shard __attribute__((tls_model("initia
 static __thread bool hidden __attribute__((tls_model("initial-exec")));
 static __thread bool thread_shares __attribute__((tls_model("initial-exec"))); /* more threads than shards */
 static __thread uint32_t own_id __attribute__((tls_model("initial-exec")));
+/* A row of the page << 16, and the row that counts the same launches on a raised stream; 0: none. */
+static __thread uint32_t last_raised __attribute__((tls_model("initial-exec")));
 
 /* ---- Counting ---- */
 
 void overlap_vendor_forked(bool used) {
     this_thread.shard = own_shard = NULL;
-    own_id = 0;
+    own_id = last_raised = 0;
     thread_shares = hidden = false;
     critical_forked();
     window_forked();
@@ -224,21 +226,16 @@ vendor_result launch_changed(struct request *request, uint64_t word) {
 }
 
 /* Computation that is as the program asks for it, and may be on a raised stream. Most launches in a row are of few kernels: the row that
- * counts those on such a stream is kept for the last one. */
+ * counts those on such a stream is kept for the last one (last_raised). */
 vendor_result launch_streamed(struct request *request, uint64_t word) {
-    static __thread struct {
-        uint64_t word;
-        uint32_t row;
-    } last __attribute__((tls_model("initial-exec")));
     if (OVERLAP_LOAD(critical_counts) || !this_thread.shard)
         return launch_slow(request, word);
     uint32_t row = overlap_word_row(word);
     if (critical_find(request->config.hStream) && critical_launch(request)) {
-        if (last.word != word) {
-            last.row = launch_row(word, OVERLAP_REASON_critical, false);
-            last.word = word;
-        }
-        row = last.row;
+        uint32_t last = last_raised; /* one load, one store: a signal handler may launch in between */
+        if (last >> 16 != row)
+            last_raised = last = row << 16 | launch_row(word, OVERLAP_REASON_critical, false);
+        row = last & UINT16_MAX;
     }
     const vendor_result result = as_asked(request);
     count_launch(request->counted, row);

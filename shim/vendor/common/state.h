@@ -49,7 +49,8 @@ enum { SITES = 64 };
 struct site {
     uintptr_t site; /* 0: free */
     uint32_t alive, shared, busy;
-    struct overlap_part last; /* of the stream that is gone */
+    const struct overlap_context *context; /* of the stream that is gone... */
+    struct overlap_part last;              /* ...and what was learnt of it */
 };
 
 struct state {

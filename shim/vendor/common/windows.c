@@ -105,7 +105,8 @@ void window_stream_made(enum vendor vendor, uintptr_t site, vendor_stream stream
     struct overlap_order *order = windows();
     if (!order)
         return;
-    overlap_order_stream_gone(order, (uint64_t)(uintptr_t)stream); /* one that went with its context had its address */
+    critical_gone(order, stream); /* one that went with its context had its address */
+    overlap_order_stream_gone(order, (uint64_t)(uintptr_t)stream);
     critical_made(vendor, site, make_stream(order, vendor, stream, false));
 }
 

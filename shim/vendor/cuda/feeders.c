@@ -1,6 +1,6 @@
-/* A graph of which communication is a part: what that waits for in the graph, and nothing else does, is raised with it, where it is a minor part
- * of the graph's computation. A program may capture its first iteration: nothing is known of its streams then, but the graph
- * says who waits for whom.
+/* Graphs that hold communication: the kernels that only communication waits for are raised with it, where they are a minor part of
+ * the graph's computation. A program may capture its first iteration, before anything is known of its streams; but the
+ * graph says who waits for whom.
  */
 #include <string.h>
 

@@ -8,7 +8,10 @@ static bool set_priority(CUstream stream, int priority) {
     type_cuStreamSetAttribute *set = real_own(HOOK_cuStreamSetAttribute);
     CUstreamAttrValue value = {{0}};
     value.priority = priority;
-    return set && set(stream, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value) == CUDA_SUCCESS;
+    const int mode = cuda_relax(); /* another stream may capture */
+    const bool done = set && set(stream, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value) == CUDA_SUCCESS;
+    cuda_restore(mode);
+    return done;
 }
 
 enum stream_raising cuda_stream_raise(CUstream stream, int priority) {
@@ -95,10 +98,11 @@ CUresult stream_get_attribute_body(enum overlap_way way, enum hook hook, uintptr
 CUresult stream_copy_attributes_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream to, CUstream from) {
     REAL_OR_RETURN(cuStreamCopyAttributes);
     const struct critical_stream *const raised = to == from ? NULL : critical_find(from);
+    const int priority = raised ? OVERLAP_LOAD(raised->priority) : 0;
     const bool lowered = raised && cuda_stream_lower(from);
     const CUresult result = real(to, from);
     if (lowered)
-        set_priority(from, raised->priority);
+        set_priority(from, priority);
     if (result == CUDA_SUCCESS && to != from && critical_find(to))
         critical_is_programs(to);
     if (result == CUDA_SUCCESS && raised && !lowered)

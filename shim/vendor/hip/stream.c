@@ -44,10 +44,10 @@ enum stream_raising hip_stream_raise(hipStream_t stream, int priority) {
     return get && HIP_ASK(get(stream, &now)) == VENDOR_SUCCESS && now != 0 ? STREAM_PROGRAMS : STREAM_FIXED;
 }
 
-/* It stays as it is; what is launched on it is counted as the program's again. */
+/* It stays raised, and is counted so. */
 bool hip_stream_lower(hipStream_t stream) {
     (void)stream;
-    return true;
+    return false;
 }
 
 /* A stream that is created raised answers what the program has asked for. */

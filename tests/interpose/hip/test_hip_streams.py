@@ -86,6 +86,15 @@ def test_streams_are_created_raised_where_those_before_were_critical(made: str, 
     assert done.reasons["critical"] == small.count(-1)
 
 
+def test_a_stream_that_was_created_raised_stays_so(world: World, hip: Hip) -> None:
+    """Nobody waits for it any more, but it cannot be lowered: the program goes on seeing what it asked for."""
+    words = iterations(world, "plain", f"launch={NCCL},16,256,0,{{}}")
+    words += ["plain", "repeat=1200", "launch=k,8,256,0,12", "priority=12"]
+    bare, done = hip(words), hip(words, CRITICAL)
+    assert done.stdout == bare.stdout
+    assert done.launches[-1]["priority"] == -1, "nothing was tested"
+
+
 def test_a_stream_that_stays_is_named(world: World, hip: Hip) -> None:
     words = [*world.hosts("k", NCCL), "stream=0", "flags=1"]
     for _ in range(10):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from typing import Any, Callable
 
 import pytest
@@ -141,6 +142,16 @@ def test_a_priority_of_the_programs_own(how: str, priority: int, iterations: Ite
 def test_the_program_sets_it_afterwards(iterations: Iterations) -> None:
     done = iterations(" ".join([STYLE_0] * 6) + f" a:2:-1 begin {STYLE_0} P:2")
     assert raised(done) == "000555" + "1" * 8
+
+
+def test_events_that_nobody_needs(iterations: Iterations) -> None:
+    """A program that marks each iteration with events of its own: they are kept only while something is counted."""
+    faults = []
+    for policy in (CRITICAL, CRITICAL.replace("auto", "off", 1)):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt
+        iterations("k:2:1 j:1:8 u:1 u:1 s:2", 1500, policy)
+        faults.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt - before)
+    assert faults[0] < faults[1] + 1000, faults
 
 
 def test_streams_that_went_with_their_context(iterations: Iterations) -> None:

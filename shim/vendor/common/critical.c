@@ -73,12 +73,13 @@ void critical_begin(struct overlap_order *order) {
     overlap_cache_hide(&launch_cache, true);
 }
 
-static void end(void) {
+static void end(struct overlap_order *order) {
     const uint32_t pause = get(&pause_now);
     set(&asleep, pause);
     set(&pause_now, pause < LONGEST ? 2 * pause : pause);
     set(&critical_counts, 0);
     overlap_cache_hide(&launch_cache, false);
+    overlap_critical_all_over(order, NULL); /* or events would go on being kept for what they tell of it */
 }
 
 /* A period, if it is time for one. */
@@ -268,7 +269,7 @@ void critical_waited(struct overlap_order *order, enum vendor vendor, struct ove
     } else if (get(&waits_left) > 1) {
         set(&waits_left, get(&waits_left) - 1);
     } else {
-        end();
+        end(order);
     }
     const uint32_t state = get(&its->part.state);
     /* Communication between equals: what it holds up there is waited for as much as it is itself. */
@@ -316,7 +317,7 @@ struct critical_stream *critical_launch(const struct request *request) {
         const uint32_t left = get(&launches_left);
         set(&launches_left, left - 1);
         if (left == 1)
-            end();
+            end(order);
     }
     struct critical_stream *const place = critical_find(request->config.hStream);
     if (!place)

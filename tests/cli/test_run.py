@@ -52,7 +52,7 @@ def test_everything_behind_the_program_is_the_programs(arguments, ours, program)
 
 def test_version(overlap_run):
     done = overlap_run("--version")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", f"overlap-run {__version__}\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"overlap-run {__version__}\n", "")
 
 
 def test_it_becomes_the_program(overlap_run, clean_environment):

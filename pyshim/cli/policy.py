@@ -180,9 +180,9 @@ def _plural(count: int, word: str) -> str:
 
 
 def _show(args: argparse.Namespace) -> int:
-    from pyshim.policy import show
+    from pyshim.policy import gpus, show
 
-    gpu = _gpu(args.gpu) if args.gpu else None
+    gpu = gpus.named(args.gpu) if args.gpu is not None else None
     readings = [_read(name) for name in library.named(args.policy, os.environ)]
     wrong = [reading for reading in readings if reading.policy is None]
     if wrong:
@@ -213,18 +213,6 @@ def _show(args: argparse.Namespace) -> int:
         lines += ["", f"# {word} stands for:" if word else _SPARED, *ui.wrapped(", ".join(patterns), 78, "#   ")]
     ui.answer("\n".join(lines))
     return 0
-
-
-def _gpu(name: str) -> KnownGpu:
-    from pyshim.policy import gpus
-    from pyshim.policy.finding import did_you_mean
-
-    for gpu in gpus.known():
-        if name in (gpu.key, gpu.name):
-            return gpu
-    keys = [gpu.key for gpu in gpus.known()]
-    hint = did_you_mean(name, keys) or f"known: {', '.join(keys)}"
-    raise OverlapError(f"no GPU is called {quote(name)}", hint, USAGE)
 
 
 def _one(value: str, readings: list[Reading], gpu: KnownGpu | None) -> Reading:

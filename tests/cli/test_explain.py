@@ -218,7 +218,7 @@ def test_without_a_gpu_a_survey_is_of_those_that_the_policy_is_for(overlap, libr
 
 
 def test_a_gpu_is_guessed(overlap, library):
-    assert "overlap: help: did you mean `h100`?; known: a100, a40, " in overlap("explain", *options(gpu="h10")).stderr
+    assert "overlap: help: did you mean `h100`? known: a40, l40s, " in overlap("explain", *options(gpu="h10")).stderr
 
 
 def test_what_cannot_be_launched_is_no_failure(overlap, library):

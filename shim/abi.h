@@ -10,7 +10,7 @@ OVERLAP_SIZE_IS(overlap_span, 8);
 OVERLAP_SIZE_IS(overlap_range, 16);
 OVERLAP_SIZE_IS(overlap_footprint, 24);
 OVERLAP_SIZE_IS(overlap_table, 32);
-OVERLAP_SIZE_IS(overlap_policy, 120);
+OVERLAP_SIZE_IS(overlap_policy, 128);
 OVERLAP_SIZE_IS(overlap_rule, 128);
 OVERLAP_SIZE_IS(overlap_gpu, 240);
 OVERLAP_SIZE_IS(overlap_occupancy, 8);

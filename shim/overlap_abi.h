@@ -6,7 +6,7 @@
  *   - a change of anything here raises OVERLAP_ABI_VERSION. Both sides are little-endian 64-bit machines.
  */
 
-#define OVERLAP_ABI_VERSION 9
+#define OVERLAP_ABI_VERSION 10
 
 /* ---- Policy table: what the launcher hands to the library, by value, in OVERLAP_TABLE (base64) ----
  *
@@ -101,6 +101,7 @@ struct overlap_policy {
     uint32_t footprint_given;       /* 1: footprint is the policy's word; 0: measured */
     uint32_t dispatch;              /* enum overlap_dispatch */
     struct overlap_span fixed_size; /* kernels that read their own dynamic size: never shaped */
+    struct overlap_span families;   /* families of communication (nccl) that may be raised; none: every family */
     uint32_t critical;              /* enum overlap_critical, by bit: whose launches are raised; 0: nobody's */
     uint32_t carveout;              /* enum overlap_carveout, of communication */
     uint32_t reserve_cus; /* AMD: compute units that streams created with a mask leave to communication; 0: none */

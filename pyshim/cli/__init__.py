@@ -30,35 +30,42 @@ examples:
 
 exit status: 0, 1 findings, 2 usage. `overlap COMMAND --help` says more."""
 BUG = 3
+_INTERRUPTED, _PIPE = 130, 141  # as a shell reports a death by SIGINT and SIGPIPE
 
 
 def guarded(body: Callable[[], int]) -> int:
-    """The one place where errors become words and an exit status."""
+    """Run a command; return its exit status. The one place where errors become words."""
     from pyshim.cli import ui
 
     try:
-        status = body()
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        status = _guarded(body)
+        ui.flush()
         return status
+    except ui.ReaderGone:
+        ui.discard()
+        return _PIPE
+    except ui.CannotAnswer as error:
+        ui.discard()
+        ui.say(f"error: the answer cannot be written to stdout: {error}")
+        return FINDINGS
+
+
+def _guarded(body: Callable[[], int]) -> int:
+    from pyshim.cli import ui
+
+    try:
+        return body()
     except OverlapError as error:
         ui.complain(error)
         return error.status
     except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:
-        # Whoever read our answer has seen enough. The interpreter's own flush at exit must not complain either.
-        import os
-
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 0
-    except ui.CannotAnswer as error:
-        ui.say(f"error: the answer cannot be written to stdout: {error}")
-        return FINDINGS
+        return _INTERRUPTED
+    except ui.NotAnswered:
+        raise
     except Exception:
         import traceback
 
-        ui.show("\n".join(map(ui.printable, traceback.format_exc().rstrip().splitlines())))
+        ui.diagnose("\n".join(map(ui.printable, traceback.format_exc().rstrip().splitlines())))
         ui.say("error: this is a mistake in overlap-run itself; please report it with the lines above")
         return BUG
 

@@ -73,7 +73,7 @@ def _show(found: Compared) -> None:
     from pyshim.cli import ui
 
     if found.simulated:
-        ui.say("simulated: this is no measurement of a GPU")
+        ui.show("simulated: this is no measurement of a GPU")
     ui.paragraph(
         "Time between communication launches as the host makes them, every 2^n-th being timed: the time of steps, as "
         "far as each launches the same collectives."
@@ -90,21 +90,21 @@ def _show(found: Compared) -> None:
         ui.show(f"{count - _ROWS:,} more: --json")
     counts = found.as_json()["verdicts"]
     if len(found.pairs) > 1:
-        ui.say("; ".join(f"{verdict}: {count:,} of {len(found.pairs):,}" for verdict, count in counts.items()))
+        ui.show("; ".join(f"{verdict}: {count:,} of {len(found.pairs):,}" for verdict, count in counts.items()))
     if any(pair.rank is None for pair in found.pairs):
-        ui.tell("note: processes without a rank were compared in their order")
+        ui.sentence("note: processes without a rank were compared in their order")
     others = [pair for pair in found.pairs if not pair.change.same_launches]
     if others:
         before, after = others[0].before, others[0].after
-        ui.tell(
+        ui.sentence(
             f"note: not the same launches, as on {others[0].before_process}: {before.communication:,} of communication "
             f"beside {before.computation:,} others before, {after.communication:,} beside {after.computation:,} after: "
             "the time for each is not that of the same thing"
         )
     for title, lost in (("before", found.only_before), ("after", found.only_after)):
         if lost:
-            ui.tell(f"note: {len(lost):,} of {title} have no counterpart: {', '.join(lost[:3])}")
-    ui.tell(
+            ui.sentence(f"note: {len(lost):,} of {title} have no counterpart: {', '.join(lost[:3])}")
+    ui.sentence(
         "note: one run on each side: what differs between any two runs (other nodes, other neighbours) is not in the "
         "interval"
     )

@@ -42,10 +42,11 @@ def compare_traces(before: str, after: str, options: argparse.Namespace) -> int:
         ui.answer(json.dumps(compared.as_json(), indent=2, allow_nan=False))
     elif not options.html:
         _show(compared)
+    say = ui.say if options.json or options.html else ui.sentence
     for sentence in compared.warnings[:_WARNINGS]:
-        ui.say(f"warning: {sentence}")
+        say(f"warning: {sentence}")
     if len(compared.warnings) > _WARNINGS:
-        ui.say(f"warning: {len(compared.warnings) - _WARNINGS} more: --json has all")
+        say(f"warning: {len(compared.warnings) - _WARNINGS} more: --json has all")
     return 0 if compared.comparable else FINDINGS
 
 
@@ -54,7 +55,7 @@ def _show(compared: Compared) -> None:
     from pyshim.traces.compared import METHOD, QUANTITIES
 
     for line in _heading(compared):
-        ui.say(line)
+        ui.show(ui.printable(line))
     unit, scale = _unit(compared.total)
     rows = [_row(quantity, compared.total[quantity.name], scale) for quantity in QUANTITIES]
     ui.show()

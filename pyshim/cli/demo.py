@@ -121,4 +121,4 @@ def _style() -> Style:
     from pyshim.cli import ui
     from pyshim.demo.drawing import style_for
 
-    return style_for(sys.stderr.encoding, ui.colours())
+    return style_for(getattr(sys.stdout, "encoding", None) or "ascii", ui.colours())

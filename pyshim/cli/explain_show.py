@@ -26,8 +26,8 @@ def show(parts: Iterable[Part]) -> None:
 
 
 def is_ascii() -> bool:
-    """Whether stderr takes no blocks to draw with."""
-    encoding = (getattr(sys.stderr, "encoding", None) or "ascii").lower()
+    """Whether stdout takes no blocks to draw with."""
+    encoding = (getattr(sys.stdout, "encoding", None) or "ascii").lower()
     return not encoding.startswith("utf")
 
 

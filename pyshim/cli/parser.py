@@ -1,4 +1,4 @@
-"""argparse as we want it: errors are ours; help, like all that we say, goes to stderr, and fits the screen."""
+"""argparse as we want it: errors are ours, and help fits the screen."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ class Parser(argparse.ArgumentParser):
         raise OverlapError(message, f"{self.prog} --help", self.status)
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        super()._print_message(message, file if file is not None and file is not sys.stdout else sys.stderr)
+        from pyshim.cli import ui
+
+        # A stdout that is closed is None here.
+        (ui.diagnose if file is sys.stderr and file is not None else ui.answer)(message.rstrip("\n"))
 
 
 class Help(argparse.HelpFormatter):

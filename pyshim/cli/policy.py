@@ -76,7 +76,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         choices=("text", "json", "github"),
         default="text",
         metavar="F",
-        help="text, on stderr (default), json, one object, or github, annotations, both on stdout",
+        help="text (default), json, one object, or github, annotations",
     )
     check.set_defaults(run=_check)
     show = verbs.add_parser("show", help="a policy as the library will see it", description=_SHOW_LINE, epilog=_SHOW)
@@ -108,7 +108,7 @@ def _check(args: argparse.Namespace) -> int:
         if commands:
             ui.answer(commands.rstrip("\n"))
     else:
-        _print(readings)
+        ui.answer(_as_text(readings))
     return 0 if all(formats.passes(reading, args.strict) for reading in readings) else FINDINGS
 
 
@@ -147,22 +147,24 @@ def _compiled(reading: Reading) -> Reading:
     return reading
 
 
-def _print(readings: list[Reading]) -> None:
+def _as_text(readings: list[Reading]) -> str:
     """An empty line around the findings of a file, none between files that have none."""
+    parts = []
     for before, reading in zip([None, *readings], readings):
         gap = "\n" if before and (before.findings or reading.findings) else ""
-        print(gap + _as_text(reading), end="", file=sys.stderr)
+        parts.append(gap + _of_one(reading))
+    return "\n".join(parts)
 
 
-def _as_text(reading: Reading) -> str:
-    columns = ui.width() if sys.stderr.isatty() else 240
+def _of_one(reading: Reading) -> str:
+    columns = ui.width() if ui.is_seen() else 240
     text = render(reading.file, reading.source, reading.findings, columns, ui.paint)
     counts = [_count(reading, severity) for severity in STYLES]
     if reading.policy is not None:
         rules = len(reading.policy.rules)
         counts[0] = ui.paint("ok", "green") + f", {_plural(rules, 'rule')}"
     told = f"{ui.printable(reading.file)}: {', '.join(count for count in counts if count)}"
-    return f"{text}{chr(10) if text else ''}{told}\n"
+    return f"{text}{chr(10) if text else ''}{told}"
 
 
 def _count(reading: Reading, severity: str) -> str:
@@ -178,13 +180,13 @@ def _plural(count: int, word: str) -> str:
 
 
 def _show(args: argparse.Namespace) -> int:
-    from pyshim.policy import show
+    from pyshim.policy import gpus, show
 
-    gpu = _gpu(args.gpu) if args.gpu else None
+    gpu = gpus.named(args.gpu) if args.gpu is not None else None
     readings = [_read(name) for name in library.named(args.policy, os.environ)]
     wrong = [reading for reading in readings if reading.policy is None]
     if wrong:
-        _print(wrong)
+        ui.diagnose(_as_text(wrong))
         return FINDINGS
     reading = _one(args.policy, readings, gpu)
     assert reading.policy is not None
@@ -211,18 +213,6 @@ def _show(args: argparse.Namespace) -> int:
         lines += ["", f"# {word} stands for:" if word else _SPARED, *ui.wrapped(", ".join(patterns), 78, "#   ")]
     ui.answer("\n".join(lines))
     return 0
-
-
-def _gpu(name: str) -> KnownGpu:
-    from pyshim.policy import gpus
-    from pyshim.policy.finding import did_you_mean
-
-    for gpu in gpus.known():
-        if name in (gpu.key, gpu.name):
-            return gpu
-    keys = [gpu.key for gpu in gpus.known()]
-    hint = did_you_mean(name, keys) or f"known: {', '.join(keys)}"
-    raise OverlapError(f"no GPU is called {quote(name)}", hint, USAGE)
 
 
 def _one(value: str, readings: list[Reading], gpu: KnownGpu | None) -> Reading:

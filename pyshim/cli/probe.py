@@ -119,7 +119,7 @@ def _run(options: argparse.Namespace) -> int:
         first, *others = [_object(answer) for answer in found]
         ui.answer(json.dumps({"version": 1, **first, "others": others}, indent=2))
     for answer in found:
-        _show(answer)
+        _show(answer, options.json)
     return FINDINGS if any(answer.why for answer in found) else 0
 
 
@@ -269,7 +269,7 @@ def _object(answer: _Answer) -> dict[str, Any]:
     }
 
 
-def _show(answer: _Answer) -> None:
+def _show(answer: _Answer, as_json: bool) -> None:
     from pyshim.cli import ui
 
     verdict = answer.asked.verdict
@@ -279,11 +279,13 @@ def _show(answer: _Answer) -> None:
         ui.tell(f"{who}: cannot tell: {answer.why}")
         ui.tell(f"help: {answer.hint}")
         return
-    rule = str(verdict.rule)
-    does, means = RULES[rule]
-    ui.tell(f"{who}: {rule}: {does}; {verdict.counts[rule]} of {verdict.trials} trials say so")
-    ui.tell(f"for policies: {means}")
-    if answer.kept:
-        ui.tell(f"kept in {answer.kept}: used under driver {answer.driver} where a policy says `dispatch: unknown`")
-    else:
+    if not as_json:
+        rule = str(verdict.rule)
+        does, means = RULES[rule]
+        ui.sentence(f"{who}: {rule}: {does}; {verdict.counts[rule]} of {verdict.trials} trials say so")
+        ui.sentence(f"for policies: {means}")
+        if answer.kept:
+            kept = f"kept in {answer.kept}: used under driver {answer.driver} where a policy says `dispatch: unknown`"
+            ui.sentence(kept)
+    if not answer.kept:
         ui.tell(f"not kept: {answer.not_kept}")

@@ -32,8 +32,6 @@ examples:
   overlap report out --html out.html
   overlap report --compare before after
 
-The report goes to stderr, --json to stdout.
-
 exit status: 0; 1 without anything to report and, with --check, where there is a warning; 2 usage"""
 
 
@@ -182,7 +180,7 @@ def _launches(options: argparse.Namespace) -> int:
             continue
         found = True
         for launch in trace.launches:
-            ui.answer(json.dumps({**asdict(launch), "host": trace.host}))
+            ui.show(json.dumps({**asdict(launch), "host": trace.host}))
         if trace.skipped:
             ui.tell(f"warning: {name}: {trace.skipped:,} bytes belong to no whole record")
     if not found:
@@ -212,7 +210,7 @@ def _show(collected: Collected, found: list[str], about: list[str], order: Seque
 
     def heading() -> None:
         for line in (*text.runs(collected), *text.devices(collected)):
-            ui.say(line)
+            ui.show(ui.printable(line))
 
     def processes() -> None:
         if len(collected.pages) > many.FEW:
@@ -223,13 +221,13 @@ def _show(collected: Collected, found: list[str], about: list[str], order: Seque
     def warnings() -> None:
         shown = found if len(collected.pages) <= many.FEW else found[:_FINDINGS]
         for sentence in shown:
-            ui.tell(f"warning: {sentence}")
+            ui.sentence(f"warning: {sentence}")
         if len(shown) < len(found):
-            ui.tell(f"warning: {len(found) - len(shown)} more: --json has all")
+            ui.sentence(f"warning: {len(found) - len(shown)} more: --json has all")
 
     def notes() -> None:
         for sentence in about:
-            ui.tell(f"note: {sentence}")
+            ui.sentence(f"note: {sentence}")
 
     parts = {part.__name__: part for part in (heading, processes, reasons, rules, notes, warnings)}
     for name in order:

@@ -15,7 +15,7 @@ from typing import NoReturn
 from pyshim import __version__
 from pyshim.cli import BUG, guarded, ui
 from pyshim.cli.parser import Parser, dashes
-from pyshim.errors import LAUNCHER_FAILED, OverlapError
+from pyshim.errors import FINDINGS, LAUNCHER_FAILED, OverlapError
 from pyshim.launch import driver, inherited, launchers, plan, program, rank
 from pyshim.launch.environment import Settings, added, environment, unquote
 from pyshim.launch.execute import TooLong, execute
@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         inherited.restore()
     status = guarded(lambda: _main(list(sys.argv[1:] if arguments is None else arguments), os.environ))
-    return LAUNCHER_FAILED if status == BUG else status
+    return LAUNCHER_FAILED if status in (FINDINGS, BUG) else status
 
 
 def _main(arguments: list[str], base: Mapping[str, str]) -> int:

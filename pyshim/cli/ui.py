@@ -1,4 +1,5 @@
-"""How we speak: on stderr, behind one prefix. The only module that knows rich, and only where a person looks on."""
+"""What the commands print: answers on stdout; diagnostics and progress on stderr, behind one prefix. The only module
+that imports rich, and only for a terminal."""
 
 from __future__ import annotations
 
@@ -6,11 +7,12 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from pyshim.errors import OverlapError
 
 _PREFIX = "overlap: "
+_ANSWERS, _ERRORS = 1, 2  # file descriptors
 NARROWEST, WIDEST = 60, 100  # columns that what we say is made for
 
 
@@ -20,22 +22,35 @@ def printable(text: str) -> str:
 
 
 def say(text: str = "") -> None:
-    """A status line: one sentence, one line, however long, so that it can be searched for."""
+    """Print a diagnostic: one sentence, one line, however long, so that it can be searched for."""
     _write(f"{_PREFIX}{printable(text)}".rstrip() + "\n")
 
 
 def tell(text: str) -> None:
-    """A sentence that may be long: broken to the width where a person looks on; into a file or a pipe one line."""
-    if not _is_terminal():
+    """Print a diagnostic that may be long: broken to the width of a terminal; one line into a file or a pipe."""
+    if not _is_terminal(_ERRORS):
         say(text)
         return
-    for line in wrapped(text, width(), " " * len(_PREFIX), _PREFIX):
-        show(line)
+    for line in wrapped(text, width(_ERRORS), " " * len(_PREFIX), _PREFIX):
+        diagnose(line)
+
+
+def diagnose(text: str) -> None:
+    """Print a diagnostic without the prefix: tracebacks, and findings that begin with a file's name."""
+    _write(text + "\n")
 
 
 def show(text: str = "") -> None:
-    """Without the prefix: tables and findings that begin with a file's name."""
-    _write(text + "\n")
+    """Print a line of the answer."""
+    _put(text + "\n")
+
+
+def sentence(text: str) -> None:
+    """Print a sentence of the answer: broken to the width of a terminal; one line into a file or a pipe."""
+    if _is_terminal(_screen):
+        paragraph(text, "  ", "")
+    else:
+        show(printable(text))
 
 
 def paragraph(text: str, indent: str = "", first: str | None = None) -> None:
@@ -51,25 +66,25 @@ def wrapped(text: str, columns: int, indent: str = "", first: str | None = None)
     return wrap(printable(text), columns, initial_indent=head, subsequent_indent=indent, break_on_hyphens=False)
 
 
-def width() -> int:
-    """Columns of the screen: what COLUMNS says, the terminal's that stderr is, or 80; from 60 to 100."""
-    return max(NARROWEST, min(WIDEST, _columns() or 80))
+def width(descriptor: int | None = None) -> int:
+    """Return the columns of the screen, from 60 to 100: COLUMNS, those of the answer's terminal, or 80."""
+    return max(NARROWEST, min(WIDEST, _columns(_screen if descriptor is None else descriptor) or 80))
 
 
-def _columns() -> int:
-    """0: nobody looks on, so nothing says how wide it is."""
+def _columns(descriptor: int) -> int:
+    """Return 0 where the descriptor is no terminal."""
     said = os.environ.get("COLUMNS", "")
     if said.isascii() and said.isdigit() and int(said):
         return int(said)
     try:
-        return os.get_terminal_size(2).columns
+        return os.get_terminal_size(descriptor).columns
     except OSError:
         return 0
 
 
 def complain(error: OverlapError) -> None:
     if re.match(r"\S+:\d+:\d+: error\[", error.sentence):
-        show(printable(error.sentence))  # as compilers say it, so that editors and terminals find the place
+        diagnose(printable(error.sentence))  # as compilers say it, so that editors and terminals find the place
     else:
         say(f"error: {error.sentence}")
     if error.hint:
@@ -77,9 +92,8 @@ def complain(error: OverlapError) -> None:
 
 
 def _write(text: str) -> None:
-    if _captured is not None:
-        _captured.append(text)
-        return
+    with suppress(NotAnswered):  # flush() at the end says so
+        flush()  # on a terminal both are read in the order in which they were written
     # In one piece: many ranks share one terminal. A closed or full stderr is no reason to fail.
     try:
         sys.stderr.flush()
@@ -88,40 +102,81 @@ def _write(text: str) -> None:
         pass
 
 
-class CannotAnswer(Exception):
-    """stdout is closed, or what it is connected to takes no more."""
+class NotAnswered(Exception):
+    """stdout cannot be written."""
+
+
+class CannotAnswer(NotAnswered):
+    """stdout is closed, or the disk is full."""
+
+
+class ReaderGone(NotAnswered):
+    """stdout is a pipe that nothing reads any more."""
 
 
 def answer(text: str) -> None:
-    """What was asked for with --json or --format, on stdout. Raises BrokenPipeError where the reader has gone, and
-    CannotAnswer."""
-    if sys.stdout is None:
-        raise CannotAnswer("it is closed")
+    """Print text and a line break to stdout, and do not leave it in a buffer. Raises NotAnswered."""
+    show(text)
+    flush()
+
+
+def flush() -> None:
+    """Write what is left in the buffer of stdout. Raises NotAnswered."""
+    with _answering():
+        if sys.stdout is not None:
+            sys.stdout.flush()
+
+
+def discard() -> None:
+    """Give up stdout, so that the interpreter does not write its buffer again at exit and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), _ANSWERS)
+
+
+def _put(text: str) -> None:
+    if _captured is not None:
+        _captured.append(text)
+        return
+    with _answering():
+        if sys.stdout is None:
+            raise CannotAnswer("it is closed")
+        try:
+            sys.stdout.write(text)
+        except UnicodeEncodeError:  # names of files are bytes; other characters may be missing in this encoding
+            sys.stdout.flush()
+            sys.stdout.buffer.write(_encoded(text, sys.stdout.encoding))
+
+
+def _encoded(text: str, encoding: str) -> bytes:
     try:
-        sys.stdout.write(text + "\n")
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise
+        return text.encode(encoding, "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode(encoding, "replace")
+
+
+@contextmanager
+def _answering() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise ReaderGone from error
     except OSError as error:
-        # What is left in the buffer would be tried again at exit, and complained about.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         raise CannotAnswer(error.strerror or str(error)) from error
 
 
 def table(
     heads: Sequence[str], rows: Iterable[Sequence[object]], left: Iterable[int] = (0,), above: bool = False
 ) -> None:
-    """Columns on stderr, no wider than the screen. left: the columns of text; these give way where it is narrow. above:
-    rather than that, the first column goes into lines of its own."""
+    """Print columns of the answer, no wider than the screen. left: the columns of text; these give way where it is
+    narrow. above: rather than that, the first column goes into lines of its own."""
     from pyshim.cli.columns import tables
 
     # Into a file or a pipe it goes as it is: there one row is one line.
-    limit = width() if _columns() else None
+    limit = width() if _columns(_screen) else None
     cells = [[printable(str(cell)) for cell in row] for row in rows]
     shown = [
         "\n".join([paint(head, "bold"), *body]) for head, *body in tables(heads, cells, frozenset(left), limit, above)
     ]
-    _write("\n\n".join(shown) + "\n")
+    show("\n\n".join(shown))
 
 
 def paint(text: str, style: str) -> str:
@@ -147,37 +202,42 @@ def state(word: str) -> str:
 
 def colours() -> bool:
     """https://no-color.org: any value but the empty one means none."""
-    return _is_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return _is_terminal(_screen) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def is_seen() -> bool:
+    """Whether the answer goes to a terminal."""
+    return _is_terminal(_screen)
 
 
 def redraws() -> bool:
-    """Whether what is shown can take the place of what was shown before: on a terminal that can move its cursor."""
-    return _is_terminal() and os.environ.get("TERM", "dumb") not in ("", "dumb")
+    """Whether progress can take the place of earlier progress: on a terminal that can move its cursor."""
+    return _is_terminal(_ERRORS) and os.environ.get("TERM", "dumb") not in ("", "dumb")
 
 
-def _is_terminal() -> bool:
+def _is_terminal(descriptor: int) -> bool:
     try:
-        return os.isatty(2)
+        return os.isatty(descriptor)
     except OSError:
         return False
 
 
 @contextmanager
 def redrawn() -> Iterator[Callable[[Callable[[], None]], None]]:
-    """Gives draw(body): what body says, by the functions of this module, takes the place of what the body before it
-    said. Nothing of it stays on the screen."""
+    """Gives draw(body): what body prints as an answer takes, on stderr, the place of what the body before it printed.
+    Nothing of it stays on the screen."""
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
     def draw(body: Callable[[], None]) -> None:
-        global _captured
-        _captured = []
+        global _captured, _screen
+        _captured, _screen = [], _ERRORS
         try:
             body()
             live.update(Text.from_ansi("".join(_captured).rstrip("\n")), refresh=True)
         finally:
-            _captured = None
+            _captured, _screen = None, _ANSWERS
 
     live = Live(
         console=Console(stderr=True, highlight=False),
@@ -190,4 +250,5 @@ def redrawn() -> Iterator[Callable[[Callable[[], None]], None]]:
         yield draw
 
 
-_captured: list[str] | None = None  # what would have been written, while a picture is drawn
+_captured: list[str] | None = None  # the answer, while a picture of it is drawn
+_screen = _ANSWERS  # the descriptor that answers are shown on

@@ -11,8 +11,8 @@ from pyshim.explain import shape
 from pyshim.explain.advice import Advice, Change
 from pyshim.explain.policies import Compiled, only_gpu
 from pyshim.explain.request import COMMUNICATION, NEEDED, Mistake, need, read
-from pyshim.policy import library, show
-from pyshim.policy.finding import did_you_mean, quote
+from pyshim.policy import gpus, library, show
+from pyshim.policy.finding import quote
 from pyshim.policy.model import INHERIT, Policy
 
 CONTROLS = ("leave", "room_already", "entry_already", "make_room", "quick_entry", "priority", "cap")
@@ -231,12 +231,13 @@ class Explainer:
         return compiled.models[index] if index != _NO_INDEX else None
 
     def key_of(self, name: str) -> str:
-        """h100 for H100. Raises Mistake where no GPU has the name."""
-        if name.lower() in self.gpus:
-            return name.lower()
-        close = did_you_mean(name, self.gpus)
-        hint = "; ".join(part for part in (close, f"known: {', '.join(sorted(self.gpus))}") if part)
-        raise Mistake("gpu", f"no GPU is called {quote(name)}", hint)
+        """h100 for H100, as every command takes it. Raises Mistake where no GPU has the name."""
+        if name in self.gpus:
+            return name
+        try:
+            return gpus.named(name).key
+        except OverlapError as error:
+            raise Mistake("gpu", error.sentence, error.hint or "") from error
 
     def _compiled(self, value: str | None) -> Compiled | None:
         if value is None:

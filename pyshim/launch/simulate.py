@@ -27,26 +27,26 @@ class Gpu(NamedTuple):
 
 def parse(text: str) -> Gpu:
     """Raises OverlapError with 125 where the GPU, the rule or the count is not known."""
-    from pyshim.policy.gpus import known
+    from difflib import get_close_matches
+
+    from pyshim.policy.gpus import named
 
     front, comma, number = text.partition(",")
     key, colon, rule = front.partition(":")
-    gpus = {gpu.key: gpu for gpu in known() if gpu.simulated}
-    if key.lower() not in gpus:
-        raise _unknown("simulated GPU", key, sorted(gpus))
+    try:
+        gpu = named(key)
+    except OverlapError as error:
+        error.status = LAUNCHER_FAILED
+        raise
     if colon and rule not in RULES:
-        raise _unknown("dispatch rule", rule, RULES)
+        close = get_close_matches(rule.lower(), RULES, n=1)
+        hint = f"did you mean {close[0]}? " if close else ""
+        raise OverlapError(
+            f"no dispatch rule is called {rule!r}", f"{hint}known: {', '.join(RULES)}", LAUNCHER_FAILED
+        )
     if comma and not (number.isascii() and number.isdigit() and len(number) < 4 and 1 <= int(number) <= MOST):
         hint = f"write 1 to {MOST}: --simulate {key},2"
         raise OverlapError(f"{number!r} is not a number of GPUs", hint, LAUNCHER_FAILED)
-    gpu = gpus[key.lower()]
     count = int(number) if comma else 1
     return Gpu(gpu.key, gpu.name, gpu.architecture, gpu.vendor, rule or SIMULATED_RULE, count)
 
-
-def _unknown(what: str, word: str, names: list[str] | tuple[str, ...]) -> OverlapError:
-    from difflib import get_close_matches
-
-    close = get_close_matches(word.lower(), names, n=1)
-    hint = f"did you mean {close[0]}? " if close else ""
-    return OverlapError(f"no {what} is called {word!r}", f"{hint}known: {', '.join(names)}", LAUNCHER_FAILED)

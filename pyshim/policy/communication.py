@@ -39,6 +39,7 @@ class CommunicationReader(PartsReader):
         return replace(
             draft,
             kernels=self.optional(keys, "kernels", self._communication_kernels, ()),
+            families=self._families(keys["kernels"]) if "kernels" in keys else None,
             libraries=self.libraries(keys, "libraries"),
             priority=self.optional(keys, "priority", self._launch_priority, none),
             streams=self._streams(keys["streams"]) if "streams" in keys else None,
@@ -69,6 +70,12 @@ class CommunicationReader(PartsReader):
         patterns = tuple(pattern for text, pattern in found if text not in FAMILIES)
         self.count(node, len(patterns))
         return patterns
+
+    def _families(self, node: yaml.Node) -> tuple[str, ...] | None:
+        """Families that alone may be raised: () for every family, None where the list names none."""
+        words = [item.value for item in items(node) if isinstance(item, yaml.ScalarNode)]
+        named = tuple(word for word in FAMILIES if word in words)
+        return () if "all" in named else named or None
 
     def _streams(self, node: yaml.Node) -> Streams | None:
         keys = self.mapping(node, "`streams`", STREAMS)

@@ -135,7 +135,8 @@ KEYS: tuple[Key, ...] = (
         "communication.kernels",
         "a family or a pattern, or a list of them",
         "every family",
-        "Kernels that communicate besides the known families, which are communication whatever the list says.",
+        "Kernels that communicate. Known families are never shaped, whatever the list says; a list that names families"
+        " without `all` raises the priority of these and of its patterns alone.",
         '[all, "*my_reduce*"]',
     ),
     Key(

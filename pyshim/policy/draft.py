@@ -40,6 +40,7 @@ class Draft:
     dispatch: Dispatch | None = None
     critical: Critical | None = None
     kernels: tuple[str, ...] = ()
+    families: tuple[str, ...] | None = None
     libraries: tuple[str, ...] = ()
     priority: Priority | None = None
     streams: Streams | None = None
@@ -64,6 +65,7 @@ def extended(own: Draft, base: Draft) -> Draft:
         dispatch=own.dispatch or base.dispatch,
         critical=own.critical or base.critical,
         kernels=_both(own.kernels, base.kernels),
+        families=base.families if own.families is None else own.families,
         libraries=_both(own.libraries, base.libraries),
         priority=own.priority or base.priority,
         streams=own.streams or base.streams,
@@ -87,6 +89,7 @@ def resolved(draft: Draft) -> Policy:
         gpus=draft.gpus or (),
         dispatch=draft.dispatch or "unknown",
         kernels=draft.kernels,
+        families=draft.families or (),
         libraries=draft.libraries,
         priority=draft.priority or AUTO,
         stream_creators=streams.created_by,

@@ -8,8 +8,8 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from pyshim import _native
-from pyshim.errors import OverlapError
-from pyshim.policy.finding import closest
+from pyshim.errors import USAGE, OverlapError
+from pyshim.policy.finding import closest, did_you_mean, quote
 
 NVIDIA, AMD = "nvidia", "amd"
 # Whose runtime or driver tools/simgpu has.
@@ -74,6 +74,30 @@ def checkable() -> tuple[KnownGpu, ...]:
         return known()
     except OverlapError:
         return ()
+
+
+def named(word: str) -> KnownGpu:
+    """The GPU that a user names: by its key (h100), the driver's name for it, or an architecture that no other has
+    (gfx90a); upper and lower case are the same. Raises OverlapError."""
+    folded = " ".join(word.split()).casefold()
+    makers = tuple(f"{vendor} " for vendor in ARCHITECTURES)
+    found = [
+        gpu
+        for gpu in known()
+        if folded in (gpu.key, gpu.architecture) or _bare(gpu.name.casefold(), makers) == _bare(folded, makers)
+    ]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        keys = " and ".join(gpu.key for gpu in found)
+        raise OverlapError(f"{quote(word)} is the architecture of {keys}", f"name one of them: {found[0].key}", USAGE)
+    keys = ", ".join(gpu.key for gpu in known())
+    close = did_you_mean(word, [gpu.key for gpu in known()])
+    raise OverlapError(f"no GPU is called {quote(word)}", f"{close} known: {keys}".strip(), USAGE)
+
+
+def _bare(name: str, makers: tuple[str, ...]) -> str:
+    return next((name[len(maker) :] for maker in makers if name.startswith(maker)), name)
 
 
 def matching(patterns: Iterable[str]) -> tuple[KnownGpu, ...]:

@@ -99,6 +99,7 @@ class Policy:
     gpus: tuple[str, ...] = ()
     dispatch: Dispatch = "unknown"
     kernels: tuple[str, ...] = ()  # communication, besides the families that the library knows
+    families: tuple[str, ...] = ()  # those that may be raised, with `kernels` and `libraries`; none: every family
     libraries: tuple[str, ...] = ()
     priority: Priority = AUTO
     stream_creators: tuple[str, ...] = ()

@@ -37,7 +37,7 @@ def as_values(policy: Policy) -> dict[str, Any]:
         "reads_dynamic_size": list(policy.fixed_size) or None,
         "critical": critical_value(policy.critical),
         "communication": {
-            "kernels": ["all", *policy.kernels],
+            "kernels": [*(policy.families or ("all",)), *policy.kernels],
             "libraries": list(policy.libraries) or None,
             "priority": _priority(policy.priority),
             "streams": {

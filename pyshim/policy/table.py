@@ -153,6 +153,7 @@ def _policy(policy: Policy, digest: str, sections: _Sections) -> dict[str, objec
         "stream_priority": _priority(policy.stream_priority),
         "stream_priority_value": policy.stream_priority.value,
         "dispatch": _member("dispatch", policy.dispatch),
+        "families": sections.span(_families(policy.families)),
         "fixed_size": sections.span(kernels.expanded(policy.fixed_size)),
         "critical": sum(_member("critical", kind) for kind in CRITICAL_KINDS if getattr(policy.critical, kind)),
         "critical_share": policy.critical.share,
@@ -161,6 +162,12 @@ def _policy(policy: Policy, digest: str, sections: _Sections) -> dict[str, objec
         "footprint_given": 1 if policy.footprint else 0,
         "footprint": (footprint.threads, footprint.registers, footprint.static_shared, footprint.dynamic_shared, 0, 0),
     }
+
+
+def _families(families: tuple[str, ...]) -> tuple[str, ...]:
+    """NCCL and RCCL have kernels of the same names."""
+    both = ("nccl", "rccl")
+    return tuple(dict.fromkeys(name for family in families for name in (both if family in both else (family,))))
 
 
 def _rule(rule: Rule, line: int, sections: _Sections) -> dict[str, object]:

@@ -61,6 +61,10 @@ bool overlap_match_kernel(const struct overlap_view *view, struct overlap_span s
 /* Does a library launch nothing but communication? basename: of its file. */
 bool overlap_is_communication_library(const char *basename);
 
+/* Does the policy let this communication kernel be raised? kernel: NULL where its name is not known. */
+bool overlap_may_raise(const struct overlap_view *view, const struct overlap_policy *policy, const char *kernel,
+                       const char *basename);
+
 /* ---- Arithmetic that occupancy.c and planner.c share ---- */
 
 /* What one block takes, in units of the multiprocessor. 64-bit, so that absurd footprints cannot wrap. */

@@ -111,32 +111,58 @@ bool overlap_match_kernel(const struct overlap_view *view, struct overlap_span s
     return overlap_match_any(view, span, kernel) || overlap_match_any(view, span, plain);
 }
 
-OVERLAP_EXPORT uint32_t overlap_is_communication(const char *kernel) {
-    static const char *const families[] = {
-#define LIBRARY(library, glob)
-#define FAMILY(library, glob) glob,
+struct sign {
+    const char *family, *glob;
+};
+
+/* Is it in the span? view NULL: every family is. */
+static bool is_family_in(const struct overlap_view *view, struct overlap_span span, const struct sign *sign) {
+    return !view || overlap_match_any(view, span, sign->family);
+}
+
+static bool is_kernel_of(const struct overlap_view *view, struct overlap_span span, const char *kernel) {
+    static const struct sign kernels[] = {
+#define LIBRARY(family, glob)
+#define FAMILY(family, glob) {#family, glob},
 #include "family.def"
 #undef FAMILY
 #undef LIBRARY
     };
     char plain[PLAIN_NAME_SIZE];
     overlap_plain_name(kernel, plain, sizeof plain);
-    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
-        if (overlap_glob_match(families[i], kernel) || overlap_glob_match(families[i], plain))
-            return 1;
-    return 0;
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
+        if ((overlap_glob_match(kernels[i].glob, kernel) || overlap_glob_match(kernels[i].glob, plain)) &&
+            is_family_in(view, span, &kernels[i]))
+            return true;
+    return false;
 }
 
-bool overlap_is_communication_library(const char *basename) {
-    static const char *const libraries[] = {
-#define LIBRARY(library, glob) glob,
-#define FAMILY(library, glob)
+static bool is_library_of(const struct overlap_view *view, struct overlap_span span, const char *basename) {
+    static const struct sign libraries[] = {
+#define LIBRARY(family, glob) {#family, glob},
+#define FAMILY(family, glob)
 #include "family.def"
 #undef FAMILY
 #undef LIBRARY
     };
     for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++)
-        if (overlap_glob_match(libraries[i], basename))
+        if (overlap_glob_match(libraries[i].glob, basename) && is_family_in(view, span, &libraries[i]))
             return true;
     return false;
+}
+
+OVERLAP_EXPORT uint32_t overlap_is_communication(const char *kernel) {
+    return is_kernel_of(NULL, (struct overlap_span){0}, kernel);
+}
+
+bool overlap_is_communication_library(const char *basename) {
+    return is_library_of(NULL, (struct overlap_span){0}, basename);
+}
+
+bool overlap_may_raise(const struct overlap_view *view, const struct overlap_policy *policy, const char *kernel,
+                       const char *basename) {
+    return !policy->families.count || is_library_of(view, policy->families, basename) ||
+           overlap_match_any(view, policy->libraries, basename) ||
+           (kernel &&
+            (is_kernel_of(view, policy->families, kernel) || overlap_match_kernel(view, policy->kernels, kernel)));
 }

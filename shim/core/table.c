@@ -39,7 +39,8 @@ static const char *check_policy(const struct overlap_table *table, const struct 
     if (!string_ok(table, policy->name) || !string_ok(table, policy->hash))
         return "a policy's name lies outside the table";
     if (!span_ok(table, policy->gpus) || !span_ok(table, policy->kernels) || !span_ok(table, policy->libraries) ||
-        !span_ok(table, policy->stream_creators) || !span_ok(table, policy->fixed_size))
+        !span_ok(table, policy->stream_creators) || !span_ok(table, policy->fixed_size) ||
+        !span_ok(table, policy->families))
         return "a policy's patterns lie outside the table";
     if (policy->first_rule > table->rule_count || policy->rule_count > table->rule_count - policy->first_rule)
         return "a policy's rules lie outside the table";

@@ -55,9 +55,9 @@ def answer(overlap, *arguments, **more):
 @pytest.mark.parametrize("columns", [60, 80])
 def test_a_trace_is_golden_and_fits(overlap, library, trace, columns):
     done = overlap("explain", "--from", trace.name, cwd=trace.parent, env={"COLUMNS": str(columns)})
-    assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    assert done.stderr == (GOLDEN / f"explain-trace{'' if columns == 80 else '-60'}.txt").read_text()
-    assert max(map(len, done.stderr.splitlines())) <= columns
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (GOLDEN / f"explain-trace{'' if columns == 80 else '-60'}.txt").read_text()
+    assert max(map(len, done.stdout.splitlines())) <= columns
 
 
 def halo(steps=5):
@@ -77,9 +77,9 @@ def halo(steps=5):
 def test_priority_inversions_are_golden_and_fit(overlap, library, tmp_path, columns):
     halo().kineto(tmp_path / "trace.json")
     done = overlap("explain", "--from", "trace.json", cwd=tmp_path, env={"COLUMNS": str(columns)})
-    assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    assert done.stderr == (GOLDEN / f"explain-waiting{'' if columns == 80 else '-60'}.txt").read_text()
-    assert max(map(len, done.stderr.splitlines())) <= columns
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (GOLDEN / f"explain-waiting{'' if columns == 80 else '-60'}.txt").read_text()
+    assert max(map(len, done.stdout.splitlines())) <= columns
 
 
 def test_of_several_traces_the_inversions_that_cost_most_are_shown(overlap, library, tmp_path):
@@ -90,7 +90,7 @@ def test_of_several_traces_the_inversions_that_cost_most_are_shown(overlap, libr
     other.kineto(tmp_path / "alone.json")
     paths = [str(tmp_path / "alone.json"), str(tmp_path / "waits.json")]
     done = overlap("explain", "--from", *paths)
-    said = " ".join(done.stderr.split())
+    said = " ".join(done.stdout.split())
     assert "Raising stream 20 can save at most 0.024 ms a step (24 %)" in said
     assert "waits.json; --json has 1 more." in said
     found = answer(overlap, "--from", *paths)["waiting"]
@@ -102,7 +102,7 @@ def test_a_trace_without_calls_says_so(overlap, library, trace):
     assert answer(overlap, "--from", trace)["waiting"][0]["processes"] == []
     done = overlap("explain", "--from", str(trace))
     assert "Whether work waited behind other streams is not told: the trace has no calls of the host" in " ".join(
-        done.stderr.split()
+        done.stdout.split()
     )
 
 
@@ -195,8 +195,8 @@ def test_one_kernel_that_is_left_gets_the_screen_of_one(overlap, library, trace,
     """Over its own grid, beside the trace's communication."""
     more = ["--kernel", "cutlass*", "--policy", "h200"]
     done = overlap("explain", "--from", trace.name, *more, cwd=trace.parent, env={"COLUMNS": str(columns)})
-    assert done.stderr == (GOLDEN / f"explain-trace-one{'' if columns == 80 else '-60'}.txt").read_text()
-    assert max(map(len, done.stderr.splitlines())) <= columns
+    assert done.stdout == (GOLDEN / f"explain-trace-one{'' if columns == 80 else '-60'}.txt").read_text()
+    assert max(map(len, done.stdout.splitlines())) <= columns
     swept = overlap("explain", "--from", str(trace), "--kernel", SMALL, "--sweep", "--json")
     found = json.loads(swept.stdout)
     assert (found["kernel"], found["dynamic_shared_memory"], len(found["sweep"]) > 1) == (SMALL, 115713, True)
@@ -205,7 +205,7 @@ def test_one_kernel_that_is_left_gets_the_screen_of_one(overlap, library, trace,
 def test_other_grids_of_the_one_kernel_are_told(overlap, library, tmp_path):
     path = kineto(tmp_path / "t.json", kineto_events([K(SMALL, 10.0 * at, at, grid=(at, 1, 1)) for at in (3, 5, 4)]))
     done = overlap("explain", "--from", str(path), "--kernel", SMALL)
-    assert "3 launches of computation, 12.0 us; of 3 grids, here that of 5 blocks" in " ".join(done.stderr.split())
+    assert "3 launches of computation, 12.0 us; of 3 grids, here that of 5 blocks" in " ".join(done.stdout.split())
 
 
 @pytest.mark.parametrize("columns", [60, 80])
@@ -216,7 +216,7 @@ def test_that_shaping_would_not_help_is_said_of_shaping_alone(overlap, library, 
     path = kineto(tmp_path / "t.json", kineto_events(launches, [(1, 0.0, 6000.0)], gpu_steps=True))
     more = ["--policy", policy] if policy else []
     done = overlap("explain", "--from", str(path), *more, env={"COLUMNS": str(columns)})
-    said = " ".join(done.stderr.split())
+    said = " ".join(done.stdout.split())
     assert "Shaping would not help as it is; --kernel NAME that leaves one kernel says" in said
     raised = "That the policy raises the priority" if policy else "The priority of communication, which a policy can"
     assert raised in said
@@ -225,7 +225,7 @@ def test_that_shaping_would_not_help_is_said_of_shaping_alone(overlap, library, 
         "overlapped with computation and 0.100 ms is exposed, which is the most that hiding more of it can gain."
     )
     assert measured in said
-    assert max(map(len, done.stderr.splitlines())) <= columns
+    assert max(map(len, done.stdout.splitlines())) <= columns
     found = answer(overlap, "--from", path)["overlap"]
     assert found == {"steps": True, "span": 6000.0, "communication": 800.0, "hidden": 700.0, "simulated": False}
 
@@ -236,7 +236,7 @@ def test_the_reasons_of_what_is_left_alone_are_told_with_their_shares(overlap, l
         K(ADD, 2000, 100.0, registers=32, static=0, dynamic=0, grid=(9**5, 1, 1)),
     ]
     done = overlap("explain", "--from", str(kineto(tmp_path / "t.json", kineto_events(launches))), "--policy", "h200")
-    said = " ".join(done.stderr.split())
+    said = " ".join(done.stdout.split())
     assert "100 % is left alone (90 % no_rule, 10 % dispatch_unknown)" in said
     assert "2 kernels are templates" in said
 
@@ -248,7 +248,7 @@ def test_nothing_follows_from_what_is_not_known(overlap, library, tmp_path, know
     for name in ("registers per thread", "shared memory"):
         del own["args"][name]
     done = overlap("explain", "--from", str(kineto(tmp_path / "t.json", events)))
-    said = " ".join(done.stderr.split())
+    said = " ".join(done.stdout.split())
     nothing = "what was recorded lacks registers of a thread and shared memory, and without these nothing follows."
     assert f"{'Of what is not known' if known else 'Whether it would help is not known:'} {nothing}" in said
     assert ("would not help" in said) == bool(known)
@@ -375,10 +375,10 @@ def test_a_run_is_answered_under_another_policy_and_gpu(overlap, library, run):
     by_shape = answer(overlap, "--run", run / "report", "--shape", "quick_entry", "--keep-at-least", "10%")
     assert by_shape["rule"] == "quick_entry, keep_at_least 10%"
     done = overlap("explain", "--run", str(run / "report"), "--kernel", "sgemm*")
-    assert (done.returncode, done.stdout) == (0, "")
-    assert "because     capped_without_room" in done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "because     capped_without_room" in done.stdout
     done = overlap("explain", "--run", str(run / "report"), "--policy", "h100")
-    said = " ".join(done.stderr.split())
+    said = " ".join(done.stdout.split())
     assert "100 % is left alone (80 % dispatch_unknown, 20 % no_rule)." in said, "each reason has its share"
     done = overlap("explain", "--run", str(run))
     assert (done.returncode, done.stderr.startswith(f"overlap: error: {run}: no launch of a kernel")) == (2, True)

@@ -22,16 +22,16 @@ ALL = ["", *COMMANDS, "policy check", "policy show", "policy schema"]
 def test_help_fits_a_screen(overlap, overlap_run, command, columns):
     call, words = (overlap_run, []) if command == "run" else (overlap, command.split())
     done = call(*words, "--help", env={"COLUMNS": str(columns)})
-    assert (done.returncode, done.stdout) == (0, "")
-    lines = done.stderr.splitlines()
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
     assert [line for line in lines if len(line) > columns] == []
     if columns == 80:
         assert len(lines) <= SCREEN
-        assert "example" in done.stderr
+        assert "example" in done.stdout
         golden = GOLDEN / f"help-{'-'.join(words) or ('overlap-run' if command == 'run' else 'overlap')}.txt"
         if os.environ.get("OVERLAP_WRITE_GOLDEN"):
-            golden.write_text(done.stderr, encoding="utf-8")
-        assert done.stderr == golden.read_text(encoding="utf-8")
+            golden.write_text(done.stdout, encoding="utf-8")
+        assert done.stdout == golden.read_text(encoding="utf-8")
 
 
 def test_nobody_wrote_a_help_that_no_command_has(overlap):

@@ -10,9 +10,9 @@ from pyshim.errors import OverlapError
 
 def test_help_and_usage(overlap):
     done = overlap("--help")
-    assert (done.returncode, done.stdout) == (0, "")
+    assert (done.returncode, done.stderr) == (0, "")
     for name in ("policy", "report", "gpus", "env"):
-        assert f"    {name} " in done.stderr
+        assert f"    {name} " in done.stdout
     assert overlap().returncode == 2
 
 
@@ -33,9 +33,9 @@ def test_gpus(overlap, library):
     h100 = next(gpu for gpu in gpus if gpu["key"] == "h100")
     assert (h100["name"], h100["architecture"], h100["shared_memory"]) == ("NVIDIA H100 80GB HBM3", "sm_90", 233472)
     done = overlap("gpus")
-    assert done.stdout == ""
-    assert len(done.stderr.splitlines()) == len(gpus) + 2  # heads, and what can be simulated
-    assert "NVIDIA H100 80GB HBM3" in done.stderr
+    assert done.stderr == ""
+    assert len(done.stdout.splitlines()) == len(gpus) + 2  # heads, and what can be simulated
+    assert "NVIDIA H100 80GB HBM3" in done.stdout
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(clean_environment, library):
@@ -44,7 +44,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(clean_environment, library):
         done = subprocess.run(
             ["bash", "-c", command], env=clean_environment, capture_output=True, text=True, check=True
         )
-        assert (done.stdout, done.stderr) == ("0\n", "")
+        assert (done.stdout, done.stderr) == ("141\n", "")
 
 
 def test_one_place_turns_errors_into_words(capfd):
@@ -76,5 +76,5 @@ def test_gpus_lists_all_and_says_which_are_simulated(overlap, library):
     assert len(simulated) == 8
     assert all(simulated.values())
     assert {gpu["key"]: gpu["architecture"] for gpu in answer}["mi250x"] == "gfx90a"
-    lines = overlap("gpus").stderr.splitlines()
+    lines = overlap("gpus").stdout.splitlines()
     assert len(lines) == 10 and lines[-1] == "overlap-run --simulate takes each of them"

@@ -52,7 +52,7 @@ def test_everything_behind_the_program_is_the_programs(arguments, ours, program)
 
 def test_version(overlap_run):
     done = overlap_run("--version")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", f"overlap-run {__version__}\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"overlap-run {__version__}\n", "")
 
 
 def test_it_becomes_the_program(overlap_run, clean_environment):
@@ -170,7 +170,7 @@ def test_off_is_off_and_silent(overlap_run, tmp_path):
         pytest.param(["--policy"], "argument --policy: expected one argument", id="option without its value"),
         pytest.param(["--trace", "true"], "--trace needs --report DIR: that is where it writes", id="trace alone"),
         pytest.param(["--report", "/proc/x", "true"], "cannot be made", id="report that cannot be made"),
-        pytest.param(["--simulate", "h10", "true"], "no simulated GPU is called 'h10'", id="unknown GPU"),
+        pytest.param(["--simulate", "h10", "true"], "no GPU is called `h10`", id="unknown GPU"),
         pytest.param(["--simulate", "h100:held", "true"], "no dispatch rule is called 'held'", id="unknown rule"),
         pytest.param(["--simulate", "h100,0", "true"], "'0' is not a number of GPUs", id="no GPUs"),
         pytest.param(["--simulate", "h100,999", "true"], "'999' is not a number of GPUs", id="too many GPUs"),

@@ -66,15 +66,15 @@ def test_names_are_cut_in_their_middle():
 
 
 def on_a_terminal(*arguments, **environment):
-    """What a person sees: stderr is a terminal of 80 columns."""
+    """What a person sees: stdout is a terminal of 70 columns."""
     ours, theirs = pty.openpty()
     base = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "TERM")}
     subprocess.run(["stty", "cols", "70", "rows", "24"], stdin=theirs, check=True)
     with subprocess.Popen(
         [sys.executable, "-m", "pyshim", *arguments],
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=theirs,
+        stdout=theirs,
+        stderr=subprocess.DEVNULL,
         env={**base, "TERM": "xterm", **environment},
     ) as process:
         os.close(theirs)
@@ -113,5 +113,5 @@ def test_a_file_gets_whole_rows(clean_environment, library):
     done = subprocess.run(
         [sys.executable, "-m", "pyshim", "gpus"], env=base, capture_output=True, text=True, check=True, timeout=60
     )
-    assert len([line for line in done.stderr.splitlines() if "NVIDIA A100-SXM4-80GB" in line]) == 1
-    assert "\x1b" not in done.stderr
+    assert len([line for line in done.stdout.splitlines() if "NVIDIA A100-SXM4-80GB" in line]) == 1
+    assert "\x1b" not in done.stdout

@@ -1,4 +1,4 @@
-"""An answer that cannot be written is said in one line, not by a traceback."""
+"""Answers, and nothing else, go to stdout. One that cannot be written is said in one line, not by a traceback."""
 
 from __future__ import annotations
 
@@ -9,33 +9,73 @@ from collections.abc import Mapping
 
 import pytest
 
-COMMANDS = (("gpus", "--json"), ("env", "--policy", "observe"))
+OVERLAP, OVERLAP_RUN = "pyshim", "pyshim.cli.run"
+COMMANDS = {
+    "a table": (OVERLAP, "gpus"),
+    "an object": (OVERLAP, "gpus", "--json"),
+    "an environment": (OVERLAP, "env", "--policy", "observe"),
+    "findings": (OVERLAP, "policy", "check", "h100"),
+    "a screen": (OVERLAP, "explain", "--gpu", "h100", "--threads", "128", "--registers", "64"),
+    "checks": (OVERLAP, "doctor", "--simulate", "h100"),
+    "help": (OVERLAP, "--help"),
+    "the launcher's help": (OVERLAP_RUN, "--help"),
+    "the launcher's version": (OVERLAP_RUN, "--version"),
+}
+FAILURE = {OVERLAP: 1, OVERLAP_RUN: 125}
+every = pytest.mark.parametrize("command", COMMANDS.values(), ids=list(COMMANDS))
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_a_full_disk(command: tuple[str, ...], clean_environment: Mapping[str, str]) -> None:
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "pyshim", *command],
-            env=dict(clean_environment),
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=60,
-        )
-    assert done.returncode == 1
+def shell(script: str, command: tuple[str, ...], clean: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """In bash, where "$@" is the command."""
+    words = ["bash", "-c", script, "bash", sys.executable, "-m", *command]
+    return subprocess.run(words, env=dict(clean), capture_output=True, text=True, timeout=60)
+
+
+@every
+def test_what_was_asked_for_is_in_a_variable(command, clean_environment, library):
+    done = shell('answer=$("$@") && [ "$answer" ] && echo "${#answer}" >/dev/null', command, clean_environment)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@every
+@pytest.mark.hazard("resources", "an answer that a full disk does not take counts as given, or is a traceback")
+def test_a_full_disk(command, clean_environment, library):
+    done = shell('"$@" >/dev/full', command, clean_environment)
+    assert done.returncode == FAILURE[command[0]]
     assert done.stderr == "overlap: error: the answer cannot be written to stdout: No space left on device\n"
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_a_closed_stdout(command: tuple[str, ...], clean_environment: Mapping[str, str]) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "pyshim", *command],
-        env=dict(clean_environment),
-        preexec_fn=lambda: os.close(1),
-        stderr=subprocess.PIPE,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 1
+@every
+def test_a_closed_stdout(command, clean_environment, library):
+    done = shell('"$@" >&-', command, clean_environment)
+    assert done.returncode == FAILURE[command[0]]
     assert done.stderr == "overlap: error: the answer cannot be written to stdout: it is closed\n"
+
+
+@every
+@pytest.mark.hazard("processes", "a pager or `head` that ends early is a traceback of the command in front of it")
+def test_a_reader_that_has_gone(command, clean_environment, library):
+    """The status is that of a process that SIGPIPE has ended, as `set -o pipefail` expects."""
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        words = [sys.executable, "-m", *command]
+        done = subprocess.run(
+            words, env=dict(clean_environment), stdout=write, stderr=subprocess.PIPE, text=True, timeout=60
+        )
+    finally:
+        os.close(write)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_a_launcher_s_own_words_stay_off_stdout(overlap_run, library):
+    """stdout is the program's, also where the launcher only says what it would do."""
+    done = overlap_run("--simulate", "h100", "--dry-run", "true")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "overlap: would run " in done.stderr
+
+
+def test_a_usage_error_prints_nothing_on_stdout(overlap):
+    for done in (overlap(), overlap("gpus", "--no-such"), overlap("explain", "--gpu", "nope")):
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr

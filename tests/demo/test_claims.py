@@ -21,7 +21,7 @@ def test_the_capture_in_the_readme_is_what_the_demo_prints(overlap: Callable[...
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     capture = text[text.index("$ make demo\n") : text.index("[... and why")].splitlines()[1:]
     shown = [line[4:] for line in capture if line.strip()]
-    printed = overlap("demo", env={"COLUMNS": "80", "NO_COLOR": "1", "PYTHONUTF8": "1"}).stderr.splitlines()
+    printed = overlap("demo", env={"COLUMNS": "80", "NO_COLOR": "1", "PYTHONUTF8": "1"}).stdout.splitlines()
     assert len(shown) > 20
     assert [line for line in printed if line][: len(shown)] == shown
 

@@ -75,13 +75,13 @@ def test_a_loss_is_said(answer: Answer) -> None:
 @pytest.mark.parametrize("width", [60, 80, 100, 120])
 def test_text_fits_the_terminal_and_says_that_it_is_simulated(call: Call, width: int) -> None:
     done = call("--gpu", "h100", COLUMNS=str(width), NO_COLOR="1")
-    assert (done.returncode, done.stdout) == (0, "")
-    lines = done.stderr.splitlines()
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
     assert max(map(len, lines)) <= width
-    assert "\x1b" not in done.stderr
+    assert "\x1b" not in done.stdout
     assert "simulated" in lines[0]
     for arm in ("sequential", "plain", "priority", "policy"):
-        assert re.search(rf"(?m)^{arm}: .* simulated +\d+\.\d+ ms$", done.stderr)
+        assert re.search(rf"(?m)^{arm}: .* simulated +\d+\.\d+ ms$", done.stdout)
     assert (
         sum(line.startswith("  compute ") for line in lines) == sum(line.startswith("  comm ") for line in lines) == 4
     )
@@ -90,7 +90,7 @@ def test_text_fits_the_terminal_and_says_that_it_is_simulated(call: Call, width:
 def test_a_terminal_without_block_characters_gets_ascii(call: Call) -> None:
     done = call("--gpu", "h100", PYTHONUTF8="0", PYTHONIOENCODING="ascii")
     assert done.returncode == 0
-    assert done.stderr.isascii()
+    assert done.stdout.isascii()
 
 
 def test_a_gpu_without_kernels_is_said_in_one_sentence(call: Call) -> None:

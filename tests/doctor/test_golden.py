@@ -65,8 +65,8 @@ def folder(compiled: Compile, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def told(overlap: Any, folder: Path, name: str, columns: int) -> str:
     arguments, status, environment = SITUATIONS[name]
     done = overlap("doctor", *arguments, cwd=folder, env={**environment, "HOME": str(folder), "COLUMNS": str(columns)})
-    assert (done.returncode, done.stdout) == (status, ""), done.stderr
-    return str(done.stderr)
+    assert (done.returncode, done.stderr) == (status, "")
+    return str(done.stdout)
 
 
 @pytest.mark.parametrize("name", SITUATIONS)

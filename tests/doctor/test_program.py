@@ -314,8 +314,8 @@ def test_nvidias_runtime_does_not_run_on_the_simulated_gpu(overlap: Any, library
     runtime = compiled(name, "int cudaFree(void *p) { return p != 0; }", "-shared", "-fPIC", f"-Wl,-soname,{name}")
     source = "int cudaFree(void *); int main(void) { return cudaFree(0); }"
     flags = (str(runtime), f"-Wl,--disable-new-dtags,-rpath,{runtime.parent}")
-    said = overlap("doctor", "--simulate", "h100", compiled("program", source, *flags), env={"COLUMNS": "100"}).stderr
+    said = overlap("doctor", "--simulate", "h100", compiled("program", source, *flags), env={"COLUMNS": "100"}).stdout
     assert "warn  libcudart.so.13 is taken from" in said
     assert "warn  program: NVIDIA's own CUDA runtime, which does not run on the simulated GPU" in said
     plain = overlap("doctor", "--simulate", "h100", compiled("program", source, str(runtime)), env={"COLUMNS": "100"})
-    assert "simgpu/libcudart.so.13)" in plain.stderr and "warn" not in plain.stderr
+    assert "simgpu/libcudart.so.13)" in plain.stdout and "warn" not in plain.stdout

@@ -104,4 +104,4 @@ def test_a_profiler_around_it(tmp_path: Path, clean_environment: dict[str, str],
     done = subprocess.run(
         [tmp_path / tool, "-c", command], env=clean_environment, capture_output=True, text=True, check=False
     )
-    assert "warn  this runs under " in done.stderr and words in " ".join(done.stderr.split())
+    assert "warn  this runs under " in done.stdout and words in " ".join(done.stdout.split())

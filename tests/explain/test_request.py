@@ -77,7 +77,7 @@ def test_what_is_missing_is_named_at_once(explainer: Explainer, request_of: Requ
 def test_an_unknown_gpu_is_guessed(explainer: Explainer, request_of: RequestOf) -> None:
     with pytest.raises(Mistake, match="no GPU is called `h10`") as caught:
         explainer.answer(request_of(gpu="h10"))
-    assert caught.value.hint == "did you mean `h100`?; known: a100, a40, b200, h100, h200, l40s, mi250x, mi300x"
+    assert caught.value.hint == "did you mean `h100`? known: a40, l40s, a100, h100, h200, b200, mi250x, mi300x"
     for other in ("", "NVIDIA H100 80GB HBM3", "\ud800", "h100,a40"):
         with pytest.raises(Mistake, match="no GPU"):
             explainer.answer(request_of(gpu=other))

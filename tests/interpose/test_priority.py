@@ -107,6 +107,31 @@ def test_the_policys_own_kernels_and_libraries_are_communication(preloaded: Runn
     assert done.priorities == [-5, -5, 0]
 
 
+@pytest.mark.parametrize(
+    ("listed", "raised"),
+    [
+        ("[all]", [True, True, False]),
+        ("[nccl]", [True, False, False]),
+        ("nvshmem", [False, True, False]),
+        ('[rccl, "mine*"]', [True, False, True]),
+        ('["mine*"]', [True, True, True]),
+    ],
+)
+@pytest.mark.hazard("input", "a policy that names one family of communication raises every other as well")
+def test_a_list_of_families_restricts_what_is_raised(listed: str, raised: list[bool], preloaded: Runner) -> None:
+    """The other families stay communication: they are counted as such, and a rule never shapes them."""
+    other = "nvshmemi_barrier_kernel"
+    words = (
+        f"ptx={NCCL},{other},mine" + f" launch={NCCL},16,256,0 launch={other},16,256,0 launch=mine,{BLOCKS},256,0" * 2
+    )
+    done = preloaded(words, rule("{blocks_per_sm: 1}", more=f"communication: {{kernels: {listed}, priority: highest}}"))
+    assert [priority == -5 for priority in done.priorities] == raised * 2
+    mine = "mine" in listed
+    assert [size > 0 for size in done.sizes] == [False, False, not mine] * 2
+    assert done.totals["communication"] == 4 + 2 * mine
+    assert done.totals["raised"] == 2 * sum(raised)
+
+
 def test_streams_of_a_communication_library_are_raised_but_not_counted_as_raised(
     bare: Runner, preloaded: Runner, build: Build
 ) -> None:

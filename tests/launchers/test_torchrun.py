@@ -75,9 +75,9 @@ def test_a_start_on_each_host_by_hand_is_one_job(run, torch, build, tmp_path, sa
         for done in hosts.map(start, range(2)):
             assert done.status == 0, done.stderr
     checked = run(OVERLAP_RUN.removesuffix("-run"), "report", str(tmp_path / "r"), "--check")
-    assert checked.status == (0 if same else 1), checked.stderr
-    assert "missing" not in checked.stderr
-    assert ("the variables that were set for the program differ" in checked.stderr) is not same
+    assert checked.status == (0 if same else 1), checked.stdout
+    assert "missing" not in checked.stdout
+    assert ("the variables that were set for the program differ" in checked.stdout) is not same
 
 
 def test_a_collective_of_torch_under_torchrun(run, torchrun, tmp_path):

@@ -48,11 +48,11 @@ def check(name: str) -> tuple[int, str]:
     before = Path.cwd()
     os.chdir(CASES)
     try:
-        with contextlib.redirect_stderr(io.StringIO()) as errors:
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
             status = arguments.run(arguments)
     finally:
         os.chdir(before)
-    return status, errors.getvalue()
+    return status, printed.getvalue()
 
 
 @pytest.mark.parametrize("name", NAMES)

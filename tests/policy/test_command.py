@@ -33,9 +33,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_several_files_are_answered_in_their_order(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("bad.yaml", "good.yaml") == 1
     out, err = capsys.readouterr()
-    assert out == ""
+    assert err == ""
     assert (
-        err
+        out
         == """\
 bad.yaml:2:1: error[unknown-key]: unknown key `naem`
   |
@@ -52,9 +52,9 @@ good.yaml: ok, 0 rules
 
 def test_warnings_alone_are_no_mistakes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("odd.yaml") == 0
-    err = capsys.readouterr().err
-    assert "warning[unknown-gpu]" in err
-    assert err.endswith("odd.yaml: ok, 0 rules, 1 warning\n")
+    out = capsys.readouterr().out
+    assert "warning[unknown-gpu]" in out
+    assert out.endswith("odd.yaml: ok, 0 rules, 1 warning\n")
 
 
 def test_json_is_one_object_on_stdout(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,12 +85,12 @@ def test_json_is_one_object_on_stdout(folder: Path, capsys: pytest.CaptureFixtur
 def test_a_shipped_policy_is_checked_by_its_name(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("h100-paper") == 0
     assert run("h100-paper.yaml") == 0
-    assert capsys.readouterr().err.count("h100-paper.yaml: ok, 1 rule\n") == 2
+    assert capsys.readouterr().out.count("h100-paper.yaml: ok, 1 rule\n") == 2
 
 
 def test_a_file_that_is_not_there_is_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("./none.yaml") == 1
-    assert capsys.readouterr().err == "none.yaml: error[missing-file]: no such file\n\nnone.yaml: 1 error\n"
+    assert capsys.readouterr().out == "none.yaml: error[missing-file]: no such file\n\nnone.yaml: 1 error\n"
 
 
 def test_a_policy_that_does_not_fit_into_the_table_is_a_mistake(
@@ -99,7 +99,7 @@ def test_a_policy_that_does_not_fit_into_the_table_is_a_mistake(
     rules = "".join(f"  - {{match: {{kernel: k{i}}}, shape: leave}}\n" for i in range(599))
     Path("big.yaml").write_text(f"{GOOD}compute:\n{rules}", encoding="utf-8")
     assert run("big.yaml") == 1
-    assert "error[too-large]" in capsys.readouterr().err
+    assert "error[too-large]" in capsys.readouterr().out
 
 
 def test_no_file_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:

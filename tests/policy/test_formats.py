@@ -99,7 +99,7 @@ def test_what_github_would_read_as_its_own_signs_is_escaped(tmp_path: Path, chec
 def test_stdin_is_a_dash(check: Check) -> None:
     done = check("-", stdin=BAD)
     assert done.returncode == 1
-    assert done.stderr.startswith("<stdin>:2:1: error[unknown-key]: unknown key `naem`\n  |\n2 | naem: bad\n")
+    assert done.stdout.startswith("<stdin>:2:1: error[unknown-key]: unknown key `naem`\n  |\n2 | naem: bad\n")
     assert check("-", stdin=b"\xef\xbb\xbf" + GOOD.encode()).returncode == 0
     assert json.loads(check("-", "--output-format", "json", stdin=GOOD).stdout)["files"][0]["file"] == "<stdin>"
     assert check("-", "-", stdin=GOOD).returncode == 2
@@ -107,7 +107,7 @@ def test_stdin_is_a_dash(check: Check) -> None:
 
 def test_stdin_extends_what_lies_in_the_working_directory(tmp_path: Path, check: Check) -> None:
     write(tmp_path, base=GOOD + "compute: [{match: {kernel: a}, shape: leave}]\n")
-    assert "1 rule" in check("-", stdin="policy: 1\nname: own\nextends: base\n").stderr
+    assert "1 rule" in check("-", stdin="policy: 1\nname: own\nextends: base\n").stdout
 
 
 def test_a_folder_is_every_policy_in_it(tmp_path: Path, check: Check) -> None:
@@ -117,13 +117,13 @@ def test_a_folder_is_every_policy_in_it(tmp_path: Path, check: Check) -> None:
     (site / "notes.txt").write_text("no policy")
     done = check("site")
     assert done.returncode == 1
-    assert [line for line in done.stderr.splitlines() if re.fullmatch(r"site/\w+\.yaml: .*", line)] == [
+    assert [line for line in done.stdout.splitlines() if re.fullmatch(r"site/\w+\.yaml: .*", line)] == [
         "site/a.yaml: 1 error",
         "site/b.yaml: ok, 0 rules",
     ]
     empty = check("site/inner")
     assert empty.returncode == 1
-    assert empty.stderr.startswith("site/inner: error[no-policy]: the folder holds no file that ends in .yaml\n")
+    assert empty.stdout.startswith("site/inner: error[no-policy]: the folder holds no file that ends in .yaml\n")
 
 
 def test_strict_takes_warnings_for_mistakes(tmp_path: Path, check: Check) -> None:
@@ -145,7 +145,7 @@ def test_a_wrong_option_is_a_usage_error(check: Check) -> None:
 def test_a_long_line_is_cut_around_its_mistake(tmp_path: Path, check: Check) -> None:
     before = ", ".join(f"nvjet_{i}" for i in range(100))
     write(tmp_path, long=f"{GOOD}compute: [{{match: {{kernel: [{before}]}}, shape: leav, when: always}}]\n")
-    lines = check("long.yaml").stderr.splitlines()
+    lines = check("long.yaml").stdout.splitlines()
     source, caret = lines[2], lines[3]
     assert len(source) <= 240
     assert source.startswith("3 | ...") and source[caret.index("^") : caret.rindex("^") + 1] == "leav"
@@ -156,8 +156,8 @@ def test_a_kernel_of_ones_own_is_a_note_and_no_warning(tmp_path: Path, check: Ch
     for arguments in ([], ["--strict"]):
         done = check(*arguments, "own.yaml")
         assert done.returncode == 0
-        assert done.stderr.startswith("own.yaml:3:35: note[unknown-kernel]: `zzz_*` ") and "help:" not in done.stderr
-        assert done.stderr.endswith("own.yaml: ok, 1 rule, 1 note\n")
+        assert done.stdout.startswith("own.yaml:3:35: note[unknown-kernel]: `zzz_*` ") and "help:" not in done.stdout
+        assert done.stdout.endswith("own.yaml: ok, 1 rule, 1 note\n")
     ((severity, properties, _),) = github(check("--output-format", "github", "own.yaml").stdout)
     assert (severity, properties["line"], properties["col"]) == ("notice", "3", "35")
     answer = json.loads(check("--strict", "--output-format", "json", "own.yaml").stdout)
@@ -179,7 +179,7 @@ def test_a_note_keeps_no_rule_from_being_compared(tmp_path: Path, check: Check) 
 
 
 def test_the_help_of_a_missing_version_is_the_answer(check: Check) -> None:
-    assert "= help: add `policy: 1`\n" in check("-", stdin="name: mine\n").stderr
+    assert "= help: add `policy: 1`\n" in check("-", stdin="name: mine\n").stdout
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
@@ -187,7 +187,7 @@ def test_utf_16_is_called_so_and_not_shown(check: Check, encoding: str) -> None:
     mark = {"utf-16": b"", "utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff"}[encoding]
     done = check("-", stdin=mark + GOOD.encode(encoding))
     assert done.returncode == 1
-    assert done.stderr == (
+    assert done.stdout == (
         "<stdin>:1:1: error[encoding]: the file is UTF-16 text, not UTF-8\n  |\n1 | policy: 1\n  | ^\n"
         "  = help: save it as UTF-8\n\n<stdin>: 1 error\n"
     )

@@ -41,9 +41,9 @@ def test_check_of_a_folder(overlap, folder):
     assert done.returncode == 1
     for name in ODD:
         file = folder / f"{name}.yaml"
-        assert done.stderr.count(f"{file}: ") == 2, done.stderr  # the finding, and the count
-        assert f"{file}: error[not-a-file]: this is a pipe, a socket or a device" in done.stderr
-    assert f"{folder}/good.yaml: ok" in done.stderr
+        assert done.stdout.count(f"{file}: ") == 2, done.stdout  # the finding, and the count
+        assert f"{file}: error[not-a-file]: this is a pipe, a socket or a device" in done.stdout
+    assert f"{folder}/good.yaml: ok" in done.stdout
 
 
 @pytest.mark.parametrize("name", ODD)
@@ -67,7 +67,7 @@ def test_what_a_shell_substitutes_is_read(overlap):
         done = overlap("policy", "check", f"/dev/fd/{read}", pass_fds=(read,), timeout=SECONDS)
     finally:
         os.close(read)
-    assert (done.returncode, done.stderr) == (0, f"/dev/fd/{read}: ok, 0 rules\n")
+    assert (done.returncode, done.stdout) == (0, f"/dev/fd/{read}: ok, 0 rules\n")
 
 
 @pytest.mark.parametrize("kind", ["so", "cubin", "json", "json.gz", "sqlite"])

@@ -136,13 +136,46 @@ def test_each_value_says_where_it_comes_from(site: Path, overlap: Any, library: 
     same(read_file(site / "own.yaml"), read_bytes(text.encode(), "again.yaml"))
 
 
+@pytest.mark.parametrize(
+    ("listed", "shown"),
+    [
+        ("[nccl]", ["nccl"]),
+        ('["*mine*", deep_ep, nccl]', ["nccl", "deep_ep", "*mine*"]),
+        ("[nccl, all]", ["all"]),
+        ('["*mine*"]', ["all", "*mine*"]),
+    ],
+)
+def test_the_families_that_are_raised_are_shown(
+    listed: str, shown: list[str], tmp_path: Path, overlap: Any, library: object
+) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text(f"policy: 1\nname: own\ncommunication: {{kernels: {listed}}}\n", encoding="utf-8")
+    answer = json.loads(overlap("policy", "show", str(file), "--json").stdout)
+    assert answer["policy"]["communication"]["kernels"] == shown
+    again = overlap("policy", "show", str(file))
+    same(read_file(file), read_bytes(again.stdout.encode(), "again.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("own", "shown"), [("{}", "nvshmem"), ("{kernels: [all]}", "all"), ("{kernels: m}", "nvshmem")]
+)
+def test_a_restriction_of_families_holds_until_a_policy_says_otherwise(
+    own: str, shown: str, tmp_path: Path, overlap: Any, library: object
+) -> None:
+    base = "policy: 1\nname: base\ncommunication: {kernels: [nvshmem]}\n"
+    (tmp_path / "base.yaml").write_text(base, encoding="utf-8")
+    (tmp_path / "own.yaml").write_text(f"policy: 1\nname: own\nextends: base\ncommunication: {own}\n", encoding="utf-8")
+    answer = json.loads(overlap("policy", "show", str(tmp_path / "own.yaml"), "--json").stdout)
+    assert answer["policy"]["communication"]["kernels"][0] == shown
+
+
 def test_json_says_the_same(site: Path, overlap: Any, library: object) -> None:
     done = overlap("policy", "show", str(site / "own.yaml"), "--json")
     answer = json.loads(done.stdout)
     first = read_file(site / "own.yaml")
     assert first.policy
     assert (answer["version"], answer["hash"], answer["gpu"]) == (1, fingerprint(first.policy), None)
-    assert answer["policy"]["communication"]["kernels"] == ["all", "*1a1b*", "*theirs*", "*more*"]
+    assert answer["policy"]["communication"]["kernels"] == ["nccl", "*1a1b*", "*theirs*", "*more*"]
     assert answer["policy"]["compute"][1]["match"] == {"kernel": ["gemm"], "waves": ">=2.5"}
     assert answer["origins"]["compute[1].match.waves"] == {"file": str(site / "base.yaml"), "line": 11}
     assert answer["origins"]["dispatch"] is None

@@ -69,11 +69,11 @@ def test_a_whole_gpu_with_the_carveout_of_a_real_one(probe: Probe) -> None:
 
 def test_what_is_said(probe: Probe, cache: Path) -> None:
     done = probe("--simulate", "h100:backfill", **SLICE)
-    first, second, third = done.stderr.splitlines()
-    assert (done.returncode, done.stdout) == (0, "")
-    assert first.startswith("overlap: GPU 0 (simulated NVIDIA H100 80GB HBM3): backfill: while a raised block ")
+    first, second, third = done.stdout.splitlines()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert first.startswith("GPU 0 (simulated NVIDIA H100 80GB HBM3): backfill: while a raised block ")
     assert first.endswith("; 20 of 20 trials say so")
-    assert second.startswith("overlap: for policies: ") and "when_dispatch: backfill" in second
+    assert second.startswith("for policies: ") and "when_dispatch: backfill" in second
     assert str(kept(cache)[0]) in third and "dispatch: unknown" in third
 
 
@@ -261,7 +261,7 @@ def test_an_answer_under_mps_is_said_and_not_kept(
     (gpu,) = machine.cuda.gpus
     for mps in (True, False):
         answer = probe_command._probe(0, gpu._replace(mps=mps), machine, 30.0)
-        probe_command._show(answer)
+        probe_command._show(answer, False)
         said = capfd.readouterr().err
         assert answer.asked.verdict.rule == "drain" and len(kept(cache)) == (not mps)
         assert ("not kept: MPS is on" in said) == mps
@@ -377,7 +377,7 @@ def test_others_know_of_it(probe: Probe, overlap: Any, cache: Path) -> None:
         bare = {**here, "XDG_CACHE_HOME": "/nonexistent"}
         printed = [overlap("env", "--policy", "h100", *elsewhere, env=env).stdout for env in (here, bare)]
         assert printed[0] == printed[1] and "OVERLAP_TABLE" in printed[0]
-    told = overlap("doctor", "--simulate", "h100:backfill", env=here).stderr
+    told = overlap("doctor", "--simulate", "h100:backfill", env=here).stdout
     assert "dispatch rule of GPU 0 (NVIDIA H100 80GB HBM3): backfill, probed" in told
 
 

@@ -227,9 +227,9 @@ def test_real_processes_by_a_clock_of_their_own(overlap, run_job, tmp_path):
         assert pair["change"]["verdict"] == "slower" and pair["change"]["low_percent"] > 0
     assert answer["verdicts"] == {"slower": 2}
     text = overlap("report", "--compare", str(folders["before"]), str(folders["after"]))
-    assert text.stdout == "" and text.returncode == 0
-    assert "as the host makes them" in text.stderr and "slower: 2 of 2" in text.stderr
-    lines = [line.split() for line in text.stderr.splitlines() if line.strip().startswith(("0 ", "1 "))]
+    assert text.stderr == "" and text.returncode == 0
+    assert "as the host makes them" in text.stdout and "slower: 2 of 2" in text.stdout
+    lines = [line.split() for line in text.stdout.splitlines() if line.strip().startswith(("0 ", "1 "))]
     assert [line[-1] for line in lines] == ["slower", "slower"]
 
 
@@ -271,8 +271,8 @@ def test_simulated_is_said_everywhere(overlap, run_job, tmp_path):
     validator = jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8")))
     assert list(validator.iter_errors(answer)) == []
     assert list(validator.iter_errors({**answer, "simulated": "h100"})) != []
-    text = overlap("report", "--compare", *folders).stderr
-    assert text.splitlines()[0] == "overlap: simulated: this is no measurement of a GPU"
+    text = overlap("report", "--compare", *folders).stdout
+    assert text.splitlines()[0] == "simulated: this is no measurement of a GPU"
     assert [line.split()[0] for line in text.splitlines() if line.strip().startswith(("0 ", "1 "))] == ["0", "1"]
     assert any(line.split()[:2] == ["all", "2"] for line in text.splitlines())
     done = overlap("report", "--compare", *folders, "--html", str(tmp_path / "page.html"))
@@ -292,7 +292,7 @@ def test_a_process_without_a_rank_is_given_none(overlap, run_job, tmp_path):
     for name in ("before", "after"):
         nobody = {"LAUNCHES": "240", "RANK": "", "WORLD_SIZE": ""}
         folders.append(str(run_job(otherwise={0: nobody}, processes=1, report=tmp_path / name, PACE="200")))
-    text = overlap("report", "--compare", *folders).stderr
+    text = overlap("report", "--compare", *folders).stdout
     pair = json.loads(overlap("report", "--compare", *folders, "--json").stdout)["ranks"][0]
     assert pair["rank"] is None
     (head,) = [line for line in text.splitlines() if "before us" in line]
@@ -309,7 +309,7 @@ def test_real_processes_that_launch_other_collectives(overlap, run_job, tmp_path
     for name, verdict in (("longer", "no difference seen"), ("other", "not the same launches")):
         (pair,) = json.loads(overlap("report", "--compare", folders["before"], folders[name], "--json").stdout)["ranks"]
         assert pair["change"]["verdict"] == verdict
-    text = overlap("report", "--compare", folders["before"], folders["other"]).stderr
+    text = overlap("report", "--compare", folders["before"], folders["other"]).stdout
     assert "120 of communication beside 240 others before, 120 beside 480 after" in " ".join(text.split())
 
 

@@ -56,7 +56,9 @@ def follow(clean_environment):
 
     def start(folder: Path, *more: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "pyshim", "report", str(folder), "--follow", "--interval", "0.1", *more]
-        process = subprocess.Popen(command, env=clean_environment, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            command, env=clean_environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
         started.append(process)
         return process
 
@@ -64,7 +66,7 @@ def follow(clean_environment):
     for process in started:
         process.kill()
         process.wait()
-        process.stderr.close()
+        process.stdout.close()
 
 
 def lines_until(process: subprocess.Popen[str], wanted: str) -> list[str]:
@@ -73,7 +75,7 @@ def lines_until(process: subprocess.Popen[str], wanted: str) -> list[str]:
     end = time.monotonic() + SECONDS
     while not said or not re.search(wanted, said[-1]):
         assert time.monotonic() < end, said
-        line = process.stderr.readline()
+        line = process.stdout.readline()
         assert line, said
         said.append(line.rstrip("\n"))
     return said
@@ -81,7 +83,7 @@ def lines_until(process: subprocess.Popen[str], wanted: str) -> list[str]:
 
 def rest(process: subprocess.Popen[str]) -> list[str]:
     """What it says until it ends by itself."""
-    said = process.stderr.read().splitlines()
+    said = process.stdout.read().splitlines()
     process.wait(SECONDS)
     return said
 
@@ -126,7 +128,7 @@ def test_it_counts_while_the_program_runs(rank_program, folder, follow):
     with rank(rank_program, folder, FOREVER):
         process = follow(folder)
         lines_until(process, r" launches, [1-9][\d,]*/s")
-        said = [numbers(process.stderr.readline()) for _ in range(3)]
+        said = [numbers(process.stdout.readline()) for _ in range(3)]
         assert [line[0] for line in said] == [1, 1, 1]
         launches = [line[2] for line in said]
         assert launches[0] < launches[1] < launches[2]
@@ -171,7 +173,7 @@ def test_what_vanishes_does_not_stop_it(rank_program, folder, follow):
         page.write_bytes(data)
         assert numbers(lines_until(process, LINE.pattern)[-1])[0] == 1
         shutil.rmtree(folder)
-        seen = [numbers(process.stderr.readline())[2] for _ in range(3)]
+        seen = [numbers(process.stdout.readline())[2] for _ in range(3)]
         assert seen[1] == seen[2] > 0
     assert "Traceback" not in "\n".join(rest(process))
     assert process.returncode == 0
@@ -215,7 +217,7 @@ def test_a_warning_whose_numbers_grow_is_said_once(follow, write_page, report):
     process = follow(report)
     said = lines_until(process, " 6 launches.* 2 warnings$")
     count(4_000)
-    said += lines_until(process, "8,000 launches") + [process.stderr.readline() for _ in range(3)]
+    said += lines_until(process, "8,000 launches") + [process.stdout.readline() for _ in range(3)]
     for reason in ("program_sets_priority", "graph_priority_ignored"):
         assert sum(f"not raised by {reason}" in line for line in said) == 1
 
@@ -275,7 +277,7 @@ def test_a_low_terminal_shows_what_matters_first(rank_program, folder, clean_env
     command = [sys.executable, "-m", "pyshim", "report", str(folder), "--follow", "--interval", "0.1"]
     env = {**clean_environment, "TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"}
     with rank(rank_program, folder, FOREVER):
-        process = subprocess.Popen(command, env=env, stderr=theirs, stdin=theirs, start_new_session=True)
+        process = subprocess.Popen(command, env=env, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
         os.close(theirs)
         seen = terminal_until(main, lambda text: len(re.findall(r"launches, [1-9][\d,]*/s", text)) > 3)
         process.kill()
@@ -292,7 +294,7 @@ def test_on_a_terminal_it_is_redrawn(rank_program, folder, clean_environment):
     command = [sys.executable, "-m", "pyshim", "report", str(folder), "--follow", "--interval", "0.1"]
     env = {**clean_environment, "TERM": "xterm-256color", "COLUMNS": "80", "LINES": "50"}
     with rank(rank_program, folder, FOREVER) as program:
-        process = subprocess.Popen(command, env=env, stderr=theirs, stdin=theirs, start_new_session=True)
+        process = subprocess.Popen(command, env=env, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
         os.close(theirs)
         seen = terminal_until(main, lambda text: len(re.findall(r"launches, [1-9][\d,]*/s", text)) > 3)
         program.kill()

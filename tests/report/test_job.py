@@ -25,11 +25,11 @@ ABI = 4  # an earlier layout of the pages
 
 
 def warnings(done: subprocess.CompletedProcess[str]) -> list[str]:
-    return [line[len("overlap: warning: ") :] for line in done.stderr.splitlines() if "warning: " in line]
+    return [line[len("warning: ") :] for line in done.stdout.splitlines() if "warning: " in line]
 
 
 def notes(done: subprocess.CompletedProcess[str]) -> list[str]:
-    return [line[len("overlap: note: ") :] for line in done.stderr.splitlines() if "note: " in line]
+    return [line[len("note: ") :] for line in done.stdout.splitlines() if "note: " in line]
 
 
 def is_whole(page: Path) -> bool:
@@ -46,8 +46,8 @@ def without(rank: int) -> dict[int, dict[str, str]]:
 def test_a_whole_job_needs_no_run_file(overlap, run_job):
     done = overlap("report", str(run_job()), "--check")
     assert (done.returncode, warnings(done)) == (0, [])
-    lines = done.stderr.splitlines()
-    assert lines[0] == ("overlap: the pages without a run: 4 processes on node000 and node001; ranks 0-3 of 4")
+    lines = done.stdout.splitlines()
+    assert lines[0] == ("the pages without a run: 4 processes on node000 and node001; ranks 0-3 of 4")
     answer = json.loads(overlap("report", str(run_job()), "--json").stdout)
     assert {process["library"] for process in answer["processes"]} == {__version__}
     (table,) = {process["table"] for process in answer["processes"]}
@@ -125,7 +125,7 @@ def test_clocks_hours_apart_change_nothing(overlap, run_job):
     skewed = run_job({rank: {"AHEAD": str(ahead)} for rank, ahead in enumerate((0, -7200, 36000, 5))})
     done = overlap("report", str(skewed), "--check")
     assert (done.returncode, warnings(done), notes(done)) == (0, [], [])
-    assert "ranks 0-3 of 4" in done.stderr
+    assert "ranks 0-3 of 4" in done.stdout
 
 
 def test_a_killed_rank_is_said(overlap, run_job, rank_program):
@@ -153,7 +153,7 @@ def test_torchrun_is_the_ranks_and_not_their_agent(overlap, rank_program, tmp_pa
     subprocess.run([str(torchrun), *words], env=env, check=True, capture_output=True)
     done = overlap("report", str(report), "--check")
     assert (done.returncode, warnings(done)) == (0, [])
-    assert "3 processes on node000; ranks 0-2 of 3" in done.stderr
+    assert "3 processes on node000; ranks 0-2 of 3" in done.stdout
 
 
 # ---- Several folders, several jobs ----
@@ -168,7 +168,7 @@ def test_folders_of_the_hosts_are_one_report(overlap, run_job, tmp_path):
             shutil.copy(page, host)
     done = overlap("report", *map(str, hosts), "--check")
     assert (done.returncode, warnings(done)) == (0, [])
-    assert "run 0000000700000000: 4 processes on node000 and node001; ranks 0-3 of 4" in done.stderr
+    assert "run 0000000700000000: 4 processes on node000 and node001; ranks 0-3 of 4" in done.stdout
     done = overlap("report", str(hosts[0]), str(whole), str(hosts[1]), "--json")
     assert len(json.loads(done.stdout)["processes"]) == 4, "what was copied twice counts once"
     done = overlap("report", str(hosts[1]), "--check")
@@ -202,7 +202,7 @@ def test_ranks_of_one_mpirun_whose_nodes_have_different_steps_are_one(overlap, r
     runs = {rank: {"OVERLAP_RUN_ID": batch if rank < 2 else daemons} for rank in range(4)}
     done = overlap("report", str(run_job(runs)), "--check")
     assert (done.returncode, warnings(done)) == (0, [])
-    assert "ranks 0-3 of 4" in done.stderr
+    assert "ranks 0-3 of 4" in done.stdout
 
 
 def test_two_jobs_in_one_folder_without_a_name_are_said(overlap, run_job):
@@ -262,7 +262,7 @@ def thousand(rank_program: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
 def test_a_thousand_processes_fit_a_screen(overlap, thousand):
     done = overlap("report", str(thousand), "--check")
     assert (done.returncode, done.stdout) == (1, "")
-    lines = done.stderr.splitlines()
+    lines = done.stdout.splitlines()
     assert len(lines) <= 50
     assert "992 processes on 124 hosts, node000 to node124; ranks 0-7, 16-999 of 1,000" in lines[0]
     rows = [line.split() for line in lines]
@@ -292,7 +292,7 @@ def test_a_thousand_damaged_or_different_files_are_few_lines(overlap, thousand, 
         data = (data[:4] + bytes([ABI]) + data[5:], b"garbage " * 9, data[:99], data)[index % 4]
         (report / path.name).write_bytes(data)
     done = overlap("report", str(report), "--check")
-    assert len(done.stderr.splitlines()) <= 50
+    assert len(done.stdout.splitlines()) <= 50
     said = warnings(done)
     for reason in ("another version of the library (layout 4)", "not a page of ours", "truncated"):
         assert sum(reason in sentence and "245 more were passed over" in sentence for sentence in said) == 1

@@ -65,13 +65,13 @@ def test_json_is_what_the_contract_says(overlap, report, write_page, library):
     assert answer["runs"][0]["command"] == ["python", "train.py"]
 
 
-def test_text_goes_to_stderr_and_explains_reasons(overlap, report, write_page):
+def test_text_goes_to_stdout_and_explains_reasons(overlap, report, write_page):
     write_page({("symbol", "shaped"): 3000, ("runtime", "one_wave"): 1000}, pid=7, rank=0)
     done = overlap("report", str(report))
-    assert (done.returncode, done.stdout) == (0, "")
-    lines = done.stderr.splitlines()
-    assert lines[0].startswith(f"overlap: run {RUN}, ") and lines[0].endswith(": python train.py")
-    assert lines[1] == "overlap: NVIDIA H100 80GB HBM3: policy h100, opened 1 x"
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith(f"run {RUN}, ") and lines[0].endswith(": python train.py")
+    assert lines[1] == "NVIDIA H100 80GB HBM3: policy h100, opened 1 x"
     assert lines[2].split() == [
         "process", "rank", "program", "policy", "launches", "shaped", "comm", "raised", "refused",
     ]  # fmt: skip
@@ -84,7 +84,7 @@ def test_text_goes_to_stderr_and_explains_reasons(overlap, report, write_page):
 def test_several_processes_have_a_total(overlap, report, write_page):
     write_page({("symbol", "no_rule"): 3}, pid=7)
     write_page({("symbol", "no_rule"): 4}, pid=8)
-    assert any(line.split()[:3] == ["all", "2", "7"] for line in overlap("report", str(report)).stderr.splitlines())
+    assert any(line.split()[:3] == ["all", "2", "7"] for line in overlap("report", str(report)).stdout.splitlines())
 
 
 def test_nothing_to_report_is_a_finding(overlap, report, tmp_path, library):
@@ -132,7 +132,7 @@ def test_a_malformed_run_is_said(overlap, report, write_page, name, text):
     (report / name).write_text(text)
     done = overlap("report", str(report), "--check")
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == (f"overlap: warning: {name} was passed over: damaged, or of another version")
+    assert done.stdout.splitlines()[-1] == f"warning: {name} was passed over: damaged, or of another version"
 
 
 def test_a_page_in_place_of_its_folder(overlap, report, write_page):
@@ -149,11 +149,11 @@ def test_warnings_and_notes_are_broken_on_a_terminal_only(report, write_page, cl
     write_page({("symbol", "program_sets_priority"): 3}, flags=1)
     env = {**clean_environment, "COLUMNS": "70", "TERM": "dumb"}
     command = [sys.executable, "-m", "pyshim", "report", str(report)]
-    said = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stderr
+    said = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
     assert max(len(line) for line in said.splitlines() if "warning: " in line) > 150
     main, theirs = pty.openpty()
     with open(main, "rb", buffering=0) as screen:
-        subprocess.run(command, env=env, stderr=theirs, check=True)
+        subprocess.run(command, env=env, stdout=theirs, check=True)
         os.close(theirs)
         shown = b""
         with suppress(OSError):  # so Linux says that nobody holds the other end any more
@@ -162,7 +162,7 @@ def test_warnings_and_notes_are_broken_on_a_terminal_only(report, write_page, cl
     lines = shown.decode().splitlines()
     *_, first = (index for index, line in enumerate(lines) if "warning: " in line)
     assert max(map(len, lines[first:])) <= 70 and len(lines) > first + 2
-    assert all(line.startswith("         ") for line in lines[first + 1 :])
+    assert all(line.startswith("  ") for line in lines[first + 1 :])
     assert " ".join(line.strip() for line in lines[first:]) == said.splitlines()[-1]
 
 
@@ -429,7 +429,7 @@ def test_variables_that_policies_set_are_said(overlap, report, write_page, libra
     (report / f"run-{RUN}.json").unlink()
     folder.write(str(report), folder.Run(RUN, 1.0, ("x",), environment={"A": "1", "B": "2"}))
     write_page({("symbol", "no_rule"): 1})
-    assert f"overlap: run {RUN} set for the program: A=1, B=2" in overlap("report", str(report)).stderr.splitlines()
+    assert f"run {RUN} set for the program: A=1, B=2" in overlap("report", str(report)).stdout.splitlines()
     answer = json.loads(overlap("report", str(report), "--json").stdout)
     assert answer["runs"][0]["environment"] == {"A": "1", "B": "2"}
 

@@ -145,7 +145,7 @@ def test_the_text_has_a_row_for_streams_of_one_kind(overlap, report, write_page,
         ["1", "libhalo.so", "communication", "50.0 %", "0", "left alone: major"],
     ]
     done = overlap("report", str(report))
-    lines = [line.split() for line in done.stderr.splitlines()]
+    lines = [line.split() for line in done.stdout.splitlines()]
     assert ["streams", "made", "by", "critical", "by", "share", "launches", "outcome"] in lines
     (head,) = [line for line in lines if line[:2] == ["process", "rank"]]
     assert head[4:] == ["launches", "shaped", "comm", "raised", "critical"]  # what is too wide comes below

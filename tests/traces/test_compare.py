@@ -65,8 +65,8 @@ def pair(tmp_path_factory):
 def test_what_is_printed(overlap, pair):
     before, after = pair
     done = overlap("report", "--compare", before, after, env={"COLUMNS": "60"})
-    assert done.returncode == 0 and done.stdout == ""
-    text = done.stderr.replace(before, "BEFORE").replace(after, "AFTER")
+    assert done.returncode == 0 and done.stderr == ""
+    text = done.stdout.replace(before, "BEFORE").replace(after, "AFTER")
     golden = Path(__file__).with_name("golden") / "compare.txt"
     assert text == golden.read_text(encoding="utf-8")
     assert max(map(len, text.splitlines())) <= 60
@@ -159,10 +159,10 @@ def test_no_steps(overlap, tmp_path):
     path = str(kineto(tmp_path / "t.json", kineto_events(step(100.0, [50.0, 50.0], [(20.0, 200.0)]))))
     done = overlap("report", "--compare", path, path)
     assert done.returncode == 0
-    assert f"warning: no steps in {path}: the whole of it counts as one" in done.stderr
-    row = next(line for line in done.stderr.splitlines() if line.startswith("step time"))
+    assert f"warning: no steps in {path}: the whole of it counts as one" in done.stdout
+    row = next(line for line in done.stdout.splitlines() if line.startswith("step time"))
     assert row.split() == ["step", "time", "220.000", "220.000", "+0.0", "%", "-"]
-    assert "us  " in done.stderr and "difference seen" not in done.stderr
+    assert "us  " in done.stdout and "difference seen" not in done.stdout
 
 
 def test_many_ranks_are_a_few_lines(overlap, tmp_path):
@@ -175,7 +175,7 @@ def test_many_ranks_are_a_few_lines(overlap, tmp_path):
         for number in range(6):
             (tmp_path / name / f"torn{number}.json").write_text('{"traceEvents": [')
     done = overlap("report", "--compare", str(tmp_path / "before"), str(tmp_path / "after"))
-    lines = done.stderr.splitlines()
+    lines = done.stdout.splitlines()
     ranks = [line.split()[1] for line in lines if line.startswith("rank ")]
     assert ranks == [str(rank) for rank in range(19, 3, -1)]
     assert "The 16 of 20 ranks whose steps have changed most (--json has all):" in lines
@@ -202,7 +202,7 @@ def test_simulated_traces_are_called_so(overlap, overlap_run, tmp_path):
             overlap_run("--quiet", "--simulate", "h100", "--", *words, env={"SIMGPU_TRACE": paths[-1]}).returncode == 0
         )
     done = overlap("report", "--compare", *paths)
-    assert "overlap: simulated: this is no measurement of a GPU" in done.stderr
+    assert "simulated: this is no measurement of a GPU" in done.stdout
     answer = json.loads(overlap("report", "--compare", *paths, "--json").stdout)
     assert answer["simulated"] is True
     before, after = (answer["total"]["hidden"][when] for when in ("before", "after"))

@@ -38,14 +38,14 @@ def compare(overlap, *arguments: str):
 
 
 def row(done, name: str) -> list[str]:
-    return next(line for line in done.stderr.splitlines() if line.strip().startswith(name)).split()
+    return next(line for line in done.stdout.splitlines() if line.strip().startswith(name)).split()
 
 
 SURE = ("less after", "more after", "no difference seen")
 
 
 def says_no_change(done) -> bool:
-    told = any(words in done.stderr for words in SURE)
+    told = any(words in done.stdout for words in SURE)
     return done.returncode == 1 and row(done, "step time")[-2:] == ["-", "-"] and not told
 
 
@@ -56,8 +56,8 @@ def test_of_a_torn_trace_no_change_is_told(overlap, tmp_path):
     for pair in ((str(torn), whole), (whole, str(torn)), (str(torn), str(torn))):
         done = compare(overlap, *pair)
         assert says_no_change(done)
-        assert done.stderr.count("it ends in the middle: it was read as far as it goes") == 1
-        assert f"what is left of {torn} may be of anything: no change is told" in done.stderr.replace("\n", " ")
+        assert done.stdout.count("it ends in the middle: it was read as far as it goes") == 1
+        assert f"what is left of {torn} may be of anything: no change is told" in done.stdout.replace("\n", " ")
     done = compare(overlap, str(torn), whole, "--json")
     answer = json.loads(done.stdout)
     assert answer["comparable"] is False and done.returncode == 1
@@ -70,13 +70,13 @@ def test_a_database_that_lost_pages_is_torn(overlap, tmp_path):
     kernels = [one for number in range(200) for one in step(number * 600.0, [500.0], [(450.0, 130.0)])]
     ranges = [(f"step {number}", number * 600.0, 600.0) for number in range(200)]
     whole = nsys(tmp_path / "whole.sqlite", kernels, ranges)
-    assert "shorter than it says" not in compare(overlap, str(whole), str(whole)).stderr
+    assert "shorter than it says" not in compare(overlap, str(whole), str(whole)).stdout
     torn = tmp_path / "torn.sqlite"
     torn.write_bytes(whole.read_bytes()[:-4096])
     done = compare(overlap, str(torn), str(whole))
     assert done.returncode == 1
-    assert not any(words in done.stderr for words in SURE)
-    assert f"{torn}: it is shorter than it says" in done.stderr or f"{torn} cannot be read" in done.stderr
+    assert not any(words in done.stdout for words in SURE)
+    assert f"{torn}: it is shorter than it says" in done.stdout or f"{torn} cannot be read" in done.stderr
     # Less than a page is enough.
     torn.write_bytes(whole.read_bytes()[:-100])
     assert compare(overlap, str(torn), str(whole)).returncode == 1
@@ -102,8 +102,8 @@ def test_a_step_is_not_compared_with_a_whole(overlap, tmp_path):
     for pair in ((steps, whole), (whole, steps)):
         done = compare(overlap, *pair)
         assert says_no_change(done)
-        assert "a step cannot be compared with a whole trace: no change is told" in done.stderr
-        assert "ms a step" not in done.stderr
+        assert "a step cannot be compared with a whole trace: no change is told" in done.stdout
+        assert "ms a step" not in done.stdout
         compare(overlap, *pair, "--html", str(page), "--force")
         assert '"verdict neither">Nothing can be compared.<' in page.read_text(encoding="utf-8")
 
@@ -155,7 +155,7 @@ def test_times_of_no_clock_are_left_out(overlap, tmp_path, times):
     assert answer["total"]["step_time"]["difference"] == 0
     assert answer["warnings"] == [f"{bad}: 1 events have times of no clock, and were left out"]
     plain = compare(overlap, good, str(bad))
-    assert "inf" not in plain.stderr.split() and "nan" not in plain.stderr.split()
+    assert "inf" not in plain.stdout.split() and "nan" not in plain.stdout.split()
 
 
 def test_a_pipe_is_refused_at_once(overlap, tmp_path):
@@ -189,7 +189,7 @@ def test_a_drift_is_warned_of(overlap, tmp_path):
     steps = [600 + 5 * number + noise - 600 for number, noise in enumerate(steady(3))]
     path = trace(tmp_path / "drifts.json", steps)
     done = compare(overlap, path, trace(tmp_path / "steady.json", steady(4)))
-    assert done.stderr.count("steps drift in") == 1 and f"steps drift in {path}: 0.6" in done.stderr
+    assert done.stdout.count("steps drift in") == 1 and f"steps drift in {path}: 0.6" in done.stdout
 
 
 def test_every_rank_has_every_quantity(overlap, tmp_path):
@@ -200,7 +200,7 @@ def test_every_rank_has_every_quantity(overlap, tmp_path):
             trace(path, steady(rank, mean))
             path.write_text(path.read_text(encoding="utf-8").replace('"rank": 0', f'"rank": {rank}'), encoding="utf-8")
     done = compare(overlap, str(tmp_path / "before"), str(tmp_path / "after"))
-    lines = done.stderr.splitlines()
+    lines = done.stdout.splitlines()
     at = next(index for index, line in enumerate(lines) if "exposed" in line and "comp." in line)
     assert lines[at].split() == ["us", "step", "comp.", "comm.", "hidden", "exposed", "share", "slowdown"]
     assert [line.split()[0] for line in lines[at + 1 : at + 7]] == ["rank", "after", "change"] * 2
@@ -210,6 +210,6 @@ def test_every_rank_has_every_quantity(overlap, tmp_path):
     assert first[:2] == ["rank", "1"]
     expected = [changes[name]["before"] for name in ("step_time", "computation", "communication", "hidden", "exposed")]
     assert [float(value) for value in first[2:7]] == pytest.approx(expected, abs=0.001)
-    text = " ".join(done.stderr.split())
+    text = " ".join(done.stdout.split())
     assert "The last step of every trace is left out" in text
     assert "slowdown -: in no step did the same kernel run both beside communication and alone" in text

@@ -58,9 +58,9 @@ def test_what_is_said_of_them(overlap):
 def test_of_steps_that_drift_nothing_is_claimed(overlap):
     """Both begin at 12.4 ms and end near 14: nine such steps are no nine measurements."""
     done = overlap("report", "--compare", BEFORE, AFTER)
-    assert "less after" not in done.stderr and "more after" not in done.stderr
+    assert "less after" not in done.stdout and "more after" not in done.stdout
     for path, first, last in ((BEFORE, "12.804", "13.855"), (AFTER, "12.950", "14.474")):
-        assert f"steps drift in {path}: {first} ms in the first third, {last} ms in the last" in done.stderr
+        assert f"steps drift in {path}: {first} ms in the first third, {last} ms in the last" in done.stdout
 
 
 def test_what_they_say_of_themselves():

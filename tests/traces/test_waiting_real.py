@@ -71,7 +71,7 @@ def test_what_the_host_waits_for_is_not_guessed(explained, overlap):
     assert (found["inversions"], found["most_us"]) == ([], 0)
     assert found["unclaimed_us"] > 0.4 * found["span_us"]
     done = overlap("explain", "--from", DATA / "stencil-host-plain.json.gz")
-    said = " ".join(done.stderr.split())
+    said = " ".join(done.stdout.split())
     assert "No priority inversion is seen" in said
     assert "the trace does not say whether anything waited for it" in said
     assert "20 waits of the host do not say for which stream" in said

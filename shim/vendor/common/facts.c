@@ -140,17 +140,23 @@ static void gather(struct facts *facts, const struct request *request, struct ha
         facts->launch.flags |= OVERLAP_LAUNCH_SMALL_CARVEOUT;
 }
 
+static bool may_raise(const struct facts *facts) {
+    const struct overlap_view view = overlap_table_view(overlap_armed()->table);
+    return facts->policy && overlap_may_raise(&view, facts->policy, facts->kernel, facts->library);
+}
+
 /* Communication: its footprint is learnt, its priority chosen. Returns flags of the word. */
 static uint64_t communicate(const struct facts *facts, struct overlap_decision *decision, uint32_t *epoch) {
     uint64_t flags = OVERLAP_WORD_COMMUNICATION;
     int priority = 0;
+    const bool raise = may_raise(facts);
     windows(); /* there from the first launch on */
     if (facts->handle)
         __atomic_fetch_or(&facts->handle->marks, (uint32_t)HANDLE_COMMUNICATES, __ATOMIC_RELAXED);
-    if (priority_is_auto(facts->device->vendor, facts->policy) &&
+    if (raise && priority_is_auto(facts->device->vendor, facts->policy) &&
         is_wide(facts->request, &facts->device->gpu, decision))
         priority_wide();
-    if (priority_for(facts->device->vendor, facts->policy, &priority, &decision->reason)) {
+    if (raise && priority_for(facts->device->vendor, facts->policy, &priority, &decision->reason)) {
         flags |= OVERLAP_WORD_RAISE | overlap_word_of_priority(priority);
         if (priority_is_auto(facts->device->vendor, facts->policy))
             flags |= OVERLAP_WORD_AUTO;

@@ -1,0 +1,69 @@
+"""One lookup for the name of a GPU, in whichever command and option it is said."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyshim.errors import OverlapError
+from pyshim.launch import simulate
+from pyshim.policy import gpus
+
+WORDS = {
+    "h100": "h100",
+    "H100": "h100",
+    "NVIDIA H100 80GB HBM3": "h100",
+    "nvidia h100 80gb hbm3": "h100",
+    "H100 80GB HBM3": "h100",
+    "sm_80": "a100",
+    "GFX90A": "mi250x",
+}
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_every_command_takes_it(word, overlap, overlap_run, library):
+    key = WORDS[word]
+    name = next(gpu.name for gpu in gpus.known() if gpu.key == key)
+    assert gpus.named(word).key == simulate.parse(word).key == key
+    done = overlap_run("--simulate", word, "--dry-run", "true")
+    assert (done.returncode, f"simulated {name}" in done.stderr) == (0, True), done.stderr
+    shown = overlap("policy", "show", "auto", "--gpu", word, "--json")
+    assert json.loads(shown.stdout)["gpu"] == name
+    explained = overlap("explain", "--gpu", word, "--threads", "128", "--registers", "64", "--policy", key, "--json")
+    assert (explained.returncode, explained.stderr) == (0, "")
+
+
+def test_every_gpu_has_its_names(library):
+    for gpu in gpus.known():
+        assert gpus.named(gpu.key) == gpus.named(gpu.name) == gpu
+
+
+@given(st.text(max_size=30))
+def test_any_other_word_is_one_sentence_with_a_next_step(word):
+    try:
+        assert gpus.named(word) in gpus.known()
+    except OverlapError as error:
+        assert "\n" not in error.sentence and error.hint
+
+
+@pytest.mark.parametrize(
+    ("word", "sentence", "hint"),
+    [
+        ("h10", "no GPU is called `h10`", "did you mean `h100`? known: a40, "),
+        ("sm_90", "`sm_90` is the architecture of h100 and h200", "name one of them: h100"),
+        ("", "no GPU is called ``", "known: a40, "),
+    ],
+)
+def test_what_is_no_name(word, sentence, hint, overlap, overlap_run, library):
+    commands = (
+        (overlap_run("--simulate", word, "true"), 125),
+        (overlap("doctor", "--simulate", word), 2),
+        (overlap("policy", "show", "auto", "--gpu", word), 2),
+        (overlap("explain", "--gpu", word, "--threads", "1", "--registers", "1"), 2),
+    )
+    for done, status in commands:
+        assert (done.returncode, done.stdout) == (status, "")
+        assert sentence in done.stderr and f"help: {hint}" in done.stderr

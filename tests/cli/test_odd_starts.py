@@ -1,4 +1,4 @@
-"""Commands that are started in a deleted folder, or with standard streams closed: an error that says so, no traceback."""
+"""Commands that are started in a deleted folder, or without a stdin that can be read: an error, no traceback."""
 
 from __future__ import annotations
 
@@ -58,3 +58,21 @@ def test_doctor_in_a_deleted_folder_names_the_script_that_is_missing(overlap, tm
     done = overlap("doctor", "--json", "python3", "train.py", preexec_fn=gone(tmp_path / "x"))
     assert done.returncode == 1, done.stdout
     assert GONE in done.stdout and "made a mistake" not in done.stdout
+
+
+@pytest.mark.parametrize("verb", ["check", "show"])
+def test_a_policy_from_a_closed_stdin_is_a_finding(overlap, verb):
+    done = overlap("policy", verb, "-", preexec_fn=lambda: os.close(0))
+    said = done.stdout + done.stderr
+    assert done.returncode == 1, said
+    assert "<stdin>: error[unreadable]: stdin cannot be read: it is closed" in said
+
+
+@pytest.mark.parametrize("verb", ["check", "show"])
+def test_a_policy_from_a_stdin_that_can_only_be_written_is_a_finding(overlap, verb):
+    """As nohup leaves it."""
+    with open(os.devnull, "wb") as stdin:
+        done = overlap("policy", verb, "-", stdin=stdin)
+    said = done.stdout + done.stderr
+    assert done.returncode == 1, said
+    assert "<stdin>: error[unreadable]: stdin cannot be read: Bad file descriptor" in said

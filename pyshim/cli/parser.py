@@ -25,6 +25,22 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise OverlapError(message, f"{self.prog} --help", self.status)
 
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        options, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            sentence = f"unrecognized arguments: {' '.join(unknown)}"
+            raise OverlapError(sentence, _of_command(self, args or ()).hint(unknown[0]), self.status)
+        return options
+
+    def hint(self, word: str) -> str:
+        """Return the option that may have been meant, or where the options are listed."""
+        from difflib import get_close_matches
+
+        name = word.partition("=")[0].replace("_", "-")
+        known = [option for action in self._actions for option in action.option_strings]
+        close = get_close_matches(name, known, n=1) if name.startswith("--") else []
+        return f"did you mean {close[0]}?" if close else f"{self.prog} --help"
+
     def _print_message(self, message: str, file: Any = None) -> None:
         from pyshim.cli import ui
 
@@ -49,6 +65,15 @@ class Help(argparse.HelpFormatter):
             is_prose = not any(line.startswith(" ") for line in lines)
             filled.append("\n".join(ui.wrapped(" ".join(lines), width, indent) if is_prose else lines))
         return "\n\n".join(filled)
+
+
+def _of_command(parser: Parser, arguments: Sequence[str]) -> Parser:
+    """Return the parser of the subcommand that the arguments name."""
+    for word in arguments:
+        for action in parser._actions:
+            if isinstance(action, argparse._SubParsersAction) and word in action.choices:
+                parser = action.choices[word]
+    return parser
 
 
 def dashes(arguments: Sequence[str]) -> list[str]:

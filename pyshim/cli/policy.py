@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+from errno import EBADF
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -126,8 +127,7 @@ def _read_all(name: str) -> list[Reading]:
 def _read(name: str) -> Reading:
     """stdin, a file if there is one, else a policy by its name."""
     if name == "-":
-        data = sys.stdin.buffer.read(document.MAX_BYTES + 1)
-        return _compiled(read_bytes(data, STDIN, environment=os.environ))
+        return _read_stdin()
     path = Path(name)
     if not os.path.exists(name):
         try:
@@ -135,6 +135,17 @@ def _read(name: str) -> Reading:
         except OverlapError as error:
             return Reading(name, "", None, (Finding("missing-file", error.sentence, hint=error.hint or ""),))
     return _compiled(read_file(path, environment=os.environ))
+
+
+def _read_stdin() -> Reading:
+    try:
+        if sys.stdin is None:
+            raise OSError(EBADF, "it is closed")
+        data = sys.stdin.buffer.read(document.MAX_BYTES + 1)
+    except OSError as error:
+        finding = Finding("unreadable", f"stdin cannot be read: {error.strerror}")
+        return Reading(STDIN, "", None, (finding,))
+    return _compiled(read_bytes(data, STDIN, environment=os.environ))
 
 
 def _compiled(reading: Reading) -> Reading:

@@ -16,6 +16,7 @@ from pyshim.errors import FINDINGS, USAGE, OverlapError
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
+    from pyshim.doctor import gpus
     from pyshim.doctor.gpus import Gpu
     from pyshim.doctor.machine import Machine
     from pyshim.probe.ask import Asked
@@ -148,7 +149,6 @@ def _machine(options: argparse.Namespace) -> Machine:
 
 def _chosen(device: int | None, machine: Machine) -> list[tuple[int, Gpu]]:
     """Numbers and GPUs to ask. Raises OverlapError where there are none."""
-    from pyshim.doctor import devices
     from pyshim.launch import driver
 
     vendors = machine.vendors()
@@ -167,7 +167,7 @@ def _chosen(device: int | None, machine: Machine) -> list[tuple[int, Gpu]]:
     answer = machine.cuda
     assert answer is not None
     if answer.error:
-        raise OverlapError(f"{driver.NAME}: {answer.error}", devices.what_to_do(machine, answer))
+        raise OverlapError(f"{driver.NAME}: {answer.error}", _what_to_do(answer, machine))
     if not answer.gpus:
         raise OverlapError("NVIDIA's driver has no GPU here", "overlap doctor says why")
     if device is None:
@@ -193,13 +193,12 @@ def _probe(index: int, gpu: Gpu, machine: Machine, limit: float) -> _Answer:
 
 def _why(asked: Asked, gpu: Gpu, machine: Machine) -> tuple[str, str]:
     """There is no answer, and what to do; empty: there is one."""
-    from pyshim.doctor import devices
     from pyshim.probe import judge
 
     if asked.verdict.rule:
         return "", ""
     if asked.refused:
-        return asked.refused.error, devices.what_to_do(machine, asked.refused)
+        return asked.refused.error, _what_to_do(asked.refused, machine)
     if asked.obstacle:
         return _CANNOT[asked.obstacle]
     counts, trials = asked.verdict.counts, asked.verdict.trials
@@ -220,6 +219,16 @@ def _why(asked: Asked, gpu: Gpu, machine: Machine) -> tuple[str, str]:
         f"its trials disagree: {said}, of {trials}{by}",
         "other work on the GPU does that: try again when it is idle; overlap doctor says who has it open",
     )
+
+
+def _what_to_do(refused: gpus.Answer, machine: Machine) -> str:
+    """A question that was cut short says nothing about the machine, nor does one to a simulated GPU."""
+    from pyshim.doctor import child, devices
+
+    late = refused.error.endswith(child.LATE)
+    if late and (machine.simulated or machine.patience < _LIMIT):
+        return f"give it longer than --limit {machine.patience:g} (default: {_LIMIT:g})"
+    return devices.what_to_do(machine, refused)
 
 
 def _keep(asked: Asked, gpu: Gpu, identity: str | None, machine: Machine) -> tuple[str | None, str]:

@@ -16,7 +16,7 @@ from pyshim import __version__
 from pyshim.cli import BUG, guarded, ui
 from pyshim.cli.parser import Parser, dashes
 from pyshim.errors import FINDINGS, LAUNCHER_FAILED, OverlapError
-from pyshim.launch import driver, inherited, launchers, plan, program, rank
+from pyshim.launch import driver, folder, inherited, launchers, plan, program, rank
 from pyshim.launch.environment import Settings, added, environment, unquote
 from pyshim.launch.execute import TooLong, execute
 
@@ -190,10 +190,11 @@ def _way(made: plan.Plan, path: str, ours: list[str], command: list[str], base: 
 def _describe(
     path: str, command: list[str], changes: Mapping[str, str], report: str | None, made: plan.Plan | None
 ) -> int:
+    kept = folder.absolute(report) if report is not None else None
     if command:
         ui.say(f"would run {path}")
-    if report is not None:
-        ui.say(f"would keep a report in {os.path.abspath(report)}")
+    if kept is not None:
+        ui.say(f"would keep a report in {kept}")
     for name, value in sorted(changes.items()):
         shown = value if len(value) <= 200 else f"{value[:80]}... ({len(value)} characters)"
         ui.say(f"would set {name}={shown}")

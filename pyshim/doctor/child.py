@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 _GRACE = 2.0  # a process that hangs inside the kernel cannot be killed: it is left behind
+LATE = "it did not answer in time"
 NO_SENSE = "the process that asked it gave no answer that makes sense"
 _MOST = 1 << 20  # bytes that are kept of an answer, and of what it complains about
 
@@ -29,7 +30,7 @@ class Outcome(NamedTuple):
     def how(self) -> str:
         """How it ended, for the middle of a sentence."""
         if self.status is None:
-            return "was killed: it did not answer in time"
+            return f"was killed: {LATE}"
         if self.status < 0:
             return f"died of {_signal(-self.status)}"
         return f"ended with status {self.status}"

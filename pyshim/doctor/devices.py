@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 
-from pyshim.doctor import amd, gpus, processes, visible
+from pyshim.doctor import amd, child, gpus, processes, visible
 from pyshim.doctor.line import Line, fail, ok, warn
 from pyshim.doctor.machine import Machine
 from pyshim.launch import driver
@@ -27,6 +27,7 @@ _CUDA_ERRORS = {
     999: "dmesg may say more; without the module nvidia-uvm it says this, too",
 }
 _LIBRARY = "in a container: start it with the GPU (docker --gpus all, apptainer --nv); else install the driver"
+_MORE = "nvidia-smi, and dmesg, may say more"
 _HANGS = "nvidia-smi may hang, too: the machine's administrator has to look"
 _CAPABILITIES = "/proc/driver/nvidia/capabilities"
 _MPS_PIPE = "CUDA_MPS_PIPE_DIRECTORY"
@@ -67,8 +68,10 @@ def what_to_do(machine: Machine, answer: gpus.Answer) -> str:
     if answer.code == _NO_DEVICE and (hidden := _hidden(machine, (visible.CUDA,))):
         return hidden
     if answer.code:
-        return _CUDA_ERRORS.get(answer.code, "nvidia-smi, and dmesg, may say more")
-    return _LIBRARY if "does not load" in answer.error else _HANGS
+        return _CUDA_ERRORS.get(answer.code, _MORE)
+    if "does not load" in answer.error:
+        return _LIBRARY
+    return _HANGS if answer.error.endswith(child.LATE) else _MORE
 
 
 def _amd(machine: Machine, answer: gpus.Answer) -> Iterator[Line]:

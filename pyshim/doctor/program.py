@@ -11,7 +11,7 @@ from pyshim.doctor.line import Line, fail, ok, warn
 from pyshim.doctor.loader import RPATH, VARIABLE, Loaded, Loader, Walk
 from pyshim.doctor.machine import Machine
 from pyshim.errors import OverlapError
-from pyshim.launch import driver, elf, launchers, plan
+from pyshim.launch import driver, elf, folder, launchers, plan
 from pyshim.launch import program as programs
 
 # What is linked by name -> how its launches are seen.
@@ -177,7 +177,14 @@ def _script(machine: Machine) -> Iterator[Line]:
     name = packages.script(machine.command[1:])
     if name and not os.path.exists(name):
         said = f"{name}, which {os.path.basename(machine.command[0])} is to run, is not there"
-        yield fail(said, f"write its path as it is from this folder, {os.getcwd()}")
+        yield fail(said, _from_here())
+
+
+def _from_here() -> str:
+    try:
+        return f"write its path as it is from this folder, {os.getcwd()}"
+    except FileNotFoundError:
+        return f"{folder.WITHOUT}: cd to the program's folder"
 
 
 def _python(machine: Machine, loader: Loader, interpreter: str) -> Iterator[Line]:

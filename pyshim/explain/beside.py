@@ -42,9 +42,9 @@ def newest(gpu: KnownGpu, values: Mapping[str, Any], explainer: Explainer) -> li
 
 def usual(values: dict[str, Any], explainer: Explainer) -> str:
     """Fills in what nobody told of communication, and says what that is; the empty string where it was told."""
-    key = explainer.gpu_of(values)
     if any(name in values for name in COMMUNICATION):
         return ""
+    key = explainer.gpu_of(values)
     need(values, NEEDED)
     gpu = next(gpu for gpu in known() if gpu.key == key)
     found = given(gpu, values, explainer)

@@ -8,7 +8,8 @@ from typing import Any
 
 from pyshim.errors import OverlapError
 from pyshim.explain.answer import Explainer
-from pyshim.explain.request import Mistake
+from pyshim.explain.beside import usual
+from pyshim.explain.request import Mistake, read
 
 LONGEST = 1 << 20  # bytes of a line
 
@@ -54,13 +55,21 @@ class Lines:
         if type(request) is not dict:
             return _error("a request is an object: {...}")
         try:
-            return _encode(self._explainer.answer(request))
+            return _encode(_answer(request, self._explainer))
         except Mistake as mistake:
             return _error(mistake.spoken(str), mistake.hint)
         except OverlapError as error:
             return _error(error.sentence, error.hint)
         except ValueError as error:  # names that no file can have
             return _error(f"the request cannot be answered: {error}")
+
+
+def _answer(request: dict[str, object], explainer: Explainer) -> dict[str, object]:
+    """Communication is the usual one where nothing is said of it, as it is behind options."""
+    values = read(request)
+    beside = usual(values, explainer)
+    found = explainer.look(values)
+    return {**found, "beside": beside} if beside else found
 
 
 def _error(sentence: str, hint: str | None = None) -> str:

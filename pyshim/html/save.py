@@ -7,11 +7,12 @@ import stat
 from contextlib import suppress
 
 from pyshim.errors import USAGE, OverlapError
+from pyshim.launch.folder import absolute
 
 
 def check(path: str, force: bool = False) -> None:
     """Before anything is worked out: raises OverlapError where the page could not be put. force: instead of a file."""
-    real = os.path.realpath(path)
+    real = os.path.realpath(absolute(path))
     folder = os.path.dirname(real)
     if not os.path.isdir(folder):
         raise _refuse(
@@ -30,7 +31,7 @@ def check(path: str, force: bool = False) -> None:
 def save(path: str, text: str, force: bool = False) -> None:
     """Raises OverlapError, and leaves what was there, where the file cannot be written."""
     check(path, force)
-    real = os.path.realpath(path)
+    real = os.path.realpath(absolute(path))
     scratch = os.path.join(os.path.dirname(real), f".{os.path.basename(real)[:40]}.{os.getpid()}")
     made = False
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
@@ -18,9 +17,7 @@ class TooLong(Exception):
 
 def execute(path: str, command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
     """Raises OverlapError with 126 or 127 where the system refuses, TooLong where less environment may help."""
-    # Python ignores these two; a program that inherits that sees failed writes instead of its end.
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    inherited.restore_signals()
     try:
         _execve(path, command, environment)
     except OSError as error:

@@ -19,6 +19,7 @@ PAGE = re.compile(r".+\.[0-9]+\.[0-9]+\.page\Z")
 _UNFINISHED = ".run-"
 _LONGEST = 511  # bytes: a page carries the path
 _LARGEST = 1 << 20
+WITHOUT = "the working directory has been deleted"
 _LATEST = 253402300799.0  # the end of the year 9999, behind which Python's calendar has none
 
 
@@ -40,9 +41,17 @@ class Run(NamedTuple):
     version: int = 1
 
 
+def absolute(path: str) -> str:
+    """os.path.abspath(); raises OverlapError with 125 where the working directory, which it starts from, is gone."""
+    try:
+        return os.path.abspath(path)
+    except FileNotFoundError:
+        raise _refuse(f"{path}: {WITHOUT}", "cd to a folder that exists, or give a path from / on") from None
+
+
 def prepare(directory: str) -> str:
     """Makes the folder, or checks that it is empty or ours. Returns its absolute path; OverlapError with 125."""
-    path = os.path.abspath(directory)
+    path = absolute(directory)
     if not directory or len(os.fsencode(path)) > _LONGEST:
         raise _refuse(
             "the report folder needs a name" if not directory else "the name of the report folder is too long"

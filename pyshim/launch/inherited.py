@@ -1,7 +1,8 @@
 """The environment that this process was started with, for the program that it starts.
 
 Python changes it before it runs a line of ours: in the C locale it sets LC_CTYPE (PEP 538). os.environ also has no
-place for an entry without `=`, for a second entry of the same name, and for an entry that begins with `=`.
+place for an entry without `=`, for a second entry of the same name, and for an entry that begins with `=`. Python also
+ignores SIGPIPE and SIGXFSZ.
 """
 
 from __future__ import annotations
@@ -13,6 +14,10 @@ from typing import NoReturn
 _PATH = "/proc/self/environ"  # the memory that the kernel filled when the process started
 _COERCED = b"LC_CTYPE"
 _entries: list[bytes] | None = None  # None: not read, or not to be trusted
+
+# Bits as in SigIgn of /proc/self/status: which of Python's two signals were ignored before it started. Set by the
+# installed commands (tools/launcher); without them neither is known, and the default is more likely.
+ignored_signals = 0
 
 
 def restore() -> None:
@@ -32,6 +37,14 @@ def restore() -> None:
         os.environb[_COERCED] = before[_COERCED]
     else:
         os.environb.pop(_COERCED, None)
+
+
+def restore_signals() -> None:
+    """Undo what the start of Python did to signals; a program that ignores SIGPIPE sees failed writes, not its end."""
+    import signal
+
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_IGN if ignored_signals >> (number - 1) & 1 else signal.SIG_DFL)
 
 
 def execve(path: str, command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:

@@ -161,6 +161,8 @@ class CommunicationReader(PartsReader):
         found: dict[str, tuple[yaml.Node, str]] = {}
         for key_node, text, node in pairs.all if pairs else ():
             name = self.attempt(key_node, lambda text=text: variables.name(text, kind))  # type: ignore[misc]
+            if name is not None:
+                self.note_bad(key_node, known.variable_miss(name))
             value = self._variable(node, text)
             if name is not None and value is not None:
                 found[name] = (key_node, value)

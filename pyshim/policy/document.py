@@ -37,6 +37,7 @@ Outcome = Union[yaml.Node, Finding]
 # What goes wrong where a comparison or a pattern stands without quotes, and what YAML takes it for.
 _UNQUOTED = {
     "expected chomping or indentation indicators": "YAML reads the `>` of {} as the start of a block of text",
+    "found character '>' that cannot start any token": "YAML reads the `>` of {} as the start of a block of text",
     "expected a comment or a line break": "YAML reads the `>` of {} as the start of a block of text",
     "found undefined alias": "YAML reads {} as an alias, and no anchor of that name stands before it",
     "expected alphabetic or numeric character, but found": "YAML reads the `*` of {} as an alias",
@@ -199,6 +200,8 @@ def _marked(error: yaml.MarkedYAMLError) -> Finding:
         return Finding("yaml", sentence, line, column, hint)
     unquoted = next((text for start, text in _UNQUOTED.items() if problem.startswith(start)), "")
     column, word = _word(mark, back=bool(unquoted))
+    if unquoted and word[:1] not in (">", "*"):
+        column, word = _after_a_space(mark) or (column, word)
     if unquoted and word[:1] in (">", "*"):
         sentence, hint = unquoted.format(quote(word)), f'write it in quotes: "{word}"'
     return Finding("yaml", sentence, line, column, hint, length=max(1, len(word)))
@@ -213,6 +216,17 @@ def _word(mark: yaml.Mark, back: bool) -> tuple[int, str]:
     while end < len(text) and text[end] not in _BETWEEN:
         end += 1
     return mark.column + 1 - (mark.pointer - start), text[start:end]
+
+
+def _after_a_space(mark: yaml.Mark) -> tuple[int, str] | None:
+    """Return the column and text of a comparison such as `> 2`, in front of whose number the mark is."""
+    text = str(mark.buffer or "").rstrip("\0")
+    before = text[mark.pointer - mark.column : mark.pointer]
+    start = len(before.rstrip(" ="))
+    if before[:start][-1:] != ">":
+        return None
+    _, word = _word(mark, back=False)
+    return start, before[start - 1 :] + word
 
 
 def _next(loader: yaml.SafeLoader) -> yaml.Event:

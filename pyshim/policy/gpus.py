@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
@@ -129,10 +130,17 @@ def hint(pattern: str) -> str:
         if fnmatchcase(gpu.name.casefold(), folded):
             return f'did you mean "{gpu.name}"? upper and lower case matter'
     near = closest(pattern, [name for gpu in checkable() for name in (gpu.key, gpu.architecture)])
+    words = re.split(r"[\s*]+", folded)
     for gpu in checkable():
-        if gpu.key == near:
-            return f'a GPU is called as the driver calls it: "{gpu.name}"'
+        if gpu.key == near or gpu.key in words:
+            return f'a GPU is called as the driver calls it: write "{_pattern(gpu)}"'
     return f"did you mean `{near}`?" if near else "`overlap gpus` lists those that are known"
+
+
+def _pattern(gpu: KnownGpu) -> str:
+    """Return a pattern of the driver's names for all forms of a GPU: its own up to the key, as NVIDIA H100*."""
+    end = gpu.name.casefold().find(gpu.key) + len(gpu.key)
+    return f"{gpu.name[:end]}*"
 
 
 def _is_called(gpu: KnownGpu, glob: str) -> bool:

@@ -44,6 +44,39 @@ _VERSIONED = (
     "libMIOpen.so",
 )
 
+# Variables that policies set, or that change what communication launches:
+# https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html and facts of the shipped policies.
+VARIABLES = (
+    "NCCL_ALGO",
+    "NCCL_PROTO",
+    "NCCL_NTHREADS",
+    "NCCL_LL128_NTHREADS",
+    "NCCL_MIN_CTAS",
+    "NCCL_MAX_CTAS",
+    "NCCL_CTA_POLICY",
+    "NCCL_MIN_NCHANNELS",
+    "NCCL_MAX_NCHANNELS",
+    "NCCL_MIN_P2P_NCHANNELS",
+    "NCCL_MAX_P2P_NCHANNELS",
+    "NCCL_MIN_NRINGS",
+    "NCCL_MAX_NRINGS",
+    "NCCL_BUFFSIZE",
+    "NCCL_P2P_NET_CHUNKSIZE",
+    "NCCL_CGA_CLUSTER_SIZE",
+    "NCCL_NVLS_ENABLE",
+    "NCCL_COLLNET_ENABLE",
+    "NCCL_LAUNCH_ORDER_IMPLICIT",
+    "NCCL_DEBUG",
+    "RCCL_UNROLL_FACTOR",
+    "RCCL_THREADS_PER_BLOCK",
+    "RCCL_MSCCL_ENABLE",
+    "RCCL_MSCCLPP_ENABLE",
+    "TORCH_NCCL_HIGH_PRIORITY",
+    "TORCH_NCCL_BLOCKING_WAIT",
+    "CUDA_DEVICE_MAX_CONNECTIONS",
+    "GPU_MAX_HW_QUEUES",
+)
+
 
 def near_miss(pattern: str) -> Bad | None:
     """What is probably wrong with a pattern of kernels. Words of ours (sets, families) are compared elsewhere."""
@@ -158,6 +191,17 @@ def library_miss(pattern: str) -> Bad | None:
         if stem.casefold() in [form.casefold() for form in forms] or _one_edit(stem.casefold(), name.casefold()):
             sentence = f"{quote(pattern)} does not match the file of the library, which is called {name}.VERSION"
             return Bad("library", sentence, f'did you mean "{name}*"?')
+    return None
+
+
+def variable_miss(name: str) -> Bad | None:
+    """Return what is probably wrong with the name of a variable that a policy sets."""
+    if name in VARIABLES:
+        return None
+    for known in VARIABLES:
+        if name.upper() == known or _one_edit(name.upper(), known):
+            sentence = f"no library reads the variable {quote(name)}, as far as is known here"
+            return Bad("variable", sentence, f"did you mean {quote(known)}?")
     return None
 
 

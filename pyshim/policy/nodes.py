@@ -172,7 +172,12 @@ class Walker:
             self.note(node, "type", f"{what} has no value", "write one, or leave the key out")
             return None
         if not text:
-            self.note(node, "type", f"{what} is empty", "write a value, or leave the key out")
+            block = _header(node)
+            if block:  # `waves: >2`, where 2 is an indentation to YAML
+                sentence = f"YAML reads the `{block[0]}` of {quote(block)} as the start of a block of text"
+                self.note(node, "yaml", sentence, f'write it in quotes: "{block}"')
+            else:
+                self.note(node, "type", f"{what} is empty", "write a value, or leave the key out")
             return None
         if any(unicodedata.category(character) in ("Cc", "Cs") for character in text):
             self.note(node, "type", f"{what} holds a character that cannot be printed", "write it without")
@@ -254,6 +259,14 @@ def _width(node: yaml.Node) -> int:
     on_it = [child for child in children if child.start_mark.line == line and child.start_mark.column >= column]
     # The bracket in which it begins, where nothing else stands there.
     return max((child.start_mark.column - column + _width(child) for child in on_it), default=1)
+
+
+def _header(node: yaml.ScalarNode) -> str:
+    """Return what stands on the first line of a block of text; the empty string for other scalars."""
+    if node.style not in ("|", ">"):
+        return ""
+    text = str(node.start_mark.buffer or "").rstrip("\0")[node.start_mark.pointer :]
+    return text.splitlines()[0].partition(" #")[0].strip()
 
 
 def _first(node: yaml.Node) -> yaml.Node:

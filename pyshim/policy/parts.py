@@ -118,9 +118,11 @@ class PartsReader(Walker):
 
     def _note_near_set(self, node: yaml.Node, text: str) -> bool:
         """`gemms` is a name that a kernel may have, but hardly the one that was meant; `sgemm` is one."""
-        near = closest(text, kernels.SETS)
-        if not near or values.is_wild(text) or text[0].casefold() != near[0] or abs(len(text) - len(near)) > 1:
-            return False
+        near = kernels.OTHER_NAMES.get(text.casefold(), "")
+        if not near:
+            near = closest(text, kernels.SETS)
+            if not near or values.is_wild(text) or text[0].casefold() != near[0] or abs(len(text) - len(near)) > 1:
+                return False
         sentence = f"{quote(text)} is no set of kernels, so it is taken as the name of one kernel"
         hint = f"did you mean `{near}`? or, if a kernel is called so: `[{text[0]}]{text[1:]}`"
         self.note(node, "set", sentence, hint, "warning")

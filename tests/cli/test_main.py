@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from pyshim import cli
 from pyshim.errors import OverlapError
 
@@ -78,3 +80,20 @@ def test_gpus_lists_all_and_says_which_are_simulated(overlap, library):
     assert {gpu["key"]: gpu["architecture"] for gpu in answer}["mi250x"] == "gfx90a"
     lines = overlap("gpus").stdout.splitlines()
     assert len(lines) == 10 and lines[-1] == "overlap-run --simulate takes each of them"
+
+
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [
+        ("explain --gpu h100 --threads 128 --registers 64 --dynamic_smem 48KiB", "did you mean --dynamic-smem?"),
+        ("explain --gpu h100 --threads 128 --registers 64 --keep_at_least=50%", "did you mean --keep-at-least?"),
+        ("explain --gpu h100 --thread 128", "did you mean --threads?"),
+        ("policy show auto --jsn", "did you mean --json?"),
+        ("gpus --zzzz", "overlap gpus --help"),
+        ("gpus h100 extra", "overlap gpus --help"),
+    ],
+)
+def test_an_option_that_is_written_otherwise_gets_a_suggestion(overlap, command, hint):
+    done = overlap(*command.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith(f"overlap: help: {hint}\n"), done.stderr

@@ -70,6 +70,11 @@ def test_a_signal_ends_it_once_and_as_a_signal(overlap_run):
     assert done.returncode == -signal.SIGTERM
 
 
+def test_an_option_that_is_written_otherwise_gets_a_suggestion(overlap_run):
+    done = overlap_run("--polcy", "x", "true")
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (125, "overlap: help: did you mean --policy?")
+
+
 def test_signals_that_python_ignores_are_back_at_their_default(overlap_run):
     done = overlap_run("--quiet", "grep", "SigIgn", "/proc/self/status")
     ignored = int(done.stdout.split()[1], 16)

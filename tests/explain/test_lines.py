@@ -41,6 +41,25 @@ def test_a_hundred_thousand(
         assert json.loads(answers[index]) == json.loads(overlap("explain", "--json", *options).stdout)
 
 
+def test_a_line_without_communication_is_answered_as_the_options_without_it(
+    clean_environment: Mapping[str, str], overlap: Any
+) -> None:
+    asked = [
+        {"gpu": "h100", "threads": 128, "registers": 64},
+        {"gpu": "mi250x", "threads": 256, "registers": 128, "dynamic_smem": "16KiB"},
+        {"policy": "h100-small-comm", "threads": 128, "registers": 64, "kernel": "gemm"},
+    ]
+    done = ask("\n".join(map(json.dumps, asked)).encode(), clean_environment)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(answers) == len(asked)
+    for request, answer in zip(asked, answers):
+        options = [f"--{name.replace('_', '-')}={value}" for name, value in request.items()]
+        whole = json.loads(overlap("explain", "--json", *options).stdout)
+        assert answer["beside"], answer
+        shared = answer.keys() - {"rule"}  # the options say more of the rule
+        assert {name: answer[name] for name in shared} == {name: whole[name] for name in shared}
+
+
 BAD = [
     (b"nonsense", "this is no JSON: "),
     (b"", "the line is empty"),
@@ -53,7 +72,8 @@ BAD = [
     (b"\xff\xfe", "this is no JSON: "),
     (b"[" * 100_000, "this is no JSON: "),
     (b'{"threads": ' + b"1" * 5000 + b"}", ""),
-    (b"{}", "needed, and not said: gpu, threads, registers, comm_threads, comm_registers"),
+    (b"{}", "needed, and not said: gpu, threads, registers"),
+    (b'{"gpu": "h100", "threads": 1, "registers": 1, "comm_threads": 1}', "needed, and not said: comm_registers"),
     (b'{"gpu": "h100", "threads": -1}', "threads: `-1` is below 0"),
     (b'{"gpu": "h100", "threads": NaN}', "threads: `nan` is not a whole number"),
     (b'{"gpu": "h100", "thread": 1}', "there is no `thread`"),

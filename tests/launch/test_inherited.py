@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -176,6 +177,28 @@ def test_modules_that_only_pythonpath_leads_to_are_found(tmp_path: Path) -> None
     assert b"pyshim" in done.stderr
     given = [*BASE, f"PYTHONPATH={packages}".encode()]
     assert inherited(start([str(bare / "bin" / "overlap-run"), "--quiet", *SHOW], given)) == given
+
+
+@pytest.mark.hazard("processes", "a program ends by SIGPIPE or SIGXFSZ where whoever started it had these ignored")
+@pytest.mark.parametrize("off", [[], [b"OVERLAP_RUN=off"]], ids=["on", "off"])
+@pytest.mark.parametrize(
+    "ignored", [(), (signal.SIGPIPE,), (signal.SIGXFSZ,), (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGUSR1)], ids=str
+)
+def test_the_program_ignores_the_signals_that_were_ignored(
+    ignored: tuple[signal.Signals, ...], off: list[bytes]
+) -> None:
+    """Python ignores both of them at its start, so that what was before can be seen only before it."""
+
+    def ignore() -> None:
+        for each in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGUSR1):
+            signal.signal(each, signal.SIG_IGN if each in ignored else signal.SIG_DFL)
+
+    words = [RUN, "--quiet", "grep", "SigIgn", "/proc/self/status"]
+    environment = dict(entry.split(b"=", 1) for entry in [*BASE, *off])
+    done = subprocess.run(words, env=environment, preexec_fn=ignore, capture_output=True, timeout=60, check=True)
+    mask = int(done.stdout.split()[1], 16)
+    seen = {each for each in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGUSR1) if mask >> (each - 1) & 1}
+    assert seen == set(ignored)
 
 
 def install(folder: Path, header: str) -> None:

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import builtins
 import json
+import os
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,3 +50,68 @@ def test_the_path_of_a_users_own_policy_is_said_and_a_shipped_one_is_named(tmp_p
     assert [(item["name"], item["file"]) for item in chosen.described] == [("mine", str(tmp_path / "mine.yaml"))]
     (item,) = policies.compile_now("observe", {}).described
     assert item["file"] == "observe.yaml"
+
+
+@pytest.fixture(params=["checkout", "wheel"])
+def tree(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A built checkout and an installed wheel: the folder of the package in each."""
+    package = tmp_path / "pyshim"
+    original = Path(shipped._PACKAGE)
+    shutil.copytree(original / "policy", package / "policy")
+    shutil.copytree(original.parent / "policies", tmp_path / "policies")
+    (package / "_lib").mkdir()
+    shutil.copy(shipped._HEADER, package / "_lib")
+    monkeypatch.setattr(shipped, "_PACKAGE", str(package))
+    monkeypatch.setattr(shipped, "_INSTALLED", str(package / "policies"))
+    monkeypatch.setattr(shipped, "_HEADER", str(package / "_lib" / "overlap_abi.h"))
+    monkeypatch.setattr(shipped, "KEPT", str(package / "_lib" / "shipped.json"))
+    monkeypatch.chdir(tmp_path)
+    shipped.write(str(package / "_lib"))
+    if request.param == "wheel":
+        (tmp_path / "policies").rename(package / "policies")
+    return package
+
+
+def _look_up(package: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[bool, list[str]]:
+    """Whether the kept policy is used, and the names of the files that were opened for that."""
+    opened: list[str] = []
+    real = builtins.open
+
+    def count(path: Any, *arguments: Any, **keywords: Any) -> Any:
+        opened.append(os.path.basename(path))
+        return real(path, *arguments, **keywords)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(builtins, "open", count)
+        found = shipped.look_up("observe", {}, str(package / "_lib" / "shipped.json"))
+    return found is not None, opened
+
+
+def test_a_start_opens_the_kept_file_alone_and_no_source(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _look_up(tree, monkeypatch) == (True, ["shipped.json"])
+
+
+@pytest.mark.parametrize("tree", ["checkout"], indirect=True)
+def test_a_source_that_changed_is_noticed_whatever_its_time_says(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = tree.parent / "policies" / "observe.yaml"
+    before, text = policy.stat(), policy.read_text()
+    changed = text.replace("observe", "obsirve", 1)
+    assert len(changed) == len(text) and changed != text
+    policy.write_text(changed)
+    os.utime(policy, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert not _look_up(tree, monkeypatch)[0]
+
+
+@pytest.mark.parametrize("tree", ["checkout"], indirect=True)
+def test_a_copy_of_a_checkout_is_judged_by_content(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = tree.parent / "policies" / "observe.yaml"
+    policy.write_bytes(policy.read_bytes())
+    used, opened = _look_up(tree, monkeypatch)
+    assert used and "observe.yaml" in opened
+
+
+def test_what_is_kept_for_a_wheel_does_not_depend_on_the_time_of_the_build(kept: Path) -> None:
+    first = kept.read_bytes()
+    os.utime(shipped._HEADER)
+    shipped.write(str(kept.parent))
+    assert kept.read_bytes() == first

@@ -21,6 +21,7 @@ NAMES = sorted(path.stem for path in CASES.glob("*.yaml"))
 FINE = {
     "alias",
     "family_misspelt",
+    "gpu_by_its_key",
     "impossible_size_on_this_gpu",
     "merge_key",
     "more_than_a_gpu_has",
@@ -28,6 +29,7 @@ FINE = {
     "not_shadowed",
     "only_communication",
     "reserve_cus_on_nvidia",
+    "set_by_another_name",
     "set_misspelt",
     "shadowed_by_a_wider_one",
     "shadowed_by_everything",
@@ -36,6 +38,7 @@ FINE = {
     "shadowed_sets",
     "shadowed_under_the_same_dispatch",
     "unknown_gpu",
+    "variables_misspelt",
     "whole_language",
     "words_that_yaml_would_change",
 }

@@ -26,6 +26,7 @@ SHIPPED = (
     "h100-paper",
     "h100-small-comm",
     "h200",
+    "h200-paper",
     "h200-small-comm",
     "l40s",
     "mi250x",

@@ -165,6 +165,16 @@ def test_the_published_method_on_amd_takes_the_sizes_that_make_room(library: Any
     assert decision.native_blocks == 8 and 13313 <= decision.dynamic_shared <= 14336
 
 
+def test_the_published_method_on_an_h200_is_that_of_an_h100() -> None:
+    from dataclasses import replace
+
+    own, other = policy("h200-paper"), policy("h100-paper")
+    assert own.gpus == ("NVIDIA H200*",)
+    lines = [replace(rule, line=0, file="") for rule in own.rules]
+    assert lines == [replace(rule, line=0, file="") for rule in other.rules]
+    assert replace(own, name="", gpus=(), rules=()) == replace(other, name="", gpus=(), rules=())
+
+
 @pytest.mark.parametrize("name", places.names({}))
 def test_a_shipped_policy_has_no_finding_not_even_a_note(library: Any, name: str) -> None:
     assert read_file(places.find(name, {})).findings == ()

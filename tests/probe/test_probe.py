@@ -203,7 +203,22 @@ def test_a_driver_that_hangs_is_ended(probe: Probe, stub: dict[str, str], cache:
     done = probe("--limit", "0.5", **{**stub, "STUB": "hang"})
     assert time.monotonic() - started < 5
     assert done.returncode == 1 and "was killed: it did not answer in time" in done.stderr
+    assert "overlap: help: give it longer than --limit 0.5 (default: 60)" in done.stderr
+    assert "administrator" not in done.stderr
     assert not cache.exists()
+
+
+def test_a_limit_that_is_too_short_blames_neither_machine_nor_driver(probe: Probe) -> None:
+    done = probe("--simulate", "h100", "--limit", "0.1")
+    if done.returncode:  # 0.1 s may be enough
+        assert "administrator" not in done.stderr
+        assert "help: give it longer than --limit 0.1" in done.stderr or "higher --limit" in done.stderr
+
+
+def test_a_driver_that_crashes_is_not_said_to_hang(probe: Probe, stub: dict[str, str]) -> None:
+    done = probe(**{**stub, "STUB": "crash"})
+    assert done.returncode == 1 and "died of" in done.stderr
+    assert "hang" not in done.stderr
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda how: how.name)

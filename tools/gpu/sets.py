@@ -15,7 +15,7 @@ from steps import CUBIN, Set, Step, asked, steps
 ROWS = "| set | question | programs | needs | about |\n|---|---|---|---|---|\n"
 SUITE = "--rounds {rounds} --limit {limit} --out {out}"
 BEHIND = "overlap-run --policy h200 -- "
-POLICIES = ("h200", "{gpu}/overlap/policies/h200-paper.yaml", "{gpu}/overlap/policies/make-room.yaml")
+POLICIES = ("h200", "h200-paper", "{gpu}/overlap/policies/make-room.yaml")
 ORDER_CASES = "state launch launch-stream not-retained retained-launch retained-kernel retained-stream retained-event "
 ORDER_CASES += "retained-attribute retained-module"
 NVCC = ("nvcc",)

@@ -2,10 +2,14 @@
  *
  * Python runs with -E, because PYTHONHOME and PYTHONPATH may be meant for another Python, and stop this one before it has read a line
  * of ours. An installer of packages writes no such option into a script's first line. A shell in its place would change the
- * environment of the program: it drops names like BASH_FUNC_module%%, and sets PWD. */
+ * environment of the program: it drops names like BASH_FUNC_module%%, and sets PWD.
+ *
+ * Python ignores SIGPIPE and SIGXFSZ before it runs a line of ours, so which of them were ignored before is an argument of the script:
+ * bits as in SigIgn of /proc/self/status. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +72,17 @@ static char *interpreter(char *text, const char *folder, char joined[2 * PATH_MA
     return joined;
 }
 
+static unsigned long ignored_signals(void) {
+    static const int numbers[] = {SIGPIPE, SIGXFSZ};
+    unsigned long mask = 0;
+    for (size_t index = 0; index < sizeof numbers / sizeof *numbers; index++) {
+        struct sigaction action;
+        if (sigaction(numbers[index], NULL, &action) == 0 && action.sa_handler == SIG_IGN)
+            mask |= 1ul << (numbers[index] - 1);
+    }
+    return mask;
+}
+
 int main(int argc, char **argv, char **environment) {
     static char own[PATH_MAX], script[PATH_MAX + sizeof SCRIPT], text[LONGEST_HEADER], joined[2 * PATH_MAX];
     if (own_path(own) != 0)
@@ -85,14 +100,17 @@ int main(int argc, char **argv, char **environment) {
     if (!python)
         return complain(command, script, "its first lines name no Python");
 
-    char **words = calloc((size_t)(argc > 0 ? argc : 1) + 4, sizeof *words);
+    char **words = calloc((size_t)(argc > 0 ? argc : 1) + 5, sizeof *words);
     if (!words)
         return complain(command, "memory", strerror(errno));
+    char ignored[32];
+    snprintf(ignored, sizeof ignored, "%lu", ignored_signals());
     int count = 0;
     words[count++] = python;
     words[count++] = "-E";
     words[count++] = script;
     words[count++] = (char *)command;
+    words[count++] = ignored;
     for (int index = 1; index < argc; index++)
         words[count++] = argv[index];
     execve(python, words, environment);

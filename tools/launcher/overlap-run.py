@@ -1,5 +1,6 @@
 #!python
-"""Run `overlap` or `overlap-run`, whichever is the first argument. launcher.c starts this file with python -E.
+"""Run `overlap` or `overlap-run`, whichever is the first argument; the second is the mask of signals that were ignored
+before Python started. launcher.c starts this file with python -E.
 
 Installed as .overlap-run.py beside the commands; the installer replaces the first line, and launcher.c reads it.
 """
@@ -18,12 +19,15 @@ def complete_path() -> None:
 
 
 def main() -> int:
-    command = sys.argv.pop(1)
+    command, ignored = sys.argv.pop(1), int(sys.argv.pop(1))
     sys.argv[0] = os.path.join(os.path.dirname(os.path.abspath(__file__)), command)
     del sys.path[0]  # the folder of commands
     sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
     complete_path()
     try:
+        from pyshim.launch import inherited
+
+        inherited.ignored_signals = ignored
         if command == "overlap":
             from pyshim.cli import main as run
         else:

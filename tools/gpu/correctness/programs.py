@@ -12,7 +12,7 @@ AGGRESSIVE = "one-block"
 POLICIES = {
     "h200": "h200",
     "observe": "observe",
-    "h200-paper": str(HERE.parent / "overlap" / "policies" / "h200-paper.yaml"),
+    "h200-paper": "h200-paper",
     AGGRESSIVE: str(HERE / "policies" / "one-block.yaml"),
 }
 SANITIZED = "compute-sanitizer --tool memcheck --target-processes all --error-exitcode 99 --log-file {work}/sanitizer"

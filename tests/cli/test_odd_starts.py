@@ -1,0 +1,78 @@
+"""Commands that are started in a deleted folder, or without a stdin that can be read: an error, no traceback."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+GONE = "the working directory has been deleted"
+
+
+def gone(folder: Path):  # type: ignore[no-untyped-def]  # an argument of subprocess.run
+    def enter() -> None:
+        folder.mkdir()
+        os.chdir(folder)
+        folder.rmdir()
+
+    return enter
+
+
+@pytest.mark.parametrize("options", [[], ["--dry-run"], ["--quiet"]], ids=str)
+def test_a_report_below_a_deleted_folder_is_125(overlap_run, tmp_path, options):
+    done = overlap_run(*options, "--report", "out", "echo", "started", preexec_fn=gone(tmp_path / "x"))
+    assert (done.returncode, done.stdout) == (125, ""), done.stderr
+    assert GONE in done.stderr and "Traceback" not in done.stderr and "mistake" not in done.stderr
+
+
+def test_in_a_deleted_folder_a_program_runs_and_a_report_elsewhere_is_kept(overlap_run, tmp_path):
+    out = tmp_path / "out"
+    done = overlap_run("--report", str(out), "echo", "started", preexec_fn=gone(tmp_path / "x"))
+    assert (done.returncode, done.stdout) == (0, "started\n"), done.stderr
+    assert list(out.glob("run-*.json"))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["env", "--report", "out"],
+        ["report", "{run}", "--html", "page.html"],
+        ["explain", "--gpu", "h100", "--threads", "128", "--registers", "64", "--sweep", "--svg", "a.svg"],
+        ["policy", "check", "./x.yaml"],
+        ["policy", "show", "./x.yaml"],
+    ],
+    ids=str,
+)
+def test_a_relative_path_in_a_deleted_folder_is_an_error_without_a_traceback(overlap_run, overlap, tmp_path, command):
+    run = tmp_path / "run"
+    assert overlap_run("--report", str(run), "true").returncode == 0
+    words = [word.format(run=run) for word in command]
+    done = overlap(*words, preexec_fn=gone(tmp_path / "x"))
+    said = done.stdout + done.stderr
+    assert done.returncode in (1, 2), said
+    assert "error" in said and "Traceback" not in said and "mistake in" not in said
+
+
+def test_doctor_in_a_deleted_folder_names_the_script_that_is_missing(overlap, tmp_path):
+    done = overlap("doctor", "--json", "python3", "train.py", preexec_fn=gone(tmp_path / "x"))
+    assert done.returncode == 1, done.stdout
+    assert GONE in done.stdout and "made a mistake" not in done.stdout
+
+
+@pytest.mark.parametrize("verb", ["check", "show"])
+def test_a_policy_from_a_closed_stdin_is_a_finding(overlap, verb):
+    done = overlap("policy", verb, "-", preexec_fn=lambda: os.close(0))
+    said = done.stdout + done.stderr
+    assert done.returncode == 1, said
+    assert "<stdin>: error[unreadable]: stdin cannot be read: it is closed" in said
+
+
+@pytest.mark.parametrize("verb", ["check", "show"])
+def test_a_policy_from_a_stdin_that_can_only_be_written_is_a_finding(overlap, verb):
+    """As nohup leaves it."""
+    with open(os.devnull, "wb") as stdin:
+        done = overlap("policy", verb, "-", stdin=stdin)
+    said = done.stdout + done.stderr
+    assert done.returncode == 1, said
+    assert "<stdin>: error[unreadable]: stdin cannot be read: Bad file descriptor" in said

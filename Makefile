@@ -1,8 +1,9 @@
-# The entry points of the repository. Everything is put into .venv and pyshim/_lib; nothing outside the tree is touched.
+# The entry points of the repository. Everything is put into .venv, pyshim/_lib and build; nothing outside the tree is
+# touched, but for `make test-all SYSTEM=1`, which installs packages of the system.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-cache-dir
 # Where the compiler from the package index keeps what it makes of the C library; the home folder may be read-only.
 export ZIG_GLOBAL_CACHE_DIR ?= $(CURDIR)/$(VENV)/zig
 BUILT_FROM := $(wildcard shim/*.h shim/*.map shim/core/* shim/sys/* shim/vendor/*/* tools/simgpu/* tools/simgpu/runtime/* tools/simgpu/kfd/* tools/simgpu/hip/*.c tools/simgpu/hip/*.h tools/simgpu/hip/*.def tools/simgpu/hip/*.txt tools/simgpu/hip/names.py tools/demo/* tools/launcher/* policies/*.yaml pyshim/policy/*.py)
@@ -12,7 +13,7 @@ ifneq ($(shell test -x $(BIN)/python && cat $(VENV)/.made),$(CURDIR))
 .PHONY: $(VENV)/.made
 endif
 
-.PHONY: setup demo test lint fuzz sanitize coverage bench wheels site spank clean loadable
+.PHONY: setup demo test test-all lint fuzz sanitize coverage bench wheels site spank clean loadable
 .DELETE_ON_ERROR:
 
 # With what tests and checks need, too; the demo needs none of that.
@@ -52,8 +53,18 @@ demo: loadable $(BIN)/overlap-run
 	$(BIN)/overlap demo
 
 # On every core, each of which takes a file at a time; with -s or a debugger in ARGS in one process (tests/conftest.py).
+# Needs no root and no network. What it leaves to test-all: tests/rest.py.
+PYTEST := $(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+# ARGS may choose tests of one part only.
+NONE := $(if $(filter test-all,$(MAKECMDGOALS)),|| [ $$? = 5 ])
 test: loadable setup
-	$(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(PYTEST) --part quick $(ARGS) $(NONE)
+
+# Then all others: with other C libraries, processors, launchers and containers, and with many more cases. Says first what
+# it downloads, and where. SYSTEM=1, as root: installs packages of the system, without which tests are skipped.
+test-all: test
+	@$(BIN)/python tests/rest.py
+	$(PYTEST) --part rest $(ARGS) $(NONE)
 
 lint: setup
 	$(BIN)/python tools/lint.py

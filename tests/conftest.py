@@ -12,15 +12,27 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from pyshim import _native
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "tests"))
+
+import rest  # noqa: E402
+
+# A loaded machine is no failure.
+settings.register_profile(
+    "tests", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
+settings.load_profile("tests")
+
 _FOREIGN = ("OVERLAP_", "SLURM_", "OMPI_", "PMI", "SIMGPU", "LD_", "TRITON_", "NCCL_")
 # Where the library is built with a sanitizer (tools/instrumented.py): the runtime, to be preloaded before all else.
 RUNTIME = os.environ.get("OVERLAP_TEST_PRELOAD", "")
@@ -30,6 +42,12 @@ _MOST_WORKERS = 8
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
+
+# A program that is preloaded may be a compiler, which then is a test's object itself.
+_CC = """#!/bin/sh
+[ -z "$LD_PRELOAD" ] || exec {compiler} "$@"
+exec {once} "$@"
+"""
 
 # zig has no static glibc; to a test, a static program is static whichever C library is in it.
 _ZIG_CC = """#!/bin/sh
@@ -45,28 +63,63 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    words = "which tests: quick (make test), rest (what make test-all runs besides), all; the table is tests/rest.py"
+    parser.addoption("--part", choices=("quick", "rest", "all"), default="all", help=words)
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Tests compile with $CC or cc. Where neither works, both become what the package is built with."""
-    if RUNTIME and (hasattr(config, "workerinput") or not config.getoption("numprocesses", None)):
+    """Keep everything that tests and their programs write inside the tree, and compile each program once."""
+    worker = hasattr(config, "workerinput")
+    if RUNTIME and (worker or not config.getoption("numprocesses", None)):
         os.environ.pop("LD_PRELOAD", None)  # this process has it; compilers need it not, and workers inherit it
+    if worker:
+        return  # the environment is that of the first process
+    os.environ["OVERLAP_TEST_PART"] = config.getoption("part")
+    _keep_in_the_tree(config)
+    os.environ["CC"] = _compiler(Path(os.environ["TMPDIR"]))
+
+
+def _keep_in_the_tree(config: pytest.Config) -> None:
+    """Temporary files, caches and the home folder go into one folder, which is removed at the end."""
+    rest.KEPT.mkdir(parents=True, exist_ok=True)
+    for old in rest.KEPT.glob("run-*"):
+        if time.time() - old.stat().st_mtime > 86400:  # of a run that was killed
+            shutil.rmtree(old, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix="run-", dir=rest.KEPT))
+    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+    home = folder / "home"
+    home.mkdir()
+    os.environ.update(TMPDIR=str(folder), HOME=str(home), XDG_CACHE_HOME=str(home / ".cache"))
+    os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(rest.KEPT / "zig"))
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # thousands of our commands are started: each would compile itself
+    tempfile.tempdir = None  # asked for again
+
+
+def _compiler(folder: Path) -> str:
+    """Return what compiles each program once (compile_once.py), by $CC, cc or the package's own; in PATH it is `cc`."""
     spec = importlib.util.spec_from_file_location("shim_build", ROOT / "shim" / "build.py")
     assert spec and spec.loader
     build = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(build)
     found = build.system_compiler()
-    if os.environ.get("CC") or found == [shutil.which("cc")]:
-        return
-    script = f'#!/bin/sh\nexec {shlex.join(found or [])} "$@"\n'
     if not found:
         machine, version = build.machine(), platform.libc_ver()[1]
         zig = [sys.executable, "-m", "ziglang", "cc", "-target", f"{machine}-linux-gnu.{version}"]
-        script = _ZIG_CC.format(machine=machine, zig=shlex.join([*zig, "-fno-sanitize=undefined"]))
-    folder = Path(tempfile.mkdtemp(prefix="overlap-cc-"))
-    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
-    (folder / "cc").write_text(script, encoding="utf-8")
-    (folder / "cc").chmod(0o755)
-    os.environ["PATH"] = os.pathsep.join(filter(None, (str(folder), os.environ.get("PATH"))))
-    os.environ["CC"] = str(folder / "cc")  # so that nobody asks whether it works, with an output that zig replaces
+        (folder / "zig").write_text(
+            _ZIG_CC.format(machine=machine, zig=shlex.join([*zig, "-fno-sanitize=undefined"])), encoding="utf-8"
+        )
+        (folder / "zig").chmod(0o755)
+        found = [str(folder / "zig")]
+    cache, commands = rest.KEPT / "compiled", folder / "commands"
+    cache.mkdir(exist_ok=True)
+    commands.mkdir()
+    once = [sys.executable, "-I", "-S", str(ROOT / "tests" / "compile_once.py"), str(cache), *found, "--"]
+    script = _CC.format(compiler=shlex.join(found), once=shlex.join(once))
+    (commands / "cc").write_text(script, encoding="utf-8")
+    (commands / "cc").chmod(0o755)
+    os.environ["PATH"] = os.pathsep.join(filter(None, (str(commands), os.environ.get("PATH"))))
+    return str(commands / "cc")
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist
@@ -82,14 +135,42 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Several processes begin with the files that take long, so that none of them is alone at the end. Hazards are
     written into what --junitxml keeps, from which tools/hazards.py makes its table."""
+    _choose(config, items)
     for item in items:
         for mark in item.iter_markers("hazard"):
             item.user_properties.append(("hazard", json.dumps([*mark.args, mark.kwargs.get("source")])))
             given = getattr(item, "callspec", None)
             item.user_properties.append(("environment", given.params.get("environment", "") if given else ""))
     if hasattr(config, "workerinput"):
-        slow = {item.path for item in items if item.get_closest_marker("slow")}
-        items.sort(key=lambda item: item.path not in slow)
+        seconds = {path: rest.seconds_of(path) for path in {item.path for item in items}}
+        items.sort(key=lambda item: (-seconds[item.path], item.path))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Files of which `make test` runs nothing are not read."""
+    return True if config.getoption("part") == "quick" and rest.wholly(collection_path) else None
+
+
+def _asked_by(item: pytest.Item) -> tuple[Iterable[str], Iterable[str]]:
+    """Return the names of a test's fixtures, and the values of its parameters."""
+    given = getattr(item, "callspec", None)
+    return getattr(item, "fixturenames", ()), given._idlist if given else ()
+
+
+def _choose(config: pytest.Config, items: list[pytest.Item]) -> None:
+    part = config.getoption("part")
+    if part == "all":
+        return
+    cases: dict[tuple[Path, str], list[pytest.Item]] = {}
+    for item in items:
+        cases.setdefault((item.path, getattr(item, "originalname", item.name)), []).append(item)
+    quick: set[str] = set()
+    for (path, function), own in cases.items():
+        able = [item.nodeid for item in own if not rest.need(path, function, *_asked_by(item))]
+        quick |= rest.within_budget(path, function, able)
+    chosen = [item for item in items if (item.nodeid in quick) == (part == "quick")]
+    config.hook.pytest_deselected(items=[item for item in items if (item.nodeid in quick) != (part == "quick")])
+    items[:] = chosen
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,8 @@
-"""Packages of Debian: of any release, unpacked into $XDG_CACHE_HOME/overlap-run/debian, or of this one, installed.
+"""Packages of Debian: of any release, unpacked into build/tests/downloads, or of this one, installed with SYSTEM=1.
 
 Downloaded by the machine's own apt, from the machine's own sources with the name of the release exchanged, so that
 proxies, mirrors and keys are those of the machine. What is missing raises Missing, with the reason to skip a test.
+`make test` does neither: a test that needs a package has a row in tests/rest.py.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import rest
+
 SOURCES = Path("/etc/apt")
 RELEASE = Path("/etc/os-release")
 AMD64 = "amd64"
@@ -24,12 +27,12 @@ class Missing(Exception):
 
 
 def cache() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "overlap-run" / "debian"
+    return rest.DOWNLOADS / "debian"
 
 
 def fetch(suite: str, packages: Iterable[str], architecture: str = AMD64) -> Path:
     """The folder that holds all of these packages of one release, unpacked; `name=version` asks for that version."""
+    rest.allow(*packages)
     folder = cache() / (suite if architecture == AMD64 else f"{suite}-{architecture}")
     root = folder / "root"
     done = folder / "done"
@@ -49,10 +52,12 @@ def fetch(suite: str, packages: Iterable[str], architecture: str = AMD64) -> Pat
 
 def install(packages: Iterable[str], commands: Iterable[str]) -> None:
     """Installs packages of this machine's own release, as root, unless all of the commands are there already."""
+    rest.allow(*packages)
     if all(map(_found, commands)):
         return
-    if os.geteuid() != 0:
-        raise Missing(f"needs {', '.join(packages)} installed, or root to install them")
+    if os.environ.get("SYSTEM") != "1" or os.geteuid() != 0:
+        words = " ".join(packages)
+        raise Missing(f"needs {words}: apt-get install {words}, or as root with SYSTEM=1, which does that")
     if not shutil.which("apt-get"):
         raise Missing("apt-get is needed, which only Debian and its kin have")
     cache().mkdir(parents=True, exist_ok=True)

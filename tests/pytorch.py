@@ -1,4 +1,4 @@
-"""PyTorch without a GPU, and what starts it on several processes, in a virtual environment of their own.
+"""PyTorch without a GPU, and what starts it on several processes, in a virtual environment below build/tests/downloads.
 
 They are not among the packages of the tests: on the package index their names stand for builds with CUDA, of gigabytes,
 which ask for other versions of NVIDIA's packages than the tests do.
@@ -13,6 +13,8 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+
+import rest
 
 PACKAGES = ("torch==2.13.0+cpu", "accelerate==1.15.0")
 # What starts its ranks, without what trains: by themselves, because some of them ask for another PyTorch.
@@ -49,10 +51,10 @@ def deepspeed() -> Path:
 
 def _once(what: str, packages: tuple[str, ...], make: Callable[[Path], None]) -> Path:
     """A folder that is made at the first use, and kept. Another choice of packages is another folder."""
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    rest.allow(*packages)
     versions = (package.partition("==")[2] for package in packages[:2])
     name = "-".join((what, *versions, *map(str, sys.version_info[:2])))
-    folder = Path(base) / "overlap-run" / name
+    folder = rest.DOWNLOADS / name
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (folder.parent / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # one at a time, of several test runs
@@ -64,7 +66,7 @@ def _once(what: str, packages: tuple[str, ...], make: Callable[[Path], None]) ->
 
 
 def _install(own: Path, *words: str) -> None:
-    _run([str(own), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *words])
+    _run([str(own), "-m", "pip", "install", "--quiet", "--no-cache-dir", "--disable-pip-version-check", *words])
 
 
 def _run(command: list[str]) -> None:

@@ -1,7 +1,7 @@
 """docs/hazards.md: what a preload library meets in the processes of a job, and what became of it here.
 
     python tools/hazards.py --measure    # runs every test of a hazard (minutes), keeps what came out, writes the page
-    python tools/hazards.py --from FILE  # the same, of tests that were run: make test ARGS=--junitxml=FILE
+    python tools/hazards.py --from FILE  # the same, of tests that were run: .venv/bin/pytest --junitxml=FILE
     python tools/hazards.py --write      # the page from what was kept
     python tools/hazards.py --check      # exit status 1 and a line for each hazard, or page, that is not of today
 

@@ -291,7 +291,7 @@ footprints = st.builds(
 grids = st.integers(0, 30_000) | st.integers(0, 2**33) | st.integers(0, UNLIMITED)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(
     rules=st.lists(rules_, max_size=5),
     kernel=footprints,

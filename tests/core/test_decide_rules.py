@@ -272,7 +272,7 @@ footprints = st.sampled_from([GEMM, (128, 96, 0, 30000), (384, 168, 0, 0), (2000
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(
     some=st.lists(rules, max_size=4),
     dispatch=st.sampled_from([0, 1, 2, 3]),

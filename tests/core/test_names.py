@@ -54,7 +54,7 @@ text = st.text(alphabet="ab[]!-*?^", max_size=12).map(str.encode)
 names = st.text(alphabet="ab[]!-*?^", max_size=14).map(str.encode)
 
 
-@settings(max_examples=4000, deadline=None)
+@settings(max_examples=4000)
 @given(pattern=text, name=names)
 @example(b"[", b"[")
 @example(b"[!]", b"[!]")
@@ -69,7 +69,7 @@ def test_globs_agree_with_the_oracle(library: Any, pattern: bytes, name: bytes) 
     assert bool(library.overlap_glob_match(pattern, name)) == oracle(pattern, name)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(
     pattern=st.binary(max_size=10).filter(lambda b: 0 not in b),
     name=st.binary(max_size=10).filter(lambda b: 0 not in b),
@@ -130,7 +130,7 @@ def plain_of(library: Any, kernel: bytes, size: int) -> bytes:
     return after[: written - 1]
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(tail=st.text(alphabet="NLKVrSt0123456789abcE_I", max_size=20), size=st.integers(0, 24))
 def test_plain_names_never_leave_their_room(library: Any, tail: str, size: int) -> None:
     whole = plain_of(library, f"_Z{tail}".encode(), 64)

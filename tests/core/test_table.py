@@ -229,13 +229,13 @@ def test_two_counts_that_cancel_out(library: Any) -> None:
     assert "do not add up" in refusal(library, signed(only_patterns))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(junk=st.binary(max_size=600))
 def test_random_bytes_are_no_table(library: Any, junk: bytes) -> None:
     assert refusal(library, junk) != ""
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(changes=st.lists(st.tuples(st.integers(32, 1200), st.binary(min_size=1, max_size=8)), min_size=1, max_size=6))
 def test_changed_tables_are_refused_or_read_without_harm(
     library: Any, gpus: dict[str, Any], changes: list[tuple[int, bytes]]

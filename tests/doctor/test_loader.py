@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from doctoring import Compile
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyshim.doctor import binary, loader
@@ -178,7 +178,7 @@ def test_pipes_folders_and_missing_files_hold_nobody_up(tmp_path: Path) -> None:
         assert loader.Loader({}).walk(str(path)).loaded == []
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=150)
 @given(
     changes=st.lists(st.tuples(st.integers(0, 1 << 14), st.binary(min_size=1, max_size=8)), max_size=6),
     length=st.integers(0, 1 << 15),

@@ -99,7 +99,7 @@ def test_a_malformed_line_is_answered_and_the_next_one_too(
         assert right == expected
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(cuts=st.lists(st.integers(0, 2000), max_size=12), end=st.booleans())
 def test_lines_may_come_in_pieces(explainer: Explainer, cuts: list[int], end: bool) -> None:
     request = b'{"gpu": "h100", "threads": 128, "registers": 64, "comm_threads": 288, "comm_registers": 96}'

@@ -159,7 +159,7 @@ anything = st.recursive(
 )
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 @given(
     changes=st.dictionaries(st.sampled_from(NAMES) | st.text(max_size=6), anything, max_size=4),
     base=st.booleans(),

@@ -35,7 +35,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "os-release").write_text('ID=debian\nVERSION_CODENAME="bookworm"\n')
     monkeypatch.setattr(debian, "SOURCES", tmp_path)
     monkeypatch.setattr(debian, "RELEASE", tmp_path / "os-release")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(debian, "cache", lambda: tmp_path / "cache")
     return tmp_path
 
 

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Callable, Mapping
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from interposing import BLOCKS, ONE, Done, Runner, same, smallest_size
 
@@ -62,7 +62,7 @@ def test_a_broken_table_is_ignored_with_one_line(name: str, bare: Runner, preloa
     ignored(preloaded(WORDS, ONE, env={"OVERLAP_TABLE": DAMAGES[name](good)}), bare(WORDS))
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, derandomize=True)
 @given(data=st.data())
 def test_random_damage_never_hurts_the_program(
     data: st.DataObject, bare: Runner, preloaded: Runner, table_of: Tables

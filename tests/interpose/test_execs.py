@@ -39,7 +39,6 @@ def test_every_exec_function(how: str, execs: dict[str, Any], bare: Runner, prel
     assert len({process["pid"] for process in done.report["processes"]}) == 1
 
 
-@pytest.mark.slow
 @pytest.mark.hazard(
     "processes",
     "a process that execs thousands of times would leak files, memory or pages",

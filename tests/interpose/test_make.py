@@ -39,7 +39,6 @@ class Built(NamedTuple):
     processes: int
 
 
-@pytest.mark.slow
 @pytest.mark.hazard(
     "processes",
     "a build under the preload would fail, say something else, or make other files",

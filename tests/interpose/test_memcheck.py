@@ -19,7 +19,6 @@ from interposing import BLOCKS, NCCL, WAYS, Build, Runner, rule
 from pyshim.launch import plan
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.plain("valgrind takes the place of a sanitizer", address=True, coverage=True),
     pytest.mark.hazard("processes", "it reads or writes memory that is not its own, or leaves some behind"),
 ]

@@ -8,7 +8,6 @@ import pytest
 import pytorch
 from seen import OVERLAP_RUN
 
-pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 # As pdsh does it: every host runs the same words, in which %n is its number and %h its name.
 PDSH = """#!/bin/sh

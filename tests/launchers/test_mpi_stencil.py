@@ -16,7 +16,6 @@ from seen import OVERLAP_RUN, Ranks
 from pyshim import _native
 from pyshim.launch import plan
 
-pytestmark = pytest.mark.slow
 ITERATIONS = 40
 LEARNING = 3  # iterations, at most
 BELOW_COMMUNICATION = -4

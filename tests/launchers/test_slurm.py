@@ -10,7 +10,6 @@ import time
 import pytest
 from seen import OVERLAP_RUN, Ranks
 
-pytestmark = pytest.mark.slow
 OUTSIDE = (OVERLAP_RUN, "--policy", "observe")
 
 

@@ -13,7 +13,6 @@ import psutil
 import pytest
 from seen import OVERLAP_RUN
 
-pytestmark = pytest.mark.slow
 OUTSIDE = (OVERLAP_RUN, "--policy", "observe")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 
 import cluster
@@ -32,10 +33,11 @@ def of_open_mpi(text: str) -> dict[str, int]:
 
 
 def said(*command: str, env: dict[str, str] | None = None) -> str:
-    try:
-        debian.install([command[0]], [command[0]])
-    except debian.Missing as reason:
-        pytest.skip(str(reason))
+    if not shutil.which(command[0]):
+        try:
+            debian.install([command[0]], [command[0]])
+        except debian.Missing as reason:
+            pytest.skip(str(reason))
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **(env or {})})
     return done.stdout + done.stderr
 

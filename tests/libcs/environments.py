@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import debian
 import pytest
+import rest
 import zig
 from interposing import PROGRAMS, WAYS, Done
 
@@ -158,14 +159,15 @@ def _unpacked(kind: Kind) -> Path:
 
 def _emulator(package: str) -> Path:
     """From the package index, by its hash."""
-    folder = debian.cache().with_name("package-index")
+    folder = rest.DOWNLOADS / "package-index"
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         wheel = folder / f"{package.replace('==', '-')}-py2.py3-none-any.whl"
         if not wheel.exists():
-            words = ["download", "--quiet", "--no-deps", "--only-binary=:all:", "--dest", str(folder), package]
-            done = subprocess.run([sys.executable, "-m", "pip", *words], capture_output=True, text=True, check=False)
+            words = ["pip", "download", "--quiet", "--no-cache-dir", "--no-deps", "--only-binary=:all:", package]
+            words += ["--dest", str(folder)]
+            done = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, check=False)
             if done.returncode or not wheel.exists():
                 pytest.skip(
                     f"needs {package} of the package index: {(done.stderr.splitlines() or ['no such file'])[-1]}"

@@ -12,7 +12,6 @@ from interposing import BLOCKS, NCCL, Done, Runner, rule, same
 
 RAISED = rule("{blocks_per_sm: 1}", more="communication: {priority: highest}")
 OVERLAPPING = rule("{blocks_per_sm: 1}", when="overlapping", more="communication: {priority: highest}")
-pytestmark = pytest.mark.slow
 
 CHANGED = ["dynamic_shared", "priority", "entry"]
 K, C = f"launch=k,{BLOCKS},256,0", f"launch={NCCL},16,256,0"

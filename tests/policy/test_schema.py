@@ -13,7 +13,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyshim.policy import describe, json_schema, places
@@ -161,7 +161,7 @@ def is_refused(text: str, validator: Any) -> bool:
         return False
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=100)
 @given(POLICIES, st.data())
 def test_the_schema_and_the_reader_agree_on_policies_made(values: dict[str, Any], data: st.DataObject) -> None:
     """As they are, and with one value that may be anything."""

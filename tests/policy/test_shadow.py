@@ -98,7 +98,7 @@ def deciding(rules: list[Rule], launch: tuple[str, str, int, int], dispatch: str
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(RULES, min_size=2, max_size=5), st.randoms(use_true_random=False))
 def test_no_launch_is_decided_by_a_rule_that_is_called_shadowed(rules: list[Rule], random: Random) -> None:
     useless = [rule for rule, _ in shadowed(rules)]

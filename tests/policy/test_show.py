@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from pyshim.policy import gpus, places, show
 from pyshim.policy.kernels import SETS
@@ -61,7 +61,7 @@ def test_a_shipped_policy_reads_back_to_the_same_table(name: str, overlap: Any, 
     assert show.as_text(first.policy, first.origins, gpus.matching(first.policy.gpus)[0])
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=150)
 @given(POLICIES)
 def test_any_policy_reads_back_to_the_same_table(values: dict[str, object]) -> None:
     first = read_bytes(yaml.safe_dump(values, allow_unicode=True).encode(), "first.yaml")
@@ -86,7 +86,7 @@ def test_most_policies_made_are_policies() -> None:
     """Or the test above shows nothing."""
     made = []
 
-    @settings(max_examples=60, database=None, derandomize=True, deadline=None)
+    @settings(max_examples=60, database=None, derandomize=True)
     @given(POLICIES)
     def collect(values: dict[str, object]) -> None:
         made.append(read_bytes(yaml.safe_dump(values).encode(), "f").ok)

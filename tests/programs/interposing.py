@@ -1,8 +1,8 @@
 """Small C programs as real processes on the simulated GPU, with and without the library preloaded.
 
-Each program is compiled once per session. `bare` and `preloaded` run one in an environment that the product itself has
-made; what comes back is everything that can be seen from outside: status, output, the driver's log of launches, the
-report.
+Each program is compiled once (compile_once.py). `bare` and `preloaded` run one in an environment that the product
+itself has made; what comes back is everything that can be seen from outside: status, output, the driver's log of
+launches, the report.
 """
 
 from __future__ import annotations
@@ -136,7 +136,8 @@ class Build:
             command = [
                 *shlex.split(os.environ.get("CC", "cc")),
                 *FLAGS,
-                f"-Wl,-rpath,{self.folder}",
+                # Relative, because the folder is another one in each run, and the compiler keeps what it made.
+                f"-Wl,-rpath,$ORIGIN/{os.path.relpath(self.folder, out.parent)}",
                 *flags,
                 str(PROGRAMS / source),
             ]

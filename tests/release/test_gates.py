@@ -24,7 +24,6 @@ GLIBC = "https://peps.python.org/pep-0599/"
 Change = Callable[..., Path]
 Compile = Callable[..., bytes]
 
-pytestmark = pytest.mark.slow
 
 
 def test_the_wheel_passes(tools: ModuleType, wheel: Path) -> None:

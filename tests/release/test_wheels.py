@@ -21,7 +21,6 @@ INIT = "pyshim/__init__.py"
 Change = Callable[..., Path]
 Install = Callable[[Path], Path]
 
-pytestmark = pytest.mark.slow
 
 
 def test_of_what_is_committed_alone(tools: ModuleType, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyshim import _native
@@ -182,7 +182,7 @@ def test_a_longer_file_is_read_no_further_than_a_page(write_page):
 
 
 @pytest.mark.hazard("input", "a damaged page ends a report in a traceback, or tells false sums")
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(st.data())
 def test_damage_is_unreadable_or_a_page_whose_sums_agree(write_page, data):
     path = write_page({("symbol", "shaped"): 10})

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyshim.stats.file import Unreadable
@@ -75,7 +75,6 @@ def test_other_names_are_not_ours(report):
         read_trace(str(report / "notes.trace"))
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_damage_never_raises_and_never_makes_records_longer_than_the_file(report, record, data):
     whole = bytearray(b"".join(record(index) for index in range(4)))

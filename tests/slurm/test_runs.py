@@ -15,7 +15,6 @@ import pytest
 
 from pyshim import _native
 
-pytestmark = pytest.mark.slow
 RANK = shlex.join([sys.executable, str(Path(__file__).with_name("launch.py"))])
 TELL = "echo RUN $OVERLAP_RUN_ID"
 STEP = f"srun -N2 -n2 sh -c '{TELL}'"

@@ -26,7 +26,6 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.mark.slow
 @pytest.mark.hazard("loader", "on aarch64 a library no longer finds its plugins, or one that is bound early crashes")
 @pytest.mark.parametrize("environment", ["aarch64 (qemu)"])
 def test_a_program_opens_libraries_as_without_us(environment: str, tmp_path: Path) -> None:

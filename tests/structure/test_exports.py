@@ -73,7 +73,6 @@ def cross(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 @pytest.mark.hazard(
     "libc", "the library asks for something that glibc 2.17 (CentOS 7) has not: no program with it starts there"
 )
-@pytest.mark.slow
 def test_for_the_oldest_glibc_on_both_processors(cross: Path) -> None:
     assert findings(cross) == []
 

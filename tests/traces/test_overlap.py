@@ -73,7 +73,7 @@ def sampled(ran: list[tuple[int, str, int, int]], bounds: list[int]) -> list[Tim
     return steps
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.lists(RAN, max_size=25), BOUNDS)
 def test_measures_are_what_a_sampler_sees(ran, bounds):
     found = measure(filled(ran), [float(bound) for bound in bounds])
@@ -86,7 +86,7 @@ def test_measures_are_what_a_sampler_sees(ran, bounds):
     assert found == expected
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(RAN, max_size=40))
 def test_what_ran_comes_in_order_whatever_the_order_of_the_file(ran):
     with pytest.MonkeyPatch.context() as patch:

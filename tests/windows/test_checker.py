@@ -164,7 +164,6 @@ def options(interpreter: Interpreter, target: Target) -> dict[str, str]:
 @given(data=st.data())
 @settings(
     max_examples=examples(300),
-    deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large],
 )

@@ -124,21 +124,22 @@ def try_one(mutant: Mutant) -> Outcome:
         return outcome("survived" if status in (0, 5) else "caught", line)
 
 
-def baseline(mutants: Sequence[Mutant]) -> list[Outcome]:
+def baseline(mutants: Sequence[Mutant], jobs: int) -> list[Outcome]:
     """The tests that fail before anything is planted: their mutants would only seem to be caught."""
     selections = {mutant.tests: mutant for mutant in mutants}
-    failed = []
     with tempfile.TemporaryDirectory(prefix="overlap-mutant-") as scratch:
         tree = copy_tree(Path(scratch))
         for only in ("shim", "simgpu"):
             complaint = build(tree, only)
             if complaint:
                 raise SystemExit(f"mutants: the tree does not build: {complaint}")
-        for selection, mutant in selections.items():
-            status, line = test(tree, selection)
-            if status:
-                failed.append(Outcome(mutant, "tests fail without it", 0, f"{' '.join(selection)}: {line}"))
-    return failed
+        with ThreadPoolExecutor(jobs) as pool:
+            found = pool.map(lambda selection: test(tree, selection), selections)
+            return [
+                Outcome(mutant, "tests fail without it", 0, f"{' '.join(selection)}: {line}")
+                for (selection, mutant), (status, line) in zip(selections.items(), found)
+                if status
+            ]
 
 
 def main() -> int:
@@ -156,7 +157,7 @@ def main() -> int:
     if unknown:
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
     wanted = [mutant for mutant in MUTANTS if not options.names or mutant.name in options.names]
-    outcomes = [] if options.no_baseline else baseline(wanted)
+    outcomes = [] if options.no_baseline else baseline(wanted, options.jobs)
     with ThreadPoolExecutor(options.jobs) as pool:
         for done in itertools.chain(list(outcomes), pool.map(try_one, wanted)):
             outcomes = outcomes if done in outcomes else [*outcomes, done]

@@ -108,7 +108,7 @@ struct overlap_choice overlap_choose(const struct overlap_gpu *gpu, const struct
  * withdrawn by zeroing its word.
  */
 
-/* The decision word: everything the hot path needs, in one atomic load. 0: no answer. Bits 42 to 47 are free. */
+/* The decision word: everything the hot path needs, in one atomic load. 0: no answer. Bits 43 to 47 are free. */
 #define OVERLAP_WORD_SIZE_BITS 18 /* bits 0 to 17: dynamic bytes to launch with */
 #define OVERLAP_WORD_SIZE_MASK ((UINT64_C(1) << OVERLAP_WORD_SIZE_BITS) - 1)
 #define OVERLAP_WORD_REASON_SHIFT 18 /* bits 18 to 23 */
@@ -123,6 +123,7 @@ struct overlap_choice overlap_choose(const struct overlap_gpu *gpu, const struct
 #define OVERLAP_WORD_PRIORITY_SHIFT 32
 #define OVERLAP_WORD_LONG (UINT64_C(1) << 40)     /* more than one wave; matters to `auto` */
 #define OVERLAP_WORD_CARVEOUT (UINT64_C(1) << 41) /* asks for the largest carve-out once it is really changed */
+#define OVERLAP_WORD_BESIDE (UINT64_C(1) << 42)   /* STREAMED, and direct where its stream is not raised */
 #define OVERLAP_WORD_WATCHED (UINT64_C(1) << 48)  /* ends `auto` if it runs beside communication */
 #define OVERLAP_WORD_STREAMED (UINT64_C(1) << 50) /* computation: some streams are raised, is it on one of them? */
 #define OVERLAP_WORD_CLUSTER (UINT64_C(1) << 49)  /* changed in clusters: those that were checked only */

@@ -65,22 +65,22 @@ void overlap_critical_over(struct overlap_order *order, struct overlap_stream *s
 }
 
 /* Four are kept; of the others it is not known that they are over when this stream is. */
-void overlap_critical_behind(struct overlap_stream *stream, const struct overlap_event *event) {
+void overlap_critical_behind(struct overlap_stream *stream, struct overlap_stream *by, uint64_t serial, uint64_t work) {
     int at = -1;
-    if (!event->by || event->by == stream || !event->work || !overlap_stream_is(event->by, event->serial))
+    if (!by || by == stream || !work || !overlap_stream_is(by, serial))
         return;
     for (int i = 3; i >= 0; i--) {
         struct overlap_stream *const other = __atomic_load_n(&stream->part.behind[i].stream, __ATOMIC_ACQUIRE);
         const bool over = !other || load(&other->part.over) >= load(&stream->part.behind[i].work);
-        if (other == event->by || (at < 0 && over))
+        if (other == by || (at < 0 && over))
             at = i;
     }
     if (at < 0)
         return;
     __atomic_store_n(&stream->part.behind[at].stream, NULL, __ATOMIC_RELEASE);
-    __atomic_store_n(&stream->part.behind[at].serial, event->serial, __ATOMIC_RELAXED);
-    __atomic_store_n(&stream->part.behind[at].work, event->work, __ATOMIC_RELAXED);
-    __atomic_store_n(&stream->part.behind[at].stream, event->by, __ATOMIC_RELEASE);
+    __atomic_store_n(&stream->part.behind[at].serial, serial, __ATOMIC_RELAXED);
+    __atomic_store_n(&stream->part.behind[at].work, work, __ATOMIC_RELAXED);
+    __atomic_store_n(&stream->part.behind[at].stream, by, __ATOMIC_RELEASE);
 }
 
 /* Have other streams of the context work that the host has not seen to be over, and that this one has not waited for? */

@@ -42,8 +42,8 @@ static inline bool overlap_critical_passes_on(const struct overlap_stream *strea
 
 /* ---- Called by event.c and order.c ---- */
 
-/* The stream waits for what another one had launched when it recorded an event. */
-void overlap_critical_behind(struct overlap_stream *stream, const struct overlap_event *event);
+/* The stream waits for what another one (NULL: not known) of this serial had launched when it recorded an event: so much work. */
+void overlap_critical_behind(struct overlap_stream *stream, struct overlap_stream *by, uint64_t serial, uint64_t work);
 
 /* The host has seen a stream's work up to this to be over, and what that had waited for (of the legacy default stream: that of all
  * blocking ones). */

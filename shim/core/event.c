@@ -18,7 +18,7 @@ __attribute__((noinline)) struct overlap_event *overlap_event_find_further(struc
 }
 
 /* Does it tell anything that the host has not seen? */
-static bool is_news(const struct overlap_order *order, const struct overlap_clock *clock) {
+static inline bool is_news(const struct overlap_order *order, const struct overlap_clock *clock) {
     for (uint32_t left = OVERLAP_LOAD(clock->set); left; left &= left - 1) {
         const uint32_t e = overlap_entry_of(left);
         if (OVERLAP_LOAD(clock->entry[e]) > OVERLAP_LOAD(order->finished.entry[e]))
@@ -124,16 +124,17 @@ void overlap_order_event_exported(struct overlap_order *order, uint64_t key) {
 /* ---- Recording ---- */
 
 /* Would an event recorded here tell anything? */
-static bool tells(struct overlap_order *order, struct overlap_stream *stream) {
-    if (!stream || stream->world != &order->eager || overlap_stream_is_unknown(order, stream))
+static inline bool tells(struct overlap_order *order, struct overlap_stream *stream) {
+    if (!stream || stream->world != &order->eager)
         return true;
-    const struct overlap_stream *legacy = overlap_stream_behind(stream);
+    const struct overlap_sight sight = overlap_stream_sight(order, stream);
     const int32_t own = OVERLAP_LOAD(stream->communication);
     return OVERLAP_LOAD(stream->computation) >= 0 ||
            OVERLAP_LOAD(stream->part.work) > OVERLAP_LOAD(stream->part.over) ||
            (own >= 0 && OVERLAP_LOAD(order->eager.now.entry[own]) > OVERLAP_LOAD(order->finished.entry[own])) ||
-           is_news(order, &stream->clock) || (legacy && is_news(order, &legacy->clock)) ||
-           (stream->kind == OVERLAP_STREAM_LEGACY && is_news(order, &stream->context->blocking));
+           overlap_sight_is_unknown(order, &sight, stream) || is_news(order, &stream->clock) ||
+           (sight.legacy && is_news(order, &sight.legacy->clock)) ||
+           (OVERLAP_LOAD(stream->kind) == OVERLAP_STREAM_LEGACY && is_news(order, &stream->context->blocking));
 }
 
 static inline void forget(struct overlap_event *event, uint32_t flag) {
@@ -175,49 +176,58 @@ struct overlap_event *overlap_order_recording(struct overlap_order *order, uint6
     return event;
 }
 
-/* Number of the unknown wait that it is behind; 0: none. */
-__attribute__((noinline)) static uint64_t unknown_of(struct overlap_order *order, const struct overlap_stream *stream) {
-    if (!overlap_stream_is_unknown(order, stream))
-        return 0;
-    if (stream->world != &order->eager)
-        return UINT64_MAX;
-    const struct overlap_stream *legacy = overlap_stream_behind(stream);
-    const uint64_t own = OVERLAP_LOAD(stream->unknown), its = legacy ? OVERLAP_LOAD(legacy->unknown) : 0;
-    return own > its ? own : its;
-}
-
-static inline uint32_t write_entry(struct overlap_event *event, uint32_t entry, uint64_t value) {
-    __atomic_store_n(&event->clock.entry[entry], value, __ATOMIC_RELAXED);
-    return value ? UINT32_C(1) << entry : 0; /* else it tells nothing */
+/* What comes from others than the stream itself: unknown waits, and what the legacy default stream knows. Returns the entries. */
+__attribute__((noinline)) static uint32_t write_inherited(struct overlap_order *order, struct overlap_event *event,
+                                                          const struct overlap_stream *stream, uint32_t set) {
+    const struct overlap_sight sight = overlap_stream_sight(order, stream);
+    const uint64_t unknown = !overlap_sight_is_unknown(order, &sight, stream) ? 0
+                             : sight.world == &order->eager ? overlap_sight_unknown(&sight, stream)
+                                                            : UINT64_MAX;
+    __atomic_store_n(&event->unknown, unknown, __ATOMIC_RELAXED); /* number of the wait that it is behind; 0: none */
+    for (uint32_t left = sight.legacy ? OVERLAP_LOAD(sight.legacy->clock.set) : 0; left; left &= left - 1) {
+        const uint32_t e = overlap_entry_of(left);
+        const uint64_t its = OVERLAP_LOAD(sight.inherited[e]);
+        if (set >> e & 1 && its <= __atomic_load_n(&event->clock.entry[e], __ATOMIC_RELAXED))
+            continue;
+        __atomic_store_n(&event->clock.entry[e], its, __ATOMIC_RELAXED);
+        set |= UINT32_C(1) << e;
+    }
+    return set;
 }
 
 /* All that the stream knows but what the host knows, too. */
 static inline void write_clock(struct overlap_order *order, struct overlap_event *event,
                                const struct overlap_stream *stream) {
     struct overlap_world *const world = stream->world;
-    const struct overlap_stream *legacy = world == &order->eager ? overlap_stream_behind(stream) : NULL;
-    const bool unknown = OVERLAP_LOAD(stream->unknown) || legacy || OVERLAP_LOAD(world->doubted); /* perhaps */
+    uint32_t set = OVERLAP_LOAD(stream->clock.set);
     __atomic_store_n(&event->world, world, __ATOMIC_RELAXED);
     __atomic_store_n(&event->generation, OVERLAP_LOAD(world->generation), __ATOMIC_RELAXED);
     __atomic_store_n(&event->context, stream->context, __ATOMIC_RELAXED);
-    __atomic_store_n(&event->unknown, unknown ? unknown_of(order, stream) : 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&event->unknown, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&event->by, (struct overlap_stream *)(uintptr_t)stream, __ATOMIC_RELAXED);
     __atomic_store_n(&event->serial, OVERLAP_LOAD(stream->serial), __ATOMIC_RELAXED);
     __atomic_store_n(&event->work, OVERLAP_LOAD(stream->part.work), __ATOMIC_RELAXED);
-    const int32_t communication = OVERLAP_LOAD(stream->communication), computation = OVERLAP_LOAD(stream->computation);
-    const uint32_t its = legacy ? OVERLAP_LOAD(legacy->clock.set) : 0;
-    uint32_t set = OVERLAP_LOAD(stream->clock.set) | its;
     for (uint32_t left = set; left; left &= left - 1) {
         const uint32_t e = overlap_entry_of(left);
-        const uint64_t own = OVERLAP_LOAD(stream->clock.entry[e]);
-        const uint64_t above = __builtin_expect(its >> e & 1, 0) ? OVERLAP_LOAD(legacy->clock.entry[e]) : 0;
-        write_entry(event, e, above > own ? above : own);
+        __atomic_store_n(&event->clock.entry[e], OVERLAP_LOAD(stream->clock.entry[e]), __ATOMIC_RELAXED);
     }
-    if (communication >= 0)
-        set |= write_entry(event, (uint32_t)communication, OVERLAP_LOAD(world->now.entry[communication]));
-    for (uint32_t filling = 0; computation >= 0 && filling < 2; filling++)
-        set |= write_entry(event, OVERLAP_CLOCK_COMMUNICATION + 2 * (uint32_t)computation + filling,
-                           overlap_computation_now(world, (uint32_t)computation, filling));
+    if (__builtin_expect(OVERLAP_LOAD(stream->unknown) || OVERLAP_LOAD(world->doubted) || overlap_stream_behind(stream),
+                         0))
+        set = write_inherited(order, event, stream, set);
+    const int32_t communication = OVERLAP_LOAD(stream->communication), computation = OVERLAP_LOAD(stream->computation);
+    if (communication >= 0) {
+        __atomic_store_n(&event->clock.entry[communication], OVERLAP_LOAD(world->now.entry[communication]),
+                         __ATOMIC_RELAXED);
+        set |= UINT32_C(1) << communication;
+    }
+    if (computation >= 0) { /* as overlap_computation_now() says it, of itself */
+        const uint64_t launched = OVERLAP_LOAD(world->computation[computation].base[0]) + OVERLAP_LOAD(stream->launched),
+                       filling = OVERLAP_LOAD(world->computation[computation].base[1]) + OVERLAP_LOAD(stream->filling);
+        uint64_t *const entries = &event->clock.entry[OVERLAP_CLOCK_COMMUNICATION + 2 * computation];
+        __atomic_store_n(&entries[0], launched, __ATOMIC_RELAXED);
+        __atomic_store_n(&entries[1], filling, __ATOMIC_RELAXED);
+        set |= ((launched != 0) | (uint32_t)(filling != 0) << 1) << (OVERLAP_CLOCK_COMMUNICATION + 2 * computation);
+    }
     __atomic_store_n(&event->clock.set, set, __ATOMIC_RELAXED);
 }
 
@@ -234,13 +244,11 @@ __attribute__((noinline)) static void record_flags(struct overlap_order *order, 
         __atomic_store_n(&order->exported, 1, __ATOMIC_RELEASE);
 }
 
-void overlap_order_recorded(struct overlap_order *order, struct overlap_event *event, struct overlap_stream *stream,
-                            bool recorded) {
+void overlap_order_write(struct overlap_order *order, struct overlap_event *event, struct overlap_stream *stream,
+                         bool recorded) {
     stream = overlap_stream_here(stream);
     if (recorded)
         overlap_order_action(order, stream);
-    if (!event)
-        return;
     if (recorded && stream)
         write_clock(order, event, stream);
     if (__builtin_expect(!recorded || !stream || OVERLAP_LOAD(event->flags), 0))

@@ -21,10 +21,16 @@ __attribute__((cold, noinline)) static enum knowledge untold(struct overlap_orde
     return A_CLOCK;
 }
 
-/* What waiting for an event tells. The event is copied, as far as it is not torn (world NULL). */
-static inline __attribute__((always_inline)) enum knowledge read_event(struct overlap_order *order, uint64_t key,
-                                                                       struct overlap_event *copy) {
-    const struct overlap_event *event = overlap_event_find(order, key);
+/* Has the event been another one, or recorded anew, since this number was read? */
+static inline bool is_torn(const struct overlap_event *event, uint64_t key, uint32_t sequence) {
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return sequence % 2 || __atomic_load_n(&event->sequence, __ATOMIC_RELAXED) != sequence ||
+           OVERLAP_LOAD(event->key) != key;
+}
+
+/* What waiting for an event tells. The event (NULL: not in the table) is copied, as far as it is not torn (world NULL). */
+static enum knowledge read_event(struct overlap_order *order, const struct overlap_event *event, uint64_t key,
+                                 struct overlap_event *copy) {
     copy->world = NULL;
     copy->by = NULL;
     if (!event)
@@ -40,10 +46,8 @@ static inline __attribute__((always_inline)) enum knowledge read_event(struct ov
     copy->serial = __atomic_load_n(&event->serial, __ATOMIC_RELAXED);
     copy->work = __atomic_load_n(&event->work, __ATOMIC_RELAXED);
     copy_clock(&copy->clock, &event->clock);
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    if (sequence % 2 || __atomic_load_n(&event->sequence, __ATOMIC_RELAXED) != sequence ||
-        OVERLAP_LOAD(event->key) != key)
-        return EVERYTHING; /* torn */
+    if (is_torn(event, key, sequence))
+        return EVERYTHING;
     copy->world = world;
     /* What a wait means in a capture is what was recorded in that capture, whoever else records the event; once the capture
      * has ended, it is what a graph records. */
@@ -85,18 +89,14 @@ __attribute__((cold, noinline)) static void all_wait(struct overlap_order *order
         __atomic_store_n(&order->eager.doubted, 1, __ATOMIC_RELEASE);
 }
 
-/* It waits for communication now: did anybody care when it came? news: what it had not waited for before, by bit. */
-static inline uint32_t patience(const struct overlap_event *event, const struct overlap_stream *here, uint32_t news) {
-    uint32_t found = 0;
-    for (; news; news &= news - 1) {
-        const uint32_t c = overlap_entry_of(news);
-        if (__atomic_load_n(&here->beside, __ATOMIC_RELAXED) > 1)
-            found |= OVERLAP_WAITED_BESIDE;
-        if (event->clock.entry[c] == OVERLAP_LOAD(here->world->now.entry[c]) &&
-            __atomic_load_n(&here->world->communication[c].prefetch, __ATOMIC_RELAXED))
-            found |= OVERLAP_WAITED_PREFETCH;
-    }
-    return found;
+/* It waits for communication launch `its` of an entry from now on: did anybody care when it came? */
+static uint32_t patience(const struct overlap_stream *here, const struct overlap_world *world, uint32_t entry,
+                         uint64_t its) {
+    return (__atomic_load_n(&here->beside, __ATOMIC_RELAXED) > 1 ? OVERLAP_WAITED_BESIDE : 0) |
+           (its == OVERLAP_LOAD(world->now.entry[entry]) &&
+                    __atomic_load_n(&world->communication[entry].prefetch, __ATOMIC_RELAXED)
+                ? OVERLAP_WAITED_PREFETCH
+                : 0);
 }
 
 /* The entries that it need not learn: of its own launches it knows all. A blocking stream does, for the legacy one. */
@@ -107,30 +107,53 @@ static inline uint32_t own_set(const struct overlap_stream *stream) {
     return (own < 0 ? 0 : UINT32_C(1) << own) | overlap_computation_set(OVERLAP_LOAD(stream->computation));
 }
 
-/* Its clock includes the event's from now on. */
-static inline uint32_t learn(struct overlap_order *order, struct overlap_stream *here,
-                             const struct overlap_event *event) {
-    uint32_t news = 0;
-    bool learned = false;
-    for (uint32_t left = event->clock.set & ~own_set(here); left; left &= left - 1) {
+/* What an event tells that the stream does not know by itself. */
+struct news {
+    uint32_t count, entry[OVERLAP_CLOCK_ENTRIES];
+    uint64_t value[OVERLAP_CLOCK_ENTRIES];
+};
+static inline void gather(struct news *news, const struct overlap_clock *clock, const struct overlap_stream *here) {
+    uint32_t count = 0;
+    for (uint32_t left = OVERLAP_LOAD(clock->set) & ~own_set(here); left; left &= left - 1) {
         const uint32_t e = overlap_entry_of(left);
-        const uint64_t its = event->clock.entry[e];
+        const uint64_t its = __atomic_load_n(&clock->entry[e], __ATOMIC_RELAXED);
         if (its <= OVERLAP_LOAD(here->clock.entry[e]))
             continue;
-        if (e < OVERLAP_CLOCK_COMMUNICATION && its > overlap_stream_knows(order, here, e))
-            news |= UINT32_C(1) << e;
+        news->entry[count] = e;
+        news->value[count++] = its;
+    }
+    news->count = count;
+}
+
+/* Its clock includes the event's from now on. */
+static inline uint32_t learn(struct overlap_order *order, struct overlap_stream *here, const struct news *news) {
+    const struct overlap_sight sight = overlap_stream_sight(order, here);
+    uint32_t found = 0;
+    bool learned = false;
+    for (uint32_t i = 0; i < news->count; i++) {
+        const uint32_t e = news->entry[i];
+        const uint64_t its = news->value[i];
+        if (e < OVERLAP_CLOCK_COMMUNICATION && its > overlap_sight_knows(&sight, e))
+            found |= patience(here, sight.world, e, its);
         learned |= overlap_stream_learns_more(order, here, e, its);
     }
     if (!learned)
         return 0;
-    const uint32_t found = patience(event, here, news);
     overlap_window_left(order, here);
     return found | (overlap_stream_changed(order, here) ? OVERLAP_WAITED_STALE : 0);
 }
 
-uint32_t overlap_order_waits(struct overlap_order *order, struct overlap_stream *stream, uint64_t key) {
+/* The stream waits, for whatever. */
+static inline void begin_wait(struct overlap_order *order, struct overlap_stream *here) {
+    if (!__atomic_load_n(&here->waited, __ATOMIC_RELAXED))
+        __atomic_store_n(&here->waited, 1, __ATOMIC_RELAXED);
+    overlap_window_left(order, here); /* of what is over nothing is left, nor of what is waited for now (learn) */
+}
+
+__attribute__((noinline)) static uint32_t wait_any(struct overlap_order *order, struct overlap_stream *stream,
+                                                   uint64_t key) {
     struct overlap_event event;
-    enum knowledge knows = read_event(order, key, &event);
+    enum knowledge knows = read_event(order, overlap_event_find(order, key), key, &event);
     if (!stream) {
         all_wait(order, knows, &event);
         return 0;
@@ -144,9 +167,7 @@ uint32_t overlap_order_waits(struct overlap_order *order, struct overlap_stream 
     if (knows == A_CLOCK && here->world != &order->eager && event.world == &order->eager &&
         !overlap_event_find(order, key))
         knows = EVERYTHING; /* lost, perhaps when it was recorded in this capture */
-    if (!__atomic_load_n(&here->waited, __ATOMIC_RELAXED))
-        __atomic_store_n(&here->waited, 1, __ATOMIC_RELAXED);
-    overlap_window_left(order, here); /* of what is over nothing is left, nor of what is waited for now (learn) */
+    begin_wait(order, here);
     if (knows == EVERYTHING)
         overlap_order_behind_all(order, stream);
     if (knows == NOTHING || knows == EVERYTHING)
@@ -159,8 +180,33 @@ uint32_t overlap_order_waits(struct overlap_order *order, struct overlap_stream 
     if (knows == NO_ONE_KNOWS)
         overlap_order_unknown(order, stream);
     if (here->world == &order->eager)
-        overlap_critical_behind(here, &event);
-    return learn(order, here, &event);
+        overlap_critical_behind(here, event.by, event.serial, event.work);
+    struct news news;
+    gather(&news, &event.clock, here);
+    return learn(order, here, &news);
+}
+
+/* The same for most waits: nobody captures, the stream is no legacy default stream, and the event tells a clock. Only what is news is
+ * copied: most events tell little that the stream does not know. */
+uint32_t overlap_order_waits(struct overlap_order *order, struct overlap_stream *stream, uint64_t key) {
+    const struct overlap_event *const event = overlap_event_find(order, key);
+    if (!event || !stream || OVERLAP_LOAD(stream->captured) || OVERLAP_LOAD(stream->kind) == OVERLAP_STREAM_LEGACY)
+        return wait_any(order, stream, key);
+    const uint32_t sequence = OVERLAP_LOAD(event->sequence);
+    struct news news;
+    if (OVERLAP_LOAD(event->flags) || __atomic_load_n(&event->unknown, __ATOMIC_RELAXED) ||
+        __atomic_load_n(&event->world, __ATOMIC_RELAXED) != &order->eager)
+        return wait_any(order, stream, key);
+    gather(&news, &event->clock, stream);
+    const uint64_t work = __atomic_load_n(&event->work, __ATOMIC_RELAXED),
+                   serial = __atomic_load_n(&event->serial, __ATOMIC_RELAXED);
+    struct overlap_stream *const by = __atomic_load_n(&event->by, __ATOMIC_RELAXED);
+    if (is_torn(event, key, sequence))
+        return wait_any(order, stream, key);
+    begin_wait(order, stream);
+    if (work)
+        overlap_critical_behind(stream, by, serial, work);
+    return news.count ? learn(order, stream, &news) : 0;
 }
 
 /* ---- The host ---- */
@@ -219,7 +265,7 @@ void overlap_order_see_stream(struct overlap_order *order, struct overlap_stream
 
 void overlap_order_see_event(struct overlap_order *order, uint64_t key, struct overlap_seen *seen) {
     struct overlap_event event;
-    const enum knowledge knows = read_event(order, key, &event);
+    const enum knowledge knows = read_event(order, overlap_event_find(order, key), key, &event);
     see_nothing(seen);
     seen->all = knows == EVERYTHING || knows == NO_ONE_KNOWS;
     if (knows == A_CLOCK && event.world == &order->eager) {
@@ -270,7 +316,7 @@ void overlap_order_saw(struct overlap_order *order, const struct overlap_seen *s
 
 struct overlap_stream *overlap_critical_recorder(struct overlap_order *order, uint64_t event) {
     struct overlap_event copy;
-    const enum knowledge knows = read_event(order, event, &copy);
+    const enum knowledge knows = read_event(order, overlap_event_find(order, event), event, &copy);
     return (knows == A_CLOCK || knows == NO_ONE_KNOWS) && copy.by && copy.world == &order->eager &&
                    overlap_stream_is(copy.by, copy.serial)
                ? copy.by

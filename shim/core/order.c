@@ -36,20 +36,8 @@ void overlap_order_unlock(struct overlap_order *order) {
 
 /* ---- Clocks ---- */
 
-const struct overlap_context *overlap_context_of_entry(const struct overlap_world *world, uint32_t entry) {
-    if (entry < OVERLAP_CLOCK_COMMUNICATION)
-        return OVERLAP_LOAD(world->communication[entry].context);
-    const struct overlap_stream *owner =
-        OVERLAP_LOAD(world->computation[(entry - OVERLAP_CLOCK_COMMUNICATION) / 2].owner);
-    return owner ? OVERLAP_LOAD(owner->context) : NULL;
-}
-
-bool overlap_stream_learns_more(struct overlap_order *order, struct overlap_stream *stream, uint32_t entry,
-                                uint64_t value) {
-    if (!overlap_clock_raise(&stream->clock, entry, value))
-        return false;
-    if (stream->world != &order->eager)
-        return true;
+__attribute__((noinline)) void overlap_stream_passes_on(struct overlap_order *order, struct overlap_stream *stream,
+                                                        uint32_t entry, uint64_t value) {
     struct overlap_context *const its = stream->context;
     if (overlap_context_of_entry(&order->eager, entry) !=
         its) /* the launches of its own are all over when it is synchronized */
@@ -57,7 +45,6 @@ bool overlap_stream_learns_more(struct overlap_order *order, struct overlap_stre
     if (stream->kind == OVERLAP_STREAM_BLOCKING && overlap_clock_raise(&its->blocking, entry, value) &&
         entry < OVERLAP_CLOCK_COMMUNICATION && !OVERLAP_LOAD(order->legacy_matters))
         __atomic_store_n(&order->legacy_matters, 1, __ATOMIC_RELEASE);
-    return true;
 }
 
 /* A thread is noted before it looks at the clock; a wait looks for askers after it has raised the clock. So one of the two
@@ -70,8 +57,7 @@ void overlap_stream_asked_first(struct overlap_stream *stream) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-bool overlap_stream_changed(struct overlap_order *order, struct overlap_stream *stream) {
-    const uint64_t asker = __atomic_load_n(&stream->asker, __ATOMIC_SEQ_CST);
+bool overlap_stream_changed_for(struct overlap_order *order, const struct overlap_stream *stream, uint64_t asker) {
     const struct overlap_context *const its = stream->context;
     const bool others = /* whose answers depend on its clock, too */
         stream->kind == OVERLAP_STREAM_LEGACY     ? __atomic_load_n(&its->blocks, __ATOMIC_SEQ_CST)
@@ -132,6 +118,18 @@ void overlap_order_unknown(struct overlap_order *order, struct overlap_stream *s
 }
 
 /* ---- Streams ---- */
+
+__attribute__((noinline)) struct overlap_stream *overlap_order_find_further(struct overlap_order *order, uint64_t key) {
+    for (uint64_t probe = 0; probe < OVERLAP_ORDER_PROBES; probe++) {
+        struct overlap_stream *stream = overlap_order_place(order, key, probe);
+        const uint64_t owner = OVERLAP_LOAD(stream->key);
+        if (owner == key)
+            return OVERLAP_LOAD(stream->ready) ? stream : NULL;
+        if (owner == 0)
+            return NULL;
+    }
+    return NULL;
+}
 
 /* A free place for a key; the lock is held. */
 static struct overlap_stream *take_place(struct overlap_order *order, uint64_t key) {

@@ -40,28 +40,31 @@ static bool ordered_by_kind(const struct overlap_stream *one, const struct overl
 }
 
 /* What was launched before, on other streams, and is not known to be over when this launch begins. */
-static struct overlap_before before(struct overlap_order *order, struct overlap_stream *stream) {
+static inline struct overlap_before before(const struct overlap_sight *sight, const struct overlap_stream *stream) {
     struct overlap_before found = {0, 0};
-    struct overlap_world *const world = stream->world;
-    for (uint32_t i = 0; i < OVERLAP_LOAD(world->computations); i++) {
+    struct overlap_world *const world = sight->world;
+    const struct overlap_context *const context = stream->context;
+    const uint32_t count = OVERLAP_LOAD(world->computations);
+    for (uint32_t i = 0; i < count; i++) {
         const struct overlap_stream *const owner = OVERLAP_LOAD(world->computation[i].owner);
-        if (!owner || owner == stream || OVERLAP_LOAD(owner->context) != OVERLAP_LOAD(stream->context))
+        if (!owner || owner == stream || OVERLAP_LOAD(owner->context) != context)
             continue;
         for (uint32_t filling = 0; filling < 2; filling++) {
             uint64_t *const counted = &world->computation[i].counted[filling];
-            const uint64_t now = overlap_computation_now(world, i, filling), before = OVERLAP_LOAD(*counted);
+            const uint64_t now = OVERLAP_LOAD(world->computation[i].base[filling]) +
+                                 OVERLAP_LOAD(*(filling ? &owner->filling : &owner->launched)),
+                           before = OVERLAP_LOAD(*counted);
             if (now <= before)
                 continue;
-            uint64_t from = overlap_stream_knows(order, stream, OVERLAP_CLOCK_COMMUNICATION + 2 * i + filling);
+            uint64_t from = overlap_sight_knows(sight, OVERLAP_CLOCK_COMMUNICATION + 2 * i + filling);
             from = before > from ? before : from;
-            if (ordered_by_kind(stream, owner) || ordered_by_kind(owner, stream))
-                from = now;
             overlap_raise(counted, now);
-            const uint64_t many = now > from ? now - from : 0;
+            if (from >= now || ordered_by_kind(stream, owner) || ordered_by_kind(owner, stream))
+                continue;
             if (filling)
-                found.filling += many;
+                found.filling += now - from;
             else
-                found.launched += many < OVERLAP_WINDOW_LAUNCHES ? many : OVERLAP_WINDOW_LAUNCHES;
+                found.launched += now - from < OVERLAP_WINDOW_LAUNCHES ? now - from : OVERLAP_WINDOW_LAUNCHES;
         }
     }
     return found;
@@ -72,27 +75,32 @@ struct overlap_before overlap_window_communicates(struct overlap_order *order, s
     struct overlap_before found = {0, 0};
     stream = overlap_stream_here(stream);
     overlap_order_action(order, stream); /* which may be behind something unknown by that */
-    if (!stream || overlap_stream_is_unknown(order, stream))
+    if (!stream)
         return found;
-    found = before(order, stream);
-    if (OVERLAP_LOAD(stream->communication) < 0) {
+    const struct overlap_sight sight = overlap_stream_sight(order, stream);
+    if (overlap_sight_is_unknown(order, &sight, stream))
+        return found;
+    found = before(&sight, stream);
+    int32_t mine = OVERLAP_LOAD(stream->communication);
+    if (mine < 0) {
         if (!overlap_order_locked(order))
             return found;
-        if (OVERLAP_LOAD(stream->communication) < 0)
-            __atomic_store_n(&stream->communication, entry_for(stream), __ATOMIC_RELEASE);
+        mine = stream->communication;
+        if (mine < 0)
+            __atomic_store_n(&stream->communication, mine = entry_for(stream), __ATOMIC_RELEASE);
         overlap_order_unlock(order);
     }
-    const uint32_t entry = (uint32_t)OVERLAP_LOAD(stream->communication);
+    const uint32_t entry = (uint32_t)mine;
+    struct overlap_communication *const of = &sight.world->communication[entry];
     /* Two threads that launch on one stream at once may count as one launch: then both are known together. The stream
      * itself always knows all of its own entry. */
-    const uint64_t now = OVERLAP_LOAD(stream->world->now.entry[entry]) + 1;
-    __atomic_store_n(&stream->world->communication[entry].prefetch,
-                     computed && !__atomic_load_n(&stream->waited, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+    const uint64_t now = OVERLAP_LOAD(sight.world->now.entry[entry]) + 1;
+    __atomic_store_n(&of->prefetch, computed && !__atomic_load_n(&stream->waited, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
     __atomic_store_n(&stream->waited, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&stream->world->communication[entry].sequence, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&stream->world->communication[entry].ordinal, OVERLAP_LOAD(order->version), __ATOMIC_RELAXED);
-    __atomic_store_n(&stream->world->now.entry[entry], now, __ATOMIC_RELEASE);
-    if (stream->kind != OVERLAP_STREAM_NON_BLOCKING)
+    __atomic_store_n(&of->sequence, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&of->ordinal, OVERLAP_LOAD(order->version), __ATOMIC_RELAXED);
+    __atomic_store_n(&sight.world->now.entry[entry], now, __ATOMIC_RELEASE);
+    if (OVERLAP_LOAD(stream->kind) != OVERLAP_STREAM_NON_BLOCKING)
         (void)overlap_stream_learns(order, stream, entry, now);
     overlap_order_changed(order);
     return found;
@@ -166,25 +174,32 @@ static inline void take_back(struct overlap_communication *of, uint64_t now, uin
         __atomic_store_n(&of->used, now, __ATOMIC_RELEASE);
     for (int why = 0; why < 2; why++) {
         uint32_t count = __atomic_load_n(&of->alone[why], __ATOMIC_RELAXED);
+        if (__builtin_expect(!count, 1))
+            continue;
         const uint32_t back = count < open ? count : (uint32_t)open;
-        if (__builtin_expect(back, 0) && __atomic_compare_exchange_n(&of->alone[why], &count, count - back, false,
-                                                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        if (__atomic_compare_exchange_n(&of->alone[why], &count, count - back, false, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED))
             found->undone[why] += back;
     }
 }
 
 /* How many launches of an entry are newer than the stream knows; 0: none, or of its own, or of another context. */
-static inline uint64_t open_launches(struct overlap_order *order, const struct overlap_stream *stream, uint32_t c) {
-    if (OVERLAP_LOAD(stream->communication) == (int32_t)c || !is_context(stream->world, c, stream->context))
+static inline uint64_t open_launches(const struct overlap_sight *sight, const struct overlap_communication *of,
+                                     uint32_t c) {
+    const uint64_t now = OVERLAP_LOAD(sight->world->now.entry[c]), known = overlap_sight_knows(sight, c);
+    if (now <= known)
         return 0;
-    const uint64_t now = OVERLAP_LOAD(stream->world->now.entry[c]), known = overlap_stream_knows(order, stream, c);
-    const uint64_t base = OVERLAP_LOAD(stream->world->communication[c].base), from = known > base ? known : base;
+    const uint64_t base = OVERLAP_LOAD(of->base), from = known > base ? known : base;
     return now > from ? now - from : 0;
 }
 
 void overlap_window_left_now(struct overlap_order *order, struct overlap_stream *stream) {
-    for (uint32_t c = 0; c < OVERLAP_LOAD(stream->world->communications); c++)
-        if (open_launches(order, stream, c) && !overlap_stream_is_unknown(order, stream))
+    const struct overlap_sight sight = overlap_stream_sight(order, stream);
+    const int32_t mine = OVERLAP_LOAD(stream->communication);
+    const uint32_t count = OVERLAP_LOAD(sight.world->communications);
+    for (uint32_t c = 0; c < count && !overlap_sight_is_unknown(order, &sight, stream); c++)
+        if ((int32_t)c != mine && is_context(sight.world, c, stream->context) &&
+            open_launches(&sight, &sight.world->communication[c], c))
             return;
     __atomic_store_n(&stream->beside, 0, __ATOMIC_RELAXED);
 }
@@ -200,33 +215,25 @@ void overlap_window_ask(struct overlap_order *order, struct overlap_stream *stre
         overlap_stream_asked(stream);
     found->serial = stream->serial;
     overlap_order_action(order, stream);
-    struct overlap_world *const world = stream->world;
+    const struct overlap_sight sight = overlap_stream_sight(order, stream);
     const struct overlap_context *const context = stream->context;
-    const struct overlap_stream *const legacy = world == &order->eager ? overlap_stream_behind(stream) : NULL;
-    /* What it knows: by itself, by the host, by the legacy default stream. */
-    const uint64_t *const entries = stream->clock.entry,
-                          *const finished = world == &order->eager ? order->finished.entry : entries,
-                          *const above = legacy ? legacy->clock.entry : entries;
-    const bool unknown = found->unknown = overlap_stream_is_unknown(order, stream);
+    const bool unknown = found->unknown = overlap_sight_is_unknown(order, &sight, stream);
     const int32_t mine = OVERLAP_LOAD(stream->communication);
-    const uint32_t count = OVERLAP_LOAD(world->communications);
+    const uint32_t count = OVERLAP_LOAD(sight.world->communications);
     for (uint32_t c = 0; c < count; c++) {
-        struct overlap_communication *const of = &world->communication[c];
+        struct overlap_communication *const of = &sight.world->communication[c];
         const uint64_t ordinal = __atomic_load_n(&of->ordinal, __ATOMIC_RELAXED);
         if (OVERLAP_LOAD(of->context) != context)
             continue;
         last = ordinal > last ? ordinal : last;
-        if ((int32_t)c == mine)
+        if ((int32_t)c == mine) {
             own = ordinal;
-        if ((int32_t)c == mine || unknown)
             continue;
-        const uint64_t now = OVERLAP_LOAD(world->now.entry[c]);
-        if (now <= OVERLAP_LOAD(entries[c]) || now <= OVERLAP_LOAD(finished[c]) || now <= OVERLAP_LOAD(above[c]))
-            continue;
-        const uint64_t open = open_launches(order, stream, c);
+        }
+        const uint64_t open = unknown ? 0 : open_launches(&sight, of, c);
         if (!open)
             continue;
-        take_back(of, now, open, found);
+        take_back(of, OVERLAP_LOAD(sight.world->now.entry[c]), open, found);
         if (ordinal > newest) {
             newest = ordinal;
             found->sequence = __atomic_load_n(&of->sequence, __ATOMIC_RELAXED);

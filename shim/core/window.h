@@ -165,8 +165,10 @@ void overlap_order_captures_doubted(struct overlap_order *order);
 /* Around the call that records an event; what the first returns is for the second, whatever it is. key: of the event.
  * stream: NULL where it is not known. recorded: the call has succeeded. */
 struct overlap_event *overlap_order_recording(struct overlap_order *order, uint64_t key, struct overlap_stream *stream);
-void overlap_order_recorded(struct overlap_order *order, struct overlap_event *event, struct overlap_stream *stream,
-                            bool recorded);
+void overlap_order_write(struct overlap_order *order, struct overlap_event *event, struct overlap_stream *stream,
+                         bool recorded);
+static inline void overlap_order_recorded(struct overlap_order *order, struct overlap_event *event,
+                                          struct overlap_stream *stream, bool recorded);
 
 /* The stream waits for the event from now on; stream NULL: everything does. Anything else that is launched again and again
  * and waits for its last launch, such as a graph, is an event, too. */
@@ -287,6 +289,14 @@ static inline struct overlap_stream *overlap_stream_here(struct overlap_stream *
     return captured ? captured : stream;
 }
 
+static inline void overlap_order_recorded(struct overlap_order *order, struct overlap_event *event,
+                                          struct overlap_stream *stream, bool recorded) {
+    if (event)
+        overlap_order_write(order, event, stream, recorded);
+    else if (recorded)
+        overlap_order_action(order, overlap_stream_here(stream));
+}
+
 /* Is this place still that stream's? */
 static inline bool overlap_stream_is(const struct overlap_stream *stream, uint64_t serial) {
     return OVERLAP_LOAD(stream->ready) && OVERLAP_LOAD(stream->serial) == serial;
@@ -297,31 +307,52 @@ static inline const struct overlap_stream *overlap_stream_behind(const struct ov
     return OVERLAP_LOAD(stream->kind) == OVERLAP_STREAM_BLOCKING ? OVERLAP_LOAD(stream->context->legacy) : NULL;
 }
 
-/* Is it behind something that nobody knows? */
-static inline bool overlap_stream_is_unknown(struct overlap_order *order, const struct overlap_stream *stream) {
-    const uint64_t own = OVERLAP_LOAD(stream->unknown);
-    if (OVERLAP_LOAD(stream->world->doubted))
-        return true;
-    if (stream->world != &order->eager)
-        return own;
-    const struct overlap_stream *legacy = overlap_stream_behind(stream);
-    const uint64_t its = legacy ? OVERLAP_LOAD(legacy->unknown) : 0, last = own > its ? own : its;
-    return last && last > OVERLAP_LOAD(stream->context->settled);
+/* What a stream can see, loaded once for a call that asks several times: an atomic load is never merged with another one. */
+struct overlap_sight {
+    struct overlap_world *world;
+    const struct overlap_stream *legacy;        /* overlap_stream_behind() */
+    const uint64_t *own, *finished, *inherited; /* clocks: its own, the host's, that of the legacy default stream; or its own again */
+};
+static inline struct overlap_sight overlap_stream_sight(const struct overlap_order *order,
+                                                        const struct overlap_stream *stream) {
+    struct overlap_sight sight = {stream->world, NULL, stream->clock.entry, stream->clock.entry, stream->clock.entry};
+    sight.legacy = overlap_stream_behind(stream); /* of one that captures: none */
+    if (sight.world == &order->eager)
+        sight.finished = order->finished.entry;
+    if (sight.legacy)
+        sight.inherited = sight.legacy->clock.entry;
+    return sight;
 }
 
-/* What it knows of an entry, by itself and by what orders all streams of its kind. */
-static inline uint64_t overlap_stream_knows(struct overlap_order *order, const struct overlap_stream *stream,
+/* The last unknown wait that it is behind, of itself or of the legacy default stream, also one that has ended. */
+static inline uint64_t overlap_sight_unknown(const struct overlap_sight *sight, const struct overlap_stream *stream) {
+    const uint64_t own = OVERLAP_LOAD(stream->unknown), its = sight->legacy ? OVERLAP_LOAD(sight->legacy->unknown) : 0;
+    return own > its ? own : its;
+}
+
+/* Is it behind something that nobody knows? */
+static inline bool overlap_sight_is_unknown(const struct overlap_order *order, const struct overlap_sight *sight,
+                                            const struct overlap_stream *stream) {
+    const uint64_t last = overlap_sight_unknown(sight, stream);
+    return OVERLAP_LOAD(sight->world->doubted) ||
+           (last && (sight->world != &order->eager || last > OVERLAP_LOAD(stream->context->settled)));
+}
+static inline bool overlap_stream_is_unknown(const struct overlap_order *order, const struct overlap_stream *stream) {
+    const struct overlap_sight sight = overlap_stream_sight(order, stream);
+    return overlap_sight_is_unknown(order, &sight, stream);
+}
+
+/* What it knows of an entry that is not its own, by itself and by what orders all streams of its kind. */
+static inline uint64_t overlap_sight_knows(const struct overlap_sight *sight, uint32_t entry) {
+    const uint64_t own = OVERLAP_LOAD(sight->own[entry]), finished = OVERLAP_LOAD(sight->finished[entry]),
+                   inherited = OVERLAP_LOAD(sight->inherited[entry]), most = own > finished ? own : finished;
+    return most > inherited ? most : inherited;
+}
+static inline uint64_t overlap_stream_knows(const struct overlap_order *order, const struct overlap_stream *stream,
                                             uint32_t entry) {
-    uint64_t known = OVERLAP_LOAD(stream->clock.entry[entry]), other;
-    if (OVERLAP_LOAD(stream->communication) == (int32_t)entry)
-        return OVERLAP_LOAD(stream->world->now.entry[entry]);
-    if (stream->world != &order->eager)
-        return known;
-    other = OVERLAP_LOAD(order->finished.entry[entry]);
-    known = other > known ? other : known;
-    const struct overlap_stream *legacy = overlap_stream_behind(stream);
-    other = legacy ? OVERLAP_LOAD(legacy->clock.entry[entry]) : 0;
-    return other > known ? other : known;
+    const struct overlap_sight sight = overlap_stream_sight(order, stream);
+    return OVERLAP_LOAD(stream->communication) == (int32_t)entry ? OVERLAP_LOAD(sight.world->now.entry[entry])
+                                                                 : overlap_sight_knows(&sight, entry);
 }
 
 /* Entries, by bit: those that a world uses, and the two of a stream of computation. */
@@ -338,7 +369,13 @@ static inline uint32_t overlap_entry_of(uint32_t left) {
 }
 
 /* Of which context its launches are; NULL: of several, or its stream is gone. */
-const struct overlap_context *overlap_context_of_entry(const struct overlap_world *world, uint32_t entry);
+static inline const struct overlap_context *overlap_context_of_entry(const struct overlap_world *world, uint32_t entry) {
+    if (entry < OVERLAP_CLOCK_COMMUNICATION)
+        return OVERLAP_LOAD(world->communication[entry].context);
+    const struct overlap_stream *owner =
+        OVERLAP_LOAD(world->computation[(entry - OVERLAP_CLOCK_COMMUNICATION) / 2].owner);
+    return owner ? OVERLAP_LOAD(owner->context) : NULL;
+}
 
 /* The last launch of an entry; of those of computation, by stream. */
 static inline uint64_t overlap_computation_now(const struct overlap_world *world, uint32_t i, uint32_t filling) {
@@ -350,14 +387,6 @@ static inline uint64_t overlap_world_now(const struct overlap_world *world, uint
     return entry < OVERLAP_CLOCK_COMMUNICATION
                ? OVERLAP_LOAD(world->now.entry[entry])
                : overlap_computation_now(world, (entry - OVERLAP_CLOCK_COMMUNICATION) / 2, entry % 2);
-}
-
-/* Its clock includes this from now on, and that of everything that follows from it. False: it did. */
-bool overlap_stream_learns_more(struct overlap_order *order, struct overlap_stream *stream, uint32_t entry,
-                                uint64_t value);
-static inline bool overlap_stream_learns(struct overlap_order *order, struct overlap_stream *stream, uint32_t entry,
-                                         uint64_t value) {
-    return OVERLAP_LOAD(stream->clock.entry[entry]) < value && overlap_stream_learns_more(order, stream, entry, value);
 }
 
 /* A number of the calling thread, above OVERLAP_SEVERAL. */
@@ -376,7 +405,12 @@ static inline void overlap_stream_asked(struct overlap_stream *stream) {
 }
 
 /* What it knows has changed. True: only answers of the calling thread for this stream may be stale. */
-bool overlap_stream_changed(struct overlap_order *order, struct overlap_stream *stream);
+bool overlap_stream_changed_for(struct overlap_order *order, const struct overlap_stream *stream, uint64_t asker);
+static inline bool overlap_stream_changed(struct overlap_order *order, const struct overlap_stream *stream) {
+    const uint64_t asker = __atomic_load_n(&stream->asker, __ATOMIC_SEQ_CST);
+    return (asker == overlap_this_thread() && OVERLAP_LOAD(stream->kind) == OVERLAP_STREAM_NON_BLOCKING) ||
+           overlap_stream_changed_for(order, stream, asker);
+}
 
 /* The stream is captured with the one of which an event has been recorded. */
 void overlap_order_join_capture(struct overlap_order *order, struct overlap_stream *stream, struct overlap_world *world,
@@ -405,6 +439,23 @@ static inline bool overlap_clock_raise(struct overlap_clock *clock, uint32_t ent
     return overlap_raise(&clock->entry[entry], value);
 }
 
+/* Its clock includes this from now on, and that of everything that follows from it (passes_on: its context's). False: it did. */
+void overlap_stream_passes_on(struct overlap_order *order, struct overlap_stream *stream, uint32_t entry,
+                              uint64_t value);
+static inline bool overlap_stream_learns_more(struct overlap_order *order, struct overlap_stream *stream,
+                                              uint32_t entry, uint64_t value) {
+    if (!overlap_clock_raise(&stream->clock, entry, value))
+        return false;
+    if (stream->world == &order->eager && (OVERLAP_LOAD(stream->kind) != OVERLAP_STREAM_NON_BLOCKING ||
+                                           overlap_context_of_entry(&order->eager, entry) != stream->context))
+        overlap_stream_passes_on(order, stream, entry, value);
+    return true;
+}
+static inline bool overlap_stream_learns(struct overlap_order *order, struct overlap_stream *stream, uint32_t entry,
+                                         uint64_t value) {
+    return OVERLAP_LOAD(stream->clock.entry[entry]) < value && overlap_stream_learns_more(order, stream, entry, value);
+}
+
 static inline uint64_t overlap_order_hash(uint64_t key) {
     return (key ^ key >> 32) * UINT64_C(0x9E3779B97F4A7C15);
 }
@@ -415,17 +466,13 @@ static inline struct overlap_stream *overlap_order_place(struct overlap_order *o
     return &order->streams[((overlap_order_hash(key) >> 40) + probe) & (OVERLAP_ORDER_STREAMS - 1)];
 }
 
-/* The stream of this key (not 0), or NULL: never seen, or there was no place. */
+/* The stream of this key (not 0), or NULL: never seen, or there was no place. The second where it is not in its first place. */
+struct overlap_stream *overlap_order_find_further(struct overlap_order *order, uint64_t key);
 static inline struct overlap_stream *overlap_order_find(struct overlap_order *order, uint64_t key) {
-    for (uint64_t probe = 0; probe < OVERLAP_ORDER_PROBES; probe++) {
-        struct overlap_stream *stream = overlap_order_place(order, key, probe);
-        const uint64_t owner = OVERLAP_LOAD(stream->key);
-        if (owner == key)
-            return OVERLAP_LOAD(stream->ready) ? stream : NULL;
-        if (owner == 0)
-            return NULL;
-    }
-    return NULL;
+    struct overlap_stream *const first = overlap_order_place(order, key, 0);
+    return __builtin_expect(OVERLAP_LOAD(first->key) == key && OVERLAP_LOAD(first->ready), 1)
+               ? first
+               : overlap_order_find_further(order, key);
 }
 
 /* Takes the lock; false: not to be had, which is said in `lost`. */

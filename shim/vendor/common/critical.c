@@ -22,8 +22,8 @@ enum {
     GRAPH = INT32_MAX, /* threads of a graph: more than any one launch, so that its stream is not taken for minor */
 };
 
-uint32_t critical_counts, critical_any;
-static uint32_t wanted;              /* 0: not looked yet, 1: no, 2: yes */
+uint32_t critical_counts, critical_any, critical_wanted;
+uint64_t critical_bloom;
 static uint32_t major_communication; /* streams */
 static uint32_t waits_left, launches_left, asleep, pause_now = PAUSE, new_left = NEW;
 
@@ -56,9 +56,9 @@ bool critical_is_wanted(const struct overlap_settings *settings) {
 }
 
 static bool is_wanted(void) {
-    if (!get(&wanted) && overlap_armed())
-        set(&wanted, critical_is_wanted(overlap_armed()) ? 2 : 1);
-    return get(&wanted) == 2;
+    if (!get(&critical_wanted) && overlap_armed())
+        set(&critical_wanted, critical_is_wanted(overlap_armed()) ? 2 : 1);
+    return get(&critical_wanted) == 2;
 }
 
 /* ---- Periods of counting ---- */
@@ -145,8 +145,8 @@ static struct critical_stream *place_of_stream(uint64_t handle) {
     return NULL;
 }
 
-struct critical_stream *critical_find(vendor_stream stream) {
-    return stream && get(&critical_any) ? place_of_stream((uint64_t)(uintptr_t)stream) : NULL;
+struct critical_stream *critical_find_any(vendor_stream stream) {
+    return stream ? place_of_stream((uint64_t)(uintptr_t)stream) : NULL;
 }
 
 /* The priority of a level: the greatest for those that communication waits for, else the next one, where that is still above 0, which
@@ -186,6 +186,7 @@ static void raise_locked(enum vendor vendor, struct overlap_stream *its, const s
         if (get(&places_used) <= (uint32_t)(place - critical_streams))
             set(&places_used, (uint32_t)(place - critical_streams) + 1);
         __atomic_store_n(&place->handle, its->key, __ATOMIC_RELEASE);
+        __atomic_fetch_or(&critical_bloom, critical_bit(its->key), __ATOMIC_RELEASE);
         note(its, device, OVERLAP_STREAM_RAISED, priority);
         set(&its->part.raised, 1);
         looks(true);
@@ -212,12 +213,25 @@ static void raise_stream(enum vendor vendor, struct overlap_stream *its, const s
     leave(&changing);
 }
 
-static void drop(struct critical_stream *place) {
+/* locked: the calling thread changes streams. Else its bit may stay, which costs a look at each launch whose stream has the same bit. */
+static void drop_locked(struct critical_stream *place, bool locked) {
+    uint64_t bits = 0;
     __atomic_store_n(&place->handle, 0, __ATOMIC_RELEASE);
-    for (uint32_t i = 0; i < CRITICAL_STREAMS; i++)
-        if (__atomic_load_n(&critical_streams[i].handle, __ATOMIC_ACQUIRE))
-            return;
-    looks(false);
+    for (uint32_t i = 0; i < CRITICAL_STREAMS; i++) {
+        const uint64_t handle = __atomic_load_n(&critical_streams[i].handle, __ATOMIC_ACQUIRE);
+        bits |= handle ? critical_bit(handle) : 0;
+    }
+    if (locked)
+        __atomic_store_n(&critical_bloom, bits, __ATOMIC_RELEASE);
+    if (!bits)
+        looks(false);
+}
+
+static void drop(struct critical_stream *place) {
+    const bool locked = take(&changing);
+    drop_locked(place, locked);
+    if (locked)
+        leave(&changing);
 }
 
 /* False: the next wait or launch tries again. */
@@ -229,7 +243,7 @@ static bool lower_stream(enum vendor vendor, struct overlap_stream *its, const s
     const bool lowered = !place || vendor_stream_lower(vendor, (vendor_stream)(uintptr_t)its->key); /* it may capture */
     if (lowered) {
         if (place)
-            drop(place);
+            drop_locked(place, true);
         set(&its->part.raised, 0);
         if (device)
             note(its, device, status, 0);
@@ -282,8 +296,8 @@ void critical_waited(struct overlap_order *order, enum vendor vendor, struct ove
         lower_stream(vendor, its, device, OVERLAP_STREAM_MAJOR);
 }
 
-void critical_fed(struct overlap_order *order, enum vendor vendor, struct overlap_stream *its, uint64_t event) {
-    if (!its || !overlap_critical_passes_on(its) || !is_wanted())
+void critical_feeds(struct overlap_order *order, enum vendor vendor, struct overlap_stream *its, uint64_t event) {
+    if (!overlap_critical_passes_on(its) || !is_wanted())
         return;
     struct overlap_stream *const feeder = overlap_critical_recorder(order, event);
     if (feeder && feeder != its)
@@ -440,6 +454,7 @@ void critical_forked(void) {
         critical_streams[i].handle = 0;
     if (critical_counts)
         overlap_cache_hide(&launch_cache, false);
+    critical_bloom = 0;
     critical_counts = critical_any = asleep = major_communication = places_used = 0;
     changing = 0; /* by a thread that is not here */
     pause_now = PAUSE;

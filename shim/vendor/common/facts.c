@@ -268,6 +268,8 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
         size_note(handle, request->config.sharedMemBytes, decision.dynamic_shared);
     if (!(flags & ~OVERLAP_WORD_LONG))
         flags |= OVERLAP_WORD_DIRECT;
+    else if ((flags & ~OVERLAP_WORD_LONG) == OVERLAP_WORD_STREAMED)
+        flags |= OVERLAP_WORD_BESIDE;
     const bool made = overlap_page_start(); /* else the page is not that of this process, or not yet */
     const uint32_t row = made ? row_of(&facts, &decision, flags) : decision.reason;
     uint64_t word = word_of(row, decision.reason, decision.dynamic_shared, flags);

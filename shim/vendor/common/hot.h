@@ -26,12 +26,16 @@ static inline __attribute__((always_inline)) void count_direct(struct overlap_sh
     overlap_add_own(&shard->launches[overlap_word_row(word)], 1);
 }
 
-/* The word of a launch that depends on where it is, made for here (but its reason, which nobody asks); 0: not to be had so
- * quickly. */
+/* The word of a launch that depends on its stream or on where it is, made for here (but its reason, which nobody asks); 0: not to be
+ * had so quickly. */
 static inline __attribute__((always_inline)) uint64_t word_here(uint64_t word, vendor_stream stream,
                                                                 enum default_stream whose) {
-    if (!(word & OVERLAP_WORD_WINDOWED) ||
-        word & (OVERLAP_WORD_TRACED | OVERLAP_WORD_CLUSTER | OVERLAP_WORD_STREAMED) || !window_told(stream, whose))
+    if (word & OVERLAP_WORD_STREAMED && critical_may_be(stream))
+        return 0;
+    if (word & OVERLAP_WORD_BESIDE)
+        return word;
+    if (!(word & OVERLAP_WORD_WINDOWED) || word & (OVERLAP_WORD_TRACED | OVERLAP_WORD_CLUSTER) ||
+        !window_told(stream, whose))
         return 0;
     if (this_thread.where == OVERLAP_WHERE_INSIDE) {
         if (!(word & OVERLAP_WORD_PROVEN))

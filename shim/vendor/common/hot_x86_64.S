@@ -89,14 +89,33 @@
 9:
     .endm
 
+/* For a word that depends on its stream: to `miss` where that may be raised (critical_may_be()). Changes r10 and r11. */
+    .macro not_raised word, stream, miss
+    bt $50, \word
+    jnc 5f
+    mov \stream, %r10
+    imul .Lfactor(%rip), %r10
+    shr $58, %r10
+    mov critical_bloom(%rip), %r11
+    bt %r10, %r11
+    jc \miss
+5:
+    .endm
+
+/* Computation that is made as asked, on a stream that is not raised: r being the place of this_thread. Changes r10 and r11. */
+    .macro beside word, r, hook, way, counted, outer, miss
+    find_shard \r, \miss
+    count_way \counted, \outer, \r
+    count_row \word
+    go \hook, \way
+    .endm
+
 /* For a windowed word: goes on where the thread knows where the launch is, r being the place of this_thread; else to `miss`.
  * Changes r10. */
     .macro window_known word, r, stream, whose, miss
     bt $49, \word                       /* one of those clusters that were checked */
     jc \miss
     bt $29, \word                       /* traced */
-    jc \miss
-    bt $50, \word                       /* some streams are raised */
     jc \miss
     mov window_version(%rip), %r10
     mov (%r10), %r10

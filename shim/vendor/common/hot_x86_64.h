@@ -21,6 +21,9 @@ _Static_assert(offsetof(struct this_thread, version) == 16 && offsetof(struct th
 _Static_assert(OVERLAP_WORD_CLUSTER == UINT64_C(1) << 49 && OVERLAP_WORD_WINDOWED == UINT64_C(1) << 51 &&
                    OVERLAP_WORD_PROVEN == UINT64_C(1) << 53 && OVERLAP_WORD_TRACED == 1 << 29,
                "flags of words that depend on windows");
+_Static_assert(OVERLAP_WORD_BESIDE == UINT64_C(1) << 42 && OVERLAP_WORD_STREAMED == UINT64_C(1) << 50 &&
+                   CRITICAL_BLOOM_BITS == 6,
+               "words that depend on their stream");
 _Static_assert(OVERLAP_WHERE_INSIDE == 1, "enum overlap_where");
 _Static_assert(OVERLAP_CACHE_BITS == 18 && OVERLAP_CACHE_FACTOR == UINT64_C(0x9E3779B97F4A7C15), "chain of a launch");
 _Static_assert(offsetof(struct overlap_cache, chains) == 0 && offsetof(struct overlap_cache, mask) == 8,

@@ -242,6 +242,24 @@ vendor_result launch_streamed(struct request *request, uint64_t word) {
     return result;
 }
 
+vendor_result launch_windowed(struct request *request, uint64_t word) {
+    const enum default_stream whose = hook_default(request->hook);
+    if (OVERLAP_LOAD(critical_counts))
+        return launch_slow(request, word);
+    follow_launch(request->config.hStream, whose, word);
+    const enum overlap_where where = window_asks(request->config.hStream, whose, word);
+    if (where != OVERLAP_WHERE_INSIDE) {
+        const vendor_result result = as_asked(request);
+        count_launch(request->counted, overlap_word_row(word) + overlap_row_step(window_reason(where)));
+        return result;
+    }
+    if (word & OVERLAP_WORD_WATCHED)
+        priority_one_wave_beside();
+    const vendor_result result = with_size(request, (uint32_t)(word & OVERLAP_WORD_SIZE_MASK));
+    count_launch(request->counted, overlap_word_row(word));
+    return result;
+}
+
 uint64_t launch_word(const struct request *request, uint64_t *place) {
     uint64_t word = 0;
     *place = place_of(request);

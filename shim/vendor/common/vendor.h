@@ -302,6 +302,13 @@ vendor_result launch_slow(struct request *request, uint64_t word);
 /* Computation that is launched as asked, and may be on a raised stream, when nobody traces. */
 vendor_result launch_streamed(struct request *request, uint64_t word);
 
+/* Computation that is changed in overlap windows only, by a size that the driver has taken, where no stream is raised. */
+vendor_result launch_windowed(struct request *request, uint64_t word);
+static inline bool launch_is_windowed(uint64_t word) {
+    return (word & (OVERLAP_WORD_WINDOWED | OVERLAP_WORD_PROVEN | OVERLAP_WORD_TRACED | OVERLAP_WORD_STREAMED)) ==
+           (OVERLAP_WORD_WINDOWED | OVERLAP_WORD_PROVEN);
+}
+
 /* Computation that gets another size which the driver has not taken yet, whose word is known, and that nobody traces. */
 vendor_result launch_changed(struct request *request, uint64_t word);
 

@@ -219,16 +219,6 @@ struct overlap_found window_look(vendor_stream stream, enum default_stream whose
 
 /* ---- Communication ---- */
 
-bool window_waits(struct overlap_order *order, struct overlap_stream *stream, uint64_t key) {
-    struct this_thread *const thread = &this_thread;
-    const uint32_t waited = overlap_order_waits(order, stream, key);
-    if (waited & OVERLAP_WAITED_STALE && (!thread->of || thread->of == overlap_stream_here(stream))) {
-        thread->version = 0;
-        thread->asked++; /* the question that we have interrupted, if we are a signal handler's */
-    }
-    return waited & OVERLAP_WAITED_PATIENTLY;
-}
-
 void window_legacy_counts(void) {
     if (!__atomic_load_n(&forgotten, __ATOMIC_RELAXED) && !__atomic_exchange_n(&forgotten, 1, __ATOMIC_RELAXED)) {
         facts_changed();
@@ -254,7 +244,8 @@ void window_communicates(vendor_stream stream, enum default_stream whose) {
     if (before.filling)
         priority_one_wave_beside();
     window_after(order);
-    critical_waited(order, default_vendor(whose), its, OVERLAP_CRITICAL_COMMUNICATION, true);
+    if (critical_matters())
+        critical_waited(order, default_vendor(whose), its, OVERLAP_CRITICAL_COMMUNICATION, true);
     follow_begin(its, stream, whose, before.launched || before.filling);
 }
 

@@ -47,7 +47,15 @@ static inline void window_after(struct overlap_order *order) {
 }
 
 /* overlap_order_waits(), with what this thread has been told. True: communication that nobody was in a hurry for. */
-bool window_waits(struct overlap_order *order, struct overlap_stream *stream, uint64_t key);
+static inline bool window_waits(struct overlap_order *order, struct overlap_stream *stream, uint64_t key) {
+    struct this_thread *const thread = &this_thread;
+    const uint32_t waited = overlap_order_waits(order, stream, key);
+    if (waited & OVERLAP_WAITED_STALE && (!thread->of || thread->of == overlap_stream_here(stream))) {
+        thread->version = 0;
+        thread->asked++; /* the question that we have interrupted, if we are a signal handler's */
+    }
+    return waited & OVERLAP_WAITED_PATIENTLY;
+}
 
 /* A computation launch whose word has one of WINDOW_BITS is made now: where, and may the window be taken for it? Counts what
  * is outside. */
@@ -109,6 +117,21 @@ struct critical_stream {
 
 /* 1: work is counted now; some stream is raised. Launches of computation tell critical_launch() where one is so. */
 extern uint32_t critical_counts, critical_any;
+/* 0: not looked yet; 1: no policy asks for it, so nothing below does anything; 2: one does. */
+extern uint32_t critical_wanted;
+static inline bool critical_matters(void) {
+    return __atomic_load_n(&critical_wanted, __ATOMIC_RELAXED) != 1;
+}
+
+/* A bit for each stream that is raised, by a hash of its handle: most launches on others see by that alone that they need no look. */
+enum { CRITICAL_BLOOM_BITS = 6 };
+extern uint64_t critical_bloom;
+static inline uint64_t critical_bit(uint64_t handle) {
+    return UINT64_C(1) << (handle * OVERLAP_CACHE_FACTOR >> (64 - CRITICAL_BLOOM_BITS));
+}
+static inline bool critical_may_be(vendor_stream stream) {
+    return __atomic_load_n(&critical_bloom, __ATOMIC_RELAXED) & critical_bit((uint64_t)(uintptr_t)stream);
+}
 
 /* Is there a policy that asks for it? */
 bool critical_is_wanted(const struct overlap_settings *settings);
@@ -119,7 +142,10 @@ void critical_begin(struct overlap_order *order);
 /* Computation is launched. Returns what is known of its stream where that is raised; else NULL. */
 struct critical_stream *critical_launch(const struct request *request);
 /* The same stream, for who only wants to know. */
-struct critical_stream *critical_find(vendor_stream stream);
+struct critical_stream *critical_find_any(vendor_stream stream);
+static inline struct critical_stream *critical_find(vendor_stream stream) {
+    return __builtin_expect(critical_may_be(stream), 0) ? critical_find_any(stream) : NULL;
+}
 /* A graph is launched on it. */
 void critical_graph(struct overlap_stream *its);
 
@@ -127,7 +153,12 @@ void critical_graph(struct overlap_stream *its);
 void critical_waited(struct overlap_order *order, enum vendor vendor, struct overlap_stream *its, uint32_t why,
                      bool communication);
 /* It waits for an event; the host has waited for what it has seen now. */
-void critical_fed(struct overlap_order *order, enum vendor vendor, struct overlap_stream *its, uint64_t event);
+void critical_feeds(struct overlap_order *order, enum vendor vendor, struct overlap_stream *its, uint64_t event);
+static inline void critical_fed(struct overlap_order *order, enum vendor vendor, struct overlap_stream *its,
+                                uint64_t event) {
+    if (__builtin_expect(__atomic_load_n(&its->part.why, __ATOMIC_RELAXED), 0))
+        critical_feeds(order, vendor, its, event);
+}
 void critical_host_waits(struct overlap_order *order, enum vendor vendor, const struct overlap_seen *seen);
 
 /* The code at site makes a stream: is the one that it made before critical? Then *priority is the one for it. And it has made one; the

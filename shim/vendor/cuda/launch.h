@@ -17,6 +17,7 @@ static inline CUresult launch_not_direct(struct request *request, uint64_t word)
     return kind == OVERLAP_WORD_RAISE      ? launch_raised(request, word)
            : kind == OVERLAP_WORD_CHANGED  ? launch_changed(request, word)
            : kind == OVERLAP_WORD_STREAMED ? launch_streamed(request, word)
+           : launch_is_windowed(word)      ? launch_windowed(request, word)
                                            : launch_slow(request, word);
 }
 

@@ -7,7 +7,7 @@
 #include "../common/hot_x86_64.S"
 
 #ifdef __x86_64__
-    .hidden launch_cache, this_thread, real_functions, window_version
+    .hidden launch_cache, this_thread, real_functions, window_version, critical_bloom
 /* The rest of cuLaunchKernel, r11 being the caller's address. counted: the way in under which it is counted */
     .macro kernel_from symbol, hook, way, counted
     kernel_key .Lslow_\symbol
@@ -40,12 +40,17 @@
     mov %fs:8(%r11), %r11
     kernel_from \symbol, \hook, \way, 3
 .Lfound_\symbol:
+    not_raised %rax, 24(%rsp), .Lgiven_\symbol
+    mov this_thread@gottpoff(%rip), %r11
+    bt $42, %rax
+    jc .Lbeside_\symbol
     bt $51, %rax                        /* windowed */
     jnc .Lgiven_\symbol
-    mov this_thread@gottpoff(%rip), %r11
     window_known %rax, %r11, 24(%rsp), \whose, .Lgiven_\symbol
     find_shard %r11, .Lgiven_\symbol
     in_window 16(%rsp), \hook, \way, \way, 1, .Lgiven_\symbol
+.Lbeside_\symbol:
+    beside %rax, %r11, \hook, \way, \way, 1, .Lgiven_\symbol
 .Lgiven_\symbol:                        /* the word goes where 32-bit arguments leave room on the stack */
     .hidden \found
     mov %eax, 12(%rsp)
@@ -123,6 +128,9 @@
     jne 4b
     jmp .Lplain_\symbol
 .Lfound_\symbol:                        /* inside a window it needs a frame: for C */
+    not_raised %r8, 32(%rdi), .Lgiven_\symbol
+    bt $42, %r8
+    jc .Lbeside_\symbol
     bt $51, %r8                         /* windowed */
     jnc .Lgiven_\symbol
     window_known %r8, %r9, 32(%rdi), \whose, .Lgiven_\symbol
@@ -131,6 +139,8 @@
     je .Lgiven_\symbol
     mov %r8, %rax
     outside %r9, \hook, \way, \way, 1, .Lgiven_\symbol
+.Lbeside_\symbol:
+    beside %r8, %r9, \hook, \way, \way, 1, .Lgiven_\symbol
 .Lgiven_\symbol:                        /* the word is the fifth argument: r8 */
     .hidden \found
     jmp \found

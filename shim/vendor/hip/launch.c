@@ -144,9 +144,9 @@ static hipError_t launch_and_record(struct request *request, const struct hip_mo
 /* Communication is launched as asked. */
 static hipError_t launch_communication(struct request *request, uint64_t word) {
     const hipError_t result = hip_launch_with(request, request->config.sharedMemBytes);
+    launch_communicated(request, word, overlap_word_reason(word), false); /* first, as cuda/launch.c does */
     if (window_model && result == VENDOR_SUCCESS)
         window_communicates(request->config.hStream, hook_default(request->hook));
-    launch_communicated(request, word, overlap_word_reason(word), false);
     return result;
 }
 
@@ -168,6 +168,7 @@ hipError_t hip_launch(struct request *request, uint64_t word) {
     return kind == OVERLAP_WORD_COMMUNICATION ? launch_communication(request, word)
            : kind == OVERLAP_WORD_CHANGED     ? launch_changed(request, word)
            : kind == OVERLAP_WORD_STREAMED    ? launch_streamed(request, word)
+           : launch_is_windowed(word)         ? launch_windowed(request, word)
                                               : launch_slow(request, word);
 }
 

@@ -6,7 +6,7 @@
 #include "../common/hot_x86_64.S"
 
 #ifdef __x86_64__
-    .hidden launch_cache, this_thread, real_functions, window_version
+    .hidden launch_cache, this_thread, real_functions, window_version, critical_bloom
 
 /* Four forms of a call. FORM_call: rax = key without the page, r10 = blocks; changes r11. size_FORM, stream_FORM: where these two
  * arguments lie.
@@ -119,12 +119,17 @@
     count_direct \counted, .Lgiven_\symbol
     go_with .Lsize_\form(%rsp), \hook, \way
 .Lfound_\symbol:
+    not_raised %rax, .Lstream_\form(%rsp), .Lgiven_\symbol
+    mov this_thread@gottpoff(%rip), %r11
+    bt $42, %rax
+    jc .Lbeside_\symbol
     bt $51, %rax                        /* windowed */
     jnc .Lgiven_\symbol
-    mov this_thread@gottpoff(%rip), %r11
     window_known %rax, %r11, .Lstream_\form(%rsp), \whose, .Lgiven_\symbol
     find_shard %r11, .Lgiven_\symbol
     in_window .Lsize_\form(%rsp), \hook, \way, \counted, 0, .Lgiven_\symbol
+.Lbeside_\symbol:
+    beside %rax, %r11, \hook, \way, \counted, 0, .Lgiven_\symbol
 .Lgiven_\symbol:
     mov this_thread@gottpoff(%rip), %r11
     mov %rax, %fs:112(%r11)

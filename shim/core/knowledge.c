@@ -217,6 +217,7 @@ static void see_nothing(struct overlap_seen *seen) {
     seen->stream = NULL;
     seen->context = NULL;
     seen->by = NULL;
+    seen->event = NULL;
     seen->unknown = seen->settled = 0;
 }
 
@@ -263,17 +264,24 @@ void overlap_order_see_stream(struct overlap_order *order, struct overlap_stream
     }
 }
 
-void overlap_order_see_event(struct overlap_order *order, uint64_t key, struct overlap_seen *seen) {
-    struct overlap_event event;
-    const enum knowledge knows = read_event(order, overlap_event_find(order, key), key, &event);
+bool overlap_order_see_event(struct overlap_order *order, uint64_t key, struct overlap_seen *seen) {
+    struct overlap_event event, *const at = overlap_event_find(order, key);
+    const uint32_t sequence = at ? OVERLAP_LOAD(at->sequence) : 0;
+    if (at && __atomic_load_n(&at->seen, __ATOMIC_RELAXED) == sequence && !OVERLAP_LOAD(at->flags) &&
+        !is_torn(at, key, sequence))
+        return false;
+    const enum knowledge knows = read_event(order, at, key, &event);
     see_nothing(seen);
     seen->all = knows == EVERYTHING || knows == NO_ONE_KNOWS;
     if (knows == A_CLOCK && event.world == &order->eager) {
         seen->by = event.by;
         seen->serial = event.serial;
         seen->work = event.work;
+        seen->event = at;
+        seen->sequence = sequence;
         copy_clock(&seen->clock, &event.clock);
     }
+    return true;
 }
 
 void overlap_order_see_context(struct overlap_order *order, uint64_t key, struct overlap_seen *seen) {
@@ -300,6 +308,8 @@ void overlap_order_saw(struct overlap_order *order, const struct overlap_seen *s
         finish_all(order);
     else
         finish(order, &seen->clock);
+    if (seen->event && OVERLAP_LOAD(seen->event->sequence) == seen->sequence)
+        __atomic_store_n(&seen->event->seen, seen->sequence, __ATOMIC_RELAXED);
     overlap_critical_over(order, seen->by, seen->serial, seen->work);
     if (seen->all || seen->context)
         overlap_critical_all_over(order, seen->all ? NULL : seen->context);

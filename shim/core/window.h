@@ -62,7 +62,7 @@ struct overlap_event {
     uint32_t sequence; /* odd: being recorded */
     uint32_t flags;    /* enum in event.c */
     uint32_t before;   /* flags when the record that is being made began */
-    uint32_t padding;
+    uint32_t seen;     /* sequence of the last record that the host has seen to be over */
     struct overlap_world *world;
     uint64_t generation; /* of that world */
     struct overlap_context *context;
@@ -201,10 +201,13 @@ struct overlap_seen {
     uint64_t settled;
     struct overlap_stream *by; /* whose computation it was, up to this */
     uint64_t serial, work;
+    struct overlap_event *event; /* whose record of this sequence it was, if it is known */
+    uint32_t sequence;
 };
 /* stream: NULL where it is not known. */
 void overlap_order_see_stream(struct overlap_order *order, struct overlap_stream *stream, struct overlap_seen *seen);
-void overlap_order_see_event(struct overlap_order *order, uint64_t key, struct overlap_seen *seen);
+/* False: the host has seen this record before, so the call tells nothing. */
+bool overlap_order_see_event(struct overlap_order *order, uint64_t key, struct overlap_seen *seen);
 void overlap_order_see_context(struct overlap_order *order, uint64_t key, struct overlap_seen *seen);
 void overlap_order_saw(struct overlap_order *order, const struct overlap_seen *seen);
 

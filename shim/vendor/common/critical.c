@@ -55,8 +55,8 @@ bool critical_is_wanted(const struct overlap_settings *settings) {
     return false;
 }
 
-static bool is_wanted(void) {
-    if (!get(&critical_wanted) && overlap_armed())
+static inline bool is_wanted(void) {
+    if (__builtin_expect(!get(&critical_wanted), 0) && overlap_armed())
         set(&critical_wanted, critical_is_wanted(overlap_armed()) ? 2 : 1);
     return get(&critical_wanted) == 2;
 }
@@ -311,8 +311,8 @@ void critical_host_waits(struct overlap_order *order, enum vendor vendor, const 
     if (!is_wanted() || !its || !overlap_stream_is(its, seen->serial))
         return;
     critical_waited(order, vendor, its, OVERLAP_CRITICAL_HOST_WAITS, false);
-    const uint32_t used = OVERLAP_LOAD(order->used_count);
-    for (uint32_t i = 0; OVERLAP_LOAD(its->kind) == OVERLAP_STREAM_LEGACY && i < used && i < FEW; i++) {
+    const uint32_t used = OVERLAP_LOAD(its->kind) == OVERLAP_STREAM_LEGACY ? OVERLAP_LOAD(order->used_count) : 0;
+    for (uint32_t i = 0; i < used && i < FEW; i++) {
         struct overlap_stream *const other = &order->streams[order->used[i]];
         if (OVERLAP_LOAD(other->ready) && OVERLAP_LOAD(other->kind) == OVERLAP_STREAM_BLOCKING &&
             OVERLAP_LOAD(other->context) == OVERLAP_LOAD(its->context))
@@ -334,15 +334,17 @@ struct critical_stream *critical_launch(const struct request *request) {
             end(order);
     }
     struct critical_stream *const place = critical_find(request->config.hStream);
-    if (!place)
-        return NULL;
+    return place && critical_launch_raised(request, place) ? place : NULL;
+}
+
+bool critical_launch_raised(const struct request *request, struct critical_stream *place) {
     struct overlap_stream *const its = OVERLAP_LOAD(place->its);
     struct overlap_page_stream *const record = OVERLAP_LOAD(place->record);
     if (__atomic_add_fetch(&its->part.since, 1, __ATOMIC_RELAXED) == FORGOTTEN) {
         const enum vendor vendor = hook_vendor(request->hook);
         if (lower_stream(vendor, its, device_current(vendor), OVERLAP_STREAM_LEARNING)) {
             set(&its->part.state, OVERLAP_PART_UNKNOWN);
-            return NULL;
+            return false;
         }
         set(&its->part.since, 0);
     }
@@ -351,7 +353,7 @@ struct critical_stream *critical_launch(const struct request *request) {
     struct handle *const handle = OVERLAP_LOAD(its->captured) ? handle_find(request->function) : NULL;
     if (handle) /* nodes that are captured from it are raised */
         __atomic_fetch_or(&handle->marks, (uint32_t)HANDLE_RAISED, __ATOMIC_RELAXED);
-    return place;
+    return true;
 }
 
 void critical_graph(struct overlap_stream *its) {

@@ -12,8 +12,6 @@
 static struct overlap_cache_line *no_chain;
 struct overlap_cache launch_cache = OVERLAP_CACHE_EMPTY(&no_chain);
 __thread struct this_thread this_thread __attribute__((tls_model("initial-exec")));
-/* Its own, also while this_thread.shard is hidden from the hot path, which then asks us about every launch. */
-static __thread struct overlap_shard *own_shard __attribute__((tls_model("initial-exec")));
 static __thread bool hidden __attribute__((tls_model("initial-exec")));
 static __thread bool thread_shares __attribute__((tls_model("initial-exec"))); /* more threads than shards */
 static __thread uint32_t own_id __attribute__((tls_model("initial-exec")));
@@ -23,7 +21,7 @@ static __thread uint32_t last_raised __attribute__((tls_model("initial-exec")));
 /* ---- Counting ---- */
 
 void overlap_vendor_forked(bool used) {
-    this_thread.shard = own_shard = NULL;
+    this_thread.shard = this_thread.own = NULL;
     own_id = last_raised = 0;
     thread_shares = hidden = false;
     critical_forked();
@@ -43,8 +41,8 @@ uint32_t thread_id(void) {
 
 static struct overlap_shard *shard_of_thread(void) {
     const int saved = errno;
-    if (own_shard)
-        return own_shard;
+    if (this_thread.own)
+        return this_thread.own;
     bool made = overlap_page_start();
     struct overlap_page *page = __atomic_load_n(&overlap_current_page, __ATOMIC_ACQUIRE);
     struct overlap_shard *shard = overlap_shard_shared(page);
@@ -56,8 +54,8 @@ static struct overlap_shard *shard_of_thread(void) {
         } while (overlap_shard_is_shared(page, shard) && overlap_page_grow(more));
         const bool shares = overlap_shard_is_shared(page, shard);
         thread_shares = shares && overlap_page_is_full();
-        own_shard = shares ? NULL : shard;
-        this_thread.shard = hidden ? NULL : own_shard;
+        this_thread.own = shares ? NULL : shard;
+        this_thread.shard = hidden ? NULL : this_thread.own;
     }
     errno = saved;
     return shard;
@@ -79,8 +77,8 @@ __attribute__((cold, noinline)) static void count_first(size_t offset) {
 
 /* offset: of the counter in a shard. A thread with a shard of its own needs no atomic operation. */
 static inline void count_at(size_t offset) {
-    if (__builtin_expect(own_shard != NULL, 1))
-        overlap_add_own((uint64_t *)((char *)own_shard + offset), 1);
+    if (__builtin_expect(this_thread.own != NULL, 1))
+        overlap_add_own((uint64_t *)((char *)this_thread.own + offset), 1);
     else
         count_first(offset);
 }
@@ -130,7 +128,7 @@ void launch_take_back(enum overlap_counter counter, uint64_t count) {
 
 void launch_followed(bool on) {
     hidden = on;
-    this_thread.shard = on ? NULL : own_shard;
+    this_thread.shard = on ? NULL : this_thread.own;
 }
 
 /* ---- Making launches ---- */
@@ -231,7 +229,8 @@ vendor_result launch_streamed(struct request *request, uint64_t word) {
     if (OVERLAP_LOAD(critical_counts) || !this_thread.shard)
         return launch_slow(request, word);
     uint32_t row = overlap_word_row(word);
-    if (critical_find(request->config.hStream) && critical_launch(request)) {
+    struct critical_stream *const place = critical_find(request->config.hStream);
+    if (place && critical_launch_raised(request, place)) {
         uint32_t last = last_raised; /* one load, one store: a signal handler may launch in between */
         if (last >> 16 != row)
             last_raised = last = row << 16 | launch_row(word, OVERLAP_REASON_critical, false);

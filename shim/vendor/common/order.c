@@ -63,7 +63,8 @@ vendor_result event_record_flags_body(enum overlap_way way, enum hook hook, uint
 static vendor_result saw_event(struct overlap_order *order, enum vendor vendor, vendor_event event,
                                vendor_result (*real)(vendor_event event)) {
     struct overlap_seen seen;
-    overlap_order_see_event(order, key_of_event(event), &seen);
+    if (!overlap_order_see_event(order, key_of_event(event), &seen))
+        return real(event); /* nobody waits for what is known to be over */
     vendor_result result = real(event);
     if (result == VENDOR_SUCCESS) {
         critical_host_waits(order, vendor, &seen);
@@ -91,11 +92,12 @@ vendor_result event_elapsed_body(enum overlap_way way, enum hook hook, uintptr_t
     struct overlap_seen seen[2];
     if (!order)
         return real(ms, from, to);
-    overlap_order_see_event(order, key_of_event(from), &seen[0]);
-    overlap_order_see_event(order, key_of_event(to), &seen[1]);
+    const bool news[2] = {overlap_order_see_event(order, key_of_event(from), &seen[0]),
+                          overlap_order_see_event(order, key_of_event(to), &seen[1])};
     vendor_result result = real(ms, from, to);
     for (int i = 0; result == VENDOR_SUCCESS && i < 2; i++)
-        window_saw(order, &seen[i]);
+        if (news[i])
+            window_saw(order, &seen[i]);
     return result;
 }
 

@@ -251,6 +251,7 @@ struct this_thread {
     uint64_t found;     /* AMD: the word that the hot path has found and left to the slow one, or 0 */
     uintptr_t deciding; /* where on its stack it makes a first decision, or 0 */
     uint64_t asked;     /* how often it has asked about windows */
+    struct overlap_shard *own; /* `shard`, also while that is hidden from the hot path, which then asks about every launch */
 };
 extern const uint64_t *window_version;
 extern __thread struct this_thread this_thread __attribute__((tls_model("initial-exec")));
@@ -339,7 +340,7 @@ uint32_t thread_id(void);
 void launch_communicated_first(const struct request *request, uint32_t row, bool raised);
 static inline void launch_communicated(const struct request *request, uint64_t word, uint32_t reason, bool raised) {
     const uint32_t row = launch_row(word, reason, raised);
-    struct overlap_shard *const shard = this_thread.shard;
+    struct overlap_shard *const shard = this_thread.own;
     if (__builtin_expect(shard == NULL, 0)) {
         launch_communicated_first(request, row, raised);
         return;

@@ -141,6 +141,8 @@ void critical_begin(struct overlap_order *order);
 
 /* Computation is launched. Returns what is known of its stream where that is raised; else NULL. */
 struct critical_stream *critical_launch(const struct request *request);
+/* The same on a stream that is known to be raised, while no work is counted. False: it is raised no more. */
+bool critical_launch_raised(const struct request *request, struct critical_stream *place);
 /* The same stream, for who only wants to know. */
 struct critical_stream *critical_find_any(vendor_stream stream);
 static inline struct critical_stream *critical_find(vendor_stream stream) {

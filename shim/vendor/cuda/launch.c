@@ -161,9 +161,9 @@ CUresult launch_raised(struct request *request, uint64_t word) {
     bool raised;
     uint32_t reason = OVERLAP_REASON_communication;
     CUresult result = launch_communication(request, word, &reason, &raised);
-    launch_communicated(request, word, reason, raised); /* first: the thread may be followed from then on (follow.c) */
     if (window_model && result == CUDA_SUCCESS)
         window_communicates(request->config.hStream, hook_default(request->hook));
+    launch_communicated(request, word, reason, raised);
     return result;
 }
 

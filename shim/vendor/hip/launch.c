@@ -144,9 +144,9 @@ static hipError_t launch_and_record(struct request *request, const struct hip_mo
 /* Communication is launched as asked. */
 static hipError_t launch_communication(struct request *request, uint64_t word) {
     const hipError_t result = hip_launch_with(request, request->config.sharedMemBytes);
-    launch_communicated(request, word, overlap_word_reason(word), false); /* first, as cuda/launch.c does */
     if (window_model && result == VENDOR_SUCCESS)
         window_communicates(request->config.hStream, hook_default(request->hook));
+    launch_communicated(request, word, overlap_word_reason(word), false);
     return result;
 }
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Callable
+
 import pytest
-from interposing import BLOCKS, ONE, Runner, same
+from interposing import BLOCKS, ONE, Build, Runner, same
 
 SHAPE = "block=k,256,1,1 bytes=k,1024"
 
@@ -57,3 +59,37 @@ def test_attributes_of_its_nodes_can_be_set(
     assert "ncopy: 0" in without.stdout
     assert "launch: 1" in without.stdout
     assert (done.status, done.seen) == (without.status, without.seen)
+
+
+Pair = Callable[[int], tuple[list[str], list[str]]]
+
+
+@pytest.fixture
+def pair(build: Build, bare: Runner, preloaded: Runner) -> Pair:
+    """pair(bytes): what the driver says to launches of both kinds that are made at the same time, without and with the library."""
+    stub = build.library("older/libcuda.so.1", "older_driver.c", "-fvisibility=hidden", "-Wl,-Bsymbolic")
+    program = build("older-program", "older.c", link=[stub])
+    env = {"LD_LIBRARY_PATH": str(stub.parent)}
+
+    def run(size: int) -> tuple[list[str], list[str]]:
+        done = preloaded([str(size)], ONE, program=program, env=env)
+        assert (done.reasons["shaped"], done.reasons["unknown_footprint"]) == (4, 3)  # the last one is left alone, too
+        return bare([str(size)], program=program, env=env).stdout.splitlines()[3:], done.stdout.splitlines()[3:]
+
+    return run
+
+
+@pytest.mark.hazard("processes", "a launch is refused because another thread launches its kernel by a call of the older kind")
+@pytest.mark.parametrize("size", [0, 40000, 49152])
+def test_a_launch_beside_an_older_one(size: int, pair: Pair) -> None:
+    """The size of the older one is known, and the driver takes it whatever the limit is: that is left as it is."""
+    without, done = pair(size)
+    assert without == ["older: 0", "launch: 0"] * 2 + ["limit: 49152"]
+    assert done == without
+
+
+def test_a_launch_beside_an_older_one_that_must_be_refused(pair: Pair) -> None:
+    """The one limit that is left (docs/limits.md): the driver refuses the launch that it has before it, and none after that."""
+    without, done = pair(60000)
+    assert without == ["older: 1", "launch: 0"] * 2 + ["limit: 49152"]
+    assert done == ["older: 1", "launch: 1", *without[2:]]

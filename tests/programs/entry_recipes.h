@@ -109,6 +109,9 @@ static void set_shape(void) {
     printf("shape: %d\n", cuFuncSetBlockShape(k, THREADS, 1, 1) + cuParamSetSize(k, 12) + cuParamSetv(k, 0, &a, 8) +
                               cuParamSetv(k, 8, &b, 4));
 }
+static void recipe_cuFuncSetSharedSize(type_cuFuncSetSharedSize *call) {
+    printf("%d\n", call(k, 1024));
+}
 static void recipe_cuLaunch(type_cuLaunch *call) {
     set_shape();
     printf("%d\n", call(k));

@@ -136,7 +136,7 @@ enum handle_mark {
     HANDLE_ENDING = 4,          /* a call that may end it is on its way; of this handle alone */
     HANDLE_COMMUNICATES = 16,   /* launches of it are communication */
     HANDLE_COOPERATES = 32,     /* it was launched as a cooperative one */
-    HANDLE_PROGRAMS_OWN = 64    /* launched by a call whose size we do not see: left alone, with the program's limit */
+    HANDLE_PROGRAMS_OWN = 64    /* launched by a call that takes no size of ours: left alone */
 };
 
 struct handle {
@@ -153,6 +153,7 @@ struct handle {
     uint32_t carveout_closed; /* ...where we do not, any more */
     uint32_t carveout_small;  /* ...where the program's is not the largest */
     int32_t carveout_asked;   /* what the program has set last */
+    uint32_t older_bytes;     /* dynamic bytes of its launches by cuLaunch and its like */
     uint32_t born;            /* number of its learning: an address that is used again has another one */
     uint32_t place;           /* in the list of those that live (handle.c), + 1; 0: in none */
     const char *name;         /* as given by the program, or by the driver; NULL: not known */

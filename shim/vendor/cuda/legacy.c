@@ -8,20 +8,36 @@ static void count(enum overlap_way way, uint32_t launches, uint32_t reason) {
         launch_count_reason(way, reason);
 }
 
-/* How many dynamic bytes such a launch asks for is known to the driver only, which is to refuse what the program has not
- * allowed: all forms of the kernel get the program's own limit and carve-out back, and it is left alone. */
-static void leave_to_program(CUfunction function) {
+/* The kernel is left alone from now on, with the program's own carve-out. A launch of more dynamic bytes than the program has allowed is to
+ * be refused, by the driver: for that all forms of the kernel get the program's own limit back. A launch that another thread makes at
+ * that moment, with the size that it was given before, may be refused with it; so the limit stays wherever the driver takes both. */
+static void leave_to_program(CUfunction function, const uint32_t *known) {
     struct handle *handle = armed_and_ready(VENDOR_CUDA) ? handle_find(function) : NULL;
-    if (!handle || handle_is_marked(handle, HANDLE_PROGRAMS_OWN))
+    if (!handle)
         return;
-    handle_mark(handle, HANDLE_PROGRAMS_OWN);
-    handle_each_form(handle, limit_give_back);
-    carveout_withdraw(handle);
+    const uint32_t bytes = known ? *known : __atomic_load_n(&handle->older_bytes, __ATOMIC_RELAXED);
+    const struct device *device = device_current(VENDOR_CUDA);
+    if (!handle_is_marked(handle, HANDLE_PROGRAMS_OWN)) {
+        handle_mark(handle, HANDLE_PROGRAMS_OWN);
+        carveout_withdraw(handle);
+    }
+    if (!device || bytes > limit_own(function, device->ordinal))
+        handle_each_form(handle, limit_give_back);
+}
+
+CUresult function_shared_size_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function,
+                                   uint32_t bytes) {
+    REAL_OR_RETURN(cuFuncSetSharedSize);
+    const CUresult result = real(function, bytes);
+    struct handle *handle = result == CUDA_SUCCESS && armed_and_ready(VENDOR_CUDA) ? handle_find(function) : NULL;
+    if (handle)
+        __atomic_store_n(&handle->older_bytes, bytes, __ATOMIC_RELAXED);
+    return result;
 }
 
 CUresult launch_legacy_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function) {
     REAL_OR_RETURN(cuLaunch);
-    leave_to_program(function);
+    leave_to_program(function, NULL);
     count(way, 1, OVERLAP_REASON_unknown_footprint);
     copy_made(NULL, STREAM_OF_CONTEXT);
     return real(function);
@@ -30,7 +46,7 @@ CUresult launch_legacy_body(enum overlap_way way, enum hook hook, uintptr_t site
 CUresult launch_grid_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function, int width,
                           int height) {
     REAL_OR_RETURN(cuLaunchGrid);
-    leave_to_program(function);
+    leave_to_program(function, NULL);
     count(way, 1, OVERLAP_REASON_unknown_footprint);
     copy_made(NULL, STREAM_OF_CONTEXT);
     return real(function, width, height);
@@ -39,7 +55,7 @@ CUresult launch_grid_body(enum overlap_way way, enum hook hook, uintptr_t site, 
 CUresult launch_grid_async_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function, int width,
                                 int height, CUstream stream) {
     REAL_OR_RETURN(cuLaunchGridAsync);
-    leave_to_program(function);
+    leave_to_program(function, NULL);
     count(way, 1, OVERLAP_REASON_unknown_footprint);
     copy_made(stream, STREAM_OF_CONTEXT);
     return real(function, width, height, stream);
@@ -50,7 +66,7 @@ CUresult launch_multi_device_body(enum overlap_way way, enum hook hook, uintptr_
     REAL_OR_RETURN(cuLaunchCooperativeKernelMultiDevice);
     const uint32_t seen = launches && number <= OVERLAP_DEVICES ? number : 0; /* else the driver's to refuse */
     for (uint32_t i = 0; i < seen; i++)
-        leave_to_program(launches[i].function);
+        leave_to_program(launches[i].function, &launches[i].sharedMemBytes);
     count(way, seen, OVERLAP_REASON_cooperative);
     return real(launches, number, flags);
 }

@@ -102,7 +102,7 @@ BY_HOST = Effect("nothing; what the host has waited for is over", {SIZE: 1}, {SI
 EFFECTS = {
     "cuLaunchKernel(Ex)?(_ptsz)?": LAUNCH,
     "cuLaunchCooperativeKernel(_ptsz)?": COOPERATIVE,
-    "cuFuncSetSharedSize": Effect("nothing; the dynamic bytes of the function's launches by `cuLaunch` and its like are known"),
+    "cuFuncSetSharedSize": Effect("nothing; the size of the function's launches by `cuLaunch` and its like is known"),
     "cuLaunch|cuLaunchGrid(Async)?|cuLaunchCooperativeKernelMultiDevice": COUNTED,
     "cuInit": Effect("nothing; what is launched is expected to come this way"),
     "cuCtxCreate(_v[2-4])?|cuDevicePrimaryCtxRetain|cuGreenCtxCreate": Effect("nothing; the process has opened a GPU"),

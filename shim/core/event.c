@@ -181,8 +181,8 @@ __attribute__((noinline)) static uint32_t write_inherited(struct overlap_order *
                                                           const struct overlap_stream *stream, uint32_t set) {
     const struct overlap_sight sight = overlap_stream_sight(order, stream);
     const uint64_t unknown = !overlap_sight_is_unknown(order, &sight, stream) ? 0
-                             : sight.world == &order->eager ? overlap_sight_unknown(&sight, stream)
-                                                            : UINT64_MAX;
+                             : sight.world == &order->eager                   ? overlap_sight_unknown(&sight, stream)
+                                                                              : UINT64_MAX;
     __atomic_store_n(&event->unknown, unknown, __ATOMIC_RELAXED); /* number of the wait that it is behind; 0: none */
     for (uint32_t left = sight.legacy ? OVERLAP_LOAD(sight.legacy->clock.set) : 0; left; left &= left - 1) {
         const uint32_t e = overlap_entry_of(left);
@@ -221,7 +221,8 @@ static inline void write_clock(struct overlap_order *order, struct overlap_event
         set |= UINT32_C(1) << communication;
     }
     if (computation >= 0) { /* as overlap_computation_now() says it, of itself */
-        const uint64_t launched = OVERLAP_LOAD(world->computation[computation].base[0]) + OVERLAP_LOAD(stream->launched),
+        const uint64_t launched =
+                           OVERLAP_LOAD(world->computation[computation].base[0]) + OVERLAP_LOAD(stream->launched),
                        filling = OVERLAP_LOAD(world->computation[computation].base[1]) + OVERLAP_LOAD(stream->filling);
         uint64_t *const entries = &event->clock.entry[OVERLAP_CLOCK_COMMUNICATION + 2 * computation];
         __atomic_store_n(&entries[0], launched, __ATOMIC_RELAXED);

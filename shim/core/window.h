@@ -313,8 +313,9 @@ static inline const struct overlap_stream *overlap_stream_behind(const struct ov
 /* What a stream can see, loaded once for a call that asks several times: an atomic load is never merged with another one. */
 struct overlap_sight {
     struct overlap_world *world;
-    const struct overlap_stream *legacy;        /* overlap_stream_behind() */
-    const uint64_t *own, *finished, *inherited; /* clocks: its own, the host's, that of the legacy default stream; or its own again */
+    const struct overlap_stream *legacy; /* overlap_stream_behind() */
+    const uint64_t *own, *finished,
+        *inherited; /* clocks: its own, the host's, that of the legacy default stream; or its own again */
 };
 static inline struct overlap_sight overlap_stream_sight(const struct overlap_order *order,
                                                         const struct overlap_stream *stream) {
@@ -372,7 +373,8 @@ static inline uint32_t overlap_entry_of(uint32_t left) {
 }
 
 /* Of which context its launches are; NULL: of several, or its stream is gone. */
-static inline const struct overlap_context *overlap_context_of_entry(const struct overlap_world *world, uint32_t entry) {
+static inline const struct overlap_context *overlap_context_of_entry(const struct overlap_world *world,
+                                                                     uint32_t entry) {
     if (entry < OVERLAP_CLOCK_COMMUNICATION)
         return OVERLAP_LOAD(world->communication[entry].context);
     const struct overlap_stream *owner =

@@ -16,7 +16,7 @@ import pytest
 
 BENCH = Path(__file__).resolve().parents[2] / "tools" / "bench"
 # Of one call, over the driver that does nothing: 335, 186, 198, 490, 356 and 369 with gcc 12.
-# They were 393, 223, 317, 564, 393 and 487 when clocks were copied whole for a wait that learns nothing, and each field was loaded anew.
+# They were 393, 223, 317, 564, 393 and 487 when a wait that learns nothing copied the event and loads were repeated.
 BOUNDS = {
     "windows: a step of nine calls": 365,
     "windows: event record": 205,
@@ -26,7 +26,7 @@ BOUNDS = {
     "HIP: windows: stream wait": 405,
 }
 # Where a stream is raised because the host waits for it: 69, 264, 357 and 115.
-# The first was 216 when it was not a hit in the cache, whose launches cost 83, the last 363 when an event that is known to be over was a wait.
+# The first was 216 when it was no hit in the cache (83), the last 363 when what is known to be over was a wait.
 CRITICAL = {
     "a launch on another stream while one is raised": 76,
     "a launch on the raised stream": 290,

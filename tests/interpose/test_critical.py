@@ -78,7 +78,9 @@ def test_what_feeds_it_and_computes_most(iterations: Iterations) -> None:
         pytest.param(f"k:1:500 c:1 j:2:500 c:2 {JOIN}", id="two equal streams that both communicate"),
         pytest.param(f"{STYLE_0} swap:1:2", id="streams swap their roles"),
         pytest.param("h:2 j:1:1000 k:1:8 r:1:1 Q:1", id="a thread asks for an event of the main stream"),
-        pytest.param("k:2:8 r:3:2 e:3 begin k:2:8 j:1:1000 Q:3", id="it queries an event again that was over before the loop"),
+        pytest.param(
+            "k:2:8 r:3:2 e:3 begin k:2:8 j:1:1000 Q:3", id="it queries an event again that was over before the loop"
+        ),
         pytest.param("k:2:8 r:3:2 Q:3 begin k:2:8 j:1:1000 e:3", id="it synchronizes with such an event"),
         pytest.param("k:2:8 j:1:1000 x", id="it waits for everything"),
         pytest.param("k:0:8 j:1:1000 s:0", id="the default stream"),

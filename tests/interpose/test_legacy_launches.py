@@ -66,7 +66,7 @@ Pair = Callable[[int], tuple[list[str], list[str]]]
 
 @pytest.fixture
 def pair(build: Build, bare: Runner, preloaded: Runner) -> Pair:
-    """pair(bytes): what the driver says to launches of both kinds that are made at the same time, without and with the library."""
+    """pair(bytes): what the driver says to launches of both kinds at the same time, without and with the library."""
     stub = build.library("older/libcuda.so.1", "older_driver.c", "-fvisibility=hidden", "-Wl,-Bsymbolic")
     program = build("older-program", "older.c", link=[stub])
     env = {"LD_LIBRARY_PATH": str(stub.parent)}
@@ -79,7 +79,9 @@ def pair(build: Build, bare: Runner, preloaded: Runner) -> Pair:
     return run
 
 
-@pytest.mark.hazard("processes", "a launch is refused because another thread launches its kernel by a call of the older kind")
+@pytest.mark.hazard(
+    "processes", "a launch is refused because another thread launches its kernel by a call of the older kind"
+)
 @pytest.mark.parametrize("size", [0, 40000, 49152])
 def test_a_launch_beside_an_older_one(size: int, pair: Pair) -> None:
     """The size of the older one is known, and the driver takes it whatever the limit is: that is left as it is."""
@@ -89,7 +91,7 @@ def test_a_launch_beside_an_older_one(size: int, pair: Pair) -> None:
 
 
 def test_a_launch_beside_an_older_one_that_must_be_refused(pair: Pair) -> None:
-    """The one limit that is left (docs/limits.md): the driver refuses the launch that it has before it, and none after that."""
+    """The limit that is left (docs/limits.md): the driver refuses the launch that it has, and no later one."""
     without, done = pair(60000)
     assert without == ["older: 1", "launch: 0"] * 2 + ["limit: 49152"]
     assert done == ["older: 1", "launch: 1", *without[2:]]

@@ -4,9 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-extern int cuInit(unsigned), cuModuleGetFunction(void **, void *, const char *), cuFuncSetBlockShape(void *, int, int, int),
-    cuFuncSetSharedSize(void *, unsigned), cuLaunchGrid(void *, int, int), cuFuncGetAttribute(int *, int, void *),
-    cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+extern int cuInit(unsigned), cuModuleGetFunction(void **, void *, const char *),
+    cuFuncSetBlockShape(void *, int, int, int), cuFuncSetSharedSize(void *, unsigned), cuLaunchGrid(void *, int, int),
+    cuFuncGetAttribute(int *, int, void *),
+    cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
+                   void **);
 extern void older_meanwhile(void (*)(void));
 
 static void *function;

@@ -30,7 +30,8 @@ API int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned 
     meanwhile = 0;
     if (act)
         act();
-    return check(f, shared) ? 1 : cuLaunchKernel_of_any_size(f, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra);
+    return check(f, shared) ? 1
+                            : cuLaunchKernel_of_any_size(f, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra);
 }
 
 API int cuFuncSetBlockShape(void *function, int x, int y, int z);

@@ -273,7 +273,7 @@ void critical_waited(struct overlap_order *order, enum vendor vendor, struct ove
         return;
     const struct device *device = device_of(vendor, its);
     const struct overlap_policy *policy = device_policy(device);
-    if (!policy || !(policy->critical & why))
+    if (!device || !policy || !(policy->critical & why))
         return;
     const bool changed = overlap_critical_waited(order, its, why, policy->critical_share);
     set(&launches_left, LAUNCHES);
@@ -431,7 +431,7 @@ void critical_made(enum vendor vendor, uintptr_t site, struct overlap_stream *it
     leave(&at->busy);
     const struct device *device = get(&its->part.state) == OVERLAP_PART_CRITICAL ? device_of(vendor, its) : NULL;
     const struct overlap_policy *policy = device_policy(device);
-    if (policy && policy->critical)
+    if (device && policy && policy->critical)
         raise_stream(vendor, its, device, get(&its->part.why) & OVERLAP_CRITICAL_COMMUNICATION);
 }
 

@@ -252,7 +252,8 @@ struct this_thread {
     uint64_t found;     /* AMD: the word that the hot path has found and left to the slow one, or 0 */
     uintptr_t deciding; /* where on its stack it makes a first decision, or 0 */
     uint64_t asked;     /* how often it has asked about windows */
-    struct overlap_shard *own; /* `shard`, also while that is hidden from the hot path, which then asks about every launch */
+    struct overlap_shard
+        *own; /* `shard`, also while that is hidden from the hot path, which then asks about every launch */
 };
 extern const uint64_t *window_version;
 extern __thread struct this_thread this_thread __attribute__((tls_model("initial-exec")));

@@ -111,6 +111,15 @@ def test_a_copy_that_waits_for_a_blocking_stream(iterations: Iterations) -> None
     assert raised(done, "j") == "0" * 10
 
 
+@pytest.mark.parametrize("number", range(2, 6))
+def test_each_launch_on_a_raised_stream_is_counted(number: int, iterations: Iterations) -> None:
+    """Also once decisions are found in the cache again: by its handle such a stream is told from those beside it."""
+    words = " ".join(f"n:{other}" for other in range(1, 6))
+    loop = f"k:{number}:8 j:1:1000 s:{number} " + f"k:{number}:8 " * 4
+    done = iterations(f"{words} begin {loop} r:1:1 w:{number}:1", 200)
+    assert done.reasons["critical"] == sum(one != "0" for one in raised(done)) > 500
+
+
 def test_it_becomes_major(iterations: Iterations) -> None:
     """After eight iterations the same stream computes most."""
     some = " ".join([STYLE_0] * 8 + [f"k:2:1000 c:2 j:1:8 {JOIN}"] * 8)

@@ -131,6 +131,7 @@ def environment(kind: str, root: Path, found: Path) -> dict[str, str]:
         "OVERLAP_TEST_PRELOAD": first,
         # Leaks: valgrind sees what is left more exactly. A program may die by its own signal.
         "ASAN_OPTIONS": f"{address}:handle_segv=0:allocator_may_return_null=1",
+        "TSAN_OPTIONS": f"log_path={found}/thread:exitcode={EXIT_CODE}:ignore_noninstrumented_modules=1",
         "UBSAN_OPTIONS": f"log_path={found}/undefined:print_stacktrace=1:exitcode={EXIT_CODE}",
     }
 

@@ -1,12 +1,13 @@
 """The library under the compiler's sanitizers. Exits 1 on any finding.
 
     python tools/sanitize.py [address] [thread] [analyzer] [--keep DIR]     default: address thread
-    python tools/sanitize.py suite-address|coverage|valgrind [--tests TEST...]
+    python tools/sanitize.py suite-address|suite-thread|coverage|valgrind [--tests TEST...]
 
     address   AddressSanitizer and UndefinedBehaviorSanitizer: library, simulated driver, tests/fuzz/stress.c
     thread    ThreadSanitizer, likewise, with the hot path in C: a sanitizer does not see what assembler reads
     analyzer  gcc -fanalyzer over the library's sources
     suite-address  the tests that start real processes, with all that they preload built so: tools/instrumented.py
+    suite-thread  likewise, with the hot path in C
     coverage  likewise, and with those of core/; prints which lines of C were run through
     valgrind  tests/interpose/test_memcheck.py with all of its cases
 
@@ -270,6 +271,7 @@ def main() -> int:
         "thread": lambda folder: stress("thread", folder, options.threads, options.rounds),
         "analyzer": analyzer,
         "suite-address": lambda folder: instrumented.suite("address", folder, options.tests),
+        "suite-thread": lambda folder: instrumented.suite("thread", folder, options.tests),
         "coverage": lambda folder: instrumented.coverage(folder, options.tests, options.least),
         "valgrind": valgrind,
     }

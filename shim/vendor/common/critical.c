@@ -1,6 +1,6 @@
 /* Streams that somebody waits for are raised, where they are a minor part of what the device does. Who waits is told here by those
- * who see it (order.c, copy.c, exec.c, windows.c); what follows from that is core's (critical.h); and what becomes of a stream is
- * here.
+ * who see it (order.c, copy.c, exec.c, windows.c); what follows from that is core's (critical.h); how a stream is raised is in
+ * raised.c.
  *
  * How much a stream computes is counted in periods: while one lasts no launch is a direct hit, because the hot path finds an empty
  * cache. A period begins with a stream that nobody has waited for before, and then again after more and more waits; it ends when enough
@@ -8,8 +8,8 @@
  * nobody waits for the stream any more.
  */
 #include "../../core/critical.h"
+#include "raised.h"
 #include "state.h"
-#include "windows.h"
 
 enum {
     WAITS = 64,        /* in a period, after the last change */
@@ -22,30 +22,9 @@ enum {
     GRAPH = INT32_MAX, /* threads of a graph: more than any one launch, so that its stream is not taken for minor */
 };
 
-uint32_t critical_counts, critical_any, critical_wanted;
-uint64_t critical_bloom;
+uint32_t critical_counts, critical_wanted;
 static uint32_t major_communication; /* streams */
 static uint32_t waits_left, launches_left, asleep, pause_now = PAUSE, new_left = NEW;
-
-struct critical_stream critical_streams[CRITICAL_STREAMS];
-static uint32_t places_used; /* so many of them have been taken; the others are not looked through */
-static uint32_t changing;    /* a stream is being raised or lowered */
-
-static uint32_t get(const uint32_t *field) {
-    return __atomic_load_n(field, __ATOMIC_RELAXED);
-}
-static void set(uint32_t *field, uint32_t value) {
-    __atomic_store_n(field, value, __ATOMIC_RELAXED);
-}
-
-/* Nobody waits: who does not get it tries at the next opportunity, or does without. */
-static bool take(uint32_t *lock) {
-    uint32_t free = 0;
-    return __atomic_compare_exchange_n(lock, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
-}
-static void leave(uint32_t *lock) {
-    __atomic_store_n(lock, 0, __ATOMIC_RELEASE);
-}
 
 bool critical_is_wanted(const struct overlap_settings *settings) {
     const struct overlap_view view = overlap_table_view(settings->table);
@@ -96,162 +75,6 @@ static bool counts(struct overlap_order *order, const struct overlap_stream *its
     return true;
 }
 
-/* ---- Streams ---- */
-
-/* Where the report says what became of it; NULL: there is no place left. */
-static struct overlap_page_stream *record_of(struct overlap_stream *its, const struct device *device) {
-    struct overlap_page *const page = overlap_current_page;
-    if (get(&its->part.record))
-        return &page->streams[get(&its->part.record) - 1];
-    for (uint32_t i = 0; overlap_page_start() && i < OVERLAP_PAGE_STREAMS; i++) {
-        uint32_t none = 0;
-        struct overlap_page_stream *const record = &overlap_current_page->streams[i];
-        if (!__atomic_compare_exchange_n(&record->state, &none, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-            continue;
-        record->device = device->place;
-        library_of(its->part.site, (char *)record->creator, sizeof record->creator);
-        __atomic_store_n(&record->state, 2, __ATOMIC_RELEASE);
-        set(&its->part.record, i + 1);
-        return record;
-    }
-    return NULL;
-}
-
-static void note(struct overlap_stream *its, const struct device *device, enum overlap_stream_status status,
-                 int priority) {
-    struct overlap_page_stream *const record = record_of(its, device);
-    if (!record)
-        return;
-    set(&record->why, get(&its->part.why));
-    set(&record->share, get(&its->part.share));
-    set(&record->status, status);
-    __atomic_store_n(&record->priority, priority, __ATOMIC_RELAXED);
-}
-
-/* The first stream is raised, or none is any more: whether computation looks at its stream is in its decisions. */
-static void looks(bool any) {
-    if (get(&critical_any) == any)
-        return;
-    set(&critical_any, any);
-    facts_changed();
-    overlap_cache_forget_all(&launch_cache);
-}
-
-static struct critical_stream *place_of_stream(uint64_t handle) {
-    const uint32_t most = handle ? get(&places_used) : CRITICAL_STREAMS;
-    for (uint32_t i = 0; i < most; i++)
-        if (__atomic_load_n(&critical_streams[i].handle, __ATOMIC_ACQUIRE) == handle)
-            return &critical_streams[i];
-    return NULL;
-}
-
-struct critical_stream *critical_find_any(vendor_stream stream) {
-    return stream ? place_of_stream((uint64_t)(uintptr_t)stream) : NULL;
-}
-
-/* The priority of a level: the greatest for those that communication waits for, else the next one, where that is still above 0, which
- * streams have that nobody cared about. */
-static bool priority_of_level(enum vendor vendor, bool communication, int *priority) {
-    int least = 0, greatest = 0;
-    if (!vendor_priorities(vendor, &least, &greatest) || greatest >= 0)
-        return false;
-    *priority = communication || greatest + 1 >= 0 ? greatest : greatest + 1;
-    return true;
-}
-
-/* One that is free, or whose stream went with its context; NULL: there is none. */
-static struct critical_stream *free_place(void) {
-    struct critical_stream *const place = place_of_stream(0);
-    for (uint32_t i = 0; !place && i < CRITICAL_STREAMS; i++) {
-        const struct overlap_stream *its = OVERLAP_LOAD(critical_streams[i].its);
-        if (!OVERLAP_LOAD(its->ready) || OVERLAP_LOAD(its->key) != OVERLAP_LOAD(critical_streams[i].handle))
-            return &critical_streams[i];
-    }
-    return place;
-}
-
-static void raise_locked(enum vendor vendor, struct overlap_stream *its, const struct device *device,
-                         bool communication) {
-    struct critical_stream *const place = free_place();
-    int priority = 0;
-    if (!place || !priority_of_level(vendor, communication, &priority)) {
-        note(its, device, OVERLAP_STREAM_FIXED, 0);
-        return;
-    }
-    switch (vendor_stream_raise(vendor, (vendor_stream)(uintptr_t)its->key, priority)) {
-    case STREAM_RAISED:
-        __atomic_store_n(&place->its, its, __ATOMIC_RELAXED);
-        __atomic_store_n(&place->priority, priority, __ATOMIC_RELAXED);
-        __atomic_store_n(&place->record, record_of(its, device), __ATOMIC_RELAXED);
-        if (get(&places_used) <= (uint32_t)(place - critical_streams))
-            set(&places_used, (uint32_t)(place - critical_streams) + 1);
-        __atomic_store_n(&place->handle, its->key, __ATOMIC_RELEASE);
-        __atomic_fetch_or(&critical_bloom, critical_bit(its->key), __ATOMIC_RELEASE);
-        note(its, device, OVERLAP_STREAM_RAISED, priority);
-        set(&its->part.raised, 1);
-        looks(true);
-        break;
-    case STREAM_PROGRAMS:
-        note(its, device, OVERLAP_STREAM_PROGRAMS, 0);
-        set(&its->part.raised, 3);
-        break;
-    case STREAM_FIXED:
-        note(its, device, OVERLAP_STREAM_FIXED, 0);
-        set(&its->part.raised, 2);
-        break;
-    case STREAM_LATER:
-        break;
-    }
-}
-
-static void raise_stream(enum vendor vendor, struct overlap_stream *its, const struct device *device,
-                         bool communication) {
-    if (!take(&changing))
-        return;
-    if (!get(&its->part.raised))
-        raise_locked(vendor, its, device, communication);
-    leave(&changing);
-}
-
-/* locked: the calling thread changes streams. Else its bit may stay, which costs a look at each launch whose stream has the same bit. */
-static void drop_locked(struct critical_stream *place, bool locked) {
-    uint64_t bits = 0;
-    __atomic_store_n(&place->handle, 0, __ATOMIC_RELEASE);
-    for (uint32_t i = 0; i < CRITICAL_STREAMS; i++) {
-        const uint64_t handle = __atomic_load_n(&critical_streams[i].handle, __ATOMIC_ACQUIRE);
-        bits |= handle ? critical_bit(handle) : 0;
-    }
-    if (locked)
-        __atomic_store_n(&critical_bloom, bits, __ATOMIC_RELEASE);
-    if (!bits)
-        looks(false);
-}
-
-static void drop(struct critical_stream *place) {
-    const bool locked = take(&changing);
-    drop_locked(place, locked);
-    if (locked)
-        leave(&changing);
-}
-
-/* False: the next wait or launch tries again. */
-static bool lower_stream(enum vendor vendor, struct overlap_stream *its, const struct device *device,
-                         enum overlap_stream_status status) {
-    if (get(&its->part.raised) == 3 || !take(&changing))
-        return false;
-    struct critical_stream *const place = place_of_stream(its->key);
-    const bool lowered = !place || vendor_stream_lower(vendor, (vendor_stream)(uintptr_t)its->key); /* it may capture */
-    if (lowered) {
-        if (place)
-            drop_locked(place, true);
-        set(&its->part.raised, 0);
-        if (device)
-            note(its, device, status, 0);
-    }
-    leave(&changing);
-    return lowered;
-}
-
 /* ---- Who waits ---- */
 
 /* The device of its context, asked for once. */
@@ -291,9 +114,9 @@ void critical_waited(struct overlap_order *order, enum vendor vendor, struct ove
         __atomic_add_fetch(&major_communication, 1, __ATOMIC_RELAXED) == 2)
         priority_unhurried();
     if (state == OVERLAP_PART_CRITICAL && !get(&its->part.raised))
-        raise_stream(vendor, its, device, communication || get(&its->part.why) & OVERLAP_CRITICAL_COMMUNICATION);
+        raised_raise(vendor, its, device, communication || get(&its->part.why) & OVERLAP_CRITICAL_COMMUNICATION);
     else if (state == OVERLAP_PART_MAJOR && (changed || get(&its->part.raised) == 1))
-        lower_stream(vendor, its, device, OVERLAP_STREAM_MAJOR);
+        raised_lower(vendor, its, device, OVERLAP_STREAM_MAJOR);
 }
 
 void critical_feeds(struct overlap_order *order, enum vendor vendor, struct overlap_stream *its, uint64_t event) {
@@ -342,7 +165,7 @@ bool critical_launch_raised(const struct request *request, struct critical_strea
     struct overlap_page_stream *const record = OVERLAP_LOAD(place->record);
     if (__atomic_add_fetch(&its->part.since, 1, __ATOMIC_RELAXED) == FORGOTTEN) {
         const enum vendor vendor = hook_vendor(request->hook);
-        if (lower_stream(vendor, its, device_current(vendor), OVERLAP_STREAM_LEARNING)) {
+        if (raised_lower(vendor, its, device_current(vendor), OVERLAP_STREAM_LEARNING)) {
             set(&its->part.state, OVERLAP_PART_UNKNOWN);
             return false;
         }
@@ -368,7 +191,7 @@ void critical_is_programs(vendor_stream stream) {
     struct overlap_order *order = windows();
     struct overlap_stream *its = order && stream ? overlap_order_find(order, (uint64_t)(uintptr_t)stream) : NULL;
     if (place)
-        drop(place);
+        raised_drop(place);
     if (its) {
         set(&its->part.raised, 3);
         if (get(&its->part.record))
@@ -395,7 +218,7 @@ static struct site *site_of(uintptr_t site, bool add) {
 bool critical_creates(enum vendor vendor, uintptr_t site, int *priority) {
     const struct site *const at = is_wanted() ? site_of(outer_site(site), false) : NULL;
     return at && !get(&at->shared) && !get(&at->alive) && get(&at->last.state) == OVERLAP_PART_CRITICAL &&
-           priority_of_level(vendor, get(&at->last.why) & OVERLAP_CRITICAL_COMMUNICATION, priority);
+           raised_level(vendor, get(&at->last.why) & OVERLAP_CRITICAL_COMMUNICATION, priority);
 }
 
 /* Of what other threads may be looking at, or adding to. */
@@ -432,7 +255,7 @@ void critical_made(enum vendor vendor, uintptr_t site, struct overlap_stream *it
     const struct device *device = get(&its->part.state) == OVERLAP_PART_CRITICAL ? device_of(vendor, its) : NULL;
     const struct overlap_policy *policy = device_policy(device);
     if (device && policy && policy->critical)
-        raise_stream(vendor, its, device, get(&its->part.why) & OVERLAP_CRITICAL_COMMUNICATION);
+        raised_raise(vendor, its, device, get(&its->part.why) & OVERLAP_CRITICAL_COMMUNICATION);
 }
 
 void critical_gone(struct overlap_order *order, vendor_stream stream) {
@@ -448,17 +271,14 @@ void critical_gone(struct overlap_order *order, vendor_stream stream) {
         __atomic_fetch_sub(&at->alive, 1, __ATOMIC_RELAXED);
     }
     if (place)
-        drop(place);
+        raised_drop(place);
 }
 
 void critical_forked(void) {
-    for (uint32_t i = 0; i < CRITICAL_STREAMS; i++)
-        critical_streams[i].handle = 0;
+    raised_forked();
     if (critical_counts)
         overlap_cache_hide(&launch_cache, false);
-    critical_bloom = 0;
-    critical_counts = critical_any = asleep = major_communication = places_used = 0;
-    changing = 0; /* by a thread that is not here */
+    critical_counts = asleep = major_communication = 0;
     pause_now = PAUSE;
     new_left = NEW;
     for (uint32_t i = 0; state && i < SITES; i++)

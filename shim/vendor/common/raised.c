@@ -1,0 +1,167 @@
+/* Streams are raised by their attribute, and lowered again; see raised.h. */
+#include "raised.h"
+
+uint32_t critical_any;
+uint64_t critical_bloom;
+
+static struct critical_stream streams[CRITICAL_STREAMS];
+static uint32_t places_used; /* so many of them have been taken; the others are not looked through */
+static uint32_t changing;    /* a stream is being raised or lowered */
+
+/* Where the report says what became of it; NULL: there is no place left. */
+static struct overlap_page_stream *record_of(struct overlap_stream *its, const struct device *device) {
+    struct overlap_page *const page = overlap_current_page;
+    if (get(&its->part.record))
+        return &page->streams[get(&its->part.record) - 1];
+    for (uint32_t i = 0; overlap_page_start() && i < OVERLAP_PAGE_STREAMS; i++) {
+        uint32_t none = 0;
+        struct overlap_page_stream *const record = &overlap_current_page->streams[i];
+        if (!__atomic_compare_exchange_n(&record->state, &none, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            continue;
+        record->device = device->place;
+        library_of(its->part.site, (char *)record->creator, sizeof record->creator);
+        __atomic_store_n(&record->state, 2, __ATOMIC_RELEASE);
+        set(&its->part.record, i + 1);
+        return record;
+    }
+    return NULL;
+}
+
+static void note(struct overlap_stream *its, const struct device *device, enum overlap_stream_status status,
+                 int priority) {
+    struct overlap_page_stream *const record = record_of(its, device);
+    if (!record)
+        return;
+    set(&record->why, get(&its->part.why));
+    set(&record->share, get(&its->part.share));
+    set(&record->status, status);
+    __atomic_store_n(&record->priority, priority, __ATOMIC_RELAXED);
+}
+
+/* The first stream is raised, or none is any more: whether computation looks at its stream is in its decisions. */
+static void looks(bool any) {
+    if (get(&critical_any) == any)
+        return;
+    set(&critical_any, any);
+    facts_changed();
+    overlap_cache_forget_all(&launch_cache);
+}
+
+static struct critical_stream *place_of_stream(uint64_t handle) {
+    const uint32_t most = handle ? get(&places_used) : CRITICAL_STREAMS;
+    for (uint32_t i = 0; i < most; i++)
+        if (__atomic_load_n(&streams[i].handle, __ATOMIC_ACQUIRE) == handle)
+            return &streams[i];
+    return NULL;
+}
+
+struct critical_stream *critical_find_any(vendor_stream stream) {
+    return stream ? place_of_stream((uint64_t)(uintptr_t)stream) : NULL;
+}
+
+bool raised_level(enum vendor vendor, bool communication, int *priority) {
+    int least = 0, greatest = 0;
+    if (!vendor_priorities(vendor, &least, &greatest) || greatest >= 0)
+        return false;
+    *priority = communication || greatest + 1 >= 0 ? greatest : greatest + 1;
+    return true;
+}
+
+/* One that is free, or whose stream went with its context; NULL: there is none. */
+static struct critical_stream *free_place(void) {
+    struct critical_stream *const place = place_of_stream(0);
+    for (uint32_t i = 0; !place && i < CRITICAL_STREAMS; i++) {
+        const struct overlap_stream *its = OVERLAP_LOAD(streams[i].its);
+        if (!OVERLAP_LOAD(its->ready) || OVERLAP_LOAD(its->key) != OVERLAP_LOAD(streams[i].handle))
+            return &streams[i];
+    }
+    return place;
+}
+
+static void raise_locked(enum vendor vendor, struct overlap_stream *its, const struct device *device,
+                         bool communication) {
+    struct critical_stream *const place = free_place();
+    int priority = 0;
+    if (!place || !raised_level(vendor, communication, &priority)) {
+        note(its, device, OVERLAP_STREAM_FIXED, 0);
+        return;
+    }
+    switch (vendor_stream_raise(vendor, (vendor_stream)(uintptr_t)its->key, priority)) {
+    case STREAM_RAISED:
+        __atomic_store_n(&place->its, its, __ATOMIC_RELAXED);
+        __atomic_store_n(&place->priority, priority, __ATOMIC_RELAXED);
+        __atomic_store_n(&place->record, record_of(its, device), __ATOMIC_RELAXED);
+        if (get(&places_used) <= (uint32_t)(place - streams))
+            set(&places_used, (uint32_t)(place - streams) + 1);
+        __atomic_store_n(&place->handle, its->key, __ATOMIC_RELEASE);
+        __atomic_fetch_or(&critical_bloom, critical_bit(its->key), __ATOMIC_RELEASE);
+        note(its, device, OVERLAP_STREAM_RAISED, priority);
+        set(&its->part.raised, 1);
+        looks(true);
+        break;
+    case STREAM_PROGRAMS:
+        note(its, device, OVERLAP_STREAM_PROGRAMS, 0);
+        set(&its->part.raised, 3);
+        break;
+    case STREAM_FIXED:
+        note(its, device, OVERLAP_STREAM_FIXED, 0);
+        set(&its->part.raised, 2);
+        break;
+    case STREAM_LATER:
+        break;
+    }
+}
+
+void raised_raise(enum vendor vendor, struct overlap_stream *its, const struct device *device, bool communication) {
+    if (!take(&changing))
+        return;
+    if (!get(&its->part.raised))
+        raise_locked(vendor, its, device, communication);
+    leave(&changing);
+}
+
+/* locked: the calling thread changes streams. Else its bit may stay, which costs a look at each launch whose stream has the same bit. */
+static void drop_locked(struct critical_stream *place, bool locked) {
+    uint64_t bits = 0;
+    __atomic_store_n(&place->handle, 0, __ATOMIC_RELEASE);
+    for (uint32_t i = 0; i < CRITICAL_STREAMS; i++) {
+        const uint64_t handle = __atomic_load_n(&streams[i].handle, __ATOMIC_ACQUIRE);
+        bits |= handle ? critical_bit(handle) : 0;
+    }
+    if (locked)
+        __atomic_store_n(&critical_bloom, bits, __ATOMIC_RELEASE);
+    if (!bits)
+        looks(false);
+}
+
+void raised_drop(struct critical_stream *place) {
+    const bool locked = take(&changing);
+    drop_locked(place, locked);
+    if (locked)
+        leave(&changing);
+}
+
+bool raised_lower(enum vendor vendor, struct overlap_stream *its, const struct device *device,
+                  enum overlap_stream_status status) {
+    if (get(&its->part.raised) == 3 || !take(&changing))
+        return false;
+    struct critical_stream *const place = place_of_stream(its->key);
+    const bool lowered = !place || vendor_stream_lower(vendor, (vendor_stream)(uintptr_t)its->key); /* it may capture */
+    if (lowered) {
+        if (place)
+            drop_locked(place, true);
+        set(&its->part.raised, 0);
+        if (device)
+            note(its, device, status, 0);
+    }
+    leave(&changing);
+    return lowered;
+}
+
+void raised_forked(void) {
+    for (uint32_t i = 0; i < CRITICAL_STREAMS; i++)
+        streams[i].handle = 0;
+    critical_bloom = 0;
+    critical_any = places_used = 0;
+    changing = 0; /* by a thread that is not here */
+}

@@ -1,4 +1,4 @@
-"""Builds what the package carries: one compiler call per artifact, standard library only.
+"""Builds what the package carries, with a compiler and the standard library only.
 
 Used by the packaging hook, by `make`, by sanitizer builds and by tests:
 
@@ -38,6 +38,15 @@ WARNINGS = ("-Wall", "-Wextra", "-Wconversion")
 # program with the library would not start.
 COMMON = ("-std=c11", "-D_GNU_SOURCE", "-U_FORTIFY_SOURCE", "-O2", "-g")
 SHARED = ("-fPIC", "-shared", "-fvisibility=hidden")
+# Every process of a job maps the preloaded library, and mlockall(2) locks all of it: it is compiled for size, except
+# what has a budget in instructions (`make bench`). The first of SMALL and all of FAST that the compiler accepts.
+SMALL = ("-Oz", "-Os")
+FAST = ("-fno-tree-vectorize", "-falign-loops=1", "-falign-jumps=1")  # longer code and padding, for little speed
+FAST_SOURCES = (
+    *(f"shim/core/{name}.c" for name in ("cache", "critical", "event", "knowledge", "order", "window")),
+    *(f"shim/vendor/common/{name}.c" for name in ("critical", "follow", "launch", "order", "windows")),
+    *(f"shim/vendor/{vendor}/{name}.c" for vendor in ("cuda", "hip") for name in ("entry", "launch", "waits")),
+)
 INCLUDES = {"shim": ("-Ishim",), "simgpu": ("-Ishim", "-Ishim/core"), "demo": ("-Ishim",)}
 UNPACK = ("tools/simgpu/zstd/*.c",)
 SOURCES = {
@@ -78,9 +87,9 @@ def machine() -> str:
     return {"amd64": "x86_64", "arm64": "aarch64"}.get(name.lower(), name)
 
 
-def works(compiler: Sequence[str]) -> bool:
-    """Whether it can make a shared library: a compiler without the C library's headers cannot."""
-    command = [*compiler, "-x", "c", "-", "-shared", "-fPIC", "-o", os.devnull]
+def works(compiler: Sequence[str], *flags: str) -> bool:
+    """Whether it can make a shared library, with these flags: a compiler without the C library's headers cannot."""
+    command = [*compiler, *flags, "-x", "c", "-", "-shared", "-fPIC", "-o", os.devnull]
     try:
         return not subprocess.run(command, input=b"#include <stdlib.h>\n", capture_output=True, check=False).returncode
     except OSError:
@@ -127,13 +136,13 @@ def sources(artifact: str) -> list[str]:
 
 
 def arguments(artifact: str) -> list[str]:
-    """Everything of the compiler call but the compiler and the output."""
+    """Everything of the compiler call but the compiler, the output and, for the preloaded library, its objects."""
     if artifact == "shim":
         # Most processes that get the library never use a GPU: they shall not pay for looking up what they never call.
         link = ["-Wl,-soname,liboverlap.so", "-Wl,-z,lazy", "-Wl,-Bsymbolic", "-Wl,-z,noexecstack"]
         link.append("-Wl,-z,norelro")  # another system call for every process; with lazy binding it protects little
         link.append(f"-Wl,--version-script=shim/overlap.{machine()}.map")
-        return [*COMMON, *SHARED, *WARNINGS, *INCLUDES[artifact], *sources(artifact), *link]
+        return ["-shared", *link]
     if artifact == "simgpu":
         link = ["-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic", "-lm", "-pthread"]
         return [*COMMON, *SHARED, *INCLUDES[artifact], *sources(artifact), *link]
@@ -161,6 +170,24 @@ def hip_arguments(version: str, scratch: Path) -> list[str]:
     return [*flags, *sources(f"hip{version}"), *link]
 
 
+def objects(chosen: Sequence[str], flags: Sequence[str], scratch: Path) -> list[str]:
+    """Compiles the preloaded library, each file by a call of its own. flags: those of the user and for the linker."""
+    flags = [flag for flag in flags if not flag.startswith("-Wl,")]
+    common = [*COMMON, "-fPIC", "-fvisibility=hidden", *WARNINGS, *INCLUDES["shim"]]
+    small, fast = ([flag for flag in wanted if works(chosen, "-Werror", flag)] for wanted in (SMALL, FAST))
+
+    def one(source: str) -> str:
+        made = str(scratch / f"{source.replace('/', '-')}.o")
+        command = [*chosen, *common, *(fast if source in FAST_SOURCES else small[:1]), *flags, "-c", source, "-o", made]
+        code = subprocess.run(command, cwd=ROOT, check=False).returncode
+        if code:
+            raise BuildError(f"shim: the compiler failed ({code}): {shlex.join(command)}")
+        return made
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(one, sources("shim")))
+
+
 def build_one(artifact: str, output: Path, cflags: Iterable[str] = ()) -> Path:
     """Compiles to a temporary name and renames: a running program keeps the file that it has mapped."""
     if not sources(artifact):
@@ -177,13 +204,17 @@ def build_one(artifact: str, output: Path, cflags: Iterable[str] = ()) -> Path:
         chosen = compiler()
         if artifact == "shim" and "ziglang" not in chosen:
             flags.append("-Wl,-z,noseparate-code")  # fewer mappings; zig's linker does not know the flag
-        hip = artifact.startswith("hip")
-        given = hip_arguments(artifact[len("hip") :], Path(scratch)) if hip else arguments(artifact)
-        command = [*chosen, *given, *flags, "-o", str(made)]
         try:
+            if artifact == "shim":
+                given = [*objects(chosen, flags, Path(scratch)), *arguments(artifact)]
+            elif artifact.startswith("hip"):
+                given = hip_arguments(artifact[len("hip") :], Path(scratch))
+            else:
+                given = arguments(artifact)
+            command = [*chosen, *given, *flags, "-o", str(made)]
             code = subprocess.run(command, cwd=ROOT, check=False).returncode
         except OSError as error:
-            raise BuildError(f"{artifact}: {command[0]}: {error.strerror}") from error
+            raise BuildError(f"{artifact}: {chosen[0]}: {error.strerror}") from error
         if code:
             raise BuildError(f"{artifact}: the compiler failed ({code}): {shlex.join(command)}")
         made.replace(target)

@@ -17,6 +17,7 @@ ENDINGS = {
     "COPY_STREAM": ("", "_ptsz"),
     "COPY_CALLBACK": ("", "_ptsz"),
     "COPY_HOST": ("", "_ptds"),
+    "COPY_DEVICE": ("", "_ptds"),
     # AMD's
     "COPY_ON": ("",),
     "COPY_CALLBACK_ON": ("",),

@@ -73,7 +73,7 @@ def runtime(kind: str) -> str:
     return os.path.realpath(compile_one([*compiler(), f"-print-file-name={RUNTIME[kind]}"]).strip())
 
 
-PORTABLE = ("entry.c", "launch_x86_64.S", "thunks_x86_64.S")  # of either vendor
+PORTABLE = ("copy.c", "entry.c", "launch_x86_64.S", "thunks_x86_64.S")  # of either vendor
 
 
 def portable(shim: Path) -> None:

@@ -105,16 +105,16 @@ WINDOW_MUTANTS = [
     ),
     _one(
         "a thread's default stream is the legacy one",
-        f"{_COMMON}/copy.h",
-        "        copy_made(stream, hook_default(hook));",
-        "        copy_made(stream, STREAM_OF_CONTEXT);",
+        f"{_COMMON}/copy.c",
+        "    const enum default_stream whose = hook_default(hook);",
+        "    const enum default_stream whose = STREAM_OF_CONTEXT;",
         _ENTRIES,
     ),
     _one(
         "copies tell the host nothing",
-        f"{_COMMON}/copy.h",
-        "            window_saw(order, &seen);",
-        "            (void)seen;",
+        f"{_COMMON}/copy.c",
+        "        window_saw(copy->order, &copy->seen);",
+        "        ;",
         _ENTRIES,
     ),
     _one(

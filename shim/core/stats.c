@@ -8,28 +8,41 @@ OVERLAP_EXPORT uint32_t overlap_abi_version(void) {
     return OVERLAP_ABI_VERSION;
 }
 
+/* Texts one behind the other, and where each begins: pointers would have to be filled in by the loader at the start of every
+ * process. */
+static const struct reason_texts {
+#define REASON(name, shapes, sentence)                                                                                 \
+    char name_##name[sizeof #name];                                                                                    \
+    char of_##name[sizeof sentence];
+#include "reason.def"
+#undef REASON
+} reason_texts = {
+#define REASON(name, shapes, sentence) #name, sentence,
+#include "reason.def"
+#undef REASON
+};
 static const struct {
-    const char *name;
+    uint16_t name, sentence;
     uint32_t shapes;
-    const char *sentence;
 } reasons[] = {
-#define REASON(name, shapes, sentence) {#name, shapes, sentence},
+#define REASON(name, shapes, sentence)                                                                                 \
+    {offsetof(struct reason_texts, name_##name), offsetof(struct reason_texts, of_##name), shapes},
 #include "reason.def"
 #undef REASON
 };
 
 OVERLAP_EXPORT const char *overlap_reason_name(uint32_t reason) {
-    return reason < OVERLAP_REASON_COUNT ? reasons[reason].name : NULL;
+    return reason < OVERLAP_REASON_COUNT ? (const char *)&reason_texts + reasons[reason].name : NULL;
 }
 OVERLAP_EXPORT const char *overlap_reason_sentence(uint32_t reason) {
-    return reason < OVERLAP_REASON_COUNT ? reasons[reason].sentence : NULL;
+    return reason < OVERLAP_REASON_COUNT ? (const char *)&reason_texts + reasons[reason].sentence : NULL;
 }
 OVERLAP_EXPORT uint32_t overlap_reason_shapes(uint32_t reason) {
     return reason < OVERLAP_REASON_COUNT ? reasons[reason].shapes : 0;
 }
 
 OVERLAP_EXPORT const char *overlap_way_name(uint32_t way) {
-    static const char *const names[] = {
+    static const char names[][16] = {
 #define WAY(name) #name,
 #include "way.def"
 #undef WAY
@@ -205,7 +218,7 @@ void overlap_page_summary(const struct overlap_page *page, const char *directory
         say_what_was_critical(page, totals.reasons[OVERLAP_REASON_critical], &text);
         if (commonest != OVERLAP_REASON_COUNT) {
             overlap_text_add(&text, "; left alone most often: ");
-            overlap_text_add(&text, reasons[commonest].name);
+            overlap_text_add(&text, overlap_reason_name((uint32_t)commonest));
             overlap_text_add(&text, " (");
             overlap_text_number(&text, totals.reasons[commonest], true);
             overlap_text_add(&text, ")");

@@ -182,7 +182,9 @@ __attribute__((cold, noinline)) static void *resolve(const struct overlap_object
 
 /* ---- What is kept ---- */
 
-enum { CALLERS = 64, ANSWER_BITS = 10, PROBES = 8 };
+/* In every process, whether or not it uses a GPU: 4 KiB of answers are enough for 256 names, counted for each library that calls
+ * them, and a call that finds its answer replaced costs microseconds. Armed, a driver's functions are kept by real.c. */
+enum { CALLERS = 64, ANSWER_BITS = 8, PROBES = 8 };
 
 /* Of the object whose code calls. A slot whose generation is over is free; the thread that has replaced it by FILLING writes it. */
 static struct caller {

@@ -51,8 +51,8 @@ OVERLAP_STARTUP static bool is(const char *text, const char *other) {
 
 OVERLAP_STARTUP static void read_variables(struct variables *found) {
     static const struct {
-        const char *name;
-        size_t offset;
+        char name[24];
+        uint32_t offset;
     } names[] = {
 #define ENV(field, name, meaning) {name "=", offsetof(struct variables, field)},
 #include "env.def"
@@ -91,7 +91,7 @@ OVERLAP_STARTUP static int64_t number(const char *text) {
 }
 
 static void find_rank(struct overlap_settings *settings) {
-    static const char *const launchers[][2] = {
+    static const char launchers[][2][24] = {
 #define RANK(rank, world) {rank, world},
 #include "rank.def"
 #undef RANK

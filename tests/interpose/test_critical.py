@@ -120,6 +120,18 @@ def test_each_launch_on_a_raised_stream_is_counted(number: int, iterations: Iter
     assert done.reasons["critical"] == sum(one != "0" for one in raised(done)) > 500
 
 
+@pytest.mark.hazard(
+    "launches",
+    "a fill, for which the host does not wait, would raise the streams before it",
+    source="https://docs.nvidia.com/cuda/cuda-driver-api/api-sync-behavior.html",
+)
+@pytest.mark.parametrize("word", ["f", "D"])
+def test_what_the_host_does_not_wait_for(word: str, iterations: Iterations) -> None:
+    """Fills, and copies inside the device."""
+    done = iterations(f"b:2 begin k:2:8 j:1:1000 {word} r:1:1 w:2:1", 10)
+    assert raised(done) == raised(done, "j") == "0" * 10
+
+
 def test_it_becomes_major(iterations: Iterations) -> None:
     """After eight iterations the same stream computes most."""
     some = " ".join([STYLE_0] * 8 + [f"k:2:1000 c:2 j:1:8 {JOIN}"] * 8)

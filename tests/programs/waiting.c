@@ -6,6 +6,7 @@
  *   r:E:S      record event E on stream S              w:S:E    S waits for it        u:S   record an event that was not there before
  *   s:S e:E    the host waits for a stream, an event   Q:E q:S  ...asks until it is over
  *   x          ...for the context                      m        ...for a copy on the default stream       h:S  a host function
+ *   f D        fill memory, copy it inside the device, on the default stream: the host waits for neither
  *   n:S d:S    make, destroy a stream                  p:S:P    make it with a priority                   b:S  a blocking one
  *   P:S        print its priority                      a:S:P    set it by its attribute                   t:TO:FROM  copy attributes
  *   B:S G      begin a capture on S; end it, and instantiate                                              g:S  launch that graph on S
@@ -16,7 +17,8 @@
 #include "driver.h"
 
 extern int cuStreamSetAttribute(void *, int, const void *), cuStreamGetAttribute(void *, int, void *),
-    cuStreamCopyAttributes(void *, void *), cuCtxCreate_v2(void **, unsigned, int), cuCtxDestroy_v2(void *);
+    cuStreamCopyAttributes(void *, void *), cuCtxCreate_v2(void **, unsigned, int), cuCtxDestroy_v2(void *),
+    cuMemsetD8_v2(uint64_t, unsigned char, size_t), cuMemcpyDtoD_v2(uint64_t, uint64_t, size_t);
 
 enum { MOST = 16, NON_BLOCKING = 1, NOT_READY = 600, PRIORITY = 8 };
 static void *streams[MOST], *events[MOST], *k, *j, *comm, *exec, *capturing, *own_context;
@@ -124,6 +126,10 @@ static int act(const char *word, int first, int second) {
         return CU(cuCtxSynchronize)();
     case 'm':
         return CU(cuMemcpyDtoH_v2)(&value, memory, sizeof value);
+    case 'f':
+        return cuMemsetD8_v2(memory, 1, 4096);
+    case 'D':
+        return cuMemcpyDtoD_v2(memory, memory + 2048, 2048);
     case 'h':
         return CU(cuLaunchHostFunc)(stream(first), nothing, NULL);
     case 'n':

@@ -10,24 +10,53 @@ void copy_made(vendor_stream stream, enum default_stream whose) {
     }
 }
 
-struct overlap_order *copy_begin(enum hook hook, struct overlap_seen *seen) {
-    struct overlap_order *order = windows();
-    struct overlap_stream *stream = order ? window_stream(order, NULL, hook_default(hook)) : NULL;
-    if (order) {
-        overlap_order_action(order, stream);
-        overlap_order_see_stream(order, stream, seen);
-    }
-    return order;
+void copy_before(struct copy *copy, enum hook hook, int kind, vendor_stream stream) {
+    const enum default_stream whose = hook_default(hook);
+    struct overlap_order *const order = windows();
+    const bool on_default = kind == COPY_KIND_HOST || kind == COPY_KIND_DEVICE;
+    copy->order = NULL;
+    copy->waits = kind != COPY_KIND_DEVICE;
+    if (!on_default)
+        copy_made(stream, whose);
+    if (!order || kind == COPY_KIND_STREAM)
+        return;
+    struct overlap_stream *const its = window_stream(order, stream, whose);
+    if (on_default)
+        overlap_order_action(order, its);
+    overlap_order_see_stream(order, its, &copy->seen);
+    if (kind == COPY_KIND_CALLBACK) /* whom the program has called it does not say; it is like one that waits */
+        critical_host_waits(order, hook_vendor(hook), &copy->seen);
+    else
+        copy->order = order;
 }
 
-/* Whom the program has called it does not say; it is like one that waits. */
-void copy_calls_back(enum hook hook, vendor_stream stream) {
-    const enum default_stream whose = hook_default(hook);
-    struct overlap_order *order = windows();
-    struct overlap_seen seen;
-    copy_made(stream, whose);
-    if (!order)
-        return;
-    overlap_order_see_stream(order, window_stream(order, stream, whose), &seen);
-    critical_host_waits(order, hook_vendor(hook), &seen);
+void copy_after(const struct copy *copy, enum vendor vendor, vendor_result result) {
+    if (copy->order && result == VENDOR_SUCCESS) {
+        if (copy->waits)
+            critical_host_waits(copy->order, vendor, &copy->seen);
+        window_saw(copy->order, &copy->seen);
+    }
 }
+
+#ifdef __x86_64__
+_Static_assert(offsetof(struct copy_call, frame) == COPY_FRAME, "the frame of the stubs");
+_Static_assert(COPY_FRAME % 16 == 0, "the stack is aligned");
+
+static vendor_result not_initialized(void) {
+    return VENDOR_NOT_INITIALIZED;
+}
+
+void *copy_enter(struct copy_call *call, enum overlap_way way, enum hook hook, uintptr_t site, int32_t row) {
+    const int kind = row >> 4, place = row & 15;
+    void *const real = real_function(way, hook, site);
+    call->copy.order = NULL;
+    call->noted = 0;
+    if (!real)
+        return (void *)not_initialized;
+    const uint64_t stream = kind == COPY_KIND_HOST || kind == COPY_KIND_DEVICE ? 0
+                            : place < 6                                        ? call->registers[place]
+                                                                               : call->stack[place - 6];
+    copy_before(&call->copy, hook, kind, (vendor_stream)(uintptr_t)stream); /* NOLINT(performance-no-int-to-ptr) */
+    return real;
+}
+#endif

@@ -16,6 +16,17 @@ enum hook {
     HOOK_COUNT
 };
 
+/* Those with a hot path of their own. */
+enum launch_row {
+#define DRIVER(name, body, parameters, ...)
+#define DRIVER_LAUNCH(name, body, parameters, ...) LAUNCH_##name,
+#include "../cuda/driver.def"
+#define DRIVER_LAUNCH(name, body, parameters, ...) LAUNCH_##name,
+#include "../hip/driver.def"
+#undef DRIVER
+    LAUNCH_COUNT
+};
+
 static inline enum vendor hook_vendor(enum hook hook) {
     return hook < HOOK_CUDA_COUNT ? VENDOR_CUDA : VENDOR_HIP;
 }

@@ -6,6 +6,15 @@
     .set .LFIRST_HIP, .Lnext
 #include "../hip/driver.def"
 #undef DRIVER
+
+/* Those with a hot path of their own (enum launch_row). */
+    .set .Lnext, 0
+#define DRIVER(name, body, parameters, ...)
+#define DRIVER_LAUNCH(name, body, parameters, ...) .set .LLAUNCH_##name, .Lnext; .set .Lnext, .Lnext + 1;
+#include "../cuda/driver.def"
+#define DRIVER_LAUNCH(name, body, parameters, ...) .set .LLAUNCH_##name, .Lnext; .set .Lnext, .Lnext + 1;
+#include "../hip/driver.def"
+#undef DRIVER
 #endif
 
 #ifdef __ELF__

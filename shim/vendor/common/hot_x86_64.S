@@ -143,7 +143,7 @@
     mov this_thread@gottpoff(%rip), %r11
     movq $0, %fs:96(%r11)
     .endif
-    jmp *real_functions + 32 * \hook + 8 * \way(%rip)
+    jmp *real_launches + 32 * \hook + 8 * \way(%rip)
     .endm
 
 /* The same with the size of word rax. */

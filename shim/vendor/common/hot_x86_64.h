@@ -3,7 +3,7 @@
 
 #include "windows.h"
 
-_Static_assert(sizeof real_functions[0] == 32, "place in real_functions");
+_Static_assert(sizeof real_launches[0] == 32, "place in real_launches");
 _Static_assert(REAL_TABLE == 3, "place of what is behind a table");
 _Static_assert(OVERLAP_WAY_symbol == 0 && OVERLAP_WAY_dlsym == 1 && OVERLAP_WAY_proc_address == 2 &&
                    OVERLAP_WAY_runtime == 3 && OVERLAP_WAY_dispatch_table == 5,

@@ -9,8 +9,8 @@
 
 #include "state.h"
 
-void *real_functions[HOOK_COUNT][REAL_WAYS + 1];
-void *real_exports[HOOK_COUNT];
+struct real_tables *real_tables;
+real_row real_launches[LAUNCH_COUNT];
 
 #define ENDS(name, from_end, letter) (sizeof name > 6 && name[sizeof name - 1 - (from_end)] == (letter))
 const uint8_t hook_defaults[HOOK_COUNT] = {
@@ -48,7 +48,7 @@ static bool adopt(enum vendor vendor, const struct overlap_object *object) {
     }
     known[vendor].object = *object;
     for (int hook = hook_first(vendor); hook < hook_end(vendor); hook++)
-        __atomic_store_n(&real_exports[hook], overlap_object_symbol(object, hook_name((enum hook)hook)),
+        __atomic_store_n(&real_tables->exports[hook], overlap_object_symbol(object, hook_name((enum hook)hook)),
                          __ATOMIC_RELEASE);
     vendor_met(vendor, object);
     __atomic_store_n(&known[vendor].state, 2, __ATOMIC_RELEASE);
@@ -82,11 +82,28 @@ bool real_is_behind(enum vendor vendor, const void *address) {
     return real_ready(vendor) && in_a_driver(vendor, (uintptr_t)address, &object);
 }
 
-bool real_remember(enum overlap_way way, enum hook hook, void *address) {
-    void *before = __atomic_load_n(&real_functions[hook][way], __ATOMIC_ACQUIRE); /* launches read it */
-    return (!before && __atomic_compare_exchange_n(&real_functions[hook][way], &before, address, false,
-                                                   __ATOMIC_RELEASE, __ATOMIC_ACQUIRE)) ||
-           before == address;
+static const uint16_t launches[LAUNCH_COUNT] = {
+#define DRIVER(name, body, parameters, ...)
+#define DRIVER_LAUNCH(name, body, parameters, ...) HOOK_##name,
+#include "../cuda/driver.def"
+#define DRIVER_LAUNCH(name, body, parameters, ...) HOOK_##name,
+#include "../hip/driver.def"
+#undef DRIVER
+};
+
+bool real_remember(int way, enum hook hook, void *address) {
+    struct real_tables *const tables = __atomic_load_n(&real_tables, __ATOMIC_ACQUIRE);
+    real_row *const rows = tables ? tables->functions : NULL;
+    void *before = rows ? __atomic_load_n(&rows[hook][way], __ATOMIC_ACQUIRE) : NULL; /* launches read it */
+    if (rows && !before &&
+        __atomic_compare_exchange_n(&rows[hook][way], &before, address, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
+        before = address;
+    if (before != address)
+        return false;
+    for (int row = 0; row < LAUNCH_COUNT; row++)
+        if (launches[row] == hook && __atomic_load_n(&real_launches[row][way], __ATOMIC_RELAXED) != address)
+            __atomic_store_n(&real_launches[row][way], address, __ATOMIC_RELEASE);
+    return true;
 }
 
 /* Names for which a caller was met that is bound to neither the driver nor what every library is bound to. */
@@ -113,7 +130,7 @@ void *real_find(enum hook hook, uintptr_t site) {
 
 int real_by_address(enum vendor vendor, const void *address) {
     for (int hook = hook_first(vendor); hook < hook_end(vendor); hook++)
-        if (real_exports[hook] == address)
+        if (real_export((enum hook)hook) == address)
             return hook;
     return -1;
 }

@@ -7,17 +7,31 @@
 
 #pragma GCC visibility push(hidden)
 
-/* By hook and way in: symbol, dlsym, proc_address; the last one: behind a runtime's own table of functions. NULL until
+/* What is behind a hook, by way in: symbol, dlsym, proc_address; the last one: behind a runtime's own table of functions. NULL until
  * known. A thunk is given out only after its entry is set. */
 enum { REAL_WAYS = 3, REAL_TABLE = 3 };
-extern void *real_functions[HOOK_COUNT][REAL_WAYS + 1];
+typedef void *real_row[REAL_WAYS + 1];
+
+/* Part of the mapped tables (state.h): NULL before a driver is met. The hot path of launches has a copy that is always there. */
+struct real_tables {
+    real_row functions[HOOK_COUNT];
+    void *exports[HOOK_COUNT]; /* of the driver */
+};
+extern struct real_tables *real_tables;
+extern real_row real_launches[LAUNCH_COUNT];
+
+/* What is known to be behind a hook; NULL: nothing. */
+static inline void *real_known(enum hook hook, int way) {
+    struct real_tables *const tables = __atomic_load_n(&real_tables, __ATOMIC_ACQUIRE);
+    return __builtin_expect(tables != NULL, 1) ? __atomic_load_n(&tables->functions[hook][way], __ATOMIC_ACQUIRE)
+                                               : NULL;
+}
 
 /* Looks for what an exported wrapper stands in front of, as seen from `site`; NULL: there is no driver. */
 void *real_find(enum hook hook, uintptr_t site);
 
 static inline void *real_function(enum overlap_way way, enum hook hook, uintptr_t site) {
-    const int behind = way == OVERLAP_WAY_dispatch_table ? REAL_TABLE : (int)way;
-    void *real = __atomic_load_n(&real_functions[hook][behind], __ATOMIC_ACQUIRE);
+    void *real = real_known(hook, way == OVERLAP_WAY_dispatch_table ? REAL_TABLE : (int)way);
     return __builtin_expect(real != NULL, 1) ? real : real_find(hook, site);
 }
 
@@ -37,10 +51,13 @@ static inline bool armed_and_ready(enum vendor vendor) {
 
 /* The driver's own function behind a hook, for our calls; NULL before it was met, or where it has none. Where a runtime has a
  * table, what it exports would come by our own wrapper there. */
-extern void *real_exports[HOOK_COUNT];
+static inline void *real_export(enum hook hook) {
+    struct real_tables *const tables = __atomic_load_n(&real_tables, __ATOMIC_ACQUIRE);
+    return __builtin_expect(tables != NULL, 1) ? __atomic_load_n(&tables->exports[hook], __ATOMIC_ACQUIRE) : NULL;
+}
 static inline void *real_own(enum hook hook) {
-    void *behind = __atomic_load_n(&real_functions[hook][REAL_TABLE], __ATOMIC_ACQUIRE);
-    return behind ? behind : __atomic_load_n(&real_exports[hook], __ATOMIC_ACQUIRE);
+    void *behind = real_known(hook, REAL_TABLE);
+    return behind ? behind : real_export(hook);
 }
 
 /* Does the address belong to the driver of this process? It is met by that. And where it was met already? */
@@ -50,8 +67,8 @@ bool real_holds(enum vendor vendor, uintptr_t address);
 /* Or to another one, to which the driver that we have met leads? WSL 2 has a libcuda.so.1 that opens another. */
 bool real_is_behind(enum vendor vendor, const void *address);
 
-/* Remembers what is behind a way in; false if it is another function than the one we know. */
-bool real_remember(enum overlap_way way, enum hook hook, void *address);
+/* Remembers what is behind a way in, or a table (REAL_TABLE); false if it is another function than the one we know. */
+bool real_remember(int way, enum hook hook, void *address);
 
 /* The row of a function that the driver exports; -1: none. */
 int real_by_address(enum vendor vendor, const void *address);

@@ -13,6 +13,7 @@ bool state_make(void) {
     if (!__atomic_compare_exchange_n(&state, &none, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         overlap_unmap(made, sizeof *made);
     overlap_cache_use(&launch_cache, &state->cache);
+    __atomic_store_n(&real_tables, &state->real, __ATOMIC_RELEASE);
     return true;
 }
 

@@ -54,6 +54,7 @@ struct site {
 };
 
 struct state {
+    struct real_tables real;
     struct overlap_cache_memory cache;
     struct device devices[VENDORS][OVERLAP_DEVICES]; /* device.c */
     struct handle_table handles;

@@ -3,6 +3,7 @@
  * body(way, hook, site, arguments...). Ten bytes for each of 1,500 functions, where C would shift the arguments in each.
  */
 #ifdef __x86_64__
+#include "copy.h"
 #include "hooks_x86_64.S"
 
 /* REGISTERS_WORDS, the shape of a call: how many of its arguments in registers the body has on its stack, 0 or 3, and how many
@@ -105,6 +106,60 @@
 
     .macro site_is_caller at
     mov \at, %rdx
+    .endm
+
+/* A call of copy.def: `enter` says what is called, with all arguments as they are, and `leave` learns what came of it. */
+    .macro registers_of_copy operation
+    \operation %rax, -56
+    \operation %rdi, -48
+    \operation %rsi, -40
+    \operation %rdx, -32
+    \operation %rcx, -24
+    \operation %r8, -16
+    \operation %r9, -8
+    .endm
+    .macro keep_for_copy register, at
+    mov \register, \at(%rbp)
+    .endm
+    .macro take_from_copy register, at
+    mov \at(%rbp), \register
+    .endm
+    .macro copy_stub family, enter, leave, registers, words
+    .cfi_startproc
+.L\family\()_\registers\()_\words:
+    frame
+    sub $COPY_FRAME, %rsp
+    registers_of_copy keep_for_copy
+    lea -COPY_FRAME(%rbp), %rdi
+    call \enter
+    mov %rax, %r11
+    registers_of_copy take_from_copy
+    push_words \words
+    call *%r11
+    lea -COPY_FRAME(%rbp), %rdi
+    mov %eax, %esi
+    call \leave
+    frame_end
+    .cfi_endproc
+    .endm
+
+/* The row of a copy in a table of bodies: its kind, and which of its arguments of one word `stream` is. */
+    .macro copy_row kind, arguments:vararg
+    .set .Lat, 0
+    .set .Lstream, 0
+    .irp argument, \arguments
+    .ifc \argument, stream
+    .set .Lstream, .Lat
+    .endif
+    .set .Lat, .Lat + 1
+    .ifc \argument, pitchedDevPtr      /* longer ones are on the stack */
+    .set .Lat, .Lat - 1
+    .endif
+    .ifc \argument, extent
+    .set .Lat, .Lat - 1
+    .endif
+    .endr
+    .long \kind << 4 | .Lstream
     .endm
 
 /* family_REGISTERS_WORDS */

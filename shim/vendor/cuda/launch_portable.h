@@ -9,7 +9,7 @@ DRIVER_BODY launch_body(enum overlap_way way, enum hook hook, uintptr_t site, ty
                         CUfunction function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x,
                         uint32_t block_y, uint32_t block_z, uint32_t shared, CUstream stream, void **parameters,
                         void **extra) {
-    type_cuLaunchKernel *real = __atomic_load_n(&real_functions[hook][way], __ATOMIC_RELAXED);
+    type_cuLaunchKernel *real = real_known(hook, (int)way);
     struct overlap_shard *shard = this_thread.shard;
     uint64_t word = direct_word(function, 0, block_x * block_y * block_z, (uint64_t)grid_x * grid_y * grid_z, shared,
                                 outer_site(site));

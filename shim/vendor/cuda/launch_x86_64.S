@@ -7,7 +7,7 @@
 #include "../common/hot_x86_64.S"
 
 #ifdef __x86_64__
-    .hidden launch_cache, this_thread, real_functions, window_version, critical_bloom
+    .hidden launch_cache, this_thread, real_launches, window_version, critical_bloom
 /* The rest of cuLaunchKernel, r11 being the caller's address. counted: the way in under which it is counted */
     .macro kernel_from symbol, hook, way, counted
     kernel_key .Lslow_\symbol
@@ -15,7 +15,7 @@
     kernel_blocks .Lslow_\symbol
     find_word %rdi, .Lslow_\symbol
     .if \way == 0                       /* before the others are given out, it is known what is behind them */
-    cmpq $0, real_functions + 32 * \hook(%rip)
+    cmpq $0, real_launches + 32 * \hook(%rip)
     je .Lslow_\symbol
     .endif
     test $0x4000000, %eax               /* direct */
@@ -25,7 +25,7 @@
     .endm
 
 /* Inside a call of NVIDIA's runtime, its caller counts. */
-    .macro launch_kernel symbol, hook, way, whose, slow, found
+    .macro launch_kernel symbol, name, hook, way, whose, slow, found
     .type \symbol, @function
     .p2align 5
 \symbol:
@@ -81,7 +81,7 @@
     jo .Lslow_\symbol
     find_word %rsi, .Lslow_\symbol
     .if \way == 0                       /* before the others are given out, it is known what is behind them */
-    cmpq $0, real_functions + 32 * \hook(%rip)
+    cmpq $0, real_launches + 32 * \hook(%rip)
     je .Lslow_\symbol
     .endif
     mov %rax, %r8
@@ -93,7 +93,7 @@
     .endm
 
 /* configuration rdi, function rsi. Attributes that matter to shaping, and sizes that change, are for C. */
-    .macro launch_ex symbol, hook, way, whose, slow, found
+    .macro launch_ex symbol, name, hook, way, whose, slow, found
     .type \symbol, @function
     .p2align 5
 \symbol:
@@ -142,8 +142,9 @@
 .Lbeside_\symbol:
     beside %r8, %r9, \hook, \way, \way, 1, .Lgiven_\symbol
 .Lgiven_\symbol:                        /* the word is the fifth argument: r8 */
-    .hidden \found
-    jmp \found
+    .hidden found_launch_ex
+    mov $\way << 16 | .LHOOK_\name, %r9d
+    jmp found_launch_ex
 .Lslow_\symbol:
     jmp \slow
     .cfi_endproc
@@ -153,7 +154,7 @@
     .macro thunk kind, prefix, name, whose, way, number
     .globl \prefix\name
     .hidden slow_\way\()_\name
-    \kind \prefix\name, .LHOOK_\name, \number, \whose, slow_\way\()_\name, found_\way\()_\name
+    \kind \prefix\name, \name, .LLAUNCH_\name, \number, \whose, slow_\way\()_\name, found_\way\()_\name
     .endm
     .macro launches kind, name, whose
     .hidden dlsym_\name, proc_\name

@@ -10,12 +10,18 @@
 
 /* What the assembler cannot do is done by the C form of the whole path, to which thunks_x86_64.S leads. */
 #define LAUNCH_THUNKS(name, body, parameters, ...)                                                                     \
-    HIDDEN CUresult slow_body_##name(enum overlap_way way, enum hook hook, uintptr_t site, PARAMETERS_OF parameters);  \
-    __attribute__((cold, noinline)) CUresult slow_body_##name(enum overlap_way way, enum hook hook, uintptr_t site,    \
-                                                              PARAMETERS_OF parameters) {                              \
+    SLOW_##name(body, parameters, __VA_ARGS__) FOUND_##body(symbol, name) FOUND_##body(dlsym, name)                    \
+        FOUND_##body(proc_address, name)
+#define SLOW_BODY(body, parameters, ...)                                                                               \
+    HIDDEN CUresult slow_##body(enum overlap_way way, enum hook hook, uintptr_t site, PARAMETERS_OF parameters);       \
+    __attribute__((cold, noinline)) CUresult slow_##body(enum overlap_way way, enum hook hook, uintptr_t site,         \
+                                                         PARAMETERS_OF parameters) {                                   \
         return body##_slow(way, hook, site, __VA_ARGS__);                                                              \
-    }                                                                                                                  \
-    FOUND_##body(symbol, name) FOUND_##body(dlsym, name) FOUND_##body(proc_address, name)
+    }
+#define SLOW_cuLaunchKernel SLOW_BODY
+#define SLOW_cuLaunchKernelEx SLOW_BODY
+#define SLOW_cuLaunchKernel_ptsz(...) /* the same body */
+#define SLOW_cuLaunchKernelEx_ptsz(...)
 #define launch_ex_body_slow launch_ex_body
 #define HIDDEN __attribute__((visibility("hidden")))
 
@@ -31,13 +37,15 @@
                             (uint32_t)block_z_low, (uint32_t)shared_high, stream, launch_parameters, extra, 0,         \
                             block_z_low >> 32 | (shared_high & ~(uint64_t)UINT32_MAX));                                \
     }
-#define FOUND_launch_ex_body(way, name)                                                                                \
-    HIDDEN CUresult found_##way##_##name(const CUlaunchConfig *, CUfunction, void **, void **, uint64_t);              \
-    CUresult found_##way##_##name(const CUlaunchConfig *config, CUfunction function, void **launch_parameters,         \
-                                  void **extra, uint64_t word) {                                                       \
-        return launch_ex_found(OVERLAP_WAY_##way, HOOK_##name, SITE, config, function, launch_parameters, extra, 0,    \
-                               word);                                                                                  \
-    }
+#define FOUND_launch_ex_body(way, name)
+
+/* The same for cuLaunchKernelEx, which leaves a register for the thunk. */
+HIDDEN CUresult found_launch_ex(const CUlaunchConfig *, CUfunction, void **, void **, uint64_t, uint32_t);
+CUresult found_launch_ex(const CUlaunchConfig *config, CUfunction function, void **launch_parameters, void **extra,
+                         uint64_t word, uint32_t thunk) {
+    return launch_ex_found((enum overlap_way)(thunk >> 16), (enum hook)(thunk & UINT16_MAX),
+                           (uintptr_t)__builtin_return_address(0), config, function, launch_parameters, extra, 0, word);
+}
 
 _Static_assert(offsetof(CUlaunchConfig, blockDimX) == 12 && offsetof(CUlaunchConfig, sharedMemBytes) == 24 &&
                    offsetof(CUlaunchConfig, attrs) == 40 && offsetof(CUlaunchConfig, numAttrs) == 48,

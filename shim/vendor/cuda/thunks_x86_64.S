@@ -15,7 +15,10 @@
     thunk slow_dlsym_##name, .LHOOK_##name, 1, .Lcuda_##shape;                                                         \
     thunk slow_proc_address_##name, .LHOOK_##name, 2, .Lcuda_##shape;
 #define DRIVER_VOID(name, body) THUNKS(name, 0_0)
+#define DRIVER_COPY(kind, name, body, parameters, ...) COPY_THUNKS(name, SHAPE(name, __VA_ARGS__))
 #define DRIVER(name, body, parameters, ...) THUNKS(name, SHAPE(name, __VA_ARGS__))
+#define COPY_THUNKS(name, shape) COPY_THUNKS_(name, shape)
+#define COPY_THUNKS_(name, shape) THUNKS_(name, copy_##shape)
 #define THUNKS(name, shape) THUNKS_(name, shape)
 #define THUNKS_(name, shape)                                                                                           \
     .globl name, dlsym_##name, proc_##name;                                                                            \
@@ -29,11 +32,17 @@
 
     stubs plain_stub, cuda, cuda_bodies, site_is_caller, 3, 0, 1, 2, 3, 4, 5
     stubs plain_stub, cuda, cuda_bodies, site_is_caller, 0, 0, 8
+    .hidden cuda_copy_enter, cuda_copy_leave
+    stubs copy_stub, cuda_copy, cuda_copy_enter, cuda_copy_leave, 3, 0, 1, 2, 3, 4, 5
+    stubs copy_stub, cuda_copy, cuda_copy_enter, cuda_copy_leave, 0, 0
 
     .section .rodata
     .balign 4
+    .globl cuda_bodies
+    .hidden cuda_bodies
 cuda_bodies:
-#define DRIVER_LAUNCH(name, body, parameters, ...) .hidden slow_body_##name; .long slow_body_##name - cuda_bodies;
+#define DRIVER_LAUNCH(name, body, parameters, ...) .hidden slow_##body; .long slow_##body - cuda_bodies;
+#define DRIVER_COPY(kind, name, body, parameters, ...) copy_row kind, __VA_ARGS__;
 #define DRIVER(name, body, parameters, ...) .hidden body; .long body - cuda_bodies;
 #include "driver.def"
 #undef DRIVER

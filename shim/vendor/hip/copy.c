@@ -3,23 +3,36 @@
 
 #include "../common/copy.h"
 
+#ifdef __x86_64__
+extern const int32_t hip_table[] __attribute__((visibility("hidden"))); /* thunks_x86_64.S */
+void *hip_copy_enter(struct copy_call *call) __attribute__((visibility("hidden")));
+hipError_t hip_copy_leave(struct copy_call *call, hipError_t result) __attribute__((visibility("hidden")));
+
+void *hip_copy_enter(struct copy_call *call) {
+    const enum overlap_way way = (enum overlap_way)(call->thunk >> 16);
+    const enum hook hook = (enum hook)(call->thunk & UINT16_MAX);
+    uintptr_t site = call->site;
+    if (way == OVERLAP_WAY_dispatch_table) {
+        site = hip_table_site(site);
+    } else {
+        const struct hip_route route = hip_route((uint32_t)call->thunk, site);
+        call->copy.order = NULL;
+        call->noted = route.noted;
+        if (route.function)
+            return route.function;
+    }
+    return copy_enter(call, way, hook, site, hip_table[hook - HOOK_CUDA_COUNT]);
+}
+
+hipError_t hip_copy_leave(struct copy_call *call, hipError_t result) {
+    if (call->noted) /* it may not have come by the table */
+        this_thread.from = 0;
+    copy_after(&call->copy, VENDOR_HIP, result);
+    return result;
+}
+#else
 #define COPY_WAITS COPY_HOST
 #define COPY_ON COPY_STREAM
 #define COPY_CALLBACK_ON COPY_CALLBACK
-/* Its own stream is waited for, whichever that is. */
-#define COPY_WAITS_ON(name, parameters, ...)                                                                           \
-    hipError_t copy_##name(enum overlap_way way, enum hook hook, uintptr_t site, PARAMETERS_OF parameters) {           \
-        REAL_OR_RETURN(name);                                                                                          \
-        struct overlap_order *order = windows();                                                                       \
-        struct overlap_seen seen;                                                                                      \
-        copy_made(stream, hook_default(hook));                                                                         \
-        if (order)                                                                                                     \
-            overlap_order_see_stream(order, window_stream(order, stream, hook_default(hook)), &seen);                  \
-        hipError_t result = real(__VA_ARGS__);                                                                         \
-        if (order && result == VENDOR_SUCCESS) {                                                                       \
-            critical_host_waits(order, VENDOR_HIP, &seen);                                                             \
-            window_saw(order, &seen);                                                                                  \
-        }                                                                                                              \
-        return result;                                                                                                 \
-    }
 #include "copy.def"
+#endif

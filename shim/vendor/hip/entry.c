@@ -6,14 +6,6 @@
  */
 #include "hip.h"
 
-/* Where a call goes that comes by another way than the table: to the body (NULL), or with the program's arguments to another function.
- * noted: its caller is noted for the table meanwhile, by this call: it may not come by there. thunk: way << 16 | hook. */
-struct hip_route {
-    void *function;
-    uint64_t noted;
-};
-struct hip_route hip_route(uint32_t thunk, uintptr_t site) __attribute__((visibility("hidden")));
-
 #ifdef __x86_64__
 #include "launch_x86_64.h"
 #else
@@ -35,7 +27,7 @@ struct hip_route hip_route(uint32_t thunk, uintptr_t site) {
         route.function = real_foreign(hook, site);
         if (!route.function)
             route.function = (void *)not_initialized;
-    } else if (__builtin_expect(__atomic_load_n(&real_functions[hook][REAL_TABLE], __ATOMIC_RELAXED) != NULL, 0)) {
+    } else if (__builtin_expect(real_known(hook, REAL_TABLE) != NULL, 0)) {
         route.function = real_function(way, hook, site);
         route.noted = route.function && !this_thread.from;
         if (route.noted)

@@ -89,6 +89,16 @@ static inline uintptr_t hip_table_launch_site(uintptr_t site) {
     return this_thread.from ? hip_table_site(site) : site | HIP_UNNOTED;
 }
 
+/* ---- entry.c ---- */
+
+/* Where a call goes that comes by another way than the table: to the body (NULL), or with the program's arguments to another function.
+ * noted: its caller is noted for the table meanwhile, by this call: it may not come by there. thunk: way << 16 | hook. */
+struct hip_route {
+    void *function;
+    uint64_t noted;
+};
+struct hip_route hip_route(uint32_t thunk, uintptr_t site);
+
 /* ---- code.c ---- */
 
 /* The kernels of an image that was loaded as this module, for this architecture (gfx90a). size: UINT64_MAX where the image

@@ -12,8 +12,8 @@ static inline __attribute__((always_inline)) uint64_t hip_word(enum overlap_way 
     const bool by_table = way == OVERLAP_WAY_dispatch_table;
     struct overlap_shard *shard = this_thread.shard;
     this_thread.found = 0;
-    void *const table = __atomic_load_n(&real_functions[hook][REAL_TABLE], __ATOMIC_RELAXED);
-    *real = by_table ? table : __atomic_load_n(&real_functions[hook][way], __ATOMIC_RELAXED);
+    void *const table = real_known(hook, REAL_TABLE);
+    *real = by_table ? table : real_known(hook, (int)way);
     if (__builtin_expect(!shard || !*real || (!by_table && table) || shared > OVERLAP_WORD_SIZE_MASK, 0))
         return 0;
     if (by_table && this_thread.from)
@@ -90,7 +90,7 @@ DRIVER_BODY hip_items_body(enum overlap_way way, enum hook hook, uintptr_t site,
     const uint64_t blocks =
         (uint64_t)hip_groups(items_x, block_x) * hip_groups(items_y, block_y) * hip_groups(items_z, block_z);
     const uint64_t word =
-        start || stop || (mangled && real_functions[HOOK_hipExtModuleLaunchKernel][REAL_TABLE])
+        start || stop || (mangled && real_known(HOOK_hipExtModuleLaunchKernel, REAL_TABLE))
             ? 0
             : hip_word(way, hook, site, function, block_x * block_y * block_z, blocks, shared, stream, &real);
     if (__builtin_expect(!word, 0))

@@ -6,7 +6,7 @@
 #include "../common/hot_x86_64.S"
 
 #ifdef __x86_64__
-    .hidden launch_cache, this_thread, real_functions, window_version, critical_bloom
+    .hidden launch_cache, this_thread, real_launches, window_version, critical_bloom
 
 /* Four forms of a call. FORM_call: rax = key without the page, r10 = blocks; changes r11. size_FORM, stream_FORM: where these two
  * arguments lie.
@@ -97,7 +97,7 @@
     .cfi_startproc
     endbr64
     .if \way != 3
-    cmpq $0, real_functions + 32 * \table + 8 * 3(%rip)
+    cmpq $0, real_launches + 32 * \table + 8 * 3(%rip)
     jne .Ltable_\symbol
     .endif
     \form\()_call .Lslow_\symbol
@@ -111,7 +111,7 @@
 9:  find_chain %rdi
     find_word %rdi, .Lslow_\symbol
     .if \way == 0                       /* before the others are given out, it is known what is behind them */
-    cmpq $0, real_functions + 32 * \hook(%rip)
+    cmpq $0, real_launches + 32 * \hook(%rip)
     je .Lslow_\symbol
     .endif
     test $0x4000000, %eax               /* direct */
@@ -141,14 +141,14 @@
 .Ltable_\symbol:
     .ifc \hook, \table
     .if \way != 3
-    cmpq $0, real_functions + 32 * \hook + 8 * \way(%rip)
+    cmpq $0, real_launches + 32 * \hook + 8 * \way(%rip)
     je .Lslow_\symbol
     mov this_thread@gottpoff(%rip), %r11
     cmpq $0, %fs:96(%r11)
     jne 6f
     mov (%rsp), %rax
     mov %rax, %fs:96(%r11)
-6:  jmp *real_functions + 32 * \hook + 8 * \way(%rip)
+6:  jmp *real_launches + 32 * \hook + 8 * \way(%rip)
     .endif
     .endif
     jmp .Lslow_\symbol
@@ -159,7 +159,7 @@
     .macro hip_thunk prefix, form, name, table, whose, way, number, counted
     .globl \prefix\name
     .hidden slow_\way\()_\name
-    launch_hip \prefix\name, \form, .LHOOK_\name, .LHOOK_\table, \number, \counted, \whose, slow_\way\()_\name
+    launch_hip \prefix\name, \form, .LLAUNCH_\name, .LLAUNCH_\table, \number, \counted, \whose, slow_\way\()_\name
     .endm
     .macro hip_launches form, name, table, whose
     .hidden dlsym_\name, proc_\name, table_\name

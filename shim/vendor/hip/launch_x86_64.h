@@ -9,11 +9,17 @@
 #define THUNKS_VOID(name, body)
 
 /* What the assembler cannot do is done in C, to which thunks_x86_64.S leads. */
-#define LAUNCH_THUNKS(name, body, parameters, ...)                                                                     \
-    HIDDEN hipError_t slow_body_##name(enum overlap_way way, enum hook hook, uintptr_t site,                           \
-                                       PARAMETERS_OF parameters);                                                      \
-    __attribute__((cold, noinline)) hipError_t slow_body_##name(enum overlap_way way, enum hook hook, uintptr_t site,  \
-                                                                PARAMETERS_OF parameters) {                            \
+#define LAUNCH_THUNKS(name, body, parameters, ...) SLOW_##name(body, parameters, __VA_ARGS__)
+#define SLOW_hipLaunchKernel SLOW_BODY
+#define SLOW_hipLaunchKernel_spt(...) /* the same body */
+#define SLOW_hipModuleLaunchKernel SLOW_BODY
+#define SLOW_hipExtLaunchKernel SLOW_BODY
+#define SLOW_hipExtModuleLaunchKernel SLOW_BODY
+#define SLOW__Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j(...)
+#define SLOW_BODY(body, parameters, ...)                                                                               \
+    HIDDEN hipError_t slow_##body(enum overlap_way way, enum hook hook, uintptr_t site, PARAMETERS_OF parameters);     \
+    __attribute__((cold, noinline)) hipError_t slow_##body(enum overlap_way way, enum hook hook, uintptr_t site,       \
+                                                           PARAMETERS_OF parameters) {                                 \
         return body##_slow(way, hook, site, __VA_ARGS__);                                                              \
     }
 #define HIDDEN __attribute__((visibility("hidden")))

@@ -13,8 +13,7 @@ static int row_of(const void *address) {
 /* Behind it is what the runtime exports, which goes by the table where there is one. */
 static void replace(void **function) {
     const int hook = *function && overlap_armed() ? row_of(*function) : -1;
-    if (hook >= 0 && real_remember(OVERLAP_WAY_proc_address, (enum hook)hook,
-                                   __atomic_load_n(&real_exports[hook], __ATOMIC_ACQUIRE)))
+    if (hook >= 0 && real_remember(OVERLAP_WAY_proc_address, (enum hook)hook, real_export((enum hook)hook)))
         *function = hip_thunk(OVERLAP_WAY_proc_address, (enum hook)hook);
 }
 

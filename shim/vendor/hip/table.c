@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include "../common/state.h"
 #include "hip.h"
 
 /* Not before the smallest table that was ever handed out ends with a call of ours, and a table is no megabyte long. */
@@ -42,6 +43,8 @@ static bool is_table(void *const *table, uint64_t *count) {
 
 static void take(void **table) {
     uint64_t count = 0;
+    if (!state_make())
+        return;
     if (!is_table(table, &count)) {
         overlap_say(
             "the table of functions that HIP hands out is not one that we know: launches are seen by their names", NULL,
@@ -50,9 +53,8 @@ static void take(void **table) {
     }
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
         const enum hook hook = (enum hook)members[i].hook;
-        void *none = NULL, *before = members[i].place < count ? table[members[i].place] : NULL;
-        if (!before || !__atomic_compare_exchange_n(&real_functions[hook][REAL_TABLE], &none, before, false,
-                                                    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        void *before = members[i].place < count ? table[members[i].place] : NULL;
+        if (!before || real_known(hook, REAL_TABLE) || !real_remember(REAL_TABLE, hook, before))
             continue;
         real_is(VENDOR_HIP, before);
         __atomic_store_n(&table[members[i].place], hip_thunk(OVERLAP_WAY_dispatch_table, hook), __ATOMIC_RELEASE);

@@ -19,15 +19,19 @@
     thunk slow_proc_address_##name, .LHOOK_##name, 2, .Lhip_##shape;                                                   \
     thunk slow_dispatch_table_##name, .LHOOK_##name, 5, .Lhip_launch_##shape;
 #define DRIVER_VOID(name, body) THUNKS(name, 0_0)
+#define DRIVER_COPY(kind, name, body, parameters, ...) COPY_THUNKS(name, SHAPE(name, __VA_ARGS__))
 #define DRIVER(name, body, parameters, ...) THUNKS(name, SHAPE(name, __VA_ARGS__))
+#define COPY_THUNKS(name, shape) COPY_THUNKS_(name, shape)
+#define COPY_THUNKS_(name, shape) THUNKS_OF(name, .Lhip_copy_##shape, .Lhip_copy_##shape)
 #define THUNKS(name, shape) THUNKS_(name, shape)
-#define THUNKS_(name, shape)                                                                                           \
+#define THUNKS_(name, shape) THUNKS_OF(name, .Lhip_##shape, .Lhip_table_##shape)
+#define THUNKS_OF(name, stub, table_stub)                                                                              \
     .globl name, dlsym_##name, proc_##name, table_##name;                                                              \
     .hidden dlsym_##name, proc_##name, table_##name;                                                                   \
-    thunk name, .LHOOK_##name, 0, .Lhip_##shape;                                                                       \
-    thunk dlsym_##name, .LHOOK_##name, 1, .Lhip_##shape;                                                               \
-    thunk proc_##name, .LHOOK_##name, 2, .Lhip_##shape;                                                                \
-    thunk table_##name, .LHOOK_##name, 5, .Lhip_table_##shape;
+    thunk name, .LHOOK_##name, 0, stub;                                                                                \
+    thunk dlsym_##name, .LHOOK_##name, 1, stub;                                                                        \
+    thunk proc_##name, .LHOOK_##name, 2, stub;                                                                         \
+    thunk table_##name, .LHOOK_##name, 5, table_stub;
 #include "driver.def"
 #undef DRIVER
     .cfi_endproc
@@ -101,13 +105,19 @@
     stubs routed_stub, hip, hip_bodies, site_is_caller, 0, 0, 7, 8
     stubs plain_stub, hip_table, hip_bodies, site_of_table, 3, 0, 1, 2, 3, 4, 7
     stubs plain_stub, hip_table, hip_bodies, site_of_table, 0, 0, 7, 8
+    .hidden hip_copy_enter, hip_copy_leave
+    stubs copy_stub, hip_copy, hip_copy_enter, hip_copy_leave, 3, 0, 1, 2, 3, 4, 5
+    stubs copy_stub, hip_copy, hip_copy_enter, hip_copy_leave, 0, 0, 7
     stubs plain_stub, hip_launch, hip_bodies, site_of_launch, 3, 2, 5, 8
 
     .section .rodata
     .balign 4
+    .globl hip_table
+    .hidden hip_table
 hip_table:
     .set hip_bodies, hip_table - 4 * .LFIRST_HIP
-#define DRIVER_LAUNCH(name, body, parameters, ...) .hidden slow_body_##name; .long slow_body_##name - hip_bodies;
+#define DRIVER_LAUNCH(name, body, parameters, ...) .hidden slow_##body; .long slow_##body - hip_bodies;
+#define DRIVER_COPY(kind, name, body, parameters, ...) copy_row kind, __VA_ARGS__;
 #define DRIVER(name, body, parameters, ...) .hidden body; .long body - hip_bodies;
 #include "driver.def"
 #undef DRIVER

@@ -25,7 +25,7 @@ _COUNT = re.compile(r"(?<![\w:.-])\d[\d,.]*(?!\w)")
 
 def follow(look: Look, interval: float, show: Show) -> Collected:
     """Until all processes have ended, or Ctrl-C. look: what there is now. show: says the report, what matters most
-    first, as a low screen cuts it. Returns what was there last; raises OverlapError where there was not even a folder."""
+    first, as a low screen cuts it. Returns what was there last; raises OverlapError where there was no folder."""
     from pyshim.cli import ui
 
     course = _Course(look)

@@ -217,6 +217,9 @@ def _pair(rank: int, short: bool, name: str) -> dict[str, Any]:
             "high_percent": None if reach is None else percent + reach,
             "half_percent": reach,
             "same_launches": True,
+            "noise_percent": None if short else 0.4,
+            "stationary": True,
+            "simulated": False,
             "verdict": verdict,
         },
     }

@@ -79,7 +79,12 @@ def test_plots_and_rows_are_there_without_any_script(browser, put):
         heads = page.value("[...document.querySelectorAll('h2')].map(e => e.textContent)")
         assert heads == [
             *("Warnings", "Notes", "Why: launches by reason", "Rules", "Kernels"),
-            *("Processes", "Streams that are waited for", "Cadence of communication", "How launches reached the driver"),
+            *(
+                "Processes",
+                "Streams that are waited for",
+                "Cadence of communication",
+                "How launches reached the driver",
+            ),
         ]
         assert page.value("document.querySelectorAll('input, button').length") == 0
         rows = page.value("[...document.querySelectorAll('tbody')].map(e => e.rows.length)")

@@ -286,7 +286,9 @@ def test_a_low_terminal_shows_what_matters_first(rank_program, folder, clean_env
     os.close(main)
     plain = re.sub(r"\x1b\[[\d;?]*m", "", seen)
     frame = re.split(r"launches, [1-9][\d,]*/s", plain)[2]
-    assert frame.index("done: ") < frame.index("gain: ") < frame.index("next: ") < frame.index("NVIDIA H100 80GB HBM3: ")
+    assert (
+        frame.index("done: ") < frame.index("gain: ") < frame.index("next: ") < frame.index("NVIDIA H100 80GB HBM3: ")
+    )
 
 
 def test_on_a_terminal_it_is_redrawn(rank_program, folder, clean_environment):

@@ -24,9 +24,9 @@ DAEMON = ("sh", "-c", '"$@"; exit $?', "sh")  # as every launcher has one that s
 ABI = 4  # an earlier layout of the pages
 
 
-def shown(done: Any) -> str:
+def shown(done: subprocess.CompletedProcess[str]) -> str:
     """On whichever stream."""
-    return str(done.stdout + done.stderr)
+    return done.stdout + done.stderr
 
 
 def warnings(done: subprocess.CompletedProcess[str]) -> list[str]:

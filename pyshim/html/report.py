@@ -24,7 +24,7 @@ _COUNTED = (
     ("shaped", "shaped"),
     ("communication", "of communication"),
     ("raised", "of these raised"),
-    ("critical", "raised with their stream"),
+    ("critical", "raised on critical streams"),
     ("refused", "refused by the driver"),
     ("graph_launches", "whole graphs"),
 )

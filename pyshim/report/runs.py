@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pyshim.errors import USAGE, OverlapError
 from pyshim.report.who import some
+from pyshim.stats.trace import FILE
 
 if TYPE_CHECKING:
     from pyshim.launch.folder import Run
@@ -151,8 +152,8 @@ def traced(every: Collected, kept: Collected) -> Callable[[str], bool]:
     own, others = ({(page.host, page.pid) for page in side.pages} for side in (kept, every))
 
     def belongs(name: str) -> bool:
-        host, pid, _, _ = name.rsplit(".", 3)
-        process = host, int(pid)
+        named = FILE.match(name)
+        process = named and (named["host"], int(named["pid"]))
         return process in own or process not in others
 
     return belongs

@@ -166,7 +166,7 @@ static void say_what_was_critical(const struct overlap_page *page, uint64_t laun
     }
     if (launches == 0 && raised == 0)
         return;
-    overlap_text_add(text, carry ? " by itself, " : ", ");
+    overlap_text_add(text, carry ? " by themselves, " : ", ");
     overlap_text_number(text, launches, true);
     overlap_text_add(text, launches == 1 ? " other raised on " : " others raised on ");
     overlap_text_number(text, raised, true);

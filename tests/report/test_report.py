@@ -412,31 +412,6 @@ def test_the_run_names_the_policy_until_a_device_was_opened(overlap, report, wri
     assert json.loads(overlap("report", str(report), "--json").stdout)["processes"][0]["policy"] == "h100"
 
 
-def test_launches_are_json_lines(overlap, report, record, library):
-    (report / "node1.7.0.trace").write_bytes(record(1) + record(0) + b"torn")
-    done = overlap("report", str(report), "--launches", "--json")
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [(line["pid"], line["sequence"], line["kernel"]) for line in lines] == [(7, 0, "gemm"), (7, 1, "gemm")]
-    wanted = {"pid", "sequence", "device", "stream", "kernel", "library", "blocks", "threads", "asked", "launched"}
-    assert set(lines[0]) == wanted | {"priority", "overlapping", "could_overlap", "reason", "host"}
-    assert done.stderr == "overlap: warning: node1.7.0.trace: 4 bytes belong to no whole record\n"
-    assert overlap("report", str(report), "--launches").returncode == 2
-
-
-def test_launches_of_several_folders_follow_each_other(overlap, report, record, library, tmp_path):
-    (tmp_path / "other").mkdir()
-    (report / "node1.7.0.trace").write_bytes(record(0))
-    (tmp_path / "other" / "node2.7.0.trace").write_bytes(record(0))
-    done = overlap("report", str(report), str(tmp_path / "other"), "--launches", "--json")
-    assert [json.loads(line)["host"] for line in done.stdout.splitlines()] == ["node1", "node2"]
-
-
-def test_without_a_trace_there_are_no_launches(overlap, report, library):
-    done = overlap("report", str(report), "--launches", "--json")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "there is no trace in" in done.stderr
-
-
 def test_variables_that_policies_set_are_said(overlap, report, write_page, library):
     (report / f"run-{RUN}.json").unlink()
     folder.write(str(report), folder.Run(RUN, 1.0, ("x",), environment={"A": "1", "B": "2"}))

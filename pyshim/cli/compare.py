@@ -47,9 +47,12 @@ def _folders(before: str, after: str, options: argparse.Namespace) -> int:
     from pyshim.report.cadence import compared
     from pyshim.report.collect import collect
     from pyshim.report.findings import skipped
+    from pyshim.report.runs import chosen, remark
 
-    sides = collect(before), collect(after)
+    sides = chosen(collect(before)), chosen(collect(after))
     for side in sides:
+        for sentence in remark(side, "overlap report "):
+            ui.tell(f"note: {sentence}")
         for sentence in skipped(side):
             ui.tell(f"warning: {sentence}")
     found = compared(*sides)
@@ -73,7 +76,7 @@ def _show(found: Compared) -> None:
     from pyshim.cli import ui
 
     if found.simulated:
-        ui.show("simulated: this is no measurement of a GPU")
+        ui.show("simulated: this is no measurement of a GPU, so there is no verdict")
     ui.paragraph(
         "Time between communication launches as the host makes them, every 2^n-th being timed: the time of steps, as "
         "far as each launches the same collectives."

@@ -92,7 +92,7 @@ def _heading(compared: Compared) -> Iterator[str]:
     if len(compared.ranks) > 1:
         yield f"means of {len(compared.ranks)} ranks"
     if compared.simulated:
-        yield "simulated: this is no measurement of a GPU"
+        yield "simulated: this is no measurement of a GPU, so there is no verdict"
 
 
 def _show_ranks(compared: Compared, unit: str, scale: float) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -18,16 +18,17 @@ if TYPE_CHECKING:
 INTERVAL = 2.0  # seconds
 LEAST, MOST = 0.1, 3600.0
 Show = Callable[["Collected"], None]
+Look = Callable[[], "Collected"]
 # What grows from look to look; not the numbers in names, as of a rule (h100:14) or a process (node1:7).
 _COUNT = re.compile(r"(?<![\w:.-])\d[\d,.]*(?!\w)")
 
 
-def follow(directories: Sequence[str], interval: float, show: Show) -> Collected:
-    """Until all processes have ended, or Ctrl-C. show: says the report, what matters most first, as a low screen cuts
-    it. Returns what was there last; raises OverlapError where there was not even a folder."""
+def follow(look: Look, interval: float, show: Show) -> Collected:
+    """Until all processes have ended, or Ctrl-C. look: what there is now. show: says the report, what matters most
+    first, as a low screen cuts it. Returns what was there last; raises OverlapError where there was no folder."""
     from pyshim.cli import ui
 
-    course = _Course(directories)
+    course = _Course(look)
     try:
         if ui.redraws():
             with ui.redrawn() as draw:
@@ -57,8 +58,8 @@ def _frame(course: _Course, show: Show) -> None:
 class _Course:
     """What a run has come to, look after look."""
 
-    def __init__(self, directories: Sequence[str]) -> None:
-        self.directories = directories
+    def __init__(self, look: Look) -> None:
+        self.collect = look
         self.now: Collected | None = None
         self.missing = ""  # why there is nothing to see yet
         self.rate: float | None = None  # launches a second since the look before
@@ -73,11 +74,9 @@ class _Course:
         return self.looks_over > 1
 
     def look(self) -> None:
-        from pyshim.report.collect import collect
-
         before = _launches(self.now)
         try:
-            self.now, self.missing = collect(*self.directories), ""
+            self.now, self.missing = self.collect(), ""
         except OverlapError as error:
             self.missing = error.sentence  # where it has gone since, what was seen stands
         seen = time.monotonic()

@@ -1,4 +1,5 @@
-"""Say what was done in a run, what was not, and why: of all processes that left a page in these folders.
+"""Say what was done in the latest run of these folders, what that gained or why nothing could be gained, and what to do
+next.
 
 Several DIR, one of each host, are one report. A run that still goes on can be looked at as well: its counters
 are valid at any instant.
@@ -20,25 +21,26 @@ if TYPE_CHECKING:
     from pyshim.report.collect import Collected
 
 RULES = ("rule", "shape", "launches", "shaped", "in window", "refused", "outcome")
-KERNELS = ("kernel", "launches", "shaped", "in window", "raised", "refused", "mostly")
-# The order of what is shown: at the end of a long report a reader sees the end, of a low screen the beginning.
-_WHOLE = ("heading", "processes", "reasons", "rules", "notes", "warnings")
-_WHAT_MATTERS = ("warnings", "rules", "notes", "heading", "processes", "reasons")
 _FAR = 6
 _FINDINGS = 10
 EPILOG = """\
 examples:
+  overlap report out --full
   overlap report out --check
   overlap report out --html out.html
   overlap report --compare before after
 
-exit status: 0; 1 without anything to report and, with --check, where there is a warning; 2 usage"""
+exit status: 0; 1 without any run to report and, with --check, where there is a warning; 2 usage"""
 
 
 def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("report", help="what was done in a run", description=__doc__, epilog=EPILOG)
     parser.add_argument("directory", metavar="DIR", nargs="*", help="what --report or OVERLAP_REPORT was given")
     parser.add_argument("--json", action="store_true", help="one object on stdout")
+    parser.add_argument("--full", action="store_true", help="with tables: processes, reasons, rules, kernels, routes")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--run", metavar="ID", dest="which", help="report this run of the folder, not the latest")
+    which.add_argument("--all", action="store_const", const="all", dest="which", help="add up all runs of the folder")
     parser.add_argument("--launches", action="store_true", help="with --json: what --trace kept, a line per launch")
     parser.add_argument("--check", action="store_true", help="exit status 1 where ranks differ or something was missed")
     parser.add_argument(
@@ -67,7 +69,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.launches:
         return _launches(options)
     collected = _collected(options)
-    if not collected.pages:
+    if not collected.pages and (collected.skipped or not collected.runs):
         for sentence in skipped(collected):
             ui.tell(f"warning: {sentence}")
         raise OverlapError(*_nothing(collected))
@@ -84,7 +86,7 @@ def _run(options: argparse.Namespace) -> int:
         for sentence in skipped(collected):
             ui.tell(f"warning: {sentence}")
     elif not options.html:
-        _show(collected, found, remarks(collected))
+        _show(collected, found, remarks(collected), options.full)
     return FINDINGS if options.check and found else 0
 
 
@@ -101,13 +103,17 @@ def _check(options: argparse.Namespace) -> None:
 def _collected(options: argparse.Namespace) -> Collected:
     from pyshim.report.collect import collect
     from pyshim.report.findings import findings, remarks
+    from pyshim.report.runs import chosen
+
+    def look() -> Collected:
+        return chosen(collect(*options.directory), options.which)
 
     if not options.follow:
-        return collect(*options.directory)
+        return look()
     from pyshim.cli import live
 
     interval = live.INTERVAL if options.interval is None else options.interval
-    return live.follow(options.directory, interval, lambda now: _show(now, findings(now), remarks(now), _WHAT_MATTERS))
+    return live.follow(look, interval, lambda now: _show(now, findings(now), remarks(now), options.full))
 
 
 def _seconds(text: str) -> float:
@@ -142,15 +148,7 @@ def _nothing(collected: Collected) -> tuple[str, str]:
             "what is the matter with each is said above; where the folder was copied, copy it again",
         )
     holds = "hold" if len(collected.directories) > 1 else "holds"
-    if not collected.runs:
-        return f"{some(collected.directories)} {holds} no report of overlap-run", _where(collected.directories)
-    command = collected.runs[-1].command
-    program = f" of {command[0]}" if command else ""
-    return (
-        f"there is no page in {some(collected.directories)}: no process{program} came to use a GPU with the library in "
-        "it, or the page could not be made",
-        "overlap-run says at the start, and the program at its first use of a GPU, what is in the way",
-    )
+    return f"{some(collected.directories)} {holds} no report of overlap-run", _where(collected.directories)
 
 
 def _where(directories: Sequence[str]) -> str:
@@ -167,14 +165,19 @@ def _launches(options: argparse.Namespace) -> int:
     from dataclasses import asdict
 
     from pyshim.cli import ui
-    from pyshim.report.collect import traces
+    from pyshim.report.collect import collect, traces
+    from pyshim.report.runs import ALL, chosen, traced
     from pyshim.report.who import some
     from pyshim.stats.trace import Trace
 
     if not options.json:
         raise OverlapError("--launches needs --json: it prints one JSON line per launch", None, USAGE)
     found = False
+    every = collect(*options.directory)
+    belongs = traced(every, chosen(every, options.which)) if options.which != ALL else None
     for name, trace in traces(options.directory):
+        if belongs and not belongs(name):
+            continue
         if not isinstance(trace, Trace):
             ui.tell(f"warning: {name} was passed over: {trace}")
             continue
@@ -189,8 +192,31 @@ def _launches(options: argparse.Namespace) -> int:
     return 0
 
 
-def _show(collected: Collected, found: list[str], about: list[str], order: Sequence[str] = _WHOLE) -> None:
-    """order: parts, of which a part that is a table stands between empty lines."""
+def _show(collected: Collected, found: list[str], about: list[str], full: bool) -> None:
+    """The verdict, warnings, notes, what was run; full: and the tables."""
+    from pyshim.cli import ui
+    from pyshim.report import many, text
+    from pyshim.report.verdict import verdict
+
+    for name, sentence in verdict(collected)._asdict().items():
+        ui.sentence(f"{name}: {sentence}")
+    shown = found if len(collected.pages) <= many.FEW else found[:_FINDINGS]
+    for sentence in shown:
+        ui.sentence(f"warning: {sentence}")
+    if len(shown) < len(found):
+        ui.sentence(f"warning: {len(found) - len(shown)} more: --json has all")
+    for sentence in about:
+        ui.sentence(f"note: {sentence}")
+    for line in (*text.runs(collected), *text.devices(collected)):
+        ui.show(ui.printable(line))
+    if full:
+        _show_tables(collected)
+    elif collected.pages:
+        ui.show("--full adds the tables: processes, reasons, rules, kernels, routes")
+
+
+def _show_tables(collected: Collected) -> None:
+    """Each behind an empty line."""
     from pyshim.cli import ui
     from pyshim.report import many, streams, text
 
@@ -199,45 +225,23 @@ def _show(collected: Collected, found: list[str], about: list[str], order: Seque
             ui.show()
             ui.table(heads, rows, left=left)
 
-    def reasons() -> None:
-        table(("launches", "share", "reason", "meaning"), text.reasons(collected), (2, 3))
-        table(streams.HEADS, streams.rows(collected), (1, 2, 5))
-        table(("launches", "way in"), text.ways(collected), (1,))
-
-    def rules() -> None:
-        table(RULES, text.rules(collected), (0, 1, 6))
-        table(KERNELS, text.by_kernel(collected), (0, 6))
-
-    def heading() -> None:
-        for line in (*text.runs(collected), *text.devices(collected)):
-            ui.show(ui.printable(line))
-
-    def processes() -> None:
-        if len(collected.pages) > many.FEW:
-            _show_many(collected)
-        else:
-            ui.table(text.heads(collected), text.processes(collected), left=(0, 2, 3))
-
-    def warnings() -> None:
-        shown = found if len(collected.pages) <= many.FEW else found[:_FINDINGS]
-        for sentence in shown:
-            ui.sentence(f"warning: {sentence}")
-        if len(shown) < len(found):
-            ui.sentence(f"warning: {len(found) - len(shown)} more: --json has all")
-
-    def notes() -> None:
-        for sentence in about:
-            ui.sentence(f"note: {sentence}")
-
-    parts = {part.__name__: part for part in (heading, processes, reasons, rules, notes, warnings)}
-    for name in order:
-        parts[name]()
+    if len(collected.pages) > many.FEW:
+        _show_many(collected)
+    else:
+        table(text.heads(collected), text.processes(collected), (0, 2, 3))
+    table(("launches", "share", "reason", "meaning"), text.reasons(collected), (2, 3))
+    table(streams.HEADS, streams.rows(collected), (1, 2, 5))
+    table(("launches", "reached through"), text.routes(collected), (1,))
+    table(RULES, text.rules(collected), (0, 1, 6))
+    heads = text.kernel_heads(collected)
+    table(heads, text.by_kernel(collected), (0, len(heads) - 1))
 
 
 def _show_many(collected: Collected) -> None:
     from pyshim.cli import ui
     from pyshim.report import many, text
 
+    ui.show()
     ui.table(many.HEADS, many.rows(collected), left=(2, 3, 4))
     far = many.far(collected)
     if far:

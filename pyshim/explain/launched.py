@@ -10,6 +10,7 @@ from pyshim.errors import USAGE, OverlapError
 from pyshim.explain.binaries import check_file
 from pyshim.explain.used import Kernel, Launched, Overlap, Weight
 from pyshim.report.collect import Collected, collect
+from pyshim.report.runs import chosen, remark
 from pyshim.traces import TracedLaunch, open_trace
 from pyshim.traces.measured import read_side
 from pyshim.traces.names import driver_name, is_communication
@@ -93,7 +94,7 @@ def _number(value: object, largest: int = _LARGEST) -> int | None:
 
 def of_run(directory: str) -> Launched:
     """Of all processes of a report folder. Raises OverlapError."""
-    collected = collect(directory)
+    collected = chosen(collect(directory))
     kernels: dict[Kernel, Weight] = {}
     gpus: list[str] = []
     policies: list[str] = []
@@ -116,7 +117,7 @@ def of_run(directory: str) -> Launched:
     if not kernels:
         hint = f"overlap report {directory} says what there is"
         raise OverlapError(f"{directory}: no launch of a kernel with a name in its pages", hint, USAGE)
-    notes = ["grids are those of each kernel's last launch"]
+    notes = [*remark(collected, "overlap report "), "grids are those of each kernel's last launch"]
     if nameless:
         notes.append(f"{nameless:,} launches of kernels without a name are left out")
     return Launched(directory, gpus, kernels, False, _policy(collected, policies), notes)

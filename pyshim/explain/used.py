@@ -91,6 +91,7 @@ class Judged(NamedTuple):
     dynamic: int
     blocks: int
     native: int
+    when: str | None = None  # the policy's rule shapes it then; None: no rule does
 
 
 @dataclass
@@ -235,7 +236,9 @@ def _judged(kernel: Kernel, weight: Weight, values: Mapping[str, Any], explainer
     if not outcome:
         outcome = NEVER if reason.startswith("no_room_") or reason == "below_keep" else LEFT
     size, blocks = found["dynamic_shared_memory"], found["blocks"]
-    return Judged(kernel, weight, outcome, control, reason, size, blocks, found["native_blocks"])
+    rule = found["rule"] if "policy" in values else None
+    when = rule["when"] if rule and rule["shape"] != "leave" else None
+    return Judged(kernel, weight, outcome, control, reason, size, blocks, found["native_blocks"], when)
 
 
 def _request(kernel: Kernel) -> dict[str, object]:

@@ -139,11 +139,18 @@ def _launches(use: Use) -> str:
 def _headline(use: Use) -> Iterator[Part]:
     yield Prose(_launches(use))
     threads, registers, static, dynamic = use.communication.numbers[:4]
-    yield Prose(f"rule: {use.rule}, in overlap windows")
+    yield Prose(f"rule: {use.rule}, {_when(use)}")
     yield Prose(
         f"communication: {use.communication.name}: {threads:,} threads of {registers} registers, "
         f"{static + dynamic:,} bytes"
     )
+
+
+def _when(use: Use) -> str:
+    found = {one.when for one in use.judged} - {None}
+    if found == {"always"}:
+        return "always"
+    return "in overlap windows" + (", where it does not say always" if "always" in found else "")
 
 
 def _table(use: Use) -> Table:

@@ -32,7 +32,8 @@ def kernels(data: Data) -> Child:
         "kernel": (NAME, lambda kernel: Cell(_kernel(kernel, several), kernel["plain"] or kernel["kernel"])),
         "rule": (WORDS, lambda kernel: _rule(kernel["rule"])),
         **_counted(every),
-        "raised": (NUMBER, _raised),
+        "raised": (NUMBER, lambda kernel: kernel["raised"]),
+        **({"critical": (NUMBER, _critical)} if any(_critical(kernel) for kernel in every) else {}),
         "most often": (WORDS, lambda kernel: _why(kernel["reasons"])),
     }
     return [
@@ -75,14 +76,14 @@ def _table(columns: Columns, every: Iterable[Data]) -> Element:
     return table(list(columns), [[cell(counted) for _, cell in columns.values()] for counted in every], kinds)
 
 
-def _raised(counted: Data) -> int:
-    """Launches of communication by themselves, and of others with their stream."""
-    return int(counted.get("raised", 0)) + int(counted["reasons"].get("critical", 0))
+def _critical(counted: Data) -> int:
+    """Return the launches of computation that were raised with their stream."""
+    return int(counted["reasons"].get("critical", 0))
 
 
 def _split(counted: Data, most: int) -> Element:
     launches, shaped = counted["launches"], counted["shaped"]
-    raised = _raised(counted)
+    raised = int(counted.get("raised", 0)) + _critical(counted)
     window = max(0, min((counted["in_window"] or 0) - shaped, launches - shaped - raised))
     values = (shaped, raised, window, launches - shaped - raised - window)
     parts = [draw.Part(value, kind, f"{words}: {value:,}") for value, (kind, words) in zip(values, _LEGEND)]

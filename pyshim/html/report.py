@@ -13,10 +13,10 @@ from pyshim.html.cadence import cadence
 from pyshim.html.kernels import kernels, rules
 from pyshim.html.page import page
 from pyshim.html.processes import processes
-from pyshim.html.streams import raised_by_stream, streams
+from pyshim.html.streams import streams
 from pyshim.html.table import PICTURE, PROSE, Cell, Content, table
 from pyshim.html.tree import Child, Element, element, isolated, prose
-from pyshim.stats.page import sentences
+from pyshim.report.text import OTHER_ROUTES, ROUTES, reasons_of
 
 Data = Mapping[str, Any]
 _COUNTED = (
@@ -24,26 +24,12 @@ _COUNTED = (
     ("shaped", "shaped"),
     ("communication", "of communication"),
     ("raised", "of these raised"),
-    ("critical", "raised with their stream"),
+    ("critical", "raised on critical streams"),
     ("refused", "refused by the driver"),
     ("graph_launches", "whole graphs"),
 )
-_WAYS = {
-    "symbol": "a driver function by its name",
-    "dlsym": "a driver function, looked up with dlsym",
-    "proc_address": "a driver function, looked up with cuGetProcAddress or hipGetProcAddress",
-    "runtime": "the runtime library",
-    "graph_node": "a node of a graph",
-    "dispatch_table": "HIP's own table of functions",
-}
-_OTHER = {
-    "graph_launches": "launches of whole graphs",
-    "streams_raised": "streams created with a higher priority than the program asks for",
-    "streams_reduced": "streams created without the compute units that are kept for communication",
-}
 _KINDS = {
     "shaped": "shaped",
-    "capped_without_room": "shaped",
     "communication": "raised",
     "critical": "raised",
     "refused": "refused",
@@ -58,17 +44,17 @@ def report(data: Data) -> str:
         element("p", "overlap report", class_="over"),
         element("h1", title),
         _verdict(data),
-        _facts(data),
-        _numbers(data["totals"]),
         _said("Warnings", data["findings"], "warn"),
         _said("Notes", data["remarks"], ""),
+        _facts(data),
+        _numbers(data["totals"]),
         _reasons(data["totals"]),
         rules(data),
         kernels(data),
         processes(data["processes"]),
         streams(data["processes"]),
         cadence(data["processes"]),
-        _ways(data["totals"]),
+        _routes(data["totals"]),
     ]
     return page(f"overlap report: {title}", *parts)
 
@@ -81,35 +67,13 @@ def _title(data: Data) -> str:
     return programs.most_common(1)[0][0] if programs else "no process"
 
 
-def verdict(data: Data) -> str:
-    """What was done, and how much there is to warn of."""
-    count = len(data["findings"])
-    warnings = "Nothing to warn of." if not count else "One warning." if count == 1 else f"{count:,} warnings."
-    return f"{_done(data['totals'], data['processes'])}. {warnings}"
-
-
-def _done(totals: Data, every: Sequence[Data]) -> str:
-    count = len(every)
-    launches, shaped, communication = (totals[name] for name in ("launches", "shaped", "communication"))
-    who = f"{count:,} processes" if count != 1 else "one process"
-    if not launches:
-        return f"No launch was seen in {who}"
-    if shaped:
-        said = f"{shaped:,} of {launches:,} launches in {who} were shaped ({_percent(shaped, launches)})"
-    else:
-        said = f"None of {launches:,} launches in {who} was shaped, {_mostly(totals['reasons'])}"
-    raised = f"{totals['raised']:,} of {communication:,} communication launches were raised"
-    return f"{said}; {raised if communication else 'no communication was seen'}{raised_by_stream(totals, every)}"
-
-
-def _mostly(reasons: Mapping[str, int]) -> str:
-    others = {name: count for name, count in reasons.items() if name not in ("communication", "critical")}
-    why = max(others, key=lambda name: others[name], default="communication")
-    return f"{'most often ' if len(reasons) > 1 else ''}because: {sentences().get(why, why)}"
-
-
-def _verdict(data: Data) -> Element:
-    return element("p", prose(verdict(data)), class_="verdict " + ("warn" if data["findings"] else "good"))
+def _verdict(data: Data) -> list[Child]:
+    """What was done, what that gained or why nothing could be gained, and what to do next."""
+    done, *rest = (f"{name}: {data['verdict'][name]}" for name in ("done", "gain", "next"))
+    return [
+        element("p", prose(done), class_="verdict " + ("warn" if data["findings"] else "good")),
+        *(element("p", prose(sentence)) for sentence in rest),
+    ]
 
 
 def _facts(data: Data) -> Element:
@@ -140,7 +104,7 @@ def _place_facts(data: Data) -> Iterator[tuple[str, Child]]:
     opened = Counter((device["name"], device["policy"]) for process in every for device in process["devices"])
     for (name, policy), times in sorted(opened.items(), key=str):
         ruled: Child = ["policy ", isolated(policy)] if policy else "no policy: only counted"
-        yield "GPU", [isolated(name), ", ", ruled, f", opened {times:,} x"]
+        yield "GPU", [isolated(name), ", ", ruled, f", used by {times:,} process{'es' * (times != 1)}"]
     yield "library", _names(sorted({process["library"] for process in every}), "versions")
 
 
@@ -171,14 +135,13 @@ def _reasons(totals: Data) -> Child:
     launches = totals["launches"]
     if not launches:
         return None
-    known = sentences()
-    counted = sorted(totals["reasons"].items(), key=lambda item: (-item[1], item[0]))
+    counted = reasons_of(totals["reasons"])
     most = counted[0][1]
     rows = []
-    for name, count in counted:
+    for name, count, sentence in counted:
         share = _percent(count, launches)
         drawn = draw.bar([draw.Part(count, _kind(name), f"{name}: {count:,} launches")], most, f"{name}: {share}")
-        rows.append((_explained(name, known.get(name, "")), count, share, Cell(drawn, count)))
+        rows.append((_explained(name, sentence), count, share, Cell(drawn, count)))
     heads = ("reason", "launches", "share", "of the commonest")
     return [
         element("h2", "Why: launches by reason"),
@@ -195,21 +158,21 @@ def _kind(reason: str) -> str:
     return _KINDS.get(reason, "alone")
 
 
-def _ways(totals: Data) -> Child:
+def _routes(totals: Data) -> Child:
     counted = [(name, count) for name, count in totals["entry_points"].items() if count]
-    more = [(name, words) for name, words in _OTHER.items() if totals[name]]
+    more = [(name, words) for name, words in OTHER_ROUTES.items() if totals[name]]
     if not counted and not more:
         return None
     most = max([count for _, count in counted], default=1)
     rows: list[Sequence[Content]] = []
     for name, count in counted:
         drawn = draw.bar([draw.Part(count, "shaped", f"{name}: {count:,}")], most, f"{name}: {count:,}")
-        rows.append((_explained(name, _WAYS.get(name, "")), count, Cell(drawn, count)))
+        rows.append((element("span", ROUTES.get(name, name)), count, Cell(drawn, count)))
     rows += [(element("small", words), totals[name], "") for name, words in more]
-    heads = ("way", "launches", "of the commonest")
+    heads = ("reached through", "launches", "of the commonest")
     return [
-        element("h2", "How launches came in"),
-        table(heads, rows, {"way": PROSE, "of the commonest": PICTURE}),
+        element("h2", "How launches reached the driver"),
+        table(heads, rows, {"reached through": PROSE, "of the commonest": PICTURE}),
     ]
 
 

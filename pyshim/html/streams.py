@@ -17,17 +17,6 @@ _HEADS = ("process", "GPU", "made by", "why", "share of computation", "priority"
 _TEXT = {"process": WORDS, "made by": WORDS, "why": WORDS, "what was done": WORDS}
 
 
-def raised_by_stream(totals: Data, every: Sequence[Data]) -> str:
-    """The end of a sentence that counts communication launches raised by themselves."""
-    raised = [stream for process in every for stream in process["streams"] if stream["status"] == "raised"]
-    if not raised and not totals["critical"]:
-        return ""
-    carries = any("communication" in stream["why"] for stream in raised)
-    which, it = ("stream that is", "it") if len(raised) == 1 else ("streams that are", "them")
-    others = f"{totals['critical']:,} others with {len(raised):,} {which} waited for"
-    return f" by themselves, {others}, and the communication on {it}" if carries else f", {others}"
-
-
 def streams(every: Sequence[Data]) -> Child:
     found = [(process, stream) for process in every for stream in process["streams"]]
     if not found:

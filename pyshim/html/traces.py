@@ -59,6 +59,8 @@ def verdict(data: Data) -> str:
         return f"{times}: {units.change(_percent(step))} %. {unsure}"
     low, high = (100 * end / step["before"] for end in step["interval"])
     sure = f"{100 * data['confidence']:.0f} % interval of the difference: {units.change(low)} to {units.change(high)} %"
+    if step["verdict"] is None:
+        return f"{times}: {units.change(_percent(step))} % ({sure}), and no verdict, because the GPU is simulated."
     said = f"{abs(_percent(step)):.1f} % " if step["verdict"] in ("less", "more") else ""
     return f"{times}: {said}{step['verdict']} ({sure})."
 
@@ -187,7 +189,7 @@ def _forest(change: Data, reach: float, name: str) -> Content:
         return ""
     low, middle, high = found
     ends = f"{units.change(low)} to {units.change(high)} %"
-    label = f"{name}: {units.change(middle)} %, {ends}: {change['verdict'] or 'too few steps'}"
+    label = f"{name}: {units.change(middle)} %, {ends}: {change['verdict'] or 'no verdict'}"
     return Cell(draw.forest(low, middle, high, reach, change["verdict"] in ("less", "more"), label), middle)
 
 

@@ -220,6 +220,13 @@ def runs(path: str, names: list[str] | None = None) -> list[Run]:
     return sorted(found, key=lambda run: (run.started, run.id))
 
 
+def earlier(path: str, identifier: str) -> int:
+    """Return how many other runs the folder holds. Raises nothing: it is for a note."""
+    with suppress(OSError):
+        return sum((match := RUN.match(name)) is not None and match[1] != identifier for name in os.listdir(path))
+    return 0
+
+
 def _read(path: str, identifier: str) -> Run | None:
     import json
 

@@ -226,5 +226,12 @@ def open_report(
         host=os.uname().nodename,
         table=checksum(plan.settings.table or base.get("OVERLAP_TABLE", "")),
     )
+    # Ranks that have no name in common take each other's runs for earlier ones.
+    earlier = 0 if outer or ((run.expected_world_size or 1) > 1 and not common) else folder.earlier(path, run.id)
+    if earlier:
+        number = "an earlier run" if earlier == 1 else f"{earlier:,} earlier runs"
+        plan.remarks.append(
+            f"the report folder {path} holds {number}: `overlap report` shows this one, {run.id}; --run ID shows others"
+        )
     folder.write(path, run, strict)
     plan.settings = plan.settings._replace(report=path, run_id=run.id)

@@ -10,13 +10,18 @@ nearly independent, and the interval is Student's over their means. Where a step
 stretch is of whole steps: cut anywhere, it would be long or short by chance. That 10 to 30 batches are enough: B.
 Schmeiser, "Batch size effects in the analysis of simulation output", Operations Research 30 (1982), 556-568. Two runs
 are compared by the logarithm of the ratio of their means, so that the interval of the change is one of per cent.
+
+The interval knows nothing of what changes from run to run, such as the load of the host. So there is no verdict where
+the pace drifts within a run, or where parts of one run differ by as much as the two runs do. The parts are eighths: of
+20 pairs of equal runs on a host with eight runnable processes a core, the interval alone saw a difference in 5, and
+so it did with halves; with eighths in none.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from operator import mul, sub
 from statistics import fmean, stdev
 from typing import Any
@@ -25,6 +30,7 @@ from pyshim.errors import USAGE, OverlapError
 from pyshim.report.collect import Collected
 from pyshim.report.who import some
 from pyshim.stats.page import Page
+from pyshim.traces.interval import drift
 
 VERSION = 1
 METHOD = "batch means (Schmeiser 1982), 95 % by Student's t; change: ratio of means"
@@ -40,6 +46,10 @@ _SAME = 0.05  # by so much the share of communication in the launches may differ
 
 TOO_FEW = "too few launches to tell"
 OTHER_LAUNCHES = "not the same launches"
+SIMULATED = "no verdict: simulated"
+DRIFTS = "no verdict: the pace drifts within a run"
+WITHIN = "no verdict: parts of one run differ as much"
+_PARTS = 8  # of a run, whose paces are compared with each other
 
 Samples = Sequence["tuple[int, int]"]
 
@@ -63,6 +73,9 @@ class Change:
     low_percent: float | None
     high_percent: float | None
     same_launches: bool = True  # else other collectives were launched, and the times are of other things
+    noise_percent: float | None = None  # how far parts of one run are from each other; None: too few times
+    stationary: bool = True  # the pace drifts in neither run
+    simulated: bool = False
 
     @property
     def half_percent(self) -> float | None:
@@ -73,6 +86,8 @@ class Change:
 
     @property
     def verdict(self) -> str:
+        if self.simulated:
+            return SIMULATED
         if not self.same_launches:
             return OTHER_LAUNCHES
         half = self.half_percent
@@ -80,6 +95,10 @@ class Change:
             return TOO_FEW
         if self.low_percent <= 0 <= self.high_percent:
             return "no difference seen" if half <= _WIDE else TOO_FEW
+        if not self.stationary:
+            return DRIFTS
+        if abs(self.percent) <= (self.noise_percent or 0.0):
+            return WITHIN
         return "faster" if self.percent < 0 else "slower"
 
     def as_json(self) -> dict[str, Any]:
@@ -152,18 +171,29 @@ class _Estimate:
     pace: Pace
     error: float | None  # standard error of the mean, divided by it
     student: float
+    means: tuple[float, ...] = ()  # of the batches
+
+    @property
+    def noise(self) -> float:
+        """Return the logarithm of the ratio of the slowest part of the run to the fastest."""
+        if not self.means:
+            return 0.0
+        ends = [len(self.means) * part // _PARTS for part in range(_PARTS + 1)]
+        parts = [fmean(self.means[begin:end]) for begin, end in zip(ends, ends[1:])]
+        return math.log(max(parts) / max(min(parts), 1e-3))  # the clock counts nanoseconds
 
 
 def compared(before: Collected, after: Collected) -> Compared:
+    simulated = _simulated(before, after)
     first, second = _ranked(before), _ranked(after)
     if first and second and None not in (*first, *second):
         ranks: list[int | None] = [rank for rank in first if rank in second]
-        pairs = [_pair(rank, first[rank], second[rank]) for rank in ranks]
+        pairs = [_pair(rank, first[rank], second[rank], simulated) for rank in ranks]
         lost = [page for rank, page in first.items() if rank not in second]
         new = [page for rank, page in second.items() if rank not in first]
     else:
         left, right = _timed(before), _timed(after)
-        pairs = [_pair(None, one, other) for one, other in zip(left, right)]
+        pairs = [_pair(None, one, other, simulated) for one, other in zip(left, right)]
         lost, new = left[len(right) :], right[len(left) :]
     return Compared(
         before.directories,
@@ -171,14 +201,16 @@ def compared(before: Collected, after: Collected) -> Compared:
         tuple(pairs),
         tuple(map(_name, lost)),
         tuple(map(_name, new)),
-        _simulated(before, after),
+        simulated,
     )
 
 
 def _simulated(before: Collected, after: Collected) -> bool:
-    """Raises OverlapError where one is and the other is not. Where no run was written, nobody knows."""
-    kinds = [any(run.simulate for run in side.runs) for side in (before, after)]
-    if before.runs and after.runs and len(set(kinds)) > 1:
+    """Raises OverlapError where one is and the other is not."""
+    kinds = [
+        any(run.simulate for run in side.runs) or any(page.simulated for page in side.pages) for side in (before, after)
+    ]
+    if before.pages and after.pages and len(set(kinds)) > 1:
         said = (
             f"{some(side.directories)} is {'simulated' if kind else 'measured'}"
             for side, kind in zip((before, after), kinds)
@@ -207,6 +239,9 @@ def _together(pairs: Sequence[Pair]) -> Total:
         middle([change.low_percent for change in changes]),
         middle([change.high_percent for change in changes]),
         all(change.same_launches for change in changes),
+        middle([change.noise_percent for change in changes]),
+        all(change.stationary for change in changes),
+        any(change.simulated for change in changes),
     )
     before = math.exp(fmean(math.log(max(pair.before.mean_us, 1e-3)) for pair in pairs))
     return Total(len(pairs), before, before * (1 + change.percent / 100), change)
@@ -229,9 +264,10 @@ def _name(page: Page) -> str:
     return f"{page.host}:{page.pid}"
 
 
-def _pair(rank: int | None, before: Page, after: Page) -> Pair:
+def _pair(rank: int | None, before: Page, after: Page, simulated: bool) -> Pair:
     first, second = _estimate(before), _estimate(after)
-    return Pair(rank, _name(before), _name(after), first.pace, second.pace, _change(first, second))
+    change = replace(_change(first, second), simulated=simulated)
+    return Pair(rank, _name(before), _name(after), first.pace, second.pace, change)
 
 
 def _same(before: Pace, after: Pace) -> bool:
@@ -263,7 +299,7 @@ def _estimate(page: Page) -> _Estimate:
     error, student = _error(means), _STUDENT[len(means) - _BATCHES[0]]
     half = student * error
     made = Pace(mean, max(mean - half, 0.0), mean + half, *counted)
-    return _Estimate(made, error / mean if mean else None, student)
+    return _Estimate(made, error / mean if mean else None, student, tuple(means))
 
 
 def _error(means: Sequence[float]) -> float:
@@ -326,7 +362,14 @@ def _change(before: _Estimate, after: _Estimate) -> Change:
         return Change(_percent(logarithm), None, None, same)
     # The smaller number of degrees of freedom: never too narrow.
     half = max(before.student, after.student) * math.hypot(before.error, after.error)
-    return Change(_percent(logarithm), _percent(logarithm - half), _percent(logarithm + half), same)
+    return Change(
+        _percent(logarithm),
+        _percent(logarithm - half),
+        _percent(logarithm + half),
+        same,
+        _percent(max(before.noise, after.noise)),
+        not (drift(before.means) or drift(after.means)),
+    )
 
 
 def _percent(logarithm: float) -> float:

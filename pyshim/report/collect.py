@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from pyshim.errors import OverlapError
 from pyshim.launch import folder
@@ -19,6 +20,9 @@ from pyshim.report.steps import Step, steps
 from pyshim.stats.file import Unreadable, of_folder
 from pyshim.stats.page import OtherLayout, Page, Stranger, read_page
 from pyshim.stats.trace import Trace, read_trace
+
+if TYPE_CHECKING:
+    from pyshim.report.runs import Group
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,9 @@ class Collected:
     pages: tuple[Page, ...]  # by host, rank and process
     skipped: tuple[Skipped, ...]
     others: tuple[tuple[str, folder.Run], ...] = ()  # ranks that were started otherwise than the first of their run
+    of: tuple[frozenset[str], ...] = ()  # the ids of the runs that each directory holds
+    left: tuple[Group, ...] = ()  # runs of these directories that are left out
+    summed: tuple[str, ...] = ()  # the titles of several runs that are added up
 
     @cached_property
     def steps(self) -> list[Step]:
@@ -60,17 +67,21 @@ def collect(*directories: str, waiting_room: str = waiting.ROOM) -> Collected:
         others += otherwise
         skipped += (Skipped(name, "damaged, or of another version") for name in folder.damaged(names, its, otherwise))
     for directory, ids in zip(directories, of):
-        skipped += (Skipped(*why) for why in waiting.fetch(directory, ids, waiting_room))
+        skipped += (Skipped(*why) for why in waiting.fetch(directory, set(ids), waiting_room))
+        before = len(skipped)
         for page in _pages(directory, skipped):
+            ids.add(page.run)
             key = page.host, page.pid, page.start, page.run
             if key not in pages or _latest(page) >= _latest(pages[key]):
                 pages[key] = page
+        ids.update(file.stranger.run for file in skipped[before:] if file.stranger)
     return Collected(
         directories,
         tuple(sorted(runs.values(), key=lambda run: (run.started, run.id))),
         tuple(sorted(pages.values(), key=_place)),
         tuple(skipped),
         tuple(others),
+        tuple(map(frozenset, of)),
     )
 
 

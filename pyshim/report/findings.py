@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pyshim.launch.folder import setting, under
 from pyshim.report.collect import Collected, Skipped
 from pyshim.report.kernels import kernels, rules
+from pyshim.report.runs import remark as of_runs
 from pyshim.report.steps import Step
 from pyshim.report.streams import remarks as of_streams
 from pyshim.report.summary import policy_of
@@ -40,6 +41,11 @@ def skipped(collected: Collected) -> Iterator[str]:
 
 
 def _unseen(collected: Collected) -> Iterator[str]:
+    if not collected.pages:
+        yield (
+            "no process left a page: none opened a GPU with the library loaded, or the page could not be made. "
+            "overlap-run says at its start, and the library at the first use of a GPU, what is in the way"
+        )
     blind = [page for page in collected.pages if page.opened_gpu and not page.launches and not page.graph_launches]
     by_cause: dict[str, list[Page]] = defaultdict(list)
     for page in blind:
@@ -287,7 +293,7 @@ def remarks(collected: Collected) -> list[str]:
     waited = sum(page.communication_waited_for for page in collected.pages)
     unhurried = sum(page.communication_unhurried for page in collected.pages)
     wide = sum(page.communication_wide for page in collected.pages)
-    said = [*_ends(collected), *_waiting(collected), *_unrecorded(collected)]
+    said = [*of_runs(collected), *_ends(collected), *_waiting(collected), *_unrecorded(collected)]
     said += [*_without_room(collected), *of_streams(collected)]
     if same:
         said.append(

@@ -21,9 +21,9 @@ _SHARE = 0.01  # of the median: less is never far
 Kind = tuple[str, str]
 
 
-def columns(critical: int) -> tuple[str, ...]:
-    """Of COUNTED, what a table of processes has columns for. critical: launches of that kind in all of them."""
-    return tuple(name for name in COUNTED if critical or name != _RARE)
+def columns(critical: int, of: Sequence[str] = COUNTED) -> tuple[str, ...]:
+    """Of these counters, what a table has columns for. critical: launches of that kind in all of them."""
+    return tuple(name for name in of if critical or name != _RARE)
 
 
 def program(page: Page) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from pyshim.report.collect import Collected
 from pyshim.report.kernels import Kernel, Key, RuleUse, count, kernels, keyed, rules
 from pyshim.report.steps import Step
+from pyshim.report.verdict import verdict
 from pyshim.stats.page import Page
 from pyshim.stats.rows import Row, Rule
 
@@ -58,11 +59,13 @@ def as_json(collected: Collected, findings: list[str], remarks: Sequence[str] = 
     places = {_key(kernel): index for index, kernel in enumerate(every)}
     return {
         "version": VERSION,
+        "verdict": verdict(collected)._asdict(),
         "processes": [_process(page, collected, places) for page in collected.pages],
         "totals": totals(collected.pages),
         "kernels": [_kernel(kernel) for kernel in every],
         "rules": [_use(use) for use in rules(collected)],
         "runs": [run._asdict() for run in collected.runs],
+        "other_runs": [group.id for group in collected.left],
         "steps": [_step(step) for step in collected.steps],
         "findings": findings,
         "remarks": list(remarks),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pyshim.launch.folder import Run
 from pyshim.report import many
@@ -24,6 +24,21 @@ _KERNELS, _FEW_KERNELS = 12, 5
 _RULES = 12
 _NAME = 36  # of a kernel, on a screen
 _SHORT = {"communication": "comm"}
+_SHAPED, _CAPPED = "shaped", "capped_without_room"
+# How a launch reached the driver, by the names that --json has (way.def).
+ROUTES = {
+    "symbol": "the driver library, which the program is linked to",
+    "dlsym": "the driver library, which was loaded at run time (dlsym)",
+    "proc_address": "driver functions that the runtime library looked up (cuGetProcAddress, hipGetProcAddress)",
+    "runtime": "the runtime library (libcudart, libamdhip64)",
+    "graph_node": "nodes of graphs (CUDA graphs, HIP graphs)",
+    "dispatch_table": "the function table of ROCm (rocprofiler-register)",
+}
+OTHER_ROUTES = {
+    "graph_launches": "launches of whole graphs",
+    "streams_raised": "streams created with a higher priority than the program asks for",
+    "streams_reduced": "streams created without the compute units that are kept for communication",
+}
 
 
 def runs(collected: Collected) -> Iterator[str]:
@@ -66,7 +81,8 @@ def devices(collected: Collected) -> list[str]:
     """One line per kind of GPU and policy."""
     counts = Counter((device.name, device.policy) for page in collected.pages for device in page.devices)
     return [
-        f"{name}: {'policy ' + policy if policy else 'no policy, only counted'}, opened {count:,} x"
+        f"{name}: {'policy ' + policy if policy else 'no policy, only counted'}, used by {count:,} "
+        f"process{'es' * (count != 1)}"
         for (name, policy), count in sorted(counts.items(), key=str)
     ]
 
@@ -105,15 +121,24 @@ def reasons(collected: Collected) -> Rows:
     total = totals(collected.pages)
     if not total["launches"]:
         return []
-    counted = sorted(total["reasons"].items(), key=lambda item: (-item[1], item[0]))
+    counted = reasons_of(total["reasons"])
     shown = counted if len(collected.pages) <= many.FEW else counted[:_REASONS]
-    rows = [
-        [f"{count:,}", f"{100 * count / total['launches']:.1f} %", name, sentences().get(name, "")]
-        for name, count in shown
-    ]
-    rest = sum(count for _, count in counted[len(shown) :])
+    rows = [[f"{count:,}", f"{100 * count / total['launches']:.1f} %", name, said] for name, count, said in shown]
+    rest = sum(count for _, count, _ in counted[len(shown) :])
     more = [f"{rest:,}", f"{100 * rest / total['launches']:.1f} %", f"{len(counted) - len(shown)} more", ""]
     return rows + ([more] if rest else [])
+
+
+def reasons_of(counts: Mapping[str, int]) -> list[tuple[str, int, str]]:
+    """Return name, launches and sentence, the commonest first. `shaped` is one of them, whether or not communication
+    fits beside what was shaped: the sentence says how many of both there are."""
+    merged = {name: (count, sentences().get(name, "")) for name, count in counts.items()}
+    capped = merged.pop(_CAPPED, (0, ""))[0]
+    if capped:
+        made = counts.get(_SHAPED, 0)
+        said = f"{sentences()[_SHAPED]}; communication does not fit beside {capped:,} of them ({_CAPPED})"
+        merged[_SHAPED] = made + capped, said
+    return sorted(((name, *what) for name, what in merged.items()), key=lambda item: (-item[1], item[0]))
 
 
 def rules(collected: Collected) -> Rows:
@@ -154,13 +179,20 @@ def by_kernel(collected: Collected) -> Rows:
         merged.setdefault(kernel.plain or kernel.kernel or _NAMELESS, []).append(kernel)
     ordered = sorted(merged.items(), key=lambda item: -sum(kernel.launches for kernel in item[1]))
     most = _KERNELS if len(collected.pages) <= many.FEW else _FEW_KERNELS
-    rows = [_kernel_row(name, group) for name, group in ordered[:most]]
+    critical = any(page.critical for page in collected.pages)
+    rows = [_kernel_row(name, group, critical) for name, group in ordered[:most]]
     rest = sum(kernel.launches for _, group in ordered[most:] for kernel in group)
-    more = [f"{len(ordered) - most:,} more: --json", f"{rest:,}", "", "", "", "", ""]
+    columns = len(kernel_heads(collected))
+    more = [f"{len(ordered) - most:,} more: --json", f"{rest:,}", *[""] * (columns - 2)]
     return rows + ([more] if len(ordered) > most else [])
 
 
-def _kernel_row(name: str, group: list[Kernel]) -> list[str]:
+def kernel_heads(collected: Collected) -> list[str]:
+    raised = many.columns(sum(page.critical for page in collected.pages), ("raised", "critical"))
+    return ["kernel", "launches", "shaped", "in window", *raised, "refused", "mostly"]
+
+
+def _kernel_row(name: str, group: list[Kernel], critical: bool) -> list[str]:
     reasons: Counter[str] = Counter()
     for kernel in group:
         reasons.update(kernel.reasons)
@@ -171,7 +203,8 @@ def _kernel_row(name: str, group: list[Kernel]) -> list[str]:
         f"{sum(kernel.launches for kernel in group):,}",
         f"{sum(kernel.shaped for kernel in group):,}",
         _asked(sum(windowed) if windowed else None),
-        f"{sum(kernel.raised for kernel in group) + reasons['critical']:,}",
+        f"{sum(kernel.raised for kernel in group):,}",
+        *([f"{reasons['critical']:,}"] if critical else []),
         f"{sum(kernel.refused for kernel in group):,}",
         reasons.most_common(1)[0][0],
     ]
@@ -181,12 +214,7 @@ def _asked(count: int | None) -> str:
     return "-" if count is None else f"{count:,}"
 
 
-def ways(collected: Collected) -> Rows:
+def routes(collected: Collected) -> Rows:
     total = totals(collected.pages)
-    rows = [[f"{count:,}", name] for name, count in total["entry_points"].items() if count]
-    more = {
-        "graph_launches": "launches of whole graphs",
-        "streams_raised": "streams created with a higher priority than the program asks for",
-        "streams_reduced": "streams created without the compute units that are kept for communication",
-    }
-    return rows + [[f"{total[name]:,}", words] for name, words in more.items() if total[name]]
+    rows = [[f"{count:,}", ROUTES.get(name, name)] for name, count in total["entry_points"].items() if count]
+    return rows + [[f"{total[name]:,}", words] for name, words in OTHER_ROUTES.items() if total[name]]

@@ -13,6 +13,7 @@ from pyshim.stats.rows import Places, Row, Rule, cadence, rows, rules, text
 from pyshim.stats.streams import Stream, streams
 
 _VALID = 2  # overlap_device.state
+_SIMULATED = "GPU-73696d67-7075-"  # the bytes "simgpu" (tools/simgpu/device.c)
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,11 @@ class Page:
     rules: tuple[Rule, ...] = ()  # of the policies that the devices run under, whether or not they matched
     streams: tuple[Stream, ...] = ()  # that are waited for, whether or not they were raised
     cadence: tuple[tuple[int, int], ...] = ()  # (communication launches so far, nanoseconds of the monotonic clock)
+
+    @property
+    def simulated(self) -> bool:
+        """Whether a GPU of this process was simulated, as the identifier of the simulated driver says."""
+        return any(device.uuid.startswith(_SIMULATED) for device in self.devices)
 
     @property
     def unrecorded(self) -> int:

@@ -60,6 +60,7 @@ class Change:
     interval: Interval | None  # of after - before
     comparable: bool = True
     step: float = 0.0  # of a time: how long a step was before, in microseconds
+    simulated: bool = False  # then no verdict is given
 
     @property
     def difference(self) -> float | None:
@@ -73,7 +74,7 @@ class Change:
     @property
     def verdict(self) -> str | None:
         """None where nothing can be said."""
-        if self.interval is None or self.before is None or self.after is None:
+        if self.simulated or self.interval is None or self.before is None or self.after is None:
             return None
         # Less than the nanosecond that traces are written with, in a step of a millisecond.
         rounding = _ROUNDING * max(abs(self.before), abs(self.after), self.step)
@@ -82,7 +83,13 @@ class Change:
         return "less" if self.interval.high < 0 else "more"
 
 
-def change(before: Sequence[float], after: Sequence[float], comparable: bool = True, step: float = 0.0) -> Change:
+def change(
+    before: Sequence[float],
+    after: Sequence[float],
+    comparable: bool = True,
+    step: float = 0.0,
+    simulated: bool = False,
+) -> Change:
     together = len(QUANTITIES)
     return Change(
         statistics.fmean(before) if before else None,
@@ -92,6 +99,7 @@ def change(before: Sequence[float], after: Sequence[float], comparable: bool = T
         interval.of_difference(before, after, together) if comparable else None,
         comparable,
         step,
+        simulated,
     )
 
 
@@ -173,8 +181,10 @@ def compare(before: str, after: str) -> Compared:
     sources = [_source([one for key in keys for one in side.ranks[key]]) for side in sides]
     torn = [side.path for side in sides if any(one.torn for key in keys for one in side.ranks[key])]
     comparable = not torn and (sources[0] is None) == (sources[1] is None)
+    simulated = sides[0].simulated  # and so is the other
     ranks = tuple(
-        _rank(_name(key, sides[0], several), sides[0].ranks[key], sides[1].ranks[key], comparable) for key in keys
+        _rank(_name(key, sides[0], several), sides[0].ranks[key], sides[1].ranks[key], comparable, simulated)
+        for key in keys
     )
     jobs = [_job([getattr(rank, name) for rank in ranks]) for name in ("before", "after")]
     for path in torn:
@@ -200,7 +210,7 @@ def compare(before: str, after: str) -> Compared:
         before=sides[0],
         after=sides[1],
         ranks=ranks,
-        total=_changes(jobs[0], jobs[1], comparable),
+        total=_changes(jobs[0], jobs[1], comparable, simulated),
         steps=(
             len(jobs[0]["step_time"]) if sources[0] else None,
             len(jobs[1]["step_time"]) if sources[1] else None,
@@ -247,23 +257,23 @@ def _name(key: tuple[int, int, int], side: Side, several: bool) -> str:
     return ", ".join(words)
 
 
-def _rank(name: str, before: Sequence[Measured], after: Sequence[Measured], comparable: bool) -> Rank:
+def _rank(name: str, before: Sequence[Measured], after: Sequence[Measured], comparable: bool, simulated: bool) -> Rank:
     times = [[step for one in side for step in one.times] for side in (before, after)]
     values = [{quantity.name: _values(side, quantity) for quantity in QUANTITIES} for side in times]
     return Rank(
         name=name,
         before=times[0],
         after=times[1],
-        changes=_changes(values[0], values[1], comparable),
+        changes=_changes(values[0], values[1], comparable, simulated),
     )
 
 
 def _changes(
-    before: Mapping[str, Sequence[float]], after: Mapping[str, Sequence[float]], comparable: bool
+    before: Mapping[str, Sequence[float]], after: Mapping[str, Sequence[float]], comparable: bool, simulated: bool
 ) -> dict[str, Change]:
     step = statistics.fmean(before["step_time"])
     return {
-        name: change(before[name], after[name], comparable, step if unit == TIME else 0.0)
+        name: change(before[name], after[name], comparable, step if unit == TIME else 0.0, simulated)
         for name, _, unit, _ in QUANTITIES
     }
 

@@ -179,11 +179,11 @@ static void say_what_was_critical(const struct overlap_page *page, uint64_t laun
     }
     if (launches == 0 && raised == 0)
         return;
-    overlap_text_add(text, carry ? " by itself, " : ", ");
+    overlap_text_add(text, carry ? " by themselves, " : ", ");
     overlap_text_number(text, launches, true);
-    overlap_text_add(text, launches == 1 ? " other raised with " : " others raised with ");
+    overlap_text_add(text, launches == 1 ? " other raised on " : " others raised on ");
     overlap_text_number(text, raised, true);
-    overlap_text_add(text, raised == 1 ? " stream" : " streams");
+    overlap_text_add(text, raised == 1 ? " critical stream" : " critical streams");
     if (carry)
         overlap_text_add(text, raised == 1 ? ", and the communication on it" : ", and the communication on them");
 }
@@ -214,7 +214,7 @@ void overlap_page_summary(const struct overlap_page *page, const char *directory
         overlap_text_number(&text, totals.counters[OVERLAP_COUNTER_RAISED], true);
         overlap_text_add(&text, " of ");
         overlap_text_number(&text, totals.counters[OVERLAP_COUNTER_COMMUNICATION], true);
-        overlap_text_add(&text, " communication raised");
+        overlap_text_add(&text, " communication launches raised");
         say_what_was_critical(page, totals.reasons[OVERLAP_REASON_critical], &text);
         if (commonest != OVERLAP_REASON_COUNT) {
             overlap_text_add(&text, "; left alone most often: ");

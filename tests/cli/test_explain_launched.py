@@ -369,6 +369,14 @@ def test_a_run_is_answered_under_its_own_policy(overlap, library, run):
     assert (found["communication"]["comm_threads"], found["communication"]["comm_static_smem"]) == (544, 36800)
 
 
+def test_the_headline_says_when_the_rule_acts(overlap, library, run):
+    """The policy of the run says always, that of h100 nothing, which is in overlap windows."""
+    for more, when in (((), "always"), (("--policy", "h100"), "in overlap windows")):
+        done = overlap("explain", "--run", str(run / "report"), *more)
+        (rule,) = [line for line in " ".join(done.stdout.split()).split(" communication: ") if "rule: " in line]
+        assert rule.endswith(f"that matches, {when}"), rule
+
+
 def test_a_run_is_answered_under_another_policy_and_gpu(overlap, library, run):
     found = answer(overlap, "--run", run / "report", "--policy", "h100-small-comm", "--gpu", "h100")
     assert found["communication"]["comm_threads"] == 288

@@ -19,22 +19,34 @@ def program(compile_c: Any) -> Path:
 @pytest.mark.parametrize(
     ("counts", "streams", "said"),
     [
-        ((6040, 6040, 6040, 0), [], "12,080 launches: 0 shaped, 6,040 of 6,040 communication raised; left alone"),
-        ((6040, 6040, 40, 0), [(HOST, MAJOR)], "40 of 6,040 communication raised; left alone most often: no_rule"),
+        ((6040, 6040, 6040, 0), [], "12,080 launches: 0 shaped, 6,040 of 6,040 communication launches raised; left "),
+        (
+            (6040, 6040, 40, 0),
+            [(HOST, MAJOR)],
+            "40 of 6,040 communication launches raised; left alone most often: no_rule",
+        ),
         (
             (3, 6040, 0, 6040),
             [(COMMUNICATION, RAISED)],
-            "12,083 launches: 0 shaped, 0 of 6,040 communication raised by itself, 6,040 others raised with 1 stream, "
-            "and the communication on it; left alone most often: no_rule (3); next: ",
+            "12,083 launches: 0 shaped, 0 of 6,040 communication launches raised by themselves, 6,040 others raised on "
+            "1 critical stream, and the communication on it; left alone most often: no_rule (3); next: ",
         ),
         (
             (0, 6040, 40, 1),
             [(COMMUNICATION | HOST, RAISED), (HOST, RAISED), (HOST, MAJOR)],
-            "40 of 6,040 communication raised by itself, 1 other raised with 2 streams, and the communication on them; "
-            "next: ",
+            "40 of 6,040 communication launches raised by themselves, 1 other raised on 2 critical streams, and the "
+            "communication on them; next: ",
         ),
-        ((0, 0, 0, 500), [(HOST, RAISED)], "0 of 0 communication raised, 500 others raised with 1 stream; next: "),
-        ((0, 0, 0, 500), [(HOST, MAJOR)], "0 of 0 communication raised, 500 others raised with 0 streams; next: "),
+        (
+            (0, 0, 0, 500),
+            [(HOST, RAISED)],
+            "0 of 0 communication launches raised, 500 others raised on 1 critical stream; next: ",
+        ),
+        (
+            (0, 0, 0, 500),
+            [(HOST, MAJOR)],
+            "0 of 0 communication launches raised, 500 others raised on 0 critical streams; next: ",
+        ),
     ],
 )
 def test_what_was_raised_with_its_stream(

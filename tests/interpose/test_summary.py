@@ -30,7 +30,8 @@ def run(overlap_run: Run, build: Build) -> Run:
 
 
 def test_rank_0_says_what_was_done(run: Run) -> None:
-    said = "overlap: 3 launches: 0 shaped, 0 of 0 communication raised; left alone most often: observe_only (3)"
+    said = "overlap: 3 launches: 0 shaped, 0 of 0 communication launches raised; "
+    said += "left alone most often: observe_only (3)"
     assert run(*WORDS, env={"RANK": "0"}) == [f"{said}; next: overlap-run --report DIR ... says why"]
 
 

@@ -38,9 +38,15 @@ def data(processes: int = 1, hosts: int = 1, kernels: int = 3, name: str = "", s
         reasons.update(process["reasons"])
     return {
         "version": 1,
+        "verdict": {
+            "done": "45 of 90 communication launches raised",
+            "gain": "not measured",
+            "next": f"overlap-run --policy observe {name or 'torchrun train.py'}",
+        },
         "processes": every,
         "totals": {**_counters(every), "reasons": dict(reasons), "entry_points": _ways(sum(reasons.values()))},
         "runs": [_run(name)],
+        "other_runs": [],
         "steps": [],
         "findings": [f"the version of the library differs: {name or '0.0.9 for rank 3'}"] if processes > 1 else [],
         "remarks": [f"in no hurry: `priority: auto` left {name or 'some'} as they were"],
@@ -211,6 +217,9 @@ def _pair(rank: int, short: bool, name: str) -> dict[str, Any]:
             "high_percent": None if reach is None else percent + reach,
             "half_percent": reach,
             "same_launches": True,
+            "noise_percent": None if short else 0.4,
+            "stationary": True,
+            "simulated": False,
             "verdict": verdict,
         },
     }

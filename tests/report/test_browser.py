@@ -79,7 +79,12 @@ def test_plots_and_rows_are_there_without_any_script(browser, put):
         heads = page.value("[...document.querySelectorAll('h2')].map(e => e.textContent)")
         assert heads == [
             *("Warnings", "Notes", "Why: launches by reason", "Rules", "Kernels"),
-            *("Processes", "Streams that are waited for", "Cadence of communication", "How launches came in"),
+            *(
+                "Processes",
+                "Streams that are waited for",
+                "Cadence of communication",
+                "How launches reached the driver",
+            ),
         ]
         assert page.value("document.querySelectorAll('input, button').length") == 0
         rows = page.value("[...document.querySelectorAll('tbody')].map(e => e.rows.length)")
@@ -161,6 +166,6 @@ def test_the_page_of_a_real_job(browser, overlap, run_job, tmp_path):
     with browser.page(path, 400) as page:
         assert page.complaints() == []
         assert page.value("document.querySelector('.verdict').textContent").startswith(
-            "16 of 24 launches in 4 processes"
+            "done: 8 of 8 communication launches raised; 16 of 24 launches shaped"
         )
         assert page.value("document.querySelectorAll('tbody')[0].rows.length") == 2

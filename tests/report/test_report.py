@@ -23,6 +23,11 @@ from pyshim.report.who import ranks
 RUN = "0123456789abcdef"
 
 
+def shown(done: subprocess.CompletedProcess[str]) -> str:
+    """On whichever stream."""
+    return done.stdout + done.stderr
+
+
 def said(report: Path, waiting: str = "/nonexistent") -> list[str]:
     return findings(collect(str(report), waiting_room=waiting))
 
@@ -65,33 +70,38 @@ def test_json_is_what_the_contract_says(overlap, report, write_page, library):
     assert answer["runs"][0]["command"] == ["python", "train.py"]
 
 
-def test_text_goes_to_stdout_and_explains_reasons(overlap, report, write_page):
+def test_the_text_begins_with_the_verdict_and_has_tables_when_asked(overlap, report, write_page):
     write_page({("symbol", "shaped"): 3000, ("runtime", "one_wave"): 1000}, pid=7, rank=0)
-    done = overlap("report", str(report))
-    assert (done.returncode, done.stderr) == (0, "")
-    lines = done.stdout.splitlines()
-    assert lines[0].startswith(f"run {RUN}, ") and lines[0].endswith(": python train.py")
-    assert lines[1] == "NVIDIA H100 80GB HBM3: policy h100, opened 1 x"
-    assert lines[2].split() == [
+    done = overlap("report", str(report), "--full")
+    assert done.returncode == 0
+    lines = shown(done).splitlines()
+    assert [line.partition(": ")[0] for line in lines[:3]] == ["done", "gain", "next"]
+    assert lines[3].startswith(f"run {RUN}, ") and lines[3].endswith(": python train.py")
+    assert lines[4] == "NVIDIA H100 80GB HBM3: policy h100, used by 1 process"
+    assert lines[6].split() == [
         "process", "rank", "program", "policy", "launches", "shaped", "comm", "raised", "refused",
     ]  # fmt: skip
-    assert lines[3].split()[:3] == ["node1:7", "0", "python3"]
-    assert lines[3].split()[-5:] == ["4,000", "3,000", "0", "0", "0"]
+    assert lines[7].split()[:3] == ["node1:7", "0", "python3"]
+    assert lines[7].split()[-5:] == ["4,000", "3,000", "0", "0", "0"]
     assert any(line.split()[:4] == ["3,000", "75.0", "%", "shaped"] for line in lines)
-    assert any(line.split() == ["1,000", "runtime"] for line in lines)
+    assert any(line.split()[:4] == ["1,000", "the", "runtime", "library"] for line in lines)
+    short = shown(overlap("report", str(report))).splitlines()
+    assert short == [*lines[:5], "--full adds the tables: processes, reasons, rules, kernels, routes"]
 
 
 def test_several_processes_have_a_total(overlap, report, write_page):
     write_page({("symbol", "no_rule"): 3}, pid=7)
     write_page({("symbol", "no_rule"): 4}, pid=8)
-    assert any(line.split()[:3] == ["all", "2", "7"] for line in overlap("report", str(report)).stdout.splitlines())
+    lines = shown(overlap("report", str(report), "--full")).splitlines()
+    assert any(line.split()[:3] == ["all", "2", "7"] for line in lines)
 
 
 def test_nothing_to_report_is_a_finding(overlap, report, tmp_path, library):
     done = overlap("report", str(report))
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("overlap: error: there is no page in ")
-    assert "no process of python came to use a GPU with the library in it" in done.stderr
+    assert done.returncode == 0
+    assert shown(done).startswith("done: nothing: no process of python opened a GPU with the library loaded\n")
+    assert "warning: no process left a page" in shown(done)
+    assert overlap("report", str(report), "--check").returncode == 1
     (tmp_path / "foreign").mkdir()
     assert "holds no report of overlap-run" in overlap("report", str(tmp_path / "foreign"), "--json").stderr
     done = overlap("report", str(tmp_path / "missing"))
@@ -132,7 +142,7 @@ def test_a_malformed_run_is_said(overlap, report, write_page, name, text):
     (report / name).write_text(text)
     done = overlap("report", str(report), "--check")
     assert done.returncode == 1
-    assert done.stdout.splitlines()[-1] == f"warning: {name} was passed over: damaged, or of another version"
+    assert f"warning: {name} was passed over: damaged, or of another version" in shown(done).splitlines()
 
 
 def test_a_page_in_place_of_its_folder(overlap, report, write_page):
@@ -149,21 +159,23 @@ def test_warnings_and_notes_are_broken_on_a_terminal_only(report, write_page, cl
     write_page({("symbol", "program_sets_priority"): 3}, flags=1)
     env = {**clean_environment, "COLUMNS": "70", "TERM": "dumb"}
     command = [sys.executable, "-m", "pyshim", "report", str(report)]
-    said = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
+    said = shown(subprocess.run(command, env=env, capture_output=True, text=True, check=True))
     assert max(len(line) for line in said.splitlines() if "warning: " in line) > 150
     main, theirs = pty.openpty()
     with open(main, "rb", buffering=0) as screen:
-        subprocess.run(command, env=env, stdout=theirs, check=True)
+        subprocess.run(command, env=env, stdout=theirs, stderr=theirs, check=True)
         os.close(theirs)
-        shown = b""
+        screened = b""
         with suppress(OSError):  # so Linux says that nobody holds the other end any more
             while part := screen.read(1 << 16):
-                shown += part
-    lines = shown.decode().splitlines()
-    *_, first = (index for index, line in enumerate(lines) if "warning: " in line)
-    assert max(map(len, lines[first:])) <= 70 and len(lines) > first + 2
-    assert all(line.startswith("  ") for line in lines[first + 1 :])
-    assert " ".join(line.strip() for line in lines[first:]) == said.splitlines()[-1]
+                screened += part
+    lines = screened.decode().splitlines()
+    (first,) = (index for index, line in enumerate(lines) if line.startswith("warning: "))
+    (last,) = (index for index, line in enumerate(lines) if line.startswith("note: "))
+    assert max(map(len, lines[first:last])) <= 70 and last > first + 2
+    assert all(line.startswith("  ") for line in lines[first + 1 : last])
+    (warning,) = (line for line in said.splitlines() if line.startswith("warning: "))
+    assert " ".join(line.strip() for line in lines[first:last]) == warning
 
 
 def test_a_gpu_without_launches_is_said(report, write_page):
@@ -400,36 +412,11 @@ def test_the_run_names_the_policy_until_a_device_was_opened(overlap, report, wri
     assert json.loads(overlap("report", str(report), "--json").stdout)["processes"][0]["policy"] == "h100"
 
 
-def test_launches_are_json_lines(overlap, report, record, library):
-    (report / "node1.7.0.trace").write_bytes(record(1) + record(0) + b"torn")
-    done = overlap("report", str(report), "--launches", "--json")
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [(line["pid"], line["sequence"], line["kernel"]) for line in lines] == [(7, 0, "gemm"), (7, 1, "gemm")]
-    wanted = {"pid", "sequence", "device", "stream", "kernel", "library", "blocks", "threads", "asked", "launched"}
-    assert set(lines[0]) == wanted | {"priority", "overlapping", "could_overlap", "reason", "host"}
-    assert done.stderr == "overlap: warning: node1.7.0.trace: 4 bytes belong to no whole record\n"
-    assert overlap("report", str(report), "--launches").returncode == 2
-
-
-def test_launches_of_several_folders_follow_each_other(overlap, report, record, library, tmp_path):
-    (tmp_path / "other").mkdir()
-    (report / "node1.7.0.trace").write_bytes(record(0))
-    (tmp_path / "other" / "node2.7.0.trace").write_bytes(record(0))
-    done = overlap("report", str(report), str(tmp_path / "other"), "--launches", "--json")
-    assert [json.loads(line)["host"] for line in done.stdout.splitlines()] == ["node1", "node2"]
-
-
-def test_without_a_trace_there_are_no_launches(overlap, report, library):
-    done = overlap("report", str(report), "--launches", "--json")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "there is no trace in" in done.stderr
-
-
 def test_variables_that_policies_set_are_said(overlap, report, write_page, library):
     (report / f"run-{RUN}.json").unlink()
     folder.write(str(report), folder.Run(RUN, 1.0, ("x",), environment={"A": "1", "B": "2"}))
     write_page({("symbol", "no_rule"): 1})
-    assert f"run {RUN} set for the program: A=1, B=2" in overlap("report", str(report)).stdout.splitlines()
+    assert f"run {RUN} set for the program: A=1, B=2" in shown(overlap("report", str(report))).splitlines()
     answer = json.loads(overlap("report", str(report), "--json").stdout)
     assert answer["runs"][0]["environment"] == {"A": "1", "B": "2"}
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -85,3 +87,28 @@ def test_damage_never_raises_and_never_makes_records_longer_than_the_file(report
     trace = read_trace(str(path))
     assert 0 <= trace.skipped <= len(whole)
     assert all(len(launch.kernel) + len(launch.library) <= len(whole) for launch in trace.launches)
+
+
+def test_launches_are_json_lines(overlap, report, record, library):
+    (report / "node1.7.0.trace").write_bytes(record(1) + record(0) + b"torn")
+    done = overlap("report", str(report), "--launches", "--json")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(line["pid"], line["sequence"], line["kernel"]) for line in lines] == [(7, 0, "gemm"), (7, 1, "gemm")]
+    wanted = {"pid", "sequence", "device", "stream", "kernel", "library", "blocks", "threads", "asked", "launched"}
+    assert set(lines[0]) == wanted | {"priority", "overlapping", "could_overlap", "reason", "host"}
+    assert done.stderr == "overlap: warning: node1.7.0.trace: 4 bytes belong to no whole record\n"
+    assert overlap("report", str(report), "--launches").returncode == 2
+
+
+def test_launches_of_several_folders_follow_each_other(overlap, report, record, library, tmp_path):
+    (tmp_path / "other").mkdir()
+    (report / "node1.7.0.trace").write_bytes(record(0))
+    (tmp_path / "other" / "node2.7.0.trace").write_bytes(record(0))
+    done = overlap("report", str(report), str(tmp_path / "other"), "--launches", "--json")
+    assert [json.loads(line)["host"] for line in done.stdout.splitlines()] == ["node1", "node2"]
+
+
+def test_without_a_trace_there_are_no_launches(overlap, report, library):
+    done = overlap("report", str(report), "--launches", "--json")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "there is no trace in" in done.stderr

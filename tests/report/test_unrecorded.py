@@ -47,7 +47,7 @@ def test_a_page_without_room_is_no_finding(preloaded, pages, overlap):
     assert process["unrecorded"] == answer["totals"]["unrecorded"]
     nameless = sum(kernel["launches"] for kernel in answer["kernels"] if not kernel["kernel"])
     assert process["unrecorded"] == nameless > 50
-    said = overlap("report", str(pages))
+    said = overlap("report", str(pages), "--full")
     shown = said.stdout + said.stderr
     assert f"{nameless:,} of 350 launches of " in shown and "counted without their kernel" in shown
     assert "(not recorded)" in shown

@@ -202,9 +202,11 @@ def test_simulated_traces_are_called_so(overlap, overlap_run, tmp_path):
             overlap_run("--quiet", "--simulate", "h100", "--", *words, env={"SIMGPU_TRACE": paths[-1]}).returncode == 0
         )
     done = overlap("report", "--compare", *paths)
-    assert "simulated: this is no measurement of a GPU" in done.stdout
+    assert "simulated: this is no measurement of a GPU" in done.stdout + done.stderr
     answer = json.loads(overlap("report", "--compare", *paths, "--json").stdout)
     assert answer["simulated"] is True
+    assert {change["verdict"] for change in answer["total"].values()} == {None}
+    assert "so there is no verdict" in done.stdout + done.stderr
     before, after = (answer["total"]["hidden"][when] for when in ("before", "after"))
     assert before <= 0.002 < 0.01 < after  # a copy runs beside it for a microsecond
 

@@ -9,6 +9,9 @@ from __future__ import annotations
 FORMATS: dict[str, dict[str, str]] = {
     "overlap report DIR --json": {
         "version": "of this format; 1",
+        "verdict.done": "what was raised and shaped, in a sentence",
+        "verdict.gain": "why nothing was gained, or that it was not measured",
+        "verdict.next": "one command, or one line of a policy",
         "processes[]": "each process that opened a GPU, or left a page",
         "processes[].pid": "process id",
         "processes[].host": "host name",
@@ -89,6 +92,7 @@ FORMATS: dict[str, dict[str, str]] = {
         "runs[].*": "what `overlap-run` wrote: `id`, `started`, `command`, `policies`, `environment`, `host`, ...",
         "steps[].*": "processes that belong together: `id`, `runs`, `world`, `ranks`, `missing`, `processes`",
         "findings[]": "warnings, as `--check` counts them",
+        "other_runs[]": "ids of the runs of these folders that are left out",
         "remarks[]": "what is no fault",
     },
     "overlap report DIR --launches --json": {

@@ -232,6 +232,77 @@ def test_a_missing_script_of_python(told: PROGRAM, python: Path, tmp_path: Path)
         assert "fail" not in states(told(python, *command)), command
 
 
+SHIM = """#!/usr/bin/env bash
+set -e
+[ -n "$PYENV_DEBUG" ] && set -x
+
+program="${0##*/}"
+
+export PYENV_ROOT="ROOT"
+exec "ROOT/libexec/pyenv" exec "$program" "$@"
+"""
+
+
+@pytest.fixture
+def shim(tmp_path: Path, python: Path) -> Path:
+    """A shim as pyenv makes it, and a pyenv that answers `which` by the file `chosen`."""
+    root = tmp_path / "pyenv"
+    for name, text in (
+        (
+            "libexec/pyenv",
+            f'#!/bin/sh\n[ "$1 $2" = "which python" ] && cat {root}/chosen && exit\necho no >&2; exit 127\n',
+        ),
+        ("shims/python", SHIM.replace("ROOT", str(root))),
+    ):
+        (root / name).parent.mkdir(parents=True)
+        (root / name).write_text(text)
+        (root / name).chmod(0o755)
+    (root / "chosen").write_text(f"{python}\n")
+    return root / "shims/python"
+
+
+def test_a_shim_of_pyenv_is_followed_to_the_python_that_it_starts(told: PROGRAM, shim: Path, python: Path) -> None:
+    lines = told(shim, "-c", "1", PATH=os.environ["PATH"])
+    assert lines[0] == ("ok", f"{shim} is a script of pyenv, which starts {python}", "")
+    assert lines[1][1] == f"{python}: the library can be loaded into it"
+    assert "torch 2.11.0" in packages(lines)
+    assert not any("for a shell" in sentence for _, sentence, _ in lines)
+
+
+def test_a_python_behind_a_shim_that_the_library_cannot_be_loaded_into(
+    told: PROGRAM, shim: Path, compiled: Compile
+) -> None:
+    static = compiled("python3", MAIN, "-static")
+    (shim.parent.parent / "chosen").write_text(f"{static}\n")
+    assert "fail" in states(told(shim, PATH=os.environ["PATH"]))
+
+
+@pytest.mark.parametrize("chosen", [None, "/no/such/python\n", "\n"], ids=str)
+def test_a_shim_whose_manager_cannot_say_is_told(told: PROGRAM, shim: Path, chosen: str | None) -> None:
+    file = shim.parent.parent / "chosen"
+    file.unlink() if chosen is None else file.write_text(chosen)
+    lines = told(shim, "-c", "1", PATH=os.environ["PATH"])
+    (found,) = [line for line in lines if line[0] == "warn"]
+    assert "pyenv does not say which python it starts" in found[1] and "pyenv which python" in found[2]
+    assert not any("can be loaded" in sentence for _, sentence, _ in lines)
+
+
+@pytest.mark.parametrize("last", ['exec {} "$@"', 'export X=1\nexec "{}" "$@"\n\n'])
+def test_a_wrapper_that_ends_in_exec_is_followed(told: PROGRAM, python: Path, tmp_path: Path, last: str) -> None:
+    wrapper = tmp_path / "python"
+    wrapper.write_text("#!/bin/sh\n# of the site\n" + last.format(python))
+    wrapper.chmod(0o755)
+    assert "torch 2.11.0" in packages(told(wrapper, "-c", "1"))
+
+
+def test_a_python_that_is_another_script_is_not_said_to_be_fine(told: PROGRAM, tmp_path: Path) -> None:
+    script = tmp_path / "python3"
+    script.write_text('#!/bin/sh\nmodule load python && command python3 "$@"\n')
+    script.chmod(0o755)
+    (found,) = [line for line in told(script, "-c", "1") if line[0] == "warn"]
+    assert "which Python it starts is not known here" in found[1] and "overlap doctor" in found[2]
+
+
 def test_what_opens_libraries_past_us(told: PROGRAM, compiled: Compile, tmp_path: Path) -> None:
     julia = compiled("julia", MAIN)
     (hint,) = [hint for state, sentence, hint in told(julia) if state == "warn" and "RTLD_DEEPBIND" in sentence]

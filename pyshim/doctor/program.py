@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from pyshim.doctor import binary, packages, shims
 from pyshim.doctor.line import Line, fail, ok, warn
@@ -156,16 +156,20 @@ def _reach(machine: Machine, loaded: Iterable[Loaded], name: str) -> Iterator[Li
     every = list(loaded)
     found: dict[str, list[str]] = {}
     foreign = []
+    vendors: set[str] = set()  # whose GPUs they lead to
     for library in every:
         linked = next((sentence for pattern, sentence in _LINKED if pattern.fullmatch(library.name)), None)
         if linked and library.by:
+            vendors.add("amd" if "HIP" in linked else "nvidia")
             by = os.path.basename(library.by.path)
             found.setdefault(f"{linked} ({library.name} from {library.path})", []).append(by)
             if library.name.startswith("libcudart") and library.how != VARIABLE:
                 foreign.append(by)
         elif not linked:
             # The first alone: a runtime inside opens the driver, too.
-            for word in binary.holds(library.path, tuple(_INSIDE))[:1]:
+            words = binary.holds(library.path, tuple(_INSIDE))
+            vendors.update("amd" if word == _OPENS_HIP else "nvidia" for word in words)
+            for word in words[:1]:
                 found.setdefault(_INSIDE[word], []).append(os.path.basename(library.path))
                 if word == _STATIC:
                     foreign.append(os.path.basename(library.path))
@@ -176,10 +180,21 @@ def _reach(machine: Machine, loaded: Iterable[Loaded], name: str) -> Iterator[Li
             f"no way to a GPU was found in {name} or the libraries that it is linked to",
             "nothing to do if it opens one later (plugins); after a run, overlap report says what was seen",
         )
+    yield from _for_the_other_vendor(machine, vendors, name)
     if foreign and machine.simulated and machine.simulated.vendor == "nvidia":
         yield warn(
             f"{_some(foreign)}: NVIDIA's own CUDA runtime, which does not run on the simulated GPU",
             "for a try without a GPU, build with nvcc -cudart shared, and without DT_RPATH",
+        )
+
+
+def _for_the_other_vendor(machine: Machine, vendors: Collection[str], name: str) -> Iterator[Line]:
+    simulated = machine.simulated
+    if simulated and vendors and simulated.vendor not in vendors:
+        theirs, own, other = ("AMD", "NVIDIA", "h100") if simulated.vendor == "amd" else ("NVIDIA", "AMD", "mi250x")
+        yield fail(
+            f"{name} is for GPUs of {own}: it finds no GPU on the simulated {simulated.name}, which is one of {theirs}",
+            f"overlap doctor --simulate {other} PROGRAM, or a build for {theirs}",
         )
 
 

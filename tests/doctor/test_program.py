@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import stat
@@ -390,3 +391,29 @@ def test_nvidias_runtime_does_not_run_on_the_simulated_gpu(overlap: Any, library
     assert "warn  program: NVIDIA's own CUDA runtime, which does not run on the simulated GPU" in said
     plain = overlap("doctor", "--simulate", "h100", compiled("program", source, str(runtime)), env={"COLUMNS": "100"})
     assert "simgpu/libcudart.so.13)" in plain.stdout and "warn" not in plain.stdout
+
+
+@pytest.mark.parametrize(
+    ("gpu", "opens", "state"),
+    [
+        ("mi250x", ("nvidia",), "fail"),
+        ("h100", ("amd",), "fail"),
+        ("mi250x", ("amd",), "ok"),
+        ("h100", ("nvidia",), "ok"),
+        ("mi250x", ("nvidia", "amd"), "ok"),
+    ],
+)
+def test_a_program_for_the_other_vendor_finds_no_simulated_gpu(
+    overlap: Any, library: Any, compiled: Compile, gpu: str, opens: tuple[str, ...], state: str
+) -> None:
+    texts = {"nvidia": "libcuda.so.1", "amd": "libamdhip64.so.6"}
+    names = ", ".join(f'"{texts[vendor]}"' for vendor in opens)
+    source = f"const char *const names[] = {{{names}}}; int main(int n, char **v) {{ return names[n % 2] == v[0]; }}"
+    done = overlap("doctor", "--json", "--simulate", gpu, compiled(f"opens-{'-'.join(opens)}", source))
+    lines = [check for check in json.loads(done.stdout)["checks"] if check["check"] == "program"]
+    said = [line for line in lines if "it finds no GPU" in line["sentence"]]
+    assert ("fail" if said else "ok") == state, lines
+    assert done.returncode == (1 if said else 0)
+    if said:
+        other = {"mi250x": "h100", "h100": "mi250x"}[gpu]
+        assert f"--simulate {other}" in said[0]["hint"]

@@ -17,7 +17,8 @@ from pyshim.errors import USAGE, OverlapError
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
-FORMATS = ("sh", "slurm", "docker", "json")
+TEXT = "text"
+FORMATS = ("sh", "slurm", "docker", "json", TEXT)
 # Some of what reads these puts in variables as a shell does: Compose (https://docs.docker.com/compose/env-file/), Ray
 # (https://github.com/ray-project/ray/pull/36187). So there is no $PLATFORM in them.
 _READ_BY_OTHERS = ("docker", "json")
@@ -27,6 +28,7 @@ formats:
   slurm   export NAME=value, for a TaskProlog (no quotes)
   docker  NAME=value, for --env-file
   json    one object
+  text    for a person: a checksum for OVERLAP_TABLE
 Of sh and slurm, $PLATFORM in LD_PRELOAD is for the loader.
 
 examples:
@@ -43,7 +45,7 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--trace", action="store_true", help="with --report: keep every launch")
     parser.add_argument("--all-ranks", "--all_ranks", action="store_true", help="also what must be equal on all ranks")
     parser.add_argument("--library", metavar="FILE", help="where liboverlap.so is at the place of use, from / on")
-    parser.add_argument("--format", choices=FORMATS, default="sh", help="(default: sh)")
+    parser.add_argument("--format", choices=FORMATS, help="(default: sh; text on a terminal)")
     parser.set_defaults(run=_run)
 
 
@@ -52,6 +54,8 @@ def _run(options: argparse.Namespace) -> int:
     from pyshim.launch import plan, preload
     from pyshim.launch.environment import added, environment
 
+    if options.format is None:
+        options.format = TEXT if ui.is_seen() else "sh"
     if options.trace and options.report is None:
         raise OverlapError("--trace needs --report DIR: that is where it writes", None, USAGE)
     if options.format == "slurm" and options.all_ranks:
@@ -90,6 +94,8 @@ def _run(options: argparse.Namespace) -> int:
     values = added(base, environment(base, made.settings))
     # Already there counts as asked for, too: the place of use is another one.
     values["LD_PRELOAD"] = environment(base, made.settings)["LD_PRELOAD"]
+    if options.format == TEXT:
+        values = {name: made.readable(value) for name, value in values.items()}
     ui.answer(_format(values, options.format))
     return 0
 

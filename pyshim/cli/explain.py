@@ -124,6 +124,7 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     answers = parser.add_argument_group("which answer")
     answers.add_argument("--sweep", action="store_true", help="how it depends on shared memory, with a picture")
     answers.add_argument("--svg", metavar="FILE", help="with --sweep: the picture as a file")
+    answers.add_argument("--force", action="store_true", help="with --svg: replace the file")
     answers.add_argument("--json", action="store_true", help="one object on stdout")
     answers.add_argument("-h", "--help", action="help", help="this")
     parser.add_argument("--help-all", action=_Everything, nargs=0, const=ALL, help=hidden)
@@ -158,11 +159,19 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Options that do not go together."""
+    """Raises OverlapError for options that do not go together, and for a picture that could not be put."""
+    from pyshim.html import save
+
     if options.report and options.files:
         raise OverlapError("--run and --from are two questions", "ask them one by one", USAGE)
     if options.svg and not options.sweep:
         raise OverlapError("--svg goes with --sweep", None, USAGE)
+    if options.svg == save.STDOUT and options.json:
+        raise OverlapError("--svg - and --json: both go to stdout", "name a file for the picture", USAGE)
+    if options.svg not in (None, save.STDOUT):
+        save.check(options.svg, options.force)
+    elif options.force:
+        raise OverlapError("--force goes with --svg FILE", None, USAGE)
     if (options.comm_from or options.comm_kernel) and not options.files:
         raise OverlapError("--comm-from and --comm-kernel go with --from", "overlap explain --help-all", USAGE)
 
@@ -241,6 +250,7 @@ def _one(
     from pyshim.explain.request import read
     from pyshim.explain.sweep_svg import svg
     from pyshim.explain.text import screen
+    from pyshim.html import save
 
     values = read(asked)
     beside = beside or usual(values, explainer)
@@ -257,11 +267,11 @@ def _one(
         ui.answer(json.dumps({**found, **told}, indent=2))
     elif sweep is None:
         explain_show.show(around(screen(explainer, values, found, beside, more)))
-    else:
+    elif options.svg != save.STDOUT:
         explain_show.show(sweeps.screen(sweep, found, ui.width(), explain_show.is_ascii()))
     if options.svg and sweep and sweep.steps:
         name = values.get("kernel") or f"{values['threads']} threads of {values['registers']} registers"
-        explain_show.write(Path(options.svg), svg(sweep, f"{name} on {values['gpu']}"))
+        explain_show.write(options.svg, options.force, svg(sweep, f"{name} on {values['gpu']}"))
     return 0
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from pathlib import Path
 
 from pyshim.cli import ui
-from pyshim.errors import OverlapError
 from pyshim.explain.parts import Line, Part, Table
+from pyshim.html import save
 
 _LABEL = 12  # columns
 
@@ -31,10 +30,10 @@ def is_ascii() -> bool:
     return not encoding.startswith("utf")
 
 
-def write(path: Path, text: str) -> None:
+def write(path: str, force: bool, text: str) -> None:
     """Raises OverlapError."""
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise OverlapError(f"{path}: cannot be written: {error.strerror or error}") from None
+    if path == save.STDOUT:
+        ui.answer(text.rstrip("\n"))
+        return
+    save.save(path, text, force)
     ui.say(f"written to {path}")

@@ -15,16 +15,21 @@ def check(options: argparse.Namespace) -> None:
     from pyshim.errors import USAGE, OverlapError
     from pyshim.html import save
 
-    if options.html is not None:
+    if options.html == save.STDOUT and options.json:
+        raise OverlapError("--html - and --json: both go to stdout", "name a file for the page", USAGE)
+    if options.html not in (None, save.STDOUT):
         save.check(options.html, options.force)
     elif options.force:
-        raise OverlapError("--force needs --html", None, USAGE)
+        raise OverlapError("--force needs --html FILE", None, USAGE)
 
 
 def put(text: str, warnings: int, options: argparse.Namespace) -> None:
     from pyshim.cli import ui
     from pyshim.html import save
 
+    if options.html == save.STDOUT:
+        ui.answer(text.rstrip("\n"))
+        return
     save.save(options.html, text, options.force)
     also = f", with {warnings:,} {'warning' if warnings == 1 else 'warnings'}" if warnings else ""
     ui.say(f"the page is {options.html}{also}: open it in a browser")

@@ -196,6 +196,7 @@ def _describe(
     if kept is not None:
         ui.say(f"would keep a report in {kept}")
     for name, value in sorted(changes.items()):
+        value = made.readable(value) if made else value
         shown = value if len(value) <= 200 else f"{value[:80]}... ({len(value)} characters)"
         ui.say(f"would set {name}={shown}")
     if made:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
-from pyshim.doctor import binary, packages
+from pyshim.doctor import binary, packages, shims
 from pyshim.doctor.line import Line, fail, ok, warn
 from pyshim.doctor.loader import RPATH, VARIABLE, Loaded, Loader, Walk
 from pyshim.doctor.machine import Machine
@@ -44,6 +44,17 @@ def program(machine: Machine) -> Iterator[Line]:
     except OverlapError as error:
         yield fail(error.sentence, error.hint or "give the path of the program, or put its folder into PATH")
         return
+    behind = shims.behind(path, machine.environment, machine.patience)
+    if behind and not behind.path:
+        yield warn(
+            f"{path} is a script of {behind.by}, and {behind.by} does not say which {os.path.basename(path)} it starts",
+            f"{behind.by} which {os.path.basename(path)} says why",
+        )
+        return
+    if behind:
+        by = f" of {behind.by}" if behind.by else ""
+        yield ok(f"{path} is a script{by}, which starts {behind.path}")
+        path = behind.path
     missing = programs.missing(path, machine.environment)
     if missing:
         yield fail(
@@ -52,10 +63,10 @@ def program(machine: Machine) -> Iterator[Line]:
         )
         return
     end, kind = programs.runs(path, machine.environment)
-    behind = f", a script for {end}" if end != path else ""
+    script = f", a script for {end}" if end != path else ""
     if kind.kind != elf.ELF:
         yield warn(
-            f"{path}{behind}: {end if behind else 'it'} is no ELF file that can be read: nothing more is known of it",
+            f"{path}{script}: {end if script else 'it'} is no ELF file that can be read: nothing more is known of it",
             "after a run, overlap report says how many launches were seen",
         )
         yield from _launcher(machine, path)
@@ -64,7 +75,7 @@ def program(machine: Machine) -> Iterator[Line]:
     if obstacle:
         yield fail(obstacle.sentence, obstacle.hint)
         return
-    yield ok(f"{path}{behind}: the library can be loaded into it")
+    yield ok(f"{path}{script}: the library can be loaded into it")
     yield from _launcher(machine, path)
     yield from _deep(end, path)
     loader = Loader(machine.environment, machine.root)
@@ -77,6 +88,11 @@ def program(machine: Machine) -> Iterator[Line]:
         yield from _python(machine, loader, end)
     elif os.path.basename(machine.command[0]) in launchers.KINDS:
         return  # what matters is what it starts
+    elif packages.is_python(path):
+        yield warn(
+            f"{path} is a script for {end}: which Python it starts is not known here",
+            "name that Python itself: overlap doctor /path/of/python ...",
+        )
     elif os.path.basename(end) in _SHELLS:
         yield ok(f"{os.path.basename(path)} is for a shell: what is set arrives at what it starts, not looked at here")
     else:
@@ -140,16 +156,20 @@ def _reach(machine: Machine, loaded: Iterable[Loaded], name: str) -> Iterator[Li
     every = list(loaded)
     found: dict[str, list[str]] = {}
     foreign = []
+    vendors: set[str] = set()  # whose GPUs they lead to
     for library in every:
         linked = next((sentence for pattern, sentence in _LINKED if pattern.fullmatch(library.name)), None)
         if linked and library.by:
+            vendors.add("amd" if "HIP" in linked else "nvidia")
             by = os.path.basename(library.by.path)
             found.setdefault(f"{linked} ({library.name} from {library.path})", []).append(by)
             if library.name.startswith("libcudart") and library.how != VARIABLE:
                 foreign.append(by)
         elif not linked:
             # The first alone: a runtime inside opens the driver, too.
-            for word in binary.holds(library.path, tuple(_INSIDE))[:1]:
+            words = binary.holds(library.path, tuple(_INSIDE))
+            vendors.update("amd" if word == _OPENS_HIP else "nvidia" for word in words)
+            for word in words[:1]:
                 found.setdefault(_INSIDE[word], []).append(os.path.basename(library.path))
                 if word == _STATIC:
                     foreign.append(os.path.basename(library.path))
@@ -160,10 +180,21 @@ def _reach(machine: Machine, loaded: Iterable[Loaded], name: str) -> Iterator[Li
             f"no way to a GPU was found in {name} or the libraries that it is linked to",
             "nothing to do if it opens one later (plugins); after a run, overlap report says what was seen",
         )
+    yield from _for_the_other_vendor(machine, vendors, name)
     if foreign and machine.simulated and machine.simulated.vendor == "nvidia":
         yield warn(
             f"{_some(foreign)}: NVIDIA's own CUDA runtime, which does not run on the simulated GPU",
             "for a try without a GPU, build with nvcc -cudart shared, and without DT_RPATH",
+        )
+
+
+def _for_the_other_vendor(machine: Machine, vendors: Collection[str], name: str) -> Iterator[Line]:
+    simulated = machine.simulated
+    if simulated and vendors and simulated.vendor not in vendors:
+        theirs, own, other = ("AMD", "NVIDIA", "h100") if simulated.vendor == "amd" else ("NVIDIA", "AMD", "mi250x")
+        yield fail(
+            f"{name} is for GPUs of {own}: it finds no GPU on the simulated {simulated.name}, which is one of {theirs}",
+            f"overlap doctor --simulate {other} PROGRAM, or a build for {theirs}",
         )
 
 

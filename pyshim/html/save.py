@@ -1,4 +1,4 @@
-"""A page becomes a file: whole, or not at all."""
+"""A page or a picture becomes a file: whole, or not at all."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from contextlib import suppress
 from pyshim.errors import USAGE, OverlapError
 from pyshim.launch.folder import absolute
 
+STDOUT = "-"
+
 
 def check(path: str, force: bool = False) -> None:
-    """Before anything is worked out: raises OverlapError where the page could not be put. force: instead of a file."""
+    """Before anything is worked out: raises OverlapError where it could not be put. force: instead of a file."""
     real = os.path.realpath(absolute(path))
     folder = os.path.dirname(real)
     if not os.path.isdir(folder):
-        raise _refuse(
-            f"there is no folder {folder} for the page {os.path.basename(real)}", "make it, or name another file"
-        )
+        raise _refuse(f"there is no folder {folder} for {os.path.basename(real)}", "make it, or name another file")
     try:
         is_file = stat.S_ISREG(os.stat(real).st_mode)
     except OSError:
         return
     if not is_file:
-        raise _refuse(f"{path} is not a file that a page could replace", "name a file")
+        raise _refuse(f"{path} is not a file that could be replaced", "name a file")
     if not force:
         raise _refuse(f"{path} is there already", "name another file, or replace it: --force")
 
@@ -41,7 +41,7 @@ def save(path: str, text: str, force: bool = False) -> None:
             file.write(text)
         os.replace(scratch, real)
     except OSError as error:
-        raise _refuse(f"the page {path} cannot be written: {error.strerror}", None) from error
+        raise _refuse(f"{path} cannot be written: {error.strerror}", None) from error
     finally:
         if made:
             with suppress(OSError):  # where it has become the page there is nothing any more

@@ -6,7 +6,7 @@ The values of our own variables hold only [A-Za-z0-9._/+:=@%-]: they pass throug
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pyshim.launch import preload
@@ -86,6 +86,14 @@ def checksum(table: str) -> str | None:
         return f"{int.from_bytes(b64decode(table[:24])[12:16], 'little'):08x}" if table else None
     except ValueError:
         return None
+
+
+def without_table(value: str, table: str | None, policies: Sequence[str | None]) -> str:
+    """Return the value of a variable for a person: the names of policies and a checksum for their table."""
+    if not table or table not in value:
+        return value
+    names = ", ".join(filter(None, policies))
+    return value.replace(table, f"[{names}: table {checksum(table)}, {len(table):,} characters]")
 
 
 def _first(value: str, folder: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
 from pyshim.launch import dispatch, driver, folder, preload, rank, variables
-from pyshim.launch.environment import Settings, checksum, environment, quote
+from pyshim.launch.environment import Settings, checksum, environment, quote, without_table
 from pyshim.launch.environment import variables as set_by_policies
 
 if TYPE_CHECKING:
@@ -54,6 +54,10 @@ class Plan:
         self.carried: Mapping[str, str] = {}
         self.policies: tuple[Mapping[str, str | None], ...] = ()
         self.simulate: str | None = None
+
+    def readable(self, value: str) -> str:
+        """Return the value of a variable as a person reads it."""
+        return without_table(value, self.settings.table, [policy["name"] for policy in self.policies])
 
 
 def switched_off(base: Mapping[str, str], policy: str | None = None) -> bool:

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import shutil
 import subprocess
+import sys
 
 import pytest
 
 from pyshim import _native
 from pyshim.launch import preload
+from pyshim.launch.environment import checksum
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash", "dash", "bash --posix"])
@@ -117,3 +121,30 @@ def test_a_job_chooses_by_variable(overlap, library):
     assert said(OVERLAP_POLICY="observe") == observe != said()
     assert said("--policy", "observe", OVERLAP_POLICY="off") == observe
     assert said(OVERLAP_POLICY="off") == {}
+
+
+def on_a_terminal(environment, *words):
+    """What the command writes where its stdout is a terminal."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen([sys.executable, "-m", "pyshim", *words], env=environment, stdout=theirs) as process:
+        os.close(theirs)
+        parts = []
+        try:
+            while part := os.read(ours, 1 << 16):
+                parts.append(part)
+        except OSError:  # the end of a terminal
+            pass
+        os.close(ours)
+    assert process.returncode == 0
+    return b"".join(parts).decode().replace("\r\n", "\n")
+
+
+def test_a_person_reads_names_and_a_shell_reads_values(overlap, library, clean_environment):
+    words = ("env", "--policy", "h100,a100-paper")
+    table = json.loads(overlap(*words, "--format", "json").stdout)["OVERLAP_TABLE"]
+    read = on_a_terminal(clean_environment, *words)
+    said = f"OVERLAP_TABLE=[h100, a100-paper: table {checksum(table)}, {len(table):,} characters]\n"
+    assert said in read and table[:20] not in read and "export" not in read
+    assert overlap(*words, "--format", "text").stdout == read
+    assert f"export OVERLAP_TABLE='{table}'\n" in overlap(*words).stdout
+    assert on_a_terminal(clean_environment, *words, "--format", "sh") == overlap(*words).stdout

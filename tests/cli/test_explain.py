@@ -93,7 +93,28 @@ def test_the_picture_as_a_file(overlap, library, tmp_path):
         "127,617 to 232,448 bytes",
     ]
     done = overlap("explain", *options(), "--sweep", "--svg", str(tmp_path / "no" / "s.svg"))
-    assert (done.returncode, "cannot be written: No such file" in done.stderr) == (1, True)
+    assert (done.returncode, f"there is no folder {tmp_path / 'no'}" in done.stderr) == (2, True)
+
+
+def test_a_picture_replaces_no_file_without_force(overlap, library, tmp_path):
+    file = tmp_path / "s.svg"
+    file.write_text("mine")
+    words = ["explain", *options(), "--sweep", "--svg", str(file)]
+    done = overlap(*words)
+    assert (done.returncode, file.read_text()) == (2, "mine")
+    assert f"error: {file} is there already\noverlap: help: name another file, or replace it: --force" in done.stderr
+    assert overlap(*words, "--force").returncode == 0
+    assert ElementTree.parse(file).getroot().tag.endswith("svg")
+    done = overlap("explain", *options(), "--force")
+    assert (done.returncode, "--force goes with --svg" in done.stderr) == (2, True)
+
+
+def test_a_picture_to_stdout_is_all_that_is_there(overlap, library, tmp_path):
+    done = overlap("explain", *options(), "--sweep", "--svg", "-", cwd=tmp_path)
+    assert (done.returncode, done.stderr, list(tmp_path.iterdir())) == (0, "", [])
+    assert ElementTree.fromstring(done.stdout).tag.endswith("svg")
+    done = overlap("explain", *options(), "--sweep", "--svg", "-", "--json", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
 
 
 def test_json_is_one_object_on_stdout(overlap, library):

@@ -15,6 +15,7 @@ import pytest
 from pyshim import __version__, _native
 from pyshim.cli import run as command
 from pyshim.launch import plan, preload
+from pyshim.launch.environment import checksum
 
 SHOW = (sys.executable, "-c", "import json, os; print(json.dumps(dict(os.environ)))")
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -68,6 +69,14 @@ def test_it_becomes_the_program(overlap_run, clean_environment):
 def test_a_signal_ends_it_once_and_as_a_signal(overlap_run):
     done = overlap_run("--quiet", "sh", "-c", "kill -TERM $$")
     assert done.returncode == -signal.SIGTERM
+
+
+def test_a_dry_run_names_the_policies_and_the_checksum_of_their_table(overlap_run, overlap):
+    done = overlap_run("--policy", "h100,a100-paper", "--dry-run", "true")
+    table = json.loads(overlap("env", "--policy", "h100,a100-paper", "--format", "json").stdout)["OVERLAP_TABLE"]
+    said = f"[h100, a100-paper: table {checksum(table)}, {len(table):,} characters]"
+    assert f"overlap: would set OVERLAP_TABLE={said}\n" in done.stderr
+    assert table[:20] not in done.stderr
 
 
 def test_an_option_that_is_written_otherwise_gets_a_suggestion(overlap_run):
@@ -189,7 +198,7 @@ def test_125_before_the_program_starts(overlap_run, library, arguments, error):
 
 
 def test_an_unknown_gpu_is_guessed(overlap_run, library):
-    assert "overlap: help: did you mean h100? known: a100, a40," in overlap_run("--simulate", "h10", "true").stderr
+    assert "overlap: help: did you mean `h100`? known: a40, l40s," in overlap_run("--simulate", "h10", "true").stderr
 
 
 def test_an_invalid_policy_says_where(overlap_run, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import stat
@@ -232,6 +233,77 @@ def test_a_missing_script_of_python(told: PROGRAM, python: Path, tmp_path: Path)
         assert "fail" not in states(told(python, *command)), command
 
 
+SHIM = """#!/usr/bin/env bash
+set -e
+[ -n "$PYENV_DEBUG" ] && set -x
+
+program="${0##*/}"
+
+export PYENV_ROOT="ROOT"
+exec "ROOT/libexec/pyenv" exec "$program" "$@"
+"""
+
+
+@pytest.fixture
+def shim(tmp_path: Path, python: Path) -> Path:
+    """A shim as pyenv makes it, and a pyenv that answers `which` by the file `chosen`."""
+    root = tmp_path / "pyenv"
+    for name, text in (
+        (
+            "libexec/pyenv",
+            f'#!/bin/sh\n[ "$1 $2" = "which python" ] && cat {root}/chosen && exit\necho no >&2; exit 127\n',
+        ),
+        ("shims/python", SHIM.replace("ROOT", str(root))),
+    ):
+        (root / name).parent.mkdir(parents=True)
+        (root / name).write_text(text)
+        (root / name).chmod(0o755)
+    (root / "chosen").write_text(f"{python}\n")
+    return root / "shims/python"
+
+
+def test_a_shim_of_pyenv_is_followed_to_the_python_that_it_starts(told: PROGRAM, shim: Path, python: Path) -> None:
+    lines = told(shim, "-c", "1", PATH=os.environ["PATH"])
+    assert lines[0] == ("ok", f"{shim} is a script of pyenv, which starts {python}", "")
+    assert lines[1][1] == f"{python}: the library can be loaded into it"
+    assert "torch 2.11.0" in packages(lines)
+    assert not any("for a shell" in sentence for _, sentence, _ in lines)
+
+
+def test_a_python_behind_a_shim_that_the_library_cannot_be_loaded_into(
+    told: PROGRAM, shim: Path, compiled: Compile
+) -> None:
+    static = compiled("python3", MAIN, "-static")
+    (shim.parent.parent / "chosen").write_text(f"{static}\n")
+    assert "fail" in states(told(shim, PATH=os.environ["PATH"]))
+
+
+@pytest.mark.parametrize("chosen", [None, "/no/such/python\n", "\n"], ids=str)
+def test_a_shim_whose_manager_cannot_say_is_told(told: PROGRAM, shim: Path, chosen: str | None) -> None:
+    file = shim.parent.parent / "chosen"
+    file.unlink() if chosen is None else file.write_text(chosen)
+    lines = told(shim, "-c", "1", PATH=os.environ["PATH"])
+    (found,) = [line for line in lines if line[0] == "warn"]
+    assert "pyenv does not say which python it starts" in found[1] and "pyenv which python" in found[2]
+    assert not any("can be loaded" in sentence for _, sentence, _ in lines)
+
+
+@pytest.mark.parametrize("last", ['exec {} "$@"', 'export X=1\nexec "{}" "$@"\n\n'])
+def test_a_wrapper_that_ends_in_exec_is_followed(told: PROGRAM, python: Path, tmp_path: Path, last: str) -> None:
+    wrapper = tmp_path / "python"
+    wrapper.write_text("#!/bin/sh\n# of the site\n" + last.format(python))
+    wrapper.chmod(0o755)
+    assert "torch 2.11.0" in packages(told(wrapper, "-c", "1"))
+
+
+def test_a_python_that_is_another_script_is_not_said_to_be_fine(told: PROGRAM, tmp_path: Path) -> None:
+    script = tmp_path / "python3"
+    script.write_text('#!/bin/sh\nmodule load python && command python3 "$@"\n')
+    script.chmod(0o755)
+    (found,) = [line for line in told(script, "-c", "1") if line[0] == "warn"]
+    assert "which Python it starts is not known here" in found[1] and "overlap doctor" in found[2]
+
+
 def test_what_opens_libraries_past_us(told: PROGRAM, compiled: Compile, tmp_path: Path) -> None:
     julia = compiled("julia", MAIN)
     (hint,) = [hint for state, sentence, hint in told(julia) if state == "warn" and "RTLD_DEEPBIND" in sentence]
@@ -319,3 +391,29 @@ def test_nvidias_runtime_does_not_run_on_the_simulated_gpu(overlap: Any, library
     assert "warn  program: NVIDIA's own CUDA runtime, which does not run on the simulated GPU" in said
     plain = overlap("doctor", "--simulate", "h100", compiled("program", source, str(runtime)), env={"COLUMNS": "100"})
     assert "simgpu/libcudart.so.13)" in plain.stdout and "warn" not in plain.stdout
+
+
+@pytest.mark.parametrize(
+    ("gpu", "opens", "state"),
+    [
+        ("mi250x", ("nvidia",), "fail"),
+        ("h100", ("amd",), "fail"),
+        ("mi250x", ("amd",), "ok"),
+        ("h100", ("nvidia",), "ok"),
+        ("mi250x", ("nvidia", "amd"), "ok"),
+    ],
+)
+def test_a_program_for_the_other_vendor_finds_no_simulated_gpu(
+    overlap: Any, library: Any, compiled: Compile, gpu: str, opens: tuple[str, ...], state: str
+) -> None:
+    texts = {"nvidia": "libcuda.so.1", "amd": "libamdhip64.so.6"}
+    names = ", ".join(f'"{texts[vendor]}"' for vendor in opens)
+    source = f"const char *const names[] = {{{names}}}; int main(int n, char **v) {{ return names[n % 2] == v[0]; }}"
+    done = overlap("doctor", "--json", "--simulate", gpu, compiled(f"opens-{'-'.join(opens)}", source))
+    lines = [check for check in json.loads(done.stdout)["checks"] if check["check"] == "program"]
+    said = [line for line in lines if "it finds no GPU" in line["sentence"]]
+    assert ("fail" if said else "ok") == state, lines
+    assert done.returncode == (1 if said else 0)
+    if said:
+        other = {"mi250x": "h100", "h100": "mi250x"}[gpu]
+        assert f"--simulate {other}" in said[0]["hint"]

@@ -236,7 +236,7 @@ def test_the_interpreter_is_the_one_that_the_installer_names(header: str, name: 
     (tmp_path / "link").symlink_to(folder / "overlap-run")
     for command in (folder / "overlap-run", tmp_path / "link"):
         done = start([str(command), "--version"], BASE)
-        assert (done.returncode, done.stderr[:12]) == (0, b"overlap-run "), done.stderr
+        assert (done.returncode, done.stdout[:12]) == (0, b"overlap-run "), done.stderr
 
 
 @pytest.mark.hazard("processes", "a Python that is gone, or cannot start: not 125, and no word why")

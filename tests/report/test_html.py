@@ -168,10 +168,23 @@ def _umask() -> int:
     return mask
 
 
+@pytest.mark.parametrize("compare", [False, True], ids=["report", "compare"])
+def test_a_page_to_stdout_makes_no_file(overlap, report, write_page, tmp_path, compare):
+    write_page({("symbol", "no_rule"): 3})
+    trace = str(Path(__file__).parent.parent / "traces/data/bare-rank0.json.gz")
+    what = ["--compare", trace, trace] if compare else [str(report)]
+    done = overlap("report", *what, "--html", "-", cwd=tmp_path)
+    assert done.returncode == 0 and not (tmp_path / "-").exists()
+    assert done.stdout.startswith("<!DOCTYPE html>") and done.stdout.endswith("</html>\n")
+    done = overlap("report", *what, "--html", "-", "--json", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "") and "both go to stdout" in done.stderr
+    assert overlap("report", "/nonexistent", "--html", "-", "--force").returncode == 2
+
+
 def test_what_cannot_be_a_page_is_said_before_anything_is_read(overlap, tmp_path):
     for name, words in (
-        ("no/page.html", f"there is no folder {tmp_path}/no for the page page.html"),
-        ("", f"{tmp_path}/ is not a file that a page could replace"),
+        ("no/page.html", f"there is no folder {tmp_path}/no for page.html"),
+        ("", f"{tmp_path}/ is not a file that could be replaced"),
     ):
         done = overlap("report", "/nonexistent", "--html", f"{tmp_path}/{name}", "--force")
         assert done.returncode == 2
@@ -194,7 +207,7 @@ def test_a_full_disk_leaves_what_was_there(report, write_page, clean_environment
     command = [sys.executable, "-m", "pyshim", *words]  # Python ignores SIGXFSZ
     done = subprocess.run(command, env=clean_environment, preexec_fn=limit, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr == f"overlap: error: the page {folder}/page.html cannot be written: File too large\n"
+    assert done.stderr == f"overlap: error: {folder}/page.html cannot be written: File too large\n"
     assert [path.name for path in folder.iterdir()] == ["page.html"]
     assert (folder / "page.html").read_text() == "mine"
 

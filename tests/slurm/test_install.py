@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import stat
 import subprocess
@@ -109,6 +110,20 @@ def test_a_program_that_runs_keeps_the_library_it_has(install, tmp_path, library
         install(prefix)
         assert os.fstat(held.fileno()).st_ino != (prefix / "lib/liboverlap.so").stat().st_ino
     assert not list(prefix.rglob(".*"))
+
+
+def test_the_command_of_the_page_works_as_it_is_written(install, tmp_path, library, clean_environment):
+    page = (TREE / "tools/slurm/README.md").read_text()
+    (line,) = [line for line in page.splitlines() if line.startswith("    make site ")]
+    words = shlex.split(line, comments=True)
+    make = ["make", "--dry-run", "--no-print-directory", *words[1:]]
+    shown = subprocess.run(make, cwd=TREE, env=clean_environment, capture_output=True, text=True, check=True).stdout
+    _, installer, folder, *rest = shlex.split(shown.splitlines()[-1])
+    assert (installer, folder) == ("tools/site/install", "/opt/overlap") and rest[-1] == "site.yaml"
+    (tmp_path / "site.yaml").write_text("policy: 1\nname: mine\nextends: h100\n")
+    done = install(tmp_path / "made", *rest[:-1], tmp_path / "site.yaml")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "made/default").read_text() == "auto\n" and (tmp_path / "made/env/mine.env").exists()
 
 
 def test_what_is_set_for_the_administrator_is_not_for_jobs(install, tmp_path, library):

@@ -1,4 +1,4 @@
-# The entry points of the repository. Everything is put into .venv, pyshim/_lib and build; nothing outside the tree is
+# The entry points of the repository. Everything is put into .venv, pyshim/_lib and .tests; nothing outside the tree is
 # touched, but for `make test-all SYSTEM=1`, which installs packages of the system.
 PYTHON ?= python3
 VENV := .venv
@@ -101,5 +101,5 @@ spank:
 	@$(MAKE) --no-print-directory -C tools/slurm/spank install
 
 clean:
-	rm -rf $(VENV) pyshim/_lib build .fuzz dist tools/slurm/spank/overlap.so .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) pyshim/_lib build .tests .fuzz dist tools/slurm/spank/overlap.so .pytest_cache .hypothesis .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -111,6 +111,7 @@ def _compiler(folder: Path) -> str:
         )
         (folder / "zig").chmod(0o755)
         found = [str(folder / "zig")]
+    found = [shutil.which(found[0]) or found[0], *found[1:]]  # compile_once.py looks at the file
     cache, commands = rest.KEPT / "compiled", folder / "commands"
     cache.mkdir(exist_ok=True)
     commands.mkdir()

@@ -1,4 +1,4 @@
-"""Packages of Debian: of any release, unpacked into build/tests/downloads, or of this one, installed with SYSTEM=1.
+"""Packages of Debian: of any release, unpacked into .tests/downloads, or of this one, installed with SYSTEM=1.
 
 Downloaded by the machine's own apt, from the machine's own sources with the name of the release exchanged, so that
 proxies, mirrors and keys are those of the machine. What is missing raises Missing, with the reason to skip a test.

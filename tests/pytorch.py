@@ -1,4 +1,4 @@
-"""PyTorch without a GPU, and what starts it on several processes, in a virtual environment below build/tests/downloads.
+"""PyTorch without a GPU, and what starts it on several processes, in a virtual environment below .tests/downloads.
 
 They are not among the packages of the tests: on the package index their names stand for builds with CUDA, of gigabytes,
 which ask for other versions of NVIDIA's packages than the tests do.

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 TESTS = Path(__file__).resolve().parent
 # Everything that test runs keep: compiled programs, downloads, temporary files. `make clean` removes it.
-KEPT = TESTS.parent / "build" / "tests"
+KEPT = TESTS.parent / ".tests"
 DOWNLOADS = KEPT / "downloads"
 SECONDS = TESTS / "seconds.json"  # by function: of the median case, and how many cases there were
 BUDGET = 0.7

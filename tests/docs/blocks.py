@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 KINDS = ("console", "sh", "yaml", "python", "text")
-_ELSEWHERE = {"_lib", "build", "node_modules"}
+_ELSEWHERE = {"_lib", "node_modules"}
 
 
 class Block(NamedTuple):

@@ -62,7 +62,7 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
             given = {"planted": (str(source), f"-I{fuzz.FUZZ}")}
             monkeypatch.setattr(fuzz, "PROGRAMS", {**fuzz.PROGRAMS, **given})
             monkeypatch.setitem(seeds.SEEDS, "planted", lambda: {"one": b"abcdef", "other": b"!!!!!!!!"[:3]})
-            monkeypatch.setattr(fuzz, "libfuzzer", lambda: None)
+        monkeypatch.setattr(fuzz, "libfuzzer", lambda: None)
         monkeypatch.setattr(fuzz, "STILL", 3.0)
         return ["planted", "--seconds", "6", "--keep", str(tmp_path / "kept"), "--json", str(tmp_path / "counts")]
 

@@ -151,10 +151,11 @@ COUNT = """import os, signal, sys, time
 seen = {"USR1": 0, "TERM": 0}
 def count(number, frame):
     seen[signal.Signals(number).name[3:]] += 1
+    open(sys.argv[1] + "." + signal.Signals(number).name, "w").close()
 signal.signal(signal.SIGUSR1, count)
 signal.signal(signal.SIGTERM, count)
 open(sys.argv[1] + ".ready", "w").close()
-end = time.monotonic() + 30
+end = time.monotonic() + 120
 while not seen["TERM"] and time.monotonic() < end:
     time.sleep(0.01)
 time.sleep(0.2)
@@ -175,9 +176,9 @@ def test_scancel_reaches_the_program_once(slurm, tmp_path, outside):
     wait(tmp_path / "said.ready")
     number = slurm.run("squeue", "-h", "-o", "%A", f"--name={tmp_path.name}").stdout.strip()
     slurm.run("scancel", "--signal=USR1", f"{number}.0")
-    time.sleep(0.3)
+    wait(tmp_path / "said.SIGUSR1")
     slurm.run("scancel", "--signal=TERM", f"{number}.0")
-    job.communicate(timeout=30)
+    job.communicate(timeout=120)
     assert (tmp_path / "said").read_text() == "True {'USR1': 1, 'TERM': 1}"
 
 
@@ -189,7 +190,7 @@ def test_exit_status(ranks):
 
 
 def wait(path):
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while not path.exists():
         assert time.monotonic() < end
         time.sleep(0.02)

@@ -62,10 +62,10 @@ def test_two_run_side_by_side(slurm, start_cluster):
 def test_nothing_is_left_behind(slurm, clean_environment):
     other = cluster.start(clean_environment, nodes=2)
     other.run("sbatch", "-N2", "--wrap", "srun sleep 1000")
-    assert cluster.wait(lambda: b"sleep" in b"".join(map(_command, cluster.processes_of(other.folder))), 10)
+    assert cluster.wait(lambda: b"sleep" in b"".join(map(_command, cluster.processes_of(other.folder))), 60)
     other.stop()
     assert not other.folder.exists()
-    assert cluster.wait(lambda: not cluster.processes_of(other.folder), 5)
+    assert cluster.wait(lambda: not cluster.processes_of(other.folder), 60)
 
 
 def test_it_ends_with_the_test_run(slurm, clean_environment):
@@ -77,7 +77,7 @@ def test_it_ends_with_the_test_run(slurm, clean_environment):
     assert conf.exists()
     run.send_signal(signal.SIGKILL)
     run.communicate()
-    assert cluster.wait(lambda: not cluster.processes_of(conf.parent), 10)
+    assert cluster.wait(lambda: not cluster.processes_of(conf.parent), 60)
     subprocess.run(["rm", "-rf", str(conf.parent)], check=True)
 
 

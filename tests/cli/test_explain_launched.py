@@ -348,7 +348,7 @@ def run(overlap_run, library, tmp_path_factory):
     demo = _native.DEMO
     words = ["--arm", "concurrent", "--warmup", "1", "--steps", "1", "--cubins", str(demo)]
     ours = ["--simulate", "h100", "--policy", str(policy), "--report", str(folder / "report"), "--quiet"]
-    done = overlap_run(*ours, "--", str(demo / "overlap-demo"), *words)
+    done = overlap_run(*ours, "--", str(demo / "demo-step"), *words)
     assert done.returncode == 0, done.stderr
     return folder
 

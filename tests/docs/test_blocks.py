@@ -23,7 +23,7 @@ from blocks import KINDS, ROOT, Block, Command, blocks, commands, pages, same
 # What a page leaves to its reader. It has the shape of a training step, on the simulated GPU.
 _PROGRAM = """#!/bin/sh
 export LD_LIBRARY_PATH={root}/pyshim/_lib/simgpu SIMGPU=${{SIMGPU:-h100}}
-exec {root}/pyshim/_lib/demo/overlap-demo --arm concurrent >/dev/null
+exec {root}/pyshim/_lib/demo/demo-step --arm concurrent >/dev/null
 """
 _READERS = ("program", "bin/PROGRAM")
 _READERS_POLICY = "policy: 1\nname: my\ncompute:\n  - match: {kernel: gemm}\n    shape: leave\n"

@@ -177,7 +177,7 @@ def test_nsys_says_that_graphs_hide_kernels(tmp_path):
 
 
 def test_the_simulated_gpu(overlap_run, tmp_path):
-    demo = _native.DEMO / "overlap-demo"
+    demo = _native.DEMO / "demo-step"
     words = ("--arm=concurrent", "--warmup=1", "--steps=2", "--layers=4", "--buckets=2")
     path, log = tmp_path / "trace", tmp_path / "timeline"
     variables = {"SIMGPU_TRACE": str(path), "SIMGPU_TIMELINE": str(log)}

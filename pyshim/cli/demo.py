@@ -98,6 +98,7 @@ def _progress(runs: int, where: str) -> Iterator[Callable[[], None]]:
     from pyshim.cli import ui
 
     done, said = 0, time.monotonic()
+
     def ran(say: Callable[[str], None], pause: float) -> None:
         nonlocal done, said
         done += 1

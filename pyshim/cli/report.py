@@ -67,11 +67,12 @@ def _run(options: argparse.Namespace) -> int:
     if options.launches:
         return _launches(options)
     collected = _collected(options)
-    if not collected.pages:
+    unused = _unused(collected)
+    if not collected.pages and not unused:
         for sentence in skipped(collected):
             ui.tell(f"warning: {sentence}")
         raise OverlapError(*_nothing(collected))
-    found = findings(collected)
+    found = [*unused, *findings(collected)]
     if options.html or options.json:
         data = as_json(collected, found, remarks(collected))
     if options.html:
@@ -83,6 +84,9 @@ def _run(options: argparse.Namespace) -> int:
         ui.answer(json.dumps(data, indent=2 if len(collected.pages) <= FEW else None))
         for sentence in skipped(collected):
             ui.tell(f"warning: {sentence}")
+    elif unused:
+        for sentence in unused:
+            ui.tell(sentence)
     elif not options.html:
         _show(collected, found, remarks(collected))
     return FINDINGS if options.check and found else 0
@@ -131,6 +135,20 @@ def _compare(options: argparse.Namespace) -> int:
         )
     before, after = options.compare
     return compare(before, after, options)
+
+
+def _unused(collected: Collected) -> list[str]:
+    """Of runs on a simulated GPU that no process used: nothing is wrong with the folder."""
+    runs = collected.runs
+    if collected.pages or collected.skipped or not runs or not all(run.simulate for run in runs):
+        return []
+    command = runs[-1].command
+    program = f" ({' '.join(command)})" if command else ""
+    return [
+        f"no process of this run{program} used the simulated GPU ({runs[-1].simulate}), so nothing was counted: the "
+        "program may do all its work on the host, or need a driver of another vendor, or a runtime that does not start "
+        "there; `demo` in its place is a program that uses it"
+    ]
 
 
 def _nothing(collected: Collected) -> tuple[str, str]:

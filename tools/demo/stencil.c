@@ -50,9 +50,7 @@ enum {
 
 #include "driver.h"
 
-#include "stencil_amd.h"
-
-#include "beside.h"
+#include "stencil_gpu.h"
 
 enum boundary { ON_HALO, ON_COMPUTE, ON_THIRD };
 enum wait { NO_WAIT, BY_STREAM, BY_EVENT, POLL_EVENT, POLL_STREAM, BLOCKING_COPY, HOST_FUNCTION };
@@ -139,72 +137,7 @@ static void collective(void *stream, int iteration) {
     launches++;
 }
 
-/* ---- staged through the host ---- */
-
-static uint64_t plane(int iteration, int index) {
-    return points[(iteration + 1) % 2] + (uint64_t)index * plane_bytes;
-}
-
-/* What MPI does between the copies: its only rank is its own neighbour on both sides. */
-static void exchange_on_host(void *unused) {
-    (void)unused;
-    memcpy(received, sent + plane_bytes, plane_bytes);
-    memcpy(received + plane_bytes, sent, plane_bytes);
-}
-
-static void copy_out(int iteration) {
-    for (int i = 0; i < 2; i++) {
-        char *const to = sent + (size_t)i * plane_bytes;
-        const uint64_t from = plane(iteration, i == 0 ? 1 : n - 2);
-        check(pattern->wait == BLOCKING_COPY ? cuMemcpyDtoH_v2(to, from, plane_bytes)
-                                             : cuMemcpyDtoHAsync_v2(to, from, plane_bytes, halo),
-              "copy");
-    }
-}
-
-static void copy_in(int iteration) {
-    for (int i = 0; i < 2; i++) {
-        const char *const from = received + (size_t)i * plane_bytes;
-        const uint64_t to = plane(iteration, i == 0 ? 0 : n - 1);
-        check(pattern->wait == BLOCKING_COPY ? cuMemcpyHtoD_v2(to, from, plane_bytes)
-                                             : cuMemcpyHtoDAsync_v2(to, from, plane_bytes, halo),
-              "copy");
-    }
-}
-
-static void wait_on_host(void) {
-    int state = 0;
-    switch (pattern->wait) {
-    case BY_STREAM:
-        state = cuStreamSynchronize(halo);
-        break;
-    case BY_EVENT:
-        state = cuEventSynchronize(computed);
-        break;
-    case POLL_EVENT:
-        while ((state = cuEventQuery(computed)) == NOT_READY)
-            continue;
-        break;
-    case POLL_STREAM:
-        while ((state = cuStreamQuery(halo)) == NOT_READY)
-            continue;
-        break;
-    case BLOCKING_COPY: /* has waited */
-    case HOST_FUNCTION: /* the stream waits, and not the host */
-    case NO_WAIT:
-        break;
-    }
-    check(state, "wait");
-}
-
-static void finish_staged(int iteration) {
-    wait_on_host();
-    if (pattern->wait == HOST_FUNCTION)
-        check(cuLaunchHostFunc(halo, exchange_on_host, NULL), "host function");
-    else
-        exchange_on_host(NULL);
-    copy_in(iteration);
-}
+#include "stencil_host.h"
 
 /* ---- patterns ---- */
 
@@ -349,30 +282,6 @@ static void open_streams(const char *arm) {
         return;
     compute = open_stream(NON_BLOCKING, level || (raise && pattern->raise_compute));
     third = pattern->boundary == ON_THIRD ? open_stream(NON_BLOCKING, raise) : NULL;
-}
-
-/* The first device of NVIDIA, or a simulated one of AMD. Returns its context. */
-static void *open_gpu(void) {
-    void *context = NULL;
-    use_own_costs();
-    open_driver();
-    const int state = cuInit(0);
-    if (state != 0 && !open_amd())
-        check(state, "no GPU");
-    check(cuDevicePrimaryCtxRetain(&context, 0), "no GPU");
-    check(cuCtxSetCurrent(context), "no GPU");
-    return context;
-}
-
-static const char *own_image(void) {
-    int major = 0, minor = 0;
-    if (on_amd)
-        return beside("stencil_amd.co");
-    check(cuDeviceGetAttribute(&major, MAJOR, 0), "no GPU");
-    check(cuDeviceGetAttribute(&minor, MINOR, 0), "no GPU");
-    if (major != 8 && major != 9)
-        fail("compute capability %d.%d; the kernels beside this program are for 8.x and 9.x", major, minor);
-    return beside(major == 8 ? "stencil_sm80.cubin" : "stencil_sm90.cubin");
 }
 
 static void open_kernels(void *module) {

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The same functions of HIP: their parameters are those of the CUDA driver. Only simulated GPUs of AMD are used, because
- * the kernels for them hold no code (code_objects.py). */
+ * The GPU of stencil.c: the first one of NVIDIA, else a simulated one of AMD, called by the functions of HIP, whose parameters
+ * are those of the CUDA driver. Real ones of AMD are left alone, because the kernels for them hold no code
+ * (code_objects.py). */
 #pragma once
+
+#include "beside.h"
 
 static bool on_amd;
 
@@ -66,4 +69,28 @@ static bool open_amd(void) {
 #undef X
     on_amd = true;
     return true;
+}
+
+/* The first device of NVIDIA, or a simulated one of AMD. Returns its context. */
+static void *open_gpu(void) {
+    void *context = NULL;
+    use_own_costs();
+    open_driver();
+    const int state = cuInit(0);
+    if (state != 0 && !open_amd())
+        check(state, "no GPU");
+    check(cuDevicePrimaryCtxRetain(&context, 0), "no GPU");
+    check(cuCtxSetCurrent(context), "no GPU");
+    return context;
+}
+
+static const char *own_image(void) {
+    int major = 0, minor = 0;
+    if (on_amd)
+        return beside("stencil_amd.co");
+    check(cuDeviceGetAttribute(&major, MAJOR, 0), "no GPU");
+    check(cuDeviceGetAttribute(&minor, MINOR, 0), "no GPU");
+    if (major != 8 && major != 9)
+        fail("compute capability %d.%d; the kernels beside this program are for 8.x and 9.x", major, minor);
+    return beside(major == 8 ? "stencil_sm80.cubin" : "stencil_sm90.cubin");
 }

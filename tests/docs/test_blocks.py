@@ -33,6 +33,7 @@ _KEPT = {
 }
 # The target's own recipe, for pages are not run where `make` would write.
 _RECIPES = {"make demo": "overlap demo"}
+_PROGRESS = re.compile(r"^overlap: \d+ of \d+ runs on .*\n", re.MULTILINE)  # as often as the machine is slow
 _PARTLY = "policy: 1\nname: part-of-one\n"
 
 
@@ -74,7 +75,7 @@ class World:
         exported = re.fullmatch(r"export (\w+)=([\w./:-]+)", command.partition("  #")[0].strip())
         if exported:
             self.environment[exported[1]] = exported[2]
-        return subprocess.run(
+        done = subprocess.run(
             ["sh", "-c", command],
             cwd=self.folder,
             env=self.environment,
@@ -86,6 +87,8 @@ class World:
             timeout=120,
             check=False,
         )
+        done.stdout = _PROGRESS.sub("", done.stdout)
+        return done
 
 
 def of(page: str) -> list[Block]:

@@ -110,7 +110,7 @@ def _progress(runs: int, where: str) -> Iterator[Callable[[], None]]:
         yield lambda: ran(ui.say, PAUSE)
         return
     with ui.redrawn() as draw:
-        yield lambda: ran(lambda text: draw(lambda: ui.say(text)), 0)
+        yield lambda: ran(lambda text: draw(lambda: ui.show(text)), 0)
 
 
 def _as_json(scenes: Sequence[Sequence[Run]], rule: str | None) -> dict[str, object]:

@@ -86,7 +86,7 @@ def _run(options: argparse.Namespace) -> int:
             ui.tell(f"warning: {sentence}")
     elif unused:
         for sentence in unused:
-            ui.tell(sentence)
+            ui.sentence(sentence)
     elif not options.html:
         _show(collected, found, remarks(collected))
     return FINDINGS if options.check and found else 0

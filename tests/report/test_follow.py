@@ -247,7 +247,7 @@ def test_a_program_that_never_comes_to_a_gpu_is_waited_for_while_it_lives(folder
         program.wait()
         said = rest(process)
     assert process.returncode == 0
-    assert said[-1].startswith("overlap: no process of this run (sleep 600) used the simulated GPU (h100:hold,1), so")
+    assert said[-1].startswith("no process of this run (sleep 600) used the simulated GPU (h100:hold,1), so")
 
 
 def test_a_child_of_a_run_is_waited_for(folder, follow):

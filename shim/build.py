@@ -47,12 +47,13 @@ FAST_SOURCES = (
     *(f"shim/vendor/common/{name}.c" for name in ("critical", "follow", "launch", "order", "windows")),
     *(f"shim/vendor/{vendor}/{name}.c" for vendor in ("cuda", "hip") for name in ("entry", "launch", "waits")),
 )
-INCLUDES = {"shim": ("-Ishim",), "simgpu": ("-Ishim", "-Ishim/core"), "demo": ("-Ishim",)}
+INCLUDES = {"shim": ("-Ishim",), "simgpu": ("-Ishim", "-Ishim/core")}
 UNPACK = ("tools/simgpu/zstd/*.c",)
 SOURCES = {
     "shim": ("shim/core/*.c", "shim/sys/*.c", "shim/vendor/*/*.c", "shim/sys/*.S", "shim/vendor/*/*.S"),
     "simgpu": ("tools/simgpu/*.c",),
-    "demo": ("tools/demo/*.c",),
+    "demo-step": ("tools/demo/demo_*.c",),
+    "demo-stencil": ("tools/demo/stencil.c",),
     "launcher": ("tools/launcher/*.c",),
     "kfd": ("tools/simgpu/kfd/*.c",),
     **dict.fromkeys(("runtime12", "runtime13"), ("tools/simgpu/runtime/*.c", *UNPACK)),
@@ -63,7 +64,8 @@ LEFT_OUT = {"hip": ("api.c", "lookup.c", "launch_check.c", "elf.c", "ptx.c", "fa
 FILES = {
     "shim": "liboverlap.so",
     "simgpu": "simgpu/libcuda.so.1",
-    "demo": "demo/overlap-demo",
+    "demo-step": "demo/demo-step",
+    "demo-stencil": "demo/demo-stencil",
     "launcher": "launcher",  # the commands `overlap` and `overlap-run`
     "kfd": "simgpu/kfd/libhsakmt.so.1",
     # Beside the driver, so that one folder in LD_LIBRARY_PATH is enough.
@@ -72,6 +74,8 @@ FILES = {
     # A folder for each, so that a real one can take the place of one of them.
     **{f"hip{version}": f"simgpu/hip{version}/libamdhip64.so.{version}" for version in (5, 6, 7)},
 }
+# Recorded on two H200 (tests/traces/data): `overlap explain --from demo-stencil`.
+TRACES = {"demo-stencil.json.gz": "stencil-host-events.json.gz", "demo-step.json.gz": "bare-rank0.json.gz"}
 # glibc 2.17 is the oldest that the product runs on; a system compiler ties the result to its own glibc instead.
 ZIG_TARGET = "{machine}-linux-gnu.2.17"
 ZIG = "ziglang==0.16.0"  # as in pyproject.toml
@@ -156,7 +160,7 @@ def arguments(artifact: str) -> list[str]:
         return [*COMMON, *SHARED, *WARNINGS, *INCLUDES["shim"], f"-DRUNTIME={version}", *sources(artifact), *link]
     if artifact == "launcher":
         return [*COMMON, *WARNINGS, *sources(artifact)]
-    return [*COMMON, *INCLUDES[artifact], *sources(artifact), "-ldl"]
+    return [*COMMON, *sources(artifact), "-ldl", "-pthread"]
 
 
 def hip_arguments(version: str, scratch: Path) -> list[str]:
@@ -196,7 +200,7 @@ def build_one(artifact: str, output: Path, cflags: Iterable[str] = ()) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     more = list(cflags)
     flags = [f"-ffile-prefix-map={ROOT}=.", *shlex.split(os.environ.get("CFLAGS", "")), *more]
-    if artifact != "demo" and "-fsanitize" not in " ".join(flags):
+    if not artifact.startswith("demo-") and "-fsanitize" not in " ".join(flags):
         # An undefined symbol would end every process that the library is loaded into.
         flags.append("-Wl,-z,defs")
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".build-") as scratch:
@@ -283,9 +287,21 @@ def build(output: Path = OUTPUT, only: str | None = None, cflags: Iterable[str] 
         made += lead(output / FILES["shim"])
         made.append(copy(ROOT / "shim" / "overlap_abi.h", output / "overlap_abi.h"))
         made += keep_policies(output)
-    if only in (None, "demo"):
-        carried = [*sorted((ROOT / "tools/demo").glob("*.cubin")), ROOT / "tools/demo/costs.yaml"]
-        made += [copy(file, output / "demo" / file.name) for file in carried]
+    if only is None or only.startswith("demo-"):
+        made += carry(output / "demo")
+    return made
+
+
+def carry(folder: Path) -> list[Path]:
+    """What goes with the bundled programs: kernels, costs, the program that runs them all, recorded traces."""
+    demo = ROOT / "tools" / "demo"
+    made = [copy(file, folder / file.name) for file in [*sorted(demo.glob("*.cubin")), demo / "costs.yaml"]]
+    made += [copy(ROOT / "tests/traces/data" / file, folder / name) for name, file in TRACES.items()]
+    made += [copy(demo / "demo.sh", folder / "demo"), folder / "stencil_amd.co"]
+    (folder / "demo").chmod(0o755)
+    command = [sys.executable, str(demo / "code_objects.py"), str(made[-1])]
+    if subprocess.run(command, check=False).returncode:
+        raise BuildError("the code objects of the demo could not be written")
     return made
 
 

@@ -1,8 +1,10 @@
-"""Run a bundled program with the shape of a training step, and show what the controls do to it.
+"""Show on two bundled programs what the controls do: a stencil that the default policy makes faster, and a training
+step for which it does nothing.
 
-Four arms: sequential (one stream), plain (communication on a stream of its own), priority (communication raised) and
-policy (raised, and half of the computation's blocks). It runs on the GPU of this machine, or on a simulated one, there
-under every dispatch rule. A control that does nothing or loses is shown to do so.
+Five arms of each: sequential (one stream), plain (communication on a stream of its own), priority (communication
+raised), policy (raised, and half of the computation's blocks) and default (what overlap-run does unless it is told
+otherwise). They run on the GPU of this machine, or on a simulated one, there under every dispatch rule. A control that
+does nothing or loses is shown to do so.
 """
 
 from __future__ import annotations
@@ -11,7 +13,9 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pyshim.errors import USAGE, OverlapError
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
 
 RULES = ("hold", "drain", "backfill")
 DEFAULT_GPU = "h100"
+PAUSE = 2.0  # seconds between two lines about how far the work is
 EPILOG = """\
 examples:
   overlap demo
@@ -30,7 +35,7 @@ examples:
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
-        "demo", help="show on a bundled program what the controls do", description=__doc__, epilog=EPILOG
+        "demo", help="show on bundled programs what the controls do", description=__doc__, epilog=EPILOG
     )
     parser.add_argument("--gpu", metavar="GPU", help=f"simulate this one (default: the real one, else {DEFAULT_GPU})")
     parser.add_argument("--rule", choices=RULES, help=f"dispatch rule of the simulation to show (default: {RULES[0]})")
@@ -45,31 +50,34 @@ def _run(args: argparse.Namespace) -> int:
 
     if args.real and (args.gpu or args.rule):
         raise OverlapError("--real goes with neither --gpu nor --rule", "both choose a simulation", USAGE)
-    runs = _runs(args)
-    rule = None if runs[0].rule is None else args.rule or RULES[0]
-    chosen = next(run for run in runs if run.rule == rule)
+    scenes = _scenes(args)
+    rule = None if scenes[0][0].rule is None else args.rule or RULES[0]
     if args.json:
-        ui.answer(json.dumps(_as_json(runs, chosen), indent=2))
+        ui.answer(json.dumps(_as_json(scenes, rule), indent=2))
     else:
-        ui.show("\n".join(report(runs, chosen, ui.width(), _style())))
+        ui.show("\n".join(report(scenes, rule, ui.width(), _style())))
     return 0
 
 
-def _runs(args: argparse.Namespace) -> Sequence[Run]:
-    """One run on a real GPU, or one for each dispatch rule."""
+def _scenes(args: argparse.Namespace) -> Sequence[Sequence[Run]]:
+    """Of each scene one run on a real GPU, or one for each dispatch rule."""
     from pyshim.cli import ui
     from pyshim.demo import arms
+    from pyshim.demo.scenes import SCENES
     from pyshim.launch.simulate import parse
     from pyshim.policy.gpus import NVIDIA
 
     if not (args.gpu or args.rule):
-        missing = arms.real_gpu(os.environ)
-        if missing is None:
-            return [arms.measure(os.environ)]
-        if args.real:
-            raise OverlapError(missing, f"overlap demo --gpu {DEFAULT_GPU} simulates one")
-        if not missing.startswith(("no driver", "no GPU")):
-            ui.say(f"the GPU of this machine is not used: {missing}")
+        try:
+            name = arms.real_gpu(os.environ)
+        except OverlapError as error:
+            if args.real:
+                raise OverlapError(error.sentence, f"overlap demo --gpu {DEFAULT_GPU} simulates one") from error
+            if not error.sentence.startswith(("no driver", "no GPU")):
+                ui.say(f"the GPU of this machine is not used: {error.sentence}")
+        else:
+            with _progress(arms.count(SCENES, False), name) as ran:
+                return [[arms.measure(scene, name, os.environ, ran)] for scene in SCENES]
     if args.gpu and (":" in args.gpu or "," in args.gpu):
         raise OverlapError(f"{args.gpu} is more than a GPU", "the rule is said by --rule; the demo uses one GPU", USAGE)
     try:
@@ -77,17 +85,45 @@ def _runs(args: argparse.Namespace) -> Sequence[Run]:
     except OverlapError as error:
         raise OverlapError(error.sentence, error.hint, USAGE) from error
     if gpu.vendor != NVIDIA:
-        raise OverlapError(f"the demo's kernels are for GPUs of NVIDIA, not for {gpu.name}", "try --gpu h100", USAGE)
-    return arms.simulate(gpu.key, os.environ)
+        hint = f"try --gpu h100, or: overlap-run --simulate {gpu.key} demo"
+        raise OverlapError(f"the demo's kernels are for GPUs of NVIDIA, not for {gpu.name}", hint, USAGE)
+    with _progress(arms.count(SCENES, True), gpu.name) as ran:
+        return [arms.simulate(scene, gpu.key, gpu.name, os.environ, ran) for scene in SCENES]
 
 
-def _as_json(runs: Sequence[Run], chosen: Run) -> dict[str, object]:
+@contextmanager
+def _progress(runs: int, where: str) -> Iterator[Callable[[], None]]:
+    """Gives what is to be called after each run of a program: it says how far the work is, on a terminal at once and in
+    one line, elsewhere every few seconds."""
+    from pyshim.cli import ui
+
+    done, said = 0, time.monotonic()
+
+    def ran(say: Callable[[str], None], pause: float) -> None:
+        nonlocal done, said
+        done += 1
+        if done < runs and time.monotonic() - said >= pause:
+            said = time.monotonic()
+            say(f"{done} of {runs} runs on {where}")
+
+    if not ui.redraws():
+        yield lambda: ran(ui.say, PAUSE)
+        return
+    with ui.redrawn() as draw:
+        yield lambda: ran(lambda text: draw(lambda: ui.show(text)), 0)
+
+
+def _as_json(scenes: Sequence[Sequence[Run]], rule: str | None) -> dict[str, object]:
+    """The fields of the training step, and those of every scene by name."""
+    told = {runs[0].scene.name: _scene(runs, next(run for run in runs if run.rule == rule)) for runs in scenes}
+    first = scenes[0][0]
+    return {"gpu": first.gpu, "simulated": first.rule is not None, "rule": rule, **told["step"], "scenes": told}
+
+
+def _scene(runs: Sequence[Run], chosen: Run) -> dict[str, object]:
     from pyshim.demo.reasons import verdict, why
 
     return {
-        "gpu": chosen.plain.gpu,
-        "simulated": chosen.rule is not None,
-        "rule": chosen.rule,
         **_times(chosen),
         "rules": {run.rule: _times(run) for run in runs if run.rule},
         "counters": {
@@ -96,6 +132,7 @@ def _as_json(runs: Sequence[Run], chosen: Run) -> dict[str, object]:
                 "communication": arm.counters.communication,
                 "shaped": arm.counters.shaped,
                 "raised": arm.counters.raised,
+                "critical": arm.counters.critical,
                 "refused": arm.counters.refused,
                 "reasons": dict(arm.counters.reasons),
             }
@@ -114,6 +151,8 @@ def _times(run: Run) -> dict[str, float]:
         "priority_ms": run.priority.milliseconds,
         "with_ms": run.policy.milliseconds,
         "change_percent": run.change_percent,
+        "default_ms": run.default.milliseconds,
+        "default_change_percent": run.against_plain(run.default),
     }
 
 

@@ -31,6 +31,7 @@ rarely needed (--help-all says what each means): --static-smem, --barriers, --sg
 examples:
   overlap explain --gpu h100 --threads 128 --registers 224
   overlap explain --from trace.json.gz --policy h100
+  overlap explain --from demo-stencil     (recorded; ships)
 
 exit status: 0, also where nothing can be done; 2 usage, or a policy is wrong"""
 ALL = """\
@@ -64,7 +65,8 @@ without a bound, --dynamic-smem what each is launched with. --kernel is a glob
 then, or a set of kernels: gemm, attention, elementwise, norm, optimizer.
 
 --from TRACE takes what PyTorch's profiler and Chrome write (.json, .json.gz) and
-what `nsys export --type sqlite` does; no pipes. Communication is that of its own
+what `nsys export --type sqlite` does; no pipes. demo-stencil and demo-step are traces
+of two H200 that ship. Communication is that of its own
 kernels, and what of it computation hid is told as well. So are priority
 inversions: what stood ready behind blocks of another stream while the host, a
 stream or communication waited for it, and the most that raising can save.
@@ -148,6 +150,7 @@ def _run(options: argparse.Namespace) -> int:
             raise OverlapError("--stdin goes with --json and nothing else", hint, USAGE)
         return _answer_lines(explainer)
     _check(options)
+    options.files = _found(options.files)
     try:
         if options.report or (options.files and _are_traces(options.files)):
             return _launched(options, asked, explainer)
@@ -174,6 +177,13 @@ def _check(options: argparse.Namespace) -> None:
         raise OverlapError("--force goes with --svg FILE", None, USAGE)
     if (options.comm_from or options.comm_kernel) and not options.files:
         raise OverlapError("--comm-from and --comm-kernel go with --from", "overlap explain --help-all", USAGE)
+
+
+def _found(files: list[str] | None) -> list[str] | None:
+    """Names of recorded traces as files."""
+    from pyshim.explain.launched import shipped
+
+    return [shipped(file) for file in files] if files else files
 
 
 def _are_traces(files: list[str]) -> bool:

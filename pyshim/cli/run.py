@@ -26,7 +26,7 @@ examples:
   overlap-run python train.py
   overlap-run --policy observe --report out python train.py
   srun overlap-run --policy ./my.yaml python train.py
-  overlap-run --simulate h100:backfill ./program
+  overlap-run --simulate h100 --report out demo
 
 exit status: PROGRAM's own; 125 overlap-run failed before it started, 126 PROGRAM is not executable, 127 PROGRAM was
 not found. OVERLAP_RUN=off turns everything off.
@@ -54,7 +54,8 @@ def _parser() -> Parser:
     add(
         "--simulate",
         metavar="GPU",
-        help="h100[:hold|drain|backfill][,COUNT], or another of `overlap gpus`: no real GPU is used",
+        help="h100[:hold|drain|backfill][,COUNT], or another of `overlap gpus`: no real GPU is used; where PATH has no "
+        "programs of these names, demo, demo-stencil and demo-step are ours",
     )
     add("--report", metavar="DIR", help="keep what was counted there (see overlap report)")
     add("--trace", action="store_true", help="with --report: keep every launch, 64 MiB a process")
@@ -100,7 +101,7 @@ def _main(arguments: list[str], base: Mapping[str, str]) -> int:
     made: plan.Plan | None = None
     try:
         made = _plan(options, base)
-        path = program.find(command[0], base) if command else ""
+        path = program.find(command[0], environment(base, made.settings)) if command else ""
         result = _prepare(made, options, path, ours, command, base)
     except OverlapError:
         raise

@@ -1,7 +1,7 @@
-"""Run the bundled program: four arms, on the simulated GPU under one dispatch rule, or on the real one.
+"""Run a bundled program in five arms, on the simulated GPU under every dispatch rule, or on the real one.
 
 The program is the same in all arms and knows nothing of us. `sequential` and `plain` run without the library;
-`priority` and `policy` run under it, as overlap-run would start them.
+`priority`, `policy` and `default` run under it, as overlap-run would start them.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import os
 import secrets
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from pyshim import _native
 from pyshim.demo import timeline
 from pyshim.demo.counters import read_counters
 from pyshim.errors import OverlapError
+from pyshim.launch import plan
 from pyshim.launch.environment import Settings, environment
 from pyshim.launch.preload import split
 from pyshim.policy.model import Match, Policy, Priority, Range, Rule, Shape
@@ -28,13 +29,8 @@ from pyshim.policy.table import compile_table
 from pyshim.stats.page import Page
 
 RULES = ("hold", "drain", "backfill")
-ARMS = ("sequential", "plain", "priority", "policy")
-LAYERS = 4
-BUCKETS = 4
-# In the first step the library gets to know the kernels, and the clock of the simulated GPU counts that too. A real GPU
-# is measured; the simulated one computes, and the same answer every time, so one more step will do.
-SIMULATED = ("--warmup=1", "--steps=1")
-REAL = ("--warmup=3", "--steps=15", "--check")
+ARMS = ("sequential", "plain", "priority", "policy", "default")
+BARE = ("sequential", "plain")  # without the library all streams have one priority, and no dispatch rule ever acts
 # Measured in turn, several times over, so that a GPU that warms up or slows down does so in every arm.
 REAL_ROUNDS = 3
 TIME_LIMIT = 300
@@ -56,7 +52,7 @@ PAPER = Policy(
         ),
     ),
 )
-POLICIES = {"priority": PRIORITY_ONLY, "policy": PAPER}
+POLICIES = {"priority": PRIORITY_ONLY, "policy": PAPER}  # and `default`: what overlap-run takes by itself
 
 
 @dataclass(frozen=True)
@@ -70,33 +66,68 @@ class Kernel:
 
 
 @dataclass(frozen=True)
+class Outcome:
+    """What the program printed, and what the simulated GPU recorded."""
+
+    milliseconds: float
+    gpu: str = ""  # as the driver says it
+    compute: Kernel | None = None
+    communication: Kernel | None = None
+    step: timeline.Step | None = None  # None on a real GPU: events tell the time of the whole alone
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A bundled program, and how it is told about. `words` takes an arm and whether the GPU is simulated; `read` takes
+    the arm, what the program printed, and the timeline file or None."""
+
+    name: str
+    about: str
+    lower: str  # what the lower lane of the pictures shows, in one word
+    legend: str  # {0} is a bar, {1} the mark of waiting
+    program: str
+    words: Callable[[str, bool], list[str]]
+    read: Callable[[str, str, Path | None], Outcome]
+
+
+@dataclass(frozen=True)
 class Arm:
     name: str
-    gpu: str  # as the driver says it
-    milliseconds: float
-    compute: Kernel
-    communication: Kernel
-    step: timeline.Step | None  # None on a real GPU: events tell the time of the whole alone
+    outcome: Outcome
     counters: Page | None  # None without the library
+
+    @property
+    def milliseconds(self) -> float:
+        return self.outcome.milliseconds
+
+    @property
+    def step(self) -> timeline.Step | None:
+        return self.outcome.step
 
 
 @dataclass(frozen=True)
 class Run:
-    """The four arms under one dispatch rule; rule None: a real GPU."""
+    """The arms of a scene under one dispatch rule; rule None: a real GPU."""
 
+    scene: Scene
+    gpu: str
     rule: str | None
     sequential: Arm
     plain: Arm
     priority: Arm
     policy: Arm
+    default: Arm
 
     @property
-    def arms(self) -> tuple[Arm, Arm, Arm, Arm]:
-        return self.sequential, self.plain, self.priority, self.policy
+    def arms(self) -> tuple[Arm, ...]:
+        return self.sequential, self.plain, self.priority, self.policy, self.default
 
     @property
     def change_percent(self) -> float:
-        return change(self.plain.milliseconds, self.policy.milliseconds)
+        return self.against_plain(self.policy)
+
+    def against_plain(self, arm: Arm) -> float:
+        return change(self.plain.milliseconds, arm.milliseconds)
 
 
 def change(before: float, after: float) -> float:
@@ -104,32 +135,48 @@ def change(before: float, after: float) -> float:
     return 100.0 * (after - before) / before
 
 
-def simulate(gpu: str, base: Mapping[str, str]) -> list[Run]:
-    """All arms under every dispatch rule. Raises OverlapError where the program cannot run."""
-    _check_built(_native.SIMULATED_DRIVER, _native.DEMO / "costs.yaml")
+Ran = Callable[[], None]  # called after each run of a program
+
+
+def count(scenes: Sequence[Scene], simulated: bool) -> int:
+    """How many runs of programs `simulate` or `measure` make of these scenes."""
+    each = len(BARE) + len(RULES) * (len(ARMS) - len(BARE)) if simulated else REAL_ROUNDS * len(ARMS)
+    return each * len(scenes)
+
+
+def simulate(scene: Scene, gpu: str, name: str, base: Mapping[str, str], ran: Ran = lambda: None) -> list[Run]:
+    """All arms under every dispatch rule. name: of the GPU, as the driver says it. Raises OverlapError where the
+    program cannot run."""
+    _check_built(scene.program, _native.SIMULATED_DRIVER, _native.DEMO / "costs.yaml")
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        jobs = {(rule, arm): pool.submit(_simulated, gpu, rule, arm, base) for rule in RULES for arm in ARMS}
-        return [Run(rule, *(jobs[rule, arm].result() for arm in ARMS)) for rule in RULES]
+        jobs: dict[tuple[str, str], Future[Arm]] = {}
+        for rule in RULES:
+            for arm in ARMS:
+                bare = jobs.get((RULES[0], arm)) if arm in BARE else None
+                jobs[rule, arm] = bare or pool.submit(_simulated, scene, gpu, rule, arm, base)
+        for _ in as_completed(set(jobs.values())):
+            ran()
+        return [Run(scene, name, rule, *(jobs[rule, arm].result() for arm in ARMS)) for rule in RULES]
 
 
-def measure(base: Mapping[str, str]) -> Run:
+def measure(scene: Scene, name: str, base: Mapping[str, str], ran: Ran = lambda: None) -> Run:
     """The arms on the real GPU, in turn, several times over. Raises OverlapError where there is none."""
-    _check_built()
+    _check_built(scene.program)
     rounds: dict[str, list[Arm]] = {arm: [] for arm in ARMS}
     for _ in range(REAL_ROUNDS):
         for arm in ARMS:
-            rounds[arm].append(_run(arm, REAL, clean(base), None))
-    return Run(None, *(sorted(rounds[arm], key=lambda one: one.milliseconds)[REAL_ROUNDS // 2] for arm in ARMS))
+            rounds[arm].append(_run(scene, arm, None, clean(base), None))
+            ran()
+    middle = (sorted(rounds[arm], key=lambda one: one.milliseconds)[REAL_ROUNDS // 2] for arm in ARMS)
+    return Run(scene, name, None, *middle)
 
 
-def real_gpu(base: Mapping[str, str]) -> str | None:
-    """None where the program runs on a real GPU, else why it does not."""
-    try:
-        _check_built()
-        _call(["--arm=sequential", "--layers=1", "--buckets=1"], clean(base))
-    except OverlapError as error:
-        return error.sentence
-    return None
+def real_gpu(base: Mapping[str, str]) -> str:
+    """The name of the real GPU that programs run on. Raises OverlapError where they run on none."""
+    program = "demo-step"
+    _check_built(program)
+    answer = json.loads(_call(program, ["--arm=sequential", "--layers=1", "--buckets=1"], clean(base)))
+    return str(answer["gpu"])
 
 
 def clean(base: Mapping[str, str]) -> dict[str, str]:
@@ -149,60 +196,44 @@ def clean(base: Mapping[str, str]) -> dict[str, str]:
     return kept
 
 
-def _check_built(*more: Path) -> None:
-    for path in (_native.DEMO / "overlap-demo", _native.SHIM, *more):
+def _check_built(program: str, *more: Path) -> None:
+    for path in (_native.DEMO / program, _native.SHIM, *more):
         if not path.exists():
             raise OverlapError(f"{path.name} was not built", "install the package again: pip install .")
 
 
-def _simulated(gpu: str, rule: str, arm: str, base: Mapping[str, str]) -> Arm:
-    settings = Settings(
-        simulated_driver=str(_native.SIMULATED_DRIVER.parent),
-        simulated_gpu=f"{gpu}:{rule},1",
-    )
+def _simulated(scene: Scene, gpu: str, rule: str, arm: str, base: Mapping[str, str]) -> Arm:
+    simulated = f"{gpu}:{rule},1"
+    settings = Settings(simulated_driver=str(_native.SIMULATED_DRIVER.parent), simulated_gpu=simulated)
     with tempfile.TemporaryDirectory(prefix="overlap-demo-") as folder:
         path = Path(folder) / "timeline"
         names = environment(clean(base), settings)
         names.update(SIMGPU_COSTS=str(_native.DEMO / "costs.yaml"), SIMGPU_TIMELINE=str(path))
-        return _run(arm, SIMULATED, names, path)
+        return _run(scene, arm, simulated, names, path)
 
 
-def _run(arm: str, options: Sequence[str], names: Mapping[str, str], path: Path | None) -> Arm:
-    kind = "sequential" if arm == "sequential" else "concurrent"
-    words = [f"--arm={kind}", f"--layers={LAYERS}", f"--buckets={BUCKETS}", *options]
-    counters = None
+def _run(scene: Scene, arm: str, simulated: str | None, names: Mapping[str, str], path: Path | None) -> Arm:
+    words = scene.words(arm, simulated is not None)
+    if arm in BARE:
+        return Arm(arm, scene.read(arm, _call(scene.program, words, names), path), None)
+    with tempfile.TemporaryDirectory(prefix="overlap-demo-") as report:
+        settings = _under(arm, simulated, names)._replace(
+            library=str(_native.SHIM), report=report, run_id=secrets.token_hex(8), quiet=True
+        )
+        printed = _call(scene.program, words, environment(names, settings))
+        return Arm(arm, scene.read(arm, printed, path), read_counters(Path(report)))
+
+
+def _under(arm: str, simulated: str | None, names: Mapping[str, str]) -> Settings:
     if arm in POLICIES:
-        with tempfile.TemporaryDirectory(prefix="overlap-demo-") as report:
-            answer = _call(words, environment(names, _under(POLICIES[arm], report)))
-            counters = read_counters(Path(report))
-    else:
-        answer = _call(words, names)
-    compute = _kernel(answer["compute"])
-    return Arm(
-        name=arm,
-        gpu=str(answer["gpu"]),
-        milliseconds=float(str(answer["milliseconds"])),
-        compute=compute,
-        communication=_kernel(answer["communication"]),
-        step=timeline.read(path, compute.name, LAYERS, BUCKETS) if path else None,
-        counters=counters,
-    )
+        return Settings(table=base64.b64encode(compile_table([POLICIES[arm]])).decode("ascii"))
+    return plan.make(plan.Request(simulate=simulated), names).settings
 
 
-def _under(policy: Policy, report: str) -> Settings:
-    return Settings(
-        library=str(_native.SHIM),
-        table=base64.b64encode(compile_table([policy])).decode("ascii"),
-        report=report,
-        run_id=secrets.token_hex(8),
-        quiet=True,
-    )
-
-
-def _call(words: list[str], names: Mapping[str, str]) -> dict[str, object]:
+def _call(program: str, words: list[str], names: Mapping[str, str]) -> str:
     try:
         done = subprocess.run(
-            [str(_native.DEMO / "overlap-demo"), *words],
+            [str(_native.DEMO / program), *words],
             env=dict(names),
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -212,25 +243,12 @@ def _call(words: list[str], names: Mapping[str, str]) -> dict[str, object]:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise OverlapError(f"the demo program did not end within {TIME_LIMIT} seconds") from error
+        raise OverlapError(f"{program} did not end within {TIME_LIMIT} seconds") from error
     except OSError as error:
-        raise OverlapError(f"the demo program cannot be started: {error.strerror}") from error
+        raise OverlapError(f"{program} cannot be started: {error.strerror}") from error
     if done.returncode != 0:
         said = done.stderr.strip().splitlines()
         raise OverlapError(
-            said[-1].removeprefix("overlap-demo: ") if said else f"the demo program ended with status {done.returncode}"
+            said[-1].removeprefix(f"{program}: ") if said else f"{program} ended with status {done.returncode}"
         )
-    answer: dict[str, object] = json.loads(done.stdout)
-    return answer
-
-
-def _kernel(fields: object) -> Kernel:
-    assert isinstance(fields, dict)
-    return Kernel(
-        name=str(fields["kernel"]),
-        blocks=int(fields["blocks"]),
-        threads=int(fields["threads"]),
-        registers=int(fields["registers"]),
-        static_shared=int(fields["static_shared"]),
-        dynamic_shared=int(fields["dynamic_shared"]),
-    )
+    return done.stdout

@@ -42,30 +42,29 @@ def clamp(width: int) -> int:
     return max(MINIMUM_WIDTH, min(MAXIMUM_WIDTH, width))
 
 
-def legend(style: Style) -> str:
-    fill = style.fills[0] * 2
-    return (
-        f"1{fill} the GEMMs of layer 1, and the all-reduce of bucket 1; {style.waiting * 3} it is ready and waits; "
-        f"o{fill} optimiser"
-    )
+def legend(text: str, style: Style) -> str:
+    """text: of a scene, with the places of a bar and of the mark of waiting."""
+    return text.format(style.fills[0] * 2, style.waiting * 3)
 
 
-def lanes(step: Step, end_us: float, width: int, style: Style) -> list[str]:
-    """Two lines, at most `width` columns each; `end_us` is what the whole width stands for."""
+def lanes(step: Step, end_us: float, width: int, style: Style, lower: str = "comm") -> list[str]:
+    """Two lines, at most `width` columns each. end_us: what the whole width stands for; lower: what names the
+    second."""
     columns = width - LABEL
     scale = columns / end_us
-    per_layer = [(span, "123456789"[index % 9], index) for index, span in enumerate(step.gemms)]
+    per_layer = [(span, "123456789"[index % 9], index) for index, span in enumerate(step.computation)]
     compute = _Lane(columns, scale)
     for span, mark, index in per_layer:
         compute.bar(span, mark, style.fills[index % 2], COMPUTE)
     for span in step.optimizer:
         compute.bar(span, "o", style.fills[1], COMPUTE)
     communication = _Lane(columns, scale)
-    for span, ready in zip(step.all_reduces, step.ready_us):
+    for span, ready in zip(step.waited_for, step.ready_us):
         communication.fill(ready, span.start_us, style.waiting, WAITING)
-    for index, span in enumerate(step.all_reduces):
-        communication.bar(span, "123456789"[index % 9], style.fills[index % 2], COMMUNICATION)
-    return [f"  {'compute':<{LABEL - 2}}" + compute.text(style), f"  {'comm':<{LABEL - 2}}" + communication.text(style)]
+    for index, span in enumerate(step.waited_for):
+        mark = step.marks[index % len(step.marks)]
+        communication.bar(span, mark, style.fills[index % 2], COMMUNICATION)
+    return [f"  {'compute':<{LABEL - 2}}" + compute.text(style), f"  {lower:<{LABEL - 2}}" + communication.text(style)]
 
 
 class _Lane:

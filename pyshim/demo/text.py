@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pyshim.demo.arms import Arm, Run
 from pyshim.demo.drawing import Style, clamp, lanes, legend
-from pyshim.demo.reasons import signed, verdict, why
+from pyshim.demo.reasons import gained, signed, verdict, why
 
 DEFAULT_RULE = "hold"
 WHAT = {
@@ -15,12 +15,32 @@ WHAT = {
     "plain": "two streams, no control",
     "priority": "communication raised",
     "policy": "raised, half of the blocks",
+    "default": "what is waited for raised",
 }
 
 
-def report(runs: Sequence[Run], chosen: Run, width: int, style: Style) -> list[str]:
+def report(scenes: Sequence[Sequence[Run]], rule: str | None, width: int, style: Style) -> list[str]:
+    """scenes: of each its runs, one for every dispatch rule; rule: the one that is shown."""
     columns = clamp(width)
-    lines = _title(chosen, columns)
+    shown = [next(run for run in runs if run.rule == rule) for runs in scenes]
+    lines = _title(shown[0], columns)
+    for number, (runs, chosen) in enumerate(zip(scenes, shown), 1):
+        lines += [
+            "",
+            *_wrapped(f"{number}. {chosen.scene.about}: {gained(chosen)}{' (simulated)' if rule else ''}", columns),
+            *_scene(runs, chosen, columns, style),
+        ]
+    if rule:
+        lines += [""] + _item(
+            "Which rule a real GPU follows is documented nowhere. Times of blocks are assumptions (costs.yaml); "
+            "a simulation shows what follows from them, never how fast a GPU is.",
+            columns,
+        )
+    return lines
+
+
+def _scene(runs: Sequence[Run], chosen: Run, columns: int, style: Style) -> list[str]:
+    lines = []
     if all(arm.step for arm in chosen.arms):
         lines += ["", *_timelines(chosen, columns, style)]
     lines += ["", *_table(runs, chosen)]
@@ -30,29 +50,23 @@ def report(runs: Sequence[Run], chosen: Run, width: int, style: Style) -> list[s
     lines += ["", "so"]
     for run in runs:
         lines += _item(f"{run.rule}: {verdict(run)}" if run.rule else verdict(run), columns)
-    if chosen.rule:
-        lines += _item(
-            "Which rule a real GPU follows is documented nowhere. Times of blocks are assumptions (costs.yaml); "
-            "a simulation shows what follows from them, never how fast a GPU is.",
-            columns,
-        )
     return lines
 
 
 def _title(run: Run, width: int) -> list[str]:
     if run.rule is None:
-        return textwrap.wrap(f"overlap demo on {run.plain.gpu}, measured by events, medians", width)
+        return _wrapped(f"overlap demo on {run.gpu}, measured by events, medians", width)
     rule = f"dispatch rule {run.rule}" + (" (the default)" if run.rule == DEFAULT_RULE else "")
-    return textwrap.wrap(f"overlap demo on a simulated {run.plain.gpu}, {rule}; every number is simulated", width)
+    return _wrapped(f"overlap demo on a simulated {run.gpu}, {rule}; every number is simulated", width)
 
 
 def _timelines(run: Run, width: int, style: Style) -> list[str]:
     end = max(arm.step.end_us for arm in run.arms if arm.step)
-    lines = textwrap.wrap(legend(style), width)
+    lines = _wrapped(legend(run.scene.legend, style), width)
     for arm in run.arms:
         lines.append(_heading(arm, run, width))
         if arm.step:
-            lines += lanes(arm.step, end, width, style)
+            lines += lanes(arm.step, end, width, style, run.scene.lower)
     return lines
 
 
@@ -65,11 +79,17 @@ def _heading(arm: Arm, run: Run, width: int) -> str:
 def _table(runs: Sequence[Run], chosen: Run) -> list[str]:
     simulated = chosen.rule is not None
     heads = [run.rule or "measured" for run in runs]
-    lines = [f"{'simulated ms' if simulated else 'ms':<22}" + "".join(f"{head:>12}" for head in heads)]
+    lines = [f"{'simulated ms' if simulated else 'ms':<24}" + "".join(f"{head:>12}" for head in heads)]
     for index, arm in enumerate(chosen.arms):
-        lines.append(f"  {arm.name:<20}" + "".join(f"{run.arms[index].milliseconds:>12.3f}" for run in runs))
-    lines.append(f"  {'policy against plain':<20}" + "".join(f"{signed(run.change_percent):>12}" for run in runs))
+        lines.append(f"  {arm.name:<22}" + "".join(f"{run.arms[index].milliseconds:>12.3f}" for run in runs))
+    for name in ("policy", "default"):
+        changes = (signed(run.against_plain(getattr(run, name))) for run in runs)
+        lines.append(f"  {name + ' against plain':<22}" + "".join(f"{change:>12}" for change in changes))
     return lines
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, break_on_hyphens=False)
 
 
 def _item(sentence: str, width: int) -> list[str]:

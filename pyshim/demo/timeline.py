@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 
@@ -27,35 +27,68 @@ class Span:
 class Step:
     """One step, beginning at 0, each kind in the order of execution."""
 
-    gemms: tuple[Span, ...]
-    all_reduces: tuple[Span, ...]
+    computation: tuple[Span, ...]  # of layers or of the interior
+    waited_for: tuple[Span, ...]  # all-reduces; or boundaries and exchanges
     optimizer: tuple[Span, ...]
-    ready_us: tuple[float, ...]  # of each all-reduce: its gradients are there and the one before has ended
+    ready_us: tuple[float, ...]  # of each that is waited for: what it needs is there, and the one before has ended
+    marks: str = "123456789"  # of those that are waited for, in turn
 
     @property
     def waits_us(self) -> tuple[float, ...]:
-        return tuple(max(0.0, span.start_us - ready) for span, ready in zip(self.all_reduces, self.ready_us))
+        return tuple(max(0.0, span.start_us - ready) for span, ready in zip(self.waited_for, self.ready_us))
 
     @property
     def end_us(self) -> float:
-        return max(span.end_us for span in (*self.gemms, *self.all_reduces, *self.optimizer))
+        return max(span.end_us for span in (*self.computation, *self.waited_for, *self.optimizer))
 
     @property
     def hidden(self) -> float:
-        """The part of communication, 0 to 1, that ran while a GEMM ran."""
-        total = sum(span.length_us for span in self.all_reduces)
+        """The part of what is waited for, 0 to 1, that ran beside computation."""
+        total = sum(span.length_us for span in self.waited_for)
         both = sum(
-            max(0.0, min(gemm.end_us, span.end_us) - max(gemm.start_us, span.start_us))
-            for span in self.all_reduces
-            for gemm in self.gemms
+            max(0.0, min(beside.end_us, span.end_us) - max(beside.start_us, span.start_us))
+            for span in self.waited_for
+            for beside in self.computation
         )
         return both / total if total > 0 else 0.0
 
 
 def read(path: Path, gemm: str, layers: int, buckets: int) -> Step:
     """The last step in a timeline file of the simulated GPU; layers consist of the kernel called `gemm`."""
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    return arrange([_span(row) for row in rows], gemm, layers, buckets)
+    return arrange(_spans(path), gemm, layers, buckets)
+
+
+def read_stencil(path: Path, one_stream: bool, iterations: int = 2) -> Step:
+    """The last iterations of a stencil in a timeline file: its boundary kernels, an exchange and the interior each.
+    one_stream: nothing waits there but for what is before it."""
+    spans = sorted(_spans(path), key=lambda span: (span.start_us, span.end_us))
+    exchanges = [span for span in spans if span.communication][-iterations - 1 :]
+    boundaries = [span for span in spans if span.kernel == "stencil_boundary"]
+    interiors = [span for span in spans if span.kernel == "stencil_interior"][-iterations - 1 :]
+    each = len(boundaries) // sum(span.communication for span in spans)
+    begin = max(exchanges[0].end_us, interiors[0].end_us)
+    waited_for, ready = [], []
+    for index in range(1, iterations + 1):
+        planes = boundaries[len(boundaries) - (iterations + 1 - index) * each :][:each]
+        boundary = replace(planes[0], end_us=planes[-1].end_us)
+        waited_for += [boundary, exchanges[index]]
+        before = max(exchanges[index - 1].end_us, interiors[index - 1].end_us)
+        ready += [
+            boundary.start_us if one_stream else before,
+            exchanges[index].start_us if one_stream else boundary.end_us,
+        ]
+    return Step(
+        tuple(_shift(span, -begin) for span in interiors[1:]),
+        tuple(_shift(span, -begin) for span in waited_for),
+        (),
+        tuple(one - begin for one in ready),
+        "bx",
+    )
+
+
+def _spans(path: Path) -> list[Span]:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [_span(json.loads(line)) for line in lines if line.strip()]
 
 
 def arrange(spans: Sequence[Span], gemm: str, layers: int, buckets: int) -> Step:
@@ -77,15 +110,7 @@ def arrange(spans: Sequence[Span], gemm: str, layers: int, buckets: int) -> Step
 
 
 def _shift(span: Span, by: float) -> Span:
-    return Span(
-        span.kernel,
-        span.communication,
-        span.start_us + by,
-        span.end_us + by,
-        span.blocks,
-        span.threads,
-        span.dynamic_shared,
-    )
+    return replace(span, start_us=span.start_us + by, end_us=span.end_us + by)
 
 
 def _span(row: dict[str, object]) -> Span:

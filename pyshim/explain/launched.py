@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from pyshim import _native
 from pyshim.errors import USAGE, OverlapError
 from pyshim.explain.binaries import check_file
 from pyshim.explain.used import Kernel, Launched, Overlap, Weight
@@ -17,7 +18,14 @@ from pyshim.traces.names import driver_name, is_communication
 
 _LARGEST, _LARGEST_GRID = 2**32 - 1, 2**64 - 1
 _TAKES = "it takes libraries (.so, .cubin, .fatbin, .co) and traces (.json, .json.gz, .sqlite)"
+SHIPPED = {"demo": "demo-stencil", "demo-stencil": "demo-stencil", "demo-step": "demo-step"}  # recorded on two H200
 _SQLITE, _GZIP = b"SQLite format 3\0", b"\x1f\x8b"
+
+
+def shipped(name: str) -> str:
+    """The recorded trace that ships under a name, where no file is called so; else the name itself."""
+    path = _native.DEMO / f"{SHIPPED.get(name, '')}.json.gz"
+    return str(path) if name in SHIPPED and not os.path.exists(name) and path.exists() else name
 
 
 def is_trace(path: Path) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pyshim.launch import preload
+from pyshim.launch.program import DEFAULT_PATH
 
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./+:=@-")
 
@@ -26,6 +27,7 @@ class Settings(NamedTuple):
     launcher_pid: int | None = None
     simulated_driver: str | None = None  # folder that holds a libcuda.so.1
     simulated_gpu: str | None = None  # GPU:rule,COUNT
+    simulated_programs: str | None = None  # folder of programs for it, found where PATH has no others
     simulated_runtimes: tuple[str, ...] = ()  # of AMD's: files, the newest last, each in a folder of its own
     simulated_thunk: str | None = None  # the file on which AMD's own runtimes run, where programs bring them
     defaults: Mapping[str, str] = {}  # of policies: set only where the user has not
@@ -50,6 +52,8 @@ def environment(base: Mapping[str, str], settings: Settings) -> dict[str, str]:
             path = _first(path, os.path.dirname(runtime))
             result["TRITON_LIBHIP_PATH"] = runtime
         result["LD_LIBRARY_PATH"] = path
+        if settings.simulated_programs:
+            result["PATH"] = _last(base.get("PATH", DEFAULT_PATH), settings.simulated_programs)
         result["TRITON_LIBCUDA_PATH"] = settings.simulated_driver
         result["SIMGPU"] = settings.simulated_gpu
     return result
@@ -100,6 +104,10 @@ def _first(value: str, folder: str) -> str:
     # An empty entry means the working directory: it is kept where it was, and none is made of an empty variable.
     others = [entry for entry in value.split(":") if entry != folder] if value else []
     return ":".join([folder, *others])
+
+
+def _last(value: str, folder: str) -> str:
+    return value if folder in value.split(":") else f"{value}:{folder}"
 
 
 def variables(base: Mapping[str, str], settings: Settings) -> dict[str, str]:

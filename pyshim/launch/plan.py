@@ -22,6 +22,7 @@ SIMULATED_RUNTIMES = tuple(
     os.path.join(_BUILT, "simgpu", f"hip{version}", f"libamdhip64.so.{version}") for version in (5, 6, 7)
 )
 SIMULATED_THUNK = os.path.join(_BUILT, "simgpu", "kfd", "libhsakmt.so.1")
+SIMULATED_PROGRAMS = os.path.join(_BUILT, "demo")
 CHOICE, OFF = "OVERLAP_POLICY", "off"  # where there is no --policy
 
 
@@ -98,6 +99,7 @@ def _simulate(request: Request, base: Mapping[str, str], plan: Plan) -> Gpu | No
     plan.settings = Settings(
         simulated_driver=os.path.dirname(SIMULATED_DRIVER),
         simulated_gpu=gpu.value,
+        simulated_programs=SIMULATED_PROGRAMS,
     )
     number = f"{gpu.number} simulated " if gpu.number > 1 else "simulated "
     plan.remarks.append(f"{number}{gpu.name}, rule {gpu.rule}")

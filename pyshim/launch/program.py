@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pyshim.errors import NOT_EXECUTABLE, NOT_FOUND, OverlapError
 from pyshim.launch import elf, preload
 
-_DEFAULT_PATH = "/bin:/usr/bin"
+DEFAULT_PATH = "/bin:/usr/bin"
 _MOST_SCRIPTS = 4  # as the kernel follows #!
 _LOADER = re.compile(
     r"ld-linux[-a-z0-9_]*\.so\.[0-9]+\Z|ld-[0-9.]+\.so\Z"
@@ -31,7 +31,7 @@ def find(name: str, environment: Mapping[str, str]) -> str:
     if "/" in name:
         return _check(name, name)
     refused = None
-    for folder in environment.get("PATH", _DEFAULT_PATH).split(":"):
+    for folder in environment.get("PATH", DEFAULT_PATH).split(":"):
         path = os.path.join(folder or ".", name)
         if os.path.isfile(path):
             if os.access(path, os.X_OK):

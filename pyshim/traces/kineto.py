@@ -172,6 +172,8 @@ class SimulatedTrace(_ChromeTrace):
                 *(kernel, is_communication(kernel), device, stream, *when),
                 blocks=_product(arguments.get("grid")),
                 threads=_integer(arguments.get("threads")),
+                registers=_integer(arguments.get("registers")),
+                static_shared_memory=_integer(arguments.get("static_shared")),
                 dynamic_shared_memory=_integer(arguments.get("dynamic_shared")),
                 process=_integer(event.get("pid")),
             )

@@ -367,6 +367,8 @@ OVERLAP_STARTUP void overlap_page_end(void) {
         opened = true;
     if (opened) /* whether or not anything came through us: that must be said */
         overlap_page_opened();
+    if (!overlap_page_used())
+        overlap_unopened_say();
     bool made = __atomic_load_n(&state, __ATOMIC_ACQUIRE) == MADE;
     struct overlap_page *page = overlap_current_page;
     if (made &&

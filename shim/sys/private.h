@@ -94,6 +94,9 @@ const struct r_debug *overlap_unbound_list(void);
 void overlap_opened_write(struct overlap_page *page);
 void overlap_opened_forked(void);
 
+/* Says so where the program that overlap-run has become, and its children, never used the simulated GPU. At its end. */
+void overlap_unopened_say(void);
+
 /* Has anything about them changed? Then the page shall say so, if there is one. */
 void overlap_page_refresh(void);
 

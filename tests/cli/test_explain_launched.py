@@ -348,7 +348,7 @@ def run(overlap_run, library, tmp_path_factory):
     demo = _native.DEMO
     words = ["--arm", "concurrent", "--warmup", "1", "--steps", "1", "--cubins", str(demo)]
     ours = ["--simulate", "h100", "--policy", str(policy), "--report", str(folder / "report"), "--quiet"]
-    done = overlap_run(*ours, "--", str(demo / "overlap-demo"), *words)
+    done = overlap_run(*ours, "--", str(demo / "demo-step"), *words)
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -390,3 +390,33 @@ def test_a_run_is_answered_under_another_policy_and_gpu(overlap, library, run):
     assert "100 % is left alone (80 % dispatch_unknown, 20 % no_rule)." in said, "each reason has its share"
     done = overlap("explain", "--run", str(run))
     assert (done.returncode, done.stderr.startswith(f"overlap: error: {run}: no launch of a kernel")) == (2, True)
+
+
+@pytest.mark.parametrize("gpu", ["h100", "mi250x"])
+def test_the_trace_of_a_simulated_gpu_says_what_kernels_take(overlap, overlap_run, library, tmp_path, gpu):
+    path, log = tmp_path / "trace.json", tmp_path / "timeline"
+    variables = {"SIMGPU_TRACE": str(path), "SIMGPU_TIMELINE": str(log)}
+    assert overlap_run("--quiet", "--simulate", gpu, "demo-stencil", env=variables).returncode == 0
+    found = answer(overlap, "--from", path)
+    assert found["gpu"] == gpu
+    assert "unknown_footprint" not in {kernel["reason"] for kernel in found["kernels"]}
+    taken = (640, 82240) if gpu == "h100" else (256, 0)
+    assert (found["communication"]["comm_threads"], found["communication"]["comm_dynamic_smem"]) == taken
+    done = overlap("explain", "--from", str(log))
+    assert done.returncode == 2
+    assert "is what SIMGPU_TIMELINE writes" in done.stderr and "SIMGPU_TRACE" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["demo", "demo-stencil", "demo-step"])
+def test_a_recorded_trace_ships(overlap, library, tmp_path, name):
+    found = json.loads(overlap("explain", "--from", name, "--json", cwd=tmp_path).stdout)
+    assert found["gpu"] == "h200"
+    (process,) = found["waiting"][0]["processes"]
+    assert (process["most_us"] > 0.2 * process["span_us"]) == (name != "demo-step")
+
+
+def test_a_file_of_that_name_comes_first(overlap, library, tmp_path):
+    (tmp_path / "demo").write_text("no trace")
+    done = overlap("explain", "--from", "demo", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "demo: " in done.stderr

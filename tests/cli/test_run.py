@@ -283,7 +283,9 @@ def test_a_simulated_gpu(overlap_run, library):
     done = overlap_run("--policy", "observe", "--simulate", "H100:backfill,2", *SHOW)
     seen = json.loads(done.stdout)
     folder = str(_native.SIMULATED_DRIVER.parent)
-    assert done.stderr == "overlap: 2 simulated NVIDIA H100 80GB HBM3, rule backfill\n"
+    assert done.stderr.startswith(
+        "overlap: 2 simulated NVIDIA H100 80GB HBM3, rule backfill\noverlap: the program never"
+    )
     assert (seen["SIMGPU"], seen["TRITON_LIBCUDA_PATH"]) == ("h100:backfill,2", folder)
     assert seen["LD_LIBRARY_PATH"].split(":")[0] == folder
 
@@ -292,7 +294,7 @@ def test_a_simulated_gpu_of_amd_brings_a_runtime_of_each_version_and_a_driver_wi
     done = overlap_run("--policy", "observe", "--simulate", "mi250x", *SHOW)
     seen = json.loads(done.stdout)
     folder = str(_native.SIMULATED_DRIVER.parent)
-    assert done.stderr == "overlap: simulated AMD Instinct MI250X, rule hold\n"
+    assert done.stderr.splitlines()[0] == "overlap: simulated AMD Instinct MI250X, rule hold"
     assert seen["SIMGPU"] == "mi250x:hold,1"
     folders = [f"{folder}/hip7", f"{folder}/hip6", f"{folder}/hip5", f"{folder}/kfd", folder]
     assert seen["LD_LIBRARY_PATH"].split(":")[:5] == folders

@@ -36,7 +36,7 @@ def call() -> Call:
 
 @pytest.fixture(scope="session")
 def built() -> None:
-    for path in (_native.SHIM, _native.SIMULATED_DRIVER, _native.DEMO / "overlap-demo", _native.DEMO / "costs.yaml"):
+    for path in (_native.SHIM, _native.SIMULATED_DRIVER, _native.DEMO / "demo-step", _native.DEMO / "costs.yaml"):
         if not path.exists():
             pytest.skip(f"{path.name} was not built")
 

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from pyshim import _native
-from pyshim.demo import arms
+from pyshim.demo import arms, scenes
+from pyshim.demo.scenes import SCENES
+from pyshim.errors import OverlapError
 
 
 def test_nothing_of_ours_reaches_an_arm() -> None:
@@ -34,17 +36,27 @@ def test_change_is_in_per_cent_of_what_was_before() -> None:
 @pytest.mark.usefixtures("built")
 def test_a_simulated_driver_of_an_outer_run_is_no_real_gpu() -> None:
     base = {**os.environ, "LD_LIBRARY_PATH": str(_native.SIMULATED_DRIVER.parent)}
-    assert arms.real_gpu(base) == arms.real_gpu(arms.clean(base))
+    found = []
+    for names in (base, arms.clean(base)):
+        try:
+            found.append(arms.real_gpu(names))
+        except OverlapError as error:
+            found.append(error.sentence)
+    assert found[0] == found[1]
 
 
 @pytest.mark.usefixtures("built")
-def test_a_driver_is_measured_in_all_arms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
+def test_a_driver_is_measured_in_all_arms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scene: arms.Scene) -> None:
     shutil.copy(_native.SIMULATED_DRIVER, tmp_path)
-    monkeypatch.setattr(arms, "REAL", ("--warmup=1", "--steps=3"))  # no check: kernels do not run there
+    monkeypatch.setattr(scenes, "REAL", ("--warmup=1", "--steps=3"))  # no check: kernels do not run there
     base = {**arms.clean(os.environ), "LD_LIBRARY_PATH": str(tmp_path)}
-    assert arms.real_gpu(base) is None
-    run = arms.measure(base)
-    assert run.rule is None
+    name = arms.real_gpu(base)
+    assert name.startswith("NVIDIA ")
+    ran = []
+    run = arms.measure(scene, name, base, lambda: ran.append(1))
+    assert len(ran) == arms.count([scene], False)
+    assert (run.rule, run.gpu) == (None, name)
     assert all(arm.milliseconds > 0 and arm.step is None for arm in run.arms)
     assert run.policy.counters is not None
     assert run.policy.counters.shaped > 0

@@ -12,6 +12,7 @@ import pytest
 
 from pyshim import _native
 from pyshim.demo import arms
+from pyshim.demo.scenes import STEP
 
 ROOT = Path(__file__).resolve().parents[2]
 GPUS = ("h100", "h200", "l40s", "a100", "a40")
@@ -21,7 +22,8 @@ def test_the_capture_in_the_readme_is_what_the_demo_prints(overlap: Callable[...
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     capture = text[text.index("$ make demo\n") : text.index("[... and why")].splitlines()[1:]
     shown = [line[4:] for line in capture if line.strip()]
-    printed = overlap("demo", env={"COLUMNS": "80", "NO_COLOR": "1", "PYTHONUTF8": "1"}).stdout.splitlines()
+    done = overlap("demo", env={"COLUMNS": "80", "NO_COLOR": "1", "PYTHONUTF8": "1"})
+    printed = [line for line in (done.stdout + done.stderr).splitlines() if not line.startswith("overlap: ")]
     assert len(shown) > 20
     assert [line for line in printed if line][: len(shown)] == shown
 
@@ -36,4 +38,4 @@ def test_with_a_little_more_gain_the_policy_loses_under_every_rule(
     assert costs.count("gain: 1.1}") == 1
     (folder / "costs.yaml").write_text(costs.replace("gain: 1.1}", "gain: 1.15}"), encoding="utf-8")
     monkeypatch.setattr(_native, "DEMO", folder)
-    assert all(run.change_percent > 0 for run in arms.simulate(gpu, dict(os.environ)))
+    assert all(run.change_percent > 0 for run in arms.simulate(STEP, gpu, gpu, dict(os.environ)))

@@ -13,7 +13,10 @@ import pytest
 Call = Callable[..., "subprocess.CompletedProcess[str]"]
 Answer = Callable[[str], dict[str, Any]]
 RULES = ("hold", "drain", "backfill")
-TIMES = ("sequential_ms", "without_ms", "priority_ms", "with_ms")
+TIMES = ("sequential_ms", "without_ms", "priority_ms", "with_ms", "default_ms")
+ARMS = ("sequential", "plain", "priority", "policy", "default")
+
+CHANGES = ("change_percent", "default_change_percent")
 
 pytestmark = pytest.mark.usefixtures("built")
 
@@ -29,7 +32,11 @@ def test_the_answer_has_every_field(answer: Answer, gpu: str) -> None:
         assert times["change_percent"] == pytest.approx(
             100 * (times["with_ms"] - times["without_ms"]) / times["without_ms"]
         )
-    assert {name: found[name] for name in (*TIMES, "change_percent")} == found["rules"]["hold"]
+    assert {name: found[name] for name in (*TIMES, *CHANGES)} == found["rules"]["hold"]
+    assert tuple(found["scenes"]) == ("stencil", "step")
+    step = found["scenes"]["step"]
+    assert {name: found[name] for name in step} == step
+    assert set(found["scenes"]["stencil"]) == set(step)
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -38,6 +45,11 @@ def test_a_rule_is_shown_as_asked(call: Call, answer: Answer, rule: str) -> None
     found = json.loads(done.stdout)
     assert found["rule"] == rule
     assert found["with_ms"] == answer("h100")["rules"][rule]["with_ms"]
+
+
+def shown(done: subprocess.CompletedProcess[str]) -> list[str]:
+    """Without lines about how far it is."""
+    return [line for line in (done.stdout + done.stderr).splitlines() if not line.startswith("overlap: ")]
 
 
 def test_two_runs_are_equal(call: Call, answer: Answer) -> None:
@@ -49,11 +61,13 @@ def test_one_stream_knows_no_dispatch_rule(answer: Answer) -> None:
 
 
 def test_every_control_did_what_its_arm_says(answer: Answer) -> None:
-    # Two steps, the first to get to know the kernels: four GEMMs, four collectives and an optimiser each.
+    # Four steps, the first ones to get to know the kernels: four GEMMs, four collectives and an optimiser each.
     counters = answer("h100")["counters"]
-    assert counters["priority"]["communication"] == counters["priority"]["raised"] == 8
+    assert counters["priority"]["communication"] == counters["priority"]["raised"] == 16
     assert counters["priority"]["shaped"] == 0
-    assert (counters["policy"]["raised"], counters["policy"]["shaped"]) == (8, 8)
+    assert (counters["policy"]["raised"], counters["policy"]["shaped"]) == (16, 16)
+    assert counters["default"]["shaped"] == counters["default"]["critical"] == 0
+    assert counters["default"]["raised"] < 8
     assert sum(counters["policy"]["reasons"].values()) == counters["policy"]["launches"]
 
 
@@ -72,25 +86,69 @@ def test_a_loss_is_said(answer: Answer) -> None:
             assert "only costs" in found["verdicts"][rule]
 
 
+@pytest.mark.parametrize(("rule", "least"), [("hold", 10), ("drain", 10), ("backfill", 2)])
+def test_the_default_policy_gains_on_the_stencil_what_priority_of_communication_does_not(
+    answer: Answer, rule: str, least: float
+) -> None:
+    times = answer("h100")["scenes"]["stencil"]["rules"][rule]
+    assert times["default_change_percent"] == pytest.approx(
+        100 * (times["default_ms"] - times["without_ms"]) / times["without_ms"]
+    )
+    assert times["default_change_percent"] < -least
+    assert times["priority_ms"] == pytest.approx(times["without_ms"], rel=0.005)
+    assert "raising what is waited for pays" in answer("h100")["scenes"]["stencil"]["verdicts"][rule]
+
+
+def test_the_stream_of_the_exchange_is_raised_with_its_boundary_planes(answer: Answer) -> None:
+    counters = answer("h100")["scenes"]["stencil"]["counters"]
+    assert counters["priority"]["critical"] == 0
+    assert counters["default"]["critical"] >= 8
+    assert counters["default"]["shaped"] == 0
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("gpu", ["h100", "a100", "a40"])
+def test_the_default_policy_loses_nowhere(answer: Answer, gpu: str, rule: str) -> None:
+    for scene in answer(gpu)["scenes"].values():
+        assert scene["rules"][rule]["default_change_percent"] < 0.5
+
+
+def test_without_the_library_all_rules_are_the_same(answer: Answer) -> None:
+    for scene in answer("h100")["scenes"].values():
+        for name in ("sequential_ms", "without_ms"):
+            assert len({times[name] for times in scene["rules"].values()}) == 1
+
+
+def test_how_far_it_is_goes_to_stderr_in_whole_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyshim.cli import demo, ui
+
+    said: list[str] = []
+    monkeypatch.setattr(ui, "say", said.append)
+    monkeypatch.setattr(demo, "PAUSE", 0.0)
+    with demo._progress(3, "NVIDIA Invented") as ran:
+        for _ in range(3):
+            ran()
+    assert said == ["1 of 3 runs on NVIDIA Invented", "2 of 3 runs on NVIDIA Invented"]
+
+
 @pytest.mark.parametrize("width", [60, 80, 100, 120])
 def test_text_fits_the_terminal_and_says_that_it_is_simulated(call: Call, width: int) -> None:
     done = call("--gpu", "h100", COLUMNS=str(width), NO_COLOR="1")
-    assert (done.returncode, done.stderr) == (0, "")
-    lines = done.stdout.splitlines()
+    assert done.returncode == 0
+    lines = shown(done)
     assert max(map(len, lines)) <= width
-    assert "\x1b" not in done.stdout
+    assert "\x1b" not in done.stdout + done.stderr
     assert "simulated" in lines[0]
-    for arm in ("sequential", "plain", "priority", "policy"):
-        assert re.search(rf"(?m)^{arm}: .* simulated +\d+\.\d+ ms$", done.stdout)
-    assert (
-        sum(line.startswith("  compute ") for line in lines) == sum(line.startswith("  comm ") for line in lines) == 4
-    )
+    for arm in ARMS:
+        assert len([line for line in lines if re.search(rf"^{arm}: .* simulated +\d+\.\d+ ms$", line)]) == 2
+    lanes = [sum(line.startswith(f"  {lane} ") for line in lines) for lane in ("compute", "halo", "comm")]
+    assert lanes == [10, 5, 5]
 
 
 def test_a_terminal_without_block_characters_gets_ascii(call: Call) -> None:
     done = call("--gpu", "h100", PYTHONUTF8="0", PYTHONIOENCODING="ascii")
     assert done.returncode == 0
-    assert done.stdout.isascii()
+    assert (done.stdout + done.stderr).isascii()
 
 
 def test_a_gpu_without_kernels_is_said_in_one_sentence(call: Call) -> None:

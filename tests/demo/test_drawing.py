@@ -7,6 +7,7 @@ import re
 import pytest
 
 from pyshim.demo.drawing import Style, clamp, lanes, legend, style_for
+from pyshim.demo.scenes import STEP as STEP_SCENE
 from pyshim.demo.timeline import Span, arrange
 
 GEMM, REDUCE = "sgemm", "ncclDevKernel_AllReduce"
@@ -54,7 +55,7 @@ def test_colour_changes_nothing_but_colour() -> None:
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", None, "no-such-encoding"])
 def test_an_encoding_without_block_characters_gets_ascii(encoding: str | None) -> None:
     style = style_for(encoding, color=False)
-    assert "".join([*lanes(STEP, 400, 80, style), legend(style)]).isascii()
+    assert "".join([*lanes(STEP, 400, 80, style), legend(STEP_SCENE.legend, style)]).isascii()
 
 
 def test_width_is_kept_between_sixty_and_a_hundred_and_twenty() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pyshim.demo.arms import Arm, Kernel, Run
+from pyshim.demo.arms import Arm, Kernel, Outcome, Run
 from pyshim.demo.drawing import style_for
 from pyshim.demo.reasons import verdict
+from pyshim.demo.scenes import STEP
 from pyshim.demo.sizes import Sizes
 from pyshim.demo.text import report
 from pyshim.demo.timeline import Span, arrange
@@ -20,12 +21,12 @@ def arm(name: str, milliseconds: float, drawn: bool = True) -> Arm:
     gemm = Span(GEMM.name, False, 0, 500 * milliseconds, 1000, 256, 0)
     reduce = Span(REDUCE.name, True, 600 * milliseconds, 1000 * milliseconds, 24, 544, 82240)
     step = arrange([gemm, reduce], GEMM.name, 1, 1) if drawn else None
-    return Arm(name, "NVIDIA Invented", milliseconds, GEMM, REDUCE, step, None)
+    return Arm(name, Outcome(milliseconds, "NVIDIA Invented", GEMM, REDUCE, step), None)
 
 
-def run(rule: str | None, plain: float, priority: float, policy: float) -> Run:
-    times = {"sequential": 2.0, "plain": plain, "priority": priority, "policy": policy}
-    return Run(rule, *(arm(name, ms, drawn=rule is not None) for name, ms in times.items()))
+def run(rule: str | None, plain: float, priority: float, policy: float, default: float = 1.0) -> Run:
+    times = {"sequential": 2.0, "plain": plain, "priority": priority, "policy": policy, "default": default}
+    return Run(STEP, "NVIDIA Invented", rule, *(arm(name, ms, drawn=rule is not None) for name, ms in times.items()))
 
 
 @pytest.mark.parametrize(
@@ -44,7 +45,7 @@ def run(rule: str | None, plain: float, priority: float, policy: float) -> Run:
 def test_the_verdict_names_the_control_that_is_worth_it(
     plain: float, priority: float, policy: float, said: str
 ) -> None:
-    assert verdict(run("hold", plain, priority, policy)).startswith(f"{said} (priority alone ")
+    assert verdict(run("hold", plain, priority, policy)).startswith(f"{said} (default +0.0%, priority alone ")
 
 
 @pytest.fixture
@@ -58,6 +59,9 @@ def unknown_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 SIMULATED = """\
 overlap demo on a simulated NVIDIA Invented, dispatch rule
 hold (the default); every number is simulated
+
+1. A training step, whose all-reduces are needed by its end
+only: the default policy changes nothing (simulated)
 
 1## the GEMMs of layer 1, and the all-reduce of bucket 1;
 ... it is ready and waits; o## optimiser
@@ -73,13 +77,18 @@ priority: communication raised            simulated 0.800 ms
 policy: raised, half of the blocks        simulated 0.900 ms
   compute  1##########
   comm                ..1########
+default: what is waited for raised        simulated 1.000 ms
+  compute  1###########
+  comm                 ...1########
 
-simulated ms                  hold       drain    backfill
-  sequential                 2.000       2.000       2.000
-  plain                      1.000       1.000       1.000
-  priority                   0.800       0.800       1.000
-  policy                     0.900       0.900       0.900
-  policy against plain      -10.0%      -10.0%      -10.0%
+simulated ms                    hold       drain    backfill
+  sequential                   2.000       2.000       2.000
+  plain                        1.000       1.000       1.000
+  priority                     0.800       0.800       1.000
+  policy                       0.900       0.900       0.900
+  default                      1.000       1.000       1.000
+  policy against plain        -10.0%      -10.0%      -10.0%
+  default against plain        +0.0%       +0.0%       +0.0%
 
 why, under hold
 - plain: -50.0% against sequential. Communication stood
@@ -93,11 +102,14 @@ why, under hold
 
 so
 - hold: priority alone gets it all; shaping only costs
-  (priority alone -20.0%, policy -10.0% against plain)
+  (default +0.0%, priority alone -20.0%, policy -10.0%
+  against plain)
 - drain: priority alone gets it all; shaping only costs
-  (priority alone -20.0%, policy -10.0% against plain)
-- backfill: shaping pays (priority alone +0.0%, policy
-  -10.0% against plain)
+  (default +0.0%, priority alone -20.0%, policy -10.0%
+  against plain)
+- backfill: shaping pays (default +0.0%, priority alone
+  +0.0%, policy -10.0% against plain)
+
 - Which rule a real GPU follows is documented nowhere. Times
   of blocks are assumptions (costs.yaml); a simulation shows
   what follows from them, never how fast a GPU is."""
@@ -105,29 +117,33 @@ so
 MEASURED = """\
 overlap demo on NVIDIA Invented, measured by events, medians
 
-ms                        measured
-  sequential                 2.000
-  plain                      1.000
-  priority                   0.800
-  policy                     0.900
-  policy against plain      -10.0%
+1. A training step, whose all-reduces are needed by its end only: the default policy changes nothing
+
+ms                          measured
+  sequential                   2.000
+  plain                        1.000
+  priority                     0.800
+  policy                       0.900
+  default                      1.000
+  policy against plain        -10.0%
+  default against plain        +0.0%
 
 why
 - plain: -50.0% against sequential.
 - priority: -20.0% against plain; 0 of 0 launches raised, warm-up included.
 
 so
-- priority alone gets it all; shaping only costs (priority alone -20.0%, policy -10.0% against
-  plain)"""
+- priority alone gets it all; shaping only costs (default +0.0%, priority alone -20.0%, policy
+  -10.0% against plain)"""
 
 
 @pytest.mark.usefixtures("unknown_gpu")
 def test_a_simulated_report_as_a_whole() -> None:
     runs = [run("hold", 1.0, 0.8, 0.9), run("drain", 1.0, 0.8, 0.9), run("backfill", 1.0, 1.0, 0.9)]
-    assert "\n".join(report(runs, runs[0], 60, STYLE)) == SIMULATED
+    assert "\n".join(report([runs], "hold", 60, STYLE)) == SIMULATED
 
 
 @pytest.mark.usefixtures("unknown_gpu")
 def test_a_measured_report_as_a_whole() -> None:
     real = run(None, 1.0, 0.8, 0.9)
-    assert "\n".join(report([real], real, 100, STYLE)) == MEASURED
+    assert "\n".join(report([[real]], None, 100, STYLE)) == MEASURED

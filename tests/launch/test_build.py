@@ -29,7 +29,7 @@ def tree(build: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.delenv("CFLAGS", raising=False)
     for folder in ("demo", "simgpu"):
         (tmp_path / "tools" / folder).mkdir(parents=True)
-    (tmp_path / "tools/demo/main.c").write_text("int main(void) { return STATUS; }\n")
+    (tmp_path / "tools/demo/demo_main.c").write_text("int main(void) { return STATUS; }\n")
     (tmp_path / "tools/simgpu/a.c").write_text(
         f"int missing(void);\n{VISIBLE} int cuInit(void) {{ return missing(); }}\n"
     )
@@ -65,10 +65,10 @@ def test_flags_come_from_us_then_cflags_then_the_option(
     import subprocess
 
     monkeypatch.setenv("CFLAGS", "-DSTATUS=1")
-    made = build.build_one("demo", tree / "out", ["-USTATUS", "-DSTATUS=2"])
-    assert made == tree / "out" / "demo" / "overlap-demo"
+    made = build.build_one("demo-step", tree / "out", ["-USTATUS", "-DSTATUS=2"])
+    assert made == tree / "out" / "demo" / "demo-step"
     assert subprocess.run([str(made)], check=False).returncode == 2
-    assert [path.name for path in made.parent.iterdir()] == ["overlap-demo"]
+    assert [path.name for path in made.parent.iterdir()] == ["demo-step"]
 
 
 def test_an_undefined_symbol_fails_the_build_and_leaves_the_old_file(

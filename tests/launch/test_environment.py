@@ -19,6 +19,7 @@ FULL = Settings(
     launcher_pid=42,
     simulated_driver="/opt/simgpu",
     simulated_gpu="h100:hold,1",
+    simulated_programs="/opt/demo",
     defaults={"TORCH_NCCL_HIGH_PRIORITY": "1"},
 )
 
@@ -36,6 +37,7 @@ def test_everything_that_is_asked_for_is_set_and_nothing_else() -> None:
         "LD_LIBRARY_PATH": "/opt/simgpu",
         "TRITON_LIBCUDA_PATH": "/opt/simgpu",
         "SIMGPU": "h100:hold,1",
+        "PATH": "/bin:/usr/bin:/opt/demo",
         "TORCH_NCCL_HIGH_PRIORITY": "1",
     }
 
@@ -47,7 +49,7 @@ def test_nothing_asked_for_is_nothing_changed() -> None:
 
 def test_without_the_library_none_of_its_variables_is_set_but_a_simulated_gpu_is() -> None:
     result = environment({}, FULL._replace(library=None))
-    assert set(result) == {"LD_LIBRARY_PATH", "TRITON_LIBCUDA_PATH", "SIMGPU"}
+    assert set(result) == {"LD_LIBRARY_PATH", "TRITON_LIBCUDA_PATH", "SIMGPU", "PATH"}
 
 
 def test_the_users_word_stands_over_a_default_of_the_policy() -> None:
@@ -64,6 +66,12 @@ def test_an_inner_run_keeps_what_it_does_not_mention() -> None:
 def test_the_simulated_driver_comes_first_and_an_empty_entry_keeps_its_place() -> None:
     result = environment({"LD_LIBRARY_PATH": "/a::/opt/simgpu:/b"}, FULL)
     assert result["LD_LIBRARY_PATH"] == "/opt/simgpu:/a::/b"
+
+
+def test_bundled_programs_come_last_in_path() -> None:
+    result = environment({"PATH": "/a:/b"}, FULL)
+    assert result["PATH"] == "/a:/b:/opt/demo"
+    assert environment(result, FULL) == result
 
 
 def test_simulated_runtimes_come_before_the_driver_and_triton_gets_the_newest() -> None:

@@ -317,7 +317,7 @@ def shaped(
     policy = folder / "mine.yaml"
     policy.write_text(POLICY.format(dispatch=dispatch))
     report = folder / f"report-{len(list(folder.iterdir()))}"
-    program = (str(_native.DEMO / "overlap-demo"), "--arm=concurrent", "--layers=2", "--buckets=2")
+    program = (str(_native.DEMO / "demo-step"), "--arm=concurrent", "--layers=2", "--buckets=2")
     environment = {"XDG_CACHE_HOME": str(cache), **environment}
     words = ("--simulate", simulate, "--policy", str(policy), "--report", str(report), *program)
     done = overlap_run(*words, env=environment)

@@ -11,13 +11,14 @@ import pytest
 
 PROGRAM = """
 d = Driver()
-m = d.module(cubin([Kernel("gemm", 32), Kernel("ncclDevKernel_AllReduce", 96)]))
+m = d.module(cubin([Kernel("gemm", 32), Kernel("ncclDevKernel_AllReduce", 96, 7104)]))
 gemm, nccl = (d.function(m, n) for n in ("gemm", "ncclDevKernel_AllReduce"))
 s, t = d.stream(), d.stream(-3)
 assert d.launch(gemm, (11, 12, 3), 256, 1024, s) == 0
 assert d.launch(nccl, 24, 640, 2048, t) == 0
 assert d.launch(gemm, 1, stream=s) == 0
 """
+STATIC = {"ncclDevKernel_AllReduce": 7104}
 
 
 def events(path: Path, kind: str = "X") -> list[dict[str, Any]]:
@@ -33,6 +34,8 @@ def test_a_row_for_each_stream_and_an_event_for_each_kernel(simulate: Any, tmp_p
         assert event["dur"] == pytest.approx(row["end_us"] - row["start_us"], abs=0.002)
         assert event["args"]["queued_us"] == row["queued_us"]
         assert event["args"]["resident_peak"] == row["resident_peak"]
+        assert event["args"]["registers"] == row["registers"]
+        assert event["args"]["static_shared"] == STATIC.get(row["kernel"], 0)
     by_name = {event["name"]: event for event in found if event["args"]["grid"] != [1, 1, 1]}
     assert {key: by_name["gemm"]["args"][key] for key in ("grid", "threads", "dynamic_shared", "priority")} == {
         "grid": [11, 12, 3],

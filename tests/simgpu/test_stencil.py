@@ -1,4 +1,4 @@
-"""The patterns of tools/bench/suites/stencil.c: who gains by raising what is waited for, and who does not.
+"""The patterns of tools/demo/stencil.c: who gains by raising what is waited for, and who does not.
 
 The gains are those of two H200 in kind: 28 to 4 % where the boundary and the exchange share a stream, 17 to 6 % where
 an event hands over, 40 to 17 % through the host.
@@ -51,7 +51,7 @@ Run = Callable[..., Lines]
 @pytest.fixture(scope="session")
 def run(libcuda: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """run(pattern, arm, rule) -> the lines of the program on a simulated H200."""
-    from suites.arms import HERE, Bench
+    from suites.arms import DEMO, Bench
 
     gpu = next(gpu for gpu in known() if gpu.key == "h200")
     bench = Bench(tmp_path_factory.mktemp("stencil"), os.environ)
@@ -62,7 +62,7 @@ def run(libcuda: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
             **bench.base,
             "LD_LIBRARY_PATH": str(libcuda.parent),
             "SIMGPU": f"h200:{rule}",
-            "SIMGPU_COSTS": str(HERE / "stencil.yaml"),
+            "SIMGPU_COSTS": str(DEMO / "costs.yaml"),
             **more,
         }
         command = [str(bench.folder / "stencil"), str(bench.folder / "stencil-h200.cubin"), arm, str(steps), pattern]
@@ -151,4 +151,4 @@ def test_what_is_wrong_is_one_line(tmp_path: Path) -> None:
     for words in ([], ["x", "plain", "3", "stencil/style-9"], ["x", "plain", "0", "stencil/one"]):
         done = subprocess.run([str(bench.folder / "stencil"), *words], capture_output=True, text=True, check=False)
         assert done.returncode == 1
-        assert done.stderr.splitlines()[-1].startswith("stencil: ")
+        assert done.stderr.splitlines()[-1].startswith("demo-stencil: ")

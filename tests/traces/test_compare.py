@@ -191,7 +191,7 @@ def test_simulated_traces_are_called_so(overlap, overlap_run, tmp_path):
     for arm in ("sequential", "concurrent"):
         paths.append(str(tmp_path / arm))
         words = (
-            str(_native.DEMO / "overlap-demo"),
+            str(_native.DEMO / "demo-step"),
             f"--arm={arm}",
             "--warmup=1",
             "--steps=2",

@@ -177,7 +177,7 @@ def test_nsys_says_that_graphs_hide_kernels(tmp_path):
 
 
 def test_the_simulated_gpu(overlap_run, tmp_path):
-    demo = _native.DEMO / "overlap-demo"
+    demo = _native.DEMO / "demo-step"
     words = ("--arm=concurrent", "--warmup=1", "--steps=2", "--layers=4", "--buckets=2")
     path, log = tmp_path / "trace", tmp_path / "timeline"
     variables = {"SIMGPU_TRACE": str(path), "SIMGPU_TIMELINE": str(log)}
@@ -191,6 +191,8 @@ def test_the_simulated_gpu(overlap_run, tmp_path):
         tuple(row[name] for name in key) for row in rows
     ]
     assert {True, False} == {record.communication for record in records}
+    assert [record.registers for record in records] == [row["registers"] for row in rows]
+    assert {record.static_shared_memory for record in records} == {0, 24576, 36800}
     for record, row in zip(records, rows):
         assert (record.start_us, record.dynamic_shared_memory) == (row["start_us"], row["dynamic_shared"])
         assert record.end_us == pytest.approx(row["end_us"], abs=0.002)

@@ -1,4 +1,4 @@
-"""Build demo_sm80.cubin and demo_sm90.cubin from kernels.cu. Both are committed: run this after a change of kernels.cu.
+"""Build the cubins of kernels.cu and stencil.cu. They are committed: run this after a change of either.
 
     python tools/demo/build_cubins.py [--nvcc NVCC] [--ptxas PTXAS]
 
@@ -25,6 +25,10 @@ EXPECTED = {
     "80": {"sgemm_128x64_nn": (80, 24576), "ncclDevKernel_AllReduce_Sum_f32_RING_LL": (96, 14144)},
     "90": {"sgemm_128x64_nn": (80, 24576), "ncclDevKernel_AllReduce_Sum_f32_RING_LL": (96, 36800)},
 }
+
+
+# A source, and how its cubins begin.
+SOURCES = {"kernels.cu": "demo", "stencil.cu": "stencil"}
 
 
 def build(source: Path, target: Path, architecture: str, nvcc: str, ptxas: str) -> str:
@@ -67,15 +71,16 @@ def main() -> int:
     parser.add_argument("--ptxas", default="ptxas")
     options = parser.parse_args()
     wrong = 0
-    for architecture in ARCHITECTURES:
-        target = HERE / f"demo_sm{architecture}.cubin"
-        found = footprints(build(HERE / "kernels.cu", target, architecture, options.nvcc, options.ptxas))
-        for kernel, (registers, shared) in sorted(found.items()):
-            print(f"sm_{architecture} {kernel}: {registers} registers, {shared} bytes of shared memory")
-        for kernel, footprint in EXPECTED[architecture].items():
-            if found.get(kernel) != footprint:
-                print(f"sm_{architecture} {kernel}: {footprint} expected", file=sys.stderr)
-                wrong = 1
+    for source, name in SOURCES.items():
+        for architecture in ARCHITECTURES:
+            target = HERE / f"{name}_sm{architecture}.cubin"
+            found = footprints(build(HERE / source, target, architecture, options.nvcc, options.ptxas))
+            for kernel, (registers, shared) in sorted(found.items()):
+                print(f"sm_{architecture} {kernel}: {registers} registers, {shared} bytes of shared memory")
+            for kernel, footprint in EXPECTED[architecture].items():
+                if found.get(kernel, footprint) != footprint:
+                    print(f"sm_{architecture} {kernel}: {footprint} expected", file=sys.stderr)
+                    wrong = 1
     return wrong
 
 

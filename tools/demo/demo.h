@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * overlap-demo: a program with the shape of a training step, on the CUDA driver API alone.
+ * demo-step: a program with the shape of a training step, on the CUDA driver API alone.
  *
  * It knows nothing of overlap-run: the same binary runs without it, under it, on a real GPU and on the simulated one.
  * The driver is opened by name at run time, so it builds and starts on machines that have none.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The driver by dlopen, the first device, and the kernels built for it. */
+#include "beside.h"
 #include "demo.h"
 
 #include <dlfcn.h>
@@ -7,16 +8,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { ATTRIBUTE_MAJOR = 75, ATTRIBUTE_MINOR = 76 }; /* CU_DEVICE_ATTRIBUTE_COMPUTE_... */
 enum { FUNCTION_STATIC_SHARED = 1, FUNCTION_REGISTERS = 4, FUNCTION_MAX_DYNAMIC = 8 }; /* CU_FUNC_ATTRIBUTE_... */
-enum { PATH_SIZE = 4096, CUBIN_LIMIT = 1 << 20 };
+enum { CUBIN_LIMIT = 1 << 20 };
 
 bool demo_fail(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    fputs("overlap-demo: ", stderr);
+    fputs("demo-step: ", stderr);
     vfprintf(stderr, format, arguments);
     fputc('\n', stderr);
     va_end(arguments);
@@ -46,28 +46,24 @@ static bool open_driver(struct demo_api *api) {
     return true;
 }
 
-/* The folder of this program, when no other was named. */
-static bool cubin_path(char *path, const char *folder, int major) {
-    char own[PATH_SIZE];
-    if (folder == NULL) {
-        const ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
-        if (length <= 0)
-            return demo_fail("cannot read /proc/self/exe");
-        own[length] = '\0';
-        *strrchr(own, '/') = '\0';
-        folder = own;
-    }
-    const int length = snprintf(path, PATH_SIZE, "%s/demo_sm%d0.cubin", folder, major);
-    return (length > 0 && length < PATH_SIZE) || demo_fail("the folder's name is too long");
+/* folder: NULL for that of this program. */
+static const char *cubin_path(const char *folder, int major) {
+    static char path[PATH_SIZE];
+    char name[32];
+    snprintf(name, sizeof name, "demo_sm%d0.cubin", major);
+    if (folder == NULL)
+        return beside(name);
+    const int length = snprintf(path, sizeof path, "%s/%s", folder, name);
+    return length > 0 && length < PATH_SIZE ? path : NULL;
 }
 
 static bool load_module(struct demo_gpu *gpu, const char *folder, void **module) {
-    char path[PATH_SIZE];
     if (gpu->major != 8 && gpu->major != 9)
         return demo_fail("%s has compute capability %d.%d; the kernels of the demo are for 8.x and 9.x", gpu->name,
                          gpu->major, gpu->minor);
-    if (!cubin_path(path, folder, gpu->major))
-        return false;
+    const char *const path = cubin_path(folder, gpu->major);
+    if (path == NULL)
+        return demo_fail("the folder's name is too long");
     FILE *file = fopen(path, "rb");
     if (file == NULL)
         return demo_fail("cannot read %s", path);
@@ -96,6 +92,7 @@ bool demo_gpu_open(struct demo_gpu *gpu, const char *cubins) {
     void *module = NULL;
     int count = 0;
     int device = 0;
+    use_own_costs();
     if (!open_driver(&gpu->api) || !demo_ok(api, api->initialise(0), "no GPU") ||
         !demo_ok(api, api->device_count(&count), "no GPU"))
         return false;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * overlap-demo --arm sequential|concurrent [...]: one JSON line on stdout; on any failure one line on stderr, status 1.
+ * demo-step --arm sequential|concurrent [...]: one JSON line on stdout; on any failure one line on stderr, status 1.
+ * Without words it runs twenty steps and prints a sentence about them.
  */
 #include "demo.h"
 
@@ -8,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_STEPS = 1000 };
+enum { MAX_STEPS = 1000, SENTENCE_STEPS = 20, LAST = 5 };
 
-static const char USAGE[] = "usage: overlap-demo --arm sequential|concurrent [--layers N] [--buckets N] [--gemms N]\n"
-                            "                    [--warmup N] [--steps N] [--check] [--cubins DIR]\n";
+static const char USAGE[] = "usage: demo-step [--arm sequential|concurrent [--layers N] [--buckets N] [--gemms N]\n"
+                            "                  [--warmup N] [--steps N] [--check] [--cubins DIR]]\n";
 
 static bool number(const char *text, int minimum, int maximum, int *value) {
     char *end = NULL;
@@ -22,6 +23,7 @@ static bool number(const char *text, int minimum, int maximum, int *value) {
     return true;
 }
 
+/* With words an arm is named; without any it is the one of a program that overlaps, long enough to see it learn. */
 static bool parse(struct demo_options *options, int count, char **words) {
     static const struct option LONG[] = {
         {"arm", required_argument, NULL, 'a'},
@@ -34,8 +36,9 @@ static bool parse(struct demo_options *options, int count, char **words) {
         {"cubins", required_argument, NULL, 'f'},
         {NULL, 0, NULL, 0},
     };
-    const char *arm = NULL;
+    const char *arm = count == 1 ? "concurrent" : NULL;
     bool good = true;
+    options->steps = count == 1 ? SENTENCE_STEPS : options->steps;
     for (int option; good && (option = getopt_long(count, words, "", LONG, NULL)) != -1;) {
         switch (option) {
         case 'a':
@@ -109,6 +112,14 @@ static void print_answer(const struct demo_gpu *gpu, const struct demo_options *
     puts("}");
 }
 
+static void print_sentence(const struct demo_gpu *gpu, const struct demo_options *options, const double *milliseconds) {
+    double sum = 0.0;
+    for (int step = options->steps - LAST; step < options->steps; ++step)
+        sum += milliseconds[step];
+    printf("demo-step: %d steps on %s: %.3f ms a step, mean of the last %d\n", options->steps, gpu->name, sum / LAST,
+           LAST);
+}
+
 int main(int count, char **words) {
     static double milliseconds[MAX_STEPS];
     /* The grid of the GEMM: 4096 rows and 3840 columns in tiles of 128 by 64. NCCL launches 544 threads for a ring, a
@@ -136,6 +147,9 @@ int main(int count, char **words) {
     }
     if (options.check && !demo_job_check(&job, &gpu, &options))
         return 1;
-    print_answer(&gpu, &options, milliseconds);
+    if (count == 1)
+        print_sentence(&gpu, &options, milliseconds);
+    else
+        print_answer(&gpu, &options, milliseconds);
     return fflush(stdout) == 0 ? 0 : 1;
 }

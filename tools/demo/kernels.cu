@@ -1,6 +1,6 @@
 // The kernels of `overlap demo`: what a layer of a training step computes, what a collective moves, and an optimiser.
 //
-// They run on a real GPU and their results can be checked (overlap-demo --check). Names are plain C names, so that they
+// They run on a real GPU and their results can be checked (demo-step --check). Names are plain C names, so that they
 // read in a timeline as those of cuBLAS and NCCL do. Built by build_cubins.py; the cubins are committed, so nobody
 // needs the CUDA compiler to run the demo.
 

@@ -77,7 +77,7 @@ RULES = (
         for each in PLATFORMS.values()
         for name in each.narrow
     ),
-    Rule(LIB + "demo/overlap-demo", "(?!)", soname=False),
+    Rule(LIB + "demo/demo-st*", "(?!)", soname=False),
     *(Rule("*" + name, "(?!)", frozenset({"libc.so.6"}), soname=False) for name in SCRIPTS),
     Rule(LIB + "demo/*.cubin", "(?!)", frozenset(), "cuda", soname=False, loaded=False),
     Rule(LIB + "simgpu/libcuda.so.1", r"cu[A-Z]\w+"),
@@ -191,7 +191,7 @@ def check_files(wheel: Wheel) -> Iterator[str]:
     for ending in SCRIPTS:
         if not any(name.endswith(ending) for name in wheel.files):
             yield f"{ending.rsplit('/', 1)[1]}: this command is not there"
-    demo = LIB + shim_build.FILES["demo"]
+    demo = LIB + shim_build.FILES["demo-step"]
     if not any(info.filename == demo and info.external_attr >> 16 & 0o100 for info in wheel.infos):
         yield f"{demo}: cannot be executed"
     if len({info.date_time for info in wheel.infos}) > 1:

@@ -72,7 +72,7 @@ def counted(text: str) -> dict[str, int]:
 def trials(programs: Path, library: Path, policies: Sequence[str]) -> Iterator[Trial]:
     """What a user does first; the report is that of the run before it."""
     overlap, run, python = (str(programs / name) for name in ("overlap", "overlap-run", "python"))
-    demo = (str(library / "demo/overlap-demo"), "--arm", "concurrent", "--cubins", str(library / "demo"))
+    demo = (str(library / "demo/demo-step"), "--arm", "concurrent", "--cubins", str(library / "demo"))
     kernel = ("--gpu", "h100", "--threads", "128", "--registers", "224", "--json")
     yield Trial((overlap, "--help"), lambda text: len(text) > 200)
     yield Trial((run, "--help"), lambda text: len(text) > 200)

@@ -133,10 +133,11 @@ void sim_trace_add(const struct op *op) {
     buffered += (size_t)snprintf(
         buffer + buffered, EVENT,
         "%s{\"name\": \"%s\", \"cat\": \"%s\", \"ph\": \"X\", \"pid\": %d, \"tid\": %d, \"ts\": %.3f, \"dur\": %.3f, "
-        "\"args\": {\"grid\": [%u, %u, %u], \"threads\": %d, \"dynamic_shared\": %zu, \"priority\": %d, "
-        "\"resident_peak\": %d, \"queued_us\": %.3f}}",
+        "\"args\": {\"grid\": [%u, %u, %u], \"threads\": %d, \"registers\": %d, \"static_shared\": %d, "
+        "\"dynamic_shared\": %zu, \"priority\": %d, \"resident_peak\": %d, \"queued_us\": %.3f}}",
         BETWEEN, sim_log_escaped(launch->work->name, name, sizeof name),
         launch->work->communication ? "communication" : "computation", (int)getpid(), id + 1, op->start_us,
-        op->done_us - op->start_us, launch->grid[0], launch->grid[1], launch->grid[2], launch->threads, launch->dynamic,
-        launch->priority, launch->resident_peak, op->queued_us);
+        op->done_us - op->start_us, launch->grid[0], launch->grid[1], launch->grid[2], launch->threads,
+        launch->work->registers, launch->work->static_shared, launch->dynamic, launch->priority, launch->resident_peak,
+        op->queued_us);
 }

@@ -24,6 +24,7 @@ from suites.programs import Program, words
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
+DEMO = ROOT / "tools" / "demo"
 # The first steps are reported apart: the library asks about kernels, which takes virtual host time, and what it has not
 # learnt yet may be wrong: `priority: auto` may end.
 FIRST, STEADY = 3, 3
@@ -61,7 +62,7 @@ class Bench:
         self._settings: dict[tuple[str, str, str], Settings] = {}
         built()
         _compile(HERE / "program.c", self.folder / "suite-program")
-        _compile(HERE / "stencil.c", self.folder / "stencil")
+        _compile(DEMO / "stencil.c", self.folder / "stencil")
 
     def prepare(self, gpu: KnownGpu) -> None:
         kernels.write_cubin(self._cubin(gpu), gpu)
@@ -114,7 +115,7 @@ class Bench:
         return Outcome(outcome.first_ms, outcome.steady_ms, page.launches, page.shaped, page.raised, dict(page.reasons))
 
     def _run(self, program: Program, gpu: KnownGpu, rule: str, arm: str, name: str, settings: Settings) -> Outcome:
-        costs = HERE / "stencil.yaml" if program.stencil else self._costs(gpu)
+        costs = DEMO / "costs.yaml" if program.stencil else self._costs(gpu)
         names = {**environment(self.base, settings), "SIMGPU_COSTS": str(costs)}
         if self.timelines:
             trace = self.timelines / f"{program.name.replace('/', '-')}-{gpu.key}-{rule}-{name}.json"

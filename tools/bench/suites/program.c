@@ -56,7 +56,7 @@ enum { NCCL_WARPS_SYNC = 32, NCCL_CLUSTER = 4, WORK_BYTES = 64 };
       (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **))        \
     X(cuLaunchKernelEx, (const struct config *, void *, void **, void **))
 
-#include "driver.h"
+#include "../../demo/driver.h"
 
 struct word {
     char kind; /* k c p w s */

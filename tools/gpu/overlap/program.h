@@ -37,7 +37,7 @@
       (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **))        \
     X(cuLaunchKernelEx, (const struct config *, void *, void **, void **))
 
-#include "../../bench/suites/driver.h"
+#include "../../demo/driver.h"
 
 enum { FUNCTION_STATIC = 1, FUNCTION_REGISTERS = 4, FUNCTION_MAX_DYNAMIC = 8, FUNCTION_CARVEOUT = 9 };
 enum { OPT_IN_SHARED = 97, NON_BLOCKING = 1, NO_TIMING = 2, CLUSTER = 4, COMPLETION_EVENT = 12 };

@@ -2,30 +2,55 @@
  * Programs whose host or whose collectives wait for a short piece of work while a long kernel runs, and programs that
  * only look like them: a table of patterns, one JSON line for each step.
  *
- *   stencil IMAGE ARM STEPS PATTERN [N]
+ *   demo-stencil [IMAGE ARM STEPS PATTERN [N]]
  *
+ * Without words it runs one pattern and prints a sentence about it.
  * A 7-point stencil over N * N * N points (default 256) as HPC codes write it: boundary planes, their exchange, and the
- * interior beside it. It sets no priority, knows nothing of overlap-run and runs on a real GPU and on the simulated one.
+ * interior beside it. It sets no priority, knows nothing of overlap-run and runs on a real GPU of NVIDIA and on simulated
+ * ones of NVIDIA and AMD.
  * A line has the milliseconds of an iteration, by events, and the launches so far. The host waits between iterations
  * only where the pattern does.
  *
  * ARM: plain, as written; raise, one stream has the greatest priority (that of the exchange unless the pattern names
  * another one); level, all streams have it; one, everything on one stream; compute, nothing is exchanged; communication,
  * the interior is left out.
- * STEPS are of two iterations. IMAGE: stencil.cu, compiled, or on the simulated GPU any module with its kernels.
+ * STEPS are of two iterations. IMAGE: stencil.cu, compiled, or on the simulated GPU any module with its kernels; - for the
+ * file beside this program.
  */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { MOST_STEPS = 500, ITERATIONS = 2, WIDTH = 32, HEIGHT = 16, DEPTH = 8, MOST_POINTS = 1024, BATCH = 4 << 20 };
-enum { NCCL_BLOCKS = 8, NCCL_THREADS = 640, NCCL_DYNAMIC = 82240 };
-enum { NON_BLOCKING = 1, NO_TIMING = 2, CAPTURE_RELAXED = 2, MAX_DYNAMIC = 8, USE_NODE_PRIORITY = 8, NOT_READY = 600 };
+enum {
+    MOST_STEPS = 500,
+    STEPS = 20,
+    LAST = 5,
+    SOLVE = 5,
+    ITERATIONS = 2,
+    WIDTH = 32,
+    HEIGHT = 16,
+    DEPTH = 8,
+    MOST_POINTS = 1024,
+    BATCH = 4 << 20
+};
+enum { NCCL_BLOCKS = 8, NCCL_THREADS = 640, NCCL_DYNAMIC = 82240, RCCL_THREADS = 256 };
+enum {
+    MAJOR = 75,
+    MINOR = 76,
+    NON_BLOCKING = 1,
+    NO_TIMING = 2,
+    CAPTURE_RELAXED = 2,
+    MAX_DYNAMIC = 8,
+    USE_NODE_PRIORITY = 8,
+    NOT_READY = 600
+};
 
-#define PROGRAM "stencil"
+#define PROGRAM "demo-stencil"
 #include "stencil_api.h"
 
 #include "driver.h"
+
+#include "stencil_gpu.h"
 
 enum boundary { ON_HALO, ON_COMPUTE, ON_THIRD };
 enum wait { NO_WAIT, BY_STREAM, BY_EVENT, POLL_EVENT, POLL_STREAM, BLOCKING_COPY, HOST_FUNCTION };
@@ -35,7 +60,7 @@ struct pattern {
     void (*iterate)(int iteration);
     enum boundary boundary; /* the stream on which the boundary planes are computed */
     enum wait wait;         /* staged through the host, which waits so; NO_WAIT: a collective */
-    bool pageable, graph, swapped, warm_up, reset, one_stream, raise_compute;
+    bool pageable, graph, swapped, warm_up, reset, one_stream, raise_compute, anew;
 };
 
 static void stencil(int iteration), synchronised(int iteration), equal(int iteration), loader(int iteration),
@@ -48,6 +73,7 @@ static const struct pattern patterns[] = {
     {.name = "stencil/one", .iterate = stencil, .one_stream = true},
     {.name = "stencil/graph", .iterate = stencil, .graph = true},
     {.name = "stencil/swapped", .iterate = stencil, .swapped = true},
+    {.name = "stencil/anew", .iterate = stencil, .anew = true},
     {.name = "host-staged/stream", .iterate = stencil, .wait = BY_STREAM},
     {.name = "host-staged/event", .iterate = stencil, .wait = BY_EVENT},
     {.name = "host-staged/poll", .iterate = stencil, .wait = POLL_EVENT},
@@ -103,80 +129,15 @@ static void sweep_boundary(void *stream, int iteration) {
 
 static void collective(void *stream, int iteration) {
     void *arguments[] = {&points[(iteration + 1) % 2], &n};
+    const unsigned threads = on_amd ? RCCL_THREADS : NCCL_THREADS, dynamic = on_amd ? 0 : NCCL_DYNAMIC;
     if (!with_exchange)
         return;
-    check(
-        cuLaunchKernel(collective_kernel, NCCL_BLOCKS, 1, 1, NCCL_THREADS, 1, 1, NCCL_DYNAMIC, stream, arguments, NULL),
-        "collective");
+    check(cuLaunchKernel(collective_kernel, NCCL_BLOCKS, 1, 1, threads, 1, 1, dynamic, stream, arguments, NULL),
+          "collective");
     launches++;
 }
 
-/* ---- staged through the host ---- */
-
-static uint64_t plane(int iteration, int index) {
-    return points[(iteration + 1) % 2] + (uint64_t)index * plane_bytes;
-}
-
-/* What MPI does between the copies: its only rank is its own neighbour on both sides. */
-static void exchange_on_host(void *unused) {
-    (void)unused;
-    memcpy(received, sent + plane_bytes, plane_bytes);
-    memcpy(received + plane_bytes, sent, plane_bytes);
-}
-
-static void copy_out(int iteration) {
-    for (int i = 0; i < 2; i++) {
-        char *const to = sent + (size_t)i * plane_bytes;
-        const uint64_t from = plane(iteration, i == 0 ? 1 : n - 2);
-        check(pattern->wait == BLOCKING_COPY ? cuMemcpyDtoH_v2(to, from, plane_bytes)
-                                             : cuMemcpyDtoHAsync_v2(to, from, plane_bytes, halo),
-              "copy");
-    }
-}
-
-static void copy_in(int iteration) {
-    for (int i = 0; i < 2; i++) {
-        const char *const from = received + (size_t)i * plane_bytes;
-        const uint64_t to = plane(iteration, i == 0 ? 0 : n - 1);
-        check(pattern->wait == BLOCKING_COPY ? cuMemcpyHtoD_v2(to, from, plane_bytes)
-                                             : cuMemcpyHtoDAsync_v2(to, from, plane_bytes, halo),
-              "copy");
-    }
-}
-
-static void wait_on_host(void) {
-    int state = 0;
-    switch (pattern->wait) {
-    case BY_STREAM:
-        state = cuStreamSynchronize(halo);
-        break;
-    case BY_EVENT:
-        state = cuEventSynchronize(computed);
-        break;
-    case POLL_EVENT:
-        while ((state = cuEventQuery(computed)) == NOT_READY)
-            continue;
-        break;
-    case POLL_STREAM:
-        while ((state = cuStreamQuery(halo)) == NOT_READY)
-            continue;
-        break;
-    case BLOCKING_COPY: /* has waited */
-    case HOST_FUNCTION: /* the stream waits, and not the host */
-    case NO_WAIT:
-        break;
-    }
-    check(state, "wait");
-}
-
-static void finish_staged(int iteration) {
-    wait_on_host();
-    if (pattern->wait == HOST_FUNCTION)
-        check(cuLaunchHostFunc(halo, exchange_on_host, NULL), "host function");
-    else
-        exchange_on_host(NULL);
-    copy_in(iteration);
-}
+#include "stencil_host.h"
 
 /* ---- patterns ---- */
 
@@ -327,7 +288,8 @@ static void open_kernels(void *module) {
     check(cuModuleGetFunction(&interior_kernel, module, "stencil_interior"), "stencil_interior");
     check(cuModuleGetFunction(&boundary_kernel, module, "stencil_boundary"), "stencil_boundary");
     check(cuModuleGetFunction(&collective_kernel, module, "ncclDevKernel_SendRecv"), "ncclDevKernel_SendRecv");
-    check(cuFuncSetAttribute(collective_kernel, MAX_DYNAMIC, NCCL_DYNAMIC), "ncclDevKernel_SendRecv");
+    if (!on_amd)
+        check(cuFuncSetAttribute(collective_kernel, MAX_DYNAMIC, NCCL_DYNAMIC), "ncclDevKernel_SendRecv");
 }
 
 static void *host_memory(size_t bytes) {
@@ -350,6 +312,15 @@ static void open_memory(void) {
     sent = host_memory(2 * plane_bytes > BATCH ? 2 * plane_bytes : BATCH);
     received = host_memory(2 * plane_bytes);
     check(cuCtxSynchronize(), "memory");
+}
+
+/* A library that makes a stream for each of its solves, and no other stream by the same code. */
+static void renew_halo(const char *arm) {
+    check(cuStreamDestroy_v2(halo), "stream");
+    if (strcmp(arm, "plain") == 0)
+        check(cuStreamCreate(&halo, NON_BLOCKING), "stream");
+    else
+        halo = open_stream(NON_BLOCKING, true);
 }
 
 static void step(int number) {
@@ -381,37 +352,29 @@ static void start_logger(void *context) {
         fail("no thread");
 }
 
-int main(int count, char **arguments) {
-    if (count < 5 || count > 6)
-        fail("usage: stencil IMAGE plain|raise|level|one|compute|communication STEPS PATTERN [N]");
-    const char *const arm = arguments[2];
-    const int steps = atoi(arguments[3]);
-    n = count > 5 ? atoi(arguments[5]) : n;
-    pattern = pattern_of(arguments[4]);
-    if (steps < 1 || steps > MOST_STEPS || n < 64 || n > MOST_POINTS || n % WIDTH != 0)
-        fail("STEPS is a number from 1 to %d, N a multiple of %d from 64 to %d", MOST_STEPS, WIDTH, MOST_POINTS);
-    void *context = NULL, *graph = NULL;
-    open_driver();
-    check(cuInit(0), "no GPU");
-    check(cuDevicePrimaryCtxRetain(&context, 0), "no GPU");
-    check(cuCtxSetCurrent(context), "no GPU");
-    open_kernels(load_cubin(arguments[1]));
-    open_streams(arm);
-    open_memory();
+static bool parse(int count, char **words, const char **image, const char **arm, int *steps) {
+    *image = count > 1 ? words[1] : "-";
+    *arm = count > 1 ? words[2] : "plain";
+    *steps = count > 1 ? atoi(words[3]) : STEPS;
+    n = count > 5 ? atoi(words[5]) : n;
+    return *steps >= 1 && *steps <= MOST_STEPS && n >= 64 && n <= MOST_POINTS && n % WIDTH == 0;
+}
+
+static void open_events(int steps) {
     void **const events[] = {&started, &computed, &exchanged, &was_reset};
     for (size_t i = 0; i < sizeof events / sizeof *events; i++)
         check(cuEventCreate(events[i], NO_TIMING), "event");
     for (int i = 0; i <= steps; i++)
         check(cuEventCreate(&marks[i], 0), "event");
-    if (pattern->iterate == logger)
-        start_logger(context);
-    if (pattern->warm_up)
-        collective(compute, 0);
-    if (pattern->graph)
-        graph = capture(strcmp(arm, "raise") == 0);
+}
+
+static void run(const char *arm, int steps) {
+    void *const graph = pattern->graph ? capture(strcmp(arm, "raise") == 0) : NULL;
     const unsigned long captured = launches;
     record(marks[0], compute);
     for (int i = 0; i < steps; i++) {
+        if (pattern->anew && i % SOLVE == 0)
+            renew_halo(arm);
         if (graph != NULL)
             check(cuGraphLaunch(graph, compute), "graph");
         else
@@ -421,11 +384,50 @@ int main(int count, char **arguments) {
         record(marks[i + 1], compute);
     }
     check(cuCtxSynchronize(), "the last step");
-    for (int i = 0; i < steps; i++) {
-        float milliseconds = 0;
-        check(cuEventElapsedTime(&milliseconds, marks[i], marks[i + 1]), "event");
-        printf("{\"step\": %d, \"milliseconds\": %.6f, \"launches\": %lu}\n", i + 1, (double)milliseconds / ITERATIONS,
-               launched[i]);
+}
+
+/* Milliseconds of an iteration of a step. */
+static double took(int step) {
+    float milliseconds = 0;
+    check(cuEventElapsedTime(&milliseconds, marks[step], marks[step + 1]), "event");
+    return (double)milliseconds / ITERATIONS;
+}
+
+static void print(bool in_words, int steps) {
+    char gpu[256] = "";
+    if (!in_words) {
+        for (int i = 0; i < steps; i++)
+            printf("{\"step\": %d, \"milliseconds\": %.6f, \"launches\": %lu}\n", i + 1, took(i), launched[i]);
+        return;
     }
+    check(cuDeviceGetName(gpu, sizeof gpu, 0), "no GPU");
+    double sum = 0;
+    for (int i = steps - LAST; i < steps; i++)
+        sum += took(i);
+    printf(PROGRAM ": %d iterations over %d points cubed on %s: %.3f ms an iteration, mean of the last %d\n",
+           steps * ITERATIONS, n, gpu, sum / LAST, LAST * ITERATIONS);
+}
+
+int main(int count, char **words) {
+    if (count != 1 && count != 5 && count != 6)
+        fail("usage: demo-stencil [IMAGE|- plain|raise|level|one|compute|communication STEPS PATTERN [N]]");
+    const char *image, *arm;
+    int steps;
+    if (!parse(count, words, &image, &arm, &steps))
+        fail("STEPS is a number from 1 to %d, N a multiple of %d from 64 to %d", MOST_STEPS, WIDTH, MOST_POINTS);
+    pattern = pattern_of(count > 1 ? words[4] : "stencil/style-0");
+    void *const context = open_gpu();
+    if (count == 1 && on_amd) /* HIP gives a priority to new streams only */
+        pattern = pattern_of("stencil/anew");
+    open_kernels(load_cubin(strcmp(image, "-") == 0 ? own_image() : image));
+    open_streams(arm);
+    open_memory();
+    open_events(steps);
+    if (pattern->iterate == logger)
+        start_logger(context);
+    if (pattern->warm_up)
+        collective(compute, 0);
+    run(arm, steps);
+    print(count == 1, steps);
     return fflush(stdout) == 0 ? 0 : 1;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of stencil.c for a real GPU: nvcc -cubin -arch=sm_90 -o stencil.cubin stencil.cu
+// The kernels of stencil.c, built by build_cubins.py.
 //
 // A Jacobi sweep of a 7-point stencil over n * n * n points, in double precision. The simulated GPU needs the footprints
-// only, and gets them from kernels.py.
+// only; tools/bench/suites gives it NCCL's for the exchange.
 
 static constexpr int WIDTH = 32, HEIGHT = 16; // of a block of threads
 static constexpr int DEPTH = 8;               // planes that a block of the interior sweeps

@@ -5,6 +5,8 @@
 #define API(X)                                                                                                         \
     X(cuInit, (unsigned))                                                                                              \
     X(cuGetErrorName, (int, const char **))                                                                            \
+    X(cuDeviceGetName, (char *, int, int))                                                                             \
+    X(cuDeviceGetAttribute, (int *, int, int))                                                                         \
     X(cuDevicePrimaryCtxRetain, (void **, int))                                                                        \
     X(cuCtxSetCurrent, (void *))                                                                                       \
     X(cuCtxSynchronize, (void))                                                                                        \
@@ -21,6 +23,7 @@
     X(cuMemsetD32Async, (uint64_t, unsigned, size_t, void *))                                                          \
     X(cuStreamCreateWithPriority, (void **, unsigned, int))                                                            \
     X(cuStreamCreate, (void **, unsigned))                                                                             \
+    X(cuStreamDestroy_v2, (void *))                                                                                    \
     X(cuStreamWaitEvent, (void *, void *, unsigned))                                                                   \
     X(cuStreamSynchronize, (void *))                                                                                   \
     X(cuStreamQuery, (void *))                                                                                         \

@@ -3,8 +3,8 @@
  *
  * Define PROGRAM (its name, for messages) and API(X) (what it calls, X(name, parameters)) before the include. Everything
  * that goes wrong is one line on stderr and exit status 1. */
-#ifndef OVERLAP_SUITES_DRIVER_H
-#define OVERLAP_SUITES_DRIVER_H
+#ifndef OVERLAP_DEMO_DRIVER_H
+#define OVERLAP_DEMO_DRIVER_H
 
 #include <dlfcn.h>
 #include <stdarg.h>
@@ -51,15 +51,18 @@ static void check(int status, const char *what) {
         fail("%s: %s (%d)", what, cuGetErrorName(status, &name) == 0 && name ? name : "unknown error", status);
 }
 
+static void open_function(void *library, const char *name, void *pointer) {
+    void *const address = dlsym(library, name);
+    if (address == NULL)
+        fail("no driver: the library has no %s", name);
+    memcpy(pointer, &address, sizeof address);
+}
+
 static void open_driver(void) {
     void *const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (driver == NULL)
         fail("no driver: libcuda.so.1 is not found");
-#define X(name, parameters)                                                                                            \
-    void *const address_of_##name = dlsym(driver, #name);                                                              \
-    if (address_of_##name == NULL)                                                                                     \
-        fail("no driver: libcuda.so.1 has no " #name);                                                                 \
-    memcpy(&name, &address_of_##name, sizeof name);
+#define X(name, parameters) open_function(driver, #name, &name);
     API(X)
 #undef X
 }

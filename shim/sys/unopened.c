@@ -1,0 +1,22 @@
+/* A program that was started on a simulated GPU and never used it.
+ *
+ * On a real GPU that is nothing unusual. Who asks for a simulated one has a program in mind that uses it. */
+#include <sys/resource.h>
+
+#include "kernel.h"
+
+/* Children may have used it. A child that was waited for has touched pages. Where the kernel does not say: maybe. */
+static bool had_children(void) {
+    struct rusage usage = {0};
+    return kernel3(SYS_getrusage, RUSAGE_CHILDREN, (long)&usage, 0) != 0 || usage.ru_minflt > 0;
+}
+
+void overlap_unopened_say(void) {
+    /* Not for each of the processes that a launcher starts. */
+    const char *const gpu =
+        overlap_start.settings.launcher == (uint32_t)overlap_pid() ? overlap_variable("SIMGPU") : NULL;
+    const struct overlap_settings *const settings = gpu && !had_children() ? overlap_armed() : NULL;
+    if (settings && settings->rank <= 0)
+        overlap_say("the program never used the simulated GPU (", gpu,
+                    "), so there was nothing to do; `demo` in its place is a program that does use it");
+}

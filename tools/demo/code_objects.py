@@ -1,0 +1,24 @@
+"""Write the kernels of stencil.c for simulated GPUs of AMD: footprints and no code.
+
+python tools/demo/code_objects.py FILE
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "simgpu" / "hip"))
+
+from code_object import Kernel, bundle, code_object
+
+KERNELS = (
+    Kernel("stencil_interior", vgprs=32, arguments=[8, 8, 4, 4, 4]),
+    Kernel("stencil_boundary", vgprs=32, arguments=[8, 8, 4, 4]),
+    # As RCCL's kernel for gfx90a: pyshim/footprints/libraries/rccl-7.2.4.json.
+    Kernel("ncclDevKernel_SendRecv", vgprs=96, static_shared=19808, max_threads=256, arguments=[8, 4]),
+)
+
+if __name__ == "__main__":
+    images = {architecture: code_object(KERNELS, architecture) for architecture in ("gfx90a", "gfx942")}
+    Path(sys.argv[1]).write_bytes(bundle(images))

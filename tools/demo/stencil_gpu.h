@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The GPU of stencil.c: the first one of NVIDIA, else a simulated one of AMD, called by the functions of HIP, whose parameters
+ * are those of the CUDA driver. Real ones of AMD are left alone, because the kernels for them hold no code
+ * (code_objects.py). */
+#pragma once
+
+#include "beside.h"
+
+static bool on_amd;
+
+static const char *name_in_hip(const char *name) {
+    static const char *const names[][2] = {
+        {"cuInit", "hipInit"},
+        {"cuGetErrorName", "hipDrvGetErrorName"},
+        {"cuDeviceGetName", "hipDeviceGetName"},
+        {"cuDeviceGetAttribute", "hipDeviceGetAttribute"},
+        {"cuDevicePrimaryCtxRetain", "hipDevicePrimaryCtxRetain"},
+        {"cuCtxSetCurrent", "hipCtxSetCurrent"},
+        {"cuCtxSynchronize", "hipDeviceSynchronize"},
+        {"cuCtxGetStreamPriorityRange", "hipDeviceGetStreamPriorityRange"},
+        {"cuModuleLoadData", "hipModuleLoadData"},
+        {"cuModuleGetFunction", "hipModuleGetFunction"},
+        {"cuFuncSetAttribute", "hipFuncSetAttribute"}, /* not called: it takes the address of a stub */
+        {"cuMemAlloc_v2", "hipMalloc"},
+        {"cuMemAllocHost_v2", "hipMallocHost"},
+        {"cuMemcpyHtoD_v2", "hipMemcpyHtoD"},
+        {"cuMemcpyDtoH_v2", "hipMemcpyDtoH"},
+        {"cuMemcpyHtoDAsync_v2", "hipMemcpyHtoDAsync"},
+        {"cuMemcpyDtoHAsync_v2", "hipMemcpyDtoHAsync"},
+        {"cuMemsetD32Async", "hipMemsetD32Async"},
+        {"cuStreamCreateWithPriority", "hipStreamCreateWithPriority"},
+        {"cuStreamCreate", "hipStreamCreateWithFlags"},
+        {"cuStreamDestroy_v2", "hipStreamDestroy"},
+        {"cuStreamWaitEvent", "hipStreamWaitEvent"},
+        {"cuStreamSynchronize", "hipStreamSynchronize"},
+        {"cuStreamQuery", "hipStreamQuery"},
+        {"cuStreamBeginCapture_v2", "hipStreamBeginCapture"},
+        {"cuStreamEndCapture", "hipStreamEndCapture"},
+        {"cuGraphInstantiateWithFlags", "hipGraphInstantiateWithFlags"},
+        {"cuGraphLaunch", "hipGraphLaunch"},
+        {"cuEventCreate", "hipEventCreateWithFlags"},
+        {"cuEventRecord", "hipEventRecord"},
+        {"cuEventQuery", "hipEventQuery"},
+        {"cuEventSynchronize", "hipEventSynchronize"},
+        {"cuEventElapsedTime", "hipEventElapsedTime"},
+        {"cuLaunchHostFunc", "hipLaunchHostFunc"},
+        {"cuLaunchKernel", "hipModuleLaunchKernel"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i][0], name) == 0)
+            return names[i][1];
+    fail("%s has no name in HIP", name);
+}
+
+/* Whether there is a simulated GPU of AMD, from now on called by the functions of CUDA. */
+static bool open_amd(void) {
+    static const char *const runtimes[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"};
+    void *runtime = NULL;
+    for (size_t i = 0; getenv("SIMGPU") != NULL && runtime == NULL && i < sizeof runtimes / sizeof *runtimes; i++)
+        runtime = dlopen(runtimes[i], RTLD_NOW | RTLD_LOCAL);
+    int (*initialise)(unsigned) = NULL;
+    if (runtime == NULL)
+        return false;
+    open_function(runtime, "hipInit", &initialise);
+    if (initialise(0) != 0)
+        return false;
+#define X(name, parameters) open_function(runtime, name_in_hip(#name), &name);
+    API(X)
+#undef X
+    on_amd = true;
+    return true;
+}
+
+/* The first device of NVIDIA, or a simulated one of AMD. Returns its context. */
+static void *open_gpu(void) {
+    void *context = NULL;
+    use_own_costs();
+    open_driver();
+    const int state = cuInit(0);
+    if (state != 0 && !open_amd())
+        check(state, "no GPU");
+    check(cuDevicePrimaryCtxRetain(&context, 0), "no GPU");
+    check(cuCtxSetCurrent(context), "no GPU");
+    return context;
+}
+
+static const char *own_image(void) {
+    int major = 0, minor = 0;
+    if (on_amd)
+        return beside("stencil_amd.co");
+    check(cuDeviceGetAttribute(&major, MAJOR, 0), "no GPU");
+    check(cuDeviceGetAttribute(&minor, MINOR, 0), "no GPU");
+    if (major != 8 && major != 9)
+        fail("compute capability %d.%d; the kernels beside this program are for 8.x and 9.x", major, minor);
+    return beside(major == 8 ? "stencil_sm80.cubin" : "stencil_sm90.cubin");
+}

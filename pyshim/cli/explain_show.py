@@ -37,4 +37,4 @@ def write(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise OverlapError(f"{path}: cannot be written: {error.strerror or error}") from None
-    ui.say(f"written to {path}")
+    ui.note(f"written to {path}")

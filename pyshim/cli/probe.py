@@ -86,7 +86,7 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument(
         "--device",
-        metavar="N",
+        metavar="NUMBER",
         type=int,
         help="this one, as CUDA numbers it (default: the first of each name)",
     )
@@ -95,7 +95,7 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument(
         "--limit",
-        metavar="S",
+        metavar="SECONDS",
         type=float,
         default=_LIMIT,
         help=f"give up a GPU after so many seconds (default: {_LIMIT:g})",

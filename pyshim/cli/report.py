@@ -49,7 +49,7 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     page.add_to(parser)
     parser.add_argument("--follow", action="store_true", help="again and again until all have ended, or Ctrl-C")
-    parser.add_argument("--interval", metavar="S", type=_seconds, help="with --follow: seconds between two (2)")
+    parser.add_argument("--interval", metavar="SECONDS", type=_seconds, help="with --follow: seconds between two (2)")
     parser.set_defaults(run=_run)
 
 

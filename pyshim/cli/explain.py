@@ -200,13 +200,15 @@ def _launched(options: argparse.Namespace, asked: dict[str, object], explainer: 
             raise OverlapError(f"--{name.replace('_', '-')} goes without {option}", hint, USAGE)
     pattern = asked.pop("kernel", None)
     try:
-        launched = of_run(options.report) if options.report else of_traces(options.files)
+        with ui.progress(f"reading {options.report or ', '.join(options.files)}"):
+            launched = of_run(options.report) if options.report else of_traces(options.files)
     except OverlapError as error:
         error.status = USAGE  # what was named is no run or no trace
         raise
     use = judge(launched, asked, None if pattern is None else str(pattern), explainer)
     if options.files:
-        use.waiting = inversions.of_traces(options.files, use.gpu.key, explainer)
+        with ui.progress("looking for what waits for what"):
+            use.waiting = inversions.of_traces(options.files, use.gpu.key, explainer)
     only = use.only() if pattern is not None else None
     if only and (options.sweep or not options.json):
         beside = "" if use.communication.told else use.communication.name
@@ -283,7 +285,8 @@ def _from_files(options: argparse.Namespace, asked: dict[str, object], explainer
             explainer.check_for(str(policy), gpus[0].key)
         gpus = [gpu for gpu in gpus if explainer.is_for(str(policy), gpu.key)] or gpus
     pattern = None if pattern is None else str(pattern)
-    found = survey(Question(options.files, gpus, asked, pattern, options.comm_from, options.comm_kernel), explainer)
+    with ui.progress(f"reading {', '.join(options.files)}"):
+        found = survey(Question(options.files, gpus, asked, pattern, options.comm_from, options.comm_kernel), explainer)
     only = found.only() if pattern is not None else None
     if only:
         request, also = only

@@ -99,12 +99,13 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _collected(options: argparse.Namespace) -> Collected:
+    from pyshim.cli import live, ui
     from pyshim.report.collect import collect
     from pyshim.report.findings import findings, remarks
 
     if not options.follow:
-        return collect(*options.directory)
-    from pyshim.cli import live
+        with ui.progress(f"reading {', '.join(options.directory)}"):
+            return collect(*options.directory)
 
     interval = live.INTERVAL if options.interval is None else options.interval
     return live.follow(options.directory, interval, lambda now: _show(now, findings(now), remarks(now), _WHAT_MATTERS))

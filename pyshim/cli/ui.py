@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pyshim.errors import USAGE, OverlapError
 
 _PREFIX = "overlap: "
+_PATIENCE = 2.0  # seconds without progress
 _ANSWERS, _ERRORS, _NOWHERE = 1, 2, -1  # file descriptors
 NARROWEST, WIDEST = 60, 100  # columns that what we say is made for
 
@@ -261,6 +262,53 @@ def into(path: str | None) -> Iterator[None]:
         _captured, _screen = None, _ANSWERS
     if text:
         save.save(path, text)
+
+
+@contextmanager
+def progress(what: str) -> Iterator[None]:
+    """Say on stderr what goes on where it takes more than two seconds: a line that goes again on a terminal, a line
+    that stays elsewhere, nothing with --quiet."""
+    from threading import Lock, Timer
+
+    stop: list[Callable[[], None]] = []
+    lock, over = Lock(), False
+
+    def show_it() -> None:
+        with lock:
+            if not over and redraws():
+                stop.append(_status(what))
+            elif not over:
+                say(f"{what} ...")
+
+    timer = Timer(_PATIENCE, show_it)
+    timer.daemon = True
+    if not _quiet:
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        with lock:
+            over = True
+            for end in stop:
+                end()
+
+
+def _status(what: str) -> Callable[[], None]:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.spinner import Spinner
+    from rich.text import Text
+
+    live = Live(
+        Spinner("dots", Text(printable(what))),
+        console=Console(stderr=True, highlight=False),
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    live.start()
+    return live.stop
 
 
 @contextmanager

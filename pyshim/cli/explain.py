@@ -101,7 +101,7 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "explain",
         help="what would be done with a kernel, and why",
-        usage="overlap explain --gpu GPU --threads N --registers N ...\n"
+        usage="overlap explain --gpu GPU --threads N --registers N\n"
         "       overlap explain --from FILE... [--kernel PATTERN] ...\n"
         "       overlap explain --run DIR ...",
         description=DESCRIPTION,

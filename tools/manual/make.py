@@ -25,7 +25,9 @@ from pyshim.policy import library  # noqa: E402
 def files() -> dict[str, str]:
     """By path below the prefix of an installation."""
     commands = every()
-    keys = re.findall(r"^GPU\((\w+),", (ROOT / "shim" / "core" / "gpu.def").read_text(encoding="utf-8"), re.MULTILINE)
+    keys = re.findall(
+        r"^(?:GPU|AMD)\((\w+),", (ROOT / "shim" / "core" / "gpu.def").read_text(encoding="utf-8"), re.MULTILINE
+    )
     names = completions.Names(tuple(keys), (library.AUTO, *library.names({})))
     by_name = {name: [one for one in commands if one.words[0] == name] for name in ("overlap-run", "overlap")}
     made = {f"share/man/man1/{name}.1": man.page(name, inner) for name, inner in by_name.items()}

@@ -282,7 +282,7 @@ def progress(what: str) -> Iterator[None]:
 
     timer = Timer(_PATIENCE, show_it)
     timer.daemon = True
-    if not _quiet:
+    if not _quiet and os.environ.get("OVERLAP_PROGRESS") != "off":
         timer.start()
     try:
         yield

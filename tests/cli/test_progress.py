@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+SHOWN = {"OVERLAP_PROGRESS": "on"}
 SCRIPT = """
 import sys, time
 from pyshim.cli import ui
@@ -29,7 +30,7 @@ sys.exit(guarded(work))
 def run(clean_environment, *words, **more):
     return subprocess.run(
         [sys.executable, "-c", SCRIPT, *words],
-        env=clean_environment,
+        env={**clean_environment, **SHOWN},
         capture_output=True,
         text=True,
         timeout=60,
@@ -53,7 +54,7 @@ def test_a_failure_ends_it(clean_environment):
 
 def on_a_terminal(clean_environment, *words):
     ours, theirs = pty.openpty()
-    env = {**clean_environment, "TERM": "xterm-256color"}
+    env = {**clean_environment, **SHOWN, "TERM": "xterm-256color"}
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, *words], env=env, stdout=subprocess.PIPE, stderr=theirs, stdin=theirs
     )

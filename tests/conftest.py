@@ -180,7 +180,9 @@ def clean_environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN) and name not in _ALSO}
     first = {"LD_PRELOAD": RUNTIME} if RUNTIME else {}
     # What `overlap probe` once found on this machine is nobody's business here.
-    return {**kept, **first, "COLUMNS": "80", "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": "/nonexistent"}
+    # On a busy machine anything may take two seconds.
+    fixed = {"COLUMNS": "80", "OVERLAP_PROGRESS": "off"}
+    return {**kept, **first, **fixed, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": "/nonexistent"}
 
 
 @pytest.fixture(scope="session")

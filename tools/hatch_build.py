@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import subprocess
+import sys
 import sysconfig
 import tempfile
 from pathlib import Path
@@ -31,6 +33,15 @@ def commands(launcher: Path, folder: Path) -> dict[str, str]:
     for copy in copies:
         shutil.copy(launcher, copy)
     return {str(copy): name for copy, name in copies.items()}
+
+
+def manual(root: Path, folder: Path) -> dict[str, str]:
+    """Manual pages and completions, and where they belong below the prefix of an installation."""
+    command = [sys.executable, str(root / "tools" / "manual" / "make.py"), str(folder)]
+    # What pip isolates a build with is in PYTHONPATH, too.
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    made = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+    return {path: str(Path(path).relative_to(folder)) for path in made}
 
 
 class CustomBuildHook(BuildHookInterface[Any]):
@@ -66,4 +77,5 @@ class CustomBuildHook(BuildHookInterface[Any]):
         build.build(library, cflags=["-g0", "-Wl,--strip-all"])
         scripts.update(commands(library / "launcher", folder))
         (library / "launcher").unlink()
+        build_data["shared_data"].update(manual(Path(self.root), folder / "prefix"))
         build_data["force_include"].update({str(library): "pyshim/_lib", "policies": "pyshim/policies"})

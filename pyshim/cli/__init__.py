@@ -6,10 +6,15 @@ parsed arguments to an exit status. Only the module that is asked for is importe
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pyshim.errors import FINDINGS, LAUNCHER_FAILED, USAGE, OverlapError
+
+if TYPE_CHECKING:
+    from pyshim.cli.parser import Parser
 
 COMMANDS = {
     "policy": "find every mistake in policy files, show what they mean",
@@ -20,7 +25,18 @@ COMMANDS = {
     "doctor": "what stands in the way on this machine",
     "probe": "what the GPU does while a raised block fits nowhere",
     "demo": "see it on a simulated GPU",
+    "help": "the help of a command, or about reasons and keys of policies",
 }
+_VALUES = ("--color", "-o", "--output")  # options of `overlap` with a value of their own
+_RUN = "start a program: the same as overlap-run"
+_COMMON: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
+    (("-o", "--output"), {"metavar": "FILE", "help": "write the answer into a new file instead of to stdout"}),
+    (("-q", "--quiet"), {"action": "store_true", "help": "no notes and no progress on stderr"}),
+    (
+        ("--color",),
+        {"choices": ("auto", "always", "never"), "default": "auto", "metavar": "WHEN", "help": "auto, always or never"},
+    ),
+)
 EPILOG = """\
 examples:
   overlap doctor python train.py
@@ -90,25 +106,26 @@ def _main(arguments: list[str]) -> int:
 
 def _dispatch(arguments: list[str]) -> int:
     from importlib import import_module
-    from importlib.util import find_spec
 
-    from pyshim import __version__
-    from pyshim.cli.parser import Parser
+    from pyshim.cli import ui
 
-    known = {name: sentence for name, sentence in COMMANDS.items() if find_spec(f"pyshim.cli.{name}")}
-    description = "Policies, reports and questions around overlap-run."
-    parser = Parser(prog="overlap", description=description, epilog=EPILOG, status=USAGE)
-    parser.add_argument("--version", action="version", version=f"overlap {__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", title="commands", dest="command")
-    name = next((argument for argument in arguments if not argument.startswith("-")), None)
-    if name in known:
+    parser, commands = parsers()
+    pairs = zip(["", *arguments], arguments)
+    name = next((word for before, word in pairs if not word.startswith("-") and before not in _VALUES), None)
+    if name == "run":
+        from pyshim.cli import run as overlap_run
+
+        return overlap_run.main(arguments[arguments.index("run") + 1 :])
+    if name in COMMANDS:
         import_module(f"pyshim.cli.{name}").add_to(commands)
+        _common(commands.choices[name])
     else:
-        for other, sentence in known.items():
+        for other, sentence in {"run": _RUN, **COMMANDS}.items():
             commands.add_parser(other, help=sentence)
         if name is not None:
             from difflib import get_close_matches
 
+            known = ["run", *COMMANDS]
             close = get_close_matches(name, known, n=1)
             hint = f"did you mean {close[0]}?" if close else f"commands: {', '.join(known)}"
             raise OverlapError(f"no command is called {name!r}", hint, USAGE)
@@ -116,5 +133,39 @@ def _dispatch(arguments: list[str]) -> int:
     if options.command is None:
         parser.print_help(sys.stderr)
         return USAGE
+    ui.choose(options.color, options.quiet)
     run: Callable[[object], int] = options.run
-    return run(options)
+    with ui.into(options.output):
+        return run(options)
+
+
+def parsers() -> tuple[Parser, argparse._SubParsersAction[Parser]]:
+    """The parser of `overlap`, and what its commands are added to."""
+    from pyshim import __version__
+    from pyshim.cli.parser import Parser
+
+    description = "Policies, reports and questions around overlap-run."
+    parser = Parser(prog="overlap", description=description, epilog=EPILOG, status=USAGE)
+    for words, keywords in _COMMON:
+        parser.add_argument(*words, **keywords)
+    parser.add_argument("--version", action="version", version=f"overlap {__version__}")
+    return parser, parser.add_subparsers(metavar="COMMAND", title="commands", dest="command")
+
+
+def _common(parser: argparse.ArgumentParser) -> None:
+    """Take these options behind the command as well; the help of `overlap` says what they mean."""
+    inner = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    for below in inner:
+        for one in below.choices.values():
+            _common(one)
+    if not inner:
+        for words, keywords in _COMMON:
+            parser.add_argument(*words, **{**keywords, "help": argparse.SUPPRESS, "default": argparse.SUPPRESS})
+
+
+def run_help(words: list[str]) -> int:
+    """Print the help of a command; no words: that of `overlap`."""
+    try:
+        return _dispatch([*words, "--help"])
+    except SystemExit as done:
+        return int(done.code or 0)

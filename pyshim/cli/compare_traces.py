@@ -33,7 +33,8 @@ def compare_traces(before: str, after: str, options: argparse.Namespace) -> int:
     from pyshim.cli import page, ui
     from pyshim.traces.compared import compare
 
-    compared = compare(before, after)
+    with ui.progress(f"reading {before} and {after}"):
+        compared = compare(before, after)
     if options.html:
         from pyshim import html
 

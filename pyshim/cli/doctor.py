@@ -39,7 +39,9 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         description=__doc__,
         epilog=EPILOG,
     )
-    parser.add_argument("--policy", metavar="P", help="as overlap-run takes it (default: $OVERLAP_POLICY, else auto)")
+    parser.add_argument(
+        "-p", "--policy", metavar="POLICY", help="as overlap-run takes it (default: $OVERLAP_POLICY, else auto)"
+    )
     parser.add_argument("--simulate", metavar="GPU", help="as overlap-run takes it: look at a simulated GPU instead")
     parser.add_argument("--json", action="store_true", help="one object on stdout, format version 1")
     parser.add_argument("command", metavar="PROGRAM", nargs=argparse.REMAINDER, help="what overlap-run would start")

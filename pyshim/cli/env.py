@@ -40,7 +40,9 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "env", help="print the environment, for those who cannot wrap", description=__doc__, epilog=EPILOG
     )
-    parser.add_argument("--policy", metavar="P", help="as overlap-run takes it (default: $OVERLAP_POLICY, else auto)")
+    parser.add_argument(
+        "-p", "--policy", metavar="POLICY", help="as overlap-run takes it (default: $OVERLAP_POLICY, else auto)"
+    )
     parser.add_argument("--report", metavar="DIR", help="keep what was counted there; it is made now")
     parser.add_argument("--trace", action="store_true", help="with --report: keep every launch")
     parser.add_argument("--all-ranks", "--all_ranks", action="store_true", help="also what must be equal on all ranks")

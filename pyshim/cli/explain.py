@@ -39,22 +39,22 @@ Bytes are numbers or sizes (96KiB), registers those of a thread; on AMD VGPRs an
 AGPRs together. Where nothing is said of communication it is the newest NCCL or
 RCCL whose sizes are known, with what the policy sets on all ranks.
 
-  --static-smem B       shared memory that the kernel has by itself
-  --barriers N          of a block; where it is not said they limit nothing
-  --sgprs N             scalar registers of a wave on AMD; likewise
-  --comm-threads T, --comm-registers R, --comm-static-smem B,
-  --comm-dynamic-smem B, --comm-barriers N, --comm-sgprs N
+  --static-smem BYTES   shared memory that the kernel has by itself
+  --barriers NUMBER     of a block; where it is not said they limit nothing
+  --sgprs NUMBER        scalar registers of a wave on AMD; likewise
+  --comm-threads NUMBER, --comm-registers NUMBER, --comm-static-smem BYTES,
+  --comm-dynamic-smem BYTES, --comm-barriers NUMBER, --comm-sgprs NUMBER
                         the same of one block of communication
   --comm-from FILE      with --from: its collectives of NCCL or RCCL
   --comm-kernel PATTERN with --comm-from: these of its kernels, the most that
                         they take
-  --blocks N            of the grid; where it is not said the launch has many
+  --blocks NUMBER       of the grid; where it is not said the launch has many
                         waves
   --library NAME        file name of the library that launches; rules match it
-  --shape S             instead of a policy: leave, make_room, quick_entry,
+  --shape SHAPE         instead of a policy: leave, make_room, quick_entry,
                         blocks_per_sm=1, blocks_per_sm=50%,
                         dynamic_shared_memory=96KiB; the last three need no room
-  --keep-at-least P     50%: of the kernel's own blocks (the default for room)
+  --keep-at-least SHARE 50%: of the kernel's own blocks (the default for room)
   --stdin               with --json: an object per line, whose keys are options'
                         names with `_` for `-`; a line answers each, as --json
                         does, without what --sweep --json adds of the screen
@@ -103,7 +103,7 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "explain",
         help="what would be done with a kernel, and why",
-        usage="overlap explain --gpu G --threads T --registers R ...\n"
+        usage="overlap explain --gpu GPU --threads N --registers N\n"
         "       overlap explain --from FILE... [--kernel PATTERN] ...\n"
         "       overlap explain --run DIR ...",
         description=DESCRIPTION,
@@ -112,17 +112,19 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     hidden = argparse.SUPPRESS
     what = parser.add_argument_group("which kernel")
-    what.add_argument("--gpu", metavar="G", help="of `overlap gpus` (default: the policy's, the trace's)")
-    what.add_argument("--threads", metavar="T", help="of a block")
-    what.add_argument("--registers", metavar="R", help="of a thread")
-    what.add_argument("--dynamic-smem", metavar="B", help="shared memory asked for at the launch: 48KiB")
+    what.add_argument("--gpu", metavar="GPU", help="of `overlap gpus` (default: the policy's, the trace's)")
+    what.add_argument("--threads", metavar="NUMBER", help="of a block")
+    what.add_argument("--registers", metavar="NUMBER", help="of a thread")
+    what.add_argument("--dynamic-smem", metavar="BYTES", help="shared memory asked for at the launch: 48KiB")
     what.add_argument("--from", dest="files", nargs="+", metavar="FILE", help="every kernel of a library or a trace")
     what.add_argument("--run", dest="report", metavar="DIR", help="every kernel of a run, from its report")
     what.add_argument("--kernel", metavar="NAME", help="its name; with --from and --run a pattern, or gemm, ...")
     rule = parser.add_argument_group("which rule, without one make_room for every launch")
-    rule.add_argument("--policy", metavar="P", help="a file or name: its rules (with --run: those of the run)")
-    rule.add_argument("--shape", metavar="S", help="make_room, quick_entry, blocks_per_sm=50%%, ...")
-    rule.add_argument("--keep-at-least", metavar="P", help="of its own blocks (default for room: 50%%)")
+    rule.add_argument(
+        "-p", "--policy", metavar="POLICY", help="a file or name: its rules (with --run: those of the run)"
+    )
+    rule.add_argument("--shape", metavar="SHAPE", help="make_room, quick_entry, blocks_per_sm=50%%, ...")
+    rule.add_argument("--keep-at-least", metavar="SHARE", help="of its own blocks (default for room: 50%%)")
     answers = parser.add_argument_group("which answer")
     answers.add_argument("--sweep", action="store_true", help="how it depends on shared memory, with a picture")
     answers.add_argument("--svg", metavar="FILE", help="with --sweep: the picture as a file")
@@ -217,13 +219,15 @@ def _launched(options: argparse.Namespace, asked: dict[str, object], explainer: 
             raise OverlapError(f"--{name.replace('_', '-')} goes without {option}", hint, USAGE)
     pattern = asked.pop("kernel", None)
     try:
-        launched = of_run(options.report) if options.report else of_traces(options.files)
+        with ui.progress(f"reading {options.report or ', '.join(options.files)}"):
+            launched = of_run(options.report) if options.report else of_traces(options.files)
     except OverlapError as error:
         error.status = USAGE  # what was named is no run or no trace
         raise
     use = judge(launched, asked, None if pattern is None else str(pattern), explainer)
     if options.files:
-        use.waiting = inversions.of_traces(options.files, use.gpu.key, explainer)
+        with ui.progress("looking for what waits for what"):
+            use.waiting = inversions.of_traces(options.files, use.gpu.key, explainer)
     only = use.only() if pattern is not None else None
     if only and (options.sweep or not options.json):
         beside = "" if use.communication.told else use.communication.name
@@ -301,7 +305,8 @@ def _from_files(options: argparse.Namespace, asked: dict[str, object], explainer
             explainer.check_for(str(policy), gpus[0].key)
         gpus = [gpu for gpu in gpus if explainer.is_for(str(policy), gpu.key)] or gpus
     pattern = None if pattern is None else str(pattern)
-    found = survey(Question(options.files, gpus, asked, pattern, options.comm_from, options.comm_kernel), explainer)
+    with ui.progress(f"reading {', '.join(options.files)}"):
+        found = survey(Question(options.files, gpus, asked, pattern, options.comm_from, options.comm_kernel), explainer)
     only = found.only() if pattern is not None else None
     if only:
         request, also = only

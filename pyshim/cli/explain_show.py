@@ -36,4 +36,4 @@ def write(path: str, force: bool, text: str) -> None:
         ui.answer(text.rstrip("\n"))
         return
     save.save(path, text, force)
-    ui.say(f"written to {path}")
+    ui.note(f"written to {path}")

@@ -32,4 +32,4 @@ def put(text: str, warnings: int, options: argparse.Namespace) -> None:
         return
     save.save(options.html, text, options.force)
     also = f", with {warnings:,} {'warning' if warnings == 1 else 'warnings'}" if warnings else ""
-    ui.say(f"the page is {options.html}{also}: open it in a browser")
+    ui.note(f"the page is {options.html}{also}: open it in a browser")

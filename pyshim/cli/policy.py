@@ -76,13 +76,13 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "--output-format",
         choices=("text", "json", "github"),
         default="text",
-        metavar="F",
+        metavar="FORMAT",
         help="text (default), json, one object, or github, annotations",
     )
     check.set_defaults(run=_check)
     show = verbs.add_parser("show", help="a policy as the library will see it", description=_SHOW_LINE, epilog=_SHOW)
     show.add_argument("policy", metavar="POLICY", help="a file or a name, as for overlap-run --policy")
-    show.add_argument("--gpu", metavar="G", help="what is in force on h100, a100, ... (overlap gpus)")
+    show.add_argument("--gpu", metavar="GPU", help="what is in force on h100, a100, ... (overlap gpus)")
     show.add_argument("--json", action="store_true", help="one object, with the origin of each value")
     show.set_defaults(run=_show)
     schema = verbs.add_parser(

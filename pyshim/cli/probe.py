@@ -86,7 +86,7 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument(
         "--device",
-        metavar="N",
+        metavar="NUMBER",
         type=int,
         help="this one, as CUDA numbers it (default: the first of each name)",
     )
@@ -95,7 +95,7 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument(
         "--limit",
-        metavar="S",
+        metavar="SECONDS",
         type=float,
         default=_LIMIT,
         help=f"give up a GPU after so many seconds (default: {_LIMIT:g})",
@@ -111,11 +111,14 @@ def _run(options: argparse.Namespace) -> int:
     if not 0.1 <= options.limit <= 3600:
         raise OverlapError(f"--limit {options.limit:g}: seconds from 0.1 to 3600", None, USAGE)
     machine = _machine(options)
-    found = [_probe(index, gpu, machine, options.limit) for index, gpu in _chosen(options.device, machine)]
+    from pyshim.cli import ui
+
+    found = []
+    for index, gpu in _chosen(options.device, machine):
+        with ui.progress(f"asking GPU {index} ({gpu.name})"):
+            found.append(_probe(index, gpu, machine, options.limit))
     if options.json:
         import json
-
-        from pyshim.cli import ui
 
         first, *others = [_object(answer) for answer in found]
         ui.answer(json.dumps({"version": 1, **first, "others": others}, indent=2))

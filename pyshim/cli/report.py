@@ -51,7 +51,7 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     page.add_to(parser)
     parser.add_argument("--follow", action="store_true", help="again and again until all have ended, or Ctrl-C")
-    parser.add_argument("--interval", metavar="S", type=_seconds, help="with --follow: seconds between two (2)")
+    parser.add_argument("--interval", metavar="SECONDS", type=_seconds, help="with --follow: seconds between two (2)")
     parser.set_defaults(run=_run)
 
 
@@ -101,6 +101,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _collected(options: argparse.Namespace) -> Collected:
+    from pyshim.cli import live, ui
     from pyshim.report.collect import collect
     from pyshim.report.findings import findings, remarks
     from pyshim.report.runs import chosen
@@ -109,8 +110,8 @@ def _collected(options: argparse.Namespace) -> Collected:
         return chosen(collect(*options.directory), options.which)
 
     if not options.follow:
-        return look()
-    from pyshim.cli import live
+        with ui.progress(f"reading {', '.join(options.directory)}"):
+            return look()
 
     interval = live.INTERVAL if options.interval is None else options.interval
     return live.follow(look, interval, lambda now: _show(now, findings(now), remarks(now), options.full))

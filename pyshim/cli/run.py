@@ -33,6 +33,7 @@ not found. OVERLAP_RUN=off turns everything off.
 
 see also: overlap report DIR, overlap doctor PROGRAM, overlap explain, overlap policy check FILE."""
 _TAKE_A_VALUE = ("--policy", "--simulate", "--report")
+_SHORT = {"p": "--policy", "o": "--report", "q": "--quiet", "n": "--dry-run"}
 
 
 def _parser() -> Parser:
@@ -46,8 +47,9 @@ def _parser() -> Parser:
     )
     add = parser.add_argument
     add(
+        "-p",
         "--policy",
-        metavar="P",
+        metavar="POLICY",
         help="a FILE or shipped NAME, or several with commas (default: "
         "$OVERLAP_POLICY, else auto: the one for the GPU, if any)",
     )
@@ -57,32 +59,44 @@ def _parser() -> Parser:
         help="h100[:hold|drain|backfill][,COUNT], or another of `overlap gpus`: no real GPU is used; where PATH has no "
         "programs of these names, demo, demo-stencil and demo-step are ours",
     )
-    add("--report", metavar="DIR", help="keep what was counted there (see overlap report)")
+    add("-o", "--report", metavar="DIR", help="keep what was counted there (see overlap report)")
     add("--trace", action="store_true", help="with --report: keep every launch, 64 MiB a process")
     add("--all-ranks", action="store_true", help="also set what must be equal on all ranks")
-    add("--quiet", action="store_true", help="say errors only")
+    add("-q", "--quiet", action="store_true", help="say errors only")
     add(
         "--strict",
         action="store_true",
         help="fail with 125 where nothing could be done for PROGRAM, "
         "or, with a report, where the first rank was started otherwise",
     )
-    add("--dry-run", action="store_true", help="say what would be set, and stop")
+    add("-n", "--dry-run", action="store_true", help="say what would be set, and stop")
     add("--version", action="version", version=f"overlap-run {__version__}", help="say which version this is")
     return parser
 
 
 def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Our options, and the program with everything behind it, whatever that looks like."""
-    index = 0
-    while index < len(arguments):
-        argument = arguments[index]
+    """Our options by their long names, and the program with everything behind it, whatever that looks like."""
+    ours: list[str] = []
+    left = list(arguments)
+    while left and left[0].startswith("-") and left[0] != "-":
+        argument = left.pop(0)
         if argument == "--":
-            return dashes(arguments[:index]), list(arguments[index + 1 :])
-        if not argument.startswith("-") or argument == "-":
             break
-        index += 2 if dashes([argument])[0] in _TAKE_A_VALUE else 1
-    return dashes(arguments[:index]), list(arguments[index:])
+        ours += dashes([argument]) if argument.startswith("--") else _long(argument[1:])
+        if ours[-1] in _TAKE_A_VALUE:
+            ours += left[:1]
+            del left[:1]
+    return ours, left
+
+
+def _long(letters: str) -> list[str]:
+    """-nq, -p h100 and -ph100 by their long names; what has none is left for the parser to refuse."""
+    name = _SHORT.get(letters[0])
+    if name is None:
+        return [f"-{letters}"]
+    if len(letters) == 1:
+        return [name]
+    return [f"{name}={letters[1:]}"] if name in _TAKE_A_VALUE else [name, *_long(letters[1:])]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

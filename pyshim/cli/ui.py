@@ -9,10 +9,11 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from pyshim.errors import OverlapError
+from pyshim.errors import USAGE, OverlapError
 
 _PREFIX = "overlap: "
-_ANSWERS, _ERRORS = 1, 2  # file descriptors
+_PATIENCE = 2.0  # seconds without progress
+_ANSWERS, _ERRORS, _NOWHERE = 1, 2, -1  # file descriptors
 NARROWEST, WIDEST = 60, 100  # columns that what we say is made for
 
 
@@ -33,6 +34,12 @@ def tell(text: str) -> None:
         return
     for line in wrapped(text, width(_ERRORS), " " * len(_PREFIX), _PREFIX):
         diagnose(line)
+
+
+def note(text: str) -> None:
+    """Print a diagnostic that --quiet leaves out."""
+    if not _quiet:
+        say(text)
 
 
 def diagnose(text: str) -> None:
@@ -189,7 +196,9 @@ def paint(text: str, style: str) -> str:
     from rich.text import Text
 
     # Wide enough for any line: we break lines, rich does not.
-    console = Console(file=StringIO(), force_terminal=True, highlight=False, width=10_000)
+    console = Console(
+        file=StringIO(), force_terminal=True, color_system="standard", no_color=False, highlight=False, width=10_000
+    )
     with console.capture() as captured:
         console.print(Text(text, style=style), end="")
     return captured.get()
@@ -200,9 +209,20 @@ def state(word: str) -> str:
     return paint(word, {"ok": "green", "warn": "yellow", "FAIL": "bold red"}.get(word, ""))
 
 
+def choose(color: str, quiet: bool) -> None:
+    """Take what --color and --quiet say."""
+    global _color, _quiet
+    _color, _quiet = color, quiet
+
+
 def colours() -> bool:
-    """https://no-color.org: any value but the empty one means none."""
-    return _is_terminal(_screen) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    """--color, else https://no-color.org and https://force-color.org, where an empty value says nothing; else whether a
+    terminal that can show them is there."""
+    if _color != "auto":
+        return _color == "always"
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or (_is_terminal(_screen) and os.environ.get("TERM") != "dumb")
 
 
 def is_seen() -> bool:
@@ -223,6 +243,75 @@ def _is_terminal(descriptor: int) -> bool:
 
 
 @contextmanager
+def into(path: str | None) -> Iterator[None]:
+    """Write what is printed as an answer meanwhile into a new file, as a whole or not at all. Raises OverlapError."""
+    global _captured, _screen
+    if path is None:
+        yield
+        return
+    from pyshim.html import save
+
+    if os.path.lexists(path):
+        raise OverlapError(f"{path} is there already", "name another file", USAGE)
+    save.check(path)
+    _captured, _screen = [], _NOWHERE
+    try:
+        yield
+        text = "".join(_captured)
+    finally:
+        _captured, _screen = None, _ANSWERS
+    if text:
+        save.save(path, text)
+
+
+@contextmanager
+def progress(what: str) -> Iterator[None]:
+    """Say on stderr what goes on where it takes more than two seconds: a line that goes again on a terminal, a line
+    that stays elsewhere, nothing with --quiet."""
+    from threading import Lock, Timer
+
+    stop: list[Callable[[], None]] = []
+    lock, over = Lock(), False
+
+    def show_it() -> None:
+        with lock:
+            if not over and redraws():
+                stop.append(_status(what))
+            elif not over:
+                say(f"{what} ...")
+
+    timer = Timer(_PATIENCE, show_it)
+    timer.daemon = True
+    if not _quiet and os.environ.get("OVERLAP_PROGRESS") != "off":
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        with lock:
+            over = True
+            for end in stop:
+                end()
+
+
+def _status(what: str) -> Callable[[], None]:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.spinner import Spinner
+    from rich.text import Text
+
+    live = Live(
+        Spinner("dots", Text(printable(what))),
+        console=Console(stderr=True, highlight=False),
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    live.start()
+    return live.stop
+
+
+@contextmanager
 def redrawn() -> Iterator[Callable[[Callable[[], None]], None]]:
     """Gives draw(body): what body prints as an answer takes, on stderr, the place of what the body before it printed.
     Nothing of it stays on the screen."""
@@ -232,12 +321,13 @@ def redrawn() -> Iterator[Callable[[Callable[[], None]], None]]:
 
     def draw(body: Callable[[], None]) -> None:
         global _captured, _screen
+        before = _captured, _screen
         _captured, _screen = [], _ERRORS
         try:
             body()
             live.update(Text.from_ansi("".join(_captured).rstrip("\n")), refresh=True)
         finally:
-            _captured, _screen = None, _ANSWERS
+            _captured, _screen = before
 
     live = Live(
         console=Console(stderr=True, highlight=False),
@@ -251,4 +341,5 @@ def redrawn() -> Iterator[Callable[[Callable[[], None]], None]]:
 
 
 _captured: list[str] | None = None  # the answer, while a picture of it is drawn
+_color, _quiet = "auto", False  # what --color and --quiet say
 _screen = _ANSWERS  # the descriptor that answers are shown on

@@ -41,12 +41,9 @@ def parse(text: str) -> Gpu:
     if colon and rule not in RULES:
         close = get_close_matches(rule.lower(), RULES, n=1)
         hint = f"did you mean {close[0]}? " if close else ""
-        raise OverlapError(
-            f"no dispatch rule is called {rule!r}", f"{hint}known: {', '.join(RULES)}", LAUNCHER_FAILED
-        )
+        raise OverlapError(f"no dispatch rule is called {rule!r}", f"{hint}known: {', '.join(RULES)}", LAUNCHER_FAILED)
     if comma and not (number.isascii() and number.isdigit() and len(number) < 4 and 1 <= int(number) <= MOST):
         hint = f"write 1 to {MOST}: --simulate {key},2"
         raise OverlapError(f"{number!r} is not a number of GPUs", hint, LAUNCHER_FAILED)
     count = int(number) if comma else 1
     return Gpu(gpu.key, gpu.name, gpu.architecture, gpu.vendor, rule or SIMULATED_RULE, count)
-

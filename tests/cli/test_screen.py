@@ -103,6 +103,30 @@ def test_without_colours_there_is_no_code_at_all(library, environment):
     assert "\x1b" not in on_a_terminal("gpus", **environment)
 
 
+@pytest.mark.parametrize(
+    ("environment", "option", "coloured"),
+    [
+        ({}, "auto", False),
+        ({"FORCE_COLOR": "1"}, "auto", True),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, "auto", False),
+        ({"NO_COLOR": "1"}, "always", True),
+        ({"TERM": "dumb"}, "always", True),
+        ({"FORCE_COLOR": "1"}, "never", False),
+    ],
+)
+def test_colours_in_a_pipe_are_for_the_user_to_say(overlap, library, environment, option, coloured):
+    for words in (
+        ("--color", option, "gpus"),
+        ("gpus", f"--color={option}"),
+        ("policy", "check", "h100", "--color", option),
+    ):
+        assert ("\x1b[" in overlap(*words, env=environment).stdout) == coloured
+
+
+def test_a_terminal_has_no_colours_where_they_are_not_wanted(library):
+    assert "\x1b" not in on_a_terminal("gpus", "--color", "never")
+
+
 def test_an_empty_no_color_means_nothing(library):
     assert "\x1b[1m" in on_a_terminal("gpus", NO_COLOR="")
 

@@ -25,7 +25,6 @@ Change = Callable[..., Path]
 Compile = Callable[..., bytes]
 
 
-
 def test_the_wheel_passes(tools: ModuleType, wheel: Path) -> None:
     assert tools.gates.check(wheel) == []
     said, wrong = tools.gates.audited(wheel)

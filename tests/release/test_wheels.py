@@ -22,7 +22,6 @@ Change = Callable[..., Path]
 Install = Callable[[Path], Path]
 
 
-
 def test_of_what_is_committed_alone(tools: ModuleType, tmp_path: Path) -> None:
     tools.committed(tmp_path)  # an unpacked source archive: nobody to ask
 

@@ -47,7 +47,9 @@ def test_a_folder_holds_what_jobs_need(install, overlap, tmp_path, library):
     libraries = [f"lib/{path.parent.name}/{path.name}" for path in _native.DIRECTORY.glob("*/liboverlap.so")]
     assert f"lib/{os.uname().machine}/liboverlap.so" in libraries and len(libraries) > 3
     files = ["default", "libexec/task-prolog", "lib/liboverlap.so", *libraries, *modulefiles]
-    assert set(made) == {*files, *(f"env/{name}.env" for name in names)}
+    shared = {name for name in made if name.startswith("share/")}
+    assert set(made) == {*files, *(f"env/{name}.env" for name in names), *shared}
+    assert {"share/man/man1/overlap-run.1", "share/bash-completion/completions/overlap"} < shared
     for name in modulefiles:
         assert str(prefix).encode() in made[name] and b"@PREFIX@" not in made[name]
     assert made["default"] == b"mine\n"

@@ -6,7 +6,9 @@ from __future__ import annotations
 READ = {
     "OVERLAP_POLICY": "the default of `--policy`, or `off`; the TaskProlog and the modulefiles go by it, too",
     "OVERLAP_POLICY_PATH": "folders with policies, with colons, looked through before the shipped ones",
+    "OVERLAP_PROGRESS": "`off`: `overlap` says nothing of what takes long, as with `--quiet`",
     "NO_COLOR": "set and not empty: no colours",
+    "FORCE_COLOR": "set and not empty: colours also into a file or a pipe",
     "COLUMNS": "the width of what is printed (60 to 100)",
 }
 # Set by others of ours, and by whom.

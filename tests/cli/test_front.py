@@ -1,0 +1,109 @@
+"""`overlap run`, `overlap help`, short options, and the options that every command takes."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from pyshim.cli import COMMANDS
+from pyshim.cli.run import split
+
+
+def test_overlap_run_is_overlap_run(overlap, overlap_run, library):
+    for words in (("--version",), ("--help",), ("sh", "-c", "echo out; exit 7"), ("--nope", "true"), ("nosuch",)):
+        one, other = overlap("run", *words), overlap_run(*words)
+        assert (one.returncode, one.stdout, one.stderr) == (other.returncode, other.stdout, other.stderr)
+    assert overlap("run", "sh", "-c", "exit 7").returncode == 7
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "policy check", "run"])
+def test_help_of_a_command_is_its_help(command, overlap, library):
+    words = command.split()
+    asked, told = overlap(*words, "--help"), overlap("help", *words)
+    assert (told.returncode, told.stdout, told.stderr) == (0, asked.stdout, "")
+
+
+def test_help_alone_is_that_of_overlap(overlap, library):
+    assert overlap("help").stdout == overlap("--help").stdout
+
+
+def test_reasons_and_keys_have_help(overlap, library):
+    every = overlap("help", "reasons").stdout
+    one = overlap("help", "reasons", "same_stream").stdout
+    assert one.startswith("same_stream  ") and len(every.splitlines()) > 30
+    assert "Default: " in overlap("help", "keys", "communication.kernels").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["reprot"], "did you mean `report`?"),
+        (["reasons", "same_steam"], "did you mean `same_stream`?"),
+        (["keys", "zzz"], "overlap help keys lists all"),
+    ],
+)
+def test_a_topic_that_is_none(words, hint, overlap, library):
+    done = overlap("help", *words)
+    assert (done.returncode, done.stdout) == (2, "") and f"help: {hint}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "ours", "program"),
+    [
+        (["-p", "h100", "-n", "a", "-p"], ["--policy", "h100", "--dry-run"], ["a", "-p"]),
+        (["-ph100", "-o", "out", "a"], ["--policy=h100", "--report", "out"], ["a"]),
+        (["-nqo", "out", "a"], ["--dry-run", "--quiet", "--report", "out"], ["a"]),
+        (["-q", "--", "-n"], ["--quiet"], ["-n"]),
+        (["-qz", "a"], ["--quiet", "-z"], ["a"]),
+        (["-h"], ["-h"], []),
+        (["-p"], ["--policy"], []),
+        (["-", "-n"], [], ["-", "-n"]),
+        (["--dry_run", "--policy=x", "a"], ["--dry-run", "--policy=x"], ["a"]),
+    ],
+)
+def test_short_options_are_the_long_ones(words, ours, program):
+    assert split(words) == (ours, program)
+
+
+def test_short_options_act(overlap_run, library, tmp_path):
+    done = overlap_run("-nqp", "observe", "--simulate", "h100", "-o", str(tmp_path / "out"), "true")
+    assert done.returncode == 0 and f"would keep a report in {tmp_path}/out" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_answer_goes_into_a_new_file(overlap, library, tmp_path):
+    printed = overlap("gpus", "--json").stdout
+    for number, words in enumerate((("gpus", "--json", "-o"), ("gpus", "--json", "--output"))):
+        done = overlap(*words, f"{number}.json", cwd=tmp_path)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        assert (tmp_path / f"{number}.json").read_text() == printed
+    assert overlap("-o", "2", "--color", "always", "gpus", cwd=tmp_path).returncode == 0
+    assert "\x1b[" in (tmp_path / "2").read_text()
+
+
+@pytest.mark.hazard("files", "an answer replaces a file of the user's, or leaves half of one")
+def test_no_file_is_replaced_and_none_is_left_by_halves(overlap, library, tmp_path):
+    (tmp_path / "there").write_text("mine")
+    os.symlink("nowhere", tmp_path / "link")
+    for name in ("there", "link"):
+        done = overlap("gpus", "-o", name, cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (2, "") and f"{name} is there already" in done.stderr
+    assert (tmp_path / "there").read_text() == "mine"
+    assert overlap("policy", "show", "nosuch", "-o", "new", cwd=tmp_path).returncode != 0
+    assert sorted(os.listdir(tmp_path)) == ["link", "there"]
+
+
+def test_findings_are_written_as_well(overlap, library, tmp_path):
+    (tmp_path / "bad.yaml").write_text("policy: 1\nnaem: x\n")
+    done = overlap("policy", "check", "bad.yaml", "--output-format", "json", "-o", "found", cwd=tmp_path)
+    assert done.returncode == 1 and json.loads((tmp_path / "found").read_text())
+
+
+def test_quiet_leaves_out_notes(overlap, library, tmp_path):
+    words = ("explain", "--gpu", "h100", "--threads", "128", "--registers", "224", "--sweep", "--svg")
+    assert overlap(*words, "a.svg", cwd=tmp_path).stderr == "overlap: written to a.svg\n"
+    assert overlap(*words, "b.svg", "-q", cwd=tmp_path).stderr == ""
+    assert (tmp_path / "b.svg").exists()
+    assert "no command is called" in overlap("-q", "nope").stderr

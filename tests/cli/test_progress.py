@@ -1,0 +1,87 @@
+"""What takes more than two seconds says so on stderr, and what does not says nothing."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+SHOWN = {"OVERLAP_PROGRESS": "on"}
+SCRIPT = """
+import sys, time
+from pyshim.cli import ui
+ui.choose("auto", "quiet" in sys.argv)
+ui._PATIENCE = 0.1 if "slow" in sys.argv else 60.0
+def work():
+    with ui.progress("reading a.json"):
+        time.sleep(1.0 if "slow" in sys.argv else 0.0)
+        if "fail" in sys.argv:
+            raise KeyboardInterrupt
+        ui.show("answer")
+    return 0
+from pyshim.cli import guarded
+sys.exit(guarded(work))
+"""
+
+
+def run(clean_environment, *words, **more):
+    return subprocess.run(
+        [sys.executable, "-c", SCRIPT, *words],
+        env={**clean_environment, **SHOWN},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        **more,
+    )
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (["slow"], "overlap: reading a.json ...\n"),
+    ([], ""),
+    (["slow", "quiet"], ""),
+])  # fmt: skip
+def test_into_a_pipe_it_is_one_line(words, said, clean_environment):
+    done = run(clean_environment, *words)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "answer\n", said)
+
+
+def test_a_failure_ends_it(clean_environment):
+    assert run(clean_environment, "slow", "fail").returncode == 130
+
+
+def on_a_terminal(clean_environment, *words):
+    ours, theirs = pty.openpty()
+    env = {**clean_environment, **SHOWN, "TERM": "xterm-256color"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, *words], env=env, stdout=subprocess.PIPE, stderr=theirs, stdin=theirs
+    )
+    os.close(theirs)
+    seen = b""
+    while True:
+        try:
+            seen += os.read(ours, 65536)
+        except OSError:  # the other end is closed
+            break
+    os.close(ours)
+    assert process.stdout.read() == b"answer\n" and process.wait(60) == 0
+    process.stdout.close()
+    return seen.decode()
+
+
+def test_on_a_terminal_it_goes_again(clean_environment):
+    seen = on_a_terminal(clean_environment, "slow")
+    assert "reading a.json" in seen and "overlap: " not in seen
+    assert seen.rstrip().endswith(("\x1b[2K", "\x1b[?25h"))  # the line is gone, the cursor is there again
+
+
+@pytest.mark.parametrize("words", [[], ["slow", "quiet"]])
+def test_a_terminal_stays_empty_where_nothing_is_to_be_said(words, clean_environment):
+    assert on_a_terminal(clean_environment, *words) == ""
+
+
+@pytest.mark.parametrize("command", [("gpus",), ("explain", "--gpu", "h100", "--threads", "128", "--registers", "64")])
+def test_fast_commands_say_nothing(command, overlap, library):
+    assert overlap(*command).stderr == ""

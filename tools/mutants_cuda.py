@@ -156,7 +156,7 @@ CUDA_MUTANTS = [
     _one(
         "a node that gets another's attributes stays shaped",
         "graph",
-        "    if (armed_and_ready(VENDOR_CUDA) && flags_of_node(from))\n",
+        "    if (flags_of_node(from))\n",
         "    if (false)\n",
         "graph_nodes",
     ),
@@ -235,8 +235,8 @@ CUDA_MUTANTS = [
     _one(
         "the priorities of all graphs are honoured",
         "instantiate",
-        "if (!raised || flags &",
-        "if (flags &",
+        "if (programs || !(found & RAISED))",
+        "if (programs)",
     ),
     _one(
         "our flag stays in the program's parameters",

@@ -30,7 +30,7 @@ HIP_MUTANTS = [
     _one(
         "hipGetProcAddress remembers what is behind the table",
         f"{_HIP}/lookup.c",
-        "__atomic_load_n(&real_exports[hook], __ATOMIC_ACQUIRE)))",
+        "real_export((enum hook)hook)))",
         "real_own((enum hook)hook)))",
         _TABLE,
     ),

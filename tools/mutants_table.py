@@ -71,8 +71,8 @@ MUTANTS = [
     one(
         "what was kept is used while a library is closed",
         f"{SYS}/bind.c",
-        "return LOAD(closing) ? 0 : LOAD(generation);",
-        "return LOAD(generation);",
+        "changes.removed == then && LOAD(generation) == now ? now : 0",
+        "now",
         f"{INTERPOSE}/test_closing.py",
     ),
     one(
@@ -226,7 +226,7 @@ MUTANTS = [
     one(
         "one limit for all devices",
         f"{CUDA}/limit.c",
-        "handle->kind == HANDLE_KERNEL ? device : NO_DEVICE);",
+        "handle_kind(handle) == HANDLE_KERNEL ? device : NO_DEVICE);",
         "NO_DEVICE);",
         f"{INTERPOSE}/test_handles.py",
     ),

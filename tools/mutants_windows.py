@@ -20,8 +20,8 @@ WINDOW_MUTANTS = [
     _one(
         "an event carries no clock",
         f"{_CORE}/event.c",
-        "        __atomic_store_n(&event->clock.entry[e], entry, __ATOMIC_RELAXED);\n",
-        "        __atomic_store_n(&event->clock.entry[e], 0 * entry, __ATOMIC_RELAXED);\n",
+        "__atomic_store_n(&event->clock.entry[communication], OVERLAP_LOAD(world->now",
+        "__atomic_store_n(&event->clock.entry[communication], 0 * OVERLAP_LOAD(world->now",
         _ENTRIES,
     ),
     _one(
@@ -55,8 +55,8 @@ WINDOW_MUTANTS = [
     _one(
         "what synchronization of a stream shows is not seen",
         f"{_COMMON}/order.c",
-        "    vendor_result result = real(stream);\n    if (result == VENDOR_SUCCESS)\n",
-        "    vendor_result result = real(stream);\n    if (result != VENDOR_SUCCESS)\n",
+        "    vendor_result result = real(stream);\n    if (result == VENDOR_SUCCESS) {\n",
+        "    vendor_result result = real(stream);\n    if (result != VENDOR_SUCCESS) {\n",
         _ENTRIES,
     ),
     _one(
@@ -69,23 +69,23 @@ WINDOW_MUTANTS = [
     ),
     _one(
         "the host's wait leaves computation running",
-        f"{_CORE}/event.c",
-        "            its == seen->context ? overlap_world_now(&order->eager, e)",
-        "            its == seen->context && e < OVERLAP_CLOCK_COMMUNICATION ? overlap_world_now(&order->eager, e)",
+        f"{_CORE}/knowledge.c",
+        "            overlap_context_of_entry(&order->eager, e) == seen->context ? ",
+        "            overlap_context_of_entry(&order->eager, e) == seen->context && e < OVERLAP_CLOCK_COMMUNICATION ? ",
         _SHAPING,
     ),
     # ---- Default streams ----
     _one(
         "blocking streams do not wait for the legacy one",
-        f"{_CORE}/order.c",
-        "    other = legacy ? OVERLAP_LOAD(legacy->clock.entry[entry]) : 0;",
-        "    other = 0;",
+        f"{_CORE}/order.h",
+        "    if (sight.legacy)\n",
+        "    if (false)\n",
         _ENTRIES,
     ),
     _one(
         "the legacy stream does not wait for blocking ones",
         f"{_CORE}/order.c",
-        "        overlap_stream_learns(order, stream, e, OVERLAP_LOAD(stream->context->blocking.entry[e]));\n",
+        "        news |= overlap_stream_learns(order, stream, e, OVERLAP_LOAD(stream->context->blocking.entry[e]));\n",
         "        ;\n",
         _ENTRIES,
     ),
@@ -199,14 +199,14 @@ WINDOW_MUTANTS = [
     _one(
         "the stream of communication is any other",
         f"{_CORE}/window.c",
-        "        found.where = OVERLAP_WHERE_SAME_STREAM;",
-        "        ;",
+        "            found->where = OVERLAP_WHERE_SAME_STREAM;",
+        "            ;",
         _SHAPING,
     ),
     _one(
         "what was launched before counts for every communication",
         f"{_CORE}/window.c",
-        "            overlap_clock_raise(counted, now);\n",
+        "            overlap_raise(counted, now);\n",
         "            ;\n",
         _SHAPING,
     ),

@@ -27,7 +27,7 @@ PARTS = (
     "docs",
     "policies",
     "shim",
-    *(f"tools/{name}" for name in ("answers", "bench", "footprints", "simgpu")),
+    *(f"tools/{name}" for name in ("answers", "bench", "demo", "footprints", "simgpu")),
 )
 PARTS += ("tools/gpu/overlap", "tools/gpu/results")
 

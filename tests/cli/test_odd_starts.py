@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,7 +56,7 @@ def test_a_relative_path_in_a_deleted_folder_is_an_error_without_a_traceback(ove
 
 
 def test_doctor_in_a_deleted_folder_names_the_script_that_is_missing(overlap, tmp_path):
-    done = overlap("doctor", "--json", "python3", "train.py", preexec_fn=gone(tmp_path / "x"))
+    done = overlap("doctor", "--json", sys.executable, "train.py", preexec_fn=gone(tmp_path / "x"))
     assert done.returncode == 1, done.stdout
     assert GONE in done.stdout and "made a mistake" not in done.stdout
 

@@ -181,7 +181,7 @@ def test_off_is_off_and_silent(overlap_run, tmp_path):
         pytest.param(["--dry", "true"], "unrecognized arguments: --dry", id="options are not abbreviated"),
         pytest.param(["--policy", "no-such", "true"], "there is no policy `no-such`", id="unknown policy"),
         pytest.param(["--policy", "./no.yaml", "true"], "no.yaml", id="missing file"),
-        pytest.param(["--policy"], "argument --policy: expected one argument", id="option without its value"),
+        pytest.param(["--policy"], "argument -p/--policy: expected one argument", id="option without its value"),
         pytest.param(["--trace", "true"], "--trace needs --report DIR: that is where it writes", id="trace alone"),
         pytest.param(["--report", "/proc/x", "true"], "cannot be made", id="report that cannot be made"),
         pytest.param(["--simulate", "h10", "true"], "no GPU is called `h10`", id="unknown GPU"),

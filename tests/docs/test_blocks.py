@@ -56,7 +56,7 @@ class World:
         (folder / ".venv").symlink_to(sys.prefix)
         path = os.pathsep.join([str(folder / "bin"), str(Path(sys.executable).parent), base.get("PATH", "")])
         home = {"HOME": str(folder / "home"), "XDG_CACHE_HOME": str(folder / "home" / ".cache")}
-        self.environment = {**base, **home, "PATH": path, "TZ": "UTC", "PYTHONUTF8": "1"}
+        self.environment = {**base, **home, "PATH": path, "TZ": "UTC", "PYTHONUTF8": "1", "OVERLAP_PROGRESS": "off"}
 
     def provide(self, command: str) -> None:
         """What the reader has kept of runs: reports, and traces of a profiler."""

@@ -78,7 +78,7 @@ def test_an_unknown_gpu_is_guessed(explainer: Explainer, request_of: RequestOf) 
     with pytest.raises(Mistake, match="no GPU is called `h10`") as caught:
         explainer.answer(request_of(gpu="h10"))
     assert caught.value.hint == "did you mean `h100`? known: a40, l40s, a100, h100, h200, b200, mi250x, mi300x"
-    for other in ("", "NVIDIA H100 80GB HBM3", "\ud800", "h100,a40"):
+    for other in ("", "\ud800", "h100,a40"):
         with pytest.raises(Mistake, match="no GPU"):
             explainer.answer(request_of(gpu=other))
 

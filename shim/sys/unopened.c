@@ -13,8 +13,8 @@ static bool had_children(void) {
 
 void overlap_unopened_say(void) {
     /* Not for each of the processes that a launcher starts. */
-    const char *const gpu =
-        overlap_start.settings.launcher == (uint32_t)overlap_pid() ? overlap_variable("SIMGPU") : NULL;
+    const uint32_t launcher = overlap_start.settings.launcher; /* 0, most often: then the kernel is asked nothing */
+    const char *const gpu = launcher && launcher == (uint32_t)overlap_pid() ? overlap_variable("SIMGPU") : NULL;
     const struct overlap_settings *const settings = gpu && !had_children() ? overlap_armed() : NULL;
     if (settings && settings->rank <= 0)
         overlap_say("the program never used the simulated GPU (", gpu,

@@ -45,7 +45,7 @@ def test_every_paper_policy_has_one_with_windows(suite: Suite) -> None:
     assert done.returncode == 0, done.stderr
     names = {(row["gpu"], row["policy"]) for row in json.loads(done.stdout)}
     papers = {(gpu, name) for gpu, name in names if name.endswith("-paper")}
-    assert papers == {(gpu, f"{gpu}-paper") for gpu in ("a40", "a100", "h100")}
+    assert papers == {(gpu, f"{gpu}-paper") for gpu in ("a40", "a100", "h100", "h200")}
     assert {pair for pair in names if pair[1].endswith("-windows")} == {(g, f"{n}-windows") for g, n in papers}
 
 

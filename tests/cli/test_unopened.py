@@ -18,7 +18,6 @@ def lines(done: CompletedProcess[str]) -> list[str]:
     return [line for line in done.stderr.splitlines() if line.startswith(SAID)]
 
 
-@pytest.mark.hazard("unseen", "a program that does not use the simulated GPU looks as if it had nothing to gain")
 @pytest.mark.parametrize("program", [["true"], [sys.executable, "-c", "print()"], ["sh", "-c", "exec true"]])
 def test_it_is_said_at_the_end(overlap_run: Call, library: object, program: list[str]) -> None:
     done = overlap_run("--simulate", "H200:drain", *program)

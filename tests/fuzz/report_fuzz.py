@@ -305,7 +305,7 @@ def _look(way: str) -> int:
 
 def _on_a_screen(report: tuple[str, ...]) -> int:
     """Without colours, which are escape sequences of our own."""
-    before, ui._is_terminal = ui._is_terminal, lambda: True
+    before, ui._is_terminal = ui._is_terminal, lambda *_: True
     os.environ["NO_COLOR"] = "1"
     try:
         return ask(*report).status

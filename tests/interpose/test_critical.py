@@ -120,11 +120,6 @@ def test_each_launch_on_a_raised_stream_is_counted(number: int, iterations: Iter
     assert done.reasons["critical"] == sum(one != "0" for one in raised(done)) > 500
 
 
-@pytest.mark.hazard(
-    "launches",
-    "a fill, for which the host does not wait, would raise the streams before it",
-    source="https://docs.nvidia.com/cuda/cuda-driver-api/api-sync-behavior.html",
-)
 @pytest.mark.parametrize("word", ["f", "D"])
 def test_what_the_host_does_not_wait_for(word: str, iterations: Iterations) -> None:
     """Fills, and copies inside the device."""

@@ -51,7 +51,7 @@ def open_folder() -> Iterator[Path]:
     """Where every user may read, and write into `report`."""
     if os.geteuid() != 0:
         pytest.skip("only root may make a program of another user: run as root")
-    with tempfile.TemporaryDirectory() as made:
+    with tempfile.TemporaryDirectory(dir="/tmp") as made:
         folder = Path(made)
         if os.statvfs(folder).f_flag & os.ST_NOSUID:
             pytest.skip(f"no program has other rights in {folder.parent}, which is mounted nosuid")

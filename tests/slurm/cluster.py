@@ -97,6 +97,7 @@ class Cluster:
         self.plugstack = self.folder / "plugstack.conf"
         self.own_hostnames = _may_name_hosts()
         self.environment = {**environment, "SLURM_CONF": str(self.conf)}
+        self.environment.pop("TMPDIR", None)  # a container does not have it, nor may another user see it
         self.environment["PATH"] = f"{environment.get('PATH', '')}:{_PATH}".lstrip(":")
         self._daemons: list[subprocess.Popen[bytes]] = []
         self.plugstack.write_text(plugstack)

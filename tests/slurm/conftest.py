@@ -48,7 +48,7 @@ def start_cluster(clean_environment: dict[str, str]) -> Iterator[Callable[..., s
 @pytest.fixture(scope="session")
 def installed(library: object) -> Iterator[Path]:
     """The folder of a site, with a policy of its own and no default. Not to be changed: `site` is for that."""
-    folder = Path(tempfile.mkdtemp(prefix="site-"))
+    folder = Path(tempfile.mkdtemp(prefix="site-", dir="/tmp"))
     folder.chmod(0o755)
     (folder / "own.yaml").write_text(OWN)
     yield site_folder.install(folder / "overlap", str(folder / "own.yaml"))

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-import reading
+import readers
 
 from pyshim import __version__, _native
 from pyshim.policy import library as policies
@@ -134,7 +134,7 @@ def test_what_is_set_for_the_administrator_is_not_for_jobs(install, tmp_path, li
     install(tmp_path / "a")
     install(tmp_path / "b", **own)
     for name in ("auto", "mi300x"):
-        one, two = (reading.exports((tmp_path / x / "env" / f"{name}.env").read_text()) for x in "ab")
+        one, two = (readers.exports((tmp_path / x / "env" / f"{name}.env").read_text()) for x in "ab")
         assert one.pop("LD_PRELOAD") == f"{tmp_path}/a/lib/liboverlap.so"
         assert two.pop("LD_PRELOAD") == f"{tmp_path}/b/lib/liboverlap.so"
         assert one == two
@@ -143,7 +143,7 @@ def test_what_is_set_for_the_administrator_is_not_for_jobs(install, tmp_path, li
 def test_variables_on_which_ranks_must_agree_are_not_in_it(installed):
     for file in (installed / "env").iterdir():
         assert not {"NCCL_ALGO", "NCCL_NTHREADS", "NCCL_PROTO", "NCCL_MAX_CTAS"} & set(
-            reading.exports(file.read_text())
+            readers.exports(file.read_text())
         )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import debian
 import module_systems
 import pytest
-import reading
+import readers
 import site_folder
 import spank_double
 
@@ -43,7 +43,7 @@ def folder(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def of_prolog(folder: Path, environment: Mapping[str, str]) -> Variables:
     command = [str(folder / "libexec" / "task-prolog")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=20)
-    return reading.exports(done.stdout)
+    return readers.exports(done.stdout)
 
 
 def of_module(system: str, folder: Path, environment: Mapping[str, str], scratch: Path) -> Variables:
@@ -116,7 +116,7 @@ def test_the_file_of_the_user(
     file = tmp_path / ".config" / "overlap-run" / "policy"
     file.parent.mkdir(parents=True)
     file.write_text(text, newline="")
-    table = reading.exports((folder / "env" / f"{wanted}.env").read_text())["OVERLAP_TABLE"] if wanted else None
+    table = readers.exports((folder / "env" / f"{wanted}.env").read_text())["OVERLAP_TABLE"] if wanted else None
     assert read(reader, tmp_path).get("OVERLAP_TABLE") == table
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import debian
 import pytest
-import reading
-from reading import EVIL, FOREIGN, OWN, elf
+import readers
+from readers import EVIL, FOREIGN, OWN, elf
 
 from pyshim.launch import preload, rank
 
@@ -57,7 +57,7 @@ def prolog(request, tmp_path):
         # Slurm reads this, too. The loader complains of the task's own libraries before our first line.
         assert done.stderr == b"" or environment.get("LD_PRELOAD")
         assert not list(work.iterdir())
-        return reading.exports(done.stdout.decode())
+        return readers.exports(done.stdout.decode())
 
     return run
 
@@ -67,7 +67,7 @@ def script(folder: Path) -> Path:
 
 
 def policy_of(folder: Path, name: str) -> dict[str, str]:
-    return reading.exports((folder / "env" / f"{name}.env").read_text())
+    return readers.exports((folder / "env" / f"{name}.env").read_text())
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from typing import Any
 
 import cluster
 import pytest
-import reading
+import readers
 import spank
 
 # What a task tells of itself, in a line: its node, its variables of ours and of a policy, whether the library is in it.
@@ -55,7 +55,7 @@ def slurm(nodes: cluster.Cluster, plugin: Path, installed: Path) -> Iterator[clu
 
 def under(installed: Path, name: str) -> dict[str, str]:
     """What a task has under a policy."""
-    said = reading.exports((installed / "env" / f"{name}.env").read_text())
+    said = readers.exports((installed / "env" / f"{name}.env").read_text())
     return {**said, "LD_PRELOAD": f"{installed}/{LED}", "mapped": "1"}
 
 

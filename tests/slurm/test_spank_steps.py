@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import reading
+import readers
 import spank
 from spank_double import BATCH, IN_VAIN, INHERITED, PLAIN, Double, default, users
 
@@ -326,7 +326,7 @@ def test_a_task_gets_what_task_prolog_gives_it(double: Double, installed: Path, 
     script = ["sh", "-c", 'LD_PRELOAD=$1; . "$0"', prolog[0], given.get("LD_PRELOAD", "")]
     words = {name: value for name, value in given.items() if name != "LD_PRELOAD"}
     done = subprocess.run(script, env={**base, **words}, capture_output=True, text=True, check=False)
-    wanted = {**given, **reading.exports(done.stdout)}
+    wanted = {**given, **readers.exports(done.stdout)}
     seen = double.task(step=3, **{**base, **given}).variables
     plain = {name: value for name, value in seen.items() if not name.startswith("OVERLAP_ADDED_")}
     assert {"HOME": base["HOME"], **plain} == {**base, **wanted}

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import debian
 import pytest
-import reading
-from reading import EVIL, FOREIGN, elf
+import readers
+from readers import EVIL, FOREIGN, elf
 
 # What a task says of itself. No command is looked for: under --export=NONE there is no PATH.
 SHOW = """
@@ -101,7 +101,7 @@ def table(folder: Path, name: str) -> str:
 
 
 def full_table(folder: Path, name: str) -> str:
-    return reading.exports((folder / "env" / f"{name}.env").read_text())["OVERLAP_TABLE"]
+    return readers.exports((folder / "env" / f"{name}.env").read_text())["OVERLAP_TABLE"]
 
 
 def has(task: Task, folder: Path, name: str) -> bool:

@@ -13,7 +13,8 @@ from pyshim.policy.finding import closest
 # What we read ourselves, or set for another part of ours; a test compares with the reference in docs/.
 OURS = (
     *("OVERLAP_RUN", "OVERLAP_TABLE", "OVERLAP_REPORT", "OVERLAP_RUN_ID", "OVERLAP_TRACE", "OVERLAP_QUIET"),
-    *("OVERLAP_LAUNCHER_PID", "OVERLAP_POLICY", "OVERLAP_POLICY_PATH", "OVERLAP_HOME", "OVERLAP_BUILD", "OVERLAP_PROGRESS"),
+    *("OVERLAP_LAUNCHER_PID", "OVERLAP_POLICY", "OVERLAP_POLICY_PATH", "OVERLAP_HOME", "OVERLAP_BUILD"),
+    "OVERLAP_PROGRESS",
 )
 ADDED = "OVERLAP_ADDED_"  # and a name: by the SPANK plugin
 CONNECTIONS, _MOST_CONNECTIONS = "CUDA_DEVICE_MAX_CONNECTIONS", 32  # the CUDA Programming Guide, likewise

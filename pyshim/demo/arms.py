@@ -78,7 +78,9 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Scene:
-    """A bundled program, and how it is told about. `words` takes an arm and whether the GPU is simulated; `read` takes
+    """A bundled program, the texts that describe it, and how it is run and read.
+
+    `words` makes the program's arguments from an arm and whether the GPU is simulated; `read` makes the outcome from
     the arm, what the program printed, and the timeline file or None."""
 
     name: str

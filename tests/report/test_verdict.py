@@ -204,7 +204,7 @@ def twice(overlap_run, tmp_path):
     report, said = tmp_path / "report", []
     for steps, policy in ((3, "h100-paper"), (1, "observe")):
         words = ["--simulate", "h100", "--policy", policy, "--report", str(report), "--trace"]
-        done = overlap_run(*words, str(DEMO / "overlap-demo"), "--arm=concurrent", f"--steps={steps}", "--warmup=1",
+        done = overlap_run(*words, str(DEMO / "demo-step"), "--arm=concurrent", f"--steps={steps}", "--warmup=1",
                            env={"SIMGPU_COSTS": str(DEMO / "costs.yaml")})  # fmt: skip
         assert done.returncode == 0, done.stderr
         said.append(done.stderr)

@@ -120,7 +120,8 @@ void raised_raise(enum vendor vendor, struct overlap_stream *its, const struct d
     leave(&changing);
 }
 
-/* locked: the calling thread changes streams. Else its bit may stay, which costs a look at each launch whose stream has the same bit. */
+/* locked: the calling thread changes streams. Else another one may be raising one: what launches look at stays, which costs them
+ * a look. */
 static void drop_locked(struct critical_stream *place, bool locked) {
     uint64_t bits = 0;
     __atomic_store_n(&place->handle, 0, __ATOMIC_RELEASE);
@@ -128,8 +129,9 @@ static void drop_locked(struct critical_stream *place, bool locked) {
         const uint64_t handle = __atomic_load_n(&streams[i].handle, __ATOMIC_ACQUIRE);
         bits |= handle ? critical_bit(handle) : 0;
     }
-    if (locked)
-        __atomic_store_n(&critical_bloom, bits, __ATOMIC_RELEASE);
+    if (!locked)
+        return;
+    __atomic_store_n(&critical_bloom, bits, __ATOMIC_RELEASE);
     if (!bits)
         looks(false);
 }

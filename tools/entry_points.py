@@ -1,22 +1,25 @@
-"""The table of the driver's entry points, as a run on the simulated GPU finds it: shim/vendor/cuda/ENTRY_POINTS.md.
+"""The table of the driver's entry points, as a run on the simulated GPU finds it: docs/data/entry-points-cuda.csv.
 
     python tools/entry_points.py [--check]
 
 Every row of driver.def is called in a real process by each of the three ways in, with the library and without.
-What the program sees must be the same; what the driver gets must differ as EFFECTS says. --check: the file must be
-what this run found. Exits 1 and says what is wrong; the program is tests/programs/entry_points.c.
+What the program sees must be the same; what the driver gets must differ as EFFECTS says. `-`: there is no such way.
+--check: the file must be what this run found. Exits 1 and says what is wrong. The program is
+tests/programs/entry_points.c.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import os
 import re
 import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,7 +31,7 @@ import driver_table  # noqa: E402
 from pyshim.launch import plan  # noqa: E402
 from pyshim.launch.environment import environment  # noqa: E402
 
-TABLE = ROOT / "shim/vendor/cuda/ENTRY_POINTS.md"
+TABLE = ROOT / "docs/data/entry-points-cuda.csv"
 PROGRAMS = ROOT / "tests/programs"
 WAYS = ("symbol", "dlsym", "proc_address")
 FLAGS = ("-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-fPIE", "-Wall", "-Werror")
@@ -260,22 +263,20 @@ def mistakes(row: str, ours: Seen, bare: Seen, effect: Effect | None) -> list[st
 
 def table(found: Mapping[str, Mapping[str, Seen]]) -> str:
     names = asked_as()
-    lines = [
-        "# Entry points of NVIDIA's driver",
-        "",
-        "Made by `python tools/entry_points.py` from a run that called each by every way; `-`: there is no such way.",
-        "What a program sees was the same with the library as without; only what the last column says was different.",
-        "",
-        "| entry point | symbol | dlsym | cuGetProcAddress | what is changed |",
-        "|---|---|---|---|---|",
-    ]
+    made = [("entry point", "symbol", "dlsym", "cuGetProcAddress", "what is changed")]
     for row in rows():
         effect = effect_of(row)
         cells = ["-" if found[way][row].address == NOBODYS else "yes" for way in WAYS]
         if cells[2] == "yes":
             cells[2] = names[row]
-        lines.append(f"| `{row}` | {' | '.join(cells)} | {effect.what if effect else '?'} |")
-    return "\n".join(lines) + "\n"
+        made.append((row, *cells, effect.what if effect else "?"))
+    return comma_separated(made)
+
+
+def comma_separated(rows: Iterable[Iterable[str]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
 def measure() -> tuple[str, list[str]]:

@@ -1,4 +1,4 @@
-"""The table of HIP's entry points, as runs on simulated GPUs find it: shim/vendor/hip/ENTRY_POINTS.md.
+"""The table of HIP's entry points, as runs on simulated GPUs find it: docs/data/entry-points-hip.csv.
 
     python tools/hip_entry_points.py [--check]
 
@@ -33,7 +33,7 @@ from entry_points import FLAGS, NOBODYS, NOT_SUPPORTED, OURS  # noqa: E402
 from pyshim.launch import plan  # noqa: E402
 
 HIP = ROOT / "shim/vendor/hip"
-TABLE = HIP / "ENTRY_POINTS.md"
+TABLE = entry_points.TABLE.with_name("entry-points-hip.csv")
 PROGRAMS = ROOT / "tests/programs"
 NAMES = {"5.7": "5", "6.4": "6", "7.2": "7"}
 # A way in, and since when there is one. Calls by the table are made by symbol.
@@ -299,25 +299,15 @@ def table(found: Mapping[Run, Mapping[str, Seen]]) -> str:
     ways = {"symbol": "symbol", "dlsym": "dlsym", "proc_address": "hipGetProcAddress"}
     ways |= {"driver_entry": "hipGetDriverEntryPoint", "table": "dispatch table"}
     in_table = set(re.findall(r"^TABLE\((\w+),", (HIP / "table.def").read_text(encoding="ascii"), re.M))
-    lines = [
-        "# Entry points of AMD's HIP runtime",
-        "",
-        "Made by `python tools/hip_entry_points.py` from runs that called each by every way, with simulated runtimes",
-        f"of {', '.join(NAMES)}; the cells say with which of them. What a program sees was the same with the library",
-        "as without; only what the last column says was different, and every launch was counted once, by its way.",
-        "",
-        f"| entry point | {' | '.join(ways.values())} | what is changed |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    made = [("entry point", *ways.values(), "what is changed")]
     for row in rows():
         effect = effect_of(row)
         cells = []
         for way in ways:
             there = [run.version for run in found if run.way == way and found[run][row].address != NOBODYS]
-            cells.append(", ".join(there) if there and (way != "table" or row in in_table) else "-")
-        name = row if len(row) < 60 else f"{row[:48]}..."
-        lines.append(f"| `{name}` | {' | '.join(cells)} | {effect.what if effect else '?'} |")
-    return "\n".join(lines) + "\n"
+            cells.append(" ".join(there) if there and (way != "table" or row in in_table) else "-")
+        made.append((row, *cells, effect.what if effect else "?"))
+    return entry_points.comma_separated(made)
 
 
 def measure() -> tuple[str, list[str]]:

@@ -89,10 +89,6 @@ def test_the_real_library_has_every_name_under_the_same_version(version: int) ->
     assert missing == set()
 
 
-def test_the_readme_has_the_table() -> None:
-    assert names.table() in (RUNTIME / "README.md").read_text(encoding="utf-8")
-
-
 def fields_of_properties() -> list[str]:
     rows = re.findall(r"^PROP\((\w+)", (RUNTIME / "props.def").read_text(), re.M)
     return ["name", "uuid", "totalGlobalMem", *dict.fromkeys(rows), "reserved"]

@@ -46,7 +46,7 @@ FORMATS: dict[str, dict[str, str]] = {
         "processes[].communication_unhurried": "communication that computation is in no hurry for",
         "processes[].communication_wide": "communication left as it was, because some takes many multiprocessors",
         "processes[].entry_points.WAY": "launches by the way they came in",
-        "processes[].reasons.REASON": "launches by [reason](reasons.md)",
+        "processes[].reasons.REASON": "launches by reason",
         "processes[].cadence[]": "pairs: communication launches so far, nanoseconds of the host's clock; 512 at most",
         "processes[].streams[].*": "?",
         "processes[].streams[]": "streams that are waited for: `device`, `why`, `status` (learning, raised, or left "
@@ -110,7 +110,7 @@ FORMATS: dict[str, dict[str, str]] = {
         "priority": "null where it was not raised",
         "overlapping": "whether it is in an overlap window; null under `when: always`",
         "could_overlap": "`sequence` of the newest communication that it may run beside, or null",
-        "reason": "[reason](reasons.md)",
+        "reason": "reason",
     },
     "overlap report --compare BEFORE AFTER --json": {
         "version": "of this format; 1. Of two report folders: pyshim/report/compare.schema.json",
@@ -154,7 +154,7 @@ FORMATS: dict[str, dict[str, str]] = {
         "control": "`room_already`, `entry_already`, `make_room`, `quick_entry`, `priority`, `cap` or `leave`",
         "dynamic_shared_memory": "bytes that it would be launched with",
         "blocks": "resident blocks then",
-        "reason": "[reason](reasons.md)",
+        "reason": "reason",
         "rule.*": "the rule that decides: policy, line, shape and conditions",
         "help": "what would change the answer, or null",
         "changes[].*": "likewise, one `setting` each",

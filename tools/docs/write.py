@@ -1,14 +1,17 @@
-"""The generated parts of docs/: reasons, keys, commands, variables, exit statuses, fields of JSON answers.
+"""The generated parts of docs/: reasons, keys, commands, variables, exit statuses; and the fields of JSON answers.
 
     python tools/docs/write.py --check    # exit status 1 and a line for each part that is not of today
     python tools/docs/write.py --write
 
-A part stands between `<!-- tools/docs/write.py: NAME -->` and `<!-- end -->`. Needs the built library (make setup).
+A part stands between `<!-- tools/docs/write.py: NAME -->` and `<!-- end -->`; the fields are docs/data/json-fields.csv.
+Needs the built library (make setup).
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import re
 import sys
 import textwrap
@@ -26,6 +29,7 @@ from commands import commands  # noqa: E402
 
 from pyshim.policy.describe import KEYS, REQUIRED  # noqa: E402
 
+FIELDS = ROOT / "docs" / "data" / "json-fields.csv"
 _PART = re.compile(r"(<!-- tools/docs/write\.py: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -50,12 +54,10 @@ def table(heads: tuple[str, ...], rows: Iterator[tuple[str, ...]] | list[tuple[s
 
 
 def reasons() -> Iterator[str]:
-    for name, _, sentence in rows_of("shim/core/reason.def", "REASON"):
-        advice = ADVICE[name]
-        yield f"### {name}\n"
-        yield f"> {sentence}\n"
-        yield f"{prose(advice.means)}\n"
-        yield f"{prose('**What to do**: ' + advice.do)}\n"
+    found = rows_of("shim/core/reason.def", "REASON")
+    yield from table(
+        ("reason", "in words", "what to do"), [(f"`{name}`", said, ADVICE[name]) for name, _, said in found]
+    )
 
 
 def keys() -> Iterator[str]:
@@ -96,12 +98,16 @@ def statuses() -> Iterator[str]:
     yield from table(("command", "status", "meaning"), rows)
 
 
-def json_answers() -> Iterator[str]:
-    for command, fields in formats.FORMATS.items():
-        yield f"### {command}\n"
-        rows = [(f"`{path}`", meaning) for path, meaning in fields.items() if not meaning.startswith("?")]
-        yield from table(("field", "meaning"), rows)
-        yield ""
+def json_fields() -> str:
+    rows = [
+        (command, path, meaning)
+        for command, fields in formats.FORMATS.items()
+        for path, meaning in fields.items()
+        if not meaning.startswith("?")
+    ]
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([("command", "field", "meaning"), *rows])
+    return text.getvalue()
 
 
 PARTS: dict[str, Callable[[], Iterator[str]]] = {
@@ -110,7 +116,6 @@ PARTS: dict[str, Callable[[], Iterator[str]]] = {
     "commands": options,
     "variables": environment,
     "exits": statuses,
-    "json": json_answers,
 }
 
 
@@ -130,9 +135,9 @@ def main() -> int:
     what.add_argument("--write", action="store_true")
     asked = parser.parse_args()
     old = 0
-    for path in pages():
-        before = path.read_text(encoding="utf-8")
-        after = of_today(before)
+    made = {path: of_today(path.read_text(encoding="utf-8")) for path in pages()} | {FIELDS: json_fields()}
+    for path, after in made.items():
+        before = path.read_text(encoding="utf-8") if path.exists() else ""
         if asked.write and after != before:
             path.write_text(after, encoding="utf-8")
         elif after != before:

@@ -1,14 +1,8 @@
-#!/usr/bin/env python3
-"""The names that libcudart.so.12 and .13 of the simulated GPU show, from api.def.
-
-python tools/simgpu/runtime/names.py             the table of README.md
-python tools/simgpu/runtime/names.py --write     puts it there
-"""
+"""The names that libcudart.so.12 and .13 of the simulated GPU show, from api.def."""
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +11,6 @@ HERE = Path(__file__).resolve().parent
 VERSIONS: tuple[int, ...] = (12, 13)
 ROW = re.compile(r"(?:OWN|BODY|DRIVER)(_STREAM)?\((\w+), (_pt\w+)?")
 HEADING = re.compile(r"/\* (.+)\. \*/")
-BEGIN, END = "<!-- names.py -->\n", "<!-- end -->\n"
 
 
 class Name(NamedTuple):
@@ -49,29 +42,3 @@ def exported(version: int) -> set[str]:
     """Every name of one of the two libraries."""
     found = [name for name in names() if version in name.versions]
     return {name.name for name in found} | {name.name + name.suffix for name in found}
-
-
-def table() -> str:
-    """One row a group. A name with * has a form for per-thread default streams; (12): only in libcudart.so.12."""
-    groups: dict[str, list[str]] = {}
-    for name in names():
-        only = "" if name.versions == VERSIONS else f" ({name.versions[0]})"
-        shown = f"`{name.name}`{'*' if name.suffix else ''}{only}"
-        if shown not in groups.setdefault(name.group, []):
-            groups[name.group].append(shown)
-    rows = "".join(f"| {group} | {', '.join(shown)} |\n" for group, shown in groups.items())
-    return f"| what | names |\n|---|---|\n{rows}"
-
-
-def main() -> None:
-    readme = HERE / "README.md"
-    if "--write" not in sys.argv:
-        print(table(), end="")
-        return
-    text = readme.read_text(encoding="utf-8")
-    before, after = text.split(BEGIN)[0], text.split(END)[1]
-    readme.write_text(before + BEGIN + table() + END + after, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

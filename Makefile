@@ -13,7 +13,7 @@ ifneq ($(shell test -x $(BIN)/python && cat $(VENV)/.made),$(CURDIR))
 .PHONY: $(VENV)/.made
 endif
 
-.PHONY: setup demo test test-all lint fuzz sanitize coverage bench wheels site spank clean loadable
+.PHONY: setup demo test test-all lint fuzz sanitize coverage bench wheels docs site spank clean loadable
 .DELETE_ON_ERROR:
 
 # With what tests and checks need, too; the demo needs none of that.
@@ -42,7 +42,7 @@ $(BIN)/overlap-run: pyshim/_lib/.built $(VENV)/.installed
 
 # The package is there: this adds its extras.
 $(VENV)/.tools: $(VENV)/.installed
-	@$(PIP) 'overlap-run[test,lint,release]'
+	@$(PIP) 'overlap-run[test,lint,release,docs]'
 	@touch $@
 
 loadable:
@@ -90,12 +90,16 @@ bench: loadable setup
 wheels: setup
 	$(BIN)/python tools/release/wheels.py $(ARGS)
 
-# The folder of a cluster: tools/slurm/README.md. ARGS: --default NAME, policies of the site.
+# The site of docs/, in build/docs. Needs Python 3.11 or newer.
+docs: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# The folder of a cluster: docs/how-to/deploy.md. ARGS: --default NAME, policies of the site.
 site: pyshim/_lib/.built
 	@[ '$(PREFIX)' ] || { echo 'make: name the folder: make site PREFIX=/opt/overlap' >&2; exit 2; }
 	$(BIN)/python tools/site/install '$(PREFIX)' $(ARGS)
 
-# Slurm's plugin into that folder, for the Slurm of this machine: tools/slurm/spank/README.md.
+# Slurm's plugin into that folder, for the Slurm of this machine: docs/how-to/deploy.md.
 spank:
 	@[ '$(PREFIX)' ] || { echo 'make: name the folder: make spank PREFIX=/opt/overlap' >&2; exit 2; }
 	@$(MAKE) --no-print-directory -C tools/slurm/spank install

@@ -33,7 +33,7 @@ WEAK = {
     "program_invocation_name", "__progname_full", "__gmon_start__", "__cxa_finalize",
     "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable",
 }  # fmt: skip
-INTERPOSED = ("dlsym", "dlvsym", "dlmopen", "dlclose")  # dlopen: see docs/beside-profilers.md
+INTERPOSED = ("dlsym", "dlvsym", "dlmopen", "dlclose")  # dlopen: see docs/how-to/profile.md
 
 PT_DYNAMIC, PT_GNU_STACK, PT_LOAD = 2, 0x6474E551, 1
 DT_NEEDED, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_SONAME, DT_RPATH, DT_TEXTREL, DT_RUNPATH = 1, 4, 5, 6, 14, 15, 22, 29

@@ -5,7 +5,7 @@
  * the return address of its caller. The hook does not learn whether the call succeeds.
  *
  * dlopen is not hooked: Nsight Compute takes the library that contains the symbol dlopen for its own
- * (docs/beside-profilers.md). Libraries opened with RTLD_DEEPBIND, which are hidden from us likewise, are therefore not counted.
+ * (docs/how-to/profile.md). Libraries opened with RTLD_DEEPBIND, which are hidden from us likewise, are therefore not counted.
  */
 #include <dlfcn.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  * the search path (RUNPATH, $ORIGIN) from that address.
  *
  * dlopen is not ours: where a preloaded library defines it, Nsight Compute takes that library for the driver
- * (docs/beside-profilers.md).
+ * (docs/how-to/profile.md).
  *
  * Nothing here may rely on an initialised libc: dlsym is called in preinit arrays, in constructors before ours, and by sanitizer
  * runtimes while they start.

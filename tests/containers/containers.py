@@ -1,4 +1,4 @@
-"""bubblewrap and Charliecloud, on images that are folders, by the recipes of tools/containers/README.md."""
+"""bubblewrap and Charliecloud, on images that are folders, by the recipes of docs/how-to/deploy.md."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
-"""The command lines of tools/containers/README.md, for other places than theirs."""
+"""The command lines of docs/how-to/deploy.md for containers, for other places than theirs."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-TEXT = (Path(__file__).resolve().parents[2] / "tools" / "containers" / "README.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "how-to" / "deploy.md").read_text(encoding="utf-8")
+TEXT = PAGE.partition("\n## Containers\n")[2].partition("\n## ")[0]
 
 
 def block(word: str) -> str:

@@ -73,7 +73,7 @@ def test_what_is_preloaded_and_hooks_the_driver_itself(
 ) -> None:
     """It has cuLaunchKernel, dlsym and cuGetProcAddress_v2. In front of us it sees what was asked, and we see all of
     it. Behind us, as overlap-run puts it, nothing is lost, but only one of the two sees a launch
-    (docs/beside-profilers.md): by dlsym and cuGetProcAddress it gives out functions of its own, of which nobody knows
+    (docs/how-to/profile.md): by dlsym and cuGetProcAddress it gives out functions of its own, of which nobody knows
     whose they are."""
     flags = ["-DPRELOADED", f'-DNODE="{NODE}"', "-fno-builtin"]
     other = build.library("libprofiling.so", "injected.c", *flags)

@@ -115,7 +115,7 @@ def test_a_program_that_runs_keeps_the_library_it_has(install, tmp_path, library
 
 
 def test_the_command_of_the_page_works_as_it_is_written(install, tmp_path, library, clean_environment):
-    page = (TREE / "tools/slurm/README.md").read_text()
+    page = (TREE / "docs/how-to/deploy.md").read_text()
     (line,) = [line for line in page.splitlines() if line.startswith("    make site ")]
     words = shlex.split(line, comments=True)
     make = ["make", "--dry-run", "--no-print-directory", *words[1:]]

@@ -1,5 +1,5 @@
 """torchrun on two nodes under the task-prolog, on simulated GPUs, and its report; then the same where one node has no
-TaskProlog. `pytest -s` shows what is quoted in tools/slurm/README.md.
+TaskProlog. `pytest -s` shows what the tasks and the report print.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def test_the_library_built_here() -> None:
     source="https://docs.nvidia.com/nsight-compute/NsightComputeCli/index.html",
 )
 def test_the_library_does_not_define_dlopen() -> None:
-    """docs/beside-profilers.md, Nsight Compute, has the reason."""
+    """docs/how-to/profile.md, Nsight Compute, has the reason."""
     elf = check_exports.Reader(_native.SHIM.read_bytes()).read()
     assert "dlopen" not in {symbol.name for symbol in elf.symbols}
     assert "dlopen is exported, and nobody promised it" in check_exports.check_exported(

@@ -83,7 +83,7 @@ def counted(report: Path) -> dict[str, Any]:
 
 
 def unexpected(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Yield a sentence for each result that differs from docs/beside-profilers.md.
+    """Yield a sentence for each result that differs from docs/how-to/profile.md.
 
     A profiler sees every launch. The library sees every launch too, but under Nsight Compute only some.
     """
@@ -136,7 +136,7 @@ def main() -> int:
     lines = ",\n".join("  " + json.dumps(row) for row in rows)
     Path(sys.argv[3]).write_text(f"[\n{lines}\n]\n")
     wrong = list(unexpected(rows))
-    print("\n".join(wrong) or "as docs/beside-profilers.md says", file=sys.stderr)
+    print("\n".join(wrong) or "as docs/how-to/profile.md says", file=sys.stderr)
     return bool(wrong)
 
 

@@ -46,9 +46,12 @@ WORDS = (
 # By page and beginning of the command.
 HERE = (
     ("tools/slurm/README.md", "overlap report report", "of a cluster; tests/slurm/test_two_nodes.py makes one"),
-    ("docs/inversions.md", "overlap report halo", "of an MPI program; tests/launchers/test_mpi_stencil.py runs one"),
-    ("docs/dispatch.md", "overlap probe    #", "needs a GPU; with --simulate it is run"),
-    ("README.md", "overlap probe    ", "needs a GPU; docs/dispatch.md has it with --simulate"),
+    (
+        "docs/explanation/how-it-works.md",
+        "overlap report halo",
+        "tests/launchers/test_mpi_stencil.py runs an MPI program",
+    ),
+    ("README.md", "overlap probe    ", "needs a GPU; docs/explanation/how-it-works.md has it with --simulate"),
     ("pyshim/report/README.md", "1,000 processes, made in", "what tools/bench/job.py printed"),
 )
 

@@ -145,7 +145,7 @@ ADVICE = {
     "no_room_shared_memory": Advice(
         "No size between what the kernel asks for and what a block may have does what the rule says: "
         "communication's own shared memory is too large, or that of the kernel.",
-        "`overlap explain` prints the windows. Where none of the usual kernels has one, docs/sizes.md says so.",
+        "`overlap explain` prints the windows. Where none of the usual kernels has one, docs/data/sizes.csv says so.",
     ),
     "dispatch_unknown": Advice(
         "The rule has `when_dispatch`, and the policy does not say what this GPU does while a raised block fits "

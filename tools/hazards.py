@@ -1,21 +1,23 @@
-"""docs/hazards.md: what a preload library meets in the processes of a job, and what became of it here.
+"""docs/data/hazards.csv: what can happen to the processes of a job, and the result of the tests that make it happen.
 
-    python tools/hazards.py --measure    # runs every test of a hazard (minutes), keeps what came out, writes the page
-    python tools/hazards.py --from FILE  # the same, of tests that were run: .venv/bin/pytest --junitxml=FILE
-    python tools/hazards.py --write      # the page from what was kept
-    python tools/hazards.py --check      # exit status 1 and a line for each hazard, or page, that is not of today
+    python tools/hazards.py --measure    # run every test of a hazard (minutes), keep the results, write the table
+    python tools/hazards.py --from FILE  # the same, from tests that ran: .venv/bin/pytest --junitxml=FILE
+    python tools/hazards.py --write      # write the table from the kept results
+    python tools/hazards.py --check      # exit with 1, and a line for each hazard or table that is out of date
 
 A hazard is a mark on the test that shows it:
     @pytest.mark.hazard(GROUP, "what would happen to a user", source="https://who reported it")
 Where a test runs in several environments, its argument `environment` names them; else it ran on the machine itself.
-What was kept is hazards.json beside this file. Needs the built library (make setup).
+The kept results are hazards.json beside this file. Needs the built library (make setup).
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import csv
 import datetime
+import io
 import json
 import os
 import platform
@@ -29,32 +31,13 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "tools" / "hazards.json"
-PAGE = ROOT / "docs" / "hazards.md"
+TABLE = ROOT / "docs" / "data" / "hazards.csv"
 HERE = "here"
 
-GROUPS = {
-    "peers": "What users of other interposers saw",
-    "loader": "The dynamic loader",
-    "libc": "Other C libraries and processors",
-    "preloads": "Other preloaded libraries",
-    "processes": "Processes, threads and signals",
-    "resources": "What a process may not have",
-    "files": "Files, folders and who owns them",
-    "input": "Hostile input",
-}
-
-HEAD = """\
-# Hazards
-
-<!-- Made by `.venv/bin/python tools/hazards.py --write`; compared in CI. Do not edit. -->
-
-A preloaded library enters every process of a job. Each row is something that can happen there, most of it seen by users
-of other libraries (linked), and the tests that make it happen under ours: real processes on the simulated GPU, compared
-with the same process without the library. Who could do what through us is [another page](threats.md).
-
-**Anew**: `.venv/bin/python tools/hazards.py --measure`, as root on Debian. CI runs these tests, too, and compares the
-rows with their marks.
-"""
+# What each covers: docs/explanation/limits.md.
+GROUPS = ("peers", "loader", "libc", "preloads", "processes", "resources", "files", "input")
+OUTCOMES = ("passed", "failed", "skipped")
+HEADS = ("group", "what", "source", "environment", *OUTCOMES, "why_skipped", "tests")
 
 
 class Hazard(NamedTuple):
@@ -70,8 +53,8 @@ class Result(NamedTuple):
 
 
 def declared() -> dict[Hazard, set[str]]:
-    """Every hazard that a test is marked with, and the files of those tests. Raises SystemExit on a mark that the table
-    cannot hold."""
+    """Return every hazard that a test is marked with, and the files of those tests. Raises SystemExit on a mark that
+    the table cannot hold."""
     found: dict[Hazard, set[str]] = {}
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         module = ast.parse(path.read_text(encoding="utf-8"))
@@ -99,7 +82,7 @@ def declared() -> dict[Hazard, set[str]]:
 
 
 def run() -> list[tree.Element]:
-    """The tests of hazards, as JUnit's format tells of them."""
+    """Run the tests of hazards; return their JUnit test cases."""
     with tempfile.TemporaryDirectory() as scratch:
         kept = Path(scratch) / "junit.xml"
         command = [sys.executable, "-m", "pytest", "-q", "-m", "hazard", "--numprocesses", "auto", "--dist", "loadfile"]
@@ -151,80 +134,28 @@ def kept_of(cases: list[tree.Element]) -> dict[str, Any]:
 
 
 def order(hazard: Hazard) -> tuple[int, str]:
-    return list(GROUPS).index(hazard.group), hazard.what
+    return GROUPS.index(hazard.group), hazard.what
 
 
-def cell(results: list[dict[str, Any]]) -> str:
-    """What came out in one environment: the worst of it."""
-    counts = {outcome: sum(r["tests"] for r in results if r["outcome"] == outcome) for outcome in OUTCOMES}
-    if counts["failed"]:
-        return f"**fails** ({counts['failed']} of {sum(counts.values())})"
-    if not counts["passed"]:
-        return f"not run: {results[0]['why']}"
-    return f"pass ({counts['passed']})" + (f", {counts['skipped']} not run" if counts["skipped"] else "")
-
-
-OUTCOMES = ("passed", "failed", "skipped")
-
-
-def group_table(rows: list[dict[str, Any]], files: dict[Hazard, set[str]]) -> Iterator[str]:
-    yield "| what would happen | result (tests) | where |"
-    yield "|---|---|---|"
-    for row in rows:
+def rows(kept: dict[str, Any], files: dict[Hazard, set[str]]) -> Iterator[tuple[Any, ...]]:
+    """One for each hazard that a test is marked with, and environment: its counts of tests by outcome."""
+    for row in kept["hazards"]:
         hazard = Hazard(row["group"], row["what"], row["source"])
-        places: dict[str, list[dict[str, Any]]] = {}
-        for result in row["results"]:
-            places.setdefault(result["environment"], []).append(result)
-        said = cell(places[HERE]) if HERE in places else ""
-        elsewhere = [name for name in places if name != HERE]
-        if elsewhere:
-            said = "; ".join(filter(None, [said, f"[{len(elsewhere)} environments](#by-environment)"]))
-        what = f"[{hazard.what}]({hazard.source})" if hazard.source else hazard.what
-        tests = ", ".join(f"[{Path(file).stem.removeprefix('test_')}](../{file})" for file in sorted(files[hazard]))
-        yield f"| {what.replace('|', chr(92) + '|')} | {said} | {tests} |"
+        if hazard not in files:
+            continue
+        for environment in dict.fromkeys(result["environment"] for result in row["results"]):
+            own = [result for result in row["results"] if result["environment"] == environment]
+            counts = (sum(one["tests"] for one in own if one["outcome"] == outcome) for outcome in OUTCOMES)
+            why = "; ".join(one["why"] for one in own if one["outcome"] == "skipped")
+            yield (*hazard, environment, *counts, why, " ".join(sorted(files[hazard])))
 
 
-def environments(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """Hazards that were met in several environments."""
-    several = [row for row in rows if any(result["environment"] != HERE for result in row["results"])]
-    names = sorted({result["environment"] for row in several for result in row["results"]} - {HERE})
-    if not several:
-        return
-    yield "## By environment\n"
-    yield f"| what would happen | {' | '.join(names)} |"
-    yield f"|---|{'---|' * len(names)}"
-    for row in several:
-        cells = []
-        for name in names:
-            results = [result for result in row["results"] if result["environment"] == name]
-            cells.append(cell(results) if results else "")
-        yield f"| {row['what']} | {' | '.join(cells)} |".replace("|  |", "| |").replace("|  |", "| |")
-    yield ""
-
-
-def page(kept: dict[str, Any]) -> str:
-    machine, files = kept["machine"], declared()
-    rows = [row for row in kept["hazards"] if Hazard(row["group"], row["what"], row["source"]) in files]
-    counts = {
-        outcome: sum(r["tests"] for row in rows for r in row["results"] if r["outcome"] == outcome)
-        for outcome in OUTCOMES
-    }
-    lines = [HEAD]
-    lines.append(
-        f"**Last time**: {machine['date']}, {machine['libc']}, {machine['machine']}, Linux {machine['kernel']}"
-        f"{', as root' if machine['root'] else ''}, commit {machine['commit']}: {len(rows)} hazards, "
-        f"{counts['passed']:,} tests passed, {counts['failed']} failed, {counts['skipped']} were not run.\n"
-    )
-    for group, title in GROUPS.items():
-        chosen = [row for row in rows if row["group"] == group]
-        if chosen:
-            lines += [f"## {title}\n", *group_table(chosen, files), ""]
-    lines += environments(rows)
-    if kept["numbers"]:
-        lines += ["## Counted on the way\n"]
-        lines += [f"- {name}: {value}" for name, value in kept["numbers"].items()]
-        lines.append("")
-    return "\n".join(lines)
+def table(kept: dict[str, Any]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(HEADS)
+    writer.writerows(rows(kept, declared()))
+    return out.getvalue()
 
 
 def findings() -> Iterator[str]:
@@ -235,19 +166,19 @@ def findings() -> Iterator[str]:
         yield f"{sorted(now[hazard])[0]}: {hazard.what!r} was never measured: tools/hazards.py --measure"
     for hazard in sorted(known - set(now), key=order):
         yield f"tools/hazards.json: no test shows {hazard.what!r} any more: tools/hazards.py --measure"
-    if PAGE.read_text(encoding="utf-8") != page(kept):
-        yield "docs/hazards.md: not what the data say: tools/hazards.py --write"
+    if TABLE.read_text(encoding="utf-8") != table(kept):
+        yield "docs/data/hazards.csv: differs from tools/hazards.json: tools/hazards.py --write"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="docs/hazards.md, from the marks on tests and what came out of them")
+    parser = argparse.ArgumentParser(description="docs/data/hazards.csv, from the marks on tests and their results")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument(
-        "--measure", action="store_true", help="run the tests of hazards, keep what came out, write the page"
+        "--measure", action="store_true", help="run the tests of hazards, keep the results, write the table"
     )
-    what.add_argument("--from", dest="ran", metavar="FILE", help="the same, of tests that were run: JUnit's XML")
-    what.add_argument("--write", action="store_true", help="write the page")
-    what.add_argument("--check", action="store_true", help="say what is not of today")
+    what.add_argument("--from", dest="ran", metavar="FILE", help="the same, from tests that ran: JUnit's XML")
+    what.add_argument("--write", action="store_true", help="write the table")
+    what.add_argument("--check", action="store_true", help="report what is out of date")
     options = parser.parse_args()
     if options.check:
         found = list(findings())
@@ -257,7 +188,7 @@ def main() -> int:
     if options.measure or options.ran:
         cases = list(tree.parse(options.ran).iter("testcase")) if options.ran else run()
         KEPT.write_text(json.dumps(kept_of(cases), indent=1) + "\n", encoding="utf-8")
-    PAGE.write_text(page(json.loads(KEPT.read_text(encoding="utf-8"))), encoding="utf-8")
+    TABLE.write_text(table(json.loads(KEPT.read_text(encoding="utf-8"))), encoding="utf-8")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The statistics of docs/overlap.md against what others compute, and against what is known of drawn samples."""
+"""The statistics of docs/results.md against what others compute, and against what is known of drawn samples."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import random
 import numpy as np
 import pytest
 from answers import intervals
-from answers.agreement import Agreement, Ratio
 from scipy import stats
 
 
@@ -106,35 +105,3 @@ def test_limits_of_a_verdict_are_limits() -> None:
     assert intervals.inside(rows, 0.95, 1.05) == [True, False, False]
     assert intervals.verdicts(rows, 0.95, float("inf")) == [0, -1, 0]
     assert intervals.inside(rows, 0.95, float("inf")) == [True, False, True]
-
-
-@pytest.mark.parametrize("sides", [1, 2])
-@pytest.mark.parametrize("samples", [5, 8, 15])
-def test_too_few_is_where_samples_that_agree_are_not_sure(samples: int, sides: int) -> None:
-    for family in (1, 2, 6, 7, 12, 13, 24, 700, 2000):
-        most = float("inf") if sides == 1 else 1.0
-        assert intervals.too_few(samples, family, sides) is not any(
-            intervals.verdicts([[0.9] * samples, *([[0.8, 1.2] * samples] * (family - 1))], 1.0, most)
-        )
-
-
-def agreement(*pairs: tuple[float, float]) -> Agreement:
-    return Agreement("hold", tuple(Ratio("cell", "arm", *pair) for pair in pairs))
-
-
-def test_rank_correlation_of_known_values() -> None:
-    """By hand: 1 - 6 * 2 / (4 * 15) is 0.8; equal ones share their rank."""
-    assert agreement((1, 10), (2, 20), (3, 30)).rank == pytest.approx(1)
-    assert agreement((1, 30), (2, 20), (3, 10)).rank == pytest.approx(-1)
-    assert agreement((1, 1), (2, 3), (3, 2), (4, 4)).rank == pytest.approx(0.8)
-    assert agreement((1, 1), (1, 2), (2, 3)).rank == pytest.approx(0.866, abs=0.001)
-    assert agreement((1, 1), (1, 2), (1, 3)).rank is None
-    assert agreement((1, 1), (2, 2)).rank is None
-
-
-def test_error_and_target() -> None:
-    assert agreement((1.0, 0.9), (1.0, 1.1)).error == pytest.approx(10)
-    near = agreement((0.8, 0.82), (0.9, 0.91), (1.0, 1.0), (1.1, 1.08))
-    assert near.good and not agreement((0.8, 0.9), (0.9, 1.0), (1.0, 1.1)).good
-    assert not agreement((0.99, 1.01), (1.0, 1.0), (1.01, 0.99)).good
-    assert [ratio.measured for ratio in near.farthest[:1]] in ([0.82], [1.08])

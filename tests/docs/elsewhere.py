@@ -45,11 +45,9 @@ WORDS = (
 )
 # By page and beginning of the command.
 HERE = (
+    ("docs/explanation/how-it-works.md", "overlap report halo", "tests/launchers/test_mpi_stencil.py runs an MPI program"),
     ("docs/how-to/deploy.md", "overlap report report", "of a cluster; tests/slurm/test_two_nodes.py makes one"),
     ("docs/how-to/hpc.md", "overlap report halo", "of an MPI program; tests/launchers/test_mpi_stencil.py runs one"),
-    ("docs/inversions.md", "overlap report halo", "of an MPI program; tests/launchers/test_mpi_stencil.py runs one"),
-    ("docs/dispatch.md", "overlap probe    #", "needs a GPU; with --simulate it is run"),
-    ("pyshim/report/README.md", "1,000 processes, made in", "what tools/bench/job.py printed"),
 )
 
 

@@ -6,7 +6,7 @@
 
 A program is made by differ.c from its seed. Each runs without the library, then under every policy. A difference is
 shrunk to few calls that still differ. What a policy may change: `allowed()`; what else may differ, and why: LIMITS and
-docs/limits.md.
+docs/explanation/limits.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Documented limits (docs/limits.md) by which runs with and without the library may differ."""
+"""Documented limits (docs/explanation/limits.md) by which runs with and without the library may differ."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RAISED = -5  # what communication is raised to
 CRITICAL = ("auto",)  # policies that raise streams that somebody waits for, to one of these
 LEVELS = (RAISED, RAISED + 1)
 
-# Documented limits (docs/limits.md): the calls whose out-values may differ, and how, by the name of the limit.
+# Documented limits (docs/explanation/limits.md): the calls whose out-values may differ, and how, by name of the limit.
 NODE_SIZE, NODE_PRIORITY = "a node shows the size that it is launched with", "a raised node shows its priority"
 EARLY = "a graph made before any stream had a priority runs without that of its stream"
 COPIED = "an update by, or of, a copy of a graph with raised communication is taken"

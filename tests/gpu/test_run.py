@@ -17,14 +17,12 @@ import machine
 import needs
 import pytest
 import runner
-import sets
 import steps
 from sets import SETS
 from steps import Set, Step
 
 ROOT = Path(__file__).resolve().parents[2]
 GPU = ROOT / "tools" / "gpu"
-README = (GPU / "README.md").read_text(encoding="utf-8")
 # Not asked by themselves: what the command and the programs are made of.
 PARTS = {
     *("build.py", "files.py", "machine.py", "needs.py", "processes.py", "product.py", "runner.py", "sets.py"),
@@ -41,11 +39,6 @@ def command(*arguments: str, **variables: str) -> subprocess.CompletedProcess[st
 
 
 # ---- The table ----
-
-
-def test_the_readme_has_the_table() -> None:
-    assert sets.table() in README, "tools/gpu/README.md: put what tools/gpu/run --table prints there"
-    assert command("--table").stdout == sets.table()
 
 
 def test_every_program_is_of_a_set() -> None:

@@ -91,7 +91,7 @@ def test_a_launch_beside_an_older_one(size: int, pair: Pair) -> None:
 
 
 def test_a_launch_beside_an_older_one_that_must_be_refused(pair: Pair) -> None:
-    """The limit that is left (docs/limits.md): the driver refuses the launch that it has, and no later one."""
+    """A limit (docs/explanation/limits.md): the driver refuses the launch that it has, and no later one."""
     without, done = pair(60000)
     assert without == ["older: 1", "launch: 0"] * 2 + ["limit: 49152"]
     assert done == ["older: 1", "launch: 1", *without[2:]]

@@ -1,4 +1,4 @@
-"""The pages that answer questions from data and the library's own arithmetic: docs/sizes.md, docs/sensitivity.md and
-docs/robustness.md what the paper's reviewers asked, docs/overlap.md what the overlap suite found on a GPU,
-docs/answers.md what was open. `python tools/answers --write` makes them, `--check` compares.
+"""Tables of docs/results.md and docs/data/*.csv, from measured and simulated data and the planner's own arithmetic.
+
+Nothing here writes a sentence: the conclusions in docs/results.md are written by hand.
 """

@@ -1,11 +1,11 @@
-"""docs/sizes.md, sensitivity.md, robustness.md, overlap.md, answers.md and their pictures, made anew or compared.
+"""The tables of docs/results.md and the files of docs/data, compared with their data or made anew.
 
-    .venv/bin/python tools/answers --check [PAGE ...]    # exit status 1 and a line for each file that is not of today
-    .venv/bin/python tools/answers --write [PAGE ...]
-    .venv/bin/python tools/answers --measure             # the suite's rows for robustness: minutes on two idle cores
+    .venv/bin/python tools/answers --check [NAME ...]    # exit status 1 and a line for each table that differs
+    .venv/bin/python tools/answers --write [NAME ...]
+    .venv/bin/python tools/answers --measure             # simulates the suite again: minutes on two idle cores
 
-PAGE: sizes, sensitivity, robustness, overlap, answers. Needs the built library and simulated GPU (make setup). --check
-of robustness also runs a few rows of the suite again.
+NAME: a table between markers in docs/results.md, or a file of docs/data without `.csv`. Needs the built library and
+simulated GPU (make setup). --check of `simulated` also runs a few rows of the suite again.
 """
 
 from __future__ import annotations
@@ -18,15 +18,46 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[0] = str(ROOT)
 sys.path[1:1] = [str(ROOT / "tools" / name) for name in (".", "bench", "footprints", "gpu/overlap", "simgpu")]
 
-from answers import overlap, questions, robustness, rows, sensitivity, sizes  # noqa: E402
+from answers import gpu, overlap, predictions, programs, rows, sensitivity, simulated, sizes  # noqa: E402
+from answers.table import put  # noqa: E402
 from pyshim.errors import OverlapError  # noqa: E402
 
-PAGES = {
-    "sizes": sizes.files,
-    "sensitivity": sensitivity.files,
-    "robustness": robustness.files,
-    "overlap": overlap.files,
-    "answers": questions.files,
+PAGE = Path("docs/results.md")
+DATA = Path("docs/data")
+SIMULATED = "simulated"
+SMALL = {
+    "stencils": programs.stencils,
+    "steps": programs.steps,
+    "kernels": overlap.kernels,
+    "losses": overlap.losses,
+    "training": programs.by_arm,
+    "scheduler": gpu.scheduler,
+    "nccl": gpu.nccl,
+    "room": gpu.room_costs,
+    "costs": gpu.launch_costs,
+    "checks": gpu.checks,
+    SIMULATED: simulated.policies,
+}
+LONG = {
+    "critical": programs.every_stencil,
+    "training-steps": programs.every_step,
+    "overlap": overlap.every_cell,
+    "overlap-lost": overlap.lost,
+    "overlap-curves": overlap.curves,
+    "model": overlap.model,
+    "predictions": predictions.table,
+    "raising": gpu.raising,
+    "nccl-start": gpu.nccl_starts,
+    "raised-controls": gpu.controls,
+    "room-by-policy": gpu.every_room,
+    "sharing": gpu.sharing,
+    "sizes": sizes.matrix,
+    "sizes-by-kernel": sizes.every_size,
+    "sizes-amd": sizes.amd,
+    "sizes-limits": sizes.limits,
+    "sensitivity": sensitivity.table,
+    "simulated-policies": simulated.every_policy,
+    "simulated-shapes": simulated.shapes,
 }
 
 
@@ -37,36 +68,41 @@ def main() -> int:
     what = parser.add_mutually_exclusive_group(required=True)
     for option in ("--check", "--write", "--measure"):
         what.add_argument(option, action="store_true")
-    parser.add_argument("pages", nargs="*", metavar="PAGE")
+    parser.add_argument("names", nargs="*", metavar="NAME")
     options = parser.parse_args()
-    if unknown := sorted(set(options.pages) - set(PAGES)):
-        parser.error(f"no page is called {unknown[0]}; pages: {', '.join(PAGES)}")
+    if unknown := sorted(set(options.names) - {*SMALL, *LONG}):
+        parser.error(f"no table is called {unknown[0]}; tables: {', '.join((*SMALL, *LONG))}")
     try:
         if options.measure:
             return rows.measure(ROOT)
-        return _pages(options.pages or list(PAGES), options.write)
+        return _tables(options.names or [*SMALL, *LONG], options.write)
     except OverlapError as error:
         print(f"answers: {error}{f': {error.hint}' if error.hint else ''}", file=sys.stderr)
         return error.status
 
 
-def _pages(names: list[str], write: bool) -> int:
-    old = 0
+def _tables(names: list[str], write: bool) -> int:
+    page = (ROOT / PAGE).read_text(encoding="utf-8")
+    differing = 0
     for name in names:
-        for path, text in PAGES[name](ROOT).items():
-            target = ROOT / path
-            before = target.read_text(encoding="utf-8") if target.exists() else None
-            if write and before != text:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_text(text, encoding="utf-8")
-            elif before != text:
-                old += 1
-                print(f"{path}: not of today: .venv/bin/python tools/answers --write {name}", file=sys.stderr)
-        if name == "robustness" and not write:
-            for line in rows.rotten(ROOT):
-                old += 1
-                print(line, file=sys.stderr)
-    return 1 if old else 0
+        path = PAGE if name in SMALL else DATA / f"{name}.csv"
+        text = put(page, name, SMALL[name](ROOT)) if name in SMALL else LONG[name](ROOT).csv()
+        target = ROOT / path
+        before = target.read_text(encoding="utf-8") if target.exists() else None
+        if before != text and write:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
+        elif before != text:
+            differing += 1
+            print(
+                f"{path}: {name} differs from its data: .venv/bin/python tools/answers --write {name}", file=sys.stderr
+            )
+        page = text if name in SMALL and write else page
+    if SIMULATED in names and not write:
+        for line in rows.rotten(ROOT):
+            differing += 1
+            print(line, file=sys.stderr)
+    return 1 if differing else 0
 
 
 if __name__ == "__main__":

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Optional
 
 from arms import blocks_of
 
 from answers import intervals
 from answers.intervals import FEWEST, bootstrap
-from answers.markdown import percent
-from answers.suite import ALONE, PLAIN, PRIORITY, Cell, Run
+from answers.suite import PRIORITY, Cell
+from answers.table import percent
 
 BOUND_PERCENT = 1.0  # of facts/scheduling.md 7.1: what the default may cost at most
 RAISE = "policy:raise"  # priority alone, behind overlap-run
 SHAPING_POLICY = re.compile(r"policy:(h200-paper|make-room|quick-entry|blocks-\d+)")  # all of them with priority
-ANCHORS = ("copy-engine", "memcpy")  # the same bytes, without a kernel of the program
-# What a program or a user can set: not the anchors, nor what only counts.
-NOT_CONTROLS = (*ALONE, "sequential", PLAIN, *ANCHORS, "policy:observe")
 
 
 @dataclass(frozen=True)
@@ -44,7 +40,6 @@ class Against:
 
     arm: str
     changes: tuple[Change, ...]
-    family: int  # so many were tested: more than there are changes, where the arm was chosen among several
 
     @property
     def best(self) -> Change:
@@ -61,10 +56,6 @@ class Against:
     def count(self, verdict: int) -> int:
         return sum(change.verdict == verdict for change in self.changes)
 
-    def too_few(self, sides: int) -> bool:
-        """Rounds: whatever they had shown, of no cell anything could be sure."""
-        return intervals.too_few(max(change.rounds for change in self.changes), self.family, sides)
-
     @property
     def unbounded(self) -> list[Change]:
         """Cells in which a loss above the bound is not ruled out, from the worst."""
@@ -73,8 +64,6 @@ class Against:
 
 
 Row = tuple[Cell, str, list[float]]  # ratios of an arm's rounds
-Pick = Callable[[Cell], Optional[str]]
-Choice = Callable[[Cell], Sequence[str]]  # several arms, of which the fastest is meant
 
 
 def family(name: str, rows: Iterable[Row], least: float = 0.0, most: float = 0.0) -> Against | None:
@@ -96,22 +85,16 @@ def family(name: str, rows: Iterable[Row], least: float = 0.0, most: float = 0.0
             *(intervals.sure(test(ratios, bound)) for test in (intervals.above, intervals.below)),
         )
     ]
-    return Against(name, tuple(sorted(changes, key=lambda change: change.median)), len(changes))
+    return Against(name, tuple(sorted(changes, key=lambda change: change.median)))
 
 
-def against(cells: Iterable[Cell], arm: str, base: str | Pick, choice: Choice | None = None) -> Against | None:
-    """None: no cell has both arms, with rounds enough. choice: `arm` is only a word, and of each cell the fastest of
-    several arms is meant: all of them are tested, so that what is sure of the chosen one is sure.
-    """
-    chosen, rows = set(), []
-    for cell in cells:
-        candidates = [arm] if choice is None else list(choice(cell))
-        other = base if isinstance(base, str) else base(cell)
-        rows += [(cell, one, cell.ratios(one, other)) for one in candidates if other]
-        chosen.add((cell.name, fastest(cell, candidates)))
-    found = family(arm, rows)
-    kept = tuple(change for change in found.changes if (change.cell.name, change.arm) in chosen) if found else ()
-    return Against(arm, kept, found.family) if found and kept else None
+def rows_of(cells: Iterable[Cell], arm: str, base: str) -> list[Row]:
+    return [(cell, arm, cell.ratios(arm, base)) for cell in cells]
+
+
+def against(cells: Iterable[Cell], arm: str, base: str) -> Against | None:
+    """None: no cell has both arms, with rounds enough."""
+    return family(arm, rows_of(cells, arm, base))
 
 
 def shapes(cell: Cell, priority: bool) -> list[str]:
@@ -123,26 +106,8 @@ def shaping_policies(cell: Cell) -> list[str]:
     return [arm for arm in cell.arms if SHAPING_POLICY.fullmatch(arm)]
 
 
-def controls(run: Run) -> list[str]:
-    return [arm for arm in run.arms() if arm not in NOT_CONTROLS]
-
-
-TOO_FEW = "too few rounds to be sure"
-
-
-def counts(found: Against) -> str:
-    """Cells that are surely better, neither, surely worse."""
-    return TOO_FEW if found.too_few(2) else f"{found.count(-1)}, {found.count(0)}, {found.count(1)}"
-
-
 def interval(change: Change) -> str:
     return f"{percent(change.median)} ({percent(change.low)} to {percent(change.high)})"
-
-
-def fastest(cell: Cell, arms: Iterable[str]) -> str | None:
-    """By the median of T; chosen by the same samples that its change is shown of, which flatters that."""
-    there = [arm for arm in arms if arm in cell.arms]
-    return min(there, key=lambda arm: cell.arms[arm].median) if there else None
 
 
 def raised(cell: Cell) -> str | None:

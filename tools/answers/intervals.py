@@ -133,8 +133,3 @@ def inside(rows: Rows, least: float, most: float) -> list[bool]:
 
 def tests(least: float, most: float) -> int:
     return max(1, int(np.isfinite(least)) + int(np.isfinite(most)))
-
-
-def too_few(samples: int, family: int, sides: int = 2) -> bool:
-    """Not even a row whose samples all agree could be sure."""
-    return bool(sides * 0.5**samples * family > 1 - LEVEL)

@@ -1,5 +1,5 @@
-"""The rows of tools/bench/suite that robustness is made from: measured once, committed, and a few of them measured
-again by every check, so that the file cannot grow old unseen.
+"""The rows of tools/bench/suite: measured once, committed, and a few of them measured again by every check, so that the
+file cannot grow old unseen.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 
 DATA = Path("tools/bench/results/suite.csv")
 RULES = ("hold", "drain", "backfill")
-ANEW = ".venv/bin/python tools/answers --measure, then --write robustness"
-# A few seconds: a program of each mechanism that the page speaks of, on a GPU of each kind.
+ANEW = ".venv/bin/python tools/answers --measure, then --write"
+# A few seconds: a program of each mechanism of the results, on a GPU of each kind.
 AGAIN = (
     *("--gpu", "a40,h100"),
     *("--program", "no-communication/gemm,one-long-kernel/gemm,overlapped-already/wide,data-parallel/wide"),

@@ -42,7 +42,6 @@ class Cell:
     ratio: float  # of communication to computation, as asked for
     primary: bool
     arms: Mapping[str, Arm]
-    differences: int | None = None  # arms that computed other bits than plain; None: nobody looked
 
     @property
     def ideal(self) -> float | None:
@@ -98,19 +97,6 @@ class Curve:
     kernel: str
     communication: str
     points: tuple[Point, ...]
-    control: str  # of the planner
-    dynamic: int | None
-    reason: str
-
-
-@dataclass(frozen=True)
-class Alone:
-    """A kernel by itself, with so many resident blocks; medians, ms."""
-
-    kernel: str
-    resident: int
-    default: float | None  # with the carve-out that the driver chooses
-    largest: float | None
 
 
 @dataclass(frozen=True)
@@ -118,8 +104,7 @@ class Held:
     """A kernel of one wave beside blocks of communication that are there first and outlast it; ms."""
 
     blocks: int
-    whole: tuple[float, ...]  # with a grid of all multiprocessors
-    fewer: tuple[float, ...]  # told to leave as many
+    whole: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -127,7 +112,6 @@ class Run:
     rule: str | None  # of the simulated GPU
     cells: tuple[Cell, ...]
     curves: tuple[Curve, ...] = ()
-    alone: tuple[Alone, ...] = ()
     held: tuple[Held, ...] = ()
 
     @property
@@ -143,49 +127,18 @@ class Run:
 class Suite:
     set: str
     machine: Mapping[str, Any]
-    settings: Mapping[str, Any]
     runs: tuple[Run, ...]
     kernels: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    left_out: tuple[str, ...] = ()  # what the program could not do, in its own words
-
-    @property
-    def file(self) -> str:
-        return f"{self.set}.json"
-
-    def rule(self, name: str) -> Run | None:
-        return next((run for run in self.runs if run.rule == name), None)
-
-    @property
-    def rounds(self) -> tuple[int, int]:
-        counts = [len(arm.ms) for run in self.runs for cell in run.cells for arm in cell.arms.values()]
-        return min(counts), max(counts)
-
-    @property
-    def words(self) -> str:
-        """What was measured on what."""
-        machine = self.machine
-        unnamed = "the simulated GPU" if machine.get("simulated") else "a GPU that was not named"
-        gpus = [gpu["name"] for gpu in machine.get("gpus") or ()] or [unnamed]
-        least, most = self.rounds
-        found = [
-            f"{len(gpus)} x {gpus[0]}" if len(gpus) > 1 else gpus[0],
-            *(f"{name} {machine[key]}" for key, name in VERSIONS.items() if machine.get(key)),
-            str(machine.get("begun", "")).partition("T")[0],
-            f"commit {machine['commit']}" if machine.get("commit") else "",
-            f"{most if least == most else f'{least} to {most}'} rounds",
-        ]
-        return ", ".join(filter(None, found))
-
-
-VERSIONS = {"driver": "driver", "cuda": "CUDA", "nccl": "NCCL", "torch": "PyTorch"}
 
 
 @functools.cache
-def read(root: Path, name: str) -> Suite | None:
-    """None: nobody has measured it."""
+def read(root: Path, name: str) -> Suite:
+    """Raises SystemExit if nobody has measured it."""
     path = root / FOLDER / f"{name}.json"
     if not path.exists():
-        return None
+        raise SystemExit(
+            f"answers: {path.relative_to(root)} is missing: tools/gpu/overlap/README.md says how to measure it"
+        )
     return parse(path)
 
 
@@ -196,9 +149,7 @@ def parse(path: Path) -> Suite:
         if found["version"] != VERSION:
             raise OverlapError(f"{path.name}: format version {found['version']}", again)
         runs = tuple(_run(one) for one in found["runs"])
-        suite = Suite(
-            found["set"], found["machine"], found.get("settings", {}), runs, found.get("kernels", {}), _left_out(found)
-        )
+        suite = Suite(found["set"], found["machine"], runs, found.get("kernels", {}))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise OverlapError(f"{path.name}: {type(error).__name__}: {error}", again) from None
     if suite.set != path.stem:
@@ -213,34 +164,21 @@ def parse(path: Path) -> Suite:
     return suite
 
 
-def _left_out(found: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(map(str, (*([found["cut"]] if "cut" in found else ()), *found.get("left_out", ()))))
-
-
 def _run(one: Mapping[str, Any]) -> Run:
     cells, curves = tuple(map(_cell, one["cells"])), tuple(map(_curve, one.get("curves", ())))
-    alone = (found for kernel, rows in one.get("alone", {}).items() for found in _alone(kernel, rows))
-    return Run(one.get("rule"), cells, curves, tuple(alone), tuple(_held(one.get("quantisation", ()))))
-
-
-def _alone(kernel: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[Alone]:
-    found = {(row["resident"], row["carveout"]): statistics.median(row["ms"]) for row in rows}
-    for resident in sorted({resident for resident, _ in found}, reverse=True):
-        yield Alone(kernel, resident, found.get((resident, "default")), found.get((resident, "max")))
+    return Run(one.get("rule"), cells, curves, tuple(_held(one.get("quantisation", ()))))
 
 
 def _held(rows: Sequence[Mapping[str, Any]]) -> Iterator[Held]:
-    found = {(row["blocks"], row["sm_target"]): _numbers(row["computation_ms"]) for row in rows}
-    for blocks in sorted({blocks for blocks, _ in found}):
-        yield Held(blocks, found.get((blocks, False), ()), found.get((blocks, True), ()))
+    for row in rows:
+        if not row["sm_target"]:
+            yield Held(row["blocks"], _numbers(row["computation_ms"]))
 
 
 def _cell(one: Mapping[str, Any]) -> Cell:
     arms = {name: _arm(one["cell"], name, found) for name, found in one["arms"].items()}
     name, *parts = (str(one[key]) for key in ("cell", "computation", "communication", "pattern"))
-    return Cell(
-        name, parts[0], parts[1], parts[2], float(one["ratio"]), bool(one["primary"]), arms, one.get("differences")
-    )
+    return Cell(name, parts[0], parts[1], parts[2], float(one["ratio"]), bool(one["primary"]), arms)
 
 
 def _arm(cell: str, name: str, one: Mapping[str, Any]) -> Arm:
@@ -256,16 +194,8 @@ def _numbers(values: Iterable[Any] | None) -> tuple[float, ...]:
 
 
 def _curve(one: Mapping[str, Any]) -> Curve:
-    planner = one.get("planner") or {}
     points = sorted((_point(point) for point in one["points"]), key=lambda point: point.dynamic)
-    return Curve(
-        one["kernel"],
-        one["communication"],
-        tuple(points),
-        str(planner.get("control", "")),
-        planner.get("dynamic"),
-        str(planner.get("reason", "")),
-    )
+    return Curve(one["kernel"], one["communication"], tuple(points))
 
 
 def _point(one: Mapping[str, Any]) -> Point:

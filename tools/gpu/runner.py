@@ -22,12 +22,11 @@ from typing import Any
 import machine
 import needs
 import product
-import sets
 import steps
 from build import HERE, NotBuilt, build
 from files import write
 from processes import LATE, ended
-from sets import BY_NAME, SETS
+from sets import BY_NAME, SETS, absent
 from steps import Set, Step
 
 VERSION = 1
@@ -66,7 +65,6 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("sets", nargs="*", metavar="SET", help="of --list")
     made.add_argument("--list", action="store_true", help="the sets, and what each lacks here; nothing runs")
-    made.add_argument("--table", action="store_true", help="the table of README.md; nothing runs")
     made.add_argument(
         "--limit", type=float, default=LIMIT, metavar="SECONDS", help="for all, the build too (default: %(default)s)"
     )
@@ -103,9 +101,6 @@ def say(text: str) -> None:
 
 def _main(options: argparse.Namespace) -> int:
     chosen = choose(options.sets)
-    if options.table:
-        print(sets.table(), end="")
-        return 0
     if options.list:
         for one in chosen if options.sets else SETS:
             lacks = missing(one)
@@ -142,7 +137,7 @@ def choose(names: Sequence[str]) -> list[Set]:
 
 
 def missing(one: Set) -> list[str]:
-    return sets.absent(one) + needs.missing(one.needs, one.gpus)
+    return absent(one) + needs.missing(one.needs, one.gpus)
 
 
 def architecture() -> str:

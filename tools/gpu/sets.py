@@ -12,7 +12,6 @@ from pathlib import Path
 import sets_two
 from steps import CUBIN, Set, Step, asked, steps
 
-ROWS = "| set | question | programs | needs | about |\n|---|---|---|---|---|\n"
 SUITE = "--rounds {rounds} --limit {limit} --out {out}"
 BEHIND = "overlap-run --policy h200 -- "
 POLICIES = ("h200", "h200-paper", "{gpu}/overlap/policies/make-room.yaml")
@@ -382,16 +381,6 @@ SETS = (
     *sets_two.SETS,
 )
 BY_NAME = {one.name: one for one in SETS}
-
-
-def table() -> str:
-    """Of README.md beside this file: GitHub's Markdown."""
-    rows = []
-    for one in SETS:
-        programs = ", ".join(f"`{name}`" for name in one.programs) or "the product's own commands"
-        needs = ", ".join((*([f"{one.gpus} GPUs"] if one.gpus > 1 else []), *one.needs)) or "a GPU"
-        rows.append(f"| `{one.name}` | {one.question} | {programs} | {needs} | {one.seconds} s |\n")
-    return ROWS + "".join(rows)
 
 
 def absent(one: Set) -> list[str]:

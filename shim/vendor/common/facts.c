@@ -70,7 +70,7 @@ static bool is_long(const struct request *request, const struct overlap_gpu *gpu
 
 /* Communication that takes more than a third of the multiprocessors: raised, it takes them from computation at once,
  * where as it is it may run in places that computation leaves at its end. On an H200 raised grids of 64 blocks cost up to
- * 5 % of a kernel and its collective, grids of 24 nothing that was sure (docs/overlap.md); the bound lies between. Narrows
+ * 5 % of a kernel and its collective, grids of 24 nothing that was sure (docs/results.md); the bound lies between. Narrows
  * the grids likewise. */
 static bool is_wide(const struct request *request, const struct overlap_gpu *gpu, struct overlap_decision *decision) {
     const uint64_t most = gpu->multiprocessors / 3;

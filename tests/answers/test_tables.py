@@ -1,0 +1,192 @@
+"""The tables of docs/results.md and the files of docs/data are what their data and the library say today."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from answers import gpu, programs, simulated, table
+from answers.table import Table
+
+Answers = Callable[..., "subprocess.CompletedProcess[str]"]
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = Path("docs/results.md")
+DATA = Path("docs/data")
+
+
+def test_the_tables_are_of_today(answers: Answers) -> None:
+    done = answers(ROOT, "--check")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"), [("stencils", "-28.6 to", "-38.6 to"), ("critical", "-28.65", "-38.65")]
+)
+def test_a_number_that_was_edited_is_found_and_written_back(
+    name: str, old: str, new: str, answers: Answers, copy: Path
+) -> None:
+    path = PAGE if name == "stencils" else DATA / f"{name}.csv"
+    before = (copy / path).read_text(encoding="utf-8")
+    assert old in before
+    (copy / path).write_text(before.replace(old, new), encoding="utf-8")
+    done = answers(copy, "--check", name)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"{path}: {name} differs from its data: .venv/bin/python tools/answers --write {name}\n"
+    assert answers(copy, "--write", name).returncode == 0
+    assert (copy / path).read_text(encoding="utf-8") == before
+
+
+def test_a_changed_footprint_is_seen(answers: Answers, copy: Path) -> None:
+    assert answers(copy, "--check", "sizes-by-kernel").returncode == 0
+    library = copy / "pyshim" / "footprints" / "libraries" / "nccl-2.28.9.json"
+    before = library.read_text(encoding="utf-8")
+    library.write_text(before.replace("21568", "30016"), encoding="utf-8")
+    assert answers(copy, "--check", "sizes-by-kernel").returncode == 1
+
+
+def test_rows_that_a_run_does_not_repeat_are_seen(answers: Answers, copy: Path) -> None:
+    data = copy / "tools" / "bench" / "results" / "suite.csv"
+    before = data.read_text(encoding="utf-8")
+    (row,) = re.findall(r"^h100,hold,h100,one-long-kernel/gemm,.*$", before, re.MULTILINE)
+    data.write_text(before.replace(row, row.replace(",-2", ",-1", 1)), encoding="utf-8")
+    done = answers(copy, "--check", "simulated")
+    assert done.returncode == 1
+    assert "tools/bench/results/suite.csv: h100 on h100, hold, one-long-kernel/gemm: " in done.stderr
+    assert "tools/answers --measure" in done.stderr
+
+
+def test_a_page_without_the_markers_is_not_written(answers: Answers, copy: Path) -> None:
+    page = (copy / PAGE).read_text(encoding="utf-8").replace("<!-- end of table costs -->", "")
+    (copy / PAGE).write_text(page, encoding="utf-8")
+    done = answers(copy, "--write", "costs")
+    assert done.returncode == 1
+    assert "needs one `<!-- table costs -->`" in done.stderr
+    assert (copy / PAGE).read_text(encoding="utf-8") == page
+
+
+def test_an_unknown_name(answers: Answers) -> None:
+    done = answers(ROOT, "--check", "size")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no table is called size; tables: stencils, " in done.stderr
+
+
+# ---- The page and the files ----
+
+
+def test_every_table_of_the_page_is_made_and_narrow() -> None:
+    text = (ROOT / PAGE).read_text(encoding="utf-8")
+    made = re.findall(r"<!-- table [\w-]+ -->\n\n(.*?)\n\n<!-- end of table", text, re.DOTALL)
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    assert lines == [line for part in made for line in part.splitlines()]
+    for part in made:
+        assert len({line.count("|") for line in part.splitlines()}) == 1
+        assert part.splitlines()[0].count("|") <= 8
+
+
+def test_every_table_has_its_command() -> None:
+    """Named in the text between it and the next table; that of the steps is named with the stencils."""
+    text = (ROOT / PAGE).read_text(encoding="utf-8")
+    for after in text.split("<!-- end of table ")[1:]:
+        name = after.partition(" ")[0]
+        rest = after.partition("<!-- table ")[0]
+        assert name == "steps" or re.search(r"`[^`]*(?:tools/gpu/run|tools/answers|tools/gpu/critical)[^`]*`", rest), name
+
+
+def test_simulated_numbers_say_so() -> None:
+    text = (ROOT / PAGE).read_text(encoding="utf-8")
+    _, part = text.split("## What was only simulated", 1)
+    for line in re.findall(r"^- .*?%.*$", part.partition("\n## ")[0], re.MULTILINE):
+        assert "simulated" in line, line
+    assert "simulated" in part.partition("| a40 ")[0]
+
+
+def test_files_are_whole_and_linked() -> None:
+    text = (ROOT / PAGE).read_text(encoding="utf-8")
+    pages = text + (ROOT / "docs" / "explanation" / "limits.md").read_text(encoding="utf-8")
+    for path in sorted((ROOT / DATA).glob("*.csv")):
+        rows = list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
+        assert len(rows) > 1 and len({len(row) for row in rows}) == 1, path.name
+        assert f"data/{path.name})" in pages, path.name
+
+
+def test_the_published_number_has_its_baseline() -> None:
+    for page in (PAGE, Path("docs/explanation/limits.md")):
+        for paragraph in re.split(r"\n\n|\n(?=- )", (ROOT / page).read_text(encoding="utf-8")):
+            if "25.5" in paragraph:
+                assert "its baseline is not known to us" in " ".join(paragraph.split())
+
+
+# ---- What computes them ----
+
+
+def test_a_table_goes_between_its_markers() -> None:
+    page = "a\n<!-- table t -->\n\nold\n\n<!-- end of table t -->\nb\n"
+    made = table.put(page, "t", Table(("x", "y"), [["one", 2], ["two", None]]))
+    rows = "| x | y |\n| :-- | --: |\n| one | 2 |\n| two | – |"
+    assert made == f"a\n<!-- table t -->\n\n{rows}\n\n<!-- end of table t -->\nb\n"
+    assert table.put(made, "t", Table(("x", "y"), [["one", 2], ["two", None]])) == made
+    assert Table(("x", "y"), [["a, b", None]]).csv() == 'x,y\n"a, b",\n'
+
+
+def test_spans_and_percents() -> None:
+    assert table.percent(-0.04) == "0.0" and table.percent(3.14) == "+3.1"
+    assert table.span([1.0, None, -2.0]) == "-2.0 to +1.0" and table.span([0.01, -0.01]) == "0.0"
+    assert programs.spread([3.0, -20.04, 0.5]) == [3, "-20.0", "+0.5", "+3.0", 1]
+
+
+def test_an_arm_is_compared_with_the_bare_one_of_its_run(tmp_path: Path) -> None:
+    def sample(run: int, arm: str, steps: list[float]) -> dict[str, Any]:
+        made = {"run": run, "kind": "pairs", "ratio": "2:1", "size": 1, "arm": arm}
+        return {**made, "median_step_ms": steps[0], "ranks": [{"steps_ms": steps}]}
+
+    samples = [
+        sample(1, "bare", [10.0] * 8 + [11.0] * 8),
+        sample(1, "room", [12.0] * 16),
+        sample(2, "bare", [20.0] * 8),
+        sample(2, "room", [19.0] * 8),
+        sample(3, "room", [1.0] * 8),  # has no bare one
+    ]
+    write(tmp_path, "two-gpus", {"samples": samples})
+    found = [(step.run, step.case, step.arm, round(step.change, 6)) for step in programs.training(tmp_path)]
+    assert sorted(found) == [
+        (1, "pairs 2:1", "bare, against itself", 10.0),
+        (1, "pairs 2:1", "room", 20.0),
+        (2, "pairs 2:1", "room", -5.0),
+    ]
+
+
+@pytest.mark.parametrize(("late", "own", "expected"), [(5.0, 0, "hold"), (400.0, 0, "drain"), (400.0, 3, "backfill")])
+def test_the_rule_is_read_from_the_runs(late: float, own: int, expected: str, tmp_path: Path) -> None:
+    """drain: lower blocks start elsewhere, and so not on the multiprocessor of the raised one."""
+    sample = {
+        "variant": "stream priority",
+        "repetitions": 3,
+        "marker_after_launch_us": [1.0] * 3,
+        "low_left_at_marker_us": [4000.0] * 3,
+        "while_waiting.last_start_us": [late] * 3,
+        "while_waiting.starts_on_its_sm": [own] * 3,
+    }
+    write(tmp_path, "dispatch-rule", {"samples": [sample]})
+    assert gpu.rule(tmp_path) == expected
+
+
+def test_a_missing_file_names_its_command(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=r"critical\.json is missing: `tools/gpu/run critical` measures it"):
+        programs.steps(tmp_path)
+
+
+def test_defaults_lose_nothing_in_the_simulated_rows() -> None:
+    (lose,) = {row[7] for row in simulated.every_policy(ROOT).rows if str(row[0]) in ("a40", "a100", "h100", "h200")}
+    assert lose == 0
+
+
+def write(root: Path, name: str, found: dict[str, Any]) -> None:
+    path = root / "tools" / "gpu" / "results" / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(found), encoding="utf-8")

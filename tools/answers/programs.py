@@ -1,0 +1,148 @@
+"""Stencils and whole steps on two GPUs: critical.json and two-gpus.json."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from answers import results
+from answers.table import Table, Value, percent, rounded, span
+
+# Exchange of a stencil's boundary planes: programs of tools/gpu/critical.cu.
+EXCHANGES = {
+    "NCCL": ("halo-stream", "computing-stream", "third-stream"),
+    "host memory": ("host-stream", "host-event", "host-polling"),
+}
+OTHERS = {
+    "ddp": "DDP step",
+    "fsdp": "FSDP2 step",
+    "tensor": "tensor-parallel step",
+    "warmed": "stencil warmed up on its computing stream",
+    "one-stream": "stencil, one stream",
+    "synchronised": "stencil, waits for its only stream",
+    "swapped": "stencil, streams swap roles",
+    "equal": "two streams with equal work",
+}
+ARMS = ("raised", "observe", "default", "paper")
+BARE, ITSELF, WORST = "bare", "bare, against itself", 1.0
+ROUND = 8  # steps of two_gpus_cases.py between two turns of an arm
+# Arms that are shown; every arm is in training-steps.csv.
+POLICIES = {
+    "h200": "the default policy",
+    "highest": "`priority: highest`",
+    "paper": "the published method",
+    "room": "`make_room`, `when: always`",
+    "room in windows": "`make_room`, `when: overlapping`",
+}
+
+
+def _cells(root: Path) -> list[dict[str, Any]]:
+    return list(results.read(root, "critical")["cells"])
+
+
+def _change(cell: dict[str, Any], arm: str) -> float | None:
+    return 100 * cell["change"][arm][0] if arm in cell["change"] else None
+
+
+def stencils(root: Path) -> Table:
+    """Ranges over the three programs that exchange in the same way."""
+    rows: list[list[Value]] = []
+    for exchange, programs in EXCHANGES.items():
+        cells = [cell for cell in _cells(root) if cell["program"] in programs]
+        for n in sorted({cell["n"] for cell in cells}):
+            own = [cell for cell in cells if cell["n"] == n]
+            bare = sorted(cell["ms"]["bare"] for cell in own)
+            changes = (span(_change(cell, arm) for cell in own) for arm in ("observe", "default", "raised", "paper"))
+            rows.append([f"{exchange}, {n}³", f"{statistics.median(bare):.3f}", *changes])
+    heads = ("exchange, points a GPU", "ms, bare", "noise, %", "default, %", "own priorities, %", "published, %")
+    return Table(heads, rows)
+
+
+def steps(root: Path) -> Table:
+    rows: list[list[Value]] = []
+    cells = {cell["program"]: cell for cell in _cells(root)}
+    for program, words in OTHERS.items():
+        cell = cells[program]
+        _, low, high = (100 * value for value in cell["change"]["default"])
+        change = percent(_change(cell, "default"))
+        rows.append([words, f"{cell['ms']['bare']:.3f}", change, f"{percent(low)} to {percent(high)}"])
+    return Table(("program", "ms, bare", "default, %", "90 % interval"), rows)
+
+
+def every_stencil(root: Path) -> Table:
+    rows: list[list[Value]] = []
+    for cell in _cells(root):
+        share = cell.get("share_interval") or [None, None]
+        row: list[Value] = [cell["program"], cell["n"] or None, cell["turns"], cell["ms"]["bare"]]
+        for arm in ARMS:
+            row += [rounded(100 * value) for value in cell["change"].get(arm, ())] or [None] * 3
+        rows.append([*row, cell.get("share"), *share])
+    changes = (f"{arm}{part}" for arm in ARMS for part in ("_percent", "_low", "_high"))
+    heads = ("program", "points", "turns", "bare_ms", *changes, "default_share_of_raised", "share_low", "share_high")
+    return Table(heads, rows)
+
+
+# ---- Training steps with real collectives, by arm ----
+
+
+@dataclass(frozen=True)
+class Step:
+    """The median step of a case under an arm, against the bare one of the same run."""
+
+    run: int
+    case: str  # kind and ratio of computation to communication
+    arm: str
+    change: float  # per cent; negative is faster
+
+
+def training(root: Path) -> list[Step]:
+    """Every arm against bare, and the odd rounds of bare against its even ones: the noise."""
+    found, all_samples = [], results.read(root, "two-gpus")["samples"]
+    bare = {_case(one): one for one in all_samples if one["arm"] == BARE}
+    for one in all_samples:
+        if one["arm"] == BARE:
+            found += list(_itself(one))
+        elif _case(one) in bare:
+            change = 100 * (one["median_step_ms"] / bare[_case(one)]["median_step_ms"] - 1)
+            found.append(Step(one["run"], _name(one), one["arm"], change))
+    return found
+
+
+def _itself(one: dict[str, Any]) -> Iterator[Step]:
+    all_steps = one["ranks"][0]["steps_ms"]
+    rounds = [all_steps[at : at + ROUND] for at in range(0, len(all_steps), ROUND)]
+    if len(rounds) >= 2:
+        odd, even = (statistics.median(chain.from_iterable(rounds[start::2])) for start in (0, 1))
+        yield Step(one["run"], _name(one), ITSELF, 100 * (even / odd - 1))
+
+
+def _case(one: dict[str, Any]) -> tuple[Any, ...]:
+    return one["run"], one["kind"], one["ratio"], one["size"]
+
+
+def _name(one: dict[str, Any]) -> str:
+    return f"{one['kind']} {one['ratio']}"
+
+
+def by_arm(root: Path) -> Table:
+    rows: list[list[Value]] = []
+    found = training(root)
+    for arm, words in {ITSELF: "noise: bare against itself", **POLICIES}.items():
+        rows.append([words, *spread(step.change for step in found if step.arm == arm)])
+    return Table(("what runs", "cases", "best, %", "median, %", "worst, %", f"lose over {WORST:g} %"), rows)
+
+
+def spread(changes: Iterable[float]) -> list[Value]:
+    """Count, best, median, worst, and how many lose more than WORST."""
+    found = sorted(changes)
+    middle = (found[0], statistics.median(found), found[-1])
+    return [len(found), *map(percent, middle), sum(value > WORST for value in found)]
+
+
+def every_step(root: Path) -> Table:
+    rows = [[step.run, step.case, step.arm, rounded(step.change)] for step in training(root)]
+    return Table(("run", "case", "arm", "change_percent"), rows)

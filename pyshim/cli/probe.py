@@ -160,7 +160,7 @@ def _chosen(device: int | None, machine: Machine) -> list[tuple[int, Gpu]]:
             raise OverlapError(
                 "GPUs of AMD have no answer: HIP knows no priority of a launch, and new runtimes ignore that of a "
                 "stream, so no block is ever raised",
-                "nothing to do: `dispatch` plays no part there (policies/AMD.md)",
+                "nothing to do: `dispatch` plays no part there (docs/explanation/limits.md)",
                 USAGE if machine.simulated else FINDINGS,
             )
         raise OverlapError(

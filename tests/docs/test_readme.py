@@ -1,4 +1,4 @@
-"""README answers in 30 seconds: it is short, and its picture and numbers are those of their commands."""
+"""README is short, and its picture and numbers are those of their commands. All pages together are short, too."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from blocks import ROOT
+from blocks import ROOT, pages
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 RESULTS = ROOT / "tools" / "gpu" / "results"
-LIMIT = 900  # words, as `wc -w` counts them
+LIMIT, ALL = 900, 35_000  # words, as `wc -w` counts them
 BY_NCCL, BY_HOST = ("halo-stream", "computing-stream", "third-stream"), ("host-stream", "host-event", "host-polling")
 NOTHING_TO_GAIN, STEPS = ("one-stream", "synchronised", "swapped", "equal"), ("ddp", "fsdp", "tensor")
 
@@ -48,6 +48,12 @@ def changes(cells: list[Any], arm: str, programs: Iterable[str]) -> list[float]:
 
 def test_the_readme_is_short() -> None:
     assert words(README) < LIMIT
+
+
+def test_all_pages_together_are_short() -> None:
+    """What is longer is data, or said twice: docs/data takes the first, and the second goes."""
+    counted = {page: words((ROOT / page).read_text(encoding="utf-8")) for page in pages()}
+    assert sum(counted.values()) <= ALL, sorted(counted.items(), key=lambda item: -item[1])
 
 
 def test_the_stencils_are_those_of_the_data(cells: list[Any]) -> None:

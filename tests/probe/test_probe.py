@@ -260,6 +260,19 @@ def ended(pid: int) -> bool:
         return True
 
 
+def test_a_simulated_gpu_has_the_whole_limit_on_a_busy_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[float] = []
+
+    def answers(script: str, words: tuple[str, ...], *_: object) -> tuple[dict[str, Any], str]:
+        given.append(float(words[-1]))
+        return {}, "not asked"
+
+    monkeypatch.setattr(ask.child, "ask", answers)
+    ask.ask(0, {"SIMGPU": "h100"}, 60.0)
+    ask.ask(0, {}, 60.0)
+    assert given == [30.0, 5.0]
+
+
 def test_an_answer_that_makes_no_sense(monkeypatch: pytest.MonkeyPatch) -> None:
     for data in ([], {}, {"obstacle": ""}, {"obstacle": "", "bus": "", "trials": [{"alone": 1}], "waves": 1}, 7):
         monkeypatch.setattr(ask.child, "ask", lambda *_, data=data: (data, ""))

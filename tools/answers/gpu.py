@@ -202,9 +202,11 @@ def room_costs(root: Path) -> Table:
 
 def every_room(root: Path) -> Table:
     heads = ("communication_threads", "grid", "policy", "dynamic_bytes", "resident", "alone_us", "alone_over_bare")
-    rows = [
-        [one.threads, one.grid, one.policy, one.size, one.resident, rounded(one.alone_us, 1), rounded(one.factor)]
-        + [rounded(one.wait_us, 1), one.beside]
+    rows: list[list[Value]] = [
+        [
+            *(one.threads, one.grid, one.policy, one.size, one.resident),
+            *(rounded(one.alone_us, 1), rounded(one.factor), rounded(one.wait_us, 1), one.beside),
+        ]
         for one in rooms(root)
     ]
     return Table((*heads, "last_block_starts_us", "blocks_beside_of_32"), rows)

@@ -13,6 +13,7 @@ from answers.rows import Row
 from answers.table import Table, Value, percent, rounded, span
 
 PAPER, WINDOWS = "-paper", "-paper-windows"  # endings of policies
+DEFAULTS = ("a40", "l40s", "a100", "h100", "h200", "b200")
 
 
 def kind_of(row: Row) -> str | None:

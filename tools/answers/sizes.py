@@ -102,9 +102,9 @@ class Gpu:
                 )
                 said.setdefault(key, {}).setdefault(block.label, []).append(block.name)
             numbers = (kernel.threads, kernel.registers, kernel.static, kernel.dynamic, native)
-            for key, labels in said.items():
+            for found, labels in said.items():
                 head: list[Value] = [self.known.key, kernel.name, int(_was_read(kernel)), *numbers]
-                yield [*head, f"{self.library} {tables.named(labels)}", *key]
+                yield [*head, f"{self.library} {tables.named(labels)}", *found]
 
 
 def _never(answer: tables.Answer) -> str:
@@ -146,7 +146,7 @@ def matrix(_: Path) -> Table:
 
 
 def amd(_: Path) -> Table:
-    rows = [
+    rows: list[list[Value]] = [
         [gpu.name, len(gpu.kernels), *(gpu.cell(launch) for launch in gpu.launches)]
         for gpu in _gpus()
         if not gpu.nvidia

@@ -69,7 +69,7 @@ NODE = Effect(
     {"node of 115713 bytes, priority 0": 1, "node of 0 bytes, priority -5": 1, "graph:": 0},
 )
 SET = Effect("dynamic size", {"node of 115713 bytes": 1})
-EXEC_SET = Effect("dynamic size", {f'graph: kernel "k" blocks 4000 result 0 {SIZE}': 1})
+EXEC_SET = Effect("dynamic size", {f'graph: kernel "k" blocks 1200 result 0 {SIZE}': 1})
 SHOWN = Effect("the size that is shown is the one that the program set", {"node of 115713 bytes": 1})
 SET_BACK = Effect("the node is set back first if it may not be shaped any more", {"node of 115713 bytes": 1})
 FLAG = Effect(

@@ -217,7 +217,7 @@ def run(folder: Path, way: str, library: bool) -> dict[str, Seen]:
     program, raw = folder / "entry-points", folder / "libraw.so"
     log = folder / f"{way}-{library}.launches"
     env = {**settings(folder, library), "SIMGPU_LAUNCHES": str(log)}
-    done = subprocess.run([program, way, raw], env=env, stdout=subprocess.PIPE, text=True, timeout=60, check=False)
+    done = subprocess.run([program, way, raw], env=env, stdout=subprocess.PIPE, text=True, timeout=300, check=False)
     if done.returncode:
         raise SystemExit(f"entry_points: {way}: ended with {done.returncode}\n{done.stdout[-2000:]}")
     found: dict[str, Seen] = {}

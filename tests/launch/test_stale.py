@@ -32,7 +32,7 @@ def files(folder: Path) -> set[str]:
 
 @pytest.fixture
 def built(build: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., set[str]]:
-    """built(output, only) -> the files in a folder where a new and an old program were, after a build of empty files."""
+    """built(output, only) -> what is in a folder that held old files, after a build whose files are empty."""
 
     def make(artifact: str, output: Path, _flags: object = ()) -> Path:
         target: Path = output / build.FILES[artifact]

@@ -6,7 +6,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-cache-dir
 # Where the compiler from the package index keeps what it makes of the C library; the home folder may be read-only.
 export ZIG_GLOBAL_CACHE_DIR ?= $(CURDIR)/$(VENV)/zig
-BUILT_FROM := $(wildcard shim/*.h shim/*.map shim/core/* shim/sys/* shim/vendor/*/* tools/simgpu/* tools/simgpu/runtime/* tools/simgpu/kfd/* tools/simgpu/hip/*.c tools/simgpu/hip/*.h tools/simgpu/hip/*.def tools/simgpu/hip/*.txt tools/simgpu/hip/names.py tools/demo/* tools/launcher/* policies/*.yaml pyshim/policy/*.py)
+# Files alone: Python puts folders of its own beside them, and a folder that changes would be built anew.
+BUILT_FROM := $(sort $(wildcard shim/*.h shim/*.map $(addsuffix /*.*,shim/core shim/sys shim/vendor/* tools/demo tools/launcher tools/simgpu tools/simgpu/runtime tools/simgpu/kfd) tools/simgpu/zstd/*.[ch] $(addprefix tools/simgpu/hip/,*.c *.h *.def *.txt names.py) policies/*.yaml pyshim/policy/*.py))
 
 # A virtual environment holds the path that it was made for, and the path of its Python.
 ifneq ($(shell test -x $(BIN)/python && cat $(VENV)/.made),$(CURDIR))
@@ -31,18 +32,23 @@ $(VENV)/.installed: pyproject.toml tools/hatch_build.py tools/launcher/overlap-r
 	@OVERLAP_BUILD=off $(PIP) --editable . $$($(BIN)/python shim/build.py --requires)
 	@touch $@
 
+# A source that was renamed or removed also counts: the build removes what was made of it.
+ifneq ($(shell cat pyshim/_lib/.built 2>/dev/null),$(BUILT_FROM))
+.PHONY: pyshim/_lib/.built
+endif
+
 pyshim/_lib/.built: shim/build.py shim/stub32.py $(BUILT_FROM) | $(VENV)/.installed
 	@$(BIN)/python shim/build.py
-	@touch $@
+	@echo '$(BUILT_FROM)' >$@
 
 # An installed wheel has these two from tools/hatch_build.py.
 $(BIN)/overlap-run: pyshim/_lib/.built $(VENV)/.installed
 	@cp -f pyshim/_lib/launcher $(BIN)/overlap
 	@cp -f pyshim/_lib/launcher $@
 
-# The package is there: this adds its extras.
+# The package is there: this adds its extras. Of their thousands of modules few are imported, and compiled then.
 $(VENV)/.tools: $(VENV)/.installed
-	@$(PIP) 'overlap-run[test,lint,release,docs]'
+	@$(PIP) --no-compile 'overlap-run[test,lint,release,docs]'
 	@touch $@
 
 loadable:
@@ -77,10 +83,11 @@ sanitize: loadable setup
 coverage: loadable setup
 	$(BIN)/python tools/sanitize.py coverage
 
-# Every reader of files that somebody else may have made, a minute each, and a million calls of a driver with and without
-# the library. ARGS: names, --seconds N, --calls N, --seed N, --repeat FILE.
+# Every reader of files that somebody else may have made, READERS seconds each, and a million calls of a driver with and
+# without the library. ARGS: names, --seconds N, --calls N, --seed N, --repeat FILE.
+READERS := 60
 fuzz: setup
-	$(BIN)/python tools/fuzz.py $(ARGS)
+	$(BIN)/python tools/fuzz.py --readers $(READERS) $(ARGS)
 
 # What the library costs. What policies gain and lose on simulated GPUs takes longer: tools/bench/suite.
 bench: loadable setup

@@ -14,6 +14,7 @@ library must not have.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import os
 import platform
@@ -289,7 +290,24 @@ def build(output: Path = OUTPUT, only: str | None = None, cflags: Iterable[str] 
         made += keep_policies(output)
     if only is None or only.startswith("demo-"):
         made += carry(output / "demo")
+    if only is None and output == OUTPUT:
+        prune(output, made)
     return made
+
+
+def prune(output: Path, made: Iterable[Path]) -> None:
+    """Remove what an earlier version built: a program of an old name would hide that nothing builds it any more.
+
+    Names with a leading dot stay: make's stamp, and the scratch files of a build that runs at the same time."""
+    kept = {folder for path in made for folder in (path, *path.parents)}
+    for path in sorted(output.rglob("*"), reverse=True):  # files before their folder
+        if path in kept or any(name.startswith(".") for name in path.relative_to(output).parts):
+            continue
+        if path.is_dir() and not path.is_symlink():
+            with contextlib.suppress(OSError):  # holds a hidden file
+                path.rmdir()
+        else:
+            path.unlink(missing_ok=True)
 
 
 def carry(folder: Path) -> list[Path]:

@@ -31,7 +31,7 @@ OPTIONS = (
     "--disable-dev-shm-usage",
     "--remote-debugging-pipe",
 )
-_SECONDS = 30.0
+_SECONDS = 120.0
 # As a shell does, for a child whose descriptors Python would close: commands come in on 3, answers go out on 4.
 _PLUMBING = """import fcntl, os, sys
 commands, answers = (fcntl.fcntl(int(word), fcntl.F_DUPFD, 10) for word in sys.argv[1:3])

@@ -202,7 +202,7 @@ def library() -> Any:
 
 def _runner(module: str, clean: Mapping[str, str]) -> Run:
     def run(*arguments: str, env: Mapping[str, str] | None = None, **more: Any) -> subprocess.CompletedProcess[str]:
-        more.setdefault("timeout", 60)
+        more.setdefault("timeout", 300)
         return subprocess.run(
             [sys.executable, "-m", module, *arguments],
             env={**clean, **(env or {})},

@@ -66,7 +66,9 @@ def _once(what: str, packages: tuple[str, ...], make: Callable[[Path], None]) ->
 
 
 def _install(own: Path, *words: str) -> None:
-    _run([str(own), "-m", "pip", "install", "--quiet", "--no-cache-dir", "--disable-pip-version-check", *words])
+    # Thousands of modules, few of which are imported: these are compiled then.
+    options = ("--quiet", "--no-cache-dir", "--no-compile", "--disable-pip-version-check")
+    _run([str(own), "-m", "pip", "install", *options, *words])
 
 
 def _run(command: list[str]) -> None:

@@ -133,6 +133,7 @@ def _name(path: Path) -> str:
     return path.relative_to(TESTS).as_posix() if TESTS in path.parents else path.name
 
 
+@cache
 def _names(path: Path) -> list[str]:
     return [_name(one) for one in (path, *path.parents) if TESTS in one.parents]
 

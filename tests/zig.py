@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
 import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,17 +37,39 @@ def build(target: str, out: Path, sources: Sequence[Any], *flags: str, link: Seq
     return out
 
 
-def driver(target: str, folder: Path) -> Path:
+def driver(target: str) -> Path:
     """The simulated one; not made for speed."""
     flags = ["-fPIC", "-shared", "-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic", "-Ishim", "-Ishim/core"]
     sources = sorted(TREE.glob("tools/simgpu/*.c"))
-    return build(target, folder / "libcuda.so.1", sources, *flags, link=["-lm"])
+
+    def make(folder: Path) -> Path:
+        return build(target, folder / "libcuda.so.1", sources, *flags, link=["-lm"])
+
+    return once(f"driver-{target}", make)
 
 
-def library(machine: str, folder: Path) -> Path:
-    """The preloaded library, as releases have it."""
-    zig = [sys.executable, "-m", "ziglang", "cc", "-target", f"{machine}-linux-gnu.{OLDEST}"]
-    made = {**os.environ, "CC": shlex.join([*zig, "-fno-sanitize=undefined"]), "OVERLAP_MACHINE": machine}
-    words = [sys.executable, "shim/build.py", "--only", "shim", "--output", str(folder)]
-    subprocess.run(words, cwd=TREE, env=made, check=True, capture_output=True)
-    return folder / "liboverlap.so"
+def library(machine: str) -> Path:
+    """The preloaded library, as releases have it, without a warning."""
+
+    def make(folder: Path) -> Path:
+        zig = [sys.executable, "-m", "ziglang", "cc", "-target", f"{machine}-linux-gnu.{OLDEST}"]
+        compiler = shlex.join([*zig, "-fno-sanitize=undefined"])
+        made = {**os.environ, "CC": compiler, "OVERLAP_MACHINE": machine, "CFLAGS": "-Werror"}
+        words = [sys.executable, "shim/build.py", "--only", "shim", "--output", str(folder)]
+        done = subprocess.run(words, cwd=TREE, env=made, check=False, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return folder / "liboverlap.so"
+
+    return once(f"library-{machine}", make)
+
+
+def once(name: str, make: Callable[[Path], Path]) -> Path:
+    """What a run builds for all of its workers. TMPDIR is one folder of the run (tests/conftest.py)."""
+    folder = Path(tempfile.gettempdir()) / "zig-built" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        made = folder / "made"
+        if not made.exists():
+            made.write_text(str(make(folder)), encoding="utf-8")
+        return Path(made.read_text(encoding="utf-8"))

@@ -72,7 +72,7 @@ NODE = Effect(
     {"node of 115713 bytes, priority 0": 1, "node of 0 bytes, priority -5": 1, "graph:": 0},
 )
 SET = Effect("dynamic size", {"node of 115713 bytes": 1})
-EXEC_SET = Effect("dynamic size", {f'graph: kernel "k" blocks 4000 result 0 {SIZE}': 1})
+EXEC_SET = Effect("dynamic size", {f'graph: kernel "k" blocks 1200 result 0 {SIZE}': 1})
 SHOWN = Effect("the size that is shown is the one that the program set", {"node of 115713 bytes": 1})
 SET_BACK = Effect("the node is set back first if it may not be shaped any more", {"node of 115713 bytes": 1})
 FLAG = Effect(
@@ -220,7 +220,7 @@ def run(folder: Path, way: str, library: bool) -> dict[str, Seen]:
     program, raw = folder / "entry-points", folder / "libraw.so"
     log = folder / f"{way}-{library}.launches"
     env = {**settings(folder, library), "SIMGPU_LAUNCHES": str(log)}
-    done = subprocess.run([program, way, raw], env=env, stdout=subprocess.PIPE, text=True, timeout=60, check=False)
+    done = subprocess.run([program, way, raw], env=env, stdout=subprocess.PIPE, text=True, timeout=300, check=False)
     if done.returncode:
         raise SystemExit(f"entry_points: {way}: ended with {done.returncode}\n{done.stdout[-2000:]}")
     found: dict[str, Seen] = {}

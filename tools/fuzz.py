@@ -2,6 +2,7 @@
 and without the library. Exits 1 on any finding.
 
     python tools/fuzz.py [NAME...] [--seconds N] [--jobs N] [--json FILE] [--keep DIR]     default: all, 60 seconds each
+    python tools/fuzz.py --readers N         the readers N seconds each, the calls as long as they take (.ci/run: 15)
     python tools/fuzz.py calls [--calls N] [--seed N] [--seconds N]       default: a million, however long it takes;
                              calls5, calls6, calls7: those of HIP, a fifth each
     python tools/fuzz.py --repeat FILE       an input that was a finding, once more
@@ -64,7 +65,7 @@ MODULES = ("yaml", "binaries", "report", "traces")
 CALLS = {"calls": ("cuda", 1), "calls5": ("hip5", 5), "calls6": ("hip6", 5), "calls7": ("hip7", 5)}
 # Of Debian, by release: the version of clang, whose package of libFuzzer has it in its name.
 CLANG = {"bookworm": 14, "trixie": 19}
-SECONDS = 60  # for each, but calls
+SECONDS = 60  # for each reader
 SLOW = 25  # seconds for one input of a program
 STILL = 60.0  # seconds without a new input: it hangs
 STATE = struct.Struct("<QQQ")  # struct fuzz_state of tests/fuzz/fuzz.h: size, tried, accepted, then the input
@@ -205,7 +206,8 @@ def module(name: str, *more: str) -> list[str]:
 
 
 def everything() -> list[str]:
-    return [*PROGRAMS, *MODULES, *CALLS]
+    """The longest first: the million calls would be alone at the end."""
+    return [*CALLS, *PROGRAMS, *MODULES]
 
 
 def calls(name: str, options: argparse.Namespace) -> list[str]:
@@ -231,7 +233,7 @@ def fuzz(names: list[str], programs: Path, options: argparse.Namespace, scratch:
         while waiting and len(running) < options.jobs:
             name = waiting.pop(0)
             isprogram = name in PROGRAMS
-            seconds = options.seconds or SECONDS
+            seconds = options.seconds or options.readers
             if isprogram:
                 command = program(programs, name, seconds, scratch)
             else:
@@ -305,7 +307,9 @@ def main() -> int:
     shape = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=shape)
     parser.add_argument("name", nargs="*", metavar="NAME", help=", ".join(everything()))
-    parser.add_argument("--seconds", type=int, help=f"for each (default {SECONDS}; calls: no limit)")
+    parser.add_argument("--seconds", type=int, help="for each, calls included")
+    readers = f"for each, without a limit to calls (default {SECONDS})"
+    parser.add_argument("--readers", type=int, default=SECONDS, metavar="SECONDS", help=readers)
     parser.add_argument("--calls", type=int, default=1_000_000, help="of a driver (default 1,000,000)")
     parser.add_argument("--seed", type=int, default=1, help="of the first program of calls")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="side by side (default: the cores)")

@@ -213,7 +213,7 @@ def run(folder: Path, settings: Mapping[str, str], one: Run, library: bool) -> d
         env=env,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     if done.returncode:

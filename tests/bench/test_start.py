@@ -104,7 +104,7 @@ def test_a_start_allocates_nothing(how: str, start: ModuleType, variants: Mappin
     def allocations(variables: Mapping[str, str]) -> str:
         command = ["valgrind", "--tool=memcheck", *TRUE]
         done = subprocess.run(
-            command, env={**start.clean(), **variables}, check=True, capture_output=True, text=True, timeout=60
+            command, env={**start.clean(), **variables}, check=True, capture_output=True, text=True, timeout=300
         )
         return str(re.findall(r"total heap usage: ([\d,]+) allocs", done.stderr)[0])
 

@@ -97,7 +97,7 @@ def reported(run: ModuleType, folder: Path, name: str, calls: int, report: Path)
     shim = {**run.armed(folder, case.policy), "LD_PRELOAD": str(run._native.SHIM), "OVERLAP_REPORT": str(report)}
     run.ask([str(folder / case.program), case.way, case.call, case.kernel, "1", str(calls), *case.more], shim)
     command = [sys.executable, "-m", "pyshim", "report", "--json", str(report)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=300)
     (process,) = json.loads(done.stdout)["processes"]
     return dict(process)
 

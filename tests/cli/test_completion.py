@@ -51,7 +51,7 @@ def complete(share: Path, tmp_path: Path, clean_environment: dict[str, str]) -> 
         )
         done = subprocess.run(
             ["bash", "--norc", "-c", script, "bash", *words],
-            cwd=tmp_path, env=clean_environment, capture_output=True, text=True, timeout=60, check=True,
+            cwd=tmp_path, env=clean_environment, capture_output=True, text=True, timeout=300, check=True,
         )  # fmt: skip
         assert done.stderr == "", done.stderr
         return done.stdout.splitlines()
@@ -85,7 +85,7 @@ def test_man_shows_the_page_without_a_warning(name, share):
     shown = 0
     for tool in (["groff", "-man", "-Tutf8", "-ww"], ["mandoc", "-Tlint", "-Wwarning"]):
         if shutil.which(tool[0]):
-            done = subprocess.run([*tool, str(page)], capture_output=True, text=True, timeout=60)
+            done = subprocess.run([*tool, str(page)], capture_output=True, text=True, timeout=300)
             assert (done.stderr, "WARNING" in done.stdout) == ("", False), done.stdout[:500]
             shown += 1
     if not shown:
@@ -149,4 +149,4 @@ def test_a_program_s_own_completion_goes_on_behind_overlap_run(share, clean_envi
 def test_another_shell_reads_its_file(shell, path, share):
     if not shutil.which(shell):
         pytest.skip(f"no {shell}")
-    subprocess.run([shell, "-n", str(share / path)], check=True, capture_output=True, timeout=60)
+    subprocess.run([shell, "-n", str(share / path)], check=True, capture_output=True, timeout=300)

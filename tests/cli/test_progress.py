@@ -33,7 +33,7 @@ def run(clean_environment, *words, **more):
         env={**clean_environment, **SHOWN},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         **more,
     )
 

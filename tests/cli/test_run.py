@@ -61,7 +61,7 @@ def test_it_becomes_the_program(overlap_run, clean_environment):
     with subprocess.Popen(
         program, env=clean_environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as child:
-        output, _ = child.communicate("in\n", timeout=60)
+        output, _ = child.communicate("in\n", timeout=300)
     assert output == f"{child.pid}\nin\n"
     assert child.returncode == 42
 

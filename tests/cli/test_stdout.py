@@ -28,7 +28,7 @@ every = pytest.mark.parametrize("command", COMMANDS.values(), ids=list(COMMANDS)
 def shell(script: str, command: tuple[str, ...], clean: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     """In bash, where "$@" is the command."""
     words = ["bash", "-c", script, "bash", sys.executable, "-m", *command]
-    return subprocess.run(words, env=dict(clean), capture_output=True, text=True, timeout=60)
+    return subprocess.run(words, env=dict(clean), capture_output=True, text=True, timeout=300)
 
 
 @every
@@ -61,7 +61,7 @@ def test_a_reader_that_has_gone(command, clean_environment, library):
     try:
         words = [sys.executable, "-m", *command]
         done = subprocess.run(
-            words, env=dict(clean_environment), stdout=write, stderr=subprocess.PIPE, text=True, timeout=60
+            words, env=dict(clean_environment), stdout=write, stderr=subprocess.PIPE, text=True, timeout=300
         )
     finally:
         os.close(write)

@@ -164,7 +164,7 @@ def static_by_nvcc(out: Path) -> Path:
 
 def run(command: list[str], environment: Mapping[str, str], log: Path) -> Log:
     env = {**environment, "ASKED_LOG": str(log), "OVERLAP_QUIET": "1"}
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return read(log, done.stdout + done.stderr)
 

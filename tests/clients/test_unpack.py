@@ -191,4 +191,4 @@ def run(unpack: Path, way: str, packed: Path, room: int) -> subprocess.Completed
     # A sanitizer's own exit status is 1, which is our answer for broken data.
     env = {**os.environ, "ASAN_OPTIONS": "exitcode=99", "UBSAN_OPTIONS": "exitcode=99"}
     command = [str(unpack), way, str(packed), str(room)]
-    return subprocess.run(command, env=env, capture_output=True, timeout=20, check=False)
+    return subprocess.run(command, env=env, capture_output=True, timeout=300, check=False)

@@ -64,7 +64,7 @@ class Engine:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=300,
         )
         return Done(done.returncode, done.stdout, done.stderr)
 

@@ -55,7 +55,7 @@ class Started:
 
     def end(self) -> tuple[int, str, str]:
         """Its input ends."""
-        out, err = self.process.communicate(timeout=30)
+        out, err = self.process.communicate(timeout=300)
         return self.process.returncode, out, err
 
 
@@ -119,7 +119,7 @@ def pod(bwrap: Engine, tmp_path: Path) -> Pod:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     return made
@@ -161,6 +161,6 @@ def test_a_pod_whose_policy_is_unknown_does_not_start(bwrap: Engine, tmp_path: P
     made = Pod(tmp_path)
     made.init["env"][0]["value"] = "none"
     words = ["bwrap", *of_host(), *made.words(made.init, made.init["args"])]
-    done = subprocess.run(words, env=dict(bwrap.environment), capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(words, env=dict(bwrap.environment), capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode != 0
     assert "there is no policy" in done.stderr

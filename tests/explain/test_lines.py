@@ -142,7 +142,7 @@ def test_who_waits_for_an_answer_gets_it(
             child.stdin.flush()
             assert json.loads(child.stdout.readline())["gpu"] == "h100"
         child.stdin.close()
-        assert child.wait(timeout=60) == 0
+        assert child.wait(timeout=300) == 0
 
 
 @pytest.mark.parametrize("how", ["closed", "write only"])

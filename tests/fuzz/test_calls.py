@@ -54,9 +54,9 @@ def test_a_planted_difference_is_found_shrunk_and_repeated(tampered: Path, tmp_p
     kept = tmp_path / "calls-kept"
     kept.write_text(json.dumps(finding), encoding="ascii")
     again = [*words, "--repeat", str(kept)]
-    assert subprocess.run(again, capture_output=True, timeout=60, check=False).returncode == differ.FOUND
+    assert subprocess.run(again, capture_output=True, timeout=300, check=False).returncode == differ.FOUND
     repaired = [sys.executable, str(HERE / "differ.py"), "--repeat", str(kept)]
-    assert subprocess.run(repaired, capture_output=True, timeout=60, check=False).returncode == 0
+    assert subprocess.run(repaired, capture_output=True, timeout=300, check=False).returncode == 0
 
 
 def test_a_hook_whose_arguments_nothing_makes_is_told(tmp_path: Path) -> None:

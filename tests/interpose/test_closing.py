@@ -52,13 +52,13 @@ class Scope:
     def compare(self, words: str, state: str, bare: Runner, preloaded: Runner, program: Path | None = None) -> Done:
         """The program with the library against without it. Returns what it was like without."""
         program = program or self.build("scope-host", "scope_host.c")
-        without = bare(words, program=program, env=self.env, timeout=20)
+        without = bare(words, program=program, env=self.env, timeout=300)
         assert without.status == 0, without.stderr
         more: Mapping[str, str] = {"off": {"OVERLAP_RUN": "off"}, "not set up": {"OVERLAP_TABLE": ""}}.get(state, {})
         if state == "not set up":
-            done = bare(words, program=program, env={**self.env, "LD_PRELOAD": plan.LIBRARY}, timeout=20)
+            done = bare(words, program=program, env={**self.env, "LD_PRELOAD": plan.LIBRARY}, timeout=300)
         else:
-            done = preloaded(words, ONE, program=program, env={**self.env, **more}, timeout=20)
+            done = preloaded(words, ONE, program=program, env={**self.env, **more}, timeout=300)
         done.stderr = done.stderr.replace(SEVERAL, "")
         same(done, without)
         return without

@@ -95,7 +95,7 @@ NEEDS_ROOT = ("sudo", "su", "setpriv")
 
 def here(script: str, env: Mapping[str, str], folder: Path) -> tuple[int, bytes, bytes]:
     folder.mkdir()
-    done = subprocess.run(["sh", "-c", script], env=env, cwd=folder, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(["sh", "-c", script], env=env, cwd=folder, capture_output=True, timeout=300, check=False)
     return done.returncode, done.stdout, done.stderr.replace(bytes(folder), b"")
 
 

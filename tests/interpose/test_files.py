@@ -224,7 +224,7 @@ def test_nothing_is_taken_from_the_current_folder(
         given = [word.format(report=tmp_path / "report", client=build.client("dlsym")) for word in words[1:]]
         done.append(
             subprocess.run(
-                [command, *given], cwd=here, env=env, capture_output=True, text=True, check=False, timeout=60
+                [command, *given], cwd=here, env=env, capture_output=True, text=True, check=False, timeout=300
             )
         )
         shutil.rmtree(tmp_path / "report", ignore_errors=True)

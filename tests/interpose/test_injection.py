@@ -40,7 +40,7 @@ def test_what_the_driver_loads_by_cuda_injection64_path(
     injected = {**env, "CUDA_INJECTION64_PATH": str(library), "NVTX_INJECTION64_PATH": str(library)}
     alone, without = bare(WORDS, way, env=env), bare(WORDS, way, env=injected)
     assert profiler(without) == "profiler: 5 launches, 0 with shared memory\n"
-    done = preloaded(WORDS, RAISED, way, env=injected, timeout=20)
+    done = preloaded(WORDS, RAISED, way, env=injected, timeout=300)
     assert (done.status, done.stderr, program(done)) == (0, "", alone.stdout)
     assert profiler(done) == "profiler: 5 launches, 4 with shared memory\n"
     assert done.sizes == SIZES
@@ -80,7 +80,7 @@ def test_what_is_preloaded_and_hooks_the_driver_itself(
     words = WORDS.replace("ex=", "launch=").replace(f"launch={NCCL}", f"ex={NCCL}")
     alone, without = bare(words, way), bare(words, way, env={"LD_PRELOAD": str(other)})
     assert profiler(without) == "profiler: 4 launches, 0 with shared memory\n"
-    done = preloaded(words, RAISED, way, preload=order.format(other=other), timeout=20)
+    done = preloaded(words, RAISED, way, preload=order.format(other=other), timeout=300)
     assert (done.status, done.stderr, program(done)) == (0, "", alone.stdout)
     assert len(done.launches) == 5
     ours_behind = order.startswith("{other}")
@@ -110,7 +110,7 @@ def test_what_defines_dlopen_and_looks_for_itself_by_it(
     words = WORDS.replace("ex=", "launch=").replace(f"launch={NCCL}", f"ex={NCCL}")
     alone, without = bare(words, way), bare(words, way, env={"LD_PRELOAD": str(other)})
     assert (profiler(without), program(without)) == ("profiler: 4 launches, 0 with shared memory\n", alone.stdout)
-    done = preloaded(words, RAISED, way, preload=order.format(other=other), timeout=20)
+    done = preloaded(words, RAISED, way, preload=order.format(other=other), timeout=300)
     assert (done.status, done.stderr, program(done)) == (0, "", alone.stdout)
     assert profiler(done) == profiler(without)
     assert done.sizes == (SIZES if order.startswith("{other}") else [0] * 5)

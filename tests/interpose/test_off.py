@@ -107,7 +107,7 @@ def calls(command: list[str], env: Mapping[str, str], folder: Path, preload: str
     log = folder / "strace"
     plain = {name: value for name, value in env.items() if name != "LD_PRELOAD"}
     traced = ["strace", "-qq", "-f", "-o", str(log), "-E", f"LD_PRELOAD={preload}", *command]
-    subprocess.run(traced, env=plain, check=True, stdout=subprocess.DEVNULL, timeout=60)
+    subprocess.run(traced, env=plain, check=True, stdout=subprocess.DEVNULL, timeout=300)
     lines = [line.split(None, 1)[1] for line in log.read_text().splitlines()]
     opened = next(number for number, line in enumerate(lines) if preload in line and line.startswith("openat("))
     closed = next(number for number, line in enumerate(lines) if number > opened and line.startswith("close("))

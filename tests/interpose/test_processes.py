@@ -293,7 +293,7 @@ def meanwhile(preloaded: Runner, network: dict[str, Any]) -> Meanwhile:
         told, tell = os.pipe()
         with ThreadPoolExecutor(1) as pool, open(tell, "w") as told_to, open(told) as stdin:
             done = pool.submit(preloaded, f"ptx=k {THREE} wait {TWO}", stdin=stdin, **network)
-            until = time.monotonic() + 30
+            until = time.monotonic() + 300
             while not any(launched(path) == 3 for path in waiting(network["env"]["OVERLAP_RUN_ID"])):
                 assert time.monotonic() < until and not done.done()
             do()

@@ -83,7 +83,7 @@ def test_beside_a_library_of_somebody_elses(name: str, way: str, order: str, bar
     other = third_party(package, file)
     without = bare(WORDS, way, env={**env, "LD_PRELOAD": str(other)})
     assert without.stdout.count("child: 0\n") == without.stdout.count("child: 7\n") // 2 == 1, without.stderr
-    done = preloaded(WORDS, RAISED, way, env=env, preload=order.format(other=other), timeout=30)
+    done = preloaded(WORDS, RAISED, way, env=env, preload=order.format(other=other), timeout=300)
     same(done, without, but=CHANGED)
     counted = [(process["launches"], process["shaped"], process["raised"]) for process in done.report["processes"]]
     assert counted == [(LAUNCHES, SHAPED, 1)] * 2
@@ -101,7 +101,7 @@ def test_sixteen_threads_beside_an_allocator(
     other = third_party(*LIBRARIES[name][:2])
     program = build("stress", "stress.c", link=[plan.SIMULATED_DRIVER])
     policy = rule("{blocks_per_sm: 1}", match='kernel: "shape*"')
-    done = preloaded(program=program, policy=policy, preload=order.format(other=other), timeout=60)
+    done = preloaded(program=program, policy=policy, preload=order.format(other=other), timeout=300)
     assert (done.status, done.stdout, done.stderr) == (0, "120\n" * 16, "")
     assert done.totals["launches"] == 16 * 120
 
@@ -156,7 +156,7 @@ def test_overlap_run_where_another_library_is_preloaded_already(
     command = [sys.executable, "-c", RUN, other, "--simulate", "h100", "--policy", "observe", "--quiet", "--"]
 
     def run(*program: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([*command, *program], env=env, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run([*command, *program], env=env, capture_output=True, text=True, timeout=300, check=False)
 
     behind = name in SANITIZERS and name != "ubsan"  # which has no word about its place
     ours = preload.entry(plan.LIBRARY)

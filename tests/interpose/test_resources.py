@@ -204,7 +204,7 @@ def test_the_report_is_removed_while_the_program_runs(
         process.stdout.read(1)  # printed before it waits
         assert len(list(pages.iterdir())) == 2
         shutil.rmtree(pages)
-        out, err = process.communicate(b"\n", timeout=60)
+        out, err = process.communicate(b"\n", timeout=300)
     assert (process.returncode, err) == (0, b"")
     assert out.rstrip().endswith(b"end")
 

@@ -31,7 +31,7 @@ def start(
         executable="/bin/false",
         preexec_fn=lambda: execve(words[0], *vectors),
         capture_output=True,
-        timeout=60,
+        timeout=300,
         check=False,
         cwd=folder,
     )
@@ -195,7 +195,7 @@ def test_the_program_ignores_the_signals_that_were_ignored(
 
     words = [RUN, "--quiet", "grep", "SigIgn", "/proc/self/status"]
     environment = dict(entry.split(b"=", 1) for entry in [*BASE, *off])
-    done = subprocess.run(words, env=environment, preexec_fn=ignore, capture_output=True, timeout=60, check=True)
+    done = subprocess.run(words, env=environment, preexec_fn=ignore, capture_output=True, timeout=300, check=True)
     mask = int(done.stdout.split()[1], 16)
     seen = {each for each in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGUSR1) if mask >> (each - 1) & 1}
     assert seen == set(ignored)

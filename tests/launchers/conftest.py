@@ -37,7 +37,7 @@ def show(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 @pytest.fixture(scope="session")
 def run(clean_environment: dict[str, str]) -> Callable[..., Ranks]:
     def command(*words: str, env: Mapping[str, str] | None = None, **more: Any) -> Ranks:
-        more.setdefault("timeout", 60)
+        more.setdefault("timeout", 300)
         environment = {**clean_environment, **(env or {})}
         done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, **more)
         return Ranks(done.returncode, done.stdout, done.stderr)

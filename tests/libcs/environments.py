@@ -82,10 +82,10 @@ class Shop:
 
     def driver(self, target: str) -> Path:
         target = OLD if target in (NEW, NEWEST) else target
-        return self._once(("driver", target), lambda: zig.driver(target, self.folder / target / "driver"))
+        return self._once(("driver", target), lambda: zig.driver(target))
 
     def library(self, machine: str) -> Path:
-        return self._once(("library", machine), lambda: zig.library(machine, self.folder / machine))
+        return self._once(("library", machine), lambda: zig.library(machine))
 
     def program(self, target: str, name: str, source: str, flags: Sequence[str], link: Sequence[Any]) -> Path:
         out = self.folder / target / name

@@ -55,12 +55,12 @@ def test_the_file_has_a_head_and_all_rows(tmp_path: Path) -> None:
     lines = tmp_path / "lines.jsonl"
     lines.write_text("".join(json.dumps(line) + "\n" for line in [HEAD, description, *LINES]), encoding="utf-8")
     command = [sys.executable, str(GPU / "pack.py"), "What waits?", "./raised cost 2", str(lines)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=60)
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=300)
     assert json.loads(done.stdout) == {**HEAD, "what": "What waits?", "command": "./raised cost 2", "samples": ROWS}
 
 
 def test_too_few_arguments_are_a_usage_error() -> None:
-    done = subprocess.run([sys.executable, str(GPU / "pack.py")], stderr=subprocess.PIPE, text=True, timeout=60)
+    done = subprocess.run([sys.executable, str(GPU / "pack.py")], stderr=subprocess.PIPE, text=True, timeout=300)
     assert done.returncode == 2
     assert "pack.py WHAT COMMAND" in done.stderr
 

@@ -64,7 +64,7 @@ class System:
             stdout=subprocess.DEVNULL,
             text=True,
             check=True,
-            timeout=60,
+            timeout=300,
         )
         return [self._step(self.folder / f"{number}.env") for number in range(len(lines))]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 POLICY = "policy: 1\nname: good\n"
-SECONDS = 20  # a command that waits, waits for ever
+SECONDS = 300  # a command that waits, waits for ever
 
 
 @pytest.fixture

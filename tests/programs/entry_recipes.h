@@ -2,7 +2,7 @@
  * launched yet. What is named `call` goes the way that is tested; everything else is linked. `raw` is the driver's own. */
 #pragma once
 
-enum { BIG = 4000, THREADS = 256, BYTES = 8, CARVEOUT = 9, PRIORITY = CU_LAUNCH_ATTRIBUTE_PRIORITY };
+enum { BIG = 1200, THREADS = 256, BYTES = 8, CARVEOUT = 9, PRIORITY = CU_LAUNCH_ATTRIBUTE_PRIORITY };
 
 static const char image[] = ".version 8.0\n.target sm_80\n.address_size 64\n"
                             ".visible .entry k(.param .u64 a, .param .u32 b)\n{\n ret;\n}\n"

@@ -275,7 +275,7 @@ def _run(
     # Files, not pipes: the end of a process is its end, whoever it has left behind.
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         command = [str(program), *(words.split() if isinstance(words, str) else words)]
-        more = {"stdin": subprocess.DEVNULL, "timeout": 60, **more}
+        more = {"stdin": subprocess.DEVNULL, "timeout": 300, **more}
         status = subprocess.run(command, env=with_runtime(env), stdout=out, stderr=err, check=False, **more).returncode
         texts = [(file.seek(0), file.read().decode("utf-8", "replace"))[1] for file in (out, err)]
     lines = log.read_text().splitlines() if log.exists() else []

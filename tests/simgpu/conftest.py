@@ -128,7 +128,7 @@ def _run(
         (tmp_path / "costs.yaml").write_text(costs)
         env["SIMGPU_COSTS"] = str(tmp_path / "costs.yaml")
     done = subprocess.run(
-        [sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == status, done.stderr
     answers = [line[7:] for line in done.stdout.splitlines() if line.startswith("ANSWER ")]

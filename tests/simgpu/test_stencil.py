@@ -66,7 +66,7 @@ def run(libcuda: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
             **more,
         }
         command = [str(bench.folder / "stencil"), str(bench.folder / "stencil-h200.cubin"), arm, str(steps), pattern]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
         assert (done.returncode, done.stderr) == (0, ""), done.stderr
         return [json.loads(line) for line in done.stdout.splitlines()]
 

@@ -27,7 +27,7 @@ import debian
 PACKAGES = ("slurm-wlm", "munge")
 COMMANDS = ("munged", "mungekey", "slurmctld", "slurmd", "srun", "sbatch", "scontrol", "sinfo", "unshare", "setpriv")
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
-_PATIENCE = 30.0  # seconds; a machine may be busy
+_PATIENCE = 120.0  # seconds; a machine may be busy
 _ATTEMPTS = 3  # another program may have taken a port that was free a moment ago
 
 _CONF = """\
@@ -112,7 +112,7 @@ class Cluster:
         return self.run("srun", *words, **more)
 
     def run(
-        self, *command: str, env: Mapping[str, str] | None = None, timeout: float = 60, **more: object
+        self, *command: str, env: Mapping[str, str] | None = None, timeout: float = 300, **more: object
     ) -> subprocess.CompletedProcess[str]:
         """A command of the cluster's user, who sits on none of its nodes."""
         return subprocess.run(  # type: ignore[call-overload,no-any-return]
@@ -126,7 +126,7 @@ class Cluster:
             **{"cwd": self.folder, **more},
         )
 
-    def sbatch(self, script: str, *options: str, env: Mapping[str, str] | None = None, timeout: float = 60) -> Batch:
+    def sbatch(self, script: str, *options: str, env: Mapping[str, str] | None = None, timeout: float = 300) -> Batch:
         """Submits a script (a #! line is put before it where it has none) and waits until the job has ended."""
         text = script if script.startswith("#!") else f"#!/bin/sh\n{script}"
         handle, name = tempfile.mkstemp(prefix="batch-", dir=self.folder)

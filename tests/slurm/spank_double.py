@@ -62,7 +62,7 @@ class Double(NamedTuple):
             env=environment,
             capture_output=True,
             text=True,
-            timeout=20,
+            timeout=300,
             errors="surrogateescape",
             check=False,
         )

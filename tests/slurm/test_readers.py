@@ -42,7 +42,7 @@ def folder(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def of_prolog(folder: Path, environment: Mapping[str, str]) -> Variables:
     command = [str(folder / "libexec" / "task-prolog")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=20)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=300)
     return readers.exports(done.stdout)
 
 

@@ -174,7 +174,7 @@ def test_nothing_is_read_outside_of_the_bytes(double: Double, tmp_path: Path, ho
     compile_c(sources, fuzz)
     seeds = [double.prefix / "env" / "h100.env", tmp_path / "preload"]
     seeds[1].write_text(f"/l/libasan.so.8 :/x/{spank.NAME}:libclang_rt.tsan.so:/y")
-    done = subprocess.run([str(fuzz), how, *map(str, seeds)], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([str(fuzz), how, *map(str, seeds)], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     tried, accepted = map(int, done.stdout.split())
     assert tried == sum(seed.stat().st_size for seed in seeds) * (10 if how == "corrupt" else 1)

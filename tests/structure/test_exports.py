@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import zig
 
 from pyshim import _native
 
@@ -53,16 +54,10 @@ def test_the_library_does_not_define_dlopen() -> None:
 
 
 @pytest.fixture(scope="module", params=["x86_64", "aarch64"])
-def cross(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def cross(request: pytest.FixtureRequest) -> Path:
     if not importlib.util.find_spec("ziglang"):
         pytest.skip("no ziglang: pip install '.[lint]'")
-    folder = tmp_path_factory.mktemp(f"cross-{request.param}")
-    compiler = f"{sys.executable} -m ziglang cc -target {request.param}-linux-gnu.2.17 -fno-sanitize=undefined"
-    environment = {**os.environ, "CC": compiler, "OVERLAP_MACHINE": request.param, "CFLAGS": "-Werror"}
-    command = [sys.executable, "shim/build.py", "--only", "shim", "--output", str(folder)]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return folder / "liboverlap.so"
+    return zig.library(request.param)
 
 
 @pytest.mark.hazard(

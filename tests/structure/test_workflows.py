@@ -42,7 +42,7 @@ def test_oldest_and_newest_python_both_compilers_both_processors(jobs: dict[str,
 def test_ci_runs_everything_that_contributors_are_told() -> None:
     (line,) = re.findall(r"^make (.*)$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
     assert line in (ROOT / "CONTRIBUTING.md").read_text()
-    assert {"test", "lint", "test-all", "fuzz", "SYSTEM=1"} == set(line.split())
+    assert {"test", "lint", "test-all", "fuzz", "SYSTEM=1"} == {w for w in line.split() if not w.startswith("READERS=")}
 
 
 def test_files_that_contributors_are_told_are_there() -> None:

@@ -32,7 +32,7 @@ def steady(seed: int, mean: float = STEP_US, count: int = 30) -> list[float]:
 
 
 def compare(overlap, *arguments: str):
-    done = overlap("report", "--compare", *arguments, timeout=20)
+    done = overlap("report", "--compare", *arguments, timeout=300)
     assert "Traceback" not in done.stderr
     return done
 

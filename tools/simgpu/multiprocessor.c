@@ -52,9 +52,9 @@ static void set_next(struct multiprocessor *processor) {
         const struct block *const block = &processor->blocks[i];
         const double wait = fmax(block->left, 0) / block->rate;
         if (moves_memory(block))
-            processor->next.memory_us = fmin(processor->next.memory_us, processor->updated.memory_us + wait);
+            processor->next.memory_us = sim_earlier(processor->next.memory_us, processor->updated.memory_us + wait);
         else
-            processor->next.us = fmin(processor->next.us, processor->updated.us + wait);
+            processor->next.us = sim_earlier(processor->next.us, processor->updated.us + wait);
     }
 }
 

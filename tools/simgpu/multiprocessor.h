@@ -13,6 +13,11 @@ struct moment {
     double us, memory_us;
 };
 
+/* fmin() of numbers; without -ffast-math that is a call into libm, and it took a fifth of the simulator's time. */
+static inline double sim_earlier(double one, double other) {
+    return other < one ? other : one;
+}
+
 struct block {
     struct op *op;
     double left, rate;

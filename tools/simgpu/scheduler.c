@@ -48,11 +48,11 @@ static void find_next(struct device *device) {
         if (processor->count == 0)
             continue;
         demand += processor->demand;
-        next.us = fmin(next.us, processor->next.us);
-        next.memory_us = fmin(next.memory_us, processor->next.memory_us);
+        next.us = sim_earlier(next.us, processor->next.us);
+        next.memory_us = sim_earlier(next.memory_us, processor->next.memory_us);
     }
     device->speed = demand > device->bandwidth ? device->bandwidth / demand : 1;
-    device->next = fmin(next.us, device->now.us + (next.memory_us - device->now.memory_us) / device->speed);
+    device->next = sim_earlier(next.us, device->now.us + (next.memory_us - device->now.memory_us) / device->speed);
 }
 
 static void put(struct device *device, struct multiprocessor *processor, struct op *op, const uint8_t *warps) {

@@ -135,7 +135,7 @@ def runner(world: World, folder: Path) -> Hip:
         for name in [name for name, value in (env or {}).items() if value is None]:
             made.pop(name, None)
         command = [str(word) for word in (program or world.client(version, way), *words)]
-        ran = subprocess.run(command, env=with_runtime(made), capture_output=True, text=True, timeout=60, check=False)
+        ran = subprocess.run(command, env=with_runtime(made), capture_output=True, text=True, timeout=300, check=False)
         lines = log.read_text().splitlines() if log.exists() else []
         done = Done(ran.returncode, ran.stdout, ran.stderr, [json.loads(line) for line in lines])
         if pages.is_dir() and any(pages.glob("*.page")):

@@ -140,7 +140,7 @@ def both(runtime: Runtime, world: World, clean_environment: Mapping[str, str], t
             registrar = world.build.library("librocprofiler-register.so.0", "hip_register.c")
             more |= {**REGISTER, "LD_LIBRARY_PATH": str(registrar.parent)}
         command = [sys.executable, str(folder / "program.py")]
-        done = subprocess.run(command, env={**env, **more}, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, env={**env, **more}, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, done.stderr
         log = folder / "launches"
         lines = log.read_text().splitlines() if log.exists() else []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from types import ModuleType
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -21,6 +23,15 @@ def check(options: argparse.Namespace) -> None:
         save.check(options.html, options.force)
     elif options.force:
         raise OverlapError("--force needs --html FILE", None, USAGE)
+
+
+def of(options: argparse.Namespace, make: Callable[[ModuleType], str]) -> str:
+    """Return the page that make(pyshim.html) returns, or "" without --html: only a page needs that import."""
+    if not options.html:
+        return ""
+    from pyshim import html
+
+    return make(html)
 
 
 def put(text: str, warnings: int, options: argparse.Namespace) -> None:

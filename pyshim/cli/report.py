@@ -17,6 +17,7 @@ from pyshim.errors import FINDINGS, USAGE, OverlapError
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
     from collections.abc import Sequence
+    from contextlib import AbstractContextManager
 
     from pyshim.report.collect import Collected
 
@@ -68,25 +69,25 @@ def _run(options: argparse.Namespace) -> int:
         raise OverlapError("which report? DIR is missing", "overlap report DIR", USAGE)
     if options.launches:
         return _launches(options)
-    collected = _collected(options)
-    if not collected.pages and (collected.skipped or not collected.runs):
+    with _progress(options):
+        collected = _collected(options)
+        reportable = bool(collected.pages or (collected.runs and not collected.skipped))
+        found, about = (findings(collected), remarks(collected)) if reportable else ([], [])
+        data = as_json(collected, found, about) if reportable and (options.html or options.json) else {}
+        text = page.of(options, lambda html: html.report(data)) if reportable else ""
+    if not reportable:
         for sentence in skipped(collected):
             ui.tell(f"warning: {sentence}")
         raise OverlapError(*_nothing(collected))
-    found = findings(collected)
-    if options.html or options.json:
-        data = as_json(collected, found, remarks(collected))
     if options.html:
-        from pyshim import html
-
-        page.put(html.report(data), len(found), options)
+        page.put(text, len(found), options)
     if options.json:
         # Thousands of processes are for a program to read, and take a second less to write so.
         ui.answer(json.dumps(data, indent=2 if len(collected.pages) <= FEW else None))
         for sentence in skipped(collected):
             ui.tell(f"warning: {sentence}")
     elif not options.html:
-        _show(collected, found, remarks(collected), options.full)
+        _show(collected, found, about, options.full)
     return FINDINGS if options.check and found else 0
 
 
@@ -100,8 +101,17 @@ def _check(options: argparse.Namespace) -> None:
     page.check(options)
 
 
+def _progress(options: argparse.Namespace) -> AbstractContextManager[None]:
+    """Return what says that the report is being made. --follow draws its own progress."""
+    from contextlib import nullcontext
+
+    from pyshim.cli import ui
+
+    return nullcontext() if options.follow else ui.progress(f"making the report of {', '.join(options.directory)}")
+
+
 def _collected(options: argparse.Namespace) -> Collected:
-    from pyshim.cli import live, ui
+    from pyshim.cli import live
     from pyshim.report.collect import collect
     from pyshim.report.findings import findings, remarks
     from pyshim.report.runs import chosen
@@ -110,8 +120,7 @@ def _collected(options: argparse.Namespace) -> Collected:
         return chosen(collect(*options.directory), options.which)
 
     if not options.follow:
-        with ui.progress(f"reading {', '.join(options.directory)}"):
-            return look()
+        return look()
 
     interval = live.INTERVAL if options.interval is None else options.interval
     return live.follow(look, interval, lambda now: _show(now, findings(now), remarks(now), options.full))
@@ -174,7 +183,8 @@ def _launches(options: argparse.Namespace) -> int:
     if not options.json:
         raise OverlapError("--launches needs --json: it prints one JSON line per launch", None, USAGE)
     found = False
-    every = collect(*options.directory)
+    with ui.progress(f"reading {', '.join(options.directory)}"):
+        every = collect(*options.directory)
     belongs = traced(every, chosen(every, options.which)) if options.which != ALL else None
     for name, trace in traces(options.directory):
         if belongs and not belongs(name):

@@ -8,8 +8,8 @@ from types import ModuleType
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--html", metavar="FILE", help="one page for a browser, with plots, which loads nothing")
-    parser.add_argument("--force", action="store_true", help="with --html: replace the file")
+    parser.add_argument("--html", metavar="FILE", help="write a self-contained HTML report")
+    parser.add_argument("--force", action="store_true", help="with --html: replace an existing file")
 
 
 def check(options: argparse.Namespace) -> None:

@@ -56,7 +56,9 @@ def _run(options: argparse.Namespace) -> int:
     from pyshim.cli import ui
     from pyshim.doctor.checks import run
 
-    found = run(_machine(options, os.environ))
+    machine = _machine(options, os.environ)
+    with ui.progress("checking this machine"):
+        found = run(machine)
     failed = any(checked.line.state == "fail" for checked in found)
     if options.json:
         import json

@@ -119,9 +119,10 @@ def two_folders(tmp_path_factory, library, overlap_run):
     ("pyshim.html.report", ["report", "one", "--html", "-"], "making the report of one"),
     ("pyshim.report.collect.collect", ["report", "--compare", "one", "two"], "comparing one and two"),
     ("pyshim.report.cadence.compared", ["report", "--compare", "one", "two", "--json"], "comparing one and two"),
+    ("pyshim.doctor.checks.run", ["doctor", "--simulate", "h100"], "checking this machine"),
     ("pyshim.html.compare_reports", ["report", "--compare", "one", "two", "--html", "-"], "comparing one and two"),
 ])  # fmt: skip
-def test_reports_of_many_pages_say_that_they_take_time(step, words, said, two_folders, clean_environment):
+def test_what_may_take_long_says_so(step, words, said, two_folders, clean_environment):
     done = subprocess.run(
         [sys.executable, "-c", SLOW, step, *words],
         env={**clean_environment, **SHOWN},

@@ -167,7 +167,7 @@ def test_a_trace_of_every_run(suite: Suite, tmp_path: Path) -> None:
         ("--seed", "3", "--invent 100 --seed 1"),
         ("--picture", "suite.png", "does not end in .svg"),
         ("--picture", "", "does not end in .svg"),
-        ("--picture", "nowhere/suite.svg", "nowhere of suite.svg does not exist"),
+        ("--picture", "nowhere/suite.svg", "there is no folder nowhere"),
         ("--policy", "h100-paper-window", "did you mean h100-paper-windows?"),
     ],
 )

@@ -17,24 +17,29 @@ if TYPE_CHECKING:
     from pyshim.cli.parser import Parser
 
 COMMANDS = {
-    "policy": "find every mistake in policy files, show what they mean",
-    "report": "what was done in a finished or running run, and what was not",
-    "explain": "what would be done with a kernel, and why",
-    "gpus": "the GPUs that are known by name",
-    "env": "print the environment, for those who cannot wrap a program",
-    "doctor": "what stands in the way on this machine",
-    "probe": "what the GPU does while a raised block fits nowhere",
-    "demo": "see it on a simulated GPU",
-    "help": "the help of a command, or about reasons and keys of policies",
+    "policy": "check policy files, and print what they resolve to",
+    "report": "report what was changed in a run, and why the rest was left alone",
+    "explain": "predict what a policy does with a kernel, and why",
+    "gpus": "list the known GPUs and their limits",
+    "env": "print the environment for programs that overlap-run cannot start",
+    "doctor": "diagnose problems on this machine",
+    "probe": "measure how the GPU schedules high-priority blocks that do not fit",
+    "demo": "run two bundled programs under each control, on a simulated GPU if there is no other",
+    "help": "print the help of a command, or explain a reason or a policy key",
 }
 _VALUES = ("--color", "-o", "--output")  # options of `overlap` with a value of their own
-_RUN = "start a program: the same as overlap-run"
+_RUN = "start a program under a policy (the same as overlap-run)"
 _COMMON: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
-    (("-o", "--output"), {"metavar": "FILE", "help": "write the answer into a new file instead of to stdout"}),
-    (("-q", "--quiet"), {"action": "store_true", "help": "no notes and no progress on stderr"}),
+    (("-o", "--output"), {"metavar": "FILE", "help": "write the answer to this new file instead of stdout"}),
+    (("-q", "--quiet"), {"action": "store_true", "help": "omit notes and progress on stderr"}),
     (
         ("--color",),
-        {"choices": ("auto", "always", "never"), "default": "auto", "metavar": "WHEN", "help": "auto, always or never"},
+        {
+            "choices": ("auto", "always", "never"),
+            "default": "auto",
+            "metavar": "WHEN",
+            "help": "use colors: auto (default), always or never",
+        },
     ),
 )
 EPILOG = """\
@@ -44,7 +49,7 @@ examples:
   overlap policy check my.yaml
   overlap report out --check
 
-exit status: 0, 1 findings, 2 usage. `overlap COMMAND --help` says more."""
+exit status: 0 success, 1 findings, 2 wrong usage. See `overlap COMMAND --help`."""
 BUG = 3
 _INTERRUPTED, _PIPE = 130, 141  # as a shell reports a death by SIGINT and SIGPIPE
 
@@ -110,12 +115,11 @@ def _dispatch(arguments: list[str]) -> int:
     from pyshim.cli import ui
 
     parser, commands = parsers()
-    pairs = zip(["", *arguments], arguments)
-    name = next((word for before, word in pairs if not word.startswith("-") and before not in _VALUES), None)
+    pairs = enumerate(zip(["", *arguments], arguments))
+    words = ((at, word) for at, (before, word) in pairs if not word.startswith("-") and before not in _VALUES)
+    at, name = next(words, (len(arguments), None))
     if name == "run":
-        from pyshim.cli import run as overlap_run
-
-        return overlap_run.main(arguments[arguments.index("run") + 1 :])
+        return _overlap_run(parser.parse_args(arguments[:at]), arguments[at + 1 :])
     if name in COMMANDS:
         import_module(f"pyshim.cli.{name}").add_to(commands)
         _common(commands.choices[name])
@@ -139,12 +143,22 @@ def _dispatch(arguments: list[str]) -> int:
         return run(options)
 
 
+def _overlap_run(options: argparse.Namespace, arguments: list[str]) -> int:
+    """options: those of `overlap` in front of `run`."""
+    from pyshim.cli import run as overlap_run
+
+    if options.output is not None:
+        hint = "overlap run PROGRAM > FILE, or a report: overlap run --report DIR PROGRAM"
+        raise OverlapError("--output does not go with run: the output is that of the program", hint, USAGE)
+    return overlap_run.main(["--quiet", *arguments] if options.quiet else arguments)
+
+
 def parsers() -> tuple[Parser, argparse._SubParsersAction[Parser]]:
     """The parser of `overlap`, and what its commands are added to."""
     from pyshim import __version__
     from pyshim.cli.parser import Parser
 
-    description = "Policies, reports and questions around overlap-run."
+    description = "Check policies, read reports, diagnose problems, and predict what overlap-run does."
     parser = Parser(prog="overlap", description=description, epilog=EPILOG, status=USAGE)
     for words, keywords in _COMMON:
         parser.add_argument(*words, **keywords)

@@ -49,22 +49,22 @@ def _folders(before: str, after: str, options: argparse.Namespace) -> int:
     from pyshim.report.findings import skipped
     from pyshim.report.runs import chosen, remark
 
-    sides = chosen(collect(before)), chosen(collect(after))
+    with ui.progress(f"comparing {before} and {after}"):
+        sides = chosen(collect(before)), chosen(collect(after))
+        found = compared(*sides)
+        text = page.of(options, lambda html: html.compare_reports(found.as_json())) if found.pairs else ""
     for side in sides:
         for sentence in remark(side, "overlap report "):
             ui.tell(f"note: {sentence}")
         for sentence in skipped(side):
             ui.tell(f"warning: {sentence}")
-    found = compared(*sides)
     if not found.pairs:
         raise OverlapError(
             "there is nothing to compare: no rank has launched communication in both runs",
             f"look at each by itself: overlap report {before if not found.only_before else after}",
         )
     if options.html:
-        from pyshim import html
-
-        page.put(html.compare_reports(found.as_json()), 0, options)
+        page.put(text, 0, options)
     if options.json:
         ui.answer(json.dumps(found.as_json(), indent=2))
     elif not options.html:

@@ -35,10 +35,9 @@ def compare_traces(before: str, after: str, options: argparse.Namespace) -> int:
 
     with ui.progress(f"reading {before} and {after}"):
         compared = compare(before, after)
+        text = page.of(options, lambda html: html.compare(compared.as_json(), compared.timeline()))
     if options.html:
-        from pyshim import html
-
-        page.put(html.compare(compared.as_json(), compared.timeline()), len(compared.warnings), options)
+        page.put(text, len(compared.warnings), options)
     if options.json:
         ui.answer(json.dumps(compared.as_json(), indent=2, allow_nan=False))
     elif not options.html:

@@ -1,10 +1,10 @@
-"""Show on two bundled programs what the controls do: a stencil that the default policy makes faster, and a training
-step for which it does nothing.
+"""Run two bundled programs under each control: a stencil that the default policy makes faster, and a training step for
+which it does nothing.
 
-Five arms of each: sequential (one stream), plain (communication on a stream of its own), priority (communication
-raised), policy (raised, and half of the computation's blocks) and default (what overlap-run does unless it is told
-otherwise). They run on the GPU of this machine, or on a simulated one, there under every dispatch rule. A control that
-does nothing or loses is shown to do so.
+Each runs five ways: sequential (one stream), plain (communication on a second stream), priority (communication raised),
+policy (raised, and half of the computation's resident blocks) and default (overlap-run without options). They run on
+the GPU of this machine, or on a simulated one under every dispatch rule. A control that gains nothing or loses is
+shown, too.
 """
 
 from __future__ import annotations
@@ -37,10 +37,12 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser = commands.add_parser(
         "demo", help="show on bundled programs what the controls do", description=__doc__, epilog=EPILOG
     )
-    parser.add_argument("--gpu", metavar="GPU", help=f"simulate this one (default: the real one, else {DEFAULT_GPU})")
-    parser.add_argument("--rule", choices=RULES, help=f"dispatch rule of the simulation to show (default: {RULES[0]})")
-    parser.add_argument("--real", action="store_true", help="only the GPU of this machine; fails where there is none")
-    parser.add_argument("--json", action="store_true", help="one object on stdout")
+    parser.add_argument("--gpu", metavar="GPU", help=f"simulate this GPU (default: the real one, else {DEFAULT_GPU})")
+    parser.add_argument(
+        "--rule", choices=RULES, help=f"show this dispatch rule of the simulation (default: {RULES[0]})"
+    )
+    parser.add_argument("--real", action="store_true", help="use the GPU of this machine only; fail if there is none")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=_run)
 
 
@@ -49,7 +51,7 @@ def _run(args: argparse.Namespace) -> int:
     from pyshim.demo.text import report
 
     if args.real and (args.gpu or args.rule):
-        raise OverlapError("--real goes with neither --gpu nor --rule", "both choose a simulation", USAGE)
+        raise OverlapError("--real cannot be combined with --gpu or --rule", "these choose a simulated GPU", USAGE)
     scenes = _scenes(args)
     rule = None if scenes[0][0].rule is None else args.rule or RULES[0]
     if args.json:
@@ -78,12 +80,13 @@ def _scenes(args: argparse.Namespace) -> Sequence[Sequence[Run]]:
         else:
             with _progress(arms.count(SCENES, False), name) as ran:
                 return [[arms.measure(scene, name, os.environ, ran)] for scene in SCENES]
-    if args.gpu and (":" in args.gpu or "," in args.gpu):
-        raise OverlapError(f"{args.gpu} is more than a GPU", "the rule is said by --rule; the demo uses one GPU", USAGE)
-    try:
-        gpu = parse((args.gpu or DEFAULT_GPU).lower())
-    except OverlapError as error:
-        raise OverlapError(error.sentence, error.hint, USAGE) from error
+    gpu = parse(args.gpu or DEFAULT_GPU)
+    if gpu.number > 1:
+        raise OverlapError("the demo runs on one GPU", f"--gpu {gpu.key}", USAGE)
+    if ":" in (args.gpu or ""):
+        if args.rule not in (None, gpu.rule):
+            raise OverlapError(f"--gpu {args.gpu} and --rule {args.rule} name different rules", "omit one", USAGE)
+        args.rule = gpu.rule
     if gpu.vendor != NVIDIA:
         hint = f"try --gpu h100, or: overlap-run --simulate {gpu.key} demo"
         raise OverlapError(f"the demo's kernels are for GPUs of NVIDIA, not for {gpu.name}", hint, USAGE)

@@ -1,7 +1,7 @@
-"""Say what would happen here, and what stands in the way: the library, the
-driver and its GPUs (which a process of its own asks), policies, PROGRAM and its
-libraries, NCCL, variables, Slurm, containers and profilers. Nothing is changed,
-and PROGRAM is not started.
+"""Diagnose problems on this machine: the library, the driver and its GPUs (queried
+in a separate process), policies, PROGRAM and its libraries, NCCL, environment
+variables, Slurm, containers and profilers. Nothing is changed, and PROGRAM is
+not started.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from pyshim.doctor.machine import Machine
 
 EPILOG = """\
-ok: fine; warn: may be meant so, or costs something; FAIL: cannot work like this
+ok: no problem; warn: possibly intended, or costs time; FAIL: cannot work
 
 examples:
   overlap doctor
   overlap doctor --policy h100-paper python train.py
   overlap doctor --simulate mi250x ./program
 
-exit status: 0 nothing fails, 1 something does, 2 usage
+exit status: 0 no FAIL, 1 at least one FAIL, 2 wrong usage
 """
 _MARGIN = 6
 
@@ -34,17 +34,21 @@ _MARGIN = 6
 def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "doctor",
-        help="what stands in the way on this machine",
+        help="diagnose problems on this machine",
         usage="overlap doctor [options] [--] [PROGRAM [ARG ...]]",
         description=__doc__,
         epilog=EPILOG,
     )
     parser.add_argument(
-        "-p", "--policy", metavar="POLICY", help="as overlap-run takes it (default: $OVERLAP_POLICY, else auto)"
+        "-p", "--policy", metavar="POLICY", help="policy file or name (default: $OVERLAP_POLICY, else auto)"
     )
-    parser.add_argument("--simulate", metavar="GPU", help="as overlap-run takes it: look at a simulated GPU instead")
-    parser.add_argument("--json", action="store_true", help="one object on stdout, format version 1")
-    parser.add_argument("command", metavar="PROGRAM", nargs=argparse.REMAINDER, help="what overlap-run would start")
+    parser.add_argument(
+        "--simulate", metavar="GPU", help="diagnose a simulated GPU instead: h100, or another of `overlap gpus`"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object (format version 1)")
+    parser.add_argument(
+        "command", metavar="PROGRAM", nargs=argparse.REMAINDER, help="the program that overlap-run is to start"
+    )
     parser.set_defaults(run=_run)
 
 
@@ -52,7 +56,9 @@ def _run(options: argparse.Namespace) -> int:
     from pyshim.cli import ui
     from pyshim.doctor.checks import run
 
-    found = run(_machine(options, os.environ))
+    machine = _machine(options, os.environ)
+    with ui.progress("checking this machine"):
+        found = run(machine)
     failed = any(checked.line.state == "fail" for checked in found)
     if options.json:
         import json

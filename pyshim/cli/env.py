@@ -1,8 +1,8 @@
-"""Print the environment that overlap-run would set, for those who cannot wrap the program.
+"""Print the environment that overlap-run would set, for programs that overlap-run cannot start.
 
-LD_PRELOAD is merged with the one that is set here and now. Where it may differ at the place of use, write
-LD_PRELOAD=OURS${LD_PRELOAD:+:$LD_PRELOAD} there yourself. Of the variables that policies set, those are printed that
-are not set here and now, nor in a file of NCCL's.
+LD_PRELOAD is merged with its current value. If it may differ where the program runs, set
+LD_PRELOAD=OURS${LD_PRELOAD:+:$LD_PRELOAD} there. Variables of the policy are omitted if they are already set, in the
+environment or in nccl.conf.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ formats:
   docker  NAME=value, for --env-file
   json    one object
   text    for a person: a checksum for OVERLAP_TABLE
-Of sh and slurm, $PLATFORM in LD_PRELOAD is for the loader.
+In sh and slurm the loader expands $PLATFORM (LD_PRELOAD).
 
 examples:
   eval "$(overlap env --policy h100 --report out)"
@@ -38,15 +38,18 @@ examples:
 
 def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
-        "env", help="print the environment, for those who cannot wrap", description=__doc__, epilog=EPILOG
+        "env", help="print the environment that overlap-run would set", description=__doc__, epilog=EPILOG
     )
     parser.add_argument(
-        "-p", "--policy", metavar="POLICY", help="as overlap-run takes it (default: $OVERLAP_POLICY, else auto)"
+        "-p", "--policy", metavar="POLICY", help="policy file or name (default: $OVERLAP_POLICY, else auto)"
     )
-    parser.add_argument("--report", metavar="DIR", help="keep what was counted there; it is made now")
-    parser.add_argument("--trace", action="store_true", help="with --report: keep every launch")
-    parser.add_argument("--all-ranks", "--all_ranks", action="store_true", help="also what must be equal on all ranks")
-    parser.add_argument("--library", metavar="FILE", help="where liboverlap.so is at the place of use, from / on")
+    parser.add_argument("--report", metavar="DIR", help="write counters to this folder, which is created now")
+    parser.add_argument("--trace", action="store_true", help="with --report: record every launch")
+    parser.add_argument(
+        "--all-ranks", action="store_true", help="also print the variables that must be equal on all ranks"
+    )
+    parser.add_argument("--all_ranks", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    parser.add_argument("--library", metavar="FILE", help="absolute path of liboverlap.so where the program runs")
     parser.add_argument("--format", choices=FORMATS, help="(default: sh; text on a terminal)")
     parser.set_defaults(run=_run)
 

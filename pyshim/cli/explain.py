@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from pyshim.explain.request import Mistake
 
 DESCRIPTION = """\
-What would be done with a computation kernel beside communication, with which
-number, and why. No GPU is needed: the kernel is told in numbers, or read in a
-library, in a run's report, or in a trace that you have."""
+Predict what a policy does with a computation kernel that runs beside
+communication, and why. No GPU is needed: the kernel comes from numbers on the
+command line, a library, a run's report, or a profiler's trace."""
 EPILOG = """\
-rarely needed (--help-all says what each means): --static-smem, --barriers, --sgprs, --blocks, --library, --stdin,
+rarely needed (--help-all explains them): --static-smem, --barriers, --sgprs, --blocks, --library, --stdin, --run,
 --comm-from, --comm-kernel, --comm-threads, --comm-registers, --comm-static-smem, --comm-dynamic-smem, --comm-barriers,
 --comm-sgprs
 
 examples:
   overlap explain --gpu h100 --threads 128 --registers 224
   overlap explain --from trace.json.gz --policy h100
-  overlap explain --from demo-stencil     (recorded; ships)
+  overlap explain --from demo-stencil    (a shipped trace)
 
-exit status: 0, also where nothing can be done; 2 usage, or a policy is wrong"""
+exit status: 0 success, also if nothing can be done; 2 wrong usage or policy"""
 ALL = """\
 Bytes are numbers or sizes (96KiB), registers those of a thread; on AMD VGPRs and
 AGPRs together. Where nothing is said of communication it is the newest NCCL or
@@ -55,6 +55,7 @@ RCCL whose sizes are known, with what the policy sets on all ranks.
                         blocks_per_sm=1, blocks_per_sm=50%,
                         dynamic_shared_memory=96KiB; the last three need no room
   --keep-at-least SHARE 50%: of the kernel's own blocks (the default for room)
+  --run DIR             the earlier name of --report
   --stdin               with --json: an object per line, whose keys are options'
                         names with `_` for `-`; a line answers each, as --json
                         does, without what --sweep --json adds of the screen
@@ -70,7 +71,7 @@ of two H200 that ship. Communication is that of its own
 kernels, and what of it computation hid is told as well. So are priority
 inversions: what stood ready behind blocks of another stream while the host, a
 stream or communication waited for it, and the most that raising can save.
---kernel with --from and --run that leaves one kernel gives the whole answer to
+--kernel with --from and --report that leaves one kernel gives the whole answer to
 that one.
 
 A policy that is not for the GPU is refused with status 2: it would do nothing.
@@ -102,41 +103,42 @@ class _Everything(argparse.Action):
 def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "explain",
-        help="what would be done with a kernel, and why",
+        help="predict what a policy does with a kernel, and why",
         usage="overlap explain --gpu GPU --threads N --registers N\n"
         "       overlap explain --from FILE... [--kernel PATTERN] ...\n"
-        "       overlap explain --run DIR ...",
+        "       overlap explain --report DIR ...",
         description=DESCRIPTION,
         epilog=EPILOG,
         add_help=False,
     )
     hidden = argparse.SUPPRESS
     what = parser.add_argument_group("which kernel")
-    what.add_argument("--gpu", metavar="GPU", help="of `overlap gpus` (default: the policy's, the trace's)")
-    what.add_argument("--threads", metavar="NUMBER", help="of a block")
-    what.add_argument("--registers", metavar="NUMBER", help="of a thread")
-    what.add_argument("--dynamic-smem", metavar="BYTES", help="shared memory asked for at the launch: 48KiB")
+    what.add_argument("--gpu", metavar="GPU", help="one of `overlap gpus` (default: that of the policy or trace)")
+    what.add_argument("--threads", metavar="NUMBER", help="threads of a block")
+    what.add_argument("--registers", metavar="NUMBER", help="registers of a thread")
+    what.add_argument("--dynamic-smem", metavar="BYTES", help="dynamic shared memory of the launch, as 48KiB")
     what.add_argument("--from", dest="files", nargs="+", metavar="FILE", help="every kernel of a library or a trace")
-    what.add_argument("--run", dest="report", metavar="DIR", help="every kernel of a run, from its report")
-    what.add_argument("--kernel", metavar="NAME", help="its name; with --from and --run a pattern, or gemm, ...")
-    rule = parser.add_argument_group("which rule, without one make_room for every launch")
+    what.add_argument("--report", metavar="DIR", help="every kernel of a run, from its report folder")
+    what.add_argument("--kernel", metavar="NAME", help="name; with --from and --report a pattern or a set")
+    rule = parser.add_argument_group("which rule (default: make_room for every launch)")
     rule.add_argument(
-        "-p", "--policy", metavar="POLICY", help="a file or name: its rules (with --run: those of the run)"
+        "-p", "--policy", metavar="POLICY", help="a file or name: its rules (with --report: those of the run)"
     )
     rule.add_argument("--shape", metavar="SHAPE", help="make_room, quick_entry, blocks_per_sm=50%%, ...")
     rule.add_argument("--keep-at-least", metavar="SHARE", help="of its own blocks (default for room: 50%%)")
     answers = parser.add_argument_group("which answer")
-    answers.add_argument("--sweep", action="store_true", help="how it depends on shared memory, with a picture")
-    answers.add_argument("--svg", metavar="FILE", help="with --sweep: the picture as a file")
-    answers.add_argument("--force", action="store_true", help="with --svg: replace the file")
-    answers.add_argument("--json", action="store_true", help="one object on stdout")
-    answers.add_argument("-h", "--help", action="help", help="this")
+    answers.add_argument("--sweep", action="store_true", help="show how the answer depends on shared memory")
+    answers.add_argument("--svg", metavar="FILE", help="with --sweep: write the plot to this file")
+    answers.add_argument("--force", action="store_true", help="with --svg: replace an existing file")
+    answers.add_argument("--json", action="store_true", help="print one JSON object")
+    answers.add_argument("-h", "--help", action="help", help="show this help message and exit")
     parser.add_argument("--help-all", action=_Everything, nargs=0, const=ALL, help=hidden)
     for name in ("static-smem", "barriers", "sgprs", "library", "blocks", "comm-from", "comm-kernel"):
         parser.add_argument(f"--{name}", metavar="X", help=hidden)
     for name in ("threads", "registers", "static-smem", "dynamic-smem", "barriers", "sgprs"):
         parser.add_argument(f"--comm-{name}", metavar="X", help=hidden)
     parser.add_argument("--stdin", action="store_true", help=hidden)
+    parser.add_argument("--run", dest="report", metavar="DIR", default=hidden, help=hidden)
     parser.set_defaults(run=_run)
 
 
@@ -149,7 +151,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.stdin:
         if asked or not options.json:
             hint = "write the options into the lines, with `_` for `-`"
-            raise OverlapError("--stdin goes with --json and nothing else", hint, USAGE)
+            raise OverlapError("--stdin needs --json and no other option", hint, USAGE)
         return _answer_lines(explainer)
     _check(options)
     options.files = _found(options.files)
@@ -168,17 +170,17 @@ def _check(options: argparse.Namespace) -> None:
     from pyshim.html import save
 
     if options.report and options.files:
-        raise OverlapError("--run and --from are two questions", "ask them one by one", USAGE)
+        raise OverlapError("--report and --from exclude each other", "ask about one at a time", USAGE)
     if options.svg and not options.sweep:
-        raise OverlapError("--svg goes with --sweep", None, USAGE)
+        raise OverlapError("--svg needs --sweep", None, USAGE)
     if options.svg == save.STDOUT and options.json:
         raise OverlapError("--svg - and --json: both go to stdout", "name a file for the picture", USAGE)
     if options.svg not in (None, save.STDOUT):
         save.check(options.svg, options.force)
     elif options.force:
-        raise OverlapError("--force goes with --svg FILE", None, USAGE)
+        raise OverlapError("--force needs --svg FILE", None, USAGE)
     if (options.comm_from or options.comm_kernel) and not options.files:
-        raise OverlapError("--comm-from and --comm-kernel go with --from", "overlap explain --help-all", USAGE)
+        raise OverlapError("--comm-from and --comm-kernel need --from", "overlap explain --help-all", USAGE)
 
 
 def _found(files: list[str] | None) -> list[str] | None:
@@ -208,15 +210,15 @@ def _launched(options: argparse.Namespace, asked: dict[str, object], explainer: 
     from pyshim.explain.used import judge
     from pyshim.explain.used_text import about_one, as_json, screen
 
-    option = "--run" if options.report else "a trace"
+    option = "--report" if options.report else "a trace"
     wrong = next((name for name in _OF_LAUNCHES if name in asked), None)
     if wrong:
         hint = "it says that of every launch"
-        raise OverlapError(f"--{wrong.replace('_', '-')} goes without {option}", hint, USAGE)
+        raise OverlapError(f"--{wrong.replace('_', '-')} cannot be combined with {option}", hint, USAGE)
     for name in ("comm_from", "comm_kernel"):
         if getattr(options, name):
             hint = "its own communication kernels count"
-            raise OverlapError(f"--{name.replace('_', '-')} goes without {option}", hint, USAGE)
+            raise OverlapError(f"--{name.replace('_', '-')} cannot be combined with {option}", hint, USAGE)
     pattern = asked.pop("kernel", None)
     try:
         with ui.progress(f"reading {options.report or ', '.join(options.files)}"):
@@ -328,7 +330,7 @@ def _check_survey(options: argparse.Namespace, asked: dict[str, object]) -> None
 
     wrong = next((name for name in ("registers", "static_smem", "barriers", "sgprs") if name in asked), None)
     if wrong:
-        raise OverlapError(f"--{wrong.replace('_', '-')} goes without --from", "the binary says it", USAGE)
+        raise OverlapError(f"--{wrong.replace('_', '-')} cannot be combined with --from", "the binary says it", USAGE)
     if options.comm_kernel and not options.comm_from:
         raise OverlapError("--comm-kernel goes with --comm-from FILE", None, USAGE)
     told = [name for name in asked if name.startswith("comm_")]
@@ -336,10 +338,10 @@ def _check_survey(options: argparse.Namespace, asked: dict[str, object]) -> None
     wrong = next((name for name in told if name not in binary_silent), None)
     if options.comm_from and wrong:
         hint = "with --comm-kernel go --comm-threads and --comm-dynamic-smem, which a binary may not say"
-        raise OverlapError(f"--{wrong.replace('_', '-')} goes without --comm-from", hint, USAGE)
+        raise OverlapError(f"--{wrong.replace('_', '-')} cannot be combined with --comm-from", hint, USAGE)
     missing = [name for name in COMMUNICATION if name not in asked]
     if told and missing and not options.comm_from:
-        raise OverlapError(f"needed, and not said: --{missing[0].replace('_', '-')}", None, USAGE)
+        raise OverlapError(f"missing required option: --{missing[0].replace('_', '-')}", None, USAGE)
 
 
 def _answer_lines(explainer: Explainer) -> int:

@@ -1,7 +1,7 @@
-"""List the GPUs that are known by name: limits of one multiprocessor, in bytes.
+"""List the GPUs that are known by name, with the shared memory of one multiprocessor in bytes.
 
-Of AMD's GPUs the numbers are those of one die and one of its compute units. On a real GPU all of them come from its
-driver. --json has threads, blocks and registers, too.
+For AMD, the numbers are those of one die and of one compute unit. On a real GPU the library takes all of them from the
+driver. --json adds threads, blocks and registers.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ COLUMNS = {
 
 def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
-        "gpus", help="the GPUs that are known by name", description=__doc__, epilog="example: overlap gpus --json"
+        "gpus", help="list the known GPUs and their limits", description=__doc__, epilog="example: overlap gpus --json"
     )
-    parser.add_argument("--json", action="store_true", help="one object on stdout")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=_run)
 
 

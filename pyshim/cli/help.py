@@ -1,4 +1,4 @@
-"""Print the help of a command, or what a word of the reports and of policy files means."""
+"""Print the help of a command, or explain a reason in reports or a key of policy files."""
 
 from __future__ import annotations
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from types import ModuleType
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--html", metavar="FILE", help="one page for a browser, with plots, which loads nothing")
-    parser.add_argument("--force", action="store_true", help="with --html: replace the file")
+    parser.add_argument("--html", metavar="FILE", help="write a self-contained HTML report")
+    parser.add_argument("--force", action="store_true", help="with --html: replace an existing file")
 
 
 def check(options: argparse.Namespace) -> None:
@@ -21,6 +23,15 @@ def check(options: argparse.Namespace) -> None:
         save.check(options.html, options.force)
     elif options.force:
         raise OverlapError("--force needs --html FILE", None, USAGE)
+
+
+def of(options: argparse.Namespace, make: Callable[[ModuleType], str]) -> str:
+    """Return the page that make(pyshim.html) returns, or "" without --html: only a page needs that import."""
+    if not options.html:
+        return ""
+    from pyshim import html
+
+    return make(html)
 
 
 def put(text: str, warnings: int, options: argparse.Namespace) -> None:

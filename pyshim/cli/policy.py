@@ -1,4 +1,4 @@
-"""Policy files: find every mistake in them, see what the library makes of them, have an editor know them."""
+"""Check policy files, print what they resolve to, and print their JSON Schema for editors."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ examples:
 exit status: 0 no mistakes, 1 mistakes (with --strict: or warnings), 2 usage"""
 
 _SHOW = """\
-What a policy extends is put into it, sets of kernels are listed, and behind each value stands where it comes from. The
-output is a policy that does the same.
+Policies that it extends are merged, sets of kernels are expanded, and a comment names the origin of each value. The
+output is itself an equivalent policy.
 
 examples:
   overlap policy show mine.yaml
@@ -44,20 +44,20 @@ examples:
 exit status: 0, 1 the policy has mistakes or is not for that GPU, 2 usage"""
 
 _SCHEMA = """\
-For editors with yaml-language-server (VS Code, Neovim, Emacs and others): put it into a file beside the policy, and
-name that in the first line of the policy.
+For editors with yaml-language-server (VS Code, Neovim, Emacs and others): save it beside the policy, and name that
+file in the first line of the policy.
 
 example:
   overlap policy schema > policy.schema.json
   # yaml-language-server: $schema=./policy.schema.json
 
-It knows keys, words and numbers; `overlap policy check` knows the rest."""
+The schema covers keys, words and numbers; `overlap policy check` finds the rest."""
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "policy",
-        help="check policy files, and show what they mean",
+        help="check policy files, and print what they resolve to",
         description=__doc__,
         epilog="example: overlap policy check mine.yaml",
     )
@@ -71,28 +71,35 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     check.add_argument(
         "file", nargs="+", metavar="FILE", help="a file, a folder of *.yaml, the name of a shipped policy, - for stdin"
     )
-    check.add_argument("--strict", action="store_true", help="exit 1 for warnings, too")
+    check.add_argument("--strict", action="store_true", help="exit with 1 on warnings, too")
     check.add_argument(
         "--output-format",
         choices=("text", "json", "github"),
         default="text",
         metavar="FORMAT",
-        help="text (default), json, one object, or github, annotations",
+        help="text (default), json, or github: annotations",
+    )
+    check.add_argument(
+        "--json", dest="output_format", action="store_const", const="json", help="the same as --output-format json"
     )
     check.set_defaults(run=_check)
-    show = verbs.add_parser("show", help="a policy as the library will see it", description=_SHOW_LINE, epilog=_SHOW)
+    show = verbs.add_parser(
+        "show", help="print a policy with every default filled in", description=_SHOW_LINE, epilog=_SHOW
+    )
     show.add_argument("policy", metavar="POLICY", help="a file or a name, as for overlap-run --policy")
-    show.add_argument("--gpu", metavar="GPU", help="what is in force on h100, a100, ... (overlap gpus)")
-    show.add_argument("--json", action="store_true", help="one object, with the origin of each value")
+    show.add_argument(
+        "--gpu", metavar="GPU", help="the policy that applies on this GPU: h100, or another of `overlap gpus`"
+    )
+    show.add_argument("--json", action="store_true", help="print one JSON object, with the origin of each value")
     show.set_defaults(run=_show)
     schema = verbs.add_parser(
-        "schema", help="the JSON Schema of policy files", description=_SCHEMA_LINE, epilog=_SCHEMA
+        "schema", help="print the JSON Schema of policy files", description=_SCHEMA_LINE, epilog=_SCHEMA
     )
     schema.set_defaults(run=_schema)
 
 
-_SHOW_LINE = "Print a policy as the library will see it, every default filled in."
-_SCHEMA_LINE = "Print the JSON Schema of policy files, with which an editor completes and checks them."
+_SHOW_LINE = "Print a policy as the library sees it, with every default filled in."
+_SCHEMA_LINE = "Print the JSON Schema of policy files, for completion and checks in editors."
 
 
 # ---- check ----

@@ -1,7 +1,7 @@
-"""Find out what this GPU does while a block of raised priority fits nowhere:
-whether it holds other blocks back or fills in with them. Takes about two
-seconds of the GPU. overlap-run uses the answer, under the same driver, wherever
-a policy says `dispatch: unknown`.
+"""Measure how this GPU schedules while a high-priority block fits on no
+multiprocessor: whether it holds lower-priority blocks back or keeps starting
+them. Takes about two seconds of the GPU. overlap-run uses the stored result,
+under the same driver, for policies with `dispatch: unknown`.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from pyshim.probe.ask import Asked
 
 EPILOG = """\
-answers, while a raised block fits nowhere:
-  hold      no block of lower priority starts
-  drain     none on the multiprocessor chosen for it
-  backfill  they take what is freed, and it waits
+results, while a high-priority block fits nowhere:
+  hold      no lower-priority block starts
+  drain     none on the multiprocessor reserved for it
+  backfill  lower-priority blocks go on starting
 
 examples:
   overlap probe
   overlap probe --device 1 --json
   overlap probe --simulate a100:backfill
 
-exit status: 0 answered, 1 cannot tell (nothing is kept), 2 usage"""
+exit status: 0 measured, 1 no result (nothing is stored), 2 wrong usage"""
 # Rule -> what it does, and what that means for policies.
 RULES = {
     "hold": (
@@ -82,26 +82,24 @@ class _Answer(NamedTuple):
 
 def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
-        "probe", help="what the GPU does while a raised block fits nowhere", description=__doc__, epilog=EPILOG
+        "probe", help="measure how the GPU schedules high-priority blocks", description=__doc__, epilog=EPILOG
     )
     parser.add_argument(
         "--device",
         metavar="NUMBER",
         type=int,
-        help="this one, as CUDA numbers it (default: the first of each name)",
+        help="CUDA device number (default: the first device of each name)",
     )
-    parser.add_argument(
-        "--simulate", metavar="GPU", help="h100[:hold|drain|backfill]: ask a simulated GPU; no real one is used"
-    )
+    parser.add_argument("--simulate", metavar="GPU", help="measure a simulated GPU instead: h100[:hold|drain|backfill]")
     parser.add_argument(
         "--limit",
         metavar="SECONDS",
         type=float,
         default=_LIMIT,
-        help=f"give up a GPU after so many seconds (default: {_LIMIT:g})",
+        help=f"time out after this long on each GPU (default: {_LIMIT:g})",
     )
-    parser.add_argument("--forget", action="store_true", help="remove every answer that is kept, and stop")
-    parser.add_argument("--json", action="store_true", help="one object on stdout, format version 1")
+    parser.add_argument("--forget", action="store_true", help="remove every stored result, and stop")
+    parser.add_argument("--json", action="store_true", help="print one JSON object (format version 1)")
     parser.set_defaults(run=_run)
 
 

@@ -1,8 +1,8 @@
-"""Say what was done in the latest run of these folders, what that gained or why nothing could be gained, and what to do
-next.
+"""Report what was changed in the latest run of a report folder, what that gained or why nothing could be gained, and
+what to do next.
 
-Several DIR, one of each host, are one report. A run that still goes on can be looked at as well: its counters
-are valid at any instant.
+Several folders, such as one per host, are combined into one report. A run that is still going on can be reported, too:
+its counters are valid at any time.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pyshim.errors import FINDINGS, USAGE, OverlapError
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
     from collections.abc import Sequence
+    from contextlib import AbstractContextManager
 
     from pyshim.report.collect import Collected
 
@@ -30,28 +31,33 @@ examples:
   overlap report out --html out.html
   overlap report --compare before after
 
-exit status: 0; 1 without any run to report and, with --check, where there is a warning; 2 usage"""
+exit status: 0 success; 1 no run to report, or a warning with --check; 2 wrong usage"""
 
 
 def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("report", help="what was done in a run", description=__doc__, epilog=EPILOG)
-    parser.add_argument("directory", metavar="DIR", nargs="*", help="what --report or OVERLAP_REPORT was given")
-    parser.add_argument("--json", action="store_true", help="one object on stdout")
-    parser.add_argument("--full", action="store_true", help="with tables: processes, reasons, rules, kernels, routes")
+    parser = commands.add_parser("report", help="report what was changed in a run", description=__doc__, epilog=EPILOG)
+    parser.add_argument("directory", metavar="DIR", nargs="*", help="a report folder: that of overlap-run --report")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--full", action="store_true", help="add tables: processes, reasons, rules, kernels, routes")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--run", metavar="ID", dest="which", help="report this run of the folder, not the latest")
+    which.add_argument("--run", metavar="ID", dest="which", help="report this run instead of the latest one")
     which.add_argument("--all", action="store_const", const="all", dest="which", help="add up all runs of the folder")
-    parser.add_argument("--launches", action="store_true", help="with --json: what --trace kept, a line per launch")
-    parser.add_argument("--check", action="store_true", help="exit status 1 where ranks differ or something was missed")
+    parser.add_argument("--launches", action="store_true", help="with --json: print each launch that --trace recorded")
+    parser.add_argument(
+        "--check", action="store_true", help="exit with 1 if there is a warning, such as ranks that differ"
+    )
     parser.add_argument(
         "--compare",
         metavar=("BEFORE", "AFTER"),
         nargs=2,
-        help="two report folders: how fast communication follows communication; or two traces of profilers: overlap",
+        help="compare the time between communication launches of two report folders, or the overlap in two profiler "
+        "traces",
     )
     page.add_to(parser)
-    parser.add_argument("--follow", action="store_true", help="again and again until all have ended, or Ctrl-C")
-    parser.add_argument("--interval", metavar="SECONDS", type=_seconds, help="with --follow: seconds between two (2)")
+    parser.add_argument("--follow", action="store_true", help="refresh until every process has exited, or Ctrl-C")
+    parser.add_argument(
+        "--interval", metavar="SECONDS", type=_seconds, help="with --follow: time between refreshes (default: 2)"
+    )
     parser.set_defaults(run=_run)
 
 
@@ -65,28 +71,28 @@ def _run(options: argparse.Namespace) -> int:
     if options.compare:
         return _compare(options)
     if not options.directory:
-        raise OverlapError("which report? DIR is missing", "overlap report DIR", USAGE)
+        raise OverlapError("missing argument: DIR", "overlap report DIR", USAGE)
     if options.launches:
         return _launches(options)
-    collected = _collected(options)
-    if not collected.pages and (collected.skipped or not collected.runs):
+    with _progress(options):
+        collected = _collected(options)
+        reportable = bool(collected.pages or (collected.runs and not collected.skipped))
+        found, about = (findings(collected), remarks(collected)) if reportable else ([], [])
+        data = as_json(collected, found, about) if reportable and (options.html or options.json) else {}
+        text = page.of(options, lambda html: html.report(data)) if reportable else ""
+    if not reportable:
         for sentence in skipped(collected):
             ui.tell(f"warning: {sentence}")
         raise OverlapError(*_nothing(collected))
-    found = findings(collected)
-    if options.html or options.json:
-        data = as_json(collected, found, remarks(collected))
     if options.html:
-        from pyshim import html
-
-        page.put(html.report(data), len(found), options)
+        page.put(text, len(found), options)
     if options.json:
         # Thousands of processes are for a program to read, and take a second less to write so.
         ui.answer(json.dumps(data, indent=2 if len(collected.pages) <= FEW else None))
         for sentence in skipped(collected):
             ui.tell(f"warning: {sentence}")
     elif not options.html:
-        _show(collected, found, remarks(collected), options.full)
+        _show(collected, found, about, options.full)
     return FINDINGS if options.check and found else 0
 
 
@@ -100,8 +106,17 @@ def _check(options: argparse.Namespace) -> None:
     page.check(options)
 
 
+def _progress(options: argparse.Namespace) -> AbstractContextManager[None]:
+    """Return what says that the report is being made. --follow draws its own progress."""
+    from contextlib import nullcontext
+
+    from pyshim.cli import ui
+
+    return nullcontext() if options.follow else ui.progress(f"making the report of {', '.join(options.directory)}")
+
+
 def _collected(options: argparse.Namespace) -> Collected:
-    from pyshim.cli import live, ui
+    from pyshim.cli import live
     from pyshim.report.collect import collect
     from pyshim.report.findings import findings, remarks
     from pyshim.report.runs import chosen
@@ -110,8 +125,7 @@ def _collected(options: argparse.Namespace) -> Collected:
         return chosen(collect(*options.directory), options.which)
 
     if not options.follow:
-        with ui.progress(f"reading {', '.join(options.directory)}"):
-            return look()
+        return look()
 
     interval = live.INTERVAL if options.interval is None else options.interval
     return live.follow(look, interval, lambda now: _show(now, findings(now), remarks(now), options.full))
@@ -174,7 +188,8 @@ def _launches(options: argparse.Namespace) -> int:
     if not options.json:
         raise OverlapError("--launches needs --json: it prints one JSON line per launch", None, USAGE)
     found = False
-    every = collect(*options.directory)
+    with ui.progress(f"reading {', '.join(options.directory)}"):
+        every = collect(*options.directory)
     belongs = traced(every, chosen(every, options.which)) if options.which != ALL else None
     for name, trace in traces(options.directory):
         if belongs and not belongs(name):

@@ -29,7 +29,7 @@ examples:
   overlap-run --simulate h100 --report out demo
 
 exit status: PROGRAM's own; 125 overlap-run failed before it started, 126 PROGRAM is not executable, 127 PROGRAM was
-not found. OVERLAP_RUN=off turns everything off.
+not found. OVERLAP_RUN=off disables everything.
 
 see also: overlap report DIR, overlap doctor PROGRAM, overlap explain, overlap policy check FILE."""
 _TAKE_A_VALUE = ("--policy", "--simulate", "--report")
@@ -50,27 +50,26 @@ def _parser() -> Parser:
         "-p",
         "--policy",
         metavar="POLICY",
-        help="a FILE or shipped NAME, or several with commas (default: "
-        "$OVERLAP_POLICY, else auto: the one for the GPU, if any)",
+        help="policy file or name, or several separated by commas (default: "
+        "$OVERLAP_POLICY, else auto: the shipped policy for the GPU, if any)",
     )
     add(
         "--simulate",
         metavar="GPU",
-        help="h100[:hold|drain|backfill][,COUNT], or another of `overlap gpus`: no real GPU is used; where PATH has no "
-        "programs of these names, demo, demo-stencil and demo-step are ours",
+        help="run on a simulated GPU: h100[:hold|drain|backfill][,COUNT], or another of `overlap gpus`. Bundled "
+        "programs: demo, demo-stencil, demo-step",
     )
-    add("-o", "--report", metavar="DIR", help="keep what was counted there (see overlap report)")
-    add("--trace", action="store_true", help="with --report: keep every launch, 64 MiB a process")
-    add("--all-ranks", action="store_true", help="also set what must be equal on all ranks")
-    add("-q", "--quiet", action="store_true", help="say errors only")
+    add("-o", "--report", metavar="DIR", help="write counters to this folder, for `overlap report DIR`")
+    add("--trace", action="store_true", help="with --report: record every launch (at most 64 MiB per process)")
+    add("--all-ranks", action="store_true", help="also set the variables that must be equal on all ranks")
+    add("-q", "--quiet", action="store_true", help="print errors only")
     add(
         "--strict",
         action="store_true",
-        help="fail with 125 where nothing could be done for PROGRAM, "
-        "or, with a report, where the first rank was started otherwise",
+        help="exit with 125 if the library cannot work, or, with --report, if ranks were started differently",
     )
-    add("-n", "--dry-run", action="store_true", help="say what would be set, and stop")
-    add("--version", action="version", version=f"overlap-run {__version__}", help="say which version this is")
+    add("-n", "--dry-run", action="store_true", help="print what would be set, and do not start PROGRAM")
+    add("--version", action="version", version=f"overlap-run {__version__}", help="print the version")
     return parser
 
 

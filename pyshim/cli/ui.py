@@ -252,7 +252,7 @@ def into(path: str | None) -> Iterator[None]:
     from pyshim.html import save
 
     if os.path.lexists(path):
-        raise OverlapError(f"{path} is there already", "name another file", USAGE)
+        raise OverlapError(f"{path} already exists", "name another file", USAGE)
     save.check(path)
     _captured, _screen = [], _NOWHERE
     try:

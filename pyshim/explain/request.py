@@ -70,7 +70,7 @@ def need(values: Mapping[str, object], names: tuple[str, ...]) -> None:
     """Raises Mistake where nothing was said about some of the names."""
     missing = tuple(name for name in names if name not in values)
     if missing:
-        raise Mistake("", "needed, and not said", "", missing)
+        raise Mistake("", f"missing required option{'s' * (len(missing) > 1)}", "", missing)
 
 
 def _value(name: str, value: object) -> object:

@@ -206,7 +206,7 @@ def _communication(launched: Launched, gpu: KnownGpu, values: dict[str, Any], ex
     """As told; else the most that its own communication kernels take; else the usual."""
     told = [name for name in values if name in ("comm_threads", "comm_registers")]
     if len(told) == 1:
-        raise Mistake("", "needed, and not said", "", tuple({"comm_threads", "comm_registers"} - set(told)))
+        raise Mistake("", "missing required option", "", tuple({"comm_threads", "comm_registers"} - set(told)))
     given = beside.given(gpu, values, explainer)
     if given:
         return given[0]

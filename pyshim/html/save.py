@@ -17,15 +17,17 @@ def check(path: str, force: bool = False) -> None:
     real = os.path.realpath(absolute(path))
     folder = os.path.dirname(real)
     if not os.path.isdir(folder):
-        raise _refuse(f"there is no folder {folder} for {os.path.basename(real)}", "make it, or name another file")
+        raise _refuse(
+            f"the folder {folder} of {os.path.basename(real)} does not exist", "create it, or name another file"
+        )
     try:
         is_file = stat.S_ISREG(os.stat(real).st_mode)
     except OSError:
         return
     if not is_file:
-        raise _refuse(f"{path} is not a file that could be replaced", "name a file")
+        raise _refuse(f"{path} is not a regular file", "name a file")
     if not force:
-        raise _refuse(f"{path} is there already", "name another file, or replace it: --force")
+        raise _refuse(f"{path} already exists", "name another file, or replace it: --force")
 
 
 def save(path: str, text: str, force: bool = False) -> None:

@@ -38,9 +38,21 @@ def find(name: str, environment: Mapping[str, str]) -> str:
                 return path
             refused = refused or path
     if refused and name:
-        raise OverlapError(f"{refused} is not executable", f"chmod +x {refused}", NOT_EXECUTABLE)
-    hint = f"is it an option of ours? write it before PROGRAM; a file in this folder is ./{name}" if name else None
+        raise OverlapError(f"{refused} is not executable", _instead(refused), NOT_EXECUTABLE)
+    hint = f"options of overlap-run go before PROGRAM; a file in this folder is ./{name}" if name else None
+    if name.endswith(_SUFFIXES):
+        hint = _instead(name)
     raise OverlapError(f"{name or 'an empty name'}: program not found", hint, NOT_FOUND)
+
+
+_SUFFIXES = (".py", ".yaml", ".yml")
+
+
+def _instead(name: str) -> str:
+    """Return what to write for a file that cannot be started by itself."""
+    if not name.endswith(_SUFFIXES):
+        return f"chmod +x {name}"
+    return f"write: python {name}" if name.endswith(".py") else f"a policy is an option: --policy {name} PROGRAM"
 
 
 def _check(name: str, path: str) -> str:
@@ -53,7 +65,7 @@ def _check(name: str, path: str) -> str:
     if stat.S_ISDIR(mode):
         raise OverlapError(f"{name} is a directory", None, NOT_EXECUTABLE)
     if not os.access(path, os.X_OK):
-        raise OverlapError(f"{name} is not executable", f"chmod +x {name}", NOT_EXECUTABLE)
+        raise OverlapError(f"{name} is not executable", _instead(name), NOT_EXECUTABLE)
     return path
 
 

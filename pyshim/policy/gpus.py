@@ -93,7 +93,8 @@ def named(word: str) -> KnownGpu:
         keys = " and ".join(gpu.key for gpu in found)
         raise OverlapError(f"{quote(word)} is the architecture of {keys}", f"name one of them: {found[0].key}", USAGE)
     keys = ", ".join(gpu.key for gpu in known())
-    close = did_you_mean(word, [gpu.key for gpu in known()])
+    within = next((gpu.key for gpu in known() if gpu.key in re.split(r"[^a-z0-9]+", folded)), "")  # NVIDIA H100 PCIe
+    close = f"did you mean {quote(within)}?" if within else did_you_mean(word, [gpu.key for gpu in known()])
     raise OverlapError(f"no GPU is called {quote(word)}", f"{close} known: {keys}".strip(), USAGE)
 
 

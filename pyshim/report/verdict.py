@@ -187,7 +187,9 @@ def _launches(count: int) -> str:
 def _where(counts: _Counts) -> str:
     """Return the end of a sentence: how many processes these are, the policies and the GPUs."""
     count, steps = len(counts.pages), len([step for step in counts.collected.steps if step.pages])
-    who = f"{count:,} process{'es' * (count != 1)}" + (f" of {steps:,} steps" if steps > 1 else "")
+    runs = len(counts.collected.summed)
+    of = f" of {runs:,} runs" if runs > 1 else f" of {steps:,} steps" if steps > 1 else ""
+    who = f"{count:,} process{'es' * (count != 1)}{of}"
     named = [policy for policy in counts.policies if policy]
     policy = f"policy {some(named)}" if named else "no policy"
     on = f" on {'simulated ' if counts.simulated else ''}{some(counts.gpus)}" if counts.gpus else ""
@@ -318,7 +320,7 @@ def _libraries(counts: _Counts, reason: str) -> Sequence[str]:
 
 
 def _explain(counts: _Counts) -> str:
-    return f"overlap explain --run {shlex.quote(counts.collected.directories[0])} names what would change that"
+    return f"overlap explain --report {shlex.quote(counts.collected.directories[0])} names what would change that"
 
 
 def _measure(counts: _Counts, limits: Sequence[tuple[str, str]]) -> str:

@@ -1,4 +1,4 @@
-"""overlap explain --run and --from TRACE: what would be done with kernels that were launched, and would it help?"""
+"""overlap explain --report and --from TRACE: what would be done with kernels that were launched, and would it help?"""
 
 from __future__ import annotations
 
@@ -287,9 +287,9 @@ def test_what_is_no_file_may_have_been_meant_as_either(overlap, library, tmp_pat
         ("NVIDIA H200", ["--sweep"], "--sweep is about one kernel, and this is 4 kernels", "--kernel NAME that leaves"),
         ("NVIDIA H200", ["--policy", "h100"], "`h100` is not for NVIDIA H200: every launch is", "`h200` is: --policy"),
         ("NVIDIA H200", ["--policy", "h100", "--gpu", "a40"], "`h100` is not for NVIDIA A40:", "`a40` is: --policy"),
-        ("NVIDIA H200", ["--blocks", "3"], "--blocks goes without a trace", "it says that of every launch"),
-        ("NVIDIA H200", ["--comm-from", "x"], "--comm-from goes without a trace", "its own communication kernels"),
-        ("NVIDIA H200", ["--comm-threads", "3"], "needed, and not said: --comm-registers", "overlap explain --help"),
+        ("NVIDIA H200", ["--blocks", "3"], "--blocks cannot be combined with a trace", "it says that of every launch"),
+        ("NVIDIA H200", ["--comm-from", "x"], "--comm-from cannot be combined with a trace", "its own communication"),
+        ("NVIDIA H200", ["--comm-threads", "3"], "missing required option: --comm-registers", "overlap explain --help"),
         ("NVIDIA H200", ["--policy", "h200", "--shape", "leave"], "--shape: goes without a policy", "overlap explain"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
@@ -355,7 +355,7 @@ def run(overlap_run, library, tmp_path_factory):
 
 def test_a_run_is_answered_under_its_own_policy(overlap, library, run):
     report = json.loads(overlap("report", str(run / "report"), "--json").stdout)["totals"]
-    found = answer(overlap, "--run", run / "report")
+    found = answer(overlap, "--report", run / "report")
     assert found["rule"] == f"the first of {run / 'mine.yaml'} that matches"
     assert found["gpu"] == "h100"
     kernels = {kernel["kernel"]: kernel for kernel in found["kernels"]}
@@ -372,23 +372,23 @@ def test_a_run_is_answered_under_its_own_policy(overlap, library, run):
 def test_the_headline_says_when_the_rule_acts(overlap, library, run):
     """The policy of the run says always, that of h100 nothing, which is in overlap windows."""
     for more, when in (((), "always"), (("--policy", "h100"), "in overlap windows")):
-        done = overlap("explain", "--run", str(run / "report"), *more)
+        done = overlap("explain", "--report", str(run / "report"), *more)
         (rule,) = [line for line in " ".join(done.stdout.split()).split(" communication: ") if "rule: " in line]
         assert rule.endswith(f"that matches, {when}"), rule
 
 
 def test_a_run_is_answered_under_another_policy_and_gpu(overlap, library, run):
-    found = answer(overlap, "--run", run / "report", "--policy", "h100-small-comm", "--gpu", "h100")
+    found = answer(overlap, "--report", run / "report", "--policy", "h100-small-comm", "--gpu", "h100")
     assert found["communication"]["comm_threads"] == 288
-    by_shape = answer(overlap, "--run", run / "report", "--shape", "quick_entry", "--keep-at-least", "10%")
+    by_shape = answer(overlap, "--report", run / "report", "--shape", "quick_entry", "--keep-at-least", "10%")
     assert by_shape["rule"] == "quick_entry, keep_at_least 10%"
-    done = overlap("explain", "--run", str(run / "report"), "--kernel", "sgemm*")
+    done = overlap("explain", "--report", str(run / "report"), "--kernel", "sgemm*")
     assert (done.returncode, done.stderr) == (0, "")
     assert "because     capped_without_room" in done.stdout
-    done = overlap("explain", "--run", str(run / "report"), "--policy", "h100")
+    done = overlap("explain", "--report", str(run / "report"), "--policy", "h100")
     said = " ".join(done.stdout.split())
     assert "100 % is left alone (80 % dispatch_unknown, 20 % no_rule)." in said, "each reason has its share"
-    done = overlap("explain", "--run", str(run))
+    done = overlap("explain", "--report", str(run))
     assert (done.returncode, done.stderr.startswith(f"overlap: error: {run}: no launch of a kernel")) == (2, True)
 
 

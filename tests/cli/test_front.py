@@ -18,6 +18,18 @@ def test_overlap_run_is_overlap_run(overlap, overlap_run, library):
     assert overlap("run", "sh", "-c", "exit 7").returncode == 7
 
 
+def test_options_in_front_of_run_hold(overlap, library, tmp_path):
+    noisy = ("--simulate", "h100", "sh", "-c", "echo out")
+    assert "simulated" in overlap("run", *noisy).stderr
+    for words in (("-q", "run"), ("--quiet", "--color", "never", "run"), ("run", "-q")):
+        done = overlap(*words, *noisy)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "out\n", "")
+    done = overlap("-o", "run", "run", "true", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "") and "--output does not go with run" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+    assert overlap("--version", "run", "true").stdout.startswith("overlap 0")
+
+
 @pytest.mark.parametrize("command", [*COMMANDS, "policy check", "run"])
 def test_help_of_a_command_is_its_help(command, overlap, library):
     words = command.split()
@@ -89,7 +101,7 @@ def test_no_file_is_replaced_and_none_is_left_by_halves(overlap, library, tmp_pa
     os.symlink("nowhere", tmp_path / "link")
     for name in ("there", "link"):
         done = overlap("gpus", "-o", name, cwd=tmp_path)
-        assert (done.returncode, done.stdout) == (2, "") and f"{name} is there already" in done.stderr
+        assert (done.returncode, done.stdout) == (2, "") and f"{name} already exists" in done.stderr
     assert (tmp_path / "there").read_text() == "mine"
     assert overlap("policy", "show", "nosuch", "-o", "new", cwd=tmp_path).returncode != 0
     assert sorted(os.listdir(tmp_path)) == ["link", "there"]
@@ -99,6 +111,8 @@ def test_findings_are_written_as_well(overlap, library, tmp_path):
     (tmp_path / "bad.yaml").write_text("policy: 1\nnaem: x\n")
     done = overlap("policy", "check", "bad.yaml", "--output-format", "json", "-o", "found", cwd=tmp_path)
     assert done.returncode == 1 and json.loads((tmp_path / "found").read_text())
+    asked = overlap("policy", "check", "bad.yaml", "--json", cwd=tmp_path)
+    assert (asked.returncode, asked.stdout) == (1, (tmp_path / "found").read_text())
 
 
 def test_quiet_leaves_out_notes(overlap, library, tmp_path):

@@ -85,3 +85,51 @@ def test_a_terminal_stays_empty_where_nothing_is_to_be_said(words, clean_environ
 @pytest.mark.parametrize("command", [("gpus",), ("explain", "--gpu", "h100", "--threads", "128", "--registers", "64")])
 def test_fast_commands_say_nothing(command, overlap, library):
     assert overlap(*command).stderr == ""
+
+
+# The command waits in the step named first, before any of its output.
+SLOW = """
+import importlib, sys, time
+from pyshim.cli import main, ui
+ui._PATIENCE = 0.1
+module, _, name = sys.argv.pop(1).rpartition(".")
+module = importlib.import_module(module)
+quick = getattr(module, name)
+def slow(*words):
+    time.sleep(1.0)
+    return quick(*words)
+setattr(module, name, slow)
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.fixture(scope="module")
+def two_folders(tmp_path_factory, library, overlap_run):
+    """Two runs with communication."""
+    folder = tmp_path_factory.mktemp("reports")
+    for name in ("one", "two"):
+        words = ["--simulate", "h100", "-q", "--report", name, "demo-step", "--arm=concurrent", "--steps=4"]
+        assert overlap_run(*words, cwd=folder).returncode == 0
+    return folder
+
+
+@pytest.mark.parametrize(("step", "words", "said"), [
+    ("pyshim.report.collect.collect", ["report", "one"], "making the report of one"),
+    ("pyshim.report.findings.findings", ["report", "one"], "making the report of one"),
+    ("pyshim.html.report", ["report", "one", "--html", "-"], "making the report of one"),
+    ("pyshim.report.collect.collect", ["report", "--compare", "one", "two"], "comparing one and two"),
+    ("pyshim.report.cadence.compared", ["report", "--compare", "one", "two", "--json"], "comparing one and two"),
+    ("pyshim.doctor.checks.run", ["doctor", "--simulate", "h100"], "checking this machine"),
+    ("pyshim.html.compare_reports", ["report", "--compare", "one", "two", "--html", "-"], "comparing one and two"),
+])  # fmt: skip
+def test_what_may_take_long_says_so(step, words, said, two_folders, clean_environment):
+    done = subprocess.run(
+        [sys.executable, "-c", SLOW, step, *words],
+        env={**clean_environment, **SHOWN},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=two_folders,
+    )
+    assert done.returncode == 0 and done.stdout
+    assert done.stderr == f"overlap: {said} ...\n"

@@ -216,12 +216,21 @@ def test_an_invalid_policy_says_where(overlap_run, tmp_path):
         ("", 127, "overlap: error: an empty name: program not found\n"),
         ("./folder", 126, "overlap: error: ./folder is a directory\n"),
         ("./data", 126, "overlap: error: ./data is not executable\noverlap: help: chmod +x ./data\n"),
+        ("./train.py", 126, "overlap: error: ./train.py is not executable\noverlap: help: write: python ./train.py\n"),
+        ("train.py", 127, "overlap: error: train.py: program not found\noverlap: help: write: python train.py\n"),
+        (
+            "./my.yaml",
+            126,
+            "overlap: error: ./my.yaml is not executable\n"
+            "overlap: help: a policy is an option: --policy ./my.yaml PROGRAM\n",
+        ),
         ("./lost", 127, "overlap: error: ./lost: the interpreter or loader that it names does not exist\n"),
     ],
 )
 def test_126_and_127(overlap_run, driver, tmp_path, library, program, status, error):
     (tmp_path / "folder").mkdir()
-    (tmp_path / "data").write_text("#!/bin/sh\n")
+    for name in ("data", "train.py", "my.yaml"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
     (tmp_path / "lost").write_text("#!/no/such/interpreter\n")
     (tmp_path / "lost").chmod(0o755)
     done = overlap_run(program, env=driver, cwd=tmp_path)

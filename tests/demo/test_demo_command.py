@@ -47,6 +47,12 @@ def test_a_rule_is_shown_as_asked(call: Call, answer: Answer, rule: str) -> None
     assert found["with_ms"] == answer("h100")["rules"][rule]["with_ms"]
 
 
+def test_the_gpu_is_said_as_simulate_takes_it(call: Call, answer: Answer) -> None:
+    found = json.loads(call("--gpu", "H100:drain", "--json").stdout)
+    assert found["rule"] == "drain"
+    assert found["with_ms"] == answer("h100")["rules"]["drain"]["with_ms"]
+
+
 def shown(done: subprocess.CompletedProcess[str]) -> list[str]:
     """Without lines about how far it is."""
     return [line for line in (done.stdout + done.stderr).splitlines() if not line.startswith("overlap: ")]
@@ -159,7 +165,15 @@ def test_a_gpu_without_kernels_is_said_in_one_sentence(call: Call) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["--gpu", "h10"], ["--gpu", "mi250x"], ["--rule", "first"], ["--real", "--gpu", "h100"]]
+    "words",
+    [
+        ["--gpu", "h10"],
+        ["--gpu", "mi250x"],
+        ["--gpu", "h100,2"],
+        ["--gpu", "h100:drain", "--rule", "hold"],
+        ["--rule", "first"],
+        ["--real", "--gpu", "h100"],
+    ],
 )
 def test_wrong_words_are_usage(call: Call, words: list[str]) -> None:
     assert call(*words).returncode == 2

@@ -72,8 +72,8 @@ BAD = [
     (b"\xff\xfe", "this is no JSON: "),
     (b"[" * 100_000, "this is no JSON: "),
     (b'{"threads": ' + b"1" * 5000 + b"}", ""),
-    (b"{}", "needed, and not said: gpu, threads, registers"),
-    (b'{"gpu": "h100", "threads": 1, "registers": 1, "comm_threads": 1}', "needed, and not said: comm_registers"),
+    (b"{}", "missing required options: gpu, threads, registers"),
+    (b'{"gpu": "h100", "threads": 1, "registers": 1, "comm_threads": 1}', "missing required option: comm_registers"),
     (b'{"gpu": "h100", "threads": -1}', "threads: `-1` is below 0"),
     (b'{"gpu": "h100", "threads": NaN}', "threads: `nan` is not a whole number"),
     (b'{"gpu": "h100", "thread": 1}', "there is no `thread`"),
@@ -120,7 +120,7 @@ def test_a_line_that_never_ends_is_refused_once(explainer: Explainer, monkeypatc
     found = [answer for _ in range(10) for answer in lines.feed(b"x" * 600)]
     assert [json.loads(answer)["error"] for answer in found] == ["a line is longer than 1,000 bytes"]
     after = lines.feed(b"x\n{}\n")
-    assert [json.loads(answer)["error"][:6] for answer in after] == ["needed"]
+    assert [json.loads(answer)["error"][:6] for answer in after] == ["missin"]
     assert lines.end() == []
 
 

@@ -68,10 +68,10 @@ def test_what_is_missing_is_named_at_once(explainer: Explainer, request_of: Requ
     with pytest.raises(Mistake) as caught:
         explainer.answer({})
     sentence = caught.value.spoken(lambda name: "--" + name.replace("_", "-"))
-    assert sentence == "needed, and not said: --gpu, --threads, --registers, --comm-threads, --comm-registers"
+    assert sentence == "missing required options: --gpu, --threads, --registers, --comm-threads, --comm-registers"
     with pytest.raises(Mistake) as caught:
         explainer.answer(request_of(threads=None, comm_registers=None))
-    assert caught.value.spoken(str) == "needed, and not said: threads, comm_registers"
+    assert caught.value.spoken(str) == "missing required options: threads, comm_registers"
 
 
 def test_an_unknown_gpu_is_guessed(explainer: Explainer, request_of: RequestOf) -> None:

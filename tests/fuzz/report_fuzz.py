@@ -1,5 +1,5 @@
 """Report folders that other users could have written: pages, traces and run-ID.json with any content, and files of any
-name beside them, through everything that `overlap report` and `overlap explain --run` make of them.
+name beside them, through everything that `overlap report` and `overlap explain --report` make of them.
 
 The bytes are a script: the way it is looked at, then changes of a folder with three good pages, a trace and a run.
 """
@@ -298,7 +298,7 @@ def _look(way: str) -> int:
         "check": (*report, "--check"),
         "launches": (*report, "--launches", "--json"),
         "compare": ("report", "--compare", str(_DIR), str(_DIR), "--json"),
-        "explain": ("explain", "--run", str(_DIR), "--gpu", "h100"),
+        "explain": ("explain", "--report", str(_DIR), "--gpu", "h100"),
     }
     return ask(*asked[way]).status
 

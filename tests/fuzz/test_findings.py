@@ -270,7 +270,7 @@ def test_a_page_whose_policy_is_a_path(report, monkeypatch):
     path.write_bytes(path.read_bytes().replace(b"h100\0\0\0", b"./pipe\0"))
     for name in ("node1.101.0.page", "node1.102.0.page"):
         (report / name).unlink()
-    said = ask("explain", "--run", str(report), "--gpu", "h100", "--json")
+    said = ask("explain", "--report", str(report), "--gpu", "h100", "--json")
     assert said.status == 0 and json.loads(said.out)
 
 

@@ -18,6 +18,7 @@ from pyshim.launch import preload
 
 LOAD, UNLOAD = "module load overlap-preload", "module unload overlap-preload"
 ENTRY = "lib/$PLATFORM/liboverlap.so"  # the loader puts in a folder
+USUAL = ("OVERLAP_HOME", "OVERLAP_MODULE_SET", "MANPATH")
 OTHERS = ("libasan.so.8", "libforeign.so", "libclang_rt.tsan-x86_64.so")
 
 
@@ -51,7 +52,7 @@ def added(step: Step, before: Step) -> dict[str, str]:
     """What the modules have set, without what they need for themselves."""
     new = {name: value for name, value in step.environment.items() if before.environment.get(name) != value}
     assert before.environment.keys() <= step.environment.keys()
-    return {name: value for name, value in new.items() if name not in ("OVERLAP_HOME", "OVERLAP_MODULE_SET")}
+    return {name: value for name, value in new.items() if name not in USUAL}
 
 
 def quiet(*steps: Step) -> None:
@@ -75,6 +76,22 @@ def test_without_preload_nothing_that_runs_changes(modules, own_site):
 def test_the_commands_are_in_path_only_where_they_are_installed(modules, site):
     before, loaded = modules("true", "module load overlap")
     assert added(loaded, before) == {}
+
+
+@pytest.mark.parametrize("before", [None, "", ":", "/a", "/a:", ":/a"])
+@pytest.mark.parametrize("module", ["overlap", "overlap-preload"])
+def test_man_finds_our_pages_and_those_it_found_before(modules, site, module, before):
+    env = {} if before is None else {"MANPATH": before}
+    clean, loaded, unloaded = modules("true", f"module load {module}", f"module unload {module}", env=env)
+    quiet(loaded, unloaded)
+    assert (site / "share/man/man1/overlap-run.1").is_file()
+    first, *others = loaded.environment["MANPATH"].split(":")
+    assert first == f"{site}/share/man"
+    # An empty entry stands for the system's pages, as does a MANPATH without a folder.
+    assert {*others} == {*(before or ":").split(":")}
+    assert others[-1] == (before or ":").split(":")[-1]
+    folders = [step.environment.get("MANPATH", "").rstrip(":") for step in (clean, unloaded)]
+    assert folders[0] == folders[1]
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash"])

@@ -53,6 +53,8 @@ def test_any_other_word_is_one_sentence_with_a_next_step(word):
     ("word", "sentence", "hint"),
     [
         ("h10", "no GPU is called `h10`", "did you mean `h100`? known: a40, "),
+        ("NVIDIA H100 PCIe", "no GPU is called `NVIDIA H100 PCIe`", "did you mean `h100`? known: a40, "),
+        ("MI250X/MI250", "no GPU is called `MI250X/MI250`", "did you mean `mi250x`? known: a40, "),
         ("sm_90", "`sm_90` is the architecture of h100 and h200", "name one of them: h100"),
         ("", "no GPU is called ``", "known: a40, "),
     ],
@@ -62,6 +64,7 @@ def test_what_is_no_name(word, sentence, hint, overlap, overlap_run, library):
         (overlap_run("--simulate", word, "true"), 125),
         (overlap("doctor", "--simulate", word), 2),
         (overlap("policy", "show", "auto", "--gpu", word), 2),
+        (overlap("demo", "--gpu", word) if word else overlap("doctor", "--simulate", word), 2),
         (overlap("explain", "--gpu", word, "--threads", "1", "--registers", "1"), 2),
     )
     for done, status in commands:

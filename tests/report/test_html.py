@@ -153,7 +153,7 @@ def test_a_file_is_replaced_only_when_asked(overlap, report, write_page):
     done = overlap("report", str(report), "--html", str(page))
     assert done.returncode == 2
     assert done.stderr == (
-        f"overlap: error: {page} is there already\noverlap: help: name another file, or replace it: --force\n"
+        f"overlap: error: {page} already exists\noverlap: help: name another file, or replace it: --force\n"
     )
     assert page.read_text() == "mine"
     done = overlap("report", str(report), "--html", str(page), "--force", "--json", "--check")
@@ -183,14 +183,14 @@ def test_a_page_to_stdout_makes_no_file(overlap, report, write_page, tmp_path, c
 
 def test_what_cannot_be_a_page_is_said_before_anything_is_read(overlap, tmp_path):
     for name, words in (
-        ("no/page.html", f"there is no folder {tmp_path}/no for page.html"),
-        ("", f"{tmp_path}/ is not a file that could be replaced"),
+        ("no/page.html", f"the folder {tmp_path}/no of page.html does not exist"),
+        ("", f"{tmp_path}/ is not a regular file"),
     ):
         done = overlap("report", "/nonexistent", "--html", f"{tmp_path}/{name}", "--force")
         assert done.returncode == 2
         assert done.stderr.splitlines()[0] == f"overlap: error: {words}"
     done = overlap("report", "/nonexistent", "--html", "/dev/full", "--force")
-    assert "/dev/full is not a file" in done.stderr
+    assert "/dev/full is not a regular file" in done.stderr
 
 
 def test_a_full_disk_leaves_what_was_there(report, write_page, clean_environment):

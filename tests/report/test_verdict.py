@@ -230,6 +230,7 @@ def test_a_second_run_in_the_folder_is_kept_apart(overlap, twice):
     assert latest["totals"]["shaped"] == 0 < earlier["totals"]["shaped"]
     assert any("holds another run that is not shown" in note and first.id in note for note in latest["remarks"])
     assert any("2 runs are added up" in note for note in both["remarks"])
+    assert "2 processes of 2 runs, " in both["verdict"]["done"]
     done = overlap("report", str(report), "--run", "f" * 16)
     assert done.returncode == 2 and f"there are {first.id}" in done.stderr
     assert overlap("report", str(report), "--run", first.id, "--all").returncode == 2
@@ -244,7 +245,8 @@ def test_traces_and_explain_keep_runs_apart(overlap, twice):
     }
     assert lines[()] < lines["--run", first.id]
     assert lines["--all",] == lines[()] + lines["--run", first.id]
-    done = overlap("explain", "--run", str(report), "--json")
+    done = overlap("explain", "--report", str(report), "--json")
+    assert done.stdout == overlap("explain", "--run", str(report), "--json").stdout, "its earlier name"
     answer = json.loads(done.stdout)
     assert sum(kernel["launches"] for kernel in answer["kernels"]) < lines[()]
     assert any("holds another run that is not shown" in note for note in answer["notes"])

@@ -48,7 +48,7 @@ def _command(words: tuple[str, ...], parser: argparse.ArgumentParser) -> Command
     groups = tuple((choice.dest, choice.help or "") for choice in inner._choices_actions) if inner else ()
     if words == ("overlap",):
         groups = (("run", cli._RUN), *((name, cli.COMMANDS[name]) for name in cli.COMMANDS))
-    options = tuple(_option(action) for action in parser._actions if action is not inner)
+    options = tuple(_option(action) for action in parser._actions if action is not inner and not _is_spelling(action))
     usage = parser.usage or (
         "overlap [options] COMMAND ..." if words == ("overlap",) else _usage(words, options, groups)
     )
@@ -58,6 +58,11 @@ def _command(words: tuple[str, ...], parser: argparse.ArgumentParser) -> Command
 def _usage(words: tuple[str, ...], options: tuple[Option, ...], groups: tuple[tuple[str, str], ...]) -> str:
     last = ["COMMAND ..."] if groups else [option.value for option in options if not option.names]
     return " ".join([*words, "[options]", *last])
+
+
+def _is_spelling(action: argparse.Action) -> bool:
+    """Whether the action is a second spelling of an option: --all_ranks."""
+    return bool(action.option_strings) and all("_" in name for name in action.option_strings)
 
 
 def _option(action: argparse.Action) -> Option:

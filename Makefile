@@ -20,6 +20,7 @@ endif
 setup: $(BIN)/overlap-run $(VENV)/.tools
 
 $(VENV)/.made:
+	@echo 'make: making the virtual environment $(VENV)' >&2
 	@$(PYTHON) -m venv --clear $(VENV) || { rm -rf $(VENV); \
 	    echo 'make: no virtual environment; on Debian and Ubuntu: apt-get install python3-venv' >&2; exit 1; }
 	@echo '$(CURDIR)' >$@
@@ -27,6 +28,7 @@ $(VENV)/.made:
 # Debian 11's pip is older than editable installs without a setup.py. The build is the next rule's, and where there is
 # no compiler, that rule finds one here.
 $(VENV)/.installed: pyproject.toml tools/hatch_build.py tools/launcher/overlap-run.py pyshim/__init__.py $(VENV)/.made
+	@echo 'make: installing the package and what it needs into $(VENV): pip may take a minute, and says nothing' >&2
 	@$(PIP) 'pip>=21.3'
 	@OVERLAP_BUILD=off $(PIP) --editable . $$($(BIN)/python shim/build.py --requires)
 	@touch $@
@@ -42,6 +44,7 @@ $(BIN)/overlap-run: pyshim/_lib/.built $(VENV)/.installed
 
 # The package is there: this adds its extras.
 $(VENV)/.tools: $(VENV)/.installed
+	@echo 'make: installing what tests and checks need into $(VENV): pip may take some minutes, and says nothing' >&2
 	@$(PIP) 'overlap-run[test,lint,release]'
 	@touch $@
 

@@ -29,6 +29,27 @@ def test_help_alone_is_that_of_overlap(overlap, library):
     assert overlap("help").stdout == overlap("--help").stdout
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["no_room_registers"], "reason no_room_registers"),
+        (["capped_without_room"], "reason capped_without_room"),
+        (["share"], "key critical.share"),
+        (["communication.priority"], "key communication.priority"),
+        (["critical"], "critical stream"),
+        (["critical", "stream"], "A stream that communication, the host or another critical stream waits for."),
+        (["drain"], "hold, drain, backfill"),
+        (["major"], "is not raised"),
+        (["raise"], "Given a higher priority"),
+        (["left a page"], "left a page"),
+    ],
+)
+def test_every_word_on_the_screen_has_help(overlap, library, words, expected):
+    """Without saying first whether it is a reason, a key or neither."""
+    done = overlap("help", *words)
+    assert done.returncode == 0 and expected in " ".join(done.stdout.split()), done.stderr
+
+
 def test_reasons_and_keys_have_help(overlap, library):
     every = overlap("help", "reasons").stdout
     one = overlap("help", "reasons", "same_stream").stdout

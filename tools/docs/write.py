@@ -1,4 +1,5 @@
-"""The generated parts of docs/: reasons, keys, commands, variables, exit statuses, fields of JSON answers.
+"""The generated parts of docs/ and CONTRIBUTING.md: reasons, keys, commands, variables, exit statuses, fields of JSON
+answers, words on the screen.
 
     python tools/docs/write.py --check    # exit status 1 and a line for each part that is not of today
     python tools/docs/write.py --write
@@ -24,6 +25,7 @@ import variables  # noqa: E402
 from advice import ADVICE  # noqa: E402
 from commands import commands  # noqa: E402
 
+from pyshim.cli.words import WORDS  # noqa: E402
 from pyshim.policy.describe import KEYS, REQUIRED  # noqa: E402
 
 _PART = re.compile(r"(<!-- tools/docs/write\.py: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -104,6 +106,10 @@ def json_answers() -> Iterator[str]:
         yield ""
 
 
+def words() -> Iterator[str]:
+    yield from table(("word", "meaning"), [(f"{word}", meaning) for word, meaning in WORDS.items()])
+
+
 PARTS: dict[str, Callable[[], Iterator[str]]] = {
     "reasons": reasons,
     "keys": keys,
@@ -111,6 +117,7 @@ PARTS: dict[str, Callable[[], Iterator[str]]] = {
     "variables": environment,
     "exits": statuses,
     "json": json_answers,
+    "words": words,
 }
 
 
@@ -120,7 +127,8 @@ def of_today(text: str) -> str:
 
 
 def pages() -> list[Path]:
-    return [path for path in sorted((ROOT / "docs").rglob("*.md")) if _PART.search(path.read_text(encoding="utf-8"))]
+    found = [ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [path for path in found if _PART.search(path.read_text(encoding="utf-8"))]
 
 
 def main() -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from pyshim.launch.folder import setting, under
+from pyshim.launch.folder import PROBED, setting, under
 from pyshim.report.collect import Collected, Skipped
 from pyshim.report.kernels import kernels, rules
 from pyshim.report.runs import remark as of_runs
@@ -328,9 +328,13 @@ def _waiting(collected: Collected) -> Iterator[str]:
         asks = some(sorted({rule.when_dispatch for rule in inert}))
         known = some(sorted({rule.dispatch for rule in inert}))
         which_ones = "rules" if len(inert) > 1 else "rule"
+        names = {rule.policy for rule in inert}
+        policies = [policy for run in collected.runs for policy in run.policies if policy.get("name") in names]
+        probed = sorted({policy[PROBED] or "" for policy in policies if PROBED in policy})
+        who = f"{some(probed)} found" if probed else "the policy says"
         yield (
-            f"{which_ones} {lines} did nothing, by design: for GPUs that dispatch by {asks}, and of this one the "
-            f"policy says {known} (`dispatch`)"
+            f"{which_ones} {lines} did nothing, by design: for GPUs that dispatch by {asks}, and of this one "
+            f"{who} {known} (`dispatch`)"
             + ("; `overlap probe` finds out, in about two seconds" if "unknown" in known else "")
         )
 

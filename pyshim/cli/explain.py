@@ -148,7 +148,7 @@ def _run(options: argparse.Namespace) -> int:
     explainer = Explainer(os.environ)
     if options.stdin:
         if asked or not options.json:
-            hint = "write the options into the lines, with `_` for `-`"
+            hint = 'options are keys of the lines, with `_` for `-`: {"gpu": "h100", "threads": 128, "registers": 96}'
             raise OverlapError("--stdin goes with --json and nothing else", hint, USAGE)
         return _answer_lines(explainer)
     _check(options)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import re
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -62,7 +64,6 @@ def test_a_compiler_that_cannot_compile_is_passed_over(
 def test_flags_come_from_us_then_cflags_then_the_option(
     build: ModuleType, tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import subprocess
 
     monkeypatch.setenv("CFLAGS", "-DSTATUS=1")
     made = build.build_one("demo-step", tree / "out", ["-USTATUS", "-DSTATUS=2"])
@@ -132,3 +133,15 @@ def test_the_makefile_announces_what_pip_does_before_it_is_silent() -> None:
             recipe -= 1
         said = [line for line in lines[recipe:number] if "echo 'make: installing" in line]
         assert said, lines[number]
+
+
+def test_a_bare_make_installs_nothing_and_lists_each_target() -> None:
+    root = FILE.parent.parent
+    bare, asked = (
+        subprocess.run(["make", "-s", *words], cwd=root, capture_output=True, text=True, check=True).stdout
+        for words in ((), ("help",))
+    )
+    phony = next(line for line in (root / "Makefile").read_text().splitlines() if line.startswith(".PHONY: help"))
+    listed = re.findall(r"^  make ([a-z-]+) +\S", bare, re.MULTILINE)
+    assert bare == asked and sorted([*listed, "loadable"]) == sorted(phony.split()[1:])
+    assert max(map(len, bare.splitlines())) <= 80

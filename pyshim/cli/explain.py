@@ -175,8 +175,8 @@ def _check(options: argparse.Namespace) -> None:
         raise OverlapError("--svg - and --json: both go to stdout", "name a file for the picture", USAGE)
     if options.svg not in (None, save.STDOUT):
         save.check(options.svg, options.force)
-    elif options.force:
-        raise OverlapError("--force goes with --svg FILE", None, USAGE)
+    elif options.force and not options.output:
+        raise OverlapError("--force goes with --svg FILE, or --output FILE", None, USAGE)
     if (options.comm_from or options.comm_kernel) and not options.files:
         raise OverlapError("--comm-from and --comm-kernel go with --from", "overlap explain --help-all", USAGE)
 

@@ -116,6 +116,16 @@ def test_no_file_is_replaced_and_none_is_left_by_halves(overlap, library, tmp_pa
     assert sorted(os.listdir(tmp_path)) == ["link", "there"]
 
 
+@pytest.mark.parametrize("words", [["gpus"], ["policy", "show", "h100"], ["explain", "--from", "demo-step"]])
+def test_a_file_is_replaced_with_force(overlap, library, tmp_path, words):
+    (tmp_path / "there").write_text("mine")
+    done = overlap(*words, "-o", "there", cwd=tmp_path)
+    assert done.returncode == 2 and done.stderr.endswith("help: name another file, or replace it: --force\n")
+    assert (tmp_path / "there").read_text() == "mine"
+    done = overlap(*words, "-o", "there", "--force", cwd=tmp_path)
+    assert done.returncode == 0 and len((tmp_path / "there").read_text()) > 100, done.stderr
+
+
 def test_findings_are_written_as_well(overlap, library, tmp_path):
     (tmp_path / "bad.yaml").write_text("policy: 1\nnaem: x\n")
     done = overlap("policy", "check", "bad.yaml", "--output-format", "json", "-o", "found", cwd=tmp_path)

@@ -14,13 +14,18 @@ ifneq ($(shell test -x $(BIN)/python && cat $(VENV)/.made),$(CURDIR))
 .PHONY: $(VENV)/.made
 endif
 
-.PHONY: setup demo test test-all lint fuzz sanitize coverage bench wheels docs site spank clean loadable
+.PHONY: help setup demo test test-all lint fuzz sanitize coverage bench wheels docs site spank clean loadable
 .DELETE_ON_ERROR:
 
+# The first target, so that a bare `make` installs nothing.
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.* ## /  make \1\t/p' Makefile | expand -t 18
+
 # With what tests and checks need, too; the demo needs none of that.
-setup: $(BIN)/overlap-run $(VENV)/.tools
+setup: $(BIN)/overlap-run $(VENV)/.tools ## build all, and install what tests need into .venv
 
 $(VENV)/.made:
+	@echo 'make: making the virtual environment $(VENV)' >&2
 	@$(PYTHON) -m venv --clear $(VENV) || { rm -rf $(VENV); \
 	    echo 'make: no virtual environment; on Debian and Ubuntu: apt-get install python3-venv' >&2; exit 1; }
 	@echo '$(CURDIR)' >$@
@@ -28,6 +33,7 @@ $(VENV)/.made:
 # Debian 11's pip is older than editable installs without a setup.py. The build is the next rule's, and where there is
 # no compiler, that rule finds one here.
 $(VENV)/.installed: pyproject.toml tools/hatch_build.py tools/launcher/overlap-run.py pyshim/__init__.py $(VENV)/.made
+	@echo 'make: installing the package and what it needs into $(VENV): pip may take a minute, and says nothing' >&2
 	@$(PIP) 'pip>=21.3'
 	@OVERLAP_BUILD=off $(PIP) --editable . $$($(BIN)/python shim/build.py --requires)
 	@touch $@
@@ -48,6 +54,7 @@ $(BIN)/overlap-run: pyshim/_lib/.built $(VENV)/.installed
 
 # The package is there: this adds its extras. Of their thousands of modules few are imported, and compiled then.
 $(VENV)/.tools: $(VENV)/.installed
+	@echo 'make: installing what tests and checks need into $(VENV): pip may take some minutes, and says nothing' >&2
 	@$(PIP) --no-compile 'overlap-run[test,lint,release,docs]'
 	@touch $@
 
@@ -55,7 +62,7 @@ loadable:
 	@case '$(CURDIR)' in *[:\ ]*) echo 'make: LD_PRELOAD cannot hold a path with a space or a colon: move this folder' >&2; \
 	    exit 1; esac
 
-demo: loadable $(BIN)/overlap-run
+demo: loadable $(BIN)/overlap-run ## see two programs on a simulated GPU
 	$(BIN)/overlap demo
 
 # On every core, each of which takes a file at a time; with -s or a debugger in ARGS in one process (tests/conftest.py).
@@ -63,54 +70,54 @@ demo: loadable $(BIN)/overlap-run
 PYTEST := $(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 # ARGS may choose tests of one part only.
 NONE := $(if $(filter test-all,$(MAKECMDGOALS)),|| [ $$? = 5 ])
-test: loadable setup
+test: loadable setup ## the tests, on every core; ARGS: for pytest
 	$(PYTEST) --part quick $(ARGS) $(NONE)
 
 # Then all others: with other C libraries, processors, launchers and containers, and with many more cases. Says first what
 # it downloads, and where. SYSTEM=1, as root: installs packages of the system, without which tests are skipped.
-test-all: test
+test-all: test ## these, and those with other C libraries and containers
 	@$(BIN)/python tests/rest.py
 	$(PYTEST) --part rest $(ARGS) $(NONE)
 
-lint: setup
+lint: setup ## formatters, type checkers, checks of the structure
 	$(BIN)/python tools/lint.py
 
 # Races of many threads under sanitizers, the analyzer, valgrind, the tests with AddressSanitizer: long.
-sanitize: loadable setup
+sanitize: loadable setup ## races under sanitizers, the analyzer, valgrind: long
 	$(BIN)/python tools/sanitize.py address thread analyzer valgrind suite-address
 
 # Which lines of shim/ the tests run through; less than 90 % is a failure.
-coverage: loadable setup
+coverage: loadable setup ## which lines of shim/ the tests run through
 	$(BIN)/python tools/sanitize.py coverage
 
 # Every reader of files that somebody else may have made, READERS seconds each, and a million calls of a driver with and
 # without the library. ARGS: names, --seconds N, --calls N, --seed N, --repeat FILE.
 READERS := 60
-fuzz: setup
+fuzz: setup ## every reader of foreign files, and random driver calls; ARGS
 	$(BIN)/python tools/fuzz.py --readers $(READERS) $(ARGS)
 
 # What the library costs. What policies gain and lose on simulated GPUs takes longer: tools/bench/suite.
-bench: loadable setup
+bench: loadable setup ## what the library costs a launch and a start; ARGS
 	$(BIN)/python tools/bench/run.py $(ARGS)
 
 # What is released, into dist: tools/release/README.md. ARGS: --check, --test.
-wheels: setup
+wheels: setup ## what is released, into dist; ARGS: --check, --test
 	$(BIN)/python tools/release/wheels.py $(ARGS)
 
 # The site of docs/, in build/docs. Needs Python 3.11 or newer.
-docs: setup
+docs: setup ## the site of docs/, in build/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # The folder of a cluster: docs/how-to/deploy.md. ARGS: --default NAME, policies of the site.
-site: pyshim/_lib/.built
+site: pyshim/_lib/.built ## the folder of a cluster: PREFIX=/opt/overlap; ARGS
 	@[ '$(PREFIX)' ] || { echo 'make: name the folder: make site PREFIX=/opt/overlap' >&2; exit 2; }
 	$(BIN)/python tools/site/install '$(PREFIX)' $(ARGS)
 
 # Slurm's plugin into that folder, for the Slurm of this machine: docs/how-to/deploy.md.
-spank:
+spank: ## Slurm's plugin into that folder: PREFIX=/opt/overlap
 	@[ '$(PREFIX)' ] || { echo 'make: name the folder: make spank PREFIX=/opt/overlap' >&2; exit 2; }
 	@$(MAKE) --no-print-directory -C tools/slurm/spank install
 
-clean:
+clean: ## remove what was built
 	rm -rf $(VENV) pyshim/_lib build .tests .fuzz dist tools/slurm/spank/overlap.so .pytest_cache .hypothesis .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

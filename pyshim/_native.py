@@ -74,6 +74,12 @@ def _opened() -> Any:
         return ffi.dlopen(str(SHIM), flags)
 
 
+def line_of(line: int) -> tuple[int, int]:
+    """Return the line of a rule, and how many `extends` lead to the file that has it."""
+    bits: int = header().OVERLAP_LINE_BITS
+    return line & ((1 << bits) - 1), line >> bits
+
+
 def text(value: Any) -> str:
     """A C string, or the empty string for NULL."""
     return "" if value == ffi.NULL else ffi.string(value).decode("utf-8", "replace")

@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib.util
+import itertools
 import os
 import platform
 import shlex
@@ -23,7 +24,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -277,13 +278,30 @@ def keep_policies(output: Path) -> list[Path]:
     return [output / "shipped.json"]
 
 
-def build(output: Path = OUTPUT, only: str | None = None, cflags: Iterable[str] = ()) -> list[Path]:
-    """Builds all artifacts, or one, and copies the files that go with them. Returns what it made."""
+def silent(line: str) -> None:
+    pass
+
+
+def build(
+    output: Path = OUTPUT, only: str | None = None, cflags: Iterable[str] = (), say: Callable[[str], None] = silent
+) -> list[Path]:
+    """Builds all artifacts, or one, and copies the files that go with them. Returns what it made. say: gets a line of
+    progress when the compiling of a file begins, and one when it is made."""
     if sys.platform != "linux":
         raise BuildError("the preloaded library needs Linux")
     flags = list(cflags)
-    with ThreadPoolExecutor() as pool:  # side by side: one compiler call each
-        made = list(pool.map(lambda artifact: build_one(artifact, output, flags), [only] if only else FILES))
+    wanted = [only] if only else list(FILES)
+    begun = itertools.count(1)
+
+    def one(artifact: str) -> Path:
+        say(f"compiling {next(begun)} of {len(wanted)}: {FILES[artifact]} ({counted(len(sources(artifact)))})")
+        path = build_one(artifact, output, flags)
+        say(f"made {path}")
+        return path
+
+    # One for each processor, so that each is done early: what is made says how far the build is.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        made = list(pool.map(one, wanted))
     if only in (None, "shim"):
         made += lead(output / FILES["shim"])
         made.append(copy(ROOT / "shim" / "overlap_abi.h", output / "overlap_abi.h"))
@@ -310,6 +328,10 @@ def prune(output: Path, made: Iterable[Path]) -> None:
             path.unlink(missing_ok=True)
 
 
+def counted(files: int) -> str:
+    return f"{files} source file{'s' * (files != 1)}"
+
+
 def carry(folder: Path) -> list[Path]:
     """What goes with the bundled programs: kernels, costs, the program that runs them all, recorded traces."""
     demo = ROOT / "tools" / "demo"
@@ -323,6 +345,12 @@ def carry(folder: Path) -> list[Path]:
     return made
 
 
+def progress(line: str) -> None:
+    """Print a line in one piece: several compilers are under way."""
+    sys.stderr.write(f"build: {line}\n")
+    sys.stderr.flush()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="build the preloaded library, the simulated GPU and the demo")
     parser.add_argument("--output", type=Path, default=OUTPUT, metavar="DIR", help="default: pyshim/_lib")
@@ -334,8 +362,7 @@ def main() -> int:
         print(*requirements())
         return 0
     try:
-        for path in build(options.output.resolve(), options.only, shlex.split(options.cflags)):
-            print(path, file=sys.stderr)
+        build(options.output.resolve(), options.only, shlex.split(options.cflags), progress)
     except BuildError as error:
         print(f"build: {error}", file=sys.stderr)
         return 1

@@ -16,6 +16,7 @@
  */
 #define OVERLAP_TABLE_MAGIC 0x4c505652
 #define OVERLAP_TABLE_MAX_SIZE 65536
+#define OVERLAP_LINE_BITS 24 /* of a rule's line; above them, how many `extends` lead to the file that has that line */
 
 enum overlap_when { OVERLAP_WHEN_OVERLAPPING = 0, OVERLAP_WHEN_ALWAYS = 1 };
 
@@ -123,7 +124,7 @@ struct overlap_rule {
     uint32_t value;
     uint32_t when;          /* enum overlap_when */
     uint32_t keep_at_least; /* per cent of the kernel's own resident blocks; 0: not asked for */
-    uint32_t line;          /* of the rule in its policy file, for reports */
+    uint32_t line;          /* of the rule in its policy file, for reports: OVERLAP_LINE_BITS */
     uint32_t when_dispatch; /* enum overlap_dispatch */
     uint32_t carveout;      /* enum overlap_carveout, of the launches that the rule shapes */
     uint32_t guard;         /* 1: nobody wrote it: it spares what only looks like the kernels of the rule behind it */

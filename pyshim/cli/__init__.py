@@ -139,7 +139,7 @@ def _dispatch(arguments: list[str]) -> int:
         return USAGE
     ui.choose(options.color, options.quiet)
     run: Callable[[object], int] = options.run
-    with ui.into(options.output):
+    with ui.into(options.output, getattr(options, "force", False)):
         return run(options)
 
 
@@ -175,6 +175,8 @@ def _common(parser: argparse.ArgumentParser) -> None:
     if not inner:
         for words, keywords in _COMMON:
             parser.add_argument(*words, **{**keywords, "help": argparse.SUPPRESS, "default": argparse.SUPPRESS})
+        if "--force" not in parser._option_string_actions:  # with --output: replace the file
+            parser.add_argument("--force", action="store_true", help=argparse.SUPPRESS, default=argparse.SUPPRESS)
 
 
 def run_help(words: list[str]) -> int:

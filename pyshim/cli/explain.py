@@ -150,7 +150,7 @@ def _run(options: argparse.Namespace) -> int:
     explainer = Explainer(os.environ)
     if options.stdin:
         if asked or not options.json:
-            hint = "write the options into the lines, with `_` for `-`"
+            hint = 'options are keys of the lines, with `_` for `-`: {"gpu": "h100", "threads": 128, "registers": 96}'
             raise OverlapError("--stdin needs --json and no other option", hint, USAGE)
         return _answer_lines(explainer)
     _check(options)
@@ -177,8 +177,8 @@ def _check(options: argparse.Namespace) -> None:
         raise OverlapError("--svg - and --json: both go to stdout", "name a file for the picture", USAGE)
     if options.svg not in (None, save.STDOUT):
         save.check(options.svg, options.force)
-    elif options.force:
-        raise OverlapError("--force needs --svg FILE", None, USAGE)
+    elif options.force and not options.output:
+        raise OverlapError("--force needs --svg FILE or --output FILE", None, USAGE)
     if (options.comm_from or options.comm_kernel) and not options.files:
         raise OverlapError("--comm-from and --comm-kernel need --from", "overlap explain --help-all", USAGE)
 

@@ -21,8 +21,8 @@ def check(options: argparse.Namespace) -> None:
         raise OverlapError("--html - and --json: both go to stdout", "name a file for the page", USAGE)
     if options.html not in (None, save.STDOUT):
         save.check(options.html, options.force)
-    elif options.force:
-        raise OverlapError("--force needs --html FILE", None, USAGE)
+    elif options.force and not options.output:
+        raise OverlapError("--force needs --html FILE, or --output FILE", None, USAGE)
 
 
 def of(options: argparse.Namespace, make: Callable[[ModuleType], str]) -> str:

@@ -243,17 +243,18 @@ def _is_terminal(descriptor: int) -> bool:
 
 
 @contextmanager
-def into(path: str | None) -> Iterator[None]:
-    """Write what is printed as an answer meanwhile into a new file, as a whole or not at all. Raises OverlapError."""
+def into(path: str | None, force: bool = False) -> Iterator[None]:
+    """Write what is printed as an answer meanwhile into a new file, as a whole or not at all. force: or replace one.
+    Raises OverlapError."""
     global _captured, _screen
     if path is None:
         yield
         return
     from pyshim.html import save
 
-    if os.path.lexists(path):
-        raise OverlapError(f"{path} already exists", "name another file", USAGE)
-    save.check(path)
+    if os.path.lexists(path) and not force:
+        raise OverlapError(f"{path} already exists", "name another file, or replace it: --force", USAGE)
+    save.check(path, force)
     _captured, _screen = [], _NOWHERE
     try:
         yield
@@ -261,7 +262,7 @@ def into(path: str | None) -> Iterator[None]:
     finally:
         _captured, _screen = None, _ANSWERS
     if text:
-        save.save(path, text)
+        save.save(path, text, force)
 
 
 @contextmanager

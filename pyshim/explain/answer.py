@@ -219,7 +219,11 @@ class Explainer:
             return
         gpu = self.gpus[key]
         fits = self._model(library.AUTO, gpu)
-        hint = f"`{fits.name}` is: --policy {fits.name}" if fits else None
+        hints = [f"`{fits.name}` is: --policy {fits.name}"] if fits else []
+        compiled = self._compiled(policy)
+        own = only_gpu(compiled.models) if compiled else None
+        hints += [f"{quote(policy)} is for {own}: --gpu {own} answers for that GPU"] if own else []
+        hint = "; ".join(hints) or None
         name = _native.text(_native.ffi.cast("char *", gpu.name))
         sentence = f"{quote(policy)} is not for {name}: every launch is counted there and left alone"
         raise OverlapError(sentence, hint, USAGE)

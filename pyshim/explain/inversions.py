@@ -8,7 +8,7 @@ from typing import Any
 
 from pyshim.explain.answer import Explainer
 from pyshim.explain.binaries import readable
-from pyshim.explain.launched import as_kernel
+from pyshim.explain.launched import as_kernel, called
 from pyshim.explain.parts import Part, Prose, Table, apart, cut, plural
 from pyshim.traces.names import driver_name
 from pyshim.traces.record import TracedLaunch
@@ -54,7 +54,7 @@ def screen(found: Sequence[Found]) -> Iterator[Part]:
         return iter(notes)
     rest = len(processes) - 1
     if rest:
-        notes.append(Prose(f"This is process {worst.process} of {worst.path}; --json has {rest:,} more."))
+        notes.append(Prose(f"This is process {worst.process} of {called(worst.path)}; --json has {rest:,} more."))
     if untold:
         notes.append(Prose(f"The trace does not tell all: {'; '.join(untold)}. {_HOW}"))
     return apart(_process(worst, bool(untold)), notes)
@@ -106,6 +106,10 @@ def _inversions(one: Waiting, step: str) -> Iterator[Part]:
         else "nothing waited for it any longer"
     )
     yield Prose(f"{what} can save at most {_ms(one.most_us)} {step} ({_percent(one.most_us / one.span_us)}): {limit}.")
+    yield Prose(
+        f"The default policy raises {'it' if len(streams) == 1 else 'them'} (`critical: auto`): "
+        "overlap-run --report DIR PROGRAM. What that gains: overlap report --compare."
+    )
 
 
 def _row(found: Inversion) -> tuple[str, ...]:

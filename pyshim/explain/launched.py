@@ -28,6 +28,13 @@ def shipped(name: str) -> str:
     return str(path) if name in SHIPPED and not os.path.exists(name) and path.exists() else name
 
 
+def called(path: str) -> str:
+    """The name under which a trace ships; of others the path."""
+    file = Path(path)
+    name = file.name.partition(".")[0]
+    return name if file.parent == _native.DEMO and name in SHIPPED.values() else path
+
+
 def is_trace(path: Path) -> bool:
     """Told from a binary by its first bytes; a folder is none. Raises OverlapError where it cannot be read."""
     if os.path.isdir(path):
@@ -65,8 +72,10 @@ def of_traces(paths: Sequence[str]) -> Launched:
         gpus += [trace.gpus[device] for device in sorted(devices) if device in trace.gpus]
         notes += trace.warnings
         if any(alike.static_shared_memory is None and alike.shared_memory is not None for alike in known):
-            notes.append(f"{path} has static and dynamic shared memory as one number: sizes are of both together")
-    source = paths[0] if len(paths) == 1 else f"{len(paths)} traces"
+            notes.append(
+                f"{called(path)} has static and dynamic shared memory as one number: sizes are of both together"
+            )
+    source = called(paths[0]) if len(paths) == 1 else f"{len(paths)} traces"
     if not kernels:
         hint = "torch.profiler records them with activities=[ProfilerActivity.CUDA, ...], nsys with --trace=cuda"
         raise OverlapError(f"{source}: no kernel of a GPU in it", "; ".join(notes) or hint, USAGE)

@@ -44,7 +44,7 @@ class Compiled:
         found = self._rules[index]
         return {
             "policy": self.text(policy.name),
-            "line": found.line,
+            "line": _native.line_of(found.line)[0],
             "shape": shape.written(found.shape, found.value),
             "keep_at_least": found.keep_at_least,
             "when": "always" if found.when == _native.header().OVERLAP_WHEN_ALWAYS else "overlapping",

@@ -8,7 +8,7 @@ from typing import Any
 from pyshim.explain import inversions
 from pyshim.explain.beside import NAMES
 from pyshim.explain.binaries import readable
-from pyshim.explain.parts import Part, Prose, Table, apart, cut, plural
+from pyshim.explain.parts import Line, Part, Prose, Table, apart, cut, plural
 from pyshim.explain.used import BESIDE, LATER, LEFT, NEVER, OUTCOMES, UNKNOWN, WINDOW, Judged, Use, Weight, by_reason
 
 _MOST = 18  # rows
@@ -21,11 +21,20 @@ _MEANING = {
     UNKNOWN: "what it takes is not known",
 }
 
+_DOES = {
+    BESIDE: "can run beside communication as it is",
+    WINDOW: "gains a window by the rule",
+    LATER: "lets communication in once blocks have ended",
+    NEVER: "shares no multiprocessor with communication",
+}
+
 
 def screen(use: Use) -> Iterator[Part]:
-    answer = [Prose(sentence(use)), *(Prose(text) for text in _settings(use)), *_measured(use)]
+    """Priority first, which default policies change; then shaping, which they do not."""
+    answer = [Prose(sentence(use)), *(Prose(text) for text in _settings(use))]
     waiting = inversions.screen(use.waiting) if use.waiting else []
-    return apart(_headline(use), [_table(use), *_more(use)], _legend(use), answer, waiting, _notes(use))
+    shaping = [*_headline(use), Line(""), _table(use), *_more(use)]
+    return apart([Prose(_launches(use))], waiting, _measured(use), shaping, _legend(use), answer, _notes(use))
 
 
 def about_one(use: Use, one: Iterator[Part]) -> Iterator[Part]:
@@ -42,14 +51,7 @@ def sentence(use: Use) -> str:
     totals = use.totals()
     shares = {outcome: _percent(use, totals[outcome]) for outcome in OUTCOMES}
     what = "GPU time of computation" if use.launched.timed else "launches of computation"
-    words = {
-        BESIDE: "can run beside communication as it is",
-        WINDOW: "gains a window by the rule",
-        LATER: "lets communication in once blocks have ended",
-        NEVER: "shares no multiprocessor with communication",
-        LEFT: f"is left alone ({_why_left(use)})",
-        UNKNOWN: "is not known",
-    }
+    words = {**_DOES, LEFT: f"is left alone ({_why_left(use)})", UNKNOWN: "is not known"}
     said = [f"{shares[outcome]} {words[outcome]}" for outcome in OUTCOMES if totals[outcome].launches]
     return f"Of the {what}, {', '.join(said)}. {_advice(use)}"
 
@@ -71,8 +73,8 @@ def _settings(use: Use) -> Iterator[str]:
     for setting, totals in use.settings.items():
         after = shares(totals)
         if sum(after) > sum(before) or sum(after[:2]) > sum(before[:2]):
-            said = [f"{_percent(use, totals[outcome])} {outcome}" for outcome in (BESIDE, WINDOW, LATER, NEVER)]
-            yield f"With {setting.replace(' with ', ' and ')} on all ranks: {', '.join(said)}."
+            said = [f"{_percent(use, totals[one])} {_DOES[one]}" for one in _DOES if totals[one].launches]
+            yield f"With {setting.replace(' with ', ' and ')} on all ranks, {', '.join(said)}."
 
 
 def _advice(use: Use) -> str:
@@ -91,12 +93,10 @@ def _known_advice(use: Use, totals: Mapping[str, Weight]) -> str:
         if not ran.launches:
             return "No communication kernel is in it, so nothing says whether there is anything to overlap."
         return "Whether that helps depends on what the program lets overlap: overlap report --compare measures it."
-    priority = "The priority of communication, which a policy can raise, is another matter"
-    if use.raises:
-        priority = "That the policy raises the priority of communication is another matter"
+    who = "the policy" if use.raises else "a default policy"
     return (
         "Shaping would not help as it is; --kernel NAME that leaves one kernel says what would change that. "
-        f"{priority}: overlap report --compare measures what it gains."
+        f"What {who} gains by raising the priority of communication, overlap report --compare measures."
     )
 
 
@@ -137,9 +137,10 @@ def _launches(use: Use) -> str:
 
 
 def _headline(use: Use) -> Iterator[Part]:
-    yield Prose(_launches(use))
     threads, registers, static, dynamic = use.communication.numbers[:4]
-    yield Prose(f"rule: {use.rule}, {_when(use)}")
+    asked = use.asked.keys() & {"policy", "shape", "keep_at_least"}
+    default = "" if asked else " (default policies shape only where `overlap probe` found backfill)"
+    yield Prose(f"shaping rule: {use.rule}, {_when(use)}{default}")
     yield Prose(
         f"communication: {use.communication.name}: {threads:,} threads of {registers} registers, "
         f"{static + dynamic:,} bytes"

@@ -49,7 +49,7 @@ def rules(data: Data) -> Child:
     if not every:
         return None
     columns: Columns = {
-        "rule": (WORDS, lambda use: Cell(_rule(use["rule"]), f"{use['rule']['policy']}:{use['rule']['line']:08}")),
+        "rule": (WORDS, lambda use: Cell(_rule(use["rule"]), f"{_file(use['rule'])}:{use['rule']['line']:08}")),
         "shape": (WORDS, lambda use: element("code", use["rule"]["shape"])),
         **_counted(every),
         "kernels": (NUMBER, lambda use: use["kernels"]),
@@ -125,7 +125,12 @@ def _sorted(reasons: Mapping[str, int]) -> Iterable[tuple[str, int]]:
 
 
 def _rule(rule: Data | None) -> Child:
-    return element("code", f"{rule['policy']}:{rule['line']}") if rule else ""
+    return element("code", f"{_file(rule)}:{rule['line']}") if rule else ""
+
+
+def _file(rule: Data) -> str:
+    """The file that has the rule's line."""
+    return str(rule.get("file") or rule["policy"])
 
 
 def _acted(use: Data) -> Child:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from pyshim.launch import driver
 from pyshim.launch.environment import quote
+from pyshim.launch.folder import PROBED
 
 if TYPE_CHECKING:
     from pyshim.launch.policies import Chosen
@@ -232,7 +233,7 @@ def decided(chosen: Chosen, environment: Mapping[str, str], root: str = "/") -> 
         number, digest = item.answers[found.rule]
         table[item.dispatch_at : item.dispatch_at + 4] = number.to_bytes(4, "little")
         table[item.hash_at : item.hash_at + len(digest)] = digest.encode("ascii")
-        described[item.policy] = {**described[item.policy], "hash": digest}
+        described[item.policy] = {**described[item.policy], "hash": digest, PROBED: found.origin}
     table[_CHECKSUM : _CHECKSUM + 4] = crc32(table[_HEAD:]).to_bytes(4, "little")
     text = b64encode(table).decode("ascii")
     done = chosen._replace(table=text, described=tuple(described), undecided=())

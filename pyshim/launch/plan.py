@@ -161,7 +161,9 @@ def _policies(request: Request, base: Mapping[str, str], gpu: Gpu | None, plan: 
         raise
     if request.probed:
         chosen, found = dispatch.decided(chosen, {**base, "SIMGPU": gpu.value} if gpu else base)
-        plan.dispatch += [f"policy {name}: dispatch {one.rule} ({one.origin})" for name, one in found]
+        said = [f"policy {name}: dispatch {one.rule} ({one.origin})" for name, one in found]
+        # A simulated GPU that was probed earlier behaves otherwise than one that was not: that is said at every run.
+        (plan.remarks if gpu else plan.dispatch).extend(said)
     plan.policies = chosen.described
     plan.settings = plan.settings._replace(table=chosen.table)
     _variables(request, base, gpu, chosen.asked, plan)

@@ -7,13 +7,18 @@ Compiling takes longer than everything else before exec. So the build keeps what
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
 from pyshim.launch import shipped
 from pyshim.launch.dispatch import Undecided
+from pyshim.launch.folder import EXTENDS
 from pyshim.launch.simulate import Gpu
 from pyshim.launch.variables import Asked
+
+if TYPE_CHECKING:
+    from pyshim.policy.model import Policy
 
 AUTO = "auto"
 NONE = 0xFFFFFFFF
@@ -65,7 +70,7 @@ def compile_now(value: str, environment: Mapping[str, str]) -> Chosen:
         error.status = LAUNCHER_FAILED
         raise
     described = tuple(
-        {"name": policy.name, "hash": table.fingerprint(policy), "file": file}
+        {"name": policy.name, "hash": table.fingerprint(policy), "file": file, **_extended(policy)}
         for policy, file in zip(policies, _files(value, environment))
     )
     asked = tuple(
@@ -81,6 +86,11 @@ def compile_now(value: str, environment: Mapping[str, str]) -> Chosen:
     return Chosen(table.encode(data), described, asked, undecided)
 
 
+def _extended(policy: Policy) -> dict[str, str]:
+    """Return the files of the policies that it extends, by how far away they are, of those that have rules."""
+    return {f"{EXTENDS}{rule.depth}": _named(Path(rule.file)) for rule in policy.rules if rule.depth and rule.file}
+
+
 def _files(value: str, environment: Mapping[str, str]) -> list[str]:
     """Of a user's policy the path, of a shipped one the bare name: the machine that built the package says nothing."""
     from pyshim.policy import library
@@ -88,6 +98,11 @@ def _files(value: str, environment: Mapping[str, str]) -> list[str]:
     names = [
         name for item in value.split(",") for name in (library.DEFAULTS if item.strip() == AUTO else (item.strip(),))
     ]
-    paths = [library.find(name, environment).resolve() for name in names]
-    shipped_directory = library.shipped_directory().resolve()
-    return [path.name if path.parent == shipped_directory else str(path) for path in paths]
+    return [_named(library.find(name, environment)) for name in names]
+
+
+def _named(path: Path) -> str:
+    from pyshim.policy import library
+
+    path = path.resolve()
+    return path.name if path.parent == library.shipped_directory().resolve() else str(path)

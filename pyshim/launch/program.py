@@ -12,6 +12,7 @@ from pyshim.errors import NOT_EXECUTABLE, NOT_FOUND, OverlapError
 from pyshim.launch import elf, preload
 
 DEFAULT_PATH = "/bin:/usr/bin"
+BUNDLED = ("demo", "demo-stencil", "demo-step")  # ours, in PATH with --simulate
 _MOST_SCRIPTS = 4  # as the kernel follows #!
 _LOADER = re.compile(
     r"ld-linux[-a-z0-9_]*\.so\.[0-9]+\Z|ld-[0-9.]+\.so\Z"
@@ -42,6 +43,8 @@ def find(name: str, environment: Mapping[str, str]) -> str:
     hint = f"options of overlap-run go before PROGRAM; a file in this folder is ./{name}" if name else None
     if name.endswith(_SUFFIXES):
         hint = _instead(name)
+    if name in BUNDLED:
+        hint = f"{name} ships with overlap-run and runs on simulated GPUs only: overlap-run --simulate h100 {name}"
     raise OverlapError(f"{name or 'an empty name'}: program not found", hint, NOT_FOUND)
 
 

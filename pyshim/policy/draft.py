@@ -73,7 +73,7 @@ def extended(own: Draft, base: Draft) -> Draft:
         carveout=own.carveout or base.carveout,
         reserve_cus=base.reserve_cus if own.reserve_cus is None else own.reserve_cus,
         fixed_size=_both(own.fixed_size, base.fixed_size),
-        rules=own.rules + base.rules,
+        rules=own.rules + tuple((replace(rule, depth=rule.depth + 1), when) for rule, when in base.rules),
         environment=_over(own.environment, base.environment, said),
         all_ranks_environment=_over(own.all_ranks_environment, base.all_ranks_environment, said),
         origins=own.origins.over(base.origins),

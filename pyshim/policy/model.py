@@ -90,6 +90,7 @@ class Rule:
     when_dispatch: Dispatch = "unknown"  # unknown: whatever the GPU does
     carveout: Carveout = "keep"
     file: str = field(default="", compare=False)  # which has that line; empty for what is in none
+    depth: int = field(default=0, compare=False)  # how many `extends` lead from the policy to that file
     guard: bool = False  # nobody wrote it: it spares what only looks like the kernels of the rule behind it
 
 

@@ -9,13 +9,15 @@ from typing import TypeVar
 
 import yaml
 
-from pyshim.policy.describe import below
+from pyshim.policy.describe import KEYS, below
 from pyshim.policy.finding import Finding, Severity, closest, quote
 from pyshim.policy.values import Bad
 
 Value = TypeVar("Value")
 # How alike a key that was misspelt is to the one that was meant, for its value to be read as that one's.
 _SURELY = 0.7
+# What keys of policies are called elsewhere.
+_WORDS = {"rules": "compute", "rule": "compute", "computation": "compute"}
 
 _CORE = "tag:yaml.org,2002:"
 # What YAML 1.1 makes of an untagged scalar (`on`, `1e3`, `2024-01-01`); all of it is text to us.
@@ -94,7 +96,8 @@ class Walker:
             meant.add(near)
             if near in absent and closest(text, [near], _SURELY):
                 found.setdefault(near, value)  # so that its mistakes are told in the same run
-            hint = f"did you mean `{near}`?" if near else f"{what} has: {', '.join(keys.known)}"
+            guess = f"`{near}`" if near else _elsewhere(text)
+            hint = f"did you mean {guess}?" if guess else f"{what} has: {', '.join(keys.known)}"
             self.note(key_node, "unknown-key", f"unknown key {quote(text)}", hint)
         for key in keys.required:
             # A key that was misspelt, or could not be read, or that nobody can guess, has been told already.
@@ -236,6 +239,22 @@ class Walker:
 def entries(node: yaml.Node) -> list[Pair]:
     """The keys of a mapping in which nothing is wrong, merges followed."""
     return Walker()._pairs(node).all if isinstance(node, yaml.MappingNode) else []
+
+
+def _elsewhere(text: str) -> str:
+    """Return a key of another mapping that was probably meant, as it is written there, or the empty string."""
+    paths: dict[str, str] = {}
+    for key in sorted(KEYS, key=lambda key: key.path.count(".")):
+        if key.name != key.path:
+            paths.setdefault(key.name, key.path)
+    path = _WORDS.get(text.casefold()) or paths.get(closest(text, paths, _SURELY))
+    if not path or "." not in path:
+        return f"`{path}`" if path else ""
+    written = "..."
+    for name in reversed(path.split(".")):
+        written = f"{name[:-2]}: [{written}]" if name.endswith("[]") else f"{name}: {written}"
+        written = f"{{{written}}}"
+    return f"`{written[1:-1]}`"
 
 
 def has_error(findings: Sequence[Finding]) -> bool:

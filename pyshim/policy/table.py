@@ -107,7 +107,7 @@ def _build(policies: Sequence[Policy], hashes: Sequence[str], lines: bool = True
             **_policy(policy, hashes[index], sections), "first_rule": first_rule, "rule_count": len(own)
         }  # fmt: skip
         for offset, rule in enumerate(own):
-            packed_rules[first_rule + offset] = _rule(rule, rule.line if lines else 0, sections)
+            packed_rules[first_rule + offset] = _rule(rule, _place(rule) if lines else 0, sections)
         first_rule += len(own)
     patterns = ffi.new("uint32_t[]", sections.patterns)
     body = b"".join(bytes(ffi.buffer(part)) for part in (packed_policies, packed_rules, patterns))
@@ -130,12 +130,19 @@ def _build(policies: Sequence[Policy], hashes: Sequence[str], lines: bool = True
     return bytes(ffi.buffer(head)) + body
 
 
+def _place(rule: Rule) -> int:
+    """Return the line, and above its bits which of the files that the policy extends has it: _native.line_of()."""
+    bits: int = _native.header().OVERLAP_LINE_BITS
+    return rule.line | min(rule.depth, 255) << bits
+
+
 def guarded(rules: Sequence[Rule]) -> list[Rule]:
     """The rules, and before the first one that shapes a set of kernels the one that spares what only looks like it."""
     first = next((i for i, rule in enumerate(rules) if rule.match.sets and rule.shape.kind != "leave"), None)
     if first is None:
         return list(rules)
-    guard = Rule(Match(kernels=kernels.FUSED), Shape(), "always", 0, rules[first].line, guard=True)
+    at = rules[first]
+    guard = Rule(Match(kernels=kernels.FUSED), Shape(), "always", 0, at.line, file=at.file, depth=at.depth, guard=True)
     return [*rules[:first], guard, *rules[first:]]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -78,11 +78,25 @@ def collect(*directories: str, waiting_room: str = waiting.ROOM) -> Collected:
     return Collected(
         directories,
         tuple(sorted(runs.values(), key=lambda run: (run.started, run.id))),
-        tuple(sorted(pages.values(), key=_place)),
+        tuple(_with_files(page, runs.get(page.run)) for page in sorted(pages.values(), key=_place)),
         tuple(skipped),
         tuple(others),
         tuple(map(frozenset, of)),
     )
+
+
+def _with_files(page: Page, run: folder.Run | None) -> Page:
+    """Name the files of rules that come from a policy that was extended, as the run tells them: a page has no room."""
+    if run is None or not any(rule.depth for rule in page.rules):
+        return page
+    files = {
+        (policy.get("name"), key): os.path.basename(file)
+        for policy in run.policies
+        for key, file in policy.items()
+        if file and key.startswith(folder.EXTENDS)
+    }
+    rules = (rule._replace(file=files.get((rule.policy, f"{folder.EXTENDS}{rule.depth}"), "")) for rule in page.rules)
+    return replace(page, rules=tuple(rules))
 
 
 def _latest(page: Page) -> tuple[bool, int]:

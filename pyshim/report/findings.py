@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from pyshim.launch.folder import setting, under
+from pyshim.launch.folder import PROBED, setting, under
 from pyshim.report.collect import Collected, Skipped
 from pyshim.report.kernels import kernels, rules
 from pyshim.report.runs import remark as of_runs
@@ -234,7 +234,7 @@ def _rules(collected: Collected) -> Iterator[str]:
     for use in rules(collected):
         if use.rule.inert or use.acted or use.unsure:
             continue
-        title = f"rule {use.rule.policy}:{use.rule.line} ({use.rule.shape})"
+        title = f"rule {use.rule.place} ({use.rule.shape})"
         if not use.matched:
             yield f"{title} never matched: no kernel that was launched is what it says, or an earlier rule took it"
             continue
@@ -324,13 +324,17 @@ def remarks(collected: Collected) -> list[str]:
 def _waiting(collected: Collected) -> Iterator[str]:
     inert = [use.rule for use in rules(collected) if use.rule.inert]
     if inert:
-        lines = some([f"{rule.policy}:{rule.line}" for rule in inert])
+        lines = some([rule.place for rule in inert])
         asks = some(sorted({rule.when_dispatch for rule in inert}))
         known = some(sorted({rule.dispatch for rule in inert}))
         which_ones = "rules" if len(inert) > 1 else "rule"
+        names = {rule.policy for rule in inert}
+        policies = [policy for run in collected.runs for policy in run.policies if policy.get("name") in names]
+        probed = sorted({policy[PROBED] or "" for policy in policies if PROBED in policy})
+        who = f"{some(probed)} found" if probed else "the policy says"
         yield (
-            f"{which_ones} {lines} did nothing, by design: for GPUs that dispatch by {asks}, and of this one the "
-            f"policy says {known} (`dispatch`)"
+            f"{which_ones} {lines} did nothing, by design: for GPUs that dispatch by {asks}, and of this one "
+            f"{who} {known} (`dispatch`)"
             + ("; `overlap probe` finds out, in about two seconds" if "unknown" in known else "")
         )
 
@@ -340,7 +344,7 @@ def _without_room(collected: Collected) -> Iterator[str]:
         capped = use.reasons.get("capped_without_room", 0)
         if capped >= _BY_FAR * max(use.shaped, 1):
             yield (
-                f"rule {use.rule.policy}:{use.rule.line} ({use.rule.shape}): {capped:,} of {use.shaped:,} launches "
+                f"rule {use.rule.place} ({use.rule.shape}): {capped:,} of {use.shaped:,} launches "
                 "that it changed are capped_without_room: the kernel pays, and communication gains no room. "
                 "`overlap explain` says for one kernel what would make room; `shape: leave` costs nothing"
             )
@@ -352,7 +356,7 @@ def _unrecorded(collected: Collected) -> Iterator[str]:
     if full:
         launches = sum(page.unrecorded for page in full)
         total = sum(page.launches for page in full)
-        unsure = [f"{use.rule.policy}:{use.rule.line}" for use in rules(collected) if use.unsure]
+        unsure = [use.rule.place for use in rules(collected) if use.unsure]
         whose = f"{'rules' if len(unsure) > 1 else 'rule'} {some(unsure)}"
         said = f"; whether {whose} acted on any of them is not known" if unsure else ""
         yield (

@@ -95,10 +95,14 @@ def remarks(collected: Collected) -> Iterator[str]:
         count = sum(len(group.streams) for group in raised)
         total = sum(page.communication for page in collected.pages)
         once = sum(page.raised for page in collected.pages)
-        yield (
-            f"raised with the stream: communication on {_count(count)} has the raised priority of the stream, and is "
-            f"not counted among the {once:,} of {total:,} communication launches that were raised by themselves"
-        )
+        said = f"raised with the stream: communication on {_count(count)} has the raised priority of the stream"
+        if once:
+            yield (
+                f"{said}, and is not counted among the {once:,} of {total:,} communication launches that were raised "
+                "by themselves"
+            )
+        else:
+            yield f"{said}, so that none of its launches was raised by itself"
     for status, sentence in zip(LEFT, (_major, _programs, _fixed)):
         left = [group for group in every if group.status == status]
         if left:

@@ -119,7 +119,7 @@ def _kernel(kernel: Kernel) -> dict[str, Any]:
 
 
 def _rule(rule: Rule) -> dict[str, Any]:
-    return {"policy": rule.policy, "line": rule.line, "shape": rule.shape}
+    return {"policy": rule.policy, "file": rule.file or None, "line": rule.line, "shape": rule.shape}
 
 
 def _use(use: RuleUse) -> dict[str, Any]:

@@ -146,7 +146,7 @@ def rules(collected: Collected) -> Rows:
     used = rules_of(collected)
     rows = [
         [
-            f"{use.rule.policy}:{use.rule.line}",
+            use.rule.place,
             use.rule.shape,
             f"{use.launches:,}",
             f"{use.shaped:,}",

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyshim.launch.program import BUNDLED
 from pyshim.report.kernels import COMMUNICATION, SHAPED
 from pyshim.report.who import some
 from pyshim.stats.page import sentences
@@ -165,17 +166,17 @@ def _done(counts: _Counts) -> str:
         of = f", {counts.communication:,} of them communication," if counts.communication else ""
         return f"nothing: none of {_launches(counts.launches)}{of} was raised or shaped{_where(counts)}"
     said = []
-    if counts.communication:
-        said.append(f"{counts.raised:,} of {counts.communication:,} communication launches raised")
     if counts.critical or counts.streams:
         streams = f"{len(counts.streams):,} critical stream{'s' * (len(counts.streams) != 1)}"
         it = "it" if len(counts.streams) == 1 else "them"
         carries = any("communication" in stream.why for stream in counts.streams)
-        said.insert(
-            0,
+        said.append(
             f"{counts.critical:,} of {_launches(counts.launches)} raised on {streams}"
-            + (f", and the communication on {it}" if carries else ""),
+            + (f", and the communication on {it}" if carries else "")
         )
+    by_stream = any("communication" in stream.why for stream in counts.streams)
+    if counts.raised or (counts.communication and not by_stream):
+        said.append(f"{counts.raised:,} of {counts.communication:,} communication launches raised")
     shaped = f"{counts.shaped:,} of {_launches(counts.launches)} shaped (given more dynamic shared memory)"
     return f"{'; '.join([*said, shaped if counts.shaped else 'none shaped'])}{_where(counts)}"
 
@@ -263,15 +264,15 @@ def _limits(counts: _Counts) -> Iterator[tuple[str, str]]:
         kept = counts.sum(name)
         if whole and kept >= _SOME * whole:
             yield (
-                f"`priority: auto` left {kept:,} of {whole:,} communication launches as they were, {because}",
-                "`communication: {priority: highest}` in the policy raises them all the same",
+                f"`priority: auto` left {kept:,} of {whole:,} communication launches as they were, {because}: raised, "
+                "they may cost more time than they save",
+                _try_highest(counts),
             )
     same, waited = counts.sum("communication_same_stream"), counts.sum("communication_waited_for")
     if whole and same + waited >= _SOME * whole:
-        yield (
-            f"{same + waited:,} of {whole:,} communication launches could overlap nothing launched after them",
-            "",
-        )
+        of = f"{same + waited:,} of {whole:,} communication launches could overlap nothing launched after them"
+        passed = "; raised, they can start before blocks of kernels that were launched earlier"
+        yield of + passed * counts.changed, ""
     capped = sum(page.reasons.get("capped_without_room", 0) for page in counts.pages)
     if counts.shaped and capped >= _BY_FAR * counts.shaped:
         yield (
@@ -281,6 +282,16 @@ def _limits(counts: _Counts) -> Iterator[tuple[str, str]]:
         )
     if not counts.changed:
         yield from _streams_left(counts)
+
+
+def _try_highest(counts: _Counts) -> str:
+    """Return how to raise communication that `auto` leaves, and how to learn whether that pays."""
+    key, run = "communication: {priority: highest}", counts.run
+    own = next((file for policy in (run.policies if run else ()) if "/" in (file := policy.get("file") or "")), "")
+    base = next((policy for policy in counts.policies if policy), "h100")
+    new = f"--policy mine.yaml, a file with `{{policy: 1, name: mine, extends: {base}, {key}}}`"
+    how = f"`{key}` in {own}" if own else new
+    return f"to raise them all the same: {how}; overlap report --compare, on a real GPU, tells whether that pays"
 
 
 def _streams_left(counts: _Counts) -> Iterator[tuple[str, str]]:
@@ -329,7 +340,8 @@ def _measure(counts: _Counts, limits: Sequence[tuple[str, str]]) -> str:
     if limits and limits[0][1] and kept >= _MOST * counts.communication > 0:
         return limits[0][1]
     if counts.simulated:
-        return f"on a machine with the GPU: {_again(counts, _policy(counts), '', simulate=False)}"
+        again = _again(counts, _policy(counts), "", simulate=False)
+        return f"on a machine with the GPU{', with a program of your own' * _bundled(counts)}: {again}"
     folder = shlex.quote(counts.collected.directories[0])
     before = shlex.quote(_beside(counts, OBSERVE))
     return f"{_again(counts, OBSERVE, OBSERVE)} && overlap report --compare {before} {folder}"
@@ -344,7 +356,14 @@ def _again(counts: _Counts, policy: str | None, folder: str, simulate: bool = Tr
     if policy:
         words += ["--policy", policy]
     report = shlex.quote(_beside(counts, folder)) if folder else "DIR"
-    return f"{shlex.join(words)} --report {report} {_command(counts)}"
+    return (
+        f"{shlex.join(words)} --report {report} {_command(counts) if simulate or not _bundled(counts) else 'PROGRAM'}"
+    )
+
+
+def _bundled(counts: _Counts) -> bool:
+    """Whether the program is one of ours, which run with --simulate only."""
+    return bool(counts.run and counts.run.simulate and counts.run.command and counts.run.command[0] in BUNDLED)
 
 
 def _beside(counts: _Counts, ending: str) -> str:
@@ -354,7 +373,10 @@ def _beside(counts: _Counts, ending: str) -> str:
 def _policy(counts: _Counts) -> str | None:
     run = counts.run
     policies: Sequence[Mapping[str, str | None]] = run.policies if run else ()
-    return (policies[0].get("file") or policies[0].get("name")) if len(policies) == 1 else None
+    if len(policies) != 1:
+        return None
+    file = policies[0].get("file")
+    return file if file and "/" in file else policies[0].get("name")  # of a shipped one the file is a bare name
 
 
 def _command(counts: _Counts) -> str:

@@ -45,6 +45,14 @@ class Rule(NamedTuple):
     when_dispatch: str  # hold | drain | backfill; unknown: under any
     dispatch: str  # what the policy says of its GPUs
     guard: bool = False  # nobody wrote it: it spares what only looks like the kernels of the rule of this line
+    depth: int = 0  # how many `extends` lead from the policy to the file that has the line
+    file: str = ""  # that file, as its run tells it; empty: the policy's own
+
+    @property
+    def place(self) -> str:
+        """The rule's file, or the policy that is that file's only one, and the line."""
+        unknown = f"a policy that {self.policy} extends" if self.depth else self.policy
+        return f"{self.file or unknown}:{self.line}"
 
     @property
     def inert(self) -> bool:
@@ -120,9 +128,11 @@ def _rule(record: Any, policies: dict[int, str]) -> Rule:
         library.OVERLAP_SHAPE_PERCENT: f"blocks_per_sm: {record.value}%",
         library.OVERLAP_SHAPE_BYTES: f"dynamic_shared_memory: {_size(record.value)}",
     }
+    line, depth = _native.line_of(record.line)
     return Rule(
         policy=policies.get(record.device, ""),
-        line=record.line,
+        line=line,
+        depth=depth,
         shape=shapes.get(record.shape, f"shape_{record.shape}"),
         when="always" if record.when == library.OVERLAP_WHEN_ALWAYS else "overlapping",
         when_dispatch=dispatch.get(record.when_dispatch, "unknown"),

@@ -333,6 +333,19 @@ static uint64_t launches_of(const struct overlap_page *page) {
 
 /* ---- Launches after our own end, in destructors of libraries ---- */
 
+/* Says whose launches the last line counts, where others may have launched, too: one process speaks for itself alone. */
+static void say_whose(const struct overlap_page *page, struct overlap_text *text) {
+    if (page->world > 1 && page->rank >= 0) {
+        overlap_text_add(text, "rank ");
+        overlap_text_number(text, (uint64_t)page->rank, true);
+        overlap_text_add(text, " of ");
+        overlap_text_number(text, page->world, true);
+        overlap_text_add(text, ": ");
+    } else if (overlap_had_children()) {
+        overlap_text_add(text, "without child processes: ");
+    }
+}
+
 static uint64_t launches_said;
 
 static void say_late(void *unused) {
@@ -378,10 +391,12 @@ OVERLAP_STARTUP void overlap_page_end(void) {
         overlap_opened_write(page);
         bool speaks = settings->rank == 0 || (settings->rank < 0 && settings->launcher == (uint32_t)overlap_pid());
         if (opened && speaks && !is_forked()) {
-            char line[900];
+            char line[900], whose[48];
+            struct overlap_text text = overlap_text_in(whose, sizeof whose);
+            say_whose(page, &text);
             /* A page that could not be made is not where the next command would look. */
             overlap_page_summary(page, page == private_page ? "" : settings->directory, line, sizeof line);
-            overlap_say(line, NULL, NULL);
+            overlap_say(whose, line, NULL);
             watch_for_late(page);
         }
         if (waiting[0])

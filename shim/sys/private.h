@@ -96,6 +96,7 @@ void overlap_opened_forked(void);
 
 /* Says so where the program that overlap-run has become, and its children, never used the simulated GPU. At its end. */
 void overlap_unopened_say(void);
+bool overlap_had_children(void);
 
 /* Has anything about them changed? Then the page shall say so, if there is one. */
 void overlap_page_refresh(void);

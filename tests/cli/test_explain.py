@@ -259,3 +259,8 @@ def test_a_name_cannot_move_the_cursor(overlap, library, tmp_path):
     done = overlap("explain", *options(policy=str(tmp_path / "mine.yaml"), kernel="a\x1b[31mb"))
     assert done.returncode == 0
     assert "\x1b" not in done.stderr
+
+
+def test_a_line_of_stdin_is_shown_to_who_gives_options(overlap, library):
+    done = overlap("explain", "--stdin", "--gpu", "h100")
+    assert done.returncode == 2 and '{"gpu": "h100", "threads": 128, "registers": 96}' in done.stderr

@@ -82,6 +82,21 @@ def test_priority_inversions_are_golden_and_fit(overlap, library, tmp_path, colu
     assert max(map(len, done.stdout.splitlines())) <= columns
 
 
+def test_would_it_help_me_is_answered_first_and_the_next_command_named(overlap, library):
+    """Of the trace that README asks about: what raising can save stands before what shaping could do, which the default
+    policies do not do, and a trace that ships is called by its name."""
+    done = overlap("explain", "--from", "demo-stencil", env={"COLUMNS": "100"})
+    said = " ".join(done.stdout.split())
+    saves = said.index("Raising streams 29, 31 can save at most 0.100 ms a step (25 %)")
+    default = said.index("The default policy raises them (`critical: auto`): overlap-run --report DIR PROGRAM")
+    assert saves < default < said.index("shaping rule: make_room")
+    assert "(default policies shape only where `overlap probe` found backfill)" in said
+    assert "demo-stencil on h200: 60 launches" in said and ".json.gz" not in said
+    assert (
+        "NCCL_ALGO=Ring on all ranks, 98 % lets communication in once blocks have ended." in said and " 0 %" not in said
+    )
+
+
 def test_of_several_traces_the_inversions_that_cost_most_are_shown(overlap, library, tmp_path):
     halo().kineto(tmp_path / "waits.json")
     other = Program()
@@ -218,7 +233,7 @@ def test_that_shaping_would_not_help_is_said_of_shaping_alone(overlap, library, 
     done = overlap("explain", "--from", str(path), *more, env={"COLUMNS": str(columns)})
     said = " ".join(done.stdout.split())
     assert "Shaping would not help as it is; --kernel NAME that leaves one kernel says" in said
-    raised = "That the policy raises the priority" if policy else "The priority of communication, which a policy can"
+    raised = "What the policy gains by raising the priority" if policy else "What a default policy gains by raising the"
     assert raised in said
     measured = (
         "Measured (on average of a step): in 6.000 ms, communication runs for 0.800 ms; 0.700 ms of that is "
@@ -285,7 +300,8 @@ def test_what_is_no_file_may_have_been_meant_as_either(overlap, library, tmp_pat
         ("", [], "{} does not say on which GPU it was", "--gpu G says it; `overlap gpus`"),
         ("NVIDIA H200", ["--kernel", "nix"], "{}: no kernel in it is called like nix", "4 kernels in it: cutlass"),
         ("NVIDIA H200", ["--sweep"], "--sweep is about one kernel, and this is 4 kernels", "--kernel NAME that leaves"),
-        ("NVIDIA H200", ["--policy", "h100"], "`h100` is not for NVIDIA H200: every launch is", "`h200` is: --policy"),
+        ("NVIDIA H200", ["--policy", "h100"], "`h100` is not for NVIDIA H200: every launch is",
+         "`h200` is: --policy h200; `h100` is for h100: --gpu h100 answers for that GPU"),
         ("NVIDIA H200", ["--policy", "h100", "--gpu", "a40"], "`h100` is not for NVIDIA A40:", "`a40` is: --policy"),
         ("NVIDIA H200", ["--blocks", "3"], "--blocks cannot be combined with a trace", "it says that of every launch"),
         ("NVIDIA H200", ["--comm-from", "x"], "--comm-from cannot be combined with a trace", "its own communication"),

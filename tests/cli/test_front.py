@@ -41,6 +41,27 @@ def test_help_alone_is_that_of_overlap(overlap, library):
     assert overlap("help").stdout == overlap("--help").stdout
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["no_room_registers"], "reason no_room_registers"),
+        (["capped_without_room"], "reason capped_without_room"),
+        (["share"], "key critical.share"),
+        (["communication.priority"], "key communication.priority"),
+        (["critical"], "critical stream"),
+        (["critical", "stream"], "A stream that communication, the host or another critical stream waits for."),
+        (["drain"], "hold, drain, backfill"),
+        (["major"], "is not raised"),
+        (["raise"], "Given a higher priority"),
+        (["left a page"], "left a page"),
+    ],
+)
+def test_every_word_on_the_screen_has_help(overlap, library, words, expected):
+    """Without saying first whether it is a reason, a key or neither."""
+    done = overlap("help", *words)
+    assert done.returncode == 0 and expected in " ".join(done.stdout.split()), done.stderr
+
+
 def test_reasons_and_keys_have_help(overlap, library):
     every = overlap("help", "reasons").stdout
     one = overlap("help", "reasons", "same_stream").stdout
@@ -105,6 +126,16 @@ def test_no_file_is_replaced_and_none_is_left_by_halves(overlap, library, tmp_pa
     assert (tmp_path / "there").read_text() == "mine"
     assert overlap("policy", "show", "nosuch", "-o", "new", cwd=tmp_path).returncode != 0
     assert sorted(os.listdir(tmp_path)) == ["link", "there"]
+
+
+@pytest.mark.parametrize("words", [["gpus"], ["policy", "show", "h100"], ["explain", "--from", "demo-step"]])
+def test_a_file_is_replaced_with_force(overlap, library, tmp_path, words):
+    (tmp_path / "there").write_text("mine")
+    done = overlap(*words, "-o", "there", cwd=tmp_path)
+    assert done.returncode == 2 and done.stderr.endswith("help: name another file, or replace it: --force\n")
+    assert (tmp_path / "there").read_text() == "mine"
+    done = overlap(*words, "-o", "there", "--force", cwd=tmp_path)
+    assert done.returncode == 0 and len((tmp_path / "there").read_text()) > 100, done.stderr
 
 
 def test_findings_are_written_as_well(overlap, library, tmp_path):

@@ -213,6 +213,12 @@ def test_an_invalid_policy_says_where(overlap_run, tmp_path):
     [
         ("no-such-program", 127, "overlap: error: no-such-program: program not found\n"),
         ("./missing", 127, "overlap: error: ./missing: program not found\n"),
+        (
+            "demo-stencil",
+            127,
+            "overlap: error: demo-stencil: program not found\noverlap: help: demo-stencil ships with overlap-run and "
+            "runs on simulated GPUs only: overlap-run --simulate h100 demo-stencil\n",
+        ),
         ("", 127, "overlap: error: an empty name: program not found\n"),
         ("./folder", 126, "overlap: error: ./folder is a directory\n"),
         ("./data", 126, "overlap: error: ./data is not executable\noverlap: help: chmod +x ./data\n"),

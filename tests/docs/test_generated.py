@@ -46,7 +46,10 @@ def test_a_part_that_is_not_is_found(write: Any) -> None:
 def test_every_option_is_in_the_reference() -> None:
     """Those too that only --help-all tells of."""
     for command in commands():
-        told = {name.partition(" ")[0]: meaning for name, meaning in command.options}
+        written = {tuple(re.split(",? ", name)): meaning for name, meaning in command.options}
+        short = {word for words in written for word in words if re.fullmatch("-[a-z]", word)}
+        told = {next(word for word in words if word not in short): meaning for words, meaning in written.items()}
+        assert short == {name for name in command.names if len(name) == 2} - {"-h"}, command.words
         missing = {name for name in command.names if name.startswith("--")} - {"--help", "--help-all"} - told.keys()
         spelled = {name for name in missing if name.replace("_", "-") not in told}  # --dry_run is --dry-run
         strange = {name for name in told.keys() - command.names if name[0] == "-" or not name.isupper()}

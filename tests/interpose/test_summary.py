@@ -78,3 +78,14 @@ def test_the_line_names_the_next_command_and_it_works(run: Run, overlap: Run, tm
     done = overlap("report", pages, "--json")
     assert done.returncode in (0, 1), done.stderr
     assert '"launches": 3' in done.stdout
+
+
+@pytest.mark.hazard("processes", "the line of one process reads as if it were that of the whole run")
+def test_the_line_says_whose_launches_it_counts(run: Run) -> None:
+    """One of several processes counts its own alone: a rank of many, or a parent."""
+    (rank,) = run(*WORDS, env={"RANK": "0", "WORLD_SIZE": "2"})
+    assert rank.startswith("overlap: rank 0 of 2: 3 launches: 0 shaped")
+    (alone,) = run(*WORDS, env={"RANK": "0", "WORLD_SIZE": "1"})
+    assert alone.startswith("overlap: 3 launches: 0 shaped")
+    (parent,) = run(*WORDS, "spawn", *WORDS)
+    assert parent.startswith("overlap: without child processes: 3 launches: 0 shaped")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -427,3 +428,19 @@ def test_what_is_compiled_now_is_what_is_kept_compiled(
         (run,) = report.glob("run-*.json")
         hashes.add((json.loads(run.read_text())["policies"][0]["hash"], json.loads(run.read_text())["table"]))
     assert len({digest for digest, _ in hashes}) == 1
+
+
+def test_an_answer_of_a_simulated_gpu_that_steers_a_run_is_named(
+    probe: Probe, overlap: Any, overlap_run: Any, cache: Path, tmp_path: Path
+) -> None:
+    """At the start and in the report, and not as the policy's own word."""
+    assert probe("--simulate", "h100:hold", **SLICE).returncode == 0
+    env = {"XDG_CACHE_HOME": str(cache)}
+    done = overlap_run("--simulate", "h100", "--report", "out", "demo-stencil", env=env, cwd=tmp_path)
+    found = re.search(r"policy h100: dispatch hold \((overlap probe, .*, driver simulated hold)\)", done.stderr)
+    assert found and done.returncode == 0, done.stderr
+    assert f"and of this one {found[1]} found hold (`dispatch`)" in overlap("report", "out", cwd=tmp_path).stdout
+    env["XDG_CACHE_HOME"] = str(tmp_path / "empty")
+    other = overlap_run("--simulate", "h100", "--report", "other", "demo-stencil", env=env, cwd=tmp_path)
+    assert "overlap probe" not in other.stderr
+    assert "and of this one the policy says unknown" in overlap("report", "other", cwd=tmp_path).stdout

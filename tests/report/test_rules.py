@@ -174,3 +174,26 @@ def test_one_screen_for_many_processes(overlap, run_job):
     assert text.count("\n") <= 33 and "\nkernel " in text and "\nrule " in text
     answer = json.loads(overlap("report", str(folder), "--json").stdout)
     assert len(answer["processes"]) == 20 and answer["kernels"][0]["launches"] == 80
+
+
+def test_a_rule_of_a_policy_that_is_extended_names_the_file_that_has_it(overlap, overlap_run, tmp_path):
+    """Of both files the one that has the line: a number of lines alone leads into the wrong one."""
+    (tmp_path / "base.yaml").write_text(
+        "policy: 1\nname: base\ngpu: 'NVIDIA H100*'\n\n\ncompute:\n"
+        "  - match: {kernel: '*relax*'}\n    shape: make_room\n    when_dispatch: drain\n"
+    )
+    (tmp_path / "own.yaml").write_text(
+        "policy: 1\nname: stencil\nextends: ./base.yaml\ncompute:\n"
+        "  - match: {kernel: nix}\n    shape: make_room\n    when_dispatch: drain\n"
+    )
+    done = overlap_run("--simulate", "h100", "--policy", "./own.yaml", "--report", "out", "demo-stencil", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    screen = overlap("report", "out", "--full", cwd=tmp_path).stdout
+    assert "rules stencil:5 and base.yaml:7 did nothing, by design" in screen
+    assert any(line.startswith("base.yaml:7 ") for line in screen.splitlines())
+    data = json.loads(overlap("report", "out", "--json", cwd=tmp_path).stdout)
+    places = [(use["rule"]["policy"], use["rule"]["file"], use["rule"]["line"]) for use in data["rules"]]
+    assert sorted(places, key=str) == [("stencil", "base.yaml", 7), ("stencil", None, 5)]
+    (run,) = (tmp_path / "out").glob("run-*.json")
+    run.unlink()
+    assert "a policy that stencil extends:7" in overlap("report", "out", cwd=tmp_path).stdout

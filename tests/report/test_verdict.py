@@ -33,6 +33,13 @@ def of(report, write_page, library):
     return make
 
 
+def again(report, **fields) -> None:
+    """The run of the folder with other fields."""
+    (run,) = folder.runs(str(report))
+    (report / f"run-{RUN}.json").unlink()
+    folder.write(str(report), run._replace(**fields))
+
+
 def test_what_was_done_is_counted_and_no_gain_is_claimed(of, report):
     found = of({"shaped": 160, "communication": 160, "no_rule": 40}, communication=160, raised=160)
     assert found.done == (
@@ -110,7 +117,7 @@ def test_critical_streams_come_first(of):
         pytest.param(
             {"below_keep": 180, "communication": 100}, "h100", {"communication": 100, "wide": 100},
             "nothing was gained: `priority: auto` left 100 of 100 communication launches as they were, because",
-            "`communication: {priority: highest}`",
+            "extends: h100, communication: {priority: highest}}`; overlap report --compare",
             id="wide",
         ),
         pytest.param(
@@ -123,7 +130,7 @@ def test_critical_streams_come_first(of):
         pytest.param(
             {"no_rule": 200, "communication": 160}, "h100", {"communication": 160, "raised": 4, "unhurried": 156},
             "not measured: a report counts launches, and times nothing on the GPU; `priority: auto` left 156 of 160 ",
-            "`communication: {priority: highest}`",
+            "extends: h100, communication: {priority: highest}}`; overlap report --compare",
             id="no hurry",
         ),
     ],
@@ -133,6 +140,47 @@ def test_why_nothing_was_gained_and_what_to_do(of, launches, policy, counters, g
     assert found.gain.startswith(gain) and following in found.next, found
     assert found.done.startswith("nothing: none of ") is not bool(
         {"shaped", "capped_without_room"} & launches.keys() or counters.get("raised")
+    )
+
+
+def test_what_auto_left_may_cost_and_goes_into_the_own_file(of, report):
+    """The line to change is in the user's file, where there is one, and says why `auto` has not done it."""
+    again(report, policies=({"name": "mine", "hash": "0", "file": "/home/me/mine.yaml"},))
+    found = of({"no_rule": 200, "communication": 160}, "mine", communication=160, raised=4, unhurried=156)
+    assert found.gain.endswith("waits for communication: raised, they may cost more time than they save")
+    assert found.next == (
+        "to raise them all the same: `communication: {priority: highest}` in /home/me/mine.yaml; "
+        "overlap report --compare, on a real GPU, tells whether that pays"
+    )
+
+
+def test_communication_that_is_waited_for_can_still_gain_by_passing_what_is_before_it(of):
+    """A raised stencil: every exchange is waited for at once, and what it passes was launched before it."""
+    streams = [{"why": HOST | COMMUNICATION, "status": RAISED, "launches": 60}]
+    found = of({"critical": 60, "no_rule": 200, "communication": 40}, communication=40, waited_for=40, streams=streams)
+    assert found.gain.endswith(
+        "; 40 of 40 communication launches could overlap nothing launched after them; raised, they can start before "
+        "blocks of kernels that were launched earlier"
+    )
+
+
+def test_raised_by_its_stream_is_not_said_to_be_raised_never(of):
+    """AMD: no launch has a priority of its own, and communication is raised by its stream."""
+    streams = [{"why": HOST | COMMUNICATION, "status": RAISED, "launches": 60}]
+    found = of({"critical": 60, "communication": 40}, communication=40, streams=streams)
+    assert found.done.startswith(
+        "60 of 100 launches raised on 1 critical stream, and the communication on it; none shaped: "
+    )
+
+
+@pytest.mark.parametrize(("file", "policy"), [("h100.yaml", "h100"), ("/home/me/mine.yaml", "/home/me/mine.yaml")])
+def test_a_bundled_program_is_not_named_for_a_machine_with_the_gpu(of, report, file, policy):
+    """demo-stencil runs with --simulate only."""
+    policies = ({"name": "h100", "hash": "0", "file": file},)
+    again(report, command=("demo-stencil",), policies=policies, simulate="h100:hold,1")
+    found = of({"shaped": 160, "communication": 160}, communication=160, raised=160)
+    assert found.next == (
+        f"on a machine with the GPU, with a program of your own: overlap-run --policy {policy} --report DIR PROGRAM"
     )
 
 

@@ -7,9 +7,8 @@ import re
 from importlib import import_module
 from typing import NamedTuple
 
-from pyshim.cli import COMMANDS
+from pyshim.cli import COMMANDS, parsers
 from pyshim.cli import run as overlap_run
-from pyshim.cli.parser import Parser
 
 
 class Command(NamedTuple):
@@ -21,12 +20,11 @@ class Command(NamedTuple):
 
 
 def commands() -> list[Command]:
-    """overlap-run first, then those of overlap, in the order of its help."""
-    overlap = Parser(prog="overlap")
-    inner = overlap.add_subparsers(dest="command")
+    """overlap-run first, then what all of overlap's take, then those of overlap, in the order of its help."""
+    overlap, inner = parsers()
     for name in COMMANDS:
         import_module(f"pyshim.cli.{name}").add_to(inner)
-    return [_command("overlap-run", overlap_run._parser()), *_below("overlap", overlap)]
+    return [_command("overlap-run", overlap_run._parser()), _command("overlap", overlap), *_below("overlap", overlap)]
 
 
 def _below(words: str, parser: argparse.ArgumentParser) -> list[Command]:
@@ -39,7 +37,7 @@ def _below(words: str, parser: argparse.ArgumentParser) -> list[Command]:
 
 
 def _command(words: str, parser: argparse.ArgumentParser) -> Command:
-    actions = [action for action in parser._actions if "--help" not in action.option_strings]
+    actions = [action for action in parser._actions if "--help" not in action.option_strings and not _adds(action)]
     return Command(
         words,
         " ".join((parser.description or "").split("\n\n")[0].split()),
@@ -47,6 +45,11 @@ def _command(words: str, parser: argparse.ArgumentParser) -> Command:
         frozenset(name for action in parser._actions for name in action.option_strings),
         frozenset(name for action in parser._actions if action.nargs != 0 for name in action.option_strings),
     )
+
+
+def _adds(action: argparse.Action) -> bool:
+    """Whether it is the place of commands."""
+    return isinstance(action, argparse._SubParsersAction)
 
 
 def _told(actions: list[argparse.Action]) -> list[tuple[str, str]]:
@@ -80,7 +83,9 @@ def _written(action: argparse.Action) -> str:
     if not action.option_strings:
         return shown
     name = max(action.option_strings, key=lambda option: option.replace("_", "-").startswith("--") - option.count("_"))
-    return name if action.nargs == 0 else f"{name} {shown}"
+    short = [option for option in action.option_strings if len(option) == 2]
+    names = ", ".join(dict.fromkeys([*short, name]))
+    return names if action.nargs == 0 else f"{names} {shown}"
 
 
 def _meaning(action: argparse.Action) -> str:

@@ -1,4 +1,5 @@
-"""The generated parts of docs/: reasons, keys, commands, variables, exit statuses; and the fields of JSON answers.
+"""The generated parts of docs/ and CONTRIBUTING.md: reasons, keys, commands, variables, exit statuses, words on the
+screen; and the fields of JSON answers.
 
     python tools/docs/write.py --check    # exit status 1 and a line for each part that is not of today
     python tools/docs/write.py --write
@@ -27,6 +28,7 @@ import variables  # noqa: E402
 from advice import ADVICE  # noqa: E402
 from commands import commands  # noqa: E402
 
+from pyshim.cli.words import WORDS  # noqa: E402
 from pyshim.policy.describe import KEYS, REQUIRED  # noqa: E402
 
 FIELDS = ROOT / "docs" / "data" / "json-fields.csv"
@@ -110,12 +112,17 @@ def json_fields() -> str:
     return text.getvalue()
 
 
+def words() -> Iterator[str]:
+    yield from table(("word", "meaning"), [(f"{word}", meaning) for word, meaning in WORDS.items()])
+
+
 PARTS: dict[str, Callable[[], Iterator[str]]] = {
     "reasons": reasons,
     "keys": keys,
     "commands": options,
     "variables": environment,
     "exits": statuses,
+    "words": words,
 }
 
 
@@ -125,7 +132,8 @@ def of_today(text: str) -> str:
 
 
 def pages() -> list[Path]:
-    return [path for path in sorted((ROOT / "docs").rglob("*.md")) if _PART.search(path.read_text(encoding="utf-8"))]
+    found = [ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [path for path in found if _PART.search(path.read_text(encoding="utf-8"))]
 
 
 def main() -> int:

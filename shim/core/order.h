@@ -192,11 +192,12 @@ overlap_order_place(struct overlap_order *order, uint64_t key, uint64_t probe) {
 
 /* The stream of this key (not 0), or NULL: never seen, or there was no place. The second where it is not in its first place. */
 struct overlap_stream *overlap_order_find_further(struct overlap_order *order, uint64_t key);
+static inline bool overlap_stream_has(const struct overlap_stream *stream, uint64_t key) {
+    return OVERLAP_LOAD(stream->key) == key && OVERLAP_LOAD(stream->ready);
+}
 static inline struct overlap_stream *overlap_order_find(struct overlap_order *order, uint64_t key) {
     struct overlap_stream *const first = overlap_order_place(order, key, 0);
-    return __builtin_expect(OVERLAP_LOAD(first->key) == key && OVERLAP_LOAD(first->ready), 1)
-               ? first
-               : overlap_order_find_further(order, key);
+    return __builtin_expect(overlap_stream_has(first, key), 1) ? first : overlap_order_find_further(order, key);
 }
 
 /* Takes the lock; false: not to be had, which is said in `lost`. */

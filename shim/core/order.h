@@ -131,8 +131,9 @@ static inline void overlap_stream_asked(struct overlap_stream *stream) {
 bool overlap_stream_changed_for(struct overlap_order *order, const struct overlap_stream *stream, uint64_t asker);
 static inline bool overlap_stream_changed(struct overlap_order *order, const struct overlap_stream *stream) {
     const uint64_t asker = __atomic_load_n(&stream->asker, __ATOMIC_SEQ_CST);
-    return (asker == overlap_this_thread() && OVERLAP_LOAD(stream->kind) == OVERLAP_STREAM_NON_BLOCKING) ||
-           overlap_stream_changed_for(order, stream, asker);
+    if (OVERLAP_LOAD(stream->kind) == OVERLAP_STREAM_NON_BLOCKING && (!asker || asker == overlap_this_thread()))
+        return asker;
+    return overlap_stream_changed_for(order, stream, asker);
 }
 
 /* The stream is captured with the one of which an event has been recorded. */

@@ -206,8 +206,8 @@ WINDOW_MUTANTS = [
     _one(
         "what was launched before counts for every communication",
         f"{_CORE}/window.c",
-        "            overlap_raise(counted, now);\n",
-        "            ;\n",
+        "    overlap_raise(counted, now);\n",
+        "    ;\n",
         _SHAPING,
     ),
     _one(
@@ -230,6 +230,27 @@ WINDOW_MUTANTS = [
         "            follow.waited = true;",
         "            ;",
         "tests/interpose/test_windows.py",
+    ),
+    _one(
+        "a sample of communication counts for itself alone",
+        f"{_COMMON}/follow.c",
+        "    follow.counts = follow.due ? ONE_OF : 1;",
+        "    follow.counts = 1;",
+        "tests/interpose/test_windows.py",
+    ),
+    _one(
+        "communication that overlaps takes back what was said before",
+        f"{_CORE}/window.c",
+        "    if (since >= open)\n        return;\n",
+        "    if (since >= open + 1000)\n        return;\n",
+        "tests/interpose/test_windows.py",
+    ),
+    _one(
+        "a stream keeps the priority that it had",
+        f"{_CUDA}/stream.c",
+        "        priority_changes(stream);\n",
+        "        ;\n",
+        "tests/interpose/test_priority.py",
     ),
     _one(
         "the driver is asked about a stream that is gone",

@@ -17,6 +17,9 @@ from pyshim.stats.page import Opened, Page, Stranger, sentences
 
 _ANSWERS = 4
 _BY_FAR = 0.9
+_COUNTED = (
+    512  # communication launches of a thread; more of them are estimated from a sample (shim/vendor/common/follow.c)
+)
 
 
 def findings(collected: Collected) -> list[str]:
@@ -293,18 +296,21 @@ def remarks(collected: Collected) -> list[str]:
     waited = sum(page.communication_waited_for for page in collected.pages)
     unhurried = sum(page.communication_unhurried for page in collected.pages)
     wide = sum(page.communication_wide for page in collected.pages)
+    about = "about " if any(page.communication > _COUNTED for page in collected.pages) else ""
     said = [*of_runs(collected), *_ends(collected), *_waiting(collected), *_unrecorded(collected)]
     said += [*_without_room(collected), *of_streams(collected)]
     if same:
         said.append(
-            f"same stream: {same:,} of {total:,} communication launches could not overlap anything that their thread "
-            "launched behind them, because it was on their own stream. Collectives that PyTorch 2.8 and newer run with "
-            "async_op=False are on the stream of the computation; with async_op=True they have one of their own"
+            f"same stream: {about}{same:,} of {total:,} communication launches could not overlap anything that their "
+            "thread launched behind them, because it was on their own stream. Collectives that PyTorch 2.8 and newer "
+            "run with async_op=False are on the stream of the computation; with async_op=True they have one of their "
+            "own"
         )
     if waited:
         said.append(
-            f"waited for at once: {waited:,} of {total:,} communication launches could not overlap anything that their "
-            "thread launched behind them, because all of it was told to wait for them, or the host waited first"
+            f"waited for at once: {about}{waited:,} of {total:,} communication launches could not overlap anything "
+            "that their thread launched behind them, because all of it was told to wait for them, or the host waited "
+            "first"
         )
     if unhurried:
         said.append(

@@ -127,14 +127,16 @@ static inline void gather(struct news *news, const struct overlap_clock *clock, 
 
 /* Its clock includes the event's from now on. */
 static inline uint32_t learn(struct overlap_order *order, struct overlap_stream *here, const struct news *news) {
-    const struct overlap_sight sight = overlap_stream_sight(order, here);
     uint32_t found = 0;
     bool learned = false;
     for (uint32_t i = 0; i < news->count; i++) {
         const uint32_t e = news->entry[i];
         const uint64_t its = news->value[i];
-        if (e < OVERLAP_CLOCK_COMMUNICATION && its > overlap_sight_knows(&sight, e))
-            found |= patience(here, sight.world, e, its);
+        const uint32_t patient = e < OVERLAP_CLOCK_COMMUNICATION ? patience(here, here->world, e, its) : 0;
+        if (__builtin_expect(patient, 0)) {
+            const struct overlap_sight sight = overlap_stream_sight(order, here);
+            found |= its > overlap_sight_knows(&sight, e) ? patient : 0;
+        }
         learned |= overlap_stream_learns_more(order, here, e, its);
     }
     if (!learned)

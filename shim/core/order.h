@@ -131,8 +131,9 @@ static inline void overlap_stream_asked(struct overlap_stream *stream) {
 bool overlap_stream_changed_for(struct overlap_order *order, const struct overlap_stream *stream, uint64_t asker);
 static inline bool overlap_stream_changed(struct overlap_order *order, const struct overlap_stream *stream) {
     const uint64_t asker = __atomic_load_n(&stream->asker, __ATOMIC_SEQ_CST);
-    return (asker == overlap_this_thread() && OVERLAP_LOAD(stream->kind) == OVERLAP_STREAM_NON_BLOCKING) ||
-           overlap_stream_changed_for(order, stream, asker);
+    if (OVERLAP_LOAD(stream->kind) == OVERLAP_STREAM_NON_BLOCKING && (!asker || asker == overlap_this_thread()))
+        return asker;
+    return overlap_stream_changed_for(order, stream, asker);
 }
 
 /* The stream is captured with the one of which an event has been recorded. */
@@ -192,11 +193,12 @@ overlap_order_place(struct overlap_order *order, uint64_t key, uint64_t probe) {
 
 /* The stream of this key (not 0), or NULL: never seen, or there was no place. The second where it is not in its first place. */
 struct overlap_stream *overlap_order_find_further(struct overlap_order *order, uint64_t key);
+static inline bool overlap_stream_has(const struct overlap_stream *stream, uint64_t key) {
+    return OVERLAP_LOAD(stream->key) == key && OVERLAP_LOAD(stream->ready);
+}
 static inline struct overlap_stream *overlap_order_find(struct overlap_order *order, uint64_t key) {
     struct overlap_stream *const first = overlap_order_place(order, key, 0);
-    return __builtin_expect(OVERLAP_LOAD(first->key) == key && OVERLAP_LOAD(first->ready), 1)
-               ? first
-               : overlap_order_find_further(order, key);
+    return __builtin_expect(overlap_stream_has(first, key), 1) ? first : overlap_order_find_further(order, key);
 }
 
 /* Takes the lock; false: not to be had, which is said in `lost`. */

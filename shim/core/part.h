@@ -20,8 +20,8 @@ struct overlap_part {
     uint32_t share;    /* in the last round, in thousandths */
     uint32_t since;    /* launches on it since somebody waited */
     /* The caller's: its key is the program's handle; raised: 1, 2: it cannot be, 3: the program has set its priority; number of its
-     * record in the page, + 1; and of its device; the code that made it. */
-    uint32_t handle, raised, record, device;
+     * record in the page, + 1; and of its device; its priority without us, as the caller writes it, 0: not asked; the code that made it. */
+    uint32_t handle, raised, record, device, priority;
     uintptr_t site;
     struct { /* other streams' work that was waited for last */
         struct overlap_stream *stream;

@@ -39,68 +39,81 @@ static bool ordered_by_kind(const struct overlap_stream *one, const struct overl
     return OVERLAP_LOAD(one->kind) == OVERLAP_STREAM_LEGACY && OVERLAP_LOAD(other->kind) == OVERLAP_STREAM_BLOCKING;
 }
 
-/* What was launched before, on other streams, and is not known to be over when this launch begins. */
-static inline struct overlap_before before(const struct overlap_sight *sight, const struct overlap_stream *stream) {
-    struct overlap_before found = {0, 0};
+/* The launches of an entry of computation that were not counted before, and are not known to be over when this launch begins. */
+static inline uint64_t not_over(const struct overlap_sight *sight, const struct overlap_stream *owner, uint32_t i,
+                                uint32_t filling) {
     struct overlap_world *const world = sight->world;
+    uint64_t *const counted = &world->computation[i].counted[filling];
+    const uint64_t now = OVERLAP_LOAD(world->computation[i].base[filling]) +
+                         OVERLAP_LOAD(*(filling ? &owner->filling : &owner->launched)),
+                   before = OVERLAP_LOAD(*counted);
+    if (now <= before)
+        return 0;
+    const uint64_t known = overlap_sight_knows(sight, OVERLAP_CLOCK_COMMUNICATION + 2 * i + filling),
+                   from = before > known ? before : known;
+    overlap_raise(counted, now);
+    return from < now ? now - from : 0;
+}
+
+/* What was launched before, on other streams. False: nobody knows what the stream is behind. */
+__attribute__((noinline)) static bool look_before(const struct overlap_order *order,
+                                                  const struct overlap_stream *stream, struct overlap_before *found) {
+    const struct overlap_sight sight = overlap_stream_sight(order, stream);
+    if (overlap_sight_is_unknown(order, &sight, stream))
+        return false;
     const struct overlap_context *const context = stream->context;
-    const uint32_t count = OVERLAP_LOAD(world->computations);
+    const uint32_t count = OVERLAP_LOAD(sight.world->computations);
     for (uint32_t i = 0; i < count; i++) {
-        const struct overlap_stream *const owner = OVERLAP_LOAD(world->computation[i].owner);
+        const struct overlap_stream *const owner = OVERLAP_LOAD(sight.world->computation[i].owner);
         if (!owner || owner == stream || OVERLAP_LOAD(owner->context) != context)
             continue;
-        for (uint32_t filling = 0; filling < 2; filling++) {
-            uint64_t *const counted = &world->computation[i].counted[filling];
-            const uint64_t now = OVERLAP_LOAD(world->computation[i].base[filling]) +
-                                 OVERLAP_LOAD(*(filling ? &owner->filling : &owner->launched)),
-                           before = OVERLAP_LOAD(*counted);
-            if (now <= before)
-                continue;
-            uint64_t from = overlap_sight_knows(sight, OVERLAP_CLOCK_COMMUNICATION + 2 * i + filling);
-            from = before > from ? before : from;
-            overlap_raise(counted, now);
-            if (from >= now || ordered_by_kind(stream, owner) || ordered_by_kind(owner, stream))
-                continue;
-            if (filling)
-                found.filling += now - from;
-            else
-                found.launched += now - from < OVERLAP_WINDOW_LAUNCHES ? now - from : OVERLAP_WINDOW_LAUNCHES;
-        }
+        const uint64_t launched = not_over(&sight, owner, i, 0), filling = not_over(&sight, owner, i, 1);
+        if (!(launched | filling) || ordered_by_kind(stream, owner) || ordered_by_kind(owner, stream))
+            continue;
+        found->filling += filling;
+        found->launched += launched < OVERLAP_WINDOW_LAUNCHES ? launched : OVERLAP_WINDOW_LAUNCHES;
     }
-    return found;
+    return true;
+}
+
+/* Takes an entry for the communication of a stream; below 0: none. */
+__attribute__((cold, noinline)) static int32_t take_entry(struct overlap_order *order, struct overlap_stream *stream) {
+    if (!overlap_order_locked(order))
+        return -1;
+    int32_t mine = stream->communication;
+    if (mine < 0)
+        __atomic_store_n(&stream->communication, mine = entry_for(stream), __ATOMIC_RELEASE);
+    overlap_order_unlock(order);
+    return mine;
 }
 
 struct overlap_before overlap_window_communicates(struct overlap_order *order, struct overlap_stream *stream,
                                                   bool computed) {
     struct overlap_before found = {0, 0};
     stream = overlap_stream_here(stream);
-    overlap_order_action(order, stream); /* which may be behind something unknown by that */
     if (!stream)
         return found;
-    const struct overlap_sight sight = overlap_stream_sight(order, stream);
-    if (overlap_sight_is_unknown(order, &sight, stream))
+    struct overlap_world *const world = stream->world;
+    const uint32_t kind = OVERLAP_LOAD(stream->kind);
+    overlap_order_action(order, stream); /* which may be behind something unknown by that */
+    if ((kind != OVERLAP_STREAM_NON_BLOCKING || OVERLAP_LOAD(stream->unknown) || OVERLAP_LOAD(world->doubted) ||
+         OVERLAP_LOAD(world->computations)) &&
+        !look_before(order, stream, &found))
         return found;
-    found = before(&sight, stream);
     int32_t mine = OVERLAP_LOAD(stream->communication);
-    if (mine < 0) {
-        if (!overlap_order_locked(order))
-            return found;
-        mine = stream->communication;
-        if (mine < 0)
-            __atomic_store_n(&stream->communication, mine = entry_for(stream), __ATOMIC_RELEASE);
-        overlap_order_unlock(order);
-    }
+    if (__builtin_expect(mine < 0, 0) && (mine = take_entry(order, stream)) < 0)
+        return found;
     const uint32_t entry = (uint32_t)mine;
-    struct overlap_communication *const of = &sight.world->communication[entry];
+    struct overlap_communication *const of = &world->communication[entry];
     /* Two threads that launch on one stream at once may count as one launch: then both are known together. The stream
      * itself always knows all of its own entry. */
-    const uint64_t now = OVERLAP_LOAD(sight.world->now.entry[entry]) + 1;
+    const uint64_t now = OVERLAP_LOAD(world->now.entry[entry]) + 1;
     __atomic_store_n(&of->prefetch, computed && !__atomic_load_n(&stream->waited, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
     __atomic_store_n(&stream->waited, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&of->sequence, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&of->ordinal, OVERLAP_LOAD(order->version), __ATOMIC_RELAXED);
-    __atomic_store_n(&sight.world->now.entry[entry], now, __ATOMIC_RELEASE);
-    if (OVERLAP_LOAD(stream->kind) != OVERLAP_STREAM_NON_BLOCKING)
+    __atomic_store_n(&world->now.entry[entry], now, __ATOMIC_RELEASE);
+    if (kind != OVERLAP_STREAM_NON_BLOCKING)
         (void)overlap_stream_learns(order, stream, entry, now);
     overlap_order_changed(order);
     return found;
@@ -119,8 +132,17 @@ void overlap_window_beside(struct overlap_stream *stream) {
         __atomic_fetch_add(&stream->beside, 1, __ATOMIC_RELAXED);
 }
 
+/* Adds to the launches that were in the window. Where one thread asks about the stream only that one adds; if another thread begins to
+ * do so now, a few launches may not be counted. */
+static inline void add_inside(struct overlap_stream *stream, uint64_t launches) {
+    if (OVERLAP_LOAD(stream->asker) == overlap_this_thread())
+        overlap_add_own(&stream->inside, launches);
+    else
+        __atomic_fetch_add(&stream->inside, launches, __ATOMIC_RELAXED);
+}
+
 /* So many of the launches that a window may still take; 0: it has expired. */
-static uint32_t grant(struct overlap_stream *stream, uint64_t newest, uint32_t wanted) {
+static inline uint32_t grant(struct overlap_stream *stream, uint64_t newest, uint32_t wanted) {
     if (__atomic_load_n(&stream->newest, __ATOMIC_RELAXED) != newest) {
         if (!wanted)
             return 1;
@@ -134,30 +156,40 @@ static uint32_t grant(struct overlap_stream *stream, uint64_t newest, uint32_t w
         return 1;
     wanted = wanted > CHUNK ? CHUNK : wanted;
     const uint32_t most = (uint32_t)(OVERLAP_WINDOW_LAUNCHES - inside), granted = wanted < most ? wanted : most;
-    __atomic_fetch_add(&stream->inside, granted, __ATOMIC_RELAXED);
+    add_inside(stream, granted);
     return granted;
 }
 
 void overlap_window_return(struct overlap_stream *stream, uint64_t serial, uint64_t newest, uint32_t left) {
-    if (left && __atomic_load_n(&stream->serial, __ATOMIC_RELAXED) == serial &&
-        __atomic_load_n(&stream->newest, __ATOMIC_RELAXED) == newest) {
-        /* Another thread may have begun to count anew meanwhile. */
-        uint64_t inside = __atomic_load_n(&stream->inside, __ATOMIC_RELAXED);
-        while (!__atomic_compare_exchange_n(&stream->inside, &inside, inside > left ? inside - left : 0, false,
-                                            __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-            ;
+    if (!left || __atomic_load_n(&stream->serial, __ATOMIC_RELAXED) != serial ||
+        __atomic_load_n(&stream->newest, __ATOMIC_RELAXED) != newest)
+        return;
+    uint64_t inside = __atomic_load_n(&stream->inside, __ATOMIC_RELAXED);
+    if (OVERLAP_LOAD(stream->asker) == overlap_this_thread() && inside >= left) {
+        overlap_add_own(&stream->inside, 0 - (uint64_t)left);
+        return;
     }
+    /* Another thread may have begun to count anew meanwhile. */
+    while (!__atomic_compare_exchange_n(&stream->inside, &inside, inside > left ? inside - left : 0, false,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
 }
 
-bool overlap_window_alone(struct overlap_stream *stream, enum overlap_alone why) {
+uint64_t overlap_window_number(struct overlap_stream *stream) {
     stream = overlap_stream_here(stream);
-    if (!stream || OVERLAP_LOAD(stream->communication) < 0)
+    const int32_t c = stream ? OVERLAP_LOAD(stream->communication) : -1;
+    return c < 0 ? 0 : OVERLAP_LOAD(stream->world->now.entry[c]);
+}
+
+bool overlap_window_alone(struct overlap_stream *stream, uint64_t number, enum overlap_alone why, uint32_t count) {
+    stream = overlap_stream_here(stream);
+    const int32_t c = stream ? OVERLAP_LOAD(stream->communication) : -1;
+    struct overlap_communication *const of = c < 0 ? NULL : &stream->world->communication[c];
+    if (!of || OVERLAP_LOAD(of->used) >= number)
         return false;
-    struct overlap_world *const world = stream->world;
-    const int32_t c = OVERLAP_LOAD(stream->communication);
-    if (OVERLAP_LOAD(world->communication[c].used) >= OVERLAP_LOAD(world->now.entry[c]))
-        return false;
-    __atomic_fetch_add(&world->communication[c].alone[why], 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&of->alone_last, (uint32_t)number, __ATOMIC_RELAXED);
+    __atomic_store_n(&of->alone_counts, (uint16_t)count, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&of->alone[why], count, __ATOMIC_RELAXED);
     return true;
 }
 
@@ -167,18 +199,19 @@ bool overlap_window_is_over(struct overlap_order *order, struct overlap_stream *
                OVERLAP_LOAD(order->eager.now.entry[OVERLAP_LOAD(stream->communication)]);
 }
 
-/* The last launches of an entry, `open` up to `now`, can overlap this stream's after all. */
-static inline void take_back(struct overlap_communication *of, uint64_t now, uint64_t open,
-                             struct overlap_found *found) {
-    if (OVERLAP_LOAD(of->used) != now)
-        __atomic_store_n(&of->used, now, __ATOMIC_RELEASE);
+/* The last launches of an entry, `open` up to `now`, can overlap this stream's after all: also those among them that were said not to, and
+ * those for which that was said with them. */
+__attribute__((cold, noinline)) static void take_back(struct overlap_communication *of, uint64_t now, uint64_t open,
+                                                      struct overlap_found *found) {
+    const uint32_t since = (uint32_t)now - __atomic_load_n(&of->alone_last, __ATOMIC_RELAXED);
+    if (since >= open)
+        return;
+    const uint64_t most = open - since + __atomic_load_n(&of->alone_counts, __ATOMIC_RELAXED) - 1;
     for (int why = 0; why < 2; why++) {
         uint32_t count = __atomic_load_n(&of->alone[why], __ATOMIC_RELAXED);
-        if (__builtin_expect(!count, 1))
-            continue;
-        const uint32_t back = count < open ? count : (uint32_t)open;
-        if (__atomic_compare_exchange_n(&of->alone[why], &count, count - back, false, __ATOMIC_RELAXED,
-                                        __ATOMIC_RELAXED))
+        const uint32_t back = count < most ? count : (uint32_t)most;
+        if (back && __atomic_compare_exchange_n(&of->alone[why], &count, count - back, false, __ATOMIC_RELAXED,
+                                                __ATOMIC_RELAXED))
             found->undone[why] += back;
     }
 }
@@ -233,7 +266,11 @@ void overlap_window_ask(struct overlap_order *order, struct overlap_stream *stre
         const uint64_t open = unknown ? 0 : open_launches(&sight, of, c);
         if (!open)
             continue;
-        take_back(of, OVERLAP_LOAD(sight.world->now.entry[c]), open, found);
+        const uint64_t now = OVERLAP_LOAD(sight.world->now.entry[c]);
+        if (OVERLAP_LOAD(of->used) != now)
+            __atomic_store_n(&of->used, now, __ATOMIC_RELEASE);
+        if (__atomic_load_n(&of->alone[0], __ATOMIC_RELAXED) | __atomic_load_n(&of->alone[1], __ATOMIC_RELAXED))
+            take_back(of, now, open, found);
         if (ordinal > newest) {
             newest = ordinal;
             found->sequence = __atomic_load_n(&of->sequence, __ATOMIC_RELAXED);

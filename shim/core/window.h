@@ -99,9 +99,10 @@ struct overlap_world {
         uint64_t ordinal;                /* when the last launch was: the version then */
         uint64_t sequence;               /* that the caller gave it, + 1 */
         uint64_t used;                   /* launches up to this one were overlapped by something */
-        uint32_t prefetch; /* the last launch did not wait for the computation that was launched before it */
-        uint32_t alone[2]; /* launches that were said to overlap nothing: by enum overlap_alone */
-        uint32_t padding;
+        uint16_t prefetch;     /* the last launch did not wait for the computation that was launched before it */
+        uint16_t alone_counts; /* for how many the last one of those below was said */
+        uint32_t alone[2];     /* launches that were said to overlap nothing: by enum overlap_alone */
+        uint32_t alone_last;   /* the last 32 bits of the number of the last one */
     } communication[OVERLAP_CLOCK_COMMUNICATION];
     struct {
         struct overlap_stream *owner;
@@ -269,8 +270,11 @@ static inline struct overlap_found overlap_window_find(struct overlap_order *ord
     return found;
 }
 
-/* The last communication launch of the stream seems to overlap nothing; false: something does. */
-bool overlap_window_alone(struct overlap_stream *stream, enum overlap_alone why);
+/* The number of the stream's last communication launch; 0: none. */
+uint64_t overlap_window_number(struct overlap_stream *stream);
+
+/* The communication launch of this number, and so many with it, seem to overlap nothing; false: something does. */
+bool overlap_window_alone(struct overlap_stream *stream, uint64_t number, enum overlap_alone why, uint32_t count);
 
 /* Has the host seen all communication of the stream to be over? */
 bool overlap_window_is_over(struct overlap_order *order, struct overlap_stream *stream);

@@ -165,3 +165,27 @@ def test_a_launch_whose_own_attribute_is_lower_than_its_stream_is_raised_too(bar
     assert bare(words).priorities == [-1]
     done = preloaded(words, HIGHEST)
     assert done.priorities == [-5]
+
+
+@pytest.mark.parametrize(
+    "change", ["sset=1,8,-5", "sset=1,8,-1 sset=1,8,-5", "scopy=1,2", "sset=1,8,-5 scopy=2,1 scopy=1,2"]
+)
+def test_a_stream_that_the_program_gives_another_priority_has_it(change: str, bare: Runner, preloaded: Runner) -> None:
+    """The priority of a stream is asked once, and not again before the program changes it."""
+    launch = f"repeat=3 launch={NCCL},16,256,0"
+    words = f"ptx={NCCL} stream=0 stream=-5 {launch},1 {change} {launch},1"
+    done = preloaded(words, HIGHEST)
+    same(done, bare(words), but=["priority", "entry"])
+    assert done.priorities == [-5] * 6
+    assert (done.totals["raised"], done.totals["communication"]) == (3, 6)
+
+
+@pytest.mark.parametrize("change", ["sset=1,8,-2", "scopy=1,2", "destroy=1 stream=-2"])
+def test_auto_ends_where_the_program_changes_a_stream(change: str, bare: Runner, preloaded: Runner) -> None:
+    launch = f"repeat=3 launch={NCCL},16,256,0"
+    words = f"ptx={NCCL} stream=0 stream=-2 {launch},1 {change} {launch},{3 if 'destroy' in change else 1}"
+    done = preloaded(words, "communication: {priority: auto}")
+    assert done.priorities == [-5] * 3 + [-2] * 3
+    assert done.totals["raised"] == 3
+    assert done.reasons["program_sets_priority"] == 3
+    same(done, bare(words), but=["priority", "entry"])

@@ -190,6 +190,43 @@ def test_what_overlaps_is_not_found(windowed: Windowed) -> None:
     assert ran.done.totals["communication_same_stream"] == ran.done.totals["communication_waited_for"] == 0
 
 
+def test_what_overlaps_takes_back_nothing_of_what_was_before(windowed: Windowed) -> None:
+    ran = windowed(STREAMS + "cs0,0,0,0 ks0,0,0,0 " * 20 + WAIT + (C + K + WAIT) * 10)
+    assert ran.done.totals["communication_same_stream"] == 20
+
+
+EACH, ONE_OF = (
+    512,
+    31,
+)  # communication launches of a thread that are followed: each of the first; then a sample (follow.c)
+
+
+def test_a_sample_of_many_counts_for_all(windowed: Windowed) -> None:
+    """The last seven are not counted: the next one that is followed would count for them."""
+    many = EACH + 51 * ONE_OF + 7
+    ran = windowed(STREAMS + "cs0,0,0,0 ks0,0,0,0 " * many)
+    assert ran.done.totals["communication"] == ran.done.reasons["communication"] == many
+    assert ran.done.totals["communication_same_stream"] == many - 7
+    assert ran.done.totals["communication_waited_for"] == 0
+
+
+def test_a_sample_of_what_overlaps_counts_nothing(windowed: Windowed) -> None:
+    ran = windowed(STREAMS + (C + K) * 1500)
+    assert ran.done.totals["communication_same_stream"] == ran.done.totals["communication_waited_for"] == 0
+    assert ran.done.reasons["shaped"] == 1500, "also those behind communication that is not followed"
+
+
+def test_a_sample_follows_a_program_that_changes(windowed: Windowed) -> None:
+    ran = windowed(STREAMS + "cs0,0,0,0 ks0,0,0,0 " * 1000 + WAIT + (C + K) * 1000)
+    assert 1000 - ONE_OF <= ran.done.totals["communication_same_stream"] <= 1000
+
+
+def test_auto_ends_by_a_sample(windowed: Windowed) -> None:
+    ran = windowed(STREAMS + TENSOR * 50 + TWO_LONG * 8, AUTO, env=NARROW)
+    assert ran.done.totals["communication"] == 696
+    assert 600 < ran.done.totals["raised"] <= 600 + ONE_OF + 3
+
+
 def test_a_policy_without_windows_has_none(windowed: Windowed) -> None:
     """`always` alone, and no auto: nobody follows events."""
     ran = windowed(STREAMS + (C + "ks0,0,0,0 ") * 40, ALWAYS)

@@ -15,6 +15,9 @@ compute:
 # With overlap windows.
 WINDOWS = POLICY.replace("when: always", "when: overlapping")
 
+# Priority until a sign that it may cost: each thread looks for signs behind its collectives.
+AUTO = WINDOWS.replace("priority: highest", "priority: auto")
+
 # And streams that somebody waits for are raised.
 CRITICAL = f"{WINDOWS}critical: auto\n"
 
@@ -42,10 +45,11 @@ class Case:
     sizes: int = 1  # of each kernel
     threads: int = 0  # 0: as many as `--threads` says
     critical: bool = False  # a stream that the host waits for every so many calls
+    auto: bool = False  # `priority: auto`
 
     @property
     def policy(self) -> str:
-        return CRITICAL if self.critical else WINDOWS if self.windows else POLICY
+        return CRITICAL if self.critical else AUTO if self.auto else WINDOWS if self.windows else POLICY
 
     @property
     def more(self) -> list[str]:
@@ -78,6 +82,12 @@ def critical(name: str, call: str, nanoseconds: float | None = None) -> Case:
     return Case(f"critical: {name}", "proc_address", call, "plain", nanoseconds, None, every=256, critical=True)
 
 
+def spaced(name: str, kernel: str, every: int, nanoseconds: float | None = None) -> Case:
+    """Return a row of launches with a collective, and the record of an event, every so many of them."""
+    name = f"windows: {name}, a collective every {every}"
+    return Case(name, "proc_address", "kernel", kernel, nanoseconds, None, every=every, windows=True, auto=True)
+
+
 def many(name: str, kernels: int, sizes: int = 1, threads: int = 0) -> Case:
     """Return a row of many kernels, sizes or threads, each of which may cost twice what the first row costs."""
     return Case(name, "proc_address", "kernel", "plain", 6, None, kernels=kernels, sizes=sizes, threads=threads)
@@ -108,9 +118,12 @@ CASES = (
     Case("windows: inside", "proc_address", "kernel", "shaped", 6, None, (), 256, True),
     Case("windows: inside, cuLaunchKernelEx", "proc_address", "ex", "shaped", 10, None, (), 256, True),
     Case("windows: outside, cuLaunchKernelEx", "proc_address", "ex", "shaped", 6, None, (), 0, True),
-    Case("windows: communication, raised", "proc_address", "kernel", "ncclDevKernel", None, None, (), 0, True),
-    Case("windows: event record", "proc_address", "record", "plain", None, None, (), 256, True),
-    Case("windows: stream wait", "proc_address", "wait", "plain", None, None, (), 256, True),
+    spaced("left alone", "plain", 20, 6),
+    spaced("left alone", "plain", 5),
+    spaced("inside", "shaped", 20, 6),
+    Case("windows: communication, raised", "proc_address", "kernel", "ncclDevKernel", 15, None, (), 0, True),
+    Case("windows: event record", "proc_address", "record", "plain", 15, None, (), 256, True),
+    Case("windows: stream wait", "proc_address", "wait", "plain", 15, None, (), 256, True),
     critical("a launch on another stream while one is raised", "beside"),
     critical("a launch on the raised stream", "critical"),
     critical("the host waits for the raised stream", "synchronize"),

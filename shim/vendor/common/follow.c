@@ -1,20 +1,31 @@
 /* Can a communication launch overlap anything at all? Launches that need no look go their way without us, so a thread that
  * has launched communication is followed for a few launches: its shard is hidden from the hot path, which therefore asks.
  * What they show is counted once it is clear: computation on the same stream, or only such as waits for it. And `auto`
- * learns from them how much computation there is beside communication before anybody waits for it. */
+ * learns from them how much computation there is beside communication before anybody waits for it.
+ *
+ * A followed launch takes several times as long as one in the cache. So a thread follows its first communication launches each, and
+ * then a sample of them, each of which counts for those that were skipped before it as well. */
 #include "windows.h"
 
-enum { FOLLOWED = 16 };
+enum {
+    FOLLOWED = 16, /* launches behind one */
+    EACH = 512,
+    ONE_OF = 31 /* prime: programs repeat powers of two, and the sample must not always be the same one of a step */
+};
 
 static __thread struct {
     /* Not by its handle: the program may have destroyed it meanwhile, and then its place has another number. */
     struct overlap_stream *its;
-    uint64_t serial;
+    uint64_t serial, number; /* of the launch */
     vendor_stream stream;
     enum default_stream whose;
     bool same, waited, overlapped, computed;
-    uint32_t left; /* 0: not following */
+    uint32_t left;   /* 0: not following */
+    uint32_t begun;  /* up to EACH */
+    uint32_t counts; /* how many this one counts for */
+    bool due;        /* since the last one that was followed some have been skipped */
 } follow __attribute__((tls_model("initial-exec")));
+__thread uint32_t follow_skips __attribute__((tls_model("initial-exec")));
 
 /* The stream of the communication; NULL: it is gone. The driver must not be asked about it any more (driver 580 crashes). */
 static struct overlap_stream *still(void) {
@@ -28,8 +39,9 @@ static void conclude(void) {
     follow.its = NULL; /* once */
     if (!its)
         return;
-    if (overlap_window_alone(its, follow.waited ? OVERLAP_ALONE_WAITED_FOR : OVERLAP_ALONE_SAME_STREAM))
-        launch_count(follow.waited ? OVERLAP_COUNTER_WAITED_FOR : OVERLAP_COUNTER_SAME_STREAM);
+    if (overlap_window_alone(its, follow.number, follow.waited ? OVERLAP_ALONE_WAITED_FOR : OVERLAP_ALONE_SAME_STREAM,
+                             follow.counts))
+        launch_count_many(follow.waited ? OVERLAP_COUNTER_WAITED_FOR : OVERLAP_COUNTER_SAME_STREAM, follow.counts);
 }
 
 static void stop(void) {
@@ -41,13 +53,32 @@ void follow_forget(void) {
     follow.left = 0;
     follow.its = NULL;
     follow.computed = false;
+    follow.begun = follow_skips = 0;
+    follow.due = false;
+}
+
+/* The next ones are skipped. Of this one it is not known what comes behind it. */
+static void skip(void) {
+    follow.due = true;
+    follow.computed = false;
+    follow_skips = ONE_OF - 2;
+    if (follow.left)
+        stop();
 }
 
 void follow_begin(struct overlap_stream *its, vendor_stream stream, enum default_stream whose, bool overlapped) {
     if (follow.left)
         conclude();
+    if (follow.begun == EACH && !follow.due) {
+        skip();
+        return;
+    }
+    follow.begun += follow.begun < EACH;
+    follow.counts = follow.due ? ONE_OF : 1;
+    follow.due = false;
     follow.its = its;
     follow.serial = its ? OVERLAP_LOAD(its->serial) : 0;
+    follow.number = overlap_window_number(its);
     follow.stream = stream;
     follow.whose = whose;
     follow.same = follow.waited = follow.computed = false;

@@ -110,9 +110,9 @@
     go \hook, \way
     .endm
 
-/* For a windowed word: goes on where the thread knows where the launch is, r being the place of this_thread; else to `miss`.
- * Changes r10. */
-    .macro window_known word, r, stream, whose, miss
+/* For a windowed word: goes on where the thread knows where the launch is, r being the place of this_thread; to `ask` where it does not,
+ * to `miss` where that does not suffice. Changes r10. */
+    .macro window_known word, r, stream, whose, ask, miss
     bt $49, \word                       /* one of those clusters that were checked */
     jc \miss
     bt $29, \word                       /* traced */
@@ -120,14 +120,25 @@
     mov window_version(%rip), %r10
     mov (%r10), %r10
     cmp %r10, %fs:16(\r)
-    jne \miss
+    jne \ask
     mov \stream, %r10
     cmp %r10, %fs:24(\r)
-    jne \miss
+    jne \ask
     cmpl $\whose, %fs:32(\r)
-    jne \miss
+    jne \ask
     cmpq $0, %fs:40(\r)
-    jle \miss
+    jle \ask
+    .endm
+
+/* Asks, and goes to `told` with r the place of this_thread again, or to `miss`. Changes r10 and r11. */
+    .hidden window_ask_kept
+    .macro ask_window r, stream, whose, told, miss
+    mov \stream, %r10
+    mov $\whose, %r11d
+    call window_ask_kept
+    mov this_thread@gottpoff(%rip), \r
+    jne \told
+    jmp \miss
     .endm
 
 /* r10 = the shard, or else to `miss`. */

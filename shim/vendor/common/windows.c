@@ -135,6 +135,11 @@ static inline void find(struct overlap_order *order, struct overlap_stream *of, 
         launch_take_back(OVERLAP_COUNTER_WAITED_FOR, found->undone[OVERLAP_ALONE_WAITED_FOR]);
 }
 
+/* Can what a thread is told about this stream last? Which default stream it is can change without us. */
+static inline bool lasts(vendor_stream stream, enum default_stream whose) {
+    return (uintptr_t)stream > STREAM_PER_THREAD || only_one(default_vendor(whose));
+}
+
 __attribute__((noinline)) static void ask(struct overlap_order *order, vendor_stream stream,
                                           enum default_stream whose) {
     struct this_thread *const thread = &this_thread;
@@ -147,7 +152,10 @@ __attribute__((noinline)) static void ask(struct overlap_order *order, vendor_st
         overlap_window_return(before, thread->serial, thread->newest, (uint32_t)left);
     const uint64_t version = __atomic_load_n(&order->version, __ATOMIC_ACQUIRE), asked = ++thread->asked;
     __atomic_signal_fence(__ATOMIC_SEQ_CST); /* a handler that waits meanwhile counts on */
-    struct overlap_stream *of = window_stream(order, stream, whose);
+    struct overlap_stream *const of =
+        before && (uintptr_t)stream > STREAM_PER_THREAD && overlap_stream_has(before, (uint64_t)(uintptr_t)stream)
+            ? before
+            : window_stream(order, stream, whose);
     struct overlap_found found;
     find(order, of, asked_for, &found);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -157,27 +165,35 @@ __attribute__((noinline)) static void ask(struct overlap_order *order, vendor_st
     thread->left = found.granted;
     thread->step = overlap_row_step(window_reason(found.where));
     thread->unknown = found.unknown;
-    thread->outside[0] = thread->outside[1] = NULL;
     thread->newest = found.newest;
     thread->serial = found.serial;
-    thread->of = overlap_stream_here(of);
+    struct overlap_stream *const here = thread->of = overlap_stream_here(of);
+    thread->outside[0] =
+        here && found.where == OVERLAP_WHERE_OUTSIDE && OVERLAP_LOAD(here->computation) >= 0 ? &here->launched : NULL;
+    thread->outside[1] = NULL;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    /* Last: a handler that interrupts this finds no answer, and its own is mixed with ours: then there is none. Which default
-     * stream it is can change without us. */
-    const bool lasts = (uintptr_t)stream > STREAM_PER_THREAD || only_one(default_vendor(whose));
-    thread->version = lasts && thread->asked == asked ? version : 0;
+    /* Last: a handler that interrupts this finds no answer, and its own is mixed with ours: then there is none. */
+    thread->version = lasts(stream, whose) && thread->asked == asked ? version : 0;
 }
 
-static void count_outside(struct overlap_order *order, bool filling) {
+/* Where the thread counts launches outside; NULL: they are counted nowhere. Launches that were told another reason than not_overlapping
+ * keep it. */
+static uint64_t *counter_outside(struct overlap_order *order, bool filling) {
     static __thread uint64_t not_counted __attribute__((tls_model("initial-exec")));
     uint64_t *counter = this_thread.outside[filling];
-    /* Launches that were told another reason than not_overlapping keep it. */
     if (!counter && (filling || this_thread.where == OVERLAP_WHERE_OUTSIDE))
         counter = overlap_window_outside(order, this_thread.of, filling);
-    if (!counter)
-        counter = &not_counted;
-    this_thread.outside[filling] = counter;
-    overlap_add_own(counter, 1);
+    return this_thread.outside[filling] = counter ? counter : &not_counted;
+}
+
+bool window_ask_here(vendor_stream stream, uint32_t whose) {
+    struct overlap_order *const order = window_model;
+    if (!order || !this_thread.shard || !lasts(stream, (enum default_stream)whose))
+        return false;
+    ask(order, stream, (enum default_stream)whose);
+    if (!this_thread.outside[0] && this_thread.where != OVERLAP_WHERE_INSIDE)
+        counter_outside(order, false);
+    return this_thread.version;
 }
 
 enum overlap_where window_asks(vendor_stream stream, enum default_stream whose, uint64_t word) {
@@ -190,9 +206,9 @@ enum overlap_where window_asks(vendor_stream stream, enum default_stream whose, 
     const enum overlap_where where = this_thread.where;
     if (where != OVERLAP_WHERE_INSIDE) {
         if (word & OVERLAP_WORD_WINDOWED)
-            count_outside(order, false);
+            overlap_add_own(counter_outside(order, false), 1);
         if (word & OVERLAP_WORD_WATCHED)
-            count_outside(order, true);
+            overlap_add_own(counter_outside(order, true), 1);
     } else if (word & OVERLAP_WORD_WINDOWED)
         window_take_one();
     return where;
@@ -230,12 +246,10 @@ bool window_legacy_matters(void) {
     return __atomic_load_n(&forgotten, __ATOMIC_RELAXED);
 }
 
-void window_communicates(vendor_stream stream, enum default_stream whose) {
-    struct overlap_order *order = windows();
-    if (!order)
-        return;
-    struct overlap_stream *its = window_stream(order, stream, whose);
-    const struct overlap_before before = overlap_window_communicates(order, its, follow_computed());
+void window_communicates_on(struct overlap_order *order, struct overlap_stream *its, vendor_stream stream,
+                            enum default_stream whose) {
+    const bool follows = !follow_skips;
+    const struct overlap_before before = overlap_window_communicates(order, its, follows && follow_computed());
     if (overlap_stream_here(its) != its)
         __atomic_store_n(&exec_may_communicate, 1, __ATOMIC_RELAXED);
     if (before.launched)
@@ -246,7 +260,16 @@ void window_communicates(vendor_stream stream, enum default_stream whose) {
     window_after(order);
     if (critical_matters())
         critical_waited(order, default_vendor(whose), its, OVERLAP_CRITICAL_COMMUNICATION, true);
-    follow_begin(its, stream, whose, before.launched || before.filling);
+    if (follows)
+        follow_begin(its, stream, whose, before.launched || before.filling);
+    else
+        follow_skips--;
+}
+
+void window_communicates(vendor_stream stream, enum default_stream whose) {
+    struct overlap_order *order = windows();
+    if (order)
+        window_communicates_on(order, window_stream(order, stream, whose), stream, whose);
 }
 
 void window_saw(struct overlap_order *order, const struct overlap_seen *seen) {

@@ -61,6 +61,10 @@ static inline bool window_waits(struct overlap_order *order, struct overlap_stre
  * is outside. */
 enum overlap_where window_asks(vendor_stream stream, enum default_stream whose, uint64_t word);
 
+/* The same for the hot path, which counts by itself: the thread is told where the stream is. False: it cannot be, or somebody wants to see
+ * every launch. */
+bool window_ask_here(vendor_stream stream, uint32_t whose);
+
 /* Is what the thread has been told last still true for this stream? */
 static inline bool window_told(vendor_stream stream, uint32_t whose) {
     return this_thread.version == __atomic_load_n(window_version, __ATOMIC_ACQUIRE) && this_thread.stream == stream &&
@@ -91,6 +95,9 @@ void window_saw(struct overlap_order *order, const struct overlap_seen *seen);
 
 /* A communication launch, or one of a graph that holds some, has been made. Under which way it was counted. */
 void window_communicates(vendor_stream stream, enum default_stream whose);
+/* The same for one whose stream has been found; NULL: nothing is known of it. */
+void window_communicates_on(struct overlap_order *order, struct overlap_stream *its, vendor_stream stream,
+                            enum default_stream whose);
 
 /* ...it has this number in the trace. */
 void window_numbered(vendor_stream stream, enum default_stream whose, uint64_t sequence);
@@ -186,6 +193,8 @@ uint64_t launch_trace(const struct request *request, uint32_t reason, uint32_t l
 
 /* ---- follow.c: can a communication launch overlap anything at all? ---- */
 
+/* So many communication launches of the thread are not followed yet: nothing below is asked for them. */
+extern __thread uint32_t follow_skips __attribute__((tls_model("initial-exec")));
 /* The thread has launched communication: its next launches tell. overlapped: what was launched before has told already. */
 void follow_begin(struct overlap_stream *its, vendor_stream stream, enum default_stream whose, bool overlapped);
 /* The thread launches computation; only called while it follows. */

@@ -41,16 +41,18 @@ static CUresult launch_as_asked(struct request *request) {
     return cuda_launch_with(request, request->config.sharedMemBytes);
 }
 
+/* What launches at a priority of its own; NULL: nothing. */
+static inline type_cuLaunchKernelEx *raises_by(const struct request *request, enum default_stream whose) {
+    if (request->hook == HOOK_cuLaunchKernelEx || request->hook == HOOK_cuLaunchKernelEx_ptsz)
+        return real_function(request->way, request->hook, request->site);
+    return real_export(default_is_thread(whose) ? HOOK_cuLaunchKernelEx_ptsz : HOOK_cuLaunchKernelEx);
+}
+
 /* The same launch with a priority of its own. False: it cannot be said. The program's attributes are copied: their
  * array ends where the program says. */
 static inline __attribute__((always_inline)) bool launch_at_priority(struct request *request, int priority,
                                                                      CUresult *result) {
-    type_cuLaunchKernelEx *real;
-    if (request->hook == HOOK_cuLaunchKernelEx || request->hook == HOOK_cuLaunchKernelEx_ptsz)
-        real = real_function(request->way, request->hook, request->site);
-    else
-        real = real_own(default_is_thread(hook_default(request->hook)) ? HOOK_cuLaunchKernelEx_ptsz
-                                                                       : HOOK_cuLaunchKernelEx);
+    type_cuLaunchKernelEx *const real = raises_by(request, hook_default(request->hook));
     CUlaunchAttribute attributes[ATTRIBUTES], *const asked = request->config.attrs;
     const uint32_t asked_count = request->config.numAttrs;
     uint32_t count = 0;
@@ -110,7 +112,7 @@ static bool is_programs(const struct request *request, uint64_t word, int own, u
 
 /* The priority of the launch's stream; false: better not asked, or not told. While a blocking stream captures, asking the
  * legacy stream ends the capture (seen on driver 580); asking whether it captures does not, and fails. */
-static inline bool stream_priority(const struct request *request, int *priority) {
+__attribute__((noinline)) static bool ask_priority(const struct request *request, int *priority) {
     const enum default_stream whose = hook_default(request->hook);
     const uintptr_t stream = (uintptr_t)request->config.hStream;
     CUresult (*ask)(CUstream, int *) =
@@ -130,6 +132,22 @@ static inline bool stream_priority(const struct request *request, int *priority)
     return ask && ask(request->config.hStream, priority) == CUDA_SUCCESS;
 }
 
+/* The same, asked once for a stream that is known (its, or NULL): it keeps the priority with which it was made, unless the program gives
+ * it another one (stream.c). */
+static inline bool stream_priority(const struct request *request, struct overlap_stream *its, int *priority) {
+    uint32_t known = its ? __atomic_load_n(&its->part.priority, __ATOMIC_RELAXED) : STREAM_PRIORITY_CHANGES;
+    if (__builtin_expect(known > STREAM_PRIORITY_CHANGES, 1)) {
+        *priority = (int)(known - STREAM_PRIORITY_0);
+        return true;
+    }
+    if (!ask_priority(request, priority))
+        return false;
+    if (!known && (uintptr_t)request->config.hStream > STREAM_PER_THREAD) /* not if the program changes it meanwhile */
+        __atomic_compare_exchange_n(&its->part.priority, &known, STREAM_PRIORITY_0 + (uint32_t)*priority, false,
+                                    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    return true;
+}
+
 /* A node of a graph, if one came of the launch, does not show what it would have without us. */
 static inline CUresult kept(const struct request *request, int own, CUresult result) {
     if (__builtin_expect(__atomic_load_n(&capture_begun, __ATOMIC_RELAXED), 0) && result == CUDA_SUCCESS)
@@ -139,12 +157,13 @@ static inline CUresult kept(const struct request *request, int own, CUresult res
 
 /* A communication launch at the priority of its word, unless it has that already. *raised: it got another than its
  * stream's. */
-static inline __attribute__((always_inline)) CUresult launch_communication(struct request *request, uint64_t word,
+static inline __attribute__((always_inline)) CUresult launch_communication(struct request *request,
+                                                                           struct overlap_stream *its, uint64_t word,
                                                                            uint32_t *reason, bool *raised) {
     int priority = overlap_word_priority(word), stream;
     CUresult result;
     *raised = false;
-    if (!stream_priority(request, &stream))
+    if (!stream_priority(request, its, &stream))
         return launch_as_asked(request);
     const int own = priority_of(request, stream);
     if (is_programs(request, word, own, reason) || own == priority || !launch_at_priority(request, priority, &result))
@@ -157,16 +176,65 @@ static inline __attribute__((always_inline)) CUresult launch_communication(struc
     return cuda_is_refusal(result) ? launch_without_priority(request) : result;
 }
 
-CUresult launch_raised(struct request *request, uint64_t word) {
-    bool raised;
-    uint32_t reason = OVERLAP_REASON_communication;
-    CUresult result = launch_communication(request, word, &reason, &raised);
-    if (window_model && result == CUDA_SUCCESS)
-        window_communicates(request->config.hStream, hook_default(request->hook));
+static inline CUresult communicated(const struct request *request, struct overlap_order *order,
+                                    struct overlap_stream *its, uint64_t word, uint32_t reason, bool raised,
+                                    CUresult result) {
+    if (order && result == CUDA_SUCCESS)
+        window_communicates_on(order, its, request->config.hStream, hook_default(request->hook));
     launch_communicated(request, word, reason, raised);
     return result;
 }
 
+__attribute__((noinline)) static CUresult raised_anyhow(struct request *request, struct overlap_order *order,
+                                                        struct overlap_stream *its, uint64_t word) {
+    bool raised;
+    uint32_t reason = OVERLAP_REASON_communication;
+    const CUresult result = launch_communication(request, its, word, &reason, &raised);
+    return communicated(request, order, its, word, reason, raised, result);
+}
+
+__attribute__((cold, noinline)) static CUresult raised_in_vain(struct request *request, struct overlap_order *order,
+                                                               struct overlap_stream *its, uint64_t word,
+                                                               CUresult result) {
+    if (cuda_is_refusal(result))
+        result = launch_without_priority(request);
+    return communicated(request, order, its, word, OVERLAP_REASON_communication, false, result);
+}
+
+/* Most communication is launched by cuLaunchKernel or cuLaunchKernelEx, without attributes, on a stream that has another priority, when
+ * nobody has captured: then this is all. */
+CUresult launch_raised(struct request *request, uint64_t word) {
+    const int priority = overlap_word_priority(word);
+    const enum default_stream whose = hook_default(request->hook);
+    struct overlap_order *const order = __atomic_load_n(&window_model, __ATOMIC_ACQUIRE);
+    struct overlap_stream *const its = order ? window_stream(order, request->config.hStream, whose) : NULL;
+    type_cuLaunchKernelEx *const real = raises_by(request, whose);
+    int own;
+    if (__builtin_expect(request->config.numAttrs || !real || __atomic_load_n(&capture_begun, __ATOMIC_RELAXED) ||
+                             overlap_word_reason(word) != OVERLAP_REASON_communication ||
+                             !stream_priority(request, its, &own) || own == priority ||
+                             (own < 0 && word & OVERLAP_WORD_AUTO),
+                         0))
+        return raised_anyhow(request, order, its, word);
+    CUlaunchAttribute attribute;
+    attribute.id = CU_LAUNCH_ATTRIBUTE_PRIORITY;
+    attribute.pad = 0;
+    attribute.value.priority = priority;
+    request->config.attrs = &attribute;
+    request->config.numAttrs = 1;
+    const CUresult result = real(&request->config, request->function, request->parameters, request->extra);
+    request->config.attrs = NULL;
+    request->config.numAttrs = 0;
+    if (__builtin_expect(result != CUDA_SUCCESS, 0))
+        return raised_in_vain(request, order, its, word, result);
+    graph_raises(priority);
+    if (order)
+        window_communicates_on(order, its, request->config.hStream, whose);
+    launch_communicated(request, word, OVERLAP_REASON_communication, true);
+    return CUDA_SUCCESS;
+}
+
 CUresult cuda_communicate(struct request *request, uint64_t word, uint32_t *reason, bool *raised) {
-    return word & OVERLAP_WORD_RAISE ? launch_communication(request, word, reason, raised) : launch_as_asked(request);
+    return word & OVERLAP_WORD_RAISE ? launch_communication(request, NULL, word, reason, raised)
+                                     : launch_as_asked(request);
 }

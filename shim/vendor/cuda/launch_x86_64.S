@@ -46,9 +46,12 @@
     jc .Lbeside_\symbol
     bt $51, %rax                        /* windowed */
     jnc .Lgiven_\symbol
-    window_known %rax, %r11, 24(%rsp), \whose, .Lgiven_\symbol
+    window_known %rax, %r11, 24(%rsp), \whose, .Lask_\symbol, .Lgiven_\symbol
+.Ltold_\symbol:
     find_shard %r11, .Lgiven_\symbol
     in_window 16(%rsp), \hook, \way, \way, 1, .Lgiven_\symbol
+.Lask_\symbol:
+    ask_window %r11, 24(%rsp), \whose, .Ltold_\symbol, .Lgiven_\symbol
 .Lbeside_\symbol:
     beside %rax, %r11, \hook, \way, \way, 1, .Lgiven_\symbol
 .Lgiven_\symbol:                        /* the word goes where 32-bit arguments leave room on the stack */
@@ -133,12 +136,15 @@
     jc .Lbeside_\symbol
     bt $51, %r8                         /* windowed */
     jnc .Lgiven_\symbol
-    window_known %r8, %r9, 32(%rdi), \whose, .Lgiven_\symbol
+    window_known %r8, %r9, 32(%rdi), \whose, .Lask_\symbol, .Lgiven_\symbol
+.Ltold_\symbol:
     find_shard %r9, .Lgiven_\symbol
     cmpl $1, %fs:36(%r9)
     je .Lgiven_\symbol
     mov %r8, %rax
     outside %r9, \hook, \way, \way, 1, .Lgiven_\symbol
+.Lask_\symbol:
+    ask_window %r9, 32(%rdi), \whose, .Ltold_\symbol, .Lgiven_\symbol
 .Lbeside_\symbol:
     beside %r8, %r9, \hook, \way, \way, 1, .Lgiven_\symbol
 .Lgiven_\symbol:                        /* the word is the fifth argument: r8 */

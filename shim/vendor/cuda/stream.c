@@ -59,6 +59,14 @@ CUresult stream_create_green_body(enum overlap_way way, enum hook hook, uintptr_
     return stream_created(VENDOR_CUDA, site, stream, real(stream, context, flags, priority));
 }
 
+/* The program gives the stream another priority. */
+static void priority_changes(CUstream stream) {
+    struct overlap_order *const order = windows();
+    struct overlap_stream *const its = order && stream ? overlap_order_find(order, (uint64_t)(uintptr_t)stream) : NULL;
+    if (its)
+        __atomic_store_n(&its->part.priority, STREAM_PRIORITY_CHANGES, __ATOMIC_RELAXED);
+}
+
 CUresult stream_set_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream stream, int attribute,
                                    const CUstreamAttrValue *value) {
     REAL_OR_RETURN(cuStreamSetAttribute);
@@ -67,6 +75,7 @@ CUresult stream_set_attribute_body(enum overlap_way way, enum hook hook, uintptr
         __atomic_store_n(&stream_legacy_changed, 1, __ATOMIC_RELAXED);
     result = real(stream, attribute, value);
     if (result == CUDA_SUCCESS && attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY) {
+        priority_changes(stream);
         stream_is_programs(stream, hook_default(hook));
         critical_is_programs(stream);
         stream_prioritised(site, value->priority);
@@ -103,6 +112,8 @@ CUresult stream_copy_attributes_body(enum overlap_way way, enum hook hook, uintp
     const CUresult result = real(to, from);
     if (lowered)
         set_priority(from, priority);
+    if (result == CUDA_SUCCESS && to != from)
+        priority_changes(to);
     if (result == CUDA_SUCCESS && to != from && critical_find(to))
         critical_is_programs(to);
     if (result == CUDA_SUCCESS && raised && !lowered)

@@ -125,9 +125,12 @@
     jc .Lbeside_\symbol
     bt $51, %rax                        /* windowed */
     jnc .Lgiven_\symbol
-    window_known %rax, %r11, .Lstream_\form(%rsp), \whose, .Lgiven_\symbol
+    window_known %rax, %r11, .Lstream_\form(%rsp), \whose, .Lask_\symbol, .Lgiven_\symbol
+.Ltold_\symbol:
     find_shard %r11, .Lgiven_\symbol
     in_window .Lsize_\form(%rsp), \hook, \way, \counted, 0, .Lgiven_\symbol
+.Lask_\symbol:
+    ask_window %r11, .Lstream_\form(%rsp), \whose, .Ltold_\symbol, .Lgiven_\symbol
 .Lbeside_\symbol:
     beside %rax, %r11, \hook, \way, \counted, 0, .Lgiven_\symbol
 .Lgiven_\symbol:

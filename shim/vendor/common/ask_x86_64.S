@@ -1,0 +1,32 @@
+/* The question of the hot paths about overlap windows (ask_window in hot_x86_64.S): keeps what these have in registers. */
+#ifdef __x86_64__
+    .text
+    .globl window_ask_kept
+    .hidden window_ask_kept, window_ask_here
+    .type window_ask_kept, @function
+    .p2align 4
+
+/* stream r10, whose r11d. Not equal: the thread has been told. Changes r10 and r11. */
+window_ask_kept:
+    .cfi_startproc
+    .irp register, rax, rcx, rdx, rsi, rdi, r8, r9, r9 /* the last one for the alignment of the stack */
+    push %\register
+    .cfi_adjust_cfa_offset 8
+    .endr
+    mov %r10, %rdi
+    mov %r11d, %esi
+    call window_ask_here
+    test %al, %al
+    .irp register, r9, r9, r8, rdi, rsi, rdx, rcx, rax
+    pop %\register
+    .cfi_adjust_cfa_offset -8
+    .endr
+    ret
+    .cfi_endproc
+    .size window_ask_kept, . - window_ask_kept
+#endif
+
+#ifdef __ELF__
+    .pushsection .note.GNU-stack, "", %progbits
+    .popsection
+#endif

@@ -156,7 +156,9 @@ def _prepare(
     elif options.strict and report is None and (rank.world_size(base) or 1) > 1:
         made.remarks.append("--strict compares ranks with each other only with --report DIR")
     if not options.quiet and not rank.rank(base):
-        for line in [*made.remarks, *made.doubts]:
+        # A simulated GPU that was probed earlier behaves otherwise than one that was not. A dry run says it anyway.
+        probed = made.dispatch if made.simulate and not options.dry_run else []
+        for line in [*made.remarks, *probed, *made.doubts]:
             ui.say(line)
     result = environment(base, made.settings._replace(launcher_pid=os.getpid()))
     made.carried = _way(made, path, ours, command, base).changes

@@ -161,9 +161,7 @@ def _policies(request: Request, base: Mapping[str, str], gpu: Gpu | None, plan: 
         raise
     if request.probed:
         chosen, found = dispatch.decided(chosen, {**base, "SIMGPU": gpu.value} if gpu else base)
-        said = [f"policy {name}: dispatch {one.rule} ({one.origin})" for name, one in found]
-        # A simulated GPU that was probed earlier behaves otherwise than one that was not: that is said at every run.
-        (plan.remarks if gpu else plan.dispatch).extend(said)
+        plan.dispatch += [f"policy {name}: dispatch {one.rule} ({one.origin})" for name, one in found]
     plan.policies = chosen.described
     plan.settings = plan.settings._replace(table=chosen.table)
     _variables(request, base, gpu, chosen.asked, plan)

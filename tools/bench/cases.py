@@ -18,6 +18,9 @@ WINDOWS = POLICY.replace("when: always", "when: overlapping")
 # And streams that somebody waits for are raised.
 CRITICAL = f"{WINDOWS}critical: auto\n"
 
+# Only communication itself is looked at.
+OBSERVE = "policy: 1\nname: bench\ncommunication: {priority: inherit}\n"
+
 Settings = tuple[tuple[str, str], ...]
 SEVERAL: Settings = (("NULL_DEVICES", "2"),)
 CAPTURING: Settings = (("NULL_CAPTURING", "1"),)
@@ -42,9 +45,12 @@ class Case:
     sizes: int = 1  # of each kernel
     threads: int = 0  # 0: as many as `--threads` says
     critical: bool = False  # a stream that the host waits for every so many calls
+    observe: bool = False
 
     @property
     def policy(self) -> str:
+        if self.observe:
+            return OBSERVE
         return CRITICAL if self.critical else WINDOWS if self.windows else POLICY
 
     @property
@@ -76,6 +82,13 @@ def hip(
 
 def critical(name: str, call: str, nanoseconds: float | None = None) -> Case:
     return Case(f"critical: {name}", "proc_address", call, "plain", nanoseconds, None, every=256, critical=True)
+
+
+def asleep(name: str, call: str, observe: bool = True) -> Case:
+    """Return a row without any communication: nothing follows from what its calls order."""
+    return Case(
+        f"asleep: {name}", "proc_address", call, "plain", None, None, threads=1, critical=not observe, observe=observe
+    )
 
 
 def many(name: str, kernels: int, sizes: int = 1, threads: int = 0) -> Case:
@@ -115,6 +128,13 @@ CASES = (
     critical("a launch on the raised stream", "critical"),
     critical("the host waits for the raised stream", "synchronize"),
     critical("event query", "query"),
+    asleep("event record", "record"),
+    asleep("stream wait", "wait"),
+    asleep("the host waits for a stream", "synchronize"),
+    asleep("event query", "query"),
+    asleep("blocking copy", "copy"),
+    asleep("an exchange through the host", "exchange"),
+    asleep("an exchange through the host, critical: auto", "exchange", observe=False),
     hip("left alone, by symbol", "symbol", "launch", "plain", 3, 60),
     hip("left alone, by dlsym", "dlsym", "launch", "plain", 3, 60),
     hip("left alone, by hipGetProcAddress", "proc_address", "launch", "plain", 3, 60),

@@ -16,8 +16,8 @@ import pytest
 
 BENCH = Path(__file__).resolve().parents[2] / "tools" / "bench"
 # Of one call, over the driver that does nothing: 335, 186, 198, 490, 356 and 369 with gcc 12.
-# They were 393, 223, 317, 564, 393 and 487 when a wait that learns nothing copied the event and loads were repeated; 4 to 8 less before
-# each looked whether anything can follow from it.
+# They were 393, 223, 317, 564, 393 and 487 when a wait that learns nothing copied the event and loads were repeated;
+# 4 to 8 less before each looked whether anything can follow from it.
 BOUNDS = {
     "windows: a step of nine calls": 365,
     "windows: event record": 205,

@@ -1,5 +1,5 @@
-"""What orders what is followed only while something can follow from it (shim/vendor/common/sleep.c): what begins late is
-learnt all the same, and what was not followed is never taken for known."""
+"""What orders what is followed only while something can follow from it (shim/vendor/common/sleep.c): what begins late
+is learnt all the same, and what was not followed is never taken for known."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_what_a_stream_computes_grows(iterations: Iterations) -> None:
     assert raised(done)[-100:] == "0" * 100
 
 
-@pytest.mark.hazard("results", "an event that was recorded anew would stand for the stream of its older record")
+@pytest.mark.hazard("peers", "an event that was recorded anew would stand for the stream of its older record")
 def test_an_event_that_was_recorded_anew_meanwhile(iterations: Iterations) -> None:
     """While nothing is followed: it does not say any more that stream 3 feeds communication."""
     known = " ".join(["k:3:8 r:5:3 j:1:1000 w:2:5 s:2"] * 3)
@@ -110,6 +110,21 @@ def test_a_capture_that_begins_late(iterations: Iterations) -> None:
     done = iterations(f"{LONG} {CAPTURED} begin g:1", 6)
     assert raised(done)[2500:] == "0" + "5" * 6
     assert {launch["priority"] for launch in done.in_graphs if launch["kernel"] == "j"} == {0}
+
+
+@pytest.mark.hazard("peers", "kernels would be shaped long after the communication is over")
+def test_a_window_that_is_open_when_nothing_is_followed_any_more(build: Build, preloaded: Runner) -> None:
+    """What orders behind that communication is not seen."""
+    program = build("waiting", "waiting.c", link=[plan.SIMULATED_DRIVER])
+    policy = """critical: off
+communication: {priority: inherit}
+compute: [{match: {kernel: "j"}, shape: {blocks_per_sm: 1}}]"""
+    waits = " ".join(["s:1"] * 4200)
+    shaped = [
+        preloaded(f"4 c:2 {words} begin j:1:4000", policy, program=program).totals["shaped"]
+        for words in ("k:1:1", f"{waits} r:2:2 w:1:2")
+    ]
+    assert shaped == [4, 0]
 
 
 @pytest.mark.parametrize("wait", ["s:1", "r:9:1 e:9", "x", "m"])

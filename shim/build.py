@@ -46,7 +46,7 @@ SMALL = ("-Oz", "-Os")
 FAST = ("-fno-tree-vectorize", "-falign-loops=1", "-falign-jumps=1")  # longer code and padding, for little speed
 FAST_SOURCES = (
     *(f"shim/core/{name}.c" for name in ("cache", "critical", "event", "knowledge", "order", "window")),
-    *(f"shim/vendor/common/{name}.c" for name in ("critical", "follow", "launch", "order", "windows")),
+    *(f"shim/vendor/common/{name}.c" for name in ("critical", "follow", "launch", "order", "sleep", "windows")),
     *(f"shim/vendor/{vendor}/{name}.c" for vendor in ("cuda", "hip") for name in ("entry", "launch", "waits")),
 )
 INCLUDES = {"shim": ("-Ishim",), "simgpu": ("-Ishim", "-Ishim/core")}

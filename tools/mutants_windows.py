@@ -5,6 +5,7 @@ from __future__ import annotations
 from mutants_table import Mutant
 
 _CORE, _CUDA, _COMMON = "shim/core", "shim/vendor/cuda", "shim/vendor/common"
+_SLEEP = "tests/interpose/test_sleep.py"
 _ENTRIES = "tests/interpose/test_entry_points.py"
 _SHAPING = "tests/interpose/test_shaping.py"
 _AUTO = "tests/interpose/test_auto_priority.py"
@@ -34,8 +35,8 @@ WINDOW_MUTANTS = [
     _one(
         "a wait for memory is known to end",
         f"{_COMMON}/order.c",
-        "        overlap_order_unknown(order, its);\n        window_after(order);\n    }\n    return result;",
-        "        ;\n    }\n    return result;",
+        "        overlap_order_unknown(order, its);\n        window_after(order);\n",
+        "",
         _ENTRIES,
     ),
     _one(
@@ -55,8 +56,8 @@ WINDOW_MUTANTS = [
     _one(
         "what synchronization of a stream shows is not seen",
         f"{_COMMON}/order.c",
-        "    vendor_result result = real(stream);\n    if (result == VENDOR_SUCCESS) {\n",
-        "    vendor_result result = real(stream);\n    if (result != VENDOR_SUCCESS) {\n",
+        "    if (!asleep && result == VENDOR_SUCCESS)\n",
+        "    if (!asleep && result != VENDOR_SUCCESS)\n",
         _ENTRIES,
     ),
     _one(
@@ -258,6 +259,50 @@ WINDOW_MUTANTS = [
         "!overlap_window_is_over(order, still())",
         "!overlap_window_is_over(order, window_stream(order, follow.stream, follow.per_thread))",
         "tests/interpose/test_windows.py",
+    ),
+    # ---- While nothing can follow from the model ----
+    _one(
+        "an event that was recorded before the model slept tells of it",
+        "shim/core/knowledge.c",
+        "    if (world == &order->eager && copy->generation != era) {",
+        "    if (era == UINT64_MAX) {",
+        _SLEEP,
+    ),
+    _one(
+        "windows stay open while the model sleeps",
+        f"{_COMMON}/sleep.c",
+        "        overlap_order_rest(order);",
+        "        ;",
+        _SLEEP,
+    ),
+    _one(
+        "communication does not wake the model",
+        f"{_COMMON}/sleep.c",
+        "        window_wake(order);\n        critical_begin(order);",
+        "        ;",
+        _SLEEP,
+    ),
+    _one("a capture does not wake the model", f"{_COMMON}/capture.c", "        window_stir(order);\n", "", _SLEEP),
+    _one(
+        "a raised stream stays so while the model sleeps",
+        f"{_COMMON}/critical.c",
+        "        if (__atomic_add_fetch(&unwaited, 1, __ATOMIC_RELAXED) == FORGOTTEN)",
+        "        if (__atomic_add_fetch(&unwaited, 1, __ATOMIC_RELAXED) == 0)",
+        _SLEEP,
+    ),
+    _one(
+        "a period ends although it is in doubt whether a raised stream is waited for",
+        f"{_COMMON}/critical.c",
+        "    } else if (get(&doubts_left) && raised_in_doubt()) {",
+        "    } else if (get(&doubts_left) && false) {",
+        _SLEEP,
+    ),
+    _one(
+        "an event that no period has seen is not looked at",
+        f"{_COMMON}/critical.c",
+        "        counts(order, true, &strange_left);",
+        "        counts(order, false, &strange_left);",
+        _SLEEP,
     ),
     # ---- Which function a request means ----
     _one(

@@ -34,6 +34,9 @@ bool overlap_critical_waited(struct overlap_order *order, struct overlap_stream 
 /* The stream that has recorded the event last; NULL: nothing is known, or it launches no computation. */
 struct overlap_stream *overlap_critical_recorder(struct overlap_order *order, uint64_t event);
 
+/* The same, also where the event may have been recorded anew since, untold; NULL: none, or it is gone. */
+struct overlap_stream *overlap_critical_recorded_last(struct overlap_order *order, uint64_t event, uint64_t *serial);
+
 /* Is it waited for, as far as is known, without being major? Then what feeds it is waited for as well. */
 static inline bool overlap_critical_passes_on(const struct overlap_stream *stream) {
     return __atomic_load_n(&stream->part.why, __ATOMIC_RELAXED) &&

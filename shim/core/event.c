@@ -66,15 +66,24 @@ static bool take(struct overlap_order *order, struct overlap_event *event, uint6
     return OVERLAP_LOAD(event->key) == key;
 }
 
+/* Of a place that had none: the next one. The lock is held. */
+static struct overlap_event *place_of(struct overlap_order *order, uint64_t key, uint64_t probe) {
+    uint32_t *const number = overlap_event_number(order, key, probe);
+    if (!*number)
+        __atomic_store_n(number, ++order->events_used, __ATOMIC_RELEASE);
+    return &order->events[*number];
+}
+
 static struct overlap_event *add(struct overlap_order *order, uint64_t key) {
     struct overlap_event *event = overlap_event_find(order, key);
     if (event || !overlap_order_locked(order))
         return event;
     event = overlap_event_find(order, key);
-    for (uint64_t probe = 0; !event && probe < UINT64_C(2) * OVERLAP_EVENT_PROBES; probe++)
-        if (take(order, overlap_event_place(order, key, probe % OVERLAP_EVENT_PROBES), key,
-                 probe >= OVERLAP_EVENT_PROBES))
-            event = overlap_event_place(order, key, probe % OVERLAP_EVENT_PROBES);
+    for (uint64_t probe = 0; !event && probe < UINT64_C(2) * OVERLAP_EVENT_PROBES; probe++) {
+        struct overlap_event *const at = place_of(order, key, probe % OVERLAP_EVENT_PROBES);
+        if (take(order, at, key, probe >= OVERLAP_EVENT_PROBES))
+            event = at;
+    }
     overlap_order_unlock(order);
     return event;
 }

@@ -13,8 +13,11 @@ enum overlap_event_flag {
     OVERLAP_EVENT_TWICE = 8,    /* two threads recorded it at the same time: who was last? */
 };
 
+static inline uint32_t *overlap_event_number(struct overlap_order *order, uint64_t key, uint64_t probe) {
+    return &order->places[((overlap_order_hash(key) >> 40) + probe) & (OVERLAP_ORDER_EVENTS - 1)];
+}
 static inline struct overlap_event *overlap_event_place(struct overlap_order *order, uint64_t key, uint64_t probe) {
-    return &order->events[((overlap_order_hash(key) >> 40) + probe) & (OVERLAP_ORDER_EVENTS - 1)];
+    return &order->events[OVERLAP_LOAD(*overlap_event_number(order, key, probe))];
 }
 
 /* NULL, which a program may pass by mistake, is the key of a free slot. */

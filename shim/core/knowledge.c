@@ -46,6 +46,14 @@ static enum knowledge read_event(struct overlap_order *order, const struct overl
     copy->serial = __atomic_load_n(&event->serial, __ATOMIC_RELAXED);
     copy->work = __atomic_load_n(&event->work, __ATOMIC_RELAXED);
     copy_clock(&copy->clock, &event->clock);
+    const uint64_t era = OVERLAP_LOAD(order->eager.generation);
+    if (world == &order->eager && copy->generation != era) {
+        /* It may have been recorded anew since, untold. What was launched before is over. */
+        copy->generation = era;
+        copy->unknown = 0;
+        copy->by = NULL;
+        copy->clock.set = 0;
+    }
     if (is_torn(event, key, sequence))
         return EVERYTHING;
     copy->world = world;
@@ -175,7 +183,8 @@ __attribute__((noinline)) static uint32_t wait_any(struct overlap_order *order, 
     if (knows == NOTHING || knows == EVERYTHING)
         return 0;
     if (__builtin_expect(event.world != here->world || event.generation != OVERLAP_LOAD(here->world->generation), 0)) {
-        if (event.world == &order->eager) /* a node of the graph waits, for whatever is recorded then */
+        if (event.world == &order->eager &&
+            here->world != &order->eager) /* a node of the graph waits, for whatever is recorded then */
             overlap_order_unknown(order, stream);
         return 0;
     }
@@ -197,7 +206,8 @@ uint32_t overlap_order_waits(struct overlap_order *order, struct overlap_stream 
     const uint32_t sequence = OVERLAP_LOAD(event->sequence);
     struct news news;
     if (OVERLAP_LOAD(event->flags) || __atomic_load_n(&event->unknown, __ATOMIC_RELAXED) ||
-        __atomic_load_n(&event->world, __ATOMIC_RELAXED) != &order->eager)
+        __atomic_load_n(&event->world, __ATOMIC_RELAXED) != &order->eager ||
+        __atomic_load_n(&event->generation, __ATOMIC_RELAXED) != OVERLAP_LOAD(order->eager.generation))
         return wait_any(order, stream, key);
     gather(&news, &event->clock, stream);
     const uint64_t work = __atomic_load_n(&event->work, __ATOMIC_RELAXED),
@@ -333,4 +343,30 @@ struct overlap_stream *overlap_critical_recorder(struct overlap_order *order, ui
                    overlap_stream_is(copy.by, copy.serial)
                ? copy.by
                : NULL;
+}
+
+struct overlap_stream *overlap_critical_recorded_last(struct overlap_order *order, uint64_t event, uint64_t *serial) {
+    const struct overlap_event *const at = overlap_event_find(order, event);
+    struct overlap_stream *const by = at ? __atomic_load_n(&at->by, __ATOMIC_RELAXED) : NULL;
+    *serial = at ? __atomic_load_n(&at->serial, __ATOMIC_RELAXED) : 0;
+    return by && overlap_stream_is(by, *serial) ? by : NULL;
+}
+
+/* ---- While nobody needs it ---- */
+
+bool overlap_order_may_rest(const struct overlap_order *order) {
+    for (int i = 0; i <= OVERLAP_ORDER_CAPTURES; i++)
+        if (OVERLAP_LOAD(order->captures[i].generation))
+            return false;
+    return !OVERLAP_LOAD(order->waits);
+}
+
+void overlap_order_rest(struct overlap_order *order) {
+    finish_all(order);
+}
+
+void overlap_order_resume(struct overlap_order *order) {
+    __atomic_fetch_add(&order->eager.generation, 1, __ATOMIC_RELEASE);
+    finish_all(order);
+    overlap_critical_all_over(order, NULL);
 }

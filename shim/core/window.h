@@ -87,7 +87,7 @@ struct overlap_context {
 
 /* Where launches can overlap each other: all that runs as it is launched, or one capture. */
 struct overlap_world {
-    uint64_t generation;                   /* of a capture: a number of its own; 0: free */
+    uint64_t generation; /* of a capture: a number of its own; 0: free. Else: how often the model has resumed (below) */
     uint32_t communications, computations; /* entries in use */
     uint32_t doubted;                      /* nothing is known in it any more */
     uint32_t begun;                        /* of the world of surplus captures: how many there are */
@@ -124,14 +124,16 @@ struct overlap_order {
     uint32_t exported;       /* other processes wait for events of this one */
     uint64_t generation, waits, serials;
     uint32_t counted; /* how often counting of work has begun (critical.h); not 0 */
-    uint32_t padding;
+    uint32_t events_used;
     struct overlap_clock finished; /* what the host has seen to be over */
     struct overlap_clock untold;   /* everything launched when an event found no place, the last time */
     struct overlap_world eager, captures[OVERLAP_ORDER_CAPTURES + 1]; /* the last one: for all surplus */
     struct overlap_context contexts[OVERLAP_ORDER_CONTEXTS];
     uint32_t used[OVERLAP_ORDER_STREAMS], used_count; /* places of streams in the order of their first use */
     struct overlap_stream streams[OVERLAP_ORDER_STREAMS];
-    struct overlap_event events[OVERLAP_ORDER_EVENTS];
+    /* Where an event is, by the hash of its key; 0: nowhere yet. New events lie side by side, so that few touch a page of their own. */
+    uint32_t places[OVERLAP_ORDER_EVENTS];
+    struct overlap_event events[OVERLAP_ORDER_EVENTS + 1]; /* the first one is always free */
 };
 
 /* ---- Streams and captures: order.c ---- */
@@ -153,6 +155,16 @@ static inline void overlap_order_action(struct overlap_order *order, struct over
 /* From now on the stream may be behind anything, also behind what comes later; or behind all that came before. */
 void overlap_order_unknown(struct overlap_order *order, struct overlap_stream *stream);
 void overlap_order_behind_all(struct overlap_order *order, struct overlap_stream *stream);
+
+/* ---- While nobody needs it ---- */
+
+/* May the caller stop telling of events, waits and what the host sees? Not while a stream captures, or once one has waited for something
+ * unknown. */
+bool overlap_order_may_rest(const struct overlap_order *order);
+/* It does: windows close, because what would close them is not told. */
+void overlap_order_rest(struct overlap_order *order);
+/* It tells of them again: all that was launched before counts as over, and an event recorded before tells nothing. */
+void overlap_order_resume(struct overlap_order *order);
 
 /* ---- Captures ---- */
 

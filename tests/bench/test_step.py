@@ -22,19 +22,30 @@ BOUNDS = {
     "windows: a step of nine calls": 295,
     "windows: event record": 205,
     "windows: stream wait": 215,
-    "windows: communication, raised": 395,
-    "windows: left alone, a collective every 20": 110,
-    "windows: inside, a collective every 20": 148,
-    "HIP: windows: event record": 390,
-    "HIP: windows: stream wait": 405,
+    "windows: communication, raised": 400,
+    "windows: left alone, a collective every 20": 112,
+    "windows: inside, a collective every 20": 150,
+    "HIP: windows: event record": 400,
+    "HIP: windows: stream wait": 415,
 }
-# Where a stream is raised because the host waits for it: 69, 264, 357 and 115.
+# Where a stream is raised because the host waits for it: 67, 264, 220 and 94; most waits come while the model sleeps.
 # The first was 216 when it was no hit in the cache (83), the last 363 when what is known to be over was a wait.
 CRITICAL = {
     "a launch on another stream while one is raised": 76,
     "a launch on the raised stream": 290,
-    "the host waits for the raised stream": 395,
-    "event query": 127,
+    "the host waits for the raised stream": 245,
+    "event query": 105,
+}
+# A program without communication, under `observe`; the last one where the host waits for a stream that is raised.
+# They were 187, 199, 287, 206, 583, 173 and 276 when all calls were followed.
+ASLEEP = {
+    "event record": 68,
+    "stream wait": 72,
+    "the host waits for a stream": 45,
+    "event query": 45,
+    "blocking copy": 140,
+    "an exchange through the host": 60,
+    "an exchange through the host, critical: auto": 125,
 }
 THREADS, OF_MANY = 16, 385  # 350 of each call of a step; 1,021 where each clock is copied whole
 # A launch that is in the cache, outside of windows, and a call of the step over it.
@@ -81,6 +92,12 @@ def test_a_call_that_orders_streams_executes_few_instructions(name: str, run: Mo
 @pytest.mark.parametrize("name", sorted(CRITICAL))
 def test_a_call_beside_a_critical_stream_executes_few_instructions(name: str, run: ModuleType, folder: Path) -> None:
     assert 0 < added(run, folder, f"critical: {name}") <= CRITICAL[name]
+
+
+@pytest.mark.hazard("resources", "a program in which there is nothing to learn would pay for what could be learnt")
+@pytest.mark.parametrize("name", sorted(ASLEEP))
+def test_a_call_from_which_nothing_follows_goes_the_short_way(name: str, run: ModuleType, folder: Path) -> None:
+    assert 0 < added(run, folder, f"asleep: {name}") <= ASLEEP[name]
 
 
 def test_a_step_costs_little_more_than_launches_in_the_cache(run: ModuleType, folder: Path) -> None:

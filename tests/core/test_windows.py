@@ -34,6 +34,11 @@ def test_waiting_for_an_event_whose_record_was_refused_means_nothing(corners: Pa
     assert run_program(corners, "refused") == "io\n"
 
 
+def test_what_was_told_before_a_time_without_orders_nothing_after_it(corners: Path, run_program: Run) -> None:
+    """Not while a stream captures, nor once one has waited for something unknown."""
+    assert run_program(corners, "resumes") == "ic o o-c i oc 1010\n"
+
+
 def test_numbers_wrap(corners: Path, run_program: Run) -> None:
     records, changes, launches, before = run_program(corners, "wraps").split()
     assert records == "io" * 6

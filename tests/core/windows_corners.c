@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/window.h"
+#include "core/critical.h"
 
 enum { CONTEXT = 0x1000, C = 0x2000, X = 0x3000, Y = 0x4000, B = 0x5000, E = 0x6000 };
 static struct overlap_order *order;
@@ -81,6 +81,38 @@ static void refused(void) {
     records(E, c);
     overlap_order_waits(order, x, E);
     printf("%c\n", where(x, 1));
+}
+
+/* ---- A time in which nothing is told ---- */
+
+static char fed_by(uint64_t event) {
+    const struct overlap_stream *by = overlap_critical_recorder(order, event);
+    return by == c ? 'c' : by == y ? 'y' : '-';
+}
+
+/* What was launched before is over, and an event tells only what it was recorded with since. */
+static void resumes(void) {
+    uint64_t serial;
+    overlap_window_communicates(order, c, false);
+    records(E, c);
+    printf("%c%c ", where(x, 1), fed_by(E));
+    overlap_order_rest(order); /* the program records the event on another stream, untold */
+    printf("%c ", where(x, 1));
+    overlap_order_resume(order);
+    printf("%c%c%c ", where(x, 1), fed_by(E), overlap_critical_recorded_last(order, E, &serial) == c ? 'c' : '-');
+    overlap_window_communicates(order, c, false);
+    overlap_order_waits(order, x, E);
+    printf("%c ", where(x, 1));
+    records(E, c);
+    overlap_order_waits(order, x, E);
+    printf("%c%c ", where(x, 1), fed_by(E));
+    printf("%d", overlap_order_may_rest(order));
+    overlap_order_capture(order, y);
+    printf("%d", overlap_order_may_rest(order));
+    overlap_order_capture_ended(order, y);
+    printf("%d", overlap_order_may_rest(order));
+    overlap_order_unknown(order, y);
+    printf("%d\n", overlap_order_may_rest(order));
 }
 
 /* ---- Numbers that wrap ---- */
@@ -243,6 +275,8 @@ int main(int argc, char **argv) {
         inside();
     else if (strcmp(what, "refused") == 0)
         refused();
+    else if (strcmp(what, "resumes") == 0)
+        resumes();
     else if (strcmp(what, "wraps") == 0)
         wraps();
     else if (strcmp(what, "returns") == 0)

@@ -174,6 +174,23 @@ def test_events_that_nobody_needs(iterations: Iterations) -> None:
     assert faults[0] < faults[1] + 1000, faults
 
 
+# Shapes nothing here, and needs to know of no event.
+NO_MODEL = """communication: {priority: inherit}
+when: always
+compute: [{match: {kernel: "no*"}, shape: {blocks_per_sm: 1}}]"""
+
+
+@pytest.mark.hazard("resources", "a page fault for each event that a program makes")
+def test_new_events_lie_side_by_side(iterations: Iterations) -> None:
+    """Each tells of communication that the host has not seen to be over, so all are kept."""
+    faults = []
+    for policy in (CRITICAL, NO_MODEL):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt
+        iterations("c:2 u:2 u:2", 1500, policy)
+        faults.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt - before)
+    assert faults[0] < faults[1] + 1000, faults
+
+
 def test_streams_that_went_with_their_context(iterations: Iterations) -> None:
     """Others get their addresses, and have the priority that the program gives them."""
     many = " ".join(f"p:{stream}:-2 P:{stream} k:{stream}:8" for stream in range(2, 10))

@@ -21,6 +21,9 @@ AUTO = WINDOWS.replace("priority: highest", "priority: auto")
 # And streams that somebody waits for are raised.
 CRITICAL = f"{WINDOWS}critical: auto\n"
 
+# Only communication itself is looked at.
+OBSERVE = "policy: 1\nname: bench\ncommunication: {priority: inherit}\n"
+
 Settings = tuple[tuple[str, str], ...]
 SEVERAL: Settings = (("NULL_DEVICES", "2"),)
 CAPTURING: Settings = (("NULL_CAPTURING", "1"),)
@@ -46,9 +49,12 @@ class Case:
     threads: int = 0  # 0: as many as `--threads` says
     critical: bool = False  # a stream that the host waits for every so many calls
     auto: bool = False  # `priority: auto`
+    observe: bool = False
 
     @property
     def policy(self) -> str:
+        if self.observe:
+            return OBSERVE
         return CRITICAL if self.critical else AUTO if self.auto else WINDOWS if self.windows else POLICY
 
     @property
@@ -86,6 +92,13 @@ def spaced(name: str, kernel: str, every: int, nanoseconds: float | None = None)
     """Return a row of launches with a collective, and the record of an event, every so many of them."""
     name = f"windows: {name}, a collective every {every}"
     return Case(name, "proc_address", "kernel", kernel, nanoseconds, None, every=every, windows=True, auto=True)
+
+
+def asleep(name: str, call: str, observe: bool = True) -> Case:
+    """Return a row without any communication: nothing follows from what its calls order."""
+    return Case(
+        f"asleep: {name}", "proc_address", call, "plain", None, None, threads=1, critical=not observe, observe=observe
+    )
 
 
 def many(name: str, kernels: int, sizes: int = 1, threads: int = 0) -> Case:
@@ -128,6 +141,13 @@ CASES = (
     critical("a launch on the raised stream", "critical"),
     critical("the host waits for the raised stream", "synchronize"),
     critical("event query", "query"),
+    asleep("event record", "record"),
+    asleep("stream wait", "wait"),
+    asleep("the host waits for a stream", "synchronize"),
+    asleep("event query", "query"),
+    asleep("blocking copy", "copy"),
+    asleep("an exchange through the host", "exchange"),
+    asleep("an exchange through the host, critical: auto", "exchange", observe=False),
     hip("left alone, by symbol", "symbol", "launch", "plain", 3, 60),
     hip("left alone, by dlsym", "dlsym", "launch", "plain", 3, 60),
     hip("left alone, by hipGetProcAddress", "proc_address", "launch", "plain", 3, 60),

@@ -3,7 +3,8 @@
  *   launch WAY CALL KERNEL THREADS CALLS [EVERY [KERNELS [SIZES]]]
  *     WAY     symbol | dlsym | proc_address: how the program reaches the driver
  *     CALL    kernel | ex: cuLaunchKernel or cuLaunchKernelEx; cukernel: cuLaunchKernel with a CUkernel;
- *             record: cuEventRecord; wait: cuStreamWaitEvent; step: nine calls, a collective and its events among them
+ *             record: cuEventRecord; wait: cuStreamWaitEvent; step: nine calls, a collective and its events among them;
+ *             copy: a blocking copy; exchange: nine calls of a program that exchanges through the host: no collective
  *     KERNEL  name of the kernels, launched in turn with 8192 blocks of 128 threads
  *     EVERY   so many calls the first thread launches a communication kernel on another stream, and records an event
  *             behind it; each thread has a stream of its own; 0: never
@@ -29,6 +30,7 @@ launch_ex_type cuLaunchKernelEx;
 typedef int record_type(void *, void *);
 typedef int wait_type(void *, void *, unsigned);
 typedef int host_type(void *);
+typedef int copy_type(void *, uint64_t, size_t);
 int cuInit(unsigned);
 int cuModuleGetFunction(void **, void *, const char *);
 int cuLibraryGetKernel(void **, void *, const char *);
@@ -40,9 +42,12 @@ static void *functions[MOST_FUNCTIONS];
 static record_type *volatile record;
 static wait_type *volatile wait_event;
 static host_type *volatile synchronize, *volatile query;
+static copy_type *volatile copy;
 static void *communication;
 static long every;
-static int way_symbol, call_ex, call_record, call_wait, call_step, call_synchronize, call_query, critical, beside;
+static int way_symbol, call_ex, call_record, call_wait, call_step, call_synchronize, call_query, call_exchange,
+    call_copy, critical, beside;
+static char memory[16];
 
 /* A window is open for the calls that follow, of all threads. */
 static void communicate(char *stream) {
@@ -79,6 +84,20 @@ static void step(long i, char *stream) {
     launch(functions[(i + 3) % functions_used], 8192, 1, 1, 128, 1, 1, 0, stream, NULL, NULL);
 }
 
+/* As a stencil with MPI does: a short kernel and a copy that the host waits for, beside a long kernel; both behind each other at last. */
+static void exchange(char *stream) {
+    char *const other = stream + OTHER_STREAM, *const ready = stream + EVENT, *const done = ready + 64;
+    launch(functions[0], 1, 1, 1, 128, 1, 1, 0, stream, NULL, NULL);
+    record(ready, stream);
+    launch(functions[0], 8192, 1, 1, 128, 1, 1, 0, other, NULL, NULL);
+    synchronize(stream);
+    query(ready);
+    record(done, other);
+    wait_event(stream, done, 0);
+    record(ready, stream);
+    wait_event(other, ready, 0);
+}
+
 /* One after the other, without a division. */
 static void run_many(long count, char *stream) {
     long function = 0;
@@ -96,6 +115,9 @@ static void run_some(long count, char *stream) {
     if (call_step)
         for (long i = 0; i < count / 9; i++)
             step(i, stream);
+    else if (call_exchange)
+        for (long i = 0; i < count / 9; i++)
+            exchange(stream);
     else if (functions_used > FUNCTIONS || sizes_used > 1)
         run_many(count, stream);
     else if (call_record)
@@ -110,6 +132,9 @@ static void run_some(long count, char *stream) {
     else if (call_query)
         for (long i = 0; i < count; i++)
             query((char *)EVENT);
+    else if (call_copy)
+        for (long i = 0; i < count; i++)
+            copy(memory, EVENT, sizeof memory);
     else if (call_ex && way_symbol)
         for (long i = 0; i < count; i++)
             cuLaunchKernelEx(&config, functions[i % FUNCTIONS], NULL, NULL);
@@ -150,6 +175,8 @@ int main(int argc, char **argv) {
     call_ex = strcmp(argv[2], "ex") == 0;
     call_record = strcmp(argv[2], "record") == 0;
     call_wait = strcmp(argv[2], "wait") == 0;
+    call_copy = strcmp(argv[2], "copy") == 0;
+    call_exchange = strcmp(argv[2], "exchange") == 0;
     cuInit(0);
     for (int i = 0; i < functions_used && i < MOST_FUNCTIONS; i++) {
         if (strcmp(argv[2], "cukernel") == 0)
@@ -169,6 +196,7 @@ int main(int argc, char **argv) {
     cuGetProcAddress_v2("cuStreamWaitEvent", (void **)&wait_event, 3020, 0, NULL);
     cuGetProcAddress_v2("cuStreamSynchronize", (void **)&synchronize, 2000, 0, NULL);
     cuGetProcAddress_v2("cuEventQuery", (void **)&query, 2000, 0, NULL);
+    cuGetProcAddress_v2("cuMemcpyDtoH", (void **)&copy, 3020, 0, NULL);
     if (communicates || call_step)
         cuModuleGetFunction(&communication, NULL, "ncclDevKernel");
     measure_threads(threads, run, launches);

@@ -92,6 +92,10 @@ API int cuEventQuery(void *event) {
     (void)event;
     return 0;
 }
+API int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes) {
+    (void)to, (void)from, (void)bytes;
+    return 0;
+}
 API int cuStreamSetAttribute(void *stream, int attribute, const void *value) {
     (void)stream, (void)attribute, (void)value;
     return 0;
@@ -141,6 +145,7 @@ API int cuGetProcAddress_v2(const char *symbol, void **pfn, int version, uint64_
            : strcmp(symbol, "cuStreamWaitEvent") == 0   ? (void *)cuStreamWaitEvent
            : strcmp(symbol, "cuStreamSynchronize") == 0 ? (void *)cuStreamSynchronize
            : strcmp(symbol, "cuEventQuery") == 0        ? (void *)cuEventQuery
+           : strcmp(symbol, "cuMemcpyDtoH") == 0        ? (void *)cuMemcpyDtoH_v2
                                                         : NULL;
     if (status)
         *status = *pfn ? 0 : 1;

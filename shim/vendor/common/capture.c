@@ -9,8 +9,10 @@ static vendor_result begun(enum hook hook, vendor_stream stream, vendor_result r
     struct overlap_order *order = windows();
     if (result == VENDOR_SUCCESS)
         __atomic_store_n(&capture_begun, 1, __ATOMIC_RELAXED);
-    if (order && result == VENDOR_SUCCESS)
+    if (order && result == VENDOR_SUCCESS) {
         overlap_order_capture(order, window_stream(order, stream, hook_default(hook)));
+        window_stir(order);
+    }
     return result;
 }
 

@@ -3,7 +3,7 @@
 #include "copy.h"
 
 void copy_made(vendor_stream stream, enum default_stream whose) {
-    struct overlap_order *order = window_is_legacy(stream, whose) ? windows() : NULL;
+    struct overlap_order *order = !window_asleep() && window_is_legacy(stream, whose) ? windows() : NULL;
     if (order) {
         overlap_order_action(order, window_stream(order, stream, whose));
         window_after(order);
@@ -11,19 +11,26 @@ void copy_made(vendor_stream stream, enum default_stream whose) {
 }
 
 void copy_before(struct copy *copy, enum hook hook, int kind, vendor_stream stream) {
+    copy->order = NULL;
+    copy->asleep = window_asleep();
+    copy->waits = kind != COPY_KIND_DEVICE;
+    if (window_asleep_deeply() || (copy->asleep && (kind == COPY_KIND_STREAM || kind == COPY_KIND_DEVICE)))
+        return;
     const enum default_stream whose = hook_default(hook);
     struct overlap_order *const order = windows();
     const bool on_default = kind == COPY_KIND_HOST || kind == COPY_KIND_DEVICE;
-    copy->order = NULL;
-    copy->waits = kind != COPY_KIND_DEVICE;
     if (!on_default)
         copy_made(stream, whose);
     if (!order || kind == COPY_KIND_STREAM)
         return;
     struct overlap_stream *const its = window_stream(order, stream, whose);
-    if (on_default)
-        overlap_order_action(order, its);
-    overlap_order_see_stream(order, its, &copy->seen);
+    if (copy->asleep) {
+        critical_see_stream(its, &copy->seen);
+    } else {
+        if (on_default)
+            overlap_order_action(order, its);
+        overlap_order_see_stream(order, its, &copy->seen);
+    }
     if (kind == COPY_KIND_CALLBACK) /* whom the program has called it does not say; it is like one that waits */
         critical_host_waits(order, hook_vendor(hook), &copy->seen);
     else
@@ -34,7 +41,8 @@ void copy_after(const struct copy *copy, enum vendor vendor, vendor_result resul
     if (copy->order && result == VENDOR_SUCCESS) {
         if (copy->waits)
             critical_host_waits(copy->order, vendor, &copy->seen);
-        window_saw(copy->order, &copy->seen);
+        if (!copy->asleep)
+            window_saw(copy->order, &copy->seen);
     }
 }
 

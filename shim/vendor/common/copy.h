@@ -17,7 +17,7 @@
 
 struct copy {
     struct overlap_order *order; /* NULL: nobody wants to know what the host has seen behind it */
-    uint64_t waits;              /* the host waits */
+    uint32_t waits, asleep;      /* the host waits; the model sleeps */
     struct overlap_seen seen;
 };
 /* Before a call, and after it. stream: NULL where it names none. */

@@ -12,19 +12,25 @@
 #include "state.h"
 
 enum {
-    WAITS = 64,        /* in a period, after the last change */
-    LAUNCHES = 4096,   /* without a wait, after which it ends as well */
-    PAUSE = 256,       /* waits between two periods at first... */
-    LONGEST = 4096,    /* ...and at most */
-    NEW = 64,          /* streams for which a period begins at once */
-    FORGOTTEN = 512,   /* launches on a raised stream that nobody waits for */
-    FEW = 64,          /* streams that are looked through where all are waited for */
+    WAITS = 64,      /* in a period, after the last change */
+    LAUNCHES = 4096, /* without a wait, after which it ends as well */
+    PAUSE = 256,     /* waits between two periods at first... */
+    LONGEST = 4096,  /* ...and at most */
+    NEW = 64,        /* streams for which a period begins at once */
+    FORGOTTEN = 512, /* launches on a raised stream that nobody waits for */
+    FEW = 64,        /* streams that are looked through where all are waited for */
+    DOUBTS = 512,    /* waits by which a period is longer while it is in doubt whether a raised stream is waited for */
+    STRANGE = 8,     /* events of which nothing is known, for which a period begins at once */
     GRAPH = INT32_MAX, /* threads of a graph: more than any one launch, so that its stream is not taken for minor */
 };
 
 uint32_t critical_counts, critical_wanted;
 static uint32_t major_communication; /* streams */
-static uint32_t waits_left, launches_left, asleep, pause_now = PAUSE, new_left = NEW;
+static uint32_t waits_left, launches_left, pause_left, pause_now = PAUSE, new_left = NEW, strange_left = STRANGE;
+static uint32_t doubts_left;
+static uint64_t over_last; /* what the host has asked for last and found to be over */
+static uint32_t
+    unwaited; /* launches on raised streams since the host has waited for anything, while the model sleeps */
 
 bool critical_is_wanted(const struct overlap_settings *settings) {
     const struct overlap_view view = overlap_table_view(settings->table);
@@ -47,29 +53,36 @@ void critical_begin(struct overlap_order *order) {
         return;
     overlap_critical_count(order);
     set(&waits_left, WAITS);
+    set(&doubts_left, DOUBTS);
     set(&launches_left, LAUNCHES);
-    set(&critical_counts, 1); /* first: who decides something now shall find it hidden */
+    __atomic_store_n(&critical_counts, 1, __ATOMIC_SEQ_CST); /* first: who decides something now shall find it hidden */
+    window_stir(order);
     overlap_cache_hide(&launch_cache, true);
 }
 
 static void end(struct overlap_order *order) {
     const uint32_t pause = get(&pause_now);
-    set(&asleep, pause);
+    set(&pause_left, pause);
     set(&pause_now, pause < LONGEST ? 2 * pause : pause);
     set(&critical_counts, 0);
     overlap_cache_hide(&launch_cache, false);
     overlap_critical_all_over(order, NULL); /* or events would go on being kept for what they tell of it */
+    window_rests(order);
 }
 
-/* A period, if it is time for one. */
-static bool counts(struct overlap_order *order, const struct overlap_stream *its) {
+/* A period, if it is time for one: at once while some are left for what is new. */
+static bool counts(struct overlap_order *order, bool is_new, uint32_t *left) {
     if (get(&critical_counts))
         return true;
-    if (get(&its->part.state) == OVERLAP_PART_UNKNOWN && !get(&its->part.round) && get(&new_left)) {
-        set(&new_left, get(&new_left) - 1);
-    } else if (get(&asleep)) {
-        set(&asleep, get(&asleep) - 1);
+    if (get(&unwaited))
+        set(&unwaited, 0);
+    if (is_new && get(left)) {
+        set(left, get(left) - 1);
+    } else if (get(&pause_left)) {
+        set(&pause_left, get(&pause_left) - 1);
         return false;
+    } else if (get(&strange_left) < STRANGE) {
+        set(&strange_left, get(&strange_left) + 1);
     }
     critical_begin(order);
     return true;
@@ -92,7 +105,7 @@ void critical_waited(struct overlap_order *order, enum vendor vendor, struct ove
         return;
     if (get(&its->part.since))
         set(&its->part.since, 0);
-    if (!counts(order, its))
+    if (!counts(order, get(&its->part.state) == OVERLAP_PART_UNKNOWN && !get(&its->part.round), &new_left))
         return;
     const struct device *device = device_of(vendor, its);
     const struct overlap_policy *policy = device_policy(device);
@@ -105,6 +118,8 @@ void critical_waited(struct overlap_order *order, enum vendor vendor, struct ove
         set(&pause_now, PAUSE);
     } else if (get(&waits_left) > 1) {
         set(&waits_left, get(&waits_left) - 1);
+    } else if (get(&doubts_left) && raised_in_doubt()) {
+        set(&doubts_left, get(&doubts_left) - 1);
     } else {
         end(order);
     }
@@ -143,6 +158,30 @@ void critical_host_waits(struct overlap_order *order, enum vendor vendor, const 
     }
 }
 
+/* ---- While the model sleeps ---- */
+
+void critical_see_stream(struct overlap_stream *its, struct overlap_seen *seen) {
+    seen->by = its;
+    seen->serial = its ? OVERLAP_LOAD(its->serial) : 0;
+}
+
+/* Of events that were recorded while it was awake it is known where: most programs wait for the same ones again and again. */
+void critical_see_event(struct overlap_order *order, uint64_t event, struct overlap_seen *seen) {
+    seen->by = overlap_critical_recorded_last(order, event, &seen->serial);
+}
+
+void critical_strange(struct overlap_order *order) {
+    if (is_wanted())
+        counts(order, true, &strange_left);
+}
+
+bool critical_polled(uint64_t what, bool is_over) {
+    const bool again = __atomic_load_n(&over_last, __ATOMIC_RELAXED) == what;
+    if (again != is_over)
+        __atomic_store_n(&over_last, is_over ? what : 0, __ATOMIC_RELAXED);
+    return is_over && !again;
+}
+
 /* ---- Launches ---- */
 
 struct critical_stream *critical_launch(const struct request *request) {
@@ -163,7 +202,10 @@ struct critical_stream *critical_launch(const struct request *request) {
 bool critical_launch_raised(const struct request *request, struct critical_stream *place) {
     struct overlap_stream *const its = OVERLAP_LOAD(place->its);
     struct overlap_page_stream *const record = OVERLAP_LOAD(place->record);
-    if (__atomic_add_fetch(&its->part.since, 1, __ATOMIC_RELAXED) == FORGOTTEN) {
+    if (window_asleep()) { /* who waits for it is not known now; a period will tell, if it is in doubt */
+        if (__atomic_add_fetch(&unwaited, 1, __ATOMIC_RELAXED) == FORGOTTEN)
+            critical_begin(windows());
+    } else if (__atomic_add_fetch(&its->part.since, 1, __ATOMIC_RELAXED) == FORGOTTEN) {
         const enum vendor vendor = hook_vendor(request->hook);
         if (raised_lower(vendor, its, device_current(vendor), OVERLAP_STREAM_LEARNING)) {
             set(&its->part.state, OVERLAP_PART_UNKNOWN);
@@ -278,9 +320,10 @@ void critical_forked(void) {
     raised_forked();
     if (critical_counts)
         overlap_cache_hide(&launch_cache, false);
-    critical_counts = asleep = major_communication = 0;
+    critical_counts = pause_left = major_communication = unwaited = 0;
     pause_now = PAUSE;
     new_left = NEW;
+    strange_left = STRANGE;
     for (uint32_t i = 0; state && i < SITES; i++)
         state->sites[i] = (struct site){0};
 }

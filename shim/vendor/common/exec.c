@@ -68,8 +68,10 @@ static void exec_launched(struct overlap_order *order, const void *exec, struct 
     } else if (stream)
         window_waits(order, stream, event_of(exec));
     overlap_order_action(order, overlap_stream_here(stream));
-    if (flags & EXEC_UNKNOWN)
+    if (flags & EXEC_UNKNOWN) {
         overlap_order_unknown(order, stream);
+        window_stir(order);
+    }
     if (flags & (EXEC_WAITS | EXEC_UNKNOWN))
         overlap_order_behind_all(order, stream);
 }
@@ -128,7 +130,7 @@ vendor_result graph_launch_body(enum overlap_way way, enum hook hook, uintptr_t 
     if (overlap_armed())
         launch_count(OVERLAP_COUNTER_GRAPH_LAUNCHES);
     vendor_result result = real(graph, stream);
-    if (!order || result != VENDOR_SUCCESS)
+    if (!order || result != VENDOR_SUCCESS || (window_asleep() && !(flags & (EXEC_COMMUNICATES | EXEC_UNKNOWN))))
         return result;
     struct overlap_stream *its = window_stream(order, stream, whose);
     exec_launched(order, graph, its, flags);

@@ -6,6 +6,22 @@ static uint64_t key_of_event(vendor_event event) {
     return (uint64_t)(uintptr_t)event;
 }
 
+/* ---- While the model sleeps: functions of their own, which have few registers to save ---- */
+
+__attribute__((noinline)) static vendor_result record_asleep(enum overlap_way way, enum hook hook, uintptr_t site,
+                                                             vendor_event event, vendor_stream stream) {
+    BEHIND((vendor_event event, vendor_stream stream));
+    vendor_result result = real(event, stream);
+    return __builtin_expect(window_asleep(), 1) ? result : window_missed_record(event, result);
+}
+
+__attribute__((noinline)) static vendor_result wait_asleep(enum overlap_way way, enum hook hook, uintptr_t site,
+                                                           vendor_stream stream, vendor_event event, uint32_t flags) {
+    BEHIND((vendor_stream stream, vendor_event event, uint32_t flags));
+    vendor_result result = real(stream, event, flags);
+    return __builtin_expect(window_asleep(), 1) ? result : window_missed_wait(stream, hook_default(hook), result);
+}
+
 /* ---- Events ---- */
 
 vendor_result event_create_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_event *event,
@@ -28,6 +44,8 @@ vendor_result event_destroy_body(enum overlap_way way, enum hook hook, uintptr_t
 
 vendor_result event_record_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_event event,
                                 vendor_stream stream) {
+    if (window_asleep())
+        return record_asleep(way, hook, site, event, stream);
     BEHIND((vendor_event event, vendor_stream stream));
     struct overlap_order *order = windows();
     if (!order)
@@ -43,6 +61,10 @@ vendor_result event_record_body(enum overlap_way way, enum hook hook, uintptr_t 
 vendor_result event_record_flags_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_event event,
                                       vendor_stream stream, uint32_t flags) {
     BEHIND((vendor_event event, vendor_stream stream, uint32_t flags));
+    if (window_asleep()) {
+        vendor_result result = real(event, stream, flags);
+        return __builtin_expect(window_asleep(), 1) ? result : window_missed_record(event, result);
+    }
     struct overlap_order *order = windows();
     if (!order)
         return real(event, stream, flags);
@@ -60,9 +82,28 @@ vendor_result event_record_flags_body(enum overlap_way way, enum hook hook, uint
     return result;
 }
 
-static vendor_result saw_event(struct overlap_order *order, enum vendor vendor, vendor_event event,
-                               vendor_result (*real)(vendor_event event)) {
+/* While the model sleeps, as far as critical.c needs it. asks: it does not wait itself. */
+static vendor_result saw_event_asleep(struct overlap_order *order, enum vendor vendor, vendor_event event,
+                                      vendor_result (*real)(vendor_event event), bool asks) {
     struct overlap_seen seen;
+    vendor_result result = real(event);
+    if (asks ? !critical_polled(key_of_event(event), result == VENDOR_SUCCESS) : result != VENDOR_SUCCESS)
+        return result;
+    critical_see_event(order, key_of_event(event), &seen);
+    if (seen.by)
+        critical_host_waits(order, vendor, &seen);
+    else
+        critical_strange(order);
+    return result;
+}
+
+static inline vendor_result saw_event(struct overlap_order *order, enum vendor vendor, vendor_event event,
+                                      vendor_result (*real)(vendor_event event), bool asks) {
+    struct overlap_seen seen;
+    if (!order)
+        return real(event);
+    if (window_asleep())
+        return saw_event_asleep(order, vendor, event, real, asks);
     if (!overlap_order_see_event(order, key_of_event(event), &seen))
         return real(event); /* nobody waits for what is known to be over */
     vendor_result result = real(event);
@@ -75,20 +116,18 @@ static vendor_result saw_event(struct overlap_order *order, enum vendor vendor, 
 
 vendor_result event_query_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_event event) {
     BEHIND((vendor_event event));
-    struct overlap_order *order = windows();
-    return order ? saw_event(order, hook_vendor(hook), event, real) : real(event);
+    return window_asleep_deeply() ? real(event) : saw_event(windows(), hook_vendor(hook), event, real, true);
 }
 
 vendor_result event_synchronize_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_event event) {
     BEHIND((vendor_event event));
-    struct overlap_order *order = windows();
-    return order ? saw_event(order, hook_vendor(hook), event, real) : real(event);
+    return window_asleep_deeply() ? real(event) : saw_event(windows(), hook_vendor(hook), event, real, false);
 }
 
 vendor_result event_elapsed_body(enum overlap_way way, enum hook hook, uintptr_t site, float *ms, vendor_event from,
                                  vendor_event to) {
     BEHIND((float *ms, vendor_event from, vendor_event to));
-    struct overlap_order *order = windows();
+    struct overlap_order *order = window_asleep() ? NULL : windows();
     struct overlap_seen seen[2];
     if (!order)
         return real(ms, from, to);
@@ -132,6 +171,8 @@ void order_event_of_launch(vendor_event event) {
 
 vendor_result stream_wait_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_stream stream,
                                vendor_event event, uint32_t flags) {
+    if (window_asleep())
+        return wait_asleep(way, hook, site, stream, event, flags);
     BEHIND((vendor_stream stream, vendor_event event, uint32_t flags));
     struct overlap_order *order = windows();
     vendor_result result = real(stream, event, flags);
@@ -148,28 +189,34 @@ vendor_result stream_wait_body(enum overlap_way way, enum hook hook, uintptr_t s
     return result;
 }
 
-static vendor_result saw_stream(struct overlap_order *order, vendor_stream stream, enum default_stream whose,
-                                vendor_result (*real)(vendor_stream stream)) {
+static inline vendor_result saw_stream(struct overlap_order *order, vendor_stream stream, enum default_stream whose,
+                                       vendor_result (*real)(vendor_stream stream), bool asks) {
     struct overlap_seen seen;
-    overlap_order_see_stream(order, window_stream(order, stream, whose), &seen);
+    const bool asleep = window_asleep();
+    if (!order)
+        return real(stream);
+    struct overlap_stream *const its = window_stream(order, stream, whose);
+    if (asleep)
+        critical_see_stream(its, &seen);
+    else
+        overlap_order_see_stream(order, its, &seen);
     vendor_result result = real(stream);
-    if (result == VENDOR_SUCCESS) {
+    if (asleep && asks ? critical_polled((uint64_t)(uintptr_t)stream, result == VENDOR_SUCCESS)
+                       : result == VENDOR_SUCCESS)
         critical_host_waits(order, default_vendor(whose), &seen);
+    if (!asleep && result == VENDOR_SUCCESS)
         window_saw(order, &seen);
-    }
     return result;
 }
 
 vendor_result stream_synchronize_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_stream stream) {
     BEHIND((vendor_stream stream));
-    struct overlap_order *order = windows();
-    return order ? saw_stream(order, stream, hook_default(hook), real) : real(stream);
+    return window_asleep_deeply() ? real(stream) : saw_stream(windows(), stream, hook_default(hook), real, false);
 }
 
 vendor_result stream_query_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_stream stream) {
     BEHIND((vendor_stream stream));
-    struct overlap_order *order = windows();
-    return order ? saw_stream(order, stream, hook_default(hook), real) : real(stream);
+    return window_asleep_deeply() ? real(stream) : saw_stream(windows(), stream, hook_default(hook), real, true);
 }
 
 vendor_result order_waits_unseen(enum hook hook, vendor_stream stream, vendor_result result) {
@@ -180,6 +227,7 @@ vendor_result order_waits_unseen(enum hook hook, vendor_stream stream, vendor_re
             __atomic_store_n(&exec_may_wait, 1, __ATOMIC_RELAXED);
         overlap_order_unknown(order, its);
         window_after(order);
+        window_stir(order);
     }
     return result;
 }
@@ -188,7 +236,7 @@ vendor_result order_waits_unseen(enum hook hook, vendor_stream stream, vendor_re
 
 vendor_result context_synchronize_body(enum overlap_way way, enum hook hook, uintptr_t site) {
     BEHIND((void));
-    struct overlap_order *order = windows();
+    struct overlap_order *order = window_asleep() ? NULL : windows();
     struct overlap_seen seen;
     if (!order)
         return real();

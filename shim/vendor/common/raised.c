@@ -160,6 +160,17 @@ bool raised_lower(enum vendor vendor, struct overlap_stream *its, const struct d
     return lowered;
 }
 
+bool raised_in_doubt(void) {
+    enum { DOUBTED = 64 };
+    for (uint32_t i = 0; i < get(&places_used); i++) {
+        const struct overlap_stream *const its =
+            __atomic_load_n(&streams[i].handle, __ATOMIC_ACQUIRE) ? OVERLAP_LOAD(streams[i].its) : NULL;
+        if (its && get(&its->part.since) >= DOUBTED)
+            return true;
+    }
+    return false;
+}
+
 void raised_forked(void) {
     for (uint32_t i = 0; i < CRITICAL_STREAMS; i++)
         streams[i].handle = 0;

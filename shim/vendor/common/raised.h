@@ -37,6 +37,9 @@ void raised_drop(struct critical_stream *place);
  * streams have that nobody cared about. False: there is none above 0. */
 bool raised_level(enum vendor vendor, bool communication, int *priority);
 
+/* Has one of them been launched on for a while although nobody waited for it? Then a period lasts until that is clear. */
+bool raised_in_doubt(void);
+
 void raised_forked(void);
 
 #pragma GCC visibility pop

@@ -14,7 +14,7 @@
  *   size.c     which size the program asked for, where a node shows another
  *   priority.c  which priority communication gets, and when it no longer does
  *   stream.c   streams of communication libraries
- *   windows.h  overlap windows: windows.c, order.c, capture.c, copy.c, exec.c, follow.c; streams that somebody waits for: critical.c
+ *   windows.h  overlap windows: windows.c, sleep.c, order.c, capture.c, copy.c, exec.c, follow.c; streams that somebody waits for: critical.c
  *   node.h     kernel nodes of graphs that the program builds itself: node.c
  */
 #pragma once

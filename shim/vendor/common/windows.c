@@ -14,21 +14,23 @@ static uint64_t first;     /* the first context that was seen */
 static uint32_t several;   /* ...and there are others */
 static uint32_t forgotten; /* decisions were made anew because launches on the legacy default stream matter */
 
-/* Does a policy of the table act inside windows, or must we know for the report? Not where all that it does is `always`. */
-static bool wanted(const struct overlap_settings *settings) {
+/* Does a policy of the table act inside windows, or must we know for the report? Not where all that it does is `always`. from_start: also
+ * before any communication. */
+static bool wanted(const struct overlap_settings *settings, bool *from_start) {
     const struct overlap_view view = overlap_table_view(settings->table);
-    bool wants = settings->trace || critical_is_wanted(settings);
+    bool wants = settings->trace;
+    *from_start = critical_is_wanted(settings);
     for (uint32_t p = 0; p < view.table->policy_count; p++) {
         const struct overlap_policy *policy = &view.policies[p];
         bool shapes = false;
         for (uint32_t r = policy->first_rule; r < policy->first_rule + policy->rule_count; r++)
             if (view.rules[r].shape != OVERLAP_SHAPE_LEAVE) {
                 shapes = true;
-                wants |= view.rules[r].when != OVERLAP_WHEN_ALWAYS;
+                *from_start |= view.rules[r].when != OVERLAP_WHEN_ALWAYS;
             }
         wants |= !shapes || policy->priority == OVERLAP_PRIORITY_AUTO;
     }
-    return wants;
+    return wants || *from_start;
 }
 
 __attribute__((cold, noinline)) static struct overlap_order *begin(void) {
@@ -37,7 +39,8 @@ __attribute__((cold, noinline)) static struct overlap_order *begin(void) {
     if (!settings || !(real_ready(VENDOR_CUDA) || real_ready(VENDOR_HIP)))
         return NULL; /* not yet */
     if (__atomic_compare_exchange_n(&state, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-        const bool wants = wanted(settings);
+        bool from_start;
+        const bool wants = wanted(settings, &from_start);
         struct overlap_order *order = wants ? overlap_map(sizeof *order) : NULL;
         if (wants && !order)
             overlap_say("there is no memory for overlap windows: rules with `when: overlapping` shape nothing here",
@@ -47,6 +50,8 @@ __attribute__((cold, noinline)) static struct overlap_order *begin(void) {
             order->version = 2; /* 0 is that of no answer */
             order->pause = overlap_pause;
         }
+        if (!order || !from_start)
+            window_sleeps_from_the_start();
         __atomic_store_n(&window_model, order, __ATOMIC_RELEASE);
         __atomic_store_n(&window_version, order ? &order->version : &no_version, __ATOMIC_RELEASE);
         __atomic_store_n(&state, order ? 3 : 2, __ATOMIC_RELEASE);
@@ -248,6 +253,7 @@ bool window_legacy_matters(void) {
 
 void window_communicates_on(struct overlap_order *order, struct overlap_stream *its, vendor_stream stream,
                             enum default_stream whose) {
+    window_loud(order);
     const bool follows = !follow_skips;
     const struct overlap_before before = overlap_window_communicates(order, its, follows && follow_computed());
     if (overlap_stream_here(its) != its)
@@ -258,6 +264,7 @@ void window_communicates_on(struct overlap_order *order, struct overlap_stream *
     if (before.filling)
         priority_one_wave_beside();
     window_after(order);
+    window_stir(order);
     if (critical_matters())
         critical_waited(order, default_vendor(whose), its, OVERLAP_CRITICAL_COMMUNICATION, true);
     if (follows)
@@ -275,6 +282,7 @@ void window_communicates(vendor_stream stream, enum default_stream whose) {
 void window_saw(struct overlap_order *order, const struct overlap_seen *seen) {
     overlap_order_saw(order, seen);
     follow_host();
+    window_quiet(order);
 }
 
 void window_numbered(vendor_stream stream, enum default_stream whose, uint64_t sequence) {
@@ -316,6 +324,7 @@ void window_forked(void) {
     window_model = NULL;
     state = several = forgotten = 0;
     first = 0;
+    window_sleep_forked();
     this_thread.version = 0;
     this_thread.of = NULL;
     follow_forget();

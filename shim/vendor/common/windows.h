@@ -18,6 +18,35 @@ static inline struct overlap_order *windows(void) {
     return __builtin_expect(order != NULL, 1) ? order : windows_begin();
 }
 
+/* ---- sleep.c: while nothing can follow from the model, calls that order go to the driver at once ---- */
+
+/* 0: awake; LIGHT: waits of the host are still looked at, for critical.c; DEEP: nothing is, or there is no model. */
+enum { WINDOW_LIGHT = 1, WINDOW_DEEP = 2 };
+extern uint32_t window_sleeps;
+static inline bool window_asleep(void) {
+    return __atomic_load_n(&window_sleeps, __ATOMIC_ACQUIRE);
+}
+static inline bool window_asleep_deeply(void) {
+    return __atomic_load_n(&window_sleeps, __ATOMIC_ACQUIRE) == WINDOW_DEEP;
+}
+void window_sleeps_from_the_start(void);
+/* A period of counting is over; the host has seen something to be over. */
+void window_rests(struct overlap_order *order);
+void window_quiet(struct overlap_order *order);
+/* Something was told that must be followed: a capture, an unknown wait. Communication is launched, or was. */
+void window_wake(struct overlap_order *order);
+static inline void window_stir(struct overlap_order *order) {
+    if (__builtin_expect(window_asleep(), 0))
+        window_wake(order);
+}
+void window_loud(struct overlap_order *order);
+/* The call was made while the model slept, which it does no more. */
+vendor_result window_missed_record(vendor_event event, vendor_result result);
+vendor_result window_missed_wait(vendor_stream stream, enum default_stream whose, vendor_result result);
+void window_sleep_forked(void);
+
+/* ---- windows.c ---- */
+
 /* The stream that a call means; NULL: nothing is known of it. whose: what the default stream is to that call. */
 struct overlap_stream *window_stream_other(struct overlap_order *order, vendor_stream stream,
                                            enum default_stream whose);
@@ -169,6 +198,13 @@ static inline void critical_fed(struct overlap_order *order, enum vendor vendor,
         critical_feeds(order, vendor, its, event);
 }
 void critical_host_waits(struct overlap_order *order, enum vendor vendor, const struct overlap_seen *seen);
+/* While the model sleeps: what the host waits for, as far as it is known without it; it has asked whether something is over, and is that a
+ * wait? Not where it has just been told so. */
+void critical_see_stream(struct overlap_stream *its, struct overlap_seen *seen);
+void critical_see_event(struct overlap_order *order, uint64_t event, struct overlap_seen *seen);
+bool critical_polled(uint64_t what, bool is_over);
+/* It has waited for an event of which nothing is known. */
+void critical_strange(struct overlap_order *order);
 
 /* The code at site makes a stream: is the one that it made before critical? Then *priority is the one for it. And it has made one; the
  * program has set the priority of one; one is gone. In a forked child all are. */

@@ -44,7 +44,8 @@
     .type \symbol, @function
 \symbol:
     mov $\way << 16 | \number, %eax
-    jmp \stub
+    .byte 0xe9                          /* jmp, always of five bytes: THUNK_SIZE */
+    .long \stub - . - 4
     .size \symbol, . - \symbol
     .endm
 

@@ -8,7 +8,7 @@
 #define THUNKS(name, body, parameters, ...)
 #define THUNKS_VOID(name, body)
 
-/* What the assembler cannot do is done in C, to which thunks_x86_64.S leads. */
+/* What the assembler cannot do is done in C, to which the stubs of thunks_x86_64.S lead. */
 #define LAUNCH_THUNKS(name, body, parameters, ...) SLOW_##name(body, parameters, __VA_ARGS__)
 #define SLOW_hipLaunchKernel SLOW_BODY
 #define SLOW_hipLaunchKernel_spt(...) /* the same body */

@@ -8,16 +8,17 @@
 #ifdef __x86_64__
     .text
     .hidden this_thread, hip_route
+    .globl hip_thunks, hip_slow_3_2, hip_slow_3_5, hip_slow_3_8, hip_slow_table_3_2, hip_slow_table_3_5, hip_slow_table_3_8
+    .hidden hip_thunks, hip_slow_3_2, hip_slow_3_5, hip_slow_3_8, hip_slow_table_3_2, hip_slow_table_3_5, hip_slow_table_3_8
+    .set hip_slow_3_2, .Lhip_3_2
+    .set hip_slow_3_5, .Lhip_3_5
+    .set hip_slow_3_8, .Lhip_3_8
+    .set hip_slow_table_3_2, .Lhip_launch_3_2
+    .set hip_slow_table_3_5, .Lhip_launch_3_5
+    .set hip_slow_table_3_8, .Lhip_launch_3_8
     .cfi_startproc
-#define DRIVER_LAUNCH(name, body, parameters, ...) SLOW(name, SHAPE(name, __VA_ARGS__))
-#define SLOW(name, shape) SLOW_(name, shape)
-#define SLOW_(name, shape)                                                                                             \
-    .globl slow_symbol_##name, slow_dlsym_##name, slow_proc_address_##name, slow_dispatch_table_##name;                \
-    .hidden slow_symbol_##name, slow_dlsym_##name, slow_proc_address_##name, slow_dispatch_table_##name;               \
-    thunk slow_symbol_##name, .LHOOK_##name, 0, .Lhip_##shape;                                                         \
-    thunk slow_dlsym_##name, .LHOOK_##name, 1, .Lhip_##shape;                                                          \
-    thunk slow_proc_address_##name, .LHOOK_##name, 2, .Lhip_##shape;                                                   \
-    thunk slow_dispatch_table_##name, .LHOOK_##name, 5, .Lhip_launch_##shape;
+hip_thunks:
+#define DRIVER_LAUNCH(name, body, parameters, ...)
 #define DRIVER_VOID(name, body) THUNKS(name, 0_0)
 #define DRIVER_COPY(kind, name, body, parameters, ...) COPY_THUNKS(name, SHAPE(name, __VA_ARGS__))
 #define DRIVER(name, body, parameters, ...) THUNKS(name, SHAPE(name, __VA_ARGS__))

@@ -156,6 +156,7 @@ def arguments(artifact: str) -> list[str]:
         # Most processes that get the library never use a GPU: they shall not pay for looking up what they never call.
         link = ["-Wl,-soname,liboverlap.so", "-Wl,-z,lazy", "-Wl,-Bsymbolic", "-Wl,-z,noexecstack"]
         link.append("-Wl,-z,norelro")  # another system call for every process; with lazy binding it protects little
+        link.append("-Wl,--hash-style=gnu")  # sys/object.c reads it
         link.append(f"-Wl,--version-script=shim/overlap.{machine()}.map")
         return ["-shared", *link]
     if artifact == "simgpu":

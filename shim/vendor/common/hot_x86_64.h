@@ -3,8 +3,9 @@
 
 #include "windows.h"
 
-/* thunks_x86_64.S: those of the calls that follow the launches, so many for each hook, the exported one first. */
-enum { THUNK_SIZE = 10, CUDA_THUNKS = 3, HIP_THUNKS = 4 };
+/* thunks_x86_64.S: those of the calls that follow the launches. So many bytes for each hook, the exported thunk at its end, before it the
+ * others. */
+enum { CUDA_THUNKS = 24, HIP_THUNKS = 34, EXPORTED_THUNK = 10, OTHER_THUNK = 7 };
 extern const char cuda_thunks[] __attribute__((visibility("hidden")));
 extern const char hip_thunks[] __attribute__((visibility("hidden")));
 

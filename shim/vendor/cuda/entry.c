@@ -17,33 +17,26 @@
 #include "driver.def"
 #undef DRIVER
 
-/* Where the thunks are, as distances: addresses would have to be filled in by the loader at the start of every process. On
- * x86-64 only those of launches, which come first: all others have one size there, and follow each other. */
-#ifdef __x86_64__
-enum { LISTED = HOOK_cuLaunchKernelEx_ptsz + 1 };
-#define DISTANCES(of, way)
-#define DISTANCES_OF_LAUNCHES(of, way) ".long " #way "_" #of " - entry_offsets\n"
-#else
-enum { LISTED = HOOK_CUDA_COUNT };
-#define DISTANCES(of, way) ".long " #way "_" #of " - entry_offsets\n"
-#define DISTANCES_OF_LAUNCHES DISTANCES
-#endif
+/* Where the thunks are, as distances: addresses would have to be filled in by the loader at the start of every process. */
 extern const int32_t entry_offsets[][LISTED] __attribute__((visibility("hidden")));
+#define DISTANCE(thunk) DISTANCE_(thunk)
+#define DISTANCE_(thunk) ".long " #thunk " - entry_offsets\n"
 __asm__(".pushsection .rodata\n.balign 4\n.globl entry_offsets\n.hidden entry_offsets\nentry_offsets:\n"
-#define DRIVER(name, body, parameters, ...) DISTANCES(name, dlsym)
-#define DRIVER_LAUNCH(name, body, parameters, ...) DISTANCES_OF_LAUNCHES(name, dlsym)
+#define DRIVER(name, body, parameters, ...) LIST(DISTANCE(name))
+#define DRIVER_LAUNCH(name, body, parameters, ...) DISTANCE(SYMBOL(name))
 #include "driver.def"
 #undef DRIVER
-#define DRIVER(name, body, parameters, ...) DISTANCES(name, proc)
-#define DRIVER_LAUNCH(name, body, parameters, ...) DISTANCES_OF_LAUNCHES(name, proc)
+#define DRIVER(name, body, parameters, ...) LIST(DISTANCE(dlsym_##name))
+#define DRIVER_LAUNCH(name, body, parameters, ...) DISTANCE(dlsym_##name)
+#include "driver.def"
+#undef DRIVER
+#define DRIVER(name, body, parameters, ...) LIST(DISTANCE(proc_##name))
+#define DRIVER_LAUNCH(name, body, parameters, ...) DISTANCE(proc_##name)
 #include "driver.def"
 #undef DRIVER
         ".popsection");
 
 void *cuda_thunk(enum overlap_way way, enum hook hook) {
-#ifdef __x86_64__
-    if ((int)hook >= LISTED)
-        return (void *)(uintptr_t)(cuda_thunks + THUNK_SIZE * (CUDA_THUNKS * ((int)hook - LISTED) + (int)way));
-#endif
-    return (void *)((uintptr_t)entry_offsets + (uintptr_t)(intptr_t)entry_offsets[way - OVERLAP_WAY_dlsym][hook]);
+    return (int)hook < LISTED ? (void *)((uintptr_t)entry_offsets + (uintptr_t)(intptr_t)entry_offsets[way][hook])
+                              : UNLISTED(way, (int)hook - LISTED);
 }

@@ -136,8 +136,9 @@ hot_launch_ex:
     .size \symbol, . - \symbol
     .endm
     .macro launches hot, name, whose
-    .globl \name, dlsym_\name, proc_\name
-    .hidden dlsym_\name, proc_\name
+    .globl \name, symbol_\name, dlsym_\name, proc_\name
+    .hidden symbol_\name, dlsym_\name, proc_\name
+    .set symbol_\name, \name
     .type \name, @function
     .type dlsym_\name, @function
     .type proc_\name, @function

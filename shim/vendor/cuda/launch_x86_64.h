@@ -55,3 +55,11 @@ CUresult found_launch_ex(const CUlaunchConfig *config, CUfunction function, void
 _Static_assert(offsetof(CUlaunchConfig, blockDimX) == 12 && offsetof(CUlaunchConfig, sharedMemBytes) == 24 &&
                    offsetof(CUlaunchConfig, attrs) == 40 && offsetof(CUlaunchConfig, numAttrs) == 48,
                "configuration");
+
+/* Thunks of other calls have one size, and one follows the other: only those of launches are listed, with names for the exported ones that
+ * cannot be taken for those of another library. */
+enum { LISTED = HOOK_cuLaunchKernelEx_ptsz + 1 };
+#define SYMBOL(name) symbol_##name
+#define LIST(line)
+#define UNLISTED(row, at)                                                                                              \
+    (void *)(uintptr_t)(cuda_thunks + CUDA_THUNKS * ((at) + 1) - EXPORTED_THUNK - OTHER_THUNK * (int)(row))

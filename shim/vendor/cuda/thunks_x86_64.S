@@ -22,9 +22,9 @@ cuda_thunks:
 #define THUNKS_(name, shape)                                                                                           \
     .globl name, dlsym_##name, proc_##name;                                                                            \
     .hidden dlsym_##name, proc_##name;                                                                                 \
-    thunk name, .LHOOK_##name, 0, .Lcuda_##shape;                                                                      \
-    thunk dlsym_##name, .LHOOK_##name, 1, .Lcuda_##shape;                                                              \
-    thunk proc_##name, .LHOOK_##name, 2, .Lcuda_##shape;
+    thunk proc_##name, .LHOOK_##name, 2, 0xeb, 12;                                                                     \
+    thunk dlsym_##name, .LHOOK_##name, 1, 0xeb, 5;                                                                     \
+    thunk_end name, .LHOOK_##name, .Lcuda_##shape;
 #include "driver.def"
 #undef DRIVER
     .cfi_endproc

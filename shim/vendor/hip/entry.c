@@ -44,39 +44,31 @@ struct hip_route hip_route(uint32_t thunk, uintptr_t site) {
 #include "driver.def"
 #undef DRIVER
 
-/* Where the thunks are: cuda/entry.c says how. */
-#define LAST_LAUNCH HOOK__Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j
-enum { FIRST = HOOK_CUDA_COUNT };
-#ifdef __x86_64__
-enum { LISTED = LAST_LAUNCH + 1 - FIRST };
-#define DISTANCES(of, way)
-#define DISTANCES_OF_LAUNCHES(of, way) ".long " #way "_" #of " - hip_entry_offsets\n"
-#else
-enum { LISTED = HOOK_COUNT - FIRST };
-#define DISTANCES(of, way) ".long " #way "_" #of " - hip_entry_offsets\n"
-#define DISTANCES_OF_LAUNCHES DISTANCES
-#endif
+/* Where the thunks are, as in cuda/entry.c. */
 extern const int32_t hip_entry_offsets[][LISTED] __attribute__((visibility("hidden")));
+#define DISTANCE(thunk) DISTANCE_(thunk)
+#define DISTANCE_(thunk) ".long " #thunk " - hip_entry_offsets\n"
 __asm__(".pushsection .rodata\n.balign 4\n.globl hip_entry_offsets\n.hidden hip_entry_offsets\nhip_entry_offsets:\n"
-#define DRIVER(name, body, parameters, ...) DISTANCES(name, dlsym)
-#define DRIVER_LAUNCH(name, body, parameters, ...) DISTANCES_OF_LAUNCHES(name, dlsym)
+#define DRIVER(name, body, parameters, ...) LIST(DISTANCE(name))
+#define DRIVER_LAUNCH(name, body, parameters, ...) DISTANCE(SYMBOL(name))
 #include "driver.def"
 #undef DRIVER
-#define DRIVER(name, body, parameters, ...) DISTANCES(name, proc)
-#define DRIVER_LAUNCH(name, body, parameters, ...) DISTANCES_OF_LAUNCHES(name, proc)
+#define DRIVER(name, body, parameters, ...) LIST(DISTANCE(dlsym_##name))
+#define DRIVER_LAUNCH(name, body, parameters, ...) DISTANCE(dlsym_##name)
 #include "driver.def"
 #undef DRIVER
-#define DRIVER(name, body, parameters, ...) DISTANCES(name, table)
-#define DRIVER_LAUNCH(name, body, parameters, ...) DISTANCES_OF_LAUNCHES(name, table)
+#define DRIVER(name, body, parameters, ...) LIST(DISTANCE(proc_##name))
+#define DRIVER_LAUNCH(name, body, parameters, ...) DISTANCE(proc_##name)
+#include "driver.def"
+#undef DRIVER
+#define DRIVER(name, body, parameters, ...) LIST(DISTANCE(table_##name))
+#define DRIVER_LAUNCH(name, body, parameters, ...) DISTANCE(table_##name)
 #include "driver.def"
 #undef DRIVER
         ".popsection");
 
 void *hip_thunk(enum overlap_way way, enum hook hook) {
-    const int row = way == OVERLAP_WAY_dispatch_table ? 2 : way == OVERLAP_WAY_proc_address;
-#ifdef __x86_64__
-    if ((int)hook >= FIRST + LISTED)
-        return (void *)(uintptr_t)(hip_thunks + THUNK_SIZE * (HIP_THUNKS * ((int)hook - FIRST - LISTED) + row + 1));
-#endif
-    return (void *)((uintptr_t)hip_entry_offsets + (uintptr_t)(intptr_t)hip_entry_offsets[row][hook - FIRST]);
+    const int row = way == OVERLAP_WAY_dispatch_table ? 3 : (int)way, at = (int)hook - HOOK_CUDA_COUNT;
+    return at < LISTED ? (void *)((uintptr_t)hip_entry_offsets + (uintptr_t)(intptr_t)hip_entry_offsets[row][at])
+                       : UNLISTED(row, at - LISTED);
 }

@@ -156,8 +156,9 @@ pass_\form:
     .size \symbol, . - \symbol
     .endm
     .macro hip_launches form, name, table, whose
-    .globl \name, dlsym_\name, proc_\name, table_\name
-    .hidden dlsym_\name, proc_\name, table_\name
+    .globl \name, symbol_\name, dlsym_\name, proc_\name, table_\name
+    .hidden symbol_\name, dlsym_\name, proc_\name, table_\name
+    .set symbol_\name, \name
     .cfi_startproc
     asked \name, \form, \name, \table, \whose, 0
     asked dlsym_\name, \form, \name, \table, \whose, 1

@@ -29,10 +29,11 @@ hip_thunks:
 #define THUNKS_OF(name, stub, table_stub)                                                                              \
     .globl name, dlsym_##name, proc_##name, table_##name;                                                              \
     .hidden dlsym_##name, proc_##name, table_##name;                                                                   \
-    thunk name, .LHOOK_##name, 0, stub;                                                                                \
-    thunk dlsym_##name, .LHOOK_##name, 1, stub;                                                                        \
-    thunk proc_##name, .LHOOK_##name, 2, stub;                                                                         \
-    thunk table_##name, .LHOOK_##name, 5, table_stub;
+    thunk table_##name, .LHOOK_##name, 5, 0xe9;                                                                        \
+    .long table_stub - . - 4;                                                                                          \
+    thunk proc_##name, .LHOOK_##name, 2, 0xeb, 12;                                                                     \
+    thunk dlsym_##name, .LHOOK_##name, 1, 0xeb, 5;                                                                     \
+    thunk_end name, .LHOOK_##name, stub;
 #include "driver.def"
 #undef DRIVER
     .cfi_endproc

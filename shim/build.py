@@ -43,11 +43,22 @@ SHARED = ("-fPIC", "-shared", "-fvisibility=hidden")
 # Every process of a job maps the preloaded library, and mlockall(2) locks all of it: it is compiled for size, except
 # what has a budget in instructions (`make bench`). The first of SMALL and all of FAST that the compiler accepts.
 SMALL = ("-Oz", "-Os")
-FAST = ("-fno-tree-vectorize", "-falign-loops=1", "-falign-jumps=1")  # longer code and padding, for little speed
+# Longer code, padding and more functions, for little speed.
+FAST = (
+    *("-fno-tree-vectorize", "-fno-reorder-blocks-and-partition"),
+    *(f"-falign-{what}=1" for what in ("functions", "loops", "jumps")),
+)
 FAST_SOURCES = (
     *(f"shim/core/{name}.c" for name in ("cache", "critical", "event", "knowledge", "order", "window")),
     *(f"shim/vendor/common/{name}.c" for name in ("critical", "follow", "launch", "order", "sleep", "windows")),
     *(f"shim/vendor/{vendor}/{name}.c" for vendor in ("cuda", "hip") for name in ("entry", "launch", "waits")),
+)
+# Never on the stack while code of others runs, so no exception and no pthread_cancel unwinds through these: core, which
+# is pure, and what asks the kernel only. Unwind tables would be locked with the rest; debuggers read .debug_frame.
+NEVER_UNWOUND = ("-fno-asynchronous-unwind-tables", "-fno-unwind-tables")
+NEVER_UNWOUND_SOURCES = (
+    "shim/core/*.c",
+    *(f"shim/sys/{name}.c" for name in ("folder", "identity", "log", "memory", "page", "start", "trace", "unbound")),
 )
 INCLUDES = {"shim": ("-Ishim",), "simgpu": ("-Ishim", "-Ishim/core")}
 UNPACK = ("tools/simgpu/zstd/*.c",)
@@ -147,6 +158,7 @@ def arguments(artifact: str) -> list[str]:
         # Most processes that get the library never use a GPU: they shall not pay for looking up what they never call.
         link = ["-Wl,-soname,liboverlap.so", "-Wl,-z,lazy", "-Wl,-Bsymbolic", "-Wl,-z,noexecstack"]
         link.append("-Wl,-z,norelro")  # another system call for every process; with lazy binding it protects little
+        link.append("-Wl,--hash-style=gnu")  # sys/object.c reads it
         link.append(f"-Wl,--version-script=shim/overlap.{machine()}.map")
         return ["-shared", *link]
     if artifact == "simgpu":
@@ -181,10 +193,12 @@ def objects(chosen: Sequence[str], flags: Sequence[str], scratch: Path) -> list[
     flags = [flag for flag in flags if not flag.startswith("-Wl,")]
     common = [*COMMON, "-fPIC", "-fvisibility=hidden", *WARNINGS, *INCLUDES["shim"]]
     small, fast = ([flag for flag in wanted if works(chosen, "-Werror", flag)] for wanted in (SMALL, FAST))
+    pure = {str(path.relative_to(ROOT)) for glob in NEVER_UNWOUND_SOURCES for path in ROOT.glob(glob)}
 
     def one(source: str) -> str:
         made = str(scratch / f"{source.replace('/', '-')}.o")
-        command = [*chosen, *common, *(fast if source in FAST_SOURCES else small[:1]), *flags, "-c", source, "-o", made]
+        own = [*(fast if source in FAST_SOURCES else small[:1]), *(NEVER_UNWOUND if source in pure else ())]
+        command = [*chosen, *common, *own, *flags, "-c", source, "-o", made]
         code = subprocess.run(command, cwd=ROOT, check=False).returncode
         if code:
             raise BuildError(f"shim: the compiler failed ({code}): {shlex.join(command)}")

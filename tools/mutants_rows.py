@@ -22,7 +22,7 @@ ROW_MUTANTS: list[Mutant] = [
     one(
         "outside is counted as inside",
         f"{COMMON}/hot_x86_64.S",
-        "    mov %fs:48(\\r), %eax\n    incq 64(%r10, %rax, 8)\n",
+        "    mov %fs:48(%r11), %eax\n    incq 64(%r10, %rax, 8)\n",
         "    incq 64(%r10)\n",
         USE,
     ),

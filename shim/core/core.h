@@ -124,6 +124,7 @@ struct overlap_choice overlap_choose(const struct overlap_gpu *gpu, const struct
 #define OVERLAP_WORD_LONG (UINT64_C(1) << 40)     /* more than one wave; matters to `auto` */
 #define OVERLAP_WORD_CARVEOUT (UINT64_C(1) << 41) /* asks for the largest carve-out once it is really changed */
 #define OVERLAP_WORD_BESIDE (UINT64_C(1) << 42)   /* STREAMED, and direct where its stream is not raised */
+#define OVERLAP_WORD_UNUSED_SHIFT 43              /* bits 43 to 47: 0 in the cache, notes of a launch path */
 #define OVERLAP_WORD_WATCHED (UINT64_C(1) << 48)  /* ends `auto` if it runs beside communication */
 #define OVERLAP_WORD_STREAMED (UINT64_C(1) << 50) /* computation: some streams are raised, is it on one of them? */
 #define OVERLAP_WORD_CLUSTER (UINT64_C(1) << 49)  /* changed in clusters: those that were checked only */

@@ -111,44 +111,44 @@ bool overlap_match_kernel(const struct overlap_view *view, struct overlap_span s
     return overlap_match_any(view, span, kernel) || overlap_match_any(view, span, plain);
 }
 
-struct sign {
-    const char *family, *glob;
-};
-
-/* Is it in the span? view NULL: every family is. */
-static bool is_family_in(const struct overlap_view *view, struct overlap_span span, const struct sign *sign) {
-    return !view || overlap_match_any(view, span, sign->family);
-}
-
-static bool is_kernel_of(const struct overlap_view *view, struct overlap_span span, const char *kernel) {
-    static const struct sign kernels[] = {
+/* Signs of families: family and pattern in turn, each with its end, and an empty one behind them. Pointers would have to be filled in by
+ * the loader at the start of every process. */
+static const char kernel_signs[] =
 #define LIBRARY(family, glob)
-#define FAMILY(family, glob) {#family, glob},
+#define FAMILY(family, glob) #family "\0" glob "\0"
 #include "family.def"
 #undef FAMILY
 #undef LIBRARY
-    };
-    char plain[PLAIN_NAME_SIZE];
-    overlap_plain_name(kernel, plain, sizeof plain);
-    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
-        if ((overlap_glob_match(kernels[i].glob, kernel) || overlap_glob_match(kernels[i].glob, plain)) &&
-            is_family_in(view, span, &kernels[i]))
-            return true;
-    return false;
-}
-
-static bool is_library_of(const struct overlap_view *view, struct overlap_span span, const char *basename) {
-    static const struct sign libraries[] = {
-#define LIBRARY(family, glob) {#family, glob},
+    ;
+static const char library_signs[] =
+#define LIBRARY(family, glob) #family "\0" glob "\0"
 #define FAMILY(family, glob)
 #include "family.def"
 #undef FAMILY
 #undef LIBRARY
-    };
-    for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++)
-        if (overlap_glob_match(libraries[i].glob, basename) && is_family_in(view, span, &libraries[i]))
+    ;
+
+/* Does one of the names match a sign of a family that is in the span? view NULL: every family is. */
+static bool has_sign(const char *family, const struct overlap_view *view, struct overlap_span span, const char *name,
+                     const char *other) {
+    while (*family) {
+        const char *const glob = family + strlen(family) + 1;
+        if ((overlap_glob_match(glob, name) || overlap_glob_match(glob, other)) &&
+            (!view || overlap_match_any(view, span, family)))
             return true;
+        family = glob + strlen(glob) + 1;
+    }
     return false;
+}
+
+static bool is_kernel_of(const struct overlap_view *view, struct overlap_span span, const char *kernel) {
+    char plain[PLAIN_NAME_SIZE];
+    overlap_plain_name(kernel, plain, sizeof plain);
+    return has_sign(kernel_signs, view, span, kernel, plain);
+}
+
+static bool is_library_of(const struct overlap_view *view, struct overlap_span span, const char *basename) {
+    return has_sign(library_signs, view, span, basename, basename);
 }
 
 OVERLAP_EXPORT uint32_t overlap_is_communication(const char *kernel) {

@@ -304,10 +304,14 @@ __attribute__((cold, noinline)) static void *find(uintptr_t site, uint32_t numbe
     return found;
 }
 
-void *overlap_behind(uintptr_t site, uint32_t number, const char *name, const char *prefix) {
+void *overlap_behind_known(uintptr_t site, uint32_t number) {
     const uint32_t now = overlap_generation();
     uint32_t index;
-    void *address = now && caller_known(site, now, &index) ? known(key_of(now, index, number)) : NULL;
+    return now && caller_known(site, now, &index) ? known(key_of(now, index, number)) : NULL;
+}
+
+void *overlap_behind(uintptr_t site, uint32_t number, const char *name, const char *prefix) {
+    void *const address = overlap_behind_known(site, number);
     return __builtin_expect(address != NULL, 1) ? address : find(site, number, name, prefix);
 }
 

@@ -14,7 +14,8 @@ extern unsigned long __getauxval(unsigned long type) __attribute__((weak));
 extern char *__progname_full
     __attribute__((weak)); /* program_invocation_name(3), by a name that no program may define */
 #pragma GCC visibility push(hidden)
-extern ElfW(Dyn) _DYNAMIC[]; /* our own dynamic section */
+extern ElfW(Dyn) _DYNAMIC[];      /* our own dynamic section */
+extern const char __ehdr_start[]; /* ...and where we are; both by the linker */
 #pragma GCC visibility pop
 
 static bool same(const char *a, const char *b) {
@@ -117,6 +118,19 @@ void *overlap_lookup(uintptr_t base, const void *dynamic, const char *name, cons
             return address;
     }
     return NULL;
+}
+
+void *overlap_own_symbol(const char *name) {
+    return overlap_lookup((uintptr_t)__ehdr_start, _DYNAMIC, name, NULL);
+}
+
+const char *overlap_own_name(uintptr_t address) {
+    struct tables tables;
+    tables_of((uintptr_t)__ehdr_start, _DYNAMIC, &tables);
+    const ElfW(Sym) *symbol = tables.symbols + tables.gnu_hash[1]; /* the first that is defined here */
+    while ((uintptr_t)__ehdr_start + symbol->st_value != address)
+        symbol++;
+    return tables.strings + symbol->st_name;
 }
 
 /* ---- Symbol versions: which one does an object want? ---- */

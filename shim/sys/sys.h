@@ -66,9 +66,16 @@ bool overlap_is_mapped(const char *prefix, const char *other);
 /* A symbol that this very object defines, or NULL. */
 void *overlap_object_symbol(const struct overlap_object *object, const char *name);
 
+/* What this library exports: the address of a name, NULL: none; the name of an address, which must be that of one. Both work before libc
+ * is ready. */
+void *overlap_own_symbol(const char *name);
+const char *overlap_own_name(uintptr_t address);
+
 /* What the code at an address would be bound to for this name if we were not there, by the version that its object wants; NULL:
  * nothing. Takes no lock that the loader holds while code of the program runs. number: of the name, below 65,536; prefix: of
- * the basenames of objects that are taken where the caller's scope holds no definition (bind.c). */
+ * the basenames of objects that are taken where the caller's scope holds no definition (bind.c). overlap_behind_known() looks only
+ * at answers that are kept. */
+void *overlap_behind_known(uintptr_t site, uint32_t number);
 void *overlap_behind(uintptr_t site, uint32_t number, const char *name, const char *prefix);
 
 /* Is it in an object that was there when the program started? Callers are bound to those first, and they stay. */

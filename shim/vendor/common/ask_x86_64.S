@@ -1,4 +1,4 @@
-/* The question of the hot paths about overlap windows (ask_window in hot_x86_64.S): keeps what these have in registers. */
+/* The question of the hot paths about overlap windows (found_indirect in hot_x86_64.S): keeps what these have in registers. */
 #ifdef __x86_64__
     .text
     .globl window_ask_kept

@@ -44,5 +44,6 @@ bool real_is_foreign(uintptr_t site) {
 }
 
 void *real_foreign(enum hook hook, uintptr_t site) {
-    return overlap_behind(site, (uint32_t)hook, hook_name(hook), RUNTIME_PREFIX);
+    void *const known = overlap_behind_known(site, (uint32_t)hook);
+    return known ? known : overlap_behind(site, (uint32_t)hook, hook_name(hook), RUNTIME_PREFIX);
 }

@@ -1,10 +1,18 @@
 /* What the hot paths of both vendors' launch calls are made of on x86-64: macros only. They use rax, r8 to r11 as far as they hold no
  * argument; a call may change those. What is assumed about layouts is asserted in hot_x86_64.h.
+ *
+ * All thunks of a call share one path. What they differ in is their identity, four bytes at -4(rsp), in the red zone.
+ *   bits 0 to 11   the hook
+ *   bits 12 to 15  whose default stream NULL means
+ *   bits 16 to 23  the way that is counted: another one inside a call of NVIDIA's runtime
+ *   bits 24 to 31  the place in real_launches, four for each row
+ * Only a question about overlap windows is a call (window_ask_kept), behind what lies there.
  */
 #include "hooks_x86_64.S"
 
 #ifdef __x86_64__
     .text
+    .hidden window_ask_kept
 
 /* OVERLAP_CACHE_FACTOR */
     .pushsection .rodata
@@ -28,10 +36,10 @@
     mov (%r11), %r11
     .endm
 
-/* rax = the word for this handle, key rax and r10 blocks in a line of chain r11, or else to `miss`. A word of 0 is none. The end of an
- * interval comes before its beginning: that of a free one is 0, so one that another thread fills meanwhile is not read in part.
- * Changes r11. */
-    .macro find_word handle, miss
+/* rax = the direct word for this handle, key rax and r10 blocks in a line of chain r11. Another word goes to `indirect`, none to `miss`.
+ * A word of 0 is none. The end of an interval comes before its beginning: that of a free one is 0, so one that another thread fills
+ * meanwhile is not read in part. Changes r11. */
+    .macro find_word handle, indirect, miss
 0:  test %r11, %r11
     je \miss
     cmp \handle, (%r11)
@@ -42,12 +50,15 @@
     ja 2f
     cmp 32(%r11), %r10d
     jb 2f
-    cmpq $0, 40(%r11)                   /* withdrawn: there may be one for another interval */
-    je 2f
     mov 40(%r11), %rax
+    test $0x4000000, %eax               /* direct */
+    je 4f
     .subsection 1
 1:  mov 16(%r11), %r11
     jmp 0b
+4:  test %rax, %rax
+    jne \indirect
+    mov 8(%r11), %rax                   /* withdrawn: there may be one for another interval */
 2:  cmp 52(%r11), %r10d                 /* the same launch with other grids may have the second answer */
     ja 1b
     cmp 48(%r11), %r10d
@@ -55,6 +66,8 @@
     cmpq $0, 56(%r11)
     je 1b
     mov 56(%r11), %rax
+    test $0x4000000, %eax
+    je \indirect
     jmp 3f
     .previous
 3:
@@ -67,31 +80,25 @@
     incq 64(%r10, %r11, 8)
     .endm
 
-/* Counts it under its way in, too, in the shard of the thread, or else to `miss`. Changes r10 and r11. */
-    .macro count_direct way, miss, word=%rax
+/* Counts it under its way in, in shard r10. Changes r11. */
+    .macro count_way
+    movzbl -2(%rsp), %r11d
+    incq 2624(%r10, %r11, 8)
+    .endm
+
+/* Both, in the shard of the thread, or else to `miss`. Changes r10 and r11. */
+    .macro count_direct miss
     mov this_thread@gottpoff(%rip), %r10
     mov %fs:(%r10), %r10
     test %r10, %r10
     je \miss
-    incq 2624 + 8 * \way(%r10)
-    count_row \word
+    count_way
+    count_row %rax
     .endm
 
-/* Counts it under its way in, in shard r10: for a call inside a call of NVIDIA's runtime (`outer`) under that of its caller. */
-    .macro count_way way, outer, r
-    .if \outer
-    cmpq $0, %fs:8(\r)
-    je 6f
-    incq 2624 + 8 * 3(%r10)
-    jmp 9f
-    .endif
-6:  incq 2624 + 8 * \way(%r10)
-9:
-    .endm
-
-/* For a word that depends on its stream: to `miss` where that may be raised (critical_may_be()). Changes r10 and r11. */
-    .macro not_raised word, stream, miss
-    bt $50, \word
+/* For a word rax that depends on its stream: to `miss` where that may be raised (critical_may_be()). Changes r10 and r11. */
+    .macro not_raised stream, miss
+    bt $50, %rax
     jnc 5f
     mov \stream, %r10
     imul .Lfactor(%rip), %r10
@@ -102,99 +109,117 @@
 5:
     .endm
 
-/* Computation that is made as asked, on a stream that is not raised: r being the place of this_thread. Changes r10 and r11. */
-    .macro beside word, r, hook, way, counted, outer, miss
-    find_shard \r, \miss
-    count_way \counted, \outer, \r
-    count_row \word
-    go \hook, \way
-    .endm
-
-/* For a windowed word: goes on where the thread knows where the launch is, r being the place of this_thread; to `ask` where it does not,
- * to `miss` where that does not suffice. Changes r10. */
-    .macro window_known word, r, stream, whose, ask, miss
-    bt $49, \word                       /* one of those clusters that were checked */
+/* For windowed word rax: goes on where the thread knows where the launch is, r11 being the place of this_thread; to `ask` where it does
+ * not, to `miss` where that does not suffice. Changes r10. */
+    .macro window_known stream, ask, miss
+    bt $49, %rax                        /* one of those clusters that were checked */
     jc \miss
-    bt $29, \word                       /* traced */
+    bt $29, %rax                        /* traced */
     jc \miss
     mov window_version(%rip), %r10
     mov (%r10), %r10
-    cmp %r10, %fs:16(\r)
+    cmp %r10, %fs:16(%r11)
     jne \ask
     mov \stream, %r10
-    cmp %r10, %fs:24(\r)
+    cmp %r10, %fs:24(%r11)
     jne \ask
-    cmpl $\whose, %fs:32(\r)
+    movzbl -3(%rsp), %r10d
+    shr $4, %r10d
+    cmp %r10d, %fs:32(%r11)
     jne \ask
-    cmpq $0, %fs:40(\r)
+    cmpq $0, %fs:40(%r11)
     jle \ask
     .endm
 
-/* Asks, and goes to `told` with r the place of this_thread again, or to `miss`. Changes r10 and r11. */
-    .hidden window_ask_kept
-    .macro ask_window r, stream, whose, told, miss
-    mov \stream, %r10
-    mov $\whose, %r11d
-    call window_ask_kept
-    mov this_thread@gottpoff(%rip), \r
-    jne \told
-    jmp \miss
-    .endm
-
-/* r10 = the shard, or else to `miss`. */
-    .macro find_shard r, miss
-    mov %fs:(\r), %r10
+/* r10 = the shard, r11 being the place of this_thread, or else to `miss`. */
+    .macro find_shard miss
+    mov %fs:(%r11), %r10
     test %r10, %r10
     je \miss
     .endm
 
-/* To what is behind a hook, behind its table for way 3. That call is over whose caller was noted. Changes r11. */
-    .macro go hook, way
-    .if \way == 3
-    mov this_thread@gottpoff(%rip), %r11
-    movq $0, %fs:96(%r11)
-    .endif
-    jmp *real_launches + 32 * \hook + 8 * \way(%rip)
+/* To what is behind the hook. Changes r10 and r11. */
+    .macro go
+    movzbl -1(%rsp), %r11d
+    lea real_launches(%rip), %r10
+    jmp *(%r10, %r11, 8)
     .endm
 
 /* The same with the size of word rax. */
-    .macro go_with size, hook, way
+    .macro go_with size
     and $0x3ffff, %eax
     mov %rax, \size
-    go \hook, \way
+    go
     .endm
 
 /* Outside a window: the launch of word rax is counted twice, in the row of its group that says why, and goes on as asked. A signal
- * handler may have changed what the thread was told since, so a place that is gone is looked for once more. Changes r10 and rax, but
- * not before it is sure. */
-    .macro outside r, hook, way, counted, outer, miss
-    cmpq $0, %fs:56(\r)
+ * handler may have changed what the thread was told since, so a place that is gone is looked for once more. r10: the shard, r11: the
+ * place of this_thread. Changes these and rax, but not before it is sure. */
+    .macro outside miss
+    cmpq $0, %fs:56(%r11)
     je \miss
-    count_way \counted, \outer, \r
+    count_way
+    mov this_thread@gottpoff(%rip), %r11
     shr $55, %rax
     lea (%r10, %rax, 8), %r10
-    mov %fs:48(\r), %eax
+    mov %fs:48(%r11), %eax
     incq 64(%r10, %rax, 8)
-    mov %fs:56(\r), %rax
+    mov %fs:56(%r11), %rax
     test %rax, %rax
     je 8f
     incq (%rax)
 8:
-    go \hook, \way
+    go
     .endm
 
-/* Word rax, windowed, where the thread knows where the launch is: outside, or inside and proven; else to `miss`. r10: the
- * shard, r11: the place of this_thread. */
-    .macro in_window size, hook, way, counted, outer, miss
+/* Word rax, windowed, where the thread knows where the launch is: outside, or inside, proven and with an operand for the size; else to
+ * `miss`. r10: the shard, r11: the place of this_thread. */
+    .macro in_window size, miss
     cmpl $1, %fs:36(%r11)
+    .ifc \size, none
+    je \miss
+    outside \miss
+    .else
     je 7f
-    outside %r11, \hook, \way, \counted, \outer, \miss
+    outside \miss
 7:  bt $53, %rax
     jnc \miss
     decq %fs:40(%r11)
-    count_way \counted, \outer, %r11
+    count_way
     count_row %rax
-    go_with \size, \hook, \way
+    go_with \size
+    .endif
+    .endm
+
+/* Word rax that is not direct, stream being an operand: taken where the thread knows what its stream is, and where the launch is, or learns
+ * it by asking; else to `miss`. */
+    .macro found_indirect size, stream, miss
+    not_raised \stream, \miss
+    mov this_thread@gottpoff(%rip), %r11
+    bt $42, %rax
+    jc 9f
+    bt $51, %rax                        /* windowed */
+    jnc \miss
+    window_known \stream, .Lask\@, \miss
+.Ltold\@:
+    find_shard \miss
+    in_window \size, \miss
+9:  find_shard \miss
+    count_way
+    count_row %rax
+    go
+.Lask\@:
+    mov \stream, %r10
+    movzbl -3(%rsp), %r11d
+    shr $4, %r11d
+    lea -16(%rsp), %rsp                 /* behind the identity, and the caller that HIP's paths keep; flags stay */
+    .cfi_adjust_cfa_offset 16
+    call window_ask_kept
+    lea 16(%rsp), %rsp
+    .cfi_adjust_cfa_offset -16
+    mov this_thread@gottpoff(%rip), %r11
+    jne .Ltold\@
+    jmp \miss
     .endm
 
 /* function rdi, grid esi edx ecx, block r8d r9d 8(rsp), dynamic bytes 16(rsp) of 32 bits: cuLaunchKernel, hipModuleLaunchKernel.

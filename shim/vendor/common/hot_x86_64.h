@@ -3,6 +3,12 @@
 
 #include "windows.h"
 
+/* thunks_x86_64.S: those of the calls that follow the launches. So many bytes for each hook, the exported thunk at its end, before it the
+ * others. */
+enum { CUDA_THUNKS = 24, HIP_THUNKS = 34, EXPORTED_THUNK = 10, OTHER_THUNK = 7 };
+extern const char cuda_thunks[] __attribute__((visibility("hidden")));
+extern const char hip_thunks[] __attribute__((visibility("hidden")));
+
 _Static_assert(sizeof real_launches[0] == 32, "place in real_launches");
 _Static_assert(REAL_TABLE == 3, "place of what is behind a table");
 _Static_assert(OVERLAP_WAY_symbol == 0 && OVERLAP_WAY_dlsym == 1 && OVERLAP_WAY_proc_address == 2 &&
@@ -34,6 +40,8 @@ _Static_assert(offsetof(struct overlap_cache_line, handle) == 0 && offsetof(stru
                    offsetof(struct overlap_answer, grid) == 0 && offsetof(struct overlap_answer, word) == 8,
                "line");
 _Static_assert(OVERLAP_WORD_SIZE_BITS == 18 && OVERLAP_WORD_ROW_SHIFT == 55, "fields of the word");
+_Static_assert(HOOK_COUNT < 1 << 12 && 4 * LAUNCH_COUNT < 1 << 8 && STREAM_OF_HIP_THREAD < 1 << 4,
+               "identity of a thunk");
 _Static_assert(OVERLAP_WORD_DIRECT == 1 << 26 && OVERLAP_WORD_CHANGED == 1 << 25, "flags of the word");
 _Static_assert(offsetof(struct overlap_shard, launches) == 64 && offsetof(struct overlap_shard, ways) == 2624,
                "counters");

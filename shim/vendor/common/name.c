@@ -3,27 +3,17 @@
 
 #include "vendor.h"
 
-/* One behind the other, and where each begins: pointers would have to be filled in by the loader at the start of every process. */
-static const struct names {
-#define DRIVER(name, body, parameters, ...) char name[sizeof #name];
-#include "../cuda/driver.def"
-#include "../hip/driver.def"
-#undef DRIVER
-} names = {
-#define DRIVER(name, body, parameters, ...) #name,
-#include "../cuda/driver.def"
-#include "../hip/driver.def"
-#undef DRIVER
-};
-static const uint16_t places[HOOK_COUNT] = {
-#define DRIVER(name, body, parameters, ...) offsetof(struct names, name),
-#include "../cuda/driver.def"
-#include "../hip/driver.def"
-#undef DRIVER
-};
-
+/* Read from our own table of symbols: another copy of all names would be locked in every process. */
 const char *hook_name(enum hook hook) {
-    return (const char *)&names + places[hook];
+    return overlap_own_name((uintptr_t)vendor_thunk(hook_vendor(hook), OVERLAP_WAY_symbol, hook));
+}
+
+int hook_named(enum vendor vendor, const char *name) {
+    const void *const own = overlap_own_symbol(name);
+    for (int hook = hook_first(vendor); own && hook < hook_end(vendor); hook++)
+        if (vendor_thunk(vendor, OVERLAP_WAY_symbol, (enum hook)hook) == own)
+            return hook;
+    return -1;
 }
 
 const char runtime_names[][40] = {
@@ -33,17 +23,6 @@ const char runtime_names[][40] = {
 };
 
 const char table_names[2][32] = {"rocprofiler_set_api_table", "rocprofiler_configure"};
-
-/* Most names that are asked for are not ours: two letters in their middle tell, before any comparison of strings. */
-int hook_named(enum vendor vendor, const char *name) {
-    const size_t at = vendor == VENDOR_HIP ? 3 : 2;
-    for (int hook = hook_first(vendor); name[at] && hook < hook_end(vendor); hook++) {
-        const char *const own = hook_name((enum hook)hook);
-        if (own[at] == name[at] && own[at + 1] == name[at + 1] && strcmp(own, name) == 0)
-            return hook;
-    }
-    return -1;
-}
 
 static int table_named(const char *name) {
     for (int i = 0; i < 2; i++)

@@ -113,7 +113,9 @@ void *real_find(enum hook hook, uintptr_t site) {
     const int saved = errno;
     const enum vendor vendor = hook_vendor(hook);
     struct overlap_object object;
-    void *address = overlap_behind(site, (uint32_t)hook, hook_name(hook), prefix_of(vendor));
+    void *address = overlap_behind_known(site, (uint32_t)hook); /* a name takes microseconds to find */
+    if (!address)
+        address = overlap_behind(site, (uint32_t)hook, hook_name(hook), prefix_of(vendor));
     if (!address || !overlap_armed()) /* who does nothing keeps nothing */
         return address;
     real_is(vendor, address);

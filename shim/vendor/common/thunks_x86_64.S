@@ -1,6 +1,6 @@
 /* What the thunks of both vendors are made of on x86-64: macros only. A thunk says which entry point it is, and by which way it
  * was reached, and jumps to a stub, which brings that in front of the program's arguments and goes to the body (driver.def):
- * body(way, hook, site, arguments...). Ten bytes for each of 1,500 functions, where C would shift the arguments in each.
+ * body(way, hook, site, arguments...). Seven or ten bytes for each of 1,500 functions, where C would shift the arguments in each.
  */
 #ifdef __x86_64__
 #include "copy.h"
@@ -40,12 +40,17 @@
 #define COUNT_(a, b, c, d, e, f, g, h, i, j, k, l, m, n, count, ...) count
 #define SHAPE(name, ...) SECOND(CAT(SHAPE_, name), CAT(SHAPE_, COUNT(__VA_ARGS__)))
 
-    .macro thunk symbol, number, way, stub
+/* The thunks of a call share the jump to the stub. They have one size each, so jumps are written in bytes: an assembler would choose. */
+    .macro thunk symbol, number, way, jump:vararg
     .type \symbol, @function
 \symbol:
     mov $\way << 16 | \number, %eax
-    jmp \stub
+    .byte \jump
     .size \symbol, . - \symbol
+    .endm
+    .macro thunk_end symbol, number, stub
+    thunk \symbol, \number, 0, 0xe9    /* jmp with 32 bits */
+    .long \stub - . - 4
     .endm
 
 /* r11 = the body of hook eax, edi = its way, esi = the hook, behind arguments that have been shifted. Changes r10. */

@@ -18,16 +18,25 @@
 #undef DRIVER
 
 /* Where the thunks are, as distances: addresses would have to be filled in by the loader at the start of every process. */
-extern const int32_t entry_offsets[][HOOK_CUDA_COUNT] __attribute__((visibility("hidden")));
+extern const int32_t entry_offsets[][LISTED] __attribute__((visibility("hidden")));
+#define DISTANCE(thunk) DISTANCE_(thunk)
+#define DISTANCE_(thunk) ".long " #thunk " - entry_offsets\n"
 __asm__(".pushsection .rodata\n.balign 4\n.globl entry_offsets\n.hidden entry_offsets\nentry_offsets:\n"
-#define DRIVER(name, body, parameters, ...) ".long dlsym_" #name " - entry_offsets\n"
+#define DRIVER(name, body, parameters, ...) LIST(DISTANCE(name))
+#define DRIVER_LAUNCH(name, body, parameters, ...) DISTANCE(SYMBOL(name))
 #include "driver.def"
 #undef DRIVER
-#define DRIVER(name, body, parameters, ...) ".long proc_" #name " - entry_offsets\n"
+#define DRIVER(name, body, parameters, ...) LIST(DISTANCE(dlsym_##name))
+#define DRIVER_LAUNCH(name, body, parameters, ...) DISTANCE(dlsym_##name)
+#include "driver.def"
+#undef DRIVER
+#define DRIVER(name, body, parameters, ...) LIST(DISTANCE(proc_##name))
+#define DRIVER_LAUNCH(name, body, parameters, ...) DISTANCE(proc_##name)
 #include "driver.def"
 #undef DRIVER
         ".popsection");
 
 void *cuda_thunk(enum overlap_way way, enum hook hook) {
-    return (void *)((uintptr_t)entry_offsets + (uintptr_t)(intptr_t)entry_offsets[way - OVERLAP_WAY_dlsym][hook]);
+    return (int)hook < LISTED ? (void *)((uintptr_t)entry_offsets + (uintptr_t)(intptr_t)entry_offsets[way][hook])
+                              : UNLISTED(way, (int)hook - LISTED);
 }

@@ -82,3 +82,9 @@ DRIVER_BODY launch_body(enum overlap_way way, enum hook hook, uintptr_t site, ty
 #define LAUNCH_THUNKS(name, body, parameters, ...)                                                                     \
     SLOW_##body(symbol, name, parameters, __VA_ARGS__) SLOW_##body(dlsym, name, parameters, __VA_ARGS__)               \
         SLOW_##body(proc_address, name, parameters, __VA_ARGS__) HOT_##body(name, parameters)
+
+/* All thunks are listed. */
+enum { LISTED = HOOK_CUDA_COUNT };
+#define SYMBOL(name) name
+#define LIST(line) line
+#define UNLISTED(row, at) NULL

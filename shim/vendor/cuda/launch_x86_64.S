@@ -2,175 +2,158 @@
  * in launch.h, which say it in C.
  *
  * In assembler because five of cuLaunchKernel's eleven arguments lie on the stack: here they stay there and the size is patched in
- * place, while C moves all of them to and fro (40 instructions more).
+ * place, while C moves all of them to and fro (40 instructions more). A thunk says which call it is and which way it came
+ * (hot_x86_64.S), and jumps to the path of its kind.
  */
 #include "../common/hot_x86_64.S"
 
 #ifdef __x86_64__
     .hidden launch_cache, this_thread, real_launches, window_version, critical_bloom
-/* The rest of cuLaunchKernel, r11 being the caller's address. counted: the way in under which it is counted */
-    .macro kernel_from symbol, hook, way, counted
-    kernel_key .Lslow_\symbol
-    find_chain %rdi
-    kernel_blocks .Lslow_\symbol
-    find_word %rdi, .Lslow_\symbol
-    .if \way == 0                       /* before the others are given out, it is known what is behind them */
-    cmpq $0, real_launches + 32 * \hook(%rip)
-    je .Lslow_\symbol
-    .endif
-    test $0x4000000, %eax               /* direct */
-    je .Lfound_\symbol
-    count_direct \counted, .Lslow_\symbol
-    go_with 16(%rsp), \hook, \way
-    .endm
+    .hidden found_launch, found_launch_ex, cuda_slow_3_0, cuda_slow_3_5
 
-/* Inside a call of NVIDIA's runtime, its caller counts. */
-    .macro launch_kernel symbol, name, hook, way, whose, slow, found
-    .type \symbol, @function
-    .p2align 5
-\symbol:
-    .cfi_startproc
-    endbr64
+/* r11 = the address of the caller, inside a call of NVIDIA's runtime of its caller, which counts. */
+    .macro find_caller
     mov this_thread@gottpoff(%rip), %r11
     cmpq $0, %fs:8(%r11)
-    jne .Louter_\symbol
+    jne 7f
     mov (%rsp), %r11
-    kernel_from \symbol, \hook, \way, \way
-.Louter_\symbol:
-    mov %fs:8(%r11), %r11
-    kernel_from \symbol, \hook, \way, 3
-.Lfound_\symbol:
-    not_raised %rax, 24(%rsp), .Lgiven_\symbol
-    mov this_thread@gottpoff(%rip), %r11
-    bt $42, %rax
-    jc .Lbeside_\symbol
-    bt $51, %rax                        /* windowed */
-    jnc .Lgiven_\symbol
-    window_known %rax, %r11, 24(%rsp), \whose, .Lask_\symbol, .Lgiven_\symbol
-.Ltold_\symbol:
-    find_shard %r11, .Lgiven_\symbol
-    in_window 16(%rsp), \hook, \way, \way, 1, .Lgiven_\symbol
-.Lask_\symbol:
-    ask_window %r11, 24(%rsp), \whose, .Ltold_\symbol, .Lgiven_\symbol
-.Lbeside_\symbol:
-    beside %rax, %r11, \hook, \way, \way, 1, .Lgiven_\symbol
-.Lgiven_\symbol:                        /* the word goes where 32-bit arguments leave room on the stack */
-    .hidden \found
+    .subsection 1
+7:  mov %fs:8(%r11), %r11
+    movb $3, -2(%rsp)
+    jmp 8f
+    .previous
+8:
+    .endm
+
+/* What thunks_x86_64.S has before a stub: eax = way << 16 | hook. Changes r11. */
+    .macro thunk_of_identity
+    mov -4(%rsp), %eax
+    and $0xfff, %eax
+    movzbl -1(%rsp), %r11d              /* the way that is counted may be the runtime's */
+    and $3, %r11d
+    shl $16, %r11d
+    or %r11d, %eax
+    .endm
+
+    .type hot_launch, @function
+hot_launch:
+    .cfi_startproc
+    find_caller
+    kernel_key .Lslow_launch
+    find_chain %rdi
+    kernel_blocks .Lslow_launch
+    find_word %rdi, .Lfound_launch, .Lslow_launch
+    count_direct .Lslow_launch
+    go_with 16(%rsp)
+.Lfound_launch:
+    found_indirect 16(%rsp), 24(%rsp), .Lgiven_launch
+.Lgiven_launch:                         /* the word goes where 32-bit arguments leave room on the stack, and says whose it is */
+    movzbl -1(%rsp), %r11d
+    shl $43, %r11
+    or %r11, %rax
     mov %eax, 12(%rsp)
     shr $32, %rax
     mov %eax, 20(%rsp)
-    jmp \found
-.Lslow_\symbol:
-    jmp \slow
+    jmp found_launch
+.Lslow_launch:
+    thunk_of_identity
+    jmp cuda_slow_3_5
     .cfi_endproc
-    .size \symbol, . - \symbol
-    .endm
+    .size hot_launch, . - hot_launch
 
-/* The rest of cuLaunchKernelEx, r11 being the caller's address and r9 the place of this_thread. */
-    .macro ex_from symbol, hook, way, counted
+/* configuration rdi, function rsi, r8 = what is behind the hook. Attributes that matter to shaping, and sizes that change, are for C. */
+    .type hot_launch_ex, @function
+hot_launch_ex:
+    .cfi_startproc
+    test %rdi, %rdi
+    je .Lslow_launch_ex
+    cmpl $0, 48(%rdi)
+    jne .Lattributes
+.Lplain:
+    find_caller
     mov 12(%rdi), %eax
     imul 16(%rdi), %eax
     imul 20(%rdi), %eax
     shl $18, %rax
     mov 24(%rdi), %r10d
     cmp $0x3ffff, %r10d
-    ja .Lslow_\symbol
+    ja .Lslow_launch_ex
     add %r10, %rax
     find_chain %rsi
     mov (%rdi), %r10d
     imul 4(%rdi), %r10d
-    jo .Lslow_\symbol
+    jo .Lslow_launch_ex
     imul 8(%rdi), %r10d
-    jo .Lslow_\symbol
-    find_word %rsi, .Lslow_\symbol
-    .if \way == 0                       /* before the others are given out, it is known what is behind them */
-    cmpq $0, real_launches + 32 * \hook(%rip)
-    je .Lslow_\symbol
-    .endif
-    mov %rax, %r8
-    and $0x6000000, %eax                /* direct, and not changed */
-    cmp $0x4000000, %eax
-    jne .Lfound_\symbol
-    count_direct \counted, .Lslow_\symbol, %r8
-    go \hook, \way
-    .endm
-
-/* configuration rdi, function rsi. Attributes that matter to shaping, and sizes that change, are for C. */
-    .macro launch_ex symbol, name, hook, way, whose, slow, found
-    .type \symbol, @function
-    .p2align 5
-\symbol:
-    .cfi_startproc
-    endbr64
-    test %rdi, %rdi
-    je .Lslow_\symbol
-    mov this_thread@gottpoff(%rip), %r9
-    cmpl $0, 48(%rdi)
-    jne .Lattributes_\symbol
-.Lplain_\symbol:
-    cmpq $0, %fs:8(%r9)
-    jne .Louter_\symbol
-    mov (%rsp), %r11
-    ex_from \symbol, \hook, \way, \way
-.Louter_\symbol:
-    mov %fs:8(%r9), %r11
-    ex_from \symbol, \hook, \way, 3
-.Lattributes_\symbol:                   /* 72 bytes each; cooperative 2, cluster 4 and 11, programmatic 6 and 7, event 12, carve-out 14: not for here */
+    jo .Lslow_launch_ex
+    find_word %rsi, .Lfound_launch_ex, .Lslow_launch_ex
+    test $0x2000000, %eax               /* changed */
+    jne .Lgiven_launch_ex
+    count_direct .Lslow_launch_ex
+    jmp *%r8
+.Lattributes:                           /* 72 bytes each; cooperative 2, cluster 4 and 11, programmatic 6 and 7, event 12, carve-out 14: not for here */
     mov 48(%rdi), %r10d
     mov 40(%rdi), %r11
     test %r11, %r11
-    je .Lslow_\symbol
-    mov $0x58d4, %r8d
+    je .Lslow_launch_ex
+    mov $0x58d4, %r9d
 4:  mov (%r11), %eax
     cmp $31, %eax
-    ja .Lslow_\symbol
-    bt %eax, %r8d
-    jc .Lslow_\symbol
+    ja .Lslow_launch_ex
+    bt %eax, %r9d
+    jc .Lslow_launch_ex
     add $72, %r11
     dec %r10d
     jne 4b
-    jmp .Lplain_\symbol
-.Lfound_\symbol:                        /* inside a window it needs a frame: for C */
-    not_raised %r8, 32(%rdi), .Lgiven_\symbol
-    bt $42, %r8
-    jc .Lbeside_\symbol
-    bt $51, %r8                         /* windowed */
-    jnc .Lgiven_\symbol
-    window_known %r8, %r9, 32(%rdi), \whose, .Lask_\symbol, .Lgiven_\symbol
-.Ltold_\symbol:
-    find_shard %r9, .Lgiven_\symbol
-    cmpl $1, %fs:36(%r9)
-    je .Lgiven_\symbol
-    mov %r8, %rax
-    outside %r9, \hook, \way, \way, 1, .Lgiven_\symbol
-.Lask_\symbol:
-    ask_window %r9, 32(%rdi), \whose, .Ltold_\symbol, .Lgiven_\symbol
-.Lbeside_\symbol:
-    beside %r8, %r9, \hook, \way, \way, 1, .Lgiven_\symbol
-.Lgiven_\symbol:                        /* the word is the fifth argument: r8 */
-    .hidden found_launch_ex
-    mov $\way << 16 | .LHOOK_\name, %r9d
+    jmp .Lplain
+.Lfound_launch_ex:                      /* inside a window it needs a frame: for C */
+    found_indirect none, 32(%rdi), .Lgiven_launch_ex
+.Lgiven_launch_ex:                      /* the word is the fifth argument, the thunk the sixth */
+    mov %rax, %r8
+    thunk_of_identity
+    mov %eax, %r9d
     jmp found_launch_ex
-.Lslow_\symbol:
-    jmp \slow
+.Lslow_launch_ex:
+    thunk_of_identity
+    jmp cuda_slow_3_0
     .cfi_endproc
+    .size hot_launch_ex, . - hot_launch_ex
+
+    .macro launch_thunk symbol, name, whose, way, hot
+    movl $.LHOOK_\name | \whose << 12 | \way << 16 | (4 * .LLAUNCH_\name + \way) << 24, -4(%rsp)
+    .ifc \hot, hot_launch_ex
+    mov real_launches + 32 * .LLAUNCH_\name + 8 * \way(%rip), %r8
+    .endif
+    .if \way == 0                       /* before the others are given out, it is known what is behind them */
+    .ifc \hot, hot_launch_ex
+    test %r8, %r8
+    je .Lslow_launch_ex
+    .else
+    cmpq $0, real_launches + 32 * .LLAUNCH_\name(%rip)
+    je .Lslow_launch
+    .endif
+    .endif
+    jmp \hot
     .size \symbol, . - \symbol
     .endm
-
-    .macro thunk kind, prefix, name, whose, way, number
-    .globl \prefix\name
-    .hidden slow_\way\()_\name
-    \kind \prefix\name, \name, .LLAUNCH_\name, \number, \whose, slow_\way\()_\name, found_\way\()_\name
+    .macro launches hot, name, whose
+    .globl \name, symbol_\name, dlsym_\name, proc_\name
+    .hidden symbol_\name, dlsym_\name, proc_\name
+    .set symbol_\name, \name
+    .type \name, @function
+    .type dlsym_\name, @function
+    .type proc_\name, @function
+    .cfi_startproc
+\name:
+    launch_thunk \name, \name, \whose, 0, \hot
+dlsym_\name:
+    launch_thunk dlsym_\name, \name, \whose, 1, \hot
+proc_\name:
+    launch_thunk proc_\name, \name, \whose, 2, \hot
+    .cfi_endproc
     .endm
-    .macro launches kind, name, whose
-    .hidden dlsym_\name, proc_\name
-    thunk \kind, , \name, \whose, symbol, 0
-    thunk \kind, dlsym_, \name, \whose, dlsym, 1
-    thunk \kind, proc_, \name, \whose, proc_address, 2
-    .endm
 
-    launches launch_kernel, cuLaunchKernel, 0
-    launches launch_kernel, cuLaunchKernel_ptsz, 1
-    launches launch_ex, cuLaunchKernelEx, 0
-    launches launch_ex, cuLaunchKernelEx_ptsz, 1
+    launches hot_launch, cuLaunchKernel, 0
+    launches hot_launch, cuLaunchKernel_ptsz, 1
+    launches hot_launch_ex, cuLaunchKernelEx, 0
+    launches hot_launch_ex, cuLaunchKernelEx_ptsz, 1
 #endif

@@ -8,10 +8,10 @@
 #define THUNKS(name, body, parameters, ...)
 #define THUNKS_VOID(name, body)
 
-/* What the assembler cannot do is done by the C form of the whole path, to which thunks_x86_64.S leads. */
-#define LAUNCH_THUNKS(name, body, parameters, ...)                                                                     \
-    SLOW_##name(body, parameters, __VA_ARGS__) FOUND_##body(symbol, name) FOUND_##body(dlsym, name)                    \
-        FOUND_##body(proc_address, name)
+/* What the assembler cannot do is done by the C form of the whole path, to which the stubs of thunks_x86_64.S lead: a body for all rows
+ * that share it. */
+#define HIDDEN __attribute__((visibility("hidden")))
+#define LAUNCH_THUNKS(name, body, parameters, ...) SLOW_##name(body, parameters, __VA_ARGS__)
 #define SLOW_BODY(body, parameters, ...)                                                                               \
     HIDDEN CUresult slow_##body(enum overlap_way way, enum hook hook, uintptr_t site, PARAMETERS_OF parameters);       \
     __attribute__((cold, noinline)) CUresult slow_##body(enum overlap_way way, enum hook hook, uintptr_t site,         \
@@ -23,21 +23,26 @@
 #define SLOW_cuLaunchKernel_ptsz(...) /* the same body */
 #define SLOW_cuLaunchKernelEx_ptsz(...)
 #define launch_ex_body_slow launch_ex_body
-#define HIDDEN __attribute__((visibility("hidden")))
 
-/* If it has found a word at least, it says which: for cuLaunchKernel in the upper halves of the two arguments on the stack that
- * are only 32 bits wide. Jumped to, so SITE is the program's return address there too. */
-#define FOUND_launch_body(way, name)                                                                                   \
-    HIDDEN CUresult found_##way##_##name(CUfunction, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint64_t,       \
-                                         uint64_t, CUstream, void **, void **);                                        \
-    CUresult found_##way##_##name(CUfunction function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,              \
-                                  uint32_t block_x, uint32_t block_y, uint64_t block_z_low, uint64_t shared_high,      \
-                                  CUstream stream, void **launch_parameters, void **extra) {                           \
-        return launch_found(OVERLAP_WAY_##way, HOOK_##name, SITE, function, grid_x, grid_y, grid_z, block_x, block_y,  \
-                            (uint32_t)block_z_low, (uint32_t)shared_high, stream, launch_parameters, extra, 0,         \
-                            block_z_low >> 32 | (shared_high & ~(uint64_t)UINT32_MAX));                                \
-    }
-#define FOUND_launch_ex_body(way, name)
+/* If the assembler has found a word at least, it says which: for cuLaunchKernel in the upper halves of the two arguments on the stack that
+ * are only 32 bits wide, and in bits of the word that have no meaning, by which row and way. Jumped to, so SITE is the program's return
+ * address there too. */
+HIDDEN CUresult found_launch(CUfunction, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint64_t, uint64_t, CUstream,
+                             void **, void **);
+CUresult found_launch(CUfunction function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x,
+                      uint32_t block_y, uint64_t block_z_low, uint64_t shared_high, CUstream stream,
+                      void **launch_parameters, void **extra) {
+    const uint64_t word = block_z_low >> 32 | (shared_high & ~(uint64_t)UINT32_MAX);
+    const uint32_t place = word >> OVERLAP_WORD_UNUSED_SHIFT & 15;
+    return launch_found((enum overlap_way)(place & 3), (enum hook)(place >> 2), (uintptr_t)__builtin_return_address(0),
+                        function, grid_x, grid_y, grid_z, block_x, block_y, (uint32_t)block_z_low,
+                        (uint32_t)shared_high, stream, launch_parameters, extra, 0,
+                        word & ~((uint64_t)15 << OVERLAP_WORD_UNUSED_SHIFT));
+}
+_Static_assert(OVERLAP_WORD_UNUSED_SHIFT == 43 && HOOK_cuLaunchKernelEx_ptsz == 3 &&
+                   LAUNCH_cuLaunchKernelEx_ptsz == 3 &&
+                   (int)HOOK_cuLaunchKernel_ptsz == (int)LAUNCH_cuLaunchKernel_ptsz,
+               "rows of a place");
 
 /* The same for cuLaunchKernelEx, which leaves a register for the thunk. */
 HIDDEN CUresult found_launch_ex(const CUlaunchConfig *, CUfunction, void **, void **, uint64_t, uint32_t);
@@ -50,3 +55,11 @@ CUresult found_launch_ex(const CUlaunchConfig *config, CUfunction function, void
 _Static_assert(offsetof(CUlaunchConfig, blockDimX) == 12 && offsetof(CUlaunchConfig, sharedMemBytes) == 24 &&
                    offsetof(CUlaunchConfig, attrs) == 40 && offsetof(CUlaunchConfig, numAttrs) == 48,
                "configuration");
+
+/* Thunks of other calls have one size, and one follows the other: only those of launches are listed, with names for the exported ones that
+ * cannot be taken for those of another library. */
+enum { LISTED = HOOK_cuLaunchKernelEx_ptsz + 1 };
+#define SYMBOL(name) symbol_##name
+#define LIST(line)
+#define UNLISTED(row, at)                                                                                              \
+    (void *)(uintptr_t)(cuda_thunks + CUDA_THUNKS * ((at) + 1) - EXPORTED_THUNK - OTHER_THUNK * (int)(row))

@@ -1,19 +1,18 @@
 /* The thunks of driver.def: the exported symbol, the one that dlsym gives out, and
- * the one that cuGetProcAddress gives out. Those of launches are in launch_x86_64.S; here is where they go when the hot path is not enough.
+ * the one that cuGetProcAddress gives out. Those of launches are in launch_x86_64.S; here are the stubs for them when the hot path is not
+ * enough.
  */
 #include "../common/thunks_x86_64.S"
 
 #ifdef __x86_64__
     .text
+    .globl cuda_thunks, cuda_slow_3_0, cuda_slow_3_5
+    .hidden cuda_thunks, cuda_slow_3_0, cuda_slow_3_5
+    .set cuda_slow_3_0, .Lcuda_3_0
+    .set cuda_slow_3_5, .Lcuda_3_5
     .cfi_startproc
-#define DRIVER_LAUNCH(name, body, parameters, ...) SLOW(name, SHAPE(name, __VA_ARGS__))
-#define SLOW(name, shape) SLOW_(name, shape)
-#define SLOW_(name, shape)                                                                                             \
-    .globl slow_symbol_##name, slow_dlsym_##name, slow_proc_address_##name;                                            \
-    .hidden slow_symbol_##name, slow_dlsym_##name, slow_proc_address_##name;                                           \
-    thunk slow_symbol_##name, .LHOOK_##name, 0, .Lcuda_##shape;                                                        \
-    thunk slow_dlsym_##name, .LHOOK_##name, 1, .Lcuda_##shape;                                                         \
-    thunk slow_proc_address_##name, .LHOOK_##name, 2, .Lcuda_##shape;
+cuda_thunks:
+#define DRIVER_LAUNCH(name, body, parameters, ...)
 #define DRIVER_VOID(name, body) THUNKS(name, 0_0)
 #define DRIVER_COPY(kind, name, body, parameters, ...) COPY_THUNKS(name, SHAPE(name, __VA_ARGS__))
 #define DRIVER(name, body, parameters, ...) THUNKS(name, SHAPE(name, __VA_ARGS__))
@@ -23,9 +22,9 @@
 #define THUNKS_(name, shape)                                                                                           \
     .globl name, dlsym_##name, proc_##name;                                                                            \
     .hidden dlsym_##name, proc_##name;                                                                                 \
-    thunk name, .LHOOK_##name, 0, .Lcuda_##shape;                                                                      \
-    thunk dlsym_##name, .LHOOK_##name, 1, .Lcuda_##shape;                                                              \
-    thunk proc_##name, .LHOOK_##name, 2, .Lcuda_##shape;
+    thunk proc_##name, .LHOOK_##name, 2, 0xeb, 12;                                                                     \
+    thunk dlsym_##name, .LHOOK_##name, 1, 0xeb, 5;                                                                     \
+    thunk_end name, .LHOOK_##name, .Lcuda_##shape;
 #include "driver.def"
 #undef DRIVER
     .cfi_endproc

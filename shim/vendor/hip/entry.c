@@ -44,22 +44,31 @@ struct hip_route hip_route(uint32_t thunk, uintptr_t site) {
 #include "driver.def"
 #undef DRIVER
 
-/* Where the thunks are, as distances: addresses would have to be filled in by the loader at the start of every process. */
-enum { FIRST = HOOK_CUDA_COUNT, COUNT = HOOK_COUNT - FIRST };
-extern const int32_t hip_entry_offsets[][COUNT] __attribute__((visibility("hidden")));
+/* Where the thunks are, as in cuda/entry.c. */
+extern const int32_t hip_entry_offsets[][LISTED] __attribute__((visibility("hidden")));
+#define DISTANCE(thunk) DISTANCE_(thunk)
+#define DISTANCE_(thunk) ".long " #thunk " - hip_entry_offsets\n"
 __asm__(".pushsection .rodata\n.balign 4\n.globl hip_entry_offsets\n.hidden hip_entry_offsets\nhip_entry_offsets:\n"
-#define DRIVER(name, body, parameters, ...) ".long dlsym_" #name " - hip_entry_offsets\n"
+#define DRIVER(name, body, parameters, ...) LIST(DISTANCE(name))
+#define DRIVER_LAUNCH(name, body, parameters, ...) DISTANCE(SYMBOL(name))
 #include "driver.def"
 #undef DRIVER
-#define DRIVER(name, body, parameters, ...) ".long proc_" #name " - hip_entry_offsets\n"
+#define DRIVER(name, body, parameters, ...) LIST(DISTANCE(dlsym_##name))
+#define DRIVER_LAUNCH(name, body, parameters, ...) DISTANCE(dlsym_##name)
 #include "driver.def"
 #undef DRIVER
-#define DRIVER(name, body, parameters, ...) ".long table_" #name " - hip_entry_offsets\n"
+#define DRIVER(name, body, parameters, ...) LIST(DISTANCE(proc_##name))
+#define DRIVER_LAUNCH(name, body, parameters, ...) DISTANCE(proc_##name)
+#include "driver.def"
+#undef DRIVER
+#define DRIVER(name, body, parameters, ...) LIST(DISTANCE(table_##name))
+#define DRIVER_LAUNCH(name, body, parameters, ...) DISTANCE(table_##name)
 #include "driver.def"
 #undef DRIVER
         ".popsection");
 
 void *hip_thunk(enum overlap_way way, enum hook hook) {
-    const int row = way == OVERLAP_WAY_dispatch_table ? 2 : way == OVERLAP_WAY_proc_address;
-    return (void *)((uintptr_t)hip_entry_offsets + (uintptr_t)(intptr_t)hip_entry_offsets[row][hook - FIRST]);
+    const int row = way == OVERLAP_WAY_dispatch_table ? 3 : (int)way, at = (int)hook - HOOK_CUDA_COUNT;
+    return at < LISTED ? (void *)((uintptr_t)hip_entry_offsets + (uintptr_t)(intptr_t)hip_entry_offsets[row][at])
+                       : UNLISTED(row, at - LISTED);
 }

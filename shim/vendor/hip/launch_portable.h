@@ -175,3 +175,9 @@ DRIVER_BODY hip_items_body(enum overlap_way way, enum hook hook, uintptr_t site,
     SLOW_ROUTED(proc_address, name, body, parameters, __VA_ARGS__)                                                     \
     SLOW(dispatch_table, hip_table_launch_site(SITE), , name, body, parameters, __VA_ARGS__)                           \
     HOT_WAYS(name, body, parameters, __VA_ARGS__)
+
+/* All thunks are listed. */
+enum { LISTED = HOOK_COUNT - HOOK_CUDA_COUNT };
+#define SYMBOL(name) name
+#define LIST(line) line
+#define UNLISTED(row, at) NULL

@@ -8,8 +8,7 @@
 #ifdef __x86_64__
     .hidden launch_cache, this_thread, real_launches, window_version, critical_bloom
 
-/* Four forms of a call. FORM_call: rax = key without the page, r10 = blocks; changes r11. size_FORM, stream_FORM: where these two
- * arguments lie.
+/* Four forms of a call. FORM_call: rax = key without the page, r10 = blocks. size_FORM, stream_FORM: where these two arguments lie.
  */
     .set .Lsize_module, 16
     .set .Lstream_module, 24
@@ -30,14 +29,13 @@
     jne \miss
     test %r8d, %r8d
     je \miss
-    mov %rdx, %r11
+    mov %rdx, %r10
     mov %esi, %eax
     xor %edx, %edx
     div %r8d
     cmp $1, %edx                        /* and one more for the rest */
     sbb $-1, %eax
-    mov %r11, %rdx
-    mov %r11d, %r10d
+    mov %r10, %rdx
     imul %eax, %r10d
     jo \miss
     imul %ecx, %r10d
@@ -56,10 +54,9 @@
     jo \miss
     imul %edx, %r10d
     jo \miss
-    mov %ecx, %eax
-    mov %rcx, %r11
-    shr $32, %r11
-    imul %r11d, %eax
+    mov %rcx, %rax
+    shr $32, %rax
+    imul %ecx, %eax
     imul %r8d, %eax
     key_with 8, \miss
     .endm
@@ -75,10 +72,9 @@
 /* rax = key of eax threads and 64 bits of bytes. */
     .macro key_with at, miss
     shl $18, %rax
-    mov \at(%rsp), %r11
-    cmp $0x3ffff, %r11
+    cmpq $0x3ffff, \at(%rsp)
     ja \miss
-    add %r11, %rax
+    add \at(%rsp), %rax
     .endm
 
 /* A launch that records events is for C. */
@@ -88,88 +84,98 @@
     jne \miss
     .endm
 
-/* While the runtime has a table (there is something behind the hook `table` in it), what comes by another way is passed on, and comes
- * again by that (way 3); its caller is then whoever was noted, if anybody. A name that is in no table is for C meanwhile. */
-    .macro launch_hip symbol, form, hook, table, way, counted, whose, slow
-    .type \symbol, @function
-    .p2align 5
-\symbol:
+/* While the runtime has a table (there is something behind the hook in it), what comes by another way is passed on, and comes again by that;
+ * its caller is then whoever was noted, if anybody, kept at -16(rsp). A name that is in no table is for C meanwhile.
+ *
+ * hot_FORM: r11 = the address of the caller. pass_FORM: passes the call on. words: on the program's stack, with which stubs are named. */
+    .macro hot form, words
+    .hidden hip_slow_3_\words, hip_slow_table_3_\words
+    .type hot_\form, @function
+hot_\form:
     .cfi_startproc
-    endbr64
-    .if \way != 3
-    cmpq $0, real_launches + 32 * \table + 8 * 3(%rip)
-    jne .Ltable_\symbol
-    .endif
-    \form\()_call .Lslow_\symbol
-    .if \way == 3
-    mov this_thread@gottpoff(%rip), %r11
-    mov %fs:96(%r11), %r11
-    test %r11, %r11
-    jne 9f
-    .endif
-    mov (%rsp), %r11
-9:  find_chain %rdi
-    find_word %rdi, .Lslow_\symbol
-    .if \way == 0                       /* before the others are given out, it is known what is behind them */
-    cmpq $0, real_launches + 32 * \hook(%rip)
-    je .Lslow_\symbol
-    .endif
-    test $0x4000000, %eax               /* direct */
-    je .Lfound_\symbol
-    count_direct \counted, .Lgiven_\symbol
-    go_with .Lsize_\form(%rsp), \hook, \way
-.Lfound_\symbol:
-    not_raised %rax, .Lstream_\form(%rsp), .Lgiven_\symbol
-    mov this_thread@gottpoff(%rip), %r11
-    bt $42, %rax
-    jc .Lbeside_\symbol
-    bt $51, %rax                        /* windowed */
-    jnc .Lgiven_\symbol
-    window_known %rax, %r11, .Lstream_\form(%rsp), \whose, .Lask_\symbol, .Lgiven_\symbol
-.Ltold_\symbol:
-    find_shard %r11, .Lgiven_\symbol
-    in_window .Lsize_\form(%rsp), \hook, \way, \counted, 0, .Lgiven_\symbol
-.Lask_\symbol:
-    ask_window %r11, .Lstream_\form(%rsp), \whose, .Ltold_\symbol, .Lgiven_\symbol
-.Lbeside_\symbol:
-    beside %rax, %r11, \hook, \way, \counted, 0, .Lgiven_\symbol
-.Lgiven_\symbol:
+    \form\()_call .Lslow_\form
+    find_chain %rdi
+    find_word %rdi, .Lfound_\form, .Lslow_\form
+    count_direct .Lgiven_\form
+    go_with .Lsize_\form(%rsp)
+.Lfound_\form:
+    found_indirect .Lsize_\form(%rsp), .Lstream_\form(%rsp), .Lgiven_\form
+.Lslow_\form:                           /* a word that is there is that of a launch which a signal has interrupted */
+    xor %eax, %eax
+.Lgiven_\form:
     mov this_thread@gottpoff(%rip), %r11
     mov %rax, %fs:112(%r11)
-    jmp \slow
-.Lslow_\symbol:                         /* a word that is there is that of a launch which a signal has interrupted */
-    mov this_thread@gottpoff(%rip), %r11
-    movq $0, %fs:112(%r11)
-    jmp \slow
-.Ltable_\symbol:
-    .ifc \hook, \table
-    .if \way != 3
-    cmpq $0, real_launches + 32 * \hook + 8 * \way(%rip)
-    je .Lslow_\symbol
+    mov -4(%rsp), %eax
+    and $0xff0fff, %eax
+    cmpb $5, -2(%rsp)
+    jne hip_slow_3_\words
+    mov -16(%rsp), %r10
+    mov %r10, %fs:96(%r11)
+    jmp hip_slow_table_3_\words
+pass_\form:
+    movzbl -1(%rsp), %eax
+    lea real_launches(%rip), %r10
+    mov (%r10, %rax, 8), %r10
+    test %r10, %r10
+    je .Lslow_\form
     mov this_thread@gottpoff(%rip), %r11
     cmpq $0, %fs:96(%r11)
     jne 6f
     mov (%rsp), %rax
     mov %rax, %fs:96(%r11)
-6:  jmp *real_launches + 32 * \hook + 8 * \way(%rip)
-    .endif
-    .endif
-    jmp .Lslow_\symbol
+6:  jmp *%r10
     .cfi_endproc
-    .size \symbol, . - \symbol
+    .size hot_\form, . - hot_\form
     .endm
 
-    .macro hip_thunk prefix, form, name, table, whose, way, number, counted
-    .globl \prefix\name
-    .hidden slow_\way\()_\name
-    launch_hip \prefix\name, \form, .LLAUNCH_\name, .LLAUNCH_\table, \number, \counted, \whose, slow_\way\()_\name
+    hot host, 2
+    hot ext, 5
+    hot module, 5
+    hot items, 8
+
+    .macro identity name, whose, way, place
+    movl $.LHOOK_\name | \whose << 12 | \way << 16 | (4 * .LLAUNCH_\name + \place) << 24, -4(%rsp)
+    .endm
+/* By another way than the table. */
+    .macro asked symbol, form, name, table, whose, way
+    .type \symbol, @function
+\symbol:
+    identity \name, \whose, \way, \way
+    .if \way == 0                       /* before the others are given out, it is known what is behind them */
+    cmpq $0, real_launches + 32 * .LLAUNCH_\name(%rip)
+    je .Lslow_\form
+    .endif
+    cmpq $0, real_launches + 32 * .LLAUNCH_\table + 8 * 3(%rip)
+    .ifc \name, \table
+    jne pass_\form
+    .else
+    jne .Lslow_\form
+    .endif
+    mov (%rsp), %r11
+    jmp hot_\form
+    .size \symbol, . - \symbol
     .endm
     .macro hip_launches form, name, table, whose
-    .hidden dlsym_\name, proc_\name, table_\name
-    hip_thunk , \form, \name, \table, \whose, symbol, 0, 0
-    hip_thunk dlsym_, \form, \name, \table, \whose, dlsym, 1, 1
-    hip_thunk proc_, \form, \name, \table, \whose, proc_address, 2, 2
-    hip_thunk table_, \form, \name, \table, \whose, dispatch_table, 3, 5
+    .globl \name, symbol_\name, dlsym_\name, proc_\name, table_\name
+    .hidden symbol_\name, dlsym_\name, proc_\name, table_\name
+    .set symbol_\name, \name
+    .cfi_startproc
+    asked \name, \form, \name, \table, \whose, 0
+    asked dlsym_\name, \form, \name, \table, \whose, 1
+    asked proc_\name, \form, \name, \table, \whose, 2
+    .type table_\name, @function
+table_\name:                             /* that call is over whose caller was noted */
+    identity \name, \whose, 5, 3
+    mov this_thread@gottpoff(%rip), %r10
+    mov %fs:96(%r10), %r11
+    movq $0, %fs:96(%r10)
+    mov %r11, -16(%rsp)
+    test %r11, %r11
+    jne hot_\form
+    mov (%rsp), %r11
+    jmp hot_\form
+    .size table_\name, . - table_\name
+    .cfi_endproc
     .endm
 
     hip_launches host, hipLaunchKernel, hipLaunchKernel, 2

@@ -8,7 +8,7 @@
 #define THUNKS(name, body, parameters, ...)
 #define THUNKS_VOID(name, body)
 
-/* What the assembler cannot do is done in C, to which thunks_x86_64.S leads. */
+/* What the assembler cannot do is done in C, to which the stubs of thunks_x86_64.S lead. */
 #define LAUNCH_THUNKS(name, body, parameters, ...) SLOW_##name(body, parameters, __VA_ARGS__)
 #define SLOW_hipLaunchKernel SLOW_BODY
 #define SLOW_hipLaunchKernel_spt(...) /* the same body */
@@ -23,3 +23,15 @@
         return body##_slow(way, hook, site, __VA_ARGS__);                                                              \
     }
 #define HIDDEN __attribute__((visibility("hidden")))
+
+/* Thunks of other calls have one size, and one follows the other: only those of launches are listed, with names for the exported ones that
+ * cannot be taken for those of another library. */
+enum {
+    LISTED = HOOK__Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j + 1 -
+    HOOK_CUDA_COUNT
+};
+#define SYMBOL(name) symbol_##name
+#define LIST(line)
+#define UNLISTED(row, at)                                                                                              \
+    (void *)(uintptr_t)(hip_thunks + HIP_THUNKS * (at) +                                                               \
+                        ((row) == 3 ? 0 : HIP_THUNKS - EXPORTED_THUNK - OTHER_THUNK * (row)))

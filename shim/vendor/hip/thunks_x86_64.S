@@ -8,16 +8,17 @@
 #ifdef __x86_64__
     .text
     .hidden this_thread, hip_route
+    .globl hip_thunks, hip_slow_3_2, hip_slow_3_5, hip_slow_3_8, hip_slow_table_3_2, hip_slow_table_3_5, hip_slow_table_3_8
+    .hidden hip_thunks, hip_slow_3_2, hip_slow_3_5, hip_slow_3_8, hip_slow_table_3_2, hip_slow_table_3_5, hip_slow_table_3_8
+    .set hip_slow_3_2, .Lhip_3_2
+    .set hip_slow_3_5, .Lhip_3_5
+    .set hip_slow_3_8, .Lhip_3_8
+    .set hip_slow_table_3_2, .Lhip_launch_3_2
+    .set hip_slow_table_3_5, .Lhip_launch_3_5
+    .set hip_slow_table_3_8, .Lhip_launch_3_8
     .cfi_startproc
-#define DRIVER_LAUNCH(name, body, parameters, ...) SLOW(name, SHAPE(name, __VA_ARGS__))
-#define SLOW(name, shape) SLOW_(name, shape)
-#define SLOW_(name, shape)                                                                                             \
-    .globl slow_symbol_##name, slow_dlsym_##name, slow_proc_address_##name, slow_dispatch_table_##name;                \
-    .hidden slow_symbol_##name, slow_dlsym_##name, slow_proc_address_##name, slow_dispatch_table_##name;               \
-    thunk slow_symbol_##name, .LHOOK_##name, 0, .Lhip_##shape;                                                         \
-    thunk slow_dlsym_##name, .LHOOK_##name, 1, .Lhip_##shape;                                                          \
-    thunk slow_proc_address_##name, .LHOOK_##name, 2, .Lhip_##shape;                                                   \
-    thunk slow_dispatch_table_##name, .LHOOK_##name, 5, .Lhip_launch_##shape;
+hip_thunks:
+#define DRIVER_LAUNCH(name, body, parameters, ...)
 #define DRIVER_VOID(name, body) THUNKS(name, 0_0)
 #define DRIVER_COPY(kind, name, body, parameters, ...) COPY_THUNKS(name, SHAPE(name, __VA_ARGS__))
 #define DRIVER(name, body, parameters, ...) THUNKS(name, SHAPE(name, __VA_ARGS__))
@@ -28,10 +29,11 @@
 #define THUNKS_OF(name, stub, table_stub)                                                                              \
     .globl name, dlsym_##name, proc_##name, table_##name;                                                              \
     .hidden dlsym_##name, proc_##name, table_##name;                                                                   \
-    thunk name, .LHOOK_##name, 0, stub;                                                                                \
-    thunk dlsym_##name, .LHOOK_##name, 1, stub;                                                                        \
-    thunk proc_##name, .LHOOK_##name, 2, stub;                                                                         \
-    thunk table_##name, .LHOOK_##name, 5, table_stub;
+    thunk table_##name, .LHOOK_##name, 5, 0xe9;                                                                        \
+    .long table_stub - . - 4;                                                                                          \
+    thunk proc_##name, .LHOOK_##name, 2, 0xeb, 12;                                                                     \
+    thunk dlsym_##name, .LHOOK_##name, 1, 0xeb, 5;                                                                     \
+    thunk_end name, .LHOOK_##name, stub;
 #include "driver.def"
 #undef DRIVER
     .cfi_endproc

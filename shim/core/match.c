@@ -35,6 +35,7 @@ OVERLAP_EXPORT uint32_t overlap_glob_match(const char *pattern, const char *name
     const char *star = NULL, *retry = NULL; /* where to go on when the last `*` must take one more character */
     while (*name) {
         const char *next = pattern + 1;
+        /* NOLINTNEXTLINE(clang-analyzer-security.ArrayBound): the analyser knows no ends of strings */
         if (*pattern == '*') {
             star = ++pattern;
             retry = name;
@@ -51,6 +52,7 @@ OVERLAP_EXPORT uint32_t overlap_glob_match(const char *pattern, const char *name
         pattern = star;
         name = ++retry;
     }
+    /* NOLINTNEXTLINE(clang-analyzer-security.ArrayBound): the analyser knows no ends of strings */
     while (*pattern == '*')
         pattern++;
     return *pattern == 0;
@@ -111,7 +113,7 @@ bool overlap_match_kernel(const struct overlap_view *view, struct overlap_span s
     return overlap_match_any(view, span, kernel) || overlap_match_any(view, span, plain);
 }
 
-/* Signs of families: family and pattern in turn, each with its end, and an empty one behind them. Pointers would have to be filled in by
+/* Signs of families: family and pattern in turn, each with its end. Pointers would have to be filled in by
  * the loader at the start of every process. */
 static const char kernel_signs[] =
 #define LIBRARY(family, glob)
@@ -129,9 +131,10 @@ static const char library_signs[] =
     ;
 
 /* Does one of the names match a sign of a family that is in the span? view NULL: every family is. */
-static bool has_sign(const char *family, const struct overlap_view *view, struct overlap_span span, const char *name,
-                     const char *other) {
-    while (*family) {
+static bool has_sign(const char *family, size_t size, const struct overlap_view *view, struct overlap_span span,
+                     const char *name, const char *other) {
+    const char *const end = family + size - 1;
+    while (family < end) {
         const char *const glob = family + strlen(family) + 1;
         if ((overlap_glob_match(glob, name) || overlap_glob_match(glob, other)) &&
             (!view || overlap_match_any(view, span, family)))
@@ -144,11 +147,11 @@ static bool has_sign(const char *family, const struct overlap_view *view, struct
 static bool is_kernel_of(const struct overlap_view *view, struct overlap_span span, const char *kernel) {
     char plain[PLAIN_NAME_SIZE];
     overlap_plain_name(kernel, plain, sizeof plain);
-    return has_sign(kernel_signs, view, span, kernel, plain);
+    return has_sign(kernel_signs, sizeof kernel_signs, view, span, kernel, plain);
 }
 
 static bool is_library_of(const struct overlap_view *view, struct overlap_span span, const char *basename) {
-    return has_sign(library_signs, view, span, basename, basename);
+    return has_sign(library_signs, sizeof library_signs, view, span, basename, basename);
 }
 
 OVERLAP_EXPORT uint32_t overlap_is_communication(const char *kernel) {

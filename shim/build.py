@@ -45,13 +45,14 @@ SHARED = ("-fPIC", "-shared", "-fvisibility=hidden")
 SMALL = ("-Oz", "-Os")
 # Longer code, padding and more functions, for little speed.
 FAST = (
-    *("-fno-tree-vectorize", "-fno-reorder-blocks-and-partition"),
+    *("-fno-tree-vectorize", "-fno-partial-inlining", "-fno-reorder-blocks-and-partition", "-fno-tree-ch"),
+    *("-freorder-blocks-algorithm=simple", "-fno-caller-saves", "-fno-tree-pre", "-fno-tree-tail-merge"),
     *(f"-falign-{what}=1" for what in ("functions", "loops", "jumps")),
 )
 FAST_SOURCES = (
     *(f"shim/core/{name}.c" for name in ("cache", "critical", "event", "knowledge", "order", "window")),
     *(f"shim/vendor/common/{name}.c" for name in ("critical", "follow", "launch", "order", "sleep", "windows")),
-    *(f"shim/vendor/{vendor}/{name}.c" for vendor in ("cuda", "hip") for name in ("entry", "launch", "waits")),
+    *(f"shim/vendor/{vendor}/{name}.c" for vendor in ("cuda", "hip") for name in ("launch", "waits")),
 )
 # Never on the stack while code of others runs, so no exception and no pthread_cancel unwinds through these: core, which
 # is pure, and what asks the kernel only. Unwind tables would be locked with the rest; debuggers read .debug_frame.

@@ -132,7 +132,7 @@ def test_it_counts_while_the_program_runs(rank_program, folder, follow):
         assert [line[0] for line in said] == [1, 1, 1]
         launches = [line[2] for line in said]
         assert launches[0] < launches[1] < launches[2]
-        assert all(line[3] > 100 for line in said)
+        assert all(line[3] > 0 for line in said)
         assert said[2][4] > said[0][4] and said[2][5] > said[0][5]
     # Killed, and its page does not say so: this host knows.
     last = rest(process)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import debian
 import pytest
 import readers
+from cluster import wait
 from readers import EVIL, FOREIGN, elf
 
 # What a task says of itself. No command is looked for: under --export=NONE there is no PATH.
@@ -290,7 +291,13 @@ def test_a_script_that_is_gone_is_slurms_failure_and_drains_no_node(slurm, srun,
     shutil.rmtree(second)
     done = slurm.srun("-wn1", "true")
     assert done.returncode == 1
-    assert "idle" in slurm.run("sinfo", "-hN", "-nn1", "-o", "%t").stdout
+    states: list[str] = []  # the step may be completing for a while
+
+    def is_idle() -> bool:
+        states.append(slurm.run("sinfo", "-hN", "-nn1", "-o", "%t").stdout.strip())
+        return states[-1] == "idle"
+
+    assert wait(is_idle, 120) and not any(state.startswith(("drain", "drng", "down")) for state in states), states
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")

@@ -1,6 +1,6 @@
 """Measure how this GPU schedules while a high-priority block fits on no
 multiprocessor: whether it holds lower-priority blocks back or keeps starting
-them. Takes about two seconds of the GPU. overlap-run uses the stored result,
+them. Takes about a second of the GPU. overlap-run uses the stored result,
 under the same driver, for policies with `dispatch: unknown`.
 """
 

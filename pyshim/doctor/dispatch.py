@@ -9,7 +9,7 @@ from pyshim.doctor.line import Line, ok, warn
 from pyshim.doctor.machine import Machine
 from pyshim.launch import dispatch, driver
 
-_PROBE = "overlap probe, about two seconds of the GPU"
+_PROBE = "overlap probe, about a second of the GPU"
 
 
 def rules(machine: Machine) -> Iterator[Line]:

@@ -46,7 +46,7 @@ def test_the_kernel_modules_version_is_told(driven: Callable[..., Lines], tmp_pa
 def test_the_dispatch_rule_is_told_where_it_was_probed(driven: Callable[..., Lines], tmp_path: Path) -> None:
     cache = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
     ((state, sentence, hint),) = driven("dispatch", **cache)
-    assert (state, hint.split(";")[0]) == ("warn", "overlap probe, about two seconds of the GPU")
+    assert (state, hint.split(";")[0]) == ("warn", "overlap probe, about a second of the GPU")
     assert "GPU 0 (NVIDIA A100-SXM4-80GB): not probed, so" in sentence and "says no version here" in hint
     (tmp_path / "proc/driver/nvidia").mkdir(parents=True)
     (tmp_path / "proc/driver/nvidia/version").write_text(
@@ -55,7 +55,7 @@ def test_the_dispatch_rule_is_told_where_it_was_probed(driven: Callable[..., Lin
     found = dispatch.Found("NVIDIA A100-SXM4-80GB", "sm_80", "560.2", "drain", "2026-11-20")
     dispatch.keep(found, {}, cache)
     ((state, sentence, hint),) = driven("dispatch", **cache)
-    assert (state, hint) == ("warn", "overlap probe, about two seconds of the GPU")
+    assert (state, hint) == ("warn", "overlap probe, about a second of the GPU")
     assert "not probed with this driver; drain with 560.2, 2026-11-20, so rules with" in sentence
     dispatch.keep(found._replace(driver="570.1", rule="hold"), {}, cache)
     assert driven("dispatch", STUB_COUNT="2", **cache) == [

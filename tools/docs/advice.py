@@ -47,7 +47,7 @@ ADVICE = {
     "no_room_warps": _SMALLER,
     "no_room_slots": "Priority alone helps.",
     "no_room_shared_memory": "`overlap explain` prints the sizes that would do.",
-    "dispatch_unknown": "Run `overlap probe` on that GPU (two seconds), or write `dispatch` into the policy.",
+    "dispatch_unknown": "Run `overlap probe` on that GPU (about a second), or write `dispatch` into the policy.",
     "refused": "Report the driver's version, the kernel and the policy.",
     "unknown_footprint": "On AMD: the kernel is in a compressed module, as all of rocBLAS 7.2 is. On NVIDIA: its "
     "handle came from a call that the library does not intercept, as cuFFT's do.",

@@ -90,7 +90,7 @@ def environment() -> Iterator[str]:
     ):
         yield f"\n{title}\n"
         yield from table(("variable", "meaning"), [(f"`{name}`", meaning) for name, meaning in names.items()])
-    yield "\nWho a rank is, the first that is set ([rank.def](../shim/sys/rank.def)):\n"
+    yield "\nThe rank number is read from the first variable that is set:\n"
     ranks = [(f"`{rank}`", f"`{world}`") for rank, world in rows_of("shim/sys/rank.def", "RANK")]
     yield from table(("rank", "number of ranks"), ranks)
 

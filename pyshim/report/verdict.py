@@ -39,6 +39,10 @@ _KEPT = {
     "communication_unhurried": "because the program has long kernels to run before it waits for communication",
     "communication_wide": "because they take more than a third of the multiprocessors",
 }
+_OWN_KERNELS = (
+    "if the program communicates by kernels of its own, name them in the policy: "
+    '`communication: {kernels: [all, "NAME*"]}`'
+)
 
 
 class Verdict(NamedTuple):
@@ -223,22 +227,30 @@ def _observed(counts: _Counts) -> tuple[str, str]:
         why = "the driver did not tell the limits of" if "unknown_limits" in counts.reasons else "no policy is for"
         return f"nothing was gained: {why} {some(counts.gpus) or 'this GPU'}", "overlap gpus lists the known GPUs"
     gain = f"nothing was gained: the policy {some(named)} only counts"
+    default = f"{_again(counts, None, 'default')} runs it under the default policy"
+    waited = counts.sum("communication_waited_for")
+    if waited >= _SOME * counts.communication > 0:  # as in a stencil: what is raised there was launched before
+        return (
+            f"not known: the policy {some(named)} only counts. The host or later work waits at once for {waited:,} of "
+            f"{counts.communication:,} communication launches, so these overlap nothing, but work launched before "
+            "them may wait behind another stream",
+            default,
+        )
     apart = _cannot_overlap(counts)
     if apart:
         return f"{gain}, and {apart[0]}", apart[1]
     if not counts.communication:
-        return f"{gain}, and no communication was seen", _alone(counts)[1]
-    return gain, f"{_again(counts, None, 'default')} runs it under the default policy"
+        return (
+            f"{gain}, and no communication kernel was seen",
+            f"{default}: with MPI through host memory, `critical: auto` finds the halo stream; {_OWN_KERNELS}",
+        )
+    return gain, default
 
 
 def _alone(counts: _Counts) -> tuple[str, str]:
     """Without communication and without a stream that was raised."""
     cost = f", so the {_launches(counts.shaped)} shaped can only have cost time" if counts.shaped else ""
-    return (
-        f"nothing could be gained: no communication was seen{cost}",
-        "if the program communicates by kernels of its own, name them in the policy: "
-        '`communication: {kernels: [all, "NAME*"]}`',
-    )
+    return f"nothing could be gained: no communication kernel was seen{cost}", _OWN_KERNELS
 
 
 def _cannot_overlap(counts: _Counts) -> tuple[str, str] | None:

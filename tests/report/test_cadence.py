@@ -392,11 +392,12 @@ def test_real_processes_that_launch_other_collectives(overlap, run_job, tmp_path
     [
         (["--compare", "{report}", "{report}/missing"], 2, "--compare: there is no"),
         (["--compare", "{report}", "{file}"], 2, "is a report folder, the other is none"),
-        (["--compare", "{report}", "{report}"], 1, "no rank has launched communication in both runs"),
+        (["--compare", "{report}", "{report}"], 1, "no rank has launched communication kernels in both runs"),
+        (["--compare", "{report}", "{report}"], 1, "compare the program's own time of an iteration"),
         (["--compare", "{report}", "{report}", "--check"], 2, "--compare stands alone"),
         (["{report}", "--compare", "{report}", "{report}"], 2, "--compare stands alone"),
         (["--compare", "{report}"], 2, "expected 2 arguments"),
-        ([], 2, "DIR is missing"),
+        ([], 2, "missing argument: DIR"),
     ],
 )
 def test_what_cannot_be_compared(words, status, sentence, overlap, report, write_page):

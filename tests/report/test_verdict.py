@@ -73,9 +73,21 @@ def test_critical_streams_come_first(of):
         ),
         pytest.param(
             {"observe_only": 200}, "observe", {},
-            "nothing was gained: the policy observe only counts, and no communication was seen",
-            "`communication: {kernels: ",
+            "nothing was gained: the policy observe only counts, and no communication kernel was seen",
+            "-default python train.py runs it under the default policy: with MPI through host memory, ",
             id="observe alone",
+        ),
+        pytest.param(
+            {"observe_only": 200, "communication": 40}, "observe", {"communication": 40, "waited_for": 40},
+            "not known: the policy observe only counts. The host or later work waits at once for 40 of 40 ",
+            "-default python train.py runs it under the default policy",
+            id="observe a stencil",
+        ),
+        pytest.param(
+            {"observe_only": 200, "communication": 40}, "observe", {"communication": 40, "same_stream": 40},
+            "nothing was gained: the policy observe only counts, and nothing could be gained: of 40 communication ",
+            "async_op=True",
+            id="observe, same stream",
         ),
         pytest.param(
             {"observe_only": 200}, "", {},
@@ -85,13 +97,13 @@ def test_critical_streams_come_first(of):
         ),
         pytest.param(
             {"no_communication_seen": 200}, "h100", {},
-            "nothing could be gained: no communication was seen",
+            "nothing could be gained: no communication kernel was seen",
             "`communication: {kernels: ",
             id="no communication",
         ),
         pytest.param(
             {"shaped": 200}, "h100", {},
-            "nothing could be gained: no communication was seen, so the 200 launches shaped can only have cost time",
+            "nothing could be gained: no communication kernel was seen, so the 200 launches shaped can only have cost time",
             "`communication: {kernels: ",
             id="shaped for nothing",
         ),

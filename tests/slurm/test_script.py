@@ -390,6 +390,11 @@ def test_a_closed_or_broken_pipe_is_no_failure(site, shell):
         ({"OVERLAP_POLICY": "a;b"}, 1, "no policy is called what OVERLAP_POLICY says"),
         ({"OVERLAP_POLICY": "off"}, 1, "off, says OVERLAP_POLICY"),
         ({"OVERLAP_RUN": "off"}, 1, "OVERLAP_RUN=off"),
+        (
+            {"OVERLAP_POLICY": "h100", "OVERLAP_REPORT": "/nowhere/run1"},
+            0,
+            "no report will be written: the folder /nowhere/run1 (OVERLAP_REPORT) is missing",
+        ),
         ({"OVERLAP_TABLE": "x"}, 0, "the policy is already chosen (OVERLAP_TABLE is set)"),
         ({"OVERLAP_POLICY": "h100", "LD_PRELOAD": "/a\nb.so"}, 1, "LD_PRELOAD of the task holds what"),
         (

@@ -46,6 +46,7 @@ enum {
 };
 
 #define PROGRAM "demo-stencil"
+#define USAGE "usage: demo-stencil [IMAGE|- plain|raise|level|one|compute|communication STEPS PATTERN [N]]"
 #include "stencil_api.h"
 
 #include "driver.h"
@@ -337,12 +338,16 @@ static void *capture(bool raise) {
     return executable;
 }
 
+static void list_patterns(FILE *file) {
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
+        fprintf(file, "  %s\n", patterns[i].name);
+}
+
 static const struct pattern *pattern_of(const char *name) {
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
         if (strcmp(patterns[i].name, name) == 0)
             return &patterns[i];
-    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
-        fprintf(stderr, "%s\n", patterns[i].name);
+    list_patterns(stderr);
     fail("no pattern is called %s; those above are known", name);
 }
 
@@ -409,8 +414,13 @@ static void print(bool in_words, int steps) {
 }
 
 int main(int count, char **words) {
+    if (count == 2 && (strcmp(words[1], "--help") == 0 || strcmp(words[1], "-h") == 0)) {
+        puts(USAGE "\nWithout words: - plain 20 stencil/style-0. Patterns:");
+        list_patterns(stdout);
+        return 0;
+    }
     if (count != 1 && count != 5 && count != 6)
-        fail("usage: demo-stencil [IMAGE|- plain|raise|level|one|compute|communication STEPS PATTERN [N]]");
+        fail("%s", USAGE "; --help lists the patterns");
     const char *image, *arm;
     int steps;
     if (!parse(count, words, &image, &arm, &steps))

@@ -62,4 +62,5 @@ enum { LISTED = HOOK_cuLaunchKernelEx_ptsz + 1 };
 #define SYMBOL(name) symbol_##name
 #define LIST(line)
 #define UNLISTED(row, at)                                                                                              \
-    (void *)(uintptr_t)(cuda_thunks + CUDA_THUNKS * ((at) + 1) - EXPORTED_THUNK - OTHER_THUNK * (int)(row))
+    (void *)(uintptr_t)(cuda_thunks + (ptrdiff_t)CUDA_THUNKS * ((at) + 1) - EXPORTED_THUNK -                           \
+                        (ptrdiff_t)OTHER_THUNK * (int)(row))

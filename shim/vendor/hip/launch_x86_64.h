@@ -33,5 +33,5 @@ enum {
 #define SYMBOL(name) symbol_##name
 #define LIST(line)
 #define UNLISTED(row, at)                                                                                              \
-    (void *)(uintptr_t)(hip_thunks + HIP_THUNKS * (at) +                                                               \
-                        ((row) == 3 ? 0 : HIP_THUNKS - EXPORTED_THUNK - OTHER_THUNK * (row)))
+    (void *)(uintptr_t)(hip_thunks + (ptrdiff_t)HIP_THUNKS * (at) +                                                    \
+                        ((row) == 3 ? 0 : HIP_THUNKS - EXPORTED_THUNK - (ptrdiff_t)OTHER_THUNK * (row)))

@@ -61,8 +61,8 @@ def _folders(before: str, after: str, options: argparse.Namespace) -> int:
     if not found.pairs:
         raise OverlapError(
             "there is nothing to compare: no rank has launched communication kernels in both runs",
-            "--compare times communication kernels (NCCL, RCCL). With MPI through host memory, compare the program's own "
-            f"time of an iteration; overlap report {before if not found.only_before else after} shows one run by itself",
+            "--compare times communication kernels (NCCL, RCCL). With MPI through host memory, compare the program's "
+            f"own time of an iteration; overlap report {before if not found.only_before else after} shows one run",
         )
     if options.html:
         page.put(text, 0, options)

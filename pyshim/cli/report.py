@@ -195,7 +195,7 @@ def _launches(options: argparse.Namespace) -> int:
         if belongs and not belongs(name):
             continue
         if not isinstance(trace, Trace):
-            ui.tell(f"warning: {name} was passed over: {trace}")
+            ui.tell(f"warning: {name} was skipped: {trace}")
             continue
         found = True
         for launch in trace.launches:

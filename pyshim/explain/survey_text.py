@@ -16,12 +16,12 @@ from pyshim.explain.survey import COMMUNICATES, NO_THREADS, Answer, Group, Surve
 COLUMNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("as is", ("room_already", "entry_already"), "communication fits beside it, or once one block has ended"),
     ("window", ("shaped",), "with more dynamic shared memory, as the rule asks, communication fits"),
-    ("too few", ("below_keep",), "a size would do it, but fewer blocks would stay than keep_at_least"),
-    ("later", ("priority",), "no size does it; communication fits after some of its blocks have ended"),
+    ("too few", ("below_keep",), "a size makes room, but fewer blocks than keep_at_least would stay resident"),
+    ("later", ("priority",), "no size makes room; communication fits after some of the kernel's blocks have ended"),
     ("registers", ("no_room_registers",), "never beside communication, because of registers"),
     ("memory", ("no_room_shared_memory",), "never beside communication, because of shared memory"),
     ("capped", ("capped_without_room",), "capped as the rule asks, and communication still does not fit"),
-    ("rest", (), "warps, block slots, what cannot be launched, what the policy's rule leaves (--json says which)"),
+    ("rest", (), "warps, block slots, what cannot be launched, what the policy's rule leaves (--json lists them)"),
 )
 _COMMUNICATION_HEADS = ("", "communication, one block", "threads", "registers", "static", "dynamic")
 _SET_HEADS = ("GPU", "beside", "of these", "kernels", "as is", "window", "too few", "later", "rest")
@@ -96,7 +96,7 @@ def _legend(survey: Survey) -> Iterator[Part]:
 
 
 def _notes(survey: Survey) -> Iterator[Part]:
-    """What was not planned."""
+    """Yield the kernels and images that were left out."""
     groups = {group.gpu.key: group for group in survey.groups}.values()
     for reason, said in (
         (COMMUNICATES, "that are communication, and never shaped"),
@@ -106,7 +106,7 @@ def _notes(survey: Survey) -> Iterator[Part]:
         if left:
             yield Prose(f"kernels {said}: {', '.join(left)}")
     if survey.other_images:
-        yield Prose(f"no GPU that is asked about runs the images for {', '.join(survey.other_images)}")
+        yield Prose(f"no selected GPU runs the images for {', '.join(survey.other_images)}")
 
 
 def _kernels(survey: Survey) -> Iterator[Part]:

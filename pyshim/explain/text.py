@@ -76,7 +76,7 @@ def _footprints(found: Mapping[str, Any], beside: str) -> Iterator[Part]:
     yield Table(_HEADS, rows)
     yield Prose(", ".join(limits), "limited")
     if beside:
-        yield Prose(f"communication: {beside} (--comm-threads and the like say another)")
+        yield Prose(f"communication: {beside} (--comm-threads and similar options change it)")
 
 
 def _sizes(found: Mapping[str, Any]) -> Iterator[Part]:
@@ -90,7 +90,7 @@ def _sizes(found: Mapping[str, Any]) -> Iterator[Part]:
     if shown:
         yield Table(_SIZE_HEADS, shown, ())
     if more:
-        yield Prose(f"... and {more} more for fewer blocks (--sweep and --json say all)")
+        yield Prose(f"... and {more} more for fewer blocks (--sweep and --json list all)")
 
 
 def _span(windows: Mapping[int, Mapping[str, int]], blocks: int) -> str:
@@ -112,7 +112,7 @@ def _verdict(explainer: Explainer, values: Mapping[str, Any], found: Mapping[str
         yield Prose(f"of overlap windows the launch is left as asked ({found['outside']})", "outside")
     if found["critical"] not in (None, "off") and found["reason"] != "communication":
         yield Prose(
-            f"on a stream that is waited for it is raised (critical: {one_line(found['critical'])})", "priority"
+            f"raised on a stream that something waits for (critical: {one_line(found['critical'])})", "priority"
         )
     if more:
         yield Prose(more, "also")
@@ -130,7 +130,7 @@ def _decision(values: Mapping[str, Any], found: Mapping[str, Any]) -> str:
 def _rule(found: Mapping[str, Any]) -> str:
     rule = found["rule"]
     if rule is None:
-        return "none of the policy's"
+        return "no rule of the policy matches"
     if rule["policy"] is None:
         return ruled(rule)
     if rule["place"] is None:
@@ -145,7 +145,7 @@ def _shadowed(values: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[P
         rule, size, says = other["rule"], other["dynamic_shared_memory"], other["reason"]
         if size != asked:
             says = f"{decided(other['control'], size, asked)} ({says})"
-        text = f"{rule['place']} matches as well: {ruled(rule)}; it would have said: {says}"
+        text = f"{rule['place']} matches as well: {ruled(rule)}; it would decide: {says}"
         yield Prose(text, _once("shadowed", index))
     if more:
         yield Prose(f"... and {more} more (--sweep --json lists all)", _once("", 1))
@@ -189,7 +189,7 @@ def _helps(found: Mapping[str, Any]) -> Iterator[Part]:
         "reason"
     ].startswith("no_room_")
     if refused and not shown:
-        yield Prose("no setting that is known, and no smaller block", "would help")
+        yield Prose("no known setting, and no smaller block", "would help")
 
 
 def _once(label: str, index: int) -> str:

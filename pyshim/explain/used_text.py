@@ -15,10 +15,10 @@ _MOST = 18  # rows
 _MEANING = {
     BESIDE: "communication fits beside it as it is, at once or as soon as one block has ended",
     WINDOW: "it gains a window: with more dynamic shared memory, as the rule asks, communication fits",
-    LATER: "no size that the rule allows does it; communication gets in once blocks have ended, by priority sooner",
-    NEVER: "shares no multiprocessor with communication: nothing that the rule may do helps",
-    LEFT: "the rule leaves it alone, or something forbids to shape it",
-    UNKNOWN: "what it takes is not known",
+    LATER: "no size that the rule allows makes them co-resident; communication starts once blocks have ended",
+    NEVER: "shares no multiprocessor with communication: no size that the rule allows makes them co-resident",
+    LEFT: "the rule leaves it alone, or it must not be shaped",
+    UNKNOWN: "its resources are not known",
 }
 
 _DOES = {
@@ -47,7 +47,7 @@ def about_one(use: Use, one: Iterator[Part]) -> Iterator[Part]:
 
 
 def sentence(use: Use) -> str:
-    """The answer in total."""
+    """Return the answer for all kernels in one paragraph."""
     totals = use.totals()
     shares = {outcome: _percent(use, totals[outcome]) for outcome in OUTCOMES}
     what = "GPU time of computation" if use.launched.timed else "launches of computation"
@@ -64,7 +64,7 @@ def _why_left(use: Use) -> str:
 
 
 def _settings(use: Use) -> Iterator[str]:
-    """Those of communication's library that let more of the computation meet it."""
+    """Yield the settings of NCCL or RCCL with which communication fits beside more of the computation."""
 
     def shares(totals: Mapping[str, Weight]) -> list[float]:
         return [_share(use, totals[outcome]) for outcome in (BESIDE, WINDOW, LATER)]
@@ -80,10 +80,10 @@ def _settings(use: Use) -> Iterator[str]:
 def _advice(use: Use) -> str:
     totals = use.totals()
     lacks = _lacks(use)
-    nothing = f"what was recorded lacks {lacks}, and without these nothing follows"
+    nothing = f"the recording lacks {lacks}"
     if all(one.outcome == UNKNOWN for one in use.judged):
-        return f"Whether it would help is not known: {nothing}."
-    rest = f" Of what is not known {nothing}." if lacks else ""
+        return f"Whether it would help is not known, because {nothing}."
+    rest = f" Some kernels are not judged, because {nothing}." if lacks else ""
     return _known_advice(use, totals) + rest
 
 
@@ -91,17 +91,16 @@ def _known_advice(use: Use, totals: Mapping[str, Weight]) -> str:
     if totals[BESIDE].launches or totals[WINDOW].launches or totals[LATER].launches:
         ran = use.talking
         if not ran.launches:
-            return "No communication kernel is in it, so nothing says whether there is anything to overlap."
+            return "The recording has no communication kernel, so it cannot show whether there is anything to overlap."
         return "Whether that helps depends on what the program lets overlap: overlap report --compare measures it."
-    who = "the policy" if use.raises else "a default policy"
     return (
-        "Shaping would not help as it is; --kernel NAME that leaves one kernel says what would change that. "
-        f"What {who} gains by raising the priority of communication, overlap report --compare measures."
+        "Shaping would not help as it is; --kernel NAME that matches one kernel shows what would change "
+        "that. Priority is separate: overlap report --compare measures it."
     )
 
 
 def _lacks(use: Use) -> str:
-    """What is not said of the kernels that are not known."""
+    """Return the fields that the recording lacks for kernels of unknown outcome."""
     unknown = [one.kernel for one in use.judged if one.outcome == UNKNOWN]
     fields = {
         "threads of a block": [kernel.threads for kernel in unknown],
@@ -157,7 +156,7 @@ def _when(use: Use) -> str:
 def _table(use: Use) -> Table:
     shown, _ = cut(_rows(use), _MOST)
     unit = "time" if use.launched.timed else "share"
-    return Table(("kernel", "count", unit, "thr x regs", "shared", "comes to"), shown, (0, 5), above=True)
+    return Table(("kernel", "count", unit, "thr x regs", "shared", "outcome"), shown, (0, 5), above=True)
 
 
 def _rows(use: Use) -> list[tuple[str, ...]]:
@@ -188,7 +187,7 @@ def _more(use: Use) -> Iterator[Part]:
 
 
 def _legend(use: Use) -> Iterator[Part]:
-    """What it all comes to, by outcome."""
+    """Yield the share and the meaning of each outcome."""
     for outcome, total in use.totals().items():
         if total.launches:
             launches = f"{total.launches:,} of the launches"

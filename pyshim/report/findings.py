@@ -1,4 +1,4 @@
-"""What silence would hide: said without being asked, one sentence each."""
+"""Report problems that the counts alone would hide, one sentence each."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def findings(collected: Collected) -> list[str]:
 
 
 def skipped(collected: Collected) -> Iterator[str]:
-    """What the files say that count for nothing."""
+    """Yield why files of the folder were skipped."""
     by_reason: dict[str, list[Skipped]] = defaultdict(list)
     for file in collected.skipped:
         by_reason[file.reason].append(file)
@@ -40,14 +40,14 @@ def skipped(collected: Collected) -> Iterator[str]:
         strangers = [file.stranger for file in files if file.stranger]
         whose = f": {who(strangers)}. Install one version on every host" if strangers else ""
         names = some([file.name for file in files])
-        yield f"{names} {'were' if len(files) > 1 else 'was'} passed over: {reason}{whose}"
+        yield f"{names} {'were' if len(files) > 1 else 'was'} skipped: {reason}{whose}"
 
 
 def _unseen(collected: Collected) -> Iterator[str]:
     if not collected.pages:
         yield (
-            "no process left a page: none opened a GPU with the library loaded, or the page could not be made. "
-            "overlap-run says at its start, and the library at the first use of a GPU, what is in the way"
+            "no process left a page: none opened a GPU with the library loaded, or the page could not be created. "
+            "overlap-run prints the cause at its start, or the library at the first use of a GPU"
         )
     blind = [page for page in collected.pages if page.opened_gpu and not page.launches and not page.graph_launches]
     by_cause: dict[str, list[Page]] = defaultdict(list)
@@ -56,7 +56,7 @@ def _unseen(collected: Collected) -> Iterator[str]:
     for cause, pages in by_cause.items():
         yield (
             f"{which(pages)} opened a GPU, and no launch was seen: either nothing was launched, "
-            f"or the launches go a way that a preloaded library does not see ({cause})"
+            f"or the launches take a route that a preloaded library does not see ({cause})"
         )
 
 
@@ -67,13 +67,12 @@ def _cause(page: Page) -> str:
 
 
 def _hidden(collected: Collected) -> Iterator[str]:
-    """Whether any of these launches anything is not known."""
+    """Yield the libraries that were opened by dlmopen; whether they launch anything is not known."""
     apart = [page for page in collected.pages if page.opened_apart.times]
     if apart:
         yield (
-            f"{who(apart)} asked for {_libraries(page.opened_apart for page in apart)} by dlmopen, in another "
-            "namespace, where nothing is preloaded: launches from there are neither seen nor changed, and no policy "
-            "changes that"
+            f"{who(apart)} called dlmopen for {_libraries(page.opened_apart for page in apart)}: in another namespace "
+            "nothing is preloaded, so launches from there are neither seen nor changed, whatever the policy"
         )
 
 
@@ -85,15 +84,15 @@ def _libraries(all_opened: Iterable[Opened]) -> str:
 
 
 def _started(collected: Collected) -> Iterator[str]:
-    """Ranks that were given other variables may hang: each works out for itself what the others will do."""
+    """Yield ranks that were given other variables: each rank predicts the others, so that they may hang."""
     first = {run.id: run for run in collected.runs}
     found: dict[str, list[str]] = defaultdict(list)
     for who_else, run in collected.others:
         usual = first.get(run.id, run)
         if run.environment != usual.environment:
-            found[f"set for the program {setting(run)}; the rank that came first {setting(usual)}"].append(who_else)
+            found[f"set {setting(run)} for the program; the first rank set {setting(usual)}"].append(who_else)
         elif under(run) != under(usual):
-            found[f"started under {under(run)}; the rank that came first under {under(usual)}"].append(who_else)
+            found[f"started under {under(run)}; the first rank under {under(usual)}"].append(who_else)
     for difference, names in found.items():
         was = "" if difference.startswith("set ") else "were " if len(names) > 1 else "was "
         yield f"{some(names)} {was}{difference}"
@@ -103,8 +102,8 @@ def _missing(step: Step) -> Iterator[str]:
     if step.missing:
         yield (
             f"{len(step.ranks)} of {step.world} ranks left a page ({who(_ranked(step))}); missing: "
-            f"{ranks(step.missing)}. They ran without the library, or used no GPU: look whether LD_PRELOAD, and the "
-            "file that it names, reach every rank (`overlap doctor` on its host)"
+            f"{ranks(step.missing)}. They ran without the library, or used no GPU: check that LD_PRELOAD, and "
+            "the file that it names, reach every rank (`overlap doctor` on its host)"
         )
 
 
@@ -116,8 +115,8 @@ def _versions(step: Step) -> Iterator[str]:
     by_version = _by(step, lambda page: page.library)
     if len(by_version) > 1:
         yield (
-            f"the version of the library differs: {_answers(by_version)}. Install one version on every host: what one "
-            "rank does the others may wait for"
+            f"the version of the library differs: {_answers(by_version)}. Install the same version on every "
+            "host, because the ranks wait for each other"
         )
 
 
@@ -138,7 +137,7 @@ def _chosen(step: Step) -> Iterator[str]:
     if pages and len(pages) < len(step.pages):
         run = own[pages[0].run]
         yield (
-            f"overlap-run was given a policy, or --all-ranks, for {who(pages)} alone: {under(run)}, which sets "
+            f"overlap-run was given a policy, or --all-ranks, for {who(pages)} only: {under(run)}, which sets "
             f"{setting(run)}. Give it the same options on every rank"
         )
 
@@ -153,7 +152,7 @@ def _variables(step: Step) -> Iterator[str]:
     if len(by_setting) > 1:
         yield (
             f"the variables that were set for the program differ: {_answers(by_setting)}. Give overlap-run the same "
-            "options, --all-ranks above all, at every start"
+            "options at every start, especially --all-ranks"
         )
 
 
@@ -177,12 +176,12 @@ def _policies(pages: Sequence[Page]) -> str:
 
 
 def _twice(step: Step) -> Iterator[str]:
-    """Where nobody gave the run a name it cannot be told whether these are one job."""
+    """Yield ranks that were seen twice in a run without an identifier, which may be several jobs."""
     found = twice(step)
     if found and not step.id:
         yield (
-            f"{_seen(found)}: two jobs in one folder, one started again, or a helper that a rank started through a "
-            "shell. Give each job a folder, or an OVERLAP_RUN_ID, of its own"
+            f"{_seen(found)}: two jobs share the folder, one was restarted, or a rank started a helper program through "
+            "a shell. Give each job its own folder or OVERLAP_RUN_ID"
         )
 
 
@@ -215,7 +214,7 @@ def _gpus(step: Step) -> Iterator[str]:
         if page.rank is not None and page.devices:
             by_name[some(sorted({device.name for device in page.devices}))].append(page)
     if len(by_name) > 1:
-        yield f"the GPU differs: {_answers(by_name)}. Collectives go at the pace of the slowest rank"
+        yield f"the GPU differs: {_answers(by_name)}. Collectives are as fast as the slowest rank"
 
 
 BY_STEP = (_missing, _versions, _tables, _chosen, _variables, _gpus, _twice)
@@ -225,21 +224,20 @@ def _idle(collected: Collected) -> Iterator[str]:
     idle = [page for page in collected.pages if page.devices and policy_of(page, collected) is None]
     unread = [page for page in idle if "unknown_limits" in page.reasons]
     unruled = [page for page in idle if page not in unread]
-    for pages, why in ((unread, "the driver did not tell the limits of"), (unruled, "no policy is for")):
+    for pages, why in ((unread, "the driver did not report the limits of"), (unruled, "no policy is for")):
         if pages:
             names = sorted({page.devices[0].name or "a GPU without a name" for page in pages})
             yield f"{why} {', '.join(names)}: {which(pages)} only counted"
 
 
 def _rules(collected: Collected) -> Iterator[str]:
-    """Rules by which nothing was done. Those that wait for a probe do so by design, and of some nobody knows:
-    see remarks()."""
+    """Yield rules that never acted. Rules that wait for a probe or have unrecorded launches are in remarks()."""
     for use in rules(collected):
         if use.rule.inert or use.acted or use.unsure:
             continue
         title = f"rule {use.rule.place} ({use.rule.shape})"
         if not use.matched:
-            yield f"{title} never matched: no kernel that was launched is what it says, or an earlier rule took it"
+            yield f"{title} never matched: no launched kernel fits it, or an earlier rule matched first"
             continue
         reason, launches = next(iter(use.reasons.items()))
         yield (
@@ -250,13 +248,13 @@ def _rules(collected: Collected) -> Iterator[str]:
 
 _REFUSED = ("a graph", "the priority of a communication launch")
 _NOT_RAISED = {
-    "program_sets_priority": "`priority: highest` in the policy raises them all the same",
-    "graph_priority_ignored": "Look whether CUDA_GRAPHS_USE_NODE_PRIORITY is 0",
+    "program_sets_priority": "`priority: highest` in the policy raises them anyway",
+    "graph_priority_ignored": "Check whether CUDA_GRAPHS_USE_NODE_PRIORITY is 0",
 }
 
 
 def _undone(collected: Collected) -> Iterator[str]:
-    """What was asked for and tried in vain."""
+    """Yield what the policy asks for and the driver or the program prevented."""
     yield from _refused(collected)
     for reason, advice in _NOT_RAISED.items():
         launches = sum(page.reasons.get(reason, 0) for page in collected.pages)
@@ -271,8 +269,8 @@ def _refused(collected: Collected) -> Iterator[str]:
     if launches:
         names = list(dict.fromkeys(kernel.plain for kernel in kernels(collected) if kernel.refused and kernel.plain))
         yield (
-            f"the driver refused {launches:,} changed launches{f' of {some(names)}' if names else ''}, which were made "
-            "again as asked; nothing of these kernels is changed since"
+            f"the driver refused {launches:,} changed launches{f' of {some(names)}' if names else ''}; they were "
+            "launched again as asked, and these kernels are left alone since then"
         )
     others: Counter[str] = Counter()
     for page in collected.pages:
@@ -286,11 +284,11 @@ def _refused(collected: Collected) -> Iterator[str]:
 def _losses(collected: Collected) -> Iterator[str]:
     dropped = sum(page.trace_dropped for page in collected.pages)
     if dropped:
-        yield f"{dropped:,} launches are missing in the traces: a process keeps 64 MiB, or the disk was full"
+        yield f"{dropped:,} launches are missing in the traces: a process keeps at most 64 MiB, or the disk was full"
 
 
 def remarks(collected: Collected) -> list[str]:
-    """About the program, and nothing that was done wrong here."""
+    """Return notes on the program itself, which are no errors."""
     total = sum(page.communication for page in collected.pages)
     same = sum(page.communication_same_stream for page in collected.pages)
     waited = sum(page.communication_waited_for for page in collected.pages)
@@ -302,27 +300,25 @@ def remarks(collected: Collected) -> list[str]:
     if same:
         said.append(
             f"same stream: {about}{same:,} of {total:,} communication launches could not overlap anything that their "
-            "thread launched behind them, because it was on their own stream. Collectives that PyTorch 2.8 and newer "
-            "run with async_op=False are on the stream of the computation; with async_op=True they have one of their "
-            "own"
+            "thread launched after them, because it was on the same stream. PyTorch 2.8 and newer runs collectives "
+            "with async_op=False on the stream of the computation; with async_op=True they have a stream of their own"
         )
     if waited:
         said.append(
             f"waited for at once: {about}{waited:,} of {total:,} communication launches could not overlap anything "
-            "that their thread launched behind them, because all of it was told to wait for them, or the host waited "
-            "first"
+            "that their thread launched after them, because later work, or the host, waited for them immediately"
         )
     if unhurried:
         said.append(
             f"in no hurry: `priority: auto` left {unhurried:,} of {total:,} communication launches as they were, "
             "because computation has several long kernels to run before it waits for communication, or "
-            "communication comes ahead of it; `priority: highest` in the policy raises them all the same"
+            "communication comes ahead of it; `priority: highest` in the policy raises them anyway"
         )
     if wide:
         said.append(
             f"wide: `priority: auto` left {wide:,} of {total:,} communication launches as they were, because one of "
-            "them took more than a third of the multiprocessors, and raised would take them from computation at once; "
-            "`priority: highest` in the policy raises them all the same"
+            "them took more than a third of the multiprocessors and, if raised, would take these from computation at "
+            "once; `priority: highest` in the policy raises them anyway"
         )
     return said
 
@@ -339,9 +335,8 @@ def _waiting(collected: Collected) -> Iterator[str]:
         probed = sorted({policy[PROBED] or "" for policy in policies if PROBED in policy})
         who = f"{some(probed)} found" if probed else "the policy says"
         yield (
-            f"{which_ones} {lines} did nothing, by design: for GPUs that dispatch by {asks}, and of this one "
-            f"{who} {known} (`dispatch`)"
-            + ("; `overlap probe` finds out, in about two seconds" if "unknown" in known else "")
+            f"{which_ones} {lines} did nothing, as intended: only for GPUs that dispatch by {asks}, and "
+            f"{who} {known} for this one (`dispatch`)" + ("; `overlap probe` measures it" if "unknown" in known else "")
         )
 
 
@@ -351,8 +346,8 @@ def _without_room(collected: Collected) -> Iterator[str]:
         if capped >= _BY_FAR * max(use.shaped, 1):
             yield (
                 f"rule {use.rule.place} ({use.rule.shape}): {capped:,} of {use.shaped:,} launches "
-                "that it changed are capped_without_room: the kernel pays, and communication gains no room. "
-                "`overlap explain` says for one kernel what would make room; `shape: leave` costs nothing"
+                "that it changed are capped_without_room: the kernel loses blocks, and communication gains no "
+                "room. `overlap explain` shows for one kernel what would make room; `shape: leave` costs nothing"
             )
 
 
@@ -367,7 +362,7 @@ def _unrecorded(collected: Collected) -> Iterator[str]:
         said = f"; whether {whose} acted on any of them is not known" if unsure else ""
         yield (
             f"{launches:,} of {total:,} launches of {which(full)} were counted without their kernel, by rule and "
-            f"reason or by reason alone: a process has room for a few hundred kinds of launches{said}"
+            f"reason or by reason alone: a process records only a few hundred kinds of launches{said}"
         )
 
 
@@ -375,8 +370,8 @@ def _ends(collected: Collected) -> Iterator[str]:
     # A forked child ends by _exit as a rule.
     unfinished = [page for page in collected.pages if not page.ended and not page.forked]
     if unfinished:
-        yield f"{who(unfinished)} did not end by itself: killed, or still running"
+        yield f"{who(unfinished)} did not exit normally: killed, or still running"
     for step in collected.steps:
         found = twice(step)
         if found and step.id:
-            yield f"{_seen(found)} in {step.title}: started again, or several programs in a row"
+            yield f"{_seen(found)} in {step.title}: restarted, or several programs ran in a row"

@@ -19,7 +19,7 @@ WHY = {
     "feeding": "feeds a critical stream",
 }
 OUTCOMES = {
-    "learning": "nothing yet: seen too rarely",
+    "learning": "not decided: seen too rarely",
     "raised": "raised",
     "major": "left alone: it has too much of the computation",
     "programs": "left alone: the program has set its priority",
@@ -42,7 +42,7 @@ class Group(NamedTuple):
 
 
 def groups(collected: Collected) -> list[Group]:
-    """The most launches first."""
+    """Return the groups of streams, those with the most launches first."""
     found: dict[tuple[str, tuple[str, ...], str, int | None], list[tuple[Page, Stream]]] = {}
     for page in collected.pages:
         for stream in page.streams:
@@ -95,14 +95,11 @@ def remarks(collected: Collected) -> Iterator[str]:
         count = sum(len(group.streams) for group in raised)
         total = sum(page.communication for page in collected.pages)
         once = sum(page.raised for page in collected.pages)
-        said = f"raised with the stream: communication on {_count(count)} has the raised priority of the stream"
+        said = f"raised with the stream: NCCL or RCCL on {_count(count)} has the priority of its stream"
         if once:
-            yield (
-                f"{said}, and is not counted among the {once:,} of {total:,} communication launches that were raised "
-                "by themselves"
-            )
+            yield f"{said}; the {once:,} of {total:,} launches that count as raised were raised individually"
         else:
-            yield f"{said}, so that none of its launches was raised by itself"
+            yield f"{said}; none of its launches was raised individually"
     for status, sentence in zip(LEFT, (_major, _programs, _fixed)):
         left = [group for group in every if group.status == status]
         if left:
@@ -113,8 +110,8 @@ def _major(left: list[Group]) -> str:
     percents = [stream.share_percent for group in left for stream in group.streams]
     return (
         f"not raised, major: {_named(left)} had {share(percents)} of the computation of the device "
-        "between two waits, more than `share` under `critical` in the policy. What is waited for can only pass other "
-        "work from a stream of its own"
+        "between two waits, more than `share` under `critical` in the policy. Work can pass other work only from a "
+        "stream of its own"
     )
 
 
@@ -127,8 +124,9 @@ def _fixed(left: list[Group]) -> str:
     api = _NVIDIA if all(name.startswith("NVIDIA") for name in names) else _AMD
     range_ = f"{api}DeviceGetStreamPriorityRange(&least, &greatest)"
     return (
-        f"not raised, fixed: {_named(left)} could not be given another priority. Where the program "
-        f"creates it: `{range_}; {api}StreamCreateWithPriority(&stream, {api}StreamNonBlocking, greatest)`"
+        f"not raised, fixed: {_named(left)} could not be given another priority. The program can set it "
+        f"when it creates the stream: `{range_}; "
+        f"{api}StreamCreateWithPriority(&stream, {api}StreamNonBlocking, greatest)`"
     )
 
 

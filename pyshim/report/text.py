@@ -42,7 +42,7 @@ OTHER_ROUTES = {
 
 
 def runs(collected: Collected) -> Iterator[str]:
-    """What was started, and of more than one process, who they are."""
+    """Yield what was started, and the members of runs of several processes."""
     every = collected.steps
     for step in every[:_STEPS]:
         if step.runs:
@@ -72,13 +72,13 @@ def _headline(run: Run) -> str:
 
 
 def _variables(run: Run) -> str:
-    """What its policies set, or the empty string."""
+    """Return the variables that the policies set, or the empty string."""
     values = ", ".join(f"{name}={value}" for name, value in run.environment.items())
     return f"run {run.id} set for the program: {values}" if values else ""
 
 
 def devices(collected: Collected) -> list[str]:
-    """One line per kind of GPU and policy."""
+    """Return one line per kind of GPU and policy."""
     counts = Counter((device.name, device.policy) for page in collected.pages for device in page.devices)
     return [
         f"{name}: {'policy ' + policy if policy else 'no policy, only counted'}, used by {count:,} "
@@ -98,7 +98,7 @@ def processes(collected: Collected) -> Rows:
 
 
 def heads(collected: Collected) -> list[str]:
-    """Of a table of processes."""
+    """Return the heads of the table of processes."""
     return ["process", "rank", "program", "policy", *(_SHORT.get(name, name) for name in _columns(collected))]
 
 
@@ -117,7 +117,7 @@ def row(page: Page, collected: Collected) -> list[str]:
 
 
 def reasons(collected: Collected) -> Rows:
-    """Of many processes the commonest."""
+    """Return a row for each reason; of many processes only the most common."""
     total = totals(collected.pages)
     if not total["launches"]:
         return []
@@ -142,7 +142,7 @@ def reasons_of(counts: Mapping[str, int]) -> list[tuple[str, int, str]]:
 
 
 def rules(collected: Collected) -> Rows:
-    """What each rule of the policies has done."""
+    """Return a row for each rule of the policies: what it did."""
     used = rules_of(collected)
     rows = [
         [
@@ -173,7 +173,7 @@ _NAMELESS = "(not recorded)"  # or the driver does not tell its name
 
 
 def by_kernel(collected: Collected) -> Rows:
-    """By name; of many processes a few."""
+    """Return a row for each kernel name; of many processes only a few."""
     merged: dict[str, list[Kernel]] = {}
     for kernel in kernels(collected):
         merged.setdefault(kernel.plain or kernel.kernel or _NAMELESS, []).append(kernel)

@@ -1,5 +1,5 @@
-"""Say in three sentences what a run came to: what was done, what that gained or why nothing could be gained, what to
-do next.
+"""Summarize a run in three sentences: what was done, what that gained or why nothing could be gained, and what to do
+next.
 
 Pages hold counts and no time of the GPU, so no sentence claims a gain: `overlap report --compare` measures one.
 """
@@ -142,10 +142,12 @@ def _no_gpu(counts: _Counts) -> Verdict:
         return Verdict(
             f"nothing: {opened}",
             f"{gain}. The simulated driver serves programs that open libcuda.so.1 or libamdhip64.so themselves; those "
-            "that bring NVIDIA's runtime library, such as PyTorch, do not run on it",
+            "that ship NVIDIA's runtime library, such as PyTorch, do not run on it",
             "overlap demo runs a program that does; for PyTorch: overlap explain --from TRACE (torch.profiler or nsys)",
         )
-    return Verdict(f"nothing: {opened}", gain, f"overlap doctor {_command(counts)} names what keeps the library out")
+    return Verdict(
+        f"nothing: {opened}", gain, f"overlap doctor {_command(counts)} shows why the library sees no launch"
+    )
 
 
 def _no_launch(counts: _Counts) -> Verdict:
@@ -155,12 +157,12 @@ def _no_launch(counts: _Counts) -> Verdict:
         return Verdict(
             f"nothing: {graphs:,} launches of whole graphs and no launch of a kernel were seen{where}",
             "nothing could be gained: no kernel of these graphs was captured where the library sees it",
-            f"overlap doctor {_command(counts)} names what keeps the library out",
+            f"overlap doctor {_command(counts)} shows why the library sees no launch",
         )
     return Verdict(
         f"nothing: a GPU was opened and no launch was seen{where}",
-        "nothing could be gained: the program launched nothing, or launches where a preloaded library sees nothing",
-        f"overlap doctor {_command(counts)} names what keeps the library out",
+        "nothing could be gained: the program launched nothing, or its launches bypass a preloaded library",
+        f"overlap doctor {_command(counts)} shows why the library sees no launch",
     )
 
 
@@ -224,7 +226,7 @@ def _outcome(counts: _Counts) -> tuple[str, str]:
 def _observed(counts: _Counts) -> tuple[str, str]:
     named = [policy for policy in counts.policies if policy]
     if not named:
-        why = "the driver did not tell the limits of" if "unknown_limits" in counts.reasons else "no policy is for"
+        why = "the driver did not report the limits of" if "unknown_limits" in counts.reasons else "no policy is for"
         return f"nothing was gained: {why} {some(counts.gpus) or 'this GPU'}", "overlap gpus lists the known GPUs"
     gain = f"nothing was gained: the policy {some(named)} only counts"
     default = f"{_again(counts, None, 'default')} runs it under the default policy"
@@ -265,7 +267,7 @@ def _cannot_overlap(counts: _Counts) -> tuple[str, str] | None:
     return (
         f"nothing could be gained: of {counts.communication:,} communication launches, "
         f"{' and '.join(filter(None, causes))}, so they overlap nothing",
-        "let computation follow that does not wait for them: in PyTorch, async_op=True and a late wait()",
+        "launch computation after them that does not wait for them; in PyTorch: async_op=True and a late wait()",
     )
 
 
@@ -276,8 +278,8 @@ def _limits(counts: _Counts) -> Iterator[tuple[str, str]]:
         kept = counts.sum(name)
         if whole and kept >= _SOME * whole:
             yield (
-                f"`priority: auto` left {kept:,} of {whole:,} communication launches as they were, {because}: raised, "
-                "they may cost more time than they save",
+                f"`priority: auto` left {kept:,} of {whole:,} communication launches as they were, {because}; raising "
+                "them may cost more time than it saves",
                 _try_highest(counts),
             )
     same, waited = counts.sum("communication_same_stream"), counts.sum("communication_waited_for")
@@ -290,7 +292,7 @@ def _limits(counts: _Counts) -> Iterator[tuple[str, str]]:
         yield (
             f"communication still does not fit beside {capped:,} of the {counts.shaped:,} shaped launches, which may "
             "have cost time",
-            "`shape: leave` in the rule ends that",
+            "`shape: leave` in the rule avoids that",
         )
     if not counts.changed:
         yield from _streams_left(counts)
@@ -303,7 +305,7 @@ def _try_highest(counts: _Counts) -> str:
     base = next((policy for policy in counts.policies if policy), "h100")
     new = f"--policy mine.yaml, a file with `{{policy: 1, name: mine, extends: {base}, {key}}}`"
     how = f"`{key}` in {own}" if own else new
-    return f"to raise them all the same: {how}; overlap report --compare, on a real GPU, tells whether that pays"
+    return f"to raise them anyway: {how}; overlap report --compare on a real GPU shows whether that pays off"
 
 
 def _streams_left(counts: _Counts) -> Iterator[tuple[str, str]]:
@@ -328,7 +330,9 @@ def _left_alone(counts: _Counts) -> tuple[str, str]:
             "none ends early to let communication in",
             "launch the collective before the kernel that it overlaps with; a policy cannot change the order",
         )
-    following = "overlap probe finds out how this GPU dispatches" if reason == "dispatch_unknown" else _explain(counts)
+    following = (
+        "overlap probe measures how this GPU dispatches blocks" if reason == "dispatch_unknown" else _explain(counts)
+    )
     return f"nothing was gained: {of} were left alone: {sentences().get(reason, reason)} ({reason})", following
 
 
@@ -343,7 +347,7 @@ def _libraries(counts: _Counts, reason: str) -> Sequence[str]:
 
 
 def _explain(counts: _Counts) -> str:
-    return f"overlap explain --report {shlex.quote(counts.collected.directories[0])} names what would change that"
+    return f"overlap explain --report {shlex.quote(counts.collected.directories[0])} shows what would change that"
 
 
 def _measure(counts: _Counts, limits: Sequence[tuple[str, str]]) -> str:

@@ -106,9 +106,9 @@ def test_a_rank_that_was_started_otherwise_is_found(overlap_run, overlap, driver
     from pyshim.report.findings import findings
 
     found = findings(collect(str(report), waiting_room="/nonexistent"))
-    (sentence,) = (one for one in found if "the rank that came first" in one)
-    second, first = sentence.split("; the rank that came first ")
-    assert second.endswith(" set for the program NCCL_DEBUG=INFO, TORCH_NCCL_HIGH_PRIORITY=1")
+    (sentence,) = (one for one in found if "the first rank set" in one)
+    second, first = sentence.split("; the first rank set ")
+    assert second.endswith(" set NCCL_DEBUG=INFO, TORCH_NCCL_HIGH_PRIORITY=1 for the program")
     assert first == "NCCL_ALGO=Ring, NCCL_DEBUG=INFO, NCCL_NTHREADS=256, TORCH_NCCL_HIGH_PRIORITY=1"
 
 

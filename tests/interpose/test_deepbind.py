@@ -79,7 +79,7 @@ def test_launches_in_another_namespace_are_not_seen_and_that_is_said(
     assert f"from {name}, opened by dlmopen, where nothing is preloaded" in done.stderr
     said = findings(pages)
     assert f"most likely from {name}, opened by dlmopen" in said
-    assert f"asked for {name} (1 x) by dlmopen, in another namespace" in said
+    assert f"called dlmopen for {name} (1 x): in another namespace" in said
 
 
 def test_dlmopen_for_the_programs_own_namespace_is_dlopen(

@@ -137,7 +137,7 @@ def test_it_counts_while_the_program_runs(rank_program, folder, follow):
     # Killed, and its page does not say so: this host knows.
     last = rest(process)
     assert process.returncode == 0
-    assert any("did not end by itself" in line for line in last)
+    assert any("did not exit normally" in line for line in last)
 
 
 def test_ctrl_c_ends_it_with_the_report(rank_program, folder, follow):

@@ -97,7 +97,7 @@ def test_another_version_of_the_library_is_said(overlap, run_job, older):
     (sentence,) = warnings(done)
     assert sentence.startswith(
         f"the version of the library differs: {__version__} for ranks 0-2 on node000 and node001; "
-        "0.0.9 for rank 3 on node001. Install one version on every host"
+        "0.0.9 for rank 3 on node001. Install the same version on every host, "
     )
 
 
@@ -121,7 +121,7 @@ def test_a_page_of_another_layout_is_passed_over_and_its_rank_is_not_missing(ove
     done = overlap("report", str(report), "--check")
     assert done.returncode == 1
     (sentence,) = warnings(done)
-    assert "were passed over: written by another version of the library (layout 4): ranks 2-3 on node001" in sentence
+    assert "were skipped: written by another version of the library (layout 4): ranks 2-3 on node001" in sentence
     assert sentence.endswith("Install one version on every host")
 
 
@@ -141,7 +141,7 @@ def test_a_killed_rank_is_said(overlap, run_job, rank_program):
     process.send_signal(signal.SIGKILL)
     process.wait()
     done = overlap("report", str(report))
-    assert "rank 3 on node001 did not end by itself: killed, or still running" in notes(done)
+    assert "rank 3 on node001 did not exit normally: killed, or still running" in notes(done)
 
 
 def test_torchrun_is_the_ranks_and_not_their_agent(overlap, rank_program, tmp_path):
@@ -218,15 +218,15 @@ def test_two_jobs_in_one_folder_without_a_name_are_said(overlap, run_job):
     assert done.returncode == 1
     (sentence,) = warnings(done)
     assert sentence.startswith("ranks 0-3 were seen more than once (processes node000:")
-    assert "two jobs in one folder, one started again, or a helper" in sentence
-    assert sentence.endswith("Give each job a folder, or an OVERLAP_RUN_ID, of its own")
+    assert "two jobs share the folder, one was restarted, or a rank" in sentence
+    assert sentence.endswith("Give each job its own folder or OVERLAP_RUN_ID")
 
 
 def test_a_job_that_was_started_again_under_its_name_is_no_fault(overlap, run_job):
     run_job(OVERLAP_RUN_ID="0" * 16)
     done = overlap("report", str(run_job(daemon=DAEMON, OVERLAP_RUN_ID="0" * 16)), "--check")
     assert (done.returncode, warnings(done)) == (0, [])
-    assert any("were seen more than once" in note and "started again" in note for note in notes(done))
+    assert any("were seen more than once" in note and "restarted" in note for note in notes(done))
 
 
 def test_children_of_a_rank_have_its_rank_and_are_no_second_one(overlap, run_job, rank_program, tmp_path):
@@ -246,7 +246,7 @@ def test_a_helper_of_a_rank_by_way_of_a_shell_is_no_fault_under_a_run_id(overlap
         subprocess.run(["sh", "-c", words], env={**base, "OVERLAP_RUN_ID": run}, check=True)
         done = overlap("report", str(report), "--check")
         assert (done.returncode, len(warnings(done))) == ((0, 0) if run else (1, 1))
-        assert run or "or a helper that a rank started through a shell." in warnings(done)[0]
+        assert run or "or a rank started a helper program through a shell." in warnings(done)[0]
 
 
 # ---- A thousand ----
@@ -302,5 +302,5 @@ def test_a_thousand_damaged_or_different_files_are_few_lines(overlap, thousand, 
     assert len(shown(done).splitlines()) <= 50
     said = warnings(done)
     for reason in ("another version of the library (layout 4)", "not a page of ours", "truncated"):
-        assert sum(reason in sentence and "245 more were passed over" in sentence for sentence in said) == 1
+        assert sum(reason in sentence and "245 more were skipped" in sentence for sentence in said) == 1
     assert not any(os.fspath(report) in sentence for sentence in said)

@@ -56,7 +56,7 @@ def test_a_priority_that_the_driver_refused(counts, graphs, what, write_page, re
 def test_refused_launches_of_which_no_kernel_is_known(write_page, report, library):
     write_page({("symbol", "refused"): 7}, counters={library.OVERLAP_COUNTER_REFUSED: 1})
     (said,) = findings(collect(str(report)))
-    assert said.startswith("the driver refused 1 changed launches, which were made again as asked;")
+    assert said.startswith("the driver refused 1 changed launches; they were launched again as asked,")
 
 
 def test_a_process_that_launches_nothing(preloaded, pages, overlap):

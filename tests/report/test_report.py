@@ -118,7 +118,7 @@ def test_a_damaged_page_is_passed_over_and_said(overlap, report, write_page):
     (report / "node1.9.0.page").write_bytes(b"garbage that is long enough")
     done = overlap("report", str(report), "--json")
     assert json.loads(done.stdout)["totals"]["launches"] == 3
-    assert done.stderr == "overlap: warning: node1.9.0.page was passed over: not a page of ours\n"
+    assert done.stderr == "overlap: warning: node1.9.0.page was skipped: not a page of ours\n"
     assert overlap("report", str(report), "--check").returncode == 1
 
 
@@ -128,7 +128,7 @@ def test_a_report_of_damaged_pages_alone(overlap, report, write_page):
     path.write_bytes(path.read_bytes()[:5000])
     done = overlap("report", str(report))
     assert (done.returncode, done.stderr.splitlines()) == (1, [
-        "overlap: warning: node1.100.0.page was passed over: truncated",
+        "overlap: warning: node1.100.0.page was skipped: truncated",
         f"overlap: error: there is no page in {report} that can be read",
         "overlap: help: what is the matter with each is said above; where the folder was copied, copy it again",
     ])  # fmt: skip
@@ -142,7 +142,7 @@ def test_a_malformed_run_is_said(overlap, report, write_page, name, text):
     (report / name).write_text(text)
     done = overlap("report", str(report), "--check")
     assert done.returncode == 1
-    assert f"warning: {name} was passed over: damaged, or of another version" in shown(done).splitlines()
+    assert f"warning: {name} was skipped: damaged, or of another version" in shown(done).splitlines()
 
 
 def test_a_page_in_place_of_its_folder(overlap, report, write_page):
@@ -280,7 +280,7 @@ def test_a_rank_that_chose_for_itself_inside_of_a_run_is_of_its_step(report, wri
     for rank in range(4):
         write_page({("symbol", "no_rule"): 1}, pid=7 + rank, rank=rank, world=4, run=own if rank == 3 else RUN)
     assert said(report) == [
-        "overlap-run was given a policy, or --all-ranks, for rank 3 on node1 alone: h100 (ab), overlap-run 0.1.0, "
+        "overlap-run was given a policy, or --all-ranks, for rank 3 on node1 only: h100 (ab), overlap-run 0.1.0, "
         "which sets NCCL_ALGO=Ring. Give it the same options on every rank"
     ]
     for rank in range(3):
@@ -340,7 +340,7 @@ def test_runs_of_one_id_in_two_folders_that_differ_are_said(report, write_page, 
     folder.write(str(tmp_path / "other"), first._replace(overlap_run="0.0.9", host="node2"))
     write_page({("symbol", "no_rule"): 1})
     (sentence,) = findings(collect(str(report), str(tmp_path / "other")))
-    assert sentence.startswith("node2 was started under h100 (ab), overlap-run 0.0.9; the rank that came first under")
+    assert sentence.startswith("node2 was started under h100 (ab), overlap-run 0.0.9; the first rank under")
 
 
 def test_many_ranks_that_were_started_otherwise_are_one_sentence(report, write_page):
@@ -350,15 +350,13 @@ def test_many_ranks_that_were_started_otherwise_are_one_sentence(report, write_p
         other = first._replace(environment={"A": "1"})
         (report / f"run-{RUN}.node1.{pid}.json").write_text(json.dumps(other._asdict()))
     (sentence,) = said(report)
-    assert sentence == (
-        "node1.0, node1.1, node1.10 and 47 more set for the program A=1; the rank that came first nothing"
-    )
+    assert sentence == ("node1.0, node1.1, node1.10 and 47 more set A=1 for the program; the first rank set nothing")
 
 
 @pytest.mark.parametrize(("flags", "sentences"), [(1, 1), (5, 0), (3, 0)])
 def test_who_did_not_end_is_said_but_of_forked_children(report, write_page, flags, sentences):
     write_page({("symbol", "no_rule"): 1}, flags=flags, rank=2)
-    end = ["rank 2 on node1 did not end by itself: killed, or still running"]
+    end = ["rank 2 on node1 did not exit normally: killed, or still running"]
     assert remarks(collect(str(report))) == end[:sentences]
 
 
@@ -389,11 +387,11 @@ def test_dropped_launches_are_said(report, write_page, library):
 @pytest.mark.parametrize(
     ("counter", "begins", "ends"),
     [
-        ("SAME_STREAM", "same stream: about 1,500 of 4,000 communication launches could not", "have one of their own"),
+        ("SAME_STREAM", "same stream: about 1,500 of 4,000 communication launches could not", "a stream of their own"),
         (
             "WAITED_FOR",
             "waited for at once: about 1,500 of 4,000 communication launches could not",
-            "the host waited first",
+            "or the host, waited for them immediately",
         ),
     ],
 )
@@ -432,5 +430,5 @@ def test_ranks_that_were_started_otherwise_are_a_finding(overlap, report, write_
     other = first._replace(policies=({"name": "mine", "hash": "cd", "file": None},))
     folder.write(str(report), other)
     (sentence,) = said(report)
-    assert "was started under mine (cd)" in sentence and "; the rank that came first under h100 (" in sentence
+    assert "was started under mine (cd)" in sentence and "; the first rank under h100 (" in sentence
     assert overlap("report", str(report), "--check").returncode == 1

@@ -65,7 +65,7 @@ def test_a_rule_that_only_costs_is_a_note(ran):
         assert len(about) == noted
         if noted:
             assert about[0].startswith(f"rule mine:6 (blocks_per_sm: 1): {capped} of 20 launches that it changed are ")
-            assert "the kernel pays, and communication gains no room" in about[0]
+            assert "the kernel loses blocks, and communication gains no room" in about[0]
 
 
 def test_tables_on_the_screen(ran, overlap):
@@ -111,9 +111,9 @@ def test_rules_that_wait_for_a_probe_are_a_note(ran, overlap):
     policy = 'when: always\ncompute: [{match: {kernel: "*"}, shape: make_room, when_dispatch: backfill}]\n'
     folder = ran(policy)
     assert said(folder) == []
-    (note,) = [sentence for sentence in remarks(collect(str(folder))) if "by design" in sentence]
-    assert note.startswith("rule mine:5 did nothing, by design: for GPUs that dispatch by backfill")
-    assert note.endswith("says unknown (`dispatch`); `overlap probe` finds out, in about two seconds")
+    (note,) = [sentence for sentence in remarks(collect(str(folder))) if "as intended" in sentence]
+    assert note.startswith("rule mine:5 did nothing, as intended: only for GPUs that dispatch by backfill")
+    assert note.endswith("says unknown for this one (`dispatch`); `overlap probe` measures it")
     done = overlap("report", str(folder), "--check", "--full")
     assert done.returncode == 0 and "only under backfill" in done.stdout + done.stderr
 
@@ -131,7 +131,7 @@ def test_leave_has_done_its_work_where_it_matched(ran):
 
 def test_a_refused_launch_is_a_finding(ran, overlap):
     folder = ran(CAP, SIMGPU_REFUSE="gemm:1000")
-    assert any(sentence.startswith("the driver refused 1 changed launches of gemm, which") for sentence in said(folder))
+    assert any(sentence.startswith("the driver refused 1 changed launches of gemm; they") for sentence in said(folder))
     (gemm,) = [kernel for kernel in kernels(collect(str(folder))) if kernel.plain == "gemm"]
     assert (gemm.launches, gemm.shaped, gemm.refused, gemm.reasons) == (20, 0, 20, {"refused": 20})
     assert overlap("report", str(folder), "--check").returncode == 1
@@ -189,7 +189,7 @@ def test_a_rule_of_a_policy_that_is_extended_names_the_file_that_has_it(overlap,
     done = overlap_run("--simulate", "h100", "--policy", "./own.yaml", "--report", "out", "demo-stencil", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     screen = overlap("report", "out", "--full", cwd=tmp_path).stdout
-    assert "rules stencil:5 and base.yaml:7 did nothing, by design" in screen
+    assert "rules stencil:5 and base.yaml:7 did nothing, as intended" in screen
     assert any(line.startswith("base.yaml:7 ") for line in screen.splitlines())
     data = json.loads(overlap("report", "out", "--json", cwd=tmp_path).stdout)
     places = [(use["rule"]["policy"], use["rule"]["file"], use["rule"]["line"]) for use in data["rules"]]

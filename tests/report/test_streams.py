@@ -63,15 +63,15 @@ def test_a_page_whose_streams_are_damaged(overlap, report, write_page):
 @pytest.mark.parametrize(
     ("counted", "expected"),
     [
-        (0, "priority of the stream, so that none of its launches was raised by itself"),
-        (40, "40 of 6,040 communication launches that were raised by themselves"),
+        (0, "has the priority of its stream; none of its launches was raised individually"),
+        (40, "the 40 of 6,040 launches that count as raised were raised individually"),
     ],
 )
 def test_communication_on_a_raised_stream_is_not_called_left_alone(report, write_page, library, counted, expected):
     counters = {library.OVERLAP_COUNTER_COMMUNICATION: 6040, library.OVERLAP_COUNTER_RAISED: counted}
     write_page(SIX, counters=counters, streams=[HALO, {**HALO, "why": HOST}, {**HALO, "status": MAJOR}])
     said = shown(report)
-    assert "raised with the stream: communication on 1 stream has the raised priority of the stream" in said
+    assert "raised with the stream: NCCL or RCCL on 1 stream has the priority of its stream" in said
     assert expected in said
 
 

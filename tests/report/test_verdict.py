@@ -103,7 +103,7 @@ def test_critical_streams_come_first(of):
         ),
         pytest.param(
             {"shaped": 200}, "h100", {},
-            "nothing could be gained: no communication kernel was seen, so the 200 launches shaped can only have cost time",
+            "nothing could be gained: no communication kernel was seen, so the 200 launches shaped can only have cost ",
             "`communication: {kernels: ",
             id="shaped for nothing",
         ),
@@ -122,7 +122,7 @@ def test_critical_streams_come_first(of):
         ),
         pytest.param(
             {"dispatch_unknown": 180, "no_rule": 20, "communication": 100}, "h100", {"communication": 100},
-            "nothing was gained: 180 of 200 computation launches were left alone: the rule acts only under one way",
+            "nothing was gained: 180 of 200 computation launches were left alone: the rule applies to one way",
             "overlap probe",
             id="dispatch unknown",
         ),
@@ -159,10 +159,10 @@ def test_what_auto_left_may_cost_and_goes_into_the_own_file(of, report):
     """The line to change is in the user's file, where there is one, and says why `auto` has not done it."""
     again(report, policies=({"name": "mine", "hash": "0", "file": "/home/me/mine.yaml"},))
     found = of({"no_rule": 200, "communication": 160}, "mine", communication=160, raised=4, unhurried=156)
-    assert found.gain.endswith("waits for communication: raised, they may cost more time than they save")
+    assert found.gain.endswith("waits for communication; raising them may cost more time than it saves")
     assert found.next == (
-        "to raise them all the same: `communication: {priority: highest}` in /home/me/mine.yaml; "
-        "overlap report --compare, on a real GPU, tells whether that pays"
+        "to raise them anyway: `communication: {priority: highest}` in /home/me/mine.yaml; "
+        "overlap report --compare on a real GPU shows whether that pays off"
     )
 
 
@@ -210,7 +210,7 @@ def test_graphs_whose_kernels_were_not_seen(of):
 def test_a_gpu_without_a_launch(of):
     found = of({})
     assert found.done.startswith("nothing: a GPU was opened and no launch was seen: ")
-    assert found.next == "overlap doctor python train.py names what keeps the library out"
+    assert found.next == "overlap doctor python train.py shows why the library sees no launch"
 
 
 def test_shaped_is_one_number_on_the_screen(report, write_page, overlap):

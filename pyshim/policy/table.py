@@ -142,7 +142,7 @@ def guarded(rules: Sequence[Rule]) -> list[Rule]:
     if first is None:
         return list(rules)
     at = rules[first]
-    guard = Rule(Match(kernels=kernels.FUSED), Shape(), "always", 0, at.line, file=at.file, depth=at.depth, guard=True)
+    guard = Rule(Match(kernels=kernels.FUSED), Shape(), "always", 0, at.line, depth=at.depth, guard=True)
     return [*rules[:first], guard, *rules[first:]]
 
 

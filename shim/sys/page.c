@@ -393,7 +393,8 @@ OVERLAP_STARTUP void overlap_page_end(void) {
         if (opened && speaks && !is_forked()) {
             char line[900], whose[48];
             struct overlap_text text = overlap_text_in(whose, sizeof whose);
-            say_whose(page, &text);
+            if (launches_of(page))
+                say_whose(page, &text);
             /* A page that could not be made is not where the next command would look. */
             overlap_page_summary(page, page == private_page ? "" : settings->directory, line, sizeof line);
             overlap_say(whose, line, NULL);

@@ -11,7 +11,7 @@ from pyshim.errors import LAUNCHER_FAILED, OverlapError
 from pyshim.policy import gpus, library
 from pyshim.policy.gpus import matching
 from pyshim.policy.model import Match, Policy, Priority, Range, Shape
-from pyshim.policy.reader import read_bytes, read_file
+from pyshim.policy.reader import read_file
 from pyshim.policy.table import compile_table
 
 SHIPPED = (
@@ -222,12 +222,3 @@ def test_a_paper_policy_is_the_published_method_on_its_gpu_alone(key: str) -> No
     (rule,) = policy.rules
     assert rule.match == Match(kernels=("*",), resident_blocks=Range(2), waves_percent=Range(200))
     assert (rule.shape, rule.when, rule.keep_at_least) == (Shape("percent", 50), "always", 0)
-
-
-def test_the_example_that_explains_the_format_is_sound() -> None:
-    text = (library.shipped_directory() / "README.md").read_text(encoding="utf-8")
-    example = text.split("```yaml\n", 1)[1].split("```", 1)[0]
-    reading = read_bytes(example.encode(), "README.md")
-    assert reading.findings == ()
-    assert reading.policy is not None
-    assert reading.policy.rules[0].match.kernels == ("*gemm*", "*2at6native9my_kernel*")

@@ -157,11 +157,11 @@ def test_why_nothing_was_gained_and_what_to_do(of, launches, policy, counters, g
 
 def test_what_auto_left_may_cost_and_goes_into_the_own_file(of, report):
     """The line to change is in the user's file, where there is one, and says why `auto` has not done it."""
-    again(report, policies=({"name": "mine", "hash": "0", "file": "/home/me/mine.yaml"},))
+    again(report, policies=({"name": "mine", "hash": "0", "file": "/project/mine.yaml"},))
     found = of({"no_rule": 200, "communication": 160}, "mine", communication=160, raised=4, unhurried=156)
     assert found.gain.endswith("waits for communication; raising them may cost more time than it saves")
     assert found.next == (
-        "to raise them anyway: `communication: {priority: highest}` in /home/me/mine.yaml; "
+        "to raise them anyway: `communication: {priority: highest}` in /project/mine.yaml; "
         "overlap report --compare on a real GPU shows whether that pays off"
     )
 
@@ -185,7 +185,7 @@ def test_raised_by_its_stream_is_not_said_to_be_raised_never(of):
     )
 
 
-@pytest.mark.parametrize(("file", "policy"), [("h100.yaml", "h100"), ("/home/me/mine.yaml", "/home/me/mine.yaml")])
+@pytest.mark.parametrize(("file", "policy"), [("h100.yaml", "h100"), ("/project/mine.yaml", "/project/mine.yaml")])
 def test_a_bundled_program_is_not_named_for_a_machine_with_the_gpu(of, report, file, policy):
     """demo-stencil runs with --simulate only."""
     policies = ({"name": "h100", "hash": "0", "file": file},)

@@ -55,6 +55,7 @@ void critical_begin(struct overlap_order *order) {
     set(&waits_left, WAITS);
     set(&doubts_left, DOUBTS);
     set(&launches_left, LAUNCHES);
+    set(&unwaited, 0);
     __atomic_store_n(&critical_counts, 1, __ATOMIC_SEQ_CST); /* first: who decides something now shall find it hidden */
     window_stir(order);
     overlap_cache_hide(&launch_cache, true);
@@ -176,9 +177,10 @@ void critical_strange(struct overlap_order *order) {
 }
 
 bool critical_polled(uint64_t what, bool is_over) {
-    const bool again = __atomic_load_n(&over_last, __ATOMIC_RELAXED) == what;
+    const uint64_t name = what + 1; /* the null stream is 0, which stands for nothing here */
+    const bool again = __atomic_load_n(&over_last, __ATOMIC_RELAXED) == name;
     if (again != is_over)
-        __atomic_store_n(&over_last, is_over ? what : 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&over_last, is_over ? name : 0, __ATOMIC_RELAXED);
     return is_over && !again;
 }
 

@@ -86,6 +86,8 @@ static void raise_locked(enum vendor vendor, struct overlap_stream *its, const s
         note(its, device, OVERLAP_STREAM_FIXED, 0);
         return;
     }
+    /* What the driver answers from here on is ours, and may be asked before the place is found. */
+    __atomic_store_n(&its->part.priority, STREAM_PRIORITY_CHANGES, __ATOMIC_RELAXED);
     switch (vendor_stream_raise(vendor, (vendor_stream)(uintptr_t)its->key, priority)) {
     case STREAM_RAISED:
         __atomic_store_n(&place->its, its, __ATOMIC_RELAXED);

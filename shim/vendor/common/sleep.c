@@ -27,9 +27,10 @@ uint32_t window_sleeps;
 static uint32_t quiet; /* waits of the host since communication was launched last */
 
 static void sleep_now(struct overlap_order *order) {
-    const uint64_t version = __atomic_load_n(&order->version, __ATOMIC_SEQ_CST);
     if (OVERLAP_LOAD(critical_counts) || !overlap_order_may_rest(order))
         return;
+    overlap_order_rest(order); /* first: what is no longer told must not be asked of a window that is open */
+    const uint64_t version = __atomic_load_n(&order->version, __ATOMIC_SEQ_CST);
     __atomic_store_n(&window_sleeps, critical_matters() ? WINDOW_LIGHT : WINDOW_DEEP, __ATOMIC_SEQ_CST);
     /* Another thread has told something meanwhile that must be followed; one that does so from now on wakes the model. */
     if (__atomic_load_n(&order->version, __ATOMIC_SEQ_CST) != version ||
@@ -49,8 +50,10 @@ void window_rests(struct overlap_order *order) {
 }
 
 void window_quiet(struct overlap_order *order) {
-    const uint32_t now = __atomic_load_n(&quiet, __ATOMIC_RELAXED) + 1;
-    __atomic_store_n(&quiet, now, __ATOMIC_RELAXED);
+    uint32_t before = __atomic_load_n(&quiet, __ATOMIC_RELAXED);
+    const uint32_t now = before + 1;
+    if (!__atomic_compare_exchange_n(&quiet, &before, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        return; /* communication that begins to count anew stays counted */
     if (now >= (OVERLAP_LOAD(order->eager.communications) ? QUIET_LONG : QUIET) && !window_asleep())
         sleep_now(order);
 }

@@ -198,7 +198,7 @@ bool window_ask_here(vendor_stream stream, uint32_t whose) {
     ask(order, stream, (enum default_stream)whose);
     if (!this_thread.outside[0] && this_thread.where != OVERLAP_WHERE_INSIDE)
         counter_outside(order, false);
-    return this_thread.version;
+    return window_told(stream, whose); /* a signal handler may have asked for another one since */
 }
 
 enum overlap_where window_asks(vendor_stream stream, enum default_stream whose, uint64_t word) {

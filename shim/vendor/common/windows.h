@@ -8,6 +8,10 @@
 
 #pragma GCC visibility push(hidden)
 
+/* The priority of a stream without us, as it is kept in struct overlap_part: not asked for yet; it changes, so it is asked for
+ * each time; or this number and the priority. */
+enum stream_priority { STREAM_PRIORITY_UNKNOWN = 0, STREAM_PRIORITY_CHANGES = 1, STREAM_PRIORITY_0 = 1 << 30 };
+
 /* ---- windows.c ---- */
 
 /* The model of this process; NULL: nobody here asks for windows, or there is no memory for it. */
@@ -36,7 +40,7 @@ void window_quiet(struct overlap_order *order);
 /* Something was told that must be followed: a capture, an unknown wait. Communication is launched, or was. */
 void window_wake(struct overlap_order *order);
 static inline void window_stir(struct overlap_order *order) {
-    if (__builtin_expect(window_asleep(), 0))
+    if (__builtin_expect(__atomic_load_n(&window_sleeps, __ATOMIC_SEQ_CST), 0)) /* in order with what was told before */
         window_wake(order);
 }
 void window_loud(struct overlap_order *order);

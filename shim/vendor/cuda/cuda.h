@@ -178,8 +178,4 @@ CUresult graph_set_child(const struct child_call *call);
 /* 1: somebody may have given the legacy default stream a priority, which else is 0. */
 extern uint32_t stream_legacy_changed;
 
-/* The priority of a stream without us, as it is kept in struct overlap_part: not asked for yet; the program changes it, so it is asked for
- * each time; or this number and the priority. */
-enum stream_priority { STREAM_PRIORITY_UNKNOWN = 0, STREAM_PRIORITY_CHANGES = 1, STREAM_PRIORITY_0 = 1 << 30 };
-
 #pragma GCC visibility pop

@@ -51,7 +51,9 @@ def container(site: Path, image: Path, report: Path, tmp_path: Path) -> dict[str
 def test_with_the_folder_mounted_the_task_prolog_works_in_the_container(cluster, container, site, report):
     done = cluster.srun("/bin/client", *WORDS.split(), env={**container, "CONTAINER_MOUNTS": str(site)})
     assert done.returncode == 0
-    assert re.fullmatch("overlap: (without child processes: )?3 launches: .* next: overlap report /report\n", done.stderr)
+    assert re.fullmatch(
+        "overlap: (without child processes: )?3 launches: .* next: overlap report /report\n", done.stderr
+    )
     assert launches(report) == [3]
 
 

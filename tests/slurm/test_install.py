@@ -121,7 +121,7 @@ def test_the_command_of_the_page_works_as_it_is_written(install, tmp_path, libra
     make = ["make", "--dry-run", "--no-print-directory", *words[1:]]
     shown = subprocess.run(make, cwd=TREE, env=clean_environment, capture_output=True, text=True, check=True).stdout
     _, installer, folder, *rest = shlex.split(shown.splitlines()[-1])
-    assert (installer, folder) == ("tools/site/install", "/opt/overlap") and rest[-1] == "site.yaml"
+    assert (installer, folder) == ("tools/site/install", "/opt/overlap-1") and rest[-1] == "site.yaml"
     (tmp_path / "site.yaml").write_text("policy: 1\nname: mine\nextends: h100\n")
     done = install(tmp_path / "made", *rest[:-1], tmp_path / "site.yaml")
     assert done.returncode == 0, done.stderr

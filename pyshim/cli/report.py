@@ -38,7 +38,9 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("report", help="report what was changed in a run", description=__doc__, epilog=EPILOG)
     parser.add_argument("directory", metavar="DIR", nargs="*", help="a report folder: that of overlap-run --report")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--full", action="store_true", help="add tables: processes, reasons, rules, kernels, routes")
+    parser.add_argument(
+        "--full", action="store_true", help="add notes and tables: processes, reasons, rules, kernels, routes"
+    )
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--run", metavar="ID", dest="which", help="report this run instead of the latest one")
     which.add_argument("--all", action="store_const", const="all", dest="which", help="add up all runs of the folder")
@@ -77,7 +79,8 @@ def _run(options: argparse.Namespace) -> int:
     with _progress(options):
         collected = _collected(options)
         reportable = bool(collected.pages or (collected.runs and not collected.skipped))
-        found, about = (findings(collected), remarks(collected)) if reportable else ([], [])
+        every = bool(options.full or options.json or options.html)
+        found, about = (findings(collected), remarks(collected, every)) if reportable else ([], [])
         data = as_json(collected, found, about) if reportable and (options.html or options.json) else {}
         text = page.of(options, lambda html: html.report(data)) if reportable else ""
     if not reportable:
@@ -128,7 +131,7 @@ def _collected(options: argparse.Namespace) -> Collected:
         return look()
 
     interval = live.INTERVAL if options.interval is None else options.interval
-    return live.follow(look, interval, lambda now: _show(now, findings(now), remarks(now), options.full))
+    return live.follow(look, interval, lambda now: _show(now, findings(now), remarks(now, options.full), options.full))
 
 
 def _seconds(text: str) -> float:
@@ -228,7 +231,7 @@ def _show(collected: Collected, found: list[str], about: list[str], full: bool) 
     if full:
         _show_tables(collected)
     elif collected.pages:
-        ui.show("--full adds the tables: processes, reasons, rules, kernels, routes")
+        ui.show("--full adds notes and tables: processes, reasons, rules, kernels, routes")
 
 
 def _show_tables(collected: Collected) -> None:

@@ -17,6 +17,7 @@ from pyshim.traces.waiting import COPY, Found, Inversion, Resident, Waiting, fin
 _HEADS = ("kernel", "count", "waits", "on", "waited for by", "behind")
 _MOST = 8  # rows
 _NEXT_TO_NOTHING = 0.02  # of a step
+_SHOWN_US = 1.0  # the last digit of a time
 _HOW = (
     "torch.profiler records waits with enable_cuda_sync_events, and with CUDA up to 12.8 what they are for; nsys "
     "records both with --trace=cuda."
@@ -89,9 +90,11 @@ def _process(one: Waiting, partly: bool) -> Iterator[Part]:
 
 def _inversions(one: Waiting, step: str) -> Iterator[Part]:
     where = f"on average of {plural(one.count, 'step')}" if one.steps else "over the whole trace"
+    # Times of work that waits at the same time add up to more than the time in which any of it waited.
+    overlap = sum(found.waited_us for found in one.inversions) > one.waited_us + 0.5 * _SHOWN_US
     yield Prose(
         f"Priority inversions ({where}): in {_ms(one.span_us)}, work that something waited for stood ready behind "
-        f"blocks of another stream for {_ms(one.waited_us)}."
+        f"blocks of another stream for {_ms(one.waited_us)}{' (the waits below overlap)' * overlap}."
     )
     named = [found for found in one.inversions if found.waited_us > _NEXT_TO_NOTHING * one.waited_us]
     shown, more = cut([_row(found) for found in named], _MOST)
@@ -101,14 +104,15 @@ def _inversions(one: Waiting, step: str) -> Iterator[Part]:
     streams = list(dict.fromkeys(stream for found in named for stream in found.streams))
     what = f"Raising {'stream' if len(streams) == 1 else 'streams'} {_listed(streams)}"
     limit = (
-        f"the stream in front of it works for {_ms(one.busy_us)}, which stays"
+        f"the kernels on the stream in front need the other {_ms(one.busy_us)}"
         if one.span_us - one.busy_us <= one.most_us + 0.001
         else "nothing waited for it any longer"
     )
     yield Prose(f"{what} can save at most {_ms(one.most_us)} {step} ({_percent(one.most_us / one.span_us)}): {limit}.")
     yield Prose(
         f"The default policy raises {'it' if len(streams) == 1 else 'them'} (`critical: auto`): "
-        "overlap-run --report DIR PROGRAM. What that gains: overlap report --compare."
+        "overlap-run --report DIR PROGRAM. To see what that gains, compare the program's own time; with NCCL or RCCL, "
+        "also overlap report --compare."
     )
 
 

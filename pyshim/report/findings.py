@@ -287,16 +287,20 @@ def _losses(collected: Collected) -> Iterator[str]:
         yield f"{dropped:,} launches are missing in the traces: a process keeps at most 64 MiB, or the disk was full"
 
 
-def remarks(collected: Collected) -> list[str]:
-    """Return notes on the program itself, which are no errors."""
+def remarks(collected: Collected, full: bool = True) -> list[str]:
+    """Return notes on the program itself, which are no errors.
+
+    full: also notes that call for no action.
+    """
     total = sum(page.communication for page in collected.pages)
     same = sum(page.communication_same_stream for page in collected.pages)
     waited = sum(page.communication_waited_for for page in collected.pages)
     unhurried = sum(page.communication_unhurried for page in collected.pages)
     wide = sum(page.communication_wide for page in collected.pages)
     about = "about " if any(page.communication > _COUNTED for page in collected.pages) else ""
-    said = [*of_runs(collected), *_ends(collected), *_waiting(collected), *_unrecorded(collected)]
-    said += [*_without_room(collected), *of_streams(collected)]
+    said = [*of_runs(collected), *_ends(collected)]
+    said += [*(_waiting(collected) if full else ()), *_unrecorded(collected)]
+    said += [*_without_room(collected), *of_streams(collected, full)]
     if same:
         said.append(
             f"same stream: {about}{same:,} of {total:,} communication launches could not overlap anything that their "

@@ -87,11 +87,14 @@ def share(percents: Sequence[float]) -> str:
     return f"{most:.1f} %" if least == most else f"{least:.1f} to {most:.1f} %"
 
 
-def remarks(collected: Collected) -> Iterator[str]:
-    """Streams that were left as they were, by name; and what raising a stream means for the communication on it."""
+def remarks(collected: Collected, full: bool = True) -> Iterator[str]:
+    """Yield the streams that were left as they were, by name, and what raising a stream means for its communication.
+
+    full: also what is as it should be.
+    """
     every = groups(collected)
     raised = [group for group in every if group.status == "raised" and "communication" in group.why]
-    if raised:
+    if raised and full:
         count = sum(len(group.streams) for group in raised)
         total = sum(page.communication for page in collected.pages)
         once = sum(page.raised for page in collected.pages)
@@ -102,7 +105,9 @@ def remarks(collected: Collected) -> Iterator[str]:
             yield f"{said}; none of its launches was raised individually"
     for status, sentence in zip(LEFT, (_major, _programs, _fixed)):
         left = [group for group in every if group.status == status]
-        if left:
+        # Beside a raised stream, the one that has most of the computation is rightly left alone.
+        usual = status == "major" and any(group.status == "raised" for group in every)
+        if left and (full or not usual):
             yield sentence(left)
 
 

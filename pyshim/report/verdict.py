@@ -173,18 +173,29 @@ def _done(counts: _Counts) -> str:
         return f"nothing: none of {_launches(counts.launches)}{of} was raised or shaped{_where(counts)}"
     said = []
     if counts.critical or counts.streams:
-        streams = f"{len(counts.streams):,} critical stream{'s' * (len(counts.streams) != 1)}"
-        it = "it" if len(counts.streams) == 1 else "them"
-        carries = any("communication" in stream.why for stream in counts.streams)
-        said.append(
-            f"{counts.critical:,} of {_launches(counts.launches)} raised on {streams}"
-            + (f", and the communication on {it}" if carries else "")
-        )
-    by_stream = any("communication" in stream.why for stream in counts.streams)
-    if counts.raised or (counts.communication and not by_stream):
+        said.append(_raised(counts))
+    elif counts.raised or counts.communication:
         said.append(f"{counts.raised:,} of {counts.communication:,} communication launches raised")
     shaped = f"{counts.shaped:,} of {_launches(counts.launches)} shaped (given more dynamic shared memory)"
     return f"{'; '.join([*said, shaped if counts.shaped else 'none shaped'])}{_where(counts)}"
+
+
+def _raised(counts: _Counts) -> str:
+    """Return how many launches were raised, of communication and on critical streams."""
+    count = len(counts.streams)
+    several = "s" * (count != 1)
+    carrying = [stream for stream in counts.streams if "communication" in stream.why]
+    where = f"on {count:,} critical stream{several}" if count else "on critical streams"
+    head = f"raised {counts.raised + counts.critical:,} of {_launches(counts.launches)}"
+    it = "them" if several else "it"
+    if not counts.raised and (carrying or not counts.communication):
+        return f"{head} {where}" + (f", and the communication on {it} (not counted)" if carrying else "")
+    if carrying and len(carrying) == count:
+        where = f"on their stream{several}"
+    others = f"{counts.critical:,} other{'s' * (counts.critical != 1)} {where}"
+    said = f"{head}: {counts.raised:,} of {counts.communication:,} of communication and {others}"
+    left = carrying and counts.raised < counts.communication
+    return said + (f"; further communication on {it} is raised with {it} (not counted)" if left else "")
 
 
 def _launches(count: int) -> str:
@@ -216,7 +227,7 @@ def _outcome(counts: _Counts) -> tuple[str, str]:
     if counts.changed:
         not_measured = "not measured: a report counts launches, and times nothing on the GPU"
         if counts.simulated:
-            not_measured = "not known: times of a simulated GPU say nothing about a real one"
+            not_measured = "not known (simulated GPU)"
         return "; ".join([not_measured, *(limit for limit, _ in limits)]), _measure(counts, limits)
     if limits:
         return f"nothing was gained: {limits[0][0]}", limits[0][1] or _explain(counts)
@@ -284,9 +295,18 @@ def _limits(counts: _Counts) -> Iterator[tuple[str, str]]:
             )
     same, waited = counts.sum("communication_same_stream"), counts.sum("communication_waited_for")
     if whole and same + waited >= _SOME * whole:
-        of = f"{same + waited:,} of {whole:,} communication launches could overlap nothing launched after them"
-        passed = "; raised, they can start before blocks of kernels that were launched earlier"
-        yield of + passed * counts.changed, ""
+        of = f"{same + waited:,} of {whole:,} communication launches"
+        if counts.changed:
+            cause = " or ".join(
+                ["waited for at once"] * bool(waited) + ["on the stream of the computation"] * bool(same)
+            )
+            yield (
+                f"{of} are {cause}, so for them a gain can come only from starting them, and the work in front of "
+                "them, earlier",
+                "",
+            )
+        else:
+            yield f"{of} could overlap nothing launched after them", ""
     capped = sum(page.reasons.get("capped_without_room", 0) for page in counts.pages)
     if counts.shaped and capped >= _BY_FAR * counts.shaped:
         yield (

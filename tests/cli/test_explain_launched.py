@@ -90,6 +90,7 @@ def test_would_it_help_me_is_answered_first_and_the_next_command_named(overlap, 
     saves = said.index("Raising streams 29, 31 can save at most 0.100 ms a step (25 %)")
     default = said.index("The default policy raises them (`critical: auto`): overlap-run --report DIR PROGRAM")
     assert saves < default < said.index("shaping rule: make_room")
+    assert "for 0.204 ms (the waits below overlap). kernel" in said  # 0.197 and 0.098 ms
     assert "(default policies shape only where `overlap probe` found backfill)" in said
     assert "demo-stencil on h200: 60 launches" in said and ".json.gz" not in said
     assert (

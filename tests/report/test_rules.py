@@ -114,8 +114,9 @@ def test_rules_that_wait_for_a_probe_are_a_note(ran, overlap):
     (note,) = [sentence for sentence in remarks(collect(str(folder))) if "as intended" in sentence]
     assert note.startswith("rule mine:5 did nothing, as intended: only for GPUs that dispatch by backfill")
     assert note.endswith("says unknown for this one (`dispatch`); `overlap probe` measures it")
+    assert "as intended" not in overlap("report", str(folder)).stdout
     done = overlap("report", str(folder), "--check", "--full")
-    assert done.returncode == 0 and "only under backfill" in done.stdout + done.stderr
+    assert done.returncode == 0 and "as intended" in done.stdout and "only under backfill" in done.stdout + done.stderr
 
 
 def test_room_that_is_there_already_is_what_was_asked(ran):
@@ -196,4 +197,4 @@ def test_a_rule_of_a_policy_that_is_extended_names_the_file_that_has_it(overlap,
     assert sorted(places, key=str) == [("stencil", "base.yaml", 7), ("stencil", None, 5)]
     (run,) = (tmp_path / "out").glob("run-*.json")
     run.unlink()
-    assert "a policy that stencil extends:7" in overlap("report", "out", cwd=tmp_path).stdout
+    assert "a policy that stencil extends:7" in overlap("report", "out", "--full", cwd=tmp_path).stdout

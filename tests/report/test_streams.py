@@ -75,6 +75,22 @@ def test_communication_on_a_raised_stream_is_not_called_left_alone(report, write
     assert expected in said
 
 
+def test_a_run_as_it_should_be_has_no_notes_but_with_full(overlap, report, write_page, library):
+    """The computing stream is left alone in every run in which another stream is raised."""
+    counters = {library.OVERLAP_COUNTER_COMMUNICATION: 40, library.OVERLAP_COUNTER_RAISED: 40}
+    write_page(SIX, counters=counters, streams=[HALO, {"why": FEEDING, "status": MAJOR, "share": 941}])
+    brief, full = overlap("report", str(report)).stdout, overlap("report", str(report), "--full").stdout
+    assert "note: " not in brief and "--full adds notes and tables" in brief
+    assert full.count("note: ") == 2 and "note: raised with the stream" in full and "note: not raised, major" in full
+    assert remarks(collect(str(report), waiting_room="/nonexistent"), full=False) == []
+    assert len(json.loads(overlap("report", str(report), "--json").stdout)["remarks"]) == 2
+
+
+def test_where_no_stream_was_raised_the_one_with_most_computation_is_named_at_once(overlap, report, write_page):
+    write_page(SIX, streams=[{"why": FEEDING, "status": MAJOR, "share": 941}])
+    assert "note: not raised, major: 1 stream of " in overlap("report", str(report)).stdout
+
+
 def test_without_communication_there_is_nothing_to_add(report, write_page):
     write_page(SIX, streams=[{**HALO, "why": HOST}])
     assert shown(report) == ""

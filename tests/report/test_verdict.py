@@ -57,7 +57,8 @@ def test_critical_streams_come_first(of):
     streams = [{"why": HOST, "status": RAISED, "launches": 1200}, {"why": COMMUNICATION, "status": RAISED}]
     found = of({"critical": 1200, "no_rule": 46800}, streams=streams)
     assert found.done.startswith(
-        "1,200 of 48,000 launches raised on 2 critical streams, and the communication on them; none shaped: 1 process, "
+        "raised 1,200 of 48,000 launches on 2 critical streams, and the communication on them (not counted); none "
+        "shaped: 1 process, "
     )
     assert found.gain.startswith("not measured")
 
@@ -171,8 +172,8 @@ def test_communication_that_is_waited_for_can_still_gain_by_passing_what_is_befo
     streams = [{"why": HOST | COMMUNICATION, "status": RAISED, "launches": 60}]
     found = of({"critical": 60, "no_rule": 200, "communication": 40}, communication=40, waited_for=40, streams=streams)
     assert found.gain.endswith(
-        "; 40 of 40 communication launches could overlap nothing launched after them; raised, they can start before "
-        "blocks of kernels that were launched earlier"
+        "; 40 of 40 communication launches are waited for at once, so for them a gain can come only from starting "
+        "them, and the work in front of them, earlier"
     )
 
 
@@ -181,8 +182,38 @@ def test_raised_by_its_stream_is_not_said_to_be_raised_never(of):
     streams = [{"why": HOST | COMMUNICATION, "status": RAISED, "launches": 60}]
     found = of({"critical": 60, "communication": 40}, communication=40, streams=streams)
     assert found.done.startswith(
-        "60 of 100 launches raised on 1 critical stream, and the communication on it; none shaped: "
+        "raised 60 of 100 launches on 1 critical stream, and the communication on it (not counted); none shaped: "
     )
+
+
+@pytest.mark.parametrize(
+    ("raised", "communication", "why", "said"),
+    [
+        (
+            40,
+            40,
+            [COMMUNICATION],
+            "raised 114 of 160 launches: 40 of 40 of communication and 74 others on their stream; ",
+        ),
+        (40, 40, [COMMUNICATION] * 2, "40 of 40 of communication and 74 others on their streams; "),
+        (40, 40, [HOST, COMMUNICATION], "40 of 40 of communication and 74 others on 2 critical streams; "),
+        (0, 40, [HOST], "raised 74 of 160 launches: 0 of 40 of communication and 74 others on 1 critical stream; "),
+        (0, 0, [HOST], "raised 74 of 160 launches on 1 critical stream; none shaped: "),
+        (
+            9,
+            40,
+            [COMMUNICATION],
+            "raised 83 of 160 launches: 9 of 40 of communication and 74 others on their stream; further communication "
+            "on it is raised with it (not counted); none shaped: ",
+        ),
+    ],
+)
+def test_raised_launches_are_one_number_and_its_parts(of, raised, communication, why, said):
+    """74 of computation beside 40 of communication read as 74 that include the 40."""
+    streams = [{"why": kind, "status": RAISED} for kind in why]
+    launches = {"critical": 74, "communication": communication, "no_rule": 86 - communication}
+    found = of(launches, communication=communication, raised=raised, streams=streams)
+    assert said in found.done
 
 
 @pytest.mark.parametrize(("file", "policy"), [("h100.yaml", "h100"), ("/project/mine.yaml", "/project/mine.yaml")])

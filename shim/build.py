@@ -51,8 +51,8 @@ FAST = (
 )
 FAST_SOURCES = (
     *(f"shim/core/{name}.c" for name in ("cache", "critical", "event", "knowledge", "order", "window")),
-    *(f"shim/vendor/common/{name}.c" for name in ("critical", "follow", "launch", "order", "sleep", "windows")),
-    *(f"shim/vendor/{vendor}/{name}.c" for vendor in ("cuda", "hip") for name in ("launch", "waits")),
+    *(f"shim/vendor/common/{name}.c" for name in ("critical", "launch", "order", "sleep", "windows")),
+    *(f"shim/vendor/{name}.c" for name in ("cuda/launch", "hip/launch")),
 )
 # Never on the stack while code of others runs, so no exception and no pthread_cancel unwinds through these: core, which
 # is pure, and what asks the kernel only. Unwind tables would be locked with the rest; debuggers read .debug_frame.

@@ -243,6 +243,12 @@ void critical_is_programs(vendor_stream stream) {
     }
 }
 
+void critical_copied(vendor_stream to, enum default_stream whose, const struct critical_stream *from) {
+    struct overlap_order *order = windows();
+    if (order)
+        raised_copied(window_stream(order, to, whose), from);
+}
+
 /* What is learnt of a stream that lives for an iteration only is kept with the code that makes it, for the next one; not where that
  * code makes several at a time, which may be of different kinds. */
 static struct site *site_of(uintptr_t site, bool add) {

@@ -78,6 +78,19 @@ static struct critical_stream *free_place(void) {
     return place;
 }
 
+static void keep(struct critical_stream *place, struct overlap_stream *its, int priority,
+                 struct overlap_page_stream *record) {
+    __atomic_store_n(&place->its, its, __ATOMIC_RELAXED);
+    __atomic_store_n(&place->priority, priority, __ATOMIC_RELAXED);
+    __atomic_store_n(&place->record, record, __ATOMIC_RELAXED);
+    if (get(&places_used) <= (uint32_t)(place - streams))
+        set(&places_used, (uint32_t)(place - streams) + 1);
+    __atomic_store_n(&place->handle, its->key, __ATOMIC_RELEASE);
+    __atomic_fetch_or(&critical_bloom, critical_bit(its->key), __ATOMIC_RELEASE);
+    set(&its->part.raised, 1);
+    looks(true);
+}
+
 static void raise_locked(enum vendor vendor, struct overlap_stream *its, const struct device *device,
                          bool communication) {
     struct critical_stream *const place = free_place();
@@ -90,16 +103,8 @@ static void raise_locked(enum vendor vendor, struct overlap_stream *its, const s
     __atomic_store_n(&its->part.priority, STREAM_PRIORITY_CHANGES, __ATOMIC_RELAXED);
     switch (vendor_stream_raise(vendor, (vendor_stream)(uintptr_t)its->key, priority)) {
     case STREAM_RAISED:
-        __atomic_store_n(&place->its, its, __ATOMIC_RELAXED);
-        __atomic_store_n(&place->priority, priority, __ATOMIC_RELAXED);
-        __atomic_store_n(&place->record, record_of(its, device), __ATOMIC_RELAXED);
-        if (get(&places_used) <= (uint32_t)(place - streams))
-            set(&places_used, (uint32_t)(place - streams) + 1);
-        __atomic_store_n(&place->handle, its->key, __ATOMIC_RELEASE);
-        __atomic_fetch_or(&critical_bloom, critical_bit(its->key), __ATOMIC_RELEASE);
+        keep(place, its, priority, record_of(its, device));
         note(its, device, OVERLAP_STREAM_RAISED, priority);
-        set(&its->part.raised, 1);
-        looks(true);
         break;
     case STREAM_PROGRAMS:
         note(its, device, OVERLAP_STREAM_PROGRAMS, 0);
@@ -119,6 +124,15 @@ void raised_raise(enum vendor vendor, struct overlap_stream *its, const struct d
         return;
     if (!get(&its->part.raised))
         raise_locked(vendor, its, device, communication);
+    leave(&changing);
+}
+
+void raised_copied(struct overlap_stream *its, const struct critical_stream *from) {
+    if (!take(&changing))
+        return;
+    struct critical_stream *const place = get(&its->part.raised) == 1 ? NULL : free_place();
+    if (place)
+        keep(place, its, OVERLAP_LOAD(from->priority), NULL);
     leave(&changing);
 }
 

@@ -30,6 +30,9 @@ void raised_raise(enum vendor vendor, struct overlap_stream *its, const struct d
 bool raised_lower(enum vendor vendor, struct overlap_stream *its, const struct device *device,
                   enum overlap_stream_status status);
 
+/* It has got the priority that we gave another one, and cannot be changed now: what the program sees is as if it had not. */
+void raised_copied(struct overlap_stream *its, const struct critical_stream *from);
+
 /* It is not looked at any more: its priority is the program's now, or it is gone. */
 void raised_drop(struct critical_stream *place);
 

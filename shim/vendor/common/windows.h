@@ -215,6 +215,8 @@ void critical_strange(struct overlap_order *order);
 bool critical_creates(enum vendor vendor, uintptr_t site, int *priority);
 void critical_made(enum vendor vendor, uintptr_t site, struct overlap_stream *its);
 void critical_is_programs(vendor_stream stream);
+/* ...or has got by a copy what we had given another one, and captures: it counts as raised until it can be lowered. */
+void critical_copied(vendor_stream to, enum default_stream whose, const struct critical_stream *from);
 void critical_gone(struct overlap_order *order, vendor_stream stream);
 void critical_forked(void);
 

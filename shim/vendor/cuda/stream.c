@@ -116,7 +116,7 @@ CUresult stream_copy_attributes_body(enum overlap_way way, enum hook hook, uintp
         priority_changes(to);
     if (result == CUDA_SUCCESS && to != from && critical_find(to))
         critical_is_programs(to);
-    if (result == CUDA_SUCCESS && raised && !lowered)
-        cuda_stream_lower(to);
+    if (result == CUDA_SUCCESS && raised && !lowered && !cuda_stream_lower(to))
+        critical_copied(to, hook_default(hook), raised);
     return result;
 }

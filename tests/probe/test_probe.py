@@ -439,8 +439,11 @@ def test_an_answer_of_a_simulated_gpu_that_steers_a_run_is_named(
     done = overlap_run("--simulate", "h100", "--report", "out", "demo-stencil", env=env, cwd=tmp_path)
     found = re.search(r"policy h100: dispatch hold \((overlap probe, .*, driver simulated hold)\)", done.stderr)
     assert found and done.returncode == 0, done.stderr
-    assert f"and {found[1]} found hold for this one (`dispatch`)" in overlap("report", "out", cwd=tmp_path).stdout
+    assert (
+        f"and {found[1]} found hold for this one (`dispatch`)"
+        in overlap("report", "out", "--full", cwd=tmp_path).stdout
+    )
     env["XDG_CACHE_HOME"] = str(tmp_path / "empty")
     other = overlap_run("--simulate", "h100", "--report", "other", "demo-stencil", env=env, cwd=tmp_path)
     assert "overlap probe" not in other.stderr
-    assert "and the policy says unknown for this one" in overlap("report", "other", cwd=tmp_path).stdout
+    assert "and the policy says unknown for this one" in overlap("report", "other", "--full", cwd=tmp_path).stdout

@@ -13,7 +13,7 @@ from pyshim.explain.policies import Compiled, only_gpu
 from pyshim.explain.request import COMMUNICATION, NEEDED, Mistake, need, read
 from pyshim.policy import gpus, library, show
 from pyshim.policy.finding import quote
-from pyshim.policy.model import INHERIT, Policy
+from pyshim.policy.model import Policy
 
 CONTROLS = ("leave", "room_already", "entry_already", "make_room", "quick_entry", "priority", "cap")
 SHAPES = ("make_room", "quick_entry", "cap")  # of the controls: they change the size
@@ -204,11 +204,6 @@ class Explainer:
         """What a policy sets on all ranks of a GPU."""
         model = self._model(policy, gpu)
         return model.all_ranks_environment if model else {}
-
-    def raises_priority(self, policy: str, gpu: Any) -> bool:
-        """Whether a policy does so with communication of a GPU."""
-        model = self._model(policy, gpu)
-        return model is not None and model.priority != INHERIT
 
     def is_for(self, policy: str, key: str) -> bool:
         return self._model(policy, self.gpus[key]) is not None

@@ -102,7 +102,6 @@ class Use:
     communication: Block
     judged: list[Judged]  # computation, the most of it first
     asked: dict[str, object]  # what requests about one of its kernels have in common
-    raises: bool  # the rule's policy gives communication priority
     talking: Weight  # what the communication kernels took
     settings: dict[str, dict[str, Weight]]  # of its library, on all ranks: what would become of computation then
     waiting: list[Found] = field(default_factory=list)  # of each trace
@@ -156,9 +155,8 @@ def judge(launched: Launched, asked: Mapping[str, object], pattern: str | None, 
             "those is not found"
         )
     settings = {name: _totals(judge_all(other)) for name, other in beside.settings_for(block, gpu, explainer)}
-    raises = "policy" in values and explainer.raises_priority(values["policy"], explainer.gpus[gpu.key])
     common = {**asked, "gpu": gpu.key}
-    use = Use(launched, gpu, named(values), block, judged, common, raises, talking, settings)
+    use = Use(launched, gpu, named(values), block, judged, common, talking, settings)
     judged.sort(key=lambda one: -use.weigh(one.weight))
     return use
 

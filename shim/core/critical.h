@@ -34,7 +34,7 @@ bool overlap_critical_waited(struct overlap_order *order, struct overlap_stream 
 /* The stream that has recorded the event last; NULL: nothing is known, or it launches no computation. */
 struct overlap_stream *overlap_critical_recorder(struct overlap_order *order, uint64_t event);
 
-/* The same, also where the event may have been recorded anew since, untold; NULL: none, or it is gone. */
+/* The same, also where the event may have been recorded again while the model slept. NULL: none, or the stream is gone. */
 struct overlap_stream *overlap_critical_recorded_last(struct overlap_order *order, uint64_t event, uint64_t *serial);
 
 /* Is it waited for, as far as is known, without being major? Then what feeds it is waited for as well. */

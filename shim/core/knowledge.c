@@ -48,7 +48,7 @@ static enum knowledge read_event(struct overlap_order *order, const struct overl
     copy_clock(&copy->clock, &event->clock);
     const uint64_t era = OVERLAP_LOAD(order->eager.generation);
     if (world == &order->eager && copy->generation != era) {
-        /* It may have been recorded anew since, untold. What was launched before is over. */
+        /* Recorded before the model slept, and perhaps again meanwhile. What was launched until it woke counts as over. */
         copy->generation = era;
         copy->unknown = 0;
         copy->by = NULL;
@@ -352,7 +352,7 @@ struct overlap_stream *overlap_critical_recorded_last(struct overlap_order *orde
     return by && overlap_stream_is(by, *serial) ? by : NULL;
 }
 
-/* ---- While nobody needs it ---- */
+/* ---- While the model sleeps ---- */
 
 bool overlap_order_may_rest(const struct overlap_order *order) {
     for (int i = 0; i <= OVERLAP_ORDER_CAPTURES; i++)

@@ -128,9 +128,10 @@ const char *overlap_own_name(uintptr_t address) {
     struct tables tables;
     tables_of((uintptr_t)__ehdr_start, _DYNAMIC, &tables);
     const ElfW(Sym) *symbol = tables.symbols + tables.gnu_hash[1]; /* the first that is defined here */
-    while ((uintptr_t)__ehdr_start + symbol->st_value != address)
+    const uintptr_t end = (uintptr_t)tables.strings;               /* linkers put the names behind the symbols */
+    while ((uintptr_t)symbol < end && (uintptr_t)__ehdr_start + symbol->st_value != address)
         symbol++;
-    return tables.strings + symbol->st_name;
+    return (uintptr_t)symbol < end ? tables.strings + symbol->st_name : "";
 }
 
 /* ---- Symbol versions: which one does an object want? ---- */

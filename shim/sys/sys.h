@@ -66,8 +66,7 @@ bool overlap_is_mapped(const char *prefix, const char *other);
 /* A symbol that this very object defines, or NULL. */
 void *overlap_object_symbol(const struct overlap_object *object, const char *name);
 
-/* What this library exports: the address of a name, NULL: none; the name of an address, which must be that of one. Both work before libc
- * is ready. */
+/* What this library exports: the address of a name, NULL: none; the name of an address, "": none. Both work before libc is ready. */
 void *overlap_own_symbol(const char *name);
 const char *overlap_own_name(uintptr_t address);
 

@@ -9,8 +9,9 @@ import pytest
 
 TESTS = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(TESTS / "programs"), str(TESTS), str(TESTS / "clients"), str(TESTS.parent / "tools")]
-pytest.register_assert_rewrite("interposing")
+pytest.register_assert_rewrite("interposing", "iterating")
 
 from interposing import bare, build, library, preloaded, simulated, table_of  # noqa: E402
+from iterating import iterations  # noqa: E402
 
-__all__ = ["bare", "build", "library", "preloaded", "simulated", "table_of"]
+__all__ = ["bare", "build", "iterations", "library", "preloaded", "simulated", "table_of"]

@@ -3,45 +3,16 @@ is learnt all the same, and what was not followed is never taken for known."""
 
 from __future__ import annotations
 
-from typing import Any, Callable
-
 import pytest
-from interposing import Build, Done, Runner, same
+from interposing import Build, Runner
+from iterating import CRITICAL, HOST, JOIN, STYLE_0, Iterations, raised
 
 from pyshim.launch import plan
 
-Iterations = Callable[..., Done]
-CRITICAL = """critical: auto
-communication: {priority: inherit}
-compute: [{match: {kernel: "*"}, shape: leave}]"""
-# As in test_critical.py.
-JOIN = "r:1:1 w:2:1 r:2:2 w:1:2"
-STYLE_0 = f"k:2:8 c:2 j:1:1000 {JOIN}"
-HOST = "k:2:8 j:1:1000 {wait} r:1:1 w:2:1"
 QUICK = HOST.replace("8", "1").replace("1000", "16")  # to simulate
 CAPTURED = "B:1 r:5:1 w:2:5 k:2:8 c:2 j:1:1000 r:6:2 w:1:6 G"
 # 10,000 calls without communication, in which the host waits for the stream that computes.
 LONG = " ".join(["k:1:1 r:1:1 w:2:1 s:1"] * 2500)
-
-
-@pytest.fixture
-def iterations(build: Build, preloaded: Runner, bare: Runner) -> Iterations:
-    """iterations(words, count, policy): the process, which must see what it sees without us."""
-    program = build("waiting", "waiting.c", link=[plan.SIMULATED_DRIVER])
-
-    def run(words: str, count: int = 8, policy: str = CRITICAL, **more: Any) -> Done:
-        line = f"{count} {words}"
-        done, without = preloaded(line, policy, program=program, **more), bare(line, program=program)
-        same(done, without, ("priority",))
-        assert sum(done.reasons.values()) == done.totals["launches"]
-        return done
-
-    return run
-
-
-def raised(done: Done, kernel: str = "k") -> str:
-    """Of the launches of a kernel in the driver's log: a digit for each, how far it was raised."""
-    return "".join(str(-launch["priority"]) for launch in done.launches if launch["kernel"] == kernel)
 
 
 @pytest.mark.hazard("resources", "a program that communicates late would get nothing: nobody looks at it any more")

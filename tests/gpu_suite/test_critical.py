@@ -55,7 +55,12 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
             "--limit",
             limit,
         ]
-        assert critical.main([*words, "--rounds", "2", "--sizes", "8", "--only", "host-event"]) == 0
+        assert (
+            critical.main(
+                [*words, "--rounds", "2", "--sizes", "8", "--starts", "2", "--only", "halo-stream", "host-event"]
+            )
+            == 0
+        )
         return json.loads(out.read_text(encoding="utf-8"))
 
     return measure
@@ -129,3 +134,10 @@ def test_observe_must_be_within_noise() -> None:
     rows = arms()
     rows[2] = row("observe", [1.1, 1.21, 1.32])
     assert any(wrong == "observe costs 10.0%" for wrong in critical.cells(rows)[0]["wrong"])
+
+
+def test_an_interval_tells_how_far_processes_of_an_arm_differ() -> None:
+    slow = [row(one["arm"], [0.99 if one["arm"] == "default" else 1.0] * 3, "b", 1) for one in arms()]
+    (alike,), (apart,) = critical.cells(arms()), critical.cells([*arms(), *slow])
+    assert alike["change"]["default"][1] == alike["change"]["default"][2]
+    assert apart["change"]["default"][1] < -0.15 and apart["change"]["default"][2] > -0.05

@@ -24,7 +24,7 @@ constexpr int GPUS = 2, WARM = 10;
 constexpr int NCCL_DOUBLE = 8; // ncclFloat64
 
 enum Boundary { ON_HALO, ON_COMPUTING, ON_THIRD };
-enum Exchange { BY_NCCL, BY_HOST_STREAM, BY_HOST_EVENT, BY_HOST_POLLING };
+enum Exchange { BY_NCCL, BY_HOST_STREAM, BY_HOST_EVENT, BY_HOST_POLLING, BY_HOST_COPY };
 enum Trap { NO_TRAP, WARMED, ONE_STREAM, SYNCHRONISED, SWAPPED, EQUAL };
 
 struct Style {
@@ -41,8 +41,9 @@ const Style STYLES[] = {
     {"host-stream", ON_HALO, BY_HOST_STREAM, NO_TRAP},
     {"host-event", ON_HALO, BY_HOST_EVENT, NO_TRAP},
     {"host-polling", ON_HALO, BY_HOST_POLLING, NO_TRAP},
-    {"warmed", ON_HALO, BY_NCCL, WARMED},             // one exchange on the computing stream, before the loop
-    {"one-stream", ON_HALO, BY_NCCL, ONE_STREAM},     // all of it on the computing stream
+    {"host-copy", ON_HALO, BY_HOST_COPY, NO_TRAP}, // blocking copies; the halo stream is blocking, so they wait for it
+    {"warmed", ON_HALO, BY_NCCL, WARMED},          // one exchange on the computing stream, before the loop
+    {"one-stream", ON_HALO, BY_NCCL, ONE_STREAM},  // all of it on the computing stream
     {"synchronised", ON_HALO, BY_NCCL, SYNCHRONISED}, // likewise, and the host waits for it in each iteration
     {"swapped", ON_HALO, BY_NCCL, SWAPPED},           // the two streams change roles after each iteration
     {"equal", ON_COMPUTING, BY_NCCL, EQUAL},          // each stream has half of the points and an exchange of its own
@@ -146,8 +147,16 @@ void copy_out(const Gpu &gpu) {
     TRY(cudaEventRecord(gpu.copied, gpu.halo));
 }
 
+void copy_out_blocking(const Gpu &gpu) {
+    const size_t bytes = plane * sizeof(double);
+    TRY(cudaMemcpy(gpu.staged, gpu.to + plane, bytes, cudaMemcpyDeviceToHost));
+    TRY(cudaMemcpy(gpu.staged + plane, gpu.to + (points - 2) * plane, bytes, cudaMemcpyDeviceToHost));
+}
+
 void wait_for_copies(const Gpu &gpu) {
-    if (style.exchange == BY_HOST_STREAM) {
+    if (style.exchange == BY_HOST_COPY) {
+        copy_out_blocking(gpu);
+    } else if (style.exchange == BY_HOST_STREAM) {
         TRY(cudaStreamSynchronize(gpu.halo));
     } else if (style.exchange == BY_HOST_EVENT) {
         TRY(cudaEventSynchronize(gpu.copied));
@@ -163,6 +172,11 @@ void wait_for_copies(const Gpu &gpu) {
 
 void copy_in(const Gpu &gpu, const double *staged) {
     const size_t bytes = plane * sizeof(double);
+    if (style.exchange == BY_HOST_COPY) {
+        TRY(cudaMemcpy(gpu.to, staged, bytes, cudaMemcpyHostToDevice));
+        TRY(cudaMemcpy(gpu.to + (points - 1) * plane, staged + plane, bytes, cudaMemcpyHostToDevice));
+        return;
+    }
     TRY(cudaMemcpyAsync(gpu.to, staged, bytes, cudaMemcpyHostToDevice, gpu.halo));
     TRY(cudaMemcpyAsync(gpu.to + (points - 1) * plane, staged + plane, bytes, cudaMemcpyHostToDevice, gpu.halo));
 }
@@ -199,7 +213,7 @@ void step() {
         const Gpu &gpu = gpus[device];
         TRY(cudaSetDevice(device));
         edge(gpu);
-        if (style.exchange != BY_NCCL)
+        if (style.exchange != BY_NCCL && style.exchange != BY_HOST_COPY)
             copy_out(gpu);
         relax(gpu, 2, points - 2, gpu.computing);
     }
@@ -278,14 +292,15 @@ void open_gpu(int device, bool raised) {
         TRY(cudaMallocHost(planes, 2 * plane * sizeof(double)));
     TRY(cudaStreamCreateWithFlags(&gpu.computing, cudaStreamNonBlocking));
     gpu.halo = gpu.third = gpu.computing;
+    const unsigned flags = style.exchange == BY_HOST_COPY ? cudaStreamDefault : cudaStreamNonBlocking; // of the halo's
     const bool one = style.trap == ONE_STREAM || style.trap == SYNCHRONISED;
     for (cudaStream_t *stream : {&gpu.halo, style.boundary == ON_THIRD ? &gpu.third : nullptr}) {
         if (!stream || one)
             continue;
         if (raised)
-            TRY(cudaStreamCreateWithPriority(stream, cudaStreamNonBlocking, greatest));
+            TRY(cudaStreamCreateWithPriority(stream, flags, greatest));
         else
-            TRY(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking));
+            TRY(cudaStreamCreateWithFlags(stream, flags));
     }
     for (cudaEvent_t *event : {&gpu.computed, &gpu.ready, &gpu.copied, &gpu.exchanged})
         TRY(cudaEventCreateWithFlags(event, cudaEventDisableTiming));

@@ -1,18 +1,20 @@
 """What do streams that are waited for gain by being raised? The stencils of critical.cu, traps, real training steps.
 
-    python critical.py run --program BIN/critical --nccl LIBNCCL --out FILE [--rounds N] [--limit SECONDS]
+    python critical.py run --program BIN/critical --nccl LIBNCCL --out FILE [--rounds N] [--starts N] [--limit SECONDS]
     python critical.py table FILE
 
 A process is one arm of one program with one n. All processes of a stage are started at once and take turns in random
-order, so that what drifts hits all arms alike; a stage that is measured twice has new processes the second time.
+order, so that what drifts hits all arms alike. A process often keeps a speed of its own, so stages are measured again
+with new processes: `--starts` times, later ones with half the rounds.
 `default` is the shipped policy, or what CRITICAL_DEFAULT names. In the table a change is the median over turns of the
 arm's time against that of `bare` in the same round; `share` is the part of the gain of `raised` (the program raises
-its own streams) that the default policy gets. Intervals are of 90 %, by resampling rounds.
+its own streams) that the default policy gets. Intervals are of 90 %, by resampling starts, and rounds of each.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import random
@@ -20,7 +22,7 @@ import statistics
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +33,15 @@ from files import write  # noqa: E402
 from turns import END, Ranks  # noqa: E402
 
 ITERATIONS = {192: 150, 256: 120, 384: 60, 512: 30}  # of a batch, by n: 10 to 25 ms; even, as streams may change roles
-STENCILS = ("halo-stream", "computing-stream", "third-stream", "host-stream", "host-event", "host-polling")
+STENCILS = ("halo-stream", "computing-stream", "third-stream", "host-stream", "host-event", "host-polling", "host-copy")
 TRAPS = ("warmed", "one-stream", "synchronised", "swapped", "equal")
 STEPS = ("ddp", "fsdp", "tensor")
 POLICIES = {"observe": "observe", "default": os.environ.get("CRITICAL_DEFAULT", "h200"), "paper": "h200-paper"}
-ALL, TWO = ("bare", "raised", "observe", "default", "paper"), ("bare", "default")
+ALL, NO_RAISED, TWO = (
+    ("bare", "raised", "observe", "default", "paper"),
+    ("bare", "observe", "default"),
+    ("bare", "default"),
+)
 LEARNT = 40  # iterations of a process before its first turn that counts
 BATCHES = 3
 START, TURN, LEAST = (
@@ -56,11 +62,24 @@ class Stage:
     rounds: int
 
 
-def stages(rounds: int, sizes: tuple[int, ...]) -> list[Stage]:
-    """Most important first: what is cut is the second start of the stencils."""
-    first = [Stage(STENCILS, (n,), ALL, rounds) for n in sizes]
-    second = [Stage(STENCILS, (n,), ALL, (rounds + 1) // 2) for n in sizes]
-    return [*first, Stage(TRAPS, sizes[1:2] or sizes, TWO, rounds), Stage(STEPS, (0,), TWO, 2 * rounds), *second]
+def stages(rounds: int, sizes: tuple[int, ...], starts: int) -> list[Stage]:
+    """Most important first: what is cut is a later start."""
+    made: list[Stage] = []
+    for start in range(starts):
+        fewer = (rounds + 1) // 2 if start else rounds
+        made += [Stage(STENCILS, (n,), ALL, fewer) for n in sizes]
+        made.append(Stage(TRAPS, sizes[1:2] or sizes, NO_RAISED, fewer))
+        if not start:
+            made.append(Stage(STEPS, (0,), TWO, 2 * rounds))
+    return made
+
+
+def chosen(stage: Stage, programs: Sequence[str] | None, arms: Sequence[str] | None) -> Stage:
+    return replace(
+        stage,
+        programs=tuple(name for name in stage.programs if not programs or name in programs),
+        arms=tuple(arm for arm in stage.arms if not arms or arm in arms),
+    )
 
 
 # ---- measuring ----
@@ -122,8 +141,9 @@ def run(options: argparse.Namespace) -> int:
     end = begun + options.limit
     rows: list[dict[str, Any]] = []
     made: dict[str, Any] = {"version": 1, "set": "critical", "machine": machine.describe(), "policies": POLICIES}
-    for start, stage in enumerate(stages(options.rounds, tuple(options.sizes))):
-        if options.only and not set(options.only) & set(stage.programs):
+    for start, every in enumerate(stages(options.rounds, tuple(options.sizes), options.starts)):
+        stage = chosen(every, options.only, options.arms)
+        if not stage.programs:
             continue
         name = f"stage {start + 1}, {stage.programs[0]} to {stage.programs[-1]}, n {stage.sizes}"
         if time.monotonic() > end - LEAST:
@@ -173,15 +193,17 @@ def cells(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def cell(program: str, n: int, arms: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
-    turns = {arm: [ms for row in found for ms in times(row)] for arm, found in arms.items()}
-    whole = [round_ for round_ in zip(*turns.values()) if None not in round_]
+    starts = [
+        [round_ for round_ in zip(*map(times, same)) if None not in round_] for same in zip(*arms.values())
+    ]  # rounds by start, a time of each arm
+    whole = list(itertools.chain.from_iterable(starts))
     made: dict[str, Any] = {"program": program, "n": n, "turns": len(whole), "wrong": []}
     digests = {str(row.get("digest")) for found in arms.values() for row in found if row.get("digest")}
     if any("broken" in row for found in arms.values() for row in found) or not whole:
         made["wrong"].append("a process failed")
     if not whole:
         return made
-    took = {arm: [ms for ms in column if ms] for arm, column in zip(turns, zip(*whole))}
+    took = {arm: [ms for ms in column if ms] for arm, column in zip(arms, zip(*whole))}
     made["ms"] = {arm: round(statistics.median(ms), 5) for arm, ms in took.items()}
     by_start = [{str(row.get("digest")) for row in same} for same in zip(*arms.values())]
     if any(len(same) > 1 for same in by_start) or not digests:
@@ -189,7 +211,7 @@ def cell(program: str, n: int, arms: dict[str, list[dict[str, Any]]]) -> dict[st
     bare = took["bare"]
     change: dict[str, list[float]] = {}
     mixed = random.Random(n)
-    samples = [mixed.choices(range(len(whole)), k=len(whole)) for _ in range(RESAMPLED)]
+    samples = [resampled_rounds([len(rounds) for rounds in starts if rounds], mixed) for _ in range(RESAMPLED)]
     for arm, ms in took.items():
         found = changes(bare, ms)
         resampled = [statistics.median(found[at] for at in sample) for sample in samples]
@@ -206,6 +228,15 @@ def cell(program: str, n: int, arms: dict[str, list[dict[str, Any]]]) -> dict[st
     if "observe" in took and change["observe"][1] > max(HARM, made["noise"]):
         made["wrong"].append(f"observe costs {change['observe'][0]:.1%}")
     return made
+
+
+def resampled_rounds(lengths: Sequence[int], mixed: random.Random) -> list[int]:
+    """Places of rounds: starts are drawn, and rounds of each, because those of one process are alike."""
+    ends = list(itertools.accumulate(lengths))
+    drawn = mixed.choices(range(len(lengths)), k=len(lengths))
+    return [
+        mixed.randrange(ends[start] - lengths[start], ends[start]) for start in drawn for _ in range(lengths[start])
+    ]
 
 
 def share(
@@ -252,7 +283,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     runs.add_argument("--rounds", type=int, default=10)
     runs.add_argument("--limit", type=float, default=400, help="seconds after which no round is begun")
     runs.add_argument("--sizes", type=int, nargs="+", default=list(ITERATIONS), metavar="N")
-    runs.add_argument("--only", nargs="+", choices=(*STENCILS, *TRAPS, *STEPS), metavar="PROGRAM", help="their stages")
+    runs.add_argument("--only", nargs="+", choices=(*STENCILS, *TRAPS, *STEPS), metavar="PROGRAM")
+    runs.add_argument("--arms", nargs="+", choices=ALL, metavar="ARM", help="bare and default are needed for changes")
+    runs.add_argument("--starts", type=int, default=4)
     commands.add_parser("table").add_argument("file", type=Path)
     options = parser.parse_args(arguments)
     if options.command == "run":

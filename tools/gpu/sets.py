@@ -365,7 +365,7 @@ SETS = (
         "critical",
         "stencils and training steps: what do streams that are waited for gain by being raised?",
         ("critical.cu", "critical.py", "critical_step.py"),
-        420,
+        480,
         (
             Step(
                 "critical",
@@ -376,7 +376,7 @@ SETS = (
         NVCC + TORCH + OURS,
         ("critical",),
         gpus=2,
-        rounds=10,
+        rounds=8,
     ),
     *sets_two.SETS,
 )

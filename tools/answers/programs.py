@@ -49,7 +49,7 @@ def _change(cell: dict[str, Any], arm: str) -> float | None:
 
 
 def stencils(root: Path) -> Table:
-    """Ranges over the three programs that exchange in the same way."""
+    """Ranges over the programs that exchange in the same way."""
     rows: list[list[Value]] = []
     for exchange, programs in EXCHANGES.items():
         cells = [cell for cell in _cells(root) if cell["program"] in programs]

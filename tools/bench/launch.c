@@ -118,7 +118,7 @@ static void run_some(long count, char *stream) {
     else if (call_exchange)
         for (long i = 0; i < count / 9; i++)
             exchange(stream);
-    else if (functions_used > FUNCTIONS || sizes_used > 1)
+    else if (functions_used != FUNCTIONS || sizes_used > 1)
         run_many(count, stream);
     else if (call_record)
         for (long i = 0; i < count; i++)

@@ -57,7 +57,13 @@ def main() -> int:
         "version": 1,
         "set": "correctness",
         "machine": machine.describe(),
-        "settings": {"policies": POLICIES, "jobs": options.jobs},
+        "settings": {
+            "policies": {
+                arm: os.path.relpath(said, product.ROOT) if os.path.isabs(said) else said
+                for arm, said in POLICIES.items()
+            },
+            "jobs": options.jobs,
+        },
         "skipped": {name: lacks for name, lacks in lacking.items() if lacks},
         "occupancy": None,
         "rows": [],

@@ -17,6 +17,7 @@ __attribute__((cold, noinline)) static enum knowledge untold(struct overlap_orde
     copy->generation = OVERLAP_LOAD(order->eager.generation);
     copy->unknown = 0;
     copy->by = NULL;
+    copy->serial = copy->work = 0;
     copy_clock(&copy->clock, &order->untold);
     return A_CLOCK;
 }

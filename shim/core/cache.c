@@ -1,11 +1,11 @@
-/* The slow half of the decision cache: keeping and withdrawing. See core.h for the layout.
+/* The slow path of the decision cache: inserting and invalidating answers. core.h describes the layout.
  *
- * Memory order: a line is complete when it is published, with release, as the first one of its chain. An interval is claimed by
- * compare-and-swap; its word is published with release after it, and loaded with acquire before it.
+ * Memory order: a line is complete before it is published, with release, as the head of its chain. An interval is claimed by
+ * compare-and-swap; its word is published with release after that, and loaded with acquire before the interval is read.
  */
 #include "core.h"
 
-/* The memory comes last: what is kept from then on is found by overlap_cache_forget(). */
+/* `memory` is stored last: overlap_cache_forget() then finds every answer that is inserted from now on. */
 void overlap_cache_use(struct overlap_cache *cache, struct overlap_cache_memory *memory) {
     const bool hidden = __atomic_load_n(&cache->hidden, __ATOMIC_RELAXED);
     __atomic_store_n(&cache->chains, hidden ? memory->none : memory->chains, __ATOMIC_RELEASE);
@@ -13,7 +13,7 @@ void overlap_cache_use(struct overlap_cache *cache, struct overlap_cache_memory 
     __atomic_store_n(&cache->memory, memory, __ATOMIC_RELEASE);
 }
 
-/* NULL until there is any. */
+/* NULL until overlap_cache_use() has been called. */
 static struct overlap_cache_memory *memory_of(const struct overlap_cache *cache) {
     return __atomic_load_n(&cache->memory, __ATOMIC_ACQUIRE);
 }
@@ -29,7 +29,7 @@ static struct overlap_cache_line **chain_of(struct overlap_cache_memory *memory,
     return overlap_cache_chain(memory->chains, OVERLAP_CACHE_MASK, handle, key);
 }
 
-/* The first line in which the launch may be, hidden or not; NULL: there is none. */
+/* Returns the first line that may hold the launch, whether or not the cache is hidden. NULL: there is none. */
 static struct overlap_cache_line *first_of(const struct overlap_cache *cache, uint64_t handle, uint64_t key) {
     struct overlap_cache_memory *const memory = memory_of(cache);
     return memory ? __atomic_load_n(chain_of(memory, handle, key), __ATOMIC_ACQUIRE) : NULL;
@@ -44,13 +44,13 @@ struct overlap_cache_memory *overlap_cache_full(const struct overlap_cache *cach
     return memory && __atomic_load_n(&memory->used, __ATOMIC_RELAXED) >= OVERLAP_CACHE_LINES ? memory : NULL;
 }
 
-/* Where the lines of a handle begin, in all its forms. */
+/* Returns the head of the list of all lines of a handle, in all its variants (overlap_cache_plain()). */
 static uint32_t *lines_of(struct overlap_cache_memory *memory, uint64_t handle) {
     return &memory->handles[overlap_cache_plain(handle) * OVERLAP_CACHE_FACTOR /
                             (UINT64_MAX / OVERLAP_CACHE_HANDLES + 1)];
 }
 
-/* The answer for this interval in a line; NULL: both are others. */
+/* Returns the line's answer for this interval, and claims a free one if needed. NULL: both answers hold other intervals. */
 static struct overlap_answer *answer_in(struct overlap_cache_line *line, uint64_t grid) {
     for (int i = 0; i < 2; i++) {
         uint64_t *const there = &line->answers[i].grid, current = __atomic_load_n(there, __ATOMIC_RELAXED);
@@ -62,7 +62,8 @@ static struct overlap_answer *answer_in(struct overlap_cache_line *line, uint64_
     return NULL;
 }
 
-/* A line with this first answer, which overlap_cache_forget() finds before anything else does. False: there is none left. */
+/* Adds a line with its first answer. The list of the handle gets the line before its chain does, so that
+ * overlap_cache_forget() can find it before any reader does. False: all lines are in use. */
 static bool add_line(struct overlap_cache_memory *memory, uint64_t handle, uint64_t key, struct overlap_answer answer) {
     struct overlap_cache_line **const chain = chain_of(memory, handle, key);
     if (__atomic_load_n(&memory->used, __ATOMIC_RELAXED) >= OVERLAP_CACHE_LINES)
@@ -89,14 +90,14 @@ static bool add_line(struct overlap_cache_memory *memory, uint64_t handle, uint6
 bool overlap_cache_keep(struct overlap_cache *cache, uint64_t handle, uint64_t key, uint64_t minimum, uint64_t maximum,
                         uint64_t word) {
     struct overlap_cache_memory *const memory = memory_of(cache);
-    if (!memory || minimum > UINT32_MAX || maximum == 0) /* an interval of 0 is a free one, and no grid is empty */
+    if (!memory || minimum > UINT32_MAX || maximum == 0) /* 0 marks a free interval, and no grid is empty */
         return false;
     const uint64_t grid = overlap_cache_grid(minimum, maximum > UINT32_MAX ? UINT32_MAX : maximum);
     struct overlap_cache_line *line = first_of(cache, handle, key);
     for (; line; line = line->next) {
         struct overlap_answer *const answer = line->handle == handle && line->key == key ? answer_in(line, grid) : NULL;
         uint64_t none = 0;
-        if (answer) /* a word that is there already says the same */
+        if (answer) /* another thread's word for this interval is equivalent */
             return __atomic_compare_exchange_n(&answer->word, &none, word, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
     }
     return add_line(memory, handle, key, (struct overlap_answer){grid, word});

@@ -1,21 +1,20 @@
-/* Kernels in AMD's code objects, and the registers that their descriptors ask the hardware for (LLVM: AMDGPUUsage.rst, "Kernel
- * Descriptor"; ClangOffloadBundler.rst). Metadata are not looked at: those of hand-written kernels leave accumulation
- * registers out.
+/* Kernels in AMD's code objects, and the registers that their descriptors request from the hardware (LLVM: AMDGPUUsage.rst,
+ * "Kernel Descriptor"; ClangOffloadBundler.rst). The metadata are not used, because those of hand-written kernels leave
+ * accumulation registers out.
  *
- * Nothing is believed: whatever does not lie inside the bytes, or is not known, ends the search. Where nobody has said how many
- * bytes there are, the addresses of the process are the limit, and the runtime has accepted the image before.
+ * The input is untrusted: the search ends at anything that is unknown or lies outside the bytes. If the caller does not know the
+ * size, only the end of the address space bounds the search, and the runtime has already accepted that image.
  */
 #include <string.h>
 
 #include "core.h"
 
-/* A part of an image. */
 struct bytes {
     const char *at;
     uint64_t size;
 };
 
-/* Copies out of it, because nothing need be aligned; false: it does not lie inside. */
+/* Copies bytes out of an image, in which nothing need be aligned. False: they lie outside. */
 static bool take(struct bytes from, uint64_t offset, void *to, size_t size) {
     if (size > from.size || offset > from.size - size)
         return false;
@@ -30,7 +29,7 @@ static bool part(struct bytes of, uint64_t offset, uint64_t size, struct bytes *
     return true;
 }
 
-/* ---- ELF, as far as it matters ---- */
+/* ---- ELF, as far as it is needed ---- */
 
 struct elf {
     char identity[16];
@@ -66,11 +65,12 @@ static bool section_at(struct bytes image, const struct elf *elf, uint32_t index
            take(image, elf->section_headers + (uint64_t)index * sizeof *section, section, sizeof *section);
 }
 
-/* ---- Kernel descriptors: 64 bytes, by symbols KERNEL.kd ---- */
+/* ---- Kernel descriptors: 64 bytes each, found by symbols named KERNEL.kd ---- */
 
 enum { DESCRIPTOR = 64, RESOURCES_1 = 48, STEPS_MASK = 63, STEP = 8, LONGEST = 4096 };
 
-/* Architectures whose vector and accumulation registers come out of one file, in steps of eight: EF_AMDGPU_MACH. */
+/* Architectures with a unified register file: vector and accumulation registers are allocated from it together, in units of
+ * eight. The numbers are those of EF_AMDGPU_MACH. */
 static const struct {
     char name[8];
     uint32_t machine;
@@ -100,7 +100,7 @@ static bool registers_of(struct bytes image, const struct elf *elf, const struct
     return true;
 }
 
-/* The length of the kernel's name, 0: the symbol is no descriptor's. */
+/* Returns the length of the kernel's name. 0: the symbol does not name a descriptor. */
 static size_t kernel_length(struct bytes strings, uint32_t at, const char **name) {
     static const char suffix[] = {'.', 'k', 'd'};
     if (at >= strings.size)
@@ -132,14 +132,14 @@ static void kernels_of_table(struct bytes image, const struct elf *elf, const st
 
 static void kernels_of_elf(struct bytes image, uint32_t machine, overlap_kernel_found *found, void *context) {
     static const char identity[] = {0x7f, 'E', 'L', 'F', 2 /* 64 bits */, 1 /* little-endian */};
-    char start[sizeof identity]; /* before more is read: what is something else may be shorter than a head */
+    char start[sizeof identity]; /* checked first: other inputs may be shorter than an ELF header */
     struct elf elf;
     struct section section;
     uint32_t seen = 0;
     if (!take(image, 0, start, sizeof start) || memcmp(start, identity, sizeof identity) != 0 ||
         !take(image, 0, &elf, sizeof elf) || elf.machine != MACHINE_AMDGPU || (elf.flags & MACHINE_MASK) != machine)
         return;
-    /* One of each kind: a file that names others is no code object, and would take its time. */
+    /* Reads one table of each kind. A file with more is no code object, and reading all of them would take too long. */
     for (uint32_t i = 1; section_at(image, &elf, i, &section); i++)
         if ((section.type == SECTION_SYMBOLS || section.type == SECTION_DYNAMIC_SYMBOLS) &&
             !(seen & UINT32_C(1) << section.type)) {
@@ -157,8 +157,9 @@ struct entry {
     uint64_t offset, size, name_size;
 };
 
-/* How well an entry's target, as in hipv4-amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-, suits an architecture: 0: not; 1: if it
- * must be, because GPUs retry page faults only where HSA_XNACK asks for it; 2. */
+/* How well the target of an entry, such as hipv4-amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-, suits an architecture. 0: not at
+ * all. 1: only as a last resort, because it needs page faults to be retried, which GPUs do only where HSA_XNACK asks for it.
+ * 2: well. */
 static int suits(const char *target, size_t size, const char *architecture) {
     static const char before[] = "amdgcn-amd-amdhsa--", retries[] = ":xnack+";
     char name[LONGEST_TARGET + 1];
@@ -173,7 +174,7 @@ static int suits(const char *target, size_t size, const char *architecture) {
     return strstr(modes, retries) ? 1 : 2;
 }
 
-/* The best of a bundle for an architecture. */
+/* Finds the entry of a bundle that suits an architecture best. False: none does. */
 static bool chosen(struct bytes bundle, const char *architecture, struct bytes *image) {
     uint64_t count = 0, at = MAGIC + sizeof count;
     int best = 0;

@@ -1,8 +1,8 @@
-/* The header of core/ (overlap windows have one more, window.h): pure functions of launches, policies and GPUs.
+/* The header of core/ (overlap windows have a second one, window.h): pure functions of launches, policies and GPUs.
  *
- * Rules of this folder: no operating system, no vendor, no allocation, no global but the current statistics page. No lock but one:
- * the order model has a spin lock for its tables of streams and events (overlap_order_locked()), which no cached launch
- * takes. Everything that Python may call as well is declared in overlap_abi.h.
+ * Rules of this folder: no operating system, no vendor, no allocation, no global but the current statistics page. There is one
+ * lock: the order model has a spin lock for its tables of streams and events (overlap_order_locked()), which no cached launch
+ * takes. Functions that Python calls as well are declared in overlap_abi.h.
  */
 #pragma once
 
@@ -27,7 +27,7 @@ enum overlap_way {
 };
 _Static_assert(OVERLAP_WAY_COUNT <= OVERLAP_WAYS, "the page has no room for so many ways in");
 
-/* ThreadSanitizer does not see what inline assembly writes. */
+/* ThreadSanitizer does not see what inline assembly writes, so instrumented builds use atomic operations instead. */
 #ifdef __SANITIZE_THREAD__
 #define OVERLAP_TELLS_THREADS
 #elif defined __has_feature
@@ -39,7 +39,7 @@ _Static_assert(OVERLAP_WAY_COUNT <= OVERLAP_WAYS, "the page has no room for so m
 #define OVERLAP_NO_RULE UINT32_MAX
 #define OVERLAP_NO_POLICY UINT32_MAX
 
-/* ---- A checked table, taken apart ---- */
+/* ---- Sections of a checked table ---- */
 
 struct overlap_view {
     const struct overlap_table *table;
@@ -49,47 +49,48 @@ struct overlap_view {
     const char *strings;
 };
 
-/* table: accepted by overlap_table_check(). */
+/* Returns pointers to the sections. table: accepted by overlap_table_check(). */
 struct overlap_view overlap_table_view(const void *table);
 
 /* Does one pattern of the span match the text? */
 bool overlap_match_any(const struct overlap_view *view, struct overlap_span span, const char *text);
 
-/* The same for a kernel: its name as the driver gives it, or its plain name. */
+/* As overlap_match_any(), for a kernel: matches its name as the driver gives it, or its plain name. */
 bool overlap_match_kernel(const struct overlap_view *view, struct overlap_span span, const char *kernel);
 
-/* Does a library launch nothing but communication? basename: of its file. */
+/* Does this library launch nothing but communication? basename: of the library's file. */
 bool overlap_is_communication_library(const char *basename);
 
-/* Does the policy let this communication kernel be raised? kernel: NULL where its name is not known. */
+/* Does the policy allow this communication kernel to be raised? kernel: its name, NULL if unknown; basename: of the calling
+ * library. */
 bool overlap_may_raise(const struct overlap_view *view, const struct overlap_policy *policy, const char *kernel,
                        const char *basename);
 
-/* ---- Arithmetic that occupancy.c and planner.c share ---- */
+/* ---- Arithmetic shared by occupancy.c and planner.c ---- */
 
-/* What one block takes, in units of the multiprocessor. 64-bit, so that absurd footprints cannot wrap. */
+/* Resources that one block takes, rounded up to the multiprocessor's units. 64-bit, so that absurd footprints cannot wrap. */
 struct overlap_demand {
     uint64_t warps;
-    uint64_t registers;        /* of one warp */
-    uint64_t scalar_registers; /* of one warp */
+    uint64_t registers;        /* per warp */
+    uint64_t scalar_registers; /* per warp */
     uint64_t shared;
     uint64_t barriers;
 };
 
 struct overlap_demand overlap_demand_of(const struct overlap_gpu *gpu, const struct overlap_footprint *footprint);
 
-/* What stops one block c from fitting beside so many blocks k, with warps spread evenly; NONE: it fits. */
+/* Returns what prevents one block `c` from fitting beside `blocks` blocks `k`, if warps are spread evenly. NONE: it fits. */
 enum overlap_limit overlap_beside(const struct overlap_gpu *gpu, uint64_t blocks, const struct overlap_demand *k,
                                   const struct overlap_demand *c);
 
-/* What makes it impossible to launch such a block at all; NONE: nothing. */
+/* Returns why a block with this footprint cannot be launched at all. NONE: it can. */
 enum overlap_limit overlap_impossible(const struct overlap_gpu *gpu, const struct overlap_footprint *footprint);
 
-/* The least dynamic size, not below the one asked, of which no more than `blocks` fit by shared memory. */
+/* Returns the least dynamic size, not below the requested one, at which shared memory lets no more than `blocks` fit. */
 uint64_t overlap_least_dynamic(const struct overlap_gpu *gpu, const struct overlap_footprint *footprint,
                                uint64_t blocks);
 
-/* What a rule of this shape makes of a launch of which `native` blocks are resident as asked. */
+/* The planner's result for a launch under a rule of this shape. native: resident blocks as launched by the program. */
 struct overlap_choice {
     enum overlap_control control;
     enum overlap_reason reason;
@@ -101,39 +102,39 @@ struct overlap_choice overlap_choose(const struct overlap_gpu *gpu, const struct
 
 /* ---- Decision cache ----
  *
- * From (handle, threads, asked bytes, call site, device) to a decision word, for an interval of grid sizes: a hash table with chains.
- * Readers take no lock and write nothing. A line of 64 bytes holds two intervals of one launch; further ones are in lines of their own.
- * Lines are allocated one behind the other, so that few kernels take little memory, and many the memory that they are launched from
- * in the order in which the processor fetches it. All of a line but its words is written once, before anyone finds it; an answer is
- * withdrawn by zeroing its word.
+ * A hash table with chains. It maps (handle, threads, requested bytes, call site, device) and an interval of grid sizes to a
+ * decision word. Readers take no lock and write nothing. A line of 64 bytes holds two intervals of one launch; further intervals
+ * are in lines of their own. Lines are allocated contiguously: few kernels then touch few pages, and lines lie in the order of
+ * first launch, which suits the processor's prefetcher. Apart from its words, a line is written once, before it is published. An
+ * answer is invalidated by zeroing its word.
  */
 
-/* The decision word: everything the hot path needs, in one atomic load. 0: no answer. Bits 43 to 47 are free. */
+/* The decision word: everything that the hot path needs, in one atomic load. 0: no answer. */
 #define OVERLAP_WORD_SIZE_BITS 18 /* bits 0 to 17: dynamic bytes to launch with */
 #define OVERLAP_WORD_SIZE_MASK ((UINT64_C(1) << OVERLAP_WORD_SIZE_BITS) - 1)
 #define OVERLAP_WORD_REASON_SHIFT 18 /* bits 18 to 23 */
 #define OVERLAP_WORD_VALID (UINT64_C(1) << 24)
-#define OVERLAP_WORD_CHANGED (UINT64_C(1) << 25)       /* another size than asked */
-#define OVERLAP_WORD_DIRECT (UINT64_C(1) << 26)        /* nothing to look at: not changed, or proven once */
-#define OVERLAP_WORD_COMMUNICATION (UINT64_C(1) << 27) /* goes the way of communication launches */
-#define OVERLAP_WORD_RAISE (UINT64_C(1) << 28)         /* ...at the priority in bits 32 to 39, two's complement */
-#define OVERLAP_WORD_TRACED (UINT64_C(1) << 29)        /* --trace: every launch is written down */
+#define OVERLAP_WORD_CHANGED (UINT64_C(1) << 25)       /* launched with another size than requested */
+#define OVERLAP_WORD_DIRECT (UINT64_C(1) << 26)        /* needs no further check: unchanged, or proven */
+#define OVERLAP_WORD_COMMUNICATION (UINT64_C(1) << 27) /* takes the path of communication launches */
+#define OVERLAP_WORD_RAISE (UINT64_C(1) << 28)         /* raised to the priority in bits 32 to 39 (two's complement) */
+#define OVERLAP_WORD_TRACED (UINT64_C(1) << 29)        /* --trace: every launch is recorded */
 #define OVERLAP_WORD_RAISED_LIMIT (UINT64_C(1) << 30)  /* the kernel's limit of dynamic bytes is known to suffice */
-#define OVERLAP_WORD_AUTO (UINT64_C(1) << 31)          /* ...as long as the program sets none */
+#define OVERLAP_WORD_AUTO (UINT64_C(1) << 31)          /* RAISE only while the program sets no priority */
 #define OVERLAP_WORD_PRIORITY_SHIFT 32
-#define OVERLAP_WORD_LONG (UINT64_C(1) << 40)     /* more than one wave; matters to `auto` */
-#define OVERLAP_WORD_CARVEOUT (UINT64_C(1) << 41) /* asks for the largest carve-out once it is really changed */
-#define OVERLAP_WORD_BESIDE (UINT64_C(1) << 42)   /* STREAMED, and direct where its stream is not raised */
-#define OVERLAP_WORD_UNUSED_SHIFT 43              /* bits 43 to 47: 0 in the cache, notes of a launch path */
+#define OVERLAP_WORD_LONG (UINT64_C(1) << 40)     /* more than one wave; used by `auto` */
+#define OVERLAP_WORD_CARVEOUT (UINT64_C(1) << 41) /* requests the largest carve-out once the launch is changed */
+#define OVERLAP_WORD_BESIDE (UINT64_C(1) << 42)   /* STREAMED, but DIRECT on a stream that is not raised */
+#define OVERLAP_WORD_UNUSED_SHIFT 43              /* bits 43 to 47: 0 in the cache, scratch bits of a launch path */
 #define OVERLAP_WORD_WATCHED (UINT64_C(1) << 48)  /* ends `auto` if it runs beside communication */
-#define OVERLAP_WORD_STREAMED (UINT64_C(1) << 50) /* computation: some streams are raised, is it on one of them? */
-#define OVERLAP_WORD_CLUSTER (UINT64_C(1) << 49)  /* changed in clusters: those that were checked only */
-/* Words that depend on where the launch is, or whose launch matters to others; none of them is DIRECT. */
-#define OVERLAP_WORD_WINDOWED (UINT64_C(1) << 51) /* changed in overlap windows only */
-#define OVERLAP_WORD_ORDERS (UINT64_C(1) << 52)   /* may order blocking streams: it may be on the default stream */
-#define OVERLAP_WORD_PROVEN (UINT64_C(1) << 53)   /* the driver has taken the size once */
-#define OVERLAP_WORD_ALWAYS (UINT64_C(1) << 54)   /* the rule asks for no windows; matters to the trace */
-#define OVERLAP_WORD_ROW_SHIFT 55                 /* bits 55 to 63: the row that counts it, or the first of its group */
+#define OVERLAP_WORD_STREAMED (UINT64_C(1) << 50) /* computation, while some streams are raised: check its stream */
+#define OVERLAP_WORD_CLUSTER (UINT64_C(1) << 49)  /* in clusters: changed only if the cluster size was checked */
+/* Bits of words that depend on the launch's window, or whose launch affects other streams. None of these words is DIRECT. */
+#define OVERLAP_WORD_WINDOWED (UINT64_C(1) << 51) /* changed only inside overlap windows */
+#define OVERLAP_WORD_ORDERS (UINT64_C(1) << 52)   /* may be on the default stream, and order blocking ones */
+#define OVERLAP_WORD_PROVEN (UINT64_C(1) << 53)   /* the driver has accepted the size once */
+#define OVERLAP_WORD_ALWAYS (UINT64_C(1) << 54)   /* the rule says `when: always`; used by the trace */
+#define OVERLAP_WORD_ROW_SHIFT 55                 /* bits 55 to 63: its row, or the first row of its group */
 _Static_assert(OVERLAP_ROWS <= 512 && OVERLAP_REASONS <= 64, "fields of the decision word");
 
 #define OVERLAP_WORD_OF_PRIORITY (UINT64_C(0xff) << OVERLAP_WORD_PRIORITY_SHIFT)
@@ -144,7 +145,7 @@ static inline uint32_t overlap_word_reason(uint64_t word) {
 static inline uint32_t overlap_word_row(uint64_t word) {
     return (uint32_t)(word >> OVERLAP_WORD_ROW_SHIFT);
 }
-/* Those of hardware are a handful; what does not fit is the nearest that does. */
+/* Encodes a priority. Hardware offers only a handful; values outside -128 to 127 are clamped. */
 static inline uint64_t overlap_word_of_priority(int priority) {
     priority = priority < INT8_MIN ? INT8_MIN : priority > INT8_MAX ? INT8_MAX : priority;
     return (uint64_t)(uint8_t)priority << OVERLAP_WORD_PRIORITY_SHIFT;
@@ -154,14 +155,14 @@ static inline int overlap_word_priority(uint64_t word) {
 }
 
 struct overlap_answer {
-    uint64_t grid; /* overlap_cache_grid(), 0 while free */
-    uint64_t word; /* 0: none */
+    uint64_t grid; /* overlap_cache_grid(); 0: free */
+    uint64_t word; /* decision word; 0: no answer */
 };
 
 struct overlap_cache_line {
     uint64_t handle, key; /* key: overlap_cache_key() */
     struct overlap_cache_line *next;
-    uint32_t same, padding; /* number of another line of this handle or one like it, + 1; 0: none */
+    uint32_t same, padding; /* next line with this hash of the handle: its number + 1; 0: none */
     struct overlap_answer answers[2];
 };
 _Static_assert(sizeof(struct overlap_cache_line) == 64, "one cache line of the processor");
@@ -171,35 +172,37 @@ _Static_assert(sizeof(struct overlap_cache_line) == 64, "one cache line of the p
 #define OVERLAP_CACHE_LINES (UINT64_C(1) << 18)
 #define OVERLAP_CACHE_HANDLES (UINT64_C(1) << 14)
 
-/* Room for the answers about 100,000 kernels and more, all zero. A page of it takes memory once it is used. */
+/* Zero-filled memory for the answers about more than 100,000 kernels. Pages become resident on first use. */
 struct overlap_cache_memory {
     struct overlap_cache_line lines[OVERLAP_CACHE_LINES] __attribute__((aligned(64)));
     struct overlap_cache_line *chains[OVERLAP_CACHE_CHAINS]; /* by hash of handle and key */
     struct overlap_cache_line *none[OVERLAP_CACHE_CHAINS];   /* never written: all empty */
-    uint32_t handles[OVERLAP_CACHE_HANDLES];                 /* by hash of the handle: number of the first line, + 1 */
-    uint64_t used;                                           /* lines */
+    uint32_t handles[OVERLAP_CACHE_HANDLES];                 /* by hash of the handle: number of its first line + 1 */
+    uint64_t used;                                           /* number of allocated lines */
 };
 
 struct overlap_cache {
-    struct overlap_cache_line **chains; /* never NULL: an empty one until there are more */
-    uint64_t mask;                      /* of byte offsets into them; stored after `chains`, and loaded before */
+    struct overlap_cache_line **chains; /* never NULL: an empty chain until memory is assigned */
+    uint64_t mask;                      /* of byte offsets into `chains`; stored after it, loaded before it */
     struct overlap_cache_memory *memory;
     uint64_t hidden;
 };
 #define OVERLAP_CACHE_EMPTY(chain) {.chains = (chain), .mask = 0, .memory = NULL, .hidden = 0}
 
-/* From now on answers are kept, in this memory, which holds none. Idempotent. What was used before may be read for a while. */
+/* Assigns the memory in which answers are kept from now on; it holds none yet. Idempotent. Readers may still use the previous
+ * chains for a while. */
 void overlap_cache_use(struct overlap_cache *cache, struct overlap_cache_memory *memory);
 
-/* Hidden: overlap_cache_find(), as the hot path, finds nothing; overlap_cache_find_hidden() does. */
+/* Hides the answers from overlap_cache_find() and from the hot path, but not from overlap_cache_find_hidden(). */
 void overlap_cache_hide(struct overlap_cache *cache, bool hidden);
 
-/* The memory, if there is no line left in it; or NULL. */
+/* Returns the memory if all its lines are in use, else NULL. */
 struct overlap_cache_memory *overlap_cache_full(const struct overlap_cache *cache);
 
-/* The key of a call, if it is cacheable (threads 1 to 1024, asked below 256 KiB). site: return address; its page tells
- * the calling library, because no two libraries share a page; 36 bits of page hold every user address of x86-64, and of
- * aarch64 with 48-bit addresses. 1024 threads carry into the page, to where no launch can have no threads. */
+/* The key of a call, which is cacheable with 1 to 1024 threads and less than 256 KiB requested. site: the return address. Its
+ * page identifies the calling library, because two libraries never share a page; 36 bits hold the page number of every user
+ * address of x86-64, and of aarch64 with 48-bit addresses. 1024 threads carry into the page number, which yields the key of 0
+ * threads on the next page: no launch has that one. */
 static inline bool overlap_cacheable(uint64_t threads, uint32_t asked) {
     return threads - 1 < 1024 && asked <= OVERLAP_WORD_SIZE_MASK;
 }
@@ -207,20 +210,20 @@ static inline uint64_t overlap_cache_key(uint64_t threads, uint32_t asked, uintp
     return ((uint64_t)(site >> 12) << 28) + (threads << 18) + asked;
 }
 
-/* Grids from minimum to maximum blocks, which is in the upper half. */
+/* Encodes an interval of grid sizes, in blocks: `maximum` in the upper half. */
 static inline uint64_t overlap_cache_grid(uint64_t minimum, uint64_t maximum) {
     return maximum << 32 | minimum;
 }
 
-/* The top bits of a handle, which no address of a program has, tell apart what is launched by one kernel in different
- * ways, all of which can be withdrawn together. */
+/* The top 8 bits of a handle are 0 in every address of a program. They distinguish variants of one kernel's launches, which
+ * overlap_cache_forget() invalidates together. */
 #define OVERLAP_CACHE_HANDLE_BITS 56
 static inline uint64_t overlap_cache_plain(uint64_t handle) {
     return handle & ((UINT64_C(1) << OVERLAP_CACHE_HANDLE_BITS) - 1);
 }
 
-/* The first line in which a launch may be. Handles lie at equal distances, as do sizes: one multiplication spreads both, and they
- * differ in other bits. hot_x86_64.S computes the same. */
+/* Returns the head of the chain for a launch. Handles are evenly spaced, and so are sizes, but in different bits, so that one
+ * multiplication spreads both. hot_x86_64.S computes the same hash. */
 #define OVERLAP_CACHE_FACTOR UINT64_C(0x9E3779B97F4A7C15)
 #define OVERLAP_CACHE_MASK ((OVERLAP_CACHE_CHAINS - 1) * sizeof(struct overlap_cache_line *))
 static inline struct overlap_cache_line **overlap_cache_chain(struct overlap_cache_line **chains, uint64_t mask,
@@ -229,8 +232,8 @@ static inline struct overlap_cache_line **overlap_cache_chain(struct overlap_cac
     return (struct overlap_cache_line **)((char *)chains + (hash >> (61 - OVERLAP_CACHE_BITS) & mask));
 }
 
-/* The word of a launch in a chain, or 0. The interval of an answer never changes once its word was published, so the word is loaded
- * first. */
+/* Returns the word of a launch in a chain, or 0. An interval never changes once its word has been published, so the word is
+ * loaded first. */
 static inline __attribute__((always_inline)) uint64_t overlap_cache_word(const struct overlap_cache_line *line,
                                                                          uint64_t handle, uint64_t key,
                                                                          uint64_t blocks) {
@@ -254,21 +257,21 @@ static inline __attribute__((always_inline)) uint64_t overlap_cache_find(const s
 }
 uint64_t overlap_cache_find_hidden(const struct overlap_cache *cache, uint64_t handle, uint64_t key, uint64_t blocks);
 
-/* Keeps an answer; false if there is no room or there is one already (the caller has its decision anyway). */
+/* Inserts an answer. False: no room, or another answer exists (the caller has its decision in any case). */
 bool overlap_cache_keep(struct overlap_cache *cache, uint64_t handle, uint64_t key, uint64_t minimum, uint64_t maximum,
                         uint64_t word);
 
-/* Replaces `word` by `better` wherever the key holds exactly `word`. */
+/* Replaces `word` by `better` wherever this handle and key have exactly `word`. */
 void overlap_cache_replace(struct overlap_cache *cache, uint64_t handle, uint64_t key, uint64_t word, uint64_t better);
 
-/* Withdraws every answer of a handle, however launched and on whatever device, or of all handles. */
+/* Invalidates every answer of a handle, in all its variants and on all devices, or the answers of all handles. */
 void overlap_cache_forget(struct overlap_cache *cache, uint64_t handle);
 void overlap_cache_forget_all(struct overlap_cache *cache);
 
 /* ---- Statistics ---- */
 
-/* The calling thread's shard; claims one at the first call of a thread. tid: the thread; alive: is that thread of ours
- * still there? (core makes no system call). Returns the shared shard if all others have an owner. */
+/* Returns the calling thread's shard, and claims one at its first call. tid: the thread's id; alive: returns whether a thread
+ * of this process still exists (core makes no system call). Returns the shared shard if all others are owned by live threads. */
 struct overlap_shard *overlap_shard_claim(struct overlap_page *page, uint32_t tid, bool (*alive)(uint32_t tid));
 
 static inline struct overlap_shard *overlap_shard_shared(struct overlap_page *page) {
@@ -278,21 +281,22 @@ static inline bool overlap_shard_is_shared(const struct overlap_page *page, cons
     return shard == &page->shards[OVERLAP_SHARDS_FIRST - 1];
 }
 
-/* How many there are, and the bytes of the page up to the last one. */
+/* Returns the number of shards in the page. */
 static inline uint32_t overlap_shard_count(const struct overlap_page *page) {
     const uint32_t more = __atomic_load_n(&page->more_shards, __ATOMIC_ACQUIRE);
     return OVERLAP_SHARDS_FIRST +
            (more < OVERLAP_SHARDS - OVERLAP_SHARDS_FIRST ? more : OVERLAP_SHARDS - OVERLAP_SHARDS_FIRST);
 }
 
-/* Adds to a counter that only one thread writes at a time. Other threads and processes may read it, and a signal handler of the
- * same thread may add to it at any instruction, so the addition is one instruction (x86-64), or is done again when anything came
- * between (aarch64: an exception return clears the monitor). No atomic operation: that costs more than the launch that is counted. */
+/* Adds to a counter that only one thread writes at a time. Other threads and processes may read it, and a signal handler of
+ * the same thread may add to it between any two instructions. The addition is therefore one instruction (x86-64), or is
+ * retried if interrupted (aarch64: an exception return clears the monitor). An atomic operation would cost more than the
+ * launch that is counted. */
 static inline __attribute__((always_inline)) void overlap_add_own(uint64_t *counter, uint64_t value) {
 #if defined __x86_64__ && !defined OVERLAP_TELLS_THREADS
     __asm__("addq %1, %0" : "+m"(*counter) : "er"(value) : "cc");
 #elif defined __aarch64__ && !defined __ARM_FEATURE_ATOMICS && !defined OVERLAP_TELLS_THREADS
-    uint64_t sum; /* not __atomic_fetch_add(): gcc calls a function of libgcc for that */
+    uint64_t sum; /* gcc would call libgcc for __atomic_fetch_add() */
     uint32_t again;
     __asm__("1:\tldxr %0, %2\n\tadd %0, %0, %3\n\tstxr %w1, %0, %2\n\tcbnz %w1, 1b"
             : "=&r"(sum), "=&r"(again), "+Q"(*counter)
@@ -302,21 +306,20 @@ static inline __attribute__((always_inline)) void overlap_add_own(uint64_t *coun
 #endif
 }
 
-/* Adds one. Only the owner writes its shard, so plain loads and stores of 64 bits suffice; the shared one is added to
- * atomically. */
+/* Adds one to a counter of the shard: without an atomic operation in an owned shard, atomically in the shared one. */
 void overlap_shard_add(const struct overlap_page *page, struct overlap_shard *shard, uint64_t *counter);
 
-/* Is the next communication launch counted here to leave its time? */
+/* Must the next communication launch that this shard counts record its time? */
 static inline bool overlap_sample_is_due(const struct overlap_shard *shard) {
     return __atomic_load_n(&shard->counters[OVERLAP_COUNTER_COMMUNICATION], __ATOMIC_RELAXED) >=
            __atomic_load_n(&shard->sample_at, __ATOMIC_RELAXED);
 }
-/* It leaves it. nanoseconds: the time now. */
+/* Records the time of a communication launch if it is due. nanoseconds: the current time. */
 void overlap_sample_take(struct overlap_page *page, struct overlap_shard *shard, uint64_t nanoseconds);
 
 /* ---- Rows of the statistics page (rows.c) ---- */
 
-/* Where a windowed launch is left alone: the row of its group, 1 to 3, by the reason; 0: it is none of those. */
+/* Offset of the row in its group (1 to 3) for a windowed launch that is left alone for this reason; 0: any other reason. */
 static inline uint32_t overlap_row_step(uint32_t reason) {
     return reason == OVERLAP_REASON_not_overlapping  ? 1
            : reason == OVERLAP_REASON_window_expired ? 2
@@ -324,24 +327,26 @@ static inline uint32_t overlap_row_step(uint32_t reason) {
                                                      : 0;
 }
 
-/* The first row of the group for launches like this, found or claimed. facts: key, state and names are not looked at.
- * kernel, library: may be NULL. Where no room is left: the group of the rule, whatever the kernel; where none is left for
- * that: one that serves every rule; or the bare reason's row, which has no others beside it. */
+/* Finds or claims the group for such launches, and returns its first row. `key`, `state` and the names in `facts` are ignored.
+ * kernel, library: may be NULL. Without a free group the launches are counted in the rule's group for all its kernels, else in
+ * a group for any rule, else in the row of the reason, which has no group. */
 uint32_t overlap_row_claim(struct overlap_page *page, const struct overlap_row *facts, const char *kernel,
                            const char *library, uint32_t reason, enum overlap_row_kind kind);
 
-/* The row for launches of the same kernel, with what else tells the group at `row` apart, that have another reason. */
+/* Finds or claims the row for launches that differ from those of the group at `row` in their reason only. */
 uint32_t overlap_row_of_reason(struct overlap_page *page, uint32_t row, uint32_t reason);
 
-/* The reason that each row counts, and the row that has its record. Every index is given one, also of a damaged page. */
+/* Fills in, for each row, the reason that it counts and the row that holds its record. Valid indices result even from a
+ * damaged page. */
 void overlap_row_reasons(const struct overlap_page *page, uint32_t *reasons, uint32_t *heads);
 
 /* ---- Code objects of AMD ---- */
 
-/* A kernel: its name, of so many bytes and no more, and the vector registers of a wave, accumulation registers included. */
+/* Called for each kernel. name: `length` bytes, not NUL-terminated; registers: vector registers per wave, accumulation
+ * registers included. */
 typedef void overlap_kernel_found(void *context, const char *name, size_t length, uint32_t registers);
 
-/* The kernels of an image for this architecture (gfx90a): of a code object, or of a bundle that is not compressed.
- * One may be found twice. size: UINT64_MAX where the image says itself how long it is. */
+/* Finds the kernels of an image for one architecture ("gfx90a"). The image is a code object or an uncompressed bundle. A
+ * kernel may be reported twice. size: in bytes; UINT64_MAX if only the image itself says it. */
 void overlap_code_kernels(const void *image, uint64_t size, const char *architecture, overlap_kernel_found *found,
                           void *context);

@@ -1,4 +1,4 @@
-/* Which streams are critical: see critical.h. */
+/* Learns which streams are critical: see critical.h. */
 #include "critical.h"
 
 enum { ROUNDS = 2, MOST_FALLS = 5 };
@@ -12,11 +12,11 @@ static uint64_t load(const uint64_t *field) {
 void overlap_critical_count(struct overlap_order *order) {
     if (!__atomic_add_fetch(&order->counted, 1, __ATOMIC_RELAXED))
         __atomic_add_fetch(&order->counted, 1, __ATOMIC_RELAXED);
-    overlap_critical_all_over(order, NULL); /* what went on uncounted may have waited for it */
+    overlap_critical_all_over(order, NULL); /* uncounted waits may have been for any of it */
 }
 
 void overlap_critical_launched(struct overlap_stream *stream, uint64_t threads) {
-    if (!stream || OVERLAP_LOAD(stream->captured)) /* a graph's, which may run at any time */
+    if (!stream || OVERLAP_LOAD(stream->captured)) /* part of a graph, which may run at any time */
         return;
     __atomic_fetch_add(&stream->part.work, threads, __ATOMIC_RELAXED);
     __atomic_fetch_add(&OVERLAP_LOAD(stream->context)->work, threads, __ATOMIC_RELAXED);
@@ -64,7 +64,7 @@ void overlap_critical_over(struct overlap_order *order, struct overlap_stream *s
     }
 }
 
-/* Four are kept; of the others it is not known that they are over when this stream is. */
+/* Only four waits are kept. Work of further streams is not taken as finished when this stream is. */
 void overlap_critical_behind(struct overlap_stream *stream, struct overlap_stream *by, uint64_t serial, uint64_t work) {
     int at = -1;
     if (!by || by == stream || !work || !overlap_stream_is(by, serial))
@@ -83,7 +83,7 @@ void overlap_critical_behind(struct overlap_stream *stream, struct overlap_strea
     __atomic_store_n(&stream->part.behind[at].stream, by, __ATOMIC_RELEASE);
 }
 
-/* Have other streams of the context work that the host has not seen to be over, and that this one has not waited for? */
+/* Do other streams of the context have work that the host has not seen finish, and that this stream has not waited for? */
 static bool others_run(const struct overlap_stream *stream) {
     const struct overlap_context *const context = OVERLAP_LOAD(stream->context);
     uint64_t mine = load(&stream->part.work) - load(&stream->part.over);
@@ -98,7 +98,8 @@ static bool others_run(const struct overlap_stream *stream) {
 
 /* ---- Rounds ---- */
 
-/* What a round says: of how many thousandths. */
+/* Judges a round by the stream's share (in thousandths) of all threads that its context launched. Returns whether the state
+ * changed. */
 static bool judge(struct overlap_part *part, uint64_t own, uint64_t all, uint32_t share) {
     const uint32_t found = (uint32_t)(own < UINT64_MAX / 1000 ? own * 1000 / all : own / (all / 1000 + 1));
     const bool critical = part->state == OVERLAP_PART_CRITICAL;
@@ -124,7 +125,7 @@ static bool waited(const struct overlap_order *order, struct overlap_stream *str
     const uint64_t own_now = work - part->own, all_now = all - part->all;
     const bool judged = part->round == counted;
     if (judged && (own_now >= all_now || (why == OVERLAP_CRITICAL_HOST_WAITS && !others_run(stream))))
-        return false; /* nobody else has launched anything, or is still at it */
+        return false; /* no other stream has launched, or none has work left */
     __atomic_store_n(&part->round, counted, __ATOMIC_RELAXED);
     __atomic_store_n(&part->own, work, __ATOMIC_RELAXED);
     __atomic_store_n(&part->all, all, __ATOMIC_RELAXED);
@@ -144,7 +145,7 @@ bool overlap_critical_waited(struct overlap_order *order, struct overlap_stream 
     if (!stream || OVERLAP_LOAD(stream->kind) == OVERLAP_STREAM_LEGACY || OVERLAP_LOAD(stream->captured))
         return false;
     if (!__atomic_compare_exchange_n(&stream->part.busy, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-        return false; /* another thread waits for it, too: one of the two is enough */
+        return false; /* another thread handles a wait for this stream already */
     const bool changed = waited(order, stream, why, share);
     __atomic_store_n(&stream->part.busy, 0, __ATOMIC_RELEASE);
     return changed;

@@ -1,7 +1,8 @@
-/* From the facts of a launch and the rules of a policy to what is done, why, and for which grids the same holds.
+/* Turns the facts of a launch and the rules of a policy into a decision, its reason, and the interval of grids for which both
+ * hold.
  *
- * The order of the questions is the order in which a user would want to hear the answer: what the launch is, what the
- * policy says about it, what forbids shaping whatever the policy says, and only then whether a size exists.
+ * The checks are in the order in which a user wants to read the reason: what the launch is, what the policy says about it, what
+ * forbids shaping in any case, and only then whether a suitable size exists.
  */
 #include "core.h"
 
@@ -21,17 +22,17 @@ static bool in_range(uint64_t value, struct overlap_range range) {
     return range.minimum <= value && value <= range.maximum;
 }
 
-/* value * factor, or UINT64_MAX where that does not fit. */
+/* Returns value * factor, or UINT64_MAX if it overflows. */
 static uint64_t times(uint64_t value, uint64_t factor) {
     uint64_t product;
     return __builtin_mul_overflow(value, factor, &product) ? UINT64_MAX : product;
 }
 
-/* The grids that a rule accepts, by blocks and by waves. capacity: blocks of the kernel that the device holds at once.
+/* Returns the grids that a rule accepts, by blocks and by waves. capacity: resident blocks of the kernel on the whole device.
  */
 static struct interval grids_of(const struct overlap_rule *rule, uint64_t capacity) {
     struct overlap_range waves = rule->waves_percent;
-    /* No upper end stays none, also where nothing fits and the capacity is 0. */
+    /* An unlimited upper end stays unlimited, even if no block fits and the capacity is 0. */
     uint64_t from = times(waves.minimum, capacity),
              to = waves.maximum == UINT64_MAX ? UINT64_MAX : times(waves.maximum, capacity);
     from = from == UINT64_MAX ? UINT64_MAX : from / 100 + (from % 100 != 0);
@@ -39,7 +40,7 @@ static struct interval grids_of(const struct overlap_rule *rule, uint64_t capaci
     return (struct interval){larger(rule->blocks.minimum, from), smaller(rule->blocks.maximum, to)};
 }
 
-/* Does the rule match? Narrows *grids to those for which the answer is the same. */
+/* Does the rule match? Narrows *grids to the interval for which the result is the same. */
 static bool rule_matches(const struct overlap_view *view, const struct overlap_rule *rule, const char *kernel,
                          const char *library, const struct overlap_launch *launch, uint32_t native, uint64_t capacity,
                          struct interval *grids) {
@@ -64,12 +65,12 @@ static bool rule_matches(const struct overlap_view *view, const struct overlap_r
     return true;
 }
 
-/* A rule may act under one dispatch rule only. Where that of the GPU is known to be another, it is not for this GPU. */
+/* A rule may be limited to one dispatch rule. It is skipped if the GPU is known to have another. */
 static bool other_dispatch(const struct overlap_policy *policy, const struct overlap_rule *rule) {
     return rule->when_dispatch && policy->dispatch && rule->when_dispatch != policy->dispatch;
 }
 
-/* What forbids to shape a launch, whatever the rule says; OVERLAP_REASON_COUNT: nothing. */
+/* Returns why a launch must not be shaped, whatever the rule says. OVERLAP_REASON_COUNT: it may be. */
 static enum overlap_reason forbidden(const struct overlap_view *view, const struct overlap_policy *policy,
                                      const struct overlap_rule *rule, const char *kernel,
                                      const struct overlap_launch *launch, uint32_t native) {

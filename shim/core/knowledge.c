@@ -1,4 +1,4 @@
-/* What an event tells who waits for it, a stream or the host. */
+/* What an event carries to a stream or the host that waits for it. */
 #include "event.h"
 
 /* ---- Waiting ---- */
@@ -11,7 +11,7 @@ static inline void copy_clock(struct overlap_clock *copy, const struct overlap_c
         copy->entry[overlap_entry_of(left)] = __atomic_load_n(&clock->entry[overlap_entry_of(left)], __ATOMIC_RELAXED);
 }
 
-/* Of an event that is not in the table, once one was lost. */
+/* An event that is missing from the table, after one was dropped for want of a slot, carries order->untold. */
 __attribute__((cold, noinline)) static enum knowledge untold(struct overlap_order *order, struct overlap_event *copy) {
     copy->world = &order->eager;
     copy->generation = OVERLAP_LOAD(order->eager.generation);
@@ -22,14 +22,15 @@ __attribute__((cold, noinline)) static enum knowledge untold(struct overlap_orde
     return A_CLOCK;
 }
 
-/* Has the event been another one, or recorded anew, since this number was read? */
+/* Seqlock check: has the slot been given to another event, or has this one been recorded again, since `sequence` was read? */
 static inline bool is_torn(const struct overlap_event *event, uint64_t key, uint32_t sequence) {
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     return sequence % 2 || __atomic_load_n(&event->sequence, __ATOMIC_RELAXED) != sequence ||
            OVERLAP_LOAD(event->key) != key;
 }
 
-/* What waiting for an event tells. The event (NULL: not in the table) is copied, as far as it is not torn (world NULL). */
+/* Returns what a wait for the event tells. The event (NULL: not in the table) is copied to *copy; a torn or missing one leaves
+ * copy->world NULL. */
 static enum knowledge read_event(struct overlap_order *order, const struct overlap_event *event, uint64_t key,
                                  struct overlap_event *copy) {
     copy->world = NULL;
@@ -49,7 +50,7 @@ static enum knowledge read_event(struct overlap_order *order, const struct overl
     copy_clock(&copy->clock, &event->clock);
     const uint64_t era = OVERLAP_LOAD(order->eager.generation);
     if (world == &order->eager && copy->generation != era) {
-        /* Recorded before the model slept, and perhaps again meanwhile. What was launched until it woke counts as over. */
+        /* Recorded before the model slept, and perhaps again meanwhile. Everything launched until it woke counts as finished. */
         copy->generation = era;
         copy->unknown = 0;
         copy->by = NULL;
@@ -58,8 +59,8 @@ static enum knowledge read_event(struct overlap_order *order, const struct overl
     if (is_torn(event, key, sequence))
         return EVERYTHING;
     copy->world = world;
-    /* What a wait means in a capture is what was recorded in that capture, whoever else records the event; once the capture
-     * has ended, it is what a graph records. */
+    /* During a capture, a wait refers to the record made in that capture, even if graphs or other processes record the event,
+     * too. Once the capture has ended, that record belongs to the graph. */
     if (flags & (OVERLAP_EVENT_UNKNOWN | OVERLAP_EVENT_TWICE) ||
         (flags & OVERLAP_EVENT_ALWAYS &&
          (world == &order->eager || copy->generation != OVERLAP_LOAD(world->generation))))
@@ -87,7 +88,7 @@ static void finish_all(struct overlap_order *order) {
     finish(order, &now);
 }
 
-/* Every stream there is waits, and any that will be. */
+/* Every stream waits, including streams that do not exist yet. */
 __attribute__((cold, noinline)) static void all_wait(struct overlap_order *order, enum knowledge knows,
                                                      const struct overlap_event *event) {
     if (knows == A_CLOCK && event->world == &order->eager)
@@ -98,7 +99,8 @@ __attribute__((cold, noinline)) static void all_wait(struct overlap_order *order
         __atomic_store_n(&order->eager.doubted, 1, __ATOMIC_RELEASE);
 }
 
-/* It waits for communication launch `its` of an entry from now on: did anybody care when it came? */
+/* The stream begins to wait for communication launch `its` of an entry. Returns the flags of enum overlap_waited which say
+ * that nothing needed that launch early. */
 static uint32_t patience(const struct overlap_stream *here, const struct overlap_world *world, uint32_t entry,
                          uint64_t its) {
     return (__atomic_load_n(&here->beside, __ATOMIC_RELAXED) > 1 ? OVERLAP_WAITED_BESIDE : 0) |
@@ -108,7 +110,8 @@ static uint32_t patience(const struct overlap_stream *here, const struct overlap
                 : 0);
 }
 
-/* The entries that it need not learn: of its own launches it knows all. A blocking stream does, for the legacy one. */
+/* Entries that the stream need not join: it knows all its own launches. A blocking stream has to join even these, because the
+ * legacy default stream inherits them from its clock. */
 static inline uint32_t own_set(const struct overlap_stream *stream) {
     const int32_t own = OVERLAP_LOAD(stream->communication);
     if (OVERLAP_LOAD(stream->kind) != OVERLAP_STREAM_NON_BLOCKING)
@@ -116,7 +119,7 @@ static inline uint32_t own_set(const struct overlap_stream *stream) {
     return (own < 0 ? 0 : UINT32_C(1) << own) | overlap_computation_set(OVERLAP_LOAD(stream->computation));
 }
 
-/* What an event tells that the stream does not know by itself. */
+/* Entries of an event that are newer than what the stream knows. */
 struct news {
     uint32_t count, entry[OVERLAP_CLOCK_ENTRIES];
     uint64_t value[OVERLAP_CLOCK_ENTRIES];
@@ -134,7 +137,7 @@ static inline void gather(struct news *news, const struct overlap_clock *clock, 
     news->count = count;
 }
 
-/* Its clock includes the event's from now on. */
+/* Joins the event's clock into the stream's. */
 static inline uint32_t learn(struct overlap_order *order, struct overlap_stream *here, const struct news *news) {
     uint32_t found = 0;
     bool learned = false;
@@ -154,11 +157,10 @@ static inline uint32_t learn(struct overlap_order *order, struct overlap_stream 
     return found | (overlap_stream_changed(order, here) ? OVERLAP_WAITED_STALE : 0);
 }
 
-/* The stream waits, for whatever. */
 static inline void begin_wait(struct overlap_order *order, struct overlap_stream *here) {
     if (!__atomic_load_n(&here->waited, __ATOMIC_RELAXED))
         __atomic_store_n(&here->waited, 1, __ATOMIC_RELAXED);
-    overlap_window_left(order, here); /* of what is over nothing is left, nor of what is waited for now (learn) */
+    overlap_window_left(order, here); /* communication may be over already; learn() handles what this wait orders */
 }
 
 __attribute__((noinline)) static uint32_t wait_any(struct overlap_order *order, struct overlap_stream *stream,
@@ -177,7 +179,7 @@ __attribute__((noinline)) static uint32_t wait_any(struct overlap_order *order, 
     }
     if (knows == A_CLOCK && here->world != &order->eager && event.world == &order->eager &&
         !overlap_event_find(order, key))
-        knows = EVERYTHING; /* lost, perhaps when it was recorded in this capture */
+        knows = EVERYTHING; /* the event was dropped, perhaps when this capture recorded it */
     begin_wait(order, here);
     if (knows == EVERYTHING)
         overlap_order_behind_all(order, stream);
@@ -185,7 +187,7 @@ __attribute__((noinline)) static uint32_t wait_any(struct overlap_order *order, 
         return 0;
     if (__builtin_expect(event.world != here->world || event.generation != OVERLAP_LOAD(here->world->generation), 0)) {
         if (event.world == &order->eager &&
-            here->world != &order->eager) /* a node of the graph waits, for whatever is recorded then */
+            here->world != &order->eager) /* a wait node, for the record that is last when the graph runs */
             overlap_order_unknown(order, stream);
         return 0;
     }
@@ -198,8 +200,8 @@ __attribute__((noinline)) static uint32_t wait_any(struct overlap_order *order, 
     return learn(order, here, &news);
 }
 
-/* The same for most waits: nobody captures, the stream is no legacy default stream, and the event tells a clock. Only what is news is
- * copied: most events tell little that the stream does not know. */
+/* The fast path of most waits: no capture, not the legacy default stream, and the event carries a clock. Only newer entries
+ * are copied, because most events tell a stream little that it does not know. */
 uint32_t overlap_order_waits(struct overlap_order *order, struct overlap_stream *stream, uint64_t key) {
     const struct overlap_event *const event = overlap_event_find(order, key);
     if (!event || !stream || OVERLAP_LOAD(stream->captured) || OVERLAP_LOAD(stream->kind) == OVERLAP_STREAM_LEGACY)
@@ -239,8 +241,8 @@ static inline void see(struct overlap_seen *seen, uint32_t entry, uint64_t value
     seen->clock.set |= UINT32_C(1) << entry;
 }
 
-/* Of an entry of computation: is its owner this stream, or one that this stream waits for by its kind? A stream's clock
- * does not hold its own launches. */
+/* Does this entry of computation belong to the stream, or to a blocking stream that this legacy default stream waits for
+ * implicitly? A stream's clock does not hold its own launches. */
 static bool is_seen(const struct overlap_order *order, const struct overlap_stream *stream, uint32_t entry) {
     const uint32_t i = (entry - OVERLAP_CLOCK_COMMUNICATION) / 2;
     const struct overlap_stream *owner =

@@ -1,13 +1,12 @@
-/* Names and patterns. A kernel is known by two names: the one that the driver gives, usually mangled, and the plain
- * one. */
+/* Names and patterns. A kernel has two names: the driver's, usually mangled, and the plain one. */
 #include <string.h>
 
 #include "core.h"
 
 enum { PLAIN_NAME_SIZE = 512 };
 
-/* Matches one character against a set like [a-z] or [!_]; sets *next behind it. Without a closing bracket, `[` is
- * itself. */
+/* Matches one character against a set such as [a-z] or [!_], and sets *next to the character after the set. `[` without a
+ * closing bracket matches itself. */
 static bool set_matches(const char *set, char c, const char **next) {
     const char *p = set + 1;
     bool negated = *p == '!';
@@ -32,10 +31,10 @@ static bool set_matches(const char *set, char c, const char **next) {
 }
 
 OVERLAP_EXPORT uint32_t overlap_glob_match(const char *pattern, const char *name) {
-    const char *star = NULL, *retry = NULL; /* where to go on when the last `*` must take one more character */
+    const char *star = NULL, *retry = NULL; /* where to resume when the last `*` takes one more character */
     while (*name) {
         const char *next = pattern + 1;
-        /* NOLINTNEXTLINE(clang-analyzer-security.ArrayBound): the analyser knows no ends of strings */
+        /* NOLINTNEXTLINE(clang-analyzer-security.ArrayBound): the analyzer does not know that strings end */
         if (*pattern == '*') {
             star = ++pattern;
             retry = name;
@@ -52,20 +51,20 @@ OVERLAP_EXPORT uint32_t overlap_glob_match(const char *pattern, const char *name
         pattern = star;
         name = ++retry;
     }
-    /* NOLINTNEXTLINE(clang-analyzer-security.ArrayBound): the analyser knows no ends of strings */
+    /* NOLINTNEXTLINE(clang-analyzer-security.ArrayBound): the analyzer does not know that strings end */
     while (*pattern == '*')
         pattern++;
     return *pattern == 0;
 }
 
-/* The Itanium C++ ABI: _Z, then N for a nested name, then <length><identifier> pairs. Template arguments end the
- * search: what stands before them is the name. */
+/* Itanium C++ ABI: _Z, then N for a nested name, then pairs of <length><identifier>. The search ends at template arguments;
+ * the identifier in front of them is the name. */
 OVERLAP_EXPORT uint32_t overlap_plain_name(const char *kernel, char *plain, uint32_t size) {
     const char *name = kernel;
     size_t length = strlen(kernel);
     if (kernel[0] == '_' && kernel[1] == 'Z') {
         const char *p = kernel + 2, *end = kernel + length;
-        const bool nested = *p == 'N'; /* else one identifier is the name, and the next one a parameter's class */
+        const bool nested = *p == 'N'; /* else only the first identifier is the name */
         while (*p == 'N' || *p == 'L' || *p == 'K' || *p == 'V' || *p == 'r')
             p++;
         while (p < end) {
@@ -113,8 +112,8 @@ bool overlap_match_kernel(const struct overlap_view *view, struct overlap_span s
     return overlap_match_any(view, span, kernel) || overlap_match_any(view, span, plain);
 }
 
-/* Signs of families: family and pattern in turn, each with its end. Pointers would have to be filled in by
- * the loader at the start of every process. */
+/* Families and their patterns, alternating, each NUL-terminated. An array of pointers would need relocations at the start of
+ * every process. */
 static const char kernel_signs[] =
 #define LIBRARY(family, glob)
 #define FAMILY(family, glob) #family "\0" glob "\0"
@@ -130,7 +129,7 @@ static const char library_signs[] =
 #undef LIBRARY
     ;
 
-/* Does one of the names match a sign of a family that is in the span? view NULL: every family is. */
+/* Does one of the two names match a pattern of a family in the span? view NULL: of any family. */
 static bool has_sign(const char *family, size_t size, const struct overlap_view *view, struct overlap_span span,
                      const char *name, const char *other) {
     const char *const end = family + size - 1;

@@ -1,9 +1,9 @@
-/* From what a block takes to how many fit on one multiprocessor.
+/* Computes how many blocks fit on one multiprocessor from what one block takes.
  *
- * One arithmetic for both vendors: a multiprocessor has four partitions; a partition holds warps, each with its
- * registers in units; shared memory is given out in units, plus what the driver reserves per block. The units are those
- * of overlap_gpu_units(). NVIDIA: the rules of cuda_occupancy.h (CUDA 13.0), the carve-out at its largest. AMD: those of
- * the HIP runtime, and the two that its occupancy answer leaves out, the unit of shared memory and the 16 barriers.
+ * The same arithmetic serves both vendors: a multiprocessor has four partitions; a partition holds warps, whose registers are
+ * allocated in units; shared memory is allocated in units, and the driver reserves some per block. overlap_gpu_units() has the
+ * units. NVIDIA: the rules of cuda_occupancy.h (CUDA 13.0), at the largest carve-out. AMD: the rules of the HIP runtime, and two
+ * that its occupancy functions leave out: the unit of shared memory, and the 16 barriers.
  */
 #include "core.h"
 
@@ -27,12 +27,12 @@ struct overlap_demand overlap_demand_of(const struct overlap_gpu *gpu, const str
                            gpu->shared_unit),
         .barriers = footprint->barriers,
     };
-    if (gpu->vendor == OVERLAP_VENDOR_AMD) /* a workgroup of one wave needs none */
+    if (gpu->vendor == OVERLAP_VENDOR_AMD) /* a workgroup of one wave needs no barrier */
         demand.barriers = demand.warps > 1;
     return demand;
 }
 
-/* What makes a block impossible, NONE if it can be launched. */
+/* Returns why a block cannot be launched. NONE: it can. */
 static enum overlap_limit impossible(const struct overlap_gpu *gpu, const struct overlap_footprint *footprint,
                                      const struct overlap_demand *demand) {
     if (footprint->threads < 1 || footprint->threads > gpu->threads_per_block)
@@ -57,7 +57,7 @@ OVERLAP_EXPORT struct overlap_occupancy overlap_occupancy_of(const struct overla
         return (struct overlap_occupancy){.blocks = 0, .limit = OVERLAP_LIMIT_NONE};
     struct overlap_occupancy result = {.blocks = gpu->blocks, .limit = OVERLAP_LIMIT_SLOTS};
     limit_to(&result, gpu->threads / (gpu->warp_size ? gpu->warp_size : 32) / demand.warps, OVERLAP_LIMIT_WARPS);
-    /* Each partition holds whole warps; a block's warps may lie in any of them. */
+    /* A partition holds whole warps, and a block's warps may be in any partition. */
     uint64_t warps = UINT32_MAX;
     if (demand.registers)
         warps = gpu->registers / PARTITIONS / demand.registers * PARTITIONS;
@@ -71,7 +71,8 @@ OVERLAP_EXPORT struct overlap_occupancy overlap_occupancy_of(const struct overla
     return result;
 }
 
-/* Warps of a block on its fullest partition, when they are spread evenly: the safe form, true wherever they really go.
+/* Returns the warps of a block on its fullest partition if warps are spread evenly. This is the safe assumption, wherever they
+ * really go.
  */
 static uint64_t spread(const struct overlap_demand *demand) {
     return round_up(demand->warps, PARTITIONS) / PARTITIONS;
@@ -124,7 +125,7 @@ OVERLAP_EXPORT uint32_t overlap_size_for_blocks(const struct overlap_gpu *gpu, c
 
 uint64_t overlap_least_dynamic(const struct overlap_gpu *gpu, const struct overlap_footprint *footprint,
                                uint64_t blocks) {
-    /* The least allocation of which blocks + 1 do not fit, and the least request that is rounded up to it. */
+    /* The smallest allocation of which blocks + 1 do not fit, and the smallest request that is rounded up to it. */
     const uint64_t unit = gpu->shared_unit ? gpu->shared_unit : 1;
     const uint64_t total = gpu->shared / (blocks + 1) / unit * unit + 1;
     const uint64_t taken = (uint64_t)gpu->shared_reserved + footprint->static_shared;

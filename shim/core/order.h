@@ -1,10 +1,10 @@
-/* Between order.c, event.c, knowledge.c and window.c: streams, clocks and worlds, read in place. Part of window.h, which declares them;
- * callers of the model use overlap_order_find(), overlap_stream_here() and overlap_order_recorded() of it. */
+/* Shared by order.c, event.c, knowledge.c and window.c: inline access to streams, clocks and worlds. Part of window.h, which
+ * declares the types. Callers of the model use overlap_order_find(), overlap_stream_here() and overlap_order_recorded() only. */
 #pragma once
 
 #define OVERLAP_LOAD(field) __atomic_load_n(&(field), __ATOMIC_ACQUIRE)
 
-/* The stream, or what stands for it while it captures. */
+/* Returns the stream, or its stand-in while it captures. */
 static inline struct overlap_stream *overlap_stream_here(struct overlap_stream *stream) {
     struct overlap_stream *captured = stream ? OVERLAP_LOAD(stream->captured) : NULL;
     return captured ? captured : stream;
@@ -18,27 +18,28 @@ static inline void overlap_order_recorded(struct overlap_order *order, struct ov
         overlap_order_action(order, overlap_stream_here(stream));
 }
 
-/* Is this place still that stream's? */
+/* Does the slot still hold the stream with this serial? */
 static inline bool overlap_stream_is(const struct overlap_stream *stream, uint64_t serial) {
     return OVERLAP_LOAD(stream->ready) && OVERLAP_LOAD(stream->serial) == serial;
 }
 
-/* The stream of which its clock includes the clock: a blocking one that of the legacy default stream; or NULL. */
+/* Returns the stream whose clock is implicitly part of this stream's clock: for a blocking stream the legacy default stream,
+ * else NULL. */
 static inline const struct overlap_stream *overlap_stream_behind(const struct overlap_stream *stream) {
     return OVERLAP_LOAD(stream->kind) == OVERLAP_STREAM_BLOCKING ? OVERLAP_LOAD(stream->context->legacy) : NULL;
 }
 
-/* What a stream can see, loaded once for a call that asks several times: an atomic load is never merged with another one. */
+/* The clocks that a stream sees. Loaded once for calls that read several entries, because compilers do not merge atomic loads. */
 struct overlap_sight {
     struct overlap_world *world;
     const struct overlap_stream *legacy; /* overlap_stream_behind() */
     const uint64_t *own, *finished,
-        *inherited; /* clocks: its own, the host's, that of the legacy default stream; or its own again */
+        *inherited; /* clocks: its own, the host's, the legacy default stream's; where one does not apply, its own */
 };
 static inline struct overlap_sight overlap_stream_sight(const struct overlap_order *order,
                                                         const struct overlap_stream *stream) {
     struct overlap_sight sight = {stream->world, NULL, stream->clock.entry, stream->clock.entry, stream->clock.entry};
-    sight.legacy = overlap_stream_behind(stream); /* of one that captures: none */
+    sight.legacy = overlap_stream_behind(stream); /* none for a stand-in */
     if (sight.world == &order->eager)
         sight.finished = order->finished.entry;
     if (sight.legacy)
@@ -46,13 +47,13 @@ static inline struct overlap_sight overlap_stream_sight(const struct overlap_ord
     return sight;
 }
 
-/* The last unknown wait that it is behind, of itself or of the legacy default stream, also one that has ended. */
+/* Returns the last unknown wait, ended or not, of the stream or of the legacy default stream that it is behind. */
 static inline uint64_t overlap_sight_unknown(const struct overlap_sight *sight, const struct overlap_stream *stream) {
     const uint64_t own = OVERLAP_LOAD(stream->unknown), its = sight->legacy ? OVERLAP_LOAD(sight->legacy->unknown) : 0;
     return own > its ? own : its;
 }
 
-/* Is it behind something that nobody knows? */
+/* Is the stream behind an unknown wait? */
 static inline bool overlap_sight_is_unknown(const struct overlap_order *order, const struct overlap_sight *sight,
                                             const struct overlap_stream *stream) {
     const uint64_t last = overlap_sight_unknown(sight, stream);
@@ -64,7 +65,7 @@ static inline bool overlap_stream_is_unknown(const struct overlap_order *order, 
     return overlap_sight_is_unknown(order, &sight, stream);
 }
 
-/* What it knows of an entry that is not its own, by itself and by what orders all streams of its kind. */
+/* Returns how far the stream is ordered after an entry that is not its own, explicitly or implicitly. */
 static inline uint64_t overlap_sight_knows(const struct overlap_sight *sight, uint32_t entry) {
     const uint64_t own = OVERLAP_LOAD(sight->own[entry]), finished = OVERLAP_LOAD(sight->finished[entry]),
                    inherited = OVERLAP_LOAD(sight->inherited[entry]), most = own > finished ? own : finished;
@@ -77,7 +78,7 @@ static inline uint64_t overlap_stream_knows(const struct overlap_order *order, c
                                                                  : overlap_sight_knows(&sight, entry);
 }
 
-/* Entries, by bit: those that a world uses, and the two of a stream of computation. */
+/* Bit sets of entries: those that a world uses, and the two of a stream of computation. */
 static inline uint32_t overlap_world_set(const struct overlap_world *world) {
     return ((UINT32_C(1) << OVERLAP_LOAD(world->communications)) - 1) |
            ((UINT32_C(1) << 2 * OVERLAP_LOAD(world->computations)) - 1) << OVERLAP_CLOCK_COMMUNICATION;
@@ -85,12 +86,12 @@ static inline uint32_t overlap_world_set(const struct overlap_world *world) {
 static inline uint32_t overlap_computation_set(int32_t computation) {
     return computation < 0 ? 0 : UINT32_C(3) << (OVERLAP_CLOCK_COMMUNICATION + 2 * computation);
 }
-/* for (left = set; left; left &= left - 1): the entry that it has come to */
+/* The current entry of the loop: for (left = set; left; left &= left - 1) */
 static inline uint32_t overlap_entry_of(uint32_t left) {
     return (uint32_t)__builtin_ctz(left);
 }
 
-/* Of which context its launches are; NULL: of several, or its stream is gone. */
+/* Returns the context of an entry's launches. NULL: several, or the stream was destroyed. */
 static inline const struct overlap_context *overlap_context_of_entry(const struct overlap_world *world,
                                                                      uint32_t entry) {
     if (entry < OVERLAP_CLOCK_COMMUNICATION)
@@ -100,7 +101,8 @@ static inline const struct overlap_context *overlap_context_of_entry(const struc
     return owner ? OVERLAP_LOAD(owner->context) : NULL;
 }
 
-/* The last launch of an entry; of those of computation, by stream. */
+/* Returns the number of the last launch of an entry; for computation it is the sum of previous owners' and the current one's
+ * launches. */
 static inline uint64_t overlap_computation_now(const struct overlap_world *world, uint32_t i, uint32_t filling) {
     const struct overlap_stream *owner = OVERLAP_LOAD(world->computation[i].owner);
     return OVERLAP_LOAD(world->computation[i].base[filling]) +
@@ -112,14 +114,14 @@ static inline uint64_t overlap_world_now(const struct overlap_world *world, uint
                : overlap_computation_now(world, (entry - OVERLAP_CLOCK_COMMUNICATION) / 2, entry % 2);
 }
 
-/* A number of the calling thread, above OVERLAP_SEVERAL. */
+/* Returns a number that identifies the calling thread, above OVERLAP_SEVERAL. */
 enum { OVERLAP_SEVERAL = 1 };
 extern __thread char overlap_thread_self __attribute__((tls_model("initial-exec"), visibility("hidden")));
 static inline uint64_t overlap_this_thread(void) {
     return (uint64_t)(uintptr_t)&overlap_thread_self;
 }
 
-/* The calling thread may keep an answer about it. */
+/* The calling thread queries the stream and may cache the answer. */
 void overlap_stream_asked_first(struct overlap_stream *stream);
 static inline void overlap_stream_asked(struct overlap_stream *stream) {
     const uint64_t asker = OVERLAP_LOAD(stream->asker);
@@ -127,7 +129,7 @@ static inline void overlap_stream_asked(struct overlap_stream *stream) {
         overlap_stream_asked_first(stream);
 }
 
-/* What it knows has changed. True: only answers of the calling thread for this stream may be stale. */
+/* The stream's clock has changed. True: only cached answers of the calling thread for this stream may be stale. */
 bool overlap_stream_changed_for(struct overlap_order *order, const struct overlap_stream *stream, uint64_t asker);
 static inline bool overlap_stream_changed(struct overlap_order *order, const struct overlap_stream *stream) {
     const uint64_t asker = __atomic_load_n(&stream->asker, __ATOMIC_SEQ_CST);
@@ -136,16 +138,17 @@ static inline bool overlap_stream_changed(struct overlap_order *order, const str
     return overlap_stream_changed_for(order, stream, asker);
 }
 
-/* The stream is captured with the one of which an event has been recorded. */
+/* The stream joins the capture in which the event that it waits for was recorded. */
 void overlap_order_join_capture(struct overlap_order *order, struct overlap_stream *stream, struct overlap_world *world,
                                 uint64_t generation);
 
-/* Answers that any thread keeps may be stale. */
+/* Cached answers of any thread may be stale. */
 static inline void overlap_order_changed(struct overlap_order *order) {
     __atomic_fetch_add(&order->version, 1, __ATOMIC_RELEASE);
 }
 
-/* Makes a number at least this; false: it was. The order with other numbers is total: overlap_stream_changed() needs that. */
+/* Raises a number to at least `value`. False: it was there already. Sequentially consistent: overlap_stream_changed() relies
+ * on a total order with other variables. */
 static inline bool overlap_raise(uint64_t *number, uint64_t value) {
     uint64_t known = __atomic_load_n(number, __ATOMIC_RELAXED);
     while (known < value)
@@ -154,7 +157,7 @@ static inline bool overlap_raise(uint64_t *number, uint64_t value) {
     return false;
 }
 
-/* The bit first: whoever sees the entry finds it. */
+/* The bit is set first, so that a reader who sees the value finds its entry. */
 static inline bool overlap_clock_raise(struct overlap_clock *clock, uint32_t entry, uint64_t value) {
     if (__atomic_load_n(&clock->entry[entry], __ATOMIC_RELAXED) >= value)
         return false;
@@ -163,7 +166,8 @@ static inline bool overlap_clock_raise(struct overlap_clock *clock, uint32_t ent
     return overlap_raise(&clock->entry[entry], value);
 }
 
-/* Its clock includes this from now on, and that of everything that follows from it (passes_on: its context's). False: it did. */
+/* Raises an entry of the stream's clock, and of the clocks that include it (passes_on: of its context). False: it was there
+ * already. */
 void overlap_stream_passes_on(struct overlap_order *order, struct overlap_stream *stream, uint32_t entry,
                               uint64_t value);
 static inline bool overlap_stream_learns_more(struct overlap_order *order, struct overlap_stream *stream,
@@ -184,14 +188,14 @@ static inline uint64_t overlap_order_hash(uint64_t key) {
     return (key ^ key >> 32) * UINT64_C(0x9E3779B97F4A7C15);
 }
 
-/* The place in which a stream of this key would be, at the nth try. */
+/* Returns the slot at the given probe of a key's probe sequence. */
 enum { OVERLAP_ORDER_PROBES = 64 };
 static inline __attribute__((returns_nonnull)) struct overlap_stream *
 overlap_order_place(struct overlap_order *order, uint64_t key, uint64_t probe) {
     return &order->streams[((overlap_order_hash(key) >> 40) + probe) & (OVERLAP_ORDER_STREAMS - 1)];
 }
 
-/* The stream of this key (not 0), or NULL: never seen, or there was no place. The second where it is not in its first place. */
+/* Return the stream with this key (not 0). NULL: never seen, or it got no slot. find_further continues after the first probe. */
 struct overlap_stream *overlap_order_find_further(struct overlap_order *order, uint64_t key);
 static inline bool overlap_stream_has(const struct overlap_stream *stream, uint64_t key) {
     return OVERLAP_LOAD(stream->key) == key && OVERLAP_LOAD(stream->ready);
@@ -201,6 +205,6 @@ static inline struct overlap_stream *overlap_order_find(struct overlap_order *or
     return __builtin_expect(overlap_stream_has(first, key), 1) ? first : overlap_order_find_further(order, key);
 }
 
-/* Takes the lock; false: not to be had, which is said in `lost`. */
+/* Takes the lock. False: it timed out, and `lost` is set. */
 bool overlap_order_locked(struct overlap_order *order);
 void overlap_order_unlock(struct overlap_order *order);

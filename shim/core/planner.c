@@ -1,9 +1,10 @@
-/* Which control works for one computation kernel and one communication kernel on one GPU, with which number; or none.
+/* Decides which control works for one computation kernel and one communication kernel on one GPU, and with which number; or that
+ * none does.
  *
- * M: shared memory of a multiprocessor; s_K: what a block of computation takes, raised to its dynamic size; s_C: what
- * one of communication takes. k blocks of computation stay resident and no more while M / (k + 1) < s_K <= M / k, and
- * communication fits beside j of them while j s_K + s_C <= M and registers, warps, slots and barriers allow: j = k is
- * to make room, j = k - 1 quick entry. No size changes anything about the other resources except by lowering k.
+ * M: shared memory of a multiprocessor. s_K: shared memory of one computation block at its raised dynamic size. s_C: that of one
+ * communication block. Exactly k computation blocks stay resident while M / (k + 1) < s_K <= M / k. Communication fits beside j
+ * of them while j s_K + s_C <= M and registers, warps, slots and barriers allow it. make_room needs j = k, quick_entry j = k - 1.
+ * The size affects the other resources only by lowering k.
  */
 #include "core.h"
 
@@ -11,8 +12,8 @@ static uint64_t smaller(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
-/* The dynamic sizes with which exactly `blocks` are resident and communication fits beside `beside` of them. False:
- * there are none. native: blocks resident as launched, at least `blocks`. */
+/* Finds the dynamic sizes with which exactly `blocks` are resident and communication fits beside `beside` of them. native:
+ * resident blocks as launched, at least `blocks`. False: no such size exists. */
 static bool sizes_for(const struct overlap_gpu *gpu, const struct overlap_launch *launch,
                       const struct overlap_footprint *communication, uint32_t native, uint32_t blocks, uint32_t beside,
                       struct overlap_window *window) {
@@ -23,8 +24,8 @@ static bool sizes_for(const struct overlap_gpu *gpu, const struct overlap_launch
     uint64_t most = gpu->shared / blocks;
     if (beside)
         most = smaller(most, (gpu->shared - c.shared) / beside);
-    most = most / unit * unit; /* what a block may be given */
-    k.shared = 0;              /* is what we choose */
+    most = most / unit * unit; /* the largest allocation of one block */
+    k.shared = 0;              /* chosen below */
     if (overlap_beside(gpu, beside, &k, &c))
         return false;
     const struct overlap_footprint *f = &launch->footprint;
@@ -40,7 +41,7 @@ static bool sizes_for(const struct overlap_gpu *gpu, const struct overlap_launch
     return true;
 }
 
-/* What leaves no room for communication beside one block of computation, whatever its dynamic size. */
+/* Returns which resource leaves no room for communication beside one computation block of any dynamic size. */
 static enum overlap_limit binding_of(const struct overlap_gpu *gpu, const struct overlap_launch *launch,
                                      const struct overlap_footprint *communication) {
     enum overlap_limit limit = overlap_impossible(gpu, communication);
@@ -66,14 +67,14 @@ static enum overlap_reason reason_for(enum overlap_limit limit) {
     }
 }
 
-/* make_room and quick_entry: the largest k that qualifies, and the smallest size that does it. */
+/* make_room and quick_entry: chooses the largest k that qualifies, and the smallest size for it. */
 static struct overlap_choice choose_room(const struct overlap_gpu *gpu, const struct overlap_launch *launch,
                                          const struct overlap_footprint *communication, uint32_t native, bool entry,
                                          uint32_t keep) {
     const uint32_t asked = launch->footprint.dynamic_shared;
     if (!communication)
         return (struct overlap_choice){OVERLAP_CONTROL_LEAVE, OVERLAP_REASON_no_communication_seen, asked};
-    /* The multiprocessor keeps the configuration of this kernel, in which the room that we count is not there. */
+    /* The multiprocessor stays in the configuration of this kernel, which lacks the shared memory counted on here. */
     if (launch->flags & OVERLAP_LAUNCH_SMALL_CARVEOUT)
         return (struct overlap_choice){OVERLAP_CONTROL_LEAVE, OVERLAP_REASON_no_room_shared_memory, asked};
     const int32_t beside = overlap_blocks_beside(gpu, &launch->footprint, communication);
@@ -86,12 +87,12 @@ static struct overlap_choice choose_room(const struct overlap_gpu *gpu, const st
             continue;
         if (k == native && entry)
             return (struct overlap_choice){OVERLAP_CONTROL_ENTRY_ALREADY, OVERLAP_REASON_entry_already, asked};
-        below = 100 * (uint64_t)k < (uint64_t)keep * native; /* smaller ones keep still less */
+        below = 100 * (uint64_t)k < (uint64_t)keep * native; /* a smaller k keeps even less */
         if (!below)
             return (struct overlap_choice){entry ? OVERLAP_CONTROL_QUICK_ENTRY : OVERLAP_CONTROL_MAKE_ROOM,
                                            OVERLAP_REASON_shaped, window.minimum};
     }
-    const bool later = beside >= 1; /* after some blocks have ended */
+    const bool later = beside >= 1; /* fits after some blocks have ended */
     return (struct overlap_choice){later ? OVERLAP_CONTROL_PRIORITY : OVERLAP_CONTROL_LEAVE,
                                    below   ? OVERLAP_REASON_below_keep
                                    : later ? OVERLAP_REASON_priority
@@ -99,7 +100,7 @@ static struct overlap_choice choose_room(const struct overlap_gpu *gpu, const st
                                    asked};
 }
 
-/* The rule's own number: dynamic bytes; UINT32_MAX: no size does it. */
+/* The number that the rule itself gives, in dynamic bytes. UINT32_MAX: no size achieves it. */
 static uint32_t number_of(const struct overlap_gpu *gpu, const struct overlap_launch *launch, uint32_t native,
                           uint32_t shape, uint32_t value) {
     uint32_t asked = launch->footprint.dynamic_shared, blocks = value;
@@ -112,14 +113,14 @@ static uint32_t number_of(const struct overlap_gpu *gpu, const struct overlap_la
     return overlap_size_for_blocks(gpu, launch, blocks ? blocks : 1);
 }
 
-/* blocks_per_sm and dynamic_shared_memory: the user's word, whether communication fits or not. */
+/* blocks_per_sm and dynamic_shared_memory: done as the user says, whether or not communication fits. */
 static struct overlap_choice choose_cap(const struct overlap_gpu *gpu, const struct overlap_launch *launch,
                                         const struct overlap_footprint *communication, uint32_t native, uint32_t shape,
                                         uint32_t value, uint32_t keep) {
     const uint32_t asked = launch->footprint.dynamic_shared;
     const bool small = launch->flags & OVERLAP_LAUNCH_SMALL_CARVEOUT;
     struct overlap_choice leave = {OVERLAP_CONTROL_LEAVE, OVERLAP_REASON_no_room_shared_memory, asked};
-    if (small && shape != OVERLAP_SHAPE_BYTES) /* fewer would be resident than the rule says */
+    if (small && shape != OVERLAP_SHAPE_BYTES) /* fewer blocks than the rule says would be resident */
         return leave;
     struct overlap_footprint shaped = launch->footprint;
     shaped.dynamic_shared = number_of(gpu, launch, native, shape, value);

@@ -1,9 +1,9 @@
-/* Rows of the statistics page: one for every kernel and what was decided about it, claimed when a decision is made, so that the
- * launch itself only adds one to a number that the decision word names.
+/* Rows of the statistics page: one for every kernel and decision about it. A row is claimed when the decision is made; the launch
+ * itself then only increments the counter whose index is in the decision word.
  *
- * Groups lie one behind the other, and a key says how many rows its group has. So whoever takes the first free key has taken
- * all rows of its group: others step over them. Keys never change again; the record is filled behind the key, and its state is
- * published last.
+ * Groups are contiguous, and the key of the first row says how many rows its group has. A thread that claims the first free key
+ * thereby claims all rows of its group, and other searches skip them. A key never changes; the record is filled in after the key
+ * is claimed, and its state is published last.
  */
 #include <string.h>
 
@@ -15,10 +15,10 @@
 _Static_assert(OVERLAP_ROW_WINDOWED <= OVERLAP_ROW_KIND && OVERLAP_REASONS <= 1 << (HASH_SHIFT - REASON_SHIFT),
                "the key");
 
-/* Rows below which the launches of a kind find their own. Who comes late must not lose its name to who came early: the last
- * rows are kept for groups of any rule (shaped and capped in windows, communication that is raised), those before for rules
- * whose kernels find no room, those before for communication. And what is launched before the first communication is, for the
- * most part, launched again. */
+/* Upper bounds of the rows that each kind of launch may claim. Kernels that appear early must not use up all rows: the last
+ * ones are reserved for groups of any rule (shaped and capped in windows, raised communication), those below them for rules
+ * whose kernels find no row, those below these for communication. Launches before the first communication get few rows,
+ * because most of those kernels are launched again later. */
 enum {
     FULL = OVERLAP_ROWS,
     OF_RULES = OVERLAP_ROWS - (2 * OVERLAP_ROW_WINDOWED + OVERLAP_ROW_RAISED),
@@ -45,7 +45,7 @@ static uint32_t rows_of(uint64_t key) {
     return kind == OVERLAP_ROW_RAISED || kind == OVERLAP_ROW_WINDOWED ? kind : 1;
 }
 
-/* FNV-1a, with a last step that brings its good bits up. */
+/* FNV-1a, with a final step that moves its well-mixed bits up. */
 static uint64_t hash_on(uint64_t hash, const void *bytes, size_t size) {
     for (size_t i = 0; i < size; i++)
         hash = (hash ^ ((const uint8_t *)bytes)[i]) * UINT64_C(0x100000001B3);
@@ -54,7 +54,7 @@ static uint64_t hash_on(uint64_t hash, const void *bytes, size_t size) {
 static uint64_t hash_number(uint64_t hash, uint32_t number) {
     return hash_on(hash, &number, sizeof number);
 }
-/* With its end: the names of a kernel and of a library are two texts. */
+/* Includes the NUL, which separates the name of the kernel from that of the library. */
 static uint64_t hash_text(uint64_t hash, const char *text) {
     do
         hash = hash_on(hash, text, 1);
@@ -68,12 +68,13 @@ static uint64_t hash_of(const char *text) {
 static uint64_t identity(const struct overlap_row *facts, const char *kernel, const char *library) {
     uint64_t hash = hash_text(hash_of(kernel), library);
     hash = hash_number(hash_number(hash, facts->rule), facts->device);
-    hash = hash_on(hash, &facts->footprint, sizeof facts->footprint); /* all of it: names repeat (Triton) */
+    hash = hash_on(hash, &facts->footprint, sizeof facts->footprint); /* kernels may share a name (Triton) */
     hash = (hash ^ hash >> 32) * UINT64_C(0x9E3779B97F4A7C15) >> HASH_SHIFT;
     return hash ? hash : 1;
 }
 
-/* The group with this key; a free place below `most` becomes it (*claimed). FULL: there is none. */
+/* Returns the first row of the group with this key, and claims a free one below `most` if needed (*claimed). FULL: there is
+ * none. */
 static uint32_t find(struct overlap_page *page, uint64_t key, uint32_t most, bool *claimed) {
     *claimed = false;
     for (uint32_t row = OVERLAP_REASONS; row + rows_of(key) <= most;) {
@@ -90,7 +91,7 @@ static uint32_t find(struct overlap_page *page, uint64_t key, uint32_t most, boo
     return FULL;
 }
 
-/* A name of any length, recognisable and still not that of another kernel. */
+/* Stores a name of any length: recognizable, and distinct from the name of another kernel. */
 static void put_name(uint8_t *field, size_t size, const char *name) {
     const size_t length = strlen(name);
     struct overlap_text text = overlap_text_in((char *)field, size);
@@ -112,7 +113,7 @@ static void put_name(uint8_t *field, size_t size, const char *name) {
     overlap_text_add(&text, name + length - END);
 }
 
-/* What may differ between launches of one row: those of the last decision. */
+/* Facts that may differ between launches of one row: the last decision's are kept. */
 static void put_last(struct overlap_row *record, const struct overlap_row *facts) {
     __atomic_store_n(&record->launched, __atomic_load_n(&facts->launched, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
     __atomic_store_n(&record->blocks, __atomic_load_n(&facts->blocks, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
@@ -127,7 +128,7 @@ static void put_first(struct overlap_row *record, const struct overlap_row *fact
     put_last(record, facts);
 }
 
-/* The row of all kernels of a rule that found none of their own: so that it is known that the rule did match. */
+/* Returns the row for all kernels of a rule that found no row of their own, so that the report shows that the rule matched. */
 static uint32_t of_rule(struct overlap_page *page, uint32_t rule, uint32_t reason, enum overlap_row_kind kind) {
     const struct overlap_row facts = {.rule = rule, .device = OVERLAP_DEVICES};
     bool claimed;
@@ -176,7 +177,7 @@ uint32_t overlap_row_of_reason(struct overlap_page *page, uint32_t row, uint32_t
     if (claimed) {
         struct overlap_row *record = &page->rows[other];
         put_first(record, from);
-        /* Whatever the reason: launched as asked. Atomic, since others may have found the row already. */
+        /* Launched as requested, whatever the reason. Atomic, because other threads may have found the row already. */
         __atomic_store_n(&record->launched, from->footprint.dynamic_shared, __ATOMIC_RELAXED);
         memcpy(record->kernel, from->kernel, sizeof record->kernel);
         memcpy(record->plain, from->plain, sizeof record->plain);
@@ -186,7 +187,7 @@ uint32_t overlap_row_of_reason(struct overlap_page *page, uint32_t row, uint32_t
     return other;
 }
 
-/* The reason that a row counts which is so many behind the first of its group. */
+/* Returns the reason counted by the row that is `step` rows after the first one of its group. */
 static uint32_t reason_at(uint64_t key, uint32_t step) {
     uint32_t reason = key >> REASON_SHIFT & ((1 << (HASH_SHIFT - REASON_SHIFT)) - 1);
     if (step && (key & OVERLAP_ROW_KIND) == OVERLAP_ROW_WINDOWED)

@@ -1,4 +1,4 @@
-/* Counters in the statistics page, and the one line at the end of a process. */
+/* Counters in the statistics page, and the summary line at the end of a process. */
 #include <string.h>
 
 #include "../text.h"
@@ -8,8 +8,7 @@ OVERLAP_EXPORT uint32_t overlap_abi_version(void) {
     return OVERLAP_ABI_VERSION;
 }
 
-/* Texts one behind the other, and where each begins: pointers would have to be filled in by the loader at the start of every
- * process. */
+/* All texts in one struct, found by offset: an array of pointers would need relocations at the start of every process. */
 static const struct reason_texts {
 #define REASON(name, shapes, sentence)                                                                                 \
     char name_##name[sizeof #name];                                                                                    \
@@ -53,14 +52,14 @@ OVERLAP_EXPORT const char *overlap_way_name(uint32_t way) {
 struct overlap_page *overlap_current_page;
 
 struct overlap_shard *overlap_shard_claim(struct overlap_page *page, uint32_t tid, bool (*alive)(uint32_t tid)) {
-    /* Free ones first: to ask whether a thread is alive takes a system call. */
+    /* Free shards first: checking whether an owner is alive takes a system call. */
     for (int used = 0; used < 2; used++) {
         for (uint32_t i = 0; i < overlap_shard_count(page); i++) {
             struct overlap_shard *const shard = &page->shards[i];
             uint32_t owner = __atomic_load_n(&shard->owner, __ATOMIC_RELAXED);
             if (overlap_shard_is_shared(page, shard))
                 continue;
-            /* A thread that ended leaves its shard, with its counts, to the next one. */
+            /* A thread that ended leaves its shard, with its counts, to the next thread. */
             if (owner == tid ||
                 ((used ? owner != 0 && !alive(owner) : owner == 0) &&
                  __atomic_compare_exchange_n(&shard->owner, &owner, tid, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)))
@@ -77,14 +76,14 @@ void overlap_shard_add(const struct overlap_page *page, struct overlap_shard *sh
         overlap_add_own(counter, 1);
 }
 
-/* What the sample of this number stands for, as a power of 2: at most 256 launches. */
+/* Returns, as a power of 2, how many launches the sample of this number represents: at most 256. */
 enum { MOST_SPARSE = 8 };
 static uint64_t sparse(uint64_t number) {
     const uint64_t rounds = number / OVERLAP_SAMPLES;
     return rounds < MOST_SPARSE ? rounds : MOST_SPARSE;
 }
 
-/* The launches that it and all samples before it stand for. */
+/* Returns the launches that this sample and all samples before it represent. */
 static uint64_t launches_at(uint64_t number) {
     const uint64_t power = sparse(number), before = OVERLAP_SAMPLES * ((UINT64_C(1) << power) - 1);
     return before + ((number + 1 - OVERLAP_SAMPLES * power) << power);
@@ -93,12 +92,12 @@ static uint64_t launches_at(uint64_t number) {
 void overlap_sample_take(struct overlap_page *page, struct overlap_shard *shard, uint64_t nanoseconds) {
     struct overlap_cadence *cadence = &page->cadence;
     uint64_t due = __atomic_load_n(&shard->sample_at, __ATOMIC_RELAXED);
-    if (due == 0) { /* a new shard: its launches are worth what those of the others are */
+    if (due == 0) { /* a new shard samples at the current interval of the process */
         const uint64_t worth = UINT64_C(1) << sparse(__atomic_load_n(&cadence->taken, __ATOMIC_RELAXED));
         if (__atomic_compare_exchange_n(&shard->sample_at, &due, worth, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
             due = worth;
     }
-    /* Of the threads that share a shard one takes it. */
+    /* Only one of the threads that share a shard takes the sample. */
     if (!overlap_sample_is_due(shard) ||
         !__atomic_compare_exchange_n(&shard->sample_at, &due, UINT64_MAX, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         return;
@@ -111,7 +110,7 @@ void overlap_sample_take(struct overlap_page *page, struct overlap_shard *shard,
     __atomic_store_n(&sample->check, launches ^ nanoseconds, __ATOMIC_RELAXED);
 }
 
-/* Launches that all threads make, at most, while a page is read. */
+/* An upper bound of the launches of all threads while a page is read. */
 #define BETWEEN (UINT64_C(1000) * OVERLAP_SHARDS)
 
 OVERLAP_EXPORT void overlap_page_totals(const struct overlap_page *page, struct overlap_totals *totals) {
@@ -129,8 +128,8 @@ OVERLAP_EXPORT void overlap_page_totals(const struct overlap_page *page, struct 
         for (int i = 0; i < OVERLAP_COUNTERS; i++)
             totals->counters[i] += __atomic_load_n(&shard->counters[i], __ATOMIC_RELAXED);
     }
-    /* A launch is counted by way and by row, one after the other: what was between the two, or while we read, goes to the
-     * commonest way, so that both have the same sum. */
+    /* A launch is counted by route and then by row. Launches between the two increments, or made while we read, are added to
+     * the commonest route, so that both sums are equal. */
     uint64_t difference = 0;
     int commonest = 0;
     for (int way = 0; way < OVERLAP_WAYS; way++) {
@@ -139,9 +138,9 @@ OVERLAP_EXPORT void overlap_page_totals(const struct overlap_page *page, struct 
     }
     for (int row = 0; row < OVERLAP_ROWS; row++)
         difference += totals->rows[row];
-    if (difference + BETWEEN <= 2 * BETWEEN) /* else it is damaged, and shows that */
+    if (difference + BETWEEN <= 2 * BETWEEN) /* otherwise the page is damaged, which must stay visible */
         totals->ways[commonest] += difference;
-    /* One thread counts, another one takes back or knows better, while we read: never more than there is. */
+    /* Another thread may take a count back while we read: a negative counter becomes 0. */
     for (int i = 0; i < OVERLAP_COUNTERS; i++)
         if ((int64_t)totals->counters[i] < 0)
             totals->counters[i] = 0;
@@ -166,7 +165,7 @@ static void say_why_unseen(const struct overlap_page *page, struct overlap_text 
     }
 }
 
-/* Launches of communication on a raised stream have its priority, and are not among those that were raised. */
+/* Communication launches on a raised stream have its priority, and are not counted as raised themselves. */
 static void say_what_was_critical(const struct overlap_page *page, uint64_t launches, struct overlap_text *text) {
     uint32_t raised = 0, carry = 0;
     for (uint32_t i = 0; i < OVERLAP_PAGE_STREAMS; i++) {

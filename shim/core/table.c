@@ -1,5 +1,5 @@
-/* May these bytes be believed? They come out of an environment that anybody may have touched, so every count, offset,
- * enum and terminator is checked here once; afterwards the rest of core reads the table without looking back. */
+/* Validates a policy table. Its bytes come from an environment that any program may have changed, so every count, offset, enum
+ * and terminator is checked here once. The rest of core then reads the table without further checks. */
 #include <string.h>
 
 #include "core.h"
@@ -79,7 +79,7 @@ OVERLAP_EXPORT const char *overlap_table_check(const void *bytes, uint64_t size)
         return "the policy table is of another version of overlap-run";
     if (table->size != size)
         return "the policy table was cut or extended";
-    /* 64-bit sums: counts of 32 bits times record sizes cannot wrap. */
+    /* 64-bit sums: 32-bit counts times record sizes cannot wrap. */
     uint64_t needed = sizeof *table + (uint64_t)table->policy_count * sizeof(struct overlap_policy) +
                       (uint64_t)table->rule_count * sizeof(struct overlap_rule) +
                       (uint64_t)table->pattern_count * sizeof(uint32_t) + table->string_size;

@@ -1,14 +1,15 @@
-/* Launches: communication opens windows, and computation asks whether it is in one. */
+/* Launches: communication opens windows; computation asks whether it is inside one. */
 #include "window.h"
 
-enum { CHUNK = 32 }; /* launches that one question answers */
+enum { CHUNK = 32 }; /* launches granted by one query */
 
 static bool is_context(const struct overlap_world *world, uint32_t slot, const struct overlap_context *context) {
     return OVERLAP_LOAD(world->communication[slot].context) == context;
 }
 
-/* An entry for a stream's communication. The lock is held. Entries are taken over from streams that are gone: their clocks
- * go on, so nobody knows too little. Where all have owners, one is shared: whoever waits for one waits for both. */
+/* Chooses an entry for a stream's communication. The lock is held. Entries of destroyed streams are reused: their counts
+ * continue, so no clock falls behind. If all have owners, one is shared: a wait for one of its streams then counts as a wait
+ * for both. */
 static int32_t entry_for(struct overlap_stream *stream) {
     struct overlap_world *const world = stream->world;
     int32_t best = -1, shared = (int32_t)(overlap_order_hash(stream->key) % OVERLAP_CLOCK_COMMUNICATION);
@@ -34,12 +35,13 @@ static int32_t entry_for(struct overlap_stream *stream) {
     return best;
 }
 
-/* The legacy default stream and a blocking one: neither ever runs beside the other. */
+/* The legacy default stream and a blocking stream never run concurrently. */
 static bool ordered_by_kind(const struct overlap_stream *one, const struct overlap_stream *other) {
     return OVERLAP_LOAD(one->kind) == OVERLAP_STREAM_LEGACY && OVERLAP_LOAD(other->kind) == OVERLAP_STREAM_BLOCKING;
 }
 
-/* The launches of an entry of computation that were not counted before, and are not known to be over when this launch begins. */
+/* Returns the launches of an entry of computation that were not counted before, and that are not known to have ended when this
+ * launch begins. */
 static inline uint64_t not_over(const struct overlap_sight *sight, const struct overlap_stream *owner, uint32_t i,
                                 uint32_t filling) {
     struct overlap_world *const world = sight->world;
@@ -55,7 +57,7 @@ static inline uint64_t not_over(const struct overlap_sight *sight, const struct 
     return from < now ? now - from : 0;
 }
 
-/* What was launched before, on other streams. False: nobody knows what the stream is behind. */
+/* Finds earlier launches on other streams. False: the stream is behind an unknown wait. */
 __attribute__((noinline)) static bool look_before(const struct overlap_order *order,
                                                   const struct overlap_stream *stream, struct overlap_before *found) {
     const struct overlap_sight sight = overlap_stream_sight(order, stream);
@@ -76,7 +78,7 @@ __attribute__((noinline)) static bool look_before(const struct overlap_order *or
     return true;
 }
 
-/* Takes an entry for the communication of a stream; below 0: none. */
+/* Takes an entry for the communication of a stream. Negative: none. */
 __attribute__((cold, noinline)) static int32_t take_entry(struct overlap_order *order, struct overlap_stream *stream) {
     if (!overlap_order_locked(order))
         return -1;
@@ -95,7 +97,7 @@ struct overlap_before overlap_window_communicates(struct overlap_order *order, s
         return found;
     struct overlap_world *const world = stream->world;
     const uint32_t kind = OVERLAP_LOAD(stream->kind);
-    overlap_order_action(order, stream); /* which may be behind something unknown by that */
+    overlap_order_action(order, stream); /* this may put the stream behind an unknown wait */
     if ((kind != OVERLAP_STREAM_NON_BLOCKING || OVERLAP_LOAD(stream->unknown) || OVERLAP_LOAD(world->doubted) ||
          OVERLAP_LOAD(world->computations)) &&
         !look_before(order, stream, &found))
@@ -105,8 +107,8 @@ struct overlap_before overlap_window_communicates(struct overlap_order *order, s
         return found;
     const uint32_t entry = (uint32_t)mine;
     struct overlap_communication *const of = &world->communication[entry];
-    /* Two threads that launch on one stream at once may count as one launch: then both are known together. The stream
-     * itself always knows all of its own entry. */
+    /* Two threads that launch on one stream at the same time may count as one launch, and waits then order both together. The
+     * stream itself always knows its own entry. */
     const uint64_t now = OVERLAP_LOAD(world->now.entry[entry]) + 1;
     __atomic_store_n(&of->prefetch, computed && !__atomic_load_n(&stream->waited, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
     __atomic_store_n(&stream->waited, 0, __ATOMIC_RELAXED);
@@ -132,8 +134,8 @@ void overlap_window_beside(struct overlap_stream *stream) {
         __atomic_fetch_add(&stream->beside, 1, __ATOMIC_RELAXED);
 }
 
-/* Adds to the launches that were in the window. Where one thread asks about the stream only that one adds; if another thread begins to
- * do so now, a few launches may not be counted. */
+/* Counts launches that were inside the window. If only one thread queries the stream, it adds without an atomic operation; if
+ * another thread starts to query meanwhile, a few launches may not be counted. */
 static inline void add_inside(struct overlap_stream *stream, uint64_t launches) {
     if (OVERLAP_LOAD(stream->asker) == overlap_this_thread())
         overlap_add_own(&stream->inside, launches);
@@ -141,7 +143,7 @@ static inline void add_inside(struct overlap_stream *stream, uint64_t launches) 
         __atomic_fetch_add(&stream->inside, launches, __ATOMIC_RELAXED);
 }
 
-/* So many of the launches that a window may still take; 0: it has expired. */
+/* Takes up to `wanted` of the launches that the window has left. 0: the window has expired. */
 static inline uint32_t grant(struct overlap_stream *stream, uint64_t newest, uint32_t wanted) {
     if (__atomic_load_n(&stream->newest, __ATOMIC_RELAXED) != newest) {
         if (!wanted)
@@ -169,7 +171,7 @@ void overlap_window_return(struct overlap_stream *stream, uint64_t serial, uint6
         overlap_add_own(&stream->inside, 0 - (uint64_t)left);
         return;
     }
-    /* Another thread may have begun to count anew meanwhile. */
+    /* Another thread may have reset the count meanwhile. */
     while (!__atomic_compare_exchange_n(&stream->inside, &inside, inside > left ? inside - left : 0, false,
                                         __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;
@@ -199,8 +201,8 @@ bool overlap_window_is_over(struct overlap_order *order, struct overlap_stream *
                OVERLAP_LOAD(order->eager.now.entry[OVERLAP_LOAD(stream->communication)]);
 }
 
-/* The last launches of an entry, `open` up to `now`, can overlap this stream's after all: also those among them that were said not to, and
- * those for which that was said with them. */
+/* The last `open` launches of an entry, up to `now`, can overlap this stream after all. Takes back the reports that they
+ * overlap nothing, including the launches that each report counted for. */
 __attribute__((cold, noinline)) static void take_back(struct overlap_communication *of, uint64_t now, uint64_t open,
                                                       struct overlap_found *found) {
     const uint32_t since = (uint32_t)now - __atomic_load_n(&of->alone_last, __ATOMIC_RELAXED);
@@ -216,7 +218,7 @@ __attribute__((cold, noinline)) static void take_back(struct overlap_communicati
     }
 }
 
-/* How many launches of an entry are newer than the stream knows; 0: none, or of its own, or of another context. */
+/* Returns how many launches of an entry are newer than what the stream knows. 0 for launches of its own or of another context. */
 static inline uint64_t open_launches(const struct overlap_sight *sight, const struct overlap_communication *of,
                                      uint32_t c) {
     const uint64_t now = OVERLAP_LOAD(sight->world->now.entry[c]), known = overlap_sight_knows(sight, c);
@@ -287,7 +289,7 @@ void overlap_window_ask(struct overlap_order *order, struct overlap_stream *stre
     } else {
         if (own && own == last)
             found->where = OVERLAP_WHERE_SAME_STREAM;
-        overlap_window_left(order, stream); /* the host has waited for what they were beside */
+        overlap_window_left(order, stream); /* the host has waited for the communication that they ran beside */
     }
 }
 
@@ -300,7 +302,7 @@ uint64_t *overlap_window_outside(struct overlap_order *order, struct overlap_str
         for (int32_t i = 0; OVERLAP_LOAD(stream->computation) < 0 && i < OVERLAP_CLOCK_COMPUTATION; i++) {
             if ((uint32_t)i < world->computations && world->computation[i].owner)
                 continue;
-            for (int filling = 0; filling < 2; filling++) /* those of the owner before are nobody's any more */
+            for (int filling = 0; filling < 2; filling++) /* discard the previous owner's launches */
                 overlap_raise(&world->computation[i].counted[filling], world->computation[i].base[filling]);
             __atomic_store_n(&world->computation[i].owner, stream, __ATOMIC_RELEASE);
             if ((uint32_t)i >= world->computations)

@@ -1,9 +1,9 @@
-/* Overlap windows: can a launch overlap a communication launch? See WINDOWS.md for what orders what, and for the cases in
- * which the answer is no because nobody can know.
+/* Overlap windows: can a launch overlap a communication launch? WINDOWS.md says what orders what, and in which cases the answer
+ * is no because the order is unknown.
  *
- * Fed with calls in program order, per stream and event; asks nobody. All state is in one struct overlap_order of zeroed
- * memory, which the caller brings. Any thread may call anything at any time: clocks only grow, entry by entry; events carry
- * a sequence lock; a lock is taken only where a stream or event is seen for the first time, or goes.
+ * The model is fed with calls in program order, per stream and event, and calls nothing itself. All state is in one struct
+ * overlap_order of zeroed memory, which the caller supplies. Any thread may call any function at any time: entries of clocks only
+ * grow; each event has a seqlock; a lock is taken only when a stream or event is first seen or destroyed.
  */
 #pragma once
 
@@ -11,268 +11,273 @@
 #include "part.h"
 
 enum {
-    OVERLAP_CLOCK_COMMUNICATION = 16, /* streams of communication that are told apart; more share entries */
-    OVERLAP_CLOCK_COMPUTATION = 8,    /* streams of computation of which launches are counted as launched_before */
+    OVERLAP_CLOCK_COMMUNICATION = 16, /* streams of communication with entries of their own; further ones share */
+    OVERLAP_CLOCK_COMPUTATION = 8,    /* streams of computation whose launches are counted as launched_before */
     OVERLAP_CLOCK_ENTRIES = OVERLAP_CLOCK_COMMUNICATION + 2 * OVERLAP_CLOCK_COMPUTATION,
-    OVERLAP_ORDER_STREAMS = 1 << 15, /* places: half of them can be counted on */
+    OVERLAP_ORDER_STREAMS = 1 << 15, /* slots; half of them can be relied on */
     OVERLAP_ORDER_EVENTS = 1 << 16,
     OVERLAP_ORDER_CONTEXTS = 16,
     OVERLAP_ORDER_CAPTURES = 32,
-    OVERLAP_WINDOW_LAUNCHES = 512, /* that would be shaped, on one stream, after which an open window closes */
+    OVERLAP_WINDOW_LAUNCHES = 512, /* an open window closes after so many launches of one stream that would be shaped */
 };
 
-/* How far one knows each stream: first those of communication (launches on it), then for each of computation two entries,
- * for launches outside windows that would have been shaped, and for grids that fill the GPU in one wave. 64 bits: a counter
- * of launches does not wrap in the life of a process. */
+/* A vector clock: for each entry, the number of its last launch that is known to come before. First the streams of
+ * communication, counting communication launches; then two entries for each stream of computation, counting launches outside
+ * windows that would have been shaped, and grids that fill the GPU in one wave. 64 bits: no counter of launches wraps in the
+ * life of a process. */
 struct overlap_clock {
     uint64_t entry[OVERLAP_CLOCK_ENTRIES];
-    uint32_t set; /* entries that may be above 0, by bit: a stream knows few of those that many threads use */
+    uint32_t set; /* entries that may be above 0, as bits: of the entries that many threads use, a stream knows few */
 };
 _Static_assert(OVERLAP_CLOCK_ENTRIES <= 32, "overlap_clock.set");
 
 enum overlap_stream_kind {
     OVERLAP_STREAM_NON_BLOCKING,
-    OVERLAP_STREAM_BLOCKING, /* ordered by the legacy default stream; those of threads, too */
+    OVERLAP_STREAM_BLOCKING, /* ordered by the legacy default stream; per-thread default streams, too */
     OVERLAP_STREAM_LEGACY,
 };
 
 struct overlap_stream {
-    uint64_t key; /* of the caller's; 0: free */
+    uint64_t key; /* the caller's key; 0: free */
     uint32_t ready;
     uint32_t kind; /* enum overlap_stream_kind */
     struct overlap_world *world;
     struct overlap_context *context;
-    struct overlap_stream *captured;    /* stands for it while it captures */
-    struct overlap_stream *of, *next;   /* of such a one: for whom, and the next one of its capture */
-    int32_t communication, computation; /* which of the world's; -1: none yet */
-    uint64_t asker;                     /* the thread whose launches ask about it; 0: none, 1: several have */
-    uint64_t unknown;                   /* number of the wait that nobody knows the end of; 0: none */
-    uint64_t serial;                    /* no other stream ever had this number */
-    uint64_t newest;                    /* the communication of the window that it is in... */
-    uint64_t inside;                    /* ...and how many launches were in it */
-    uint32_t beside; /* grids of more than one wave that were in a window and have waited for nothing since */
-    uint32_t waited; /* for an event, since its last communication */
-    uint64_t launched, filling; /* what the two entries of computation count */
+    struct overlap_stream *captured;    /* stands for the stream while it captures */
+    struct overlap_stream *of, *next;   /* of a stand-in: the stream it stands for, and the next one of its capture */
+    int32_t communication, computation; /* indices of the world's entries; -1: none yet */
+    uint64_t asker;                     /* the thread whose launches query the stream; 0: none, 1: several */
+    uint64_t unknown;                   /* number of a wait whose end is unknown; 0: none */
+    uint64_t serial;                    /* unique: no other stream ever has this number */
+    uint64_t newest;                    /* ordinal of the newest communication of its window... */
+    uint64_t inside;                    /* ...and the launches counted inside it */
+    uint32_t beside;                    /* grids of more than one wave launched inside its window */
+    uint32_t waited;                    /* it has waited for an event since its last communication */
+    uint64_t launched, filling;         /* counts of the two entries of computation */
     struct overlap_part part;
     struct overlap_clock clock;
 } __attribute__((aligned(64)));
 
 struct overlap_event {
     uint64_t key;
-    uint32_t sequence; /* odd: being recorded */
-    uint32_t flags;    /* enum in event.c */
-    uint32_t before;   /* flags when the record that is being made began */
-    uint32_t seen;     /* sequence of the last record that the host has seen to be over */
+    uint32_t sequence; /* seqlock; odd: being recorded */
+    uint32_t flags;    /* enum overlap_event_flag (event.h) */
+    uint32_t before;   /* flags when the current record began */
+    uint32_t seen;     /* sequence of the last record that the host has seen finish */
     struct overlap_world *world;
-    uint64_t generation; /* of that world */
+    uint64_t generation; /* of that world when the event was recorded */
     struct overlap_context *context;
-    uint64_t unknown;          /* as of the stream */
-    struct overlap_stream *by; /* the stream that it was recorded on... */
-    uint64_t serial, work;     /* ...and how much had been launched there (struct overlap_part) */
+    uint64_t unknown;          /* as in struct overlap_stream */
+    struct overlap_stream *by; /* the stream that recorded it... */
+    uint64_t serial, work;     /* ...and how much it had launched by then (struct overlap_part) */
     struct overlap_clock clock;
 };
 
 struct overlap_context {
     uint64_t key;
-    uint64_t settled;              /* waits up to this number have ended */
-    struct overlap_stream *legacy; /* its clock is what every blocking stream includes */
+    uint64_t settled;              /* unknown waits up to this number have ended */
+    struct overlap_stream *legacy; /* every blocking stream's clock includes its clock */
     uint32_t blocks;               /* it has, or had, a blocking stream */
     uint32_t padding;
     uint64_t unknown;              /* the last unknown wait of any of its streams... */
     uint64_t blocking_unknown;     /* ...and of a blocking one */
-    struct overlap_clock blocking; /* what any blocking stream knows */
-    struct overlap_clock known;    /* what any stream knows of other contexts, or of streams that are gone */
-    uint64_t work, over;           /* sums of its streams' (struct overlap_part) */
+    struct overlap_clock blocking; /* join of all blocking streams' clocks */
+    struct overlap_clock known;    /* what its streams know of other contexts and of destroyed streams */
+    uint64_t work, over;           /* sums over its streams (struct overlap_part) */
 };
 
-/* Where launches can overlap each other: all that runs as it is launched, or one capture. */
+/* A set of launches that can overlap each other: everything that runs as it is launched, or one capture. */
 struct overlap_world {
-    uint64_t generation; /* of a capture: a number of its own; 0: free. Else: how often the model has resumed (below) */
+    uint64_t generation; /* of a capture: its unique number, 0: free; of `eager`: how often the model has resumed */
     uint32_t communications, computations; /* entries in use */
-    uint32_t doubted;                      /* nothing is known in it any more */
-    uint32_t begun;                        /* of the world of surplus captures: how many there are */
-    struct overlap_stream *members;        /* of a capture */
+    uint32_t doubted;                      /* the order of everything in it is unknown */
+    uint32_t begun;                        /* captures in progress: one, or several in the surplus world */
+    struct overlap_stream *members;        /* stand-ins of its capturing streams */
     struct overlap_communication {
-        struct overlap_stream *owner;    /* NULL: gone */
-        struct overlap_context *context; /* NULL: of several */
-        uint64_t base;                   /* launches before this one are not its own */
-        uint64_t ordinal;                /* when the last launch was: the version then */
-        uint64_t sequence;               /* that the caller gave it, + 1 */
-        uint64_t used;                   /* launches up to this one were overlapped by something */
-        uint16_t prefetch;     /* the last launch did not wait for the computation that was launched before it */
-        uint16_t alone_counts; /* for how many the last one of those below was said */
-        uint32_t alone[2];     /* launches that were said to overlap nothing: by enum overlap_alone */
-        uint32_t alone_last;   /* the last 32 bits of the number of the last one */
+        struct overlap_stream *owner;    /* NULL: destroyed */
+        struct overlap_context *context; /* NULL: several */
+        uint64_t base;                   /* launches up to this one are a previous owner's */
+        uint64_t ordinal;                /* version of the model at the last launch: which launch is newest? */
+        uint64_t sequence;               /* the caller's number of the last launch, + 1 */
+        uint64_t used;                   /* something overlapped the launches up to this one */
+        uint16_t prefetch;               /* the last launch did not wait for the computation launched before it */
+        uint16_t alone_counts;           /* launches that the last report below counted for */
+        uint32_t alone[2];               /* launches reported to overlap nothing, by enum overlap_alone */
+        uint32_t alone_last;             /* number of the last launch so reported, modulo 2^32 */
     } communication[OVERLAP_CLOCK_COMMUNICATION];
     struct {
         struct overlap_stream *owner;
-        uint64_t base[2];    /* of owners before */
-        uint64_t counted[2]; /* as launched before communication */
+        uint64_t base[2];    /* counts of previous owners */
+        uint64_t counted[2]; /* counted as launched_before up to here */
     } computation[OVERLAP_CLOCK_COMPUTATION];
     struct overlap_clock now; /* the last launch of every entry of communication */
 };
 
 struct overlap_order {
-    uint64_t version;        /* another one whenever answers of other threads may be stale; only grows */
-    uint64_t lock;           /* a number of the thread that has it */
-    void (*pause)(void);     /* of the caller's, or NULL: lets other threads run */
-    uint32_t stuck;          /* nobody has given it back for long */
-    uint32_t legacy_matters; /* blocking streams know of communication: launches on the legacy stream pass it on */
-    uint32_t lost;           /* a stream found no place: the unknown may know everything */
-    uint32_t untold_any;     /* an event found no place: any that is not in the table may carry what is in `untold` */
-    uint32_t vague;          /* ...or anything, whatever is launched later */
-    uint32_t exported;       /* other processes wait for events of this one */
+    uint64_t version;        /* incremented when other threads' cached answers may be stale */
+    uint64_t lock;           /* the holder's overlap_this_thread(); 0: free */
+    void (*pause)(void);     /* supplied by the caller: lets other threads run; may be NULL */
+    uint32_t stuck;          /* the last attempt to lock timed out */
+    uint32_t legacy_matters; /* blocking streams know of communication, which launches on the legacy stream pass on */
+    uint32_t lost;           /* a stream got no slot: untracked streams may know everything */
+    uint32_t untold_any;     /* an event got no slot: one that is not in the table may carry `untold` */
+    uint32_t vague;          /* ...or launches that come later, too */
+    uint32_t exported;       /* other processes may wait for events of this one */
     uint64_t generation, waits, serials;
-    uint32_t counted; /* how often counting of work has begun (critical.h); not 0 */
+    uint32_t counted; /* how often counting of work began (critical.h); never 0 */
     uint32_t events_used;
-    struct overlap_clock finished; /* what the host has seen to be over */
-    struct overlap_clock untold;   /* everything launched when an event found no place, the last time */
-    struct overlap_world eager, captures[OVERLAP_ORDER_CAPTURES + 1]; /* the last one: for all surplus */
+    struct overlap_clock finished; /* what the host has seen finish */
+    struct overlap_clock untold;   /* everything launched when an event last got no slot */
+    struct overlap_world eager, captures[OVERLAP_ORDER_CAPTURES + 1]; /* the last one serves all surplus captures */
     struct overlap_context contexts[OVERLAP_ORDER_CONTEXTS];
-    uint32_t used[OVERLAP_ORDER_STREAMS], used_count; /* places of streams in the order of their first use */
+    uint32_t used[OVERLAP_ORDER_STREAMS], used_count; /* slots of streams in the order of first use */
     struct overlap_stream streams[OVERLAP_ORDER_STREAMS];
-    /* Where an event is, by the hash of its key; 0: nowhere yet. New events lie side by side, so that few touch a page of their own. */
+    /* Indices of events, by the hash of the key; 0: none yet. New events are contiguous, so that a small number of them
+     * touches few pages. */
     uint32_t places[OVERLAP_ORDER_EVENTS];
     struct overlap_event events[OVERLAP_ORDER_EVENTS + 1]; /* the first one is always free */
 };
 
 /* ---- Streams and captures: order.c ---- */
 
-/* The same, made if need be. context: its key, not 0. */
+/* Returns the stream with this key, and creates it if needed. context: key of its context, not 0. NULL: no slot is free, or
+ * the lock timed out. */
 struct overlap_stream *overlap_order_stream(struct overlap_order *order, uint64_t key, uint64_t context,
                                             enum overlap_stream_kind kind);
 void overlap_order_stream_gone(struct overlap_order *order, uint64_t key);
-/* seen: order->serials before the call that ended it; its address may be another context's by now, with streams of its own. */
+/* The context was destroyed. seen: order->serials before the call that destroyed it. A new context may already have its
+ * address and streams of its own, which have higher serials. */
 void overlap_order_context_gone(struct overlap_order *order, uint64_t key, uint64_t seen);
 
-/* A call on the stream that orders nothing by itself, such as a copy; matters for the legacy default stream. */
+/* Called for operations that order nothing by themselves, such as copies. They matter on the legacy default stream, which
+ * implicitly waits for blocking streams. */
 void overlap_order_legacy_action(struct overlap_order *order, struct overlap_stream *stream);
 static inline void overlap_order_action(struct overlap_order *order, struct overlap_stream *stream) {
     if (stream && __atomic_load_n(&stream->kind, __ATOMIC_ACQUIRE) == OVERLAP_STREAM_LEGACY)
         overlap_order_legacy_action(order, stream);
 }
 
-/* From now on the stream may be behind anything, also behind what comes later; or behind all that came before. */
+/* The stream may now be ordered after anything, including later launches (unknown), or after everything launched so far
+ * (behind_all). */
 void overlap_order_unknown(struct overlap_order *order, struct overlap_stream *stream);
 void overlap_order_behind_all(struct overlap_order *order, struct overlap_stream *stream);
 
-/* ---- While nobody needs it ---- */
+/* ---- While the model is not needed ---- */
 
-/* May the caller stop telling of events, waits and what the host sees? Not while a stream captures, or once one has waited for something
- * unknown. */
+/* May the caller stop reporting events, waits and what the host sees? Not while a stream captures, nor after an unknown wait. */
 bool overlap_order_may_rest(const struct overlap_order *order);
-/* It does: windows close, because what would close them is not told. */
+/* The caller stops reporting. Windows close, because waits that would close them are not reported. */
 void overlap_order_rest(struct overlap_order *order);
-/* It tells of them again: all that was launched before counts as over, and an event recorded before tells nothing. */
+/* The caller reports again. Everything launched so far counts as finished, and events recorded earlier carry nothing. */
 void overlap_order_resume(struct overlap_order *order);
 
 /* ---- Captures ---- */
 
 void overlap_order_capture(struct overlap_order *order, struct overlap_stream *stream);
 void overlap_order_capture_ended(struct overlap_order *order, struct overlap_stream *stream);
-/* Somebody has added dependencies to a graph: what is being captured may be behind anything. */
+/* Dependencies were added to a graph by hand: streams that capture may be ordered after anything. */
 void overlap_order_captures_doubted(struct overlap_order *order);
 
 /* ---- Events, and what the host sees: event.c ---- */
 
-/* Around the call that records an event; what the first returns is for the second, whatever it is. key: of the event.
- * stream: NULL where it is not known. recorded: the call has succeeded. */
+/* Called before and after the driver's call that records an event; the result of the first (may be NULL) is passed to the
+ * second. key: of the event. stream: NULL if untracked. recorded: the call has succeeded. */
 struct overlap_event *overlap_order_recording(struct overlap_order *order, uint64_t key, struct overlap_stream *stream);
 void overlap_order_write(struct overlap_order *order, struct overlap_event *event, struct overlap_stream *stream,
                          bool recorded);
 static inline void overlap_order_recorded(struct overlap_order *order, struct overlap_event *event,
                                           struct overlap_stream *stream, bool recorded);
 
-/* The stream waits for the event from now on; stream NULL: everything does. Anything else that is launched again and again
- * and waits for its last launch, such as a graph, is an event, too. */
+/* The stream (NULL: every stream) waits for the event from now on. Other objects whose launches wait for their own previous
+ * launch, such as graphs, are modeled as events. Returns flags of enum overlap_waited. */
 uint32_t overlap_order_waits(struct overlap_order *order, struct overlap_stream *stream, uint64_t key);
 
-/* What it returns: communication that nobody has been in a hurry for, and whether this thread's answers for the stream are
- * stale: no other thread has asked about it, so the version stays. */
+/* PATIENTLY: nothing needed the communication early. STALE: the calling thread's cached answers for the stream are stale; no
+ * other thread has queried it, so the version does not change. */
 enum overlap_waited {
-    OVERLAP_WAITED_BESIDE = 1,   /* the stream had two or more grids of more than one wave to run beside it */
-    OVERLAP_WAITED_PREFETCH = 2, /* it had not waited for the computation that was launched before it */
+    OVERLAP_WAITED_BESIDE = 1,   /* two or more grids of more than one wave could run beside it */
+    OVERLAP_WAITED_PREFETCH = 2, /* it had not waited for the computation launched before it */
     OVERLAP_WAITED_PATIENTLY = OVERLAP_WAITED_BESIDE | OVERLAP_WAITED_PREFETCH,
     OVERLAP_WAITED_STALE = 4,
 };
 
-/* Who waits for this event, from now on, may be behind all that came before (graphs, other processes record it). */
+/* From now on a wait for this event orders after everything launched so far (graphs or other processes record it). */
 void overlap_order_event_unknown(struct overlap_order *order, uint64_t key);
-/* It is another process's; this process gives one of its own away. */
+/* Imported: the event is another process's. Exported: this process gives its event to others. */
 void overlap_order_event_imported(struct overlap_order *order, uint64_t key);
 void overlap_order_event_exported(struct overlap_order *order, uint64_t key);
 void overlap_order_event_gone(struct overlap_order *order, uint64_t key);
 
-/* ---- The host: what it will have seen to be over when the call that it makes now succeeds ---- */
+/* ---- The host: what it will have seen finish if the call that it makes now succeeds ---- */
 
 struct overlap_seen {
     bool all; /* everything launched so far */
     struct overlap_clock clock;
-    struct overlap_stream *stream; /* whose unknown wait this was... */
+    struct overlap_stream *stream; /* ends this unknown wait of the stream... */
     uint64_t unknown;
-    struct overlap_context *context; /* ...or in which all ended, up to this number */
+    struct overlap_context *context; /* ...or all unknown waits of the context up to this number */
     uint64_t settled;
-    struct overlap_stream *by; /* whose computation it was, up to this */
+    struct overlap_stream *by; /* computation of this stream has finished, up to `work` */
     uint64_t serial, work;
-    struct overlap_event *event; /* whose record of this sequence it was, if it is known */
+    struct overlap_event *event; /* the record of this event, if known, by its sequence */
     uint32_t sequence;
 };
-/* stream: NULL where it is not known. */
+/* stream: NULL if untracked. */
 void overlap_order_see_stream(struct overlap_order *order, struct overlap_stream *stream, struct overlap_seen *seen);
-/* False: the host has seen this record before, so the call tells nothing. */
+/* False: the host has seen this record before, so the call tells nothing new. */
 bool overlap_order_see_event(struct overlap_order *order, uint64_t key, struct overlap_seen *seen);
 void overlap_order_see_context(struct overlap_order *order, uint64_t key, struct overlap_seen *seen);
 void overlap_order_saw(struct overlap_order *order, const struct overlap_seen *seen);
 
 /* ---- Launches: window.c ---- */
 
-/* What runs beside a communication launch although it was launched before. */
+/* Launches that run beside a communication launch although they were made before it. */
 struct overlap_before {
-    uint64_t launched; /* launches that would have been shaped, none of them counted twice */
+    uint64_t launched; /* launches that would have been shaped; each is counted once */
     uint64_t filling;  /* grids that fill the GPU in one wave */
 };
 
-/* Communication was launched on the stream. computed: after the communication before, there was computation. */
+/* Communication was launched on the stream. computed: computation was launched since the previous communication. */
 struct overlap_before overlap_window_communicates(struct overlap_order *order, struct overlap_stream *stream,
                                                   bool computed);
 
 /* A grid of more than one wave was launched in a window. */
 void overlap_window_beside(struct overlap_stream *stream);
 
-/* The stream waits for something now, or has waited: where it is in no window any more, what was beside is forgotten. */
+/* The stream waits now, or has waited. If it has left its window, the count of grids beside communication is reset. */
 void overlap_window_left_now(struct overlap_order *order, struct overlap_stream *stream);
 static inline void overlap_window_left(struct overlap_order *order, struct overlap_stream *stream) {
     if (__atomic_load_n(&stream->beside, __ATOMIC_RELAXED))
         overlap_window_left_now(order, stream);
 }
 
-/* Its last communication launch has this number in the caller's log. */
+/* The stream's last communication launch has this number in the caller's log. */
 void overlap_window_numbered(struct overlap_order *order, struct overlap_stream *stream, uint64_t sequence);
 
 enum overlap_where {
     OVERLAP_WHERE_OUTSIDE,
     OVERLAP_WHERE_INSIDE,
     OVERLAP_WHERE_EXPIRED,
-    OVERLAP_WHERE_SAME_STREAM, /* outside, and communication is on this very stream */
+    OVERLAP_WHERE_SAME_STREAM, /* outside, and the newest communication is on the same stream */
 };
 
-/* Why communication overlaps nothing. */
+/* Why a communication launch overlaps nothing. */
 enum overlap_alone {
-    OVERLAP_ALONE_SAME_STREAM, /* what was launched behind it is on its stream */
-    OVERLAP_ALONE_WAITED_FOR,  /* ...waits for it */
+    OVERLAP_ALONE_SAME_STREAM, /* the next launches are on its stream */
+    OVERLAP_ALONE_WAITED_FOR,  /* the next launches wait for it */
 };
 
 struct overlap_found {
     enum overlap_where where;
-    uint32_t granted;        /* launches that may take the same answer while the version is the same */
+    uint32_t granted;        /* launches that may reuse this answer while the version is unchanged */
     uint64_t newest, serial; /* for overlap_window_return() */
-    bool unknown;            /* outside, because nobody knows what the stream waits for */
-    uint32_t undone[2];      /* communication that was said to overlap nothing, and does now */
-    uint64_t sequence; /* INSIDE: number of the newest communication launch that it could overlap, + 1; 0: none given */
+    bool unknown;            /* outside, because the stream is behind an unknown wait */
+    uint32_t undone[2];      /* launches reported to overlap nothing that do after all */
+    uint64_t sequence;       /* INSIDE: number of the newest communication launch it could overlap, + 1; 0: none */
 };
 
-/* Is a launch on this stream (NULL: not known) in a window now? wanted: how many launches ask, and the thread may keep the
- * answer; 0: just looking. */
+/* Is a launch on this stream (NULL: untracked) inside a window now? wanted: launches for which the thread may keep the answer;
+ * 0: only look, count nothing. */
 void overlap_window_ask(struct overlap_order *order, struct overlap_stream *stream, uint32_t wanted,
                         struct overlap_found *found);
 static inline struct overlap_found overlap_window_find(struct overlap_order *order, struct overlap_stream *stream,
@@ -282,20 +287,21 @@ static inline struct overlap_found overlap_window_find(struct overlap_order *ord
     return found;
 }
 
-/* The number of the stream's last communication launch; 0: none. */
+/* Returns the number of the stream's last communication launch; 0: none. */
 uint64_t overlap_window_number(struct overlap_stream *stream);
 
-/* The communication launch of this number, and so many with it, seem to overlap nothing; false: something does. */
+/* Reports that the communication launch with this number overlaps nothing; it stands for `count` launches. False: something
+ * overlaps it. */
 bool overlap_window_alone(struct overlap_stream *stream, uint64_t number, enum overlap_alone why, uint32_t count);
 
-/* Has the host seen all communication of the stream to be over? */
+/* Has the host seen all communication of the stream finish? */
 bool overlap_window_is_over(struct overlap_order *order, struct overlap_stream *stream);
 
-/* Gives back what was granted and not taken. */
+/* Returns the launches that were granted and not made. */
 void overlap_window_return(struct overlap_stream *stream, uint64_t serial, uint64_t newest, uint32_t left);
 
-/* A place to count launches on a stream that are outside: would have been shaped, or fill the GPU in one wave. NULL: none
- * is left. Only the launching thread adds to it. */
+/* Returns the counter for launches outside windows on this stream: those that would have been shaped, or (filling) grids that
+ * fill the GPU in one wave. Only the launching thread adds to it. NULL: all counters are in use. */
 uint64_t *overlap_window_outside(struct overlap_order *order, struct overlap_stream *stream, bool filling);
 
 #include "order.h"

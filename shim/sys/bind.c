@@ -1,11 +1,10 @@
-/* Callers of our exported names: to which function would each be bound if this library were not there? Every vendor's names are
- * resolved here. Several runtimes may be loaded at once, each for libraries of its own, and what one of them has made
- * means nothing to the others.
+/* Resolves a name as the loader would for its caller if this library were not preloaded. This is done for every vendor's names,
+ * because several runtimes may be loaded at once, each for libraries of its own, and handles of one mean nothing to another.
  *
- * An answer is kept as long as no object that it is about can have been unmapped. Objects are unmapped in dlclose only, after
- * their destructors have run, which may launch. So while any thread is in dlclose, answers are used as long as the loader has
- * removed nothing; after it, answers about objects that are gone are dropped, and others stay. A dlclose that does not pass us is
- * not seen: that of a library opened with RTLD_DEEPBIND, or one that was looked up in libc's own handle.
+ * An answer stays cached while no object that it concerns can have been unmapped. Objects are unmapped only in dlclose, after
+ * their destructors have run, and these may launch. While any thread is in dlclose, answers are therefore used only if the loader
+ * has not removed an object. After it, all answers are invalidated if one concerns a removed object. A dlclose that bypasses us
+ * is not seen: a library opened with RTLD_DEEPBIND calls libc's, and so does a caller that looked it up in libc's own handle.
  */
 #include <errno.h>
 #include <link.h>
@@ -15,20 +14,20 @@
 
 #define LOAD(field) __atomic_load_n(&(field), __ATOMIC_ACQUIRE)
 
-static uint32_t generation = 1; /* of the answers that are kept */
-static uint64_t removed_then;   /* objects that the loader had removed when these were known to hold */
-static uint32_t closing;        /* threads in dlclose, each as often as it is */
-static uint32_t closes;         /* how often it was called, and returned */
-static __thread uint32_t depth __attribute__((tls_model("initial-exec"))); /* the part of this thread in `closing` */
+static uint32_t generation = 1; /* of the cached answers */
+static uint64_t removed_then;   /* the loader's count of removed objects when the answers were last known to be valid */
+static uint32_t closing;        /* calls of dlclose in progress, nested ones included */
+static uint32_t closes;         /* incremented at the start and at the end of dlclose */
+static __thread uint32_t depth __attribute__((tls_model("initial-exec"))); /* this thread's share of `closing` */
 
-OVERLAP_STARTUP_DATA static uint32_t first_objects = UINT32_MAX; /* which are in the global scope, and never unmapped */
+OVERLAP_STARTUP_DATA static uint32_t first_objects = UINT32_MAX; /* in the global scope, never unmapped */
 
 OVERLAP_STARTUP void overlap_bind_start(void) {
     first_objects = overlap_object_count();
 }
 
 void overlap_bind_forked(void) {
-    closing = depth; /* other threads of the parent are not here */
+    closing = depth; /* the parent's other threads do not exist in the child */
 }
 
 bool overlap_is_closing(void) {
@@ -46,7 +45,7 @@ static int read_changes(struct dl_phdr_info *info, size_t size, void *data) {
     return 1;
 }
 
-/* The generation, if nothing was unmapped since its answers were known to hold; 0: something was. */
+/* Returns the generation if nothing was unmapped since its answers were known to be valid, else 0. */
 __attribute__((cold, noinline)) static uint32_t generation_while_closing(void) {
     const uint32_t now = LOAD(generation);
     const uint64_t then = LOAD(removed_then);
@@ -59,7 +58,7 @@ uint32_t overlap_generation(void) {
     return __builtin_expect(LOAD(closing) != 0, 0) ? generation_while_closing() : LOAD(generation);
 }
 
-/* ---- Resolution, in the order in which the loader searches (ld.so(8), dlopen(3)) ---- */
+/* ---- Resolution, in the loader's search order (ld.so(8), dlopen(3)) ---- */
 
 struct search {
     const char *name, *version, *prefix;
@@ -68,7 +67,7 @@ struct search {
     void *found, *elsewhere;
 };
 
-/* The global scope as it was at the start: preloaded libraries, then those that the program needs. */
+/* The global scope as it was at the start: preloaded libraries, then the program's dependencies. */
 static int search_global(struct dl_phdr_info *info, size_t size, void *data) {
     (void)size;
     struct search *search = data;
@@ -108,7 +107,7 @@ bool overlap_is_global(uintptr_t address) {
     return overlap_iterate(find_global, &global) == 1;
 }
 
-/* What is kept of an object that is searched: little, because signal handlers on small stacks come here, too. */
+/* The part of an object that a search needs. Kept small, because signal handlers on small stacks search, too. */
 struct searched {
     uintptr_t base;
     const void *dynamic;
@@ -123,7 +122,7 @@ static const char *string_of(const struct searched *object, ElfW(Sxword) tag, si
     const char *strings = NULL;
     size_t offset = SIZE_MAX;
     for (; entry && entry->d_tag != DT_NULL; entry++) {
-        if (entry->d_tag == DT_STRTAB) /* relocated by glibc, not by musl */
+        if (entry->d_tag == DT_STRTAB) /* glibc relocates it, musl does not */
             strings =
                 (const char *)(entry->d_un.d_ptr < object->base ? entry->d_un.d_ptr + object->base : entry->d_un.d_ptr);
         else if (entry->d_tag == tag && number-- == 0)
@@ -133,7 +132,7 @@ static const char *string_of(const struct searched *object, ElfW(Sxword) tag, si
 }
 
 struct needed {
-    const char *name; /* as DT_NEEDED says it */
+    const char *name; /* from DT_NEEDED */
     struct searched object;
 };
 
@@ -146,10 +145,10 @@ static int find_needed(struct dl_phdr_info *info, size_t size, void *data) {
     return strcmp(object.name, slash ? slash + 1 : needed->name) == 0 || (soname && strcmp(soname, needed->name) == 0);
 }
 
-/* The local scope of an object: itself and what it needs, breadth first. The caller is on our stack, so none of that can be
- * unmapped meanwhile. */
+/* Searches the local scope of an object: the object and its dependencies, breadth first. None of them can be unmapped
+ * meanwhile, because the caller is on our stack. */
 static void *search_local(const struct overlap_object *caller, const char *name, const char *version) {
-    enum { MOST = 64 }; /* 1 KiB: SIGSTKSZ is 8 */
+    enum { MOST = 64 }; /* 1 KiB: SIGSTKSZ is 8 KiB */
     struct searched scope[MOST];
     size_t count = 1;
     scope[0] = searched_of(caller);
@@ -177,31 +176,31 @@ __attribute__((cold, noinline)) static void *resolve(const struct overlap_object
     if (search.found)
         return search.found;
     void *local = caller->dynamic ? search_local(caller, name, search.version) : NULL;
-    return local ? local : search.elsewhere; /* opened for all, or for others only: better than nothing */
+    return local ? local : search.elsewhere; /* opened RTLD_GLOBAL, or local to others: better than nothing */
 }
 
-/* ---- What is kept ---- */
+/* ---- Cached answers ---- */
 
-/* In every process, whether or not it uses a GPU: 4 KiB of answers are enough for 256 names, counted for each library that calls
- * them, and a call that finds its answer replaced costs microseconds. Armed, a driver's functions are kept by real.c. */
+/* Every process has this memory, whether or not it uses a GPU. 4 KiB hold the answers for 256 names, counted per calling
+ * library; a call whose answer was evicted costs microseconds. In an armed process, real.c keeps a driver's functions. */
 enum { CALLERS = 64, ANSWER_BITS = 8, PROBES = 8 };
 
-/* Of the object whose code calls. A slot whose generation is over is free; the thread that has replaced it by FILLING writes it. */
+/* The object of a caller. A slot of an old generation is free. A thread claims it by storing FILLING, and then fills it in. */
 static struct caller {
     uintptr_t start, end;
     uint32_t generation;
 } callers[CALLERS];
 #define FILLING UINT32_MAX
 
-/* A key is unique to a caller, a name and a generation, and only the thread that has replaced a key by WRITING stores the next one.
- * So an entry whose key is the same before and after the address was read has that address. */
+/* A key is unique to a caller, a name and a generation, and only the thread that replaced a key by WRITING stores the next
+ * one. So an address is valid if its key is the same before and after the address is read. */
 static struct answer {
     uint64_t key; /* 0: free */
     void *address;
 } answers[1 << ANSWER_BITS];
-#define WRITING UINT64_C(1) /* no key: generations begin with 1 */
+#define WRITING UINT64_C(1) /* not a valid key: generations begin with 1 */
 
-/* The caller of this thread's last call. */
+/* Caches the object of this thread's last caller. */
 static __thread struct {
     uintptr_t start, size;
     uint32_t generation, index;
@@ -231,7 +230,7 @@ static struct answer *keep(uint64_t key, void *address) {
     struct answer *free = answer_at(key, key % PROBES);
     for (uint64_t probe = 0; probe < PROBES; probe++) {
         const uint64_t there = LOAD(answer_at(key, probe)->key);
-        if (there != WRITING && there >> 32 != key >> 32) { /* of an older generation, or none */
+        if (there != WRITING && there >> 32 != key >> 32) { /* of an older generation, or free */
             free = answer_at(key, probe);
             break;
         }
@@ -256,7 +255,7 @@ static bool caller_known(uintptr_t site, uint32_t now, uint32_t *index) {
         const uintptr_t start = LOAD(callers[i].start), end = LOAD(callers[i].end);
         if (site < start || site >= end || LOAD(callers[i].generation) != now)
             continue;
-        last.generation = 0; /* a signal handler may come here, too */
+        last.generation = 0; /* invalid while written: a signal handler may read it */
         last.start = start;
         last.size = end - start;
         last.index = *index = i;
@@ -267,7 +266,7 @@ static bool caller_known(uintptr_t site, uint32_t now, uint32_t *index) {
     return false;
 }
 
-/* False: the table is full. It is emptied, and the next call takes a slot. */
+/* Adds the caller's object. False: the table is full; all answers are then invalidated, and the next call takes a slot. */
 static bool caller_new(const struct overlap_object *object, uint32_t now, uint32_t *index) {
     for (*index = 0; *index < CALLERS; ++*index) {
         struct caller *caller = &callers[*index];
@@ -290,13 +289,14 @@ __attribute__((cold, noinline)) static void *find(uintptr_t site, uint32_t numbe
     const int saved = errno;
     const uint32_t before = LOAD(closes), now = overlap_generation();
     struct overlap_object caller = {.start = site};
-    const bool held = overlap_object_at(site, &caller) && !overlap_is_ours(site); /* else code that no object holds */
+    const bool held = overlap_object_at(site, &caller) && !overlap_is_ours(site); /* else no object holds the code */
     void *found = resolve(&caller, name, prefix);
     uint32_t index;
     if (found && held && now && (caller_known(site, now, &index) || caller_new(&caller, now, &index))) {
         uint64_t key = key_of(now, index, number);
         struct answer *kept = keep(key, found);
-        /* Adds nothing, but a dlclose that is counted later sees the answer; an earlier one did not look at it. */
+        /* Adds 0, which orders this against dlclose: a call that is counted later sees the answer. One that was counted since
+         * `before` may have missed it, so the answer is dropped. */
         if (kept && (__atomic_fetch_add(&closes, 0, __ATOMIC_SEQ_CST) != before || overlap_generation() != now))
             __atomic_compare_exchange_n(&kept->key, &key, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
     }
@@ -319,7 +319,7 @@ void *overlap_behind(uintptr_t site, uint32_t number, const char *name, const ch
 
 enum { ABOUT = CALLERS + (1 << ANSWER_BITS), WORD = 64 };
 
-/* By bit: callers and answers of this generation in whose object the walk has not been yet. */
+/* Callers and answers of this generation, as bits, whose object the walk has not met yet. */
 struct unmet {
     uint64_t words[ABOUT / WORD];
 };
@@ -349,7 +349,7 @@ static int meet(struct dl_phdr_info *info, size_t size, void *data) {
     return !any;
 }
 
-/* Are all objects still there that answers are about? */
+/* Are all objects that the answers concern still mapped? */
 static bool all_mapped(uint32_t now) {
     struct unmet unmet = {0};
     for (size_t number = 0; number < ABOUT; number++)
@@ -357,7 +357,7 @@ static bool all_mapped(uint32_t now) {
     return overlap_iterate(meet, &unmet) == 1;
 }
 
-/* dlclose(3), exported under libc's versions of it (dlsym_*.S). */
+/* dlclose(3), exported under the versions that libc uses (dlsym_*.S). */
 int overlap_dlclose(void *handle);
 int overlap_dlclose(void *handle) {
     static int (*real)(void *handle);
@@ -384,10 +384,10 @@ int overlap_dlclose(void *handle) {
     __atomic_fetch_add(&closes, 1, __ATOMIC_SEQ_CST);
     if (kept)
         overlap_iterate(read_changes, &after);
-    /* While objects are added, too, one of them may be where another was. */
+    /* If objects were added as well, one may occupy the addresses of a removed one. */
     if (!kept || (after.removed != before.removed && (after.added != before.added || !all_mapped(LOAD(generation)))))
         __atomic_fetch_add(&generation, 1, __ATOMIC_ACQ_REL);
-    if (kept) /* after the generation: generation_while_closing() reads them the other way round */
+    if (kept) /* after the generation: generation_while_closing() reads them in reverse order */
         __atomic_store_n(&removed_then, after.removed, __ATOMIC_RELEASE);
     depth--;
     __atomic_fetch_sub(&closing, 1, __ATOMIC_SEQ_CST);

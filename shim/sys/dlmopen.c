@@ -15,7 +15,7 @@
 static struct overlap_opened apart;
 static uint32_t busy; /* the lock of `apart` */
 
-/* False: the lock timed out. Its holder is the thread that this signal handler has interrupted. */
+/* False: the lock timed out, because this signal handler has interrupted its holder. */
 static bool enter(void) {
     for (uint32_t nobody = 0;
          !__atomic_compare_exchange_n(&busy, &nobody, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED); nobody = 0)
@@ -56,7 +56,7 @@ static void note(const char *path) {
     overlap_page_refresh();
 }
 
-/* Called for another namespace only. Returns the mode to go on with: always the program's own. */
+/* Called for other namespaces only. Returns the mode for the real dlmopen: the program's, unchanged. */
 int overlap_dlmopen_hook(Lmid_t space, const char *path, int mode);
 int overlap_dlmopen_hook(Lmid_t space, const char *path, int mode) {
     (void)space;

@@ -1,4 +1,4 @@
-/* dlsym, dlvsym, dlmopen and dlclose for aarch64: see dlsym_x86_64.S for what and why. */
+/* dlsym, dlvsym, dlmopen and dlclose for aarch64: see dlsym_x86_64.S. */
 #ifdef __aarch64__
     .text
 
@@ -125,7 +125,7 @@
     lookup overlap_dlsym_entry, overlap_real_dlsym, overlap_find_dlsym, overlap_dlsym_hook
     lookup overlap_dlvsym_entry, overlap_real_dlvsym, overlap_find_dlvsym, overlap_dlvsym_hook
 
-/* flags: the register that holds them */
+/* flags: the register that holds the flags */
     .macro opening name, real, start, hook, flags
     .globl \name
     .hidden \name
@@ -179,7 +179,7 @@
 
     opening overlap_dlmopen_entry, overlap_real_dlmopen, overlap_find_dlmopen, overlap_dlmopen_hook, w2
 
-/* dlclose is written in C (bind.c): it asks for nothing of its caller. */
+/* dlclose is written in C (bind.c), because it does not depend on the caller's return address. */
     .globl overlap_dlclose_entry
     .hidden overlap_dlclose_entry, overlap_dlclose
     .type overlap_dlclose_entry, @function

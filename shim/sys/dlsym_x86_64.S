@@ -1,21 +1,20 @@
 /* dlsym, dlvsym, dlmopen and dlclose for x86-64.
  *
- * A name that cannot be ours goes to the real function by a jump, so that RTLD_NEXT and RTLD_DEFAULT still see the return
- * address of the caller: a C wrapper would make them resolve from this library, and a program that looks for its own next
- * definition would find itself (endless recursion). A compiler's sibling call is not guaranteed; a jump is. dlmopen takes
- * the search path (RUNPATH, $ORIGIN) from that address.
+ * A name that cannot be ours is passed on by a jump, so that RTLD_NEXT and RTLD_DEFAULT still see the caller's return address.
+ * With a call from C they would resolve from this library, and a program that looks for its own next definition would find itself
+ * (endless recursion). Compilers do not guarantee sibling calls, hence assembly. dlmopen takes the search path (RUNPATH, $ORIGIN)
+ * from the return address.
  *
- * dlopen is not ours: where a preloaded library defines it, Nsight Compute takes that library for the driver
- * (docs/how-to/profile.md).
+ * dlopen is not hooked: Nsight Compute takes a preloaded library that defines it for the driver (docs/how-to/profile.md).
  *
- * Nothing here may rely on an initialised libc: dlsym is called in preinit arrays, in constructors before ours, and by sanitizer
- * runtimes while they start.
+ * Nothing here may rely on an initialized libc: dlsym is called in preinit arrays, in constructors that run before ours, and by
+ * sanitizer runtimes during their start.
  */
 #ifdef __x86_64__
     .text
 
-/* name: entry; real: variable with the real function; start: C function that finds it; hook: C function that is asked about names
- * that may be ours, with the same arguments, and behind them the address to which the answer goes */
+/* name: of the entry; real: variable that holds the real function; start: C function that finds the real function; hook: C
+ * function for names that may be ours. The hook gets the same arguments, and after them the return address of the caller. */
     .macro lookup name, real, start, hook
     .globl \name
     .hidden \name
@@ -34,7 +33,7 @@
     jne .Lother_\name
     cmpb $'u', 1(%rsi)
     jne .Lreal_\name
-    movzbl 2(%rsi), %r11d               /* names of the driver go on with a capital, of its runtime with `da` and one */
+    movzbl 2(%rsi), %r11d               /* a capital letter follows in the driver's names, `da` and one in its runtime's */
     cmp $'d', %r11d
     je .Lruntime_\name
     sub $'A', %r11d
@@ -132,8 +131,8 @@
     lookup overlap_dlsym_entry, overlap_real_dlsym, overlap_find_dlsym, overlap_dlsym_hook
     lookup overlap_dlvsym_entry, overlap_real_dlvsym, overlap_find_dlvsym, overlap_dlvsym_hook
 
-/* What hides a library from us is told to `hook`, with the same arguments, which answers with the flags to go on with.
- * flags: the register that holds them. */
+/* Calls for another namespace go to `hook` with the same arguments; it returns the flags to continue with. flags: the register
+ * that holds the flags. */
     .macro opening name, real, start, hook, flags
     .globl \name
     .hidden \name
@@ -190,7 +189,7 @@
 
     opening overlap_dlmopen_entry, overlap_real_dlmopen, overlap_find_dlmopen, overlap_dlmopen_hook, edx
 
-/* dlclose is written in C (bind.c): it asks for nothing of its caller. */
+/* dlclose is written in C (bind.c), because it does not depend on the caller's return address. */
     .globl overlap_dlclose_entry
     .hidden overlap_dlclose_entry, overlap_dlclose
     .type overlap_dlclose_entry, @function
@@ -201,7 +200,7 @@ overlap_dlclose_entry:
     .cfi_endproc
     .size overlap_dlclose_entry, . - overlap_dlclose_entry
 
-/* alias: exported under a version node of the linker map */
+/* alias: exported under a version node of the linker script */
     .macro version alias, entry, symbol
     .globl \alias
     .type \alias, @function

@@ -1,4 +1,5 @@
-/* Files of ours in folders of others: pages and traces. Nothing of another user is followed, opened or replaced. */
+/* Creates our files, pages and traces, in directories that others may own. Files and symlinks of other users are never
+ * followed, opened or replaced. */
 #include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -7,7 +8,7 @@
 #include "../text.h"
 #include "kernel.h"
 
-enum { MOST_FILES = 1000 /* of one host name and process id */ };
+enum { MOST_FILES = 1000 /* per host name and process id */ };
 
 bool overlap_may_grow(uint64_t size) {
     struct rlimit limit = {0};
@@ -19,8 +20,8 @@ int overlap_folder_open_any(const char *folder) {
     return kernel_open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* The folder of a name, held open: what is checked is what is written to, whatever is renamed meanwhile. A negative errno:
- * EPERM where it is another user's, who could put files of his in the place of ours. */
+/* Opens a directory by name and holds it open, so that the directory that was checked is the one that is written to, whatever
+ * is renamed meanwhile. Returns a negative errno on failure: EPERM if another user owns it, who could replace our files. */
 int overlap_folder_open(const char *path) {
     int folder = overlap_folder_open_any(path);
     if (folder < 0 || overlap_is_trusted(folder))
@@ -29,8 +30,8 @@ int overlap_folder_open(const char *path) {
     return -EPERM;
 }
 
-/* New, not through a link, for the user only, whatever the umask; or a negative errno. Where the program has closed its input or
- * output, that number is not for us: what the program prints next would go into our file. */
+/* Creates a new file for this user only, whatever the umask, without following a symlink; or returns a negative errno. A
+ * descriptor up to 2, which the program has closed, is moved up: the program's next output would go into our file. */
 static int create(int folder, const char *name, int flags) {
     enum { STDERR = 2 };
     int file = kernel_openat(folder, name, O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
@@ -46,7 +47,7 @@ static int create(int folder, const char *name, int flags) {
     return file;
 }
 
-/* gethostname(2). */
+/* gethostname(2) of libc or of a library behind us; empty on failure. */
 void overlap_host_name(char *name, size_t size) {
     int (*ask)(char *, size_t) = (int (*)(char *, size_t))overlap_behind_us("gethostname");
     name[0] = name[size - 1] = 0;
@@ -54,9 +55,9 @@ void overlap_host_name(char *name, size_t size) {
         name[0] = 0;
 }
 
-/* File systems without fallocate(2) get the new bytes written. */
+/* File systems without fallocate(2): writes zeros instead. */
 int overlap_file_allocate(int file, size_t before, size_t size) {
-    const char zeros[1024] = {0}; /* on the stack: every process of a job maps what is static */
+    const char zeros[1024] = {0}; /* on the stack: every process of a job would map static data */
     long done;
     do
         done = kernel4(SYS_fallocate, file, 0, (long)before, (long)(size - before));
@@ -72,9 +73,9 @@ int overlap_file_allocate(int file, size_t before, size_t size) {
     return 0;
 }
 
-/* Pages of network file systems are not written back after a kill, and a mapped one may hang with its server; on
- * copy-on-write ones an allocated page may find the disk full when it is written again. f_type values of statfs(2):
- * NFS, Lustre, GPFS, BeeGFS, Ceph, CIFS, SMB2, 9P, AFS, Panasas, FUSE; btrfs, bcachefs. */
+/* Network file systems do not write a mapped page back after a kill, and its process may hang with the server. Copy-on-write
+ * file systems may find the disk full when an allocated page is written again. f_type values of statfs(2): NFS, Lustre, GPFS,
+ * BeeGFS, Ceph, CIFS, SMB2, 9P, AFS, Panasas, FUSE; btrfs, bcachefs. */
 bool overlap_folder_is_unsafe(const char *directory) {
     static const uint64_t types[] = {0x6969,     0x0BD00BD0, 0x47504653, 0x19830326, 0x00C36400, 0xFF534D42, 0xFE534D42,
                                      0x01021997, 0x5346414F, 0xAAD7AAEA, 0x65735546, 0x9123683E, 0xCA451A4E};
@@ -88,8 +89,9 @@ bool overlap_folder_is_unsafe(const char *directory) {
     return false;
 }
 
-/* A new file PREFIX + HOST.PID.N + SUFFIX in an open folder; its descriptor, or a negative errno. N counts from `first` what one
- * process id has made: a program that execs, a reused id, another container of the same host name. */
+/* Creates a new file PREFIX + HOST.PID.N + SUFFIX in an open directory. Returns its descriptor, or a negative errno. N counts
+ * up from `first`: one process id may need several files, because of exec, a reused id, or another container with the same
+ * host name. */
 int overlap_folder_create(char *name, int folder, const char *prefix, uint64_t first, const char *suffix, int flags) {
     char host[64];
     overlap_host_name(host, sizeof host);
@@ -114,7 +116,7 @@ int overlap_folder_create(char *name, int folder, const char *prefix, uint64_t f
     return -EEXIST;
 }
 
-/* Return an unpredictable number for a file name: /dev/shm is world-writable. */
+/* Returns an unpredictable number for a file name: /dev/shm is world-writable. */
 uint64_t overlap_unguessable(void) {
     uint32_t number = (uint32_t)overlap_clock(); /* Linux before 3.17 */
 #ifdef SYS_getrandom

@@ -1,5 +1,5 @@
-/* Is a descriptor still the file that it was? A program may close it, a daemon closes all, and the next file that the
- * program opens has its number: that one must not get what is ours. */
+/* Is a descriptor still open on the same file? A program may close it (a daemon closes all), and the next file that the
+ * program opens gets its number. We must not write into that file. */
 #include <sys/stat.h>
 
 #include "kernel.h"
@@ -21,13 +21,12 @@ bool overlap_is_still(int descriptor, const struct overlap_identity *before) {
     return before->known && look(descriptor, &now) && now.st_dev == before->device && now.st_ino == before->inode;
 }
 
-/* What file servers and user namespaces say of users whom they do not know, root among them: exports(5),
- * user_namespaces(7). */
+/* The uid that file servers and user namespaces report for unmapped users, root included: exports(5), user_namespaces(7). */
 enum { NOBODY = 65534 };
 
 bool overlap_is_trusted(int folder) {
     struct stat now;
     const uid_t user = (uid_t)kernel0(SYS_geteuid);
-    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): likewise */
+    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): the kernel has written it */
     return look(folder, &now) && (now.st_uid == user || now.st_uid == 0 || now.st_uid == NOBODY || user == 0);
 }

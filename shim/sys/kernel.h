@@ -1,6 +1,6 @@
-/* System calls without libc. Names like `open` or `poll` are the program's to define (ISO C 7.1.3 reserves only its own), and the
- * loader would bind ours to such a function. Each call answers as the kernel does, a negative errno for a failure, and leaves
- * errno alone. libc's structures are the kernel's on the processors that we run on.
+/* System calls without libc. A program may define names like `open` or `poll` (ISO C 7.1.3 reserves only C's own), and the loader
+ * would bind our calls to such a function. Each function returns the kernel's result, a negative errno on failure, and does not
+ * change errno. libc's structures are the kernel's on the processors that we support.
  */
 #pragma once
 
@@ -56,7 +56,7 @@ static inline long kernel_write(int file, const void *bytes, size_t size) {
 static inline void kernel_unlinkat(int folder, const char *name) {
     kernel3(SYS_unlinkat, folder, (long)name, 0);
 }
-/* NULL: refused. */
+/* NULL: the call failed. */
 static inline void *kernel_mmap(size_t size, int protection, int flags, int file) {
     const long result = kernel6(SYS_mmap, 0, (long)size, protection, flags, file, 0);
     return result < 0 && result > -4096 ? NULL : (void *)result;

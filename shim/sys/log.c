@@ -1,4 +1,4 @@
-/* One way to speak: whole lines, by one write(2), on the stderr that the process started with. */
+/* The only output: whole lines, each by one write(2), on the stderr that the process started with. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -15,14 +15,14 @@ OVERLAP_STARTUP void overlap_log_start(void) {
     at_start = overlap_identify(STDERR);
 }
 
-/* Writes without consequences: a pipe that is full would stop the program, and one whose reader is gone would kill it
- * by SIGPIPE. A pipe that is ready takes a line of this length at once (POSIX: PIPE_BUF is 4,096 on Linux). */
+/* Writes without affecting the program: it skips a full pipe, which would block, and suppresses the SIGPIPE of a pipe without
+ * a reader. A pipe that is ready accepts a line of this length at once (POSIX: PIPE_BUF is 4,096 on Linux). */
 static void write_safely(const char *line, size_t length) {
     struct pollfd ready = {.fd = STDERR, .events = POLLOUT};
     const struct timespec none = {0};
     if (kernel6(SYS_ppoll, (long)&ready, 1, (long)&none, 0, 0, 0) != 1 || ready.revents != POLLOUT)
         return;
-    const uint64_t broken = UINT64_C(1) << (SIGPIPE - 1); /* a mask of the kernel's: 64 signals */
+    const uint64_t broken = UINT64_C(1) << (SIGPIPE - 1); /* the kernel's signal mask: 64 signals */
     uint64_t before, pending = 0;
     kernel3(SYS_rt_sigpending, (long)&pending, sizeof pending, 0);
     if (kernel4(SYS_rt_sigprocmask, SIG_BLOCK, (long)&broken, (long)&before, sizeof broken) != 0)
@@ -32,7 +32,7 @@ static void write_safely(const char *line, size_t length) {
     kernel4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, sizeof before);
 }
 
-/* The bytes of the UTF-8 character there; 0: it is none, or one that moves a terminal's cursor. */
+/* Returns the bytes of the UTF-8 character at `at`. 0: it is none, or one that moves a terminal's cursor. */
 static size_t printable(const uint8_t *at, size_t left) {
     const size_t size = *at < 0x80 ? 1 : *at >= 0xC2 && *at < 0xE0 ? 2 : *at >= 0xE0 && *at < 0xF0 ? 3 : 4;
     if (*at < 0x20 || *at == 0x7F || (*at >= 0x80 && *at < 0xC2) || *at > 0xF4 || size > left)
@@ -47,7 +47,7 @@ static size_t printable(const uint8_t *at, size_t left) {
     return overlong || no_character || control ? 0 : size;
 }
 
-/* Folders, libraries and kernels have any name; a line of ours is one line. */
+/* Names of directories, libraries and kernels may hold any character, but our line must stay one line. */
 static void make_printable(char *bytes, size_t length) {
     for (size_t at = 0, size; at < length; at += size) {
         size = printable((const uint8_t *)bytes + at, length - at);

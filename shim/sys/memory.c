@@ -1,11 +1,11 @@
-/* Memory for what does not fit on a stack, from the system and not from malloc, which may be the program's; and files. */
+/* Memory too large for the stack, and mapped files. Taken from the system, because malloc may be the program's. */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "kernel.h"
 
-/* Who is given an address comes after whoever gave it back: a tool that looks for races does not see that in system calls. */
+/* Orders a mapping after the unmapping whose address it gets: race detectors do not see that order in system calls. */
 static uint32_t given_back;
 
 void *overlap_map(size_t size) {

@@ -1,4 +1,4 @@
-/* Finds the functions of libc that this library hooks or calls, without calling libc, and the next definition of a symbol in the
+/* Finds the libc functions that this library hooks or calls, without calling libc, and the next definition of a symbol in the
  * global scope. */
 #include <dlfcn.h>
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include "private.h"
 
 #pragma weak _r_debug
-extern struct r_debug *_dl_debug_addr __attribute__((weak)); /* musl's name for it */
+extern struct r_debug *_dl_debug_addr __attribute__((weak)); /* _r_debug on musl */
 #pragma GCC visibility push(hidden)
 extern ElfW(Dyn) _DYNAMIC[]; /* our own dynamic section */
 #pragma GCC visibility pop
@@ -17,8 +17,8 @@ void *(*overlap_real_dlsym)(void *handle, const char *name);
 void *(*overlap_real_dlvsym)(void *handle, const char *name, const char *version);
 void *(*overlap_real_dlmopen)(long space, const char *path, int mode);
 
-/* The loader's list of objects, the program first. Objects that were there when the program started come first and are never
- * removed, so that part may be read without a lock, and before anything of libc is ready. */
+/* Returns the head of the loader's list of objects: the program. Objects loaded at program start come first and are never
+ * removed, so that part of the list may be read without a lock, and before libc is ready. */
 const struct link_map *overlap_first_object(void) {
     const struct r_debug *debug = !overlap_bound()  ? overlap_unbound_list()
                                   : &_r_debug       ? &_r_debug
@@ -27,7 +27,7 @@ const struct link_map *overlap_first_object(void) {
     return debug ? debug->r_map : NULL;
 }
 
-/* The first definition after ourselves, in the order in which objects were loaded. */
+/* Returns the first definition after ours, in load order. */
 static void *first_after_us(const char *name) {
     bool after = false;
     for (const struct link_map *map = overlap_first_object(); map; map = map->l_next) {
@@ -46,7 +46,7 @@ void *overlap_behind_us(const char *name) {
     return first_after_us(name);
 }
 
-/* glibc: libc.so.6; musl: one file, libc and loader. */
+/* glibc: libc.so.6. musl: one file is both libc and the loader. */
 OVERLAP_STARTUP static bool is_libc(const char *path) {
     const char *name = path;
     for (const char *p = path; *p; p++)
@@ -96,7 +96,7 @@ void *overlap_find_dlclose(void) {
     return first_after_us("dlclose");
 }
 
-/* ---- What takes the loader's lock: only for a program that asks dlsym or dlclose itself ---- */
+/* ---- Functions that take the loader's lock: called only when the program itself has called dlsym or dlclose ---- */
 
 void *overlap_dlsym(void *handle, const char *name) {
     void *(*find)(void *, const char *) = __atomic_load_n(&overlap_real_dlsym, __ATOMIC_ACQUIRE);
@@ -105,7 +105,7 @@ void *overlap_dlsym(void *handle, const char *name) {
     return find ? find(handle, name) : NULL;
 }
 
-/* What dlerror would say about a search that the program has not made. */
+/* Clears the dlerror() of a search that the program did not make. */
 static void forget_error(void) {
     char *(*error)(void) = (char *(*)(void))overlap_dlsym(RTLD_NEXT, "dlerror");
     if (error)
@@ -118,11 +118,11 @@ void *overlap_next_symbol(const char *name, const char *prefix) {
         return address;
     address = overlap_object_defining(prefix, name);
     if (address)
-        forget_error(); /* found after all */
+        forget_error(); /* the first search has left an error */
     return address;
 }
 
-/* The path under which the loader knows the object of an address. */
+/* The search for the path under which the loader knows the object at an address. */
 struct path_search {
     uintptr_t address;
     char path[4096];
@@ -148,12 +148,12 @@ static void pin(uintptr_t address) {
         forget_error(); /* the program's own call has succeeded */
 }
 
-/* Objects that are to be pinned: done when the program calls a function that takes the loader's lock anyway. */
+/* Objects to be pinned: done when the program next calls a function that takes the loader's lock in any case. */
 static uintptr_t due[8];
 
 void overlap_object_pin(uintptr_t address) {
     struct overlap_object object;
-    if (overlap_object_at(address, &object)) /* once for all of its functions */
+    if (overlap_object_at(address, &object)) /* one request for all functions of the object */
         address = object.start;
     for (size_t i = 0; i < sizeof due / sizeof *due; i++) {
         uintptr_t none = 0;
@@ -164,7 +164,7 @@ void overlap_object_pin(uintptr_t address) {
 }
 
 void overlap_pin_due(void) {
-    if (!overlap_start.constructed) /* dlopen before libc is ready makes it forget the environment */
+    if (!overlap_start.constructed) /* dlopen before libc is ready makes libc forget the environment */
         return;
     const int saved = errno;
     for (size_t i = 0; i < sizeof due / sizeof *due; i++) {

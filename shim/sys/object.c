@@ -1,7 +1,7 @@
 /* Objects mapped in this process, and the symbols they define, read from their ELF tables.
  *
- * Nothing here takes the lock that the loader holds while constructors and destructors run (dlsym and dlopen do):
- * dl_iterate_phdr has one of its own, which is held over a program's callback only.
+ * Nothing here takes the lock that the loader holds while constructors and destructors run (dlsym and dlopen do). dl_iterate_phdr
+ * has its own lock; the only program code that runs under it is a callback.
  */
 #include <elf.h>
 #include <link.h>
@@ -12,10 +12,10 @@
 
 extern unsigned long __getauxval(unsigned long type) __attribute__((weak));
 extern char *__progname_full
-    __attribute__((weak)); /* program_invocation_name(3), by a name that no program may define */
+    __attribute__((weak)); /* program_invocation_name(3), under a name that programs may not define */
 #pragma GCC visibility push(hidden)
 extern ElfW(Dyn) _DYNAMIC[];      /* our own dynamic section */
-extern const char __ehdr_start[]; /* ...and where we are; both by the linker */
+extern const char __ehdr_start[]; /* ...and our first address; the linker defines both */
 #pragma GCC visibility pop
 
 static bool same(const char *a, const char *b) {
@@ -24,14 +24,14 @@ static bool same(const char *a, const char *b) {
     return *a == *b;
 }
 
-/* What a lookup needs of an object. glibc relocates the addresses in the dynamic section, musl does not. */
+/* The tables that a lookup needs. glibc relocates the addresses in the dynamic section, musl does not. */
 struct tables {
     const ElfW(Sym) * symbols;
     const char *strings;
     const uint32_t *gnu_hash;
     const uint32_t *hash;
-    const uint16_t *versions; /* of each symbol, where the object has any */
-    uintptr_t defines;        /* the versions that it defines, 0: none */
+    const uint16_t *versions; /* per symbol; NULL: the object has no versions */
+    uintptr_t defines;        /* DT_VERDEF; 0: none */
 };
 
 static bool tables_of(uintptr_t base, const ElfW(Dyn) * dynamic, struct tables *tables) {
@@ -56,8 +56,8 @@ static bool tables_of(uintptr_t base, const ElfW(Dyn) * dynamic, struct tables *
     return tables->symbols && tables->strings && (tables->gnu_hash || tables->hash);
 }
 
-/* Does the version of a symbol serve who wants this one? As in the loader: a definition without a version serves everybody (that
- * of a profiler, say), and who wants none takes any. */
+/* Does the symbol's version satisfy a request for `version`? As in the loader: an unversioned definition (of a profiler, for
+ * example) satisfies every request, and a request without a version accepts any. */
 static bool serves(const struct tables *tables, uint32_t index, const char *version) {
     const uint16_t its = tables->versions && tables->defines && version ? tables->versions[index] & 0x7fff : 0;
     if (its <= 1) /* VER_NDX_GLOBAL */
@@ -82,7 +82,7 @@ static void *defined(const struct tables *tables, uint32_t index, uintptr_t base
     return (void *)(base + symbol->st_value);
 }
 
-/* By its GNU or System V hash table. */
+/* Uses the object's GNU or System V hash table. */
 void *overlap_lookup(uintptr_t base, const void *dynamic, const char *name, const char *version) {
     struct tables tables;
     if (!tables_of(base, dynamic, &tables))
@@ -127,20 +127,20 @@ void *overlap_own_symbol(const char *name) {
 const char *overlap_own_name(uintptr_t address) {
     struct tables tables;
     tables_of((uintptr_t)__ehdr_start, _DYNAMIC, &tables);
-    const ElfW(Sym) *symbol = tables.symbols + tables.gnu_hash[1]; /* the first that is defined here */
-    const uintptr_t end = (uintptr_t)tables.strings;               /* linkers put the names behind the symbols */
+    const ElfW(Sym) *symbol = tables.symbols + tables.gnu_hash[1]; /* the first symbol defined here */
+    const uintptr_t end = (uintptr_t)tables.strings;               /* linkers place strings after symbols */
     while ((uintptr_t)symbol < end && (uintptr_t)__ehdr_start + symbol->st_value != address)
         symbol++;
     return (uintptr_t)symbol < end ? tables.strings + symbol->st_name : "";
 }
 
-/* ---- Symbol versions: which one does an object want? ---- */
+/* ---- Symbol versions: which one does an object request? ---- */
 
 struct wants {
     struct tables tables;
     const uint16_t *versions;
     uintptr_t needs;
-    uintptr_t relocations[2]; /* of the procedure linkage table, of data */
+    uintptr_t relocations[2]; /* of the PLT, of data */
     size_t sizes[2];
 };
 
@@ -166,7 +166,7 @@ static bool wants_of(uintptr_t base, const ElfW(Dyn) * dynamic, struct wants *wa
     return wants->versions && wants->needs;
 }
 
-/* The version that an index stands for. */
+/* Returns the name of the version with this index. */
 static const char *version_of(const struct wants *wants, uint16_t version) {
     for (const ElfW(Verneed) *need = (const ElfW(Verneed) *)wants->needs;;
          need = (const ElfW(Verneed) *)((uintptr_t)need + need->vn_next)) {
@@ -185,7 +185,7 @@ const char *overlap_version_wanted(const struct overlap_object *object, const ch
     struct wants wants;
     if (!object->dynamic || !wants_of(object->base, object->dynamic, &wants))
         return NULL;
-    /* A symbol that is used has a relocation; the tables for look-ups need not hold undefined ones. */
+    /* A symbol that is used has a relocation. The hash tables need not contain undefined symbols. */
     for (int table = 0; table < 2; table++) {
         const ElfW(Rela) *entry = (const ElfW(Rela) *)wants.relocations[table];
         for (size_t i = 0; entry && i < wants.sizes[table] / sizeof *entry; i++) {
@@ -203,7 +203,8 @@ const char *overlap_version_wanted(const struct overlap_object *object, const ch
 /* libc's own: some programs define one that answers from a list of their own (ScyllaDB does). */
 typedef int iterate(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data);
 
-/* Where the ELF header of an object is mapped that is linked to address 0, as all but the program are: its tables are then near. */
+/* Returns where the ELF header is mapped, if the object is linked to address 0, as all but the program are. Its tables are
+ * then near that address. */
 static const ElfW(Ehdr) * header_of(const struct link_map *map) {
     enum { NEAR = 1 << 20 };
     struct tables tables;
@@ -216,7 +217,7 @@ static const ElfW(Ehdr) * header_of(const struct link_map *map) {
     return memcmp(header->e_ident, ELFMAG, SELFMAG) == 0 ? header : NULL;
 }
 
-/* As dl_iterate_phdr(3), without its lock. */
+/* As dl_iterate_phdr(3), but without its lock. */
 static int walk(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data) {
     int result = 0;
     const struct link_map *const program = overlap_first_object();
@@ -235,9 +236,9 @@ static int walk(int (*visit)(struct dl_phdr_info *info, size_t size, void *data)
     return result;
 }
 
-/* glibc does not free the lock of dl_iterate_phdr in a forked child, although another thread of the parent may have held it. A child
- * begins with one thread, so that nothing changes the list there but what it does itself; where it closes objects, dlclose takes that
- * lock, too. */
+/* In a forked child glibc does not release the lock of dl_iterate_phdr, which another thread of the parent may have held. The
+ * list is read without it there: the child begins with one thread, so only its own calls change the list. While the child is
+ * in dlclose, which takes the same lock, dl_iterate_phdr is used. */
 OVERLAP_STARTUP int overlap_iterate(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data) {
     OVERLAP_STARTUP_DATA static iterate *known;
     if (__builtin_expect(overlap_start.forked, 0) && !overlap_is_closing())
@@ -274,9 +275,9 @@ OVERLAP_STARTUP struct overlap_object overlap_object_of(const struct dl_phdr_inf
 }
 
 struct search {
-    uintptr_t address;  /* 0: by prefix */
-    const char *prefix; /* NULL: by address */
-    const char *symbol; /* must be defined there, where not NULL */
+    uintptr_t address;  /* 0: search by prefix */
+    const char *prefix; /* NULL: search by address */
+    const char *symbol; /* if not NULL: the object must define it */
     struct overlap_object *object;
 };
 
@@ -297,7 +298,7 @@ bool overlap_object_at(uintptr_t address, struct overlap_object *object) {
     struct search search = {.address = address, .object = object};
     if (overlap_iterate(visit, &search) != 1)
         return false;
-    if (!object->name[0] && &__progname_full && __progname_full) /* the loader does not name it */
+    if (!object->name[0] && &__progname_full && __progname_full) /* the program: the loader has no name for it */
         object->name = basename_of(__progname_full);
     return true;
 }
@@ -318,7 +319,7 @@ void *overlap_object_symbol(const struct overlap_object *object, const char *nam
 }
 
 bool overlap_is_ours(uintptr_t address) {
-    /* Looked up by whoever comes first, with equal results; `end` is published last. */
+    /* Racing threads compute equal values; `end` is published last. */
     static uintptr_t start, end;
     if (!__atomic_load_n(&end, __ATOMIC_ACQUIRE)) {
         struct overlap_object ours;

@@ -1,25 +1,25 @@
-/* What can be known while the loader has not bound this library yet.
+/* What can be found out before the loader has relocated this library.
  *
- * Libraries are bound last to first, so those behind us come before us, and a resolver of theirs (STT_GNU_IFUNC) that runs then
- * under LD_BIND_NOW may call dlsym, that is, us. No address of another object is known here, our own pointers are not
- * set, and nothing can be called but the kernel.
+ * Libraries are relocated last to first, so those behind us come before us. With LD_BIND_NOW one of their resolvers
+ * (STT_GNU_IFUNC) may then call dlsym, which is ours. At that point no address of another object is known, our own pointers are
+ * not relocated, and nothing but the kernel can be called.
  */
 #include <elf.h>
 #include <link.h>
 
 #include "kernel.h"
 
-/* Set when we are bound. NOLINTNEXTLINE(misc-static-initialization-cycle): an address is no value */
+/* Holds its own address once relocated. NOLINTNEXTLINE(misc-static-initialization-cycle): an address is no value */
 static const volatile void *const volatile here = &here;
 
 bool overlap_bound(void) {
     return here == &here;
 }
 
-/* The loader writes it into the program's own table before it binds anything (DT_DEBUG, elf(5)); where that table is the kernel
- * says (getauxval(3): AT_PHDR). NULL where the loader itself was started as the program, or /proc is not there. */
+/* The loader stores the list in the program's dynamic section before it binds anything (DT_DEBUG, elf(5)); the kernel says
+ * where that is (getauxval(3): AT_PHDR). NULL if the loader itself was started as the program, or if /proc is missing. */
 const struct r_debug *overlap_unbound_list(void) {
-    ElfW(auxv_t) vector[64]; /* not set to zero: a compiler calls memset for that */
+    ElfW(auxv_t) vector[64]; /* not zeroed: compilers call memset for that */
     const int file = kernel_open("/proc/self/auxv", O_RDONLY | O_CLOEXEC);
     if (file < 0)
         return NULL;
@@ -28,7 +28,7 @@ const struct r_debug *overlap_unbound_list(void) {
     kernel_close(file);
     const ElfW(Phdr) *headers = NULL;
     uintptr_t count = 0, base = 0;
-    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): up to `end` the kernel has written it */
+    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): the kernel has written up to `end` */
     for (const ElfW(auxv_t) *entry = vector; entry < end && entry->a_type != AT_NULL; entry++) {
         if (entry->a_type == AT_PHDR)
             headers = (const ElfW(Phdr) *)entry->a_un.a_val;
@@ -36,9 +36,9 @@ const struct r_debug *overlap_unbound_list(void) {
             count = entry->a_un.a_val;
     }
     const ElfW(Dyn) *dynamic = NULL;
-    bool placed = false; /* at `base`, which is 0 where the program is not position-independent */
+    bool placed = false; /* `base` is known; it is 0 if the program is not position-independent */
     for (uintptr_t i = 0; headers && i < count; i++) {
-        if (headers[i].p_type == PT_PHDR) { /* comes first */
+        if (headers[i].p_type == PT_PHDR) { /* precedes the others */
             base = (uintptr_t)headers - headers[i].p_vaddr;
             placed = true;
         } else if (placed && headers[i].p_type == PT_DYNAMIC)

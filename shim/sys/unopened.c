@@ -1,20 +1,19 @@
-/* A program that was started on a simulated GPU and never used it.
+/* Reports a program that was started on a simulated GPU and never used it.
  *
- * On a real GPU that is nothing unusual. Who asks for a simulated one has a program in mind that uses it. */
+ * On a real GPU that is nothing unusual, but a user who asks for a simulated GPU expects the program to use it. */
 #include <sys/resource.h>
 
 #include "kernel.h"
 
-/* Whether child processes may have used the GPU. A child that was waited for has touched pages. Where the kernel does not
- * say: maybe. */
+/* May child processes have used the GPU? A child that was waited for has touched pages. True if the kernel does not say. */
 bool overlap_had_children(void) {
     struct rusage usage = {0};
     return kernel3(SYS_getrusage, RUSAGE_CHILDREN, (long)&usage, 0) != 0 || usage.ru_minflt > 0;
 }
 
 void overlap_unopened_say(void) {
-    /* Not for each of the processes that a launcher starts. */
-    const uint32_t launcher = overlap_start.settings.launcher; /* 0, most often: then the kernel is asked nothing */
+    /* Only for the program itself, not for each process that a launcher starts. */
+    const uint32_t launcher = overlap_start.settings.launcher; /* usually 0: no system call is made then */
     const char *const gpu = launcher && launcher == (uint32_t)overlap_pid() ? overlap_variable("SIMGPU") : NULL;
     const struct overlap_settings *const settings = gpu && !overlap_had_children() ? overlap_armed() : NULL;
     if (settings && settings->rank <= 0)

@@ -1,4 +1,4 @@
-/* The door of C to overlap_abi.h: the types it needs, the contract itself, and what it promises about sizes. */
+/* Includes overlap_abi.h for C, with the types that it needs, and checks the sizes of its structs. */
 #pragma once
 
 #include <stdint.h>
@@ -46,13 +46,13 @@ _Static_assert(sizeof(((struct overlap_cadence *)0)->samples) == OVERLAP_SAMPLES
                "samples");
 _Static_assert(sizeof(((struct overlap_totals *)0)->row_heads) == sizeof(uint32_t[OVERLAP_ROWS]), "totals");
 
-/* A symbol that others may see; everything else is hidden (-fvisibility=hidden). */
+/* Exports a symbol; all others are hidden (-fvisibility=hidden). */
 #define OVERLAP_EXPORT __attribute__((visibility("default")))
 
-/* The page of this process: NULL until overlap_page_prepare() has succeeded, then a private one until there is a file.
- * Defined in core, exchanged by sys. */
+/* The page of this process. NULL until overlap_page_prepare() succeeds; then a private page until one in a file replaces it.
+ * Defined in core, replaced by sys. */
 extern struct overlap_page *overlap_current_page;
 
-/* One line, without prefix and line feed, for the end of the process. directory: of the report, or empty. size: at
- * least 1. */
+/* Writes the summary line of the process, without prefix and newline. directory: of the report, or empty. size: of `line` in
+ * bytes, at least 1. */
 void overlap_page_summary(const struct overlap_page *page, const char *directory, char *line, uint64_t size);

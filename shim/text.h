@@ -1,4 +1,4 @@
-/* Text without stdio: bounded lines that are always NUL-terminated, for core and sys alike. */
+/* Text without stdio: bounded strings that are always NUL-terminated, for core and sys. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,7 +11,7 @@ struct overlap_text {
     size_t length;
 };
 
-/* strnlen(3), whose name is a program's to define. */
+/* strnlen(3), a name that a program may define itself. */
 static inline size_t overlap_length(const char *text, size_t most) {
     const char *end = memchr(text, 0, most);
     return end ? (size_t)(end - text) : most;
@@ -22,7 +22,7 @@ static inline struct overlap_text overlap_text_in(char *bytes, size_t size) {
     return (struct overlap_text){.bytes = bytes, .size = size};
 }
 
-/* What does not fit is cut. */
+/* Text that does not fit is cut off. */
 static inline void overlap_text_bytes(struct overlap_text *text, const char *bytes, size_t length) {
     if (length > text->size - 1 - text->length)
         length = text->size - 1 - text->length;
@@ -35,7 +35,7 @@ static inline void overlap_text_add(struct overlap_text *text, const char *strin
     overlap_text_bytes(text, string, strlen(string));
 }
 
-/* Decimal; grouped: with commas between thousands. */
+/* Decimal. grouped: with commas as thousands separators. */
 static inline void overlap_text_number(struct overlap_text *text, uint64_t number, bool grouped) {
     char digits[32];
     size_t at = sizeof digits;

@@ -1,4 +1,4 @@
-/* The version of the package, as pyshim/__init__.py has it. A build may say another one. */
+/* The version of the package, equal to that in pyshim/__init__.py. A build may define another one. */
 #pragma once
 
 #ifndef OVERLAP_VERSION

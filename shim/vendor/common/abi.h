@@ -1,6 +1,6 @@
-/* What the two vendors' interfaces have in common: HIP was made after CUDA's driver API, down to the numbers. Handles are
- * pointers that nobody looks into. hip_abi.h and cuda_abi.h give them the vendors' names; tests/core compares layouts and
- * numbers with the vendors' headers. */
+/* Types and numbers that both vendors share: HIP was modelled on CUDA's driver API, down to the numbers. Handles are
+ * opaque pointers. hip_abi.h and cuda_abi.h give them the vendors' names; tests/core compares layouts and numbers
+ * with the vendors' headers. */
 #pragma once
 
 #include <stddef.h>
@@ -22,13 +22,13 @@ enum {
     VENDOR_NOT_SUPPORTED = 801,
 };
 
-enum { STREAM_LEGACY = 1, STREAM_PER_THREAD = 2 }; /* handles; NULL is the one or the other, by the call */
+enum { STREAM_LEGACY = 1, STREAM_PER_THREAD = 2 }; /* handles; NULL means either, depending on the entry point */
 enum { STREAM_CAPTURES_NOT = 0 };
 enum { STREAM_NON_BLOCKING = 1 };
 enum { EVENT_RECORD_EXTERNAL = 1 };
 enum { CAPTURE_MODE_RELAXED = 2 };
 
-/* Attributes of launches; on AMD only COOPERATIVE means anything on the GPUs that the planner knows. */
+/* Launch attributes. On AMD only COOPERATIVE has an effect on the supported GPUs. */
 enum { LAUNCH_ATTRIBUTE_COOPERATIVE = 2, LAUNCH_ATTRIBUTE_PRIORITY = 8 };
 
 typedef union {
@@ -40,7 +40,7 @@ typedef union {
     } cluster;
     int32_t programmatic;
     uint32_t carveout;  /* in percent; CU_SHAREDMEM_CARVEOUT_DEFAULT, -1: the driver's choice */
-    vendor_event event; /* begins what the two that record one have */
+    vendor_event event; /* first member of the two attributes that record an event */
 } vendor_attribute_value;
 
 typedef struct {
@@ -70,10 +70,10 @@ enum {
     NODE_WAIT_EVENT = 6,
     NODE_EVENT_RECORD = 7,
     NODE_EXTERNAL_WAIT = 9,
-    NODE_BATCH_CUDA = 12, /* operations on memory, which may wait */
+    NODE_BATCH_CUDA = 12, /* memory operations, which may wait */
     NODE_BATCH_HIP = 14,
 };
 
 typedef struct {
     char reserved[64];
-} vendor_ipc_event; /* passed on by value */
+} vendor_ipc_event; /* passed by value */

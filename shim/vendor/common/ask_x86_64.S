@@ -1,4 +1,4 @@
-/* The question of the hot paths about overlap windows (found_indirect in hot_x86_64.S): keeps what these have in registers. */
+/* Window query of the hot paths (found_indirect in hot_x86_64.S): saves the registers that they use. */
 #ifdef __x86_64__
     .text
     .globl window_ask_kept
@@ -6,10 +6,10 @@
     .type window_ask_kept, @function
     .p2align 4
 
-/* stream r10, whose r11d. Not equal: the thread has been told. Changes r10 and r11. */
+/* In: stream r10, default stream r11d. ZF clear: the answer is cached in this_thread. Clobbers r10 and r11. */
 window_ask_kept:
     .cfi_startproc
-    .irp register, rax, rcx, rdx, rsi, rdi, r8, r9, r9 /* the last one for the alignment of the stack */
+    .irp register, rax, rcx, rdx, rsi, rdi, r8, r9, r9 /* r9 twice: stack alignment */
     push %\register
     .cfi_adjust_cfa_offset 8
     .endr

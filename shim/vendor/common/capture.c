@@ -1,4 +1,4 @@
-/* Captures, and nodes of graphs that record events or wait: what they order. */
+/* Stream capture, and graph nodes that record events or wait: their effect on the happens-before model. */
 #include "windows.h"
 
 /* ---- Captures ---- */
@@ -34,13 +34,14 @@ vendor_result capture_begin_graph_body(enum overlap_way way, enum hook hook, uin
     return begun(hook, stream, real(stream, graph, dependencies, edges, count, mode));
 }
 
-/* A capture that was spoiled ends with an error, but it ends; a call on the wrong stream or thread does not end it. */
+/* An invalidated capture ends with an error, but it ends. A call on the wrong stream or thread fails without ending
+ * it. */
 vendor_result capture_end_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_stream stream,
                                vendor_graph *graph) {
     BEHIND((vendor_stream stream, vendor_graph * graph));
     struct overlap_order *order = windows();
     const enum default_stream whose = hook_default(hook);
-    /* Not behind the call: it may fail, and then nothing may be asked. */
+    /* Before the call: after a failure the driver must not be queried. */
     struct overlap_stream *its = order ? window_stream(order, stream, whose) : NULL;
     vendor_result result = real(stream, graph);
     if (order && (result == VENDOR_SUCCESS || vendor_capture_ended(hook_vendor(hook), stream, whose, result)))
@@ -48,7 +49,7 @@ vendor_result capture_end_body(enum overlap_way way, enum hook hook, uintptr_t s
     return result;
 }
 
-/* Whatever the stream comes after now: it is behind all that was captured. */
+/* The program may set any dependencies here: treat the stream as ordered after everything captured so far. */
 static vendor_result updated(enum hook hook, vendor_stream stream, vendor_result result) {
     struct overlap_order *order = windows();
     if (order && result == VENDOR_SUCCESS)

@@ -1,5 +1,5 @@
-/* Copies and fills, and whatever else goes to a stream (copy.def): on the legacy default stream they order the blocking
- * streams of the context; those that wait tell the host what is over. */
+/* Copies, fills and other stream operations (copy.def). On the legacy default stream they order the blocking streams
+ * of the context; blocking ones also tell the host what is finished. */
 #include "copy.h"
 
 void copy_made(vendor_stream stream, enum default_stream whose) {
@@ -31,7 +31,7 @@ void copy_before(struct copy *copy, enum hook hook, int kind, vendor_stream stre
             overlap_order_action(order, its);
         overlap_order_see_stream(order, its, &copy->seen);
     }
-    if (kind == COPY_KIND_CALLBACK) /* whom the program has called it does not say; it is like one that waits */
+    if (kind == COPY_KIND_CALLBACK) /* the callback may signal anything; treat it as a host wait */
         critical_host_waits(order, hook_vendor(hook), &copy->seen);
     else
         copy->order = order;

@@ -1,36 +1,34 @@
-/* Streams that somebody waits for are raised, where they are a minor part of what the device does. Who waits is told here by those
- * who see it (order.c, copy.c, exec.c, windows.c); what follows from that is core's (critical.h); how a stream is raised is in
- * raised.c.
+/* Raise streams that the host or communication waits for, if they are a minor part of the device's work. order.c,
+ * copy.c, exec.c and windows.c report the waits; core (critical.h) classifies the stream; raised.c raises it.
  *
- * How much a stream computes is counted in periods: while one lasts no launch is a direct hit, because the hot path finds an empty
- * cache. A period begins with a stream that nobody has waited for before, and then again after more and more waits; it ends when enough
- * rounds have said the same. Once a stream is raised, computation looks at its stream at every launch: for the count, and to see when
- * nobody waits for the stream any more.
+ * How much a stream computes is counted in periods. During a period the hot path finds an empty cache, so no launch is
+ * a direct hit. A period begins when a stream is waited for the first time, then again after more and more waits; it
+ * ends when enough rounds agree. Once a stream is raised, every computation launch looks up its stream: to count it,
+ * and to notice when the stream is no longer waited for.
  */
 #include "../../core/critical.h"
 #include "raised.h"
 #include "state.h"
 
 enum {
-    WAITS = 64,      /* in a period, after the last change */
-    LAUNCHES = 4096, /* without a wait, after which it ends as well */
-    PAUSE = 256,     /* waits between two periods at first... */
-    LONGEST = 4096,  /* ...and at most */
-    NEW = 64,        /* streams for which a period begins at once */
-    FORGOTTEN = 512, /* launches on a raised stream that nobody waits for */
-    FEW = 64,        /* streams that are looked through where all are waited for */
-    DOUBTS = 512,    /* waits by which a period is longer while it is in doubt whether a raised stream is waited for */
-    STRANGE = 8,     /* events of which nothing is known, for which a period begins at once */
-    GRAPH = INT32_MAX, /* threads of a graph: more than any one launch, so that its stream is not taken for minor */
+    WAITS = 64,        /* in a period, after the last change of a stream's state */
+    LAUNCHES = 4096,   /* a period also ends after so many launches without a wait */
+    PAUSE = 256,       /* waits between two periods at first */
+    LONGEST = 4096,    /* and at most */
+    NEW = 64,          /* new streams that begin a period at once */
+    FORGOTTEN = 512,   /* launches on a raised stream without a wait, after which it is lowered */
+    FEW = 64,          /* streams to visit if all are waited for */
+    DOUBTS = 512,      /* waits that extend a period while it is in doubt whether a raised stream is waited for */
+    STRANGE = 8,       /* untracked events that begin a period at once */
+    GRAPH = INT32_MAX, /* threads assumed for a graph: more than any one launch has, so that its stream is not minor */
 };
 
 uint32_t critical_counts, critical_wanted;
-static uint32_t major_communication; /* streams */
+static uint32_t major_communication; /* number of streams */
 static uint32_t waits_left, launches_left, pause_left, pause_now = PAUSE, new_left = NEW, strange_left = STRANGE;
 static uint32_t doubts_left;
-static uint64_t over_last; /* what the host has asked for last and found to be over */
-static uint32_t
-    unwaited; /* launches on raised streams since the host has waited for anything, while the model sleeps */
+static uint64_t over_last; /* what the host queried last and found finished, + 1 */
+static uint32_t unwaited;  /* launches on raised streams since the last host wait, while the model sleeps */
 
 bool critical_is_wanted(const struct overlap_settings *settings) {
     const struct overlap_view view = overlap_table_view(settings->table);
@@ -56,7 +54,8 @@ void critical_begin(struct overlap_order *order) {
     set(&doubts_left, DOUBTS);
     set(&launches_left, LAUNCHES);
     set(&unwaited, 0);
-    __atomic_store_n(&critical_counts, 1, __ATOMIC_SEQ_CST); /* first: who decides something now shall find it hidden */
+    /* Before the cache is hidden: a decision made from now on must be hidden, too. */
+    __atomic_store_n(&critical_counts, 1, __ATOMIC_SEQ_CST);
     window_stir(order);
     overlap_cache_hide(&launch_cache, true);
 }
@@ -67,11 +66,11 @@ static void end(struct overlap_order *order) {
     set(&pause_now, pause < LONGEST ? 2 * pause : pause);
     set(&critical_counts, 0);
     overlap_cache_hide(&launch_cache, false);
-    overlap_critical_all_over(order, NULL); /* or events would go on being kept for what they tell of it */
+    overlap_critical_all_over(order, NULL); /* else events would be kept only for their order of this work */
     window_rests(order);
 }
 
-/* A period, if it is time for one: at once while some are left for what is new. */
+/* Begin a period if one is due, or at once while *left allows it for something new. Returns true during a period. */
 static bool counts(struct overlap_order *order, bool is_new, uint32_t *left) {
     if (get(&critical_counts))
         return true;
@@ -89,9 +88,9 @@ static bool counts(struct overlap_order *order, bool is_new, uint32_t *left) {
     return true;
 }
 
-/* ---- Who waits ---- */
+/* ---- Waits ---- */
 
-/* The device of its context, asked for once. */
+/* The device of the stream's context, looked up once and cached. */
 static const struct device *device_of(enum vendor vendor, struct overlap_stream *its) {
     const uint32_t known = get(&its->part.device);
     const struct device *device = known ? device_at(vendor, (int)known - 1) : device_current(vendor);
@@ -125,7 +124,8 @@ void critical_waited(struct overlap_order *order, enum vendor vendor, struct ove
         end(order);
     }
     const uint32_t state = get(&its->part.state);
-    /* Communication between equals: what it holds up there is waited for as much as it is itself. */
+    /* With two major streams of communication, the computation that raised communication delays is waited for just
+     * as much. */
     if (changed && state == OVERLAP_PART_MAJOR && why == OVERLAP_CRITICAL_COMMUNICATION &&
         __atomic_add_fetch(&major_communication, 1, __ATOMIC_RELAXED) == 2)
         priority_unhurried();
@@ -144,7 +144,7 @@ void critical_feeds(struct overlap_order *order, enum vendor vendor, struct over
                         get(&its->part.why) & OVERLAP_CRITICAL_COMMUNICATION);
 }
 
-/* Who waits for the legacy default stream waits for the blocking ones. */
+/* A host wait for the legacy default stream also waits for its blocking streams. */
 void critical_host_waits(struct overlap_order *order, enum vendor vendor, const struct overlap_seen *seen) {
     struct overlap_stream *const its = seen->by;
     if (!is_wanted() || !its || !overlap_stream_is(its, seen->serial))
@@ -166,7 +166,8 @@ void critical_see_stream(struct overlap_stream *its, struct overlap_seen *seen) 
     seen->serial = its ? OVERLAP_LOAD(its->serial) : 0;
 }
 
-/* Of events that were recorded while it was awake it is known where: most programs wait for the same ones again and again. */
+/* For an event recorded while the model was awake the stream is known: most programs wait for the same events
+ * repeatedly. */
 void critical_see_event(struct overlap_order *order, uint64_t event, struct overlap_seen *seen) {
     seen->by = overlap_critical_recorded_last(order, event, &seen->serial);
 }
@@ -177,7 +178,7 @@ void critical_strange(struct overlap_order *order) {
 }
 
 bool critical_polled(uint64_t what, bool is_over) {
-    const uint64_t name = what + 1; /* the null stream is 0, which stands for nothing here */
+    const uint64_t name = what + 1; /* + 1: the null stream is 0, which means none here */
     const bool again = __atomic_load_n(&over_last, __ATOMIC_RELAXED) == name;
     if (again != is_over)
         __atomic_store_n(&over_last, is_over ? name : 0, __ATOMIC_RELAXED);
@@ -204,7 +205,7 @@ struct critical_stream *critical_launch(const struct request *request) {
 bool critical_launch_raised(const struct request *request, struct critical_stream *place) {
     struct overlap_stream *const its = OVERLAP_LOAD(place->its);
     struct overlap_page_stream *const record = OVERLAP_LOAD(place->record);
-    if (window_asleep()) { /* who waits for it is not known now; a period will tell, if it is in doubt */
+    if (window_asleep()) { /* waits go unseen while the model sleeps; begin a period to find out */
         if (__atomic_add_fetch(&unwaited, 1, __ATOMIC_RELAXED) == FORGOTTEN)
             critical_begin(windows());
     } else if (__atomic_add_fetch(&its->part.since, 1, __ATOMIC_RELAXED) == FORGOTTEN) {
@@ -218,7 +219,7 @@ bool critical_launch_raised(const struct request *request, struct critical_strea
     if (record)
         __atomic_fetch_add(&record->launches, 1, __ATOMIC_RELAXED);
     struct handle *const handle = OVERLAP_LOAD(its->captured) ? handle_find(request->function) : NULL;
-    if (handle) /* nodes that are captured from it are raised */
+    if (handle) /* graph nodes captured from the stream are raised */
         __atomic_fetch_or(&handle->marks, (uint32_t)HANDLE_RAISED, __ATOMIC_RELAXED);
     return true;
 }
@@ -228,7 +229,7 @@ void critical_graph(struct overlap_stream *its) {
         overlap_critical_launched(its, GRAPH);
 }
 
-/* ---- Streams come and go ---- */
+/* ---- Creation and destruction of streams ---- */
 
 void critical_is_programs(vendor_stream stream) {
     struct critical_stream *const place = critical_find(stream);
@@ -249,8 +250,8 @@ void critical_copied(vendor_stream to, enum default_stream whose, const struct c
         raised_copied(window_stream(order, to, whose), from);
 }
 
-/* What is learnt of a stream that lives for an iteration only is kept with the code that makes it, for the next one; not where that
- * code makes several at a time, which may be of different kinds. */
+/* A stream may exist for one iteration only. So what was learnt is kept for the code that creates it and applied to
+ * the next stream. Not if that code creates several at a time, which may be of different kinds. */
 static struct site *site_of(uintptr_t site, bool add) {
     struct site *const sites = state ? state->sites : NULL;
     for (uint32_t i = 0; sites && i < SITES; i++) {
@@ -271,11 +272,11 @@ bool critical_creates(enum vendor vendor, uintptr_t site, int *priority) {
            raised_level(vendor, get(&at->last.why) & OVERLAP_CRITICAL_COMMUNICATION, priority);
 }
 
-/* Of what other threads may be looking at, or adding to. */
+/* Copy field by field: other threads may read or add to either. */
 static void inherit(struct overlap_part *to, const struct overlap_part *from) {
     const uint64_t work = __atomic_load_n(&from->work, __ATOMIC_RELAXED);
     __atomic_store_n(&to->work, work, __ATOMIC_RELAXED);
-    __atomic_store_n(&to->over, work, __ATOMIC_RELAXED); /* who has destroyed it does not wait for it any more */
+    __atomic_store_n(&to->over, work, __ATOMIC_RELAXED); /* the destroyed stream is no longer waited for */
     __atomic_store_n(&to->own, __atomic_load_n(&from->own, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
     __atomic_store_n(&to->all, __atomic_load_n(&from->all, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
     set(&to->round, get(&from->round));
@@ -299,7 +300,7 @@ void critical_made(enum vendor vendor, uintptr_t site, struct overlap_stream *it
     }
     if (get(&at->shared) || !take(&at->busy))
         return;
-    if (get(&at->last.round) && at->context == OVERLAP_LOAD(its->context)) /* of which its shares are */
+    if (get(&at->last.round) && at->context == OVERLAP_LOAD(its->context)) /* shares refer to one context */
         inherit(&its->part, &at->last);
     leave(&at->busy);
     const struct device *device = get(&its->part.state) == OVERLAP_PART_CRITICAL ? device_of(vendor, its) : NULL;

@@ -1,9 +1,9 @@
-/* Devices: what the driver says about them, which policy is theirs, and what communication takes there. */
+/* Devices: limits from the driver, the policy that applies, and the footprint of communication. */
 #include <string.h>
 
 #include "state.h"
 
-/* A place in the page: its own number's, or, where the other vendor's device has that, the last one that is free. */
+/* Claim a slot of the page: slot `ordinal`, or the last free one if a device of the other vendor holds that. */
 static struct overlap_device *place_for(struct device *device) {
     for (uint32_t i = 0; i <= OVERLAP_DEVICES; i++) {
         const uint32_t place = i == 0 ? (uint32_t)device->ordinal : OVERLAP_DEVICES - i;
@@ -34,7 +34,7 @@ static void record(struct device *device, const struct overlap_settings *setting
     __atomic_store_n(&entry->state, 2, __ATOMIC_RELEASE);
 }
 
-/* The rules that it runs under, unless another device has brought them. */
+/* Write the rules of the device's policy to the page, unless another device has done so. */
 static void record_rules(const struct device *device, const struct overlap_settings *settings) {
     const struct overlap_view view = overlap_table_view(settings->table);
     const struct overlap_policy *policy = &view.policies[device->policy];
@@ -56,7 +56,7 @@ static void record_rules(const struct device *device, const struct overlap_setti
     }
 }
 
-/* An empty table, and a policy without rules, ask for observation only: nothing to complain about. */
+/* An empty table or a policy without rules asks for observation only: no message then. */
 static bool asks_for_more(const struct overlap_settings *settings, uint32_t policy) {
     const struct overlap_view view = overlap_table_view(settings->table);
     const struct overlap_policy *const fits = policy == OVERLAP_NO_POLICY ? NULL : &view.policies[policy];
@@ -67,7 +67,7 @@ static bool asks_for_more(const struct overlap_settings *settings, uint32_t poli
 
 static void make(struct device *device, const struct overlap_settings *settings) {
     uint8_t uuid[16] = {0};
-    overlap_page_opened(); /* HIP needs no other call before; and the record belongs there */
+    overlap_page_opened(); /* HIP may reach this without an earlier call; the record belongs to the page */
     const bool usable = vendor_limits(device->vendor, device->ordinal, &device->gpu, uuid);
     device->policy =
         overlap_policy_for(settings->table, (const char *)device->gpu.name, (const char *)device->gpu.architecture);
@@ -96,7 +96,7 @@ struct device *device_at(enum vendor vendor, int ordinal) {
         return NULL;
     struct device *device = &state->devices[vendor][ordinal];
     uint32_t now = __atomic_load_n(&device->state, __ATOMIC_ACQUIRE);
-    if (now == 2) /* some launches ask each time: a failed exchange, too, takes the line from other threads */
+    if (now == 2) /* load first: some launches come here each time, and a failed exchange takes the cache line, too */
         return device;
     if (now == 0 && __atomic_compare_exchange_n(&device->state, &now, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
         device->vendor = vendor;
@@ -113,7 +113,7 @@ struct device *device_current(enum vendor vendor) {
 }
 
 bool device_only_one(enum vendor vendor) {
-    static int counts[VENDORS]; /* a driver's answer does not change */
+    static int counts[VENDORS]; /* a driver's device count does not change */
     int known = __atomic_load_n(&counts[vendor], __ATOMIC_RELAXED);
     if (known == 0 && real_ready(vendor) && (known = vendor_device_count(vendor)) > 0)
         __atomic_store_n(&counts[vendor], known, __ATOMIC_RELAXED);
@@ -149,8 +149,9 @@ static bool raise_to(uint32_t *component, uint32_t value) {
 }
 
 bool device_learn(struct device *device, const char *kernel, const struct overlap_footprint *footprint) {
-    /* One-rank reductions are no collectives, and a kernel that takes nearly all that a block may take (NCCL's TMA
-     * kernels) would leave room nowhere: neither says what a usual communication block needs. */
+    /* Skip one-rank reductions, which are no collectives, and kernels that use nearly all of a block's shared memory
+     * (NCCL's TMA kernels), which would leave no room for anything. Neither shows what a usual communication block
+     * needs. */
     uint64_t shared = (uint64_t)footprint->static_shared + footprint->dynamic_shared;
     if (overlap_glob_match("*oneRankReduce*", kernel) || shared * 10 > (uint64_t)device->gpu.shared_optin * 9)
         return false;
@@ -169,7 +170,7 @@ const struct overlap_footprint *device_communication(const struct device *device
         return &policy->footprint;
     if (!__atomic_load_n(&device->seen, __ATOMIC_ACQUIRE))
         return NULL;
-    *copy = (struct overlap_footprint){0}; /* the driver tells neither barriers nor scalar registers */
+    *copy = (struct overlap_footprint){0}; /* the driver reports neither barriers nor scalar registers */
     copy->threads = __atomic_load_n(&device->communication.threads, __ATOMIC_RELAXED);
     copy->registers = __atomic_load_n(&device->communication.registers, __ATOMIC_RELAXED);
     copy->static_shared = __atomic_load_n(&device->communication.static_shared, __ATOMIC_RELAXED);

@@ -1,15 +1,15 @@
-/* From a launch that the cache does not know to its decision word: gathers the facts, asks core, keeps the answer. */
+/* The decision for a launch that the cache does not hold: gather the facts, ask core, cache the word. */
 #include <string.h>
 
 #include "state.h"
 #include "windows.h"
 
-/* Raised by one whenever something that decisions depend on has changed: those made before are withdrawn. */
+/* Incremented whenever an input of decisions changes, which invalidates all earlier decisions. */
 static uint32_t epoch_now;
 
 void facts_changed(void) {
     __atomic_fetch_add(&epoch_now, 1, __ATOMIC_SEQ_CST);
-    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* before the answers are looked for that are to be withdrawn */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* before the caller searches the cache for decisions to invalidate */
 }
 
 void library_of(uintptr_t site, char *name, size_t size) {
@@ -36,8 +36,8 @@ static bool is_communication(const struct overlap_policy *policy, const char *ke
            (kernel && overlap_match_kernel(&view, policy->kernels, kernel));
 }
 
-/* A grid of one wave that occupies at least 90 % of the multiprocessors: it may suffer from a neighbour. Narrows the
- * grids for which the decision holds to those for which this is the same. */
+/* True for a grid of one wave on at least 90 % of the multiprocessors, which co-resident communication may delay.
+ * Narrows the decision's grid interval to grids with the same answer. */
 static bool fills_the_gpu(const struct request *request, const struct overlap_gpu *gpu,
                           struct overlap_decision *decision) {
     const uint64_t least = ((uint64_t)gpu->multiprocessors * 9 + 9) / 10, blocks = blocks_of(request);
@@ -57,7 +57,7 @@ static bool fills_the_gpu(const struct request *request, const struct overlap_gp
     return true;
 }
 
-/* More than one wave. Narrows the grids likewise. */
+/* True for more than one wave. Narrows the interval likewise. */
 static bool is_long(const struct request *request, const struct overlap_gpu *gpu, struct overlap_decision *decision) {
     const uint64_t most = (uint64_t)gpu->multiprocessors * decision->native_blocks;
     if (blocks_of(request) <= most) {
@@ -68,10 +68,10 @@ static bool is_long(const struct request *request, const struct overlap_gpu *gpu
     return true;
 }
 
-/* Communication that takes more than a third of the multiprocessors: raised, it takes them from computation at once,
- * where as it is it may run in places that computation leaves at its end. On an H200 raised grids of 64 blocks cost up to
- * 5 % of a kernel and its collective, grids of 24 nothing that was sure (docs/results.md); the bound lies between. Narrows
- * the grids likewise. */
+/* True for communication that occupies more than a third of the multiprocessors. Raised, it takes them from
+ * computation at once; not raised, it may use multiprocessors that computation leaves free at its end. On an H200
+ * raised grids of 64 blocks cost up to 5 % of a kernel and its collective, grids of 24 nothing significant
+ * (docs/results.md); the bound lies between. Narrows the interval likewise. */
 static bool is_wide(const struct request *request, const struct overlap_gpu *gpu, struct overlap_decision *decision) {
     const uint64_t most = gpu->multiprocessors / 3;
     if (blocks_of(request) <= most) {
@@ -82,19 +82,18 @@ static bool is_wide(const struct request *request, const struct overlap_gpu *gpu
     return true;
 }
 
-/* Everything that is known about a launch. */
 struct facts {
     const struct request *request;
-    struct handle *handle; /* or NULL */
+    struct handle *handle; /* may be NULL */
     struct device *device;
-    const struct overlap_policy *policy; /* or NULL */
-    const char *kernel;                  /* or NULL */
+    const struct overlap_policy *policy; /* may be NULL */
+    const char *kernel;                  /* may be NULL */
     char library[256];
     struct overlap_launch launch;
-    bool later; /* the driver may tell more when asked again */
+    bool later; /* the driver may report more at a later call */
 };
 
-/* The row of the page in which launches are counted that get this answer, or the first of its group. */
+/* Claim the page row that counts launches with this decision, or the first row of its group. */
 static uint32_t row_of(const struct facts *facts, const struct overlap_decision *decision, uint64_t flags) {
     const struct overlap_row row = {.rule = decision->rule,
                                     .device = facts->device->place,
@@ -108,7 +107,7 @@ static uint32_t row_of(const struct facts *facts, const struct overlap_decision 
     return overlap_row_claim(overlap_current_page, &row, facts->kernel, facts->library, decision->reason, kind);
 }
 
-/* Got while another device was current: whose context it is, and when that ends, is not known. */
+/* The function was obtained while another device was current: its context, and when that ends, are unknown. */
 static bool is_got_elsewhere(const struct handle *handle, const struct device *device) {
     return handle_is(handle, HANDLE_FUNCTION) && handle->device != device->ordinal;
 }
@@ -145,12 +144,12 @@ static bool may_raise(const struct facts *facts) {
     return facts->policy && overlap_may_raise(&view, facts->policy, facts->kernel, facts->library);
 }
 
-/* Communication: its footprint is learnt, its priority chosen. Returns flags of the word. */
+/* Communication: learn the footprint, choose the priority. Returns flags of the word. */
 static uint64_t communicate(const struct facts *facts, struct overlap_decision *decision, uint32_t *epoch) {
     uint64_t flags = OVERLAP_WORD_COMMUNICATION;
     int priority = 0;
     const bool raise = may_raise(facts);
-    windows(); /* there from the first launch on */
+    windows(); /* create the model by the first communication launch */
     if (facts->handle)
         __atomic_fetch_or(&facts->handle->marks, (uint32_t)HANDLE_COMMUNICATES, __ATOMIC_RELAXED);
     if (raise && priority_is_auto(facts->device->vendor, facts->policy) &&
@@ -162,7 +161,7 @@ static uint64_t communicate(const struct facts *facts, struct overlap_decision *
             flags |= OVERLAP_WORD_AUTO;
     }
     if (facts->handle && (flags & OVERLAP_WORD_RAISE || (facts->policy && facts->policy->critical)))
-        /* nodes that are captured from it are raised, or from its stream */
+        /* graph nodes captured from it are raised, for the kernel or for its stream */
         __atomic_fetch_or(&facts->handle->marks, (uint32_t)HANDLE_RAISED, __ATOMIC_RELAXED);
     const bool known = !(facts->launch.flags & OVERLAP_LAUNCH_UNKNOWN);
     if (known && facts->policy && facts->policy->carveout == OVERLAP_CARVEOUT_MAX)
@@ -175,7 +174,7 @@ static uint64_t communicate(const struct facts *facts, struct overlap_decision *
     return flags;
 }
 
-/* Computation: another size, if the rule asks for one and the launch can have it. Returns flags of the word. */
+/* Computation: change the size if the rule asks for it and the launch allows it. Returns flags of the word. */
 static uint64_t compute(struct facts *facts, struct overlap_decision *decision) {
     const struct request *request = facts->request;
     struct overlap_footprint copy;
@@ -193,15 +192,16 @@ static uint64_t compute(struct facts *facts, struct overlap_decision *decision) 
         decision->dynamic_shared = request->config.sharedMemBytes;
     }
     const bool changed = decision->dynamic_shared != request->config.sharedMemBytes;
-    /* Where room is there already it is so in that configuration only; but a kernel that lives on its cache may take three
-     * times as long in it (an H200: tools/gpu/results), so that is for the policy to say. */
+    /* Where communication already fits, it does so only with the largest shared-memory carve-out. But a kernel that
+     * depends on its L1 cache may take three times as long with that (H200: tools/gpu/results), so the policy
+     * decides. */
     const bool fits =
         decision->control == OVERLAP_CONTROL_ROOM_ALREADY || decision->control == OVERLAP_CONTROL_ENTRY_ALREADY;
     uint64_t flags = changed ? OVERLAP_WORD_CHANGED : 0;
-    const bool small =
-        facts->launch.flags & OVERLAP_LAUNCH_SMALL_CARVEOUT; /* the program's, which ours would not change */
+    /* The program asks for a smaller carve-out, which ours would not override. */
+    const bool small = facts->launch.flags & OVERLAP_LAUNCH_SMALL_CARVEOUT;
     if (rule && !small && changed && decision->windowed && rule->carveout != OVERLAP_CARVEOUT_KEEP)
-        flags |= OVERLAP_WORD_CARVEOUT; /* outside windows it stays as it is */
+        flags |= OVERLAP_WORD_CARVEOUT; /* only inside windows */
     else if (rule && !small &&
              ((changed && rule->carveout != OVERLAP_CARVEOUT_KEEP) ||
               (fits && rule->carveout == OVERLAP_CARVEOUT_ALWAYS)))
@@ -224,14 +224,14 @@ static uint64_t compute(struct facts *facts, struct overlap_decision *decision) 
     return flags;
 }
 
-/* Nothing is known of it: not to be kept. */
+/* An unknown kernel: left alone, not cached. */
 static uint64_t unknown(const struct request *request, uint64_t *place) {
     *place = 0;
     return word_of(OVERLAP_REASON_unknown_footprint, OVERLAP_REASON_unknown_footprint, request->config.sharedMemBytes,
                    0);
 }
 
-/* Makes the decision and keeps it under `place`, the handle as the cache knows it. */
+/* Make the decision and cache it under `place`, the handle in the cache's form. */
 static uint64_t decide(const struct request *request, struct handle *handle, struct device *device, uint64_t place) {
     struct facts facts;
     struct overlap_decision decision = {.reason = OVERLAP_REASON_communication,
@@ -239,7 +239,7 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
                                         .rule = OVERLAP_NO_RULE,
                                         .maximum_blocks = UINT64_MAX};
     uint32_t epoch = __atomic_load_n(&epoch_now, __ATOMIC_ACQUIRE);
-    if (handle && handle_is_ending(handle)) /* it may be another kernel's address by now */
+    if (handle && handle_is_ending(handle)) /* its address may already belong to another kernel */
         return unknown(request, &place);
     if (handle)
         handle_settle(handle);
@@ -255,13 +255,13 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
     uint32_t beyond =
         handle ? vendor_beyond(device->vendor, handle, device->ordinal, request->config.sharedMemBytes) : 0;
     if (beyond && request->counted == OVERLAP_WAY_graph_node && size_is_ours(handle, request->config.sharedMemBytes))
-        place = beyond = 0; /* read off a node, and set again; but no launch may have it */
+        place = beyond = 0; /* our own size, read from a node and set again: allowed for nodes only, so not cached */
     if (beyond) {
         decision.reason = flags & OVERLAP_WORD_COMMUNICATION ? decision.reason : OVERLAP_REASON_invalid_as_asked;
         decision.dynamic_shared = beyond;
         flags = (flags & ~(OVERLAP_WORD_CHANGED | OVERLAP_WORD_STREAMED | WINDOW_BITS)) |
-                OVERLAP_WORD_DIRECT; /* there is nothing to prove, and... */
-        place = 0;                   /* ...the program may set another limit */
+                OVERLAP_WORD_DIRECT; /* nothing to prove */
+        place = 0;                   /* not cached: the program may set another limit */
         if (beyond != request->config.sharedMemBytes)
             flags |= OVERLAP_WORD_CHANGED;
     } else if (handle && facts.policy && facts.policy->rule_count && !(flags & OVERLAP_WORD_COMMUNICATION))
@@ -270,17 +270,17 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
         flags |= OVERLAP_WORD_DIRECT;
     else if ((flags & ~OVERLAP_WORD_LONG) == OVERLAP_WORD_STREAMED)
         flags |= OVERLAP_WORD_BESIDE;
-    const bool made = overlap_page_start(); /* else the page is not that of this process, or not yet */
+    const bool made = overlap_page_start(); /* false: no page yet, or only the parent's */
     const uint32_t row = made ? row_of(&facts, &decision, flags) : decision.reason;
     uint64_t word = word_of(row, decision.reason, decision.dynamic_shared, flags);
     if (!made || (flags & OVERLAP_WORD_WINDOWED && row < OVERLAP_REASONS))
-        place = 0; /* it finds its row the next time; the hot path counts in rows beside it */
+        place = 0; /* not cached until it has rows: the hot path counts in the rows after its own */
     if (place && !facts.later && overlap_cacheable(threads_of(request), request->config.sharedMemBytes)) {
         state_renew_cache();
         overlap_cache_keep(&launch_cache, place, key_of(request), decision.minimum_blocks, decision.maximum_blocks,
                            word);
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
-        /* What we decided by has changed meanwhile. */
+        /* An input of the decision changed while it was made. */
         if (epoch != __atomic_load_n(&epoch_now, __ATOMIC_ACQUIRE))
             overlap_cache_forget(&launch_cache, place);
     }
@@ -295,9 +295,9 @@ static uint64_t find_or_decide(const struct request *request, uint64_t *place) {
     if (!device)
         return unknown(request, place);
     if (request->way == OVERLAP_WAY_symbol && real_holds(vendor, request->site))
-        *place = 0; /* the runtime has called itself: what it is part of may be known the next time (hip/launch.c) */
+        *place = 0; /* the runtime calls itself: the enclosing call may be known next time (hip/launch.c) */
     if (*place && (!handle || handle_is_everywhere(handle)) && !device_only_one(vendor)) {
-        /* It serves every device, so its answers are kept by device; likewise where we do not know. */
+        /* The kernel serves every device, or is unknown: cache decisions by device. */
         *place = device->ordinal + 1 < OVERLAP_DEVICES ? *place | (uint64_t)(device->ordinal + 1) << DEVICE_SHIFT : 0;
         if (*place && overlap_cacheable(threads, request->config.sharedMemBytes))
             word = overlap_cache_find_hidden(&launch_cache, *place, key_of(request), blocks_of(request));
@@ -305,12 +305,14 @@ static uint64_t find_or_decide(const struct request *request, uint64_t *place) {
     return word ? word : decide(request, handle, device, *place);
 }
 
-/* In a child of a process that has initialised a driver nothing is decided: the driver refuses there, and another thread of the
- * parent may have held the loader's lock, which glibc does not set free in a child. */
+/* Set in a forked child of a process that has initialised a driver. Nothing is decided there: the driver refuses
+ * every call, and another thread of the parent may have held the loader's lock, which glibc does not release in a
+ * child. */
 bool facts_forked;
 
-/* A signal handler may launch, too. What it has interrupted may have the loader's lock half, for which it would wait for ever.
- * (A frame that is not below ours is one that a handler has jumped out of, unless it is on a stack of its own.) */
+/* A signal handler may launch while this thread decides. The interrupted code may be acquiring or holding the
+ * loader's lock, so waiting for it would deadlock. (If our frame is not below the recorded one, a handler has jumped
+ * out of that call, unless we run on a signal stack.) */
 uint64_t facts_word(const struct request *request, uint64_t *place) {
     const uintptr_t here = (uintptr_t)__builtin_frame_address(0), before = this_thread.deciding;
     if (facts_forked || (before && (here < before || overlap_on_signal_stack())))

@@ -1,42 +1,45 @@
-/* Can a communication launch overlap anything at all? Launches that need no look go their way without us, so a thread that
- * has launched communication is followed for a few launches: its shard is hidden from the hot path, which therefore asks.
- * What they show is counted once it is clear: computation on the same stream, or only such as waits for it. And `auto`
- * learns from them how much computation there is beside communication before anybody waits for it.
+/* Find out whether a communication launch overlaps anything at all. Direct hits of the hot path never reach this
+ * code. So a thread that has launched communication is followed for a few launches: its shard is hidden from the hot
+ * path, which then takes the slow path. Once the case is clear it is counted: all other computation was on the same
+ * stream, or waited for the communication. `auto` also learns here how much computation runs beside communication
+ * before a stream or the host waits for it.
  *
- * A followed launch takes several times as long as one in the cache. So a thread follows its first communication launches each, and
- * then a sample of them, each of which counts for those that were skipped before it as well. */
+ * A followed launch takes several times as long as a cached one. So a thread follows each of its first communication
+ * launches, then a sample, each of which also counts for those skipped before it. */
 #include "windows.h"
 
 enum {
-    FOLLOWED = 16, /* launches behind one */
+    FOLLOWED = 16, /* launches after one communication launch */
     EACH = 512,
-    ONE_OF = 31 /* prime: programs repeat powers of two, and the sample must not always be the same one of a step */
+    ONE_OF = 31 /* prime: programs repeat in powers of two; do not always sample the same launch of a step */
 };
 
 static __thread struct {
-    /* Not by its handle: the program may have destroyed it meanwhile, and then its place has another number. */
+    /* Identified by serial, not by handle: the program may have destroyed the stream, and its slot may hold another
+     * one. */
     struct overlap_stream *its;
-    uint64_t serial, number; /* of the launch */
+    uint64_t serial, number; /* sequence number of the launch */
     vendor_stream stream;
     enum default_stream whose;
     bool same, waited, overlapped, computed;
     uint32_t left;   /* 0: not following */
     uint32_t begun;  /* up to EACH */
-    uint32_t counts; /* how many this one counts for */
-    bool due;        /* since the last one that was followed some have been skipped */
+    uint32_t counts; /* how many launches this one stands for */
+    bool due;        /* launches were skipped since the last followed one */
 } follow __attribute__((tls_model("initial-exec")));
 __thread uint32_t follow_skips __attribute__((tls_model("initial-exec")));
 
-/* The stream of the communication; NULL: it is gone. The driver must not be asked about it any more (driver 580 crashes). */
+/* Return the communication's stream, or NULL if it was destroyed: driver 580 crashes if it is queried about a
+ * destroyed stream. */
 static struct overlap_stream *still(void) {
     return follow.its && overlap_stream_is(follow.its, follow.serial) ? follow.its : NULL;
 }
 
-/* It was followed to its end. A later launch, perhaps of another thread, may still show that something overlaps it: then it is
- * taken back (windows.c). */
+/* The launch was followed to its end: count it. A later launch, perhaps of another thread, may still overlap it;
+ * windows.c then subtracts it again. */
 static void conclude(void) {
     struct overlap_stream *its = follow.overlapped || !(follow.same || follow.waited) ? NULL : still();
-    follow.its = NULL; /* once */
+    follow.its = NULL; /* count once only */
     if (!its)
         return;
     if (overlap_window_alone(its, follow.number, follow.waited ? OVERLAP_ALONE_WAITED_FOR : OVERLAP_ALONE_SAME_STREAM,
@@ -57,7 +60,7 @@ void follow_forget(void) {
     follow.due = false;
 }
 
-/* The next ones are skipped. Of this one it is not known what comes behind it. */
+/* Skip the next launches. What follows this one stays unknown. */
 static void skip(void) {
     follow.due = true;
     follow.computed = false;
@@ -99,15 +102,15 @@ void follow_launch(vendor_stream stream, enum default_stream whose, uint64_t wor
     } else {
         follow.computed = true;
         bool unknown;
-        if (window_where(stream, whose, &unknown) !=
-            OVERLAP_WHERE_OUTSIDE) { /* inside, or so long that it has expired */
+        /* Inside, or inside for so long that the window has expired. */
+        if (window_where(stream, whose, &unknown) != OVERLAP_WHERE_OUTSIDE) {
             follow.overlapped = true;
             if (word & OVERLAP_WORD_LONG)
                 overlap_window_beside(window_stream(windows(), stream, whose));
         } else if (!unknown)
             follow.waited = true;
     }
-    if (follow.overlapped && follow.computed && !priority_may_end()) { /* no later launch shows anything more */
+    if (follow.overlapped && follow.computed && !priority_may_end()) { /* later launches add nothing */
         stop();
         return;
     }

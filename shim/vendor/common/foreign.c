@@ -1,7 +1,7 @@
-/* Callers of HIP by symbol: to which runtime is their library bound? Almost always there is one runtime, but a package may
- * bring its own beside the system's, opened for itself only. Our exported names stand in front of both, and what one of them has
- * made means nothing to the other, or worse. The runtime that was met first is the one that decisions are made for; calls of
- * libraries that are bound to another are passed on to that.
+/* Several HIP runtimes in one process: find the runtime to which a caller by symbol is bound. Almost always there is
+ * only one, but a package may bring its own, opened RTLD_LOCAL, beside the system's. Our exported names interpose both,
+ * and a handle of one runtime is invalid in the other, or worse. Decisions are made for the runtime that was found
+ * first; calls from libraries bound to another runtime are forwarded to that.
  */
 #include <string.h>
 
@@ -9,7 +9,8 @@
 
 #define RUNTIME_PREFIX "libamdhip64.so"
 
-/* The last function of this thread that the known runtime does not hold: it may be a profiler's, which leads there. */
+/* The last function seen by this thread that lies outside the known runtime. It may be a profiler's, which forwards
+ * to the known runtime. */
 static __thread struct {
     uintptr_t bound;
     uint32_t generation;
@@ -27,7 +28,7 @@ __attribute__((cold, noinline)) static bool is_of_another(uintptr_t bound) {
     if (foreign && overlap_armed() && !__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
         overlap_say("there are several HIP runtimes in this process: launches on all but the first are not seen", NULL,
                     NULL);
-    last.generation = 0; /* a signal handler may come here, too */
+    last.generation = 0; /* invalid while written: a signal handler may run this, too */
     last.bound = bound;
     last.foreign = foreign;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -38,7 +39,7 @@ __attribute__((cold, noinline)) static bool is_of_another(uintptr_t bound) {
 bool real_is_foreign(uintptr_t site) {
     if (!real_ready(VENDOR_HIP))
         return false;
-    /* Any name tells: all of a library's are bound alike. */
+    /* Any name will do: all names of a library resolve alike. */
     const uintptr_t bound = (uintptr_t)real_foreign(HOOK_hipMalloc, site);
     return bound && !real_holds(VENDOR_HIP, bound) && is_of_another(bound);
 }

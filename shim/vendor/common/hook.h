@@ -1,4 +1,4 @@
-/* Every entry point that the library stands in front of, of both vendors: one number for each row of their tables. */
+/* Every hooked entry point of both vendors: one number for each row of their tables. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,14 +9,14 @@ enum vendor { VENDOR_CUDA, VENDOR_HIP, VENDORS };
 enum hook {
 #define DRIVER(name, body, parameters, ...) HOOK_##name,
 #include "../cuda/driver.def"
-    HOOK_CUDA_COUNT, /* is also the number of AMD's first row */
+    HOOK_CUDA_COUNT, /* also the first row of HIP */
     HOOK_BEFORE_HIP = HOOK_CUDA_COUNT - 1,
 #include "../hip/driver.def"
 #undef DRIVER
     HOOK_COUNT
 };
 
-/* Those with a hot path of their own. */
+/* Launch calls that have a hot path. */
 enum launch_row {
 #define DRIVER(name, body, parameters, ...)
 #define DRIVER_LAUNCH(name, body, parameters, ...) LAUNCH_##name,
@@ -37,7 +37,8 @@ static inline int hook_end(enum vendor vendor) {
     return vendor == VENDOR_HIP ? HOOK_COUNT : HOOK_CUDA_COUNT;
 }
 
-/* Whose default stream NULL means in a call, by the name of its entry point: of the context or device, or of the thread. */
+/* Which default stream a NULL stream means, by the entry point's name: the context's or device's (legacy), or the
+ * thread's. */
 enum default_stream {
     STREAM_OF_CONTEXT = 0,
     STREAM_OF_THREAD = 1,

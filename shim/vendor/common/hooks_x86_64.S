@@ -1,4 +1,4 @@
-/* The numbers of hooks (hook.h), from the same tables. */
+/* The numbers of hooks (hook.h), generated from the same tables. */
 #ifdef __x86_64__
     .set .Lnext, 0
 #define DRIVER(name, body, parameters, ...) .set .LHOOK_##name, .Lnext; .set .Lnext, .Lnext + 1;
@@ -7,7 +7,7 @@
 #include "../hip/driver.def"
 #undef DRIVER
 
-/* Those with a hot path of their own (enum launch_row). */
+/* Launch calls that have a hot path (enum launch_row). */
     .set .Lnext, 0
 #define DRIVER(name, body, parameters, ...)
 #define DRIVER_LAUNCH(name, body, parameters, ...) .set .LLAUNCH_##name, .Lnext; .set .Lnext, .Lnext + 1;

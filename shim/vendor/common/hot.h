@@ -1,14 +1,15 @@
-/* What bodies of launch calls begin with. Here is the hot path: one look into the decision cache, one counter, one jump; whatever
- * is not a direct hit goes to the slow body, which is a function of its own so that the hot one needs no stack frame.
+/* Start of every launch body. This is the hot path: one lookup in the decision cache, one counter, one jump. Everything
+ * but a direct hit goes to the slow body, a separate function so that the hot one needs no stack frame.
  *
- * The size is always max(asked, target): a launch may pass two hooks.
+ * The size is always max(asked, target), because a launch may pass two hooks.
  */
 #pragma once
 
 #include "windows.h"
 
-/* The word of a direct hit, or 0. Threads beyond 1024 may hit another launch's line, which does no harm: the driver
- * refuses such a launch whatever its size. A size beyond the key's bits must not, for it is replaced. */
+/* Return the word of a direct hit, or 0. A launch of more than 1024 threads may hit another launch's line; that is
+ * harmless, because the driver refuses it whatever its size. A size that exceeds the key's bits must not hit,
+ * because it would be replaced. */
 static inline __attribute__((always_inline)) uint64_t direct_word(const void *function, uint32_t flags,
                                                                   uint32_t threads, uint64_t blocks, uint32_t shared,
                                                                   uintptr_t site) {
@@ -21,13 +22,14 @@ static inline __attribute__((always_inline)) uint64_t direct_word(const void *fu
 
 static inline __attribute__((always_inline)) void count_direct(struct overlap_shard *shard, enum overlap_way way,
                                                                uint64_t word) {
-    /* Only this thread writes here, and readers in other processes take what they find: no atomic operation needed. */
+    /* No atomic operation: only this thread writes here, and a reader in another process may miss the latest
+     * launches. */
     overlap_add_own(&shard->ways[way], 1);
     overlap_add_own(&shard->launches[overlap_word_row(word)], 1);
 }
 
-/* The word of a launch that depends on its stream or on where it is, made for here (but its reason, which nobody asks); 0: not to be
- * had so quickly. */
+/* Return the word of a launch that depends on its stream or window, resolved for this launch except for its reason,
+ * which no caller reads. 0: take the slow path. */
 static inline __attribute__((always_inline)) uint64_t word_here(uint64_t word, vendor_stream stream,
                                                                 enum default_stream whose) {
     if (word & OVERLAP_WORD_STREAMED && critical_may_be(stream))
@@ -43,11 +45,11 @@ static inline __attribute__((always_inline)) uint64_t word_here(uint64_t word, v
         window_take_one();
         return word;
     }
-    uint64_t *const outside =
-        __atomic_load_n(&this_thread.outside[0], __ATOMIC_RELAXED); /* once: a handler may take it away */
+    /* Load once: a signal handler may clear it. */
+    uint64_t *const outside = __atomic_load_n(&this_thread.outside[0], __ATOMIC_RELAXED);
     if (!outside)
         return 0;
-    overlap_add_own(outside,
-                    1); /* another thread may launch on the stream, too: then one of the two may not be counted */
+    /* Not atomic: if another thread launches on this stream at the same time, one of the two may not be counted. */
+    overlap_add_own(outside, 1);
     return (word & ~OVERLAP_WORD_CHANGED) + ((uint64_t)this_thread.step << OVERLAP_WORD_ROW_SHIFT);
 }

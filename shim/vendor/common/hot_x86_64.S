@@ -1,12 +1,12 @@
-/* What the hot paths of both vendors' launch calls are made of on x86-64: macros only. They use rax, r8 to r11 as far as they hold no
- * argument; a call may change those. What is assumed about layouts is asserted in hot_x86_64.h.
+/* Macros of the hot paths of both vendors' launch calls on x86-64. They use rax and r8 to r11 as far as these hold no
+ * argument; a call may clobber those. hot_x86_64.h asserts the assumed layouts.
  *
- * All thunks of a call share one path. What they differ in is their identity, four bytes at -4(rsp), in the red zone.
- *   bits 0 to 11   the hook
- *   bits 12 to 15  whose default stream NULL means
- *   bits 16 to 23  the way that is counted: another one inside a call of NVIDIA's runtime
- *   bits 24 to 31  the place in real_launches, four for each row
- * Only a question about overlap windows is a call (window_ask_kept), behind what lies there.
+ * All thunks of a call share one hot path. They differ in an identity word of four bytes at -4(rsp), in the red zone:
+ *   bits 0 to 11   hook
+ *   bits 12 to 15  which default stream NULL means
+ *   bits 16 to 23  route that is counted; replaced inside a call of NVIDIA's runtime
+ *   bits 24 to 31  index in real_launches, four for each row
+ * The only call is a window query (window_ask_kept), made below the data in the red zone.
  */
 #include "hooks_x86_64.S"
 
@@ -21,7 +21,8 @@
     .quad 0x9E3779B97F4A7C15
     .popsection
 
-/* rax += page of the caller << 28, r11 being the caller's address; r11 = the first line of the chain for this handle and key. */
+/* In: rax = key without page, r11 = caller's address. Out: rax = key (caller's page << 28 added), r11 = the first
+ * line of the chain for this handle and key. */
     .macro find_chain handle
     shr $12, %r11
     shl $28, %r11
@@ -36,9 +37,10 @@
     mov (%r11), %r11
     .endm
 
-/* rax = the direct word for this handle, key rax and r10 blocks in a line of chain r11. Another word goes to `indirect`, none to `miss`.
- * A word of 0 is none. The end of an interval comes before its beginning: that of a free one is 0, so one that another thread fills
- * meanwhile is not read in part. Changes r11. */
+/* In: chain r11, key rax, r10 blocks. Out: rax = the direct word for this handle. Jumps to `indirect` for another
+ * word, to `miss` if there is none; a word of 0 counts as none. The interval's end is tested before its beginning:
+ * the end of a free interval is 0, so an interval that another thread is filling never matches half-written.
+ * Clobbers r11. */
     .macro find_word handle, indirect, miss
 0:  test %r11, %r11
     je \miss
@@ -46,7 +48,7 @@
     jne 1f
     cmp %rax, 8(%r11)
     jne 1f
-    cmp 36(%r11), %r10d                 /* a word that is there was published after its interval */
+    cmp 36(%r11), %r10d                 /* a word is published after its interval */
     ja 2f
     cmp 32(%r11), %r10d
     jb 2f
@@ -58,8 +60,8 @@
     jmp 0b
 4:  test %rax, %rax
     jne \indirect
-    mov 8(%r11), %rax                   /* withdrawn: there may be one for another interval */
-2:  cmp 52(%r11), %r10d                 /* the same launch with other grids may have the second answer */
+    mov 8(%r11), %rax                   /* invalidated: another interval may hold a word */
+2:  cmp 52(%r11), %r10d                 /* the second interval, for other grids of the same launch */
     ja 1b
     cmp 48(%r11), %r10d
     jb 1b
@@ -73,20 +75,20 @@
 3:
     .endm
 
-/* Counts the launch in the row of a word, in shard r10. Changes r11. */
+/* Count the launch in the word's row of shard r10. Clobbers r11. */
     .macro count_row word
     mov \word, %r11
     shr $55, %r11
     incq 64(%r10, %r11, 8)
     .endm
 
-/* Counts it under its way in, in shard r10. Changes r11. */
+/* Count the launch by route in shard r10. Clobbers r11. */
     .macro count_way
     movzbl -2(%rsp), %r11d
     incq 2624(%r10, %r11, 8)
     .endm
 
-/* Both, in the shard of the thread, or else to `miss`. Changes r10 and r11. */
+/* Both, in the thread's shard; to `miss` if it has none. Clobbers r10 and r11. */
     .macro count_direct miss
     mov this_thread@gottpoff(%rip), %r10
     mov %fs:(%r10), %r10
@@ -96,7 +98,7 @@
     count_row %rax
     .endm
 
-/* For a word rax that depends on its stream: to `miss` where that may be raised (critical_may_be()). Changes r10 and r11. */
+/* If word rax depends on its stream: to `miss` if that may be raised (critical_may_be()). Clobbers r10 and r11. */
     .macro not_raised stream, miss
     bt $50, %rax
     jnc 5f
@@ -109,10 +111,10 @@
 5:
     .endm
 
-/* For windowed word rax: goes on where the thread knows where the launch is, r11 being the place of this_thread; to `ask` where it does
- * not, to `miss` where that does not suffice. Changes r10. */
+/* Windowed word rax, offset of this_thread in r11: fall through if the thread has a cached window position; else to
+ * `ask`, or to `miss` if the word needs the slow path. Clobbers r10. */
     .macro window_known stream, ask, miss
-    bt $49, %rax                        /* one of those clusters that were checked */
+    bt $49, %rax                        /* cluster launch: checked for one cluster size only */
     jc \miss
     bt $29, %rax                        /* traced */
     jc \miss
@@ -131,14 +133,14 @@
     jle \ask
     .endm
 
-/* r10 = the shard, r11 being the place of this_thread, or else to `miss`. */
+/* r10 = the thread's shard (offset of this_thread in r11), or to `miss`. */
     .macro find_shard miss
     mov %fs:(%r11), %r10
     test %r10, %r10
     je \miss
     .endm
 
-/* To what is behind the hook. Changes r10 and r11. */
+/* Jump to the real function. Clobbers r10 and r11. */
     .macro go
     movzbl -1(%rsp), %r11d
     lea real_launches(%rip), %r10
@@ -152,9 +154,10 @@
     go
     .endm
 
-/* Outside a window: the launch of word rax is counted twice, in the row of its group that says why, and goes on as asked. A signal
- * handler may have changed what the thread was told since, so a place that is gone is looked for once more. r10: the shard, r11: the
- * place of this_thread. Changes these and rax, but not before it is sure. */
+/* Outside a window: count the launch of word rax by route and stream, count it in the row of its group for the
+ * reason, and launch as asked. A signal handler may have changed the cached answer since, so the counter's pointer
+ * is loaded and tested again before use. In: r10 = shard, r11 = offset of this_thread. Clobbers these and rax, but
+ * not before the last jump to `miss`. */
     .macro outside miss
     cmpq $0, %fs:56(%r11)
     je \miss
@@ -172,8 +175,8 @@
     go
     .endm
 
-/* Word rax, windowed, where the thread knows where the launch is: outside, or inside, proven and with an operand for the size; else to
- * `miss`. r10: the shard, r11: the place of this_thread. */
+/* Windowed word rax with cached position: handle a launch outside, or one inside if the word is proven and there is
+ * a size operand; else to `miss`. In: r10 = shard, r11 = offset of this_thread. */
     .macro in_window size, miss
     cmpl $1, %fs:36(%r11)
     .ifc \size, none
@@ -191,8 +194,8 @@
     .endif
     .endm
 
-/* Word rax that is not direct, stream being an operand: taken where the thread knows what its stream is, and where the launch is, or learns
- * it by asking; else to `miss`. */
+/* Word rax that is not direct: handle it if its stream is not raised and the window position is cached or a query
+ * provides it; else to `miss`. */
     .macro found_indirect size, stream, miss
     not_raised \stream, \miss
     mov this_thread@gottpoff(%rip), %r11
@@ -212,7 +215,7 @@
     mov \stream, %r10
     movzbl -3(%rsp), %r11d
     shr $4, %r11d
-    lea -16(%rsp), %rsp                 /* behind the identity, and the caller that HIP's paths keep; flags stay */
+    lea -16(%rsp), %rsp                 /* below the identity and HIP's saved caller; lea keeps flags */
     .cfi_adjust_cfa_offset 16
     call window_ask_kept
     lea 16(%rsp), %rsp
@@ -222,8 +225,8 @@
     jmp \miss
     .endm
 
-/* function rdi, grid esi edx ecx, block r8d r9d 8(rsp), dynamic bytes 16(rsp) of 32 bits: cuLaunchKernel, hipModuleLaunchKernel.
- * rax = key without the page: threads << 18 + bytes. Changes r10. */
+/* In: function rdi, grid esi edx ecx, block r8d r9d 8(rsp), dynamic bytes (32 bits) 16(rsp), as in cuLaunchKernel
+ * and hipModuleLaunchKernel. Out: rax = key without page: threads << 18 + bytes. Clobbers r10. */
     .macro kernel_key miss
     mov 8(%rsp), %eax
     imul %r8d, %eax
@@ -235,7 +238,7 @@
     add %r10, %rax
     .endm
 
-/* r10d = blocks of the grid, or to `miss` where they are more than 31 bits hold. */
+/* r10d = blocks of the grid, or to `miss` if they exceed 31 bits. */
     .macro kernel_blocks miss
     mov %ecx, %r10d
     imul %edx, %r10d

@@ -1,10 +1,10 @@
-/* What the assembler of the hot paths (hot_x86_64.S and each vendor's launch_x86_64.S) assumes. */
+/* Assumptions of the assembler of the hot paths (hot_x86_64.S and each vendor's launch_x86_64.S). */
 #pragma once
 
 #include "windows.h"
 
-/* thunks_x86_64.S: those of the calls that follow the launches. So many bytes for each hook, the exported thunk at its end, before it the
- * others. */
+/* Thunks of calls other than launches (thunks_x86_64.S). Bytes for each hook; the exported thunk comes last, the
+ * others before it. */
 enum { CUDA_THUNKS = 24, HIP_THUNKS = 34, EXPORTED_THUNK = 10, OTHER_THUNK = 7 };
 extern const char cuda_thunks[] __attribute__((visibility("hidden")));
 extern const char hip_thunks[] __attribute__((visibility("hidden")));

@@ -1,8 +1,7 @@
-/* Launches that are not a direct hit: seen for the first time, to be rebuilt, not proven yet, or traced.
+/* Launches that are not a direct hit: first launches, launches to be rebuilt, not proven yet, or traced.
  *
- * Whatever goes wrong in here, the program's own launch is made exactly as it asked. The one rule about errors: a
- * changed launch that the driver refuses is made again as asked, at once; any other error is the program's own and is
- * returned.
+ * Whatever goes wrong here, the program's own launch is made exactly as asked. A changed launch that the driver refuses
+ * is repeated as asked, at once. Any other error is the program's own and is returned.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,9 +12,9 @@ static struct overlap_cache_line *no_chain;
 struct overlap_cache launch_cache = OVERLAP_CACHE_EMPTY(&no_chain);
 __thread struct this_thread this_thread __attribute__((tls_model("initial-exec")));
 static __thread bool hidden __attribute__((tls_model("initial-exec")));
-static __thread bool thread_shares __attribute__((tls_model("initial-exec"))); /* more threads than shards */
+static __thread bool thread_shares __attribute__((tls_model("initial-exec"))); /* no shard is left for this thread */
 static __thread uint32_t own_id __attribute__((tls_model("initial-exec")));
-/* A row of the page << 16, and the row that counts the same launches on a raised stream; 0: none. */
+/* A row of the page << 16 | the row for the same launches on a raised stream; 0: none. */
 static __thread uint32_t last_raised __attribute__((tls_model("initial-exec")));
 
 /* ---- Counting ---- */
@@ -46,7 +45,7 @@ static struct overlap_shard *shard_of_thread(void) {
     bool made = overlap_page_start();
     struct overlap_page *page = __atomic_load_n(&overlap_current_page, __ATOMIC_ACQUIRE);
     struct overlap_shard *shard = overlap_shard_shared(page);
-    if (made && !thread_shares) { /* else asked again next time, or there are too many of us */
+    if (made && !thread_shares) { /* else retry at the next launch, or all shards are taken */
         uint32_t more;
         do {
             more = __atomic_load_n(&page->more_shards, __ATOMIC_ACQUIRE);
@@ -75,7 +74,7 @@ __attribute__((cold, noinline)) static void count_first(size_t offset) {
     overlap_shard_add(overlap_current_page, shard, (uint64_t *)((char *)shard + offset));
 }
 
-/* offset: of the counter in a shard. A thread with a shard of its own needs no atomic operation. */
+/* offset: of the counter in a shard. A thread that owns a shard needs no atomic operation. */
 static inline void count_at(size_t offset) {
     if (__builtin_expect(this_thread.own != NULL, 1))
         overlap_add_own((uint64_t *)((char *)this_thread.own + offset), 1);
@@ -99,7 +98,8 @@ __attribute__((cold, noinline)) uint32_t launch_other_row(uint64_t word, uint32_
     return overlap_row_of_reason(overlap_current_page, row, reason);
 }
 
-/* Without a report nobody would read the sample, and strict seccomp forbids reading the clock, too (it disables x86's RDTSC). */
+/* Without a report the sample is not read, so stop sampling. Strict seccomp forbids reading the clock, too (it disables
+ * x86's RDTSC). */
 __attribute__((cold, noinline)) void launch_sample(struct overlap_shard *shard) {
     if (!overlap_page_is_kept()) {
         __atomic_store_n(&shard->sample_at, UINT64_MAX, __ATOMIC_RELAXED);
@@ -112,7 +112,7 @@ void launch_count_row(enum overlap_way way, uint32_t row) {
     count_launch(way, row);
 }
 
-/* The counter of a shard may become negative: the sum over all shards does not. */
+/* A shard's counter may become negative; the sum over all shards does not. */
 void launch_count_many(enum overlap_counter counter, uint64_t count) {
     struct overlap_shard *shard = shard_of_thread();
     uint64_t *cell = &shard->counters[counter];
@@ -145,12 +145,12 @@ static bool is_refusal(const struct request *request, vendor_result result) {
     return vendor_is_refusal(hook_vendor(request->hook), result);
 }
 
-/* While it does, a success proves nothing, because the driver looks at it later. */
+/* During capture a success proves nothing, because the driver checks the launch later. */
 static bool captures(const struct request *request) {
     return vendor_captures(hook_vendor(request->hook), request->config.hStream, hook_default(request->hook));
 }
 
-/* It came by the slow way. */
+/* Slow path of launch_communicated(): the thread owns no shard yet. */
 void launch_communicated_first(const struct request *request, uint32_t row, bool raised) {
     struct overlap_shard *shard = shard_of_thread();
     launch_count(OVERLAP_COUNTER_COMMUNICATION);
@@ -179,20 +179,20 @@ __attribute__((cold, noinline)) bool launch_prepare(const struct request *reques
     return true;
 }
 
-/* A changed launch was refused, or could not even be tried. It was our doing unless it is refused as asked, too: taken, or
- * too late for the capture that our launch has spoiled. */
+/* Repeat a changed launch as asked after it was refused or could not be tried. The change was at fault unless the
+ * driver refuses the launch as asked, too. It was also at fault if that call fails only because our launch has
+ * invalidated the capture. */
 __attribute__((cold, noinline)) static vendor_result launch_again(struct request *request, uint64_t place, bool tried,
                                                                   uint32_t *reason) {
     vendor_result result = as_asked(request);
     if (!is_refusal(request, result) || !tried)
         launch_leave_alone(request, place, tried);
     else
-        *reason = OVERLAP_REASON_invalid_as_asked; /* wrong by itself, which says nothing about its kernel */
+        *reason = OVERLAP_REASON_invalid_as_asked; /* the program's own error says nothing about the kernel */
     return result;
 }
 
-/* A computation launch with another size that the driver has not taken yet. place: where its word is kept, 0: nowhere.
- */
+/* Launch computation with a size that the driver has not accepted yet. place: cache handle of the word, or 0. */
 static inline vendor_result launch_unproven(struct request *request, uint64_t word, uint64_t place, uint32_t *reason,
                                             uint32_t *launched) {
     *launched = (uint32_t)(word & OVERLAP_WORD_SIZE_MASK);
@@ -223,8 +223,8 @@ vendor_result launch_changed(struct request *request, uint64_t word) {
     return result;
 }
 
-/* Computation that is as the program asks for it, and may be on a raised stream. Most launches in a row are of few kernels: the row that
- * counts those on such a stream is kept for the last one (last_raised). */
+/* Launch computation as asked, possibly on a raised stream. Successive launches are mostly of few kernels, so the
+ * row for the last kernel on such a stream is cached (last_raised). */
 vendor_result launch_streamed(struct request *request, uint64_t word) {
     if (OVERLAP_LOAD(critical_counts) || !this_thread.shard)
         return launch_slow(request, word);
@@ -301,7 +301,7 @@ vendor_result launch_slow(struct request *request, uint64_t word) {
             window_communicates(request->config.hStream, whose);
         if (!raised)
             priority_left();
-    } else if (critical) { /* what is waited for is not slowed down */
+    } else if (critical) { /* work that is waited for must not be slowed down */
         reason = OVERLAP_REASON_critical;
         word = (word & ~OVERLAP_WORD_OF_PRIORITY) | overlap_word_of_priority(OVERLAP_LOAD(critical->priority));
         result = as_asked(request);

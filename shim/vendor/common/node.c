@@ -1,8 +1,9 @@
 #include "node.h"
 
-/* ---- What a node shall get ---- */
+/* ---- The parameters of a node ---- */
 
-/* A size that could not be told again is not given, nor one that was checked for other clusters. */
+/* A size is applied only if the asked one can be recovered from it, and not to clusters, because other cluster sizes
+ * were not checked. */
 static bool may_have(struct node *node, const struct handle *handle) {
     uint32_t asked = 0;
     return !(node->word & OVERLAP_WORD_CLUSTER) && size_asked(handle, node->dynamic, &asked) &&
@@ -16,7 +17,7 @@ static void leave(struct node *node, uint32_t reason) {
     node->reason = reason;
 }
 
-/* Refused by the driver, if it would be without us: we may have raised the function's limit. */
+/* If the driver would refuse the node without us, make it refuse: we may have raised the function's limit. */
 static void forbid(struct node *node, enum vendor vendor, struct handle *handle, int device) {
     device = handle && handle_kind(handle) == HANDLE_FUNCTION ? handle->device : device;
     const uint32_t beyond = handle && device != NO_DEVICE ? vendor_beyond(vendor, handle, device, node->dynamic) : 0;
@@ -36,8 +37,8 @@ bool node_plan(struct node *node, bool elsewhere, int of_device) {
     node->place = 0;
     const bool of_one =
         handle && (handle_kind(handle) == HANDLE_FUNCTION || handle_kind(handle) == HANDLE_HIP_FUNCTION);
-    if (elsewhere ||
-        (of_one && device && handle->device != device->ordinal)) { /* limits of that device are not known */
+    /* The limits of another device are not known. */
+    if (elsewhere || (of_one && device && handle->device != device->ordinal)) {
         node->word = OVERLAP_WORD_VALID;
         leave(node, OVERLAP_REASON_unknown_footprint);
         forbid(node, vendor, handle, of_device);
@@ -51,13 +52,13 @@ bool node_plan(struct node *node, bool elsewhere, int of_device) {
     leave(node, overlap_word_reason(node->word));
     if (!(node->word & OVERLAP_WORD_CHANGED))
         return true;
-    if (node->word & OVERLAP_WORD_WINDOWED) { /* added by hand: what it runs beside is not known */
+    if (node->word & OVERLAP_WORD_WINDOWED) { /* added by hand: what it overlaps is not known */
         node->reason = OVERLAP_REASON_not_overlapping;
         return true;
     }
     node->changed = true;
     node->dynamic = (uint32_t)(node->word & OVERLAP_WORD_SIZE_MASK);
-    /* Beyond the program's own limit is for the driver to refuse. */
+    /* A size over the program's own limit is left for the driver to refuse. */
     if (node->reason != OVERLAP_REASON_invalid_as_asked && !(handle && may_have(node, handle)))
         leave(node, node->word & OVERLAP_WORD_CLUSTER ? OVERLAP_REASON_cluster : OVERLAP_REASON_unknown_footprint);
     return true;
@@ -75,7 +76,7 @@ bool node_is_refused(struct node *node, vendor_result result) {
 }
 
 void node_taken_as_asked(struct node *node, vendor_result result) {
-    if (is_refusal(node, result)) /* wrong by itself */
+    if (is_refusal(node, result)) /* the program's own error */
         return;
     node->reason = OVERLAP_REASON_refused;
     launch_leave_alone(&node->request, node->place, true);
@@ -93,7 +94,7 @@ void node_count(struct node *node, bool raised) {
         launch_trace(&node->request, node->reason, node->dynamic, raised, node->word, &node->facts);
 }
 
-/* ---- What the program reads back, and nodes that are set back ---- */
+/* ---- Reading sizes back, and restoring nodes ---- */
 
 bool node_asked(const struct handle *handle, uint32_t shown, uint32_t *asked) {
     return handle && size_asked(handle, shown, asked) && *asked != shown;
@@ -107,7 +108,7 @@ bool node_set_back(enum vendor vendor, vendor_node node) {
 
 /* ---- Whole graphs ---- */
 
-enum { DEEPEST = 8, NODES = 32 }; /* what fits on a small stack */
+enum { DEEPEST = 8, NODES = 32 }; /* fits on a small stack */
 
 static uint32_t each(enum vendor vendor, vendor_graph graph, node_act *act, void *of, int depth) {
     vendor_node few[NODES], *nodes = few;

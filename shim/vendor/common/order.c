@@ -1,12 +1,13 @@
-/* Calls that order streams, or tell the host what is over. The driver is asked first, and what it has refused has not
- * happened; only an event is marked before, so that nobody takes what it says while it is being recorded. */
+/* Calls that order streams, or that tell the host what is finished. The driver is called first, and the model is
+ * updated only if it succeeds. The exception is an event: it is marked before the driver records it, so that no
+ * thread reads its clock meanwhile. */
 #include "windows.h"
 
 static uint64_t key_of_event(vendor_event event) {
     return (uint64_t)(uintptr_t)event;
 }
 
-/* ---- While the model sleeps: functions of their own, which have few registers to save ---- */
+/* ---- While the model sleeps: separate functions, so that few registers are saved ---- */
 
 __attribute__((noinline)) static vendor_result record_asleep(enum overlap_way way, enum hook hook, uintptr_t site,
                                                              vendor_event event, vendor_stream stream) {
@@ -30,7 +31,8 @@ vendor_result event_create_body(enum overlap_way way, enum hook hook, uintptr_t 
     struct overlap_order *order = windows();
     vendor_result result = real(event, flags);
     if (order && result == VENDOR_SUCCESS && event)
-        overlap_order_event_gone(order, key_of_event(*event)); /* one that had its address, and went with its context */
+        /* Drop an earlier event at this address that was destroyed with its context. */
+        overlap_order_event_gone(order, key_of_event(*event));
     return result;
 }
 
@@ -38,7 +40,7 @@ vendor_result event_destroy_body(enum overlap_way way, enum hook hook, uintptr_t
     BEHIND((vendor_event event));
     struct overlap_order *order = windows();
     if (order)
-        overlap_order_event_gone(order, key_of_event(event)); /* before its address is another's */
+        overlap_order_event_gone(order, key_of_event(event)); /* before the driver can reuse its address */
     return real(event);
 }
 
@@ -69,7 +71,7 @@ vendor_result event_record_flags_body(enum overlap_way way, enum hook hook, uint
     if (!order)
         return real(event, stream, flags);
     struct overlap_stream *its = window_stream(order, stream, hook_default(hook));
-    if (flags & EVENT_RECORD_EXTERNAL && overlap_stream_here(its) != its) { /* a node of the graph records it */
+    if (flags & EVENT_RECORD_EXTERNAL && overlap_stream_here(its) != its) { /* a graph node records it */
         vendor_result result = real(event, stream, flags);
         if (result == VENDOR_SUCCESS)
             overlap_order_event_unknown(order, key_of_event(event));
@@ -82,7 +84,7 @@ vendor_result event_record_flags_body(enum overlap_way way, enum hook hook, uint
     return result;
 }
 
-/* While the model sleeps, as far as critical.c needs it. asks: it does not wait itself. */
+/* While the model sleeps, record only what critical.c needs. asks: the call polls instead of waiting. */
 static vendor_result saw_event_asleep(struct overlap_order *order, enum vendor vendor, vendor_event event,
                                       vendor_result (*real)(vendor_event event), bool asks) {
     struct overlap_seen seen;
@@ -105,7 +107,7 @@ static inline vendor_result saw_event(struct overlap_order *order, enum vendor v
     if (window_asleep())
         return saw_event_asleep(order, vendor, event, real, asks);
     if (!overlap_order_see_event(order, key_of_event(event), &seen))
-        return real(event); /* nobody waits for what is known to be over */
+        return real(event); /* known to be finished: not a wait */
     vendor_result result = real(event);
     if (result == VENDOR_SUCCESS) {
         critical_host_waits(order, vendor, &seen);
@@ -179,7 +181,7 @@ vendor_result stream_wait_body(enum overlap_way way, enum hook hook, uintptr_t s
     struct overlap_stream *its =
         order && result == VENDOR_SUCCESS ? window_stream(order, stream, hook_default(hook)) : NULL;
     if (its) {
-        if (flags) /* in a capture: a node of the graph waits */
+        if (flags) /* in a capture: a graph node waits */
             __atomic_store_n(&exec_may_wait, 1, __ATOMIC_RELAXED);
         critical_fed(order, hook_vendor(hook), its, key_of_event(event));
         if (window_waits(order, its, key_of_event(event)))

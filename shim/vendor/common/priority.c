@@ -1,16 +1,16 @@
-/* Which priority communication gets. `auto` begins with the greatest and ends for good, downwards only, once the process
- * has shown that it should not: it sets priorities of communication itself; a grid that fills the GPU in one wave may run
- * beside communication (its blocks that find their place taken would run as a second wave); nobody is in a hurry for
- * communication; or its grids are wide. */
+/* The priority of communication launches. `auto` begins with the greatest. It ends for good, downwards only, once
+ * the process has shown a reason: it sets priorities of communication itself; a grid that fills the GPU in one wave
+ * may run beside communication (blocks that find their multiprocessor occupied would run as a second wave);
+ * communication is waited for late; or its grids are wide. */
 #include "vendor.h"
 
 enum { WIDE = 1U << 31 };
-static uint32_t ended;   /* reason, with WIDE or not; 0: auto goes on (no reason of its own is 0) */
-static uint32_t asked;   /* some device that was used has a policy that says auto */
-static uint32_t refused; /* launches take no priority of their own */
+static uint32_t ended;   /* the reason, with or without WIDE; 0: auto is active (no such reason is 0) */
+static uint32_t asked;   /* the policy of a device in use says auto */
+static uint32_t refused; /* the driver has refused a launch priority */
 _Static_assert(OVERLAP_REASON_shaped == 0, "not among the reasons for which auto ends");
 
-/* Do launches take one? */
+/* True if launches accept a priority. */
 static bool works(enum vendor vendor) {
     return !__atomic_load_n(&refused, __ATOMIC_RELAXED) && vendor_raises(vendor);
 }
@@ -21,7 +21,7 @@ bool priority_is_auto(enum vendor vendor, const struct overlap_policy *policy) {
 }
 
 bool priority_for(enum vendor vendor, const struct overlap_policy *policy, int *priority, uint32_t *reason) {
-    if (!policy || vendor == VENDOR_HIP) /* HIP knows no priority of a launch (hip_raises()) */
+    if (!policy || vendor == VENDOR_HIP) /* HIP has no launch priority (hip_raises()) */
         return false;
     const bool is_auto = policy->priority == OVERLAP_PRIORITY_AUTO;
     uint32_t why = is_auto ? __atomic_load_n(&ended, __ATOMIC_ACQUIRE) : 0;
@@ -56,12 +56,12 @@ void priority_refused(void) {
     overlap_cache_forget_all(&launch_cache);
 }
 
-/* Where blocks of lower priority are held up until communication is placed (an H200 does that), every raised launch costs
- * about half a block's time on all multiprocessors. That pays where computation waits for it after the one long kernel
- * beside it. Where there are several, or where communication comes ahead of time, it gets in between kernels anyway
- * (tools/bench/README.md has the comparison of rules). */
+/* If blocks of lower priority are held back until communication is resident (as on H200), every raised launch costs
+ * about half a block's time on all multiprocessors. That pays off if computation waits for the communication after
+ * the one long kernel beside it. If there are several such kernels, or if communication is launched ahead of time,
+ * it gets in between kernels anyway (tools/bench/README.md compares the rules). */
 void priority_unhurried(void) {
-    if (__atomic_load_n(&asked, __ATOMIC_RELAXED)) /* else there is nothing to end, and nothing to say about it */
+    if (__atomic_load_n(&asked, __ATOMIC_RELAXED)) /* else `auto` is not in use */
         end(OVERLAP_REASON_communication);
 }
 

@@ -1,14 +1,14 @@
-/* Streams are raised by their attribute, and lowered again; see raised.h. */
+/* Raise streams by their priority attribute, and lower them again; see raised.h. */
 #include "raised.h"
 
 uint32_t critical_any;
 uint64_t critical_bloom;
 
 static struct critical_stream streams[CRITICAL_STREAMS];
-static uint32_t places_used; /* so many of them have been taken; the others are not looked through */
-static uint32_t changing;    /* a stream is being raised or lowered */
+static uint32_t places_used; /* slots claimed so far; only these are searched */
+static uint32_t changing;    /* lock: a stream is being raised or lowered */
 
-/* Where the report says what became of it; NULL: there is no place left. */
+/* The page's record of the stream, claimed if need be; NULL: none is left. */
 static struct overlap_page_stream *record_of(struct overlap_stream *its, const struct device *device) {
     struct overlap_page *const page = overlap_current_page;
     if (get(&its->part.record))
@@ -38,7 +38,8 @@ static void note(struct overlap_stream *its, const struct device *device, enum o
     __atomic_store_n(&record->priority, priority, __ATOMIC_RELAXED);
 }
 
-/* The first stream is raised, or none is any more: whether computation looks at its stream is in its decisions. */
+/* The decisions of computation say whether to look up the stream. So invalidate them when the first stream is raised
+ * or the last one lowered. */
 static void looks(bool any) {
     if (get(&critical_any) == any)
         return;
@@ -67,7 +68,7 @@ bool raised_level(enum vendor vendor, bool communication, int *priority) {
     return true;
 }
 
-/* One that is free, or whose stream went with its context; NULL: there is none. */
+/* A free slot, or one whose stream ended with its context; NULL: none. */
 static struct critical_stream *free_place(void) {
     struct critical_stream *const place = place_of_stream(0);
     for (uint32_t i = 0; !place && i < CRITICAL_STREAMS; i++) {
@@ -99,7 +100,8 @@ static void raise_locked(enum vendor vendor, struct overlap_stream *its, const s
         note(its, device, OVERLAP_STREAM_FIXED, 0);
         return;
     }
-    /* What the driver answers from here on is ours, and may be asked before the place is found. */
+    /* From here on the driver reports our priority, and another thread may read it before keep() has stored the
+     * slot. */
     __atomic_store_n(&its->part.priority, STREAM_PRIORITY_CHANGES, __ATOMIC_RELAXED);
     switch (vendor_stream_raise(vendor, (vendor_stream)(uintptr_t)its->key, priority)) {
     case STREAM_RAISED:
@@ -136,8 +138,8 @@ void raised_copied(struct overlap_stream *its, const struct critical_stream *fro
     leave(&changing);
 }
 
-/* locked: the calling thread changes streams. Else another one may be raising one: what launches look at stays, which costs them
- * a look. */
+/* locked: this thread holds `changing`. Else another thread may be raising a stream: leave the filter and
+ * critical_any as they are, which costs launches a lookup. */
 static void drop_locked(struct critical_stream *place, bool locked) {
     uint64_t bits = 0;
     __atomic_store_n(&place->handle, 0, __ATOMIC_RELEASE);
@@ -164,7 +166,8 @@ bool raised_lower(enum vendor vendor, struct overlap_stream *its, const struct d
     if (get(&its->part.raised) == 3 || !take(&changing))
         return false;
     struct critical_stream *const place = place_of_stream(its->key);
-    const bool lowered = !place || vendor_stream_lower(vendor, (vendor_stream)(uintptr_t)its->key); /* it may capture */
+    /* Fails while the stream captures. */
+    const bool lowered = !place || vendor_stream_lower(vendor, (vendor_stream)(uintptr_t)its->key);
     if (lowered) {
         if (place)
             drop_locked(place, true);
@@ -192,5 +195,5 @@ void raised_forked(void) {
         streams[i].handle = 0;
     critical_bloom = 0;
     critical_any = places_used = 0;
-    changing = 0; /* by a thread that is not here */
+    changing = 0; /* the holder does not exist in the child */
 }

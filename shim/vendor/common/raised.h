@@ -1,4 +1,4 @@
-/* Between critical.c, which says what becomes of a stream, and raised.c, which does it and tells the report. */
+/* Interface between critical.c, which decides about a stream, and raised.c, which changes it and updates the report. */
 #pragma once
 
 #include "windows.h"
@@ -12,7 +12,7 @@ static inline void set(uint32_t *field, uint32_t value) {
     __atomic_store_n(field, value, __ATOMIC_RELAXED);
 }
 
-/* Nobody waits: who does not get it tries at the next opportunity, or does without. */
+/* A try-lock: a thread that does not get it retries at the next opportunity, or skips the work. */
 static inline bool take(uint32_t *lock) {
     uint32_t free = 0;
     return __atomic_compare_exchange_n(lock, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
@@ -21,26 +21,29 @@ static inline void leave(uint32_t *lock) {
     __atomic_store_n(lock, 0, __ATOMIC_RELEASE);
 }
 
-/* The stream is raised, unless it is already or cannot be; the program's own priority stays. communication: something that communicates
- * waits for it. Where another thread raises or lowers one, nothing happens: the next wait tries again. */
+/* Raise the stream, unless it is raised or cannot be; a priority that the program set stays. communication: a
+ * communication launch waits for the stream. No-op while another thread raises or lowers a stream: the next wait
+ * retries. */
 void raised_raise(enum vendor vendor, struct overlap_stream *its, const struct device *device, bool communication);
 
-/* It is as the program made it again, and status is what the report says of it from now on; device: NULL where it is not known. False: not now, as
- * above or because it captures; or never, where that is not possible (HIP). */
+/* Restore the stream's own priority; `status` is what the report says from now on. device: may be NULL. False: not
+ * now, for the reason above or because the stream captures; or never, if the vendor cannot (HIP). */
 bool raised_lower(enum vendor vendor, struct overlap_stream *its, const struct device *device,
                   enum overlap_stream_status status);
 
-/* It has got the priority that we gave another one, and cannot be changed now: what the program sees is as if it had not. */
+/* The stream has got by an attribute copy the priority that we gave `from`, and cannot be changed now: the program
+ * must see its own priority. */
 void raised_copied(struct overlap_stream *its, const struct critical_stream *from);
 
-/* It is not looked at any more: its priority is the program's now, or it is gone. */
+/* Stop tracking a stream that was destroyed or whose priority the program has set. */
 void raised_drop(struct critical_stream *place);
 
-/* The priority of a level: the greatest for those that communication waits for, else the next one, where that is still above 0, which
- * streams have that nobody cared about. False: there is none above 0. */
+/* *priority: the greatest if communication waits for the stream, else the next one if that is above 0, the default.
+ * False: no priority is above 0. */
 bool raised_level(enum vendor vendor, bool communication, int *priority);
 
-/* Has one of them been launched on for a while although nobody waited for it? Then a period lasts until that is clear. */
+/* True if launches continue on a raised stream that was not waited for lately. Then a period lasts until that is
+ * settled. */
 bool raised_in_doubt(void);
 
 void raised_forked(void);

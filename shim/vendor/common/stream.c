@@ -1,6 +1,6 @@
-/* Streams of communication. Those that communication libraries create for themselves are raised when the policy says
- * so, as the published method does: no collective runs on those of NCCL and RCCL (they carry copies and events), so this
- * alone raises no communication launch. */
+/* Streams of communication libraries. Streams that these create for themselves are raised if the policy says so, as
+ * in the published method. NCCL and RCCL run no collective on them (only copies and events), so this alone raises no
+ * communication launch. */
 #include "windows.h"
 
 bool stream_wanted(enum vendor vendor, uintptr_t site, int *priority) {
@@ -17,7 +17,7 @@ bool stream_wanted(enum vendor vendor, uintptr_t site, int *priority) {
 
 uint32_t stream_some_prioritised;
 
-/* Streams of communication libraries do not count: programs launch no graphs on those. */
+/* Streams of communication libraries do not count: programs launch no graphs on them. */
 void stream_prioritised(uintptr_t site, int priority) {
     char library[256];
     if (priority >= 0 || !overlap_armed() || __atomic_load_n(&stream_some_prioritised, __ATOMIC_RELAXED))
@@ -36,11 +36,12 @@ uint64_t stream_key(vendor_stream stream, enum default_stream whose) {
     return value ? value : STREAM_LEGACY;
 }
 
-/* Streams of which we have set the priority, or tried to, once each. More than these stay as they are. */
+/* Streams whose priority we have set or tried to set, once each. Once the table is full, further streams stay as
+ * they are. */
 enum { TRIED = 64 };
 static struct tried {
     uint64_t key;    /* 0: free */
-    uint32_t raised; /* the driver has taken it */
+    uint32_t raised; /* the driver has accepted it */
 } tried[TRIED];
 
 static struct tried *tried_find(uint64_t key) {
@@ -50,7 +51,7 @@ static struct tried *tried_find(uint64_t key) {
     return NULL;
 }
 
-/* A place for a stream that has none; NULL: there is no more. */
+/* Claim a slot for an untracked stream; NULL: the table is full. */
 static struct tried *tried_new(uint64_t key) {
     for (int i = 0; i < TRIED; i++) {
         uint64_t none = 0;
@@ -80,7 +81,7 @@ void stream_is_programs(vendor_stream stream, enum default_stream whose) {
         __atomic_store_n(&place->raised, 0, __ATOMIC_RELEASE);
 }
 
-/* ---- Calls that have the same form on both ---- */
+/* ---- Calls with the same signature for both vendors ---- */
 
 vendor_result stream_created(enum vendor vendor, uintptr_t site, const vendor_stream *stream, vendor_result result) {
     if (result == VENDOR_SUCCESS && stream)
@@ -88,7 +89,7 @@ vendor_result stream_created(enum vendor vendor, uintptr_t site, const vendor_st
     return result;
 }
 
-/* A failure is followed by the call that the program has made. */
+/* On failure the caller makes the program's own call. */
 static vendor_result try_raised(enum vendor vendor,
                                 vendor_result (*create)(vendor_stream *stream, uint32_t flags, int priority),
                                 vendor_stream *stream, uint32_t flags, int priority) {
@@ -109,7 +110,7 @@ vendor_result stream_create_priority_body(enum overlap_way way, enum hook hook, 
     return stream_created(hook_vendor(hook), site, stream, real(stream, flags, priority));
 }
 
-/* Its address may be another stream's at once. */
+/* Forget the stream before the call: the driver may reuse its address at once. */
 vendor_result stream_destroy_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_stream stream) {
     BEHIND((vendor_stream stream));
     struct overlap_order *order = windows();

@@ -1,13 +1,15 @@
-/* What the thunks of both vendors are made of on x86-64: macros only. A thunk says which entry point it is, and by which way it
- * was reached, and jumps to a stub, which brings that in front of the program's arguments and goes to the body (driver.def):
- * body(way, hook, site, arguments...). Seven or ten bytes for each of 1,500 functions, where C would shift the arguments in each.
+/* Macros of the thunks of both vendors on x86-64. A thunk loads its hook and route into a register and jumps to a stub.
+ * The stub inserts them before the program's arguments and calls the body (driver.def): body(way, hook, site,
+ * arguments...). That takes seven or ten bytes for each of 1,500 functions; in C each function would shift the
+ * arguments itself.
  */
 #ifdef __x86_64__
 #include "copy.h"
 #include "hooks_x86_64.S"
 
-/* REGISTERS_WORDS, the shape of a call: how many of its arguments in registers the body has on its stack, 0 or 3, and how many
- * words it has on the stack itself. By the number of arguments, of one word each; others are SHAPE_name ~, REGISTERS_WORDS. */
+/* REGISTERS_WORDS, the shape of a call: how many of its register arguments the body gets on its stack, 0 or 3, and
+ * how many words the call has on the stack itself. Chosen by the number of one-word arguments; exceptions are
+ * SHAPE_name ~, REGISTERS_WORDS. */
 #define SHAPE_0 0_0
 #define SHAPE_1 0_0
 #define SHAPE_2 0_0
@@ -22,7 +24,7 @@
 #define SHAPE_11 3_5
 #define SHAPE_13 3_7
 #define SHAPE_14 3_8
-/* Structs of more than two words are passed on the stack, smaller ones in as many registers: dim3 in two. */
+/* Structs of more than two words are passed on the stack, smaller ones in registers: dim3 in two. */
 #define SHAPE_cuIpcOpenEventHandle ~, 0_8
 #define SHAPE_hipIpcOpenEventHandle ~, 0_8
 #define SHAPE_hipLaunchCooperativeKernel ~, 3_2
@@ -40,7 +42,8 @@
 #define COUNT_(a, b, c, d, e, f, g, h, i, j, k, l, m, n, count, ...) count
 #define SHAPE(name, ...) SECOND(CAT(SHAPE_, name), CAT(SHAPE_, COUNT(__VA_ARGS__)))
 
-/* The thunks of a call share the jump to the stub. They have one size each, so jumps are written in bytes: an assembler would choose. */
+/* The thunks of a call share the jump to the stub. Each has a fixed size, so jumps are written as bytes: an
+ * assembler would choose their length. */
     .macro thunk symbol, number, way, jump:vararg
     .type \symbol, @function
 \symbol:
@@ -49,11 +52,12 @@
     .size \symbol, . - \symbol
     .endm
     .macro thunk_end symbol, number, stub
-    thunk \symbol, \number, 0, 0xe9    /* jmp with 32 bits */
+    thunk \symbol, \number, 0, 0xe9    /* jmp rel32 */
     .long \stub - . - 4
     .endm
 
-/* r11 = the body of hook eax, edi = its way, esi = the hook, behind arguments that have been shifted. Changes r10. */
+/* r11 = the body of hook eax, edi = its route, esi = the hook; the arguments have been shifted already. Clobbers
+ * r10. */
     .macro find_body bodies
     movzwl %ax, %esi
     lea \bodies(%rip), %r10
@@ -63,7 +67,7 @@
     shr $16, %edi
     .endm
 
-/* The program's arguments in registers, three to the right. */
+/* Shift the program's register arguments by three. */
     .macro shift_registers
     mov %rdx, %r9
     mov %rsi, %r8
@@ -83,7 +87,7 @@
     ret
     .endm
 
-/* So many words of the program's stack, after as many that the stack is aligned behind `words` and `more` of them. */
+/* Push so many words of the program's stack, with padding so that the stack is aligned after `words` and `more`. */
     .macro push_words words, more=0
     .if (\words + \more) & 1
     sub $8, %rsp
@@ -95,7 +99,8 @@
     .endr
     .endm
 
-/* Calls the body in a frame, since it has arguments on its stack. site: a macro that leaves the caller's address in rdx. */
+/* Call the body in a frame of its own, because it has stack arguments. site: a macro that puts the caller's address
+ * into rdx. */
     .macro call_body bodies, registers, words, site
     push_words \words, \registers
     .if \registers
@@ -113,7 +118,8 @@
     mov \at, %rdx
     .endm
 
-/* A call of copy.def: `enter` says what is called, with all arguments as they are, and `leave` learns what came of it. */
+/* A call of copy.def: `enter` returns the function to call, all arguments stay as they are, and `leave` gets the
+ * result. */
     .macro registers_of_copy operation
     \operation %rax, -56
     \operation %rdi, -48
@@ -148,7 +154,7 @@
     .cfi_endproc
     .endm
 
-/* The row of a copy in a table of bodies: its kind, and which of its arguments of one word `stream` is. */
+/* The row of a copy in a table of bodies: its kind, and the index of `stream` among its one-word arguments. */
     .macro copy_row kind, arguments:vararg
     .set .Lat, 0
     .set .Lstream, 0
@@ -157,7 +163,7 @@
     .set .Lstream, .Lat
     .endif
     .set .Lat, .Lat + 1
-    .ifc \argument, pitchedDevPtr      /* longer ones are on the stack */
+    .ifc \argument, pitchedDevPtr      /* passed on the stack */
     .set .Lat, .Lat - 1
     .endif
     .ifc \argument, extent

@@ -1,4 +1,4 @@
-/* --trace: every launch is written down, with where it was. */
+/* --trace: write a record for every launch, with its window position. */
 #include "windows.h"
 
 void trace_ask(const struct request *request, struct trace_facts *facts) {

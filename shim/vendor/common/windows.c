@@ -1,21 +1,21 @@
-/* Overlap windows for launches: which stream a launch is on, where it is, and what becomes of that.
+/* Overlap windows for launches: find the stream of a launch, query its window position, and count the result.
  *
- * Most launches in a row are on the same stream with nothing ordered in between: the thread remembers the last answer, and
- * it holds until the version of the model changes, or the thread itself makes that stream wait for something new.
+ * Successive launches are mostly on the same stream with no ordering call in between. So each thread caches the last
+ * answer, which holds until the version of the model changes or the thread makes that stream wait for something new.
  */
 #include "windows.h"
 
 struct overlap_order *window_model;
 static const uint64_t no_version = 1;
-const uint64_t *window_version = &no_version; /* never that of a thread that has not asked */
-static uint32_t asked_for;                    /* launches that one question is asked for */
-static uint32_t state;     /* 0: not looked yet, 1: somebody does, 2: there is none, 3: there is one */
-static uint64_t first;     /* the first context that was seen */
-static uint32_t several;   /* ...and there are others */
-static uint32_t forgotten; /* decisions were made anew because launches on the legacy default stream matter */
+const uint64_t *window_version = &no_version; /* differs from the version of a thread without an answer */
+static uint32_t asked_for;                    /* launches that one query reserves */
+static uint32_t state;                        /* 0: not initialised, 1: being initialised, 2: no model, 3: model */
+static uint64_t first;                        /* the first context seen */
+static uint32_t several;                      /* other contexts were seen */
+static uint32_t forgotten; /* decisions were invalidated because launches on the legacy default stream matter */
 
-/* Does a policy of the table act inside windows, or must we know for the report? Not where all that it does is `always`. from_start: also
- * before any communication. */
+/* True if a policy of the table acts inside windows, or if the report needs them; false where every shaping rule
+ * says `always`. *from_start: the model must be awake before the first communication launch. */
 static bool wanted(const struct overlap_settings *settings, bool *from_start) {
     const struct overlap_view view = overlap_table_view(settings->table);
     bool wants = settings->trace;
@@ -37,7 +37,7 @@ __attribute__((cold, noinline)) static struct overlap_order *begin(void) {
     uint32_t none = 0;
     const struct overlap_settings *settings = overlap_armed();
     if (!settings || !(real_ready(VENDOR_CUDA) || real_ready(VENDOR_HIP)))
-        return NULL; /* not yet */
+        return NULL; /* retry at a later call */
     if (__atomic_compare_exchange_n(&state, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
         bool from_start;
         const bool wants = wanted(settings, &from_start);
@@ -47,7 +47,7 @@ __attribute__((cold, noinline)) static struct overlap_order *begin(void) {
                         NULL, NULL);
         if (order) {
             asked_for = settings->trace ? 1 : 64;
-            order->version = 2; /* 0 is that of no answer */
+            order->version = 2; /* 0: no cached answer; 1: no_version */
             order->pause = overlap_pause;
         }
         if (!order || !from_start)
@@ -69,7 +69,8 @@ struct overlap_order *windows_begin(void) {
 /* ---- Streams ---- */
 
 static void seen_context(uint64_t context) {
-    uint64_t one = __atomic_load_n(&first, __ATOMIC_RELAXED); /* asked at each launch where there are several */
+    /* Plain load first: this runs at each launch if there are several contexts. */
+    uint64_t one = __atomic_load_n(&first, __ATOMIC_RELAXED);
     if (one == 0 && __atomic_compare_exchange_n(&first, &one, context, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         return;
     if (one != context && !__atomic_load_n(&several, __ATOMIC_RELAXED))
@@ -110,7 +111,8 @@ void window_stream_made(enum vendor vendor, uintptr_t site, vendor_stream stream
     struct overlap_order *order = windows();
     if (!order)
         return;
-    critical_gone(order, stream); /* one that went with its context had its address */
+    /* An earlier stream at this address may have been destroyed with its context. */
+    critical_gone(order, stream);
     overlap_order_stream_gone(order, (uint64_t)(uintptr_t)stream);
     critical_made(vendor, site, make_stream(order, vendor, stream, false));
 }
@@ -125,7 +127,7 @@ struct overlap_stream *window_stream_other(struct overlap_order *order, vendor_s
         return NULL;
     if (window_is_legacy(stream, whose))
         return overlap_order_stream(order, context | 1, context, OVERLAP_STREAM_LEGACY);
-    key = (context | 2) ^ (uint64_t)thread_id() << 42; /* contexts are even and have 42 bits, or are addresses of 47 */
+    key = (context | 2) ^ (uint64_t)thread_id() << 42; /* contexts are even 42-bit numbers or 47-bit addresses */
     return overlap_order_stream(order, key, context, OVERLAP_STREAM_BLOCKING);
 }
 
@@ -140,7 +142,8 @@ static inline void find(struct overlap_order *order, struct overlap_stream *of, 
         launch_take_back(OVERLAP_COUNTER_WAITED_FOR, found->undone[OVERLAP_ALONE_WAITED_FOR]);
 }
 
-/* Can what a thread is told about this stream last? Which default stream it is can change without us. */
+/* True if a cached answer for this stream stays valid. The current context, which selects the default stream, can
+ * change without a call that we see. */
 static inline bool lasts(vendor_stream stream, enum default_stream whose) {
     return (uintptr_t)stream > STREAM_PER_THREAD || only_one(default_vendor(whose));
 }
@@ -151,12 +154,12 @@ __attribute__((noinline)) static void ask(struct overlap_order *order, vendor_st
     struct overlap_stream *const before = thread->of;
     const int64_t left = thread->left;
     thread->version = 0;
-    thread->of = NULL; /* a signal handler that asks meanwhile gives nothing back */
+    thread->of = NULL; /* a signal handler that queries now must not return the launches again */
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (before && thread->where == OVERLAP_WHERE_INSIDE && left > 0)
         overlap_window_return(before, thread->serial, thread->newest, (uint32_t)left);
     const uint64_t version = __atomic_load_n(&order->version, __ATOMIC_ACQUIRE), asked = ++thread->asked;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* a handler that waits meanwhile counts on */
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* a signal handler that waits from here on increments `asked` */
     struct overlap_stream *const of =
         before && (uintptr_t)stream > STREAM_PER_THREAD && overlap_stream_has(before, (uint64_t)(uintptr_t)stream)
             ? before
@@ -177,12 +180,13 @@ __attribute__((noinline)) static void ask(struct overlap_order *order, vendor_st
         here && found.where == OVERLAP_WHERE_OUTSIDE && OVERLAP_LOAD(here->computation) >= 0 ? &here->launched : NULL;
     thread->outside[1] = NULL;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    /* Last: a handler that interrupts this finds no answer, and its own is mixed with ours: then there is none. */
+    /* Publish the version last. A signal handler that interrupts this function finds no cached answer and may mix
+     * its own with ours; then `asked` differs and no answer is kept. */
     thread->version = lasts(stream, whose) && thread->asked == asked ? version : 0;
 }
 
-/* Where the thread counts launches outside; NULL: they are counted nowhere. Launches that were told another reason than not_overlapping
- * keep it. */
+/* Return the counter for this thread's launches outside windows, or a dummy if they are not counted. Launches whose
+ * reason is not not_overlapping keep that reason. */
 static uint64_t *counter_outside(struct overlap_order *order, bool filling) {
     static __thread uint64_t not_counted __attribute__((tls_model("initial-exec")));
     uint64_t *counter = this_thread.outside[filling];
@@ -198,7 +202,7 @@ bool window_ask_here(vendor_stream stream, uint32_t whose) {
     ask(order, stream, (enum default_stream)whose);
     if (!this_thread.outside[0] && this_thread.where != OVERLAP_WHERE_INSIDE)
         counter_outside(order, false);
-    return window_told(stream, whose); /* a signal handler may have asked for another one since */
+    return window_told(stream, whose); /* a signal handler may have queried another stream since */
 }
 
 enum overlap_where window_asks(vendor_stream stream, enum default_stream whose, uint64_t word) {
@@ -207,7 +211,7 @@ enum overlap_where window_asks(vendor_stream stream, enum default_stream whose, 
         return OVERLAP_WHERE_OUTSIDE;
     if (!window_told(stream, whose))
         ask(order, stream, whose);
-    /* A launch that does not want the window does not use it up. */
+    /* A launch that does not depend on the window does not consume it. */
     const enum overlap_where where = this_thread.where;
     if (where != OVERLAP_WHERE_INSIDE) {
         if (word & OVERLAP_WORD_WINDOWED)
@@ -259,7 +263,7 @@ void window_communicates_on(struct overlap_order *order, struct overlap_stream *
     if (overlap_stream_here(its) != its)
         __atomic_store_n(&exec_may_communicate, 1, __ATOMIC_RELAXED);
     if (before.launched)
-        /* They were counted as outside a window. Of which kernels they were is not known any more. */
+        /* They were counted as not_overlapping. Their kernels are not recorded, so only the totals change. */
         launch_count_many(OVERLAP_COUNTER_LAUNCHED_BEFORE, before.launched);
     if (before.filling)
         priority_one_wave_beside();
@@ -304,19 +308,19 @@ void window_context_gone(const void *context, uint64_t seen) {
     __atomic_compare_exchange_n(&first, &its, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-/* Which context that was is not known any more: what was launched is over; its streams are forgotten when others get
- * their addresses. */
+/* Handle the end of a primary context whose handle is no longer known: all work counts as finished, and a stream
+ * entry is dropped when a new stream gets its address. */
 void window_device_over(enum vendor vendor) {
     struct overlap_order *order = windows();
     const uint64_t only = only_one(vendor) ? __atomic_load_n(&first, __ATOMIC_RELAXED) : 0;
+    /* Also drop what its streams wait for: the primary context may return at the same address. */
     if (order && only)
-        overlap_order_context_gone(order, only,
-                                   UINT64_MAX); /* and what its streams wait for with it; it may come back as it was */
+        overlap_order_context_gone(order, only, UINT64_MAX);
     if (order)
         overlap_order_saw(order, &(struct overlap_seen){.all = true});
 }
 
-/* In a forked child there are no other threads. */
+/* A forked child has one thread only. */
 void window_forked(void) {
     window_version = &no_version;
     if (window_model)

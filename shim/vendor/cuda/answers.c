@@ -1,4 +1,4 @@
-/* What the shared half of the frontends asks about NVIDIA's driver (common/question.def). */
+/* What the shared part of the frontends needs from NVIDIA's driver (common/question.def). */
 #include <string.h>
 
 #include "../common/windows.h"
@@ -20,8 +20,8 @@ uint64_t cuda_context(void) {
                                                                                       : 0;
 }
 
-/* While a stream captures nobody may ask for its flags: that would spoil the capture, whatever its mode (seen on driver
- * 580). */
+/* Must not query the flags of a stream that captures: that would invalidate the capture in every mode (seen on
+ * driver 580). */
 bool cuda_stream_facts(CUstream stream, bool unseen, uint64_t *context, uint32_t *flags) {
     CUcontext its = NULL;
     int mode = unseen ? cuda_relax() : -1;
@@ -40,7 +40,7 @@ int cuda_captures(CUstream stream, enum default_stream whose) {
     return !ask || ask(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/* The driver keeps no last error. */
+/* The driver keeps no last error, so there is nothing to preserve. */
 CUresult cuda_pending(void) {
     return CUDA_SUCCESS;
 }
@@ -87,7 +87,7 @@ static uint32_t attribute(int which, int ordinal) {
                : 0;
 }
 
-/* Limits that make no sense, from a driver that does not answer: no arithmetic on those. */
+/* False for limits that make no sense, from a driver that does not report them: they must not reach the planner. */
 static bool usable(const struct overlap_gpu *gpu) {
     return gpu->major >= 7 && gpu->multiprocessors && gpu->warp_size == 32 && gpu->threads && gpu->blocks &&
            gpu->registers && gpu->registers_per_block && gpu->threads_per_block && gpu->shared && gpu->shared_optin;
@@ -124,7 +124,7 @@ bool cuda_priorities(int *least, int *greatest) {
     return driver.cuCtxGetStreamPriorityRange && driver.cuCtxGetStreamPriorityRange(least, greatest) == CUDA_SUCCESS;
 }
 
-/* Launches take a priority since CUDA 12.0. */
+/* Launches have a priority attribute since CUDA 12.0. */
 bool cuda_raises(void) {
     static uint32_t said;
     int version = 0;
@@ -200,7 +200,7 @@ bool cuda_footprint(struct handle *handle, const struct device *device, struct o
     *later = result == CUDA_ERROR_FUNCTION_NOT_LOADED;
     if (result != CUDA_SUCCESS || registers < 0 || shared < 0)
         return false;
-    /* Clusters may be compiled in (__cluster_dims__) and then need no launch attribute. */
+    /* Clusters may be compiled in (__cluster_dims__); the launch then needs no attribute. */
     for (int which = CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH; which <= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH;
          which++) {
         int size = 0;

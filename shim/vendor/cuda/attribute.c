@@ -1,8 +1,8 @@
-/* Attributes of kernels that the program sets and asks for, where we may have changed some: the driver comes first, then
- * ours is restored if it is needed; the program reads back what it has set. */
+/* Function attributes that the program sets and reads, where we may have changed some. The driver gets the program's
+ * value first; then ours is set again if needed. The program reads back what it set. */
 #include "cuda.h"
 
-/* device: of a CUkernel. */
+/* device: for a CUkernel. */
 static void told_by_program(const void *handle, int device, int attribute, int value) {
     limit_believe(handle, device, attribute, value);
     if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
@@ -11,7 +11,7 @@ static void told_by_program(const void *handle, int device, int attribute, int v
                                    attribute <= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH && armed_and_ready(VENDOR_CUDA)
                                ? handle_find(handle)
                                : NULL;
-    if (known) /* its launches are in clusters from now on */
+    if (known) /* its launches are cluster launches from now on */
         handle_doubted(known);
 }
 
@@ -21,7 +21,7 @@ static void answer_as_told(const void *handle, int device, int attribute, int *v
         carveout_answer(handle, device, value);
 }
 
-/* Told to the driver again if another thread has come to need more meanwhile. */
+/* Set the attribute again if another thread has meanwhile raised the limit that the driver must have. */
 CUresult function_set_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function,
                                      int attribute, int value) {
     REAL_OR_RETURN(cuFuncSetAttribute);
@@ -66,7 +66,7 @@ CUresult kernel_get_attribute_body(enum overlap_way way, enum hook hook, uintptr
     return result;
 }
 
-/* A preference between L1 cache and shared memory is one about the carve-out, and ours would override it. */
+/* A preference between L1 cache and shared memory concerns the carve-out, and ours would override it. */
 static void prefers_by_program(const void *value, int config) {
     struct handle *handle =
         config != CU_FUNC_CACHE_PREFER_NONE && armed_and_ready(VENDOR_CUDA) ? handle_find(value) : NULL;

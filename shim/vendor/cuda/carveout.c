@@ -1,20 +1,21 @@
-/* The shared-memory carve-out that a kernel prefers (attribute 9). Kernels that communication is to share a
- * multiprocessor with ask for the largest: a multiprocessor changes its configuration only while it is idle, so beside
- * blocks that were launched with the default there is no room whatever the arithmetic says. Communication itself need not
- * ask, and asks only where the policy says so: it costs NCCL bandwidth (both measured on an H200: tools/gpu/results).
- * What the program has said itself counts more, for the launch, the function, the kernel or the context (in this order: the
- * first that says anything is what the driver follows), and it reads back what it has set.
+/* The preferred shared-memory carve-out of a kernel (attribute 9). Kernels that are to share a multiprocessor with
+ * communication ask for the largest. The reason: a multiprocessor changes its configuration only while it is idle, so
+ * next to blocks launched with the default there is no room, whatever the arithmetic says. Communication itself need
+ * not ask, and asks only if the policy says so, because that costs NCCL bandwidth (both measured on an H200:
+ * tools/gpu/results). The program's own setting wins, for the launch, the function, the kernel or the context (the
+ * driver follows the first of these that is set), and the program reads back what it set.
  *
- * Two bits of a handle for each device: `ours`, the driver has or may have our setting; `closed`, we set none any more.
- * Whoever sets both in the end tells the driver the program's value once more, so that it stays whatever came last. A
- * function has its CUkernel's setting until one is set for itself, so ours is set for the CUkernel.
+ * Each handle has two bits for each device. `ours`: the driver has or may have our setting. `closed`: we no longer set
+ * one. The thread that ends up with both set writes the program's value to the driver once more, so that it holds
+ * whichever call came last. A function inherits the setting of its CUkernel until it gets its own, so ours is set on
+ * the CUkernel.
  */
 #include "cuda.h"
 
 #define WHICH CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
 enum { BY_DEFAULT = -1 };
 
-/* A CUkernel has a preference for each device, a function is of one anyway. */
+/* A CUkernel has a preference for each device; a function belongs to one device. */
 static uint32_t bit_of(const struct handle *handle, int device) {
     return handle_kind(handle) == HANDLE_KERNEL ? UINT32_C(1) << (device & 31) : 1;
 }
@@ -23,19 +24,19 @@ static bool has(const uint32_t *devices, uint32_t bit) {
     return __atomic_load_n(devices, __ATOMIC_ACQUIRE) & bit;
 }
 
-/* The form of a kernel whose setting is that of a function: its own, or its CUkernel's. */
+/* The form of a kernel that holds a function's setting: the function itself, or its CUkernel. */
 static struct handle *holder_of(struct handle *function) {
     struct handle *origin = handle_origin(function);
     return origin && !has(&function->carveout_closed, 1) ? origin : function;
 }
 
-/* The form whose setting counts for launches of this one. */
+/* The form whose setting applies to launches of this one. */
 static struct handle *effective(struct handle *handle) {
     struct handle *function = handle_kind(handle) == HANDLE_KERNEL ? cuda_function_of(handle) : handle;
     return function ? holder_of(function) : handle;
 }
 
-/* Does the program prefer cache to shared memory wherever a kernel has no preference of its own? */
+/* True if the program prefers cache to shared memory for kernels without a preference of their own. */
 static bool context_prefers_cache(void) {
     int config = CU_FUNC_CACHE_PREFER_NONE;
     return driver.cuCtxGetCacheConfig && driver.cuCtxGetCacheConfig(&config) == CUDA_SUCCESS &&
@@ -63,7 +64,7 @@ void cuda_prefer_shared(struct handle *handle, int device) {
         __atomic_fetch_or(&handle->carveout_closed, bit, __ATOMIC_RELEASE);
         return;
     }
-    /* Noted first: what the program asks meanwhile is answered as if we had not. */
+    /* Set the bit first, so that a read by the program meanwhile does not return our value. */
     __atomic_fetch_or(&handle->carveout_ours, bit, __ATOMIC_SEQ_CST);
     if (handle_set(handle, WHICH, device, CU_SHAREDMEM_CARVEOUT_MAX_SHARED) != CUDA_SUCCESS) {
         __atomic_fetch_or(&handle->carveout_closed, bit, __ATOMIC_RELEASE);
@@ -107,10 +108,10 @@ void carveout_is_programs(const void *value, int device, int set) {
     __atomic_store_n(&handle->carveout_asked, set, __ATOMIC_RELEASE);
     __atomic_fetch_or(&handle->carveout_closed, bit, __ATOMIC_SEQ_CST);
     if (__atomic_fetch_and(&handle->carveout_ours, ~bit, __ATOMIC_SEQ_CST) & bit)
-        handle_set(handle, WHICH, device, set); /* ours may have come after the program's */
+        handle_set(handle, WHICH, device, set); /* ours may have reached the driver after the program's */
     uint32_t before = small ? __atomic_fetch_or(&handle->carveout_small, bit, __ATOMIC_ACQ_REL)
                             : __atomic_fetch_and(&handle->carveout_small, ~bit, __ATOMIC_ACQ_REL);
-    if (small != ((before & bit) != 0)) /* whether there is room beside it is another question now */
+    if (small != ((before & bit) != 0)) /* a changed carve-out changes whether communication fits */
         handle_doubted(handle);
 }
 

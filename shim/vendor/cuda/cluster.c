@@ -1,4 +1,4 @@
-/* Launches in clusters: shaped only if enough clusters still fit on the whole device. */
+/* Cluster launches: shaped only if enough clusters still fit on the whole device. */
 #include "cuda.h"
 
 uint64_t cluster_of(const CUlaunchConfig *config) {
@@ -15,7 +15,7 @@ uint64_t cluster_of(const CUlaunchConfig *config) {
     return preferred << 24 | required;
 }
 
-/* How many clusters of this launch the whole device holds with so many dynamic bytes; -1: the driver does not say. */
+/* How many clusters of this launch fit on the whole device with so many dynamic bytes; -1: the driver does not say. */
 static int clusters_with(const struct request *request, uint32_t dynamic) {
     type_cuOccupancyMaxActiveClusters *ask = real_own(HOOK_cuOccupancyMaxActiveClusters);
     CUlaunchConfig config = request->config;
@@ -31,7 +31,8 @@ bool cluster_fits(const struct request *request, struct handle *handle, const st
                   uint32_t dynamic) {
     const uint64_t cluster = cluster_of(&request->config);
     uint64_t before = 0;
-    /* Answers are kept without the dimensions: those of the first launch count, others are left alone. */
+    /* Cached decisions do not hold the cluster size. So the size of the first launch is checked, and launches with
+     * another size are left alone. */
     if (!__atomic_compare_exchange_n(&handle->cluster, &before, cluster + 1, false, __ATOMIC_RELAXED,
                                      __ATOMIC_RELAXED) &&
         before != cluster + 1)

@@ -1,8 +1,9 @@
-/* Contexts: which process can launch kernels, and what ends with them. */
+/* Contexts: they show that the process may launch kernels, and handles end with them. */
 #include "../common/windows.h"
 #include "cuda.h"
 
-/* Who only counts the GPUs, as torchrun does before it starts its ranks (PyTorch 2.11), needs the driver and no context. */
+/* cuInit alone is no use of a GPU: a process that only counts GPUs needs the driver and no context, as torchrun
+ * (PyTorch 2.11) before it starts its ranks. */
 CUresult init_body(enum overlap_way way, enum hook hook, uintptr_t site, uint32_t flags) {
     REAL_OR_RETURN(cuInit);
     CUresult result = real(flags);
@@ -35,8 +36,8 @@ CUresult context_create_v4_body(enum overlap_way way, enum hook hook, uintptr_t 
     return made(real(context, parameters, flags, device));
 }
 
-static uint64_t primaries[OVERLAP_DEVICES]; /* the primary contexts that were retained; the address stays */
-static uint32_t some_green;                 /* contexts that end with the primary one */
+static uint64_t primaries[OVERLAP_DEVICES]; /* retained primary contexts; the address does not change */
+static uint32_t some_green;                 /* 1: green contexts exist, which end with the primary one */
 
 CUresult primary_retain_body(enum overlap_way way, enum hook hook, uintptr_t site, CUcontext *context,
                              CUdevice device) {
@@ -54,8 +55,8 @@ CUresult green_context_create_body(enum overlap_way way, enum hook hook, uintptr
     return made(real(context, description, device, flags));
 }
 
-/* A context takes its functions with it, and what is made next may have their addresses. cuCtxDetach may leave it alive:
- * then it is still the current one. */
+/* A context takes its functions with it, and the driver may reuse their addresses. cuCtxDetach may leave the context
+ * alive; it then stays current. */
 CUresult context_destroy_body(enum overlap_way way, enum hook hook, uintptr_t site, CUcontext context) {
     REAL_OR_RETURN(cuCtxDestroy);
     const struct handle_scope ending = handle_ends(HANDLES_OF_CONTEXT, (uintptr_t)context);
@@ -69,7 +70,7 @@ CUresult context_destroy_body(enum overlap_way way, enum hook hook, uintptr_t si
     return result;
 }
 
-/* What ends with the primary context; what does not, in other contexts of the device, is to be remembered. */
+/* The handles that end with the primary context. Those of other contexts of the device must be kept if possible. */
 static struct handle_scope primary_ends(CUdevice device) {
     const uint64_t primary =
         device >= 0 && device < OVERLAP_DEVICES ? __atomic_load_n(&primaries[device], __ATOMIC_RELAXED) : 0;
@@ -78,7 +79,7 @@ static struct handle_scope primary_ends(CUdevice device) {
                : handle_ends(HANDLES_OF_DEVICE, (uint64_t)device);
 }
 
-/* The primary context lives until its last user releases it, which only the driver knows. */
+/* The primary context lives until its last user releases it; only the driver has that count. */
 CUresult primary_end_body(enum overlap_way way, enum hook hook, uintptr_t site, CUdevice device) {
     REAL_OR_RETURN(cuDevicePrimaryCtxReset);
     const bool reset = hook == HOOK_cuDevicePrimaryCtxReset || hook == HOOK_cuDevicePrimaryCtxReset_v2;

@@ -1,6 +1,6 @@
-/* The few declarations of NVIDIA's driver API that the library needs, so that no toolkit is needed to build it. Layouts
- * and values are those of cuda.h 13.0, unchanged since the version in the comment; tests/core compares them where the
- * header is installed. */
+/* The few declarations of NVIDIA's driver API that the library needs, so that it builds without a toolkit. Layouts
+ * and values are those of cuda.h 13.0, unchanged since the version in each comment; tests/core compares them where
+ * the header is installed. */
 #pragma once
 
 #include "../common/abi.h"
@@ -65,7 +65,7 @@ typedef struct {
     unsigned char bytes[16];
 } CUuuid;
 
-/* Launch attributes: 11.8; PRIORITY valid for launches since 12.0. */
+/* Launch attributes: 11.8; PRIORITY is valid for launches since 12.0. */
 enum {
     CU_LAUNCH_ATTRIBUTE_COOPERATIVE = 2,
     CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4,
@@ -78,11 +78,11 @@ enum {
 };
 
 typedef vendor_attribute_value CUlaunchAttributeValue;
-typedef vendor_attribute_value CUstreamAttrValue; /* its attributes have the same numbers */
+typedef vendor_attribute_value CUstreamAttrValue; /* stream attributes have the same numbers */
 typedef vendor_attribute CUlaunchAttribute;
 typedef vendor_launch CUlaunchConfig;
 
-/* 9.0: one of the launches of cuLaunchCooperativeKernelMultiDevice. */
+/* 9.0: one launch of cuLaunchCooperativeKernelMultiDevice. */
 typedef struct {
     CUfunction function;
     uint32_t gridDimX, gridDimY, gridDimZ;
@@ -93,14 +93,14 @@ typedef struct {
 } CUDA_LAUNCH_PARAMS;
 _Static_assert(sizeof(CUDA_LAUNCH_PARAMS) == 56, "as in cuda.h");
 
-enum { CU_STREAM_LEGACY = 1, CU_STREAM_PER_THREAD = 2 }; /* handles; NULL is the one or the other, by the call */
+enum { CU_STREAM_LEGACY = 1, CU_STREAM_PER_THREAD = 2 }; /* handles; NULL means either, depending on the entry point */
 enum { CU_STREAM_CAPTURE_STATUS_NONE = 0 };
 enum { CU_STREAM_NON_BLOCKING = 1 };
 enum { CU_EVENT_RECORD_EXTERNAL = 1 };
 enum { CU_STREAM_CAPTURE_MODE_RELAXED = 2 };
 enum { CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM = 2 };
 
-/* Kernel nodes: the first version ends before kern (10.0), the second has all of it (12.0). */
+/* Kernel nodes: the first version ends before kern (10.0), the second has all members (12.0). */
 typedef struct {
     CUfunction func;
     uint32_t gridDimX, gridDimY, gridDimZ;
@@ -108,7 +108,7 @@ typedef struct {
     uint32_t sharedMemBytes;
     void **kernelParams;
     void **extra;
-    CUkernel kern; /* where func is NULL */
+    CUkernel kern; /* used if func is NULL */
     CUcontext ctx;
 } CUDA_KERNEL_NODE_PARAMS;
 _Static_assert(sizeof(CUDA_KERNEL_NODE_PARAMS) == 72 && offsetof(CUDA_KERNEL_NODE_PARAMS, kern) == 56, "as in cuda.h");
@@ -119,8 +119,8 @@ typedef struct {
     union {
         int64_t reserved1[29];
         CUDA_KERNEL_NODE_PARAMS kernel;
-        CUevent event; /* of nodes that record it, or wait for it */
-        CUgraph graph; /* of child graphs */
+        CUevent event; /* nodes that record or wait for it */
+        CUgraph graph; /* child graphs */
     };
     int64_t reserved2;
 } CUgraphNodeParams;
@@ -157,7 +157,7 @@ _Static_assert((int)CU_GRAPH_NODE_TYPE_KERNEL == NODE_KERNEL && (int)CU_GRAPH_NO
 enum { CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC = 1 };
 enum { CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY = 8 };
 
-/* CUgraphExecUpdateResult, 10.2, and what the second form of the update answers, 12.0. */
+/* CUgraphExecUpdateResult, 10.2, and the result of the second form of the update, 12.0. */
 enum {
     CU_GRAPH_EXEC_UPDATE_ERROR = 1,
     CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED = 5,
@@ -170,7 +170,7 @@ typedef struct {
     CUgraphNode errorFromNode;
 } CUgraphExecUpdateResultInfo;
 
-/* 8.0: operations on memory in a stream. */
+/* 8.0: memory operations in a stream. */
 typedef union {
     int operation;
     uint64_t pad[6];

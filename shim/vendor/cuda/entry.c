@@ -1,6 +1,6 @@
-/* The doors. Every row of driver.def becomes three functions around one body: the exported symbol, the one that dlsym
- * gives out, and the one that cuGetProcAddress gives out. So launches can be counted by way, and each way calls what is
- * behind itself. On x86-64 they are in assembler (thunks_x86_64.S, launch_x86_64.S).
+/* Thunks. Every row of driver.def becomes three functions around one body: the exported symbol, the function that dlsym
+ * returns, and the one that cuGetProcAddress returns. So launches are counted by route, and each route calls its own
+ * real function. On x86-64 they are in assembler (thunks_x86_64.S, launch_x86_64.S).
  */
 #ifdef __x86_64__
 #include "launch_x86_64.h"
@@ -17,7 +17,7 @@
 #include "driver.def"
 #undef DRIVER
 
-/* Where the thunks are, as distances: addresses would have to be filled in by the loader at the start of every process. */
+/* Offsets of the thunks. Addresses would need a relocation each at the start of every process. */
 extern const int32_t entry_offsets[][LISTED] __attribute__((visibility("hidden")));
 #define DISTANCE(thunk) DISTANCE_(thunk)
 #define DISTANCE_(thunk) ".long " #thunk " - entry_offsets\n"

@@ -1,6 +1,6 @@
-/* Graphs that hold communication: the kernels that only communication waits for are raised with it, where they are a minor part of
- * the graph's computation. A program may capture its first iteration, before anything is known of its streams; but the
- * graph says who waits for whom.
+/* Graphs that hold communication: raise, with the communication, the kernels that only communication waits for, if they
+ * are a minor part of the graph's computation. A program may capture its first iteration, before its streams are
+ * classified; but the graph shows the dependencies.
  */
 #include <string.h>
 
@@ -11,8 +11,8 @@ enum { MOST = 1 << 16, PASSES = 64 };
 
 struct item {
     CUgraphNode node;
-    uint64_t threads; /* of a kernel of computation */
-    uint32_t others;  /* that wait for it, and are neither communication nor waited for by that alone */
+    uint64_t threads; /* of a computation kernel */
+    uint32_t others;  /* dependents that are neither communication nor waited for by communication alone */
     bool kernel, good;
 };
 
@@ -20,7 +20,7 @@ struct nodes {
     CUgraphNode *all, *from, *to;
     CUgraphEdgeData *edges;
     struct item *items;
-    uint32_t *places; /* by hash of the node: number + 1 */
+    uint32_t *places; /* by hash of the node: index + 1 */
     size_t count, edge_count, mask;
     void *memory;
     size_t size;
@@ -65,7 +65,7 @@ static bool gather(CUgraph graph, struct nodes *nodes) {
            nodes->count == count && nodes->edge_count == edge_count;
 }
 
-/* False: a node of which it is not known how much it computes. *communicates: some node communicates. */
+/* Classify all nodes. False: the work of some node is unknown. *communicates: some node communicates. */
 static bool look(struct nodes *nodes, bool *communicates) {
     for (size_t i = 0; i < nodes->count; i++) {
         struct item *const item = &nodes->items[i];
@@ -93,7 +93,7 @@ static bool look(struct nodes *nodes, bool *communicates) {
     return true;
 }
 
-/* What good nodes alone wait for is good. Edges are in no order: as many passes as there are nodes in a row. */
+/* A node is good once all its dependents are. Edges are unordered, so this takes as many passes as a path has nodes. */
 static void spread(struct nodes *nodes) {
     bool more = true;
     for (int pass = 0; more && pass < PASSES; pass++) {
@@ -102,7 +102,7 @@ static void spread(struct nodes *nodes) {
             struct item *const from = nodes->from[i] ? item_of(nodes, nodes->from[i]) : NULL;
             if (!from || !item_of(nodes, nodes->to[i])->good)
                 continue;
-            nodes->from[i] = NULL; /* done */
+            nodes->from[i] = NULL; /* edge counted */
             if (--from->others == 0 && !from->good)
                 more = from->good = true;
         }

@@ -1,11 +1,11 @@
-/* Nodes of graphs that the program builds itself (common/node.h), in NVIDIA's words. */
+/* NVIDIA's part of kernel nodes in graphs that the program builds explicitly (common/node.h). */
 #include <stdlib.h>
 #include <string.h>
 
 #include "../common/node.h"
 #include "cuda.h"
 
-/* A node whose size was given to the driver may become cooperative or a cluster afterwards. */
+/* A node that already has our size may become cooperative or a cluster later. */
 static bool forbids_shaping(int attribute) {
     return attribute == CU_LAUNCH_ATTRIBUTE_COOPERATIVE || attribute == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION ||
            attribute == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION ||
@@ -14,15 +14,15 @@ static bool forbids_shaping(int attribute) {
            attribute == CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
 }
 
-/* A driver shows the function of every node, and of one that came from a CUkernel also that, however it was given; the
- * program may have asked for one of them only. */
+/* The driver reports the function of every node, and also the CUkernel of a node that came from one, whichever the
+ * program passed. The program may have obtained only one of them. */
 const void *graph_kernel_of(const CUDA_KERNEL_NODE_PARAMS *params, bool second) {
     return second && params->kern && !(params->func && handle_find(params->func)) ? params->kern : params->func;
 }
 
-/* ---- What a node shall get ---- */
+/* ---- The parameters of a node ---- */
 
-/* Flags of a node to come: one that may begin before those that it depends on have ended. */
+/* Flags of a node to be added: with a programmatic edge it may begin before its dependencies end. */
 static uint32_t flags_of_edges(const CUgraphEdgeData *edges, size_t count) {
     for (size_t i = 0; edges && i < count; i++)
         if (edges[i].type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC)
@@ -30,7 +30,7 @@ static uint32_t flags_of_edges(const CUgraphEdgeData *edges, size_t count) {
     return 0;
 }
 
-/* The same for one that is there. So many dependencies that it is not worth looking at them count as one of that kind. */
+/* The same for an existing node. Too many dependencies to inspect count as programmatic. */
 static uint32_t flags_of_dependencies(CUgraphNode node) {
     enum { MOST = 32 };
     CUgraphNode from[MOST];
@@ -43,8 +43,8 @@ static uint32_t flags_of_dependencies(CUgraphNode node) {
     return flags_of_edges(edges, count);
 }
 
-/* Does a node prefer another carve-out than the largest? (Older drivers have no such attribute, and tools that watch for errors
- * would show one of ours.) */
+/* True if a node prefers another carve-out than the largest. (Older drivers lack the attribute, and tools that watch
+ * for errors would report our query.) */
 static bool prefers_cache(CUgraphNode node) {
     CUlaunchAttributeValue value;
     int version = 0;
@@ -55,7 +55,7 @@ static bool prefers_cache(CUgraphNode node) {
            value.carveout < CU_SHAREDMEM_CARVEOUT_MAX_SHARED;
 }
 
-/* Flags of a node that is there. */
+/* Flags of an existing node. */
 static uint32_t flags_of_node(CUgraphNode node) {
     CUlaunchAttributeValue value;
     uint32_t flags = 0;
@@ -70,7 +70,7 @@ static uint32_t flags_of_node(CUgraphNode node) {
     const struct device *device = device_current(VENDOR_CUDA);
     static const int clusters[] = {CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
                                    CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION};
-    /* Older GPUs have no preferred clusters, and tools that watch for errors would show one of ours. */
+    /* Older GPUs have no preferred clusters, and tools that watch for errors would report our query. */
     const size_t kinds = device && device->gpu.major >= 10 ? 2 : 1;
     for (size_t i = 0; i < kinds; i++) {
         memset(&value, 0, sizeof value);
@@ -81,13 +81,12 @@ static uint32_t flags_of_node(CUgraphNode node) {
     return flags | flags_of_dependencies(node);
 }
 
-/* Of another context than the current one. */
+/* True for another context than the current one. */
 static bool is_elsewhere(CUcontext of) {
     CUcontext current = NULL;
     return of && driver.cuCtxGetCurrent && driver.cuCtxGetCurrent(&current) == CUDA_SUCCESS && of != current;
 }
 
-/* Its device, or NO_DEVICE. */
 static int device_of(CUcontext context) {
     CUdevice device = NO_DEVICE;
     CUcontext popped;
@@ -100,8 +99,8 @@ static int device_of(CUcontext context) {
     return device;
 }
 
-/* Decides; ours: the parameters with our size. second: params have kern and ctx; flags: of the node that gets them. False:
- * nobody decides. */
+/* Decide for a node. ours: the parameters with our size. second: params have kern and ctx; flags: of the node that
+ * gets them. False: no decision is made here. */
 static bool plan(struct node *node, uintptr_t site, const CUDA_KERNEL_NODE_PARAMS *params, bool second, uint32_t flags,
                  CUDA_KERNEL_NODE_PARAMS *ours) {
     if (!params || !armed_and_ready(VENDOR_CUDA))
@@ -128,15 +127,15 @@ static bool plan(struct node *node, uintptr_t site, const CUDA_KERNEL_NODE_PARAM
     return true;
 }
 
-/* ---- Communication's priority ---- */
+/* ---- Priority of communication ---- */
 
-/* The variable overrides the flag of every instantiation (CUDA Programming Guide 13.0, 5.2.3.5). */
+/* This variable overrides the flag of every instantiation (CUDA Programming Guide 13.0, 5.2.3.5). */
 static bool raises(void) {
     const char *used = getenv("CUDA_GRAPHS_USE_NODE_PRIORITY");
     return !used || strcmp(used, "0") != 0;
 }
 
-/* A node that was added is counted; communication gets its priority. */
+/* Count a node that was added; raise it if it is communication. */
 static void added(struct node *node, CUgraphNode made) {
     const int priority = overlap_word_priority(node->word);
     bool raised = false;
@@ -167,8 +166,8 @@ CUresult graph_add_kernel_body(enum overlap_way way, enum hook hook, uintptr_t s
     return result;
 }
 
-/* The program's generic parameters with ours in them; for other kinds of nodes they are passed on as they are, because
- * the driver may write to them. */
+/* Copy the program's generic parameters and insert ours. Other node types get the program's own struct, because the
+ * driver may write to it. */
 static bool plan_generic(struct node *node, uintptr_t site, const CUgraphNodeParams *params, uint32_t flags,
                          CUgraphNodeParams *ours) {
     CUDA_KERNEL_NODE_PARAMS kernel;
@@ -273,9 +272,9 @@ CUresult graph_exec_set_body(enum overlap_way way, enum hook hook, uintptr_t sit
     return result;
 }
 
-/* ---- What the program reads back, and nodes that are set back ---- */
+/* ---- Reading back, and restoring nodes ---- */
 
-/* The function of a CUkernel, which the program has not asked for but is shown now and may use. */
+/* The program is shown a CUkernel's function, which it has not asked for but may now use. */
 static void learn_shown(const CUDA_KERNEL_NODE_PARAMS *shown) {
     struct handle *from = shown->kern && shown->func && !handle_find(shown->func) ? handle_find(shown->kern) : NULL;
     CUcontext context = NULL;
@@ -286,7 +285,7 @@ static void learn_shown(const CUDA_KERNEL_NODE_PARAMS *shown) {
 CUresult graph_get_kernel_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphNode node,
                                CUDA_KERNEL_NODE_PARAMS *params) {
     REAL_OR_RETURN(cuGraphKernelNodeGetParams);
-    /* The older form does not show the CUkernel, which may be all that we know. */
+    /* The older form does not show the CUkernel, which may be the only handle we track. */
     type_cuGraphKernelNodeGetParams *full = real_own(HOOK_cuGraphKernelNodeGetParams_v2);
     CUDA_KERNEL_NODE_PARAMS shown;
     bool told = armed_and_ready(VENDOR_CUDA) && full && params && full(node, &shown) == CUDA_SUCCESS;
@@ -300,7 +299,7 @@ CUresult graph_get_kernel_body(enum overlap_way way, enum hook hook, uintptr_t s
     return result;
 }
 
-/* The calls of the newer form, or else of the older one. *second: which. */
+/* Use the newer form of the calls if the driver has it. *second: true for that. */
 static type_cuGraphKernelNodeGetParams *get_params(bool *second) {
     *second = real_own(HOOK_cuGraphKernelNodeGetParams_v2) && real_own(HOOK_cuGraphKernelNodeSetParams_v2);
     return real_own(*second ? HOOK_cuGraphKernelNodeGetParams_v2 : HOOK_cuGraphKernelNodeGetParams);
@@ -342,8 +341,8 @@ bool cuda_node_resize(CUgraphNode node, uint32_t dynamic) {
     return set(node, &params) == CUDA_SUCCESS;
 }
 
-/* Is it a node of more bytes than the program has left its kernel meanwhile? Then no attribute can be set (driver 580); but the driver,
- * which we have told another limit, would take it. */
+/* True if the node asks for more bytes than the program now allows its kernel. Driver 580 then refuses every
+ * attribute; but with the limit that we raised it would accept. */
 static bool is_beyond(CUgraphNode node) {
     uint32_t shown = 0, asked = 0;
     const struct device *device = armed_and_ready(VENDOR_CUDA) ? device_current(VENDOR_CUDA) : NULL;
@@ -351,15 +350,15 @@ static bool is_beyond(CUgraphNode node) {
     if (!handle)
         return false;
     if (!size_asked(handle, shown, &asked)) {
-        if (size_is_ours(handle, shown)) /* asked for with several sizes, one of which may be within the limit */
+        if (size_is_ours(handle, shown)) /* from several asked sizes, one of which may be within the limit */
             return false;
         asked = shown;
     }
     return limit_own((const void *)(uintptr_t)handle->value, device->ordinal) < asked;
 }
 
-/* The same call once more where a size of ours was refused, because the limit is the program's again (legacy.c): with the size that
- * was asked for, or if that is not known, with a limit that allows ours. */
+/* Repeat a call in which the driver refused our size because the limit is the program's again (legacy.c): with the
+ * asked size, or, if that is unknown, with a limit that allows ours. */
 #define TRY_NODE_AGAIN(node, result, call)                                                                             \
     do {                                                                                                               \
         int before_;                                                                                                   \

@@ -1,6 +1,6 @@
-/* Instantiation: a graph honours the priorities of its nodes only if it is instantiated with a flag (seen on an H200, too:
- * without it a raised node waits as if it were not), and one that does not instantiate is tried again without our sizes
- * (driver 580 refuses a size when it is given to a node, not here; others may differ).
+/* Graph instantiation. A graph honours node priorities only if it is instantiated with a flag (also seen on an H200:
+ * without it a raised node waits as if not raised). If instantiation fails, it is tried again without our sizes (driver
+ * 580 refuses a size when it is set in a node, not here; other drivers may differ).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,9 +21,9 @@ CUresult cuda_node_inside(CUgraphNode node, CUgraph *graph) {
                                                 : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* ---- Priorities of nodes ---- */
+/* ---- Node priorities ---- */
 
-#define OTHERS (UINT32_C(1) << 31) /* computation at another priority than 0 */
+#define OTHERS (UINT32_C(1) << 31) /* computation at a priority other than 0 */
 #define RAISED EXEC_OWN_ANY        /* some communication is raised */
 
 static uint32_t look(enum vendor vendor, CUgraphNode node, int type, void *of) {
@@ -38,10 +38,10 @@ static uint32_t look(enum vendor vendor, CUgraphNode node, int type, void *of) {
     return EXEC_THERE(found.now) | (found.own == 0 ? 0 : OTHERS);
 }
 
-/* What an instance of a graph will have of ours: raised nodes, and the flag without which their priorities count for nothing. With
- * it computation runs at the priorities of its nodes instead of that of the stream that launches the graph. So it is only added
- * where these are the same: every node has priority 0, and so have all streams. CUDA_GRAPHS_USE_NODE_PRIORITY overrides the flag of
- * every instantiation (CUDA Programming Guide 13.0, 5.2.3.5). */
+/* The flags of ours that the executable graph will have: raised nodes, and the flag without which node priorities
+ * have no effect. With that flag computation runs at its nodes' priorities instead of the launching stream's. So it
+ * is added only if these are equal: every node and every stream has priority 0. CUDA_GRAPHS_USE_NODE_PRIORITY
+ * overrides the flag of every instantiation (CUDA Programming Guide 13.0, 5.2.3.5). */
 static uint32_t ours_of(CUgraph graph, uint64_t flags) {
     const char *used = getenv("CUDA_GRAPHS_USE_NODE_PRIORITY");
     if (!armed_and_ready(VENDOR_CUDA) || (used && strcmp(used, "0") == 0))
@@ -79,7 +79,7 @@ CUresult graph_instantiate_body(enum overlap_way way, enum hook hook, uintptr_t 
     REAL_OR_RETURN(cuGraphInstantiate);
     type_cuGraphInstantiateWithFlags *with_flags = real_own(HOOK_cuGraphInstantiateWithFlags);
     uint32_t ours = ours_of(graph, 0);
-    /* This form takes no flags; where the other one fails, this one says why. */
+    /* This form takes no flags. If the other form fails, this one reports why. */
     if (ours & EXEC_FLAGGED && with_flags && with_flags(exec, graph, flag_of(ours)) == CUDA_SUCCESS)
         return node_instantiated(VENDOR_CUDA, exec, graph, ours, CUDA_SUCCESS);
     ours = ours & EXEC_FLAGGED ? 0 : ours;
@@ -108,7 +108,7 @@ CUresult graph_instantiate_params_body(enum overlap_way way, enum hook hook, uin
     uint32_t ours = params ? ours_of(graph, flags) : 0;
     if (!params)
         return real(exec, graph, params);
-    params->flags = flags | flag_of(ours); /* in place, because the driver answers there, too */
+    params->flags = flags | flag_of(ours); /* in place: the driver also writes its results there */
     CUresult result = real(exec, graph, params);
     params->flags = flags;
     if (ours & EXEC_FLAGGED && cuda_is_refusal(result)) {

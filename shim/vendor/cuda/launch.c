@@ -1,4 +1,4 @@
-/* Making launches on NVIDIA: as asked, with another size, or at a priority. */
+/* Make launches on NVIDIA: as asked, with another size, or at a priority. */
 #include "launch.h"
 
 enum { ATTRIBUTES = 24 };
@@ -27,7 +27,7 @@ CUresult cuda_launch_with(struct request *request, uint32_t dynamic) {
                                                         c->blockDimX, c->blockDimY, c->blockDimZ, dynamic, c->hStream,
                                                         request->parameters);
     default: {
-        /* In our own copy, and in place: copying it again right after it was written stalls the processor. */
+        /* Patch our own copy in place: copying it again right after it was written stalls the processor. */
         const uint32_t asked = c->sharedMemBytes;
         request->config.sharedMemBytes = dynamic;
         CUresult result = ((type_cuLaunchKernelEx *)real)(c, request->function, request->parameters, request->extra);
@@ -41,15 +41,15 @@ static CUresult launch_as_asked(struct request *request) {
     return cuda_launch_with(request, request->config.sharedMemBytes);
 }
 
-/* What launches at a priority of its own; NULL: nothing. */
+/* The function that can launch at a priority; NULL: none. */
 static inline type_cuLaunchKernelEx *raises_by(const struct request *request, enum default_stream whose) {
     if (request->hook == HOOK_cuLaunchKernelEx || request->hook == HOOK_cuLaunchKernelEx_ptsz)
         return real_function(request->way, request->hook, request->site);
     return real_export(default_is_thread(whose) ? HOOK_cuLaunchKernelEx_ptsz : HOOK_cuLaunchKernelEx);
 }
 
-/* The same launch with a priority of its own. False: it cannot be said. The program's attributes are copied: their
- * array ends where the program says. */
+/* Launch at a priority. False: the request cannot carry one. The program's attributes are copied because its array
+ * may have no room behind them. */
 static inline __attribute__((always_inline)) bool launch_at_priority(struct request *request, int priority,
                                                                      CUresult *result) {
     type_cuLaunchKernelEx *const real = raises_by(request, hook_default(request->hook));
@@ -77,21 +77,21 @@ static inline __attribute__((always_inline)) bool launch_at_priority(struct requ
 bool cuda_is_refusal(CUresult result) {
     return result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES ||
            result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION ||
-           result == CUDA_ERROR_INVALID_CLUSTER_SIZE; /* what a cluster that fits nowhere gets */
+           result == CUDA_ERROR_INVALID_CLUSTER_SIZE; /* returned for a cluster that fits nowhere */
 }
 
 /* ---- Communication ---- */
 
-/* The driver has refused a priority that we gave: the launch is made again as asked. */
+/* The driver has refused our priority: launch as asked. */
 __attribute__((cold, noinline)) static CUresult launch_without_priority(struct request *request) {
     CUresult result = launch_as_asked(request);
     launch_count(OVERLAP_COUNTER_REFUSED);
-    if (result == CUDA_SUCCESS) /* so it was the attribute: never again in this process */
+    if (result == CUDA_SUCCESS) /* the attribute was at fault: set it no more in this process */
         priority_refused();
     return result;
 }
 
-/* The priority that the program gives a launch itself, by an attribute; else its stream's. */
+/* The priority that the program gives the launch by an attribute, else its stream's. */
 static inline int priority_of(const struct request *request, int stream) {
     for (uint32_t i = 0; request->config.attrs && i < request->config.numAttrs; i++)
         if (request->config.attrs[i].id == CU_LAUNCH_ATTRIBUTE_PRIORITY)
@@ -99,9 +99,9 @@ static inline int priority_of(const struct request *request, int stream) {
     return stream;
 }
 
-/* Under `auto`, a priority of the program's own ends it: this launch and all to come are the program's. */
+/* Under `auto`, a priority that the program sets ends it: this launch and all later ones keep the program's. */
 static bool is_programs(const struct request *request, uint64_t word, int own, uint32_t *reason) {
-    /* 0 is the least, and that of streams that nobody cared about. */
+    /* 0 is the least priority and the default. */
     if (!(word & OVERLAP_WORD_AUTO) || own >= 0 ||
         stream_is_raised(request->config.hStream, hook_default(request->hook)))
         return false;
@@ -110,15 +110,16 @@ static bool is_programs(const struct request *request, uint64_t word, int own, u
     return true;
 }
 
-/* The priority of the launch's stream; false: better not asked, or not told. While a blocking stream captures, asking the
- * legacy stream ends the capture (seen on driver 580); asking whether it captures does not, and fails. */
+/* Read the priority of the launch's stream; false: must not be queried, or unknown. While a blocking stream
+ * captures, querying the legacy stream invalidates the capture (seen on driver 580). Querying whether the legacy
+ * stream captures does not, and fails. */
 __attribute__((noinline)) static bool ask_priority(const struct request *request, int *priority) {
     const enum default_stream whose = hook_default(request->hook);
     const uintptr_t stream = (uintptr_t)request->config.hStream;
     CUresult (*ask)(CUstream, int *) =
         default_is_thread(whose) ? driver.cuStreamGetPriority_ptsz : driver.cuStreamGetPriority;
     int status;
-    if (critical_find(request->config.hStream)) { /* ours, where it had the least */
+    if (critical_find(request->config.hStream)) { /* raised by us; before that it had the least */
         *priority = 0;
         return true;
     }
@@ -132,8 +133,8 @@ __attribute__((noinline)) static bool ask_priority(const struct request *request
     return ask && ask(request->config.hStream, priority) == CUDA_SUCCESS;
 }
 
-/* The same, asked once for a stream that is known (its, or NULL): it keeps the priority with which it was made, unless the program gives
- * it another one (stream.c). */
+/* The same, cached for a tracked stream (its, or NULL). A stream keeps the priority it was created with unless the
+ * program sets another (stream.c). */
 static inline bool stream_priority(const struct request *request, struct overlap_stream *its, int *priority) {
     uint32_t known = its ? __atomic_load_n(&its->part.priority, __ATOMIC_RELAXED) : STREAM_PRIORITY_CHANGES;
     if (__builtin_expect(known > STREAM_PRIORITY_CHANGES, 1)) {
@@ -142,21 +143,22 @@ static inline bool stream_priority(const struct request *request, struct overlap
     }
     if (!ask_priority(request, priority))
         return false;
-    if (!known && (uintptr_t)request->config.hStream > STREAM_PER_THREAD) /* not if the program changes it meanwhile */
+    /* Compare-and-swap: not if the program changes it meanwhile. */
+    if (!known && (uintptr_t)request->config.hStream > STREAM_PER_THREAD)
         __atomic_compare_exchange_n(&its->part.priority, &known, STREAM_PRIORITY_0 + (uint32_t)*priority, false,
                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     return true;
 }
 
-/* A node of a graph, if one came of the launch, does not show what it would have without us. */
+/* If a capture turned the launch into a graph node, record the priority that the node would have without us. */
 static inline CUresult kept(const struct request *request, int own, CUresult result) {
     if (__builtin_expect(__atomic_load_n(&capture_begun, __ATOMIC_RELAXED), 0) && result == CUDA_SUCCESS)
         graph_keep_captured(request->config.hStream, hook_default(request->hook), own);
     return result;
 }
 
-/* A communication launch at the priority of its word, unless it has that already. *raised: it got another than its
- * stream's. */
+/* Launch communication at the priority of its word unless it has that already. *raised: the launch got another
+ * priority than its stream's. */
 static inline __attribute__((always_inline)) CUresult launch_communication(struct request *request,
                                                                            struct overlap_stream *its, uint64_t word,
                                                                            uint32_t *reason, bool *raised) {
@@ -201,8 +203,8 @@ __attribute__((cold, noinline)) static CUresult raised_in_vain(struct request *r
     return communicated(request, order, its, word, OVERLAP_REASON_communication, false, result);
 }
 
-/* Most communication is launched by cuLaunchKernel or cuLaunchKernelEx, without attributes, on a stream that has another priority, when
- * nobody has captured: then this is all. */
+/* Fast path. Most communication is launched by cuLaunchKernel or cuLaunchKernelEx without attributes, on a stream of
+ * another priority, in a process that has not captured. */
 CUresult launch_raised(struct request *request, uint64_t word) {
     const int priority = overlap_word_priority(word);
     const enum default_stream whose = hook_default(request->hook);

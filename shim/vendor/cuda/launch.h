@@ -1,11 +1,11 @@
-/* Bodies of the launch calls. Whatever is not a direct hit goes to the slow body, which is a function of its own so that the hot
+/* Bodies of the launch calls. Everything but a direct hit goes to the slow body, a separate function so that the hot
  * one needs no stack frame. */
 #pragma once
 
 #include "../common/hot.h"
 #include "cuda.h"
 
-/* hook_default() where the compiler knows the hook. */
+/* hook_default() if the hook is known at compile time. */
 static inline enum default_stream whose_of(enum hook hook) {
     return hook == HOOK_cuLaunchKernel_ptsz || hook == HOOK_cuLaunchKernelEx_ptsz ? STREAM_OF_THREAD
                                                                                   : STREAM_OF_CONTEXT;
@@ -21,7 +21,7 @@ static inline CUresult launch_not_direct(struct request *request, uint64_t word)
                                            : launch_slow(request, word);
 }
 
-/* Every field is set by hand: a designated initialiser would zero the whole record first. */
+/* Set every field one by one: a designated initialiser would zero the whole struct first. */
 DRIVER_BODY launch_found(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function, uint32_t grid_x,
                          uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y, uint32_t block_z,
                          uint32_t shared, CUstream stream, void **parameters, void **extra, uint32_t flags,
@@ -51,7 +51,7 @@ DRIVER_BODY launch_found(enum overlap_way way, enum hook hook, uintptr_t site, C
     return launch_not_direct(&request, word);
 }
 
-/* cuLaunchKernel, when the hot path is not enough. */
+/* cuLaunchKernel, slow path. */
 DRIVER_BODY launch_body_slow(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function, uint32_t grid_x,
                              uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y, uint32_t block_z,
                              uint32_t shared, CUstream stream, void **parameters, void **extra) {
@@ -61,7 +61,7 @@ DRIVER_BODY launch_body_slow(enum overlap_way way, enum hook hook, uintptr_t sit
                                     shared, outer_site(site)));
 }
 
-/* What the attributes of a launch mean for shaping. A cluster of one block is none. */
+/* Translate launch attributes into launch flags. A cluster of one block counts as none. */
 static inline uint32_t flags_of(const CUlaunchConfig *config) {
     uint32_t flags = 0;
     for (uint32_t i = 0; config->attrs && i < config->numAttrs; i++) {
@@ -87,7 +87,7 @@ static inline uint32_t flags_of(const CUlaunchConfig *config) {
     return flags;
 }
 
-/* cuLaunchKernelEx with a word that is known (0: none), for a configuration and a driver that are there. */
+/* cuLaunchKernelEx with a known word (0: none). The configuration and the driver's function exist. */
 DRIVER_BODY launch_ex_found(enum overlap_way way, enum hook hook, uintptr_t site, const CUlaunchConfig *config,
                             CUfunction function, void **parameters, void **extra, uint32_t flags, uint64_t word) {
     type_cuLaunchKernelEx *real = REAL(cuLaunchKernelEx);
@@ -114,12 +114,12 @@ DRIVER_BODY launch_ex_found(enum overlap_way way, enum hook hook, uintptr_t site
     return launch_not_direct(&request, word);
 }
 
-/* The whole path in C: attributes may have to be looked at, and a changed configuration needs a frame. On x86-64 the
- * assembler takes the launches that need neither. */
+/* The whole path in C: it may have to read attributes, and a changed configuration needs a stack frame. On x86-64
+ * the assembler handles launches that need neither. */
 DRIVER_BODY launch_ex_body(enum overlap_way way, enum hook hook, uintptr_t site, const CUlaunchConfig *config,
                            CUfunction function, void **parameters, void **extra) {
     type_cuLaunchKernelEx *real = REAL(cuLaunchKernelEx);
-    if (__builtin_expect(!config || !real, 0)) /* the driver's to refuse */
+    if (__builtin_expect(!config || !real, 0)) /* left for the driver to refuse */
         return real ? real(config, function, parameters, extra) : CUDA_ERROR_NOT_INITIALIZED;
     uint32_t flags = flags_of(config);
     uint64_t word = direct_word(function, flags, config->blockDimX * config->blockDimY * config->blockDimZ,

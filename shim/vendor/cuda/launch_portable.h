@@ -1,4 +1,4 @@
-/* cuLaunchKernel's hot path in plain C, for machines without one in assembler. */
+/* cuLaunchKernel's hot path in plain C, for architectures without an assembler version. */
 #pragma once
 
 #include "launch.h"
@@ -42,9 +42,7 @@ DRIVER_BODY launch_body(enum overlap_way way, enum hook hook, uintptr_t site, ty
 #define SLOW_launch_ex_body(way, name, parameters, ...)
 #define SLOW_launch_body(way, name, parameters, ...) SLOW(way, name, launch_body, parameters, __VA_ARGS__)
 
-/* The thunks of all other calls. */
-
-/* Exported, and two that others hand out. */
+/* Thunks of all other calls: the exported one, and one each for dlsym and cuGetProcAddress. */
 #define THUNKS(name, body, parameters, ...)                                                                            \
     OVERLAP_EXPORT CUresult name parameters;                                                                           \
     OVERLAP_EXPORT CUresult name parameters {                                                                          \
@@ -69,7 +67,7 @@ DRIVER_BODY launch_body(enum overlap_way way, enum hook hook, uintptr_t site, ty
         return body(OVERLAP_WAY_proc_address, HOOK_##name, SITE);                                                      \
     }
 
-/* The slow functions behind the hot thunks: jumped to, so SITE is the program's return address there too. */
+/* Slow functions of the hot thunks. They are jumped to, so SITE is still the program's return address. */
 #define SLOW(way, name, body, parameters, ...)                                                                         \
     CUresult slow_##way##_##name parameters;                                                                           \
     __attribute__((cold, noinline)) CUresult slow_##way##_##name parameters {                                          \
@@ -83,7 +81,7 @@ DRIVER_BODY launch_body(enum overlap_way way, enum hook hook, uintptr_t site, ty
     SLOW_##body(symbol, name, parameters, __VA_ARGS__) SLOW_##body(dlsym, name, parameters, __VA_ARGS__)               \
         SLOW_##body(proc_address, name, parameters, __VA_ARGS__) HOT_##body(name, parameters)
 
-/* All thunks are listed. */
+/* Every thunk has an entry in the list. */
 enum { LISTED = HOOK_CUDA_COUNT };
 #define SYMBOL(name) name
 #define LIST(line) line

@@ -1,9 +1,9 @@
-/* The hot paths of cuLaunchKernel and cuLaunchKernelEx for x86-64: the same as launch_body() in launch_portable.h and launch_ex_body()
- * in launch.h, which say it in C.
+/* The hot paths of cuLaunchKernel and cuLaunchKernelEx for x86-64, equivalent to launch_body() in launch_portable.h and
+ * launch_ex_body() in launch.h.
  *
- * In assembler because five of cuLaunchKernel's eleven arguments lie on the stack: here they stay there and the size is patched in
- * place, while C moves all of them to and fro (40 instructions more). A thunk says which call it is and which way it came
- * (hot_x86_64.S), and jumps to the path of its kind.
+ * They are in assembler because five of cuLaunchKernel's eleven arguments are on the stack. Here they stay there and
+ * the size is patched in place; C moves all of them twice (40 instructions more). A thunk stores its identity
+ * (hot_x86_64.S) and jumps to the path of its kind.
  */
 #include "../common/hot_x86_64.S"
 
@@ -11,7 +11,8 @@
     .hidden launch_cache, this_thread, real_launches, window_version, critical_bloom
     .hidden found_launch, found_launch_ex, cuda_slow_3_0, cuda_slow_3_5
 
-/* r11 = the address of the caller, inside a call of NVIDIA's runtime of its caller, which counts. */
+/* r11 = the caller's address; inside a call of NVIDIA's runtime, the address of that call's caller, which then
+ * counts. */
     .macro find_caller
     mov this_thread@gottpoff(%rip), %r11
     cmpq $0, %fs:8(%r11)
@@ -25,11 +26,11 @@
 8:
     .endm
 
-/* What thunks_x86_64.S has before a stub: eax = way << 16 | hook. Changes r11. */
+/* Recreate what thunks_x86_64.S sets before a stub: eax = route << 16 | hook. Clobbers r11. */
     .macro thunk_of_identity
     mov -4(%rsp), %eax
     and $0xfff, %eax
-    movzbl -1(%rsp), %r11d              /* the way that is counted may be the runtime's */
+    movzbl -1(%rsp), %r11d              /* the counted route may be the runtime's */
     and $3, %r11d
     shl $16, %r11d
     or %r11d, %eax
@@ -47,7 +48,7 @@ hot_launch:
     go_with 16(%rsp)
 .Lfound_launch:
     found_indirect 16(%rsp), 24(%rsp), .Lgiven_launch
-.Lgiven_launch:                         /* the word goes where 32-bit arguments leave room on the stack, and says whose it is */
+.Lgiven_launch:                         /* word, row and route go into unused upper halves of two stack arguments */
     movzbl -1(%rsp), %r11d
     shl $43, %r11
     or %r11, %rax
@@ -61,7 +62,8 @@ hot_launch:
     .cfi_endproc
     .size hot_launch, . - hot_launch
 
-/* configuration rdi, function rsi, r8 = what is behind the hook. Attributes that matter to shaping, and sizes that change, are for C. */
+/* In: configuration rdi, function rsi, r8 = the real function. Attributes that matter for shaping, and changed
+ * sizes, are left to C. */
     .type hot_launch_ex, @function
 hot_launch_ex:
     .cfi_startproc
@@ -90,7 +92,8 @@ hot_launch_ex:
     jne .Lgiven_launch_ex
     count_direct .Lslow_launch_ex
     jmp *%r8
-.Lattributes:                           /* 72 bytes each; cooperative 2, cluster 4 and 11, programmatic 6 and 7, event 12, carve-out 14: not for here */
+.Lattributes:                           /* 72 bytes each */
+    /* Left to C: cooperative 2, cluster 4 and 11, programmatic 6 and 7, event 12, carve-out 14. */
     mov 48(%rdi), %r10d
     mov 40(%rdi), %r11
     test %r11, %r11
@@ -105,9 +108,9 @@ hot_launch_ex:
     dec %r10d
     jne 4b
     jmp .Lplain
-.Lfound_launch_ex:                      /* inside a window it needs a frame: for C */
+.Lfound_launch_ex:                      /* inside a window it needs a stack frame: left to C */
     found_indirect none, 32(%rdi), .Lgiven_launch_ex
-.Lgiven_launch_ex:                      /* the word is the fifth argument, the thunk the sixth */
+.Lgiven_launch_ex:                      /* fifth argument: the word; sixth: the thunk */
     mov %rax, %r8
     thunk_of_identity
     mov %eax, %r9d
@@ -123,7 +126,7 @@ hot_launch_ex:
     .ifc \hot, hot_launch_ex
     mov real_launches + 32 * .LLAUNCH_\name + 8 * \way(%rip), %r8
     .endif
-    .if \way == 0                       /* before the others are given out, it is known what is behind them */
+    .if \way == 0                       /* other routes are handed out once their real functions are known */
     .ifc \hot, hot_launch_ex
     test %r8, %r8
     je .Lslow_launch_ex

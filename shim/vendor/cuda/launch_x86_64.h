@@ -1,4 +1,4 @@
-/* The thunks of cuLaunchKernel and cuLaunchKernelEx are in launch_x86_64.S; here is what it assumes. */
+/* The thunks of cuLaunchKernel and cuLaunchKernelEx are in launch_x86_64.S; this file holds what it assumes. */
 #pragma once
 
 #include "../common/hot_x86_64.h"
@@ -8,8 +8,8 @@
 #define THUNKS(name, body, parameters, ...)
 #define THUNKS_VOID(name, body)
 
-/* What the assembler cannot do is done by the C form of the whole path, to which the stubs of thunks_x86_64.S lead: a body for all rows
- * that share it. */
+/* The C form of the whole path handles what the assembler does not. The stubs of thunks_x86_64.S lead to it: one
+ * body for all rows that share it. */
 #define HIDDEN __attribute__((visibility("hidden")))
 #define LAUNCH_THUNKS(name, body, parameters, ...) SLOW_##name(body, parameters, __VA_ARGS__)
 #define SLOW_BODY(body, parameters, ...)                                                                               \
@@ -24,9 +24,9 @@
 #define SLOW_cuLaunchKernelEx_ptsz(...)
 #define launch_ex_body_slow launch_ex_body
 
-/* If the assembler has found a word at least, it says which: for cuLaunchKernel in the upper halves of the two arguments on the stack that
- * are only 32 bits wide, and in bits of the word that have no meaning, by which row and way. Jumped to, so SITE is the program's return
- * address there too. */
+/* Entered if the assembler has found a word. For cuLaunchKernel it passes the word in the upper halves of the two
+ * stack arguments that are only 32 bits wide, and row and route in bits that the word does not use. Jumped to, so
+ * SITE is still the program's return address. */
 HIDDEN CUresult found_launch(CUfunction, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint64_t, uint64_t, CUstream,
                              void **, void **);
 CUresult found_launch(CUfunction function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x,
@@ -56,8 +56,8 @@ _Static_assert(offsetof(CUlaunchConfig, blockDimX) == 12 && offsetof(CUlaunchCon
                    offsetof(CUlaunchConfig, attrs) == 40 && offsetof(CUlaunchConfig, numAttrs) == 48,
                "configuration");
 
-/* Thunks of other calls have one size, and one follows the other: only those of launches are listed, with names for the exported ones that
- * cannot be taken for those of another library. */
+/* Thunks of other calls have a fixed size and are contiguous, so only those of launches are listed. The list names
+ * the exported ones by a symbol that another library cannot interpose. */
 enum { LISTED = HOOK_cuLaunchKernelEx_ptsz + 1 };
 #define SYMBOL(name) symbol_##name
 #define LIST(line)

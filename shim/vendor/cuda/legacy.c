@@ -1,5 +1,5 @@
-/* Launches whose block or size was set by calls before, and launches on several devices at once: nothing is known about
- * them that could be shaped, so they are counted and passed on. */
+/* Launches whose block shape or size earlier calls have set, and launches on several devices at once. They cannot be
+ * shaped, so they are counted and passed on. */
 #include "../common/windows.h"
 #include "cuda.h"
 
@@ -8,9 +8,10 @@ static void count(enum overlap_way way, uint32_t launches, uint32_t reason) {
         launch_count_reason(way, reason);
 }
 
-/* The kernel is left alone from now on, with the program's own carve-out. A launch of more dynamic bytes than the program has allowed is to
- * be refused, by the driver: for that all forms of the kernel get the program's own limit back. A launch that another thread makes at
- * that moment, with the size that it was given before, may be refused with it; so the limit stays wherever the driver takes both. */
+/* Leave the kernel alone from now on, with the program's own carve-out. The driver must refuse a launch with more
+ * dynamic bytes than the program has allowed, so all forms of the kernel get the program's own limit back. A
+ * concurrent launch of another thread, with the size decided before, may then be refused; so the limit stays raised
+ * where the driver accepts both. */
 static void leave_to_program(CUfunction function, const uint32_t *known) {
     struct handle *handle = armed_and_ready(VENDOR_CUDA) ? handle_find(function) : NULL;
     if (!handle)
@@ -64,7 +65,7 @@ CUresult launch_grid_async_body(enum overlap_way way, enum hook hook, uintptr_t 
 CUresult launch_multi_device_body(enum overlap_way way, enum hook hook, uintptr_t site, CUDA_LAUNCH_PARAMS *launches,
                                   uint32_t number, uint32_t flags) {
     REAL_OR_RETURN(cuLaunchCooperativeKernelMultiDevice);
-    const uint32_t seen = launches && number <= OVERLAP_DEVICES ? number : 0; /* else the driver's to refuse */
+    const uint32_t seen = launches && number <= OVERLAP_DEVICES ? number : 0; /* else left for the driver to refuse */
     for (uint32_t i = 0; i < seen; i++)
         leave_to_program(launches[i].function, &launches[i].sharedMemBytes);
     count(way, seen, OVERLAP_REASON_cooperative);

@@ -1,11 +1,11 @@
-/* What cuGetProcAddress hands out: the driver is asked first, and its answer is replaced by the address that it returned, which is
- * right for every version and every kind of default stream. */
+/* Replace what cuGetProcAddress returns. The driver is asked first and the hook is found by the address it returned,
+ * which is right for every version and kind of default stream. */
 #include <string.h>
 
 #include "../../text.h"
 #include "cuda.h"
 
-/* Names of which cuGetProcAddress gives out another function from some version on (cudaTypedefs.h 13.0). */
+/* Names for which cuGetProcAddress returns another function from some version on (cudaTypedefs.h 13.0). */
 static const struct {
     char name[40];
     int since;
@@ -42,7 +42,7 @@ static const struct {
     {"cuStreamWriteValue64", 11070, HOOK_cuStreamWriteValue64_v2},
 };
 
-enum { LONGEST = 64 }; /* names of functions */
+enum { LONGEST = 64 }; /* function names, bytes */
 
 static const char *with_ending(char whole[LONGEST], const char *name, const char *ending) {
     struct overlap_text text = overlap_text_in(whole, LONGEST);
@@ -51,29 +51,29 @@ static const char *with_ending(char whole[LONGEST], const char *name, const char
     return whole;
 }
 
-/* The row of a name with an ending, -1: none. */
+/* The row of a name with a suffix, -1: none. */
 static int hook_with(const char *name, const char *ending) {
     char whole[LONGEST];
     return hook_named(VENDOR_CUDA, with_ending(whole, name, ending));
 }
 
-enum { SINCE_64_BIT = 3020, SINCE_PER_THREAD = 7000 }; /* where a request for less is for another function */
+enum { SINCE_64_BIT = 3020, SINCE_PER_THREAD = 7000 }; /* a request for an older version means another function */
 
-/* A driver may return an inner function that it does not export; then the request says which one it is. */
+/* A driver may return an internal function that it does not export. Then the hook is derived from the request. */
 static int hook_requested(const char *symbol, int version, uint64_t flags) {
     char second[LONGEST];
     const char *name = symbol;
     if (strncmp(symbol, "cu", 2) != 0 || strlen(symbol) > LONGEST - sizeof "_v2_ptsz")
         return -1;
     int newest = version;
-    /* An older driver gives out what it has, whatever is asked for. */
+    /* An older driver returns what it has, whatever version is requested. */
     if (driver.cuDriverGetVersion && driver.cuDriverGetVersion(&newest) == CUDA_SUCCESS && newest < version)
         version = newest;
     for (size_t i = 0; i < sizeof newer / sizeof *newer; i++)
         if (version >= newer[i].since && strcmp(newer[i].name, symbol) == 0)
             name = hook_name(newer[i].hook);
     if (version >= SINCE_64_BIT &&
-        hook_named(VENDOR_CUDA, name) < 0) /* of copies only those are here that 64-bit programs call */
+        hook_named(VENDOR_CUDA, name) < 0) /* of copies only the forms that 64-bit programs call have rows */
         name = with_ending(second, name, "_v2");
     if (version >= SINCE_PER_THREAD && flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) {
         const int stream = hook_with(name, "_ptsz"), own = stream < 0 ? hook_with(name, "_ptds") : stream;

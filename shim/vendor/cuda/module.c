@@ -1,11 +1,11 @@
-/* Calls that make kernels and end them. What is known of a kernel is withdrawn before the driver ends it, because the
- * driver may give the same address out again at once. */
+/* Calls that create and destroy kernels. Decisions about a kernel are invalidated before the driver destroys it,
+ * because the driver may reuse the address at once. */
 #include "../common/windows.h"
 #include "cuda.h"
 
-/* A function of a module, by its name (NULL: not known yet). One of a library's module is a form of the library's CUkernel,
- * whether or not the program has asked for that. One that is known as such stays so: its module may be one that we have not heard of
- * (cuFuncGetModule). */
+/* Track a function of a module by its name (NULL: not known yet). A function of a library's module is a form of the
+ * library's CUkernel, whether or not the program has asked for that. A function known to be one stays so: its module
+ * may be untracked (cuFuncGetModule). */
 static void learn_function(CUfunction function, CUmodule module, const char *name) {
     type_cuLibraryGetKernel *get = real_own(HOOK_cuLibraryGetKernel);
     const struct handle *alias = handle_find(module), *known = handle_find(function);
@@ -40,7 +40,7 @@ CUresult library_get_kernel_body(enum overlap_way way, enum hook hook, uintptr_t
     return result;
 }
 
-/* The driver fills at most as many entries as there are. */
+/* The driver fills at most as many entries as there are functions. */
 CUresult module_enumerate_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction *functions,
                                uint32_t count, CUmodule module) {
     REAL_OR_RETURN(cuModuleEnumerateFunctions);
@@ -91,7 +91,7 @@ CUresult library_unload_body(enum overlap_way way, enum hook hook, uintptr_t sit
     return result;
 }
 
-/* Functions of the module die with the library. */
+/* Functions of this module end with the library. */
 CUresult library_get_module_body(enum overlap_way way, enum hook hook, uintptr_t site, CUmodule *module,
                                  CUlibrary library) {
     REAL_OR_RETURN(cuLibraryGetModule);

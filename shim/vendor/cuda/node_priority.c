@@ -1,6 +1,6 @@
-/* The priority that a kernel node would have without us. It matters only where a node of communication has a priority that we raise
- * to: then it is kept by node, where the node is added, captured, or changed by the program. The table is lossy, and copies of
- * graphs have no entries: such a node is taken for one of the default priority, 0, and an update tries both.
+/* The priority that a kernel node would have without us. It matters only if a communication node has a priority that we
+ * raise to. It is recorded by node when the node is added, captured, or changed by the program. The table is lossy, and
+ * copies of graphs have no entries: such a node is assumed to have the default priority, 0, and an update tries both.
  */
 #include <string.h>
 
@@ -27,7 +27,7 @@ bool graph_set_priority(CUgraphNode node, int priority) {
     value.priority = priority;
     if (!set || set(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value) == CUDA_SUCCESS)
         return set;
-    /* The driver checks the size, too, for which the program may have lowered the limit since. */
+    /* The driver checks the size as well, and the program may have lowered the limit since. */
     const struct handle *shows = cuda_node_kernel(node, &shown);
     struct handle *handle = shows ? handle_find((const void *)(uintptr_t)shows->value) : NULL;
     if (!handle || !limit_lend(handle, shown, &before))
@@ -43,9 +43,9 @@ static bool is_raisable(CUgraphNode node) {
     return handle && handle_is_marked(handle, HANDLE_RAISED);
 }
 
-/* ---- What is kept ---- */
+/* ---- The table ---- */
 
-/* An entry: the node's address, which leaves the upper 16 bits free, and above it the priority. */
+/* An entry: the node's address in the lower 48 bits, the priority in the upper 16. */
 enum { ADDRESS_BITS = 48 };
 #define ADDRESS_MASK ((UINT64_C(1) << ADDRESS_BITS) - 1)
 
@@ -67,7 +67,7 @@ void graph_keep_own(CUgraphNode node, int own) {
         __atomic_store_n(slot_of(node), priority << ADDRESS_BITS | (uint64_t)(uintptr_t)node, __ATOMIC_RELAXED);
 }
 
-/* A launch that is captured becomes the node that the next one of its stream depends on. */
+/* A captured launch becomes the node that the stream's next node will depend on. */
 __attribute__((cold, noinline)) void graph_keep_captured(CUstream stream, enum default_stream whose, int own) {
     CUresult (*const ask)(CUstream, int *, uint64_t *, CUgraph *, const CUgraphNode **, size_t *) =
         default_is_thread(whose) ? driver.cuStreamGetCaptureInfo_v2_ptsz : driver.cuStreamGetCaptureInfo_v2;
@@ -81,7 +81,7 @@ __attribute__((cold, noinline)) void graph_keep_captured(CUstream stream, enum d
         graph_keep_own(last[0], own);
 }
 
-/* ---- What a node has ---- */
+/* ---- Priorities of a node ---- */
 
 static bool is_out_of_range(int priority) {
     int least, greatest;

@@ -1,15 +1,16 @@
-/* What the program asks about occupancy. It sizes grids by the answer, some of which wait among themselves, so the answer
- * must stay true: the function asked about is left alone from then on, and what we have changed about it is taken back
- * as far as the answer depends on it. The answer itself is the driver's own.
+/* Occupancy queries of the program. It sizes grids by the answer, and blocks of some grids wait for each other, so
+ * the answer must stay true. The function asked about is left alone from then on, and our changes to it are undone
+ * as far as the answer depends on them. The answer itself is the driver's own.
  *
- * It also depends on the limit of dynamic shared memory (an H200 says 0 blocks beyond it, and offers no more than it).
- * That stays raised, for launches of ours may be on their way; the driver is asked what it answers the program alone. */
+ * It also depends on the limit of dynamic shared memory (an H200 answers 0 blocks above the limit, and offers no
+ * more than the limit). The limit stays raised, because launches of ours may be in progress; instead the query is
+ * changed so that the driver answers as for the program's own limit. */
 #include "cuda.h"
 
-#define BEYOND OVERLAP_WORD_SIZE_MASK /* any limit */
+#define BEYOND OVERLAP_WORD_SIZE_MASK /* above any limit */
 
-/* Before the driver answers: a launch that the answer leads to comes after it. Returns the limit of dynamic bytes that
- * the program has to believe in. */
+/* Called before the driver answers: launches that follow from the answer come later. Returns the program's own limit
+ * of dynamic bytes. */
 static uint32_t asked_about(CUfunction function) {
     struct handle *handle = armed_and_ready(VENDOR_CUDA) ? handle_find(function) : NULL;
     if (!handle)
@@ -26,7 +27,7 @@ static size_t within(uint32_t limit, size_t dynamic) {
     return dynamic > limit && dynamic < BEYOND ? BEYOND : dynamic;
 }
 
-/* The program's function that says how many dynamic bytes a block needs, while the driver calls it. */
+/* The program's callback that returns the dynamic bytes of a block, while the driver calls it. */
 static __thread struct asking {
     CUoccupancyB2DSize sizes;
     uint32_t limit;
@@ -34,7 +35,7 @@ static __thread struct asking {
 
 static size_t sizes_within(int threads) {
     const struct asking mine = asking;
-    const size_t dynamic = mine.sizes(threads); /* which may ask something itself */
+    const size_t dynamic = mine.sizes(threads); /* the callback may make a query itself */
     asking = mine;
     return within(mine.limit, dynamic);
 }

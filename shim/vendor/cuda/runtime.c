@@ -1,14 +1,14 @@
-/* The names of NVIDIA's runtime: each notes who called, calls the real function and forgets it again. What happens in
- * between, in the driver's wrappers, counts for that caller.
+/* Hooks of NVIDIA's runtime. Each records its caller, calls the real function and clears the record. Launches in
+ * between, in the driver's hooks, are attributed to that caller.
  *
- * Several runtimes may be loaded at once (libcudart.so.12 and .13, one of them for a plugin only), and each knows only
- * the kernels that were registered with it. So the real function is the one that the caller would have been bound to
- * without us (sys/bind.c); where that is nothing (code that no library holds), any runtime's.
+ * Several runtimes may be loaded at once (libcudart.so.12 and .13, one of them for a plugin only), and each has only
+ * the kernels that were registered with it. So the real function is the one that the caller would be bound to without
+ * us (sys/bind.c). For a caller without a binding (code outside any library) it is any runtime's.
  */
 #include "cuda.h"
 
 #define RUNTIME_PREFIX "libcudart.so"
-enum { ERROR_INITIALIZATION = 3 }; /* cudaErrorInitializationError: no runtime is there */
+enum { ERROR_INITIALIZATION = 3 }; /* cudaErrorInitializationError: there is no runtime */
 
 typedef struct {
     uint32_t x, y, z;
@@ -25,7 +25,7 @@ static inline void *real_runtime(enum runtime_hook hook, uintptr_t site) {
     return overlap_behind(site, HOOK_COUNT + (uint32_t)hook, runtime_names[hook], RUNTIME_PREFIX);
 }
 
-/* A launch in a process whose driver we have not met: it is said at least that there was one. */
+/* A launch in a process whose driver was not found: report at least that there was one. */
 static void count_unmet(enum runtime_hook hook, int result) {
     if (result == 0 && hook < RUNTIME_cudaStreamCreate && overlap_armed() && !real_ready(VENDOR_CUDA) &&
         overlap_page_prepare()) {
@@ -34,7 +34,7 @@ static void count_unmet(enum runtime_hook hook, int result) {
     }
 }
 
-/* The runtime calls itself now and then: the outermost call counts. */
+/* The runtime sometimes calls itself: the outermost call counts. */
 #define RUNTIME(...) RUNTIME_(__VA_ARGS__)
 #define RUNTIME_(name, parameters, ...)                                                                                \
     OVERLAP_EXPORT int name parameters;                                                                                \

@@ -1,4 +1,4 @@
-/* Streams whose priority is set after they were made, and those of green contexts. */
+/* Streams whose priority is set after their creation, and those of green contexts. */
 #include "../common/windows.h"
 #include "cuda.h"
 
@@ -8,7 +8,7 @@ static bool set_priority(CUstream stream, int priority) {
     type_cuStreamSetAttribute *set = real_own(HOOK_cuStreamSetAttribute);
     CUstreamAttrValue value = {{0}};
     value.priority = priority;
-    const int mode = cuda_relax(); /* another stream may capture */
+    const int mode = cuda_relax(); /* another stream may be capturing */
     const bool done = set && set(stream, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value) == CUDA_SUCCESS;
     cuda_restore(mode);
     return done;
@@ -20,11 +20,11 @@ enum stream_raising cuda_stream_raise(CUstream stream, int priority) {
         return STREAM_LATER;
     if (!driver.cuStreamGetPriority || driver.cuStreamGetPriority(stream, &now) != CUDA_SUCCESS)
         return STREAM_FIXED;
-    if (now != 0) /* the least, and that of streams that nobody cared about */
+    if (now != 0) /* 0: the least, and the default */
         return STREAM_PROGRAMS;
     if (!set_priority(stream, priority))
         return STREAM_FIXED;
-    graph_raises(priority); /* captured nodes have the stream's */
+    graph_raises(priority); /* nodes captured from it get the stream's priority */
     return STREAM_RAISED;
 }
 
@@ -59,7 +59,7 @@ CUresult stream_create_green_body(enum overlap_way way, enum hook hook, uintptr_
     return stream_created(VENDOR_CUDA, site, stream, real(stream, context, flags, priority));
 }
 
-/* The program gives the stream another priority. */
+/* The program sets the stream's priority. */
 static void priority_changes(CUstream stream) {
     struct overlap_order *const order = windows();
     struct overlap_stream *const its = order && stream ? overlap_order_find(order, (uint64_t)(uintptr_t)stream) : NULL;
@@ -83,7 +83,7 @@ CUresult stream_set_attribute_body(enum overlap_way way, enum hook hook, uintptr
     return result;
 }
 
-/* ---- What the program sees of a stream that we have raised: the priority that it has left it ---- */
+/* ---- Reads of a stream that we have raised: return the priority that the program left it ---- */
 
 CUresult stream_get_priority_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream stream,
                                   int *priority) {
@@ -103,7 +103,7 @@ CUresult stream_get_attribute_body(enum overlap_way way, enum hook hook, uintptr
     return result;
 }
 
-/* What is copied is what the program has set. A stream that captures is not changed, so the other one may be afterwards. */
+/* Copy what the program has set. A capturing stream is not changed, so `to` may get our priority. */
 CUresult stream_copy_attributes_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream to, CUstream from) {
     REAL_OR_RETURN(cuStreamCopyAttributes);
     const struct critical_stream *const raised = to == from ? NULL : critical_find(from);

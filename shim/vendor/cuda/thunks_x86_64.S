@@ -1,6 +1,5 @@
-/* The thunks of driver.def: the exported symbol, the one that dlsym gives out, and
- * the one that cuGetProcAddress gives out. Those of launches are in launch_x86_64.S; here are the stubs for them when the hot path is not
- * enough.
+/* Thunks of driver.def: the exported symbol, and those that dlsym and cuGetProcAddress return. The thunks of launches
+ * are in launch_x86_64.S; their slow-path stubs are here.
  */
 #include "../common/thunks_x86_64.S"
 

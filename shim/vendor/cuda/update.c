@@ -1,25 +1,27 @@
-/* Executable graphs are updated by other graphs. Where an instance honours priorities of nodes none may change (910, with the node
- * where one does: measured on driver 580); that includes those that we have raised, or raise in one of the two graphs only. So an
- * update that fails is tried again with the nodes of the new graph at the priorities that the instance may have, until the driver
- * has found what it would have found without us; then the nodes get their priorities back. An instance keeps its priorities: of a
- * kernel that takes the place of raised communication it is that of communication.
+/* Updates of executable graphs from other graphs. If an executable graph honours node priorities, none may change in an
+ * update (error 910, with the offending node: measured on driver 580). That includes priorities that we raised, or
+ * raise in one of the two graphs only. So a failed update is repeated with the new graph's nodes at the priorities that
+ * the executable graph may have, until the driver reports what it would report without us; then the nodes get their
+ * priorities back. An executable graph keeps its priorities: a kernel that replaces raised communication runs at the
+ * priority of communication.
  *
- * A failed update changes nothing (cuda.h at CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE: it "was not performed"; measured on driver 580).
+ * A failed update changes nothing (cuda.h at CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE: it "was not performed"; measured on
+ * driver 580).
  */
 #include <string.h>
 
 #include "../common/node.h"
 #include "cuda.h"
 
-/* ---- The kernel nodes of a graph, and their priorities ---- */
+/* ---- Kernel nodes of a graph and their priorities ---- */
 
 struct kernel {
     CUgraphNode node;
     int was, now;
-    int own;        /* what it would have without us */
-    uint32_t tried; /* bits of priorities */
-    bool sure;      /* of `own` */
-    bool fixed;     /* `own` is beyond the range that a node shows, and an update compares that (driver 580) */
+    int own;        /* its priority without us */
+    uint32_t tried; /* priorities tried, by bit */
+    bool sure;      /* `own` is recorded, not assumed */
+    bool fixed;     /* `own` exceeds the range that a node shows, and updates compare it (driver 580) */
     bool raisable;  /* communication that we raise */
 };
 
@@ -52,7 +54,7 @@ static uint32_t gather(enum vendor vendor, CUgraphNode node, int type, void *of)
     return 0;
 }
 
-/* False: there are none, or no memory. */
+/* False: no kernel nodes, or no memory. */
 static bool kernels_of(CUgraph graph, struct kernels *kernels) {
     *kernels = (struct kernels){0};
     node_each(VENDOR_CUDA, graph, gather, kernels);
@@ -84,7 +86,7 @@ static void release(struct kernels *kernels) {
     overlap_unmap(kernels->all, kernels->room * sizeof *kernels->all);
 }
 
-/* ---- Which priority does the instance have for a node? ---- */
+/* ---- Which priority does the node have in the executable graph? ---- */
 
 static uint32_t bit_of(int priority) {
     return priority <= 0 && priority >= -EXEC_PRIORITIES ? 1U << -priority : 0;
@@ -107,8 +109,9 @@ static uint32_t all(void) {
     return cuda_priorities(&least, &greatest) ? 2 * EXEC_BIT(greatest) - 1 : 1;
 }
 
-/* Those that it may have for this node. Where the program asked for priorities of nodes, the counterpart has, without us, the node's
- * own: it has that one, or what we have raised such communication to. Elsewhere priorities do not matter. */
+/* The priorities that this node may have in the executable graph. If the program asked for node priorities, the
+ * counterpart has the node's own priority without us: so it has that one, or the one to which we raised such
+ * communication. Otherwise any. */
 static uint32_t candidates(const struct kernel *kernel, uint32_t flags) {
     if (!(flags & EXEC_PROGRAMS) || !kernel->sure)
         return all();
@@ -116,7 +119,8 @@ static uint32_t candidates(const struct kernel *kernel, uint32_t flags) {
            (flags & EXEC_OWN(kernel->own) ? raised_in(flags) : 0);
 }
 
-/* The program's flag compares priorities that the program gave. One that no node of the instance has without us must match none. */
+/* With the program's flag the driver compares the program's own priorities. A priority that no node of the
+ * executable graph has without us must match none. */
 static void begin(struct kernels *kernels, uint32_t flags) {
     const uint32_t none = all() & ~raised_in(flags) & ~there_in(flags);
     for (size_t i = 0; i < kernels->count; i++) {
@@ -128,8 +132,8 @@ static void begin(struct kernels *kernels, uint32_t flags) {
     }
 }
 
-/* Gives the node at which an update has failed the next one, and all other communication that is now where this is: it was raised
- * together, or not at all. False: there is no more. */
+/* Give the next candidate to the node at which the update failed, and to all other communication at the same
+ * priority: it was raised together or not at all. False: no candidate is left. */
 static bool try_next(const struct kernels *kernels, struct kernel *kernel, uint32_t flags) {
     const int now = kernel->now;
     kernel->tried |= bit_of(now);
@@ -157,13 +161,13 @@ static struct kernel *find(const struct kernels *kernels, CUgraphNode node) {
 
 /* ---- Whole graphs ---- */
 
-/* The program's call, by one of two forms. */
+/* The program's call, by either of two forms. */
 struct update {
     type_cuGraphExecUpdate *first;
     type_cuGraphExecUpdate_v2 *second;
     CUgraphExec exec;
     CUgraph graph;
-    CUgraphExecUpdateResultInfo *info; /* of the first form our own */
+    CUgraphExecUpdateResultInfo *info; /* our own for the first form */
 };
 
 static CUresult try_update(const struct update *update) {
@@ -171,7 +175,7 @@ static CUresult try_update(const struct update *update) {
                           : update->first(update->exec, update->graph, &update->info->errorNode, &update->info->result);
 }
 
-/* Tries, and again as long as another priority of a node may be that of the instance. */
+/* Repeat the update while a node's priority may differ from that in the executable graph. */
 static CUresult with_priorities(const struct update *update, uint32_t flags, struct kernels *kernels) {
     CUresult result = try_update(update);
     while (result == CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE &&
@@ -186,7 +190,7 @@ static CUresult with_priorities(const struct update *update, uint32_t flags, str
     return result;
 }
 
-/* Is it perhaps a size of ours that was refused? */
+/* True if a size of ours may be the reason. */
 static bool doubts_sizes(const struct update *update, CUresult result) {
     return cuda_is_refusal(result) || (result == CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE &&
                                        (update->info->result == CU_GRAPH_EXEC_UPDATE_ERROR ||
@@ -230,7 +234,7 @@ CUresult graph_update_v2_body(enum overlap_way way, enum hook hook, uintptr_t si
                 : real(exec, graph, info);
 }
 
-/* ---- Child graphs of nodes: the driver does not say at which node it fails ---- */
+/* ---- Child graphs of nodes: the driver does not report the node at which it fails ---- */
 
 static CUresult try_child(const struct child_call *call) {
     return call->params ? ((type_cuGraphExecNodeSetParams *)call->real)(call->exec, call->node, call->params)
@@ -241,14 +245,14 @@ static bool is_child_refused(CUresult result) {
     return result == CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE || cuda_is_refusal(result);
 }
 
-/* The priority that a node has where its counterpart in the instance was made from `before`. */
+/* The priority for a node if its counterpart in the executable graph was made from `before`. */
 static int as_before(const struct kernel *kernel, const struct kernel *before, uint32_t flags) {
     if (!(flags & EXEC_FLAGGED))
         return kernel->own == before->own ? before->was : kernel->own;
     return bit_of(before->was) & raised_in(flags) ? before->was : 0;
 }
 
-/* The nodes get the priorities of the child graph that the instance was made with. */
+/* Give the nodes the priorities of the child graph from which the executable graph was made. */
 static bool like_the_first(const struct kernels *kernels, CUgraphNode node, uint32_t flags) {
     struct kernels before = {0};
     CUgraph graph = NULL;
@@ -260,8 +264,8 @@ static bool like_the_first(const struct kernels *kernels, CUgraphNode node, uint
     return done;
 }
 
-/* All communication gets the priority to which communication was raised in the instance, or none, and with our flag all else 0; what
- * the program gave stays where the flag is its own. */
+/* Give all communication the priority to which communication was raised in the executable graph, or none. With our
+ * flag everything else gets 0; with the program's flag it keeps what the program set. */
 static bool like_each_other(const struct kernels *kernels, uint32_t flags) {
     const int raised = raised_in(flags) ? lowest(raised_in(flags)) : 0;
     bool done = true;

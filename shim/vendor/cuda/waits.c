@@ -1,4 +1,4 @@
-/* Calls that order streams and that only NVIDIA has: waits for memory and for other processes; contexts as a whole. */
+/* Calls that order streams and exist on NVIDIA only: waits for memory and for other processes; whole contexts. */
 #include "../common/windows.h"
 #include "cuda.h"
 
@@ -51,7 +51,8 @@ CUresult context_synchronize_v2_body(enum overlap_way way, enum hook hook, uintp
     return result;
 }
 
-/* An event for all of a context; and all of a context waits for one: then everything does. */
+/* An event recorded for a whole context, and a whole context that waits for an event: treat both as ordering
+ * everything. */
 static CUresult recorded_for_all(CUevent event, CUresult result) {
     struct overlap_order *order = windows();
     if (order && result == CUDA_SUCCESS)

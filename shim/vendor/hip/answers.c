@@ -1,9 +1,10 @@
-/* What the shared half asks about HIP (common/question.def). A device is its own context: HIP has no other. */
+/* What the shared part of the frontends needs from HIP (common/question.def). A device stands for its context: HIP
+ * has no other. */
 #include <string.h>
 
 #include "hip.h"
 
-enum { TRIES = 1000, VECTOR_REGISTERS = 256 /* of a wave, besides accumulation registers (LLVM: AMDGPUUsage.rst) */ };
+enum { TRIES = 1000, VECTOR_REGISTERS = 256 /* of a wave, without accumulation registers (LLVM: AMDGPUUsage.rst) */ };
 
 struct hip_calls hip;
 
@@ -25,7 +26,7 @@ hipError_t hip_settle(hipError_t pending, hipError_t answer) {
 
 /* ---- Contexts and streams ---- */
 
-/* Even, and far enough from each other that the numbers of default streams do not meet (common/windows.c). */
+/* Even, and far enough apart that the keys of default streams cannot collide (common/windows.c). */
 static uint64_t context_of(int ordinal) {
     return ordinal < 0 ? 0 : (uint64_t)(ordinal + 1) << 8;
 }
@@ -41,7 +42,8 @@ static int device_of(hipStream_t stream) {
     return hip.hipGetStreamDeviceId ? hip.hipGetStreamDeviceId(stream) : hip_device();
 }
 
-/* On NVIDIA such a question would spoil a capture of the stream. Nobody has looked on AMD: the same caution. */
+/* On NVIDIA such a query would invalidate a capture of the stream. This has not been checked on AMD, so the same
+ * caution applies. */
 bool hip_stream_facts(hipStream_t stream, bool unseen, uint64_t *context, uint32_t *flags) {
     const int mode = unseen ? hip_relax() : -1;
     const bool told = !(unseen && hip_captures(stream, STREAM_OF_HIP_DEVICE)) && hip.hipStreamGetFlags &&
@@ -59,7 +61,8 @@ int hip_captures(hipStream_t stream, enum default_stream whose) {
            status != STREAM_CAPTURES_NOT;
 }
 
-/* Nothing may be asked behind a failure; but a call on the wrong stream or thread ends no capture, and any other does. */
+/* After a failure the runtime must not be queried. But a call on the wrong stream or thread does not end the
+ * capture; any other failure does. */
 bool hip_capture_ended(hipStream_t stream, enum default_stream whose, hipError_t result) {
     (void)stream, (void)whose;
     return result != VENDOR_INVALID_VALUE && result != hipErrorInvalidHandle && result != hipErrorIllegalState &&
@@ -110,7 +113,7 @@ static void copy_until_colon(uint8_t *to, size_t size, const char *from) {
     to[at] = 0;
 }
 
-/* What the runtime does not tell follows from the architecture: that of a GPU in the table. */
+/* Fill in what the runtime does not report from the table of GPUs, by architecture. */
 static bool fill_known(struct overlap_gpu *gpu) {
     struct overlap_gpu known;
     for (uint32_t i = 0; overlap_gpu_known(i, &known); i++)
@@ -129,7 +132,7 @@ bool hip_limits(int ordinal, struct overlap_gpu *gpu, uint8_t *uuid) {
     const bool newer = hip.hipGetDevicePropertiesR0600;
     const struct hip_properties *at = newer ? &since_6 : &before_6;
     hipError_t (*ask)(void *, int) = newer ? hip.hipGetDevicePropertiesR0600 : hip.hipGetDeviceProperties;
-    char told[2048]; /* more than any version fills */
+    char told[2048]; /* larger than the struct of any version */
     hipUUID its = {{0}};
     memset(told, 0, sizeof told);
     gpu->vendor = OVERLAP_VENDOR_AMD;
@@ -140,7 +143,7 @@ bool hip_limits(int ordinal, struct overlap_gpu *gpu, uint8_t *uuid) {
     memcpy(gpu->name, told + at->name, sizeof gpu->name - 1);
     gpu->name[sizeof gpu->name - 1] = 0;
     copy_until_colon(gpu->architecture, sizeof gpu->architecture, told + at->architecture);
-    if (!gpu->name[0]) /* no list of names of products on this machine, as in many containers */
+    if (!gpu->name[0]) /* the machine has no list of product names, as in many containers */
         memcpy(gpu->name, gpu->architecture, sizeof gpu->architecture);
     gpu->multiprocessors = number_at(told, at->multiprocessors);
     gpu->warp_size = 64;
@@ -148,31 +151,32 @@ bool hip_limits(int ordinal, struct overlap_gpu *gpu, uint8_t *uuid) {
     gpu->threads_per_block = number_at(told, at->threads_per_block);
     gpu->shared_default = gpu->shared_optin = number_at(told, at->shared);
     gpu->shared = number_at(told, at->shared_per_multiprocessor);
-    if (gpu->shared < gpu->shared_optin) /* some versions do not fill it in: one workgroup may have all of it */
+    if (gpu->shared < gpu->shared_optin) /* some versions leave it 0: one workgroup may have all of it */
         gpu->shared = gpu->shared_optin;
     overlap_gpu_units(gpu);
     return fill_known(gpu) && gpu->multiprocessors && gpu->threads && gpu->threads_per_block && gpu->shared_optin;
 }
 
-/* No priority of a launch: hipLaunchAttributePriority is refused by every version that has attributes. */
+/* HIP has no launch priority: every version that has attributes refuses hipLaunchAttributePriority. */
 bool hip_raises(void) {
     return false;
 }
 
 /* ---- Kernels ---- */
 
-/* The call tells what its handle is, so that kernels need not be learnt where they are made, which for those of the program
- * itself is before main(), by the ten thousand. */
+/* The call itself tells what kind its handle is. So kernels need not be tracked where they are created, which for
+ * the program's own is before main(), by the ten thousand. */
 struct handle *hip_handle_of(const struct request *request) {
     struct handle *handle = handle_find(request->function);
     const bool function = hip_launches_function(request->hook);
     if (handle || !request->function)
         return handle;
-    /* A form of which symbol's kernel was known before a library ended (module.c): sizes of the two must not be mixed up. */
+    /* After a library was unregistered (module.c) it is unknown of which symbol's kernel this function is a form,
+     * and their sizes must not be mixed up. */
     if (function && __atomic_load_n(&hip_unregistered, __ATOMIC_RELAXED))
         return NULL;
     handle_learn(request->function, function ? HANDLE_HIP_FUNCTION : HANDLE_HIP_SYMBOL, NULL, NULL, NULL);
-    /* Another thread may be about it: its kernel must not be kept as an unknown one for that. */
+    /* Another thread may be filling the slot: wait, so that the kernel is not treated as unknown. */
     for (int tries = 0; !(handle = handle_find(request->function)) && tries < TRIES; tries++)
         overlap_pause();
     return handle;
@@ -189,10 +193,10 @@ const char *hip_kernel_name(const struct handle *handle) {
     return hip.hipKernelNameRef ? hip.hipKernelNameRef((hipFunction_t)(uintptr_t)handle->value) : NULL;
 }
 
-/* May the runtime's number leave out accumulation registers? It is that of the metadata, which assembly kernels (rocBLAS,
- * hipBLASLt) fill in without them; descriptors count all registers (code.c). A compiler counts all in the metadata, too,
- * and only a compiler makes the kernels of the program's own binaries. Without accumulation registers there are at most
- * 256, so a larger number counts both. */
+/* True if the runtime's number may lack accumulation registers. It comes from the metadata, in which assembly
+ * kernels (rocBLAS, hipBLASLt) leave them out; descriptors count all registers (code.c). A compiler counts all in
+ * the metadata as well, and the kernels of the program's own binaries are always compiled. A kernel has at most 256
+ * registers that are not accumulation registers, so a larger number includes both. */
 static bool may_be_too_few(const struct handle *handle, int registers) {
     return registers <= VECTOR_REGISTERS && handle_is(handle, HANDLE_HIP_FUNCTION) &&
            __atomic_load_n(&handle->owner, __ATOMIC_RELAXED) && !__atomic_load_n(&handle->registers, __ATOMIC_RELAXED);
@@ -220,7 +224,8 @@ bool hip_footprint(struct handle *handle, const struct device *device, struct ov
     const uint32_t more = __atomic_load_n(&handle->registers, __ATOMIC_RELAXED);
     launch->footprint.registers = more > (uint32_t)registers ? more : (uint32_t)registers;
     launch->footprint.static_shared = (uint32_t)shared;
-    /* From 6.3 on the runtime lets every sum pass, and the queue dies of it: this is the only limit there is. */
+    /* From ROCm 6.3 on the runtime checks no sum of static and dynamic bytes, and too much kills the queue: this is
+     * the only limit. */
     launch->maximum_dynamic =
         device->gpu.shared_optin > (uint32_t)shared ? device->gpu.shared_optin - (uint32_t)shared : 0;
     return true;

@@ -25,7 +25,7 @@ void *hip_copy_enter(struct copy_call *call) {
 }
 
 hipError_t hip_copy_leave(struct copy_call *call, hipError_t result) {
-    if (call->noted) /* it may not have come by the table */
+    if (call->noted) /* the call may not have passed through the table */
         this_thread.from = 0;
     copy_after(&call->copy, VENDOR_HIP, result);
     return result;

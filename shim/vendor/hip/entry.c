@@ -1,8 +1,8 @@
-/* The doors. Every row of driver.def becomes four functions around one body: the exported symbol, those that dlsym and
- * hipGetProcAddress give out, and the one that stands in the runtime's own table, where it has one. Once that is so, the other
- * three only note who calls. (Those of C++ names are in no table; whether their functions call it is the runtime's
- * business, and once there is one, what they reach is part of their launch: launch.c.) On x86-64 they are in assembler
- * (thunks_x86_64.S, launch_x86_64.S).
+/* Thunks. Every row of driver.def becomes four functions around one body: the exported symbol, those that dlsym and
+ * hipGetProcAddress return, and the one in the runtime's own dispatch table, if the table has the entry. Once it is
+ * there, the other three only record the caller. (C++ names have no entry in the table. Whether their functions call
+ * through it is up to the runtime; once there is a table, what they reach is part of their launch: launch.c.) On x86-64
+ * the thunks are in assembler (thunks_x86_64.S, launch_x86_64.S).
  */
 #include "hip.h"
 
@@ -44,7 +44,7 @@ struct hip_route hip_route(uint32_t thunk, uintptr_t site) {
 #include "driver.def"
 #undef DRIVER
 
-/* Where the thunks are, as in cuda/entry.c. */
+/* Offsets of the thunks, as in cuda/entry.c. */
 extern const int32_t hip_entry_offsets[][LISTED] __attribute__((visibility("hidden")));
 #define DISTANCE(thunk) DISTANCE_(thunk)
 #define DISTANCE_(thunk) ".long " #thunk " - hip_entry_offsets\n"

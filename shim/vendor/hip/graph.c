@@ -1,26 +1,26 @@
-/* Nodes of graphs that the program builds itself (common/node.h), in HIP's words: they have no priority here. What the
- * runtime does with them: hipamd/src/hip_graph_internal.hpp of ROCm's clr. */
+/* HIP's part of kernel nodes in graphs that the program builds explicitly (common/node.h); they have no priority
+ * here. How the runtime handles nodes: hipamd/src/hip_graph_internal.hpp of ROCm's clr. */
 #include <string.h>
 
 #include "../common/node.h"
 #include "hip.h"
 
-/* A call with our parameters. One that is refused is made again as asked. */
+/* Make a call with our parameters; a refusal leaves no last error, because the call is then repeated as asked. */
 #define HIP_TRY(call)                                                                                                  \
     __extension__({                                                                                                    \
         const hipError_t before_ = hip_pending(), result_ = (call);                                                    \
         hip_is_refusal(result_) ? hip_settle(before_, result_) : result_;                                              \
     })
 
-/* ---- What the shared half asks ---- */
+/* ---- Operations for the shared part ---- */
 
 hipError_t hip_graph_nodes(hipGraph_t graph, hipGraphNode_t *nodes, size_t *count) {
     return hip.hipGraphGetNodes ? HIP_ASK(hip.hipGraphGetNodes(graph, nodes, count)) : VENDOR_NOT_SUPPORTED;
 }
 
-/* Types of nodes are numbered from 0, up to HIP 5.2 from 1 (hip_runtime_api.h): an empty node of our own says which. */
+/* Node types are numbered from 0, up to HIP 5.2 from 1 (hip_runtime_api.h): create an empty node to find out. */
 static int first_type(void) {
-    static int known; /* and 1 more */
+    static int known; /* + 1; 0: not known yet */
     int first = __atomic_load_n(&known, __ATOMIC_RELAXED) - 1, type = NODE_EMPTY;
     hipGraph_t graph = NULL;
     hipGraphNode_t node = NULL;
@@ -50,7 +50,7 @@ hipError_t hip_node_inside(hipGraphNode_t node, hipGraph_t *graph) {
                                               : VENDOR_NOT_SUPPORTED;
 }
 
-/* Some versions take every node for one of a kernel. */
+/* Check the type: some versions read any node as a kernel node. */
 static bool is_kernel(hipGraphNode_t node) {
     int type = -1;
     return node && hip_node_type(node, &type) == VENDOR_SUCCESS && type == NODE_KERNEL;
@@ -70,7 +70,7 @@ const struct handle *hip_node_kernel(hipGraphNode_t node, uint32_t *shown) {
     return handle_find(params.func);
 }
 
-/* The runtime's own arguments are handed back to it, which it knows by their address. */
+/* Pass the runtime's own arguments back to it: it recognises them by address. */
 bool hip_node_resize(hipGraphNode_t node, uint32_t dynamic) {
     type_hipGraphKernelNodeSetParams *set = real_own(HOOK_hipGraphKernelNodeSetParams);
     hipKernelNodeParams params;
@@ -80,15 +80,15 @@ bool hip_node_resize(hipGraphNode_t node, uint32_t dynamic) {
     return HIP_ASK(set(node, &params)) == VENDOR_SUCCESS;
 }
 
-/* ---- What a node shall get ---- */
+/* ---- The parameters of a node ---- */
 
 struct planned {
     struct node node;
     hipKernelNodeParams ours; /* with our size */
 };
 
-/* Flags of a node that is there. One that was captured from a cooperative launch does not say so, nor one whose attribute was
- * not the last to be set: then it is in doubt. */
+/* Flags of an existing node. A node captured from a cooperative launch does not show that (its kernel is marked), nor
+ * does one on which another attribute was set later: a failed query counts as cooperative. */
 static uint32_t flags_of_node(hipGraphNode_t node) {
     vendor_attribute_value value;
     uint32_t shown;
@@ -104,7 +104,7 @@ static uint32_t flags_of_node(hipGraphNode_t node) {
     return doubted || value.cooperative ? OVERLAP_LAUNCH_COOPERATIVE : 0;
 }
 
-/* Decides. flags: of the node that gets them. False: nobody decides. */
+/* Decide for a node. flags: of the node that gets the parameters. False: no decision is made here. */
 static bool plan(struct planned *planned, uintptr_t site, const hipKernelNodeParams *params, uint32_t flags) {
     if (!params || !armed_and_ready(VENDOR_HIP))
         return false;
@@ -128,7 +128,7 @@ static bool plan(struct planned *planned, uintptr_t site, const hipKernelNodePar
     return true;
 }
 
-/* The program's generic parameters with ours in them; for other kinds of nodes they are passed on as they are. */
+/* Copy the program's generic parameters and insert ours. Other node types get the program's own struct. */
 static bool plan_any(struct planned *planned, uintptr_t site, const hipGraphNodeParams *params, uint32_t flags,
                      hipGraphNodeParams *ours) {
     if (!params || params->type != NODE_KERNEL || !plan(planned, site, &params->kernel, flags))
@@ -248,9 +248,10 @@ hipError_t hip_graph_copy_attributes_body(enum overlap_way way, enum hook hook, 
     return real(from, to);
 }
 
-/* ---- Graphs become executable ---- */
+/* ---- Instantiation ---- */
 
-/* A refused graph is tried a second time also where nothing of ours was in it: what fails last is the program's call. */
+/* Repeat a refused instantiation even if no size was ours: the last failing call, which sets the last error, must be
+ * the program's. */
 #define INSTANTIATE(...)                                                                                               \
     if (!armed_and_ready(VENDOR_HIP))                                                                                  \
         return real(__VA_ARGS__);                                                                                      \

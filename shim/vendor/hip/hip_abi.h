@@ -1,6 +1,6 @@
-/* The few declarations of AMD's HIP that the library needs, so that no toolkit is needed to build it. Layouts and values are
- * those of hip_runtime_api.h 5.2 to 7.2, which agree on everything here but the properties of devices; tests/hip compares them
- * where the header is installed. */
+/* The few declarations of AMD's HIP that the library needs, so that it builds without a toolkit. Layouts and values
+ * are those of hip_runtime_api.h 5.2 to 7.2, which agree on everything here except the device properties; tests/hip
+ * compares them where the header is installed. */
 #pragma once
 
 #include "../common/abi.h"
@@ -19,7 +19,7 @@ typedef void *hipModule_t;
 typedef void *hipLibrary_t;
 typedef void *hipKernel_t;
 typedef void *hipCtx_t;
-typedef struct hipLaunchParams hipLaunchParams;                 /* passed on only */
+typedef struct hipLaunchParams hipLaunchParams;                 /* passed through only */
 typedef struct hipFunctionLaunchParams hipFunctionLaunchParams; /* likewise */
 
 enum {
@@ -37,7 +37,7 @@ typedef struct {
 } dim3;
 #endif
 
-/* By value. */
+/* Passed by value. */
 typedef struct {
     void *ptr;
     size_t pitch, xsize, ysize;
@@ -59,7 +59,7 @@ _Static_assert(sizeof(hipLaunchConfig_t) == 56, "as in hip_runtime_api.h");
 typedef struct {
     dim3 blockDim;
     void **extra;
-    const void *func; /* a function of the program that stands for a kernel */
+    const void *func; /* a host function that stands for a kernel */
     dim3 gridDim;
     void **kernelParams;
     uint32_t sharedMemBytes;
@@ -91,7 +91,7 @@ _Static_assert(sizeof(struct hipFuncAttributes) == 56 && offsetof(struct hipFunc
 
 enum { HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 1, HIP_FUNC_ATTRIBUTE_NUM_REGS = 4 };
 
-/* hipDeviceProp_t, of which only these places are looked at: before 6.0, and since (hipGetDevicePropertiesR0600). */
+/* Offsets of the fields of hipDeviceProp_t that are read: before 6.0, and since (hipGetDevicePropertiesR0600). */
 struct hip_properties {
     uint32_t size, name, shared, threads_per_block, multiprocessors, threads, architecture, shared_per_multiprocessor;
 };
@@ -102,7 +102,7 @@ typedef struct {
     char bytes[16];
 } hipUUID;
 
-/* Operations on memory in a stream, 6.4: of 48 bytes each, the kind first. */
+/* Memory operations in a stream, 6.4: 48 bytes each, the kind first. */
 typedef union {
     int operation;
     uint64_t pad[6];

@@ -1,12 +1,12 @@
-/* Launches on AMD: from a call to a request, and from the request back to the call, with the size that was decided.
+/* Launches on AMD: from a call to a request, and from the request back to the call, with the decided size.
  *
- * One program calls one of many functions, and inside the runtime one of them may reach another through the procedure linkage
- * table, where we stand as well. Every launch is decided once: by the call of the program, or, where that one could not be
- * decided (hipLaunchByPtr), by the one that it reaches.
+ * There are many launch functions, and inside the runtime one may reach another through the procedure linkage table,
+ * where our hooks are, too. Every launch is decided once: at the program's call, or, if that cannot be decided
+ * (hipLaunchByPtr), at the call that it reaches.
  */
 #include "launch.h"
 
-/* ---- The call that the program made, with another size ---- */
+/* ---- The program's call with another size ---- */
 
 static dim3 grid_of(const vendor_launch *c) {
     return (dim3){c->gridDimX, c->gridDimY, c->gridDimZ};
@@ -14,12 +14,12 @@ static dim3 grid_of(const vendor_launch *c) {
 static dim3 block_of(const vendor_launch *c) {
     return (dim3){c->blockDimX, c->blockDimY, c->blockDimZ};
 }
-/* x and y, as a dim3 is passed. */
+/* x and y in one register, as a dim3 is passed. */
 static uint64_t both(uint32_t x, uint32_t y) {
     return (uint64_t)y << 32 | x;
 }
 
-/* Only some calls say more; the others are not asked, but a compiler cannot know that. */
+/* Never `none` for the calls that read it, which the compiler cannot see. */
 static const struct hip_more *more_of(const struct request *request) {
     static const struct hip_more none;
     return request->more ? request->more : &none;
@@ -42,7 +42,7 @@ static hipError_t launch_items(const struct request *request, void *real, uint32
 static hipError_t launch_exc(const struct request *request, void *real, uint32_t dynamic) {
     type_hipLaunchKernelExC *const call = (type_hipLaunchKernelExC *)real;
     hipLaunchConfig_t config = more_of(request)->config;
-    if (dynamic == request->config.sharedMemBytes) /* which holds less than may be asked for */
+    if (dynamic == request->config.sharedMemBytes) /* pass the program's config: its size may exceed 32 bits */
         return call(more_of(request)->asked, request->function, request->parameters);
     config.dynamicSmemBytes = dynamic;
     return call(&config, request->function, request->parameters);
@@ -85,7 +85,7 @@ static hipError_t launch(const struct request *request, void *real, uint32_t dyn
     }
 }
 
-/* What the runtime calls itself meanwhile is this launch. */
+/* Calls that the runtime makes meanwhile belong to this launch. */
 hipError_t hip_launch_with(struct request *request, uint32_t dynamic) {
     void *real = real_function(request->way, request->hook, request->site);
     if (!real)
@@ -95,7 +95,7 @@ hipError_t hip_launch_with(struct request *request, uint32_t dynamic) {
     this_thread.inside++;
     const hipError_t result = launch(request, real, dynamic);
     this_thread.inside--;
-    return ours && hip_is_refusal(result) ? hip_settle(pending, result) : result; /* it is made again as asked */
+    return ours && hip_is_refusal(result) ? hip_settle(pending, result) : result; /* repeated as asked */
 }
 
 bool hip_is_refusal(hipError_t result) {
@@ -117,8 +117,9 @@ bool hip_launches_function(enum hook hook) {
 
 /* ---- A request ---- */
 
-/* A launch that records an event behind its kernel, or one before it: nobody who waits for that waits for more. In a capture
- * nodes of the graph record them (all versions' hip_graph.cpp), which tells nothing of the capture itself. */
+/* A launch that records an event after its kernel, or before it. Waiting for the stop event means waiting for this
+ * launch, not for more. In a capture graph nodes record the events (hip_graph.cpp of all versions), so they tell
+ * nothing about the capture. */
 static hipError_t launch_and_record(struct request *request, const struct hip_more *more) {
     struct overlap_order *order = more->start || more->stop ? windows() : NULL;
     if (!order)
@@ -133,7 +134,7 @@ static hipError_t launch_and_record(struct request *request, const struct hip_mo
         order_event_of_launch(more->stop);
     const hipError_t result = launch_slow(request, 0);
     if (stop && !captured) {
-        if (!recording && result == VENDOR_SUCCESS) /* until this launch there was nothing to tell */
+        if (!recording && result == VENDOR_SUCCESS) /* the event had nothing to order until this launch */
             recording = overlap_order_recording(order, stop, its);
         overlap_order_recorded(order, recording, its, result == VENDOR_SUCCESS);
         window_after(order);
@@ -141,7 +142,7 @@ static hipError_t launch_and_record(struct request *request, const struct hip_mo
     return result;
 }
 
-/* Communication is launched as asked. */
+/* Launch communication as asked. */
 static hipError_t launch_communication(struct request *request, uint64_t word) {
     const hipError_t result = hip_launch_with(request, request->config.sharedMemBytes);
     if (window_model && result == VENDOR_SUCCESS)
@@ -154,12 +155,12 @@ hipError_t hip_launch(struct request *request, uint64_t word) {
     const struct hip_more *more = request->more;
     const bool unnoted = request->site & HIP_UNNOTED;
     request->site &= ~HIP_UNNOTED;
-    /* Part of a launch that was decided; but a signal handler of the program may launch, too. */
+    /* Part of a launch that was decided. A signal handler of the program may launch here, too. */
     if (this_thread.inside && (unnoted || real_holds(VENDOR_HIP, request->site)))
         return hip_launch_with(request, request->config.sharedMemBytes);
     if (this_thread.from && real_holds(VENDOR_HIP, request->site)) {
         request->site = hip_table_site(request->site);
-        word = 0; /* of another caller */
+        word = 0; /* belongs to another caller */
     }
     if (more && (more->start || more->stop))
         return launch_and_record(request, more);
@@ -193,7 +194,7 @@ static uint32_t flags_of(const vendor_attribute *attributes, uint32_t count) {
 hipError_t hip_exc_body(enum overlap_way way, enum hook hook, uintptr_t site, const hipLaunchConfig_t *config,
                         const void *function, void **arguments) {
     REAL_OR_RETURN(hipLaunchKernelExC);
-    if (!config) /* the runtime's to refuse */
+    if (!config) /* left for the runtime to refuse */
         return real(config, function, arguments);
     const struct hip_more more = {.config = *config, .asked = config};
     const dim3 grid = config->gridDim, block = config->blockDim;
@@ -238,7 +239,7 @@ hipError_t hip_module_cooperative_body(enum overlap_way way, enum hook hook, uin
 
 /* ---- Launches that are counted and passed on ---- */
 
-/* Of one kernel for each of several devices. A count beyond all devices is the runtime's to refuse. */
+/* One kernel for each of several devices. The runtime refuses a count that exceeds the number of devices. */
 static void count_several(enum overlap_way way, uint32_t count, uint32_t reason) {
     for (uint32_t i = 0; overlap_armed() && !this_thread.inside && count <= OVERLAP_DEVICES && i < count; i++)
         launch_count_reason(way, reason);
@@ -267,8 +268,9 @@ hipError_t hip_module_multi_body(enum overlap_way way, enum hook hook, uintptr_t
     return result;
 }
 
-/* What was set up by hipConfigureCall is only known to the runtime, which calls hipModuleLaunchKernel: there it is decided, for
- * the caller of this one. A runtime that does so out of our sight leaves the note where it is. */
+/* Only the runtime has what hipConfigureCall set up. It calls hipModuleLaunchKernel, where the launch is decided,
+ * for the caller recorded here. If the record is still there afterwards, the runtime has made the launch by a path
+ * that we do not hook. */
 hipError_t hip_by_pointer_body(enum overlap_way way, enum hook hook, uintptr_t site, const void *function) {
     REAL_OR_RETURN(hipLaunchByPtr);
     this_thread.from = site;

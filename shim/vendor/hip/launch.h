@@ -1,5 +1,5 @@
-/* From a launch call to a request: what the doors do when the hot path is not enough. In line, because a call would move all
- * arguments once more. */
+/* From a launch call to a request: the slow path of the thunks. Inline, because a call would move all arguments once
+ * more. */
 #pragma once
 
 #include <string.h>
@@ -11,7 +11,7 @@ static inline uint32_t hip_groups(uint32_t items, uint32_t group) {
     return group ? items / group + (items % group != 0) : 0;
 }
 
-/* Every field is set by hand: a designated initialiser would zero the whole record first. */
+/* Set every field one by one: a designated initialiser would zero the whole struct first. */
 static inline __attribute__((always_inline)) void hip_request(struct request *request, enum overlap_way way,
                                                               enum hook hook, uintptr_t site, uint32_t flags,
                                                               const void *function, void **parameters, void **extra,
@@ -25,7 +25,7 @@ static inline __attribute__((always_inline)) void hip_request(struct request *re
     request->parameters = parameters;
     request->extra = extra;
     request->more = more;
-    /* Sizes that do not fit are the runtime's to refuse, whatever they are. */
+    /* Sizes that do not fit are left for the runtime to refuse; any large value will do. */
     request->config.sharedMemBytes = shared > UINT32_MAX ? UINT32_MAX : (uint32_t)shared;
     request->config.pad = 0;
     request->config.hStream = stream;
@@ -44,7 +44,8 @@ static inline void hip_shape(struct request *request, uint32_t grid_x, uint32_t 
     request->config.blockDimZ = block_z;
 }
 
-/* Of dim3s as they are passed: x and y at once, because so they will be read, and two stores for one load stall the processor. */
+/* From dim3s as they are passed. x and y are stored at once because they are loaded at once: two stores before one
+ * load stall the processor. */
 static inline void hip_shape_pairs(struct request *request, uint64_t grid_xy, uint32_t grid_z, uint64_t block_xy,
                                    uint32_t block_z) {
     memcpy(&request->config.gridDimX, &grid_xy, sizeof grid_xy);
@@ -56,15 +57,15 @@ _Static_assert(offsetof(vendor_launch, gridDimY) == offsetof(vendor_launch, grid
                    offsetof(vendor_launch, blockDimY) == offsetof(vendor_launch, blockDimX) + 4,
                "pairs");
 
-/* The word that the hot path has left to the slow one, which it jumps to. Every such path leaves one, or 0: a signal handler that
- * launches in between must not take that of the launch that it interrupts. */
+/* Take the word that the hot path passed to this slow path. Every hot path stores a word or 0, so a signal handler
+ * that launches in between does not take the word of the launch that it interrupts. */
 static inline uint64_t hip_found(void) {
     const uint64_t word = this_thread.found;
     this_thread.found = 0;
     return word;
 }
 
-/* In a body: the request, without its shape. */
+/* In a body: a request without grid and block. */
 #define NO_MORE NULL
 #define REQUEST(flags, parameters, extra, more, shared, stream)                                                        \
     struct request request;                                                                                            \

@@ -1,11 +1,11 @@
-/* The hot paths of HIP's launch calls in plain C, for machines without one in assembler. Whatever is not a direct hit goes to the
- * slow body. */
+/* The hot paths of HIP's launch calls in plain C, for architectures without an assembler version. Everything but a
+ * direct hit goes to the slow body. */
 #pragma once
 
 #include "launch.h"
 
-/* A word that says what to do here and now, or 0: the slow body's. *real: what is behind the hook. Where the runtime has a
- * table, the calls that come by it are decided, and all others are passed on by the slow body. */
+/* Return a word that can be applied at once, or 0 for the slow body. *real: the real function. If the runtime has a
+ * dispatch table, calls that come through it are decided; the slow body passes all others on. */
 static inline __attribute__((always_inline)) uint64_t hip_word(enum overlap_way way, enum hook hook, uintptr_t site,
                                                                const void *function, uint32_t threads, uint64_t blocks,
                                                                size_t shared, hipStream_t stream, void **real) {
@@ -36,7 +36,7 @@ static inline size_t hip_size(uint64_t word, size_t asked) {
     return word & OVERLAP_WORD_CHANGED ? (size_t)(word & OVERLAP_WORD_SIZE_MASK) : asked;
 }
 
-/* Of a dim3 as it is passed. */
+/* Product of a dim3 as it is passed. */
 #define VOLUME(xy, z) ((uint64_t)(uint32_t)(xy) * ((xy) >> 32) * (z))
 
 DRIVER_BODY hip_host_body(enum overlap_way way, enum hook hook, uintptr_t site, type_hipLaunchKernel *slow,
@@ -64,7 +64,7 @@ DRIVER_BODY hip_module_body(enum overlap_way way, enum hook hook, uintptr_t site
                                                 (uint32_t)hip_size(word, shared), stream, parameters, extra);
 }
 
-/* Events of a launch are looked at by the slow body. */
+/* The slow body handles launches that record events. */
 DRIVER_BODY hip_ext_body(enum overlap_way way, enum hook hook, uintptr_t site, type_hipExtLaunchKernel *slow,
                          const void *function, uint64_t grid_xy, uint32_t grid_z, uint64_t block_xy, uint32_t block_z,
                          void **arguments, size_t shared, hipStream_t stream, hipEvent_t start, hipEvent_t stop,
@@ -112,7 +112,7 @@ DRIVER_BODY hip_items_body(enum overlap_way way, enum hook hook, uintptr_t site,
     HOT(USED, proc_, proc_address, name, body, parameters, __VA_ARGS__)                                                \
     HOT(USED, table_, dispatch_table, name, body, parameters, __VA_ARGS__)
 
-/* The thunks of all other calls. */
+/* ---- Thunks of all other calls ---- */
 
 #define ROUTED(way, name, ...)                                                                                         \
     const struct hip_route route = hip_route((uint32_t)OVERLAP_WAY_##way << 16 | HOOK_##name, SITE);                   \
@@ -161,7 +161,7 @@ DRIVER_BODY hip_items_body(enum overlap_way way, enum hook hook, uintptr_t site,
 
 /* ---- Launches with a hot path ---- */
 
-/* The slow functions are jumped to, so that SITE is the program's return address there too. */
+/* The slow functions are jumped to, so SITE is still the program's return address. */
 #define SLOW(way, site, through, name, body, parameters, ...)                                                          \
     hipError_t slow_##way##_##name parameters;                                                                         \
     __attribute__((cold, noinline)) hipError_t slow_##way##_##name parameters {                                        \
@@ -176,7 +176,7 @@ DRIVER_BODY hip_items_body(enum overlap_way way, enum hook hook, uintptr_t site,
     SLOW(dispatch_table, hip_table_launch_site(SITE), , name, body, parameters, __VA_ARGS__)                           \
     HOT_WAYS(name, body, parameters, __VA_ARGS__)
 
-/* All thunks are listed. */
+/* Every thunk has an entry in the list. */
 enum { LISTED = HOOK_COUNT - HOOK_CUDA_COUNT };
 #define SYMBOL(name) name
 #define LIST(line) line

@@ -1,14 +1,15 @@
-/* The hot paths of HIP's launch calls for x86-64: the same as the bodies in launch_portable.h, which say it in C.
+/* The hot paths of HIP's launch calls for x86-64, equivalent to the bodies in launch_portable.h.
  *
- * In assembler because all arguments stay where they are, in registers and on the stack, and the size is patched in place,
- * while C keeps them alive by moving all of them to and fro (45 to 70 instructions more).
+ * They are in assembler because all arguments stay where they are, in registers and on the stack, and the size is
+ * patched in place; C moves all of them twice to keep them (45 to 70 instructions more).
  */
 #include "../common/hot_x86_64.S"
 
 #ifdef __x86_64__
     .hidden launch_cache, this_thread, real_launches, window_version, critical_bloom
 
-/* Four forms of a call. FORM_call: rax = key without the page, r10 = blocks. size_FORM, stream_FORM: where these two arguments lie.
+/* Four forms of a call. FORM_call: rax = key without page, r10 = blocks. size_FORM, stream_FORM: stack offsets of these
+ * two arguments.
  */
     .set .Lsize_module, 16
     .set .Lstream_module, 24
@@ -17,8 +18,8 @@
     kernel_blocks \miss
     .endm
 
-/* The same with bytes of 64 bits, events at 48(rsp) and 56(rsp), and a grid in work-items. Blocks of more than one dimension
- * are for C: they would take three divisions. */
+/* The same with 64-bit bytes, events at 48(rsp) and 56(rsp), and a grid in work-items. Blocks of more than one
+ * dimension are left to C: they would take three divisions. */
     .set .Lsize_items, 16
     .set .Lstream_items, 24
     .macro items_call miss
@@ -33,7 +34,7 @@
     mov %esi, %eax
     xor %edx, %edx
     div %r8d
-    cmp $1, %edx                        /* and one more for the rest */
+    cmp $1, %edx                        /* round up */
     sbb $-1, %eax
     mov %r10, %rdx
     imul %eax, %r10d
@@ -69,7 +70,7 @@
     host_call \miss
     .endm
 
-/* rax = key of eax threads and 64 bits of bytes. */
+/* rax = key of eax threads and a 64-bit size. */
     .macro key_with at, miss
     shl $18, %rax
     cmpq $0x3ffff, \at(%rsp)
@@ -77,17 +78,19 @@
     add \at(%rsp), %rax
     .endm
 
-/* A launch that records events is for C. */
+/* Launches that record events are left to C. */
     .macro no_events at, miss
     mov \at(%rsp), %rax
     or \at + 8(%rsp), %rax
     jne \miss
     .endm
 
-/* While the runtime has a table (there is something behind the hook in it), what comes by another way is passed on, and comes again by that;
- * its caller is then whoever was noted, if anybody, kept at -16(rsp). A name that is in no table is for C meanwhile.
+/* While the runtime has a dispatch table (the hook has a real function in it), a call by another route is passed on
+ * and returns here through the table. Its caller is then the one recorded, if any, kept at -16(rsp). A name without
+ * a table entry is left to C meanwhile.
  *
- * hot_FORM: r11 = the address of the caller. pass_FORM: passes the call on. words: on the program's stack, with which stubs are named. */
+ * hot_FORM: r11 = the caller's address. pass_FORM: passes the call on. words: number of words on the program's
+ * stack, part of the stub's name. */
     .macro hot form, words
     .hidden hip_slow_3_\words, hip_slow_table_3_\words
     .type hot_\form, @function
@@ -100,7 +103,7 @@ hot_\form:
     go_with .Lsize_\form(%rsp)
 .Lfound_\form:
     found_indirect .Lsize_\form(%rsp), .Lstream_\form(%rsp), .Lgiven_\form
-.Lslow_\form:                           /* a word that is there is that of a launch which a signal has interrupted */
+.Lslow_\form:                           /* a stored word would be that of a launch that a signal interrupted */
     xor %eax, %eax
 .Lgiven_\form:
     mov this_thread@gottpoff(%rip), %r11
@@ -136,12 +139,12 @@ pass_\form:
     .macro identity name, whose, way, place
     movl $.LHOOK_\name | \whose << 12 | \way << 16 | (4 * .LLAUNCH_\name + \place) << 24, -4(%rsp)
     .endm
-/* By another way than the table. */
+/* A route other than the table. */
     .macro asked symbol, form, name, table, whose, way
     .type \symbol, @function
 \symbol:
     identity \name, \whose, \way, \way
-    .if \way == 0                       /* before the others are given out, it is known what is behind them */
+    .if \way == 0                       /* other routes are handed out once their real functions are known */
     cmpq $0, real_launches + 32 * .LLAUNCH_\name(%rip)
     je .Lslow_\form
     .endif
@@ -164,7 +167,7 @@ pass_\form:
     asked dlsym_\name, \form, \name, \table, \whose, 1
     asked proc_\name, \form, \name, \table, \whose, 2
     .type table_\name, @function
-table_\name:                             /* that call is over whose caller was noted */
+table_\name:                             /* clear the recorded caller: that call has arrived */
     identity \name, \whose, 5, 3
     mov this_thread@gottpoff(%rip), %r10
     mov %fs:96(%r10), %r11

@@ -8,7 +8,7 @@
 #define THUNKS(name, body, parameters, ...)
 #define THUNKS_VOID(name, body)
 
-/* What the assembler cannot do is done in C, to which the stubs of thunks_x86_64.S lead. */
+/* C handles what the assembler does not; the stubs of thunks_x86_64.S lead to it. */
 #define LAUNCH_THUNKS(name, body, parameters, ...) SLOW_##name(body, parameters, __VA_ARGS__)
 #define SLOW_hipLaunchKernel SLOW_BODY
 #define SLOW_hipLaunchKernel_spt(...) /* the same body */
@@ -24,8 +24,8 @@
     }
 #define HIDDEN __attribute__((visibility("hidden")))
 
-/* Thunks of other calls have one size, and one follows the other: only those of launches are listed, with names for the exported ones that
- * cannot be taken for those of another library. */
+/* Thunks of other calls have a fixed size and are contiguous, so only those of launches are listed. The list names
+ * the exported ones by a symbol that another library cannot interpose. */
 enum {
     LISTED = HOOK__Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j + 1 -
     HOOK_CUDA_COUNT

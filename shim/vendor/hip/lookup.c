@@ -1,6 +1,6 @@
-/* What hipGetProcAddress and hipGetDriverEntryPoint hand out: the runtime is asked first; it answers with a symbol of its own
- * (hip_device.cpp of ROCm's clr), so the address says which. It finds that by dlsym, where we stand as well: then the answer is
- * what we give out there. */
+/* Replace what hipGetProcAddress and hipGetDriverEntryPoint return. The runtime is asked first; it returns one of
+ * its own symbols (hip_device.cpp of ROCm's clr), so the address identifies the hook. It finds that symbol by dlsym,
+ * which we hook, too: then its answer is our dlsym thunk. */
 #include "hip.h"
 
 static int row_of(const void *address) {
@@ -10,7 +10,7 @@ static int row_of(const void *address) {
     return real_is(VENDOR_HIP, address) ? real_by_address(VENDOR_HIP, address) : -1;
 }
 
-/* Behind it is what the runtime exports, which goes by the table where there is one. */
+/* The real function is the runtime's exported one, which calls through the table if there is one. */
 static void replace(void **function) {
     const int hook = *function && overlap_armed() ? row_of(*function) : -1;
     if (hook >= 0 && real_remember(OVERLAP_WAY_proc_address, (enum hook)hook, real_export((enum hook)hook)))
@@ -35,7 +35,7 @@ hipError_t hip_entry_point_body(enum overlap_way way, enum hook hook, uintptr_t 
     return result;
 }
 
-/* ---- The GPU is used ---- */
+/* ---- Use of the GPU ---- */
 
 static hipError_t opened(hipError_t result) {
     if (result == VENDOR_SUCCESS)
@@ -54,7 +54,7 @@ hipError_t hip_init_body(enum overlap_way way, enum hook hook, uintptr_t site, u
     return initialised(real(flags));
 }
 
-/* Launchers ask that before they start their ranks, and use no GPU themselves. */
+/* Launchers call this before they start their ranks, and use no GPU themselves. */
 hipError_t hip_device_count_body(enum overlap_way way, enum hook hook, uintptr_t site, int *count) {
     REAL_OR_RETURN(hipGetDeviceCount);
     return initialised(real(count));

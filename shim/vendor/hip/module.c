@@ -1,7 +1,7 @@
-/* Calls that make kernels and end them. */
+/* Calls that create and destroy kernels. */
 #include "hip.h"
 
-/* ---- Modules: their images say more than the runtime does ---- */
+/* ---- Modules: their images hold more than the runtime reports ---- */
 
 static const char *architecture(void) {
     const struct device *device = overlap_armed() ? device_current(VENDOR_HIP) : NULL;
@@ -15,7 +15,8 @@ static hipError_t loaded(const hipModule_t *module, const void *image, hipError_
     return result;
 }
 
-/* Read again, from where the runtime has just read it. A compressed file is not even mapped: code.c cannot read it. */
+/* Read the file again, just after the runtime has. A compressed file is not even mapped, because code.c cannot read
+ * it. */
 hipError_t hip_module_load_body(enum overlap_way way, enum hook hook, uintptr_t site, hipModule_t *module,
                                 const char *file) {
     REAL_OR_RETURN(hipModuleLoad);
@@ -55,7 +56,8 @@ hipError_t hip_module_function_body(enum overlap_way way, enum hook hook, uintpt
     return result;
 }
 
-/* Kernels of a module or a library, and functions that we have met by their launches only, which may be of any. */
+/* Handles that end: kernels of the module or library, and functions known by their launches only, which may belong
+ * to any. */
 struct ending {
     struct handle_scope owned, met;
 };
@@ -94,11 +96,11 @@ hipError_t hip_library_kernel_body(enum overlap_way way, enum hook hook, uintptr
 
 hipError_t hip_library_unload_body(enum overlap_way way, enum hook hook, uintptr_t site, hipLibrary_t library) {
     REAL_OR_RETURN(hipLibraryUnload);
-    const struct ending ending = ends(library); /* hipLibraryEnumerateKernels: met by their launches */
+    const struct ending ending = ends(library); /* hipLibraryEnumerateKernels: known by their launches */
     return ended(&ending, real(library));
 }
 
-/* Both are the same kernel from then on. */
+/* From then on both handles are forms of the same kernel. */
 hipError_t hip_function_of_symbol_body(enum overlap_way way, enum hook hook, uintptr_t site, hipFunction_t *function,
                                        const void *symbol) {
     REAL_OR_RETURN(hipGetFuncBySymbol);
@@ -113,15 +115,15 @@ hipError_t hip_function_of_symbol_body(enum overlap_way way, enum hook hook, uin
 
 uint32_t hip_unregistered;
 
-/* A library of the program goes, and its kernels with it. Which they are was not noted (answers.c): all are met anew, and then
- * the functions that were made from them. */
+/* A library of the program is unloaded, and its kernels with it. Ownership is not tracked (answers.c), so all
+ * symbols are forgotten, and then the functions made from them. */
 hipError_t hip_unregister_body(enum overlap_way way, enum hook hook, uintptr_t site, void **modules) {
     REAL_OR_RETURN(__hipUnregisterFatBinary);
     const struct handle_scope symbols = handle_ends(HANDLES_UNOWNED, HANDLE_HIP_SYMBOL);
     const struct handle_scope functions = handle_ends(HANDLES_UNOWNED, HANDLE_HIP_FUNCTION);
     const hipError_t result = real(modules);
     __atomic_store_n(&hip_unregistered, 1, __ATOMIC_RELAXED);
-    handle_ended(&symbols, true); /* it answers nothing */
+    handle_ended(&symbols, true); /* the call returns nothing */
     handle_ended(&functions, true);
     return result;
 }

@@ -1,8 +1,8 @@
-/* What the program asks about occupancy. It sizes grids by the answer, some of which wait among themselves, so the answer must
- * stay true: the function asked about is left alone from then on. The answer is the runtime's own. */
+/* Occupancy queries of the program. It sizes grids by the answer, and blocks of some grids wait for each other, so
+ * the answer must stay true: the function asked about is left alone from then on. The answer is the runtime's own. */
 #include "hip.h"
 
-/* Before the runtime answers: a launch that the answer leads to comes after it. */
+/* Called before the runtime answers: launches that follow from the answer come later. */
 static void asked_about(const void *function, enum handle_kind kind) {
     if (!function || !armed_and_ready(VENDOR_HIP))
         return;

@@ -1,12 +1,12 @@
-/* Streams that are created: with a priority where the policy names the library that creates them, or where the stream that the same code
- * has made before was critical; and with fewer compute units where the policy reserves some for communication. */
+/* Stream creation: at a priority, if the policy names the creating library or if the stream that the same code
+ * created before was critical; and with fewer compute units, if the policy reserves some for communication. */
 #include "hip.h"
 
-enum { MASK_WORDS = 64 }; /* 2,048 compute units; a longer mask stays as it is */
+enum { MASK_WORDS = 64 }; /* 2,048 compute units; longer masks stay as they are */
 
-static __thread bool made_critical __attribute__((tls_model("initial-exec"))); /* the stream that is being made */
+static __thread bool made_critical __attribute__((tls_model("initial-exec"))); /* for the stream being created */
 
-/* With our priority; false: as asked. */
+/* Create the stream at our priority; false: create it as asked. */
 static bool created_raised(uintptr_t site, hipStream_t *stream, uint32_t flags) {
     type_hipStreamCreateWithPriority *create = real_own(HOOK_hipStreamCreateWithPriority);
     int raised = 0;
@@ -34,7 +34,7 @@ hipError_t hip_stream_flags_body(enum overlap_way way, enum hook hook, uintptr_t
                                                : stream_created(VENDOR_HIP, site, stream, real(stream, flags));
 }
 
-/* HIP knows a stream's priority when it is created, and has no call that changes it (hip_runtime_api.h of 5.2 to 7.2). */
+/* HIP sets a stream's priority at creation and has no call that changes it (hip_runtime_api.h of 5.2 to 7.2). */
 enum stream_raising hip_stream_raise(hipStream_t stream, int priority) {
     type_hipStreamGetPriority *get = real_own(HOOK_hipStreamGetPriority);
     int now = 0;
@@ -44,13 +44,13 @@ enum stream_raising hip_stream_raise(hipStream_t stream, int priority) {
     return get && HIP_ASK(get(stream, &now)) == VENDOR_SUCCESS && now != 0 ? STREAM_PROGRAMS : STREAM_FIXED;
 }
 
-/* It stays raised, and is counted so. */
+/* The stream stays raised, and is reported so. */
 bool hip_stream_lower(hipStream_t stream) {
     (void)stream;
     return false;
 }
 
-/* A stream that is created raised answers what the program has asked for. */
+/* Return what the program asked for if we created the stream at another priority. */
 hipError_t hip_stream_get_priority_body(enum overlap_way way, enum hook hook, uintptr_t site, hipStream_t stream,
                                         int *priority) {
     REAL_OR_RETURN(hipStreamGetPriority);
@@ -60,7 +60,7 @@ hipError_t hip_stream_get_priority_body(enum overlap_way way, enum hook hook, ui
     return result;
 }
 
-/* Does the library launch communication? Its streams keep all that they ask for. */
+/* True for a library that launches communication: its streams keep all their compute units. */
 static bool communicates(const struct overlap_policy *policy, uintptr_t site) {
     char library[256];
     library_of(site, library, sizeof library);
@@ -68,8 +68,8 @@ static bool communicates(const struct overlap_policy *policy, uintptr_t site) {
     return overlap_is_communication_library(library) || overlap_match_any(&view, policy->libraries, library);
 }
 
-/* The mask without the compute units of the highest numbers that the policy reserves. False: it stays as it is, or would be
- * empty. */
+/* Remove the compute units with the highest numbers, which the policy reserves, from the mask. False: the mask stays
+ * as it is, or would be empty. */
 static bool reduced(uintptr_t site, uint32_t words, const uint32_t *mask, uint32_t *less) {
     const struct device *device = overlap_armed() ? device_current(VENDOR_HIP) : NULL;
     const struct overlap_policy *policy = device_policy(device);

@@ -1,9 +1,11 @@
-/* The runtime's own table of functions, which every exported function of it calls (ROCm 6.1 and newer). librocprofiler-register
- * hands it out once, to whoever defines the two names below in the global scope. We put ourselves into it, and then hand it to
- * the profiler that we stand in front of, if there is one: it stands in front of us.
+/* The runtime's own dispatch table, through which every exported function goes (ROCm 6.1 and newer).
+ * librocprofiler-register passes it once to the library that defines the two names below in the global scope. We insert
+ * our functions, then pass the table on to the profiler behind us, if there is one; the profiler's functions thus run
+ * before ours.
  *
- * Then calls come that no symbol of ours has seen. What an exported function or dlsym has seen before it comes here still
- * says who calls (this_thread.from). librocprofiler-register: source/lib/rocprofiler-register/rocprofiler_register.cpp.
+ * From then on calls arrive that none of our symbols has seen. If an exported function or a dlsym thunk has seen the
+ * call first, its caller is recorded (this_thread.from). librocprofiler-register:
+ * source/lib/rocprofiler-register/rocprofiler_register.cpp.
  */
 #include <dlfcn.h>
 #include <string.h>
@@ -11,7 +13,7 @@
 #include "../common/state.h"
 #include "hip.h"
 
-/* Not before the smallest table that was ever handed out ends with a call of ours, and a table is no megabyte long. */
+/* Plausible sizes in bytes: every table ever handed out reaches beyond LEAST, and none comes near MOST. */
 enum { LEAST = 64 * 8, MOST = 1 << 16 };
 #define PROFILER "librocprofiler-sdk.so"
 
@@ -29,7 +31,7 @@ static bool is_function(const void *address) {
     return real_holds(VENDOR_HIP, at) || (address && !overlap_is_ours(at) && overlap_object_at(at, &object));
 }
 
-/* Is it what it should be, as far as can be told? */
+/* Check size and members as far as possible. *count: number of members. */
 static bool is_table(void *const *table, uint64_t *count) {
     const uint64_t size = table ? (uint64_t)(uintptr_t)table[0] : 0;
     *count = size / sizeof *table;
@@ -61,7 +63,7 @@ static void take(void **table) {
     }
 }
 
-/* ---- The two names ---- */
+/* ---- The two exported names ---- */
 
 void *table_behind(int number) {
     return overlap_next_symbol(table_names[number - TABLE_NAMES], PROFILER);
@@ -70,14 +72,14 @@ void *table_behind(int number) {
 typedef int set_table(const char *name, uint64_t version, uint64_t instance, void **tables, uint64_t count);
 typedef void *configure(uint32_t version, const char *runtime, uint32_t priority, void *client);
 
-/* A profiler's tool asks for nothing of ours. */
+/* Registers nothing: we need no service of the profiler. */
 OVERLAP_EXPORT configure rocprofiler_configure;
 OVERLAP_EXPORT void *rocprofiler_configure(uint32_t version, const char *runtime, uint32_t priority, void *client) {
     (void)version, (void)runtime, (void)priority, (void)client;
     return NULL;
 }
 
-/* Is there a tool that waits for the profiler? It may stand in front of us or behind. (RTLD_DEFAULT would find us first.) */
+/* True if a tool waits for the profiler, before or after us in search order. (RTLD_DEFAULT would find us first.) */
 static bool is_wanted(void) {
     void *(*open)(const char *, int) = (void *(*)(const char *, int))overlap_dlsym(RTLD_NEXT, "dlopen");
     void *const everything = open ? open(NULL, RTLD_LAZY) : NULL;
@@ -86,8 +88,8 @@ static bool is_wanted(void) {
            overlap_variable("ROCP_TOOL_LIBRARIES");
 }
 
-/* The profiler behind us; NULL: there is none. Where a tool waits for it that is loaded already, librocprofiler-register would
- * have loaded it, had it not found us. */
+/* The profiler behind us, or NULL. If a loaded tool waits for it, load it here: librocprofiler-register would have
+ * done so had it not found us. */
 static set_table *profiler(void) {
     void *found = overlap_next_symbol(table_names[0], PROFILER);
     if (!found && is_wanted() && (overlap_open(PROFILER ".1") || overlap_open(PROFILER ".0") || overlap_open(PROFILER)))

@@ -1,7 +1,6 @@
-/* The thunks of driver.def: the exported symbol, those that dlsym and
- * hipGetProcAddress give out, and the one that stands in the runtime's own table. The first three ask hip_route() (entry.c) where
- * the call goes: to the body, or with the program's arguments to another function. Those of launches are in launch_x86_64.S;
- * here is where they go when the hot path is not enough.
+/* Thunks of driver.def: the exported symbol, those that dlsym and hipGetProcAddress return, and the one in the
+ * runtime's own table. The first three call hip_route() (entry.c), which selects the body or another function that gets
+ * the program's arguments unchanged. The thunks of launches are in launch_x86_64.S; their slow-path stubs are here.
  */
 #include "../common/thunks_x86_64.S"
 
@@ -95,7 +94,7 @@ hip_thunks:
     .cfi_restore_state
 1:  push_words \words
     call *%r11
-    cmpq $0, -64(%rbp)                  /* the caller was noted by this call: it may not have come by the table */
+    cmpq $0, -64(%rbp)                  /* this call recorded the caller: it may not have passed through the table */
     je 2f
     mov this_thread@gottpoff(%rip), %r11
     movq $0, %fs:96(%r11)

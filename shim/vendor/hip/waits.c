@@ -1,11 +1,11 @@
-/* Calls that order streams and have another form than on NVIDIA. */
+/* Calls that order streams and have another signature than on NVIDIA. */
 #include "hip.h"
 
 hipError_t hip_event_create_body(enum overlap_way way, enum hook hook, uintptr_t site, hipEvent_t *event) {
     REAL_OR_RETURN(hipEventCreate);
     struct overlap_order *order = windows();
     hipError_t result = real(event);
-    if (order && result == VENDOR_SUCCESS && event) /* one that had its address is gone */
+    if (order && result == VENDOR_SUCCESS && event) /* forget an earlier event at this address */
         overlap_order_event_gone(order, (uint64_t)(uintptr_t)*event);
     return result;
 }
@@ -32,7 +32,7 @@ hipError_t hip_batch_body(enum overlap_way way, enum hook hook, uintptr_t site, 
     hipError_t result = real(stream, count, operations, flags);
     if (waits)
         return order_waits_unseen(hook, stream, result);
-    if (result == VENDOR_SUCCESS) /* what we ask would replace the program's last error */
+    if (result == VENDOR_SUCCESS) /* a query after a failure would replace the program's last error */
         copy_made(stream, hook_default(hook));
     return result;
 }

@@ -64,6 +64,17 @@ def test_the_stencils_are_those_of_the_data(cells: list[Any]) -> None:
     assert row("training steps")[0] == span(changes(cells, "default", STEPS))
 
 
+def test_the_kernel_pairs_are_those_of_the_results() -> None:
+    """Worst, median and best of the results page, whose tables are those of the data."""
+    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    said = []
+    for arm in ("the default policy", "the published method"):
+        (line,) = [one for one in page.splitlines() if one.startswith(f"| {arm} |") and one.count(",") > 2]
+        worst, median, best = line.split("|")[2].strip().split(", ")
+        said.append(f"{best} to {worst} %, median {median} %")
+    assert row("kernel pairs") == said
+
+
 def test_the_noise_floor_is_above_the_table(cells: list[Any]) -> None:
     said = " ".join(README[README.index("Noise floor:") : README.index("| two H200")].split())
     assert f"stencils by {span(changes(cells, 'observe', BY_NCCL + BY_HOST + BY_COPIES))}" in said

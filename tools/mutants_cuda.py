@@ -20,6 +20,13 @@ CUDA_MUTANTS = [
         "overlap_page_opened();",
         "stderr",
     ),
+    _one(
+        "our priority, copied between two captures, is shown",
+        "stream",
+        "        critical_copied(to, hook_default(hook), raised);",
+        "        (void)0;",
+        "critical",
+    ),
     # ---- A changed launch that the driver refuses is launched again as asked ----
     _one(
         "any error is a refusal",

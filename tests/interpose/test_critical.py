@@ -119,6 +119,13 @@ def test_copied_attributes(iterations: Iterations) -> None:
     assert raised(done)[-1] == "0"
 
 
+def test_a_copy_between_two_streams_that_capture_is_not_shown(iterations: Iterations) -> None:
+    """The priority cannot be taken back before the copy, and the program must not see it behind the copy."""
+    done = iterations(f"begin {STYLE_0} end n:3 B:2 B:3 t:3:2 P:3")
+    assert done.reasons["critical"]
+
+
+
 @pytest.mark.parametrize("priority", [-2, -5])
 @pytest.mark.parametrize("how", ["p:2:{}", "n:2 a:2:{}"])
 def test_a_priority_of_the_programs_own(how: str, priority: int, iterations: Iterations) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Callable
 
 import pytest
 
-from pyshim.doctor import checks
+from pyshim.doctor import checks, processes
 from pyshim.doctor.machine import Machine
 from pyshim.launch import elf
 
@@ -22,9 +22,11 @@ from doctoring import Compile, Lines, Look  # noqa: E402
 
 
 @pytest.fixture
-def look(tmp_path: Path) -> Look:
+def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Look:
     """look("cu-mask", HSA_CU_MASK="1") -> (state, sentence, hint) of the lines of that check. Files are made below the
-    root; access: whether devices are open to this user; machine: fields of Machine. ROOT in values becomes the root."""
+    root; access: whether devices are open to this user; machine: fields of Machine. ROOT in values becomes the root.
+    No other process has a name that a check looks for: another test may start one."""
+    monkeypatch.setattr(processes, "named", lambda names: [])
 
     def looked(
         check: str,

@@ -125,7 +125,6 @@ def test_a_copy_between_two_streams_that_capture_is_not_shown(iterations: Iterat
     assert done.reasons["critical"]
 
 
-
 @pytest.mark.parametrize("priority", [-2, -5])
 @pytest.mark.parametrize("how", ["p:2:{}", "n:2 a:2:{}"])
 def test_a_priority_of_the_programs_own(how: str, priority: int, iterations: Iterations) -> None:
